@@ -29,24 +29,24 @@ mutants: $(VENV)/.ready
 	$(VENV)/bin/python -m fuzz run --mutants $(MUTANTS) --jobs 2
 
 random-graphs: $(VENV)/.ready
-	WEFTTEST_GRAPHS=$(GRAPHS) $(VENV)/bin/python -m pytest -n 2 -o faulthandler_timeout=0 tests/executor/test_dataflow.py \
+	HEALDTEST_GRAPHS=$(GRAPHS) $(VENV)/bin/python -m pytest -n 2 -o faulthandler_timeout=0 tests/executor/test_dataflow.py \
 	    tests/executor/test_parallel_schedule.py tests/executor/test_devices.py tests/executor/test_control_edges.py \
 	    tests/host_kernels/test_random_programs.py tests/session/test_partial_runs.py
 
 # OPENCL:0 is PoCL where that can be unpacked, else a driver of this machine.
 conformance: $(VENV)/.ready
-	eval "$$(.ci/opencl-cpu)"; $(VENV)/bin/python -m pytest --pyargs weft_conformance $(DEVICES:%=--device %)
-	WEFTTEST_CASES=all $(VENV)/bin/python -m pytest tests/device_opencl -k recorded_cases
+	eval "$$(.ci/opencl-cpu)"; $(VENV)/bin/python -m pytest --pyargs heald_conformance $(DEVICES:%=--device %)
+	HEALDTEST_CASES=all $(VENV)/bin/python -m pytest tests/device_opencl -k recorded_cases
 
 # GPU:0 of the fake driver: kernel texts that the machine's C++ compiler compiled, and NVRTC for sm_90. No GPU takes part.
 fake-gpu: $(VENV)/.ready
-	WEFTTEST_NVRTC=sm_90 WEFT_PLUGINS__LOAD='["$(CURDIR)/tests/fake_cuda/plugin.py"]' $(VENV)/bin/python -m pytest -n 2 --pyargs weft_conformance \
+	HEALDTEST_NVRTC=sm_90 HEALD_PLUGINS__LOAD='["$(CURDIR)/tests/fake_cuda/plugin.py"]' $(VENV)/bin/python -m pytest -n 2 --pyargs heald_conformance \
 	    --conformance-quick --device GPU:0
-	WEFT_PLUGINS__LOAD='["$(CURDIR)/tests/fake_cuda/plugin.py"]' PYTHONPATH=tests $(VENV)/bin/python device_gpu/check_networks.py
+	HEALD_PLUGINS__LOAD='["$(CURDIR)/tests/fake_cuda/plugin.py"]' PYTHONPATH=tests $(VENV)/bin/python device_gpu/check_networks.py
 
 # The CUDA texts of all networks, compiled for each architecture and run by the host's C++ compiler.
 cuda-texts: $(VENV)/.ready
-	WEFTTEST_ARCHITECTURES="$(ARCHITECTURES)" $(VENV)/bin/python -m pytest -n 2 tests/kernel_text -k cuda
+	HEALDTEST_ARCHITECTURES="$(ARCHITECTURES)" $(VENV)/bin/python -m pytest -n 2 tests/kernel_text -k cuda
 
 bench: $(VENV)/.ready
 	$(VENV)/bin/python benchmarks/overhead.py
@@ -66,7 +66,7 @@ opencl-cpu:
 # Made anew, whole, when a manifest changes or when the last set-up did not reach its end. (Not made aside and renamed:
 # the console scripts of an environment have its path in their first line.)
 $(VENV)/.ready: $(MANIFESTS)
-	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "weft needs Python 3.11 or newer: make PYTHON=python3.x")'
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "heald needs Python 3.11 or newer: make PYTHON=python3.x")'
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
 	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
@@ -75,12 +75,12 @@ $(VENV)/.ready: $(MANIFESTS)
 # All generated tables, stubs and pages of the repository, after a change of their sources; tests compare each with its
 # source. The order matters: the page of ops lists what the tables of families name.
 tables: $(VENV)/.ready
-	$(VENV)/bin/python -m weft_tf_ops.metadata
-	$(VENV)/bin/python -m weft_cpu.kernels
-	$(VENV)/bin/python -m weft_tf_ops.stubs
+	$(VENV)/bin/python -m heald_tf_ops.metadata
+	$(VENV)/bin/python -m heald_cpu.kernels
+	$(VENV)/bin/python -m heald_tf_ops.stubs
 	$(VENV)/bin/python tests/structure/api_page.py
 	PYTHONPATH=tests $(VENV)/bin/python tests/broken/test_broken_plugins.py
-	{ sed '/^| op/,$$d' docs/ops.md; WEFT_PLUGINS__BLOCK=onednn $(VENV)/bin/weft ops --tier 1 2 3 4 --device CPU --markdown; } > docs/ops.md.new
+	{ sed '/^| op/,$$d' docs/ops.md; HEALD_PLUGINS__BLOCK=onednn $(VENV)/bin/heald ops --tier 1 2 3 4 --device CPU --markdown; } > docs/ops.md.new
 	mv docs/ops.md.new docs/ops.md
 
 clean:

@@ -11,15 +11,15 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
+from heald.contract.allocator import HostAllocator, PlainAllocator
+from heald.host.allocators.array_maker import array_maker
+from heald.host.allocators.budgeted import BudgetedAllocator
+from heald.host.allocators.counting import CountingAllocator
+from heald.host.allocators.failing import FailingAllocator
+from heald.host.allocators.poisoning import PoisoningAllocator
+from heald.host.allocators.pooled import PooledAllocator
 from tabulate import tabulate
 from timing import paired
-from weft.contract.allocator import HostAllocator, PlainAllocator
-from weft.host.allocators.array_maker import array_maker
-from weft.host.allocators.budgeted import BudgetedAllocator
-from weft.host.allocators.counting import CountingAllocator
-from weft.host.allocators.failing import FailingAllocator
-from weft.host.allocators.poisoning import PoisoningAllocator
-from weft.host.allocators.pooled import PooledAllocator
 
 ALLOCATORS: dict[str, Callable[[], HostAllocator]] = {
     "plain": PlainAllocator,

@@ -1,6 +1,6 @@
 """Makes the applications that applications.py runs, with TensorFlow: models as users write and save them.
 
-    pip install tensorflow-cpu       (in an environment of its own, without weft)
+    pip install tensorflow-cpu       (in an environment of its own, without heald)
     python benchmarks/application_models.py FOLDER [NAME ...]
 
 FOLDER/NAME has case.json, arrays.npz and the application's files, one for each form:

@@ -1,4 +1,5 @@
-"""Whole applications with control flow, tables and variables: each run in weft, and compared with TensorFlow's results.
+"""Whole applications with control flow, tables and variables: each run in heald, and compared with TensorFlow's
+results.
 
     python benchmarks/applications.py FOLDER [--only WORD] [--errors]
 
@@ -23,10 +24,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import heald
 import numpy as np
-import weft
+from heald.errors import HealdError
 from tabulate import tabulate
-from weft.errors import WeftError
 
 Arrays = Mapping[str, np.ndarray]
 Run = Callable[[Arrays], dict[str, np.ndarray]]
@@ -34,11 +35,11 @@ ERROR_WIDTH = 100
 COMPILED = """
 import sys
 import numpy as np
-import weft
+import heald
 file, given, found, steps = sys.argv[1:]
 with np.load(given) as arrays:
     feeds = {name: arrays[name].astype(object) if arrays[name].dtype.kind == "S" else arrays[name] for name in arrays}
-model = weft.load(file)
+model = heald.load(file)
 runs = []
 for _ in range(int(steps) or 1):
     run = model({name: feeds[name] for name in model.inputs})
@@ -48,22 +49,22 @@ for name in model.outputs:
     feeds[name] = array.astype("S") if array.dtype == object else array
 np.savez(found, **{name: feeds[name] for name in model.outputs})
 print(*sorted({".".join(name.split(".")[:2]) for name in sys.modules
-               if name.startswith(("weft.graph", "weft.protobuf", "weft_tf_ops"))}))
+               if name.startswith(("heald.graph", "heald.protobuf", "heald_tf_ops"))}))
 """
 
 
 def compiled(path: Path, form: Mapping[str, Any], feeds: Arrays, given: Path, folder: Path) -> tuple[Run, list[str]]:
     """The application of this form, compiled and run once in a process of its own, and what that process imported."""
-    from weft.session import compile_model
+    from heald.session import compile_model
 
     if "before" in form or "targets" in form:
-        raise weft.errors.Unimplemented("it runs nodes for their effect")
+        raise heald.errors.Unimplemented("it runs nodes for their effect")
     names = {tensor.removesuffix(":0"): name for name, tensor in form.get("feeds", {}).items()}
     fetches = {name: tensor.removesuffix(":0") for name, tensor in form.get("fetches", {}).items()}
     outputs = [*fetches.values()] or None
-    model = weft.load(path, outputs=outputs)
+    model = heald.load(path, outputs=outputs)
     shapes = {name: feeds[names.get(name, name)].shape for name in model.inputs}
-    weft.bef.dump(compile_model(path, inputs=shapes, outputs=outputs), folder / "model.bef")
+    heald.bef.dump(compile_model(path, inputs=shapes, outputs=outputs), folder / "model.bef")
     inputs = {name: feeds[names.get(name, name)] for name in model.inputs}
     np.savez(given, **{name: array.astype("S") if array.dtype == object else array for name, array in inputs.items()})
     command = [sys.executable, "-c", COMPILED, str(folder / "model.bef"), str(given), str(folder / "found.npz"),
@@ -89,7 +90,7 @@ def _stacked(runs: Sequence[Arrays]) -> dict[str, np.ndarray]:
 
 
 def _signature(path: Path) -> Run:
-    model = weft.load(path)
+    model = heald.load(path)
 
     def run(feeds: Arrays) -> dict[str, np.ndarray]:
         found = model({name: feeds[name] for name in model.inputs})
@@ -99,7 +100,7 @@ def _signature(path: Path) -> Run:
 
 
 def _session(path: Path, form: Mapping[str, Any]) -> Run:
-    session = weft.Session(weft.graphdef.load(path))
+    session = heald.Session(heald.graphdef.load(path))
     for node in form.get("before", ()):
         session.run([], targets=[node])
     return lambda feeds: session.run(form["fetches"], {tensor: feeds[name] for name, tensor in form["feeds"].items()},
@@ -155,9 +156,9 @@ def rows(folder: Path, *, whole: bool, is_compiled: bool = False) -> list[list[s
                 run = opened(path, form)
             said = verdict(run, feeds, expected, case["tolerance"], relative=bool(form.get("steps")))
             said += f", with {', '.join(imported)}" if imported else ""
-        except WeftError as error:
+        except HealdError as error:
             said = f"{type(error).__name__}: {error}"
-        except Exception as error:  # noqa: BLE001 - a fault of weft, which must raise only errors of its own
+        except Exception as error:  # noqa: BLE001 - a fault of heald, which must raise only errors of its own
             said = f"UNTYPED: {type(error).__name__}: {error}"
         found.append([case["application"], name, said if whole else " ".join(said.split())[:ERROR_WIDTH]])
     return found

@@ -19,11 +19,11 @@ from statistics import median
 from time import perf_counter_ns, sleep
 from typing import Any, NamedTuple
 
+import heald
 import numpy as np
-import weft
+from heald.errors import Cancelled, DeadlineExceeded
 from tabulate import tabulate
 from tqdm import tqdm
-from weft.errors import Cancelled, DeadlineExceeded
 
 ROOT = Path(__file__).parent.parent
 MS = 1e6  # ns
@@ -48,9 +48,9 @@ class Ended(NamedTuple):
     behind: float
 
 
-def run(model: weft.Model, x: Any, options: weft.RunOptions) -> tuple[Exception | None, int, list[Any]]:
+def run(model: heald.Model, x: Any, options: heald.RunOptions) -> tuple[Exception | None, int, list[Any]]:
     """The exception of a run, the time of its end in ns, and the events of its trace."""
-    metadata, (feed,) = weft.RunMetadata(), model.fed.values()
+    metadata, (feed,) = heald.RunMetadata(), model.fed.values()
     error: Exception | None = None
     try:
         model.session.run(list(model.fetched.values()), {feed: x}, options=options, metadata=metadata)
@@ -59,9 +59,9 @@ def run(model: weft.Model, x: Any, options: weft.RunOptions) -> tuple[Exception 
     return error, perf_counter_ns(), [] if metadata.trace is None else metadata.trace.events
 
 
-def cancelled(model: weft.Model, x: Any, delay: float, *, trace: bool) -> Ended | None:
+def cancelled(model: heald.Model, x: Any, delay: float, *, trace: bool) -> Ended | None:
     """The end of a run that another thread cancels after `delay` seconds; None if the run had ended before."""
-    token, told = weft.CancelToken(), []
+    token, told = heald.CancelToken(), []
 
     def cancel() -> None:
         sleep(delay)
@@ -70,7 +70,7 @@ def cancelled(model: weft.Model, x: Any, delay: float, *, trace: bool) -> Ended 
 
     thread = threading.Thread(target=cancel)
     thread.start()
-    error, over, events = run(model, x, weft.RunOptions(cancel=token, trace=trace))
+    error, over, events = run(model, x, heald.RunOptions(cancel=token, trace=trace))
     thread.join()
     if error is None and over < told[0]:
         return None
@@ -90,7 +90,7 @@ def row(what: str, case: Case, each: float, found: list[Ended]) -> list[object]:
 
 
 def measure(case: Case, runs: int, rng: random.Random) -> list[list[object]]:
-    model = weft.load(case.file)
+    model = heald.load(case.file)
     (meta,) = model.inputs.values()
     shape = (case.batch, *(d or 1 for d in (meta.shape or ())[1:]))
     x = np.random.default_rng(1).random(shape, np.float32).astype(meta.dtype.numpy)
@@ -114,7 +114,7 @@ def measure(case: Case, runs: int, rng: random.Random) -> list[list[object]]:
     found = []
     for _ in range(runs):
         start = perf_counter_ns()
-        error, over, events = run(model, x, weft.RunOptions(timeout=timeout, trace=True))
+        error, over, events = run(model, x, heald.RunOptions(timeout=timeout, trace=True))
         found.append(ended(error, DeadlineExceeded, start + int(timeout * 1e9) + CLOCKS_APART, over, events))
     rows.append(row(f"deadline of {timeout * 1e3:.2g} ms", case, each, found))
     model.session.close()

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import heald
 import numpy as np
-import weft
-from weft.graph.graph import Graph, Node
+from heald.graph.graph import Graph, Node
 
 X, Y = np.ones((2, 2), np.float32), np.full((2, 2), 1e-3, np.float32)
 
 
 def chain(length: int, behind: str | None = None) -> Graph:
     """x + y + y + ... over float32 placeholders of unknown shape; `behind` is an op that x goes through first."""
-    float32 = weft.api.dtypes.float32
+    float32 = heald.api.dtypes.float32
     nodes = [Node(name, "Placeholder", attrs={"dtype": float32}) for name in "xy"]
     if behind is not None:
         nodes.append(Node("behind", behind, ["x"], attrs={"T": float32}))
@@ -22,9 +22,9 @@ def chain(length: int, behind: str | None = None) -> Graph:
     return Graph(nodes)
 
 
-def weft_chain(length: int, behind: str | None = None) -> Callable[[], np.ndarray]:
-    """The chain, run by weft on X and Y."""
-    step = weft.Session(chain(length, behind), device="CPU:0").make_callable(f"add{length - 1}", ["x", "y"])
+def heald_chain(length: int, behind: str | None = None) -> Callable[[], np.ndarray]:
+    """The chain, run by heald on X and Y."""
+    step = heald.Session(chain(length, behind), device="CPU:0").make_callable(f"add{length - 1}", ["x", "y"])
     return lambda: step(X, Y)
 
 

@@ -2,12 +2,12 @@
 
     python benchmarks/control_flow.py [--rounds N] [--tensorflow PYTHON] [--network FILE.pb]
 
-TensorFlow runs the same GraphDef in a process of its own (tf.compat.v1.Session.make_callable), in turn with weft: by
+TensorFlow runs the same GraphDef in a process of its own (tf.compat.v1.Session.make_callable), in turn with heald: by
 its default, on all cores, and with all ops on the thread that calls. PYTHON is that of an environment with
-tensorflow-cpu; weft never needs it. Ratios are medians over the rounds. Results are compared before they are timed.
+tensorflow-cpu; heald never needs it. Ratios are medians over the rounds. Results are compared before they are timed.
 
 --network: a frozen network with one input and one output, behind an If and as the body of a While of 10 turns. Both
-are weft's alone, relative to the same network without control flow, which runs 10 times for the While. FILE.npz has an
+are heald's alone, relative to the same network without control flow, which runs 10 times for the While. FILE.npz has an
 input (x0) and the output of TensorFlow (y0), as networks.py writes them.
 """
 
@@ -21,13 +21,13 @@ from statistics import median
 from tempfile import TemporaryDirectory
 
 import control_flow_graphs as graphs
+import heald
 import numpy as np
-import weft
 from control_flow_graphs import Case
+from heald.errors import HealdError
 from tabulate import tabulate
 from tensorflow_process import TensorFlow, TensorFlowError
 from timing import paired, ratio, seconds
-from weft.errors import WeftError
 
 TURN = 0.05  # seconds
 CLOSE = 1e-4  # relative and absolute
@@ -36,9 +36,9 @@ INSTALL = "TensorFlow is left out: in an environment of its own, pip install ten
 Timed = Callable[[int], float]  # seconds of a run, over so many runs
 
 
-def weft_case(case: Case) -> tuple[np.ndarray, Timed]:
-    """The fetched array, and the runs to time. Raises WeftError."""
-    step = weft.Session(case.graph).make_callable(case.fetch, [*case.feeds])
+def heald_case(case: Case) -> tuple[np.ndarray, Timed]:
+    """The fetched array, and the runs to time. Raises HealdError."""
+    step = heald.Session(case.graph).make_callable(case.fetch, [*case.feeds])
     values = [*case.feeds.values()]
     return step(*values), lambda repeat: seconds(lambda: step(*values), repeat)
 
@@ -55,12 +55,12 @@ def in_rounds(timed: list[Timed], rounds: int) -> list[tuple[float, ...]]:
 
 
 def row(case: Case, peer: TensorFlow | None, rounds: int) -> list[str]:
-    raw = weft.graphdef.dumps(case.graph)
+    raw = heald.graphdef.dumps(case.graph)
     ways = (False, True) if peer is not None else ()
     theirs = [peer.open(raw, case.fetch, case.feeds, one_thread=way) for way in ways if peer is not None]
     try:
-        found, ours = weft_case(case)
-    except WeftError as error:
+        found, ours = heald_case(case)
+    except HealdError as error:
         times = in_rounds([timed for _, timed in theirs], rounds)
         return [case.title, type(error).__name__, *(cell for each in times for cell in (duration(each), ""))]
     for expected, _ in theirs:
@@ -82,9 +82,9 @@ def network_rows(path: Path, rounds: int) -> list[list[str]]:
     """The network of this file behind an If and in a While, relative to the network alone."""
     known = np.load(path.with_suffix(".npz"))
     x, y = known["x0"], known["y0"]
-    model = weft.load(path)
+    model = heald.load(path)
     (feed,), (fetch,) = model.fed.values(), model.fetched.values()
-    network = graphs.network_function("network", weft.graphdef.load(path), feed, fetch)
+    network = graphs.network_function("network", heald.graphdef.load(path), feed, fetch)
     branch = Case("behind an If", graphs.network_in_branch(network, x, y), "result:0", {"p": np.bool_(True), "x": x})
     loop = Case(f"in a While, {graphs.TURNS} turns", graphs.network_in_loop(network, x, y), "loop:2", {"x": x})
 
@@ -97,7 +97,7 @@ def network_rows(path: Path, rounds: int) -> list[list[str]]:
 
     found = []
     for case, alone in ((branch, lambda: model(x)), (loop, turns)):
-        step, values = weft.Session(case.graph).make_callable(case.fetch, [*case.feeds]), [*case.feeds.values()]
+        step, values = heald.Session(case.graph).make_callable(case.fetch, [*case.feeds]), [*case.feeds.values()]
         np.testing.assert_allclose(step(*values), alone(), CLOSE, CLOSE * float(np.std(y)), err_msg=case.title)
         ours, plain, against = paired(lambda step=step, values=values: step(*values), alone, 1, rounds)
         found.append([f"{path.stem} {case.title}", text_of(ours), text_of(plain), f"{against:.3f}"])
@@ -107,7 +107,7 @@ def network_rows(path: Path, rounds: int) -> list[list[str]]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15, metavar="N", help="15")
-    parser.add_argument("--tensorflow", default=sys.executable, metavar="PYTHON", help="the Python that runs weft")
+    parser.add_argument("--tensorflow", default=sys.executable, metavar="PYTHON", help="the Python that runs heald")
     parser.add_argument("--network", type=Path, metavar="FILE.pb")
     options = parser.parse_args()
     with TemporaryDirectory() as folder:
@@ -119,11 +119,11 @@ def main() -> int:
         else:
             with peer:
                 table = [row(case, peer, options.rounds) for case in graphs.cases()]
-    headers = ["work", "weft", "TensorFlow", "TensorFlow/weft", "on one thread", "TensorFlow/weft"]
+    headers = ["work", "heald", "TensorFlow", "TensorFlow/heald", "on one thread", "TensorFlow/heald"]
     print(tabulate(table, headers[:len(table[0])], disable_numparse=True))
     if options.network is not None:
         rows = network_rows(options.network, options.rounds)
-        print(f"\n{tabulate(rows, ['network', 'weft', 'without control flow', 'ratio'], disable_numparse=True)}")
+        print(f"\n{tabulate(rows, ['network', 'heald', 'without control flow', 'ratio'], disable_numparse=True)}")
     return 0
 
 

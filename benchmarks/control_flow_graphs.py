@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
+import heald
 import numpy as np
-import weft
-from weft.api import DType, Graph, Input, Node, ShapeAttr, constant, dtypes
-from weft.contract.op import ArgDef
-from weft.graph.attr_value import Func
-from weft.graph.graph import Function
+from heald.api import DType, Graph, Input, Node, ShapeAttr, constant, dtypes
+from heald.contract.op import ArgDef
+from heald.graph.attr_value import Func
+from heald.graph.graph import Function
 
 BOOL, FLOAT, INT, VARIANT = dtypes.bool_, dtypes.float32, dtypes.int32, dtypes.variant
 TIMES = 10_000  # iterations of the long loops
@@ -179,7 +179,7 @@ def lstm() -> Graph:
 
 def network_function(name: str, graph: Graph, feed: str, fetch: str) -> Function:
     """A network as a function from "x" to "y". `feed` and `fetch` are nodes of it."""
-    entries = weft.Session(graph).nodes
+    entries = heald.Session(graph).nodes
 
     def inside(tensor: Input) -> str:
         if tensor.node == feed:

@@ -12,26 +12,26 @@ import tempfile
 from pathlib import Path
 from time import perf_counter
 
+import heald
 import numpy as np
-import weft
+from heald.graph.attr_value import ShapeAttr
+from heald.graph.graph import Graph, Node
+from heald.values import dtypes
 from tabulate import tabulate
-from weft.graph.attr_value import ShapeAttr
-from weft.graph.graph import Graph, Node
-from weft.values import dtypes
 
 RUNS = 60
 PLUGIN = """
 from time import sleep
-from weft.api import OpSpec, hookimpl
+from heald.api import OpSpec, hookimpl
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 
 @hookimpl
-def weft_ops(registry):
+def heald_ops(registry):
     registry.add(OpSpec("Bench>Sleep", inputs=["x: T"], outputs=["y: T"], attrs=["T: type"], metadata=lambda _, x: x))
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("CPU", register)
 
 def register(kernels):
@@ -53,9 +53,9 @@ def main() -> None:
         plugin = Path(folder, "sleeping_plugin.py")
         plugin.write_text(PLUGIN, "utf-8")
         for trace in (False, True):
-            options = weft.RunOptions(trace=True) if trace else None
+            options = heald.RunOptions(trace=True) if trace else None
             config = {"plugins": {"load": [str(plugin)]}, "plugin": {"cpu": {"count": 2}}}
-            with weft.Session(Graph(nodes), config) as session:
+            with heald.Session(Graph(nodes), config) as session:
                 session.run(["y0", "y1"], {"x": np.ones(1, np.float32)}, options=options)
                 times = []
                 for _ in range(RUNS + 1):

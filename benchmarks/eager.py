@@ -2,8 +2,8 @@
 
     python benchmarks/eager.py [--tensorflow PYTHON] [--torch PYTHON]
 
-`execute` is `weft.execute("AddV2", a, b)`, `bound` is `weft.ops.add_v2` fetched once. TensorFlow (`tf.raw_ops`) and
-torch run in processes of their own, in turn with weft. Every figure of 2x2 float32 is the median of the rounds.
+`execute` is `heald.execute("AddV2", a, b)`, `bound` is `heald.ops.add_v2` fetched once. TensorFlow (`tf.raw_ops`) and
+torch run in processes of their own, in turn with heald. Every figure of 2x2 float32 is the median of the rounds.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import heald
 import numpy as np
-import weft
+from heald.graph.graph import Node
+from heald.values import dtypes
 from tabulate import tabulate
 from timing import least, paired, seconds
-from weft.graph.graph import Node
-from weft.values import dtypes
 
 DIGITS = Path(__file__).parent.parent / "examples" / "digits"
 ROUNDS, REPEAT = 15, 20_000
@@ -77,12 +77,12 @@ class Peer:
 
 
 def small(peers: dict[str, Peer]) -> list[list[str]]:
-    """Rows of 2x2 float32: weft, its peers and NumPy, in turn."""
+    """Rows of 2x2 float32: heald, its peers and NumPy, in turn."""
     array = np.ones((2, 2), np.float32)
-    a, b, out = weft.TensorHandle(array), weft.TensorHandle(array), np.empty_like(array)
-    execute, rows = weft.execute, []
-    for name, op, bound, function in (("add", "AddV2", weft.ops.add_v2, np.add),
-                                      ("matmul", "MatMul", weft.ops.matmul, np.matmul)):
+    a, b, out = heald.TensorHandle(array), heald.TensorHandle(array), np.empty_like(array)
+    execute, rows = heald.execute, []
+    for name, op, bound, function in (("add", "AddV2", heald.ops.add_v2, np.add),
+                                      ("matmul", "MatMul", heald.ops.matmul, np.matmul)):
         ours: dict[str, list[float]] = {"execute": [], "bound": [], "NumPy": [], **{peer: [] for peer in peers}}
         works = {"execute": lambda op=op: execute(op, a, b), "bound": lambda bound=bound: bound(a, b),
                  "NumPy": lambda function=function: function(array, array, out)}
@@ -105,8 +105,8 @@ def small(peers: dict[str, Peer]) -> list[list[str]]:
 def large() -> list[str]:
     """A row of an addition of 1M elements."""
     x = np.ones(1 << 20, np.float32)
-    a = weft.TensorHandle(x)
-    add = weft.ops.add_v2
+    a = heald.TensorHandle(x)
+    add = heald.ops.add_v2
     ours, numpy, ratio = paired(lambda: add(a, a), lambda: np.add(x, x), 20)
     return ["add of 1M elements, bound", f"{ours * 1e6:.0f} us", "-", "-", f"{numpy * 1e6:.0f} us, {ratio:.2f}"]
 
@@ -116,13 +116,13 @@ def donated() -> str:
     code = f"""
 import resource, sys
 sys.path.insert(0, {str(Path(__file__).parent)!r})
-import numpy as np, weft
-weft.execute("AddV2", np.ones(4, np.float32), 1)
+import numpy as np, heald
+heald.execute("AddV2", np.ones(4, np.float32), 1)
 with open("/proc/self/statm") as memory:
     base = int(memory.read().split()[1]) * resource.getpagesize() // 1024  # the peak so far may be higher
-x = weft.execute("Fill", [25_000_000], np.float32(0))
+x = heald.execute("Fill", [25_000_000], np.float32(0))
 for _ in range(1000):
-    x = weft.execute("AddV2", x, 1, donate=(0,))
+    x = heald.execute("AddV2", x, 1, donate=(0,))
 assert x.numpy()[-1] == 1000
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - base) * 1024 / 100e6)
 """
@@ -132,14 +132,14 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - base) * 1024 / 100e6
 
 def network() -> str:
     """The digits network, one image: op by op against the session."""
-    graph = weft.graphdef.load(DIGITS / "frozen.pb")
+    graph = heald.graphdef.load(DIGITS / "frozen.pb")
     image = np.load(DIGITS / "test.npz")["image"][:1]
-    session = weft.Session(graph)
+    session = heald.Session(graph)
     step = session.make_callable("logits:0", ["image:0"])
     calls, known = [], {}
     for name, node in graph.nodes.items():
         if node.op == "Const":
-            known[name] = weft.TensorHandle(node.attrs["value"].array())
+            known[name] = heald.TensorHandle(node.attrs["value"].array())
         elif node.op not in ("Placeholder", "NoOp"):
             attrs = {key: value for key, value in node.attrs.items() if not key.startswith("_")}
             calls.append((name, node.op, [source for source, _, _ in node.inputs], attrs))
@@ -147,9 +147,9 @@ def network() -> str:
             break
 
     def one_by_one() -> Any:
-        values = {**known, "image": weft.TensorHandle(image)}
+        values = {**known, "image": heald.TensorHandle(image)}
         for name, op, inputs, attrs in calls:
-            values[name] = weft.execute(op, *[values[i] for i in inputs], attrs=attrs)
+            values[name] = heald.execute(op, *[values[i] for i in inputs], attrs=attrs)
         return values["logits"].numpy()
 
     assert np.allclose(one_by_one(), step(image), atol=1e-3)
@@ -160,16 +160,16 @@ def network() -> str:
 def functions() -> list[str]:
     """Composite ops: one addition against the bound op, and the digits network as one function against the session."""
     array = np.ones((2, 2), np.float32)
-    a, add = weft.TensorHandle(array), weft.ops.add_v2
+    a, add = heald.TensorHandle(array), heald.ops.add_v2
     nodes = [Node(name, "Placeholder", attrs={"dtype": dtypes.float32}) for name in ("x", "y")]
-    one = weft.function(weft.Graph([*nodes, Node("sum", "AddV2", ["x", "y"], attrs={"T": dtypes.float32})]))
+    one = heald.function(heald.Graph([*nodes, Node("sum", "AddV2", ["x", "y"], attrs={"T": dtypes.float32})]))
     ours, bound, ratio = paired(lambda: one(a, a), lambda: add(a, a), REPEAT)
     rows = [f"2x2 add, {ours * 1e6:.2f} us as a function, {bound * 1e6:.2f} us bound, {ratio:.2f}"]
-    graph = weft.graphdef.load(DIGITS / "frozen.pb")
+    graph = heald.graphdef.load(DIGITS / "frozen.pb")
     image = np.load(DIGITS / "test.npz")["image"][:1]
-    step = weft.Session(graph).make_callable("logits:0", ["image:0"])
-    network = weft.function(graph, "image", "logits")
-    handle = weft.TensorHandle(image)
+    step = heald.Session(graph).make_callable("logits:0", ["image:0"])
+    network = heald.function(graph, "image", "logits")
+    handle = heald.TensorHandle(image)
     assert np.array_equal(network(handle).numpy(), step(image))
     ours, theirs = least(lambda: network(handle).numpy(), lambda: step(image))
     rows.append(f"digits network, {ours * 1e6:.0f} us as a function, {theirs * 1e6:.0f} us by the session, "
@@ -184,7 +184,7 @@ def main() -> None:
     given = parser.parse_args()
     found = {"tf.raw_ops": given.tensorflow, "torch": given.torch}
     peers = {name: Peer(name, python) for name, python in found.items() if python}
-    print(tabulate([*small(peers), large()], headers=["work", "weft", "tf.raw_ops", "torch", "NumPy"]))
+    print(tabulate([*small(peers), large()], headers=["work", "heald", "tf.raw_ops", "torch", "NumPy"]))
     print(f"\nchain of 1,000 additions on 100 MB with donate: {donated()}")
     print(f"digits network: {network()}")
     for row in functions():

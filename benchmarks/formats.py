@@ -2,7 +2,7 @@
 
     python benchmarks/formats.py [--nodes N ...] [graph.pb ...]
 
-Chains of N nodes, and graphs of files. `text / binary` is weft's time for the text form over its time for the binary
+Chains of N nodes, and graphs of files. `text / binary` is heald's time for the text form over its time for the binary
 form, `protobuf / text` the time of protobuf's parser, which gives a message and no graph, over the former. Forms take
 turns; times are medians, ratios the medians of the pairs.
 """
@@ -15,12 +15,12 @@ from pathlib import Path
 from statistics import median
 
 from google.protobuf import text_format
+from heald.graph.graph import Graph, Node
+from heald.graph.graphdef import dumps, load, loads
+from heald.protobuf.descriptor_pool import message_class
+from heald.values import dtypes
 from tabulate import tabulate
 from timing import in_turn, ratio
-from weft.graph.graph import Graph, Node
-from weft.graph.graphdef import dumps, load, loads
-from weft.protobuf.descriptor_pool import message_class
-from weft.values import dtypes
 
 
 def chain(count: int) -> Graph:

@@ -24,14 +24,14 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any
 
+import heald
 import numpy as np
-import weft
+from heald.api import STREAM, Node, dtypes
+from heald.graph.attr_value import ShapeAttr
+from heald.graph.graph import Graph
+from heald.session.runtime import runtime
 from tabulate import tabulate
 from timing import least
-from weft.api import STREAM, Node, dtypes
-from weft.graph.attr_value import ShapeAttr
-from weft.graph.graph import Graph
-from weft.session.runtime import runtime
 
 NAME = "GPU:0"
 COUNT, LAUNCHES = 256, 100
@@ -44,7 +44,7 @@ NO_GPU = 3  # the exit status
 SOURCE = """extern "C" __global__ void add(const float* x, const float* y, float* out, long long n) {
     const long long i = (long long)blockIdx.x * blockDim.x + threadIdx.x; if (i < n) out[i] = x[i] + y[i]; }"""
 
-Row = tuple[str, str, str, str]  # work, weft, peer, weft's time in the peer's
+Row = tuple[str, str, str, str]  # work, heald, peer, heald's time in the peer's
 
 
 def wait(device: Any) -> None:
@@ -77,7 +77,7 @@ def launches(device: Any) -> Iterator[Row]:
 
 
 def copies(device: Any) -> Iterator[Row]:
-    from weft_cuda import driver
+    from heald_cuda import driver
 
     for nbytes in COPIES:
         host, back, buffer = np.ones(nbytes, "u1"), np.empty(nbytes, "u1"), device.allocate(nbytes)
@@ -114,7 +114,7 @@ def session_of(op: str, x: Any, w: Any, attrs: dict[str, Any]) -> Callable[[], o
         nodes += [Node(f"y{i}", op, ["x", "w"], attrs={"T": dtypes.float32, **attrs}, device=NAME),
                   Node(f"m{i}", "Max", [f"y{i}", "axes"], device=NAME,
                        attrs={"T": dtypes.float32, "Tidx": dtypes.int32, "keep_dims": False})]
-    session = weft.Session(Graph(nodes), {"placement": {"fallback": "error"}, "plugins": {"block": ["simplify"]}})
+    session = heald.Session(Graph(nodes), {"placement": {"fallback": "error"}, "plugins": {"block": ["simplify"]}})
     return partial(session.run, [f"m{i}" for i in range(10)], {"one": np.float32(1)})
 
 
@@ -147,7 +147,7 @@ def _least(ours: Callable[[], object], theirs: Callable[[], object] | None) -> t
 
 
 def _torch(function: Callable[..., Any], *arrays: Any, channels_last: bool = False) -> Callable[[], object] | None:
-    """Ten calls by torch on its GPU, and a wait; None without torch or its GPU. float32 as weft computes it."""
+    """Ten calls by torch on its GPU, and a wait; None without torch or its GPU. float32 as heald computes it."""
     torch = _module("torch")
     if torch is None or not torch.cuda.is_available():
         return None
@@ -174,7 +174,7 @@ def networks(folder: Path) -> Iterator[Row]:
 
 
 def _network(path: Path, x: Any, batch: int) -> Iterator[Row]:
-    on_cpu, on_gpu = (weft.load(path, device=name) for name in ("CPU:0", NAME))
+    on_cpu, on_gpu = (heald.load(path, device=name) for name in ("CPU:0", NAME))
     wanted, got = (_logits(model(x)) for model in (on_cpu, on_gpu))
     apart = float(np.abs(got - wanted).max() / wanted.std())
     told = f"{path.stem}, batch {batch}"
@@ -187,10 +187,10 @@ def _network(path: Path, x: Any, batch: int) -> Iterator[Row]:
         yield row(told, ours, peer, theirs)
 
 
-def _untied(model: weft.Model, x: Any) -> object:
+def _untied(model: heald.Model, x: Any) -> object:
     """A run that launches each kernel by itself: runs with a deadline do."""
     (name,) = model.inputs
-    return model.session.run(list(model.fetched.values()), {model.fed[name]: x}, options=weft.RunOptions(timeout=600))
+    return model.session.run(list(model.fetched.values()), {model.fed[name]: x}, options=heald.RunOptions(timeout=600))
 
 
 def _logits(results: Any) -> Any:
@@ -203,7 +203,7 @@ def _peers(path: Path, x: Any) -> Iterator[tuple[str, Callable[[], object]]]:
     tensorflow = _module("tensorflow")
     if tensorflow is not None and tensorflow.config.list_physical_devices("GPU"):
         graph = tensorflow.compat.v1.GraphDef.FromString(path.read_bytes())
-        model = weft.load(path)
+        model = heald.load(path)
         (fed,), (fetched, *_) = model.fed.values(), model.fetched.values()
         function = tensorflow.compat.v1.wrap_function(
             lambda: tensorflow.compat.v1.import_graph_def(graph, name=""), []).prune(fed, fetched)
@@ -229,7 +229,7 @@ def main() -> None:
     args = parser.parse_args()
     try:
         device = runtime().host.open(NAME)
-    except weft.errors.WeftError as error:
+    except heald.errors.HealdError as error:
         print(f"no GPU: {error}", file=sys.stderr)
         raise SystemExit(NO_GPU) from None
     rows: list[Row] = []

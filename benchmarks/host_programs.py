@@ -13,10 +13,10 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TextIO, cast
 
-import weft
+import heald
+from heald.program.host_program import Call, ProgramFunction
 from tabulate import tabulate
 from timing import least
-from weft.program.host_program import Call, ProgramFunction
 
 CHAIN = "!tfrt.chain"
 COUNT = 1000
@@ -53,11 +53,11 @@ class Writer:
         return ProgramFunction(name, self.names, tuple(self.types), tuple(self.calls), results)
 
 
-def program(*functions: ProgramFunction) -> weft.HostProgram:
-    return weft.HostProgram({function.name: function for function in functions})
+def program(*functions: ProgramFunction) -> heald.HostProgram:
+    return heald.HostProgram({function.name: function for function in functions})
 
 
-def adds(constants: bool) -> weft.HostProgram:
+def adds(constants: bool) -> heald.HostProgram:
     w = Writer()
     total = amount = w.constant(1)
     for number in range(COUNT):
@@ -66,7 +66,7 @@ def adds(constants: bool) -> weft.HostProgram:
     return program(w.function("main", total))
 
 
-def loop() -> weft.HostProgram:
+def loop() -> heald.HostProgram:
     body, main = Writer("i32", "i32"), Writer()
     (total,) = body("tfrt.add.i32", 1, 0)
     (following,) = body("tfrt.add.i32", 0, body.constant(-1))
@@ -99,11 +99,11 @@ def python_fizzbuzz() -> None:
 
 
 def main() -> None:
-    host = weft.HostContext(work_queue="single_threaded", output=cast(TextIO, Void()))
+    host = heald.HostContext(work_queue="single_threaded", output=cast(TextIO, Void()))
 
-    def runner(made: weft.HostProgram) -> Callable[[], object]:
+    def runner(made: heald.HostProgram) -> Callable[[], object]:
         def run() -> None:
-            results = made.run("main", request=weft.RequestContext(host))
+            results = made.run("main", request=heald.RequestContext(host))
             if not host.await_values(results, 60) or any(result.is_error() for result in results):
                 raise SystemExit(f"a program failed: {results}")
 
@@ -114,8 +114,8 @@ def main() -> None:
         ("adds", COUNT, adds(constants=False), python_adds),
         ("constants and adds", 2 * COUNT, adds(constants=True), python_adds),
         ("loop", 5 * COUNT, loop(), python_adds),
-        ("fizzbuzz", 13 * COUNT, weft.HostProgram.load(PROGRAMS / "fizzbuzz.mlir"), python_fizzbuzz),
-        ("constant_add", 2 * COUNT, weft.HostProgram.load(PROGRAMS / "constant_add.mlir"), python_constant_add),
+        ("fizzbuzz", 13 * COUNT, heald.HostProgram.load(PROGRAMS / "fizzbuzz.mlir"), python_fizzbuzz),
+        ("constant_add", 2 * COUNT, heald.HostProgram.load(PROGRAMS / "constant_add.mlir"), python_constant_add),
     ):
         ours, theirs = least(runner(made), peer)
         speed = f"{kernels / ours / 1e6:.2f}"

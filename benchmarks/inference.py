@@ -3,12 +3,12 @@
     python benchmarks/inference.py [--networks NAME ...] [--batches N ...] [--threads N ...] [--repeats N] [--seconds S]
                                    [--folder DIR] [--output DIR] [--results FILE]
 
-It runs in an environment of its own, which weft never needs: tensorflow-cpu and tf2onnx make the networks and run them,
-onnxruntime and openvino run them, matplotlib draws. A missing package is left out. Each combination of network, batch
-and threads is a process of its own, since libraries read their number of threads when they are loaded. The process is
-`weft bench --against`, where the runtimes take turns. All combinations are measured before they are repeated, so that
-a disturbance of the machine falls into one repeat only. The results are medians over the repeats. weft's logits are
-checked against TensorFlow's, recorded when the network was made (networks.py).
+It runs in an environment of its own, which heald never needs: tensorflow-cpu and tf2onnx make the networks and run
+them, onnxruntime and openvino run them, matplotlib draws. A missing package is left out. Each combination of network,
+batch and threads is a process of its own, since libraries read their number of threads when they are loaded. The
+process is `heald bench --against`, where the runtimes take turns. All combinations are measured before they are
+repeated, so that a disturbance of the machine falls into one repeat only. The results are medians over the repeats.
+heald's logits are checked against TensorFlow's, recorded when the network was made (networks.py).
 
 Writes inference.json (after each process, so that little is lost), inference.md, inference.svg and inference-dark.svg.
 Without --output they go into docs/, and the README's section is renewed. --results takes an earlier JSON and makes only
@@ -32,21 +32,21 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import heald
 import inference_plot
 import inference_table
 import numpy as np
-import weft
+from heald.api import Graph, Node, constant, pruned
+from heald_tools.peers import OPENERS, difference
 from networks import NETWORKS, TOLERANCE
 from tqdm import tqdm
-from weft.api import Graph, Node, constant, pruned
-from weft_tools.peers import OPENERS, difference
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
 DIGITS = ROOT / "examples" / "digits"
 NAMES = (*NETWORKS, "digits")
 TIMES = ("min", "median", "p90", "p99")  # milliseconds
-DISTRIBUTIONS = ("weft-core", "weft-onednn", "weft-simplify", "numpy", "tensorflow-cpu", "tensorflow", "onnxruntime",
+DISTRIBUTIONS = ("heald-core", "heald-onednn", "heald-simplify", "numpy", "tensorflow-cpu", "tensorflow", "onnxruntime",
                  "openvino")
 INSTRUCTIONS = {"avx512f": "AVX-512", "amx_tile": "AMX"}  # extensions that some CPUs have, by Linux's names
 
@@ -70,10 +70,10 @@ def prepare(name: str, folder: Path, peers: Sequence[str]) -> bool:
 
 def convert(path: Path, onnx: Path) -> None:
     """Make the network's ONNX file, if tf2onnx can convert it."""
-    model = weft.load(path)
+    model = heald.load(path)
     with TemporaryDirectory() as folder:
         sayable = Path(folder) / path.name
-        weft.graphdef.dump(without_erfc(weft.graphdef.load(path)), sayable)
+        heald.graphdef.dump(without_erfc(heald.graphdef.load(path)), sayable)
         _ran("-m", "tf2onnx.convert", "--graphdef", str(sayable), "--output", str(onnx), "--opset", "17",
              "--inputs", ",".join(f"{t}:0" for t in model.fed.values()),
              "--outputs", ",".join(f"{t}:0" for t in model.fetched.values()))
@@ -99,8 +99,8 @@ def without_erfc(graph: Graph) -> Graph:
 
 def make_digits(path: Path) -> None:
     """Write the network of examples/digits up to its logits, with two images and TensorFlow's logits for them."""
-    graph = weft.graphdef.load(DIGITS / "frozen.pb")
-    weft.graphdef.dump(pruned(graph, ["logits"]), path)
+    graph = heald.graphdef.load(DIGITS / "frozen.pb")
+    heald.graphdef.dump(pruned(graph, ["logits"]), path)
     test = np.load(DIGITS / "test.npz")
     np.savez(path.with_suffix(".npz"), **{f"x{i}": test["image"][i : i + 1] for i in range(2)},
              **{f"y{i}": test["logits"][i : i + 1] for i in range(2)})
@@ -114,17 +114,17 @@ def batch_of(known: Mapping[str, Any], letter: str, batch: int) -> np.ndarray:
 def accuracy(path: Path, batch: int) -> float:
     """The largest difference from TensorFlow's logits, in standard deviations of these."""
     known = np.load(path.with_suffix(".npz"))
-    return difference([weft.load(path)(batch_of(known, "x", batch))], [batch_of(known, "y", batch)])
+    return difference([heald.load(path)(batch_of(known, "x", batch))], [batch_of(known, "y", batch)])
 
 
 def bench(path: Path, batch: int, threads: int, seconds: float, peers: Sequence[str], folder: Path) -> Result | None:
-    """The figures of `weft bench` in a process of its own. None if it fails; its message is on stderr then."""
+    """The figures of `heald bench` in a process of its own. None if it fails; its message is on stderr then."""
     fed = folder / "x.npy"
     np.save(fed, batch_of(np.load(path.with_suffix(".npz")), "x", batch))
     there = [peer for peer in peers if peer != "onnxruntime" or path.with_suffix(".onnx").exists()]
     against = ["--against", ",".join(there)] if there else []
     done = subprocess.run(
-        [sys.executable, "-m", "weft", "bench", str(path), "--input", str(fed), "--batch", str(batch), "--threads",
+        [sys.executable, "-m", "heald", "bench", str(path), "--input", str(fed), "--batch", str(batch), "--threads",
          str(threads), "--seconds", str(seconds), "--json", *against], check=False, capture_output=True, text=True)
     if done.returncode:
         tell(f"{path.stem}, batch {batch}, {threads} threads: {done.stderr.strip()}")
@@ -208,7 +208,7 @@ def _ran(*arguments: str) -> bool:
 
 
 def differing(found: Sequence[Result]) -> list[Result]:
-    """The results in which weft's logits differ from TensorFlow's, or are not finite."""
+    """The results in which heald's logits differ from TensorFlow's, or are not finite."""
     return [row for row in found if not row["difference"] <= TOLERANCE]
 
 

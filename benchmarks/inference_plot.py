@@ -1,4 +1,4 @@
-"""The plot of inference.py's results: the times of other runtimes as multiples of weft's, grouped by network.
+"""The plot of inference.py's results: the times of other runtimes as multiples of heald's, grouped by network.
 
 matplotlib draws it, which no other benchmark needs: two SVGs, for light pages and for dark pages.
 """
@@ -31,13 +31,13 @@ def draw(results: Mapping[str, Any], folder: Path, suffix: str = ".svg") -> None
     if len(runtimes(rows)) < 2:
         return
     title = f"Time of one run: batch {batch}, {threads} thread{'' if threads == 1 else 's'}, float32"
-    with mpl.rc_context({"svg.hashsalt": "weft", "font.family": "DejaVu Sans", "font.size": 10.5}):
+    with mpl.rc_context({"svg.hashsalt": "heald", "font.family": "DejaVu Sans", "font.size": 10.5}):
         for dark, name in enumerate(INK):
             figure = _figure(rows, name, bool(dark))
             top = figure.get_figheight()
             for text, below, style in (
                 (title, 0.12, {"weight": "bold", "size": 13, "color": INK[name]}),
-                (f"{machine(results)}; milliseconds are weft's median", 0.42, {"size": 9, "color": FAINT[name]}),
+                (f"{machine(results)}; milliseconds are heald's median", 0.42, {"size": 9, "color": FAINT[name]}),
             ):
                 figure.text(0.012, 1 - below / top, text, va="top", **style)
             figure.savefig(folder / (name + suffix), transparent=True,
@@ -67,7 +67,7 @@ def _figure(rows: Sequence[Any], name: str, dark: bool) -> Any:
 
 
 def _mark(axes: Any, found: Mapping[str, Any], height: float, runtime: str, dark: bool, ink: str) -> None:
-    """Mark a runtime's time as a multiple of weft's. A line behind the mark spans the repeats."""
+    """Mark a runtime's time as a multiple of heald's. A line behind the mark spans the repeats."""
     times, least, most = (1 / ratio for ratio in (found["ratio"], max(found["ratios"]), min(found["ratios"])))
     color = COLORS[runtime][dark]
     axes.plot([1, times], [height, height], color=color, linewidth=2.2, solid_capstyle="butt")
@@ -80,19 +80,19 @@ def _mark(axes: Any, found: Mapping[str, Any], height: float, runtime: str, dark
 
 
 def _dress(axes: Any, rows: Sequence[Any], name: str) -> None:
-    """Axes, names, and the line of weft's own time."""
+    """Axes, names, and the line of heald's own time."""
     times = [1 / ratio for row in rows for found in row["runtimes"].values() for ratio in found.get("ratios", ())]
     least, most = min(*times, 0.9) / 1.5, max(*times, 1.1) * 1.5
     marks = [mark for mark in MARKS if least <= mark <= most]
     axes.set_xscale("log")
     axes.set_xlim(least, most)
-    axes.set_xticks(marks, [f"{mark:g}x" if mark != 1 else "weft" for mark in marks])
+    axes.set_xticks(marks, [f"{mark:g}x" if mark != 1 else "heald" for mark in marks])
     axes.minorticks_off()
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_yticks([])
     for place, row in enumerate(rows):
         for text, up, size, color in ((TITLES[row["network"]], 2, 10.5, INK[name]),
-                                      (f"{row['runtimes']['weft']['median']:.3g} ms", -3, 9, FAINT[name])):
+                                      (f"{row['runtimes']['heald']['median']:.3g} ms", -3, 9, FAINT[name])):
             axes.annotate(text, (0, place), (-8, up), xycoords=axes.get_yaxis_transform(), size=size, color=color,
                           textcoords="offset points", ha="right", va="bottom" if up > 0 else "top")
     axes.axvline(1, color=INK[name], linewidth=1.4, zorder=0)
@@ -101,6 +101,6 @@ def _dress(axes: Any, rows: Sequence[Any], name: str) -> None:
     axes.set_axisbelow(True)
     for side in axes.spines.values():
         side.set_visible(False)
-    for text, right in (("slower than weft →", True), ("← faster", False)):
+    for text, right in (("slower than heald →", True), ("← faster", False)):
         axes.annotate(text, (1, 1), (8 if right else -8, 4), xycoords=axes.get_xaxis_transform(), size=9,
                       textcoords="offset points", ha="left" if right else "right", va="bottom", color=FAINT[name])

@@ -12,9 +12,9 @@ TITLES = {
     "densenet121": "DenseNet121", "inceptionv3": "InceptionV3", "encoder": "BERT-like encoder",
     "lstm": "LSTM", "digits": "digits (8x8 pixels)",
 }
-RUNTIMES = {"weft": "weft", "tensorflow": "TensorFlow", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
+RUNTIMES = {"heald": "heald", "tensorflow": "TensorFlow", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
 BEGIN, END = "<!-- inference: made by benchmarks/inference.py -->", "<!-- end of inference -->"
-MACHINE = {"weft-core": "weft", "tensorflow-cpu": "TensorFlow", "tensorflow": "TensorFlow",
+MACHINE = {"heald-core": "heald", "tensorflow-cpu": "TensorFlow", "tensorflow": "TensorFlow",
            "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}  # the packages whose versions are shown
 
 Results = Mapping[str, Any]
@@ -47,9 +47,9 @@ def versions(results: Results) -> str:
 
 
 def short(rows: Sequence[Any]) -> tuple[list[str], list[list[str]]]:
-    """Headings and cells: median milliseconds of each runtime, and weft's time as a fraction of the others'."""
+    """Headings and cells: median milliseconds of each runtime, and heald's time as a fraction of the others'."""
     there = runtimes(rows)
-    head = ["median ms", *(RUNTIMES[name] for name in there), *(f"weft / {RUNTIMES[name]}" for name in there[1:])]
+    head = ["median ms", *(RUNTIMES[name] for name in there), *(f"heald / {RUNTIMES[name]}" for name in there[1:])]
     return head, [
         [TITLES[row["network"]], *(_ms(row, name) for name in there), *(_ratio(row, name) for name in there[1:])]
         for row in rows]
@@ -57,14 +57,14 @@ def short(rows: Sequence[Any]) -> tuple[list[str], list[list[str]]]:
 
 def long(rows: Sequence[Any]) -> tuple[list[str], list[list[str]]]:
     """Headings and cells: a row for each network and runtime, with the spread of its times."""
-    head = ["network", "runtime", "min ms", "median ms", "p90 ms", "p99 ms", "weft / theirs", "in each repeat",
+    head = ["network", "runtime", "min ms", "median ms", "p90 ms", "p99 ms", "heald / theirs", "in each repeat",
             "difference"]
     cells = []
     for row in rows:
         for name in runtimes([row]):
             found = row["runtimes"][name]
-            off = row["difference"] if name == "weft" else found["difference"]
-            cells.append([TITLES[row["network"]] if name == "weft" else "", RUNTIMES[name],
+            off = row["difference"] if name == "heald" else found["difference"]
+            cells.append([TITLES[row["network"]] if name == "heald" else "", RUNTIMES[name],
                           *(f"{found[key]:.3f}" for key in ("min", "median", "p90", "p99")), _ratio(row, name),
                           " ".join(f"{ratio:.2f}" for ratio in found.get("ratios", ())), f"{off:.0e}"])
     return head, cells
@@ -83,7 +83,7 @@ def section(results: Results) -> str:
 {_markdown(*short(rows))}
 
 Batch {batch}, {_count(threads, 'thread')}, float32: {machine(results)}.
-Measured {_often(rows)}; ratios are medians over turns of all runtimes, below 1 weft is faster. \
+Measured {_often(rows)}; ratios are medians over turns of all runtimes, below 1 heald is faster. \
 [All numbers](docs/inference.md)."""
 
 
@@ -101,18 +101,19 @@ WORDS = """\
 `benchmarks/inference.py` measures frozen float32 graphs with an unknown batch, and writes this page. The runtimes take
 turns in one process. Before each turn the threads of the other runtimes go to sleep, and some runs are not timed. A
 repeated measurement has a process of its own each time: times are medians over these processes, and min is their
-minimum. `weft / theirs` compares the medians of one turn, and is the median over the turns: below 1 weft is faster.
+minimum. `heald / theirs` compares the medians of one turn, and is the median over the turns: below 1 heald is faster.
 
-`difference` is the largest difference of the logits, in their standard deviations. weft is compared with recorded
-results of TensorFlow, and the other runtimes with weft. Rounding in float32 leaves about 1e-5 after so many layers. The
-networks are untrained. Their normalisations have the statistics of real activations, so the logits depend on the input.
+`difference` is the largest difference of the logits, in their standard deviations. heald is compared with recorded
+results of TensorFlow, and the other runtimes with heald. Rounding in float32 leaves about 1e-5 after so many layers.
+The networks are untrained. Their normalisations have the statistics of real activations, so the logits depend on the
+input.
 
 On a shared machine times differ by half and more from one hour to the next, for all runtimes alike. Ratios therefore
 say more than milliseconds.
 
-To repeat the measurement, give the other runtimes an environment of their own; weft never needs them. The command makes
-the networks, measures for about an hour, and renews this page and the table of the README. `--repeats 1 --seconds 1`
-gives a first impression; `--networks`, `--batches` and `--threads` choose a part.
+To repeat the measurement, give the other runtimes an environment of their own; heald never needs them. The command
+makes the networks, measures for about an hour, and renews this page and the table of the README.
+`--repeats 1 --seconds 1` gives a first impression; `--networks`, `--batches` and `--threads` choose a part.
 
 ```sh
 python3 -m venv peers
@@ -122,7 +123,7 @@ peers/bin/pip install -e core -e device_cpu -e plugins/tf_ops -e plugins/saved_m
 peers/bin/python benchmarks/inference.py
 ```
 
-`weft bench model.pb --against tensorflow,onnxruntime,openvino` compares the runtimes on another model."""
+`heald bench model.pb --against tensorflow,onnxruntime,openvino` compares the runtimes on another model."""
 
 
 def text(results: Results) -> str:
@@ -146,7 +147,7 @@ def renewed(readme: str, results: Results) -> str:
 
 def _alt(rows: Sequence[Any], batch: int, threads: int) -> str:
     return (f"Time of a run of {len(rows)} networks with {', '.join(RUNTIMES[name] for name in runtimes(rows)[1:])}, "
-            f"relative to weft's: batch {batch}, {_count(threads, 'thread')}")
+            f"relative to heald's: batch {batch}, {_count(threads, 'thread')}")
 
 
 def _markdown(head: list[str], cells: list[list[str]]) -> str:

@@ -4,7 +4,7 @@
 
 A step of a session runs one node: its inputs are fed, its first output is a new array, as NumPy's is. Inputs that
 determine shapes (an axis, paddings, a size) are constants. A check first compares the results of both sides. They run
-in turns, and the least time of each counts. A ratio below 1 means that weft is faster. On a busy machine products on
+in turns, and the least time of each counts. A ratio below 1 means that heald is faster. On a busy machine products on
 several threads wait for the slowest thread, for milliseconds at a time: hence the variable.
 """
 
@@ -16,16 +16,16 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 
+import heald
 import ml_dtypes
 import numpy as np
-import weft
+from heald.graph.attr_value import ShapeAttr
+from heald.graph.graph import Graph, Node
+from heald.session.runtime import runtime
+from heald.values import dtypes
 from numpy.lib.stride_tricks import sliding_window_view
 from tabulate import tabulate
 from timing import TURN, Work, least, seconds
-from weft.graph.attr_value import ShapeAttr
-from weft.graph.graph import Graph, Node
-from weft.session.runtime import runtime
-from weft.values import dtypes
 
 ENOUGH = 0.6  # seconds that a row takes, unless it needs more for so many turns
 TURNS = 4
@@ -282,7 +282,7 @@ def works(row: Row) -> tuple[Work, Work]:
         attrs[arg.number_attr] = len(several)
     attrs = {name: value for name, value in (attrs | row.attrs).items() if name is not None}
     node = Node("node", row.op, [n.name for n in nodes], attrs=attrs, device="CPU:0")
-    ours = partial(weft.Session(Graph([*nodes, node])).make_callable("node", list(feeds)), *feeds.values())
+    ours = partial(heald.Session(Graph([*nodes, node])).make_callable("node", list(feeds)), *feeds.values())
     theirs = partial(row.numpy, *feeds.values())
     got, want = ours(), np.asarray(theirs())
     assert got.shape == want.shape, f"{row.name}: {got.shape}, {want.shape}"
@@ -302,7 +302,7 @@ def main() -> None:
         found.append((a / b, row.name, a, b))
     found.sort()
     print(tabulate([[name, f"{a * 1e6:,.0f} us", f"{b * 1e6:,.0f} us", f"{ratio:.2f}"] for ratio, name, a, b in found],
-                   ["", "weft", "NumPy", "ratio"], disable_numparse=True))
+                   ["", "heald", "NumPy", "ratio"], disable_numparse=True))
     slow = [f"{name} ({ratio:.2f})" for ratio, name, *_ in found if ratio > MUCH]
     print(f"\n{len(slow)} of {len(found)} above {MUCH}: {', '.join(slow) or 'none'}")
 

@@ -10,12 +10,12 @@ from __future__ import annotations
 import argparse
 from time import perf_counter
 
-import weft
+import heald
+from heald_mlir.dialects.registry import KernelDialects
+from heald_mlir.dialects.verifier import verify
+from heald_mlir.parser import parse
+from heald_mlir.printer import print_module
 from tabulate import tabulate
-from weft_mlir.dialects.registry import KernelDialects
-from weft_mlir.dialects.verifier import verify
-from weft_mlir.parser import parse
-from weft_mlir.printer import print_module
 
 GENERIC = '  %{i} = "tfrt.add.i32"(%{before}, %x) : (i32, i32) -> i32\n'
 CUSTOM = "  %{i} = tfrt.add.i32 %{before}, %x\n"
@@ -29,7 +29,7 @@ def text(form: str, count: int) -> str:
 
 def rates(form: str, count: int) -> list[str]:
     """Operations in a second: parsed, printed, verified, and loaded as a program."""
-    dialects = KernelDialects(weft.default_host().registries.host_kernels)
+    dialects = KernelDialects(heald.default_host().registries.host_kernels)
     source = text(form, count)
     found = []
 
@@ -42,7 +42,7 @@ def rates(form: str, count: int) -> list[str]:
     module = timed(parse, source, "-", 1, dialects)
     timed(lambda: print_module(module, dialects if form is CUSTOM else None))  # type: ignore[arg-type]
     timed(verify, module, dialects)
-    timed(weft.mlir.loads, source)
+    timed(heald.mlir.loads, source)
     return found
 
 

@@ -17,14 +17,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import heald
 import numpy as np
-import weft
+from heald.api import Bind, Declined, DeviceRegistrar, DType, Kernels, TensorMetadata, ValueInfo, errors, hookimpl
+from heald_example_device.device import Example
+from heald_kernel_text import ALIASES, CUDA_GPU, FUSIONS, NODES
 from networks import NETWORKS
-from weft.api import Bind, Declined, DeviceRegistrar, DType, Kernels, TensorMetadata, ValueInfo, errors, hookimpl
-from weft_example_device.device import Example
-from weft_kernel_text import ALIASES, CUDA_GPU, FUSIONS, NODES
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 FILE = Path(__file__).parent.parent / "tests" / "data" / "network_problems.json"
 MOST_VALUES = 32  # elements of a known input that are recorded: shapes, axes, numbers
 
@@ -94,14 +94,14 @@ def attributes(attrs: Any) -> dict[str, Any]:
 
 
 @hookimpl
-def weft_devices(registry: DeviceRegistrar) -> None:
+def heald_devices(registry: DeviceRegistrar) -> None:
     registry.device(type="RECORDER", scan="network_problems:scan", kernels="network_problems:register_kernels")
 
 
 def problems_of(path: Path) -> list[str]:
     """The distinct problems of one network, each as JSON."""
     recorded.clear()
-    weft.load(path, device="RECORDER:0")(np.load(path.with_suffix(".npz"))["x0"])
+    heald.load(path, device="RECORDER:0")(np.load(path.with_suffix(".npz"))["x0"])
     return sorted({json.dumps(each, separators=(",", ":")) for each in recorded})
 
 
@@ -111,7 +111,7 @@ def main() -> int:
     parser.add_argument("--folder", type=Path, default=Path(__file__).parent / "networks")
     parser.add_argument("--output", type=Path, default=FILE)
     options = parser.parse_args()
-    weft.register(sys.modules["network_problems"])
+    heald.register(sys.modules["network_problems"])
     networks: dict[str, list[str]] = {}
     for name in options.names:
         for each in problems_of(options.folder / f"{name}.pb"):

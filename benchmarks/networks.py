@@ -2,7 +2,7 @@
 
     python benchmarks/networks.py [--folder DIR] [--device DEVICE[,DEVICE ...]] [NAME ...]
 
-Making and timing need the package tensorflow-cpu (in an environment of its own: weft never needs it). Networks that
+Making and timing need the package tensorflow-cpu (in an environment of its own: heald never needs it). Networks that
 the folder has already are checked without it. Other devices than CPU:0 are timed against CPU:0. With several devices
 each layer runs on the next one in turn, which checks split networks and shows the cost of the split. Untrained networks
 return nearly the same output for every input, so comparing outputs would prove nothing. Therefore batch normalisations
@@ -21,13 +21,13 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import heald
 import numpy as np
 import sequences
-import weft
+from heald.api import TensorInfo
+from heald_tools.peers import difference
 from tabulate import tabulate
 from timing import paired, seconds
-from weft.api import TensorInfo
-from weft_tools.peers import difference
 
 SEED = 11
 TOLERANCE = 1e-4  # of the logits' standard deviation
@@ -111,34 +111,34 @@ def make(name: str, folder: Path) -> None:
     (folder / f"{name}.pb").write_bytes(frozen.graph.as_graph_def().SerializeToString())
 
 
-def load(path: Path, devices: Sequence[str]) -> weft.Model:
+def load(path: Path, devices: Sequence[str]) -> heald.Model:
     """The network, each layer on the next of these devices in turn."""
-    graph = weft.graphdef.load(path)
+    graph = heald.graphdef.load(path)
     layers: dict[str, int] = {}
     nodes = []
     for node in graph.nodes.values():
         layer = layers.setdefault(node.name.rpartition("/")[0], len(layers))
         nodes.append(node.replace(device=devices[layer % len(devices)]))
-    plain = weft.load(path)
+    plain = heald.load(path)
     inputs = {name: TensorInfo(plain.fed[name], meta) for name, meta in plain.inputs.items()}
     outputs = {name: TensorInfo(plain.fetched[name], meta) for name, meta in plain.outputs.items()}
-    return weft.Model(weft.Session(graph.replace(nodes=nodes), {"placement": {"fallback": "allow"}}), inputs, outputs)
+    return heald.Model(heald.Session(graph.replace(nodes=nodes), {"placement": {"fallback": "allow"}}), inputs, outputs)
 
 
-def elsewhere(model: weft.Model) -> str:
+def elsewhere(model: heald.Model) -> str:
     """The nodes that run elsewhere than requested, by op."""
     rows = model.session.placement().table()
     ops = Counter(row["op"] for row in rows if row["assigned"] not in (row["requested"], "host"))
     return ", ".join(f"{count} {op}" for op, count in ops.most_common()) or "none"
 
 
-def check(model: weft.Model, known: Any) -> float:
+def check(model: heald.Model, known: Any) -> float:
     """The largest difference from TensorFlow's logits over both inputs, in standard deviations of the logits."""
     return difference([model(known[f"x{i}"]) for i in range(2)], [known[f"y{i}"] for i in range(2)])
 
 
-def against_tensorflow(path: Path, model: weft.Model, x: np.ndarray) -> list[str]:
-    """Median times of one image, weft's and TensorFlow's, and their ratio."""
+def against_tensorflow(path: Path, model: heald.Model, x: np.ndarray) -> list[str]:
+    """Median times of one image, heald's and TensorFlow's, and their ratio."""
     import tensorflow as tf
 
     graph_def = tf.compat.v1.GraphDef.FromString(path.read_bytes())
@@ -152,7 +152,7 @@ def against_tensorflow(path: Path, model: weft.Model, x: np.ndarray) -> list[str
     return [f"{ours * 1e3:.1f} ms", f"{theirs * 1e3:.1f} ms", f"{ratio:.2f}"]
 
 
-def against_cpu(path: Path, model: weft.Model, x: np.ndarray) -> list[str]:
+def against_cpu(path: Path, model: heald.Model, x: np.ndarray) -> list[str]:
     """Median times of one image, there and on CPU:0, and their ratio."""
     reference = load(path, ["CPU:0"])
     reference(x)
@@ -160,7 +160,7 @@ def against_cpu(path: Path, model: weft.Model, x: np.ndarray) -> list[str]:
     return [f"{ours * 1e3:.1f} ms", f"{theirs * 1e3:.1f} ms", f"{ratio:.2f}"]
 
 
-def alone(_: Path, model: weft.Model, x: np.ndarray) -> list[str]:
+def alone(_: Path, model: heald.Model, x: np.ndarray) -> list[str]:
     times = sorted(seconds(lambda: model(x), 1) for _ in range(11))
     return [f"{times[5] * 1e3:.1f} ms", "not installed", ""]
 
@@ -198,7 +198,7 @@ def main() -> int:
                      *timed(path, model, known["x0"])])
     print(tabulate(rows, disable_numparse=True, headers=[
         "network", "nodes", f"not on {options.device}", "difference / std", "",
-        *(["weft", "TensorFlow"] if on_cpu else [options.device, "CPU:0"]), "ratio"]))
+        *(["heald", "TensorFlow"] if on_cpu else [options.device, "CPU:0"]), "ratio"]))
     return int(failed)
 
 

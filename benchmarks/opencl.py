@@ -1,4 +1,4 @@
-"""OPENCL:0 against NumPy, or weft's CPU:0: launches, copies, arrays that it reads in place, kernels, small runs,
+"""OPENCL:0 against NumPy, or heald's CPU:0: launches, copies, arrays that it reads in place, kernels, small runs,
 networks.
 
     python benchmarks/opencl.py [--folder DIR]    (make opencl-cpu prints the environment for PoCL)
@@ -19,17 +19,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import heald
 import numpy as np
-import weft
-from networks import load
-from tabulate import tabulate
-from timing import Work, least
-from weft.executor.frame_calls import STREAM
-from weft.graph.attr_value import ShapeAttr
-from weft.graph.graph import Graph, Node
-from weft.session.runtime import runtime
-from weft.values import dtypes
-from weft_kernel_text import (
+from heald.executor.frame_calls import STREAM
+from heald.graph.attr_value import ShapeAttr
+from heald.graph.graph import Graph, Node
+from heald.session.runtime import runtime
+from heald.values import dtypes
+from heald_kernel_text import (
     INPUT,
     OPENCL_CPU,
     OPENCL_GPU,
@@ -42,6 +39,9 @@ from weft_kernel_text import (
     elementwise,
     matmul,
 )
+from networks import load
+from tabulate import tabulate
+from timing import Work, least
 
 COUNT = 256
 LAUNCHES = 100
@@ -133,7 +133,7 @@ def chain(device: Any) -> list[list[str]]:
     nodes += [Node(name, op, inputs, attrs=floats, device="OPENCL:0") for name, op, inputs in (
         ("a", "AddV2", "xy"), ("b", "Mul", "ay"), ("c", "Sub", "bx"), ("d", "Maximum", ["c", "half"]),
         ("e", "Square", "d"))]
-    step = partial(weft.Session(Graph(nodes)).make_callable("e", ["x", "y"]), x, y)
+    step = partial(heald.Session(Graph(nodes)).make_callable("e", ["x", "y"]), x, y)
     plain()
     assert np.allclose(step(), out)
     kernel, run, numpy = least(partial(call, device, works), step, plain)
@@ -161,7 +161,7 @@ def runs(counts: Sequence[int]) -> list[list[str]]:
     def step(count: int, device: str) -> Work:
         nodes = [Node("n0", "Placeholder", attrs={"dtype": dtypes.float32, "shape": ShapeAttr((COUNT,))})]
         nodes += [Node(f"n{i}", "AddV2", [f"n{i - 1}", "n0"], attrs=attrs, device=device) for i in range(1, count + 1)]
-        session = weft.Session(Graph(nodes), {"passes": {"disable": ["fusion"]}})
+        session = heald.Session(Graph(nodes), {"passes": {"disable": ["fusion"]}})
         return partial(session.make_callable(f"n{count}", ["n0"]), np.ones(COUNT, "f4"))
 
     times = {n: least(step(n, "OPENCL:0"), step(n, "CPU:0"), turns=40) for n in counts}
@@ -185,7 +185,7 @@ def main() -> None:
     options = parser.parse_args()
     try:
         device = runtime().host.open("OPENCL:0")
-    except weft.errors.WeftError as error:
+    except heald.errors.HealdError as error:
         print(f"left out: {error}")
         return
     print(f"OPENCL:0 is {device.attributes['model']}, {device.attributes['platform']}")

@@ -1,10 +1,10 @@
-"""The cost of weft beside the kernels: one node, chains of 2x2 additions, alternating batch sizes, start-up.
+"""The cost of heald beside the kernels: one node, chains of 2x2 additions, alternating batch sizes, start-up.
 
     python benchmarks/overhead.py
 
 `event-driven`: the additions wait for a kernel that is declared asynchronous, though it completes at once.
 
-Every figure is the median over interleaved pairs, as a ratio against plain NumPy or against the same work of weft in
+Every figure is the median over interleaved pairs, as a ratio against plain NumPy or against the same work of heald in
 the same run. Two CPU-bound processes on the machine are enough to spoil absolute times; the ratios suffer less.
 """
 
@@ -16,24 +16,24 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
+import heald
 import numpy as np
-import weft
-from chains import numpy_chain, weft_chain
+from chains import heald_chain, numpy_chain
+from heald.api import KernelPackRegistrar, Kernels, OpRegistrar, OpSpec, available, hookimpl
 from tabulate import tabulate
 from timing import paired
-from weft.api import KernelPackRegistrar, Kernels, OpRegistrar, OpSpec, available, hookimpl
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 DIGITS = Path(__file__).parent.parent / "examples" / "digits"
 
 
 @hookimpl
-def weft_ops(registry: OpRegistrar) -> None:
+def heald_ops(registry: OpRegistrar) -> None:
     registry.add(OpSpec("Bench>Now", inputs=["x: T"], outputs=["y: T"], attrs=["T: type"], metadata=lambda _, x: x))
 
 
 @hookimpl
-def weft_kernels(registry: KernelPackRegistrar) -> None:
+def heald_kernels(registry: KernelPackRegistrar) -> None:
     registry.kernels("CPU", register)
 
 
@@ -42,7 +42,7 @@ def register(kernels: Kernels) -> None:
 
 
 def additions(length: int, behind: str | None = None) -> list[object]:
-    step, bare = weft_chain(length, behind), numpy_chain(length)
+    step, bare = heald_chain(length, behind), numpy_chain(length)
     assert np.array_equal(step(), bare())
     ours, numpy, ratio = paired(step, bare, max(20_000 // length, 5) if behind is None else 1)
     what = f"{length:,} chained 2x2 additions" + ("" if behind is None else ", event-driven")
@@ -51,7 +51,7 @@ def additions(length: int, behind: str | None = None) -> list[object]:
 
 def alternating_batches() -> list[object]:
     """Runs that switch between batch 1 and 7, against the same runs without switching."""
-    model = weft.load(DIGITS / "frozen.pb", outputs=["logits"], device="CPU:0")
+    model = heald.load(DIGITS / "frozen.pb", outputs=["logits"], device="CPU:0")
     images = np.load(DIGITS / "test.npz")["image"]
     one, seven = images[:1].copy(), images[:7].copy()
     model(one), model(seven)
@@ -85,13 +85,13 @@ def start_up(code: str, against: str) -> list[object]:
 
 
 def main() -> None:
-    weft.register(sys.modules[__name__])
+    heald.register(sys.modules[__name__])
     rows = [additions(n) for n in (1, 100, 1000, 10_000)]
     rows += [additions(n, "Bench>Now") for n in (1000, 10_000)]
     rows.append(alternating_batches())
-    rows.append(start_up("import weft", "pass"))
-    rows.append(start_up("import weft.cli; weft.cli.main(['--version'])", "pass"))
-    print(tabulate(rows, headers=["work", "weft", "against", "ratio", "difference"], disable_numparse=True))
+    rows.append(start_up("import heald", "pass"))
+    rows.append(start_up("import heald.cli; heald.cli.main(['--version'])", "pass"))
+    print(tabulate(rows, headers=["work", "heald", "against", "ratio", "difference"], disable_numparse=True))
     print("\nagainst: the same NumPy calls in a bare loop; the same runs without switching; an empty interpreter")
 
 

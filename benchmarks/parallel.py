@@ -19,13 +19,13 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import heald
 import numpy as np
-import weft
+from heald.graph.attr_value import ShapeAttr
+from heald.graph.graph import Graph, Node
+from heald.values import dtypes
 from tabulate import tabulate
 from timing import paired, seconds
-from weft.graph.attr_value import ShapeAttr
-from weft.graph.graph import Graph, Node
-from weft.values import dtypes
 
 WIDTH = 16
 TASK = 200e-6  # seconds
@@ -89,7 +89,7 @@ def gain(graph: Graph, fetch: str, x: np.ndarray) -> list[str]:
     """Times on one thread, on two, and the ratio. The tasks stand for different ones, so the pass that removes
     duplicates is off."""
     config = {"passes": {"disable": ["duplicates"]}}
-    steps = [weft.Session(graph, {**config, "work_queue": {"threads": threads}}, device="CPU:0")
+    steps = [heald.Session(graph, {**config, "work_queue": {"threads": threads}}, device="CPU:0")
              .make_callable(fetch, ["x"]) for threads in (2, 1)]
     two, one = ([step(x) for _ in range(RUNS)][-1] for step in steps)
     assert np.array_equal(two, one)

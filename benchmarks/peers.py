@@ -1,11 +1,11 @@
-"""The time of one run of a tiny graph in weft, ONNX Runtime and TensorFlow: chains of 2x2 additions.
+"""The time of one run of a tiny graph in heald, ONNX Runtime and TensorFlow: chains of 2x2 additions.
 
     python benchmarks/peers.py
 
 All do the same additions one by one on one thread, the calling thread unless a row names another, and return equal
 results. Graph optimisation is off everywhere, so that nothing is folded or fused. They run in turn in one process, and
 each ratio is the median over the rounds. A peer that is not installed is left out. The peers belong into an environment
-of their own, for weft never needs them.
+of their own, for heald never needs them.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from statistics import median
 
+import heald
 import numpy as np
-import weft
-from chains import X, Y, chain, numpy_chain, weft_chain
+from chains import X, Y, chain, heald_chain, numpy_chain
 from tabulate import tabulate
 from timing import in_turn, ratio, seconds
 
@@ -61,7 +61,7 @@ def tensorflow_chain(length: int) -> Runs:
     import tensorflow as tf
 
     v1 = tf.compat.v1
-    graph_def = v1.GraphDef.FromString(weft.graphdef.dumps(chain(length)))
+    graph_def = v1.GraphDef.FromString(heald.graphdef.dumps(chain(length)))
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(graph_def, name="")
     fetch, feeds = f"add{length - 1}:0", {"x:0": X, "y:0": Y}
@@ -91,7 +91,7 @@ PEERS = (  # packages, as imported and as installed, and the chains
 
 def measure(length: int, peers: list[Callable[[int], Runs]]) -> dict[str, tuple[float, ...]]:
     """Seconds of a run in each round, for each way to do the additions."""
-    runs: Runs = {"NumPy": numpy_chain(length), "weft": weft_chain(length)}
+    runs: Runs = {"NumPy": numpy_chain(length), "heald": heald_chain(length)}
     for peer in peers:
         runs |= peer(length)
     expected = runs["NumPy"]()
@@ -106,7 +106,7 @@ def microseconds(times: tuple[float, ...]) -> str:
 
 
 def row(length: int, times: dict[str, tuple[float, ...]]) -> list[str]:
-    ours = times["weft"]
+    ours = times["heald"]
     cells = [f"{length:,} chained 2x2 additions", microseconds(ours), microseconds(times["NumPy"]),
              f"{ratio(ours, times['NumPy']):.2f}"]
     if "ONNX Runtime" in times:
@@ -119,17 +119,17 @@ def row(length: int, times: dict[str, tuple[float, ...]]) -> list[str]:
 def main() -> None:
     there = [peer for peer in PEERS if all(map(find_spec, peer[1]))]
     measured = {length: measure(length, [make for *_, make in there]) for length in LENGTHS}
-    headers = ["work", "weft", "NumPy", "weft/NumPy"]
+    headers = ["work", "heald", "NumPy", "heald/NumPy"]
     for name, *_ in there:
-        headers += [name, f"weft/{name}" if name == "ONNX Runtime" else f"{name}/weft"]
+        headers += [name, f"heald/{name}" if name == "ONNX Runtime" else f"{name}/heald"]
     print(tabulate([row(*entry) for entry in measured.items()], headers, disable_numparse=True))
 
     others = [name for name in measured[1] if "," in name]
     if others:
-        table = [[name, *[f"{microseconds(times[name])} ({ratio(times[name], times['weft']):.2f})"
+        table = [[name, *[f"{microseconds(times[name])} ({ratio(times[name], times['heald']):.2f})"
                           for times in measured.values()]] for name in others]
         print()
-        print(tabulate(table, ["other ways (their time / weft's)", *[f"{n:,}" for n in measured]],
+        print(tabulate(table, ["other ways (their time / heald's)", *[f"{n:,}" for n in measured]],
                        disable_numparse=True))
     for peer in PEERS:
         if peer not in there:

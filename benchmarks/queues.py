@@ -12,12 +12,12 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
+from heald.host.work_queues.multi_threaded import MultiThreadedWorkQueue
+from heald.host.work_queues.seeded import SeededWorkQueue
+from heald.host.work_queues.single_threaded import SingleThreadedWorkQueue
+from heald.values.async_value import AsyncValue
 from tabulate import tabulate
 from timing import paired
-from weft.host.work_queues.multi_threaded import MultiThreadedWorkQueue
-from weft.host.work_queues.seeded import SeededWorkQueue
-from weft.host.work_queues.single_threaded import SingleThreadedWorkQueue
-from weft.values.async_value import AsyncValue
 
 THREADS = 2
 BATCH = 1000
@@ -62,7 +62,7 @@ def rows(name: str, executor: ThreadPoolExecutor) -> list[list[str]]:
 def main() -> None:
     with ThreadPoolExecutor(THREADS) as executor:
         table = [line for name in QUEUES for line in rows(name, executor)]
-    print(tabulate(table, headers=["work", "weft", "futures", "ratio", "less"], disable_numparse=True))
+    print(tabulate(table, headers=["work", "heald", "futures", "ratio", "less"], disable_numparse=True))
 
 
 if __name__ == "__main__":

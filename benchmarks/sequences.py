@@ -34,7 +34,7 @@ def texts(rng: np.random.Generator) -> np.ndarray:
 
 
 def lstm() -> Any:
-    """An LSTM from [batch, 64, 128] to logits of the last state. Its steps are unrolled, since weft runs no While."""
+    """An LSTM from [batch, 64, 128] to logits of the last state. Its steps are unrolled, since heald runs no While."""
     from keras import Input, Model, layers
 
     signal = Input((STEPS, FEATURES))

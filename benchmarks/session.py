@@ -3,11 +3,11 @@ queues, variables and checkpoints.
 
     python benchmarks/session.py [--rounds N] [--tensorflow PYTHON] [--only TEXT]
 
-TensorFlow does the same works (session_works.py) on the same GraphDef files in a process of its own, in turn with weft;
-both by their defaults. PYTHON is that of an environment with tensorflow-cpu; weft never needs it. Results are compared
-before they are timed. Ratios are medians over the rounds. A session is created from the bytes of a GraphDef, which each
-runtime parses. Checkpoints are written to a folder that is removed; what is read was written just before, so it comes
-from the system's cache.
+TensorFlow does the same works (session_works.py) on the same GraphDef files in a process of its own, in turn with
+heald; both by their defaults. PYTHON is that of an environment with tensorflow-cpu; heald never needs it. Results are
+compared before they are timed. Ratios are medians over the rounds. A session is created from the bytes of a GraphDef,
+which each runtime parses. Checkpoints are written to a folder that is removed; what is read was written just before, so
+it comes from the system's cache.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from statistics import median
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import heald
 import numpy as np
-import weft
 from session_graphs import write_graphs
 from session_works import BYTES, WORKS
 from tabulate import tabulate
@@ -30,25 +30,25 @@ from timing import ratio
 INSTALL = "TensorFlow is left out: in an environment of its own, pip install tensorflow-cpu, then --tensorflow PYTHON"
 
 
-class Weft:
-    """weft, as a client of session_works."""
+class Heald:
+    """heald, as a client of session_works."""
 
     def __init__(self, folder: Path) -> None:
         self._files = {"read": [str(folder)], "write": [str(folder)]}
 
-    def session(self, graph: Path, devices: int = 1) -> weft.Session:
+    def session(self, graph: Path, devices: int = 1) -> heald.Session:
         config: dict[str, Any] = {"files": self._files, "plugin": {"cpu": {"count": devices}}}
-        return weft.Session(weft.graphdef.load(graph), config)
+        return heald.Session(heald.graphdef.load(graph), config)
 
-    def act(self, session: weft.Session, target: str) -> None:
+    def act(self, session: heald.Session, target: str) -> None:
         session.run((), targets=(target,))
 
-    def extend(self, session: weft.Session, graph: Path) -> None:
-        session.extend(weft.graphdef.load(graph))
+    def extend(self, session: heald.Session, graph: Path) -> None:
+        session.extend(heald.graphdef.load(graph))
 
 
 def row(name: str, folder: Path, peer: TensorFlow | None, rounds: int) -> list[str]:
-    found, ours = WORKS[name](Weft(folder), folder)
+    found, ours = WORKS[name](Heald(folder), folder)
     if peer is None:
         return [name, *figures(name, [ours() for _ in range(rounds)])]
     expected, theirs = peer.work(name, folder)
@@ -67,7 +67,7 @@ def figures(name: str, times: tuple[float, ...] | list[float]) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=15, metavar="N", help="15")
-    parser.add_argument("--tensorflow", default=sys.executable, metavar="PYTHON", help="the Python that runs weft")
+    parser.add_argument("--tensorflow", default=sys.executable, metavar="PYTHON", help="the Python that runs heald")
     parser.add_argument("--only", default="", metavar="TEXT", help="works whose name has this text")
     options = parser.parse_args()
     names = [name for name in WORKS if options.only in name]
@@ -82,7 +82,7 @@ def main() -> int:
         else:
             with peer:
                 table = [row(name, folder, peer, options.rounds) for name in names]
-    print(tabulate(table, ["work", "weft", "TensorFlow", "TensorFlow/weft"][:len(table[0])], disable_numparse=True))
+    print(tabulate(table, ["work", "heald", "TensorFlow", "TensorFlow/heald"][:len(table[0])], disable_numparse=True))
     return 0
 
 

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import heald
 import numpy as np
-import weft
+from heald.api import Graph, Node, ShapeAttr, constant, dtypes
 from session_works import ADDED, ALTERNATING, CHAIN, ELEMENTS, EXTENSIONS, LARGE, LONG, SMALL
-from weft.api import Graph, Node, ShapeAttr, constant, dtypes
 
 FLOAT, RESOURCE = dtypes.float32, dtypes.resource
 
@@ -22,7 +22,7 @@ def write_graphs(folder: Path) -> None:
         **{f"more{i:02}": chains(ADDED, f"more{i}/") for i in range(EXTENSIONS)},
     }
     for name, graph in graphs.items():
-        weft.graphdef.dump(graph, folder / f"{name}.pb")
+        heald.graphdef.dump(graph, folder / f"{name}.pb")
 
 
 def placeholder(name: str) -> Node:

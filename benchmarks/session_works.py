@@ -1,7 +1,7 @@
-"""What users do with a session, as works that weft and TensorFlow run alike: the same GraphDef files, the same calls.
+"""What users do with a session, as works that heald and TensorFlow run alike: the same GraphDef files, the same calls.
 
 Needs NumPy alone. A client makes sessions and extends them; the methods `run`, `make_callable`, `partial_run_setup` and
-`partial_run` of a session have the same names and arguments in weft and in tf.compat.v1.
+`partial_run` of a session have the same names and arguments in heald and in tf.compat.v1.
 """
 
 from __future__ import annotations

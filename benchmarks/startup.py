@@ -1,19 +1,19 @@
-"""The time from a process's start to the first result of a network, and its memory, in weft and in other runtimes.
+"""The time from a process's start to the first result of a network, and its memory, in heald and in other runtimes.
 
     python benchmarks/startup.py mobilenetv2.pb resnet50.pb [--rounds N] [--peer-python PYTHON] [--parts] [--cold]
 
 Beside each frozen GraphDef lie its input, NAME.npz with an array x0, and NAME.onnx, ONNX Runtime's form of it:
 `benchmarks/networks.py` and `python -m tf2onnx.convert` make them. The other forms are made here, for the shape of x0:
-weft's compiled model, ONNX Runtime's optimised .ort, OpenVINO's IR and its compiled blob. A form is a row.
+heald's compiled model, ONNX Runtime's optimised .ort, OpenVINO's IR and its compiled blob. A form is a row.
 
 Each form has a process of its own, all take turns, and the numbers are medians over the rounds. `whole` is from the
 process's start to the first result. `loaded` is a part of it, from the end of the runtime's import to the first result.
 `peak` is VmHWM, the most memory that the process had, with the pages it read of mapped files. The first results of all
 forms must be equal but for rounding. Bytecode is written to a folder of the benchmark's, in a round that does not
-count; pip does so for packages that it installs. Peers run in `--peer-python`, by default the Python that runs weft. A
-peer that is not installed is left out; weft never needs them.
+count; pip does so for packages that it installs. Peers run in `--peer-python`, by default the Python that runs heald. A
+peer that is not installed is left out; heald never needs them.
 
-`--parts` shows what weft's own time for a compiled model consists of.
+`--parts` shows what heald's own time for a compiled model consists of.
 `--cold` measures a start as serverless functions have it: on one core (taskset), with 512 MB of address space (prlimit
 --as), and without the page cache of the files that the process reads: its modules, its libraries, the model and the
 bytecode (posix_fadvise). Pages that another process maps at the time stay. A form that fails there has its error as its
@@ -69,21 +69,21 @@ def end(part):
     global last
     now = time.monotonic()
     parts[part], last = now - last, now
-import weft
-from weft.session.compiled_model import LoadedCompiledModel
-end("import weft")
+import heald
+from heald.session.compiled_model import LoadedCompiledModel
+end("import heald")
 imported = last
-compiled = weft.bef.load(model + ".bef")
+compiled = heald.bef.load(model + ".bef")
 end("mapping")
 try:
-    from weft_onednn.library import open_library
+    from heald_onednn.library import open_library
     open_library(0)
     end("oneDNN")
 except ImportError:
     pass
 loaded = LoadedCompiledModel(compiled)
 end("plugins, devices")
-from weft.session.prepared_step import PreparedStep
+from heald.session.prepared_step import PreparedStep
 link, linked = PreparedStep.executable, []
 def timed(*args):
     before = time.monotonic()
@@ -112,21 +112,21 @@ class Form(NamedTuple):
     run: str
 
 
-WEFT_PB = Form("weft, .pb", "weft", ".pb", "", """
-import weft
+HEALD_PB = Form("heald, .pb", "heald", ".pb", "", """
+import heald
 imported = time.monotonic()
-y = weft.load(model + ".pb")(x)
+y = heald.load(model + ".pb")(x)
 """)
-WEFT_BEF = Form("weft, .bef", "weft", ".pb", """
+HEALD_BEF = Form("heald, .bef", "heald", ".pb", """
 import subprocess
-import weft
-shapes = [name + ":" + ",".join(map(str, x.shape)) for name in weft.load(model + ".pb").inputs]
+import heald
+shapes = [name + ":" + ",".join(map(str, x.shape)) for name in heald.load(model + ".pb").inputs]
 inputs = [word for shape in shapes for word in ("--input", shape)]
-subprocess.run([sys.executable, "-m", "weft", "compile", model + ".pb", "-o", model + ".bef", *inputs], check=True)
+subprocess.run([sys.executable, "-m", "heald", "compile", model + ".pb", "-o", model + ".bef", *inputs], check=True)
 """, """
-import weft
+import heald
 imported = time.monotonic()
-y = weft.load(model + ".bef")(x)
+y = heald.load(model + ".bef")(x)
 """)
 ONNXRUNTIME = """
 import onnxruntime
@@ -149,7 +149,7 @@ core = openvino.Core()
 y = core.compile_model(core.read_model(model + "{suffix}"), "CPU", settings)(x)[0]
 """
 FORMS = (
-    WEFT_BEF, WEFT_PB,
+    HEALD_BEF, HEALD_PB,
     Form("ONNX Runtime, .onnx", "onnxruntime", ".onnx", "", ONNXRUNTIME.replace("{suffix}", ".onnx")),
     Form("ONNX Runtime, optimised .ort", "onnxruntime", ".onnx", """
 import onnxruntime
@@ -241,7 +241,7 @@ class Bench:
         return self._process(form, BEGIN + form.run + END, COLD if cold else ())
 
     def _process(self, form: Form, code: str, prefix: Sequence[str]) -> Found:
-        python = sys.executable if form.package == "weft" else self._peer_python
+        python = sys.executable if form.package == "heald" else self._peer_python
         command = [*prefix, python, "-c", code, str(self.model)]
         done = subprocess.run([*command, str(monotonic()), str(self._at(".result")), *self._shape], check=False,
                               env=self._environment, capture_output=True, text=True)
@@ -287,8 +287,8 @@ def figures(found: Sequence[Found], first: Sequence[Found]) -> list[str]:
 
 
 def parts(bench: Bench, rounds: int) -> list[list[str]]:
-    """A row for each part of weft's time, in milliseconds."""
-    form = WEFT_BEF._replace(run=PARTS)
+    """A row for each part of heald's time, in milliseconds."""
+    form = HEALD_BEF._replace(run=PARTS)
     bench.once(form)
     turns = [bench.once(form)["parts"] for _ in range(rounds)]
     return [[bench.model.name, part, f"{median(turn[part] for turn in turns) * 1e3:.1f} ms"] for part in turns[0]]
@@ -300,15 +300,15 @@ def installed(python: str, package: str) -> bool:
 
 
 def main() -> None:
-    parser = ArgumentParser(description="start-up and memory of weft and other runtimes")
+    parser = ArgumentParser(description="start-up and memory of heald and other runtimes")
     parser.add_argument("models", nargs="+", type=Path, metavar="MODEL.pb")
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--peer-python", default=sys.executable, metavar="PYTHON", help="the Python that runs weft")
-    parser.add_argument("--parts", action="store_true", help="the parts of weft's time, and nothing else")
+    parser.add_argument("--peer-python", default=sys.executable, metavar="PYTHON", help="the Python that runs heald")
+    parser.add_argument("--parts", action="store_true", help="the parts of heald's time, and nothing else")
     parser.add_argument("--cold", action="store_true", help="one core, 512 MB, no page cache")
     args = parser.parse_args()
-    forms = [WEFT_BEF] if args.parts else [
-        form for form in FORMS if form.package == "weft" or installed(args.peer_python, form.package)]
+    forms = [HEALD_BEF] if args.parts else [
+        form for form in FORMS if form.package == "heald" or installed(args.peer_python, form.package)]
     table = []
     print(f"load of the machine before: {os.getloadavg()[0]:.1f}")
     with TemporaryDirectory() as folder:

@@ -1,7 +1,7 @@
 """TensorFlow in a process of its own, which runs GraphDefs, and the works of session_works.py, by tf.compat.v1.Session
 and times them when it is asked.
 
-Run as a program it is that process; it needs tensorflow-cpu and NumPy, and not weft. It reads requests from stdin and
+Run as a program it is that process; it needs tensorflow-cpu and NumPy, and not heald. It reads requests from stdin and
 answers each on stdout, both as lines of JSON.
 """
 

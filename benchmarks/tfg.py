@@ -4,7 +4,7 @@
 
 The texts are graphs of N additions, and the given graphs with their constants. PROGRAM is built on TensorFlow's
 libraries, as `tests/workers/tfg_oracle.py` describes; `PROGRAM parse FILE` writes `parse T ms` and `print T ms` to
-stderr, and its parsing includes verification. Each measurement has a process of its own, weft's and TensorFlow's in
+stderr, and its parsing includes verification. Each measurement has a process of its own, heald's and TensorFlow's in
 turn. Times are medians; a ratio is the median of the rounds.
 """
 
@@ -22,10 +22,10 @@ from pathlib import Path
 from statistics import median
 from time import perf_counter
 
-import weft
+import heald
+from heald.graph.graph import Graph, Node
+from heald.values import dtypes
 from tabulate import tabulate
-from weft.graph.graph import Graph, Node
-from weft.values import dtypes
 
 WORK = ("parse", "print", "verify")
 Times = dict[str, float]  # seconds by work, and the peak in bytes
@@ -41,14 +41,14 @@ def chain(count: int) -> Graph:
 
 def measured(file: Path) -> Times:
     """One measurement, in this process, whose modules are loaded by a small graph first."""
-    from weft.compiler import faults
+    from heald.compiler import faults
 
-    text, ops = file.read_bytes(), weft.default_host().registries.ops
-    assert not faults(weft.tfg.loads(weft.tfg.dumps(chain(3), canonical=True)), ops)
+    text, ops = file.read_bytes(), heald.default_host().registries.ops
+    assert not faults(heald.tfg.loads(heald.tfg.dumps(chain(3), canonical=True)), ops)
     found, at = {}, perf_counter()
-    graph = weft.tfg.loads(text)
+    graph = heald.tfg.loads(text)
     found["parse"], at = perf_counter() - at, perf_counter()
-    weft.tfg.dumps(graph, canonical=True)
+    heald.tfg.dumps(graph, canonical=True)
     found["print"], at = perf_counter() - at, perf_counter()
     assert not faults(graph, ops)
     found["verify"] = perf_counter() - at
@@ -82,7 +82,7 @@ def _run(command: list[str], stdout: int) -> tuple[str, float]:
 
 def write(graph: str, file: Path) -> None:
     """Write the text of N additions, or of a GraphDef file."""
-    weft.tfg.dump(weft.graphdef.load(graph) if graph.endswith(".pb") else chain(int(graph)), file, canonical=True)
+    heald.tfg.dump(heald.graphdef.load(graph) if graph.endswith(".pb") else chain(int(graph)), file, canonical=True)
 
 
 def rows(graphs: list[str], rounds: int, oracle: str | None) -> Iterator[list[str]]:

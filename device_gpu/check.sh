@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Checks weft on this machine's GPU, in at most 8 minutes: conformance, networks against the CPU, benchmarks.
+# Checks heald on this machine's GPU, in at most 8 minutes: conformance, networks against the CPU, benchmarks.
 #
 #     device_gpu/check.sh [PYTHON]
 #
-# PYTHON has weft's development environment (requirements.txt); the default is .venv/bin/python. No network is needed. The
+# PYTHON has heald's development environment (requirements.txt); the default is .venv/bin/python. No network is needed. The
 # table, in Markdown, goes to standard output, and to $OUT/gpu.md where OUT is set; the output of all steps is beside it.
-# Networks in $WEFT_NETWORKS (made by benchmarks/networks.py) are timed, too. A step that takes too long is ended and has
+# Networks in $HEALD_NETWORKS (made by benchmarks/networks.py) are timed, too. A step that takes too long is ended and has
 # failed; the next ones run. Status: 0, all is well; 1, a step failed; 2, there is no Python; 3, there is no GPU.
 set -uo pipefail
 cd "$(dirname "$0")/.."
@@ -13,9 +13,9 @@ python="${1:-.venv/bin/python}"
 out="${OUT:-$(mktemp -d)}"
 mkdir -p "$out" || exit 2
 out="$(cd "$out" && pwd)"
-export WEFT_PLUGINS__BLOCK="${WEFT_PLUGINS__BLOCK:-opencl}"
+export HEALD_PLUGINS__BLOCK="${HEALD_PLUGINS__BLOCK:-opencl}"
 [ -x "$(command -v "$python")" ] || { echo "check: there is no $python; make .venv, or name a Python" >&2; exit 2; }
-"$python" -c "import pytest, xdist, weft, weft_conformance, weft_cuda" || {
+"$python" -c "import pytest, xdist, heald, heald_conformance, heald_cuda" || {
     echo "check: $python lacks the development environment: $python -m pip install -r requirements.txt" >&2; exit 2; }
 
 status=0
@@ -38,9 +38,9 @@ step() {  # name, seconds, command: its output goes to the terminal and to $out/
 devices() {
     cat <<'PROGRAM'
 import sys
-import weft
+import heald
 
-records = weft.HostContext().records("GPU")
+records = heald.HostContext().records("GPU")
 for r in records:
     print(r.name, r.status, r.attributes.get("model", ""), r.attributes.get("driver", ""), r.reason, sep="  ")
 if not any(r.device is not None for r in records):
@@ -53,10 +53,10 @@ PROGRAM
 workers="$(nproc 2>/dev/null || echo 4)"
 rm -f "$out/gpu.md"
 step devices 40 "$python" -c "$(devices)" || { code=$?; echo "check: ${results[*]}" >&2; [ "$code" = 3 ] && exit 3; exit 1; }
-step conformance 190 "$python" -m pytest --pyargs weft_conformance --conformance-quick -q --device GPU:0 \
+step conformance 190 "$python" -m pytest --pyargs heald_conformance --conformance-quick -q --device GPU:0 \
     -p no:cacheprovider -n "$((workers < 8 ? workers : 8))"
 PYTHONPATH=tests step networks 60 "$python" device_gpu/check_networks.py
-step benchmarks 140 "$python" benchmarks/gpu.py --markdown "$out/gpu.md" ${WEFT_NETWORKS:+--folder "$WEFT_NETWORKS"}
+step benchmarks 140 "$python" benchmarks/gpu.py --markdown "$out/gpu.md" ${HEALD_NETWORKS:+--folder "$HEALD_NETWORKS"}
 {
     echo
     printf -- '- %s\n' "${results[@]}"

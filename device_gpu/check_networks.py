@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import heald
 import numpy as np
-import weft
 from builders.mobilenet import mobilenet
 
 TOLERANCE = 1e-3
@@ -17,7 +17,7 @@ STRICT = {"placement": {"fallback": "error"}}
 
 def apart(graph: object, fetch: str, feed: str, x: np.ndarray) -> float:
     """The largest difference over three runs, the last two captured, in standard deviations."""
-    with weft.Session(graph, device="CPU:0") as on_cpu, weft.Session(graph, STRICT, device="GPU:0") as session:
+    with heald.Session(graph, device="CPU:0") as on_cpu, heald.Session(graph, STRICT, device="GPU:0") as session:
         wanted = on_cpu.run(fetch, {feed: x})
         return max(float(np.abs(session.run(fetch, {feed: x}) - wanted).max() / wanted.std()) for _ in range(3))
 
@@ -25,7 +25,7 @@ def apart(graph: object, fetch: str, feed: str, x: np.ndarray) -> float:
 def main() -> int:
     rng = np.random.default_rng(3)
     images = np.load(DIGITS / "test.npz")["image"]
-    found = {"digits": apart(weft.graphdef.load(DIGITS / "frozen.pb"), "logits:0", "image:0", images)}
+    found = {"digits": apart(heald.graphdef.load(DIGITS / "frozen.pb"), "logits:0", "image:0", images)}
     for batch in (1, 16):
         x = rng.normal(size=(batch, SIDE, SIDE, 3)).astype(np.float32)
         found[f"MobileNetV2, batch {batch}"] = apart(mobilenet(SIDE, batch=batch), "logits", "x", x)

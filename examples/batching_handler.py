@@ -1,11 +1,11 @@
 """An op handler of a third party: products with one matrix of weights wait, and are computed as one product.
 
-    import weft
-    weft.register("examples/batching_handler.py")
-    y = weft.execute("MatMul", x, weights, handler="batching")
+    import heald
+    heald.register("examples/batching_handler.py")
+    y = heald.execute("MatMul", x, weights, handler="batching")
 
 Each call returns a pending handle. The first reader of one of the handles starts the product of all rows that wait for
-the same weights. Nothing but weft.api is used.
+the same weights. Nothing but heald.api is used.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from functools import partial
 from threading import Lock
 from typing import Any
 
-from weft.api import (
+from heald.api import (
     AsyncValue,
     OpFunction,
     OpHandler,
@@ -26,11 +26,11 @@ from weft.api import (
     hookimpl,
 )
 
-WEFT_API = (1, 1)
+HEALD_API = (1, 1)
 
 
 @hookimpl
-def weft_op_handlers(registry: OpHandlerRegistrar) -> None:
+def heald_op_handlers(registry: OpHandlerRegistrar) -> None:
     registry.add("batching", BatchingHandler)
 
 
@@ -57,7 +57,7 @@ class Batch:
             return
         try:
             results = self._products([rows for rows, _ in waiting])
-        except errors.WeftError as error:  # no reader waits for ever
+        except errors.HealdError as error:  # no reader waits for ever
             for _, value in waiting:
                 value.set_error(error)
             return

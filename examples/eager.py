@@ -2,7 +2,7 @@
 
     python examples/eager.py
 
-Every op is a function of `weft.ops` or an operator of a handle. The 540 images of examples/digits are divided: four of
+Every op is a function of `heald.ops` or an operator of a handle. The 540 images of examples/digits are divided: four of
 five to train, shifted by up to a pixel each time, the fifth to measure the accuracy.
 """
 
@@ -11,10 +11,10 @@ from __future__ import annotations
 from pathlib import Path
 from time import perf_counter
 
+import heald
 import numpy as np
-import weft
 
-ops, Handle = weft.ops, weft.TensorHandle
+ops, Handle = heald.ops, heald.TensorHandle
 SAME = {"strides": [1, 1, 1, 1], "padding": "SAME"}
 POOL = {"ksize": [1, 2, 2, 1], "strides": [1, 2, 2, 1], "padding": "VALID"}
 EPOCHS, BATCH = 60, 48
@@ -80,7 +80,7 @@ class Network:
             square = square * SECOND + g * g * (1 - SECOND)
             self.moments[name] = mean, square
             change = scale * mean / (ops.sqrt(square) + EPSILON)
-            self.weights[name] = weft.execute("Sub", self.weights[name], change, donate=(0,))
+            self.weights[name] = heald.execute("Sub", self.weights[name], change, donate=(0,))
         return loss
 
     def accuracy(self, images: np.ndarray, labels: np.ndarray) -> float:

@@ -2,7 +2,7 @@
 
 Waiting threads run the tasks, one thread at a time.
 
-    weft run model.pb --plugin examples/last_in_first_out.py --config lifo.toml
+    heald run model.pb --plugin examples/last_in_first_out.py --config lifo.toml
 
 with `[work_queue] name = "last_in_first_out"` in lifo.toml.
 """
@@ -15,16 +15,16 @@ from collections.abc import Callable, Iterable
 from math import inf
 from time import monotonic
 
-from weft.api import AsyncValue, ConcurrentWorkQueue, FactoryRegistrar, WorkQueueConfig, errors, hookimpl
+from heald.api import AsyncValue, ConcurrentWorkQueue, FactoryRegistrar, WorkQueueConfig, errors, hookimpl
 
-WEFT_API = (1, 3)
+HEALD_API = (1, 3)
 
 Task = Callable[[], object]
 SLICE = 0.5  # seconds of a wait, where a Ctrl-C does not end it
 
 
 @hookimpl
-def weft_work_queues(registry: FactoryRegistrar) -> None:
+def heald_work_queues(registry: FactoryRegistrar) -> None:
     registry.add("last_in_first_out", LastInFirstOut)
 
 

@@ -1,6 +1,6 @@
 """A host allocator of a third party: memory in whole pages, which drivers can map or pin.
 
-    weft run model.pb --plugin examples/page_allocator.py --config pages.toml
+    heald run model.pb --plugin examples/page_allocator.py --config pages.toml
 
 with `[allocator] name = "pages"` in pages.toml.
 """
@@ -11,13 +11,13 @@ from mmap import mmap
 from typing import Any
 
 import numpy as np
-from weft.api import AllocatorStats, FactoryRegistrar, HostAllocator, errors, hookimpl
+from heald.api import AllocatorStats, FactoryRegistrar, HostAllocator, errors, hookimpl
 
-WEFT_API = (1, 3)
+HEALD_API = (1, 3)
 
 
 @hookimpl
-def weft_allocators(registry: FactoryRegistrar) -> None:
+def heald_allocators(registry: FactoryRegistrar) -> None:
     registry.add("pages", PageAllocator)
 
 

@@ -3,10 +3,10 @@
 import sys
 from pathlib import Path
 
+import heald
 import numpy as np
-import weft
-from weft.api import Graph, Node
-from weft.values.dtypes import float32, int32
+from heald.api import Graph, Node
+from heald.values.dtypes import float32, int32
 
 DIGITS = Path(__file__).parent / "digits"
 SOFTMAX, LOGITS = "functional_1/probabilities_1/Softmax", "functional_1/logits_1/BiasAdd"
@@ -21,16 +21,16 @@ LOG_SOFTMAX = Graph([  # without the op of that name: x - max - log(sum(exp(x - 
 
 
 def main(folder: Path) -> None:
-    graph, images = weft.graphdef.load(DIGITS / "frozen.pb"), np.load(DIGITS / "test.npz")["image"]
+    graph, images = heald.graphdef.load(DIGITS / "frozen.pb"), np.load(DIGITS / "test.npz")["image"]
     logs = graph.replace_subgraph(SOFTMAX, LOG_SOFTMAX, inputs={"x": LOGITS}, outputs={SOFTMAX: "y"}, prefix="log/")
-    weft.graphdef.dump(logs.rename("probabilities", "log_probabilities"), folder / "logs.pb")
+    heald.graphdef.dump(logs.rename("probabilities", "log_probabilities"), folder / "logs.pb")
     features = graph.expose_output(FEATURES, "features", dtype=float32).keep_outputs("features")
-    weft.graphdef.dump(features, folder / "features.pb")
+    heald.graphdef.dump(features, folder / "features.pb")
 
-    probabilities = weft.load(DIGITS / "frozen.pb", outputs=["probabilities"])(images)
-    logarithms = weft.load(folder / "logs.pb", outputs=["log_probabilities"])(images)
+    probabilities = heald.load(DIGITS / "frozen.pb", outputs=["probabilities"])(images)
+    logarithms = heald.load(folder / "logs.pb", outputs=["log_probabilities"])(images)
     print(f"largest difference of the probabilities: {np.abs(np.exp(logarithms) - probabilities).max():.1e}")
-    print(f"features of {len(features)} nodes: {weft.load(folder / 'features.pb')(images).shape}")
+    print(f"features of {len(features)} nodes: {heald.load(folder / 'features.pb')(images).shape}")
 
 
 if __name__ == "__main__":

@@ -12,14 +12,14 @@ from pathlib import Path
 
 import atheris
 
-with atheris.instrument_imports(include=["weft"]):
+with atheris.instrument_imports(include=["heald"]):
     from . import judge, samples, targets
 
 
 def main() -> None:
     name = sys.argv.pop(1)
     target = targets.TARGETS[name]
-    folder = Path(tempfile.mkdtemp(prefix="weft-fuzz-"))
+    folder = Path(tempfile.mkdtemp(prefix="heald-fuzz-"))
     judged = judge.Judge(folder)
 
     def one(data: bytes) -> None:

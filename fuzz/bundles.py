@@ -8,12 +8,12 @@ from __future__ import annotations
 import re
 from random import Random
 
-from weft.errors import WeftError
-from weft.protobuf import wire
-from weft.protobuf.wire import put_varint
-from weft.values import dtypes
-from weft_saved_model import sstable
-from weft_saved_model.crc32c import masked_crc32c
+from heald.errors import HealdError
+from heald.protobuf import wire
+from heald.protobuf.wire import put_varint
+from heald.values import dtypes
+from heald_saved_model import sstable
+from heald_saved_model.crc32c import masked_crc32c
 
 from . import protobuf, raw
 from .raw import Words
@@ -96,7 +96,7 @@ def _strings_summed(data: bytearray, offset: int, size: int, otherwise: int) -> 
     while at + 4 + sum(lengths) < end:
         try:
             length, at = wire.varint(bytes(data[at : min(at + 10, end)]), 0, min(10, end - at))[0], _after(data, at)
-        except WeftError:
+        except HealdError:
             return otherwise
         lengths.append(length)
     if at + 4 > end:
@@ -115,7 +115,7 @@ def _after(data: bytearray, at: int) -> int:
 def _pairs(index: bytes) -> Pairs:
     try:
         return list(sstable.entries(index))
-    except WeftError:
+    except HealdError:
         return []
 
 
@@ -164,7 +164,7 @@ def _handles(data: bytes) -> list[tuple[int, int]]:
         if size:
             found.append((0, offset - 5))
         return [(o, s) for o, s in found if 0 <= o <= o + s + 5 <= len(data)]
-    except WeftError:
+    except HealdError:
         return []
 
 

@@ -25,8 +25,8 @@ _LOG = 4000  # characters kept of a child's log
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
     "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
-    "WEFT_LIMITS__MEMORY": "128MiB",
-    "WEFT_PLUGINS__ALLOW": '["cpu", "onednn", "saved_model", "simplify", "tf_ops"]',
+    "HEALD_LIMITS__MEMORY": "128MiB",
+    "HEALD_PLUGINS__ALLOW": '["cpu", "onednn", "saved_model", "simplify", "tf_ops"]',
 }
 
 
@@ -43,9 +43,9 @@ class Child:
 
     def __init__(self) -> None:
         self.runs = 0  # mutants judged
-        self._folder = tempfile.TemporaryDirectory(prefix="weft-fuzz-", dir=MEMORY_FILES, ignore_cleanup_errors=True)
+        self._folder = tempfile.TemporaryDirectory(prefix="heald-fuzz-", dir=MEMORY_FILES, ignore_cleanup_errors=True)
         self._log: IO[bytes] = open(Path(self._folder.name) / "log", "w+b")  # noqa: PTH123, SIM115 - closed below
-        environment = {k: v for k, v in os.environ.items() if not k.startswith("WEFT_")} | ENVIRONMENT
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("HEALD_")} | ENVIRONMENT
         self._process = subprocess.Popen(
             [sys.executable, "-m", "fuzz.worker", self._folder.name], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             stderr=self._log, env=environment, cwd=self._folder.name, start_new_session=True)

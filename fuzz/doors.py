@@ -1,6 +1,6 @@
-"""Doors: the ways into weft for a stranger's file, from its bytes to the arrays of a run.
+"""Doors: the ways into heald for a stranger's file, from its bytes to the arrays of a run.
 
-A door takes a sample and the path of an empty folder. It raises the errors that weft raises.
+A door takes a sample and the path of an empty folder. It raises the errors that heald raises.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from random import Random
 from typing import Any
 from zlib import crc32
 
+import heald
 import numpy as np
-import weft
-from weft import bef, graphdef
-from weft.config.config import load_config, plugin_config
-from weft.discovery.discovery import Plugins
-from weft.errors import InvalidArgument
-from weft.executor.step import RunOptions
-from weft.graph.graph import Graph
-from weft.session.feeds import convert
-from weft.session.model import Model, find_inputs, find_outputs
-from weft.values import dtypes
-from weft.values.tensor import TensorMetadata
-from weft_tools import inputs
+from heald import bef, graphdef
+from heald.config.config import load_config, plugin_config
+from heald.discovery.discovery import Plugins
+from heald.errors import InvalidArgument
+from heald.executor.step import RunOptions
+from heald.graph.graph import Graph
+from heald.session.feeds import convert
+from heald.session.model import Model, find_inputs, find_outputs
+from heald.values import dtypes
+from heald.values.tensor import TensorMetadata
+from heald_tools import inputs
 
 from .samples import SINGLE, Sample, written
 
@@ -65,25 +65,25 @@ def program(sample: Sample, _folder: Path) -> None:
 def program_text(sample: Sample, _folder: Path) -> None:
     """A text of a host program: read, written with its locations, read again. An error of the text has its place."""
     try:
-        program = weft.mlir.loads(sample[SINGLE])
+        program = heald.mlir.loads(sample[SINGLE])
     except InvalidArgument as error:
         if b"loc(" not in sample[SINGLE] and not (error.location and error.location.line and error.location.column):
             raise Lossy(f"an error without line and column: {error}") from error
         raise
-    written_again = weft.mlir.dumps(program, locations=True)
-    if weft.mlir.dumps(weft.mlir.loads(written_again), locations=True) != written_again:
+    written_again = heald.mlir.dumps(program, locations=True)
+    if heald.mlir.dumps(heald.mlir.loads(written_again), locations=True) != written_again:
         raise Lossy("a program is not what it was when it has been written and read")
 
 
 def graph_text(sample: Sample, _folder: Path) -> None:
     """A text in the TF Graph IR: read, printed and read again, it is the same GraphDef. An error has its place."""
     try:
-        graph = weft.tfg.loads(sample[SINGLE])
+        graph = heald.tfg.loads(sample[SINGLE])
     except InvalidArgument as error:
         if not (error.location and error.location.line and error.location.column):
             raise Lossy(f"an error without line and column: {error}") from error
         raise
-    again = weft.tfg.loads(weft.tfg.dumps(graph))
+    again = heald.tfg.loads(heald.tfg.dumps(graph))
     if graphdef.dumps(again) != graphdef.dumps(graph):
         raise Lossy("a graph is not what it was when it has been printed and read")
 
@@ -92,7 +92,7 @@ def _run_graph(graph: Graph) -> None:
     again = graphdef.loads(graphdef.dumps(graph.replace()))
     if [bytes(n.raw) for n in again] != [bytes(n.raw) for n in graph] or again.versions != graph.versions:
         raise Lossy("a graph is not what it was when it has been written and read")
-    with weft.Session(graph) as session:
+    with heald.Session(graph) as session:
         fetches = find_outputs(session)
         feeds = find_inputs(session, fetches)
         step = session.prepare(fetches, feeds)
@@ -103,7 +103,7 @@ def _run_graph(graph: Graph) -> None:
 def saved_model(sample: Sample, folder: Path) -> None:
     """A SavedModel: loaded, with the values of its variables, and run."""
     written(sample, folder)
-    model: Model = weft.load(folder)
+    model: Model = heald.load(folder)
     feeds = _made_up(model.inputs, sample["saved_model.pb"])
     with model.session as session:
         session.run(model.fetched, {model.fed[name]: value for name, value in feeds.items()}, options=_OPTIONS)
@@ -111,7 +111,7 @@ def saved_model(sample: Sample, folder: Path) -> None:
 
 def checkpoint(sample: Sample, folder: Path) -> None:
     """A checkpoint: every tensor is read; of a SavedModel, the model is loaded and run too."""
-    from weft_saved_model.checkpoint import Checkpoint
+    from heald_saved_model.checkpoint import Checkpoint
 
     if "saved_model.pb" in sample:
         saved_model(sample, folder)
@@ -120,7 +120,7 @@ def checkpoint(sample: Sample, folder: Path) -> None:
     def shard(number: int, count: int) -> bytes:
         name = f"{stem}.data-{number:05}-of-{count:05}"
         if name not in sample:
-            raise weft.errors.NotFound(f"there is no shard '{name}'")
+            raise heald.errors.NotFound(f"there is no shard '{name}'")
         return sample[name]
 
     opened = Checkpoint(sample[f"{stem}.index"], shard)
@@ -129,7 +129,7 @@ def checkpoint(sample: Sample, folder: Path) -> None:
 
 
 def arrays(sample: Sample, folder: Path) -> None:
-    """An .npz file that is given to `weft run --input`: the array x, or the only one, for an input of any shape."""
+    """An .npz file that is given to `heald run --input`: the array x, or the only one, for an input of any shape."""
     written({"given.npz": sample[SINGLE]}, folder)
     meta = TensorMetadata(dtypes.float32, None)
     convert(inputs.read(str(folder / "given.npz"), meta, "x"), meta, "x")
@@ -137,7 +137,7 @@ def arrays(sample: Sample, folder: Path) -> None:
 
 def config(sample: Sample, folder: Path) -> None:
     """A config file: found from the folder it is in, then named."""
-    from weft_onednn.plugin import Config as OneDNN
+    from heald_onednn.plugin import Config as OneDNN
 
     written(sample, folder)
     found = load_config(environ={"XDG_CONFIG_HOME": str(folder)}, folder=folder)
@@ -159,7 +159,7 @@ def distribution(sample: Sample, folder: Path) -> None:
             str(record)
     finally:
         sys.path[:] = before
-        sys.modules.pop("weft_stranger", None)
+        sys.modules.pop("heald_stranger", None)
         sys.path_importer_cache.pop(str(folder), None)
 
 

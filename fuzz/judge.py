@@ -8,7 +8,7 @@ import threading
 import time
 from pathlib import Path
 
-import weft
+import heald
 
 from .outcomes import DEADLINE, MEMORY, MOST_MEMORY, TIMEOUT, Outcome, of_error, outcome
 from .samples import Sample
@@ -24,7 +24,7 @@ class Judge:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._elsewhere: list[BaseException] = []
-        weft.devices()
+        heald.devices()
         threading.excepthook = lambda args: self._elsewhere.append(args.exc_value or args.exc_type())
         sys.unraisablehook = lambda args: self._elsewhere.append(args.exc_value or RuntimeError(args.err_msg))
 

@@ -50,7 +50,7 @@ def minimised(sample: Sample, target: str) -> tuple[Sample, Outcome]:
     try:
         wanted = judged.outcome(sample)
         if not wanted.is_failure:
-            raise ValueError(f"this is no failure of weft: its outcome is {wanted.kind}")
+            raise ValueError(f"this is no failure of heald: its outcome is {wanted.kind}")
         found = dict(sample)
         for name in sample:
             found[name] = smallest(found[name], partial(judged.fails, wanted, found, name), _SECONDS)

@@ -1,4 +1,4 @@
-"""Outcomes: how one mutant ended, and whether that is a failure of weft."""
+"""Outcomes: how one mutant ended, and whether that is a failure of heald."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from weft.errors import Internal, PluginError, WeftError
+from heald.errors import HealdError, Internal, PluginError
 
 RESULT, INTERNAL, UNTYPED, SIGNAL, TIMEOUT, MEMORY = "result", "Internal", "untyped", "signal", "timeout", "memory"
 KERNEL = "kernel"
@@ -44,12 +44,12 @@ def outcome(action: Callable[[], object]) -> Outcome:
 
 def of_error(error: BaseException) -> Outcome:
     """The outcome of an exception. A typed error counts as MEMORY where the limits of the process refused memory:
-    weft had asked for too much. A PluginError that names an op counts as KERNEL: all kernels here are weft's own."""
+    heald had asked for too much. A PluginError that names an op counts as KERNEL: all kernels here are heald's own."""
     if isinstance(error, PluginError) and error.op is not None:
         return _failure(KERNEL, [*_chain(error)][-1])
-    if isinstance(error, WeftError) and not isinstance(error, Internal):
+    if isinstance(error, HealdError) and not isinstance(error, Internal):
         str(error)  # raises where the error's text is at fault
-        refused = next((e for e in _chain(error) if isinstance(e, MemoryError) and not isinstance(e, WeftError)), None)
+        refused = next((e for e in _chain(error) if isinstance(e, MemoryError) and not isinstance(e, HealdError)), None)
         return Outcome(type(error).__name__) if refused is None else _failure(MEMORY, refused)
     kind = INTERNAL if isinstance(error, Internal) else MEMORY if isinstance(error, MemoryError) else UNTYPED
     return _failure(kind, [*_chain(error)][-1])

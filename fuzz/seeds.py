@@ -14,17 +14,17 @@ from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import heald
 import numpy as np
-import weft
-from weft import bef, graphdef
-from weft.errors import InvalidArgument, Location, NotFound
-from weft.graph.attr_value import ShapeAttr
-from weft.graph.graph import Graph, Node
-from weft.program.bef.vbr import put_vbr
-from weft.program.host_program import Call, ProgramDef, ProgramFunction
-from weft.session.model import find_inputs, find_outputs
-from weft.values import dtypes
-from weft_conformance import golden
+from heald import bef, graphdef
+from heald.errors import InvalidArgument, Location, NotFound
+from heald.graph.attr_value import ShapeAttr
+from heald.graph.graph import Graph, Node
+from heald.program.bef.vbr import put_vbr
+from heald.program.host_program import Call, ProgramDef, ProgramFunction
+from heald.session.model import find_inputs, find_outputs
+from heald.values import dtypes
+from heald_conformance import golden
 
 from . import samples
 from .samples import SINGLE, Sample
@@ -96,7 +96,7 @@ def programs() -> tuple[Pool, ...]:
     found = [bef.dumps(ProgramDef({"main": host}))]
     with warnings.catch_warnings(action="ignore"):  # some name devices that are missing here
         for sample in graphs()[1].samples:
-            with weft.Session(graphdef.loads(sample[SINGLE])) as session, suppress(InvalidArgument, NotFound):
+            with heald.Session(graphdef.loads(sample[SINGLE])) as session, suppress(InvalidArgument, NotFound):
                 fetches = find_outputs(session)  # a few have none
                 found.append(bef.dumps(session.prepare(fetches, find_inputs(session, fetches)).program))
     small = [raw for raw in found if len(raw) < _SMALL]
@@ -114,7 +114,7 @@ def program_texts() -> tuple[Pool, ...]:
     found = []
     for file in sorted((ROOT / "tests" / "programs").rglob("*.mlir")):
         with suppress(InvalidArgument):
-            weft.mlir.loads(file.read_bytes())
+            heald.mlir.loads(file.read_bytes())
             found.append(file.read_bytes())
     return (Pool(1.0, _single(found)),)
 
@@ -122,7 +122,7 @@ def program_texts() -> tuple[Pool, ...]:
 def program_text_words() -> tuple[bytes, ...]:
     """The vocabulary of MLIR: types, attributes, locations."""
     words = ("i1 i32 ui8 f32 bf16 !tfrt.chain tensor<2x?xf32> (i32)->i32 dense<1> unit array<i32:1> loc(unknown) #a !a "
-             "^bb1 %arg0 @f tfrt.sync tfrt.native bef.nonstrict weft.stream tfrt.cost_threshold _tfrt_cost 0x7FC00000")
+             "^bb1 %arg0 @f tfrt.sync tfrt.native bef.nonstrict heald.stream tfrt.cost_threshold _tfrt_cost 0x7FC00000")
     return tuple(words.encode().split())
 
 
@@ -132,7 +132,7 @@ def graph_texts() -> tuple[Pool, ...]:
     with tarfile.open(DATA / "tfg" / "random.tar.xz") as archive:
         files = {member.name: archive.extractfile(member).read() for member in archive}  # type: ignore[union-attr]
     theirs = [raw for name, raw in files.items() if name.endswith(".tfg")]
-    ours = [weft.tfg.dumps(graphdef.loads(raw)).encode("utf-8", "surrogateescape") for name, raw in files.items()
+    ours = [heald.tfg.dumps(graphdef.loads(raw)).encode("utf-8", "surrogateescape") for name, raw in files.items()
             if name.endswith(".pb") and ".exported" not in name]
     return tuple(Pool(0.5, _single([text for text in texts if len(text) < _SMALL])) for texts in (theirs, ours))
 
@@ -141,8 +141,9 @@ def graph_text_words() -> tuple[bytes, ...]:
     """The vocabulary of the TF Graph IR: types, attributes, parts of operations."""
     words = ("!tf_type.control tensor<*xf32> tensor<*x!tf_type.resource> tensor<2x?xi32> #tf_type.shape<-1x3> [%ctl] "
              '#tf_type.func<@f,{}> #tf_type.placeholder<"T"> #tf_type.version<producer=9> dense<1> dense<"0x00"> '
-             'name("x") device("/cpu:0") assigned_device("d") get_result(%a)"x":0 tfg.name _weft.node _weft.order '
-             "_weft.values _weft.layout generic return yield condition IfRegion WhileRegion -> %ctl %Const #0 :2 unit")
+             'name("x") device("/cpu:0") assigned_device("d") get_result(%a)"x":0 tfg.name _heald.node _heald.order '
+             "_heald.values _heald.layout generic return yield condition IfRegion WhileRegion -> %ctl %Const #0 :2 "
+             "unit")
     return tuple(word.encode() for word in words.split())
 
 
@@ -218,35 +219,36 @@ precision = "f32"
 
 CONFIG_WORDS = tuple(word.encode() for word in (
     "plugins", "plugin", "placement", "kernels", "allocator", "work_queue", "passes", "debug", "limits", "memory",
-    "fallback", "remap", "clear", "allow", "load", "80%", "1e3GiB", "-1", "[tool.weft]", "[[plugins]]", "x.y.z"))
+    "fallback", "remap", "clear", "allow", "load", "80%", "1e3GiB", "-1", "[tool.heald]", "[[plugins]]", "x.y.z"))
 
 
 @cache
 def configs() -> tuple[Pool, ...]:
     """Config files, found from the working folder or named."""
-    project = '[project]\nname = "x"\n\n' + _CONFIG.replace("[", "[tool.weft.", 1).replace("\n[", "\n[tool.weft.")
+    project = '[project]\nname = "x"\n\n' + _CONFIG.replace("[", "[tool.heald.", 1).replace("\n[", "\n[tool.heald.")
     nested = '# a comment\nplugins = {block = ["a"], strict = true}\nplugin."x-y".z = [{a = 1}, {b = 2.5}]\n'
     multi = 'passes.disable = [\n  "a", # first\n  """b\nc""",\n]\nkernels = {}\n'
-    return (Pool(1.0, [{"weft.toml": _CONFIG.encode()}, {"weft.toml": nested.encode()}, {"weft.toml": multi.encode()},
-                       {"pyproject.toml": project.replace("[tool.weft.tool.weft.", "[tool.weft.").encode()}]),)
+    return (Pool(1.0, [{"heald.toml": _CONFIG.encode()}, {"heald.toml": nested.encode()},
+                       {"heald.toml": multi.encode()},
+                       {"pyproject.toml": project.replace("[tool.heald.tool.heald.", "[tool.heald.").encode()}]),)
 
 
 _METADATA = """\
 Metadata-Version: 2.4
-Name: weft-stranger
+Name: heald-stranger
 Version: 1.2.3
 Requires-Python: >=3.11
-Requires-Dist: weft-core<0.2,>=0.1
+Requires-Dist: heald-core<0.2,>=0.1
 Requires-Dist: numpy>=1.26; extra == 'all'
 
 A description.
 """
 _MODULE = """\
-from weft.api import hookimpl
+from heald.api import hookimpl
 
 
 @hookimpl
-def weft_ops(registry):
+def heald_ops(registry):
     pass
 """
 
@@ -254,13 +256,13 @@ def weft_ops(registry):
 @cache
 def distributions() -> tuple[Pool, ...]:
     """Folders of sys.path with a distribution that announces a plugin."""
-    entries = ("[console_scripts]\nx = weft_stranger:main\n\n[weft.plugins]\nstranger = weft_stranger\n# no\n"
-               "y=weft_stranger [z]\n")
+    entries = ("[console_scripts]\nx = heald_stranger:main\n\n[heald.plugins]\nstranger = heald_stranger\n# no\n"
+               "y=heald_stranger [z]\n")
     folders = []
     for kind, head in (("dist-info", "METADATA"), ("egg-info", "PKG-INFO")):
-        folder = f"weft_stranger-1.2.3.{kind}"
+        folder = f"heald_stranger-1.2.3.{kind}"
         folders.append({f"{folder}/entry_points.txt": entries.encode(), f"{folder}/{head}": _METADATA.encode(),
-                        "weft_stranger.py": _MODULE.encode()})
+                        "heald_stranger.py": _MODULE.encode()})
     return (Pool(1.0, folders),)
 
 

@@ -1,4 +1,4 @@
-"""Targets: for each format its seeds, its edits with their weights, its vocabulary, and its door into weft.
+"""Targets: for each format its seeds, its edits with their weights, its vocabulary, and its door into heald.
 
 A mutant is a function of the target, a seed and its number alone, so that any can be made again.
 """

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import settings
 
 # Property tests search anew with every run, except at the gate, where the same commit must give the same answer.
-settings.register_profile("weft", deadline=None, derandomize="CI" in os.environ)
-settings.load_profile("weft")
+settings.register_profile("heald", deadline=None, derandomize="CI" in os.environ)
+settings.load_profile("heald")
 
 
 _plain: list[object] = []  # the default runtime of the tests below, made by the first that asks
@@ -17,11 +17,11 @@ _plain: list[object] = []  # the default runtime of the tests below, made by the
 @pytest.fixture(scope="module")
 def graphs_as_written() -> Iterator[None]:
     """What is run is what the test has written down: the passes that are installed change no graph."""
-    import weft.session.runtime
+    import heald.session.runtime
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WEFT_PLUGINS__BLOCK", "simplify")
-        patch.setattr(weft.session.runtime, "_default", _plain)
+        patch.setenv("HEALD_PLUGINS__BLOCK", "simplify")
+        patch.setattr(heald.session.runtime, "_default", _plain)
         yield
 
 

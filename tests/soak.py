@@ -1,4 +1,4 @@
-"""Run weft for a long time in every way at once, and compare the holdings of the process with those at the start.
+"""Run heald for a long time in every way at once, and compare the holdings of the process with those at the start.
 
     python tests/soak.py [--minutes 30 | --seconds 3] [--seed 0]
 
@@ -27,18 +27,18 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import heald
 import numpy as np
-import weft
 from builders.graphs import const, graph, node, placeholder
 from builders.programs import Body, program
 from harness.garbage import collect
+from heald.cli.progress import lasting
+from heald.errors import Aborted, Cancelled, DeadlineExceeded, FailedPrecondition, HealdError, InvalidArgument, NotFound
+from heald.graph.node import Node
+from heald.values import dtypes
 from plugins_for_tests import plugin
 from tabulate import tabulate
 from tqdm import tqdm
-from weft.cli.progress import lasting
-from weft.errors import Aborted, Cancelled, DeadlineExceeded, FailedPrecondition, InvalidArgument, NotFound, WeftError
-from weft.graph.node import Node
-from weft.values import dtypes
 
 HERE = Path(__file__).parent
 DIGITS = HERE.parent / "examples" / "digits" / "frozen.pb"
@@ -76,10 +76,10 @@ CONFIGS = ({"allocator": {"name": "plain"}}, {"allocator": {"name": "pooled"}}, 
 FORK = """
 import os, sys, warnings
 warnings.simplefilter("ignore", DeprecationWarning)  # of forks beside threads: that is the point
-from soak import PLUGINS, NODES, graph, np, weft
-from weft.errors import FailedPrecondition
+from soak import PLUGINS, NODES, graph, np, heald
+from heald.errors import FailedPrecondition
 
-session = weft.Session(graph(*NODES), PLUGINS)
+session = heald.Session(graph(*NODES), PLUGINS)
 x = np.float32([1, 2])
 session.run(["split", "queued"], {"x": x})
 child = os.fork()
@@ -125,16 +125,16 @@ class Soak:
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)  # noqa: S311 - no secrets
-        self.sessions: list[weft.Session] = []
-        self.host: weft.HostContext | None = None
-        self.digits: weft.Model | None = None
+        self.sessions: list[heald.Session] = []
+        self.host: heald.HostContext | None = None
+        self.digits: heald.Model | None = None
         self.program = _program()
         self.runs = 0
         self.errors: Counter[str] = Counter()
         self.stray: list[str] = []  # exceptions in threads and finalizers
 
     @contextmanager
-    def expecting(self, *kinds: type[WeftError]) -> Iterator[None]:
+    def expecting(self, *kinds: type[HealdError]) -> Iterator[None]:
         """Errors of these classes are counted, all others are the end of the soak."""
         self.runs += 1
         try:
@@ -142,11 +142,11 @@ class Soak:
         except kinds as error:
             self.errors[type(error).__name__] += 1
 
-    def session(self) -> weft.Session:
+    def session(self) -> heald.Session:
         """One of the open sessions, or a new one under a config of its own."""
         if len(self.sessions) < MOST_SESSIONS or self.random.random() < 0.01:
             config = self.random.choice(CONFIGS)
-            self.sessions.append(weft.Session(graph(*NODES), PLUGINS | config))
+            self.sessions.append(heald.Session(graph(*NODES), PLUGINS | config))
         return self.random.choice(self.sessions)
 
     def feed(self, first: float = 1.0) -> Any:
@@ -158,7 +158,7 @@ class Soak:
 
     def run_any_fetches(self) -> None:
         fetches = self.random.choices(FETCHES, k=self.random.randint(1, 4))
-        options = weft.RunOptions(trace=self.random.random() < 0.2, timeout=self.random.choice([None, 60.0]))
+        options = heald.RunOptions(trace=self.random.random() < 0.2, timeout=self.random.choice([None, 60.0]))
         with self.expecting():
             x = self.feed()
             results = self.session().run(fetches, {"x": x}, options=options)
@@ -182,19 +182,19 @@ class Soak:
             self.session().run(fetch, feeds)
 
     def cancel(self) -> None:
-        token = weft.CancelToken()
+        token = heald.CancelToken()
         timer = threading.Timer(self.random.random() * 0.004, token.cancel)
         timer.start()
         with self.expecting(Cancelled):
             fetch = self.random.choice(["block", "poll", "later", "queued", "split"])
-            self.session().run(fetch, {"x": self.feed()}, options=weft.RunOptions(cancel=token))
+            self.session().run(fetch, {"x": self.feed()}, options=heald.RunOptions(cancel=token))
         timer.join()
 
     def run_out_of_time(self) -> None:
         with self.expecting(DeadlineExceeded):
             fetch = self.random.choice(["block", "poll", "later", "queued"])
             timeout = self.random.random() * 0.003
-            self.session().run(fetch, {"x": self.feed()}, options=weft.RunOptions(timeout=timeout))
+            self.session().run(fetch, {"x": self.feed()}, options=heald.RunOptions(timeout=timeout))
 
     def use_variable_and_queue(self) -> None:
         session, x = self.session(), self.feed()
@@ -205,7 +205,7 @@ class Soak:
             session.run([], {"n": np.int32(7)}, targets=["put"])
             assert session.run("get") == 7
         with self.expecting(DeadlineExceeded):
-            session.run("get", options=weft.RunOptions(timeout=0.001))
+            session.run("get", options=heald.RunOptions(timeout=0.001))
 
     def run_in_threads(self) -> None:
         session = self.session()
@@ -230,7 +230,7 @@ class Soak:
     def drop(self) -> None:
         """A session without close, whose last run may have failed. It is garbage of the collector, which runs here:
         garbage that waits would be most of the memory that is compared."""
-        session = weft.Session(graph(*NODES), self.random.choice([PLUGINS, PLUGINS | self.random.choice(CONFIGS)]))
+        session = heald.Session(graph(*NODES), self.random.choice([PLUGINS, PLUGINS | self.random.choice(CONFIGS)]))
         with self.expecting(InvalidArgument):
             session.run("sync", {"x": self.feed(self.random.choice([1, -9]))})
         del session
@@ -238,7 +238,7 @@ class Soak:
 
     def classify_digits(self) -> None:
         if self.digits is None:
-            self.digits = weft.load(DIGITS, outputs=["digit", "probabilities"], config=PLUGINS)
+            self.digits = heald.load(DIGITS, outputs=["digit", "probabilities"], config=PLUGINS)
         with self.expecting():
             count = self.random.randint(1, 40)
             answers = self.digits(np.zeros((count, 8, 8, 1), np.float32))
@@ -247,12 +247,12 @@ class Soak:
     def load_saved_model(self) -> None:
         name = self.random.choice(["tf1", "control_flow", "keras"])
         with self.expecting():
-            assert weft.load(SAVED_MODELS / name / "model", config=PLUGINS).placement()
+            assert heald.load(SAVED_MODELS / name / "model", config=PLUGINS).placement()
 
     def run_program(self) -> None:
         if self.host is None:
-            self.host = weft.HostContext(config=PLUGINS)
-        request = weft.RequestContext(self.host, trace=self.random.random() < 0.2)
+            self.host = heald.HostContext(config=PLUGINS)
+        request = heald.RequestContext(self.host, trace=self.random.random() < 0.2)
         with self.expecting():
             results = self.program.run("main", self.random.randint(-9, 9), request=request)
             if self.random.random() < 0.2:
@@ -308,7 +308,7 @@ def heap() -> int:
     return int(told.uordblks + told.hblkhd)
 
 
-def _program() -> weft.HostProgram:
+def _program() -> heald.HostProgram:
     """A host program that adds, divides and fails in part."""
     body = Body("i32")
     total = body("tfrt.add.i32", 0, body.constant(3))

@@ -8,8 +8,8 @@ from collections import Counter
 from pathlib import Path
 from time import perf_counter
 
+import heald
 import numpy as np
-import weft
 from tabulate import tabulate
 
 HERE = Path(__file__).parent
@@ -25,7 +25,7 @@ def main() -> None:
     test = np.load(HERE / "test.npz")
     images, labels = test["image"], test["label"]
 
-    model = weft.load(HERE / "frozen.pb", outputs=["digit", "probabilities", "logits"])
+    model = heald.load(HERE / "frozen.pb", outputs=["digit", "probabilities", "logits"])
     answers = model(images)
 
     for i in range(3):
@@ -45,7 +45,7 @@ def main() -> None:
           f"{timed(model, images[:1]):.0f} us alone")
 
 
-def timed(model: weft.Model, images: np.ndarray) -> float:
+def timed(model: heald.Model, images: np.ndarray) -> float:
     """Microseconds per image, the best of 20 runs."""
     best = float("inf")
     for _ in range(20):

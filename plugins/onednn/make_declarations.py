@@ -1,4 +1,4 @@
-"""Makes weft_onednn/declarations.py: the part of oneDNN's C API that this package uses, compiled for cffi's ABI mode.
+"""Makes heald_onednn/declarations.py: the part of oneDNN's C API that this package uses, compiled for cffi's ABI mode.
 
     pip download --no-deps onednn-devel-cpu-gomp==2023.2.0 && unzip onednn_devel*.whl -d headers
     python make_declarations.py headers/*/data/include
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from cffi import FFI
 
-PACKAGE = Path(__file__).parent / "weft_onednn"
+PACKAGE = Path(__file__).parent / "heald_onednn"
 MADE = PACKAGE / "declarations.py"
 OPENMP = "int omp_get_max_threads(void); int omp_pause_resource_all(int kind); void omp_set_num_threads(int count);"
 TYPE = r"\b(?:const_)?dnnl_\w+_t\b"

@@ -5,9 +5,9 @@ import subprocess
 import sys
 from pathlib import Path
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import graph, node, placeholder
 
 SCRIPT = Path(__file__).parents[2] / "benchmarks" / "applications.py"
@@ -24,7 +24,7 @@ def doubling(tmp_path):
     def made(expected, op="AddV2", **form):
         folder = tmp_path / "doubling"
         folder.mkdir(exist_ok=True)
-        weft.graphdef.dump(graph(placeholder("x", (2,)), node("y", op, "x", "x")), folder / "graph.pb")
+        heald.graphdef.dump(graph(placeholder("x", (2,)), node("y", op, "x", "x")), folder / "graph.pb")
         forms = {"graph": {"path": "graph.pb", "feeds": {"x": "x:0"}, "fetches": {"y": "y:0"}, **form}}
         (folder / "case.json").write_text(json.dumps(
             {"application": "doubling", "tolerance": 1e-4, "forms": forms}))

@@ -3,10 +3,10 @@
 import os
 import sys
 
+import heald
 import numpy as np
 import pytest
-import weft
-from weft.errors import WeftError
+from heald.errors import HealdError
 
 
 @pytest.fixture
@@ -17,7 +17,7 @@ def graphs(module, monkeypatch):
 
 
 def run(case):
-    return weft.Session(case.graph).run(case.fetch, {f"{name}:0": array for name, array in case.feeds.items()})
+    return heald.Session(case.graph).run(case.fetch, {f"{name}:0": array for name, array in case.feeds.items()})
 
 
 def test_loops_branches_and_calls_add_what_numpy_adds(graphs):
@@ -42,26 +42,26 @@ def test_the_lstm_has_the_states_of_the_formula(graphs):
 
 def test_a_network_is_the_same_in_a_branch_and_in_a_loop(graphs):
     """A network with an op of two outputs, one of them a list."""
-    node, constant = graphs.node, weft.api.constant
+    node, constant = graphs.node, heald.api.constant
     x, y = np.float32([[1, 2, 3, 5]]), np.zeros((1, 2), np.float32)
-    net = weft.api.Graph([
+    net = heald.api.Graph([
         graphs.placeholder("image", x), constant("axis", np.int32(1)),
         node("halves", "Split", "axis", "image", num_split=2), node("out", "Mul", "halves", "halves:1")])
     network = graphs.network_function("network", net, "image", "out")
     branch = graphs.network_in_branch(network, x, y)
-    assert weft.Session(branch).run("result:0", {"x": x, "p": True}).tolist() == [[3, 10]]
-    assert weft.Session(branch).run("result:0", {"x": x, "p": False}).tolist() == [[0, 0]]
+    assert heald.Session(branch).run("result:0", {"x": x, "p": True}).tolist() == [[3, 10]]
+    assert heald.Session(branch).run("result:0", {"x": x, "p": False}).tolist() == [[0, 0]]
     image = x
     for _ in range(graphs.TURNS):
         out = image[:, :2] * image[:, 2:]
         image = image + graphs.SMALL * out.mean()
-    np.testing.assert_allclose(weft.Session(graphs.network_in_loop(network, x, y)).run("loop:2", {"x": x}), out, 1e-5)
+    np.testing.assert_allclose(heald.Session(graphs.network_in_loop(network, x, y)).run("loop:2", {"x": x}), out, 1e-5)
 
 
-def test_a_graph_that_weft_cannot_run_has_its_error_in_the_row(module, graphs):
+def test_a_graph_that_heald_cannot_run_has_its_error_in_the_row(module, graphs):
     case = graphs.cases()[1]
     unknown = case._replace(graph=case.graph.replace(without_functions=["adding"]))
-    with pytest.raises(WeftError):
+    with pytest.raises(HealdError):
         run(unknown)
     assert module("control_flow").row(unknown, None, 1) == [case.title, "NotFound"]
 

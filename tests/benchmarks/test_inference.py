@@ -12,19 +12,19 @@ SCRIPT = ROOT / "benchmarks" / "inference.py"
 
 
 def entry(network, batch, threads, **ratios):
-    """A result as inference.py writes it: weft takes 10 ms, the others as long as these ratios say."""
+    """A result as inference.py writes it: heald takes 10 ms, the others as long as these ratios say."""
     times = {"min": 9.0, "median": 10.0, "p90": 11.0, "p99": 12.0}
     others = {name: {key: value / ratio for key, value in times.items()} |
               {"ratio": ratio, "ratios": [ratio * 0.9, ratio, ratio * 1.2], "difference": 2e-5}
               for name, ratio in ratios.items()}
     return {"network": network, "batch": batch, "threads": threads, "difference": 1e-5, "others_difference": 3e-5,
-            "repeats": 3, "seconds": 5.0, "runtimes": {"weft": times, **others}}
+            "repeats": 3, "seconds": 5.0, "runtimes": {"heald": times, **others}}
 
 
 @pytest.fixture
 def results():
     return {"date": "2026-01-31", "cpu": "A CPU", "instructions": ["AVX-512"], "cores": 4, "system": "Linux",
-            "python": "3.11.7", "versions": {"weft-core": "0.1.0", "numpy": "2.0.0"},
+            "python": "3.11.7", "versions": {"heald-core": "0.1.0", "numpy": "2.0.0"},
             "results": [entry("resnet50", batch, threads, tensorflow=0.5, openvino=1.25)
                         for threads in (1, 2) for batch in (1, 16)] + [entry("digits", 1, 2, tensorflow=0.1)]}
 
@@ -42,10 +42,10 @@ def test_it_measures_the_digits_and_tells_them_three_times(tmp_path):
         ("digits", 1, 1), ("digits", 3, 1)]
     for row in found["results"]:
         assert row["difference"] < 1e-4
-        times = row["runtimes"]["weft"]
+        times = row["runtimes"]["heald"]
         assert 0 < times["min"] <= times["median"] <= times["p90"] <= times["p99"]
     assert found["cpu"]
-    assert "weft-core" in found["versions"]
+    assert "heald-core" in found["versions"]
     assert "batch 3, 1 thread: median ms" in done.stdout
     assert "## Batch 3, 1 thread\n" in (tmp_path / "inference.md").read_text()
 
@@ -60,14 +60,14 @@ def test_what_was_measured_is_shown_anew(tmp_path, results):
 
 def test_the_readme_has_what_was_measured_with_the_least_batch_and_the_most_threads(module, results):
     table = module("inference_table")
-    old = f"# weft\n{table.BEGIN}\nold\n{table.END}\nmore\n"
+    old = f"# heald\n{table.BEGIN}\nold\n{table.END}\nmore\n"
     new = table.renewed(old, results)
-    assert new.startswith(f"# weft\n{table.BEGIN}\n<picture>")
+    assert new.startswith(f"# heald\n{table.BEGIN}\n<picture>")
     assert new.endswith(f"{table.END}\nmore\n")
     assert "old" not in new
     assert "Batch 1, 2 threads, float32: 2026-01-31, A CPU (AVX-512), 4 cores." in new
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in new.splitlines() if line[:1] == "|"]
-    assert cells[0] == ["median ms", "weft", "TensorFlow", "OpenVINO", "weft / TensorFlow", "weft / OpenVINO"]
+    assert cells[0] == ["median ms", "heald", "TensorFlow", "OpenVINO", "heald / TensorFlow", "heald / OpenVINO"]
     assert cells[2:] == [["ResNet50", "10", "20", "8", "0.50", "1.25"],
                          ["digits (8x8 pixels)", "10", "100", "", "0.10", ""]]
     assert table.renewed(new, results) == new
@@ -98,7 +98,7 @@ def test_each_table_tells_how_often_and_how_long_was_measured(module, results):
 
 def test_a_readme_without_the_marks_is_left_alone(module, results):
     with pytest.raises(ValueError, match="lacks"):
-        module("inference_table").renewed("# weft\n", results)
+        module("inference_table").renewed("# heald\n", results)
 
 
 def test_this_readme_has_the_marks(module, results):

@@ -1,11 +1,11 @@
-"""benchmarks/startup.py: each form of weft has its row, parts add up, and a form with another result is refused."""
+"""benchmarks/startup.py: each form of heald has its row, parts add up, and a form with another result is refused."""
 
 import sys
 
 import numpy as np
 import pytest
-from weft.api import Graph, Node, constant, dtypes
-from weft.graph.graphdef import dump
+from heald.api import Graph, Node, constant, dtypes
+from heald.graph.graphdef import dump
 
 F32 = dtypes.float32
 
@@ -34,32 +34,32 @@ def bench(startup, model, tmp_path):
     return startup.Bench(model, sys.executable, folder)
 
 
-def test_both_forms_of_weft_are_measured_and_onnx_is_left_out_without_its_file(startup, bench, capsys):
-    made = bench.made([startup.WEFT_BEF, startup.WEFT_PB, startup.FORMS[2]])
-    assert made == [startup.WEFT_BEF, startup.WEFT_PB]
+def test_both_forms_of_heald_are_measured_and_onnx_is_left_out_without_its_file(startup, bench, capsys):
+    made = bench.made([startup.HEALD_BEF, startup.HEALD_PB, startup.FORMS[2]])
+    assert made == [startup.HEALD_BEF, startup.HEALD_PB]
     assert "there is no product.onnx" in capsys.readouterr().out
-    found = bench.once(startup.WEFT_BEF)
+    found = bench.once(startup.HEALD_BEF)
     assert 0 < found["loaded"] < found["whole"]
     assert found["peak"] > 1e6
-    assert any(path.endswith("/weft/__init__.py") for path in found["files"])
+    assert any(path.endswith("/heald/__init__.py") for path in found["files"])
 
 
 def test_a_form_with_another_result_is_refused(startup, bench):
-    wrong = startup.WEFT_PB._replace(name="wrong", run=startup.WEFT_PB.run + "y = y + 1\n")
-    with pytest.raises(SystemExit, match="wrong has another result than weft, .bef"):
-        bench.made([startup.WEFT_BEF, wrong])
+    wrong = startup.HEALD_PB._replace(name="wrong", run=startup.HEALD_PB.run + "y = y + 1\n")
+    with pytest.raises(SystemExit, match="wrong has another result than heald, .bef"):
+        bench.made([startup.HEALD_BEF, wrong])
 
 
 def test_a_form_that_fails_later_has_its_error_as_its_row(startup, bench):
-    made = bench.made([startup.WEFT_BEF])
+    made = bench.made([startup.HEALD_BEF])
     later = made[0]._replace(name="later", run="raise MemoryError('no room')\n")
     _, (network, name, text) = startup.rows(bench, [*made, later], 1, cold=False)
     assert (network, name, text) == ("product", "later", "MemoryError: no room")
 
 
 def test_the_parts_add_up_to_less_than_the_whole(startup, bench):
-    bench.made([startup.WEFT_BEF])
-    form = startup.WEFT_BEF._replace(run=startup.PARTS)
+    bench.made([startup.HEALD_BEF])
+    form = startup.HEALD_BEF._replace(run=startup.PARTS)
     found = bench.once(form)
-    assert {"interpreter", "import weft", "mapping", "link", "first run"} <= found["parts"].keys()
+    assert {"interpreter", "import heald", "mapping", "link", "first run"} <= found["parts"].keys()
     assert sum(found["parts"].values()) < found["whole"]

@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-HEAD = "import numpy as np\nfrom weft.api import OpSpec, hookimpl\nWEFT_API = (1, 0)\n"
+HEAD = "import numpy as np\nfrom heald.api import OpSpec, hookimpl\nHEALD_API = (1, 0)\n"
 DEVICE = HEAD + """
-from weft_example_device.device import Example
+from heald_example_device.device import Example
 class Broken(Example):
     def __init__(self):
         super().__init__(0, 1 << 20)
@@ -19,16 +19,16 @@ class Broken(Example):
 def scan(config):
     {scan}
 @hookimpl
-def weft_devices(registry):
-    registry.device(type="BROKEN", scan=scan, kernels="weft_example_device.kernels:register_kernels")
+def heald_devices(registry):
+    registry.device(type="BROKEN", scan=scan, kernels="heald_example_device.kernels:register_kernels")
 """
 KERNEL = HEAD + """
 @hookimpl
-def weft_ops(registry):
+def heald_ops(registry):
     registry.add(OpSpec("Broken>Op", inputs=["x: T"], outputs=["y: T"], attrs=["T: {{float}}"],
                         metadata=lambda attrs, x: x))
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("CPU", register)
 def register(kernels):
     @kernels.kernel("Broken>Op"{options})
@@ -73,29 +73,29 @@ KINDS = {
     "import raises": Kind("load", "1 / 0", "plugin {id} is failed: import of", SHOWN),
     "import exits": Kind("load", "raise SystemExit(3)", "plugin {id} is failed: import of", SHOWN),
     "syntax error": Kind("load", "def", "SyntaxError: invalid syntax", SHOWN),
-    "no version": Kind("load", "x = 1", "WEFT_API is missing", "write WEFT_API = (1, 3)"),
-    "later version": Kind("load", "WEFT_API = (9, 0)", "plugin {id} is incompatible: it is written for plugin API 9.0",
-                          "pip install -U weft-core"),
-    "unknown hook": Kind("load", HEAD + "@hookimpl\ndef weft_kernel(registry): ...", "there is no hook called",
-                         "did you mean weft_kernels?"),
-    "unmarked hook": Kind("load", HEAD + "def weft_ops(registry): ...", "weft_ops is not marked as a hook",
+    "no version": Kind("load", "x = 1", "HEALD_API is missing", "write HEALD_API = (1, 3)"),
+    "later version": Kind("load", "HEALD_API = (9, 0)", "plugin {id} is incompatible: it is written for plugin API 9.0",
+                          "pip install -U heald-core"),
+    "unknown hook": Kind("load", HEAD + "@hookimpl\ndef heald_kernel(registry): ...", "there is no hook called",
+                         "did you mean heald_kernels?"),
+    "unmarked hook": Kind("load", HEAD + "def heald_ops(registry): ...", "heald_ops is not marked as a hook",
                           "decorate it with @hookimpl"),
-    "wrong parameter": Kind("load", HEAD + "@hookimpl\ndef weft_ops(registry, conf): ...", "weft_ops(registry, conf)",
+    "wrong parameter": Kind("load", HEAD + "@hookimpl\ndef heald_ops(registry, conf): ...", "heald_ops(registry, conf)",
                             "a hook takes `registry` and, optionally, `config`"),
-    "hook raises": Kind("load", HEAD + "@hookimpl\ndef weft_ops(registry): 1 / 0", "hook weft_ops raised ZeroDivision",
-                        SHOWN),
+    "hook raises": Kind("load", HEAD + "@hookimpl\ndef heald_ops(registry): 1 / 0",
+                        "hook heald_ops raised ZeroDivision", SHOWN),
     "op of another signature": Kind(
-        "load", HEAD + "@hookimpl\ndef weft_ops(registry): registry.add(OpSpec('MatMul'))",
+        "load", HEAD + "@hookimpl\ndef heald_ops(registry): registry.add(OpSpec('MatMul'))",
         "op MatMul is plugin tf_ops's already, with another signature",
         "declare an equal signature, or name it MINE>OP"),
     "pass of another plugin": Kind(
-        "load", HEAD + "@hookimpl\ndef weft_passes(registry): registry.add('identities', list)",
+        "load", HEAD + "@hookimpl\ndef heald_passes(registry): registry.add('identities', list)",
         "pass 'identities' is plugin simplify's already", "rename it, or leave it out, in plugin {id}"),
-    "allocator of weft's own": Kind(
-        "load", HEAD + "@hookimpl\ndef weft_allocators(registry): registry.add('plain', list)",
-        "allocator 'plain' is weft's own already", "rename it, or leave it out, in plugin {id}"),
+    "allocator of heald's own": Kind(
+        "load", HEAD + "@hookimpl\ndef heald_allocators(registry): registry.add('plain', list)",
+        "allocator 'plain' is heald's own already", "rename it, or leave it out, in plugin {id}"),
     "device type in small letters": Kind(
-        "load", HEAD + "@hookimpl\ndef weft_devices(registry): registry.device(type='gpu', scan=list)",
+        "load", HEAD + "@hookimpl\ndef heald_devices(registry): registry.device(type='gpu', scan=list)",
         "device type 'gpu' must be written in capitals", SHOWN),
     "scan raises": Kind("scan", device(scan="1 / 0"), "scan of plugin {id} raised ZeroDivisionError: division by zero",
                         DEVICE_REMEDY),
@@ -112,7 +112,7 @@ KINDS = {
        for method in ("open", "allocate", "free", "copy_in", "copy_out", "record", "synchronize")},
     "close raises": Kind("close", raising("close"), f"close of device BROKEN:0{MESSAGE}", DEVICE_REMEDY),
     "kernels cannot be imported": Kind(
-        "open", device().replace("weft_example_device.kernels:register_kernels", "no_such_kernels:register"),
+        "open", device().replace("heald_example_device.kernels:register_kernels", "no_such_kernels:register"),
         "plugin {id}: registering its kernels for BROKEN raised ModuleNotFoundError", "--traceback {id}' shows where"),
     "kernel of a wrong dtype name": Kind("run", kernel("return None", ", dtypes={'T': 'flaot32'}"),
                                          "plugin {id}: registering its kernels for CPU raised",
@@ -141,6 +141,6 @@ KINDS = {
                                  "the kernel of Broken>Op (plugin {id}) changed an input",
                                  "write to the outputs alone, or declare inplace", {"debug": {"poison": True}}),
     "run promises nothing and comes later": Kind(
-        "run", "from weft.api import AsyncValue\n" + kernel("return lambda x: AsyncValue()", ", allocates=True"),
+        "run", "from heald.api import AsyncValue\n" + kernel("return lambda x: AsyncValue()", ", allocates=True"),
         "the kernel of Broken>Op (plugin {id}) returned an AsyncValue", "declare the kernel with asynchronous=True"),
 }

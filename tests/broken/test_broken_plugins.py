@@ -6,14 +6,14 @@ import sys
 import warnings
 from pathlib import Path
 
+import heald
 import numpy as np
 import pytest
-import weft
 from broken.kinds import KINDS
 from builders.graphs import graph, node, placeholder
-from weft.config.config import load_config
-from weft.errors import WeftError
-from weft.session.runtime import Runtime
+from heald.config.config import load_config
+from heald.errors import HealdError
+from heald.session.runtime import Runtime
 
 X = np.float32([1, 2, 3])
 PAGE = Path(__file__).parents[2] / "docs" / "broken-plugins.md"
@@ -22,7 +22,7 @@ WHEN = {"load": "it is loaded", "scan": "devices are scanned", "open": "a device
 
 
 def told(own: Runtime, when: str, path: Path) -> str:
-    """All that weft says of the plugin, as one text."""
+    """All that heald says of the plugin, as one text."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -34,10 +34,10 @@ def told(own: Runtime, when: str, path: Path) -> str:
             if when == "close":
                 own.host.close()
             if when == "run":
-                with weft.Session(graph(placeholder("x", (3,)), node("y", "Broken>Op", "x")), own) as session:
+                with heald.Session(graph(placeholder("x", (3,)), node("y", "Broken>Op", "x")), own) as session:
                     session.run("y", {"x": X})
             error = ""
-        except WeftError as raised:
+        except HealdError as raised:
             error = str(raised)
     return "\n".join([*(str(warning.message) for warning in caught), error])
 
@@ -55,7 +55,7 @@ def test_a_broken_plugin_is_named_in_one_line_and_the_others_work(name, tmp_path
     assert plugin_id in lines[0]
     assert kind.remedy.format(id=plugin_id) in lines[0]
     own = own if kind.when != "close" else Runtime(load_config({}))
-    with weft.Session(graph(placeholder("x", (3,)), node("y", "Neg", "x")), own) as session:
+    with heald.Session(graph(placeholder("x", (3,)), node("y", "Neg", "x")), own) as session:
         assert session.run("y", {"x": X}).tolist() == [-1, -2, -3]
 
 

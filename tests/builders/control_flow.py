@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from builders.graphs import FLOAT
-from weft.contract.op import ArgDef
-from weft.graph.attr_value import Func
-from weft.graph.graph import Function, Graph, Node
-from weft.values import dtypes
-from weft.values.dtypes import DType
+from heald.contract.op import ArgDef
+from heald.graph.attr_value import Func
+from heald.graph.graph import Function, Graph, Node
+from heald.values import dtypes
+from heald.values.dtypes import DType
 
 Args = str | Mapping[str, DType]
 

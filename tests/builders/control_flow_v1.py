@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from weft.contract.op import OpRegistry
-from weft.contract.op_spec import OpSpec
-from weft.contract.structural import OPS as STRUCTURAL
-from weft.graph.graph import Graph, Node
-from weft.graph.rewriting import constant
-from weft.values import dtypes
+from heald.contract.op import OpRegistry
+from heald.contract.op_spec import OpSpec
+from heald.contract.structural import OPS as STRUCTURAL
+from heald.graph.graph import Graph, Node
+from heald.graph.rewriting import constant
+from heald.values import dtypes
 
 INT, BOOL = dtypes.int32, dtypes.bool_
 

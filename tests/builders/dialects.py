@@ -1,9 +1,9 @@
-"""The dialects of core, of weft-mlir, and of the test plugin `tfrt_test`."""
+"""The dialects of core, of heald-mlir, and of the test plugin `tfrt_test`."""
 
 from __future__ import annotations
 
-from weft.contract.host_kernel import HostKernelRegistry, HostPack
-from weft_mlir.dialects.registry import KernelDialects
+from heald.contract.host_kernel import HostKernelRegistry, HostPack
+from heald_mlir.dialects.registry import KernelDialects
 
 
 def kernels_of(**packs):
@@ -14,6 +14,6 @@ def kernels_of(**packs):
     return made
 
 
-KERNELS = kernels_of(weft="weft.host_kernels:register", mlir="weft_mlir.kernels:register",
+KERNELS = kernels_of(heald="heald.host_kernels:register", mlir="heald_mlir.kernels:register",
                      tfrt_test="plugins_for_tests.tfrt_test.kernels:register")
 DIALECTS = KernelDialects(KERNELS)

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+import heald
 import numpy as np
-import weft
 from harness.run_op import REGISTRIES
-from weft.graph.attr_value import ShapeAttr
-from weft.graph.graph import Graph, Node
-from weft.values import dtypes
+from heald.graph.attr_value import ShapeAttr
+from heald.graph.graph import Graph, Node
+from heald.values import dtypes
 
 
 class Chain:
@@ -68,7 +68,7 @@ class Chain:
 
     def run(self, fetches: list[str], *, fed: bool = False, config: Any = None) -> list[Any]:
         """Of a graph with constants, or where all of them are fed."""
-        with weft.Session(self.graph(fed=fed), config, device="CPU:0") as session:
+        with heald.Session(self.graph(fed=fed), config, device="CPU:0") as session:
             tensors = [f for f in fetches if ":" in f]
             found: list[Any] = session.run(tensors, self.constants if fed else {},
                                            targets=[f for f in fetches if ":" not in f])
@@ -81,5 +81,5 @@ class Chain:
 
     def static_shape(self, fetch: str) -> str:
         """What is known of a value before the run."""
-        program = weft.Session(self.graph(), device="CPU:0").prepare(fetch).program
+        program = heald.Session(self.graph(), device="CPU:0").prepare(fetch).program
         return str(program.functions["main"].result_metas[0])

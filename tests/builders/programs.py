@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import weft
-from weft.errors import Location
-from weft.program.host_program import Call, ProgramFunction
+import heald
+from heald.errors import Location
+from heald.program.host_program import Call, ProgramFunction
 
 CHAIN = "!tfrt.chain"
 
@@ -41,5 +41,5 @@ class Body:
         return ProgramFunction(name, arguments, tuple(self._types), tuple(self._calls), results)
 
 
-def program(*functions: ProgramFunction) -> weft.HostProgram:
-    return weft.HostProgram({function.name: function for function in functions})
+def program(*functions: ProgramFunction) -> heald.HostProgram:
+    return heald.HostProgram({function.name: function for function in functions})

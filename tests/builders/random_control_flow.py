@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from builders.control_flow_v1 import BOOL, INT, ControlFlowBuilder
+from heald.contract.structural import ENTERS, EXITS, LOOP_COND, NEXT_ITERATIONS
 from hypothesis import strategies as st
-from weft.contract.structural import ENTERS, EXITS, LOOP_COND, NEXT_ITERATIONS
 
 GONE = ENTERS | EXITS | NEXT_ITERATIONS | {LOOP_COND}
 

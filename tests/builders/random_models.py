@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 from builders.control_flow import branch, call, case, function, loop
 from builders.graphs import const, node, placeholder
+from heald.graph.attr_value import ShapeAttr
+from heald.graph.graph import Graph, Node, Versions
+from heald.values import dtypes
 from hypothesis import strategies as st
-from weft.graph.attr_value import ShapeAttr
-from weft.graph.graph import Graph, Node, Versions
-from weft.values import dtypes
 
 FEEDS = {"x": np.float32([[1, -2], [3, 0.5]]), "p": np.bool_(True), "k": np.int32(1)}
 FIRST = (placeholder("x", (2, 2)), placeholder("p", (), dtypes.bool_), placeholder("k", (), dtypes.int32),

@@ -8,13 +8,13 @@ from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
 
-import weft
+import heald
 from builders.random_attributes import EXTRA, IMPORTED, func, put, shape, undeclared, value
 from builders.random_tensors import random_tensor
-from weft.contract.op import OpDef
-from weft.protobuf.descriptor_pool import message_class
-from weft.values import dtypes
-from weft.values.dtypes import DType
+from heald.contract.op import OpDef
+from heald.protobuf.descriptor_pool import message_class
+from heald.values import dtypes
+from heald.values.dtypes import DType
 
 DATA = Path(__file__).parents[1] / "data/tfg/ops_of_tests.txt"
 DEVICES = ("", "", "", "/device:CPU:0", "/job:worker/replica:0/task:1/device:GPU:0", "/gpu:3", "odd device")
@@ -51,7 +51,7 @@ class GraphMaker:
         self.rng, self.functions, self.in_function = rng, functions, in_function
         self.nodes: list[Any] = []
         self.tensors: list[Tensor] = []
-        self.ops = weft.default_host().registries.ops
+        self.ops = heald.default_host().registries.ops
         self.names: set[str] = set()
 
     def statement(self) -> None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from weft.contract.rendezvous import RendezvousKey
-from weft.graph.graph import Node
-from weft.values import dtypes
+from heald.contract.rendezvous import RendezvousKey
+from heald.graph.graph import Node
+from heald.values import dtypes
 
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 

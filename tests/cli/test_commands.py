@@ -6,24 +6,24 @@ import sys
 from itertools import permutations
 from pathlib import Path
 
+import heald.api.cli
 import pytest
-import weft.api.cli
+from heald.cli.commands import COMMANDS, DISTRIBUTIONS
+from heald.contract.command import RESERVED, Command, CommandRegistry
+from heald.contract.hookspecs import CommandRegistrar, Contribution
+from heald.discovery import discovery
+from heald.errors import PluginError
 from hypothesis import given
 from hypothesis import strategies as st
-from weft.cli.commands import COMMANDS, DISTRIBUTIONS
-from weft.contract.command import RESERVED, Command, CommandRegistry
-from weft.contract.hookspecs import CommandRegistrar, Contribution
-from weft.discovery import discovery
-from weft.errors import PluginError
 
 HEAD = """
-from weft.api import hookimpl
+from heald.api import hookimpl
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 {imports}
 
 @hookimpl
-def weft_commands(registry):
+def heald_commands(registry):
     registry.add("{name}", help="greet 100% of people", add_arguments={add_arguments}, run={run})
 
 def add_arguments(parser):
@@ -32,7 +32,7 @@ def add_arguments(parser):
 def run(args):
     {body}
 """
-CLI = "from weft.api.cli import positive, say, show_json"
+CLI = "from heald.api.cli import positive, say, show_json"
 
 
 @pytest.fixture
@@ -65,11 +65,11 @@ def test_its_options_are_checked_as_those_of_other_commands_are(command, plugin)
 
 def test_its_help_has_its_own_options_and_those_of_all_commands(command, plugin):
     done = command("greet", "--plugin", plugin("greeting_helped"), "--help")
-    assert done.out.startswith("usage: weft greet [-h] [--config FILE] [--plugin FILE] [--count COUNT]\n")
+    assert done.out.startswith("usage: heald greet [-h] [--config FILE] [--plugin FILE] [--count COUNT]\n")
     assert "\nGreet 100% of people.\n" in done.out
 
 
-@pytest.mark.parametrize("way", ["--config", "WEFT_CONFIG"])
+@pytest.mark.parametrize("way", ["--config", "HEALD_CONFIG"])
 def test_a_config_file_loads_the_plugin_of_a_command(command, plugin, tmp_path, monkeypatch, way):
     plugin("greeting_loaded", "say('hello'); return 0")
     config = tmp_path / "settings.toml"
@@ -120,7 +120,7 @@ def test_two_plugins_with_a_command_of_one_name_are_a_conflict_and_neither_runs(
         "set [plugins] block = ['greeting_a'] or ['greeting_b']\n"
         "error: command 'greet' is brought by plugins greeting_a and greeting_b: none of them is used\n"
         "  hint: set [plugins] block = ['greeting_a'] or ['greeting_b']\n"))
-    rows = {record.id: record for record in weft.plugins()}
+    rows = {record.id: record for record in heald.plugins()}
     assert [(rows[name].status, rows[name].reason, rows[name].remedy) for name in ("greeting_a", "greeting_b")] == [
         ("conflict", f"command 'greet' is brought by plugin {other} too: none is used",
          "set [plugins] block = ['greeting_a'] or ['greeting_b']") for other in ("greeting_b", "greeting_a")]
@@ -132,7 +132,7 @@ def test_a_command_of_cores_name_is_a_conflict_and_cores_runs(command, plugin):
     done = command("plugins", "--plugin", file)
     (row,) = [line for line in done.words if line[0] == "greeting_core"]
     assert row[1] == "conflict"
-    (record,) = [record for record in weft.plugins() if record.id == "greeting_core"]
+    (record,) = [record for record in heald.plugins() if record.id == "greeting_core"]
     assert (record.status, record.reason) == ("conflict", "command 'config' is core's: the plugin's is not used")
     done = command("config", "show")
     assert done.status == 0
@@ -148,25 +148,25 @@ def test_a_command_of_tools_is_never_replaced(command, plugin):
 @pytest.mark.parametrize("name", sorted(DISTRIBUTIONS))
 def test_a_command_of_a_distribution_that_is_not_installed_names_the_remedy(command, monkeypatch, name):
     monkeypatch.setattr(discovery, "scan", lambda _: [])
-    monkeypatch.delenv("WEFT_PLUGINS__BLOCK", raising=False)
-    assert command(name, "model.pb") == (2, "", f"weft {name}: not installed: pip install weft-tools\n")
+    monkeypatch.delenv("HEALD_PLUGINS__BLOCK", raising=False)
+    assert command(name, "model.pb") == (2, "", f"heald {name}: not installed: pip install heald-tools\n")
 
 
 def test_a_command_of_a_distribution_that_is_blocked_is_told_so(command, monkeypatch):
-    monkeypatch.setenv("WEFT_PLUGINS__BLOCK", "tools")
+    monkeypatch.setenv("HEALD_PLUGINS__BLOCK", "tools")
     done = command("bench", "model.pb")
     assert (done.status, done.err.splitlines()[0]) == (1, "error: plugin tools is blocked: [plugins] block names it")
 
 
 @pytest.mark.parametrize(("name", "remedy"), [
-    ("benhc", "did you mean bench?"), ("inspekt", "did you mean inspect?"), ("zzz", "weft --help lists them")])
+    ("benhc", "did you mean bench?"), ("inspekt", "did you mean inspect?"), ("zzz", "heald --help lists them")])
 def test_a_name_that_no_command_has_is_told_with_the_nearest(command, name, remedy):
-    assert command(name) == (2, "", "usage: weft [-h] [--version] COMMAND ...\n"
-                                    f"weft: error: no command is called '{name}'; {remedy}\n")
+    assert command(name) == (2, "", "usage: heald [-h] [--version] COMMAND ...\n"
+                                    f"heald: error: no command is called '{name}'; {remedy}\n")
 
 
 def test_help_lists_cores_commands_when_plugins_cannot_be_loaded(command, monkeypatch):
-    monkeypatch.setenv("WEFT_CONFIG", "nothere.toml")
+    monkeypatch.setenv("HEALD_CONFIG", "nothere.toml")
     done = command("--help")
     assert done.status == 0
     assert done.err.startswith("error: ")
@@ -224,7 +224,7 @@ def test_the_example_of_the_page_prints_what_the_page_says(command, digits, tmp_
 
 
 def test_the_contract_of_commands_has_every_name_it_lists():
-    assert all(getattr(weft.api.cli, name) is not None for name in weft.api.cli.__all__)
-    assert dir(weft.api.cli) == sorted(weft.api.cli.__all__)
-    with pytest.raises(AttributeError, match=r"module 'weft\.api\.cli' has no attribute 'nothing'"):
-        weft.api.cli.nothing  # noqa: B018
+    assert all(getattr(heald.api.cli, name) is not None for name in heald.api.cli.__all__)
+    assert dir(heald.api.cli) == sorted(heald.api.cli.__all__)
+    with pytest.raises(AttributeError, match=r"module 'heald\.api\.cli' has no attribute 'nothing'"):
+        heald.api.cli.nothing  # noqa: B018

@@ -1,19 +1,19 @@
-"""weft compile, and the commands that take what it writes."""
+"""heald compile, and the commands that take what it writes."""
 
 from __future__ import annotations
 
 import json
 from pathlib import Path
 
+import heald
 import numpy as np
 import pytest
-import weft
 
 DIGITS = Path(__file__).parents[2] / "examples/digits/frozen.pb"
 
 
 def shape_of(batch):
-    ((name, meta),) = weft.load(DIGITS).inputs.items()
+    ((name, meta),) = heald.load(DIGITS).inputs.items()
     return f"{name}:{','.join(map(str, (batch, *meta.shape[1:])))}"
 
 
@@ -25,7 +25,7 @@ def compiled(command, tmp_path):
 
 
 def arrays(tmp_path, batch=2):
-    ((name, meta),) = weft.load(DIGITS).inputs.items()
+    ((name, meta),) = heald.load(DIGITS).inputs.items()
     x = np.random.default_rng(1).random((batch, *meta.shape[1:]), np.float32)
     np.save(tmp_path / "x.npy", x)
     return x, f"{name}={tmp_path / 'x.npy'}"
@@ -38,10 +38,10 @@ def test_it_tells_the_functions_and_what_they_need(command, tmp_path):
     found = json.loads(done.out)
     assert [row["shapes"] for row in found["functions"]].count("these") == 2
     assert found["devices"] == ["CPU:0"]
-    assert "weft-cpu" in [row["distribution"] for row in found["needs"]]
+    assert "heald-cpu" in [row["distribution"] for row in found["needs"]]
     assert found["bytes"] == file.stat().st_size
     x, _ = arrays(tmp_path, 5)
-    assert weft.load(file)(x).keys() == weft.load(DIGITS).outputs.keys()
+    assert heald.load(file)(x).keys() == heald.load(DIGITS).outputs.keys()
 
 
 def test_it_compiles_the_outputs_that_are_named(command, tmp_path):
@@ -49,7 +49,7 @@ def test_it_compiles_the_outputs_that_are_named(command, tmp_path):
     done = command("compile", str(DIGITS), "-o", str(file), "--input", shape_of(2), "--fetch", "digit")
     assert done.status == 0
     x, _ = arrays(tmp_path)
-    assert np.array_equal(weft.load(file)(x), weft.load(DIGITS, outputs=["digit"])(x))
+    assert np.array_equal(heald.load(file)(x), heald.load(DIGITS, outputs=["digit"])(x))
 
 
 def test_without_a_name_it_writes_beside_nothing_but_here(command, tmp_path, monkeypatch):
@@ -77,7 +77,7 @@ def test_run_gives_the_outputs_of_the_source(command, tmp_path, compiled):
     x, given = arrays(tmp_path)
     output = tmp_path / "y.npz"
     assert command("run", str(compiled), "--input", given, "--output", str(output), "--repeat", "2").status == 0
-    wanted, found = weft.load(DIGITS)(x), np.load(output)
+    wanted, found = heald.load(DIGITS)(x), np.load(output)
     assert all(np.array_equal(found[name], wanted[name]) for name in wanted)
 
 

@@ -1,13 +1,13 @@
-"""weft edit: steps of surgery in the order of the command line, and the summary of what they changed."""
+"""heald edit: steps of surgery in the order of the command line, and the summary of what they changed."""
 
 import json
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, node, placeholder
-from weft.graph.graphdef import load
-from weft.values import dtypes
+from heald.graph.graphdef import load
+from heald.values import dtypes
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def edited(command, model):
                                                           dtypes={"a/sum:0": dtypes.float32})),
 ])
 def test_each_step_is_the_method_of_its_name(edited, model, steps, expected):
-    assert not weft.graph.compare(edited(*steps), expected(load(model)))
+    assert not heald.graph.compare(edited(*steps), expected(load(model)))
 
 
 def test_steps_are_done_in_the_order_of_the_command_line(edited):
@@ -123,8 +123,8 @@ def test_a_saved_model_is_frozen_and_then_runs_without_its_variables(command, di
     assert done.status == 0, done.err
     graph = load("out.pb")
     (fed,) = (n.name for n in graph if n.op == "Placeholder")
-    (expected,) = weft.load(digits / "frozen.pb").session.run(["probabilities:0"], {"image:0": image})
-    with weft.Session(graph) as session:
+    (expected,) = heald.load(digits / "frozen.pb").session.run(["probabilities:0"], {"image:0": image})
+    with heald.Session(graph) as session:
         found = session.run(next(n.name for n in graph if n.op == "Softmax"), {fed: image})
     np.testing.assert_allclose(found, expected, 1e-5, 1e-6)
 

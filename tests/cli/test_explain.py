@@ -1,4 +1,4 @@
-"""weft explain: the placement, in groups or node by node."""
+"""heald explain: the placement, in groups or node by node."""
 
 import json
 
@@ -7,12 +7,12 @@ import pytest
 from builders.graphs import const, node, placeholder
 
 TELLING = """
-from weft.api import hookimpl
+from heald.api import hookimpl
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("CPU", lambda kernels: kernels.kernel("Neg", priority=9)(Negated))
 
 class Negated:
@@ -69,7 +69,7 @@ def test_json_has_every_row_in_full(command, chain):
 
 
 def test_the_graph_that_runs_is_counted_with_what_passes_did(command, saved, monkeypatch):
-    monkeypatch.setenv("WEFT_PLUGINS__BLOCK", "onednn")
+    monkeypatch.setenv("HEALD_PLUGINS__BLOCK", "onednn")
     model = saved(placeholder("x", (2,)), const("one", [1, 1]), node("two", "AddV2", "one", "one"),
                   node("same", "Identity", "x"), node("y", "Mul", "same", "two"), node("z", "Identity", "y"))
     done = command("explain", model)
@@ -141,8 +141,8 @@ def test_a_graph_over_two_devices_is_told_where_and_why_with_what_was_refused(co
     model = saved(placeholder("x", (3,)), node("a", "Neg", "x", device="/device:GPU:0"),
                   node("b", "Rsqrt", "a", device="EXAMPLE:0"), node("c", "Neg", "b", _class=[b"loc:@a"]),
                   node("d", "Relu", "c", device="EXAMPLE:7"), node("e", "Relu", "d"))
-    monkeypatch.setenv("WEFT_PLACEMENT__REMAP", '{"GPU:*" = "SIM:0"}')
-    monkeypatch.setenv("WEFT_PLACEMENT__FALLBACK", "allow")
+    monkeypatch.setenv("HEALD_PLACEMENT__REMAP", '{"GPU:*" = "SIM:0"}')
+    monkeypatch.setenv("HEALD_PLACEMENT__FALLBACK", "allow")
     found = rows(command("explain", model, "--json"))
     unmet = "first in order with a kernel; the request could not be met: "
     assert {name: tuple(row[c] for c in ("assigned", "reason", "refused")) for name, row in found.items()} == {
@@ -160,7 +160,7 @@ def test_a_graph_over_two_devices_is_told_where_and_why_with_what_was_refused(co
 
 
 def test_what_placement_refuses_is_in_the_table_also_where_shapes_are_given(command, saved, monkeypatch):
-    monkeypatch.setenv("WEFT_PLACEMENT__FALLBACK", "error")
+    monkeypatch.setenv("HEALD_PLACEMENT__FALLBACK", "error")
     model = saved(placeholder("x", (None,)), node("a", "Rsqrt", "x", device="EXAMPLE:0"), node("b", "Neg", "a"))
     done = command("explain", model, "--input", "x=3")
     assert done.status == 0

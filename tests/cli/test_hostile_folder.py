@@ -1,7 +1,7 @@
 """In a folder that a stranger filled, no command and no import runs a line of its Python.
 
-Each Python file in the folder appends its name to a file when it is run. Python itself imports some modules before weft
-is reached; no program can defend these, so the folder shadows all others.
+Each Python file in the folder appends its name to a file when it is run. Python itself imports some modules before
+heald is reached; no program can defend these, so the folder shadows all others.
 """
 
 from __future__ import annotations
@@ -17,47 +17,47 @@ from typing import Any, NamedTuple
 
 import pytest
 from builders.graphs import node, placeholder
-from weft.cli.commands import COMMANDS, of_plugins, parser_of
-from weft.graph.graph import Graph
-from weft.graph.graphdef import dump
+from heald.cli.commands import COMMANDS, of_plugins, parser_of
+from heald.graph.graph import Graph
+from heald.graph.graphdef import dump
 
 ROOT = Path(__file__).parents[2]
 INSTALLED = ("numpy", "google", "pluggy", "tabulate", "tqdm", "PIL", "ml_dtypes", "re2", "scipy", "pyopencl",
-             "tensorflow", "onnxruntime", "openvino", "weft_cpu", "weft_example_device", "weft_simplify", "weft_sim",
-             "weft_kernel_text", "weft_saved_model", "weft_tools")
+             "tensorflow", "onnxruntime", "openvino", "heald_cpu", "heald_example_device", "heald_simplify",
+             "heald_sim", "heald_kernel_text", "heald_saved_model", "heald_tools")
 CONFIG = """
 [plugins]
-load = ["weft_evil.py", "./weft_evil.py", "weft_evil"]
+load = ["heald_evil.py", "./heald_evil.py", "heald_evil"]
 allow = ["evil"]
 [allocator]
 name = "plain"
 [kernels]
-Neg = "weft_evil"
-[plugin.weft_evil]
-path = "weft_evil.py"
+Neg = "heald_evil"
+[plugin.heald_evil]
+path = "heald_evil.py"
 """
-ENTRY_POINTS = "[weft.plugins]\nevil = weft_evil\ncpu = weft_evil\n"
+ENTRY_POINTS = "[heald.plugins]\nevil = heald_evil\ncpu = heald_evil\n"
 
 # By metavar, the values of required arguments; by name of a command, further arguments.
-GIVEN = {"A": "CPU:0", "OUT": "../out.pbtxt", "FILE": "../harmless/weft.toml", "NAME": "acme"}
+GIVEN = {"A": "CPU:0", "OUT": "../out.pbtxt", "FILE": "../harmless/heald.toml", "NAME": "acme"}
 BESIDES = {"bench": ["--seconds", "0.01"], "devices": ["CPU:0", "--check", "--isolate"],
            "diff": ["--device", "CPU:0"], "edit": ["--force"], "ops": ["Neg"],
            "run": ["--input", "[1, 2]"], "trace": ["--input", "[1, 2]"]}
 DRIVER = """
 import json, os, sys
-from weft.__main__ import remove_working_folder
+from heald.__main__ import remove_working_folder
 remove_working_folder()
-import weft.session.runtime
-from weft.cli import main
+import heald.session.runtime
+from heald.cli import main
 statuses = {}
 for arguments in json.loads(sys.argv[1]):
-    weft.session.runtime._default.clear()
+    heald.session.runtime._default.clear()
     try:
         statuses[" ".join(arguments)] = main(arguments)
     except SystemExit as end:
         statuses[" ".join(arguments)] = end.code
 os.chdir("models")
-weft.session.runtime._default.clear()
+heald.session.runtime._default.clear()
 statuses["below"] = main(["inspect", "model.pb"])
 print()
 print(json.dumps(statuses))
@@ -70,9 +70,9 @@ class Folder(NamedTuple):
 
     def run(self, *command: str, within: str = ".", **environ: str) -> subprocess.CompletedProcess[str]:
         self.mark.unlink(missing_ok=True)
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("WEFT_", "PYTHON"))}
+        kept = {key: value for key, value in os.environ.items() if not key.startswith(("HEALD_", "PYTHON"))}
         kept |= {"XDG_CONFIG_HOME": str(self.path.parent / "user"), "XDG_CACHE_HOME": str(self.path.parent / "cache"),
-                 "WEFT_PLUGINS__BLOCK": "onednn,opencl,sim"}
+                 "HEALD_PLUGINS__BLOCK": "onednn,opencl,sim"}
         return subprocess.run(command, cwd=self.path / within, env=kept | environ, capture_output=True, text=True,
                               timeout=60, check=False)
 
@@ -85,25 +85,25 @@ def make(folder: Path, names: frozenset[str]) -> Folder:
     """A folder with a model, and these modules and a plugin that are all of a stranger."""
     made = Folder(folder / "hostile", folder / "mark")
     (made.path / "models").mkdir(parents=True)
-    source = f"open({str(made.mark)!r}, 'a').write(__name__ + ' ')\nWEFT_API = (1, 0)\n"
-    for name in names | {"weft_evil"}:
+    source = f"open({str(made.mark)!r}, 'a').write(__name__ + ' ')\nHEALD_API = (1, 0)\n"
+    for name in names | {"heald_evil"}:
         (made.path / f"{name}.py").write_text(source)
     info = made.path / "evil-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Name: evil\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(ENTRY_POINTS)
-    (made.path / "weft.toml").write_text(CONFIG)
-    (made.path / "pyproject.toml").write_text(CONFIG.replace("\n[", "\n[tool.weft."))
+    (made.path / "heald.toml").write_text(CONFIG)
+    (made.path / "pyproject.toml").write_text(CONFIG.replace("\n[", "\n[tool.heald."))
     for place in (made.path, made.path / "models"):
         dump(Graph([placeholder("x", (2,)), node("y", "Neg", "x")]), place / "model.pb")
     (folder / "harmless").mkdir()
-    (folder / "harmless" / "weft.toml").write_text("[placement]\nclear = false\n")
+    (folder / "harmless" / "heald.toml").write_text("[placement]\nclear = false\n")
     return made
 
 
 @pytest.fixture(scope="module")
 def shadows(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
-    """Every module that weft may import, without the modules that Python and the start script import before weft."""
+    """Every module that heald may import, without the modules that Python and the start script import before heald."""
     folder = tmp_path_factory.mktemp("probe")
     (folder / "probe.py").write_text("import re, sys\nprint(*sys.modules)\n")
     told = subprocess.run([sys.executable, "-m", "probe"], cwd=folder, capture_output=True, text=True, check=True)
@@ -117,10 +117,10 @@ def hostile(tmp_path_factory: pytest.TempPathFactory, shadows: frozenset[str]) -
 
 @pytest.fixture(scope="module")
 def script(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """The command `weft` as an installer writes it."""
+    """The command `heald` as an installer writes it."""
     scripts = tomllib.loads((ROOT / "core" / "pyproject.toml").read_text())["project"]["scripts"]
-    module, _, function = scripts["weft"].partition(":")
-    path = tmp_path_factory.mktemp("bin") / "weft"
+    module, _, function = scripts["heald"].partition(":")
+    path = tmp_path_factory.mktemp("bin") / "heald"
     path.write_text(f"import re\nimport sys\nfrom {module} import {function}\nsys.exit({function}())\n")
     return str(path)
 
@@ -154,11 +154,11 @@ def every_command() -> list[list[str]]:
 
 
 def test_no_command_runs_python_of_the_folder(tmp_path: Path, shadows: frozenset[str]) -> None:
-    """Not even a package called weft: a command that starts Python anew does not find it."""
+    """Not even a package called heald: a command that starts Python anew does not find it."""
     import json
 
     folder = make(tmp_path, shadows)
-    (folder.path / "weft.py").write_text((folder.path / "weft_evil.py").read_text())
+    (folder.path / "heald.py").write_text((folder.path / "heald_evil.py").read_text())
     (tmp_path / "driver.py").write_text(DRIVER)
     commands = every_command()
     done = folder.run(sys.executable, str(tmp_path / "driver.py"), json.dumps(commands))
@@ -166,11 +166,11 @@ def test_no_command_runs_python_of_the_folder(tmp_path: Path, shadows: frozenset
     statuses = json.loads(done.stdout.splitlines()[-1])
     assert len(statuses) == len(commands) + 1 > 10
     assert {command: status for command, status in statuses.items() if status != 0} == {}, done.stderr
-    assert f"{folder.path / 'weft.toml'} was found, not named: it cannot set plugins." in done.stderr
+    assert f"{folder.path / 'heald.toml'} was found, not named: it cannot set plugins." in done.stderr
 
 
 def test_the_module_as_a_command_imports_nothing_from_the_folder(hostile: Folder) -> None:
-    done = hostile.run(sys.executable, "-m", "weft", "run", "model.pb", "--input", "[1, 2]")
+    done = hostile.run(sys.executable, "-m", "heald", "run", "model.pb", "--input", "[1, 2]")
     assert hostile.has_run == []
     assert (done.returncode, "-1" in done.stdout) == (0, True), done.stderr
 
@@ -183,11 +183,11 @@ def test_the_script_imports_nothing_from_the_folder_for_parts_of_the_path_that_a
     assert done.returncode == 0, done.stderr
 
 
-def test_importing_weft_runs_nothing_of_the_folder(hostile: Folder) -> None:
-    done = hostile.run(sys.executable, "-c", "import weft, sys; print(sys.path[0] == '', *map(str, weft._WHERE))")
+def test_importing_heald_runs_nothing_of_the_folder(hostile: Folder) -> None:
+    done = hostile.run(sys.executable, "-c", "import heald, sys; print(sys.path[0] == '', *map(str, heald._WHERE))")
     assert hostile.has_run == []
     assert done.stdout.startswith("True"), done.stderr  # a program's own sys.path stays as it was
-    load = "import weft, numpy; print(weft.load('model.pb')(numpy.ones(2, 'f')))"
+    load = "import heald, numpy; print(heald.load('model.pb')(numpy.ones(2, 'f')))"
     done = hostile.run(sys.executable, "-P", "-c", load)
     assert hostile.has_run == []
     assert done.stdout == "[-1. -1.]\n", done.stderr
@@ -196,12 +196,12 @@ def test_importing_weft_runs_nothing_of_the_folder(hostile: Folder) -> None:
 def test_entry_points_in_the_working_folder_are_not_taken(tmp_path: Path) -> None:
     folder = make(tmp_path, frozenset())
     code = """
-import os, sys, weft, weft.session.runtime
-weft.load("model.pb")
+import os, sys, heald, heald.session.runtime
+heald.load("model.pb")
 for place in ("", os.getcwd()):  # as python -c and python -m write it
     sys.path[0] = place
-    weft.session.runtime._default.clear()
-    print(*sorted(record.id for record in weft.plugins()))
+    heald.session.runtime._default.clear()
+    print(*sorted(record.id for record in heald.plugins()))
 """
     done = folder.run(sys.executable, "-c", code)
     assert folder.has_run == []

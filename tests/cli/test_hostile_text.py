@@ -9,15 +9,15 @@ import shutil
 import sys
 from pathlib import Path
 
+import heald
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
-from weft import graphdef
-from weft.cli.notices import tell_error
-from weft.errors import InvalidArgument, Location
-from weft.graph.attr_value import Func
-from weft.graph.graph import Node
-from weft.values import dtypes
+from heald import graphdef
+from heald.cli.notices import tell_error
+from heald.errors import InvalidArgument, Location
+from heald.graph.attr_value import Func
+from heald.graph.graph import Node
+from heald.values import dtypes
 
 HOSTILE = "\x1b[2J\x1b]0;x\x07\r\t\x00\x7f\x9b31m\u202e\u2066\u2028\x85"
 MODELS = Path(__file__).parents[1] / "data" / "saved_models"
@@ -122,7 +122,7 @@ def test_a_graph_that_prints_writes_escapes_to_a_terminal(monkeypatch):
                  Node("p", "PrintV2", ("text",), attrs={"output_stream": b"stderr", "end": b"\n"}))
     with os.fdopen(ours, "rb", 0) as terminal, os.fdopen(theirs, "w") as stream:
         monkeypatch.setattr(sys, "stderr", stream)
-        weft.Session(made).run([], targets="p")
+        heald.Session(made).run([], targets="p")
         seen = terminal.read(4096)
     assert rb"\x1b[2J\x1b]0;x\x07\r\t\x00\x7f\x9b31m\u202e" in seen
     assert b"\x1b" not in seen

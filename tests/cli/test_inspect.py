@@ -1,12 +1,12 @@
-"""weft inspect: what is told of a model, ops that nobody knows included."""
+"""heald inspect: what is told of a model, ops that nobody knows included."""
 
 import json
 
 import numpy as np
 import pytest
 from builders.graphs import FLOAT, const, node, placeholder
-from weft.graph.graph import Node
-from weft.values import dtypes
+from heald.graph.graph import Node
+from heald.values import dtypes
 
 
 @pytest.fixture
@@ -122,14 +122,14 @@ def test_passes_are_told_of_a_graph_that_cannot_be_run(command, saved):
 def test_passes_that_are_disabled_do_nothing(command, saved, monkeypatch):
     model = saved(placeholder("x", (2,)), node("i", "Identity", "x"), node("y", "Neg", "i"))
     others = "constants,identities,activations,batch-norm,cells,duplicates,pads,pools,sequences,strides"
-    monkeypatch.setenv("WEFT_PASSES__DISABLE", others)
+    monkeypatch.setenv("HEALD_PASSES__DISABLE", others)
     found = json.loads(command("inspect", model, "--passes", "--json").out)["passes"]
     assert [(row["pass"], row["nodes"], row["less"]) for row in found] == [("scales", 3, {}), ("reshapes", 3, {})]
 
 
 def test_that_there_are_no_passes_is_told(command, saved, monkeypatch):
     model = saved(placeholder("x", (2,)), node("y", "Neg", "x"))
-    monkeypatch.setenv("WEFT_PLUGINS__BLOCK", "simplify")
+    monkeypatch.setenv("HEALD_PLUGINS__BLOCK", "simplify")
     assert "no passes: no plugin brings one, or config disables them" in command("inspect", model, "--passes").out
 
 
@@ -144,7 +144,7 @@ def test_the_digits_network(command, digits):
 @pytest.fixture
 def crossing(saved, monkeypatch):
     """A graph over two CPUs with three transfers, one of them a control edge."""
-    monkeypatch.setenv("WEFT_PLUGIN__CPU__COUNT", "2")
+    monkeypatch.setenv("HEALD_PLUGIN__CPU__COUNT", "2")
     return saved(
         placeholder("x", (2,)), node("a", "Neg", "x", device="/cpu:0"), node("b", "Relu", "a", device="/cpu:1"),
         node("c", "Neg", "x", "^b", device="/cpu:0"), node("f", "AddV2", "b", "c", device="/cpu:0"))

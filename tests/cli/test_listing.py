@@ -1,4 +1,4 @@
-"""weft devices and weft plugins."""
+"""heald devices and heald plugins."""
 
 import json
 import sys
@@ -6,18 +6,18 @@ import sys
 import pytest
 
 BROKEN = """
-from weft.api import Unavailable, hookimpl
+from heald.api import Unavailable, hookimpl
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 
 @hookimpl
-def weft_devices(registry):
+def heald_devices(registry):
     registry.device(type="BROKEN", scan=scan)
 
 def scan(config):
     raise Unavailable("no driver", hint="install one")
 """
-FAILING = "WEFT_API = (1, 0)\n1 / 0\n"
+FAILING = "HEALD_API = (1, 0)\n1 / 0\n"
 
 
 @pytest.fixture
@@ -46,14 +46,14 @@ def test_devices_are_listed_without_opening_them(command):
 
 
 def test_figures_of_cost_are_listed(command, monkeypatch):
-    monkeypatch.setenv("WEFT_PLUGIN__SIM__FLOPS", "2e12")
+    monkeypatch.setenv("HEALD_PLUGIN__SIM__FLOPS", "2e12")
     done = command("devices", "SIM:0", "--json")
     assert by_name(done)["SIM:0"]["attributes"]["cost"]["flops"] == 2e12
     assert "cost launch 6e-06; flops 2e+12;" in command("devices", "SIM:0").out
 
 
 def test_checking_opens_every_device(command, monkeypatch):
-    monkeypatch.setenv("WEFT_PLUGINS__ALLOW", "cpu, example, tf_ops")  # not those that this machine has no driver for
+    monkeypatch.setenv("HEALD_PLUGINS__ALLOW", "cpu, example, tf_ops")  # not those that this machine has no driver for
     done = command("devices", "--check", "--json")
     assert done.status == 0
     assert {(row["check"], row["status"]) for row in json.loads(done.out)} == {("PASS", "ok")}
@@ -73,12 +73,12 @@ def test_a_device_that_is_unavailable_fails_a_check_only(command, plugin):
 CRASHING = """
 import os
 import signal
-from weft.api import hookimpl
+from heald.api import hookimpl
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 
 @hookimpl
-def weft_devices(registry):
+def heald_devices(registry):
     registry.device(type="CRASHING", scan=lambda config: [Crashing()])
 
 class Crashing:
@@ -122,12 +122,12 @@ def test_only_the_devices_that_are_named_are_listed(command):
 
 def test_plugins_are_listed_with_what_they_bring(command):
     row = by_name(command("plugins", "--json"), "id")["cpu"]
-    assert (row["status"], row["distribution"], row["registered"]["device types"]) == ("ok", "weft-cpu", ["CPU"])
-    assert ["cpu", "ok", "weft-cpu"] in [line[:3] for line in command("plugins").words]
+    assert (row["status"], row["distribution"], row["registered"]["device types"]) == ("ok", "heald-cpu", ["CPU"])
+    assert ["cpu", "ok", "heald-cpu"] in [line[:3] for line in command("plugins").words]
 
 
 def test_a_plugin_that_failed_is_listed_and_its_traceback_told(command, plugin, monkeypatch):
-    monkeypatch.setenv("WEFT_PLUGINS__LOAD", plugin("failing_plugin_test", FAILING))
+    monkeypatch.setenv("HEALD_PLUGINS__LOAD", plugin("failing_plugin_test", FAILING))
     done = command("plugins")
     assert done.status == 0
     assert ["failing_plugin_test", "failed"] in [line[:2] for line in done.words]
@@ -143,7 +143,7 @@ def test_a_plugin_that_works_has_no_traceback(command):
 
 
 def test_without_plugins_the_way_to_devices_is_told(command, monkeypatch):
-    monkeypatch.setenv("WEFT_PLUGINS__ALLOW", "")
+    monkeypatch.setenv("HEALD_PLUGINS__ALLOW", "")
     done = command("devices")
     assert done.status == 0
-    assert "pip install weft-cpu" in done.out
+    assert "pip install heald-cpu" in done.out

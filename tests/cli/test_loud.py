@@ -8,21 +8,21 @@ import pytest
 from builders.graphs import node, placeholder
 
 MISTAKES = {  # environment variable and value: what the line says
-    ("WEFT_PLUGINS__BLOCK", "example_devcie"): "plugins.block (environment WEFT_PLUGINS__BLOCK) names the plugin "
+    ("HEALD_PLUGINS__BLOCK", "example_devcie"): "plugins.block (environment HEALD_PLUGINS__BLOCK) names the plugin "
                                                "'example_devcie', which is not there; did you mean example_device?",
-    ("WEFT_PLACEMENT__ORDER", "cpu"): "names the device type 'cpu', which is not there; did you mean CPU?",
-    ("WEFT_PLACEMENT__REMAP__GPU:*", "CPUU:0"): "names the device type 'CPUU', which is not there; did you mean CPU?",
-    ("WEFT_PLACEMENT__PROVIDER__EXAMPLE", "exmple"): "names the plugin 'exmple', which is not there; did you mean",
-    ("WEFT_PASSES__DISABLE", "batchnorm"): "names the pass 'batchnorm', which is not there; did you mean batch-norm?",
-    ("WEFT_KERNELS__MatMull", "cpu"): "names the op 'MatMull', which is not there; did you mean MatMul?",
-    ("WEFT_KERNELS__MatMul", "cppu"): "kernels.MatMul = 'cppu' (environment WEFT_KERNELS__MatMul) is for a plugin that",
-    ("WEFT_WORK_QUEUE__NAME", "multi_thraeded"): "names the work queue 'multi_thraeded', which is not there; did you",
-    ("WEFT_WORK_QUEUES__own__NAME", "x"): "names the work queue 'x', which is not there; known: ",
-    ("WEFT_PLUGIN__SIM__DEVISES", "2"): "plugin sim is failed: environment WEFT_PLUGIN__SIM__DEVISES: [plugin.sim] has",
-    ("WEFT_EAGER__HANDLER", "loging"): "names the op handler 'loging', which is not there; did you mean logging?",
-    ("WEFT_TORCH_DEBUG", "1"): "environment variable WEFT_TORCH_DEBUG is no setting of weft; did you mean "
-                               "WEFT_DEBUG__KEY? names that begin with WEFT_EXT_ are free for plugins",
-    ("WEFT_CONFG", "x"): "environment variable WEFT_CONFG is no setting of weft; did you mean WEFT_CONFIG?",
+    ("HEALD_PLACEMENT__ORDER", "cpu"): "names the device type 'cpu', which is not there; did you mean CPU?",
+    ("HEALD_PLACEMENT__REMAP__GPU:*", "CPUU:0"): "names the device type 'CPUU', which is not there; did you mean CPU?",
+    ("HEALD_PLACEMENT__PROVIDER__EXAMPLE", "exmple"): "names the plugin 'exmple', which is not there; did you mean",
+    ("HEALD_PASSES__DISABLE", "batchnorm"): "names the pass 'batchnorm', which is not there; did you mean batch-norm?",
+    ("HEALD_KERNELS__MatMull", "cpu"): "names the op 'MatMull', which is not there; did you mean MatMul?",
+    ("HEALD_KERNELS__MatMul", "cppu"): "kernels.MatMul = 'cppu' (environment HEALD_KERNELS__MatMul) is for a plugin",
+    ("HEALD_WORK_QUEUE__NAME", "multi_thraeded"): "names the work queue 'multi_thraeded', which is not there; did you",
+    ("HEALD_WORK_QUEUES__own__NAME", "x"): "names the work queue 'x', which is not there; known: ",
+    ("HEALD_PLUGIN__SIM__DEVISES", "2"): "plugin sim is failed: environment HEALD_PLUGIN__SIM__DEVISES: [plugin.sim]",
+    ("HEALD_EAGER__HANDLER", "loging"): "names the op handler 'loging', which is not there; did you mean logging?",
+    ("HEALD_TORCH_DEBUG", "1"): "environment variable HEALD_TORCH_DEBUG is no setting of heald; did you mean "
+                               "HEALD_DEBUG__KEY? names that begin with HEALD_EXT_ are free for plugins",
+    ("HEALD_CONFG", "x"): "environment variable HEALD_CONFG is no setting of heald; did you mean HEALD_CONFIG?",
 }
 
 
@@ -41,32 +41,32 @@ def test_a_name_in_config_that_nothing_has_is_one_line(command, monkeypatch, var
 
 
 def test_handlers_of_devices_are_no_unknown_names(command, monkeypatch):
-    monkeypatch.setenv("WEFT_EAGER__HANDLER", '["logging", "CPU:0"]')
+    monkeypatch.setenv("HEALD_EAGER__HANDLER", '["logging", "CPU:0"]')
     assert command("devices", "CPU:0").err == ""
 
 
 def test_variables_with_the_free_prefix_are_plugins_own(command, model, monkeypatch):
-    monkeypatch.setenv("WEFT_EXT_TORCH_DEBUG", "1")
+    monkeypatch.setenv("HEALD_EXT_TORCH_DEBUG", "1")
     assert command("explain", model).err == ""
 
 
 def test_options_of_a_plugin_that_the_command_line_names_are_known(command, model, monkeypatch, tmp_path):
     (tmp_path / "late_plugin.py").write_text(
-        "from dataclasses import dataclass\nWEFT_API = (1, 0)\n@dataclass(frozen=True)\n"
+        "from dataclasses import dataclass\nHEALD_API = (1, 0)\n@dataclass(frozen=True)\n"
         "class Config:\n    size: int = 1\n")
-    monkeypatch.setenv("WEFT_PLUGIN__LATE_PLUGIN__SIZE", "3")
+    monkeypatch.setenv("HEALD_PLUGIN__LATE_PLUGIN__SIZE", "3")
     assert command("devices", "CPU:0", "--plugin", tmp_path / "late_plugin.py").err == ""
 
 
 def test_options_of_plugins_are_shown_with_their_defaults(command, monkeypatch):
-    monkeypatch.setenv("WEFT_PLUGIN__SIM__DEVICES", "2")
+    monkeypatch.setenv("HEALD_PLUGIN__SIM__DEVICES", "2")
     rows = {row["key"]: (row["value"], row["origin"]) for row in json.loads(command("config", "show", "--json").out)}
     assert rows["plugin.cpu.count"] == (1, "default")
-    assert rows["plugin.sim.devices"] == ("2", "environment WEFT_PLUGIN__SIM__DEVICES")
+    assert rows["plugin.sim.devices"] == ("2", "environment HEALD_PLUGIN__SIM__DEVICES")
 
 
 def test_the_sessions_device_follows_remap(command, model, monkeypatch):
-    monkeypatch.setenv("WEFT_PLACEMENT__REMAP__GPU:*", "EXAMPLE:0")
+    monkeypatch.setenv("HEALD_PLACEMENT__REMAP__GPU:*", "EXAMPLE:0")
     done = command("explain", model, "--device", "GPU:0", "--json")
     assert done.err == ""
     assert "EXAMPLE:0" in done.out
@@ -90,7 +90,7 @@ def test_a_plugin_that_the_command_line_names_has_a_traceback(command, tmp_path)
 
 def test_kernels_that_cannot_be_imported_have_a_traceback_and_a_line(command, tmp_path):
     (tmp_path / "late_kernels.py").write_text(
-        "from weft.api import hookimpl\nWEFT_API = (1, 0)\n@hookimpl\ndef weft_kernels(registry):\n"
+        "from heald.api import hookimpl\nHEALD_API = (1, 0)\n@hookimpl\ndef heald_kernels(registry):\n"
         "    registry.kernels('CPU', register)\ndef register(kernels):\n"
         "    kernels.kernel('Neg', dtypes={'T': 'flaot32'})(print)\n")
     done = command("plugins", "--plugin", tmp_path / "late_kernels.py", "--traceback", "late_kernels")
@@ -101,8 +101,8 @@ def test_kernels_that_cannot_be_imported_have_a_traceback_and_a_line(command, tm
 
 def test_a_device_without_kernels_is_told_when_it_is_checked(command, tmp_path):
     (tmp_path / "mute_plugin.py").write_text(
-        "from weft.api import hookimpl\nfrom weft_example_device.device import Example\nWEFT_API = (1, 0)\n"
-        "class Mute(Example):\n    type = 'MUTE'\n@hookimpl\ndef weft_devices(registry):\n"
+        "from heald.api import hookimpl\nfrom heald_example_device.device import Example\nHEALD_API = (1, 0)\n"
+        "class Mute(Example):\n    type = 'MUTE'\n@hookimpl\ndef heald_devices(registry):\n"
         "    registry.device(type='MUTE', scan=lambda config: [Mute(0, 1 << 20)])\n")
     done = command("devices", "MUTE:0", "--check", "--plugin", tmp_path / "mute_plugin.py", "--json")
     (row,) = json.loads(done.out)
@@ -116,7 +116,7 @@ def test_each_failed_plugin_that_config_loads_is_named(command, tmp_path, monkey
     files = [tmp_path / f"{name}.py" for name in ("fails_first", "fails_second")]
     for file in files:
         file.write_text("1 / 0\n")
-    monkeypatch.setenv("WEFT_PLUGINS__LOAD", json.dumps(list(map(str, files))))
+    monkeypatch.setenv("HEALD_PLUGINS__LOAD", json.dumps(list(map(str, files))))
     done = command("devices", "CPU:0")
     assert done.status == 1
     assert "plugin fails_first is failed" in done.err
@@ -124,10 +124,10 @@ def test_each_failed_plugin_that_config_loads_is_named(command, tmp_path, monkey
 
 
 LATE = """
-from weft.api import hookimpl
-WEFT_API = (1, 0)
+from heald.api import hookimpl
+HEALD_API = (1, 0)
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("CPU", register)
 def register(kernels):
     {body}
@@ -143,7 +143,7 @@ def test_kernels_that_fail_are_an_error_where_the_plugin_was_named(command, mode
     path = tmp_path / f"late_{way.strip('-')}_{len(body)}.py"
     path.write_text(LATE.format(body=body))
     if way == "load":
-        monkeypatch.setenv("WEFT_PLUGINS__LOAD", json.dumps([str(path)]))
+        monkeypatch.setenv("HEALD_PLUGINS__LOAD", json.dumps([str(path)]))
     done = command("run", model, "--input", "x=1.0", *(["--plugin", path] if way == "--plugin" else []))
     assert done.status == 1
     assert done.err.startswith(f"error: plugin {path.stem}: registering its kernels for CPU raised InvalidArgument: ")

@@ -5,12 +5,12 @@ import subprocess
 import sys
 import warnings
 
+import heald
 import pytest
-import weft
 from builders.graphs import node, placeholder
-from weft.cli import main, translate
-from weft.errors import DataLoss, Location, WeftWarning
-from weft.support import mapped_file
+from heald.cli import main, translate
+from heald.errors import DataLoss, HealdWarning, Location
+from heald.support import mapped_file
 
 COMMANDS = ("run", "bench", "diff", "inspect", "explain", "devices", "plugins", "ops", "config", "translate")
 HEAVY = ("numpy", "google.protobuf", "tabulate", "pluggy", "tqdm")
@@ -24,7 +24,7 @@ def raising(error, monkeypatch):
 
 
 def test_version_is_one_line(command):
-    assert command("--version") == (0, f"weft {weft.__version__}\n", "")
+    assert command("--version") == (0, f"heald {heald.__version__}\n", "")
 
 
 def test_help_names_every_command(command):
@@ -33,7 +33,7 @@ def test_help_names_every_command(command):
     assert [name for name in COMMANDS if f"    {name} " not in done.out] == []
 
 
-def test_help_before_a_command_is_that_of_weft(command):
+def test_help_before_a_command_is_that_of_heald(command):
     assert command("--help", "inspect") == command("--help")
 
 
@@ -41,21 +41,21 @@ def test_help_before_a_command_is_that_of_weft(command):
 def test_every_command_has_help(command, name):
     done = command(name, "--help")
     assert (done.status, done.err) == (0, "")
-    assert done.out.startswith(f"usage: weft {name} ")
+    assert done.out.startswith(f"usage: heald {name} ")
 
 
 @pytest.mark.parametrize("arguments", ["", "nonsense", "run", "translate a.pb", "run m.pb --repeat 0", "config set"])
 def test_wrong_usage_is_status_2(command, arguments):
     done = command(*arguments.split())
     assert (done.status, done.out) == (2, "")
-    assert done.err.startswith("usage: weft ")
+    assert done.err.startswith("usage: heald ")
 
 
 @pytest.mark.parametrize(("argument", "loaded"), [("--version", []), ("--help", ["pluggy"])])
 def test_version_and_help_import_nothing_heavy(argument, loaded):
     code = f"""
 import sys
-from weft.cli import main
+from heald.cli import main
 try:
     main([{argument!r}])
 except SystemExit:
@@ -69,15 +69,15 @@ print([name for name in {HEAVY} if name in sys.modules])
 def test_help_imports_no_module_of_a_command():
     code = """
 import sys
-from weft.cli import main
+from heald.cli import main
 main(["--help"])
-names = {name for package in ("weft.cli", "weft_tools") for name in sys.modules if name.startswith(f"{package}.")}
+names = {name for package in ("heald.cli", "heald_tools") for name in sys.modules if name.startswith(f"{package}.")}
 print(sorted(names))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "    bench " in done.stdout
     assert done.stdout.splitlines()[-1] == str([
-        "weft.cli.arguments", "weft.cli.commands", "weft.cli.notices", "weft.cli.progress", "weft_tools.plugin"])
+        "heald.cli.arguments", "heald.cli.commands", "heald.cli.notices", "heald.cli.progress", "heald_tools.plugin"])
 
 
 def test_an_error_is_told_with_place_hint_and_cause(command, monkeypatch):
@@ -98,11 +98,11 @@ def test_a_failing_file_is_told_without_a_traceback(command, monkeypatch):
     assert command("translate", "a.pb", "-o", "b.pb") == (1, "", "error: out.npz: Permission denied\n")
 
 
-def test_a_fault_of_weft_is_told_with_its_traceback(command, monkeypatch):
+def test_a_fault_of_heald_is_told_with_its_traceback(command, monkeypatch):
     raising(ZeroDivisionError("oops"), monkeypatch)
     done = command("translate", "a.pb", "-o", "b.pb")
     assert done.status == 1
-    assert done.err.startswith("error: ZeroDivisionError: oops\n  hint: this is a fault of weft")
+    assert done.err.startswith("error: ZeroDivisionError: oops\n  hint: this is a fault of heald")
     assert "Traceback" in done.err
 
 
@@ -114,7 +114,7 @@ def test_interrupting_is_status_130_and_silent(command, monkeypatch):
 def test_warnings_are_one_line_each_and_told_once(command, monkeypatch):
     def warn(_):
         for _ in range(2):
-            warnings.warn("it runs\nelsewhere", WeftWarning, stacklevel=1)
+            warnings.warn("it runs\nelsewhere", HealdWarning, stacklevel=1)
         return 0
 
     monkeypatch.setattr(translate, "translate", warn)
@@ -128,7 +128,7 @@ def test_a_device_that_is_not_there_is_a_warning(command, saved):
 
 
 def test_statuses_reach_the_shell(process):
-    assert process("--version") == (0, f"weft {weft.__version__}\n", "")
+    assert process("--version") == (0, f"heald {heald.__version__}\n", "")
     done = process("inspect", "nothere.pb")
     assert (done.status, done.out) == (1, "")
     assert done.err.startswith("error: nothere.pb: no such file")
@@ -137,13 +137,13 @@ def test_statuses_reach_the_shell(process):
 
 def test_names_that_the_terminal_cannot_write_are_escaped(saved):
     model = saved(placeholder("x", ()), node("y", "Größe", "x"))
-    done = subprocess.run([sys.executable, "-m", "weft", "inspect", model], capture_output=True, text=True, check=True,
+    done = subprocess.run([sys.executable, "-m", "heald", "inspect", model], capture_output=True, text=True, check=True,
                           env=os.environ | {"PYTHONIOENCODING": "ascii"})
     assert "Gr\\xf6\\xdfe" in done.stdout
 
 
 def test_a_closed_pipe_ends_quietly():
-    arguments = [sys.executable, "-m", "weft", "ops", "--all"]
+    arguments = [sys.executable, "-m", "heald", "ops", "--all"]
     writer = subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert writer.stdout is not None
     assert writer.stderr is not None

@@ -1,14 +1,14 @@
-"""weft ops: kernels, signatures, what a model lacks."""
+"""heald ops: kernels, signatures, what a model lacks."""
 
 import json
 from pathlib import Path
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import node, placeholder
-from weft.errors import NotFound, Unimplemented
-from weft.values import dtypes
+from heald.errors import NotFound, Unimplemented
+from heald.values import dtypes
 
 
 def test_ops_with_kernels_are_listed(command):
@@ -82,10 +82,10 @@ def test_what_a_model_lacks_is_told_with_nodes_and_reasons(command, saved):
 @pytest.mark.parametrize("op", ["NoSuchOp", "MatMull", "BesselI0"])
 def test_the_error_of_a_node_without_a_kernel_names_the_command_that_lists_them_all(command, saved, op):
     model = saved(placeholder("x", (None,)), node("fine", "Neg", "x"), node("y", op, "x"))
-    loaded = weft.load(model, outputs=["fine"])
+    loaded = heald.load(model, outputs=["fine"])
     with pytest.raises((NotFound, Unimplemented)) as caught:
         loaded.session.run("y", {"x": np.zeros(1, np.float32)})
-    assert "'weft ops --missing MODEL' lists all that a model lacks" in str(caught.value.hint)
+    assert "'heald ops --missing MODEL' lists all that a model lacks" in str(caught.value.hint)
     done = command("ops", "--missing", model)
     assert (done.status, done.words[1][:2]) == (1, [op, "1"])
 

@@ -1,17 +1,17 @@
-"""weft opt: graph passes over models by name, their list, and the way to texts of host programs."""
+"""heald opt: graph passes over models by name, their list, and the way to texts of host programs."""
 
 from __future__ import annotations
 
 import json
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.control_flow import branch, function
 from builders.graphs import const, node, placeholder
-from weft.graph.graph import Graph
-from weft.graph.graphdef import dump, load
-from weft.values import dtypes
+from heald.graph.graph import Graph
+from heald.graph.graphdef import dump, load
+from heald.values import dtypes
 
 TWICE = function("twice", "x", [node("sum", "AddV2", "x", "x")], {"y": "sum:z:0"})
 HALF = function("half", "x", [const("two", 2), node("part", "RealDiv", "x", "two:output:0")], {"y": "part:z:0"})
@@ -30,7 +30,7 @@ def test_passes_run_in_their_order_and_the_result_is_written(command, model):
     found = load("out.pb")
     assert not found.functions
     assert {"Switch", "Merge"} <= {each.op for each in found}
-    with weft.Session(found) as session:
+    with heald.Session(found) as session:
         np.testing.assert_array_equal(session.run("y", {"x": np.float32([4, 6]), "p": False}), [2, 3])
 
 
@@ -49,7 +49,7 @@ def test_fed_and_fetched_tensors_say_what_stays(command, saved):
 
 def test_the_list_has_the_passes_of_core_and_plugins_with_what_they_preserve(command):
     rows = {row["name"]: row for row in json.loads(command("opt", "--list-passes", "--json").out)}
-    assert rows["functionalize"]["plugin"] == "weft"
+    assert rows["functionalize"]["plugin"] == "heald"
     assert rows["constants"] | {"about": "", "preserves": ""} == {
         "name": "constants", "stage": "graph", "plugin": "simplify", "about": "", "preserves": "", "idempotent": "yes"}
     assert all(row["about"] and row["preserves"] and row["idempotent"] for row in rows.values())

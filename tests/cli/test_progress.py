@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import tqdm
-from weft.cli import progress
+from heald.cli import progress
 
 
 class Terminal(io.StringIO):

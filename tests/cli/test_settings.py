@@ -1,4 +1,4 @@
-"""weft config show."""
+"""heald config show."""
 
 import json
 import os
@@ -12,42 +12,42 @@ def test_defaults_are_shown_without_their_origin(command):
 
 
 def test_origins_name_file_and_variable(command, tmp_path, monkeypatch):
-    (tmp_path / "weft.toml").write_text('[placement]\nfallback = "allow"\n')
-    monkeypatch.setenv("WEFT_PLUGINS__STRICT", "true")
+    (tmp_path / "heald.toml").write_text('[placement]\nfallback = "allow"\n')
+    monkeypatch.setenv("HEALD_PLUGINS__STRICT", "true")
     found = {row["key"]: row for row in json.loads(command("config", "show", "--json").out)}
     assert found["placement.fallback"] == {
-        "key": "placement.fallback", "value": "allow", "origin": f"{tmp_path / 'weft.toml'}:2", "ignored": False}
+        "key": "placement.fallback", "value": "allow", "origin": f"{tmp_path / 'heald.toml'}:2", "ignored": False}
     done = command("config", "show", "--origin")
-    assert ["plugins.strict", "true", "environment", "WEFT_PLUGINS__STRICT"] in done.words
+    assert ["plugins.strict", "true", "environment", "HEALD_PLUGINS__STRICT"] in done.words
 
 
 def test_a_mistake_is_told_with_its_place(command, tmp_path):
-    (tmp_path / "weft.toml").write_text("[placement]\nfalback = 1\n")
+    (tmp_path / "heald.toml").write_text("[placement]\nfalback = 1\n")
     done = command("config", "show")
     assert done.status == 1
-    assert done.err == (f"error: {tmp_path / 'weft.toml'}:2: [placement] has no key 'falback'\n"
+    assert done.err == (f"error: {tmp_path / 'heald.toml'}:2: [placement] has no key 'falback'\n"
                         "  hint: did you mean fallback?\n")
 
 
 def test_what_a_found_file_must_not_set_is_shown_as_ignored(command, tmp_path):
-    (tmp_path / "weft.toml").write_text('[plugins]\nload = ["evil.py"]\n[plugin.example_device]\ndevices = 2\n')
+    (tmp_path / "heald.toml").write_text('[plugins]\nload = ["evil.py"]\n[plugin.example_device]\ndevices = 2\n')
     done = command("config", "show", "--origin")
     assert ["plugins.load", "[]", "default"] in done.words
-    assert ["plugins.load", "(ignored)", f"{tmp_path / 'weft.toml'}:2"] in done.words
-    assert ["plugin.example_device.devices", "2", f"{tmp_path / 'weft.toml'}:4"] in done.words
-    assert done.err.startswith(f"warning: {tmp_path / 'weft.toml'} was found, not named: it cannot set plugins.load")
+    assert ["plugins.load", "(ignored)", f"{tmp_path / 'heald.toml'}:2"] in done.words
+    assert ["plugin.example_device.devices", "2", f"{tmp_path / 'heald.toml'}:4"] in done.words
+    assert done.err.startswith(f"warning: {tmp_path / 'heald.toml'} was found, not named: it cannot set plugins.load")
 
 
 def test_trusting_a_file_tells_what_it_sets_beyond_others_and_lets_it(command, tmp_path):
-    (tmp_path / "weft.toml").write_text('[debug]\npoison = true\n[placement]\nclear = true\n')
-    done = command("config", "trust", "weft.toml")
-    assert done.out.startswith(f"{tmp_path / 'weft.toml'} is trusted until it changes.")
-    assert ["debug.poison", "true", f"{tmp_path / 'weft.toml'}:2"] in done.words
+    (tmp_path / "heald.toml").write_text('[debug]\npoison = true\n[placement]\nclear = true\n')
+    done = command("config", "trust", "heald.toml")
+    assert done.out.startswith(f"{tmp_path / 'heald.toml'} is trusted until it changes.")
+    assert ["debug.poison", "true", f"{tmp_path / 'heald.toml'}:2"] in done.words
     assert "placement" not in done.out
     done = command("config", "show", "--origin")
-    assert ["debug.poison", "true", f"{tmp_path / 'weft.toml'}:2"] in done.words
+    assert ["debug.poison", "true", f"{tmp_path / 'heald.toml'}:2"] in done.words
     assert done.err == ""
-    assert command("config", "untrust", "weft.toml").status == 0
+    assert command("config", "untrust", "heald.toml").status == 0
     assert ["debug.poison", "false", "default"] in command("config", "show", "--origin").words
 
 
@@ -56,19 +56,19 @@ def test_trust_is_for_files_that_a_search_finds(command, tmp_path):
     done = command("config", "trust", "other.toml")
     assert (done.status, done.out) == (1, "")
     assert done.err.startswith("error: 'other.toml' is never found by searching")
-    assert command("config", "untrust", "weft.toml").err == (
-        "error: 'weft.toml' is not among the trusted config files\n"
-        "  hint: weft config show --origin lists the files that count\n")
-    assert command("config", "trust", "weft.toml").err.startswith("error: config file")
+    assert command("config", "untrust", "heald.toml").err == (
+        "error: 'heald.toml' is not among the trusted config files\n"
+        "  hint: heald config show --origin lists the files that count\n")
+    assert command("config", "trust", "heald.toml").err.startswith("error: config file")
     assert command("config", "trust").status == 2
 
 
 def test_a_config_file_that_the_command_line_names_sets_everything(command, tmp_path, monkeypatch):
     (tmp_path / "mine.toml").write_text("[debug]\npoison = true\n")
-    monkeypatch.setenv("WEFT_CONFIG", "before.toml")
+    monkeypatch.setenv("HEALD_CONFIG", "before.toml")
     done = command("config", "show", "--origin", "--config", "mine.toml")
     assert ["debug.poison", "true", "mine.toml:2"] in done.words
-    assert os.environ["WEFT_CONFIG"] == "before.toml"
+    assert os.environ["HEALD_CONFIG"] == "before.toml"
     done = command("plugins", "--config", "absent.toml")
     assert done.err == ("error: config file absent.toml does not exist\n"
-                        "  hint: environment WEFT_CONFIG or --config names it\n")
+                        "  hint: environment HEALD_CONFIG or --config names it\n")

@@ -1,4 +1,4 @@
-"""weft translate: .pb and .pbtxt, by suffix."""
+"""heald translate: .pb and .pbtxt, by suffix."""
 
 from pathlib import Path
 

@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from weft.support import working_folder
-from weft.support.working_folder import is_working_folder, remove_working_folder
+from heald.support import working_folder
+from heald.support.working_folder import is_working_folder, remove_working_folder
 
 HERE = "HERE"  # stands for the working folder in the tables below
 
@@ -51,7 +51,7 @@ def test_an_empty_part_of_the_path_is_removed_and_a_named_one_is_not(
     assert removed(["/bin", HERE, "/x"], monkeypatch) == left
 
 
-def test_the_folder_that_weft_is_imported_from_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_folder_that_heald_is_imported_from_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(working_folder.__file__).parent.parent)
     assert removed([HERE, "/lib"], monkeypatch) == [HERE, "/lib"]
 

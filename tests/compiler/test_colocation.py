@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import warnings
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
 from harness.device_pairs import on_pairs, session_of
-from weft.errors import InvalidArgument, Unimplemented, WeftWarning
-from weft.graph.attr_value import ShapeAttr
-from weft.graph.graph import Node
-from weft.values import dtypes
+from heald.errors import HealdWarning, InvalidArgument, Unimplemented
+from heald.graph.attr_value import ShapeAttr
+from heald.graph.graph import Node
+from heald.values import dtypes
 
 X = np.float32([1, -2, 4])
 TWO = {"plugin": {"example_device": {"devices": 2}}}
@@ -22,16 +22,16 @@ def with_(name: str, op: str, *inputs: str, to: str, **rest):
     return node(name, op, *inputs, _class=[b"loc:@" + to.encode()], **rest)
 
 
-def session(*nodes, fallback: str = "allow", **config) -> weft.Session:
-    return weft.Session(graph(placeholder("x", (3,)), *nodes),
+def session(*nodes, fallback: str = "allow", **config) -> heald.Session:
+    return heald.Session(graph(placeholder("x", (3,)), *nodes),
                         TWO | {"placement": {"fallback": fallback} | config.pop("placement", {})}, **config)
 
 
-def devices(made: weft.Session) -> dict[str, str]:
+def devices(made: heald.Session) -> dict[str, str]:
     return {r["node"]: r["assigned"] for r in made.placement().table() if r["assigned"] != "host"}
 
 
-def row(made: weft.Session, name: str) -> dict[str, str]:
+def row(made: heald.Session, name: str) -> dict[str, str]:
     return next(r for r in made.placement().table() if r["node"] == name)
 
 
@@ -120,13 +120,13 @@ def test_or_it_is_parted_visibly():
     assert devices(made) == {"r": "CPU:0", "g": "EXAMPLE:0"}
     assert row(made, "g")["refused"].startswith("colocation with 'r': no device serves both 'r' and 'g'; CPU:")
     assert np.isfinite(made.run("g", {"x": [4, 4, 4]})).all()
-    with pytest.warns(WeftWarning, match="colocated nodes are on several devices: no device serves both 'r' and 'g': "
+    with pytest.warns(HealdWarning, match="colocated nodes are on several devices: no device serves both 'r' and 'g': "
                                          ".*no kernel for Rsqrt.*; nodes r, g$") as caught:
         session(node("r", "Rsqrt", "x"), GELU, fallback="warn")
     assert len(caught) == 1
 
 
-def different(fallback: str) -> weft.Session:
+def different(fallback: str) -> heald.Session:
     return session(node("a", "Neg", "x", device="EXAMPLE:0"), with_("b", "Neg", "a", to="a", device="EXAMPLE:1"),
                    fallback=fallback)
 
@@ -144,7 +144,7 @@ def test_or_the_first_of_them_counts_visibly():
         made = different("allow")
     assert devices(made) == {"a": "EXAMPLE:0", "b": "EXAMPLE:0"}
     assert row(made, "b")["refused"] == "EXAMPLE:1: colocated with 'a', which asks for EXAMPLE:0"
-    with pytest.warns(WeftWarning, match="nothing that is colocated with 'a' runs on EXAMPLE:1: it asks for EXAMPLE:0;"
+    with pytest.warns(HealdWarning, match="nothing that is colocated with 'a' runs on EXAMPLE:1: it asks for EXAMPLE:0;"
                                          " nodes b$"):
         different("warn")
 
@@ -154,7 +154,7 @@ def test_a_request_that_cannot_be_met_is_the_groups():
     with pytest.raises(InvalidArgument, match=r"colocated with 'a', which asks for EXAMPLE:0, which cannot serve it: "
                                               r"colocated with 'b': no kernel for Rsqrt"):
         raise session(*nodes, fallback="error").placement()["b"].error
-    with pytest.warns(WeftWarning, match="Neg, Rsqrt do not run on EXAMPLE:0: .*; nodes a, b$") as caught:
+    with pytest.warns(HealdWarning, match="Neg, Rsqrt do not run on EXAMPLE:0: .*; nodes a, b$") as caught:
         assert devices(session(*nodes, fallback="warn")) == {"a": "CPU:0", "b": "CPU:0"}
     assert len(caught) == 1
 
@@ -187,11 +187,11 @@ def test_other_entries_and_oneself_mean_nothing(entries):
 def test_what_a_step_does_not_need_still_says_where_its_partners_go(tmp_path):
     """As in TensorFlow, which places the whole graph; also where a pass sees only what the step needs."""
     path = tmp_path / "passing.py"
-    path.write_text("from weft.api import hookimpl\nWEFT_API = (1, 0)\n@hookimpl\ndef weft_passes(registry):\n"
+    path.write_text("from heald.api import hookimpl\nHEALD_API = (1, 0)\n@hookimpl\ndef heald_passes(registry):\n"
                     "    registry.add('nothing', lambda graph, _: graph, stage='graph')\n")
     nodes = [node("a", "Neg", "x", device="EXAMPLE:1"), with_("b", "Neg", "x", to="a")]
     for config in (TWO, TWO | {"plugins": {"load": [str(path)]}}):
-        made = weft.Session(graph(placeholder("x", (3,)), *nodes), config)
+        made = heald.Session(graph(placeholder("x", (3,)), *nodes), config)
         assert made.prepare("b", ["x"]).program.requires == ("EXAMPLE:1",)
 
 
@@ -202,7 +202,7 @@ def test_groups_of_many_take_no_time_and_no_stack():
     assert set(devices(made).values()) == {"EXAMPLE:1"}
 
 
-def variable(*users: Node) -> weft.Graph:
+def variable(*users: Node) -> heald.Graph:
     attrs = {"dtype": dtypes.float32, "shape": ShapeAttr((3,)), "shared_name": b"v", "container": b""}
     return graph(placeholder("x", (3,)), Node("v", "VarHandleOp", attrs=attrs), *users)
 
@@ -213,7 +213,7 @@ def user(name: str, op: str, *inputs: str, after: str = "", device: str = "") ->
 
 
 def test_a_variable_and_its_users_are_on_one_device():
-    made = weft.Session(variable(user("set", "AssignVariableOp", "x"),
+    made = heald.Session(variable(user("set", "AssignVariableOp", "x"),
                                  user("there", "VarIsInitializedOp", after="set", device="SIM:0")))
     assert {name: place for name, place in devices(made).items() if name != "x"} == dict.fromkeys(
         ("v", "set", "there"), "SIM:0")
@@ -221,7 +221,7 @@ def test_a_variable_and_its_users_are_on_one_device():
 
 
 def test_a_variable_goes_where_all_its_users_have_kernels():
-    made = weft.Session(variable(user("set", "AssignVariableOp", "x"), user("get", "ReadVariableOp", after="set")),
+    made = heald.Session(variable(user("set", "AssignVariableOp", "x"), user("get", "ReadVariableOp", after="set")),
                         {"placement": {"order": ["SIM", "CPU"]}})
     assert devices(made)["v"] == devices(made)["set"] == devices(made)["get"] == "CPU:0"
     assert row(made, "v")["refused"] == "SIM: colocated with 'get': no kernel for ReadVariableOp"
@@ -234,5 +234,5 @@ def test_a_user_without_any_kernel_is_an_error_of_its_step_alone():
     nodes = [user("set", "AssignVariableOp", "x"), user("get", "ReadVariableOp", after="set"), odd]
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        made = weft.Session(variable(*nodes, const("step", 1, np.int64)))
+        made = heald.Session(variable(*nodes, const("step", 1, np.int64)))
         assert made.run("get", {"x": X}).tolist() == X.tolist()

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
 from harness.device_pairs import assigned, faults, rows
+from heald.compiler.cost_rule import MOST_NODES
+from heald.contract.device_cost import DeviceCost
+from heald.errors import HealdWarning, InvalidArgument
+from heald.values import dtypes
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.compiler.cost_rule import MOST_NODES
-from weft.contract.device_cost import DeviceCost
-from weft.errors import InvalidArgument, WeftWarning
-from weft.values import dtypes
 
 pytestmark = pytest.mark.usefixtures("graphs_as_written")
 
@@ -25,12 +25,12 @@ INT = dtypes.int32
 PRODUCT = {"transpose_a": False, "transpose_b": False}
 
 
-def session(*nodes: weft.graph.Node, device: str | None = None, sim: dict | None = None, **placement) -> weft.Session:
+def session(*nodes: heald.graph.Node, device: str | None = None, sim: dict | None = None, **placement) -> heald.Session:
     config = {"placement": {"order": ["SIM", "CPU"], **placement}, "plugin": {"sim": {"ops": ON_SIM, **(sim or {})}}}
-    return weft.Session(graph(*nodes), config, device=device)
+    return heald.Session(graph(*nodes), config, device=device)
 
 
-def between(*chain: weft.graph.Node, shape: tuple[int | None, ...] = (4, 4)) -> list[weft.graph.Node]:
+def between(*chain: heald.graph.Node, shape: tuple[int | None, ...] = (4, 4)) -> list[heald.graph.Node]:
     """Two nodes of the CPU, `a` in front of a chain that starts with it, and `z` behind the chain's last node."""
     return [placeholder("x", shape), node("a", "Square", "x"), *chain, node("z", "Square", chain[-1].name)]
 
@@ -77,7 +77,7 @@ def test_colocated_nodes_are_not_parted():
 
 def test_a_device_without_figures_is_placed_by_priority():
     """The example device has none."""
-    made = weft.Session(graph(placeholder("x", (3,)), node("a", "Rsqrt", "x"), node("n", "Neg", "a"),
+    made = heald.Session(graph(placeholder("x", (3,)), node("a", "Rsqrt", "x"), node("n", "Neg", "a"),
                               node("z", "Rsqrt", "n")), {"placement": {"order": ["EXAMPLE", "CPU"]}})
     assert assigned(made) == {"a": "CPU:0", "n": "EXAMPLE:0", "z": "CPU:0"}
     assert rows(made)["n"]["reason"] == BY_PRIORITY
@@ -103,7 +103,7 @@ def test_nodes_between_requested_nodes_of_an_accelerator_join_them():
     assert np.array_equal(made.run("z", {"x": x}), np.zeros_like(x) - 2)
 
 
-def index_of_the_greatest(of: str) -> list[weft.graph.Node]:
+def index_of_the_greatest(of: str) -> list[heald.graph.Node]:
     return [const("axis", 0, np.int32), node("i", "ArgMax", of, "axis", Tidx=INT, output_type=INT)]
 
 
@@ -195,7 +195,7 @@ def test_integers_that_are_on_the_host_anyway_move_no_other_node_there():
 
 
 def test_a_chain_of_many_nodes_is_one_island_up_to_a_limit():
-    def chain(length: int) -> list[weft.graph.Node]:
+    def chain(length: int) -> list[heald.graph.Node]:
         return between(*(node(f"n{i}", "Neg", f"n{i - 1}" if i else "a") for i in range(length)))
 
     made = session(*chain(MOST_NODES))
@@ -204,9 +204,9 @@ def test_a_chain_of_many_nodes_is_one_island_up_to_a_limit():
     assert rows(session(*chain(3000)))["n0"]["reason"] == BY_PRIORITY
 
 
-def seconds(nodes: Sequence[weft.graph.Node], place: dict[str, str], length: int) -> float:
+def seconds(nodes: Sequence[heald.graph.Node], place: dict[str, str], length: int) -> float:
     """The cost of a placement by the rules of the page: kernels, and one transfer for each value and memory."""
-    cpu, sim = (next(record.cost for record in weft.devices() if record.name == name) for name in ("CPU:0", "SIM:0"))
+    cpu, sim = (next(record.cost for record in heald.devices() if record.name == name) for name in ("CPU:0", "SIM:0"))
     total, crossed = 0.0, set()
     read = {source.node for each in nodes for source in each.inputs}
     for each in nodes:
@@ -241,7 +241,7 @@ def test_no_graph_costs_more_than_by_priority_and_results_are_the_same(drawn, le
     assert assigned(session(*nodes)) == place
     x = np.resize(np.float32([-1, 0, 1, 1]), length)
     names = [each.name for each in nodes[1:]]
-    alone = weft.Session(graph(*nodes), {"placement": {"clear": True}})
+    alone = heald.Session(graph(*nodes), {"placement": {"clear": True}})
     for one, other in zip(made.run(names, {"n0": x}), alone.run(names, {"n0": x}), strict=True):
         assert np.array_equal(one, other)
     assert faults(made) == []
@@ -261,9 +261,9 @@ def test_figures_that_are_no_figures_are_refused(figures, why):
 def test_a_device_with_wrong_figures_is_unavailable_with_the_reason(tmp_path):
     path = tmp_path / "odd.py"
     path.write_text("""
-from weft.api import hookimpl
-from weft_example_device import device
-WEFT_API = (1, 0)
+from heald.api import hookimpl
+from heald_example_device import device
+HEALD_API = (1, 0)
 
 def scan(config):
     found = device.Example(0, 1 << 20)
@@ -272,10 +272,10 @@ def scan(config):
     yield found
 
 @hookimpl
-def weft_devices(registry):
-    registry.device(type="ODD", scan=scan, kernels="weft_example_device.kernels:register_kernels")
+def heald_devices(registry):
+    registry.device(type="ODD", scan=scan, kernels="heald_example_device.kernels:register_kernels")
 """)
     nodes = graph(placeholder("x", (3,)), node("n", "Neg", "x", device="ODD:0"))
-    with pytest.warns(WeftWarning, match=r"device ODD:0 \(plugin odd\): the figure 'flops'"):
-        made = weft.Session(nodes, {"plugins": {"load": [str(path)]}, "placement": {"fallback": "allow"}})
+    with pytest.warns(HealdWarning, match=r"device ODD:0 \(plugin odd\): the figure 'flops'"):
+        made = heald.Session(nodes, {"plugins": {"load": [str(path)]}, "placement": {"fallback": "allow"}})
     assert "ODD:0: unavailable: the figure 'flops' of the attribute 'cost' is -1" in rows(made)["n"]["refused"]

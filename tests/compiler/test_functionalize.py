@@ -6,20 +6,20 @@ import os
 from collections import Counter
 from pathlib import Path
 
+import heald
 import pytest
-import weft
 from builders.control_flow_v1 import INT, OPS, ControlFlowBuilder
 from builders.random_control_flow import GONE, programs
 from harness.dead_values import Endless, normal, run_frames, run_functions
+from heald.compiler.functionalize import functionalize
+from heald.contract.structural import V1_CONTROL_FLOW
+from heald.errors import InvalidArgument, NotFound, ResourceExhausted, Unimplemented
+from heald.graph.graphdef import load
+from heald.graph.traversal import ancestors
+from heald.graph.verifier import verify
+from heald.session.runtime import runtime
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
-from weft.compiler.functionalize import functionalize
-from weft.contract.structural import V1_CONTROL_FLOW
-from weft.errors import InvalidArgument, NotFound, ResourceExhausted, Unimplemented
-from weft.graph.graphdef import load
-from weft.graph.traversal import ancestors
-from weft.graph.verifier import verify
-from weft.session.runtime import runtime
 
 
 def needed(graph, keep):
@@ -61,7 +61,7 @@ def compared(graph, keep, feeds, *, wild=False):
     return result
 
 
-EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "100"))
+EXAMPLES = int(os.environ.get("HEALDTEST_GRAPHS", "100"))
 MANY = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 VALUES = st.integers(0, 9)
 
@@ -87,7 +87,7 @@ GRAPHS = Path(__file__).parents[1] / "data" / "graphs"
 
 def session_graph(name):
     """A graph of TensorFlow, with resource variables instead of reference variables."""
-    with weft.Session(load(GRAPHS / f"{name}.pb")) as session:
+    with heald.Session(load(GRAPHS / f"{name}.pb")) as session:
         return session.graph
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.control_flow import branch, call, case, function, loop
 from builders.graphs import FLOAT, const, graph, node, placeholder
-from weft.errors import AlreadyExists, InvalidArgument, NotFound, Unimplemented
-from weft.graph.attr_value import AttrPlaceholder, ShapeAttr
-from weft.graph.graph import Graph, Node
-from weft.session.requested_passes import requested_graphs
-from weft.session.runtime import runtime
-from weft.values import dtypes
+from heald.errors import AlreadyExists, InvalidArgument, NotFound, Unimplemented
+from heald.graph.attr_value import AttrPlaceholder, ShapeAttr
+from heald.graph.graph import Graph, Node
+from heald.session.requested_passes import requested_graphs
+from heald.session.runtime import runtime
+from heald.values import dtypes
 
 X, P = placeholder("x", (2,)), placeholder("p", (), dtypes.bool_)
 TWICE = function("twice", "x", [node("sum", "AddV2", "x", "x")], {"y": "sum:z:0"})
@@ -42,7 +42,7 @@ def test_an_if_becomes_the_nodes_of_tensorflows_lowering():
 @pytest.mark.parametrize(("index", "result"), [(0, [6, 8]), (1, [1, 1]), (5, [1, 1])])
 def test_a_case_takes_a_branch_by_its_index(index, result):
     before = Graph([X, placeholder("k", (), dtypes.int32), case("y", "k", ["twice", "one"], "x")], [TWICE, ONE])
-    with weft.Session(after(before, "lower-control-flow", "dead-nodes")) as session:
+    with heald.Session(after(before, "lower-control-flow", "dead-nodes")) as session:
         np.testing.assert_array_equal(session.run("y", {"x": [3, 4], "k": np.int32(index)}), result)
 
 
@@ -60,7 +60,7 @@ def test_a_variable_that_a_loop_only_passes_on_is_a_constant_of_its_frame():
     found = after(Graph(nodes, [step, below]), "lower-control-flow", kept=("y", "init"))
     assert [each.name for each in found if each.attrs.get("is_constant")] == ["w/enter_1"]
     assert "Switch" in {each.op for each in found}
-    with weft.Session(found) as session:
+    with heald.Session(found) as session:
         session.run([], targets=["init"])
         np.testing.assert_array_equal(session.run("y"), [3, 3])  # one addition a turn, none in the last one
 
@@ -123,7 +123,7 @@ def test_a_graph_becomes_a_function_of_its_feeds_and_fetches_and_runs_as_before(
     function_ = found.functions["model"]
     assert ([arg.name for arg in function_.inputs], {**function_.ret}) == (
         ["x"], {"y_1": function_.ret["y_1"], "m_1": function_.ret["m_1"]})
-    with weft.Session(found) as session:
+    with heald.Session(found) as session:
         np.testing.assert_array_equal(session.run("y", {"x": [1, 2]}), [-2, -4])
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from builders.graphs import const, node, placeholder
 from harness.device_pairs import assigned, copies, on_pairs, rows, session_of, traced
+from heald.compiler.host_integers import kept
+from heald.values import dtypes
 from plugins_for_tests import plugin
-from weft.compiler.host_integers import kept
-from weft.values import dtypes
 
 pytestmark = pytest.mark.usefixtures("graphs_as_written")
 

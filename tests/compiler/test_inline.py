@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import FLOAT, node, placeholder
 from harness.run_op import REGISTRIES
-from weft.compiler.inline import inline
-from weft.contract.op import ArgDef
-from weft.errors import InvalidArgument, ResourceExhausted
-from weft.graph.attr_value import AttrPlaceholder, Func
-from weft.graph.graph import Function, Graph, Input, Node
-from weft.graph.verifier import verify
-from weft_saved_model.unused_functions import without_unused_functions
+from heald.compiler.inline import inline
+from heald.contract.op import ArgDef
+from heald.errors import InvalidArgument, ResourceExhausted
+from heald.graph.attr_value import AttrPlaceholder, Func
+from heald.graph.graph import Function, Graph, Input, Node
+from heald.graph.verifier import verify
+from heald_saved_model.unused_functions import without_unused_functions
 
 OPS = REGISTRIES.ops
 X, Y = ArgDef("x", FLOAT), ArgDef("y", FLOAT)
@@ -37,7 +37,7 @@ def test_a_call_gives_what_the_function_returns():
     graph, given = inlined([placeholder("a"), call("c", "twice", "a"), node("n", "Neg", "c")], [TWICE])
     assert graph["n"].inputs == (Input("c/sum"),)
     assert given == {Input("c"): Input("c/sum")}
-    with weft.Session(graph) as session:
+    with heald.Session(graph) as session:
         assert session.run("n", {"a": np.float32(3)}) == -6
 
 
@@ -48,7 +48,7 @@ def test_calls_within_calls_and_arguments_that_are_returned():
     graph, given = inlined([placeholder("a"), call("c", "both", "a", outputs=2), call("d", "both", "c:1", outputs=2),
                             node("n", "AddV2", "d", "d:1")], [TWICE, both])
     assert given[Input("d", None, 1)] == Input("a")
-    with weft.Session(graph) as session:
+    with heald.Session(graph) as session:
         assert session.run("n", {"a": np.float32(3)}) == -3
 
 
@@ -100,8 +100,8 @@ def test_calls_that_do_not_fit_are_refused():
 
 @pytest.mark.parametrize(("most", "few", "limit"), [(2000, 20_000, 2000), (200_000, 1000, 8200)])
 def test_a_few_functions_do_not_become_a_million_nodes(monkeypatch, most, few, limit):
-    monkeypatch.setattr("weft.compiler.inline._MOST_NODES", most)
-    monkeypatch.setattr("weft.compiler.inline._FEW_NODES", few)
+    monkeypatch.setattr("heald.compiler.inline._MOST_NODES", most)
+    monkeypatch.setattr("heald.compiler.inline._FEW_NODES", few)
     levels = [Function(f"f{n}", [X], [Y], [call("l", f"f{n + 1}", "x"), call("r", f"f{n + 1}", "l:output:0")],
                        {"y": "r:output:0"}) for n in range(40)]
     with pytest.raises(ResourceExhausted, match=f"more than {limit:,} nodes"):
@@ -111,10 +111,10 @@ def test_a_few_functions_do_not_become_a_million_nodes(monkeypatch, most, few, l
 def test_a_function_that_would_pass_the_limit_is_refused_before_its_nodes_are_made(monkeypatch):
     body = Function("body", [X], [Y], [node(f"n{i}", "Neg", "x") for i in range(10)], {"y": "n0:y:0"})
     nodes = [placeholder("a"), call("c", "body", "a")]
-    monkeypatch.setattr("weft.compiler.inline._FEW_NODES", 1)
-    monkeypatch.setattr("weft.compiler.inline._MOST_NODES", 12)
+    monkeypatch.setattr("heald.compiler.inline._FEW_NODES", 1)
+    monkeypatch.setattr("heald.compiler.inline._MOST_NODES", 12)
     assert len(inlined(nodes, [body])[0]) == 12
-    monkeypatch.setattr("weft.compiler.inline._MOST_NODES", 11)
+    monkeypatch.setattr("heald.compiler.inline._MOST_NODES", 11)
     with pytest.raises(ResourceExhausted, match="more than 11 nodes"):
         inlined(nodes, [body])
 

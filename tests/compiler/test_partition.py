@@ -6,13 +6,13 @@ from collections import Counter
 
 import numpy as np
 from builders.graphs import const
+from heald.compiler.partition import HostTensors, partition
+from heald.compiler.resolve import resolve
+from heald.graph.graph import Graph, Input, Node, verify
+from heald.session.runtime import runtime
+from heald.values import dtypes
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.compiler.partition import HostTensors, partition
-from weft.compiler.resolve import resolve
-from weft.graph.graph import Graph, Input, Node, verify
-from weft.session.runtime import runtime
-from weft.values import dtypes
 
 DEVICES = [f"/job:localhost/replica:0/task:0/device:SIM:{index}" for index in range(3)]
 KINDS = [np.float32, np.int32]

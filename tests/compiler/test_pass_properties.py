@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import os
 
+import heald
 import numpy as np
-import weft
 from builders.random_control_flow import programs
 from builders.random_models import FEEDS, models
+from heald.contract.graph_pass import PRE_PLACEMENT
+from heald.session.requested_passes import requested_graphs
+from heald.session.runtime import runtime
 from hypothesis import HealthCheck, given, settings
-from weft.contract.graph_pass import PRE_PLACEMENT
-from weft.session.requested_passes import requested_graphs
-from weft.session.runtime import runtime
 
 PASSES = {name: entry for name, entry in runtime().host.registries.passes.items() if entry.stage != PRE_PLACEMENT}
-EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "10"))
+EXAMPLES = int(os.environ.get("HEALDTEST_GRAPHS", "10"))
 MANY = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 PLAIN = {"passes": {"disable": [*PASSES]}}
 
@@ -27,7 +27,7 @@ def after(before, *names, kept=(), **more):
 
 
 def run(graph, fetches, feeds):
-    with weft.Session(graph, PLAIN) as session:
+    with heald.Session(graph, PLAIN) as session:
         return session.run(fetches, {name: value for name, value in feeds.items() if name in graph})
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from builders.graphs import FLOAT, const, graph, node, placeholder
 from harness.run_op import REGISTRIES
-from weft.api import Known, PassContext, Pattern, Rule, rewrite
-from weft.compiler.pass_manager import NodeFacts
-from weft.errors import InvalidArgument
+from heald.api import Known, PassContext, Pattern, Rule, rewrite
+from heald.compiler.pass_manager import NodeFacts
+from heald.errors import InvalidArgument
 
 X = placeholder("x", (2,))
 SQUARE = Rule("square of a difference", Pattern("Square", Pattern("Sub", "a", "b")),

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import warnings
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
-from weft.config.config import load_config
-from weft.errors import InvalidArgument, NotFound, PluginError, Unimplemented, WeftWarning
-from weft.values import dtypes
+from heald.config.config import load_config
+from heald.errors import HealdWarning, InvalidArgument, NotFound, PluginError, Unimplemented
+from heald.values import dtypes
 
 
-def row(session: weft.Session, name: str) -> dict[str, str]:
+def row(session: heald.Session, name: str) -> dict[str, str]:
     return next(r for r in session.placement().table() if r["node"] == name)
 
 
-def two_nodes(first: str = "", second: str = "") -> weft.Graph:
+def two_nodes(first: str = "", second: str = "") -> heald.Graph:
     return graph(placeholder("x", (3,)), node("a", "AddV2", "x", "x", device=first),
                  node("b", "Neg", "a", device=second))
 
@@ -26,19 +26,19 @@ X = np.float32([1, -2, 3])
 
 
 def test_without_requests_nodes_go_to_the_preferred_type_that_has_a_kernel():
-    session = weft.Session(two_nodes(), {"plugins": {"block": ["onednn"]}})
+    session = heald.Session(two_nodes(), {"plugins": {"block": ["onednn"]}})
     assert row(session, "a") | {"reason": ""} == {"node": "a", "op": "AddV2", "requested": "", "assigned": "CPU:0",
                                                    "kernel": "cpu.AddV2", "fused": "", "reason": "", "refused": ""}
     assert row(session, "x")["assigned"] == "host"
 
 
 def test_what_is_printed_of_devices_plugins_and_nodes_tells_its_fields():
-    placed = weft.Session(two_nodes()).placement()["a"]
-    assert "name='CPU:0', type='CPU'" in repr(weft.devices())
-    assert "id='cpu', status='ok'" in repr(weft.plugins())
+    placed = heald.Session(two_nodes()).placement()["a"]
+    assert "name='CPU:0', type='CPU'" in repr(heald.devices())
+    assert "id='cpu', status='ok'" in repr(heald.plugins())
     assert "node='a', op='AddV2'" in repr(placed)
-    assert "value=None" in repr(weft.api.info(dtypes.float32, (3,)))
-    assert weft.api.info(dtypes.float32, (3,)) == weft.api.info(dtypes.float32, (3,))
+    assert "value=None" in repr(heald.api.info(dtypes.float32, (3,)))
+    assert heald.api.info(dtypes.float32, (3,)) == heald.api.info(dtypes.float32, (3,))
 
 
 @pytest.mark.parametrize("request_", [
@@ -46,7 +46,7 @@ def test_what_is_printed_of_devices_plugins_and_nodes_tells_its_fields():
     "/example:0", "EXAMPLE",
 ])
 def test_full_partial_and_short_requests_are_met(request_):
-    session = weft.Session(two_nodes(first=request_))
+    session = heald.Session(two_nodes(first=request_))
     assert row(session, "a")["assigned"] == "EXAMPLE:0"
     assert row(session, "a")["reason"] == "requested"
     assert session.run("b", {"x": X}).tolist() == [-2, 4, -6]
@@ -55,9 +55,9 @@ def test_full_partial_and_short_requests_are_met(request_):
 def test_a_value_crosses_between_memories_once_for_all_its_users():
     nodes = [placeholder("x", (3,)), node("a", "AddV2", "x", "x", device="EXAMPLE:0"),
              *(node(f"n{i}", "Neg", "a") for i in range(3)), node("m", "Mul", "a", "x", device="EXAMPLE:0")]
-    session = weft.Session(graph(*nodes))
+    session = heald.Session(graph(*nodes))
     program = session.prepare(["n0", "n1", "n2", "m"], ["x"]).program
-    copies = [c.attrs["to"] for c in program.functions["main"].kernels if c.code == "weft.copy"]
+    copies = [c.attrs["to"] for c in program.functions["main"].kernels if c.code == "heald.copy"]
     assert sorted(copies) == ["device", "host", "host"]  # x in, a out, m out
     results = session.run(["n0", "n2", "m"], {"x": X})
     assert [r.tolist() for r in results] == [(-2 * X).tolist(), (-2 * X).tolist(), (2 * X * X).tolist()]
@@ -65,8 +65,8 @@ def test_a_value_crosses_between_memories_once_for_all_its_users():
 
 def test_a_request_that_cannot_be_met_warns_once_for_each_op_and_reason_with_the_nodes():
     nodes = [placeholder("x", (3,)), *(node(f"n{i}", "Rsqrt", "x", device="EXAMPLE:0") for i in range(5))]
-    with pytest.warns(WeftWarning, match=r"Rsqrt .*no kernel for Rsqrt; nodes n0, n1, n2 and 2 more") as caught:
-        session = weft.Session(graph(*nodes))
+    with pytest.warns(HealdWarning, match=r"Rsqrt .*no kernel for Rsqrt; nodes n0, n1, n2 and 2 more") as caught:
+        session = heald.Session(graph(*nodes))
     assert len(caught) == 1
     assert row(session, "n0")["assigned"] == "CPU:0"
     assert "EXAMPLE:0: no kernel for Rsqrt" in row(session, "n0")["refused"]
@@ -74,13 +74,13 @@ def test_a_request_that_cannot_be_met_warns_once_for_each_op_and_reason_with_the
 
 def test_fallback_error_refuses_and_allow_is_silent():
     asked = graph(placeholder("x", (3,)), node("r", "Rsqrt", "x", device="EXAMPLE:0"))
-    session = weft.Session(asked, {"placement": {"fallback": "error"}})
+    session = heald.Session(asked, {"placement": {"fallback": "error"}})
     with pytest.raises(InvalidArgument, match="asks for EXAMPLE:0.*no kernel for Rsqrt") as caught:
         session.run("r", {"x": X})
     assert caught.value.node == "r"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        session = weft.Session(asked, {"placement": {"fallback": "allow"}})
+        session = heald.Session(asked, {"placement": {"fallback": "allow"}})
         assert session.run("r", {"x": [4, 4, 4]}).tolist() == [0.5] * 3
 
 
@@ -89,27 +89,27 @@ def test_fallback_error_refuses_and_allow_is_silent():
     ("/job:worker/task:1/device:CPU:0", "not in this process"),
 ])
 def test_a_device_that_is_not_there_is_refused_with_the_reason(request_, why):
-    session = weft.Session(two_nodes(first=request_), {"placement": {"fallback": "error"}})
+    session = heald.Session(two_nodes(first=request_), {"placement": {"fallback": "error"}})
     with pytest.raises(InvalidArgument, match=why):
         session.run("a", {"x": X})
-    with pytest.warns(WeftWarning, match=why):
-        assert weft.Session(two_nodes(first=request_)).run("a", {"x": X}).tolist() == (2 * X).tolist()
+    with pytest.warns(HealdWarning, match=why):
+        assert heald.Session(two_nodes(first=request_)).run("a", {"x": X}).tolist() == (2 * X).tolist()
 
 
 def test_a_missing_device_of_a_type_that_is_there_gives_way_to_another_of_its_type():
-    with pytest.warns(WeftWarning, match=r"nothing runs on EXAMPLE:7: no such device.*nodes a$"):
-        session = weft.Session(two_nodes(first="EXAMPLE:7"))
+    with pytest.warns(HealdWarning, match=r"nothing runs on EXAMPLE:7: no such device.*nodes a$"):
+        session = heald.Session(two_nodes(first="EXAMPLE:7"))
     assert row(session, "a")["assigned"] == "EXAMPLE:0"
 
 
 def test_a_device_type_that_is_missing_is_told_once_for_all_ops():
-    with pytest.warns(WeftWarning, match="nothing runs on GPU:0") as caught:
-        weft.Session(two_nodes(first="/device:GPU:0", second="/device:GPU:0"))
+    with pytest.warns(HealdWarning, match="nothing runs on GPU:0") as caught:
+        heald.Session(two_nodes(first="/device:GPU:0", second="/device:GPU:0"))
     assert len(caught) == 1
 
 
 def test_a_request_that_is_no_device_name_is_an_error_of_the_step_that_needs_the_node():
-    session = weft.Session(two_nodes(second="what? no"))
+    session = heald.Session(two_nodes(second="what? no"))
     assert session.run("a", {"x": X}).tolist() == (2 * X).tolist()
     with pytest.raises(InvalidArgument, match="not a device name"):
         session.run("b", {"x": X})
@@ -117,47 +117,47 @@ def test_a_request_that_is_no_device_name_is_an_error_of_the_step_that_needs_the
 
 def test_config_maps_requests_to_other_devices_or_drops_them():
     gpu = two_nodes(first="/device:GPU:1", second="/device:GPU:0")
-    remapped = weft.Session(gpu, {"placement": {"remap": {"GPU:*": "EXAMPLE:0"}, "fallback": "allow"}})
+    remapped = heald.Session(gpu, {"placement": {"remap": {"GPU:*": "EXAMPLE:0"}, "fallback": "allow"}})
     assert row(remapped, "a")["assigned"] == "EXAMPLE:0"
     assert row(remapped, "a")["reason"] == "requested, and remapped"
-    one = weft.Session(gpu, {"placement": {"remap": {"GPU:1": "EXAMPLE:0"}, "fallback": "allow"}})
+    one = heald.Session(gpu, {"placement": {"remap": {"GPU:1": "EXAMPLE:0"}, "fallback": "allow"}})
     assert (row(one, "a")["assigned"], row(one, "b")["assigned"]) == ("EXAMPLE:0", "CPU:0")
-    cleared = weft.Session(gpu, {"placement": {"clear": True, "fallback": "error"}})
+    cleared = heald.Session(gpu, {"placement": {"clear": True, "fallback": "error"}})
     assert row(cleared, "a")["assigned"] == "CPU:0"
 
 
 def test_config_orders_device_types():
-    session = weft.Session(two_nodes(), {"placement": {"order": ["EXAMPLE", "CPU"]}})
+    session = heald.Session(two_nodes(), {"placement": {"order": ["EXAMPLE", "CPU"]}})
     assert row(session, "a")["assigned"] == "EXAMPLE:0"
     assert session.run("b", {"x": X}).tolist() == [-2, 4, -6]
 
 
 def test_the_sessions_device_is_for_nodes_that_ask_for_none():
-    session = weft.Session(two_nodes(second="CPU:0"), device="EXAMPLE:0")
+    session = heald.Session(two_nodes(second="CPU:0"), device="EXAMPLE:0")
     assert (row(session, "a")["assigned"], row(session, "b")["assigned"]) == ("EXAMPLE:0", "CPU:0")
     assert (row(session, "a")["reason"], row(session, "b")["reason"]) == ("the session's device", "requested")
     asked = graph(placeholder("x", (3,)), node("r", "Rsqrt", "x"))
     with pytest.raises(InvalidArgument, match="the session asks for EXAMPLE:0, which cannot serve it: no kernel for R"):
-        weft.Session(asked, {"placement": {"fallback": "error"}}, device="EXAMPLE:0").run("r", {"x": X})
+        heald.Session(asked, {"placement": {"fallback": "error"}}, device="EXAMPLE:0").run("r", {"x": X})
 
 
 def test_a_kernel_that_declines_at_bind_leaves_its_node_to_another_device_with_its_reason():
     nodes = [placeholder("x", (2, 3)), placeholder("y", (3,)), node("a", "AddV2", "x", "y", device="EXAMPLE:0"),
              node("m", "Mul", "a", "a", device="EXAMPLE:0")]
-    session = weft.Session(graph(*nodes))
+    session = heald.Session(graph(*nodes))
     assert row(session, "a")["assigned"] == "EXAMPLE:0"
     x = np.ones((2, 3), np.float32)
-    with pytest.warns(WeftWarning, match="broadcasting"):
+    with pytest.warns(HealdWarning, match="broadcasting"):
         assert np.array_equal(session.run("m", {"x": x, "y": X}), (x + X) ** 2)
     assert (row(session, "a")["assigned"], row(session, "m")["assigned"]) == ("CPU:0", "EXAMPLE:0")
     assert "broadcasting" in row(session, "a")["refused"]
 
 
 def test_a_missing_kernel_is_an_error_that_lists_what_there_is():
-    session = weft.Session(graph(const("c", [1], np.int32), node("s", "Sqrt", "c")))
+    session = heald.Session(graph(const("c", [1], np.int32), node("s", "Sqrt", "c")))
     with pytest.raises(InvalidArgument):
         session.run("s")  # the types of the edge differ
-    bad = weft.Session(graph(placeholder("c", (1,), dtypes.string), node("s", "Shape", "c", T=dtypes.string),
+    bad = heald.Session(graph(placeholder("c", (1,), dtypes.string), node("s", "Shape", "c", T=dtypes.string),
                              node("t", "RealDiv", "i", "i", T=dtypes.int32), const("i", [1], np.int32)))
     with pytest.raises(Unimplemented, match=r"RealDiv with types int32.*registered: .*CPU cpu.RealDiv") as caught:
         bad.run("t")
@@ -166,58 +166,59 @@ def test_a_missing_kernel_is_an_error_that_lists_what_there_is():
 
 def test_an_unknown_device_in_the_api_is_an_error_with_the_devices():
     with pytest.raises(NotFound, match="TPU"):
-        weft.session.runtime.runtime().host.open("TPU:0")
+        heald.session.runtime.runtime().host.open("TPU:0")
 
 
 def test_a_device_whose_plugin_failed_is_refused_with_that_reason(monkeypatch):
-    own = weft.session.runtime.Runtime(load_config({"placement": {"fallback": "error"}}))
+    own = heald.session.runtime.Runtime(load_config({"placement": {"fallback": "error"}}))
     monkeypatch.setitem(own.plugins.registries.missing_plugins, "npu", "failed: libnpu.so.1 is missing")
     with pytest.raises(InvalidArgument, match=r"NPU:0.*plugin npu is failed: .*libnpu\.so\.1 is missing"):
-        weft.Session(two_nodes(first="NPU:0"), own).run("a", {"x": X})
+        heald.Session(two_nodes(first="NPU:0"), own).run("a", {"x": X})
 
 
 def test_a_plugin_that_config_loads_and_that_cannot_be_used_is_an_error(tmp_path):
     path = tmp_path / "npu.py"
     path.write_text("raise ImportError('libnpu.so.1 is missing')")
     with pytest.raises(PluginError, match=r"plugin npu is failed: .*libnpu\.so\.1 is missing"):
-        weft.Session(two_nodes(), {"plugins": {"load": [str(path)]}})
+        heald.Session(two_nodes(), {"plugins": {"load": [str(path)]}})
 
 
 def test_why_a_device_type_is_not_there_is_told_once(tmp_path):
     path = tmp_path / "absent.py"
     path.write_text("""
-from weft.api import errors, hookimpl
-WEFT_API = (1, 0)
+from heald.api import errors, hookimpl
+HEALD_API = (1, 0)
 
 def broken(config):
     raise errors.Unavailable("nothing is plugged in")
 
 @hookimpl
-def weft_devices(registry):
+def heald_devices(registry):
     registry.device(type="ABSENT", scan=broken, kernels=lambda kernels: None)
 """)
     nodes = graph(const("i", [1], np.int32), node("d", "RealDiv", "i", "i", device="ABSENT:0", T=dtypes.int32))
     with pytest.raises(Unimplemented, match="ABSENT:0: unavailable: nothing is plugged in") as caught:
-        weft.Session(nodes, {"plugins": {"load": [str(path)]}}).run("d")
+        heald.Session(nodes, {"plugins": {"load": [str(path)]}}).run("d")
     assert str(caught.value).count("plugged in") == 1
 
 
 def test_a_program_on_the_cpu_opens_no_other_device(tmp_path):
-    from weft.session.runtime import Runtime, load_config
+    from heald.session.runtime import Runtime, load_config
 
     made = Runtime(load_config({}))
-    session = weft.Session(two_nodes(first="CPU:0", second="CPU:0"))
+    session = heald.Session(two_nodes(first="CPU:0", second="CPU:0"))
     session.run("b", {"x": X})
     assert made.host.opened() == []
 
 
 def test_an_array_on_its_way_to_a_device_is_not_overwritten_before_the_device_has_read_it():
     """The example device reads when it is waited for; b crosses back only after c and d have run."""
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         placeholder("x", (3,)), node("a", "Neg", "x"), node("b", "Neg", "a", device="EXAMPLE:0"),
         node("c", "Square", "x"), node("d", "Neg", "c"), node("e", "AddV2", "d", "b"),
     ))
-    order = [call.node for call in session.prepare("e", ["x"]).program.functions["main"].kernels if call.pack != "weft"]
+    kernels = session.prepare("e", ["x"]).program.functions["main"].kernels
+    order = [call.node for call in kernels if call.pack != "heald"]
     assert order == ["a", "b", "c", "d", "e"]
     assert np.array_equal(session.run("e", {"x": X}), X - X * X)
 
@@ -229,7 +230,7 @@ def test_a_program_that_is_lowered_anew_takes_no_values_of_the_one_before_it():
         nodes += [const(f"c{i}", [[i, i]]), node(f"y{i}", "AddV2", "x", f"c{i}", device="EXAMPLE:0")]
     for i in range(4):
         nodes += [const(f"d{i}", [10 + i]), node(f"w{i}", "Neg", f"d{i}", device="EXAMPLE:0")]
-    session = weft.Session(graph(*nodes), {"placement": {"fallback": "allow"}})
+    session = heald.Session(graph(*nodes), {"placement": {"fallback": "allow"}})
     step = session.make_callable(["y0", "y1", "w0", "w1", "w2", "w3"], ["x"])
     for rows in (1, 2, 1, 3):
         y0, y1, *w = step(np.ones((rows, 2), np.float32))
@@ -240,9 +241,9 @@ def test_a_program_that_is_lowered_anew_takes_no_values_of_the_one_before_it():
 def test_a_session_that_is_dropped_frees_its_buffers_and_then_closes_its_devices(tmp_path):
     path = tmp_path / "lifelog.py"
     path.write_text("""
-from weft.api import hookimpl
-from weft_example_device import device, plugin
-WEFT_API = (1, 0)
+from heald.api import hookimpl
+from heald_example_device import device, plugin
+HEALD_API = (1, 0)
 log = []
 
 class Logged(device.Example):
@@ -257,15 +258,15 @@ def scan(config):
     yield Logged(0, 1 << 20)
 
 @hookimpl
-def weft_devices(registry):
-    registry.device(type="EXAMPLE", scan=scan, kernels="weft_example_device.kernels:register_kernels")
+def heald_devices(registry):
+    registry.device(type="EXAMPLE", scan=scan, kernels="heald_example_device.kernels:register_kernels")
 """)
     import gc
     import sys
     import weakref
 
     nodes = graph(placeholder("x", (3,)), const("c", [1, 2, 3]), node("a", "AddV2", "x", "c", device="EXAMPLE:0"))
-    session = weft.Session(nodes, {"plugins": {"load": [str(path)], "block": ["example_device"]}})
+    session = heald.Session(nodes, {"plugins": {"load": [str(path)], "block": ["example_device"]}})
     step = session.make_callable("a", ["x"])
     assert step(X).tolist() == [2, 0, 6]
     gone = weakref.ref(session)
@@ -282,9 +283,9 @@ def weft_devices(registry):
 def test_what_is_no_accelerator_comes_last_unless_config_orders_it(tmp_path):
     path = tmp_path / "mixed.py"
     path.write_text("""
-from weft.api import errors, hookimpl
-from weft_example_device import device
-WEFT_API = (1, 0)
+from heald.api import errors, hookimpl
+from heald_example_device import device
+HEALD_API = (1, 0)
 
 def scan(config):
     for index, accelerator in enumerate((True, False)):
@@ -297,20 +298,20 @@ def broken(config):
     raise errors.Unavailable("nothing is plugged in")
 
 def register_kernels(kernels):
-    from weft_example_device.kernels import register_kernels
+    from heald_example_device.kernels import register_kernels
     register_kernels(kernels)
 
 @hookimpl
-def weft_devices(registry):
+def heald_devices(registry):
     registry.device(type="MIXED", scan=scan, kernels=register_kernels, priority=40)
     registry.device(type="ABSENT", scan=broken, kernels=register_kernels, priority=50)
 """)
 
     def assigned(**placement):
-        session = weft.Session(two_nodes(), {"plugins": {"load": [str(path)]}, "placement": placement})
+        session = heald.Session(two_nodes(), {"plugins": {"load": [str(path)]}, "placement": placement})
         return row(session, "a")["assigned"], row(session, "a")["refused"]
 
-    choices = [c.short for c in weft.Session(two_nodes(), {"plugins": {"load": [str(path)]}})._runtime.host.choices()]
+    choices = [c.short for c in heald.Session(two_nodes(), {"plugins": {"load": [str(path)]}})._runtime.host.choices()]
     places = {name: choices.index(name) for name in ("MIXED:0", "CPU:*", "EXAMPLE:*", "MIXED:1", "ABSENT:*")}
     assert places["MIXED:0"] < places["CPU:*"] < places["EXAMPLE:*"] < min(places["MIXED:1"], places["ABSENT:*"])
     assert assigned() == ("MIXED:0", "")
@@ -322,8 +323,8 @@ def weft_devices(registry):
 def test_nodes_alike_are_refused_each_by_itself():
     made = graph(placeholder("x", (3,), dtypes.int32), node("a", "Relu", "x", T=dtypes.int32),
                  node("b", "Relu", "x", T=dtypes.int32))
-    read = weft.graphdef.loads(weft.graphdef.dumps(made))
-    placement = weft.Session(read).placement()
+    read = heald.graphdef.loads(heald.graphdef.dumps(made))
+    placement = heald.Session(read).placement()
     assert read["a"].attrs is read["b"].attrs
     assert placement["a"].kernel is placement["b"].kernel
     assert placement["a"].refused == placement["b"].refused
@@ -335,8 +336,8 @@ def test_nodes_alike_that_request_a_device_all_stay_there():
     nodes = [node(name, "Neg", "x", T=dtypes.int32, device="SIM:0") for name in ("a", "b")]
     made = graph(placeholder("x", (3,), dtypes.int32), *nodes,
                  node("sum", "AddV2", "a", "b", T=dtypes.int32, device="CPU:0"))
-    read = weft.graphdef.loads(weft.graphdef.dumps(made))
-    placement = weft.Session(read, {"plugin": {"sim": {"devices": 1}}}).placement()
+    read = heald.graphdef.loads(heald.graphdef.dumps(made))
+    placement = heald.Session(read, {"plugin": {"sim": {"devices": 1}}}).placement()
     assert read["a"].attrs is read["b"].attrs
     assert [placement[name].device for name in ("a", "b")] == ["SIM:0"] * 2
 
@@ -345,7 +346,7 @@ def test_nodes_alike_without_a_request_are_all_free_to_leave_the_sessions_device
     nodes = [node(name, "Neg", "x", T=dtypes.int32) for name in ("a", "b")]
     made = graph(placeholder("x", (3,), dtypes.int32), *nodes,
                  node("sum", "AddV2", "a", "b", T=dtypes.int32, device="CPU:0"))
-    read = weft.graphdef.loads(weft.graphdef.dumps(made))
-    placement = weft.Session(read, {"plugin": {"sim": {"devices": 1}}}, device="SIM:0").placement()
+    read = heald.graphdef.loads(heald.graphdef.dumps(made))
+    placement = heald.Session(read, {"plugin": {"sim": {"devices": 1}}}, device="SIM:0").placement()
     assert read["a"].attrs is read["b"].attrs
     assert [placement[name].reason for name in ("a", "b")] == ["only the host reads it"] * 2

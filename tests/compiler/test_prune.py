@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 from builders.control_flow_v1 import INT, OPS, ControlFlowBuilder
-from weft.compiler.prune import needed_placeholders, prune
-from weft.compiler.resolve import resolve
-from weft.errors import InvalidArgument
-from weft.graph.graph import Graph, Node
+from heald.compiler.prune import needed_placeholders, prune
+from heald.compiler.resolve import resolve
+from heald.errors import InvalidArgument
+from heald.graph.graph import Graph, Node
 
 
 def order_of(graph, *fetches, fed=()):

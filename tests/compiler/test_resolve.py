@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import re
 
+import heald
 import ml_dtypes
 import numpy as np
 import pytest
-import weft
 from builders.graphs import graph, node, placeholder
-from weft.compiler.attribute_forms import checked
-from weft.contract.op import AttrDef
-from weft.errors import InvalidArgument
-from weft.graph.attr_value import Func, ShapeAttr
-from weft.graph.graph import Node
-from weft.values import dtypes
-from weft.values.tensor_proto import TensorValue
+from heald.compiler.attribute_forms import checked
+from heald.contract.op import AttrDef
+from heald.errors import InvalidArgument
+from heald.graph.attr_value import Func, ShapeAttr
+from heald.graph.graph import Node
+from heald.values import dtypes
+from heald.values.tensor_proto import TensorValue
 
 VALUES = {"string": "a", "shape": ShapeAttr((2,)), "bool": True, "int": 1, "float": 0.5, "type": dtypes.float32,
           "func": Func("f")}
@@ -87,18 +87,18 @@ def test_a_wrong_attribute_says_what_was_given_and_what_was_expected(kind, given
 
 
 def test_a_graph_made_by_hand_may_name_types_and_shapes_plainly():
-    session = weft.Session(graph(Node("x", "Placeholder", attrs={"dtype": "float32", "shape": (2,)}),
+    session = heald.Session(graph(Node("x", "Placeholder", attrs={"dtype": "float32", "shape": (2,)}),
                                  Node("y", "Neg", ["x"], attrs={"T": np.float32})))
     assert session.run("y", {"x": [1, 2]}).tolist() == [-1, -2]
 
 
 def test_the_error_of_a_step_and_of_an_eager_call_names_the_op():
-    session = weft.Session(graph(placeholder("x", (2,)), Node("y", "Neg", ["x"], attrs={"T": "flaot32"})))
+    session = heald.Session(graph(placeholder("x", (2,)), Node("y", "Neg", ["x"], attrs={"T": "flaot32"})))
     with pytest.raises(InvalidArgument, match="'T' must be type, it is the bytes b'flaot32'") as caught:
         session.run("y", {"x": [1, 2]})
     assert (caught.value.op, caught.value.node) == ("Neg", "y")
     with pytest.raises(InvalidArgument, match="'T' must be type, it is the str 'flaot32'") as caught:
-        weft.execute("Neg", np.float32([1]), attrs={"T": "flaot32"})
+        heald.execute("Neg", np.float32([1]), attrs={"T": "flaot32"})
     assert caught.value.op == "Neg"
 
 

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import pytest
+from heald.config.config import Config, load_config, plugin_config
+from heald.errors import InvalidArgument, NotFound, PluginError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from weft.config.config import Config, load_config, plugin_config
-from weft.errors import InvalidArgument, NotFound, PluginError
 
 SECTIONS = "known: plugins, plugin, placement, kernels, allocator, limits, files, work_queue, " \
            "work_queues, passes, eager, debug"
@@ -20,8 +20,8 @@ SECTIONS = "known: plugins, plugin, placement, kernels, allocator, limits, files
 
 def load(folder: Path, argument: Any = None, toml: str | None = None, **environ: str) -> Config:
     if toml is not None:
-        (folder / "weft.toml").write_text(toml, "utf-8")
-        environ = {"WEFT_CONFIG": str(folder / "weft.toml")} | environ
+        (folder / "heald.toml").write_text(toml, "utf-8")
+        environ = {"HEALD_CONFIG": str(folder / "heald.toml")} | environ
     return load_config(argument, environ={"XDG_CONFIG_HOME": str(folder / "user")} | environ, folder=folder)
 
 
@@ -47,12 +47,12 @@ def test_without_any_source_everything_has_its_default(tmp_path: Path) -> None:
 
 def test_named_work_queues_are_merged_over_the_sources_by_name_and_key(tmp_path: Path) -> None:
     toml = "[work_queues.slow]\nthreads = 1\nseed = 4\n[work_queues.fast]\nname = 'seeded'\n"
-    config = load(tmp_path, {"work_queues": {"slow": {"threads": 2}}}, toml, WEFT_WORK_QUEUES__FAST__THREADS="3")
+    config = load(tmp_path, {"work_queues": {"slow": {"threads": 2}}}, toml, HEALD_WORK_QUEUES__FAST__THREADS="3")
     slow, fast = config.work_queues["slow"], config.work_queues["fast"]
     assert (slow.name, slow.threads, slow.seed) == ("multi_threaded", 2, 4)
     assert (fast.name, fast.threads, fast.seed) == ("seeded", 3, 0)
     assert origin(config, "work_queues.slow.threads") == "argument"
-    assert origin(config, "work_queues.fast.threads") == "environment WEFT_WORK_QUEUES__FAST__THREADS"
+    assert origin(config, "work_queues.fast.threads") == "environment HEALD_WORK_QUEUES__FAST__THREADS"
     assert list(config.work_queues) == ["fast", "slow"]
 
 
@@ -74,22 +74,22 @@ def test_a_mistake_in_a_named_work_queue_is_an_error_of_its_section(
 def test_stronger_sources_win_key_by_key_and_each_value_knows_its_own(tmp_path: Path) -> None:
     project = tmp_path / "project" / "deeper"
     project.mkdir(parents=True)
-    (tmp_path / "user" / "weft").mkdir(parents=True)
+    (tmp_path / "user" / "heald").mkdir(parents=True)
     row = "[allocator]\nname = '{}'\n[placement.remap]\n'A:0' = '{}:0'\n'{}:1' = 'CPU:0'\n"
     files = {
-        "user": tmp_path / "user" / "weft" / "config.toml",
+        "user": tmp_path / "user" / "heald" / "config.toml",
         "pyproject": tmp_path / "project" / "pyproject.toml",
-        "nearest": tmp_path / "project" / "weft.toml",
+        "nearest": tmp_path / "project" / "heald.toml",
         "named": tmp_path / "named.toml",
     }
     kinds = list(files)
-    environ = {"XDG_CONFIG_HOME": str(tmp_path / "user"), "WEFT_CONFIG": str(files["named"])}
+    environ = {"XDG_CONFIG_HOME": str(tmp_path / "user"), "HEALD_CONFIG": str(files["named"])}
     for name, path in files.items():
-        prefix = "tool.weft." if name == "pyproject" else ""
+        prefix = "tool.heald." if name == "pyproject" else ""
         text = row.format(name, name.upper(), name.upper()).replace("[a", f"[{prefix}a").replace("[p", f"[{prefix}p")
         path.write_text("[other]\nx = 1\n" * (name == "pyproject") + text)
     for i, name in enumerate(kinds):
-        seen = {k: v for k, v in environ.items() if k != "WEFT_CONFIG" or name == "named"}
+        seen = {k: v for k, v in environ.items() if k != "HEALD_CONFIG" or name == "named"}
         hidden = [files[k] for k in kinds[i + 1 :] if k != "named"]
         for path in hidden:
             path.rename(path.with_suffix(".hidden"))
@@ -102,13 +102,13 @@ def test_stronger_sources_win_key_by_key_and_each_value_knows_its_own(tmp_path: 
         own = {f"{kind.upper()}:1": "CPU:0" for kind in kinds[: i + 1]}
         assert config.placement.remap == own | {"A:0": f"{name.upper()}:0"}
         assert origin(config, "placement.remap.USER:1") == f"{files['user']}:5"
-    environ["WEFT_ALLOCATOR__NAME"] = "environment"
+    environ["HEALD_ALLOCATOR__NAME"] = "environment"
     config = load_config(environ=environ, folder=project)
     assert config.allocator.name == "environment"
-    assert origin(config, "allocator.name") == "environment WEFT_ALLOCATOR__NAME"
+    assert origin(config, "allocator.name") == "environment HEALD_ALLOCATOR__NAME"
     config = load_config({"allocator": {"name": "argument"}}, environ=environ, folder=project)
     assert (config.allocator.name, origin(config, "allocator.name")) == ("argument", "argument")
-    assert load_config(config, environ={"WEFT_NONSENSE": "1"}) is config
+    assert load_config(config, environ={"HEALD_NONSENSE": "1"}) is config
 
 
 def test_the_argument_may_be_a_file(tmp_path: Path) -> None:
@@ -124,20 +124,20 @@ def test_the_argument_may_be_a_file(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "text", "section", "key", "expected"),
     [
-        ("WEFT_PLUGINS__STRICT", "1", "plugins", "strict", True),
-        ("WEFT_plugins__Strict", "False", "plugins", "strict", False),
-        ("WEFT_PLUGINS__BLOCK", "a, b,", "plugins", "block", ("a", "b")),
-        ("WEFT_PLUGINS__BLOCK", '["a", "b"]', "plugins", "block", ("a", "b")),
-        ("WEFT_PLUGINS__BLOCK", "", "plugins", "block", ()),
-        ("WEFT_PLUGINS__ALLOW", "none", "plugins", "allow", None),
-        ("WEFT_PLUGINS__ALLOW", "none,", "plugins", "allow", ("none",)),
-        ("WEFT_PLACEMENT__ORDER", "auto", "placement", "order", "auto"),
-        ("WEFT_PLACEMENT__ORDER", "GPU,CPU", "placement", "order", ("GPU", "CPU")),
-        ("WEFT_PLACEMENT__FALLBACK", "error", "placement", "fallback", "error"),
-        ("WEFT_PLACEMENT__REMAP", '{"GPU:*" = "OPENCL:0"}', "placement", "remap", {"GPU:*": "OPENCL:0"}),
-        ("WEFT_PLACEMENT__REMAP__GPU:1", "CPU:0", "placement", "remap", {"GPU:1": "CPU:0"}),
-        ("WEFT_PLACEMENT", "{clear = true}", "placement", "clear", True),
-        ("WEFT_ALLOCATOR__NAME", "7", "allocator", "name", "7"),
+        ("HEALD_PLUGINS__STRICT", "1", "plugins", "strict", True),
+        ("HEALD_plugins__Strict", "False", "plugins", "strict", False),
+        ("HEALD_PLUGINS__BLOCK", "a, b,", "plugins", "block", ("a", "b")),
+        ("HEALD_PLUGINS__BLOCK", '["a", "b"]', "plugins", "block", ("a", "b")),
+        ("HEALD_PLUGINS__BLOCK", "", "plugins", "block", ()),
+        ("HEALD_PLUGINS__ALLOW", "none", "plugins", "allow", None),
+        ("HEALD_PLUGINS__ALLOW", "none,", "plugins", "allow", ("none",)),
+        ("HEALD_PLACEMENT__ORDER", "auto", "placement", "order", "auto"),
+        ("HEALD_PLACEMENT__ORDER", "GPU,CPU", "placement", "order", ("GPU", "CPU")),
+        ("HEALD_PLACEMENT__FALLBACK", "error", "placement", "fallback", "error"),
+        ("HEALD_PLACEMENT__REMAP", '{"GPU:*" = "OPENCL:0"}', "placement", "remap", {"GPU:*": "OPENCL:0"}),
+        ("HEALD_PLACEMENT__REMAP__GPU:1", "CPU:0", "placement", "remap", {"GPU:1": "CPU:0"}),
+        ("HEALD_PLACEMENT", "{clear = true}", "placement", "clear", True),
+        ("HEALD_ALLOCATOR__NAME", "7", "allocator", "name", "7"),
     ],
 )
 def test_environment_variables_are_read_by_the_type_of_their_key(
@@ -149,30 +149,30 @@ def test_environment_variables_are_read_by_the_type_of_their_key(
 
 
 def test_names_of_ops_keep_their_case_in_the_environment(tmp_path: Path) -> None:
-    config = load(tmp_path, toml="[kernels]\nConv2D = 'a'", WEFT_KERNELS__MatMul="onednn", WEFT_KERNELS='{Add = "b"}')
+    config = load(tmp_path, toml="[kernels]\nConv2D = 'a'", HEALD_KERNELS__MatMul="onednn", HEALD_KERNELS='{Add = "b"}')
     assert config.kernels == {"Conv2D": "a", "MatMul": "onednn", "Add": "b"}
 
 
 WRONG = {
-    "WEFT_PLUGINS__STRIKT=1": "environment WEFT_PLUGINS__STRIKT: [plugins] has no key 'strikt'; did you mean strict?",
-    "WEFT_FOO__X=1": f"environment WEFT_FOO__X: there is no section [foo]; {SECTIONS}",
-    "WEFT_PLUGIN=1": "environment WEFT_PLUGIN: [plugin] must be a table, not '1'",
-    "WEFT_PLUGIN__CPU=1": "environment WEFT_PLUGIN__CPU: [plugin.cpu] must be a table, not '1'",
-    "WEFT_PLUGINS__STRICT=yes": "environment WEFT_PLUGINS__STRICT: plugins.strict must be true or false, not 'yes'",
-    "WEFT_PLACEMENT__FALLBACK=eror": "environment WEFT_PLACEMENT__FALLBACK: placement.fallback must be 'allow' or "
+    "HEALD_PLUGINS__STRIKT=1": "environment HEALD_PLUGINS__STRIKT: [plugins] has no key 'strikt'; did you mean strict?",
+    "HEALD_FOO__X=1": f"environment HEALD_FOO__X: there is no section [foo]; {SECTIONS}",
+    "HEALD_PLUGIN=1": "environment HEALD_PLUGIN: [plugin] must be a table, not '1'",
+    "HEALD_PLUGIN__CPU=1": "environment HEALD_PLUGIN__CPU: [plugin.cpu] must be a table, not '1'",
+    "HEALD_PLUGINS__STRICT=yes": "environment HEALD_PLUGINS__STRICT: plugins.strict must be true or false, not 'yes'",
+    "HEALD_PLACEMENT__FALLBACK=eror": "environment HEALD_PLACEMENT__FALLBACK: placement.fallback must be 'allow' or "
     "'warn' or 'error', not 'eror'",
-    "WEFT_PLACEMENT__REMAP={a": "environment WEFT_PLACEMENT__REMAP: placement.remap cannot be read as TOML",
-    "WEFT_PLUGINS__BLOCK=[1]": "environment WEFT_PLUGINS__BLOCK: plugins.block[0] must be a string, not 1",
-    "[plugins]\nstrict = 1": "weft.toml:2: plugins.strict must be true or false, not 1",
-    "[plugins]\nload = [\n  'a.py',\n  3,\n]": "weft.toml:2: plugins.load[1] must be a string, not 3",
-    "[plugins]\nload = [\n  'a.py',\n]\nblock = 4": "weft.toml:5: plugins.block must be a list, each item a string",
-    "[placement]\nremap = {'GPU:*' = 3}": "weft.toml:2: placement.remap.GPU:* must be a string, not 3",
-    "x = '''\n[a]\n'''\n": "weft.toml:1: there is no section [x]",
-    "[[placement.remap]]\n": "weft.toml:1: placement.remap must be a table, not [{}]",
-    "placement = 3": "weft.toml:1: [placement] must be a table, not 3",
-    "[passes]\nzzz = 1": "weft.toml:2: [passes] has no key 'zzz'; known: disable",
-    "a = 1\n b 2": "weft.toml:2:4: not TOML",
-    "a = [": "weft.toml:1: not TOML",
+    "HEALD_PLACEMENT__REMAP={a": "environment HEALD_PLACEMENT__REMAP: placement.remap cannot be read as TOML",
+    "HEALD_PLUGINS__BLOCK=[1]": "environment HEALD_PLUGINS__BLOCK: plugins.block[0] must be a string, not 1",
+    "[plugins]\nstrict = 1": "heald.toml:2: plugins.strict must be true or false, not 1",
+    "[plugins]\nload = [\n  'a.py',\n  3,\n]": "heald.toml:2: plugins.load[1] must be a string, not 3",
+    "[plugins]\nload = [\n  'a.py',\n]\nblock = 4": "heald.toml:5: plugins.block must be a list, each item a string",
+    "[placement]\nremap = {'GPU:*' = 3}": "heald.toml:2: placement.remap.GPU:* must be a string, not 3",
+    "x = '''\n[a]\n'''\n": "heald.toml:1: there is no section [x]",
+    "[[placement.remap]]\n": "heald.toml:1: placement.remap must be a table, not [{}]",
+    "placement = 3": "heald.toml:1: [placement] must be a table, not 3",
+    "[passes]\nzzz = 1": "heald.toml:2: [passes] has no key 'zzz'; known: disable",
+    "a = 1\n b 2": "heald.toml:2:4: not TOML",
+    "a = [": "heald.toml:1: not TOML",
 }
 
 
@@ -180,21 +180,21 @@ WRONG = {
 def test_a_mistake_is_an_error_that_says_where_what_and_what_instead(tmp_path: Path, given: str) -> None:
     name, _, text = given.partition("=")
     with pytest.raises(InvalidArgument) as caught:
-        load(tmp_path, **{name: text}) if name.startswith("WEFT_") else load(tmp_path, toml=given)
+        load(tmp_path, **{name: text}) if name.startswith("HEALD_") else load(tmp_path, toml=given)
     assert WRONG[given] in str(caught.value)
 
 
 def test_a_mistake_shows_even_where_it_is_overridden(tmp_path: Path) -> None:
-    with pytest.raises(InvalidArgument, match=r"weft.toml:2: plugins.strict must be"):
+    with pytest.raises(InvalidArgument, match=r"heald.toml:2: plugins.strict must be"):
         load(tmp_path, {"plugins": {"strict": True}}, "[plugins]\nstrict = 'yes'")
 
 
 def test_the_file_that_the_environment_names_must_be_there(tmp_path: Path) -> None:
-    with pytest.raises(NotFound, match=r"nope.toml does not exist; environment WEFT_CONFIG or --config names it"):
-        load(tmp_path, WEFT_CONFIG=str(tmp_path / "nope.toml"))
+    with pytest.raises(NotFound, match=r"nope.toml does not exist; environment HEALD_CONFIG or --config names it"):
+        load(tmp_path, HEALD_CONFIG=str(tmp_path / "nope.toml"))
     (tmp_path / "latin.toml").write_bytes(b"a = '\xff'")
     with pytest.raises(InvalidArgument, match=r"latin.toml cannot be read"):
-        load(tmp_path, WEFT_CONFIG=str(tmp_path / "latin.toml"))
+        load(tmp_path, HEALD_CONFIG=str(tmp_path / "latin.toml"))
 
 
 def test_paths_of_plugins_are_meant_from_the_file_that_names_them(tmp_path: Path) -> None:
@@ -226,21 +226,21 @@ def test_a_plugins_section_is_checked_against_its_dataclass(tmp_path: Path) -> N
         anything = {deep = [{er = 1}]}
     """
     environ = {"FLAG": "true", "MAYBE": "7", "MODE": "b", "MANY": "1,2", "TABLE": "{b = 3.0}", "TEXT": "{not a table"}
-    config = load(tmp_path, toml=toml, **{f"WEFT_PLUGIN__MY_PLUGIN__{k}": v for k, v in environ.items()})
+    config = load(tmp_path, toml=toml, **{f"HEALD_PLUGIN__MY_PLUGIN__{k}": v for k, v in environ.items()})
     assert plugin_config(config, "My_Plugin", Settings) == Settings(
         1, 2.0, "{not a table", True, (3, "x"), [1, 2], {"a": 1.5, "b": 3.0}, 7, "b", {"deep": [{"er": 1}]}
     )
     assert config.plugin("my-plugin")["maybe"] == "7"
     assert config.plugin("other") == {}
-    assert origin(config, "plugin.my-plugin.size") == f"{tmp_path / 'weft.toml'}:4"
+    assert origin(config, "plugin.my-plugin.size") == f"{tmp_path / 'heald.toml'}:4"
     (section,) = config.plugin_sections()
-    assert (section.key, section.origin) == ("my_plugin", "environment WEFT_PLUGIN__MY_PLUGIN__MAYBE")
+    assert (section.key, section.origin) == ("my_plugin", "environment HEALD_PLUGIN__MY_PLUGIN__MAYBE")
 
 
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({}, "plugin.p.required has no default and is not set; set it in weft.toml or as WEFT_PLUGIN__P__REQUIRED"),
+        ({}, "plugin.p.required has no default and is not set; set it in heald.toml or as HEALD_PLUGIN__P__REQUIRED"),
         ({"required": True}, "argument: plugin.p.required must be an integer, not True"),
         ({"required": 1.0}, "plugin.p.required must be an integer, not 1.0"),
         ({"required": 1, "pair": [1]}, "argument: plugin.p.pair must have 2 items, not 1"),
@@ -297,9 +297,9 @@ def test_environment_and_toml_say_the_same(
         size = {text}
     """
     environ = {
-        "WEFT_PLUGINS__STRICT": str(strict), "WEFT_PLUGINS__BLOCK": ",".join(block) if commas else json.dumps(block),
-        "WEFT_PLACEMENT__REMAP": table, "WEFT_ALLOCATOR__NAME": name, "WEFT_PLUGIN__P__REQUIRED": str(number),
-        "WEFT_PLUGIN__P__SIZE": text,
+        "HEALD_PLUGINS__STRICT": str(strict), "HEALD_PLUGINS__BLOCK": ",".join(block) if commas else json.dumps(block),
+        "HEALD_PLACEMENT__REMAP": table, "HEALD_ALLOCATOR__NAME": name, "HEALD_PLUGIN__P__REQUIRED": str(number),
+        "HEALD_PLUGIN__P__SIZE": text,
     }
     empty = tmp_path / "empty"
     empty.mkdir(exist_ok=True)

@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 from harness.another_user import POSIX, give_away
-from weft.config.config import FOUND, SECTIONS, Config, load_config, plugin_config
-from weft.config.search import above
-from weft.config.trust import digest, set_trust
-from weft.discovery.discovery import Plugins, load_plugins
-from weft.errors import InvalidArgument, WeftError, WeftWarning
+from heald.config.config import FOUND, SECTIONS, Config, load_config, plugin_config
+from heald.config.search import above
+from heald.config.trust import digest, set_trust
+from heald.discovery.discovery import Plugins, load_plugins
+from heald.errors import HealdError, HealdWarning, InvalidArgument
 
 HOSTILE = """\
 [plugins]
@@ -64,7 +64,7 @@ class Options:
 @pytest.fixture
 def user(tmp_path: Path) -> Path:
     """The user's config folder."""
-    folder = tmp_path / "user" / "weft"
+    folder = tmp_path / "user" / "heald"
     folder.mkdir(parents=True, mode=0o700)
     return folder
 
@@ -90,7 +90,7 @@ def ignored(config: Config) -> set[str]:
 
 @pytest.fixture
 def hostile(project: Path) -> Path:
-    path = project / "weft.toml"
+    path = project / "heald.toml"
     path.write_text(HOSTILE)
     return path
 
@@ -112,17 +112,17 @@ def test_one_warning_names_every_ignored_key_with_its_line_and_the_remedy(hostil
     for key, line in IGNORED.items():
         assert f"{key} (line {line})" in text
     assert text.startswith(f"{hostile} was found, not named: it cannot set ")
-    assert text.endswith(f"; to let it: weft config trust {hostile}, or --config {hostile}")
+    assert text.endswith(f"; to let it: heald config trust {hostile}, or --config {hostile}")
     assert text.count("(line ") == len(IGNORED)
 
 
 def test_a_file_that_sets_harmless_things_only_is_no_warning(project: Path, user: Path) -> None:
-    (project / "weft.toml").write_text("[placement]\nfallback = 'allow'\n[plugin.p]\nnumber = 1\nmarked = 'a'\n")
+    (project / "heald.toml").write_text("[placement]\nfallback = 'allow'\n[plugin.p]\nnumber = 1\nmarked = 'a'\n")
     assert warned(load(project, user)) == []
 
 
 def test_a_found_file_may_describe_named_work_queues_as_the_one_work_queue(project: Path, user: Path) -> None:
-    (project / "weft.toml").write_text("[work_queues.own]\nname = 'seeded'\nthreads = 2\nseed = 3\n")
+    (project / "heald.toml").write_text("[work_queues.own]\nname = 'seeded'\nthreads = 2\nseed = 3\n")
     config = load(project, user)
     assert (config.work_queues["own"].name, config.work_queues["own"].threads) == ("seeded", 2)
     assert warned(config) == []
@@ -136,7 +136,7 @@ def test_every_name_in_the_table_of_harmless_settings_exists() -> None:
 
 
 def test_the_table_of_a_pyproject_is_found_like_any_file(project: Path, user: Path) -> None:
-    (project / "pyproject.toml").write_text("[tool.weft]\nplugins.load = ['evil.py']\nplacement.clear = true\n")
+    (project / "pyproject.toml").write_text("[tool.heald]\nplugins.load = ['evil.py']\nplacement.clear = true\n")
     config = load(project, user)
     assert (config.plugins.load, config.placement.clear) == ((), True)
     assert "plugins.load (line 2)" in warned(config)[0]
@@ -150,12 +150,12 @@ def test_a_stronger_ignored_setting_hides_no_weaker_one_of_the_user(hostile: Pat
     assert {row.key: row.value for row in config.origins({"p": Options()})}["plugin.p.text"] == "mine"
 
 
-@pytest.mark.parametrize("how", ["config=", "WEFT_CONFIG", "the user's file"])
+@pytest.mark.parametrize("how", ["config=", "HEALD_CONFIG", "the user's file"])
 def test_a_file_that_the_user_named_or_owns_sets_everything(hostile: Path, user: Path, how: str) -> None:
     if how == "config=":
         config = load_config(hostile, environ={"XDG_CONFIG_HOME": str(user.parent)}, folder=hostile.parent)
-    elif how == "WEFT_CONFIG":
-        config = load(hostile.parent, user, WEFT_CONFIG=str(hostile))
+    elif how == "HEALD_CONFIG":
+        config = load(hostile.parent, user, HEALD_CONFIG=str(hostile))
     else:
         (user / "config.toml").write_text(HOSTILE)
         config = load(user, user)
@@ -180,13 +180,13 @@ def test_trust_belongs_to_one_path(hostile: Path, user: Path, tmp_path: Path) ->
     set_trust(user, hostile, digest(hostile.read_bytes()))
     other = tmp_path / "other"
     other.mkdir()
-    (other / "weft.toml").write_text(HOSTILE)
+    (other / "heald.toml").write_text(HOSTILE)
     assert load(other, user).plugins.load == ()
 
 
 @POSIX
 def test_the_list_of_trusted_files_is_the_users_alone(hostile: Path, tmp_path: Path) -> None:
-    user = tmp_path / "fresh" / "weft"
+    user = tmp_path / "fresh" / "heald"
     set_trust(user, hostile, digest(hostile.read_bytes()))
     modes = [path.stat().st_mode & 0o777 for path in (user.parent, user, user / "trusted.json")]
     assert modes == [0o700, 0o700, 0o600]
@@ -205,31 +205,31 @@ def test_a_damaged_list_of_trusted_files_is_an_error_that_names_it(project: Path
 def test_the_search_ends_at_the_root_of_the_project(project: Path, mark: str) -> None:
     deep = project / "a" / "b"
     deep.mkdir(parents=True)
-    (project / "weft.toml").write_text("")
-    assert list(above(deep)) == [project / "weft.toml"]
+    (project / "heald.toml").write_text("")
+    assert list(above(deep)) == [project / "heald.toml"]
     (project / "a" / mark).write_text("")
-    assert project / "weft.toml" not in list(above(deep))
-    (project / "a" / "weft.toml").write_text("")
-    assert next(above(deep)) == project / "a" / "weft.toml"
+    assert project / "heald.toml" not in list(above(deep))
+    (project / "a" / "heald.toml").write_text("")
+    assert next(above(deep)) == project / "a" / "heald.toml"
 
 
 @POSIX
-@pytest.mark.parametrize("name", ["weft.toml", "pyproject.toml"])
+@pytest.mark.parametrize("name", ["heald.toml", "pyproject.toml"])
 def test_a_found_file_of_another_user_is_skipped_with_a_warning(
     project: Path, user: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
-    (project / name).write_text("[tool.weft]\nthis is not TOML")
+    (project / name).write_text("[tool.heald]\nthis is not TOML")
     give_away(project / name, monkeypatch)
     (text,) = warned(load(project, user))
     assert text == (f"{project / name} belongs to another user and is not used; "
-                    f"to use it: weft config trust {project / name}")
+                    f"to use it: heald config trust {project / name}")
 
 
 @POSIX
 def test_a_pyproject_of_another_user_without_our_table_is_no_warning(
     project: Path, user: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    (project / "pyproject.toml").write_text("[project]\nname = 'weft'\n[tool.weft-other]\nx = 1\n")
+    (project / "pyproject.toml").write_text("[project]\nname = 'heald'\n[tool.heald-other]\nx = 1\n")
     give_away(project / "pyproject.toml", monkeypatch)
     assert warned(load(project, user)) == []
 
@@ -248,8 +248,8 @@ def test_a_link_of_another_user_is_skipped_as_well(
     if os.geteuid() != 0:
         pytest.skip("only root makes links of others")
     (project / "own.toml").write_text("[placement]\nclear = true\n")
-    (project / "weft.toml").symlink_to("own.toml")
-    os.lchown(project / "weft.toml", 12345, -1)
+    (project / "heald.toml").symlink_to("own.toml")
+    os.lchown(project / "heald.toml", 12345, -1)
     assert not load(project, user).placement.clear
 
 
@@ -276,17 +276,17 @@ def test_the_users_file_of_another_user_is_not_used(
 
 
 def test_a_relative_home_is_no_home(project: Path) -> None:
-    (project / "conf" / "weft").mkdir(parents=True)
-    (project / "conf" / "weft" / "config.toml").write_text("[plugins]\nload = ['evil']\n")
+    (project / "conf" / "heald").mkdir(parents=True)
+    (project / "conf" / "heald" / "config.toml").write_text("[plugins]\nload = ['evil']\n")
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(project)
         assert load_config(environ={"XDG_CONFIG_HOME": "conf"}).plugins.load == ()
 
 
 def test_no_command_installs_a_plugin_that_a_found_file_names(project: Path, user: Path) -> None:
-    (project / "weft.toml").write_text("[kernels]\nMatMul = 'evil'\n[plugin.bad]\nx = 1\n")
-    config = load(project, user, WEFT_PLUGINS__ALLOW="")
-    with pytest.warns(WeftWarning) as caught:
+    (project / "heald.toml").write_text("[kernels]\nMatMul = 'evil'\n[plugin.bad]\nx = 1\n")
+    config = load(project, user, HEALD_PLUGINS__ALLOW="")
+    with pytest.warns(HealdWarning) as caught:
         load_plugins(config)
     texts = [str(warning.message) for warning in caught]
     assert [text.endswith("is for a plugin that is not installed") for text in texts] == [True, False, True]
@@ -297,8 +297,9 @@ def test_no_command_installs_a_plugin_that_a_found_file_names(project: Path, use
 def test_the_commands_in_a_warning_are_quoted(tmp_path: Path, user: Path) -> None:
     folder = tmp_path / "a; rm -rf b"
     folder.mkdir()
-    (folder / "weft.toml").write_text("[plugins]\nload = ['x']\n")
-    assert f"weft config trust '{folder}/weft.toml', or --config '{folder}/weft.toml'" in warned(load(folder, user))[0]
+    (folder / "heald.toml").write_text("[plugins]\nload = ['x']\n")
+    commands = f"heald config trust '{folder}/heald.toml', or --config '{folder}/heald.toml'"
+    assert commands in warned(load(folder, user))[0]
 
 
 @pytest.mark.parametrize(("section", "plugin"), [
@@ -308,7 +309,7 @@ def test_the_commands_in_a_warning_are_quoted(tmp_path: Path, user: Path) -> Non
 def test_a_number_that_would_fill_the_machine_is_refused(
     project: Path, user: Path, section: str, plugin: str | None
 ) -> None:
-    (project / "weft.toml").write_text(f"[{section} = 1000000000\n")
+    (project / "heald.toml").write_text(f"[{section} = 1000000000\n")
     try:
         plugins = Plugins(load(project, user))
         plugins.load()
@@ -338,7 +339,7 @@ TOO_MUCH = {
 @pytest.mark.parametrize("name", TOO_MUCH)
 def test_a_file_of_too_much_is_a_short_error_at_once(project: Path, user: Path, name: str) -> None:
     text, message = TOO_MUCH[name]
-    (project / "weft.toml").write_text(text)
+    (project / "heald.toml").write_text(text)
     with pytest.raises(InvalidArgument) as caught:
         load(project, user)
     assert message in str(caught.value)
@@ -348,21 +349,21 @@ def test_a_file_of_too_much_is_a_short_error_at_once(project: Path, user: Path, 
 def test_the_lines_of_a_long_statement_are_found_in_one_pass(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     import tomllib
 
-    (project / "weft.toml").write_text("[plugins]\nblock = [\n" + "'[]',\n" * 20_000 + "]\nstrict = true\n")
+    (project / "heald.toml").write_text("[plugins]\nblock = [\n" + "'[]',\n" * 20_000 + "]\nstrict = true\n")
     parsed: list[int] = []
     loads = tomllib.loads
     monkeypatch.setattr(tomllib, "loads", lambda text: parsed.append(len(text)) or loads(text))
     config = load(project, project)
-    assert [row.origin for row in config.ignored({})] == [f"{project / 'weft.toml'}:20004"]
-    size = (project / "weft.toml").stat().st_size
+    assert [row.origin for row in config.ignored({})] == [f"{project / 'heald.toml'}:20004"]
+    size = (project / "heald.toml").stat().st_size
     assert size < sum(parsed) <= 2 * size
 
 
-@pytest.mark.parametrize("value", ["tool = 3", "[tool]\nweft = 3", "[[tool.weft]]"])
+@pytest.mark.parametrize("value", ["tool = 3", "[tool]\nheald = 3", "[[tool.heald]]"])
 def test_an_odd_pyproject_is_a_typed_error_or_nothing(project: Path, user: Path, value: str) -> None:
     (project / "pyproject.toml").write_text(value)
     try:
         config: Any = load(project, user)
-    except WeftError:
+    except HealdError:
         return
     assert json.dumps([row.origin for row in config.origins()])

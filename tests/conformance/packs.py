@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from weft.api import OpSpec, hookimpl
+from heald.api import OpSpec, hookimpl
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 
 
 @hookimpl
-def weft_ops(registry):
+def heald_ops(registry):
     registry.add(OpSpec("Packs>Twice", inputs=["x: T"], outputs=["y: T"], attrs=["T: {float, double}"],
                         metadata=lambda attrs, x: x))
 
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("CPU", register, priority=100)
 
 

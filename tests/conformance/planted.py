@@ -6,12 +6,12 @@ from functools import partial
 from itertools import count
 
 import numpy as np
-from weft.api import hookimpl
-from weft_cpu.device import Cpu
-from weft_example_device import kernels as example
-from weft_example_device.device import Example
+from heald.api import hookimpl
+from heald_cpu.device import Cpu
+from heald_example_device import kernels as example
+from heald_example_device.device import Example
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 LARGE = 4096  # bytes from which some faults show: the probe, which copies little, finds nothing
 NEVER = 1  # a stream that nobody waits for
 _scans = count()
@@ -246,7 +246,7 @@ KERNELS = {AddsToItsOutput: register_adding, ReturnsItsResult: register_returnin
 
 
 @hookimpl
-def weft_devices(registry):
+def heald_devices(registry):
     for kind in DEVICES:
-        register = KERNELS.get(kind, "weft_example_device.kernels:register_kernels")
+        register = KERNELS.get(kind, "heald_example_device.kernels:register_kernels")
         registry.device(type=kind.type, scan=scan_of(kind), kernels=register)

@@ -15,9 +15,9 @@ class Report:
 
     def __init__(self, folder: Path, *arguments: str, plugins: str = "[]") -> None:
         xml = folder / "report.xml"
-        command = [sys.executable, "-m", "pytest", "--pyargs", "weft_conformance", "--conformance-quick", "-q",
+        command = [sys.executable, "-m", "pytest", "--pyargs", "heald_conformance", "--conformance-quick", "-q",
                    f"--junitxml={xml}", "-p", "no:cacheprovider", "-p", "no:xdist", *arguments]
-        environ = os.environ | {"WEFT_PLUGINS__LOAD": plugins, "OPENBLAS_NUM_THREADS": "1"}
+        environ = os.environ | {"HEALD_PLUGINS__LOAD": plugins, "OPENBLAS_NUM_THREADS": "1"}
         done = subprocess.run(command, capture_output=True, text=True, cwd=folder, env=environ, check=False,
                               timeout=300)
         self.status, self.output = done.returncode, done.stdout + done.stderr

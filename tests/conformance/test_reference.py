@@ -1,20 +1,20 @@
-"""The reference of the conformance suite is weft-cpu's own kernels, and a kernel pack can be tested by itself."""
+"""The reference of the conformance suite is heald-cpu's own kernels, and a kernel pack can be tested by itself."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import heald
+import heald_conformance
+import heald_sim.device
+import heald_sim.plugin
 import numpy as np
 import pytest
-import weft
-import weft_conformance
-import weft_sim.device
-import weft_sim.plugin
 from conformance.reports import Report
-from weft_conformance import NotApplicable, Settings, load_settings
-from weft_conformance.golden import Case, disagreements
-from weft_conformance.levels.kernels import is_left_to_devices
-from weft_conformance.subject import Subject
+from heald_conformance import NotApplicable, Settings, load_settings
+from heald_conformance.golden import Case, disagreements
+from heald_conformance.levels.kernels import is_left_to_devices
+from heald_conformance.subject import Subject
 
 PACKS = f'["{Path(__file__).parent / "packs.py"}"]'
 REFUSED = Case("Op#1", "Op", {}, [], None, 12, "Current CPU implementation does not support it", (0, 0), None)
@@ -30,7 +30,7 @@ def test_a_pack_for_the_cpu_is_tested_by_itself_with_its_own_ops(tmp_path):
     report = Report(tmp_path, "--pack", "packs", plugins=PACKS)
     assert {name for _, name in report.failures} == {"kernels.gives_what_tensorflow_gave[Softmax]",
                                                      "kernels.agrees_with_the_cpu[Softmax-float32]"}
-    assert 'weft_conformance.Settings(pack="packs")' in report.output
+    assert 'heald_conformance.Settings(pack="packs")' in report.output
     tested = {name for _, name in report.names}
     assert {"kernels.agrees_with_the_cpu[Neg-float32]", "kernels.writes_every_element_of_its_outputs[Packs>Twice]",
             "kernels.leaves_its_inputs_as_they_are[Packs>Twice]"} < tested
@@ -43,7 +43,7 @@ def test_a_pack_that_nobody_has_is_an_error_with_the_packs_that_exist(tmp_path):
     report = Report(tmp_path, "--pack", "pakcs")
     assert report.status != 0
     assert "plugin 'pakcs' has no kernels; these have: cpu, cuda, example_device" in report.output
-    with pytest.raises(weft.errors.NotFound, match="plugin sim has no kernels for EXAMPLE") as caught:
+    with pytest.raises(heald.errors.NotFound, match="plugin sim has no kernels for EXAMPLE") as caught:
         Subject("EXAMPLE:0", load_settings(pack="sim"))
     assert caught.value.hint == "these have: example_device"
 
@@ -56,21 +56,21 @@ def test_a_device_may_compute_what_tensorflows_cpu_lacks(device, may):
 def test_codes_of_errors_are_told_by_name():
     assert disagreements(REFUSED, [np.zeros(3)]) == [
         "Op#1: no error, TensorFlow raises Unimplemented: Current CPU implementation does not support it"]
-    assert disagreements(REFUSED, weft.errors.InvalidArgument("no")) == [
+    assert disagreements(REFUSED, heald.errors.InvalidArgument("no")) == [
         "Op#1: InvalidArgument: no; TensorFlow: Unimplemented: Current CPU implementation does not support it"]
 
 
 def test_throughput_is_of_the_work_on_the_device_and_not_of_its_enqueueing():
     """SIM's clock is virtual. A kernel reads one or two arrays, writes one, and may wait for what enqueues it."""
-    (figures,) = weft_conformance.case("throughput.how_fast_elementwise_kernels_are")("SIM:0", Settings(quick=True))
-    config, count = weft_sim.plugin.Config(), 1 << 16
+    (figures,) = heald_conformance.case("throughput.how_fast_elementwise_kernels_are")("SIM:0", Settings(quick=True))
+    config, count = heald_sim.plugin.Config(), 1 << 16
     least, most = (count * nbytes / config.bandwidth + config.launch_latency for nbytes in (8, 12))
     assert count / (most + 2 * config.enqueue) <= figures[0].value * 1e9 <= count / least
-    (figures,) = weft_conformance.case("throughput.how_fast_matrices_are_multiplied")("SIM:0", Settings(quick=True))
+    (figures,) = heald_conformance.case("throughput.how_fast_matrices_are_multiplied")("SIM:0", Settings(quick=True))
     assert figures[0].value * 1e9 <= config.flops
 
 
 def test_kernels_that_no_clock_resolves_have_no_throughput(monkeypatch):
-    monkeypatch.setattr(weft_sim.device.Sim, "elapsed", lambda *_: 0.0)
+    monkeypatch.setattr(heald_sim.device.Sim, "elapsed", lambda *_: 0.0)
     with pytest.raises(NotApplicable, match="the clock of SIM:0 does not resolve these kernels"):
-        weft_conformance.case("throughput.how_fast_matrices_are_multiplied")("SIM:0", Settings(quick=True))
+        heald_conformance.case("throughput.how_fast_matrices_are_multiplied")("SIM:0", Settings(quick=True))

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import heald
+import heald_conformance
 import numpy as np
 import pytest
-import weft
-import weft_conformance
 from conformance.reports import Report
-from weft.api import dtypes
-from weft_conformance import Broken, SettingsError, load_settings
-from weft_conformance.arrays import any_bits, fixed_size_types, generator, numbers
-from weft_conformance.golden import cases
-from weft_conformance.levels.kernels import Declined, apply, is_left_to_devices
-from weft_conformance.recorded import calls
-from weft_conformance.samples import EXCHANGES, samples, varied_type
-from weft_conformance.settings import TOLERANCES, Settings
-from weft_conformance.subject import Subject
-from weft_conformance.verdict import NotApplicable
-from weft_sim.native import Native
+from heald.api import dtypes
+from heald_conformance import Broken, SettingsError, load_settings
+from heald_conformance.arrays import any_bits, fixed_size_types, generator, numbers
+from heald_conformance.golden import cases
+from heald_conformance.levels.kernels import Declined, apply, is_left_to_devices
+from heald_conformance.recorded import calls
+from heald_conformance.samples import EXCHANGES, samples, varied_type
+from heald_conformance.settings import TOLERANCES, Settings
+from heald_conformance.subject import Subject
+from heald_conformance.verdict import NotApplicable
+from heald_sim.native import Native
 
 HERE = Path(__file__).parent
 FOUND = {  # device -> the cases that must fail, and no others; without their parameters
@@ -59,7 +59,7 @@ def test_the_devices_that_are_there_pass(tmp_path):
     report = Report(tmp_path, "--device", "CPU:0", "--device", "EXAMPLE:0")
     assert report.status == 0, report.output[-3000:]
     assert not report.failures
-    assert "weft conformance: throughput" in report.output
+    assert "heald conformance: throughput" in report.output
     assert "EXAMPLE:0  a launch, in a chain of" in report.output
 
 
@@ -81,7 +81,7 @@ def test_devices_with_a_fault_fail_just_where_it_is(tmp_path):
     message = report.failures["SPILLING:0", "memory.copies_of_any_number_of_bytes_touch_no_others[5]"]
     for part in ("copies of any number of bytes touch no others: 5", "5 bytes copied into a larger buffer",
                  "expected: bytes ", "came:     bytes ", "rule:     Device.copy_in: copy_in(host, buffer, stream)",
-                 'again:    weft_conformance.case("memory.'):
+                 'again:    heald_conformance.case("memory.'):
         assert part in message
 
 
@@ -93,19 +93,19 @@ def test_a_device_that_is_not_there_is_named_with_the_reason(tmp_path):
 
 
 def test_a_case_is_a_function_of_a_device():
-    weft_conformance.case("memory.copies_in_and_out_are_bit_exact")("EXAMPLE:0")
-    weft_conformance.case("memory.copies_in_and_out_are_bit_exact[float16]")("CPU:0")
-    (figures,) = weft_conformance.case("throughput.what_a_launch_costs")("CPU:0", Settings(quick=True))
+    heald_conformance.case("memory.copies_in_and_out_are_bit_exact")("EXAMPLE:0")
+    heald_conformance.case("memory.copies_in_and_out_are_bit_exact[float16]")("CPU:0")
+    (figures,) = heald_conformance.case("throughput.what_a_launch_costs")("CPU:0", Settings(quick=True))
     assert figures[0].unit == "us"
     with pytest.raises(LookupError, match="did you mean memory.a_large_copy_is_bit_exact"):
-        weft_conformance.case("memory.a_large_copy")
+        heald_conformance.case("memory.a_large_copy")
 
 
 def test_a_broken_rule_is_an_assertion_that_says_what_was_expected(monkeypatch):
     subject = Subject("EXAMPLE:0")
     monkeypatch.setitem(vars(subject.device), "allocate", lambda nbytes: None)
     with pytest.raises(Broken, match=r"expected: a buffer\n  came:     None\n  rule:     Device.allocate"):
-        weft_conformance.case("ordering.work_on_one_stream_is_done_in_order")("EXAMPLE:0")
+        heald_conformance.case("ordering.work_on_one_stream_is_done_in_order")("EXAMPLE:0")
 
 
 def test_every_op_of_values_has_samples_that_the_reference_takes():
@@ -149,7 +149,7 @@ def test_recorded_cases_are_samples_in_other_types(op, dtype, first):
 @pytest.mark.parametrize("op", ["Shape", "BroadcastArgs"])
 def test_what_is_known_before_the_run_tells_nothing_of_a_kernel(op):
     with pytest.raises(NotApplicable, match="no kernel is called"):
-        weft_conformance.case(f"kernels.agrees_with_the_cpu[{op}-int32]")("SIM:0")
+        heald_conformance.case(f"kernels.agrees_with_the_cpu[{op}-int32]")("SIM:0")
 
 
 def test_recorded_cases_call_the_kernels_of_the_device(monkeypatch):
@@ -161,14 +161,14 @@ def test_recorded_cases_call_the_kernels_of_the_device(monkeypatch):
 
     monkeypatch.setattr(Native, "launch", noted)
     for op in ("Split", "Sum", "Transpose"):
-        weft_conformance.case(f"kernels.gives_what_tensorflow_gave[{op}]")("SIM:0")
+        heald_conformance.case(f"kernels.gives_what_tensorflow_gave[{op}]")("SIM:0")
     assert launched == {"Split", "Sum", "Transpose"}
 
 
 @pytest.mark.parametrize(("device", "outputs", "is_right"), [
     ("SIM:0", [np.zeros((1, 4), np.float32)], True), ("SIM:0", [np.ones((1, 4), np.float32)], False),
     ("CPU:0", [np.zeros((1, 4), np.float32)], False),  # its memory is the host's: it can look at the index
-    ("SIM:0", weft.errors.InvalidArgument("indices[0] = 3 is not in [0, 3)"), False),  # right, and no zeros
+    ("SIM:0", heald.errors.InvalidArgument("indices[0] = 3 is not in [0, 3)"), False),  # right, and no zeros
 ])
 def test_an_index_out_of_range_may_give_zeros_on_devices_of_their_own_memory(device, outputs, is_right):
     (case, *_) = [c for c in cases()["GatherV2"] if "is not in" in c.message]
@@ -186,7 +186,7 @@ def test_samples_are_arrays_of_the_type_that_was_asked_for():
 def runs(on, op, sample):
     try:
         apply(on, op, sample, on.reference, frozenset())
-    except (Declined, weft.errors.WeftError):
+    except (Declined, heald.errors.HealdError):
         return False
     return True
 

@@ -6,16 +6,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
-from weft.api import Graph, Node, constant
+from heald.api import Graph, Node, constant
 
 PLUGIN = '''
 import numpy as np
-from weft.api import OpSpec, hookimpl, info
+from heald.api import OpSpec, hookimpl, info
 
-WEFT_API = (1, 3)
+HEALD_API = (1, 3)
 noted = {}
 
 class Noting:
@@ -51,15 +51,15 @@ def metadata(attrs, how, *xs):
     return info(attrs["T"], xs[0].shape)
 
 @hookimpl
-def weft_devices(registry):
+def heald_devices(registry):
     registry.device(type="NOTING", scan=scan, kernels=with_probe)
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("CPU", register)
 
 @hookimpl
-def weft_ops(registry):
+def heald_ops(registry):
     registry.add(OpSpec("Notes>First", ["how: string", "xs: N * T"], ["y: T"], [
         "N: int >= 1", "T: type", "mode: string = 'plain'", "shape: shape = None", "types: list(type)"],
         metadata=metadata))
@@ -104,7 +104,7 @@ def run(noted: dict[str, Any], device: str, x: np.ndarray[Any, Any]) -> Any:
     graph = Graph([constant("how", np.array(b"so", object)),
                    *(Node(name, "Placeholder", attrs={"dtype": "float32", "shape": x.shape}) for name in "ab"),
                    Node("y", "Notes>First", ["how", "a", "b"], attrs=ATTRS)])
-    with weft.Session(graph, {"plugins": {"load": [noted["file"]]}}, device=device) as session:
+    with heald.Session(graph, {"plugins": {"load": [noted["file"]]}}, device=device) as session:
         result = session.run("y", {"a": x, "b": x + 1})
     noted |= sys.modules[noted["module"]].noted
     return result
@@ -113,7 +113,7 @@ def run(noted: dict[str, Any], device: str, x: np.ndarray[Any, Any]) -> Any:
 @pytest.mark.parametrize("device", ["CPU:0", "NOTING:0"])
 def test_attributes_have_one_form_wherever_a_plugin_sees_them(noted: dict[str, Any], device: str) -> None:
     run(noted, device, np.ones((2, 3), np.float32))
-    dtypes = weft.api.dtypes
+    dtypes = heald.api.dtypes
     expected = {"N": 2, "T": dtypes.float32, "mode": "loud", "shape": (2, None),
                 "types": (dtypes.int32, dtypes.float16)}
     assert noted["metadata"] == noted["when"] == noted["attrs"] == expected

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from heald.contract.device import DeviceName
+from heald.errors import InvalidArgument
 from hypothesis import given
 from hypothesis import strategies as st
-from weft.contract.device import DeviceName
-from weft.errors import InvalidArgument
 
 NUMBERS = st.none() | st.integers(0, 10**9 - 1)
 NAMES = st.builds(

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Annotated, Any, TypeVar
 
 import pytest
-from weft.api import I32, Callee, Chain, HostKernels, HostType, Step, Tensor
-from weft.contract.host_kernel import HostKernelRegistry, HostPack, declared
-from weft.errors import Location, NotFound, PluginError
+from heald.api import I32, Callee, Chain, HostKernels, HostType, Step, Tensor
+from heald.contract.host_kernel import HostKernelRegistry, HostPack, declared
+from heald.errors import Location, NotFound, PluginError
 
 N = TypeVar("N")
 
-pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")  # as in test_discovery
+pytestmark = pytest.mark.filterwarnings("ignore::heald.errors.HealdWarning")  # as in test_discovery
 
 
 def clamp(x: I32, *, low: I32 = 0, high: I32) -> I32:
@@ -123,10 +123,10 @@ def test_a_pack_that_fails_is_left_out_whole_by_name():
 
 
 def test_a_kernel_of_two_plugins_is_that_of_the_lower_id_and_a_conflict():
-    kernels = registry(b=pack("x.one", "b.one"), a=pack("x.one"), weft=pack("w.one"), aa=pack("w.one"))
-    assert [kernels.get(code).plugin for code in ("x.one", "b.one", "w.one")] == ["a", "b", "weft"]
+    kernels = registry(b=pack("x.one", "b.one"), a=pack("x.one"), heald=pack("w.one"), aa=pack("w.one"))
+    assert [kernels.get(code).plugin for code in ("x.one", "b.one", "w.one")] == ["a", "b", "heald"]
     assert sorted((c.what, c.winner, c.loser) for c in kernels.conflicts()) == [
-        ("host kernel w.one", "weft", "aa"), ("host kernel x.one", "a", "b")]
+        ("host kernel w.one", "heald", "aa"), ("host kernel x.one", "a", "b")]
 
 
 def test_a_code_declared_twice_by_one_plugin_is_its_failure():
@@ -136,11 +136,11 @@ def test_a_code_declared_twice_by_one_plugin_is_its_failure():
 
 
 def test_a_broken_pack_is_in_its_plugins_record(site):
-    site.add("weft-broken", {"broken": "broken"}, {"broken.py": """
-from weft.api import hookimpl
-WEFT_API = (1, 0)
+    site.add("heald-broken", {"broken": "broken"}, {"broken.py": """
+from heald.api import hookimpl
+HEALD_API = (1, 0)
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.host_kernels("nothing_here:register")
 """})
     facts = site.run("""

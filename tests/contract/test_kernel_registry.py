@@ -7,17 +7,17 @@ from typing import Any
 
 import pytest
 from harness.run_op import REGISTRIES
-from weft.api import OpSpec
-from weft.contract.device import DeviceType, DeviceTypeRegistry
-from weft.contract.hookspecs import Contribution, DeviceRegistrar, OpRegistrar, PassRegistrar
-from weft.contract.kernel import KernelPack, KernelRegistry, Kernels, check_bound
-from weft.discovery.plugin_record import PluginRecord
-from weft.errors import PluginError, Unavailable
-from weft.values import dtypes
+from heald.api import OpSpec
+from heald.contract.device import DeviceType, DeviceTypeRegistry
+from heald.contract.hookspecs import Contribution, DeviceRegistrar, OpRegistrar, PassRegistrar
+from heald.contract.kernel import KernelPack, KernelRegistry, Kernels, check_bound
+from heald.discovery.plugin_record import PluginRecord
+from heald.errors import PluginError, Unavailable
+from heald.values import dtypes
 
 FLOAT, INT = {"T": dtypes.float32}, {"T": dtypes.int32}
 
-pytestmark = pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")  # as in test_discovery
+pytestmark = pytest.mark.filterwarnings("ignore::heald.errors.HealdWarning")  # as in test_discovery
 
 
 def registry(override: dict[str, str] | None = None, *, owner: str = "dev") -> KernelRegistry:

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weft.api import OpSpec, ValueInfo, info
-from weft.contract.hookspecs import Contribution
-from weft.contract.op import REQUIRED, OpDef, OpRegistry, infer
-from weft.errors import InvalidArgument, NotFound
-from weft.host.registries import Registries
-from weft.values import dtypes
-from weft.values.tensor import constant_info
-from weft_tf_ops.plugin import OPS
+from heald.api import OpSpec, ValueInfo, info
+from heald.contract.hookspecs import Contribution
+from heald.contract.op import REQUIRED, OpDef, OpRegistry, infer
+from heald.errors import InvalidArgument, NotFound
+from heald.host.registries import Registries
+from heald.values import dtypes
+from heald.values.tensor import constant_info
+from heald_tf_ops.plugin import OPS
 
 SAME_AS_TENSORFLOWS = [
     OpSpec("Relu6", ["features: T"], ["activations: T"],

@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from weft.api import InvalidArgument, MetadataRule, OpCost, OpSpec, OpTable, dtypes, info
-from weft.contract.hookspecs import Contribution, OpRegistrar
-from weft.contract.op import infer
-from weft.errors import NotFound, PluginError
-from weft.host.registries import Registries
-from weft_tf_ops.plugin import OPS
+from heald.api import InvalidArgument, MetadataRule, OpCost, OpSpec, OpTable, dtypes, info
+from heald.contract.hookspecs import Contribution, OpRegistrar
+from heald.contract.op import infer
+from heald.errors import NotFound, PluginError
+from heald.host.registries import Registries
+from heald_tf_ops.plugin import OPS
 
 FLOAT = '{"in":[{"name":"x","type":"float"}],"out":[{"name":"y","type":"float"}]}'
 HALF = '{"in":[{"name":"x","type":"half"}],"out":[{"name":"y","type":"half"}]}'
@@ -107,7 +107,7 @@ def test_a_table_that_declares_an_op_of_the_compiler_differently_is_an_error_of_
     path = tmp_path / "ops.tsv"
     path.write_text(f"# ops\nIdentity\t{FLOAT}\n", "utf-8")
     ops = registries(mine=OpTable(path)).ops
-    with pytest.raises(PluginError, match="op Identity of plugin mine and weft's own have different signatures"):
+    with pytest.raises(PluginError, match="op Identity of plugin mine and heald's own have different signatures"):
         ops.get("Identity")
 
 
@@ -137,11 +137,11 @@ def test_costs_and_tiers_come_from_the_ops_own_table(tmp_path):
 
 def test_without_a_table_an_unknown_op_tells_how_op_sets_are_installed(tmp_path):
     made = Registries()
-    with pytest.raises(NotFound, match="no op is called 'MatMul'.*; .*pip install weft-tf-ops"):
+    with pytest.raises(NotFound, match="no op is called 'MatMul'.*; .*pip install heald-tf-ops"):
         made.ops.get("MatMul")
     made.missing_plugins["tf_ops"] = "blocked: [plugins] block names it"
     with pytest.raises(NotFound, match="no op set is in use: plugin tf_ops is blocked: .plugins. block names it"):
         made.ops.get("MatMul")
     with pytest.raises(NotFound) as told:
         registries(mine=table(tmp_path, Op=FLOAT)).ops.get("MatMul")
-    assert "weft-tf-ops" not in str(told.value)
+    assert "heald-tf-ops" not in str(told.value)

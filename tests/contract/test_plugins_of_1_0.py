@@ -1,4 +1,4 @@
-"""Plugins written against version 1.0 of weft.api work unchanged: the examples of that time, kept as they were."""
+"""Plugins written against version 1.0 of heald.api work unchanged: the examples of that time, kept as they were."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ PLUGINS = ROOT / "tests" / "data" / "plugins_of_1_0"
 RUN = """
 import importlib, sys
 import numpy as np
-import weft
+import heald
 
 name, device = sys.argv[1:]
 assert importlib.import_module(name).__file__.startswith(sys.path[1]), sys.path
 test = np.load("examples/digits/test.npz")
 config = {"placement": {"fallback": "allow"}}
-if name == "weft_example":  # no distribution announces it any more
-    config["plugins"] = {"load": ["weft_example.plugin"], "block": ["example_device"]}
-model = weft.load("examples/digits/frozen.pb", outputs=["digit"], device=device, config=config)
+if name == "heald_example":  # no distribution announces it any more
+    config["plugins"] = {"load": ["heald_example.plugin"], "block": ["example_device"]}
+model = heald.load("examples/digits/frozen.pb", outputs=["digit"], device=device, config=config)
 digits = model(test["image"])
 assert sys.modules[f"{name}.device"].__file__.startswith(sys.path[1])
 assert device in {row["assigned"] for row in model.placement().table()}
@@ -30,7 +30,7 @@ print(int((digits == test["label"]).sum()))
 """
 
 
-@pytest.mark.parametrize(("package", "device"), [("weft_example", "EXAMPLE:0"), ("weft_sim", "SIM:0")])
+@pytest.mark.parametrize(("package", "device"), [("heald_example", "EXAMPLE:0"), ("heald_sim", "SIM:0")])
 def test_a_device_plugin_of_1_0_runs_the_digits(package, device):
     path = os.pathsep.join([str(PLUGINS), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run([sys.executable, "-c", RUN, package, device], capture_output=True, text=True, check=False,
@@ -40,7 +40,7 @@ def test_a_device_plugin_of_1_0_runs_the_digits(package, device):
 
 
 def test_every_name_of_1_0_is_still_offered():
-    from weft import api
+    from heald import api
 
     names = (PLUGINS / "api_names.txt").read_text("utf-8").split()
     assert len(names) == 63

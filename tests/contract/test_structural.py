@@ -5,22 +5,22 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from builders.graphs import FLOAT, const, node
-from weft.compiler.infer_node import infer_node
-from weft.compiler.resolve import resolve
-from weft.contract import structural
-from weft.contract.op import OpRegistry
-from weft.errors import InvalidArgument
-from weft.graph.attr_value import ShapeAttr
-from weft.graph.graph import Graph, Node
-from weft.values import dtypes
-from weft.values.tensor import constant_info, info
-from weft_tf_ops.plugin import OPS
+from heald.compiler.infer_node import infer_node
+from heald.compiler.resolve import resolve
+from heald.contract import structural
+from heald.contract.op import OpRegistry
+from heald.errors import InvalidArgument
+from heald.graph.attr_value import ShapeAttr
+from heald.graph.graph import Graph, Node
+from heald.values import dtypes
+from heald.values.tensor import constant_info, info
+from heald_tf_ops.plugin import OPS
 
 CORE_ALONE = OpRegistry(structural.OPS)
 ROLES = {name: value for name, value in vars(structural).items() if name.isupper() and isinstance(value, frozenset)}
 
 
-@pytest.mark.parametrize("name", sorted({*structural.OPS} - {structural.FRAME}))  # weft's own op
+@pytest.mark.parametrize("name", sorted({*structural.OPS} - {structural.FRAME}))  # heald's own op
 def test_a_structural_op_is_declared_as_in_tensorflows_op_set(name):
     mine, theirs = structural.OPS[name], OPS[name]
     assert mine.signature == theirs.signature

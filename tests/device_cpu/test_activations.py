@@ -1,14 +1,14 @@
 """Activations and gradients: against their definitions and their difference quotients."""
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import graph, node, placeholder
 from harness.run_op import run_op
-from weft.errors import InvalidArgument
-from weft.values import dtypes
-from weft.values.tensor import info
-from weft_tf_ops.metadata import RULES
+from heald.errors import InvalidArgument
+from heald.values import dtypes
+from heald.values.tensor import info
+from heald_tf_ops.metadata import RULES
 
 INF, NAN = np.inf, np.nan
 BY_INPUT = ["LeakyReluGrad", "Relu6Grad", "ReluGrad", "SoftplusGrad", "SoftsignGrad"]
@@ -103,7 +103,7 @@ def test_an_activation_of_a_scalar_is_that_of_a_vector_of_it(op, session):
     """NumPy's functions return numbers in place of arrays for scalars."""
     x = np.float32(-0.5)
     if session:
-        with weft.Session(graph(placeholder("x", ()), node("y", op, "x"))) as opened:
+        with heald.Session(graph(placeholder("x", ()), node("y", op, "x"))) as opened:
             got = opened.run("y", {"x": x})
     else:
         got = run(op, x)

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from harness.run_op import run_op
+from heald.errors import InvalidArgument
+from heald.values import dtypes
+from heald.values.tensor import TensorMetadata, ValueInfo, constant_info
+from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from weft.errors import InvalidArgument
-from weft.values import dtypes
-from weft.values.tensor import TensorMetadata, ValueInfo, constant_info
-from weft_tf_ops.metadata import RULES
 
 INF, NAN = np.inf, np.nan
 fast = settings(max_examples=60)

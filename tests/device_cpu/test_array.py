@@ -1,21 +1,21 @@
 """Ops that move elements about: TensorFlow's semantics, and what is known of their outputs before they run."""
 
+import heald
 import ml_dtypes
 import numpy as np
 import pytest
-import weft
 from builders.graphs import graph, placeholder
 from harness.run_op import REGISTRIES, attributes, outputs, run_op
+from heald.api import geometry
+from heald.contract.op import infer
+from heald.errors import InvalidArgument, ResourceExhausted
+from heald.graph.graph import Node
+from heald.values import dtypes
+from heald.values.tensor import TensorMetadata, ValueInfo, constant_info, info, merge_shapes
+from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from weft.api import geometry
-from weft.contract.op import infer
-from weft.errors import InvalidArgument, ResourceExhausted
-from weft.graph.graph import Node
-from weft.values import dtypes
-from weft.values.tensor import TensorMetadata, ValueInfo, constant_info, info, merge_shapes
-from weft_tf_ops.metadata import RULES
 
 fast = settings(max_examples=60)
 x234 = np.arange(24, dtype=np.float32).reshape(2, 3, 4)
@@ -231,7 +231,7 @@ def test_a_range_beyond_all_memory_is_told_before_it_is_made():
     numbers = [np.int64(n) for n in (0, 2**62, 1)]
     nodes = [placeholder(f"i{i}", (), dtypes.int64) for i in range(3)]
     with pytest.raises(ResourceExhausted) as caught:
-        weft.Session(graph(*nodes, Node("r", "Range", ["i0", "i1", "i2"], attrs={"Tidx": dtypes.int64}))).run(
+        heald.Session(graph(*nodes, Node("r", "Range", ["i0", "i1", "i2"], attrs={"Tidx": dtypes.int64}))).run(
             "r", {f"i{i}": n for i, n in enumerate(numbers)})
     assert caught.value.node == "r"
 

@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
+from heald.compiler.resolve import Resolved, resolve
+from heald.contract.op import MOST_OUTPUTS, infer
+from heald.errors import HealdError, InvalidArgument, ResourceExhausted
+from heald.linker.folding import is_worth_folding
+from heald.session.runtime import runtime
+from heald.values import dtypes
+from heald.values.tensor import MOST_DIMS, constant_info, info
+from heald_conformance.golden import Case, cases
+from heald_tf_ops.metadata import RULES
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from weft.compiler.resolve import Resolved, resolve
-from weft.contract.op import MOST_OUTPUTS, infer
-from weft.errors import InvalidArgument, ResourceExhausted, WeftError
-from weft.linker.folding import is_worth_folding
-from weft.session.runtime import runtime
-from weft.values import dtypes
-from weft.values.tensor import MOST_DIMS, constant_info, info
-from weft_conformance.golden import Case, cases
-from weft_tf_ops.metadata import RULES
 
 OPS = runtime().host.registries.ops
 MANY = 10**12
@@ -86,7 +86,7 @@ def inferred(entry, infos):
     """Metadata of the outputs; nothing where the inputs are refused."""
     try:
         return infer(entry.op, OPS.metadata(entry.op), entry.attrs, infos)
-    except WeftError:
+    except HealdError:
         return ()
 
 
@@ -215,7 +215,7 @@ def test_a_shape_of_no_elements_is_no_unknown_shape(op, sizes, known):
         inputs.remove(image)
     more = {"ksize": [1, 2, 2, 1]} if op == "AvgPoolGrad" else {}
     made = node("out", op, *(each.name for each in inputs), strides=[1, 1, 1, 1], padding="SAME", **more)
-    session = weft.Session(graph(*inputs, made))
+    session = heald.Session(graph(*inputs, made))
     feeds = {each.name: np.ones((1, 4, 4, 2), np.float32) for each in inputs if each is not sizes_in}
     feeds |= {} if known else {"sizes": np.zeros(0, np.int32)}
     with pytest.raises(InvalidArgument, match="sizes must have|must be 4 lengths"):

@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from harness.run_op import outputs
+from heald.errors import InvalidArgument
+from heald.values import dtypes
+from heald.values.tensor import TensorMetadata, ValueInfo, info
+from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings
 from hypothesis.extra import numpy as hnp
-from weft.errors import InvalidArgument
-from weft.values import dtypes
-from weft.values.tensor import TensorMetadata, ValueInfo, info
-from weft_tf_ops.metadata import RULES
 
 fast = settings(max_examples=60)
 pairs = hnp.mutually_broadcastable_shapes(num_shapes=2, min_side=0, max_dims=4, max_side=3)

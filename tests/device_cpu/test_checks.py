@@ -1,19 +1,19 @@
 """Ops that look at a tensor, copy it, or show its bytes as another type."""
 
+import heald
 import ml_dtypes
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node
 from harness.run_op import run_op
+from heald.errors import Aborted, InvalidArgument
+from heald.graph.node import Node
+from heald.values import dtypes
+from heald.values.tensor import info
+from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from weft.errors import Aborted, InvalidArgument
-from weft.graph.node import Node
-from weft.values import dtypes
-from weft.values.tensor import info
-from weft_tf_ops.metadata import RULES
 
 INF, NAN = np.inf, np.nan
 fast = settings(max_examples=60)
@@ -71,7 +71,7 @@ def test_a_deep_copy_is_another_array():
 
 
 def test_an_abort_ends_the_run_and_not_the_process():
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         Node("first", "ControlTrigger"), const("x", 1), Node("stop", "Abort", controls=["first"]),
         Node("told", "Abort", attrs={"error_msg": b"no more"}),
         Node("y", "Identity", ["x"], controls=["stop"], attrs={"T": dtypes.float32}), node("z", "Neg", "y")))

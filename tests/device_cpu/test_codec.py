@@ -7,11 +7,11 @@ from io import BytesIO
 import numpy as np
 import pytest
 from harness.run_op import run_op
+from heald.contract.kernel import Declined
+from heald.errors import InvalidArgument, Unimplemented
+from heald.values import dtypes
+from heald_cpu.kernels import codec
 from PIL import Image
-from weft.contract.kernel import Declined
-from weft.errors import InvalidArgument, Unimplemented
-from weft.values import dtypes
-from weft_cpu.kernels import codec
 
 RNG = np.random.default_rng(0)
 COLORS = RNG.integers(0, 256, (5, 7, 3), np.uint8)
@@ -176,9 +176,9 @@ def test_images_that_cannot_be_encoded_are_refused():
 def test_without_pillow_a_kernel_names_the_extra(monkeypatch):
     monkeypatch.setattr(codec, "find_spec", lambda _: None)
     declined = []
-    monkeypatch.setattr("weft.contract.kernel.Bind.decline",
+    monkeypatch.setattr("heald.contract.kernel.Bind.decline",
                         lambda _, reason: declined.append(reason) or Declined(reason))
     with pytest.raises(AssertionError, match="no kernel"):
         decode("DecodePng", b"")
-    assert "weft-cpu[images]" in declined[0]
+    assert "heald-cpu[images]" in declined[0]
     np.testing.assert_array_equal(decode("DecodeBmp", saved(COLORS, "BMP")), COLORS)

@@ -6,11 +6,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 from harness.run_op import run_op
+from heald.errors import InvalidArgument
+from heald.values import dtypes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from weft.errors import InvalidArgument
-from weft.values import dtypes
 
 fast = settings(max_examples=60)
 images = hnp.arrays(np.float32, hnp.array_shapes(min_dims=2, max_dims=3, max_side=3).map(lambda s: (*s, 3)),

@@ -1,21 +1,21 @@
 """Convolutions: TensorFlow's semantics."""
 
+import heald
 import ml_dtypes
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
 from harness.run_op import REGISTRIES, run_op
+from heald.api import geometry
+from heald.contract.kernel import Bind
+from heald.contract.op import infer
+from heald.errors import InvalidArgument, Unimplemented
+from heald.values import dtypes
+from heald.values.tensor import info
+from heald_cpu.device import Cpu
+from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.api import geometry
-from weft.contract.kernel import Bind
-from weft.contract.op import infer
-from weft.errors import InvalidArgument, Unimplemented
-from weft.values import dtypes
-from weft.values.tensor import info
-from weft_cpu.device import Cpu
-from weft_tf_ops.metadata import RULES
 
 fast = settings(max_examples=60)
 
@@ -132,7 +132,7 @@ def test_constant_depthwise_filters_serve_images_of_several_widths():
     w = random(3, 3, 4, 2)
     filtered = node("y", "DepthwiseConv2dNative", "x", "w", strides=(1, 1, 1, 1), padding=b"SAME")
     graph_ = graph(placeholder("x", (1, None, None, 4)), const("w", w), filtered)
-    with weft.Session(graph_, {"plugins": {"block": ["onednn"]}}) as session:
+    with heald.Session(graph_, {"plugins": {"block": ["onednn"]}}) as session:
         for width in (8, 16, 5):
             x = random(1, 6, width, 4)
             want = conv(x, w, padding="SAME", op="DepthwiseConv2dNative")

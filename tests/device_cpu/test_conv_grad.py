@@ -4,15 +4,15 @@ import ml_dtypes
 import numpy as np
 import pytest
 from harness.run_op import REGISTRIES, run_op
+from heald.contract.kernel import Bind
+from heald.contract.op import infer
+from heald.errors import InvalidArgument, Unimplemented
+from heald.values import dtypes
+from heald.values.tensor import constant_info, info
+from heald_cpu.device import Cpu
+from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.contract.kernel import Bind
-from weft.contract.op import infer
-from weft.errors import InvalidArgument, Unimplemented
-from weft.values import dtypes
-from weft.values.tensor import constant_info, info
-from weft_cpu.device import Cpu
-from weft_tf_ops.metadata import RULES
 
 fast = settings(max_examples=40)
 pair = st.tuples(st.integers(1, 3), st.integers(1, 3))

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from harness.call_op import call, same
+from heald.errors import InvalidArgument
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.errors import InvalidArgument
 
 NONE = np.float32([])
 fast = settings(max_examples=60)

@@ -5,10 +5,10 @@ from itertools import groupby, product
 import numpy as np
 import pytest
 from harness.run_op import run_op
+from heald.errors import FailedPrecondition, InvalidArgument
+from heald.values import dtypes
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.errors import FailedPrecondition, InvalidArgument
-from weft.values import dtypes
 
 fast = settings(max_examples=30)
 TIME, CLASSES = 4, 3

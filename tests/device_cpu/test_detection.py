@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from harness.run_op import run_op
+from heald.errors import InvalidArgument
+from heald.values import dtypes
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.errors import InvalidArgument
-from weft.values import dtypes
 
 fast = settings(max_examples=60)
 INF, NAN = np.inf, np.nan

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 from harness.run_op import outputs
+from heald.errors import InvalidArgument
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.errors import InvalidArgument
 
 fast = settings(max_examples=60)
 ALIGNMENTS = ("LEFT_RIGHT", "RIGHT_LEFT", "LEFT_LEFT", "RIGHT_RIGHT")

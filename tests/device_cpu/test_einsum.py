@@ -4,12 +4,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 from harness.run_op import run_op
+from heald.errors import InvalidArgument
+from heald.values import dtypes
+from heald.values.tensor import info
+from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.errors import InvalidArgument
-from weft.values import dtypes
-from weft.values.tensor import info
-from weft_tf_ops.metadata import RULES
 
 LENGTHS = {"a": 2, "b": 3, "c": 1, "d": 4, "e": 2}
 

@@ -6,18 +6,18 @@ import ml_dtypes
 import numpy as np
 import pytest
 from harness.run_op import REGISTRIES, run_op
+from heald.api import geometry
+from heald.contract.kernel import Bind
+from heald.errors import InvalidArgument
+from heald.values import dtypes
+from heald.values.tensor import TensorMetadata, ValueInfo, constant_info, info
+from heald_cpu.device import Cpu
+from heald_cpu.kernels import activations, arithmetic, gradients
+from heald_cpu.kernels.elementwise import IN_STEPS, LOGICAL, SAME_TYPE, UPPER_BOUND
+from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from weft.api import geometry
-from weft.contract.kernel import Bind
-from weft.errors import InvalidArgument
-from weft.values import dtypes
-from weft.values.tensor import TensorMetadata, ValueInfo, constant_info, info
-from weft_cpu.device import Cpu
-from weft_cpu.kernels import activations, arithmetic, gradients
-from weft_cpu.kernels.elementwise import IN_STEPS, LOGICAL, SAME_TYPE, UPPER_BOUND
-from weft_tf_ops.metadata import RULES
 
 INF, NAN = np.inf, np.nan
 fast = settings(max_examples=60)

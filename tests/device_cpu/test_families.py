@@ -5,24 +5,24 @@ from __future__ import annotations
 import subprocess
 import sys
 
-import weft
-from weft_cpu.kernels import TABLE
-from weft_cpu.kernels.__main__ import table
-from weft_tf_ops.metadata import __main__ as metadata
+import heald
+from heald_cpu.kernels import TABLE
+from heald_cpu.kernels.__main__ import table
+from heald_tf_ops.metadata import __main__ as metadata
 
 
 def test_the_table_has_the_ops_of_every_family() -> None:
-    assert TABLE.read_text("utf-8") == table(), "make it anew: python -m weft_cpu.kernels"
-    assert metadata.TABLE.read_text("utf-8") == metadata.table(), "make it anew: python -m weft_tf_ops.metadata"
+    assert TABLE.read_text("utf-8") == table(), "make it anew: python -m heald_cpu.kernels"
+    assert metadata.TABLE.read_text("utf-8") == metadata.table(), "make it anew: python -m heald_tf_ops.metadata"
 
 
 def test_only_the_families_that_a_program_needs_are_imported() -> None:
     code = """
-import sys, weft
-registries = weft.default_host().registries
+import sys, heald
+registries = heald.default_host().registries
 registries.kernels.candidates("Conv2D", "CPU")
 registries.ops.metadata(registries.ops.get("Conv2D"))
-print(sorted(name for package in ("weft_cpu.kernels", "weft_tf_ops.metadata")
+print(sorted(name for package in ("heald_cpu.kernels", "heald_tf_ops.metadata")
              for name in ("conv", "fft", "linalg", "strings")
              if f"{package}.{name}" in sys.modules))
 """
@@ -31,15 +31,15 @@ print(sorted(name for package in ("weft_cpu.kernels", "weft_tf_ops.metadata")
 
 
 def test_who_lists_kernels_sees_those_that_nobody_has_asked_for() -> None:
-    kernels = weft.default_host().registries.kernels
+    kernels = heald.default_host().registries.kernels
     kernels.load("CPU")
     assert {"FFT", "Cholesky"} <= {kernel.op for kernel in kernels.loaded() if kernel.device_type == "CPU"}
 
 
 def test_kernels_of_one_op_come_in_the_order_of_their_families_whichever_is_needed_first() -> None:
     code = """
-import sys, weft
-kernels = weft.default_host().registries.kernels
+import sys, heald
+kernels = heald.default_host().registries.kernels
 kernels.candidates(sys.argv[1], "CPU")
 print([sorted(kernel.dtypes) + [kernel.bind.__module__] for kernel in kernels.candidates("ZerosLike", "CPU")])
 """

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from harness.run_op import run_op
-from weft.errors import InvalidArgument
-from weft.values import dtypes
-from weft.values.tensor import info
-from weft_tf_ops.metadata import RULES
+from heald.errors import InvalidArgument
+from heald.values import dtypes
+from heald.values.tensor import info
+from heald_tf_ops.metadata import RULES
 
 PART = {np.complex64: np.float32, np.complex128: np.float64}
 

@@ -7,16 +7,16 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
+from heald.errors import FailedPrecondition, InvalidArgument, NotFound, PermissionDenied
+from heald.graph.node import Node
+from heald.values import dtypes
+from heald_cpu.file_patterns import compiled
 from hypothesis import given
 from hypothesis import strategies as st
-from weft.errors import FailedPrecondition, InvalidArgument, NotFound, PermissionDenied
-from weft.graph.node import Node
-from weft.values import dtypes
-from weft_cpu.file_patterns import compiled
 
 NAMES = ["b1.txt", "b2.txt", ".hid.txt", "c[1].txt", "sub/z.txt", "sub/deep/w.txt", "B3.txt"]
 
@@ -29,8 +29,8 @@ def strings(values: list[str]) -> Any:
     return np.array([*(os.fsencode(value) for value in values), None], object)[:-1]
 
 
-def session_of(config: Any) -> weft.Session:
-    return weft.Session(graph(
+def session_of(config: Any) -> heald.Session:
+    return heald.Session(graph(
         placeholder("name", None, dtypes.string), placeholder("contents", None, dtypes.string),
         Node("read", "ReadFile", ("name",)), Node("write", "WriteFile", ("name", "contents")),
         Node("match", "MatchingFiles", ("name",)), const("one", 1), node("neg", "Neg", "one"),
@@ -38,11 +38,11 @@ def session_of(config: Any) -> weft.Session:
     ), config)
 
 
-def read(session: weft.Session, path: object) -> Any:
+def read(session: heald.Session, path: object) -> Any:
     return session.run("read", {"name": os.fsencode(str(path))})
 
 
-def write(session: weft.Session, path: object, contents: bytes = b"new") -> None:
+def write(session: heald.Session, path: object, contents: bytes = b"new") -> None:
     session.run([], {"name": os.fsencode(str(path)), "contents": contents}, targets=["write"])
 
 
@@ -82,7 +82,7 @@ def test_a_pipe_is_refused_and_nothing_waits_for_it(tmp_path):
     with session_of(permitted(tmp_path)) as session:
         with pytest.raises(FailedPrecondition, match="no regular file"):
             read(session, tmp_path / "pipe")
-        with pytest.raises(weft.errors.WeftError):
+        with pytest.raises(heald.errors.HealdError):
             write(session, tmp_path / "pipe")
 
 
@@ -96,7 +96,7 @@ def test_by_default_every_node_that_opens_files_is_refused_before_anything_happe
         with pytest.raises(PermissionDenied, match=r"write \(WriteFile\).*allow_ops = \['WriteFile'\]"):
             session.run("neg", feeds, targets=["write"])
         assert session.run("neg") == -1  # a step that needs none of them runs
-        with pytest.raises(weft.errors.Unimplemented, match="PyFunc"):
+        with pytest.raises(heald.errors.Unimplemented, match="PyFunc"):
             session.run("call:0", feeds)
     assert sorted(tree.rglob("*")) == before
 

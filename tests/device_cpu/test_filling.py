@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 from harness.run_op import outputs
-from weft.errors import InvalidArgument
-from weft.values import dtypes
+from heald.errors import InvalidArgument
+from heald.values import dtypes
 
 TEXT = bytes(range(256)) * 2
 

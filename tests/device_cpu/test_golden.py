@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import heald
 import numpy as np
 import pytest
-import weft
+from heald.compiler.resolve import Resolved, resolve
+from heald.config.config import load_config
+from heald.contract.op import infer
+from heald.graph.graph import Graph, Node
+from heald.session.runtime import runtime
+from heald.values.tensor import ValueInfo, info
+from heald_conformance.golden import Case, cases, disagreements
 from plugins_for_tests import kept_plugin
-from weft.compiler.resolve import Resolved, resolve
-from weft.config.config import load_config
-from weft.contract.op import infer
-from weft.graph.graph import Graph, Node
-from weft.session.runtime import runtime
-from weft.values.tensor import ValueInfo, info
-from weft_conformance.golden import Case, cases, disagreements
 
 KERNELS = runtime().host.registries.kernels
 ALONE = {"allow": ["cpu", "tf_ops"]}  # no other pack's kernels
@@ -26,7 +26,7 @@ APPLICABLE = sorted(cases().keys() - NOT_APPLICABLE.keys())
 
 
 def fed(case: Case) -> list[np.ndarray]:
-    with weft.Session(case.graph(), REFERENCE, device="CPU:0") as session:
+    with heald.Session(case.graph(), REFERENCE, device="CPU:0") as session:
         return run(session, {f"i{i}": x for i, x in enumerate(case.inputs)})
 
 
@@ -36,7 +36,7 @@ def as_constants(case: Case) -> list[np.ndarray]:
         f"i{i}": Node(f"i{i}", "Const", attrs={"dtype": graph.nodes[f"i{i}"].attrs["dtype"], "value": x})
         for i, x in enumerate(case.inputs)
     }
-    with weft.Session(graph.replace(nodes=constants.values()), REFERENCE, device="CPU:0") as session:
+    with heald.Session(graph.replace(nodes=constants.values()), REFERENCE, device="CPU:0") as session:
         return run(session, {})
 
 
@@ -46,22 +46,22 @@ def between_buffers(case: Case) -> list[np.ndarray]:
     graph = case.graph()
     op = graph.nodes["op"]
     entry = resolve(graph, runtime().host.registries.ops)["op"]
-    if isinstance(entry, weft.errors.WeftError):
+    if isinstance(entry, heald.errors.HealdError):
         raise entry
     before = [Node(f"b{i}", "Kept>Copy", [f"i{i}"], attrs={"T": graph.nodes[f"i{i}"].attrs["dtype"]})
               for i in range(len(case.inputs))]
     after = [Node(f"a{i}", "Kept>Copy", [f"op:{i}"], attrs={"T": t.dtype}) for i, t in enumerate(entry.output_tensors)]
     changed = op.replace(inputs=[f"b{str(i)[1:]}" for i in op.inputs])
-    with weft.Session(graph.replace(nodes=[changed, *before, *after]), POISON, device="CPU:0") as session:
+    with heald.Session(graph.replace(nodes=[changed, *before, *after]), POISON, device="CPU:0") as session:
         step = session.make_callable([n.name for n in after], [f"i{i}" for i in range(len(case.inputs))],
                                      targets=() if after else ["op"])
         first, second = step(*case.inputs), step(*case.inputs)
         return first if entry.op.stateful else second
 
 
-def run(session: weft.Session, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
+def run(session: heald.Session, feeds: dict[str, np.ndarray]) -> list[np.ndarray]:
     entry = session.nodes["op"]
-    if isinstance(entry, weft.errors.WeftError):
+    if isinstance(entry, heald.errors.HealdError):
         raise entry
     fetches = [f"op:{i}" for i in range(len(entry.output_tensors))]
     return session.run(fetches, feeds, targets=() if fetches else ["op"])
@@ -75,7 +75,7 @@ def test_an_op_gives_what_tensorflow_gives(op, way, record_property):
     for case in cases()[op]:
         try:
             got = way(case)
-        except weft.errors.WeftError as error:
+        except heald.errors.HealdError as error:
             got = error
         wrong += disagreements(case, got)
     assert not wrong, "\n".join(wrong)
@@ -91,7 +91,7 @@ def test_shapes_are_inferred_without_values_as_tensorflow_infers_them(op):
         infos = [info(t.dtype, x.shape) for t, x in zip(entry.input_tensors, case.inputs, strict=True)]
         try:
             got = inferred(entry, infos)
-        except weft.errors.InvalidArgument as error:
+        except heald.errors.InvalidArgument as error:
             if not isinstance(case.static, dict) and case.code is None:
                 wrong.append(f"{case.id}: {error}")
             continue

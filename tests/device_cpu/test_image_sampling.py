@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from harness.run_op import run_op
+from heald.errors import InvalidArgument, OutOfRange
+from heald.values import dtypes
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.errors import InvalidArgument, OutOfRange
-from weft.values import dtypes
 
 fast = settings(max_examples=60)
 RAMP = np.arange(12, dtype=np.float32).reshape(1, 3, 4, 1)

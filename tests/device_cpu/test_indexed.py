@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 from harness.run_op import outputs
+from heald.errors import InvalidArgument
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from weft.errors import InvalidArgument
 
 fast = settings(max_examples=60)
 NAN = np.nan

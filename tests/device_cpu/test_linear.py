@@ -4,12 +4,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 from harness.run_op import run_op
+from heald.errors import InvalidArgument
+from heald.values import dtypes
+from heald.values.tensor import info, merge_shapes
+from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.errors import InvalidArgument
-from weft.values import dtypes
-from weft.values.tensor import info, merge_shapes
-from weft_tf_ops.metadata import RULES
 
 fast = settings(max_examples=60)
 TYPES = [np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int32, np.int64, np.complex64]

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
 from builders.op_chain import Chain
+from heald.errors import InvalidArgument, ResourceExhausted
+from heald.graph.graph import Node
+from heald.values import dtypes
+from heald_cpu.resources.tensor_list import TensorList
 from plugins_for_tests import kept_plugin
-from weft.errors import InvalidArgument, ResourceExhausted
-from weft.graph.graph import Node
-from weft.values import dtypes
-from weft_cpu.resources.tensor_list import TensorList
 
 X = [[1.0, 2.0], [3.0, 4.0]]
 ANY = -1  # an element shape of which nothing is known
@@ -409,7 +409,7 @@ def test_what_is_pushed_stays_as_it_was_while_buffers_are_used_again() -> None:
     handles = [Node("e", "EmptyTensorList", ("any", "most"), attrs={"element_dtype": FLOAT, "shape_type": INT})]
     for before, name, kept in (("e", "l0", "a"), ("l0", "l1", "x"), ("l1", "l2", "n1")):
         handles.append(Node(name, "TensorListPushBack", (before, kept), attrs={"element_dtype": FLOAT}))
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         const("any", -1, np.int32), const("most", -1, np.int32), placeholder("x", (3,)), node("a", "Neg", "x"),
         node("b", "AddV2", "a", "x"), *later, *handles,
         Node("y", "TensorListStack", ("l2", "any", "^n3"), attrs={"element_dtype": FLOAT, "num_elements": 3})), POISON)
@@ -425,7 +425,7 @@ def test_what_was_read_of_a_list_is_the_callers_own() -> None:
     chain = Chain()
     handle = push(chain, rows(chain), np.float32([5, 6]))
     fetches = [get(chain, handle, 2), get(chain, handle, 2), get(chain, handle, 0), second(pop(chain, handle))]
-    with weft.Session(chain.graph()) as session:
+    with heald.Session(chain.graph()) as session:
         for _ in range(2):
             found = session.run(fetches)
             assert [x.tolist() for x in found] == [[5, 6], [5, 6], [1, 2], [5, 6]]

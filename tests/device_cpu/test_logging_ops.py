@@ -4,15 +4,15 @@ import logging
 import sys
 from io import StringIO
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
 from builders.string_arrays import array, scalar
 from harness.run_op import outputs, run_op
-from weft.errors import InvalidArgument, Unimplemented
-from weft.graph.node import Node
-from weft.values import dtypes
+from heald.errors import InvalidArgument, Unimplemented
+from heald.graph.node import Node
+from heald.values import dtypes
 
 SHOWN = [  # recorded: what is shown of a tensor, how many elements at most
     (np.float32([1, 2.5, 1e10, 1 / 3]), 3, "[1 2.5 1e+10...]"),
@@ -52,7 +52,7 @@ def test_an_assertion_that_holds_says_nothing():
 @pytest.mark.parametrize(("first_n", "times"), [(-1, 3), (0, 0), (2, 2)])
 def test_a_node_prints_the_first_times_that_it_runs(first_n, times, capfd):
     printed = node("p", "Print", "x", "x", U=(dtypes.float32,), message="!", first_n=first_n)
-    with weft.Session(graph(const("x", [1, 2]), printed), device="CPU:0") as session:
+    with heald.Session(graph(const("x", [1, 2]), printed), device="CPU:0") as session:
         for _ in range(3):
             np.testing.assert_array_equal(session.run("p:0", {}), [1, 2])
     assert capfd.readouterr() == ("", "![1 2]\n" * times)
@@ -77,10 +77,10 @@ def test_a_stream_of_text_is_written_to_as_well(monkeypatch):
 
 
 @pytest.mark.parametrize("level", ["info", "warning", "error"])
-def test_what_goes_to_the_log_goes_to_the_logger_of_weft(level, caplog):
-    with caplog.at_level(logging.INFO, "weft"):
+def test_what_goes_to_the_log_goes_to_the_logger_of_heald(level, caplog):
+    with caplog.at_level(logging.INFO, "heald"):
         print_v2(b"100 %d", output_stream=f"log({level})", end="")
-    assert caplog.record_tuples == [("weft", getattr(logging, level.upper()), "100 %d")]
+    assert caplog.record_tuples == [("heald", getattr(logging, level.upper()), "100 %d")]
 
 
 def test_no_files_are_written_and_no_unknown_streams(tmp_path):
@@ -96,7 +96,7 @@ def test_no_files_are_written_and_no_unknown_streams(tmp_path):
 def test_control_edges_order_what_is_printed_and_an_assertion_that_fails_ends_it(capfd):
     """The nodes stand in the graph in another order than the edges give them."""
     texts = [const(name, name.encode(), object) for name in ("first", "second", "never")]
-    with weft.Session(graph(
+    with heald.Session(graph(
         *texts, placeholder("ok", (), dtypes.bool_), Node("c", "PrintV2", ("never", "^check")),
         Node("check", "Assert", ("ok", "second", "^b"), attrs={"T": (dtypes.string,)}),
         Node("b", "PrintV2", ("second", "^a")), Node("a", "PrintV2", ("first",)),

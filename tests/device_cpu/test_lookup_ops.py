@@ -5,15 +5,15 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, placeholder
 from builders.string_arrays import array
-from weft.errors import Aborted, FailedPrecondition, InvalidArgument, Unimplemented
-from weft.graph.attr_value import ShapeAttr
-from weft.graph.node import Node
-from weft.values import dtypes
+from heald.errors import Aborted, FailedPrecondition, InvalidArgument, Unimplemented
+from heald.graph.attr_value import ShapeAttr
+from heald.graph.node import Node
+from heald.values import dtypes
 
 STRING, INT, LONG, FLOAT, DOUBLE, BOOL, RESOURCE = (
     dtypes.string, dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64, dtypes.bool_, dtypes.resource)
@@ -42,7 +42,7 @@ class Driven:
     """A session with one table."""
 
     def __init__(self, op: str = "HashTableV2", key: Any = STRING, value: Any = LONG, **attrs: Any) -> None:
-        self.session = weft.Session(graph(table(op, key, value, **attrs), *ops(key, value)))
+        self.session = heald.Session(graph(table(op, key, value, **attrs), *ops(key, value)))
 
     def change(self, op: str, k: Any, v: Any) -> None:
         self.session.run([], {"k": k, "v": v}, targets=[op])
@@ -246,11 +246,11 @@ def test_keys_and_values_are_of_tensorflows_types(op: str, key: Any, value: Any)
 @pytest.mark.parametrize(("key", "value"), [(FLOAT, FLOAT), (LONG, BOOL), (INT, LONG), (dtypes.int8, INT)])
 def test_other_types_are_not_there(key: Any, value: Any) -> None:
     with pytest.raises(Unimplemented):
-        weft.Session(graph(table("HashTableV2", key, value), Node("s", "LookupTableSizeV2", ("t",)))).run("s")
+        heald.Session(graph(table("HashTableV2", key, value), Node("s", "LookupTableSizeV2", ("t",)))).run("s")
 
 
 def test_an_anonymous_table_is_new_in_each_run() -> None:
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         table("AnonymousMutableHashTable"), *ops(),
         Node("after", "LookupTableSizeV2", ("t", "^insert")), table("AnonymousHashTable", LONG, STRING, "other"),
         Node("there", "LookupTableSizeV2", ("other",))))
@@ -260,7 +260,7 @@ def test_an_anonymous_table_is_new_in_each_run() -> None:
 
 
 def test_tables_of_one_shared_name_are_one_of_one_kind() -> None:
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         table("MutableHashTableV2", shared_name="s"), table("MutableHashTableV2", name="u", shared_name="s"),
         table("MutableHashTableV2", STRING, FLOAT, "w", shared_name="s"),
         table("MutableHashTableOfTensorsV2", name="x", shared_name="s", value_shape=ShapeAttr((2,))),
@@ -273,7 +273,7 @@ def test_tables_of_one_shared_name_are_one_of_one_kind() -> None:
 
 
 def test_what_a_handle_says_is_known_before_the_run() -> None:
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         table("MutableHashTableOfTensorsV2", LONG, FLOAT, value_shape=ShapeAttr((2,))), *ops(LONG, FLOAT),
         placeholder("keys", (3,), LONG),
         Node("found", "LookupTableFindV2", ("t", "keys", "v"), attrs={"Tin": LONG, "Tout": FLOAT}),
@@ -288,7 +288,7 @@ def test_what_a_handle_says_is_known_before_the_run() -> None:
 
 def test_what_does_not_fit_an_unknown_table_is_told_when_it_is_used() -> None:
     """Of a handle that was packed and unpacked nothing is known before the run."""
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         table("MutableHashTableV2", LONG, FLOAT, "made"), Node("pack", "Pack", ("made",), attrs={
             "T": RESOURCE, "N": 1, "axis": 0}),
         Node("t", "Unpack", ("pack",), attrs={"T": RESOURCE, "num": 1, "axis": 0}), *ops()))
@@ -301,7 +301,7 @@ def test_what_does_not_fit_an_unknown_table_is_told_when_it_is_used() -> None:
 
 
 def test_a_handle_of_another_kind_is_an_error() -> None:
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         Node("t", "VarHandleOp", attrs={"dtype": FLOAT, "shape": None}), *ops(), table("HashTableV2", name="table"),
         Node("read", "ReadVariableOp", ("table",), attrs={"dtype": FLOAT}), Node("queued", "QueueSizeV2", ("table",))))
     for name in ("size", "find", "read", "queued"):
@@ -349,10 +349,10 @@ def test_threads_that_insert_lose_nothing() -> None:
     assert t.export() == {n: n % 20 for n in range(160)}
 
 
-def dense(form: str = "V2", deleted: int = -2) -> weft.Session:
+def dense(form: str = "V2", deleted: int = -2) -> heald.Session:
     kinds = {"key_dtype": LONG, "value_dtype": FLOAT, "value_shape": ShapeAttr((2,))}
     used = {"Tin": LONG, "Tout": FLOAT}
-    return weft.Session(graph(
+    return heald.Session(graph(
         const("empty", -1, np.int64), const("deleted", deleted, np.int64), placeholder("k", None, LONG),
         placeholder("v"), const("none", [0, 0]),
         Node("t", f"MutableDenseHashTable{form}", ("empty", "deleted"), attrs=kinds),

@@ -5,17 +5,17 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import FLOAT, graph, placeholder
-from weft.errors import DeadlineExceeded, InvalidArgument, Unimplemented
-from weft.graph.node import Node
-from weft.values import dtypes
+from heald.errors import DeadlineExceeded, InvalidArgument, Unimplemented
+from heald.graph.node import Node
+from heald.values import dtypes
 
 INT, LONG = dtypes.int32, dtypes.int64
 KINDS = FLOAT, INT, dtypes.string
-SOON = weft.RunOptions(timeout=0.02)
+SOON = heald.RunOptions(timeout=0.02)
 ALL = (0, 1, 2)
 VALUES: tuple[Any, ...] = (1.5, 2, b"x")
 PARTS = [(0,), (1,), (0, 1), (0, 2), (1, 2), ALL]
@@ -39,7 +39,7 @@ class Map:
             nodes += [Node(f"{op}{label}", f"{prefix}{op}", ("key", "at"), attrs=area | {"dtypes": kinds})
                       for op in ("Unstage", "Peek")]
             nodes.append(Node(f"Any{label}", f"{prefix}UnstageNoKey", ("at",), attrs=area | {"dtypes": kinds}))
-        self.session = weft.Session(graph(*nodes))
+        self.session = heald.Session(graph(*nodes))
 
     def stage(self, key: Any, parts: tuple[int, ...] = ALL, *values: Any, at: Any = None, soon: bool = False) -> None:
         values = values or tuple(VALUES[i] for i in parts)

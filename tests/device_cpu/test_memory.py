@@ -7,14 +7,14 @@ import tracemalloc
 import zlib
 from io import BytesIO
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph
-from weft.errors import ResourceExhausted
-from weft.graph.attr_value import ShapeAttr
-from weft.graph.graph import Node
-from weft.values import dtypes
+from heald.errors import ResourceExhausted
+from heald.graph.attr_value import ShapeAttr
+from heald.graph.graph import Node
+from heald.values import dtypes
 
 LIMIT = 64 << 20
 
@@ -66,7 +66,7 @@ def test_a_small_input_that_stands_for_much_is_refused_before_memory_is_touched(
     inputs, attrs = CASES[op]
     consts = [const(name, value, dtype) for name, value, dtype in inputs]
     out = Node("out", op, tuple(name for name, *_ in inputs), attrs=attrs)
-    session = weft.Session(graph(*consts, out), {"limits": {"memory": LIMIT}})
+    session = heald.Session(graph(*consts, out), {"limits": {"memory": LIMIT}})
     tracemalloc.start()
     try:
         with pytest.raises(ResourceExhausted, match=r"needs .*: 0 bytes of the limit of 67.1 MB .* \(node 'out'"):
@@ -81,13 +81,13 @@ def test_a_list_of_elements_that_were_never_written_asks_before_it_is_stacked():
     reserved = Node("list", "TensorListReserve", ("shape", "count"), attrs={"element_dtype": F32, "shape_type": I32})
     out = Node("out", "TensorListStack", ("list", "shape"), attrs={"element_dtype": F32, "num_elements": -1})
     nodes = shape, const("count", 100_000, np.int32), reserved, out
-    session = weft.Session(graph(*nodes), {"limits": {"memory": LIMIT}})
+    session = heald.Session(graph(*nodes), {"limits": {"memory": LIMIT}})
     with pytest.raises(ResourceExhausted, match="the stack of a list needs 400.0 MB"):
         session.run("out")
 
 
 def test_features_of_different_lengths_ask_before_they_are_padded():
-    from weft.protobuf import wire
+    from heald.protobuf import wire
 
     def example(count):
         floats = wire.put_bytes(2, wire.put_bytes(1, b"\0" * (4 * count)))
@@ -99,4 +99,4 @@ def test_features_of_different_lengths_ask_before_they_are_padded():
              const("key", b"x", object), const("default", [0.0])]
     out = Node("out", "ParseExample", ("examples", "names", "key", "default"), attrs=attrs)
     with pytest.raises(ResourceExhausted, match="feature b'x', padded, needs 400.4 MB"):
-        weft.Session(graph(*nodes, out), {"limits": {"memory": LIMIT}}).run("out")
+        heald.Session(graph(*nodes, out), {"limits": {"memory": LIMIT}}).run("out")

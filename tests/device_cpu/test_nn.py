@@ -4,13 +4,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 from harness.run_op import REGISTRIES, run_op
+from heald.api import geometry
+from heald.errors import InvalidArgument, Unimplemented
+from heald.values import dtypes
+from heald.values.tensor import info
+from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.api import geometry
-from weft.errors import InvalidArgument, Unimplemented
-from weft.values import dtypes
-from weft.values.tensor import info
-from weft_tf_ops.metadata import RULES
 
 fast = settings(max_examples=60)
 NAN, INF = np.nan, np.inf

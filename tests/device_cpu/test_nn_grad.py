@@ -4,9 +4,9 @@ import ml_dtypes
 import numpy as np
 import pytest
 from harness.run_op import outputs as run
+from heald.errors import InvalidArgument, Unimplemented
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.errors import InvalidArgument, Unimplemented
 
 fast = settings(max_examples=40)
 pair = st.tuples(st.integers(1, 3), st.integers(1, 3))

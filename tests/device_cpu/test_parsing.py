@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 from builders.string_arrays import array, scalar
 from harness.run_op import run_op
+from heald.errors import InvalidArgument, Unimplemented
+from heald.protobuf import wire
+from heald.values import dtypes
+from heald.values.tensor import info
+from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from weft.errors import InvalidArgument, Unimplemented
-from weft.protobuf import wire
-from weft.values import dtypes
-from weft.values.tensor import info
-from weft_tf_ops.metadata import RULES
 
 fast = settings(max_examples=60)
 F32, F64, I32, I64, STRING = dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64, dtypes.string

@@ -4,12 +4,12 @@ import ml_dtypes
 import numpy as np
 import pytest
 from harness.run_op import outputs as run
+from heald.errors import InvalidArgument, Unimplemented
+from heald.values import dtypes
+from heald.values.tensor import info
+from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.errors import InvalidArgument, Unimplemented
-from weft.values import dtypes
-from weft.values.tensor import info
-from weft_tf_ops.metadata import RULES
 
 fast = settings(max_examples=40)
 pair = st.tuples(st.integers(1, 3), st.integers(1, 3))

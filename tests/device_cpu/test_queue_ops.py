@@ -9,18 +9,18 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
 from builders.string_arrays import array
-from weft.errors import Cancelled, DeadlineExceeded, FailedPrecondition, InvalidArgument, OutOfRange, Unimplemented
-from weft.graph.attr_value import ShapeAttr
-from weft.graph.node import Node
-from weft.values import dtypes
+from heald.errors import Cancelled, DeadlineExceeded, FailedPrecondition, InvalidArgument, OutOfRange, Unimplemented
+from heald.graph.attr_value import ShapeAttr
+from heald.graph.node import Node
+from heald.values import dtypes
 
 INT, FLOAT, STRING, LONG = dtypes.int32, dtypes.float32, dtypes.string, dtypes.int64
-SOON = weft.RunOptions(timeout=0.05)
+SOON = heald.RunOptions(timeout=0.05)
 pool = ThreadPoolExecutor(16)
 
 
@@ -53,7 +53,7 @@ class Driven:
     """A session with one queue."""
 
     def __init__(self, made: Node, *types: Any) -> None:
-        self.session = weft.Session(graph(made, *ops(*types)))
+        self.session = heald.Session(graph(made, *ops(*types)))
         self.results = [f"{{}}:{i}" for i in range(len(types) or 1)]
 
     def put(self, *x: Any, op: str = "put", options: Any = None) -> None:
@@ -164,8 +164,8 @@ def test_a_timeout_leaves_the_queue_as_it_was_and_nobody_waiting(q: Driven) -> N
 
 def test_what_one_who_gave_up_had_taken_is_the_next_ones(q: Driven) -> None:
     q.puts([1, 2])
-    cancel = weft.CancelToken()
-    first = begun(q.get, "gets", 3, options=weft.RunOptions(cancel=cancel))
+    cancel = heald.CancelToken()
+    first = begun(q.get, "gets", 3, options=heald.RunOptions(cancel=cancel))
     second = begun(q.get)
     cancel.cancel()
     with pytest.raises(Cancelled):
@@ -242,16 +242,16 @@ def test_to_close_the_session_ends_all_waiting(q: Driven) -> None:
 def test_sessions_have_queues_of_their_own_and_nodes_of_one_shared_name_share_one() -> None:
     model = graph(queue(shared_name="s"), queue(shared_name="s", name="other"), *ops(),
                   Node("there", "QueueSizeV2", ("other",)))
-    session = weft.Session(model)
+    session = heald.Session(model)
     session.run([], {"x0": 1}, targets=["put"])
-    assert (session.run("there"), weft.Session(model).run("there")) == (1, 0)
+    assert (session.run("there"), heald.Session(model).run("there")) == (1, 0)
 
 
 @pytest.mark.parametrize("other", [
     queue("FIFOQueueV2", FLOAT), queue(capacity=5), queue(shapes=((2,),)), queue("PaddingFIFOQueueV2"),
 ])
 def test_a_shared_queue_is_of_one_kind(other: Node) -> None:
-    session = weft.Session(graph(queue(shared_name="s"), other.replace(name="o", attrs={"shared_name": "s"}),
+    session = heald.Session(graph(queue(shared_name="s"), other.replace(name="o", attrs={"shared_name": "s"}),
                                  Node("a", "QueueSizeV2", ("q",)), Node("b", "QueueSizeV2", ("o",))))
     assert session.run("a") == 0
     with pytest.raises(InvalidArgument, match="FIFOQueue 's'"):
@@ -265,7 +265,7 @@ def test_a_shared_queue_is_of_one_kind(other: Node) -> None:
 ])
 def test_queues_that_cannot_be_are_errors(made: Node) -> None:
     with pytest.raises(InvalidArgument):
-        weft.Session(graph(made, Node("size", "QueueSizeV2", ("q",)))).run("size")
+        heald.Session(graph(made, Node("size", "QueueSizeV2", ("q",)))).run("size")
 
 
 def test_without_a_capacity_there_is_always_room() -> None:
@@ -343,7 +343,7 @@ def test_what_was_put_is_a_copy() -> None:
 
 
 def test_what_was_computed_stays_when_the_memory_is_used_again() -> None:
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         queue("FIFOQueueV2", FLOAT, shapes=((2,),)), placeholder("x", (2,)), node("y", "Neg", "x"),
         Node("put", "QueueEnqueueV2", ("q", "y"), attrs={"Tcomponents": (FLOAT,)}),
         node("z", "Exp", "y"), node("w", "Exp", "z"),
@@ -359,7 +359,7 @@ def test_what_a_handle_says_is_known_before_the_run() -> None:
                  Node("other", "QueueDequeueV2", ("q",), attrs={"component_types": (INT,)}), const("x", [1, 2, 3]),
                  Node("put", "QueueEnqueueV2", ("q", "x"), attrs={"Tcomponents": (FLOAT,)}),
                  Node("soon", "QueueDequeueV2", ("q",), attrs={"component_types": (FLOAT,), "timeout_ms": 5}))
-    session = weft.Session(made)
+    session = heald.Session(made)
     assert str(session.prepare("known").program.functions["main"].result_metas[0]) == "float32[4,2]"
     for fetches, targets in ((["other"], []), ([], ["put"]), (["soon"], [])):
         with pytest.raises(InvalidArgument):
@@ -374,7 +374,7 @@ def test_what_a_handle_says_is_known_before_the_run() -> None:
 def test_what_does_not_fit_an_unknown_queue_is_told_when_it_is_used(types: Any, shapes: Any, call: Any) -> None:
     """Of a handle that was packed and unpacked nothing is known before the run."""
     q = Driven(queue())
-    q.session = weft.Session(graph(
+    q.session = heald.Session(graph(
         queue("FIFOQueueV2", *types, shapes=shapes, name="made"),
         Node("pack", "Pack", ("made",), attrs={"T": dtypes.resource, "N": 1, "axis": 0}),
         Node("q", "Unpack", ("pack",), attrs={"T": dtypes.resource, "num": 1, "axis": 0}), *ops()))
@@ -384,7 +384,7 @@ def test_what_does_not_fit_an_unknown_queue_is_told_when_it_is_used(types: Any, 
 
 
 def test_an_unknown_queue_is_used_like_others() -> None:
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         queue(name="made"), Node("pack", "Pack", ("made",), attrs={"T": dtypes.resource, "N": 1, "axis": 0}),
         Node("q", "Unpack", ("pack",), attrs={"T": dtypes.resource, "num": 1, "axis": 0}), *ops()))
     session.run([], {"x0": [1, 2, 3]}, targets=["puts"])
@@ -392,7 +392,7 @@ def test_an_unknown_queue_is_used_like_others() -> None:
 
 
 def test_a_handle_of_another_kind_is_an_error() -> None:
-    session = weft.Session(graph(Node("q", "VarHandleOp", attrs={"dtype": INT, "shape": None}),
+    session = heald.Session(graph(Node("q", "VarHandleOp", attrs={"dtype": INT, "shape": None}),
                                  Node("size", "QueueSizeV2", ("q",))))
     with pytest.raises(InvalidArgument, match="a Queue is expected here, given a Variable"):
         session.run("size")
@@ -400,7 +400,7 @@ def test_a_handle_of_another_kind_is_an_error() -> None:
 
 def test_values_of_unknown_shape_are_checked_when_they_come() -> None:
     """The values of Where have a shape that only the run tells."""
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         queue("FIFOQueueV2", LONG, shapes=((1,),)), placeholder("x", None), node("w", "Where", "x"),
         Node("puts", "QueueEnqueueManyV2", ("q", "w"), attrs={"Tcomponents": (LONG,)}),
         Node("get", "QueueDequeueV2", ("q",), attrs={"component_types": (LONG,)})))
@@ -412,7 +412,7 @@ def test_values_of_unknown_shape_are_checked_when_they_come() -> None:
 
 def test_what_comes_after_an_enqueue_waits_for_it() -> None:
     """By a control edge: the op has no result that anybody could wait for."""
-    session = weft.Session(graph(queue(capacity=1), *ops(), Node("after", "QueueSizeV2", ("q", "^put"))))
+    session = heald.Session(graph(queue(capacity=1), *ops(), Node("after", "QueueSizeV2", ("q", "^put"))))
     assert session.run("after", {"x0": 1}) == 1
     waiting = begun(session.run, "after", {"x0": 2})
     assert session.run("get") == 1
@@ -427,7 +427,7 @@ def test_an_error_names_the_node(q: Driven) -> None:
 
 
 def test_readers_of_files_are_not_run() -> None:
-    session = weft.Session(graph(Node("r", "TFRecordReaderV2"), queue("FIFOQueueV2", STRING),
+    session = heald.Session(graph(Node("r", "TFRecordReaderV2"), queue("FIFOQueueV2", STRING),
                                  Node("read", "ReaderReadV2", ("r", "q"))))
     with pytest.raises(Unimplemented, match=r"TFRecordReaderV2|ReaderReadV2"):
         session.run("read")
@@ -454,7 +454,7 @@ def test_threads_lose_and_repeat_nothing(kind: str) -> None:
         with suppress(OutOfRange):
             while True:
                 with suppress(DeadlineExceeded):
-                    q.get("gets", 10_000, options=weft.RunOptions(timeout=0.002))
+                    q.get("gets", 10_000, options=heald.RunOptions(timeout=0.002))
 
     work = [pool.submit(take, mine, 1 + i) for i, mine in enumerate(taken)]
     work += [pool.submit(want_too_much) for _ in range(2)]

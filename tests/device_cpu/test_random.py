@@ -2,18 +2,18 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph
 from harness.run_op import run_op
-from weft.errors import InvalidArgument
-from weft.graph.graph import Graph, Node
-from weft.values import dtypes
-from weft.values.tensor import ValueInfo, info
-from weft_cpu.kernels.float_functions import log, sin_cos
-from weft_cpu.philox import Sequence, blocks, from_seed
-from weft_tf_ops.metadata import RULES
+from heald.errors import InvalidArgument
+from heald.graph.graph import Graph, Node
+from heald.values import dtypes
+from heald.values.tensor import ValueInfo, info
+from heald_cpu.kernels.float_functions import log, sin_cos
+from heald_cpu.philox import Sequence, blocks, from_seed
+from heald_tf_ops.metadata import RULES
 
 PI = 0x0370734413198A2E85A308D3243F6A88, 0x299F31D0A4093822  # counter, key
 
@@ -30,7 +30,7 @@ def stateless(op, shape, seed=(1, 2), *bounds, dtype=np.float32):
 def session(op="RandomUniform", seeds=(1, 2), names=("a",), **attrs):
     attrs = {"dtype": dtypes.float32, "T": dtypes.int32, "seed": seeds[0], "seed2": seeds[1]} | attrs
     shape = Node("shape", "Placeholder", attrs={"dtype": dtypes.int32})
-    return weft.Session(Graph([shape, *(Node(name, op, ["shape"], attrs=attrs) for name in names)]), device="CPU:0")
+    return heald.Session(Graph([shape, *(Node(name, op, ["shape"], attrs=attrs) for name in names)]), device="CPU:0")
 
 
 def draw(session, count, name="a"):
@@ -190,7 +190,7 @@ def test_sessions_of_equal_seeds_draw_equal_streams_run_by_run():
     shape = const("shape", [3], np.int32)
     drawn = Node("r", "RandomUniform", ("shape",), attrs={"T": dtypes.int32, "dtype": dtypes.float32, "seed": 3,
                                                           "seed2": 5})
-    with weft.Session(graph(shape, drawn)) as one, weft.Session(graph(shape, drawn)) as other:
+    with heald.Session(graph(shape, drawn)) as one, heald.Session(graph(shape, drawn)) as other:
         streams = [[session.run("r").tolist() for _ in range(3)] for session in (one, other)]
     assert streams[0] == streams[1]
     assert len({tuple(draw) for draw in streams[0]}) == 3

@@ -1,13 +1,13 @@
 """Candidate sampling and random crops: what TensorFlow 2.21 chooses from the same seeds."""
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph
 from harness.run_op import outputs
-from weft.errors import InvalidArgument
-from weft.graph.graph import Node
-from weft_cpu.philox import below, blocks, words
+from heald.errors import InvalidArgument
+from heald.graph.graph import Node
+from heald_cpu.philox import below, blocks, words
 
 TRUE = np.int64([[1, 2], [9, 0]])
 BOXES = np.float32([[[.1, .2, .9, .8], [.5, .5, .6, .7]]])
@@ -60,7 +60,7 @@ def test_all_classes_are_sampled_where_as_many_are_wanted():
 def test_a_sampler_goes_on_from_run_to_run():
     attrs = {"num_true": 2, "num_sampled": 3, "unique": True, "range_max": 1000, "seed": 3, "seed2": 4}
     sampler = Node("s", "UniformCandidateSampler", ["x"], attrs=attrs)
-    with weft.Session(graph(const("x", TRUE, np.int64), sampler), device="CPU:0") as session:
+    with heald.Session(graph(const("x", TRUE, np.int64), sampler), device="CPU:0") as session:
         first, second = (session.run("s:0", {}).tolist() for _ in range(2))
     assert first == sample("Uniform", num_sampled=3, range_max=1000)[0].tolist()
     assert second != first

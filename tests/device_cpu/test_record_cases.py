@@ -9,9 +9,9 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from weft import errors, graphdef
-from weft_conformance import golden
-from weft_conformance.golden import Case
+from heald import errors, graphdef
+from heald_conformance import golden
+from heald_conformance.golden import Case
 from workers.record_cases import Archive, Call, call_of, differences, record
 
 WITHOUT_GRAPH = {"Const#0086123c.pb"}

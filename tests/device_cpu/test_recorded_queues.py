@@ -12,27 +12,27 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import graph, placeholder
-from weft.errors import WeftError
-from weft.graph.attr_value import ShapeAttr
-from weft.graph.node import Node
-from weft.values import dtypes
+from heald.errors import HealdError
+from heald.graph.attr_value import ShapeAttr
+from heald.graph.node import Node
+from heald.values import dtypes
 
 SITUATIONS = json.loads((Path(__file__).parents[1] / "data" / "queues.json").read_text("utf-8"))
 SAME_WORDS = " is closed", " is already closed", "operation was cancelled"  # these messages are TensorFlow's
 
 
-def session_of(case: dict[str, Any], form: str) -> weft.Session:
+def session_of(case: dict[str, Any], form: str) -> heald.Session:
     types = tuple(getattr(dtypes, name) for name in case["types"])
     attrs = dict(case["attrs"])
     own = types[1:] if case["op"].startswith("Priority") else types
     attrs |= {"component_types": own, "shapes": tuple(ShapeAttr(shape) for shape in attrs["shapes"])}
     fed = [f"x{i}" for i in range(len(types))]
     gives, takes = {"Tcomponents": types}, {"component_types": types}
-    return weft.Session(graph(
+    return heald.Session(graph(
         Node("q", case["op"].removesuffix("V2") + form, attrs=attrs),
         *(placeholder(name, None, dtype) for name, dtype in zip(fed, types, strict=True)),
         placeholder("n", None, dtypes.int32),
@@ -57,18 +57,18 @@ def text(result: Any) -> Any:
     return json.loads(json.dumps(result.tolist(), default=bytes.decode))
 
 
-def outcome(session: weft.Session, case: dict[str, Any], step: dict[str, Any]) -> dict[str, Any]:
+def outcome(session: heald.Session, case: dict[str, Any], step: dict[str, Any]) -> dict[str, Any]:
     """Run a step; return its results, or its error's code and message."""
     feeds: dict[str, Any] = {f"x{i}": given(x, case["types"][i]) for i, x in enumerate(step.get("x", ()))}
     if "n" in step:
         feeds["n"] = step["n"]
     name, acts = step["do"], step["do"] in ("put", "puts", "close", "kill")
     count = 1 if name in ("size", "closed") else len(case["types"])
-    options = weft.RunOptions(timeout=step["timeout"] / 1000) if "timeout" in step else None
+    options = heald.RunOptions(timeout=step["timeout"] / 1000) if "timeout" in step else None
     try:
         found = session.run([] if acts else [f"{name}:{i}" for i in range(count)], feeds,
                             targets=[name] if acts else [], options=options)
-    except WeftError as error:
+    except HealdError as error:
         return {"code": error.code, "message": error.message}
     return {"out": [text(x) for x in found]}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from harness.run_op import outputs as run
-from weft.errors import InvalidArgument
+from heald.errors import InvalidArgument
 
 DATA = json.loads((Path(__file__).parent.parent / "data" / "block_lstm.json").read_text("utf-8"))
 NAMES = ("i", "cs", "f", "o", "ci", "co", "h")

@@ -4,15 +4,15 @@ import ml_dtypes
 import numpy as np
 import pytest
 from harness.run_op import REGISTRIES, run_op
+from heald.api import geometry
+from heald.contract.op import infer
+from heald.errors import InvalidArgument
+from heald.values import dtypes
+from heald.values.tensor import TensorMetadata, ValueInfo, constant_info, info
+from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from weft.api import geometry
-from weft.contract.op import infer
-from weft.errors import InvalidArgument
-from weft.values import dtypes
-from weft.values.tensor import TensorMetadata, ValueInfo, constant_info, info
-from weft_tf_ops.metadata import RULES
 
 INF, NAN = np.inf, np.nan
 NUMPY = {"Sum": np.sum, "Mean": np.mean, "Prod": np.prod, "Max": np.max, "Min": np.min}

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from builders.string_arrays import array, scalar
 from harness.run_op import REGISTRIES, run_op
+from heald.contract.kernel import Declined
+from heald.errors import InvalidArgument
+from heald_cpu.kernels import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.contract.kernel import Declined
-from weft.errors import InvalidArgument
-from weft_cpu.kernels import regex
 
 
 def replaced(x, pattern, rewrite, everywhere=True):
@@ -70,4 +70,4 @@ def test_without_re2_the_reason_names_the_extra(op, monkeypatch):
 
     answer = kernel.bind(Node())
     assert isinstance(answer, Declined)
-    assert "weft-cpu[regex]" in answer.reason
+    assert "heald-cpu[regex]" in answer.reason

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from harness.run_op import outputs
-from weft.errors import InvalidArgument
+from heald.errors import InvalidArgument
 
 x234 = np.arange(24).reshape(2, 3, 4)
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node
-from weft.errors import FailedPrecondition, InvalidArgument, NotFound, OutOfRange
-from weft.graph.attr_value import ShapeAttr
-from weft.graph.node import Node
-from weft.support.fork_safety import inherited
-from weft.values import dtypes
-from weft_cpu.resources.variable import Variable
+from heald.errors import FailedPrecondition, InvalidArgument, NotFound, OutOfRange
+from heald.graph.attr_value import ShapeAttr
+from heald.graph.node import Node
+from heald.support.fork_safety import inherited
+from heald.values import dtypes
+from heald_cpu.resources.variable import Variable
 
 pytestmark = pytest.mark.usefixtures("graphs_as_written")
 NAN = np.nan
@@ -41,7 +41,7 @@ def changed(value: Any, op: str, *inputs: Any, **attrs: Any) -> Any:
     dtype = dtypes.of_numpy(first.dtype)
     names = [f"x{n}" for n in range(len(others))]
     types = {"Tindices": dtypes.int32} if len(others) > 1 else {}
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         handle(dtype=dtype), const("first", first, first.dtype),
         *(const(name, x, x.dtype) for name, x in zip(names, others, strict=True)),
         on("AssignVariableOp", "assign", "first", dtype=dtype), on(op, "change", *names, dtype=dtype, **types, **attrs),
@@ -88,7 +88,7 @@ def test_what_does_not_fit_a_variable_of_unknown_shape_is_an_error(op: str, valu
 
 
 def test_what_was_read_stays_as_it_was_and_is_the_callers_own() -> None:
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         handle(shape=(2,)), const("one", [1, 1]), on("AssignVariableOp", "init", "one"),
         on("AssignAddVariableOp", "add", "one"), on("ReadVariableOp", "read")))
     session.run([], targets=["init"])
@@ -99,7 +99,7 @@ def test_what_was_read_stays_as_it_was_and_is_the_callers_own() -> None:
 
 
 def test_a_feed_that_was_assigned_may_be_written_by_its_owner() -> None:
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         handle(), Node("x", "Placeholder", attrs={"dtype": dtypes.float32}),
         on("AssignVariableOp", "assign", "x"), on("ReadVariableOp", "read")))
     mine = np.ones(3, np.float32)
@@ -113,17 +113,17 @@ def test_nodes_with_one_shared_name_are_one_variable_and_sessions_have_their_own
                   on("AssignVariableOp", "assign", "x"),
                   *(Node(f"read_{name}", "ReadVariableOp", (name,), attrs={"dtype": dtypes.float32})
                     for name in ("u", "other")))
-    session = weft.Session(model)
+    session = heald.Session(model)
     session.run([], targets=["assign"])
     assert session.run("read_u").tolist() == [1]
     with pytest.raises(FailedPrecondition, match="'other' is uninitialized"):
         session.run("read_other")
     with pytest.raises(FailedPrecondition, match="'w' is uninitialized"):
-        weft.Session(model).run("read_u")
+        heald.Session(model).run("read_u")
 
 
 def test_without_a_value_only_reading_is_a_failed_precondition() -> None:
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         handle(), const("x", [1.0]), on("AssignAddVariableOp", "add", "x"), on("VariableShape", "shape"),
         on("VarIsInitializedOp", "there"), on("DisableCopyOnRead", "left"),
         on("DestroyResourceOp", "gone", ignore_lookup_error=False),
@@ -140,7 +140,7 @@ def test_without_a_value_only_reading_is_a_failed_precondition() -> None:
 
 
 def test_rows_of_a_variable_are_gathered() -> None:
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         handle(), const("x", MATRIX), const("rows", [[0, 1], [0, 1]], np.int32), const("at", [[1, 2]], np.int32),
         const("far", 2, np.int32), on("AssignVariableOp", "assign", "x"),
         on("ResourceGather", "rows_of", "rows", Tindices=dtypes.int32),
@@ -158,7 +158,7 @@ def test_what_a_handle_says_is_known_before_the_run() -> None:
     model = graph(handle(shape=(2, 3)), const("row", [1, 2, 3]), const("whole", [1, 2], np.int32),
                   on("AssignVariableOp", "assign", "row"), on("ReadVariableOp", "as_int", dtype=dtypes.int32),
                   on("ReadVariableOp", "read"))
-    session = weft.Session(model)
+    session = heald.Session(model)
     for fetches, targets in (([], ["assign"]), (["as_int"], [])):
         with pytest.raises(InvalidArgument):
             session.prepare(fetches, targets=targets)
@@ -168,7 +168,7 @@ def test_what_a_handle_says_is_known_before_the_run() -> None:
 
 @pytest.mark.parametrize("name", ["v", "v:0"])
 def test_a_handle_is_neither_fetched_nor_fed(name: str) -> None:
-    session = weft.Session(graph(handle(), on("ReadVariableOp", "read")))
+    session = heald.Session(graph(handle(), on("ReadVariableOp", "read")))
     with pytest.raises(InvalidArgument, match="resource, which lives in the session"):
         session.run(name)
     with pytest.raises(InvalidArgument, match="resource, which lives in the session"):
@@ -190,7 +190,7 @@ def test_a_forked_child_may_change_what_its_parent_was_changing() -> None:
 
 
 def test_threads_that_add_to_a_variable_lose_nothing() -> None:
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         handle(), const("x", [0, 0]), const("one", [1, 1]), on("AssignVariableOp", "init", "x"),
         on("AssignAddVariableOp", "add", "one"), on("ReadVariableOp", "read")))
     session.run([], targets=["init"])
@@ -203,7 +203,7 @@ def test_threads_that_add_to_a_variable_lose_nothing() -> None:
 
 def test_lists_of_strings_are_variables_too() -> None:
     words = np.array([b"a", b"b"], object)
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         handle(dtype=dtypes.string), Node("x", "Placeholder", attrs={"dtype": dtypes.string}),
         on("AssignVariableOp", "assign", "x", dtype=dtypes.string), on("ReadVariableOp", "read", dtype=dtypes.string)))
     session.run([], {"x": words}, targets=["assign"])
@@ -211,7 +211,7 @@ def test_lists_of_strings_are_variables_too() -> None:
 
 
 def test_a_handle_passes_through_other_nodes() -> None:
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         handle("w"), node("v", "Identity", "w", T=dtypes.resource), on("ReadVariableOp", "read")))
     with pytest.raises(FailedPrecondition, match="'w' is uninitialized"):
         session.run("read")
@@ -219,7 +219,7 @@ def test_a_handle_passes_through_other_nodes() -> None:
 
 @pytest.mark.parametrize("dtype", [dtypes.int32, dtypes.int64])
 def test_a_variable_counts_up_to_a_limit(dtype: Any) -> None:
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         handle(dtype=dtype), const("x", 3, dtype.numpy), on("AssignVariableOp", "assign", "x", dtype=dtype),
         on("ReadVariableOp", "read", dtype=dtype),
         Node("next", "ResourceCountUpTo", ("v",), attrs={"limit": 5, "T": dtype})))
@@ -234,7 +234,7 @@ def test_a_variable_counts_up_to_a_limit(dtype: Any) -> None:
 
 @pytest.mark.parametrize("shape", [None, (2,)])
 def test_only_scalars_count(shape: Any) -> None:
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         handle(dtype=dtypes.int32, shape=shape), const("x", [1, 2], np.int32),
         on("AssignVariableOp", "assign", "x", dtype=dtypes.int32),
         Node("next", "ResourceCountUpTo", ("v",), attrs={"limit": 5, "T": dtypes.int32})))
@@ -247,5 +247,5 @@ def test_only_scalars_count(shape: Any) -> None:
 def test_batch_dims_of_any_size_are_compared_with_the_rank(batch):
     nodes = handle(shape=[2, 3]), const("rows", [0, 1], np.int32), on(
         "ResourceGather", "rows_of", "rows", Tindices=dtypes.int32, batch_dims=batch)
-    with weft.Session(graph(*nodes)) as session, pytest.raises(InvalidArgument, match="batch_dims"):
+    with heald.Session(graph(*nodes)) as session, pytest.raises(InvalidArgument, match="batch_dims"):
         session.run("rows_of")

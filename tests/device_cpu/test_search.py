@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 from harness.call_op import call, same
+from heald.errors import InvalidArgument
+from heald.values import dtypes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from weft.errors import InvalidArgument
-from weft.values import dtypes
 
 NAN = np.nan
 fast = settings(max_examples=60)

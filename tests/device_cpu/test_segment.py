@@ -3,12 +3,12 @@
 import numpy as np
 import pytest
 from harness.call_op import call, same
+from heald.errors import InvalidArgument
+from heald.values import dtypes
+from heald.values.tensor import constant_info, info
+from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.errors import InvalidArgument
-from weft.values import dtypes
-from weft.values.tensor import constant_info, info
-from weft_tf_ops.metadata import RULES
 
 INF = np.inf
 fast = settings(max_examples=60)

@@ -3,13 +3,13 @@
 import numpy as np
 import pytest
 from harness.call_op import call, same
+from heald.errors import InvalidArgument
+from heald.values import dtypes
+from heald.values.tensor import constant_info, info
+from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from weft.errors import InvalidArgument
-from weft.values import dtypes
-from weft.values.tensor import constant_info, info
-from weft_tf_ops.metadata import RULES
 
 fast = settings(max_examples=60)
 dense_tensors = hnp.arrays(np.int32, hnp.array_shapes(min_dims=1, max_dims=3, max_side=4), elements=st.integers(0, 2))

@@ -6,13 +6,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 from harness.run_op import REGISTRIES, run_op
+from heald.contract.kernel import Bind, Declined
+from heald.values import dtypes
+from heald.values.tensor import TensorMetadata, ValueInfo
+from heald_cpu.device import Cpu
+from heald_cpu.kernels import special
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.contract.kernel import Bind, Declined
-from weft.values import dtypes
-from weft.values.tensor import TensorMetadata, ValueInfo
-from weft_cpu.device import Cpu
-from weft_cpu.kernels import special
 
 INF, NAN = np.inf, np.nan
 fast = settings(max_examples=100)
@@ -75,7 +75,7 @@ def test_without_scipy_a_special_function_is_declined_with_the_remedy(monkeypatc
     (kernel,) = REGISTRIES.kernels.candidates("Digamma", "CPU")
     bound = kernel.bind(Bind("node", "Digamma", attrs, (ValueInfo(meta),), (meta,), Cpu(0), None, {}))
     assert isinstance(bound, Declined)
-    assert "pip install weft-cpu[special]" in bound.reason
+    assert "pip install heald-cpu[special]" in bound.reason
 
 
 def test_complex_numbers_are_made_and_taken_apart():

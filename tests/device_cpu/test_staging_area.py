@@ -4,32 +4,32 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import FLOAT, graph, placeholder
-from weft.errors import DeadlineExceeded, InvalidArgument, Unimplemented
-from weft.graph.node import Node
-from weft.values import dtypes
+from heald.errors import DeadlineExceeded, InvalidArgument, Unimplemented
+from heald.graph.node import Node
+from heald.values import dtypes
 
 INT = dtypes.int32
-SOON = weft.RunOptions(timeout=0.02)
+SOON = heald.RunOptions(timeout=0.02)
 
 
-def session_of(capacity: int = 0, **other: object) -> weft.Session:
+def session_of(capacity: int = 0, **other: object) -> heald.Session:
     area = {"dtypes": (INT, FLOAT), "shared_name": b"area", "capacity": capacity} | other
-    return weft.Session(graph(
+    return heald.Session(graph(
         placeholder("x", None, INT), placeholder("y"), placeholder("i", None, INT),
         Node("stage", "Stage", ("x", "y"), attrs=area), Node("unstage", "Unstage", attrs=area),
         Node("peek", "StagePeek", ("i",), attrs=area), Node("size", "StageSize", attrs=area),
         Node("clear", "StageClear", attrs=area)))
 
 
-def stage(session: weft.Session, x: int, options: weft.RunOptions | None = None) -> None:
+def stage(session: heald.Session, x: int, options: heald.RunOptions | None = None) -> None:
     session.run([], {"x": x, "y": [x, x]}, targets=["stage"], options=options)
 
 
-def unstaged(session: weft.Session, options: weft.RunOptions | None = None) -> list:
+def unstaged(session: heald.Session, options: heald.RunOptions | None = None) -> list:
     return [value.tolist() for value in session.run(["unstage:0", "unstage:1"], options=options)]
 
 

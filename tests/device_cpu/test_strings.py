@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from builders.string_arrays import array, scalar
 from harness.run_op import run_op
+from heald.errors import InvalidArgument, OutOfRange
+from heald.values import dtypes
+from heald.values.tensor import constant_info, info
+from heald_cpu.kernels.hash_functions import farmhash64, murmur64a, siphash
+from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.errors import InvalidArgument, OutOfRange
-from weft.values import dtypes
-from weft.values.tensor import constant_info, info
-from weft_cpu.kernels.hash_functions import farmhash64, murmur64a, siphash
-from weft_tf_ops.metadata import RULES
 
 fast = settings(max_examples=60)
 texts = st.lists(st.binary(max_size=12), max_size=5)

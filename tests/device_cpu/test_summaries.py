@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from builders.string_arrays import array, scalar
 from harness.run_op import outputs
-from weft.errors import InvalidArgument
+from heald.errors import InvalidArgument
 
 HISTOGRAMS = [  # recorded: tag, values, the summary in base64
     (b"h", np.float32([1, 2, 3, -1, 0, -0.0, 1e20, 0.1]),

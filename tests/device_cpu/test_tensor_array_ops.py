@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.op_chain import Chain
+from heald.errors import HealdError, InvalidArgument, ResourceExhausted, Unimplemented
+from heald.values import dtypes
 from plugins_for_tests import kept_plugin
-from weft.errors import InvalidArgument, ResourceExhausted, Unimplemented, WeftError
-from weft.values import dtypes
 
 POISON = kept_plugin.CONFIG | {"debug": {"poison": True}}
 X = [[1.0, 2.0], [3.0, 4.0]]
@@ -257,7 +257,7 @@ REFUSED: dict[str, Made] = {
     "pop off a closed stack": lambda c: [*new_stack(c).push(1.0).closed().pop().last],
     "an array as a stack": lambda c: [*Stack(c, new(c).handle).push(1.0).last],
 }
-KINDS: dict[str, type[WeftError]] = {
+KINDS: dict[str, type[HealdError]] = {
     "gather nothing of unknown shape": Unimplemented, "gather nothing, though the array has a shape": Unimplemented,
     "concat nothing": Unimplemented, "pop another type": InvalidArgument,
 }
@@ -314,7 +314,7 @@ def test_what_was_read_is_the_callers_own_and_each_run_has_its_own_array() -> No
     stack = new_stack(chain).push([3.0, 4.0])
     gradient = array.gradient().write((0, [5.0, 6.0]))
     fetches = [array.read(0), array.read(0), *stack.last, *stack.pop().last, gradient.read(0)]
-    with weft.Session(chain.graph()) as session:
+    with heald.Session(chain.graph()) as session:
         for _ in range(2):
             found = session.run(fetches)
             assert [x.tolist() for x in found] == [[1, 2], [1, 2], [3, 4], [3, 4], [5, 6]]

@@ -11,18 +11,18 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import heald
 import ml_dtypes
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph
 from harness.run_op import REGISTRIES
 from harness.threads import in_threads
-from weft.errors import FailedPrecondition, InvalidArgument
-from weft.graph.attr_value import ShapeAttr
-from weft.graph.node import Node
-from weft.values import dtypes
-from weft_cpu.kernels import training
+from heald.errors import FailedPrecondition, InvalidArgument
+from heald.graph.attr_value import ShapeAttr
+from heald.graph.node import Node
+from heald.values import dtypes
+from heald_cpu.kernels import training
 
 DATA = json.loads((Path(__file__).parent.parent / "data" / "optimizers.json").read_text("utf-8"))
 OPS = sorted({case["op"] for case in DATA["cases"]})
@@ -48,7 +48,7 @@ class Trained:
     ) -> None:
         self.variables, self.others = inputs_of(op)
         self.dtype = next(iter(values.values())).dtype
-        self.session = weft.Session(graph(*self._nodes(op, values, known, share or {}, attrs)))
+        self.session = heald.Session(graph(*self._nodes(op, values, known, share or {}, attrs)))
         self.session.run([], {f"{name}/first": x for name, x in values.items()},
                          targets=[f"{name}/assign" for name in values])
 
@@ -242,7 +242,7 @@ def often() -> Iterator[None]:
 
 def test_threads_that_take_the_same_variables_in_another_order_lose_no_step(often: None) -> None:
     names, types, attrs = ("var", "accum"), {"dtype": dtypes.float32}, {"T": dtypes.float32}
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         const("zeros", np.zeros(20_000)), const("ones", np.ones(20_000)), const("lr", 0), const("momentum", 1),
         *(Node(name, "VarHandleOp", attrs=types | {"shape": None, "shared_name": name}) for name in names),
         *(Node(f"{name}/assign", "AssignVariableOp", (name, "zeros"), attrs=types) for name in names),

@@ -9,14 +9,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import heald.session.runtime
 import pytest
-import weft.session.runtime
 from fake_cuda.host_compiler import is_there
 
 
 def _modules() -> list[str]:
-    """The modules of weft_cuda that a driver is in."""
-    return [name for name in sys.modules if name.startswith("weft_cuda.") and name != "weft_cuda.plugin"]
+    """The modules of heald_cuda that a driver is in."""
+    return [name for name in sys.modules if name.startswith("heald_cuda.") and name != "heald_cuda.plugin"]
 
 
 @pytest.fixture
@@ -25,17 +25,17 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType
     reason = is_there()
     if reason is not None:
         pytest.skip(reason)
-    import weft_cuda
-    import weft_cuda.driver as true_driver
+    import heald_cuda
+    import heald_cuda.driver as true_driver
 
     before = {name: sys.modules.pop(name) for name in _modules()}
     from fake_cuda import fake_driver
 
-    sys.modules["weft_cuda.driver"] = weft_cuda.driver = fake_driver
+    sys.modules["heald_cuda.driver"] = heald_cuda.driver = fake_driver
     fake_driver.reset()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     runtimes: list[Any] = []
-    monkeypatch.setattr(weft.session.runtime, "_default", runtimes)
+    monkeypatch.setattr(heald.session.runtime, "_default", runtimes)
     yield fake_driver
     for each in runtimes:
         each.host.close()
@@ -44,15 +44,15 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType
     for name in _modules():
         del sys.modules[name]
     sys.modules.update(before)
-    weft_cuda.driver = true_driver
+    heald_cuda.driver = true_driver
     assert report == []
 
 
 @pytest.fixture
 def gpus(fake: ModuleType) -> Iterator[Callable[..., list[Any]]]:
     """A function of settings of [plugin.cuda] that returns the open GPUs."""
-    from weft_cuda.device import scan
-    from weft_cuda.plugin import Config
+    from heald_cuda.device import scan
+    from heald_cuda.plugin import Config
 
     opened: list[Any] = []
 

@@ -29,10 +29,10 @@ def test_the_suite_passes(part: str, tmp_path: Path) -> None:
     reason = is_there()
     if reason is not None:
         pytest.skip(reason)
-    command = [sys.executable, "-m", "pytest", "--pyargs", "weft_conformance", "--conformance-quick", "-q", "--device",
+    command = [sys.executable, "-m", "pytest", "--pyargs", "heald_conformance", "--conformance-quick", "-q", "--device",
                "GPU:0", "-p", "no:cacheprovider", "-p", "no:xdist", "-k", PARTS[part]]
-    environ = {k: v for k, v in os.environ.items() if not k.startswith("WEFT_")}
-    environ |= {"WEFT_PLUGINS__LOAD": f'["{PLUGIN}"]', "OPENBLAS_NUM_THREADS": "1"}
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("HEALD_")}
+    environ |= {"HEALD_PLUGINS__LOAD": f'["{PLUGIN}"]', "OPENBLAS_NUM_THREADS": "1"}
     done = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, env=environ, check=False, timeout=900)
     assert done.returncode == 0, done.stdout[-4000:] + done.stderr[-1000:]
     assert "passed" in done.stdout

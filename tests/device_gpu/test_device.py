@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fake_cuda.foreign_library import ForeignTensor
-from weft.api import STREAM, dtypes, errors
+from heald.api import STREAM, dtypes, errors
 
 TESTS = Path(__file__).parents[1]
 TEXT = """
@@ -96,7 +96,7 @@ def test_a_dropped_buffer_is_freed_with_the_next_allocation(gpu: Any, fake: Modu
 def test_long_copies_go_in_pieces_through_few_pinned_blocks(
     gpu: Any, fake: ModuleType, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from weft_cuda import staging
+    from heald_cuda import staging
 
     monkeypatch.setattr(staging, "MOST", 2 * staging.PIECE)
     long = np.arange(3 * staging.PIECE // 4 + 12345, dtype=np.float32)  # more than may be in flight
@@ -303,8 +303,8 @@ def test_config_chooses_among_the_gpus(gpus: Callable[..., Any]) -> None:
 
 
 def test_a_closed_device_leaves_the_driver_nothing(fake: ModuleType) -> None:
-    from weft_cuda.device import scan
-    from weft_cuda.plugin import Config
+    from heald_cuda.device import scan
+    from heald_cuda.plugin import Config
 
     device = scan(Config())[0]
     device.open()
@@ -332,13 +332,13 @@ def test_a_forked_child_gets_an_error_and_the_parent_goes_on(gpu: Any) -> None:
 @pytest.mark.usefixtures("fake")
 def test_a_process_that_ends_with_an_open_gpu_says_nothing() -> None:
     code = """
-import numpy as np, weft
+import numpy as np, heald
 from builders.graphs import graph, node, placeholder
-session = weft.Session(graph(placeholder("x", (3,)), node("y", "Neg", "x", device="GPU:0")))
+session = heald.Session(graph(placeholder("x", (3,)), node("y", "Neg", "x", device="GPU:0")))
 print(session.run("y", {"x": np.ones(3, np.float32)}))
 """
-    environ = {k: v for k, v in os.environ.items() if not k.startswith("WEFT_")}
-    environ |= {"WEFT_PLUGINS__LOAD": f'["{TESTS / "fake_cuda" / "plugin.py"}"]', "PYTHONPATH": str(TESTS)}
+    environ = {k: v for k, v in os.environ.items() if not k.startswith("HEALD_")}
+    environ |= {"HEALD_PLUGINS__LOAD": f'["{TESTS / "fake_cuda" / "plugin.py"}"]', "PYTHONPATH": str(TESTS)}
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env=environ,
                           check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "[-1. -1. -1.]\n", "")

@@ -1,4 +1,4 @@
-"""The functions of weft_cuda.driver call the driver's C functions with the right arguments, through cuda-bindings.
+"""The functions of heald_cuda.driver call the driver's C functions with the right arguments, through cuda-bindings.
 
 tests/fake_cuda/libcuda.cc takes the driver's place. It checks the order and the types of arguments, and nothing else.
 """
@@ -21,9 +21,9 @@ import json, os, sys
 from pathlib import Path
 from types import SimpleNamespace
 from cuda.core.utils import StridedMemoryView
-from weft.api import dtypes
-from weft_cuda import driver, foreign
-from weft_cuda.driver import Context
+from heald.api import dtypes
+from heald_cuda import driver, foreign
+from heald_cuda.driver import Context
 
 def fail():
     raise ValueError("a kernel that waits")
@@ -34,7 +34,7 @@ def shared(stream):
     got = StridedMemoryView.from_dlpack(foreign.View(buffer, dtypes.float32, (2, 3), 4), stream_ptr=stream)
     return got.ptr, got.shape, got.device_id, str(got.dtype)
 
-answers, calls = [], Path(os.environ["WEFTTEST_CALLS"])
+answers, calls = [], Path(os.environ["HEALDTEST_CALLS"])
 for call in json.loads(sys.argv[1]):
     calls.write_text("")
     try:
@@ -100,8 +100,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def answers(library: Path, calls: list[str], version: str = "13000") -> list[Any]:
-    environ = os.environ | {"LD_LIBRARY_PATH": str(library), "WEFTTEST_CALLS": str(library / "calls"),
-                            "WEFTTEST_DRIVER": version}
+    environ = os.environ | {"LD_LIBRARY_PATH": str(library), "HEALDTEST_CALLS": str(library / "calls"),
+                            "HEALDTEST_DRIVER": version}
     done = subprocess.run([sys.executable, "-c", PROGRAM, json.dumps(calls)], capture_output=True, text=True,
                           env=environ, check=False)
     assert done.returncode == 0, done.stderr
@@ -115,7 +115,7 @@ def test_every_function_calls_the_driver_with_the_arguments_of_cuda_h(library: P
 
 
 def test_every_function_of_the_seam_is_called() -> None:
-    from weft_cuda import driver
+    from heald_cuda import driver
 
     names = {name for name, value in vars(driver).items() if getattr(value, "__module__", "") == driver.__name__
              and callable(value) and not isinstance(value, type) and not name.startswith("_")}

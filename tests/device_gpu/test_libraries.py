@@ -8,14 +8,12 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from weft.contract.kernel import Bind, Declined, FusedOp
-from weft.errors import Internal, Unavailable, Unimplemented
-from weft.values import dtypes
-from weft.values.tensor import TensorMetadata, ValueInfo, constant_info, info
-from weft_cuda import blas, cudnn, libraries, library_kernels
-from weft_kernel_text import (
+from heald.contract.kernel import Bind, Declined, FusedOp
+from heald.errors import Internal, Unavailable, Unimplemented
+from heald.values import dtypes
+from heald.values.tensor import TensorMetadata, ValueInfo, constant_info, info
+from heald_cuda import blas, cudnn, libraries, library_kernels
+from heald_kernel_text import (
     CHANNEL,
     CUDA_GPU,
     FULL,
@@ -28,8 +26,10 @@ from weft_kernel_text import (
     Window,
     simple_ending,
 )
-from weft_kernel_text.gemm_problem import GemmProblem
-from weft_kernel_text.matmul import matmul_problem
+from heald_kernel_text.gemm_problem import GemmProblem
+from heald_kernel_text.matmul import matmul_problem
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 F = dtypes.float32
 PLAIN = Ending()
@@ -349,7 +349,7 @@ def test_a_filter_that_is_no_constant_is_declined(library):
 def test_a_missing_library_is_an_error_with_its_remedy(monkeypatch):
     with pytest.raises(Unavailable, match="libnothing.so.1 cannot be loaded") as caught:
         libraries.load("libnothing.so.1")
-    assert "weft-cuda[libraries]" in str(caught.value.hint)
+    assert "heald-cuda[libraries]" in str(caught.value.hint)
     assert not libraries.is_there("libnothing.so.1")
 
 

@@ -8,10 +8,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import heald
 import pytest
-import weft
 from builders.graphs import graph, node, placeholder
-from weft_cuda import driver
+from heald_cuda import driver
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 LIBRARY = "libno-such-cuda-driver.so.1"
@@ -20,12 +20,12 @@ LIBRARY = "libno-such-cuda-driver.so.1"
 @pytest.fixture
 def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "LIBRARY", LIBRARY)
-    monkeypatch.setattr(weft.session.runtime, "_default", [])
+    monkeypatch.setattr(heald.session.runtime, "_default", [])
 
 
 def run(code: str) -> dict[str, object]:
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=False,
-                          env={k: v for k, v in os.environ.items() if not k.startswith("WEFT_")})
+                          env={k: v for k, v in os.environ.items() if not k.startswith("HEALD_")})
     assert (done.returncode, done.stderr) == (0, "")
     return dict(json.loads(done.stdout))
 
@@ -33,10 +33,10 @@ def run(code: str) -> dict[str, object]:
 def test_the_reason_is_the_systems_own_and_no_library_is_imported_for_it() -> None:
     told = run(f"""
 import json, sys
-import weft_cuda.driver
-weft_cuda.driver.LIBRARY = "{LIBRARY}"
-import weft
-(record,) = weft.HostContext().records("GPU")
+import heald_cuda.driver
+heald_cuda.driver.LIBRARY = "{LIBRARY}"
+import heald
+(record,) = heald.HostContext().records("GPU")
 print(json.dumps({{"record": [record.name, record.status, record.reason, record.remedy],
                    "imported": [name for name in sys.modules if name.partition(".")[0] == "cuda"]}}))
 """)
@@ -50,15 +50,15 @@ print(json.dumps({{"record": [record.name, record.status, record.reason, record.
 @pytest.mark.usefixtures("no_driver")
 def test_a_request_for_a_gpu_gives_the_reason() -> None:
     net = graph(placeholder("x", (3,)), node("y", "Neg", "x", device="GPU:0"))
-    with (weft.Session(net, {"placement": {"fallback": "error"}}) as session,
-          pytest.raises(weft.errors.InvalidArgument, match="asks for GPU:0.*unavailable: there is no CUDA driver")):
+    with (heald.Session(net, {"placement": {"fallback": "error"}}) as session,
+          pytest.raises(heald.errors.InvalidArgument, match="asks for GPU:0.*unavailable: there is no CUDA driver")):
         session.run("y", {"x": [1, 2, 3]})
 
 
 @pytest.mark.usefixtures("no_driver")
 def test_a_remapped_request_is_served() -> None:
     net = graph(placeholder("x", (3,)), node("y", "Neg", "x", device="GPU:0"))
-    with weft.Session(net, {"placement": {"fallback": "error", "remap": {"GPU:*": "CPU:0"}}}) as session:
+    with heald.Session(net, {"placement": {"fallback": "error", "remap": {"GPU:*": "CPU:0"}}}) as session:
         assert session.run("y", {"x": [1, 2, 3]}).tolist() == [-1, -2, -3]
 
 
@@ -70,12 +70,12 @@ def test_a_text_is_compiled_without_a_driver() -> None:
 
 
 def test_errors_of_the_compiler_are_shortened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from weft_cuda.programs import Programs
+    from heald_cuda.programs import Programs
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     text = 'extern "C" __global__ void f(float* x) { a(); b(); c(); d(); }'
     told = r'kernel .f. does not compile: line 1: error: identifier "a" is undefined; .*"c" is undefined; and 1 more'
-    with pytest.raises(weft.errors.Internal, match=told):
+    with pytest.raises(heald.errors.Internal, match=told):
         Programs("sm_90").get(text, "", "f")
 
 

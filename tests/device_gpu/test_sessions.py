@@ -7,14 +7,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
 from builders.mobilenet import mobilenet
 from fake_cuda.foreign_library import ForeignTensor
-from weft.api import STREAM, Node, dtypes
-from weft.session.runtime import runtime
+from heald.api import STREAM, Node, dtypes
+from heald.session.runtime import runtime
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 STRICT = {"placement": {"fallback": "error"}}
@@ -37,7 +37,7 @@ def calls(fake: ModuleType, run: Any) -> Counter[str]:
 
 
 def test_a_static_partition_is_captured_after_its_first_run(fake: ModuleType) -> None:
-    with weft.Session(chain("GPU:0", "GPU:0", "GPU:0"), STRICT | {"plugins": {"block": ["simplify"]}}) as session:
+    with heald.Session(chain("GPU:0", "GPU:0", "GPU:0"), STRICT | {"plugins": {"block": ["simplify"]}}) as session:
         first, *others = [calls(fake, lambda: session.run("last", {"x": X})) for _ in range(3)]
         assert first["launch"] >= 1
         for each in others:
@@ -47,8 +47,8 @@ def test_a_static_partition_is_captured_after_its_first_run(fake: ModuleType) ->
 
 def test_digits_agree_with_the_cpu_and_take_one_launch(fake: ModuleType) -> None:
     images = np.load(DIGITS / "test.npz")["image"][:8]
-    wanted = weft.load(DIGITS / "frozen.pb", device="CPU:0")(images)
-    model = weft.load(DIGITS / "frozen.pb", device="GPU:0")
+    wanted = heald.load(DIGITS / "frozen.pb", device="CPU:0")(images)
+    model = heald.load(DIGITS / "frozen.pb", device="GPU:0")
     model(images)
     again = calls(fake, lambda: model(images))
     assert (again["launch"], again["replay"]) == (0, 1)
@@ -59,7 +59,7 @@ def test_digits_agree_with_the_cpu_and_take_one_launch(fake: ModuleType) -> None
 def test_mobilenet_agrees_with_the_cpu(fake: ModuleType) -> None:
     images = np.random.default_rng(1).normal(size=(1, 32, 32, 3)).astype(np.float32)
     net = mobilenet(32)
-    with weft.Session(net, device="CPU:0") as on_cpu, weft.Session(net, STRICT, device="GPU:0") as session:
+    with heald.Session(net, device="CPU:0") as on_cpu, heald.Session(net, STRICT, device="GPU:0") as session:
         wanted = on_cpu.run("logits", {"x": images})
         for _ in range(2):  # kernels by themselves, then captured
             apart = np.abs(session.run("logits", {"x": images}) - wanted).max()
@@ -67,14 +67,14 @@ def test_mobilenet_agrees_with_the_cpu(fake: ModuleType) -> None:
 
 
 def test_explain_says_how_each_kernel_is_launched(fake: ModuleType) -> None:
-    model = weft.load(DIGITS / "frozen.pb", device="GPU:0")
+    model = heald.load(DIGITS / "frozen.pb", device="GPU:0")
     prepared = model.session.prepare(["logits:0"], ["image:0"])
     ways = set(prepared.executable(((1, 8, 8, 1),)).algorithms().values())
     assert any("kernels in one launch" in way for way in ways)
 
 
 def test_a_value_goes_from_gpu_to_gpu_without_the_host(fake: ModuleType) -> None:
-    with weft.Session(chain("GPU:0", "GPU:1", "GPU:0"), STRICT) as session:
+    with heald.Session(chain("GPU:0", "GPU:1", "GPU:0"), STRICT) as session:
         for _ in range(2):
             found = calls(fake, lambda: session.run("last", {"x": X}))
             assert found["copy"] == 4  # in, two between the GPUs, out
@@ -87,30 +87,30 @@ def test_an_array_on_the_gpu_is_a_feed_without_a_copy(fake: ModuleType) -> None:
     gpu.copy_in(X, buffer, STREAM)
     gpu.synchronize(gpu.record(STREAM))
     tensor = ForeignTensor(buffer.pointer, X.shape)
-    with weft.Session(chain("GPU:0", "GPU:0"), STRICT) as session:
+    with heald.Session(chain("GPU:0", "GPU:0"), STRICT) as session:
         for _ in range(2):
             assert calls(fake, lambda: session.run("last", {"x": tensor}))["copy"] == 1  # the result's
         np.testing.assert_allclose(session.run("last", {"x": tensor}), -np.exp(X), rtol=1e-5)
         np.testing.assert_allclose(session.run("last", {"x": X + 1}), -np.exp(X + 1), rtol=1e-5)  # of the host
-        with pytest.raises(weft.errors.InvalidArgument, match=r"feed 'x(:0)?' is int32\[3,4\] in a device's memory"):
+        with pytest.raises(heald.errors.InvalidArgument, match=r"feed 'x(:0)?' is int32\[3,4\] in a device's memory"):
             session.run("last", {"x": ForeignTensor(buffer.pointer, X.shape, "int32")})
-        with pytest.raises(weft.errors.InvalidArgument, match="in the memory of another device"):
+        with pytest.raises(heald.errors.InvalidArgument, match="in the memory of another device"):
             session.run("last", {"x": ForeignTensor(buffer.pointer, X.shape, ordinal=1)})
     gpu.free(buffer)
 
 
 def test_an_array_on_the_gpu_that_the_host_reads_is_refused(fake: ModuleType) -> None:
-    with (weft.Session(chain("CPU:0")) as session,
-          pytest.raises(weft.errors.InvalidArgument, match="node 'last' reads it on the host; give an array of NumPy")):
+    message = "node 'last' reads it on the host; give an array of NumPy"
+    with (heald.Session(chain("CPU:0")) as session, pytest.raises(heald.errors.InvalidArgument, match=message)):
         session.run("last", {"x": ForeignTensor(64, X.shape)})
 
 
 def test_a_lost_gpu_is_an_error_that_names_it_in_every_later_run(fake: ModuleType) -> None:
-    with weft.Session(chain("GPU:0", "GPU:0"), STRICT) as session:
+    with heald.Session(chain("GPU:0", "GPU:0"), STRICT) as session:
         session.run("last", {"x": X})
         fake.plant("synchronize")
         for _ in range(2):
-            with pytest.raises(weft.errors.Unavailable, match="the device was lost") as told:
+            with pytest.raises(heald.errors.Unavailable, match="the device was lost") as told:
                 session.run("last", {"x": X})
             assert told.value.device == "GPU:0"
 
@@ -118,8 +118,8 @@ def test_a_lost_gpu_is_an_error_that_names_it_in_every_later_run(fake: ModuleTyp
 def test_memory_that_is_short_is_told_with_figures(fake: ModuleType) -> None:
     config = STRICT | {"plugin": {"cuda": {"memory": 500}}}
     net = graph(placeholder("x", (100,)), node("y", "Exp", "x", device="GPU:0"))
-    with (weft.Session(net, config) as session,
-          pytest.raises(weft.errors.ResourceExhausted, match="400 bytes, .*: 400 of 500 bytes in use")):
+    with (heald.Session(net, config) as session,
+          pytest.raises(heald.errors.ResourceExhausted, match="400 bytes, .*: 400 of 500 bytes in use")):
         session.run("y", {"x": np.ones(100, np.float32)})
 
 
@@ -130,7 +130,7 @@ def test_kernels_with_scratch_are_captured(fake: ModuleType) -> None:
         "T": dtypes.float32, "forget_bias": 1.0, "cell_clip": 3.0, "use_peephole": False})
     net = graph(placeholder("x", (2, 3)), node("x2", "Neg", "x", device="GPU:0"), *w, cell)
     fetches = [f"cell:{i}" for i in range(7)]
-    with weft.Session(net, device="CPU:0") as on_cpu, weft.Session(net, STRICT) as session:
+    with heald.Session(net, device="CPU:0") as on_cpu, heald.Session(net, STRICT) as session:
         feeds = {"x": np.repeat(x, 2, 0)}
         wanted = on_cpu.run(fetches, feeds)
         first, again = (calls(fake, lambda: session.run(fetches, feeds)) for _ in range(2))
@@ -143,7 +143,7 @@ def test_a_launch_with_too_many_blocks_is_declined_with_the_reason(fake: ModuleT
     perm = Node("perm", "Const", attrs={"dtype": dtypes.int32, "value": np.int32([1, 0])})
     y = Node("y", "Transpose", ["x", "perm"], device="GPU:0", attrs={"T": dtypes.uint8, "Tperm": dtypes.int32})
     net = graph(placeholder("x", (3, None), dtypes.uint8), perm, y)
-    with weft.Session(net, STRICT) as session:
+    with heald.Session(net, STRICT) as session:
         np.testing.assert_array_equal(session.run("y", {"x": np.eye(3, 4, dtype="u1")}), np.eye(4, 3))
-        with pytest.raises(weft.errors.WeftError, match="more than 65535 blocks"):
+        with pytest.raises(heald.errors.HealdError, match="more than 65535 blocks"):
             session.run("y", {"x": np.zeros((3, 4_200_000), "u1")})

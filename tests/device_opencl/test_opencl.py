@@ -70,7 +70,7 @@ def test_elementwise_ops_give_what_the_cpu_gives(run: Run) -> None:
                     names = "x" if unary else "xy"
                     nodes = [*(placeholder(n, a.shape, T) for n, a in zip(names, x)),
                              *(node(n, op, *names, device=d, T=T) for n, d in (("a", "OPENCL:0"), ("b", "CPU:0")))]
-                    with weft.Session(graph(*nodes), {"placement": {"fallback": "error"}}) as s:
+                    with heald.Session(graph(*nodes), {"placement": {"fallback": "error"}}) as s:
                         a, b = s.run(["a", "b"], dict(zip(names, x)))
                     count += 1
                     if not np.allclose(a, b, rtol=1e-5, atol=1e-6, equal_nan=True) or a.shape != b.shape:
@@ -91,7 +91,7 @@ def test_matmul_gives_what_the_cpu_gives(run: Run) -> None:
                     b = np.random.default_rng(2).normal(size=(columns, inner) if tb else (inner, columns)).astype("f4")
                     g = graph(placeholder("a", a.shape), const("b", b),
                               node("m", "MatMul", "a", "b", device="OPENCL:0", transpose_a=ta, transpose_b=tb))
-                    with weft.Session(g) as s:
+                    with heald.Session(g) as s:
                         m = s.run("m", {"a": a})
                     expected = (a.T if ta else a) @ (b.T if tb else b)
                     if m.shape != expected.shape or not np.allclose(m, expected, rtol=1e-4, atol=1e-5):
@@ -115,7 +115,7 @@ net = graph(placeholder("x", (4, 6)), const("b", np.arange(6)), const("s", [3, 8
 
 def test_a_graph_is_split_between_it_and_the_cpu(run: Run) -> None:
     facts = run(SPLIT + """
-        session = weft.Session(net, {"placement": {"fallback": "error"}})
+        session = heald.Session(net, {"placement": {"fallback": "error"}})
         out, i = session.run(["out", "i"], {"x": x})
         with np.errstate(divide="ignore"):
             expected = np.maximum(np.log(np.maximum(x + np.arange(6), 0)), x).reshape(3, 8)
@@ -133,7 +133,7 @@ def test_what_it_cannot_do_falls_back_visibly(run: Run) -> None:
                   node("s", "Size", "a", device="OPENCL:0", out_type=dtypes.int32))
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
-            session = weft.Session(g)
+            session = heald.Session(g)
             result = session.run("s", {"x": np.ones((2, 3, 2))}).tolist()
         tell(texts=[str(w.message) for w in caught], result=result)
     """)
@@ -144,12 +144,12 @@ def test_what_it_cannot_do_falls_back_visibly(run: Run) -> None:
 def test_a_network_split_between_it_and_the_cpu_gives_what_the_cpu_gives(run: Run) -> None:
     facts = run(f"""
         import warnings
-        warnings.simplefilter("ignore", weft.errors.WeftWarning)  # ops that it has no kernel for
-        whole = weft.graphdef.load("{DIGITS / 'frozen.pb'}")
+        warnings.simplefilter("ignore", heald.errors.HealdWarning)  # ops that it has no kernel for
+        whole = heald.graphdef.load("{DIGITS / 'frozen.pb'}")
         x = np.load("{DIGITS / 'test.npz'}")["image"][:20]
         def logits(odd, even):
             nodes = [n.replace(device=(odd, even)[i % 2]) for i, n in enumerate(whole.nodes.values())]
-            with weft.Session(whole.replace(nodes=nodes)) as session:
+            with heald.Session(whole.replace(nodes=nodes)) as session:
                 result = session.run("logits", {{"image": x}})
                 return result, len({{r["assigned"] for r in session.placement().table()}} - {{"host"}})
         want, _ = logits("CPU:0", "CPU:0")
@@ -173,7 +173,7 @@ def counted(step, x):
 def test_constant_weights_are_packed_once_and_let_go_with_the_session(run: Run) -> None:
     facts = run(COUNTING + """
 weights = np.random.default_rng(0).normal(size=(3, 40)).astype("f4")
-session = weft.Session(graph(placeholder("x", (None, 3)), const("w", weights),
+session = heald.Session(graph(placeholder("x", (None, 3)), const("w", weights),
                              node("m", "MatMul", "x", "w", device="OPENCL:0")))
 step = session.make_callable("m", ["x"])
 found = [counted(step, np.ones((n, 3), "f4")) for n in (2, 2, 5)]
@@ -193,13 +193,13 @@ tell(right=right, commands=[n for _, n in found], held=held, left=memory.used)
 
 def test_what_is_constant_for_one_shape_of_the_feeds_is_packed_for_that(run: Run) -> None:
     facts = run("""
-        from weft.graph.graph import Node
+        from heald.graph.graph import Node
         I = dtypes.int32
         g = graph(placeholder("x", (None, 2)), node("s", "Shape", "x", device="CPU:0", out_type=I),
                   Node("f", "Cast", ["s"], attrs={"SrcT": I, "DstT": FLOAT}, device="CPU:0"),
                   const("d", [2, 1], np.int32), node("c", "Reshape", "f", "d", device="CPU:0", Tshape=I),
                   node("m", "MatMul", "x", "c", device="OPENCL:0"))
-        with weft.Session(g) as session:
+        with heald.Session(g) as session:
             tell(found=[session.run("m", {"x": np.ones((n, 2))})[0].tolist() for n in (3, 4, 3)])
     """)
     assert facts["found"] == [[5], [6], [5]]
@@ -209,7 +209,7 @@ def test_an_alias_of_several_inputs_launches_nothing(run: Run) -> None:
     facts = run("""
         g = graph(placeholder("x", (3,)), node("n", "Neg", "x", device="OPENCL:0"),
                   node("i", "IdentityN", "x", "n", device="OPENCL:0", T=[FLOAT, FLOAT]))
-        with weft.Session(g, {"placement": {"fallback": "error"}}) as session:
+        with heald.Session(g, {"placement": {"fallback": "error"}}) as session:
             tell(found=[y.tolist() for y in session.run(["i:0", "i:1"], {"x": np.arange(3, dtype="f4")})])
     """)
     assert facts["found"] == [[0, 1, 2], [0, -1, -2]]
@@ -218,7 +218,7 @@ def test_an_alias_of_several_inputs_launches_nothing(run: Run) -> None:
 @pytest.mark.usefixtures("real_driver")
 def test_several_threads_run_one_session(run: Run) -> None:
     facts = run(SPLIT + """
-        step = weft.Session(net).make_callable("i", ["x"])
+        step = heald.Session(net).make_callable("i", ["x"])
         inputs = [np.full((4, 6), k, "f4") for k in range(8)]
         expected, wrong = [step(a) for a in inputs], []
         def work(k):
@@ -237,7 +237,7 @@ def test_who_asks_for_nothing_gets_the_cpu(run: Run) -> None:
     facts = run("""
         g = graph(placeholder("x", (3,)), node("n", "Abs", "x"))
         def row(config):
-            session = weft.Session(g, config)
+            session = heald.Session(g, config)
             session.run("n", {"x": np.ones(3)})
             return [session.placement().table()[1][c] for c in ("assigned", "refused")]
         default = row({})
@@ -267,22 +267,22 @@ def test_programs_over_it_and_the_cpu_do_what_those_over_other_devices_do(run: R
         pytest.main(["-p", "no:cacheprovider", "-p", "no:xdist", "--rootdir", root, "-c", root + "/pyproject.toml",
                      {str(TESTS / tests)!r}], [Reports()])
         tell(passed=Reports.passed, failed=Reports.failed)
-    """, env={"WEFTTEST_PAIRS": "CPU:0/OPENCL:0"})
+    """, env={"HEALDTEST_PAIRS": "CPU:0/OPENCL:0"})
     assert facts["failed"] == []
     assert facts["passed"] >= 4
 
 
 def test_a_control_edge_to_the_host_waits_until_the_device_is_done(run: Run, real_driver: None) -> None:
     facts = run("""
-        from weft.program.host_program import EVENT
+        from heald.program.host_program import EVENT
         g = [placeholder("x", (1,)), node("slow", "Test>Slow", "x", device="OPENCL:0")]
         config = {"plugins": {"load": [os.environ["PLUGIN"]]}}
         found, crossed = {}, 0
         for controls in ([], ["^slow"]):
-            session = weft.Session(graph(*g, node("see", "Test>See", "x", *controls)), config)
+            session = heald.Session(graph(*g, node("see", "Test>See", "x", *controls)), config)
             for _ in range(20):
-                metadata = weft.RunMetadata()
-                session.run(["slow", "see"], {"x": [1]}, options=weft.RunOptions(trace=True), metadata=metadata)
+                metadata = heald.RunMetadata()
+                session.run(["slow", "see"], {"x": [1]}, options=heald.RunOptions(trace=True), metadata=metadata)
                 crossed += [e.call.code for e in metadata.trace.events if not e.is_asynchronous].count(EVENT)
             import plugin_of_slow_kernels
             found[str(controls)] = plugin_of_slow_kernels.ended[:]
@@ -296,8 +296,8 @@ def test_a_control_edge_to_the_host_waits_until_the_device_is_done(run: Run, rea
 
 def test_a_graph_saved_for_gpus_runs_on_it_from_the_shell(run: Run, tmp_path: Path) -> None:
     facts = run("""
-        from weft.cli import main
-        from weft.graph.graphdef import dump
+        from heald.cli import main
+        from heald.graph.graphdef import dump
         os.chdir(os.environ["MODELS"])
         dump(graph(placeholder("x", (3,)), node("a", "Neg", "x", device="/device:GPU:1"),
                    node("y", "Relu", "a", device="/job:localhost/replica:0/task:0/device:GPU:0")), "gpu.pb")
@@ -305,14 +305,14 @@ def test_a_graph_saved_for_gpus_runs_on_it_from_the_shell(run: Run, tmp_path: Pa
         told = main(["explain", "gpu.pb"])
         tell(status=[status, told], y=np.load("out.npz")["y"].tolist(),
              opened=[r.name for r in runtime().host.opened()])
-    """, env={"MODELS": str(tmp_path), "WEFT_PLACEMENT__REMAP": '{"GPU:*" = "OPENCL:0"}',
-              "WEFT_PLACEMENT__FALLBACK": "error"})
+    """, env={"MODELS": str(tmp_path), "HEALD_PLACEMENT__REMAP": '{"GPU:*" = "OPENCL:0"}',
+              "HEALD_PLACEMENT__FALLBACK": "error"})
     assert facts == {"status": [0, 0], "y": [0, 2, 0], "opened": ["OPENCL:0"]}  # and no other
 
 
 PACK = '''
-from weft.api import hookimpl
-WEFT_API = (1, 0)
+from heald.api import hookimpl
+HEALD_API = (1, 0)
 LINES = "".join(f"    out[{i}] = missing_{i};\\n" for i in range(500))
 SOURCE = "kernel void broken(global const float *x, global float *out) {\\n" + LINES + "}"
 
@@ -321,7 +321,7 @@ def bind(b):
     return lambda x, out: launch((4,), None, x, out)
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("OPENCL", lambda kernels: kernels.kernel("Abs")(bind))
 '''
 
@@ -330,11 +330,11 @@ def test_another_packs_kernel_that_does_not_compile_shows_three_errors_and_its_n
     (tmp_path / "broken_pack.py").write_text(PACK)
     facts = run(f"""
         g = graph(placeholder("x", (4,)), node("n", "Abs", "x", device="OPENCL:0"))
-        session = weft.Session(g, {{"plugins": {{"load": ["{tmp_path}/broken_pack.py"]}},
+        session = heald.Session(g, {{"plugins": {{"load": ["{tmp_path}/broken_pack.py"]}},
                                     "kernels": {{"Abs": "broken_pack"}}}})
         try:
             session.run("n", {{"x": np.ones(4)}})
-        except weft.errors.Internal as error:
+        except heald.errors.Internal as error:
             tell(text=error.message, place=[error.node, error.op, error.device])
     """)
     assert facts["text"].startswith("kernel '")
@@ -349,11 +349,11 @@ def test_out_of_memory_is_an_error_of_the_node_and_memory_comes_back(run: Run) -
         def session(count):
             g = graph(placeholder("x", (count,)), node("a", "Neg", "x", device="OPENCL:0"),
                       node("b", "Neg", "a", device="OPENCL:0"))
-            return weft.Session(g, {"plugin": {"opencl": {"memory": 1 << 20}}})
+            return heald.Session(g, {"plugin": {"opencl": {"memory": 1 << 20}}})
         big = session(1 << 20)
         try:
             big.run("b", {"x": np.ones(1 << 20)})
-        except weft.errors.ResourceExhausted as error:
+        except heald.errors.ResourceExhausted as error:
             text, place = error.message, [error.node, error.op, error.device]
         small = session(1 << 10)
         result = small.run("b", {"x": np.ones(1 << 10)})
@@ -366,7 +366,7 @@ def test_out_of_memory_is_an_error_of_the_node_and_memory_comes_back(run: Run) -
 
 def test_buffers_go_back_and_threads_end_with_the_host(run: Run) -> None:
     facts = run(SPLIT + """
-        session = weft.Session(net)
+        session = heald.Session(net)
         session.run("i", {"x": x})
         host = session._runtime.host
         memory = host.open("OPENCL:0")._memory
@@ -374,14 +374,14 @@ def test_buffers_go_back_and_threads_end_with_the_host(run: Run) -> None:
         session.close()
         left = memory.used
         host.close()
-        ending = [t for t in threading.enumerate() if t.name.startswith("weft-")]
+        ending = [t for t in threading.enumerate() if t.name.startswith("heald-")]
         for thread in ending:
             thread.join(10)
         tell(held=held, left=left, threads=[t.name for t in ending], alive=[t.name for t in ending if t.is_alive()])
     """.replace("\n        ", "\n"))
     assert facts["held"] > 0
     assert facts["left"] == 0
-    assert set(facts["threads"]) <= {"weft-waiter-OPENCL:0"}  # the runtime's: the plugin has none
+    assert set(facts["threads"]) <= {"heald-waiter-OPENCL:0"}  # the runtime's: the plugin has none
     assert facts["alive"] == []
 
 
@@ -389,12 +389,12 @@ def test_the_probe_and_the_binaries_are_kept_for_the_next_process(run: Run, tmp_
     env = {"XDG_CACHE_HOME": str(tmp_path)}
     count = OPEN + "tell(built=native.programs.built)"
     assert run(count, env=env) == {"built": 1}
-    kept = tmp_path / "weft" / "opencl"
+    kept = tmp_path / "heald" / "opencl"
     shutil.rmtree(kept)
     assert run(count, env=env) == {"built": 0}  # not even probed
     step = """
         g = graph(placeholder("x", (3,)), node("n", "Neg", "x", device="OPENCL:0"))
-        result = weft.Session(g).run("n", {"x": np.ones(3)}).tolist()
+        result = heald.Session(g).run("n", {"x": np.ones(3)}).tolist()
         tell(result=result, built=runtime().host.open("OPENCL:0").native.programs.built)
     """
     assert run(step, env=env) == {"result": [-1, -1, -1], "built": 1}
@@ -415,7 +415,7 @@ def test_feeds_and_constants_are_read_where_they_are_on_a_cpu(run: Run) -> None:
             return array
         x, c = aligned(3), aligned(4)
         g = graph(placeholder("x", (n,)), const("c", c), node("y", "Mul", "x", "c", device="OPENCL:0"))
-        session = weft.Session(g)
+        session = heald.Session(g)
         step = session.make_callable("y", ["x"])
         first = float(step(x)[-1])
         device, copied = session._runtime.host.open("OPENCL:0"), []
@@ -436,7 +436,7 @@ def test_feeds_and_constants_are_read_where_they_are_on_a_cpu(run: Run) -> None:
 COPIES = """
 import weakref
 import pyopencl as cl
-from weft_opencl.command_queue import MOST_COPIES
+from heald_opencl.command_queue import MOST_COPIES
 device = runtime().host.open("OPENCL:0")
 buffer, gate = device.allocate(4), cl.UserEvent(device.native.context)
 
@@ -516,7 +516,7 @@ def test_a_fault_is_the_error_of_the_run_and_stays(run: Run) -> None:
                      lambda: device.copy_out(buffer, array, 0), lambda: device.native.kernel("", "")):
             try:
                 call()
-            except weft.errors.Unavailable as error:
+            except heald.errors.Unavailable as error:
                 texts.append(error.message)
         tell(texts=texts)
     """)
@@ -528,19 +528,19 @@ def test_sessions_on_a_lost_device_are_told_and_new_ones_run_elsewhere(run: Run)
     facts = run("""
         import warnings
         g = graph(placeholder("x", (3,)), node("n", "Neg", "x", device="OPENCL:0"), node("m", "Neg", "x"))
-        session, texts = weft.Session(g), []
+        session, texts = heald.Session(g), []
         session.run("n", {"x": np.ones(3)})
         device = runtime().host.open("OPENCL:0")
         device.native.commands.lose(RuntimeError("it fell off the bus"))
         for _ in range(3):
             try:
                 session.run("n", {"x": np.ones(3)})
-            except weft.errors.Unavailable as error:
+            except heald.errors.Unavailable as error:
                 texts.append(error.message)
         record = runtime().host.records("OPENCL")[0]
         warnings.simplefilter("ignore")
         tell(texts=texts, status=record.status, m=session.run("m", {"x": np.ones(3)}).tolist(),
-             new=weft.Session(g).run("n", {"x": np.ones(3)}).tolist())
+             new=heald.Session(g).run("n", {"x": np.ones(3)}).tolist())
     """)
     lost = "the device was lost: it fell off the bus"
     assert facts["texts"] == [lost] + [f"device OPENCL:0 is unavailable: {lost}"] * 2
@@ -552,7 +552,7 @@ def test_a_forked_child_gets_an_error_and_ends(run: Run) -> None:
     facts = run("""
         import warnings
         g = graph(placeholder("x", (3,)), node("n", "Neg", "x", device="OPENCL:0"))
-        step = weft.Session(g).make_callable("n", ["x"])
+        step = heald.Session(g).make_callable("n", ["x"])
         step(np.ones(3, "f4"))
         reading, writing = os.pipe()
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -560,7 +560,7 @@ def test_a_forked_child_gets_an_error_and_ends(run: Run) -> None:
         if child == 0:
             try:
                 step(np.ones(3, "f4"))
-            except weft.errors.WeftError as error:
+            except heald.errors.HealdError as error:
                 os.write(writing, str(error).encode())
             sys.exit()  # with all that an interpreter does at its end
         _, status = os.waitpid(child, 0)
@@ -573,13 +573,13 @@ def test_a_forked_child_gets_an_error_and_ends(run: Run) -> None:
 
 def test_config_chooses_among_the_devices(run: Run) -> None:
     facts = run("""
-        from weft_opencl.device import scan
-        from weft_opencl.plugin import Config
+        from heald_opencl.device import scan
+        from heald_opencl.plugin import Config
         every, texts = scan(Config()), []
         for wrong in (Config(devices=("no such thing",)), Config(memory="180%"), Config(memory="much")):
             try:
                 scan(wrong)
-            except weft.errors.WeftError as error:
+            except heald.errors.HealdError as error:
                 texts.append(str(error))
         first = every[0].attributes
         tell(same=[d.uid for d in scan(Config(platforms=(first["platform"].upper(),)))][0] == every[0].uid,
@@ -595,12 +595,12 @@ def test_config_chooses_among_the_devices(run: Run) -> None:
 
 WITHOUT = """
     from time import process_time
-    records = [r for r in weft.devices() if r.type == "OPENCL"]
-    seconds = process_time()  # the imports of weft and NumPy among them
-    assigned = weft.Session(graph(placeholder("x", (3,)), node("n", "Neg", "x"))).placement().table()[1]
+    records = [r for r in heald.devices() if r.type == "OPENCL"]
+    seconds = process_time()  # the imports of heald and NumPy among them
+    assigned = heald.Session(graph(placeholder("x", (3,)), node("n", "Neg", "x"))).placement().table()[1]
     try:
         runtime().host.open("OPENCL:0")
-    except weft.errors.Unavailable as error:
+    except heald.errors.Unavailable as error:
         text = str(error)
     tell(names=[r.name for r in records], status=records[0].status, reason=records[0].reason, remedy=records[0].remedy,
          text=text, seconds=seconds, assigned=assigned["assigned"], refused=assigned["refused"])
@@ -648,14 +648,14 @@ def test_a_cache_that_cannot_be_written_is_no_error(run: Run) -> None:
 def test_recorded_cases_pass_through_execute(run: Run, device: str) -> None:
     facts = run("""
         from harness.eager_golden import passed
-        from weft.eager.core_runtime import CoreRuntime
-        count, wrong = passed(CoreRuntime(runtime().host), "OPENCL:0", is_sample="WEFTTEST_CASES" not in os.environ)
+        from heald.eager.core_runtime import CoreRuntime
+        count, wrong = passed(CoreRuntime(runtime().host), "OPENCL:0", is_sample="HEALDTEST_CASES" not in os.environ)
         tell(count=count, wrong=wrong)
     """)
     # Oclgrind drops the kernel where its compiler writes `v < 0 ? -v : v` of integers as one instruction.
     dropped = [each for each in facts["wrong"] if "Oclgrind" in device and "has no kernel 'Abs'" in each]
     assert [each for each in facts["wrong"] if each not in dropped] == []
-    assert facts["count"] >= (1000 if "WEFTTEST_CASES" in os.environ else 30)  # compilation takes .4 s a case
+    assert facts["count"] >= (1000 if "HEALDTEST_CASES" in os.environ else 30)  # compilation takes .4 s a case
     assert len(dropped) <= (4 if "Oclgrind" in device else 0)
 
 
@@ -666,10 +666,10 @@ def test_a_traced_run_has_the_times_of_the_devices_own_clock(run: Run) -> None:
         device = runtime().host.open("OPENCL:0")
         early = device.record(0)
         times = []
-        with weft.Session(graph(*g)) as session:
+        with heald.Session(graph(*g)) as session:
             for _ in range(2):
-                metadata, x = weft.RunMetadata(), np.ones((200, 200), np.float32)
-                right = bool((session.run("y", {"x": x}, options=weft.RunOptions(trace=True), metadata=metadata)
+                metadata, x = heald.RunMetadata(), np.ones((200, 200), np.float32)
+                right = bool((session.run("y", {"x": x}, options=heald.RunOptions(trace=True), metadata=metadata)
                               == 200).all())
                 event, = [e for e in metadata.trace.events if e.call.op == "MatMul"]
                 times.append((right, event.timed.span is not None and event.ns > 0))

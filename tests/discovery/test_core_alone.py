@@ -13,13 +13,13 @@ import pytest
 
 ROOT = Path(__file__).parent.parent.parent
 PLUGIN = ROOT / "tests" / "data" / "plugins" / "tiny_plugin.py"
-LIBRARIES = ("numpy", "numpy.libs", "google", "pluggy", "tabulate", "tqdm")  # what weft-core depends on
+LIBRARIES = ("numpy", "numpy.libs", "google", "pluggy", "tabulate", "tqdm")  # what heald-core depends on
 GRAPH = """
 import json
 import numpy as np
-import weft
-from weft.graph.graph import Graph, Node
-F = weft.api.dtypes.float32
+import heald
+from heald.graph.graph import Graph, Node
+F = heald.api.dtypes.float32
 def plus(op):
     return Graph([
         Node("x", "Placeholder", attrs={"dtype": F, "shape": None}),
@@ -31,14 +31,14 @@ def plus(op):
 
 
 class Alone:
-    """Interpreters that see weft-core and the libraries that it depends on, and no installed distribution."""
+    """Interpreters that see heald-core and the libraries that it depends on, and no installed distribution."""
 
     def __init__(self, folder: Path) -> None:
         site = Path(find_spec("numpy").origin).parent.parent
         for name in LIBRARIES:
             if (site / name).exists():
                 (folder / name).symlink_to(site / name)
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("WEFT_", "PYTHON"))}
+        kept = {k: v for k, v in os.environ.items() if not k.startswith(("HEALD_", "PYTHON"))}
         paths = [str(ROOT / "core"), str(folder)]
         self.environ = kept | {"PYTHONPATH": os.pathsep.join(paths), "XDG_CONFIG_HOME": str(folder)}
         self.folder = folder
@@ -61,12 +61,12 @@ def alone(tmp_path_factory) -> Alone:
 
 def test_a_third_partys_device_op_set_and_kernels_run_their_graph(alone):
     facts = alone.facts(f"""
-weft.register({str(PLUGIN)!r})
-text = weft.graphdef.dumps(plus("Tiny>Plus"))
-with weft.Session(weft.graphdef.loads(text)) as session:
+heald.register({str(PLUGIN)!r})
+text = heald.graphdef.dumps(plus("Tiny>Plus"))
+with heald.Session(heald.graphdef.loads(text)) as session:
     facts["z"] = session.run("z", {{"x": np.array([3, 4], "f4")}}).tolist()
     facts["placed"] = {{row.node: row.device for row in session.placement().values()}}
-facts["devices"] = [(d.name, d.status) for d in weft.devices()]
+facts["devices"] = [(d.name, d.status) for d in heald.devices()]
 """)
     assert facts["z"] == [4, 6]
     assert facts["placed"] == {"x": "", "c": "", "done": "", "y": "TINY:0", "z": "TINY:0"}
@@ -76,17 +76,17 @@ facts["devices"] = [(d.name, d.status) for d in weft.devices()]
 def test_an_unknown_op_tells_which_distribution_brings_tensorflows(alone):
     facts = alone.facts(f"""
 try:
-    weft.Session(plus("AddV2")).run("z", {{"x": np.array([3, 4], "f4")}})
-except weft.errors.NotFound as error:
+    heald.Session(plus("AddV2")).run("z", {{"x": np.array([3, 4], "f4")}})
+except heald.errors.NotFound as error:
     facts["error"] = str(error)
-weft.register({str(PLUGIN)!r})
+heald.register({str(PLUGIN)!r})
 try:
-    weft.Session(plus("Tiny>Plsu")).run("z", {{"x": np.array([3, 4], "f4")}})
-except weft.errors.NotFound as error:
+    heald.Session(plus("Tiny>Plsu")).run("z", {{"x": np.array([3, 4], "f4")}})
+except heald.errors.NotFound as error:
     facts["near"] = str(error)
 """)
     assert "no op is called 'AddV2'" in facts["error"]
-    assert "pip install weft-tf-ops" in facts["error"]
+    assert "pip install heald-tf-ops" in facts["error"]
     assert "did you mean Tiny>Plus?" in facts["near"]
     assert "pip install" not in facts["near"]
 
@@ -101,26 +101,26 @@ except weft.errors.NotFound as error:
     (["devices", "--check", "--plugin", str(PLUGIN)], "PASS"),
 ])
 def test_commands_list_what_there_is(alone, arguments, told):
-    done = alone.run("-m", "weft", *arguments)
+    done = alone.run("-m", "heald", *arguments)
     assert (done.returncode, done.stderr) == (0, "")
     assert told in done.stdout
 
 
 def test_a_graph_of_unknown_ops_is_explained(alone):
     alone.facts("""
-weft.graphdef.dump(plus("AddV2"), "plus.pb")
+heald.graphdef.dump(plus("AddV2"), "plus.pb")
 """)
-    done = alone.run("-m", "weft", "ops", "--missing", "plus.pb", "--json")
+    done = alone.run("-m", "heald", "ops", "--missing", "plus.pb", "--json")
     assert (done.returncode, done.stderr) == (1, "")
     reasons = {row["op"]: row["reason"] for row in json.loads(done.stdout)}
     assert reasons["Identity"] == "no kernel"
-    assert "pip install weft-tf-ops" in reasons["AddV2"]
+    assert "pip install heald-tf-ops" in reasons["AddV2"]
 
 
 def test_a_probe_by_the_op_sets_own_op_finds_a_device_that_computes_wrongly(alone, tmp_path):
     for name in ("tiny_plugin.py", "tiny_ops.tsv"):
         text = PLUGIN.with_name(name).read_text("utf-8")
         (tmp_path / name).write_text(text.replace("x + y", "x - y"), "utf-8")
-    done = alone.run("-m", "weft", "devices", "--check", "--json", "--plugin", str(tmp_path / "tiny_plugin.py"))
+    done = alone.run("-m", "heald", "devices", "--check", "--json", "--plugin", str(tmp_path / "tiny_plugin.py"))
     assert done.returncode == 1
     assert json.loads(done.stdout)[0]["reason"].startswith("a probe on TINY returned")

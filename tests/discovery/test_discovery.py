@@ -7,24 +7,24 @@ import sys
 from typing import Any, NamedTuple
 
 import pytest
-from weft.contract.api_version import API
+from heald.contract.api_version import API
 
 HAS = ".".join(map(str, API))
 
 GOOD = """
-from weft.api import hookimpl
-WEFT_API = (1, 0)
+from heald.api import hookimpl
+HEALD_API = (1, 0)
 
 @hookimpl
-def weft_devices(registry):
+def heald_devices(registry):
     registry.device(type="{type}", scan="nowhere:scan", priority={priority})
 """
 PACK = """
-from weft.api import hookimpl
-WEFT_API = (1, 0)
+from heald.api import hookimpl
+HEALD_API = (1, 0)
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("{type}", "{module}:register")
 """
 KERNELS = """
@@ -34,8 +34,8 @@ def register(kernels):
 """
 HOOK = """
 from dataclasses import dataclass
-from weft.api import OpSpec, hookimpl
-WEFT_API = (1, 0)
+from heald.api import OpSpec, hookimpl
+HEALD_API = (1, 0)
 """
 
 
@@ -44,7 +44,7 @@ class Case(NamedTuple):
     status: str
     reason: str
     remedy: str = ""
-    requires: tuple[str, ...] = ("weft-core>=0.1",)
+    requires: tuple[str, ...] = ("heald-core>=0.1",)
 
 
 CASES = {
@@ -54,54 +54,54 @@ CASES = {
     "exits": Case("raise SystemExit(3)", "failed", "import of d_exits raised SystemExit: 3"),
     "half_way": Case(HOOK + """
 @hookimpl
-def weft_devices(registry):
+def heald_devices(registry):
     registry.device(type="HALF", scan="nowhere:scan")
 
 @hookimpl
-def weft_ops(registry):
+def heald_ops(registry):
     registry.add(OpSpec("Half>Op"))
     raise ValueError("boom")
-""", "failed", "hook weft_ops raised ValueError: boom"),
-    "no_version": Case("x = 1", "failed", "WEFT_API is missing", f"write WEFT_API = {API}"),
-    "odd_version": Case("WEFT_API = '1.0'", "failed", "WEFT_API = '1.0' is not a pair of integers"),
-    "old_major": Case("WEFT_API = (0, 9)", "incompatible", f"written for plugin API 0.9, this weft has {HAS}",
-                      "pip install -U weft-old-major"),
-    "new_major": Case("WEFT_API = (2, 0)", "incompatible", "plugin API 2.0", "pip install -U weft-core"),
-    "new_minor": Case("WEFT_API = (1, 99)", "incompatible", "plugin API 1.99", "pip install -U weft-core"),
+""", "failed", "hook heald_ops raised ValueError: boom"),
+    "no_version": Case("x = 1", "failed", "HEALD_API is missing", f"write HEALD_API = {API}"),
+    "odd_version": Case("HEALD_API = '1.0'", "failed", "HEALD_API = '1.0' is not a pair of integers"),
+    "old_major": Case("HEALD_API = (0, 9)", "incompatible", f"written for plugin API 0.9, this heald has {HAS}",
+                      "pip install -U heald-old-major"),
+    "new_major": Case("HEALD_API = (2, 0)", "incompatible", "plugin API 2.0", "pip install -U heald-core"),
+    "new_minor": Case("HEALD_API = (1, 99)", "incompatible", "plugin API 1.99", "pip install -U heald-core"),
     "needs_newer": Case("raise RuntimeError('not to be imported')", "incompatible",
-                        "weft-needs-newer 1.0 requires weft-core>=9.1,<10", "pip install 'weft-core>=9.1,<10'",
-                        ("numpy>=1", "weft-core>=9.1,<10")),
-    "needs_older": Case("", "incompatible", "requires weft-core<0.1", "pip install -U weft-needs-older",
-                        ("weft_core <0.1",)),
-    "bad_parameter": Case(HOOK + "@hookimpl\ndef weft_ops(registry, conf): ...", "failed",
-                          "Plugin 'bad_parameter' for hook 'weft_ops'", "a hook takes `registry` and"),
-    "bad_name": Case(HOOK + "@hookimpl\ndef weft_kernel(registry): ...", "failed",
-                     "there is no hook called weft_kernel", "did you mean weft_kernels?"),
-    "unmarked": Case("WEFT_API = (1, 0)\ndef weft_ops(registry): ...", "failed", "weft_ops is not marked as a hook",
+                        "heald-needs-newer 1.0 requires heald-core>=9.1,<10", "pip install 'heald-core>=9.1,<10'",
+                        ("numpy>=1", "heald-core>=9.1,<10")),
+    "needs_older": Case("", "incompatible", "requires heald-core<0.1", "pip install -U heald-needs-older",
+                        ("heald_core <0.1",)),
+    "bad_parameter": Case(HOOK + "@hookimpl\ndef heald_ops(registry, conf): ...", "failed",
+                          "Plugin 'bad_parameter' for hook 'heald_ops'", "a hook takes `registry` and"),
+    "bad_name": Case(HOOK + "@hookimpl\ndef heald_kernel(registry): ...", "failed",
+                     "there is no hook called heald_kernel", "did you mean heald_kernels?"),
+    "unmarked": Case("HEALD_API = (1, 0)\ndef heald_ops(registry): ...", "failed", "heald_ops is not marked as a hook",
                      "decorate it with @hookimpl"),
-    "wrapper": Case(HOOK + "@hookimpl(wrapper=True)\ndef weft_ops(registry):\n    yield", "failed", "as a wrapper"),
-    "future_hook": Case(HOOK + "@hookimpl(optionalhook=True)\ndef weft_tomorrow(thing): ...", "ok", ""),
+    "wrapper": Case(HOOK + "@hookimpl(wrapper=True)\ndef heald_ops(registry):\n    yield", "failed", "as a wrapper"),
+    "future_hook": Case(HOOK + "@hookimpl(optionalhook=True)\ndef heald_tomorrow(thing): ...", "ok", ""),
     "loose_config": Case(HOOK + "@dataclass\nclass Config:\n    x: int = 0", "failed", "a frozen dataclass",
                          "@dataclass(frozen=True)"),
     "wants_x": Case(HOOK + "@dataclass(frozen=True)\nclass Config:\n    size: int = 0", "failed",
-                    "weft.toml:2: [plugin.wants_x] has no key 'sise'", "did you mean size?"),
+                    "heald.toml:2: [plugin.wants_x] has no key 'sise'", "did you mean size?"),
     "picky": Case(HOOK + """
 @dataclass(frozen=True)
 class Config:
     x: int = 0
     def __post_init__(self): raise KeyError("never")
 """, "failed", "Config of plugin picky raised KeyError: 'never'", "check [plugin.picky]"),
-    "other_matmul": Case(HOOK + "@hookimpl\ndef weft_ops(registry): registry.add(OpSpec('MatMul'))", "failed",
+    "other_matmul": Case(HOOK + "@hookimpl\ndef heald_ops(registry): registry.add(OpSpec('MatMul'))", "failed",
                          "op MatMul is plugin tf_ops's already, with another signature"),
-    "bad_notation": Case(HOOK + "@hookimpl\ndef weft_ops(registry): registry.add(OpSpec('A', inputs=['x']))", "failed",
-                         "hook weft_ops raised InvalidArgument: cannot read the argument 'x' of op A"),
-    "plain_again": Case(HOOK + "@hookimpl\ndef weft_allocators(registry): registry.add('plain', list)", "failed",
-                        "allocator 'plain' is weft's own already"),
+    "bad_notation": Case(HOOK + "@hookimpl\ndef heald_ops(registry): registry.add(OpSpec('A', inputs=['x']))", "failed",
+                         "hook heald_ops raised InvalidArgument: cannot read the argument 'x' of op A"),
+    "plain_again": Case(HOOK + "@hookimpl\ndef heald_allocators(registry): registry.add('plain', list)", "failed",
+                        "allocator 'plain' is heald's own already"),
     "blocked": Case("raise RuntimeError('not to be imported')", "blocked", "[plugins] block names it"),
     "good": Case(GOOD.format(type="GOOD", priority=1), "ok", ""),
     "inert": Case(PACK.format(type="NOBODYS", module="nowhere"), "ok",
                   "inert: no plugin announces device type NOBODYS"),
-    "odd_attributes": Case("WEFT_API = (1, 0)\ndef __getattr__(name): raise RuntimeError(name)", "ok", ""),
+    "odd_attributes": Case("HEALD_API = (1, 0)\ndef __getattr__(name): raise RuntimeError(name)", "ok", ""),
     # two that claim one device type
     "type_a": Case(GOOD.format(type="CLAIMED", priority=0), "conflict", "device type CLAIMED: claimed by plugin type_b "
                    "too, type_b's is used", "set [placement.provider] CLAIMED = 'type_a' or 'type_b'"),
@@ -123,17 +123,17 @@ def listed(shared_site: Any) -> dict[str, Any]:
     """All cases installed side by side; one listing."""
     for name, case in CASES.items():
         module = f"d_{name}"
-        shared_site.add(f"weft-{name.replace('_', '-')}", {name: module}, {f"{module}.py": case.source},
+        shared_site.add(f"heald-{name.replace('_', '-')}", {name: module}, {f"{module}.py": case.source},
                         requires=case.requires)
     for pack, ops in {"k_a": ["Add", "Mul"], "k_b": ["Add", "Mul", "Sub"]}.items():
         (shared_site.libraries / f"{pack}.py").write_text(KERNELS.format(ops=ops))
-    shared_site.add("weft-gone", {"gone": "weft_gone.plugin"}, {})
-    for distribution in ("weft-first", "weft-second"):
-        word = distribution.removeprefix("weft-")
+    shared_site.add("heald-gone", {"gone": "heald_gone.plugin"}, {})
+    for distribution in ("heald-first", "heald-second"):
+        word = distribution.removeprefix("heald-")
         source = GOOD.format(type=word.upper(), priority=0)
         shared_site.add(distribution, {"twice": f"t_{word}"}, {f"t_{word}.py": source})
     settings = "[plugin.wants_x]\nsise = 3\n[plugins]\nblock = ['blocked', 'onednn']\n"
-    (shared_site.folder / "weft.toml").write_text(settings)
+    (shared_site.folder / "heald.toml").write_text(settings)
     found: dict[str, Any] = shared_site.run("""
         told = warnings.catch_warnings(record=True)
         caught = told.__enter__()
@@ -174,7 +174,7 @@ def test_a_plugin_is_listed_with_status_reason_and_remedy(name: str, listed: Any
     assert record["status"] == case.status, record
     assert case.reason in record["reason"]
     assert case.remedy in record["remedy"]
-    assert record["distribution"] == f"weft-{name.replace('_', '-')}"
+    assert record["distribution"] == f"heald-{name.replace('_', '-')}"
     assert record["version"] == "1.0"
 
 
@@ -206,9 +206,9 @@ def test_priority_then_the_lower_id_decides_between_rivals(listed: Any) -> None:
 def test_of_two_plugins_with_one_id_the_first_distribution_is_loaded_and_both_are_shown(listed: Any) -> None:
     first, second = (record for record in listed["records"] if record["id"] == "twice")
     assert (first["status"], second["status"]) == ("conflict", "conflict")
-    assert first["reason"] == "another plugin has the same id: weft-second"
-    assert second["reason"] == "plugin of weft-first has the id 'twice' already"
-    assert second["remedy"] == "pip uninstall weft-second"
+    assert first["reason"] == "another plugin has the same id: heald-second"
+    assert second["reason"] == "plugin of heald-first has the id 'twice' already"
+    assert second["remedy"] == "pip uninstall heald-second"
     assert first["registered"] == {"device types": ["FIRST"]}
     assert second["registered"] == {}
 
@@ -216,18 +216,19 @@ def test_of_two_plugins_with_one_id_the_first_distribution_is_loaded_and_both_ar
 def test_a_distribution_whose_folder_is_gone_says_so(listed: Any) -> None:
     (record,) = [r for r in listed["records"] if r["id"] == "gone"]
     assert record["status"] == "failed"
-    assert record["reason"] == "module weft_gone.plugin does not exist: no 'weft_gone' on sys.path"
+    assert record["reason"] == "module heald_gone.plugin does not exist: no 'heald_gone' on sys.path"
 
 
 def test_loading_imports_no_kernels_and_listing_those_of_all_packs(listed: Any) -> None:
     before, after = set(listed["before"]), set(listed["after"])
-    assert not before & {"numpy", "k_a", "weft_cpu.kernels", "weft_example_device.device",
-                         "weft_example_device.kernels"}
-    assert {"weft_example_device.kernels", "k_a", "k_b", "weft_cpu.kernels", "weft_saved_model.checkpoint_ops"} <= after
+    assert not before & {"numpy", "k_a", "heald_cpu.kernels", "heald_example_device.device",
+                         "heald_example_device.kernels"}
+    assert {"heald_example_device.kernels", "k_a", "k_b", "heald_cpu.kernels",
+            "heald_saved_model.checkpoint_ops"} <= after
     assert not after & {"d_blocked", "d_needs_newer"}
 
 
-def test_importing_weft_imports_nothing_heavy(site: Any) -> None:
+def test_importing_heald_imports_nothing_heavy(site: Any) -> None:
     facts = site.run("""
         early = set(sys.modules)  # of discovery and config
         plugins = load_plugins(load_config({"plugins": {"allow": []}}))
@@ -237,13 +238,13 @@ def test_importing_weft_imports_nothing_heavy(site: Any) -> None:
     assert not heavy & set(facts["early"])
     assert not heavy & set(facts["late"])
     assert set(facts["statuses"]) == {"blocked"}
-    code = "import sys, weft; print(*(m for m in sys.modules if m.startswith('weft') or m == 'dataclasses'))"
-    assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == ["weft"]
+    code = "import sys, heald; print(*(m for m in sys.modules if m.startswith('heald') or m == 'dataclasses'))"
+    assert subprocess.check_output([sys.executable, "-c", code], text=True).split() == ["heald"]
 
 
 def test_only_allowed_plugins_are_loaded_and_named_ones_always(site: Any) -> None:
     (site.folder / "mine.py").write_text(GOOD.format(type="MINE", priority=0))
-    listing = site.listing(env={"WEFT_PLUGINS__ALLOW": "cpu", "WEFT_PLUGINS__LOAD": "./mine.py"})
+    listing = site.listing(env={"HEALD_PLUGINS__ALLOW": "cpu", "HEALD_PLUGINS__LOAD": "./mine.py"})
     blocked = ("cuda", "example_device", "mlir", "onednn", "opencl", "saved_model", "sim", "simplify", "tf_ops",
                "tools")
     statuses = {"cpu": "ok", "mine": "ok", **dict.fromkeys(blocked, "blocked")}
@@ -252,15 +253,15 @@ def test_only_allowed_plugins_are_loaded_and_named_ones_always(site: Any) -> Non
 
 
 def test_strict_mode_raises_the_first_plugin_that_cannot_be_used(site: Any) -> None:
-    site.add("weft-wrong", {"wrong": "d_wrong"}, {"d_wrong.py": "1 / 0"})
+    site.add("heald-wrong", {"wrong": "d_wrong"}, {"d_wrong.py": "1 / 0"})
     facts = site.run("""
         try:
             load_plugins(load_config())
-        except weft.errors.PluginError as error:
+        except heald.errors.PluginError as error:
             tell(message=str(error), cause=type(error.__cause__.__cause__).__name__)
-    """, env={"WEFT_PLUGINS__STRICT": "1"})
+    """, env={"HEALD_PLUGINS__STRICT": "1"})
     assert facts["message"] == ("plugin wrong is failed: import of d_wrong raised ZeroDivisionError: division by zero; "
-                                "'weft plugins --traceback wrong' shows where, [plugins] block = ['wrong'] leaves it "
+                                "'heald plugins --traceback wrong' shows where, [plugins] block = ['wrong'] leaves it "
                                 "out")
     assert facts["cause"] == "ZeroDivisionError"
 
@@ -272,11 +273,11 @@ def test_settings_for_a_plugin_that_is_not_installed_are_a_warning_with_the_comm
             load_plugins(load_config({"plugin": {"tpu_v1": {"a": 1}, "cpi": {}}, "kernels": {"MatMul": "fast"}}))
         tell(texts=[str(w.message) for w in caught], kinds=[w.category.__name__ for w in caught])
     """)
-    assert facts["kinds"] == ["WeftWarning"] * 3
+    assert facts["kinds"] == ["HealdWarning"] * 3
     assert facts["texts"] == [
-        "[plugin.tpu_v1] (argument) is for a plugin that is not installed; pip install weft-tpu-v1",
+        "[plugin.tpu_v1] (argument) is for a plugin that is not installed; pip install heald-tpu-v1",
         "[plugin.cpi] (argument) is for a plugin that is not installed; did you mean cpu?",
-        "kernels.MatMul = 'fast' (argument) is for a plugin that is not installed; pip install weft-fast",
+        "kernels.MatMul = 'fast' (argument) is for a plugin that is not installed; pip install heald-fast",
     ]
 
 
@@ -285,29 +286,29 @@ def test_a_plugin_takes_its_settings_from_its_section(site: Any) -> None:
         plugins = load_plugins(load_config())
         tell(config=repr(plugins.configs["example_device"]),
              type=repr(plugins.registries.device_types.get("EXAMPLE").config))
-    """, env={"WEFT_PLUGIN__EXAMPLE_DEVICE__DEVICES": "2"})
+    """, env={"HEALD_PLUGIN__EXAMPLE_DEVICE__DEVICES": "2"})
     assert facts["config"] == facts["type"] == "Config(devices=2, memory=1073741824)"
 
 
 def test_plugins_that_config_names_are_loaded_from_paths_and_modules(site: Any) -> None:
     parts = site.folder / "parts"
     parts.mkdir()
-    (parts / "my_ops.py").write_text("WEFT_ID = 'mine'\n" + GOOD.format(type="MINE", priority=0))
+    (parts / "my_ops.py").write_text("HEALD_ID = 'mine'\n" + GOOD.format(type="MINE", priority=0))
     (parts / "cpu.py").write_text(GOOD.format(type="OTHER", priority=0))
-    (parts / "json.py").write_text("WEFT_API = (1, 0)")
+    (parts / "json.py").write_text("HEALD_API = (1, 0)")
     (site.libraries / "named_module.py").write_text(GOOD.format(type="NAMED", priority=0))
-    (site.folder / "weft.toml").write_text("""
+    (site.folder / "heald.toml").write_text("""
         [plugins]
         load = ["./parts/my_ops.py", "named_module", "parts/gone.py", "parts/cpu.py", "parts/json.py", "no_module"]
     """)
-    environ = {"WEFT_CONFIG": str(site.folder / "weft.toml")}
+    environ = {"HEALD_CONFIG": str(site.folder / "heald.toml")}
     facts = site.run("""
-        from weft.discovery.discovery import Plugins
+        from heald.discovery.discovery import Plugins
         plugins = Plugins(load_config())
         plugins.load()
         try:
-            weft.Session(weft.Graph([]))
-        except weft.errors.PluginError as error:
+            heald.Session(heald.Graph([]))
+        except heald.errors.PluginError as error:
             tell(records=shown(plugins.records()), error=str(error))
     """, env=environ)
     records = facts["records"]
@@ -317,8 +318,8 @@ def test_plugins_that_config_names_are_loaded_from_paths_and_modules(site: Any) 
     assert of["mine", None]["module"] == str(parts / "my_ops.py")
     assert of["named_module", None]["registered"] == {"device types": ["NAMED"]}
     assert of["gone", None]["reason"] == f"the file {parts / 'gone.py'} does not exist"
-    assert of["cpu", None]["status"] == of["cpu", "weft-cpu"]["status"] == "conflict"
-    assert of["cpu", None]["remedy"] == "set WEFT_ID in it"
+    assert of["cpu", None]["status"] == of["cpu", "heald-cpu"]["status"] == "conflict"
+    assert of["cpu", None]["remedy"] == "set HEALD_ID in it"
     assert of["json", None]["reason"] == "a module called 'json' exists already"
     assert of["no_module", None]["status"] == "failed"
 
@@ -332,14 +333,14 @@ def test_register_takes_modules_names_and_paths_once_and_raises_at_once(site: An
         import loose
         plugins = load_plugins(load_config())
         made = types.ModuleType("made_here")
-        made.WEFT_API = (1, 0)
-        given = ("./mine.py", "mine.py", loose, "loose", made, "weft_example_device.plugin")
+        made.HEALD_API = (1, 0)
+        given = ("./mine.py", "mine.py", loose, "loose", made, "heald_example_device.plugin")
         ids = [plugins.register(each).id for each in given]
         errors = []
         for wrong in ("./broken.py", "./absent.py", "no.such.module"):
             try:
                 plugins.register(wrong)
-            except weft.errors.PluginError as error:
+            except heald.errors.PluginError as error:
                 errors.append(str(error))
         tell(ids=ids, errors=errors, listed=[r.id for r in plugins.records()],
              refused=[(r.id, r.status) for r in plugins.refused])
@@ -355,10 +356,10 @@ def test_register_takes_modules_names_and_paths_once_and_raises_at_once(site: An
 
 
 def test_a_wheel_that_pip_installed_is_found(site: Any) -> None:
-    files = {"weft_wheeled/__init__.py": "", "weft_wheeled/plugin.py": GOOD.format(type="WHEELED", priority=0)}
-    wheel = site.wheel("weft-wheeled", {"wheeled": "weft_wheeled.plugin"}, files, version="2.5")
+    files = {"heald_wheeled/__init__.py": "", "heald_wheeled/plugin.py": GOOD.format(type="WHEELED", priority=0)}
+    wheel = site.wheel("heald-wheeled", {"wheeled": "heald_wheeled.plugin"}, files, version="2.5")
     pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-cache-dir", "--no-index"]
     subprocess.run([*pip, "--no-deps", "--target", site.libraries, wheel], check=True, timeout=60)
     record = site.listing()["wheeled"]
-    assert (record["status"], record["distribution"], record["version"]) == ("ok", "weft-wheeled", "2.5")
+    assert (record["status"], record["distribution"], record["version"]) == ("ok", "heald-wheeled", "2.5")
     assert record["registered"] == {"device types": ["WHEELED"]}

@@ -5,17 +5,17 @@ from __future__ import annotations
 import sys
 import threading
 
+import heald
 import numpy as np
 import pytest
-import weft
 from harness.eager_runtime import core
-from weft import errors
+from heald import errors
 
 SEEDS = range(12)
 ONES = np.ones((2, 2), np.float32)
 
 
-def values(handle: weft.TensorHandle) -> list:
+def values(handle: heald.TensorHandle) -> list:
     return handle.numpy().tolist()
 
 
@@ -77,7 +77,7 @@ def test_a_device_reports_no_race_and_gets_its_memory_back():
 
 @pytest.mark.parametrize("failing", [0, 1, 50, 99])
 def test_a_failing_op_among_a_hundred_fails_itself_and_its_dependents_only(failing):
-    seen: list[errors.WeftError] = []
+    seen: list[errors.HealdError] = []
     cpu = core(diagnostics=seen.append)
     native = cpu.host.open("SIM:0").native
     x = cpu.handle(ONES).to("SIM:0")
@@ -101,7 +101,7 @@ def test_a_failing_op_among_a_hundred_fails_itself_and_its_dependents_only(faili
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_failing_op_among_a_hundred_queued_ones_fails_all_that_follow_from_it(seed):
     """A hundred calls wait for one copy; every tenth depends on the one before it. Call 50 fails when it runs."""
-    seen: list[errors.WeftError] = []
+    seen: list[errors.HealdError] = []
     cpu = core(seed, diagnostics=seen.append)
     x = cpu.handle(np.float32([3, 1, 2])).to("SIM:0")
     handles, failing, line = [], 50, 0
@@ -272,7 +272,7 @@ def test_the_second_call_of_a_kind_on_a_device_takes_no_signature(monkeypatch):
     x = cpu.handle(ONES).to("SIM:0")
     first = [cpu.execute("AddV2", x, x), cpu.execute("AddV2", x, x, device="SIM:0")]
     split = cpu.execute("Unpack", x, attrs={"num": 2})
-    monkeypatch.setattr("weft.eager.signature.MatchMemo.match", None)
+    monkeypatch.setattr("heald.eager.signature.MatchMemo.match", None)
     second = [cpu.execute("AddV2", x, x), cpu.execute("AddV2", x, x, device="SIM:0")]
     assert [values(each) for each in first + second] == [[[2, 2], [2, 2]]] * 4
     assert [values(each) for each in cpu.execute("Unpack", x, attrs={"num": 2})] == [values(each) for each in split]

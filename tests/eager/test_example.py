@@ -5,8 +5,8 @@ from __future__ import annotations
 import importlib.util
 from pathlib import Path
 
+import heald
 import numpy as np
-import weft
 
 SPEC = importlib.util.spec_from_file_location("eager_example", Path(__file__).parents[2] / "examples" / "eager.py")
 example = importlib.util.module_from_spec(SPEC)
@@ -18,7 +18,7 @@ LABELS = np.arange(6, dtype=np.int32)
 
 def test_the_gradients_are_those_of_finite_differences():
     network = example.Network(np.random.default_rng(0))
-    values, labels = network.forward(weft.TensorHandle(IMAGES)), weft.TensorHandle(LABELS)
+    values, labels = network.forward(heald.TensorHandle(IMAGES)), heald.TensorHandle(LABELS)
     _, gradients = network.gradients(values, labels)
     for name, gradient in gradients.items():
         weight, step = network.weights[name], RANDOM.normal(size=network.weights[name].shape).astype(np.float32)

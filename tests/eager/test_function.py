@@ -5,23 +5,23 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.control_flow import branch, function, program
 from builders.graphs import FLOAT, const, graph, node, placeholder
 from harness.eager_runtime import core
-from weft import errors
-from weft.config.config import load_config
-from weft.contract.op import ArgDef
-from weft.eager.core_runtime import CoreRuntime
-from weft.eager.function import CompositeOp
-from weft.eager.function_source import function_source
-from weft.graph.attr_value import AttrPlaceholder
-from weft.graph.function import Function
-from weft.graph.graph import Node
-from weft.session.runtime import runtime
-from weft.values import dtypes
+from heald import errors
+from heald.config.config import load_config
+from heald.contract.op import ArgDef
+from heald.eager.core_runtime import CoreRuntime
+from heald.eager.function import CompositeOp
+from heald.eager.function_source import function_source
+from heald.graph.attr_value import AttrPlaceholder
+from heald.graph.function import Function
+from heald.graph.graph import Node
+from heald.session.runtime import runtime
+from heald.values import dtypes
 
 ONES = np.ones((2, 2), np.float32)
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
@@ -38,7 +38,7 @@ def line() -> int:
 
 
 def over(runtime, source, **options):
-    """`weft.function` over this runtime."""
+    """`heald.function` over this runtime."""
     arguments = {"inputs": None, "outputs": None, "name": None, "attrs": None, "signature": None, "device": None,
                  "config": None} | options
     handler = arguments.pop("handler", None)
@@ -50,44 +50,44 @@ def made(result):
 
 
 def test_results_have_the_structure_of_the_outputs():
-    f = weft.function(SEVERAL, ["x", "y:0"], "sum")
+    f = heald.function(SEVERAL, ["x", "y:0"], "sum")
     assert f.inputs == ("x", "y")
     assert f(ONES, y=ONES * 2).numpy().tolist() == [[3, 3], [3, 3]]
-    assert made(weft.function(SEVERAL, outputs=["less", "sum:0"])(ONES, ONES)) == [[[1, 1], [1, 1]], [[2, 2], [2, 2]]]
-    named = weft.function(SEVERAL, {"a": "x:0", "b": "y"}, {"p": "product"})(b=[[1, 2]], a=[[3, 4]])
+    assert made(heald.function(SEVERAL, outputs=["less", "sum:0"])(ONES, ONES)) == [[[1, 1], [1, 1]], [[2, 2], [2, 2]]]
+    named = heald.function(SEVERAL, {"a": "x:0", "b": "y"}, {"p": "product"})(b=[[1, 2]], a=[[3, 4]])
     assert {key: value.numpy().tolist() for key, value in named.items()} == {"p": [[12, 24]]}
-    assert len(weft.function(SEVERAL)(ONES, ONES)) == 2  # less and product have no consumers
+    assert len(heald.function(SEVERAL)(ONES, ONES)) == 2  # less and product have no consumers
 
 
 def test_a_function_of_the_library_is_called_by_its_name():
-    f = weft.function(ADDER, name="add")
-    assert (f.inputs, repr(f)) == (("x", "y"), "weft.function add(x, y)")
+    f = heald.function(ADDER, name="add")
+    assert (f.inputs, repr(f)) == (("x", "y"), "heald.function add(x, y)")
     assert made(f(3.0, y=np.float32(1))) == [4, 2]
     with pytest.raises(errors.NotFound, match="no function 'ad'"):
-        weft.function(ADDER, name="ad")
+        heald.function(ADDER, name="ad")
 
 
 def test_a_polymorphic_function_takes_its_types_by_attrs():
     generic = Function("twice", [ArgDef("x", type_attr="T")], [ArgDef("y", type_attr="T")],
                        [Node("t", "AddV2", ["x", "x"], attrs={"T": AttrPlaceholder("T")})], {"y": "t:z:0"})
-    twice = weft.function(program([], generic), name="twice", attrs={"T": "int64"})
+    twice = heald.function(program([], generic), name="twice", attrs={"T": "int64"})
     assert twice(21).numpy() == np.int64(42)
     assert twice(21).dtype is dtypes.int64
     with pytest.raises(errors.InvalidArgument, match="needs the attribute 'T'"):
-        weft.function(program([], generic), name="twice")
+        heald.function(program([], generic), name="twice")
 
 
 def test_a_signature_of_a_saved_model_returns_a_dict():
     test = np.load(DIGITS / "test.npz")
-    model = weft.load(DIGITS / "saved_model")
+    model = heald.load(DIGITS / "saved_model")
     expected = model(image=test["image"][:5])
-    for f in (weft.function(model), weft.function(DIGITS / "saved_model", signature="serving_default"),
-              weft.function(model.signatures["serving_default"])):
-        got = f(image=weft.TensorHandle(test["image"][:5]))
+    for f in (heald.function(model), heald.function(DIGITS / "saved_model", signature="serving_default"),
+              heald.function(model.signatures["serving_default"])):
+        got = f(image=heald.TensorHandle(test["image"][:5]))
         assert f.outputs == tuple(expected) == tuple(got)
         assert all(np.array_equal(got[name].numpy(), expected[name]) for name in expected)
     with pytest.raises(errors.NotFound, match="no signature 'serve'"):
-        weft.function(model, signature="serve")
+        heald.function(model, signature="serve")
 
 
 def test_a_call_returns_before_its_arguments_have_come():
@@ -112,9 +112,9 @@ def test_an_argument_of_unknown_shape_is_waited_for():
 
 
 def test_one_kernel_runs_at_once_without_a_program(monkeypatch):
-    f = weft.function(ADD)
-    a = weft.TensorHandle(ONES)
-    monkeypatch.setattr("weft.eager.function.CompositeRun", None)
+    f = heald.function(ADD)
+    a = heald.TensorHandle(ONES)
+    monkeypatch.setattr("heald.eager.function.CompositeRun", None)
     assert f(ONES, ONES).is_available
     first = f(a, a)
     monkeypatch.setattr(CompositeOp, "_slow", None)  # a call with handles of these kinds is one look-up
@@ -125,10 +125,10 @@ def test_one_kernel_runs_at_once_without_a_program(monkeypatch):
 
 def test_constants_are_arguments_of_the_one_kernel(monkeypatch):
     weights = np.float32([[1, 2, 3], [4, 5, 6]])
-    f = weft.function(graph(X, const("w", weights), node("y", "MatMul", "x", "w")))
-    monkeypatch.setattr("weft.eager.function.CompositeRun", None)
+    f = heald.function(graph(X, const("w", weights), node("y", "MatMul", "x", "w")))
+    monkeypatch.setattr("heald.eager.function.CompositeRun", None)
     for _ in range(2):
-        assert np.array_equal(f(weft.TensorHandle(ONES)).numpy(), ONES @ weights)
+        assert np.array_equal(f(heald.TensorHandle(ONES)).numpy(), ONES @ weights)
 
 
 def test_a_cancelled_host_gives_cancelled_handles_until_restart():
@@ -142,11 +142,11 @@ def test_a_cancelled_host_gives_cancelled_handles_until_restart():
 
 
 def test_the_call_raises_errors_of_its_arguments_with_the_users_line():
-    f = weft.function(ADD)
+    f = heald.function(ADD)
     bad = ((ONES,), {}, "missing input: y"), ((ONES, ONES, ONES), {}, "takes 2 inputs, 3 given"), (
         (ONES,), {"z": ONES}, "has no input 'z'"), ((ONES, [["a", "b"]]), {}, "input 'y'"), (
         (ONES, np.ones((2, 3), np.float32)), {}, r"input 'y' has shape \[2,3\], expected \[\?,2\]"), (
-        (weft.TensorHandle([[1, 2]]), ONES), {}, "must be float32, but it is int32"), (
+        (heald.TensorHandle([[1, 2]]), ONES), {}, "must be float32, but it is int32"), (
         (ONES, np.ones((3, 2), np.float32)), {}, "shape")
     for positional, named, text in bad:
         with pytest.raises(errors.InvalidArgument, match=text) as caught:
@@ -174,8 +174,8 @@ def test_a_failing_kernel_makes_errors_of_the_results_with_the_users_line():
 
 
 def test_an_error_among_the_arguments_is_the_error_of_the_results():
-    bad = weft.execute("GatherV2", ONES, [7], 0)
-    f = weft.function(SEVERAL, outputs=["sum", "product"])
+    bad = heald.execute("GatherV2", ONES, [7], 0)
+    f = heald.function(SEVERAL, outputs=["sum", "product"])
     assert [handle.error.op for handle in f(bad, ONES)] == ["GatherV2", "GatherV2"]
 
 
@@ -200,12 +200,12 @@ def test_state_belongs_to_the_function_and_its_calls_keep_their_order(seed):
 
 
 def test_a_function_without_effects_of_its_own_needs_no_order():
-    assert not weft.function(SEVERAL)._step.has_effects
-    assert weft.function(counter(), outputs="y")._step.has_effects
+    assert not heald.function(SEVERAL)._step.has_effects
+    assert heald.function(counter(), outputs="y")._step.has_effects
 
 
 def test_the_caller_may_write_an_array_after_the_call():
-    f = weft.function(SEVERAL, outputs="product")
+    f = heald.function(SEVERAL, outputs="product")
     array = ONES.copy()
     results = [f(array, array) for _ in range(20)]
     array[:] = 7
@@ -214,7 +214,7 @@ def test_the_caller_may_write_an_array_after_the_call():
 
 def test_a_function_runs_on_its_device():
     sim = {"plugins": {"allow": ["cpu", "tf_ops", "sim"]}}
-    f = weft.function(SEVERAL, outputs="product", device="SIM:0", config=sim)
+    f = heald.function(SEVERAL, outputs="product", device="SIM:0", config=sim)
     assert f(ONES, ONES).numpy().tolist() == [[2, 2], [2, 2]]
     assert f._step.session.placement()["product"].device == "SIM:0"
     f._step.session._runtime.host.close()  # ends the thread that waits for the device
@@ -224,7 +224,7 @@ def test_one_kernel_on_a_device_runs_as_this_op(monkeypatch):
     own = runtime(load_config({"plugins": {"allow": ["cpu", "tf_ops", "sim"]}}))
     cpu = CoreRuntime(own.host)
     f = over(cpu, graph(X, Y, node("d", "Sub", "y", "x")), inputs=["x", "y"], outputs="d", device="SIM:0", config=own)
-    monkeypatch.setattr("weft.eager.function.CompositeRun", None)
+    monkeypatch.setattr("heald.eager.function.CompositeRun", None)
     x, y = cpu.handle(ONES).to("SIM:0"), cpu.handle(ONES * 3)
     for _ in range(2):
         result = f(x, y)
@@ -235,23 +235,23 @@ def test_one_kernel_on_a_device_runs_as_this_op(monkeypatch):
 
 @pytest.mark.parametrize("outputs", [None, ["sum", "product"]])
 def test_functions_take_scalar_tensors_and_refuse_sparse_ones(outputs):
-    f, twos = weft.function(SEVERAL if outputs else ADD, outputs=outputs), weft.scalar_tensor((2, 2), np.float32(2))
-    for x, y in [(twos, weft.TensorHandle(ONES)), (twos, twos)] * 2:
+    f, twos = heald.function(SEVERAL if outputs else ADD, outputs=outputs), heald.scalar_tensor((2, 2), np.float32(2))
+    for x, y in [(twos, heald.TensorHandle(ONES)), (twos, twos)] * 2:
         made = f(x, y)
         first = made[0] if outputs else made
         assert first.numpy().tolist() == (x.numpy() + y.numpy()).tolist()
     with pytest.raises(errors.InvalidArgument, match="sparse tensor of float32.*functions take dense"):
-        f(weft.TensorHandle(ONES).to_coo(), twos)
+        f(heald.TensorHandle(ONES).to_coo(), twos)
 
 
 def test_handlers_execute_functions(capsys):
-    f = weft.function(ADD, handler="logging")
+    f = heald.function(ADD, handler="logging")
     assert f(ONES, ONES).numpy().tolist() == [[2, 2], [2, 2]]
     assert "dispatch 'graph' 2 argument(s), 1 result(s), no attributes" in capsys.readouterr().err
     with pytest.raises(errors.Unimplemented, match="not supported by NullOpHandler"):
-        weft.function(ADD, handler="null")(ONES, ONES)
+        heald.function(ADD, handler="null")(ONES, ONES)
     with pytest.raises(errors.InvalidArgument, match="no handler of a function"):
-        weft.function(ADD, handler="CPU:0")
+        heald.function(ADD, handler="CPU:0")
 
 
 @pytest.mark.parametrize(("source", "options", "text"), [
@@ -263,12 +263,12 @@ def test_handlers_execute_functions(capsys):
 ])
 def test_arguments_that_do_not_fit_their_source_are_refused(source, options, text):
     with pytest.raises(errors.InvalidArgument, match=text):
-        weft.function(source, **options)
+        heald.function(source, **options)
 
 
 def test_a_closed_session_ends_its_functions():
-    model = weft.load(DIGITS / "saved_model")
-    f = weft.function(model)
+    model = heald.load(DIGITS / "saved_model")
+    f = heald.function(model)
     model.session.close()
     with pytest.raises(errors.FailedPrecondition, match="closed"):
         f(np.zeros((1, 8, 8, 1), np.float32))
@@ -292,16 +292,16 @@ def returned(call, names, given):
         results = call(**given)
         results = results if isinstance(results, dict) else {names[0]: results}
         return {name: np.asarray(value).tolist() for name, value in results.items()}
-    except errors.WeftError as error:
+    except errors.HealdError as error:
         return type(error), error.message
 
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.parent.name)
 def test_each_signature_gives_what_the_session_gives_and_changes_its_state_alike(path):
-    loaded, other = weft.load(path), weft.load(path)
+    loaded, other = heald.load(path), heald.load(path)
     for name, signature in loaded.signatures.items():
         def call(name=name, **given):
-            return weft.function(other, signature=name)(**given)
+            return heald.function(other, signature=name)(**given)
 
         given, names = arguments(signature.inputs), list(signature.outputs)
         for _ in range(2 if signature.is_runnable else 0):
@@ -313,9 +313,9 @@ def test_each_signature_gives_what_the_session_gives_and_changes_its_state_alike
     ("v2_case", None), ("v1_switch_case", ["Identity", "Identity_1"]), ("keras_tiny_cnn", None),
 ])
 def test_control_flow_gives_what_the_session_gives(name, outputs):
-    graph = weft.graphdef.load(DATA / "graphs" / f"{name}.pb")
-    model = weft.load(DATA / "graphs" / f"{name}.pb", outputs=outputs)
-    f, given = weft.function(graph, outputs=list(model.outputs)), arguments(model.inputs)
+    graph = heald.graphdef.load(DATA / "graphs" / f"{name}.pb")
+    model = heald.load(DATA / "graphs" / f"{name}.pb", outputs=outputs)
+    f, given = heald.function(graph, outputs=list(model.outputs)), arguments(model.inputs)
     results = dict(zip(model.outputs, f(**given), strict=True))
     expected = model(**given)
     expected = expected if isinstance(expected, dict) else {next(iter(model.outputs)): expected}

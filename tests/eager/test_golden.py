@@ -1,24 +1,24 @@
-"""Every recorded case that one op can express gives through `weft.execute` what TensorFlow gave, on each device.
+"""Every recorded case that one op can express gives through `heald.execute` what TensorFlow gave, on each device.
 
 `tests/device_opencl` has the same for OpenCL devices, in a process of its own."""
 
 from __future__ import annotations
 
+import heald
 import numpy as np
 import pytest
-import weft
 from harness.eager_golden import NO_KERNEL, executed, passed
+from heald.config.config import load_config
+from heald.eager.core_runtime import CoreRuntime
+from heald.session.runtime import runtime
+from heald_conformance.golden import Case, cases, disagreements
 from plugins_for_tests import kept_plugin
-from weft.config.config import load_config
-from weft.eager.core_runtime import CoreRuntime
-from weft.session.runtime import runtime
-from weft_conformance.golden import Case, cases, disagreements
 
 CONFIG = load_config({"plugins": {"allow": ["cpu", "tf_ops", "sim"]} | kept_plugin.CONFIG["plugins"]})
 CORE = CoreRuntime(runtime(CONFIG).host)
 
 
-def repeated(case: Case) -> list[np.ndarray] | weft.errors.WeftError | None:
+def repeated(case: Case) -> list[np.ndarray] | heald.errors.HealdError | None:
     """The results of a second call with handles, which takes the fast path where there is one; None for quantised
     types, which NumPy's arrays do not tell."""
     attrs = case.graph().nodes["op"].attrs
@@ -29,7 +29,7 @@ def repeated(case: Case) -> list[np.ndarray] | weft.errors.WeftError | None:
         for _ in range(2):
             results = CORE.execute(case.op, *handles, attrs=attrs)
         return [handle.numpy() for handle in (results if isinstance(results, tuple) else (results,))]
-    except weft.errors.WeftError as error:
+    except heald.errors.HealdError as error:
         return error
 
 
@@ -55,7 +55,7 @@ def test_every_case_passes_on_cpu():
 
 @pytest.mark.parametrize(("device", "least"), [("SIM:0", 1764), ("EXAMPLE:0", 29)])
 def test_every_case_passes_on_devices_with_a_kernel(device, least):
-    host = runtime(CONFIG).host if device == "SIM:0" else weft.default_host()
+    host = runtime(CONFIG).host if device == "SIM:0" else heald.default_host()
     count, wrong = passed(CoreRuntime(host), device)
     assert not wrong, "\n".join(wrong)
     assert count >= least

@@ -2,24 +2,24 @@
 
 from __future__ import annotations
 
+import heald
 import numpy as np
 import pytest
-import weft
 from harness.eager_runtime import core
-from weft import errors
-from weft.config.config import load_config
-from weft.eager.core_runtime import CoreRuntime
-from weft.eager.layouts import coo_handle, scalar_handle
-from weft.session.runtime import Runtime
+from heald import errors
+from heald.config.config import load_config
+from heald.eager.core_runtime import CoreRuntime
+from heald.eager.layouts import coo_handle, scalar_handle
+from heald.session.runtime import Runtime
 
 DENSE = np.float32([[0, 4, 0], [0, 0, 3]])
 INDICES, VALUES = [[1, 2], [0, 1]], np.float32([3, 4])
 KERNELS = """
-from weft.api import CooTensor, ScalarTensor, hookimpl
-WEFT_API = (1, 1)
+from heald.api import CooTensor, ScalarTensor, hookimpl
+HEALD_API = (1, 1)
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("CPU", register, priority=10)
 
 def register(kernels):
@@ -29,8 +29,8 @@ def register(kernels):
 """
 
 
-def sparse() -> weft.TensorHandle:
-    return weft.coo_tensor(INDICES, VALUES, (2, 3))
+def sparse() -> heald.TensorHandle:
+    return heald.coo_tensor(INDICES, VALUES, (2, 3))
 
 
 def with_kernel(tmp_path, op: str, layouts: dict[str, str], result: str) -> CoreRuntime:
@@ -40,7 +40,7 @@ def with_kernel(tmp_path, op: str, layouts: dict[str, str], result: str) -> Core
 
 
 def test_a_scalar_tensor_has_its_shape_and_no_memory_for_it():
-    huge = weft.scalar_tensor([1 << 20, 1 << 20], 1.5)
+    huge = heald.scalar_tensor([1 << 20, 1 << 20], 1.5)
     assert (huge.shape, huge.dtype.name, huge.layout) == ((1 << 20, 1 << 20), "float32", "scalar")
     assert "scalar 1.5" in repr(huge)
     total = huge + huge
@@ -50,10 +50,10 @@ def test_a_scalar_tensor_has_its_shape_and_no_memory_for_it():
 
 
 def test_a_kernel_of_dense_tensors_gets_all_elements_of_a_scalar_tensor():
-    x = weft.scalar_tensor([2, 3], 2, "float32")
-    assert np.array_equal((x + weft.TensorHandle(DENSE)).numpy(), DENSE + 2)
-    assert weft.ops.relu(x).numpy().tolist() == [[2, 2, 2]] * 2
-    assert weft.execute("Reshape", DENSE, weft.scalar_tensor([1], 6)).shape == (6,)
+    x = heald.scalar_tensor([2, 3], 2, "float32")
+    assert np.array_equal((x + heald.TensorHandle(DENSE)).numpy(), DENSE + 2)
+    assert heald.ops.relu(x).numpy().tolist() == [[2, 2, 2]] * 2
+    assert heald.execute("Reshape", DENSE, heald.scalar_tensor([1], 6)).shape == (6,)
     assert np.from_dlpack(x).sum() == 12
     dense = x.to_dense()
     assert (dense.layout, dense.to_dense() is dense) == ("dense", True)
@@ -61,16 +61,16 @@ def test_a_kernel_of_dense_tensors_gets_all_elements_of_a_scalar_tensor():
 
 
 def test_a_donated_scalar_tensor_gives_its_dense_form():
-    x = weft.scalar_tensor([2], 2.0)
-    assert weft.execute("Relu", x, donate=(0,)).numpy().tolist() == [2, 2]
+    x = heald.scalar_tensor([2], 2.0)
+    assert heald.execute("Relu", x, donate=(0,)).numpy().tolist() == [2, 2]
     with pytest.raises(errors.FailedPrecondition, match="was donated"):
         x.to_dense().numpy()
 
 
 def test_texts_are_scalar_tensors_too():
-    x = weft.scalar_tensor((2,), "a")
+    x = heald.scalar_tensor((2,), "a")
     assert x.numpy().tolist() == [b"a", b"a"]
-    assert weft.execute("StringJoin", [x, ["b", "c"]]).numpy().tolist() == [b"ab", b"ac"]
+    assert heald.execute("StringJoin", [x, ["b", "c"]]).numpy().tolist() == [b"ab", b"ac"]
 
 
 def test_a_sparse_tensor_keeps_coordinates_in_order_and_converts_both_ways():
@@ -82,16 +82,16 @@ def test_a_sparse_tensor_keeps_coordinates_in_order_and_converts_both_ways():
     again = x.to_dense().to_coo()
     assert (again.indices.tolist(), again.values.tolist()) == (x.indices.tolist(), x.values.tolist())
     assert x.to_coo() is x
-    assert weft.scalar_tensor((2,), 5).to_coo().indices.tolist() == [[0], [1]]
+    assert heald.scalar_tensor((2,), 5).to_coo().indices.tolist() == [[0], [1]]
     for array in (x.indices, x.values):
         with pytest.raises(ValueError, match="read-only"):
             array[0] = 1
 
 
 def test_sparse_tensors_of_no_elements_and_of_rank_0():
-    assert weft.coo_tensor([], [], (2, 2)).to_dense().numpy().tolist() == [[0, 0], [0, 0]]
-    assert weft.coo_tensor([[]], [7], ()).to_dense().numpy() == 7
-    assert weft.TensorHandle(0).to_coo().indices.shape == (0, 0)
+    assert heald.coo_tensor([], [], (2, 2)).to_dense().numpy().tolist() == [[0, 0], [0, 0]]
+    assert heald.coo_tensor([[]], [7], ()).to_dense().numpy() == 7
+    assert heald.TensorHandle(0).to_coo().indices.shape == (0, 0)
 
 
 def test_kernels_of_sparse_tensors_take_and_return_them():
@@ -100,36 +100,36 @@ def test_kernels_of_sparse_tensors_take_and_return_them():
     assert (negative.layout, negative.values.tolist()) == ("coo", [-4, -3])
     right = np.arange(6, dtype=np.float32).reshape(3, 2)
     for _ in range(2):
-        assert np.array_equal(weft.ops.matmul(x, right).numpy(), DENSE @ right)
-    assert np.array_equal(weft.ops.matmul(x, DENSE, transpose_b=True).numpy(), DENSE @ DENSE.T)
-    assert np.array_equal(weft.ops.matmul(x, np.ones((2, 2), np.float32), transpose_a=True).numpy(), DENSE.T @ np.ones(
+        assert np.array_equal(heald.ops.matmul(x, right).numpy(), DENSE @ right)
+    assert np.array_equal(heald.ops.matmul(x, DENSE, transpose_b=True).numpy(), DENSE @ DENSE.T)
+    assert np.array_equal(heald.ops.matmul(x, np.ones((2, 2), np.float32), transpose_a=True).numpy(), DENSE.T @ np.ones(
         (2, 2)))
-    assert np.array_equal(weft.ops.matmul(x, weft.scalar_tensor((3, 1), 2.0)).numpy(), DENSE @ np.full((3, 1), 2))
+    assert np.array_equal(heald.ops.matmul(x, heald.scalar_tensor((3, 1), 2.0)).numpy(), DENSE @ np.full((3, 1), 2))
 
 
 @pytest.mark.parametrize(("call", "kind", "text"), [
     (lambda: sparse() + sparse(), errors.Unimplemented, r"\(x: coo, y: coo\)"),
     (lambda: sparse() + 1, errors.Unimplemented, r"x\.to_dense\(\)"),
-    (lambda: weft.ops.matmul(DENSE[:, :2], sparse()), errors.Unimplemented, r"sparse ones take \(a: coo, b: dense\)"),
-    (lambda: weft.ops.matmul(sparse(), DENSE), errors.InvalidArgument, "inner dimensions"),
-    (lambda: weft.execute("Reshape", sparse(), [6]), errors.Unimplemented, "tensor: coo"),
+    (lambda: heald.ops.matmul(DENSE[:, :2], sparse()), errors.Unimplemented, r"sparse ones take \(a: coo, b: dense\)"),
+    (lambda: heald.ops.matmul(sparse(), DENSE), errors.InvalidArgument, "inner dimensions"),
+    (lambda: heald.execute("Reshape", sparse(), [6]), errors.Unimplemented, "tensor: coo"),
     (lambda: sparse().numpy(), errors.InvalidArgument, r"to_dense\(\)\.numpy\(\)"),
     (lambda: np.asarray(sparse()), errors.InvalidArgument, "no array"),
-    (lambda: weft.TensorHandle(DENSE).indices, errors.InvalidArgument, r"x\.to_coo\(\)"),
-    (lambda: weft.TensorHandle(["a"]).to_coo(), errors.InvalidArgument, "no element to leave out"),
-    (lambda: weft.scalar_tensor((2,), [1, 2]), errors.InvalidArgument, r"shape \[2\], expected \[\]"),
-    (lambda: weft.scalar_tensor((-1,), 1), errors.InvalidArgument, "no shape"),
-    (lambda: weft.scalar_tensor(("a",), 1), errors.InvalidArgument, "no sequence of integers"),
-    (lambda: weft.scalar_tensor((1 << 62, 8), 1), errors.InvalidArgument, r"2\*\*63"),
-    (lambda: weft.scalar_tensor((2,), 1.5, "int32"), errors.InvalidArgument, "cannot hold"),
-    (lambda: weft.coo_tensor([[1, 2], [1, 2]], VALUES, (2, 3)), errors.InvalidArgument, r"\[1, 2\] are given twice"),
-    (lambda: weft.coo_tensor([[1, 3]], [1], (2, 3)), errors.InvalidArgument, r"indices\[0\] = \[1, 3\] is outside"),
-    (lambda: weft.coo_tensor([[0, -1]], [1], (2, 3)), errors.InvalidArgument, "outside"),
-    (lambda: weft.coo_tensor([[0.5, 1]], [1], (2, 3)), errors.InvalidArgument, r"expected integers of shape \[\?,2\]"),
-    (lambda: weft.coo_tensor([[0]], [1], (2, 3)), errors.InvalidArgument, "a row of 2 coordinates"),
-    (lambda: weft.coo_tensor([[0, 1]], [1, 2], (2, 3)), errors.InvalidArgument, "one for each row"),
-    (lambda: weft.coo_tensor([[0, 1], [2]], [1, 2], (2, 3)), errors.InvalidArgument, "cannot be read as an array"),
-    (lambda: weft.coo_tensor([[0]], ["a"], (2,)), errors.InvalidArgument, "no element to leave out"),
+    (lambda: heald.TensorHandle(DENSE).indices, errors.InvalidArgument, r"x\.to_coo\(\)"),
+    (lambda: heald.TensorHandle(["a"]).to_coo(), errors.InvalidArgument, "no element to leave out"),
+    (lambda: heald.scalar_tensor((2,), [1, 2]), errors.InvalidArgument, r"shape \[2\], expected \[\]"),
+    (lambda: heald.scalar_tensor((-1,), 1), errors.InvalidArgument, "no shape"),
+    (lambda: heald.scalar_tensor(("a",), 1), errors.InvalidArgument, "no sequence of integers"),
+    (lambda: heald.scalar_tensor((1 << 62, 8), 1), errors.InvalidArgument, r"2\*\*63"),
+    (lambda: heald.scalar_tensor((2,), 1.5, "int32"), errors.InvalidArgument, "cannot hold"),
+    (lambda: heald.coo_tensor([[1, 2], [1, 2]], VALUES, (2, 3)), errors.InvalidArgument, r"\[1, 2\] are given twice"),
+    (lambda: heald.coo_tensor([[1, 3]], [1], (2, 3)), errors.InvalidArgument, r"indices\[0\] = \[1, 3\] is outside"),
+    (lambda: heald.coo_tensor([[0, -1]], [1], (2, 3)), errors.InvalidArgument, "outside"),
+    (lambda: heald.coo_tensor([[0.5, 1]], [1], (2, 3)), errors.InvalidArgument, r"expected integers of shape \[\?,2\]"),
+    (lambda: heald.coo_tensor([[0]], [1], (2, 3)), errors.InvalidArgument, "a row of 2 coordinates"),
+    (lambda: heald.coo_tensor([[0, 1]], [1, 2], (2, 3)), errors.InvalidArgument, "one for each row"),
+    (lambda: heald.coo_tensor([[0, 1], [2]], [1, 2], (2, 3)), errors.InvalidArgument, "cannot be read as an array"),
+    (lambda: heald.coo_tensor([[0]], ["a"], (2,)), errors.InvalidArgument, "no element to leave out"),
 ])
 def test_a_wrong_layout_is_an_error_that_names_the_way_out(call, kind, text):
     with pytest.raises(kind, match=text):
@@ -138,7 +138,7 @@ def test_a_wrong_layout_is_an_error_that_names_the_way_out(call, kind, text):
 
 def test_the_error_of_a_sparse_input_names_the_users_line():
     with pytest.raises(errors.Unimplemented) as raised:
-        weft.execute("AddV2", sparse(), DENSE)
+        heald.execute("AddV2", sparse(), DENSE)
     assert (raised.value.op, raised.value.location.file) == ("AddV2", __file__)
 
 
@@ -177,7 +177,7 @@ def test_a_pending_value_is_converted_when_it_has_come(seed):
 def test_handles_of_another_runtime_keep_their_layout():
     cpu = core()
     assert cpu.execute("Neg", sparse()).layout == "coo"
-    assert cpu.execute("Neg", weft.scalar_tensor((2,), 1.0)).layout == "scalar"
+    assert cpu.execute("Neg", heald.scalar_tensor((2,), 1.0)).layout == "scalar"
 
 
 def test_a_kernel_of_declared_layouts_serves_exactly_these_calls(tmp_path):

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import heald
 import numpy as np
 import pytest
-import weft
 from harness.eager_runtime import core
-from weft import errors
-from weft.config.config import load_config
-from weft.eager.core_runtime import CoreRuntime
-from weft.eager.layouts import coo_handle
-from weft.session.runtime import Runtime
+from heald import errors
+from heald.config.config import load_config
+from heald.eager.core_runtime import CoreRuntime
+from heald.eager.layouts import coo_handle
+from heald.session.runtime import Runtime
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "batching_handler.py"
 ONES = np.ones((2, 2), np.float32)
@@ -64,7 +64,7 @@ def test_every_device_serves_the_ops_that_need_no_kernel_and_those_of_declared_l
 
 
 def test_config_chooses_the_handler_of_calls_that_choose_none(capsys, monkeypatch):
-    monkeypatch.setenv("WEFT_EAGER__HANDLER", "logging, CPU:0")
+    monkeypatch.setenv("HEALD_EAGER__HANDLER", "logging, CPU:0")
     runtime = Runtime(load_config())
     cpu = CoreRuntime(runtime.host, runtime.config.eager.handler)
     for _ in range(3):
@@ -139,23 +139,23 @@ def test_a_skipped_call_reaches_no_handler():
 def test_an_op_handler_is_registered_once_under_a_word(tmp_path):
     for name in ("Loud", "logging", "CPU:0"):
         plugin = tmp_path / f"plugin_{len(name)}.py"
-        plugin.write_text("from weft.api import hookimpl\nWEFT_API = (1, 1)\n@hookimpl\n"
-                          f"def weft_op_handlers(registry):\n    registry.add({name!r}, print)\n")
+        plugin.write_text("from heald.api import hookimpl\nHEALD_API = (1, 1)\n@hookimpl\n"
+                          f"def heald_op_handlers(registry):\n    registry.add({name!r}, print)\n")
         with pytest.raises(errors.PluginError, match="op handler"):
             Runtime(load_config()).plugins.register(plugin)
 
 
 def test_attributes_are_frozen_hashable_and_compared_by_type():
-    attrs = weft.OpAttrs({"T": np.float32, "axes": [1, 2], "value": np.ones(2), "on": True}, name="x")
-    assert attrs == weft.OpAttrs(on=True, name="x", T=weft.api.dtypes.float32, axes=(1, 2), value=np.ones(2))
-    assert len({attrs, weft.OpAttrs(attrs)}) == 1
-    assert weft.OpAttrs(n=1) != weft.OpAttrs(n=True)
-    assert weft.OpAttrs(n=1) != weft.OpAttrs(n=1.0)
-    assert weft.OpAttrs(n=0.0) != weft.OpAttrs(n=-0.0)
-    assert repr(weft.OpAttrs(n=1, a=[1.5])) == "OpAttrs(a=[1.5], n=1)"
+    attrs = heald.OpAttrs({"T": np.float32, "axes": [1, 2], "value": np.ones(2), "on": True}, name="x")
+    assert attrs == heald.OpAttrs(on=True, name="x", T=heald.api.dtypes.float32, axes=(1, 2), value=np.ones(2))
+    assert len({attrs, heald.OpAttrs(attrs)}) == 1
+    assert heald.OpAttrs(n=1) != heald.OpAttrs(n=True)
+    assert heald.OpAttrs(n=1) != heald.OpAttrs(n=1.0)
+    assert heald.OpAttrs(n=0.0) != heald.OpAttrs(n=-0.0)
+    assert repr(heald.OpAttrs(n=1, a=[1.5])) == "OpAttrs(a=[1.5], n=1)"
     with pytest.raises(errors.InvalidArgument, match="'d' cannot be frozen"):
-        weft.OpAttrs(d={})
+        heald.OpAttrs(d={})
     with pytest.raises(errors.InvalidArgument, match="name is a text"):
-        weft.OpAttrs({1: 2})
+        heald.OpAttrs({1: 2})
     with pytest.raises(TypeError):
         attrs["n"] = 1

@@ -6,11 +6,11 @@ from __future__ import annotations
 from random import Random
 from typing import Any, NamedTuple
 
+import heald
 import numpy as np
 import pytest
-import weft
 from harness.eager_runtime import core
-from weft import errors
+from heald import errors
 
 FUNCTIONS = {"AddV2": np.add, "Maximum": np.maximum, "Sub": np.subtract}
 CALLS = 60
@@ -19,7 +19,7 @@ CALLS = 60
 class Expected(NamedTuple):
     """A handle, and its value; None for an error."""
 
-    handle: weft.TensorHandle
+    handle: heald.TensorHandle
     value: Any
 
 

@@ -6,16 +6,14 @@ import errno
 import warnings
 
 import pytest
-from hypothesis import example, given
-from hypothesis import strategies as st
-from weft import errors
-from weft.errors import (
+from heald import errors
+from heald.errors import (
     MOST_TEXT,
+    HealdWarning,
     Internal,
     InvalidArgument,
     Location,
     PluginError,
-    WeftWarning,
     boundary,
     closest,
     of_system,
@@ -24,7 +22,9 @@ from weft.errors import (
     told,
     unexpected,
 )
-from weft.support.kernel_errors import as_weft_error
+from heald.support.kernel_errors import as_heald_error
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 
 @given(st.text())
@@ -66,8 +66,8 @@ def test_lines_of_an_error_stay_lines():
 
 
 def test_a_warning_is_shown_like_an_error():
-    assert str(WeftWarning("\x1b" + "w" * 10**6)).startswith(r"\x1bwww")
-    assert len(str(WeftWarning("\x1b" + "w" * 10**6))) == MOST_TEXT
+    assert str(HealdWarning("\x1b" + "w" * 10**6)).startswith(r"\x1bwww")
+    assert len(str(HealdWarning("\x1b" + "w" * 10**6))) == MOST_TEXT
 
 
 @pytest.mark.parametrize(("number", "kind"), [
@@ -91,7 +91,7 @@ def test_an_error_of_the_system_is_typed_and_names_its_file(number, kind):
     (FileNotFoundError(2, "no"), errors.NotFound), (UserWarning("w"), errors.FailedPrecondition),
     (KeyError("k"), Internal), (AssertionError(), Internal),
 ])
-def test_only_a_fault_of_weft_is_internal(error, kind):
+def test_only_a_fault_of_heald_is_internal(error, kind):
     @boundary
     def fail():
         raise error
@@ -103,13 +103,13 @@ def test_only_a_fault_of_weft_is_internal(error, kind):
     assert type(unexpected(error)) is kind
 
 
-def test_a_warning_that_is_to_be_an_error_is_no_fault_of_weft():
+def test_a_warning_that_is_to_be_an_error_is_no_fault_of_heald():
     @boundary
     def warn():
-        warnings.warn("careful", WeftWarning, stacklevel=2)
+        warnings.warn("careful", HealdWarning, stacklevel=2)
 
     with (warnings.catch_warnings(action="error"),
-          pytest.raises(errors.FailedPrecondition, match="WeftWarning: careful")):
+          pytest.raises(errors.FailedPrecondition, match="HealdWarning: careful")):
         warn()
 
 
@@ -155,8 +155,8 @@ def test_names_are_compared_only_where_that_is_quick():
     (TimeoutError(), errors.DeadlineExceeded), (ValueError("v"), errors.InvalidArgument),
     (ZeroDivisionError(), errors.InvalidArgument), (KeyError("k"), errors.Unknown), (SystemExit(), errors.Unknown),
 ])
-def test_an_exception_of_a_kernel_is_typed_and_no_fault_of_weft(error, kind):
-    typed = as_weft_error(error, "kernel k")
+def test_an_exception_of_a_kernel_is_typed_and_no_fault_of_heald(error, kind):
+    typed = as_heald_error(error, "kernel k")
     assert type(typed) is kind
     assert typed.__cause__ is error
     assert str(typed).startswith(f"kernel k failed with {type(error).__name__}")

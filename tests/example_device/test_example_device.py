@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weft.config.config import load_config
-from weft.contract.kernel import Bind, Declined
-from weft.contract.op import infer
-from weft.discovery.discovery import Plugins, load_plugins
-from weft.host.host import Host
-from weft.values.tensor import constant_info
-from weft_example_device.device import Example, scan
-from weft_example_device.plugin import Config
+from heald.config.config import load_config
+from heald.contract.kernel import Bind, Declined
+from heald.contract.op import infer
+from heald.discovery.discovery import Plugins, load_plugins
+from heald.host.host import Host
+from heald.values.tensor import constant_info
+from heald_example_device.device import Example, scan
+from heald_example_device.plugin import Config
 
 STREAM = 0
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import gc
 import weakref
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
+from heald.errors import InvalidArgument, PluginError
+from heald.executor.array_contract import look_once, watched
+from heald.executor.frame import Frame
+from heald.executor.step import RunOptions
+from heald.graph.attr_value import ShapeAttr
 from plugins_for_tests import plugin
-from weft.errors import InvalidArgument, PluginError
-from weft.executor.array_contract import look_once, watched
-from weft.executor.frame import Frame
-from weft.executor.step import RunOptions
-from weft.graph.attr_value import ShapeAttr
 
 CONFIG = {"plugins": {"load": [plugin(name) for name in ("contracts", "tests")]}}
 POISON = CONFIG | {"debug": {"poison": True}}
@@ -48,7 +48,7 @@ WAYS = {  # nodes in which a cube of (1, 2, 3) is made: y
 
 def step_of(way, how, config):
     """The step of a way, which is on the dynamic variant if it takes any shape."""
-    session = weft.Session(graph(*WAYS[way](how)), config)
+    session = heald.Session(graph(*WAYS[way](how)), config)
     if way == "of any shape":
         for n in range(4, 12):
             session.prepare("y", ["x"])._variants[((n,),)] = None
@@ -97,21 +97,21 @@ def test_a_kernel_may_return_its_output_or_what_is_no_array(way, how, config):
 
 @pytest.mark.parametrize("config", [CONFIG, POISON], ids=["plain", "poison"])
 def test_a_kernel_that_returns_an_array_is_named_in_a_traced_run_too(config):
-    session = weft.Session(graph(*WAYS["between buffers"]("returns")), config)
+    session = heald.Session(graph(*WAYS["between buffers"]("returns")), config)
     with pytest.raises(PluginError, match="returned an array"):
         session.run("y", {"x": X}, options=RunOptions(trace=True))
 
 
 def test_a_kernel_on_a_device_that_writes_nothing_gives_nonsense_with_poison():
     nodes = [placeholder("x", (3,)), node("y", "Contract>Cube", "x", how="writes_nothing", device="EXAMPLE:0")]
-    step = weft.Session(graph(*nodes), POISON).make_callable("y", ["x"])
+    step = heald.Session(graph(*nodes), POISON).make_callable("y", ["x"])
     assert [step(X).tolist() for _ in range(2)] == [NONSENSE] * 2
 
 
 def test_a_kernel_on_a_device_that_returns_an_array_is_named():
     nodes = [placeholder("x", (3,)), node("y", "Contract>Cube", "x", how="returns", device="EXAMPLE:0")]
     with pytest.raises(PluginError, match="returned an array") as caught:
-        weft.Session(graph(*nodes), CONFIG).run("y", {"x": X})
+        heald.Session(graph(*nodes), CONFIG).run("y", {"x": X})
     assert (caught.value.node, caught.value.device) == ("y", "EXAMPLE:0")
 
 

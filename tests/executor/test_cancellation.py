@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import threading
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import graph, node, placeholder
+from heald.errors import Cancelled, DeadlineExceeded, FailedPrecondition, InvalidArgument
+from heald.executor import step as step_module
+from heald.executor.parallel_schedule import dependencies, parallel_schedule
+from heald.executor.step import RunOptions, Step
+from heald.executor.task_partition import TaskPartition
+from heald.host.cancellation import CancelToken
+from heald.linker.link import link
+from heald.session.run_metadata import RunMetadata
+from heald.session.runtime import runtime
 from plugins_for_tests.acting_plugin import CONFIG, acts, binds, passed, ran
-from weft.errors import Cancelled, DeadlineExceeded, FailedPrecondition, InvalidArgument
-from weft.executor import step as step_module
-from weft.executor.parallel_schedule import dependencies, parallel_schedule
-from weft.executor.step import RunOptions, Step
-from weft.executor.task_partition import TaskPartition
-from weft.host.cancellation import CancelToken
-from weft.linker.link import link
-from weft.session.run_metadata import RunMetadata
-from weft.session.runtime import runtime
 
 X = np.float32([1, 2, 3])
 LENGTH = 200
@@ -40,7 +40,7 @@ def chain(first="Act", length=LENGTH):
 
 
 def session(**options):
-    return weft.Session(chain(**options), CONFIG)
+    return heald.Session(chain(**options), CONFIG)
 
 
 class Clock:
@@ -177,7 +177,7 @@ def in_pieces(length):
     """Two chains beside each other, in pieces of five calls each, of a step of their own."""
     rows = [node(f"{c}{i}", "Act>Act", f"{c}{i - 1}" if i else "x") for i in range(length) for c in "ab"]
     host = runtime(CONFIG | {"work_queue": {"threads": 2}}).host
-    made = weft.Session(graph(placeholder("x", (3,)), *rows), CONFIG)
+    made = heald.Session(graph(placeholder("x", (3,)), *rows), CONFIG)
     prepared = made.prepare([f"a{length - 1}", f"b{length - 1}"], ["x"])
     program = prepared.program
     executable = link(program, host, program.functions["main"].arg_metas, waits=True)

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import FLOAT, const, graph, placeholder
+from heald.graph.graph import Node
+from heald.program.host_program import EVENT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plugins_for_tests import plugin
-from weft.graph.graph import Node
-from weft.program.host_program import EVENT
 
 PLUGIN = plugin("marks")
 CONFIG = {"plugins": {"load": [PLUGIN]}, "plugin": {"sim": {"devices": 2}}}
-EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "400")) // 4
+EXAMPLES = int(os.environ.get("HEALDTEST_GRAPHS", "400")) // 4
 X = np.float32([1, 2])
 DEVICES = ("CPU:0", "SIM:0", "SIM:1")
 
@@ -66,7 +66,7 @@ def test_no_node_runs_before_what_its_edges_order_before_it(nodes):
         name, after = named(number, nodes), [f"^{named(c, nodes)}" for c in controls]
         made.append(const(name, X, controls=[a[1:] for a in after]) if op == "Const" else
                     marked(name, op, *[named(d, nodes) for d in data], *after, device=device))
-    session = weft.Session(graph(*made), CONFIG)
+    session = heald.Session(graph(*made), CONFIG)
     every = [named(n, nodes) for n in range(1, len(nodes) + 1)]
     for _ in range(2):
         _, order = run(session, [], {"x": X}, targets=every)
@@ -86,36 +86,36 @@ def test_no_node_runs_before_what_its_edges_order_before_it(nodes):
     ("SIM:0", "SIM:1"), ("SIM:0", "CPU:0"), ("CPU:0", "SIM:0"), ("SIM:0", "SIM:0"), ("CPU:0", "CPU:0")])
 def test_a_device_waits_for_what_another_does_and_no_value_crosses(op, first, second):
     inputs = ["x", "x"][: 2 if op == "Mark" else 1]
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         placeholder("x", (2,)), marked("slow", op, *inputs, device=first),
         marked("then", "Mark", "x", "x", "^slow", device=second)), CONFIG)
     for _ in range(20):
-        metadata = weft.RunMetadata()
-        result, order = run(session, "then", {"x": X}, options=weft.RunOptions(trace=True), metadata=metadata)
+        metadata = heald.RunMetadata()
+        result, order = run(session, "then", {"x": X}, options=heald.RunOptions(trace=True), metadata=metadata)
         assert (result.tolist(), order) == ([2, 4], ["slow", "then"])
         codes = [event.call.code for event in metadata.trace.events if not event.is_asynchronous]
         crosses = first != second and first != "CPU:0"
         assert codes.count(EVENT) == crosses
-        assert codes.count("weft.copy") == len({first, second} - {"CPU:0"}) + (second != "CPU:0")  # x in, result out
+        assert codes.count("heald.copy") == len({first, second} - {"CPU:0"}) + (second != "CPU:0")  # x in, result out
 
 
 def test_what_only_orders_runs_though_nobody_needs_its_result():
-    session = weft.Session(graph(placeholder("x", (2,)), marked("guard", "Mark", "x", "x"),
+    session = heald.Session(graph(placeholder("x", (2,)), marked("guard", "Mark", "x", "x"),
                                  marked("y", "Mark", "x", "x", "^guard")), CONFIG)
     assert run(session, "y", {"x": X})[1] == ["guard", "y"]
 
 
 def test_a_value_that_an_alias_shows_keeps_its_order():
     alias = Node("alias", "Identity", ["x", "^slow"], attrs={"T": FLOAT})
-    session = weft.Session(graph(placeholder("x", (2,)), marked("slow", "Later", "x", "x"), alias,
+    session = heald.Session(graph(placeholder("x", (2,)), marked("slow", "Later", "x", "x"), alias,
                                  marked("y", "Mark", "alias", "x", device="SIM:0")), CONFIG)
     assert run(session, "y", {"x": X})[1] == ["slow", "y"]
 
 
 def test_an_error_of_what_comes_before_is_the_error_of_the_run():
-    session = weft.Session(graph(placeholder("x", (2,)), marked("check", "Check", "x"),
+    session = heald.Session(graph(placeholder("x", (2,)), marked("check", "Check", "x"),
                                  marked("y", "Mark", "x", "x", "^check")), CONFIG)
     assert run(session, "y", {"x": X})[1] == ["check", "y"]
-    with pytest.raises(weft.errors.InvalidArgument, match="not a number") as caught:
+    with pytest.raises(heald.errors.InvalidArgument, match="not a number") as caught:
         run(session, "y", {"x": np.float32([1, np.nan])})
     assert caught.value.node == "check"

@@ -8,23 +8,23 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import graph, node, placeholder
 from harness.garbage import left_over
+from heald.errors import Cancelled, DeadlineExceeded, HealdError, InvalidArgument, Unavailable
+from heald.executor.step import RunOptions, Step
+from heald.host.cancellation import CancelToken
+from heald.linker.link import link
+from heald.session.runtime import runtime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plugins_for_tests import plugin
-from weft.errors import Cancelled, DeadlineExceeded, InvalidArgument, Unavailable, WeftError
-from weft.executor.step import RunOptions, Step
-from weft.host.cancellation import CancelToken
-from weft.linker.link import link
-from weft.session.runtime import runtime
 
 PLUGIN = plugin("tests")
 CONFIG = {"plugins": {"load": [PLUGIN]}}
-EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "100"))
+EXAMPLES = int(os.environ.get("HEALDTEST_GRAPHS", "100"))
 FAILS = ("Fail", "LaterFail")
 
 
@@ -103,7 +103,7 @@ def expected(value):
 @settings(max_examples=EXAMPLES)
 def test_a_random_program_gives_what_the_oracle_says_to_each_of_its_results(hosts, program):
     calls, results = program
-    prepared = weft.Session(build(calls), CONFIG).prepare([f"v{r}" for r in results], ["v0", "v1"])
+    prepared = heald.Session(build(calls), CONFIG).prepare([f"v{r}" for r in results], ["v0", "v1"])
     runs = []
     for host, seed in [(host, seed) for host in hosts for seed in (1, 2)]:
         executable = link(prepared.program, host)
@@ -117,19 +117,19 @@ def test_a_random_program_gives_what_the_oracle_says_to_each_of_its_results(host
 @settings(max_examples=EXAMPLES)
 def test_a_session_gives_all_results_or_raises_an_error_of_a_call_that_failed(host, program):
     calls, results = program
-    step = weft.Session(build(calls), CONFIG).make_callable([f"v{r}" for r in results], ["v0", "v1"])
+    step = heald.Session(build(calls), CONFIG).make_callable([f"v{r}" for r in results], ["v0", "v1"])
     x, y = np.full((3,), 1, np.float32), np.full((3,), -1, np.float32)
     want = oracle(calls, x, y)
     needed = reachable(calls, results)
     failing = {f"v{i}" for i in needed if isinstance(want[i], str) and want[i] == f"v{i}"}
     if any(isinstance(want[r], str) for r in results):
-        with pytest.raises(WeftError) as caught:
+        with pytest.raises(HealdError) as caught:
             step(x, y)
         assert caught.value.node in failing
     else:
         try:
             assert [g.tolist() for g in step(x, y)] == [want[r].tolist() for r in results]
-        except WeftError as error:  # of what a non-strict kernel could do without
+        except HealdError as error:  # of what a non-strict kernel could do without
             assert error.node in failing  # noqa: PT017
 
 
@@ -147,7 +147,7 @@ def reachable(calls, results):
 @settings(max_examples=EXAMPLES // 5)
 def test_concurrent_runs_of_one_program_do_not_see_each_other(host, program):
     calls, results = program
-    executable = weft.Session(build(calls), CONFIG).prepare([f"v{r}" for r in results], ["v0", "v1"]).executable()
+    executable = heald.Session(build(calls), CONFIG).prepare([f"v{r}" for r in results], ["v0", "v1"]).executable()
 
     def run(seed):
         x, y = np.full((3,), seed, np.float32), np.full((3,), 2 * seed + 1, np.float32)
@@ -162,7 +162,7 @@ def test_concurrent_runs_of_one_program_do_not_see_each_other(host, program):
 @settings(max_examples=EXAMPLES // 3)
 def test_a_program_cancelled_at_any_point_ends_and_leaves_nothing_behind(host, program, polls):
     calls, results = program
-    executable = weft.Session(build(calls), CONFIG).prepare([f"v{r}" for r in results], ["v0", "v1"]).executable()
+    executable = heald.Session(build(calls), CONFIG).prepare([f"v{r}" for r in results], ["v0", "v1"]).executable()
     x, y = np.full((3,), 1, np.float32), np.full((3,), 2, np.float32)
     step = Step(host, timeout=20)
     canceller = threading.Timer(polls * 5e-5, lambda: step.cancel(Cancelled("enough")))
@@ -184,19 +184,19 @@ X = np.float32([1, 2, 3])
 def test_a_nonstrict_kernel_runs_when_one_input_is_there_while_the_other_is_pending(host):
     nodes = [placeholder("x", (3,)), node("never", "Test>Block", "x", "x"), node("f", "Test>First", "x", "never"),
              node("y", "Test>Add", "f", "x")]
-    session = weft.Session(graph(*nodes), CONFIG)
+    session = heald.Session(graph(*nodes), CONFIG)
     executable = session.prepare(["y"], ["x"]).executable()
     assert values(executable, [X], host)[0].get().tolist() == [2, 4, 6]
 
 
 def test_an_error_of_an_asynchronous_kernel_names_its_node():
     with pytest.raises(Unavailable, match="boom n") as caught:
-        weft.Session(one("LaterFail"), CONFIG).run("m", {"x": X})
+        heald.Session(one("LaterFail"), CONFIG).run("m", {"x": X})
     assert (caught.value.node, caught.value.op, caught.value.device) == ("n", "Test>LaterFail", "CPU:0")
 
 
 def test_an_unneeded_failure_does_not_matter():
-    session = weft.Session(one("Fail"), CONFIG)
+    session = heald.Session(one("Fail"), CONFIG)
     assert session.run("x", {"x": X}).tolist() == X.tolist()
     with pytest.raises(InvalidArgument, match="boom"):
         session.run("m", {"x": X})
@@ -204,7 +204,7 @@ def test_an_unneeded_failure_does_not_matter():
 
 @pytest.mark.parametrize("op", ["Block", "Poll"])
 def test_a_timeout_ends_a_run_when_its_kernels_have_ended(op):
-    session = weft.Session(one(op), CONFIG)
+    session = heald.Session(one(op), CONFIG)
     start = time.monotonic()
     with pytest.raises(DeadlineExceeded, match=r"0\.05 s"):
         session.run("m", {"x": X}, options=RunOptions(timeout=0.05))
@@ -213,7 +213,7 @@ def test_a_timeout_ends_a_run_when_its_kernels_have_ended(op):
 
 @pytest.mark.parametrize("op", ["Block", "Poll"])
 def test_a_token_cancels_a_run_from_another_thread(op):
-    session, token = weft.Session(one(op), CONFIG), CancelToken()
+    session, token = heald.Session(one(op), CONFIG), CancelToken()
     threading.Timer(0.02, token.cancel).start()
     with pytest.raises(Cancelled):
         session.run("m", {"x": X}, options=RunOptions(cancel=token))
@@ -223,13 +223,13 @@ def test_a_token_cancels_a_run_from_another_thread(op):
 
 @pytest.mark.parametrize("op", ["Block", "Poll"])
 def test_closing_a_session_cancels_what_runs_in_it(op):
-    session = weft.Session(one(op), CONFIG)
+    session = heald.Session(one(op), CONFIG)
     caught = []
 
     def run():
         try:
             session.run("m", {"x": X})
-        except WeftError as error:
+        except HealdError as error:
             caught.append(error)
 
     thread = threading.Thread(target=run)
@@ -244,20 +244,20 @@ def test_closing_a_session_cancels_what_runs_in_it(op):
 def test_a_long_synchronous_run_notices_its_timeout_between_kernels():
     nodes = [placeholder("x", (500_000,))]
     nodes += [node(f"n{i}", "Exp", f"n{i - 1}" if i else "x") for i in range(2000)]
-    session = weft.Session(graph(*nodes))
+    session = heald.Session(graph(*nodes))
     with pytest.raises(DeadlineExceeded):
         session.run("n1999", {"x": np.zeros(500_000, np.float32)}, options=RunOptions(timeout=0.03))
 
 
 def test_links_of_programs_may_be_run_without_a_session(host):
-    prepared = weft.Session(one("Later"), CONFIG).prepare(["m"], ["x"])
+    prepared = heald.Session(one("Later"), CONFIG).prepare(["m"], ["x"])
     executable = link(prepared.program, host, prepared.program.functions["main"].arg_metas)
     assert executable.run([X], Step(host))[0].tolist() == [3, 6, 9]
 
 
 def test_a_run_that_fails_ends_when_the_kernels_that_have_started_are_done():
     nodes = [placeholder("x", (3,)), node("later", "Test>MuchLater", "x", "x"), node("fail", "Test>Fail", "x", "x")]
-    with weft.Session(graph(*nodes), CONFIG) as session:
+    with heald.Session(graph(*nodes), CONFIG) as session:
         run = session.make_callable(["later", "fail"], ["x"])
         from plugin_of_tests import live  # imported by the session
 

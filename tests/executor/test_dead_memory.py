@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import graph, node, placeholder
+from heald.errors import InvalidArgument
+from heald.executor.dead_memory import poisoned
 from plugins_for_tests import kept_plugin
-from weft.errors import InvalidArgument
-from weft.executor.dead_memory import poisoned
 
 PLAIN = kept_plugin.CONFIG | {"debug": {"poison": False}}
 POISON = kept_plugin.CONFIG | {"debug": {"poison": True}}
@@ -35,7 +35,7 @@ FAULTS = {
 def test_a_wrong_declaration_goes_unseen_without_poison_and_shows_with_it(fault):
     seen = {}
     for config in (PLAIN, POISON):
-        step = weft.Session(graph(*FAULTS[fault]), config).make_callable("y", ["x"])
+        step = heald.Session(graph(*FAULTS[fault]), config).make_callable("y", ["x"])
         step(X)
         seen[config["debug"]["poison"]] = step(X).tolist()
     assert seen == {False: X.tolist(), True: NONSENSE.tolist()}
@@ -45,15 +45,15 @@ def test_a_wrong_declaration_goes_unseen_without_poison_and_shows_with_it(fault)
 def test_right_kernels_give_the_same_with_poison_whatever_their_memory(device):
     nodes = [placeholder("x", (3,)), node("a", "Neg", "x", device=device), node("b", "Neg", "a", device=device),
              node("c", "Mul", "a", "b", device=device), node("y", "Kept>Copy", "c")]
-    step = weft.Session(graph(*nodes), POISON).make_callable("y", ["x"])
+    step = heald.Session(graph(*nodes), POISON).make_callable("y", ["x"])
     for _ in range(3):
         assert step(X).tolist() == (-X * X).tolist()
 
 
 def test_an_error_finds_its_call_with_poison_too():
-    nodes = [*COPIED, node("b", "Neg", "a"), node("bad", "Reshape", "b", "shape", Tshape=weft.api.dtypes.int32),
-             placeholder("shape", (1,), weft.api.dtypes.int32), node("y", "Neg", "bad")]
-    step = weft.Session(graph(*nodes), POISON).make_callable("y", ["x", "shape"])
+    nodes = [*COPIED, node("b", "Neg", "a"), node("bad", "Reshape", "b", "shape", Tshape=heald.api.dtypes.int32),
+             placeholder("shape", (1,), heald.api.dtypes.int32), node("y", "Neg", "bad")]
+    step = heald.Session(graph(*nodes), POISON).make_callable("y", ["x", "shape"])
     for _ in range(2):
         with pytest.raises(InvalidArgument) as caught:
             step(X, np.int32([2]))
@@ -64,7 +64,7 @@ def test_an_error_finds_its_call_with_poison_too():
 def test_without_poison_a_frame_has_the_kernels_own_calls():
     nodes = graph(*COPIED, node("y", "Kept>Copy", "a"))
     for config in (PLAIN, POISON):
-        executable = weft.Session(nodes, config).prepare("y", ["x"]).executable()
+        executable = heald.Session(nodes, config).prepare("y", ["x"]).executable()
         executable.make_frame()  # which looks at what its calls return, once
         frame = executable.make_frame()
         names = [getattr(call, "__qualname__", "") for call in frame.calls]

@@ -7,22 +7,22 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
+from heald.errors import InvalidArgument
+from heald.executor.step import Step
+from heald.linker.link import link
+from heald.session.runtime import runtime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plugins_for_tests import plugin
-from weft.errors import InvalidArgument
-from weft.executor.step import Step
-from weft.linker.link import link
-from weft.session.runtime import runtime
 
 PLUGIN = plugin("tests")
 CONFIG = {"plugins": {"load": [PLUGIN]}, "plugin": {"example_device": {"devices": 2}, "sim": {"devices": 2}}}
 TYPES = ("EXAMPLE", "SIM")  # one works when it is waited for; the other tells of every race
-EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "100")) // 4
+EXAMPLES = int(os.environ.get("HEALDTEST_GRAPHS", "100")) // 4
 X = np.float32([1, -2, 3])
 OPS = {"Identity": lambda a, _: a, "AddV2": np.add, "Sub": np.subtract, "Maximum": np.maximum, "Later": np.add,
        "Queued": np.add}
@@ -66,7 +66,7 @@ def oracle(calls, x, y):
 @settings(max_examples=EXAMPLES, deadline=None)
 def test_a_random_program_over_three_memories_gives_what_one_gives(kind, program):
     calls, results = program
-    session = weft.Session(build(calls, kind), CONFIG)
+    session = heald.Session(build(calls, kind), CONFIG)
     step = session.make_callable([f"v{r}" for r in results], ["v0", "v1"])
     for seed in (1, 2):
         x, y = X * seed, X - seed
@@ -84,7 +84,7 @@ def test_a_random_program_over_three_memories_gives_what_one_gives(kind, program
 @settings(max_examples=EXAMPLES, deadline=None)
 def test_a_host_program_over_three_memories_gives_values_that_come(host, kind, program):
     calls, results = program
-    prepared = weft.Session(build(calls, kind), CONFIG).prepare([f"v{r}" for r in results], ["v0", "v1"])
+    prepared = heald.Session(build(calls, kind), CONFIG).prepare([f"v{r}" for r in results], ["v0", "v1"])
     executable = link(prepared.program, host)
     for seed in (1, 2):
         x, y = X * seed, X - seed
@@ -101,7 +101,7 @@ def test_a_host_program_over_three_memories_gives_values_that_come(host, kind, p
 @settings(max_examples=EXAMPLES // 5, deadline=None)
 def test_runs_of_a_program_over_three_memories_at_once_do_not_see_each_other(kind, program):
     calls, results = program
-    session = weft.Session(build(calls, kind), CONFIG)
+    session = heald.Session(build(calls, kind), CONFIG)
     step = session.make_callable([f"v{r}" for r in results], ["v0", "v1"])
 
     def run(seed):
@@ -131,7 +131,7 @@ def bounce(turns, kind="EXAMPLE"):
 
 def test_what_a_run_has_on_devices_goes_back_when_it_ends():
     bounced, last = bounce(6)
-    session = weft.Session(bounced, CONFIG)
+    session = heald.Session(bounced, CONFIG)
     step = session.make_callable(last, ["x"])
     assert step(X).tolist() == (X * 64).tolist()
     devices = [session._runtime.host.open(f"EXAMPLE:{i}") for i in range(2)]
@@ -144,7 +144,7 @@ def test_what_a_run_has_on_devices_goes_back_when_it_ends():
 
 
 def test_a_failing_kernel_beside_a_device_leaves_both_usable():
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         placeholder("x", (3,)), node("d", "Neg", "x", device="EXAMPLE:0"), node("f", "Test>Positive", "d", "x"),
         node("e", "Neg", "f", device="EXAMPLE:0"), const("one", [1, 1, 1]), node("g", "AddV2", "e", "one")), CONFIG)
     step = session.make_callable("g", ["x"])
@@ -158,9 +158,9 @@ def test_a_failing_kernel_beside_a_device_leaves_both_usable():
 def test_the_waiters_of_a_host_end_with_it():
     others = set(threading.enumerate())
     bounced, last = bounce(2)
-    session = weft.Session(bounced, CONFIG)
+    session = heald.Session(bounced, CONFIG)
     session.run(last, {"x": X})
-    waiters = [t for t in threading.enumerate() if t.name.startswith("weft-waiter-EXAMPLE") and t not in others]
+    waiters = [t for t in threading.enumerate() if t.name.startswith("heald-waiter-EXAMPLE") and t not in others]
     assert len(waiters) == 2
     session._runtime.host.close()
     for thread in waiters:

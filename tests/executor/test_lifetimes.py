@@ -11,21 +11,21 @@ import weakref
 from collections import Counter
 from pathlib import Path
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
 from harness.garbage import collect
 from harness.threads import in_threads
+from heald.errors import Aborted, Cancelled, DeadlineExceeded, InvalidArgument
+from heald.executor.parallel_schedule import dependencies, parallel_schedule
+from heald.executor.step import RunOptions, Step
+from heald.executor.task_partition import TaskPartition
+from heald.host.cancellation import CancelToken
+from heald.session.prepared_step import MOST_VARIANTS
+from heald.session.runtime import runtime
+from heald.values.async_value import AsyncValue
 from plugins_for_tests import plugin
-from weft.errors import Aborted, Cancelled, DeadlineExceeded, InvalidArgument
-from weft.executor.parallel_schedule import dependencies, parallel_schedule
-from weft.executor.step import RunOptions, Step
-from weft.executor.task_partition import TaskPartition
-from weft.host.cancellation import CancelToken
-from weft.session.prepared_step import MOST_VARIANTS
-from weft.session.runtime import runtime
-from weft.values.async_value import AsyncValue
 
 CONFIG = {"plugins": {"load": [plugin("tests")]}}
 X, NEGATIVE = np.float32([1, 2, 3]), np.float32([-9, 2, 3])
@@ -43,7 +43,7 @@ def footprint(allocator):
     """How much there is of what a run makes. Threads that have done their work get a moment to end, and so do tasks of
     the work queue that are about to."""
     end = time.monotonic() + 1
-    while any(not t.name.startswith(("Main", "weft-")) for t in threading.enumerate()) and time.monotonic() < end:
+    while any(not t.name.startswith(("Main", "heald-")) for t in threading.enumerate()) and time.monotonic() < end:
         time.sleep(0.001)
     found, before = counted(allocator), None
     while found != before and time.monotonic() < end + 1:
@@ -57,7 +57,7 @@ def counted(allocator):
     kinds = Counter(f"{type(thing).__module__}.{type(thing).__name__}" for thing in gc.get_objects())
     return {
         "threads": threading.active_count(), "files": open_files(), "buffers": allocator.stats().buffers,
-        **{kind: count for kind, count in kinds.items() if kind.startswith("weft.") and "Stats" not in kind},
+        **{kind: count for kind, count in kinds.items() if kind.startswith("heald.") and "Stats" not in kind},
     }
 
 
@@ -122,7 +122,7 @@ class Runs:
 
 @pytest.fixture
 def runs():
-    session = weft.Session(PROGRAM, CONFIG | {"allocator": {"name": "counting"}, "work_queue": {"threads": 1}})
+    session = heald.Session(PROGRAM, CONFIG | {"allocator": {"name": "counting"}, "work_queue": {"threads": 1}})
     yield Runs(session)
     session.close()
     session._runtime.host.close()  # its threads end now, whoever still knows the session
@@ -172,7 +172,7 @@ def test_two_hundred_sessions_that_were_closed_leave_nothing_behind(name, config
         nodes += (node("sync", "Mul", "a", "x"),)
 
     def live_and_die():
-        session = weft.Session(graph(*nodes), config)
+        session = heald.Session(graph(*nodes), config)
         session.run("sync", {"x": X})
         session.close()
         return weakref.ref(session)
@@ -190,7 +190,7 @@ def test_two_hundred_sessions_that_were_closed_leave_nothing_behind(name, config
 def test_four_threads_run_one_session_a_thousand_times_each_and_every_result_is_exact(device):
     nodes = [placeholder("x", (2, 1)), const("m", [[1, 2], [3, 4]]), node("y", "MatMul", "m", "x"),
              node("n", "Neg", "y", device=device), node("z", "Sub", "n", "x")]
-    session = weft.Session(graph(*nodes))
+    session = heald.Session(graph(*nodes))
     step = session.make_callable(["y", "z"], ["x"])
     step(np.float32([[0], [0]]))  # the waiter of a device lives as long as its host
     before = threading.active_count()
@@ -220,16 +220,16 @@ def test_four_threads_run_asynchronous_kernels_of_one_session_and_every_result_i
 
 
 FAILING = """
-from weft.api import OpSpec, hookimpl
+from heald.api import OpSpec, hookimpl
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 
 @hookimpl
-def weft_ops(registry):
+def heald_ops(registry):
     registry.add(OpSpec("Test>Fail", ["x: T"], ["y: T"], ["T: type"], metadata=lambda attrs, x: x))
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("EXAMPLE", lambda kernels: kernels.kernel("Test>Fail")(lambda b: lambda x, out: 1 / 0))
 """
 
@@ -239,7 +239,7 @@ def test_a_step_that_fails_on_a_device_leaves_nothing_on_its_stream(tmp_path):
     (tmp_path / "failing.py").write_text(FAILING)
     nodes = graph(placeholder("x", (3,)), node("a", "AddV2", "x", "x", device="EXAMPLE:0"),
                   node("bad", "Test>Fail", "a", device="EXAMPLE:0"))
-    with weft.Session(nodes, {"plugins": {"load": [str(tmp_path / "failing.py")]}}) as session:
+    with heald.Session(nodes, {"plugins": {"load": [str(tmp_path / "failing.py")]}}) as session:
         feed = X.copy()
         with pytest.raises(InvalidArgument, match="ZeroDivisionError"):
             session.run("bad", {"x": feed})
@@ -266,7 +266,7 @@ def test_what_is_collected_within_a_method_of_a_device_is_freed_later(monkeypatc
         synchronize(event)
 
     def session(op):
-        return weft.Session(graph(placeholder("x", (2,)), node("n", op, "x", device="EXAMPLE:0"),
+        return heald.Session(graph(placeholder("x", (2,)), node("n", op, "x", device="EXAMPLE:0"),
                                   node("m", op, "n", device="EXAMPLE:0")))
 
     monkeypatch.setattr(device, "free", watched, raising=False)
@@ -345,7 +345,7 @@ def without_collector():
 @pytest.mark.parametrize("way", RUN)
 @pytest.mark.parametrize("nodes", [ONE, FLAT, OPEN, LATER], ids=["one call", "flat", "of any shape", "later"])
 def test_after_a_run_nobody_but_the_caller_has_its_feeds_and_results(nodes, way):
-    with weft.Session(graph(*nodes), CONFIG) as session:
+    with heald.Session(graph(*nodes), CONFIG) as session:
         run = RUN[way](session)
         for _ in range(3):
             x = X.copy()
@@ -361,7 +361,7 @@ def test_after_a_run_nobody_but_the_caller_has_its_feeds_and_results(nodes, way)
 def test_after_a_run_that_failed_nobody_has_its_feeds(shape, way):
     nodes = [placeholder("x", shape), const("one", [1]), node("a", "Test>Add", "x", "one"),
              node("y", "Test>Positive", "a", "x")]
-    with weft.Session(graph(*nodes), CONFIG) as session:
+    with heald.Session(graph(*nodes), CONFIG) as session:
         run = RUN[way](session)
         for _ in range(3):
             x = NEGATIVE.copy()
@@ -388,7 +388,7 @@ CHAINS = {  # shape and op before five kernels that each read only what the one 
 def test_a_value_of_the_run_dies_with_its_last_user(chain, way):
     shape, before, behind = CHAINS[chain]
     nodes = [placeholder("x", shape), node("first", before, "x", "x"), *CHAIN, node("y", behind, "w4", "w4")]
-    with weft.Session(graph(*nodes), CONFIG) as session:
+    with heald.Session(graph(*nodes), CONFIG) as session:
         run = RUN[way](session)
         import plugin_of_tests
 
@@ -407,7 +407,7 @@ def test_a_value_from_before_a_pending_one_dies_with_its_last_user_behind_it():
              *(node(f"w{i}", "Test>Watch", f"w{i - 1}", f"w{i - 1}") for i in range(1, 5))]
     nodes = [placeholder("x", None), node("early", "Test>Add", "x", "x"), node("pending", "Test>Queued", "x", "x"),
              *chain, node("y", "Test>Add", "w4", "w4")]
-    with weft.Session(graph(*nodes), CONFIG) as session:
+    with heald.Session(graph(*nodes), CONFIG) as session:
         run = RUN["by a callable"](session)
         import plugin_of_tests
 

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from itertools import combinations
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
+from heald.executor.host_array import view
+from heald.values import dtypes
+from heald.values.tensor import TensorMetadata
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plugins_for_tests import kept_plugin, plugin
-from weft.executor.host_array import view
-from weft.values import dtypes
-from weft.values.tensor import TensorMetadata
 
 PLUGINS = {"plugins": {"load": ["plugins_for_tests.kept_plugin", plugin("tests")]}}
 PLAIN = PLUGINS | {"debug": {"poison": False}}
@@ -86,7 +86,7 @@ def feeds(seed, rows):
 def test_no_result_and_no_feed_is_written_by_this_or_a_later_run_and_results_are_right(config, program):
     calls, fetches, rows = program
     kept_plugin.kept.clear()
-    step = weft.Session(build(calls), config).make_callable([f"v{i}" for i in fetches], ["v0", "v1"])
+    step = heald.Session(build(calls), config).make_callable([f"v{i}" for i in fetches], ["v0", "v1"])
     runs = []
     for seed in (1, 2, 3, 1):
         x, y = feeds(seed, rows)
@@ -106,7 +106,7 @@ def test_no_result_and_no_feed_is_written_by_this_or_a_later_run_and_results_are
 def test_what_the_user_writes_into_feeds_and_results_changes_nothing_else(config, program):
     calls, fetches, rows = program
     kept_plugin.kept.clear()
-    step = weft.Session(build(calls), config).make_callable([f"v{i}" for i in fetches], ["v0", "v1"])
+    step = heald.Session(build(calls), config).make_callable([f"v{i}" for i in fetches], ["v0", "v1"])
     earlier = []
     for seed in (1, 2, 1):
         mine = feeds(seed, rows)
@@ -138,7 +138,7 @@ def test_a_result_that_is_no_array_of_this_run_alone_is_a_copy(fetches):
     x = np.float32([[1, 2, 3, 4]])
     nodes = [placeholder("x", (1, 4)), const("c", CONSTANT), node("v", "Identity", "x"), node("w", "Identity", "c"),
              node("folded", "Neg", "c"), node("a", "Neg", "x"), node("b", "Identity", "a")]
-    step = weft.Session(graph(*nodes), POISONED).make_callable(fetches, ["x"])
+    step = heald.Session(graph(*nodes), POISONED).make_callable(fetches, ["x"])
     first = step(x)
     kept = [r.copy() for r in first]
     for a, b in combinations([x, *first], 2):
@@ -154,7 +154,7 @@ def test_a_read_only_feed_stays_as_it_is_and_its_fetch_can_be_written(index):
     x = np.float32([1, 2, 3])
     x.flags.writeable = False
     nodes = [placeholder("x", (3,)), node("v", "Identity", "x")]
-    result = weft.Session(graph(*nodes)).run(["x", "v"], {"x": x})[index]
+    result = heald.Session(graph(*nodes)).run(["x", "v"], {"x": x})[index]
     result[:] = 0
     assert x.tolist() == [1, 2, 3]
 
@@ -171,14 +171,14 @@ def test_a_view_has_its_own_type_and_shape_over_the_elements_of_its_source(dtype
 
 IN_PLACE = """
 import numpy as np
-from weft.api import OpSpec, hookimpl
-WEFT_API = (1, 0)
+from heald.api import OpSpec, hookimpl
+HEALD_API = (1, 0)
 @hookimpl
-def weft_ops(registry):
+def heald_ops(registry):
     registry.add(OpSpec("InPlace>Plus", inputs=["a: T", "b: T"], outputs=["y: T"], attrs=["T: type"],
                         metadata=lambda attrs, a, b: a))
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("CPU", lambda kernels: kernels.kernel("InPlace>Plus", inplace={0: 0})(bind))
 def bind(b):
     def run(a, b, out):
@@ -196,5 +196,5 @@ def test_a_value_that_a_call_reads_twice_is_not_written_in_place(tmp_path, poiso
     config = {"plugins": {"load": [str(path)]}, "debug": {"poison": poison}}
     nodes = graph(placeholder("x", (3,)), node("n", "Neg", "x"), node("twice", "InPlace>Plus", "n", "n"),
                   node("z", "Neg", "twice"))
-    with weft.Session(nodes, config) as session:
+    with heald.Session(nodes, config) as session:
         assert session.run("z", {"x": np.float32([1, 2, 3])}).tolist() == [11, 22, 33]

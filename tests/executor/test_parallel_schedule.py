@@ -12,29 +12,29 @@ from functools import partial
 from types import SimpleNamespace
 from unittest.mock import ANY
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import graph, node, placeholder
 from harness.garbage import collect
 from harness.threads import in_threads
+from heald.errors import Cancelled, DeadlineExceeded, InvalidArgument, Unknown
+from heald.executor import autotune
+from heald.executor.autotune import FIRST_STAY, experiment
+from heald.executor.memory_plan import FreeSlots, Use, plan_memory
+from heald.executor.parallel_schedule import dependencies, divided, parallel_schedule
+from heald.executor.schedule import Schedule
+from heald.executor.step import RunOptions, Step
+from heald.executor.task_partition import TaskPartition, by_owner, divide
+from heald.executor.trace import Trace
+from heald.linker.link import link
+from heald.session.runtime import runtime
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plugins_for_tests import plugin
-from weft.errors import Cancelled, DeadlineExceeded, InvalidArgument, Unknown
-from weft.executor import autotune
-from weft.executor.autotune import FIRST_STAY, experiment
-from weft.executor.memory_plan import FreeSlots, Use, plan_memory
-from weft.executor.parallel_schedule import dependencies, divided, parallel_schedule
-from weft.executor.schedule import Schedule
-from weft.executor.step import RunOptions, Step
-from weft.executor.task_partition import TaskPartition, by_owner, divide
-from weft.executor.trace import Trace
-from weft.linker.link import link
-from weft.session.runtime import runtime
 
 CONFIG = {"plugins": {"load": [plugin("tests")]}, "work_queue": {"threads": 3}}
-EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "100"))
+EXAMPLES = int(os.environ.get("HEALDTEST_GRAPHS", "100"))
 US = 1000  # ns
 X, Y = np.float32([1, 2, 3]), np.float32([-1, 5, 7])
 
@@ -239,7 +239,7 @@ def programs(draw):
 
 
 def executable(host, nodes, fetches, shape=(3,)):
-    session = weft.Session(graph(placeholder("v0", shape), placeholder("v1", shape), *nodes), CONFIG)
+    session = heald.Session(graph(placeholder("v0", shape), placeholder("v1", shape), *nodes), CONFIG)
     program = session.prepare(fetches, ["v0", "v1"]).program
     return link(program, host, program.functions["main"].arg_types)
 
@@ -262,7 +262,7 @@ def said(executable, step, x, y):
     """Its results, or the node and class of its error."""
     try:
         return [r.tolist() for r in executable.run([x, y], step)]
-    except weft.errors.WeftError as error:
+    except heald.errors.HealdError as error:
         return error.node, error.op, error.device, type(error)
 
 
@@ -371,7 +371,7 @@ def test_what_a_kernel_raises_to_end_a_helper_is_an_error_of_the_run_and_the_hel
         with pytest.raises(Unknown, match=r"KeyboardInterrupt|SystemExit") as caught:
             parallel.run([X, Y], Step(host))
         assert (caught.value.node in ("b0", "b1"), caught.value.op) == (True, f"Test>{op}")
-    assert len([t for t in threading.enumerate() if t.name.startswith("weft-worker")]) <= 6
+    assert len([t for t in threading.enumerate() if t.name.startswith("heald-worker")]) <= 6
 
 
 def test_frames_of_pieces_are_used_again_and_none_is_left_when_the_executable_is_gone(host):
@@ -593,10 +593,10 @@ def test_a_session_gives_the_same_results_while_it_finds_out_how_to_run_and_afte
     nodes += [node(f"n{i}", op, "x") for i, op in enumerate(["Exp", "Tanh", "Sigmoid", "Neg"] * 6)]
     nodes += [node(f"m{i}", "AddV2", f"m{i - 1}" if i else "x", f"n{i}") for i in range(24)]
     x = np.linspace(-1, 1, 40_000, dtype=np.float32).reshape(200, 200)
-    with weft.Session(graph(*nodes), CONFIG | {"work_queue": queue}) as session:
+    with heald.Session(graph(*nodes), CONFIG | {"work_queue": queue}) as session:
         first = session.run("m23", {"x": x})
         for _ in range(40):
             assert np.array_equal(session.run("m23", {"x": x}), first)
-        metadata = weft.RunMetadata()
+        metadata = heald.RunMetadata()
         session.run("m23", {"x": x}, options=RunOptions(trace=True), metadata=metadata)
         assert len(metadata.trace.events) == 48

@@ -19,9 +19,9 @@ ENOUGH = 10.0  # seconds: whatever takes longer hangs
 PREAMBLE = f"""
 import os, signal, sys, threading, time
 import numpy as np
-import weft
+import heald
 from builders.graphs import graph, node, placeholder
-from weft.errors import WeftError
+from heald.errors import HealdError
 
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which the background jobs of a shell ignore
 CONFIG = {{"plugins": {{"load": [{plugin("tests")!r}]}}}}
@@ -32,12 +32,12 @@ def make(config={{}}):
     nodes = [placeholder("x", (3,))]
     for op in OPS:
         nodes += node(op, f"Test>{{op}}", "x", "x"), node(f"{{op}}_x", "Test>Add", op, "x")
-    return weft.Session(graph(*nodes), CONFIG | config)
+    return heald.Session(graph(*nodes), CONFIG | config)
 
 def said(session, op):
     try:
         return session.run(f"{{op}}_x", {{"x": X}}).tolist()
-    except WeftError as error:
+    except HealdError as error:
         return type(error).__name__ + (": forked" if "the process that forked" in error.message else f": {{error}}")
 
 session = make()
@@ -171,7 +171,7 @@ UNENDING = {
 @pytest.mark.parametrize("graph", UNENDING.values(), ids=UNENDING)
 def test_ctrl_c_ends_what_would_never_end_and_the_session_goes_on(start, graph):
     process = start(textwrap.dedent(graph) + textwrap.dedent("""
-        unending = weft.Session(stuck, CONFIG)
+        unending = heald.Session(stuck, CONFIG)
         others, over = [], threading.Event()
 
         def run_until_over():
@@ -203,16 +203,16 @@ def test_ctrl_c_ends_what_would_never_end_and_the_session_goes_on(start, graph):
 @pytest.mark.parametrize("waits", [True, False], ids=["waits for a helper", "runs a kernel"])
 def test_ctrl_c_ends_a_run_in_pieces_and_what_has_begun_ends_soon(start, waits):
     process = start(f"""
-        from weft.linker.link import link
-        from weft.executor.task_partition import TaskPartition
-        from weft.executor.parallel_schedule import dependencies, parallel_schedule
-        from weft.session.runtime import runtime
-        from weft.executor.step import Step
+        from heald.linker.link import link
+        from heald.executor.task_partition import TaskPartition
+        from heald.executor.parallel_schedule import dependencies, parallel_schedule
+        from heald.session.runtime import runtime
+        from heald.executor.step import Step
 
         host = runtime(CONFIG | {{"work_queue": {{"threads": 2}}}}).host
         nodes = [placeholder("x", (3,)), *(node(f"n{{i}}", "Test>Hold", "x", "x") for i in range(2)),
                  node("m", "Test>Add", "n0", "n1")]
-        program = weft.Session(graph(*nodes), CONFIG).prepare("m", "x").program
+        program = heald.Session(graph(*nodes), CONFIG).prepare("m", "x").program
         executable = link(program, host, program.functions["main"].arg_types)
         needs = dependencies(executable.layout)
         pieces = TaskPartition.of([[i] for i in range(len(needs))], needs)
@@ -292,7 +292,7 @@ def test_a_child_forked_while_other_threads_are_in_the_session_is_served_or_refu
         counts = itertools.cycle(range(1, 300))  # more combinations of fetches than are kept
 
         def run_timed():
-            return session.run("Now_x", {{"x": X}}, options=weft.RunOptions(timeout=10)).tolist()
+            return session.run("Now_x", {{"x": X}}, options=heald.RunOptions(timeout=10)).tolist()
 
         def run_anew(*fetches):
             return session.run(fetches, {{"x": X}})[-1].tolist()
@@ -339,14 +339,14 @@ def test_a_spawned_process_makes_its_own_session(tmp_path):
 
 
 QUEUE = """
-    from weft.values import dtypes
-    from weft.graph.node import Node
+    from heald.values import dtypes
+    from heald.graph.node import Node
 
     of = {"component_types": (dtypes.int32,)}
     nodes = [Node("q", "FIFOQueueV2", attrs=of), placeholder("n", (), dtypes.int32),
              Node("put", "QueueEnqueueV2", ("q", "n"), attrs={"Tcomponents": (dtypes.int32,)}),
              Node("get", "QueueDequeueV2", ("q",), attrs=of), Node("size", "QueueSizeV2", ("q",))]
-    queue = weft.Session(graph(*nodes))
+    queue = heald.Session(graph(*nodes))
 
     def put(n):
         queue.run([], {"n": n}, targets=["put"])

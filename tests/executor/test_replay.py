@@ -8,12 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import graph, node, placeholder
-from weft.session.runtime import runtime
-from weft_sim.kernels import OnStream
+from heald.session.runtime import runtime
+from heald_sim.kernels import OnStream
 
 pytestmark = pytest.mark.usefixtures("graphs_as_written")
 X = np.float32([1, -2, 3])
@@ -43,12 +43,12 @@ def chain(*ops: tuple[str, str]) -> Any:
                                            in zip(names, ["x", *names], ops, strict=False)))
 
 
-def ways(session: weft.Session) -> dict[str, str]:
+def ways(session: heald.Session) -> dict[str, str]:
     return session.prepare(["last"], ["x"]).executable(((3,),)).algorithms()
 
 
 def test_kernels_in_a_row_are_captured_once_behind_the_first_run(captured: Captured) -> None:
-    with weft.Session(chain(("Identity", SIM), ("Neg", SIM), ("Relu", SIM), ("Square", SIM), ("Neg", SIM))) as session:
+    with heald.Session(chain(("Identity", SIM), ("Neg", SIM), ("Relu", SIM), ("Square", SIM), ("Neg", SIM))) as session:
         for run in range(3):
             assert session.run("last", {"x": X + run}).tolist() == (-np.maximum(-X - run, 0) ** 2).tolist()
             assert captured == [3]
@@ -58,14 +58,14 @@ def test_kernels_in_a_row_are_captured_once_behind_the_first_run(captured: Captu
 
 def test_kernels_on_both_sides_of_another_device_are_captured_apart(captured: Captured) -> None:
     ops = ("Neg", SIM), ("Relu", SIM), ("Square", SIM), ("Neg", "CPU:0"), ("Relu", SIM), ("Square", SIM), ("Neg", SIM)
-    with weft.Session(chain(*ops)) as session:
+    with heald.Session(chain(*ops)) as session:
         for _ in range(2):
             assert session.run("last", {"x": X}).tolist() == [0, 0, 0]
     assert captured == [2]  # the second part comes late, behind a value that is awaited
 
 
 def test_a_kernel_by_itself_is_not_captured(captured: Captured) -> None:
-    with weft.Session(chain(("Neg", SIM), ("Square", SIM))) as session:
+    with heald.Session(chain(("Neg", SIM), ("Square", SIM))) as session:
         session.run("last", {"x": X})
         assert ways(session)["last"] == "launched singly: no kernel stands beside it"
     assert captured == []
@@ -73,18 +73,18 @@ def test_a_kernel_by_itself_is_not_captured(captured: Captured) -> None:
 
 def test_a_kernel_that_says_so_is_launched_singly(captured: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(OnStream, "captures", False, raising=False)
-    with weft.Session(chain(("Neg", SIM), ("Relu", SIM), ("Square", SIM))) as session:
+    with heald.Session(chain(("Neg", SIM), ("Relu", SIM), ("Square", SIM))) as session:
         session.run("last", {"x": X})
         assert ways(session)["last"] == "launched singly: its kernel says so"
     assert captured == []
 
 
 def test_a_traced_run_launches_each_kernel(captured: Captured) -> None:
-    with weft.Session(chain(("Neg", SIM), ("Relu", SIM), ("Square", SIM))) as session:
+    with heald.Session(chain(("Neg", SIM), ("Relu", SIM), ("Square", SIM))) as session:
         session.run("last", {"x": X})
-        native, metadata = runtime().host.open(SIM).native, weft.RunMetadata()
+        native, metadata = runtime().host.open(SIM).native, heald.RunMetadata()
         before = len(native.spans)
-        session.run("last", {"x": X}, options=weft.RunOptions(trace=True), metadata=metadata)
+        session.run("last", {"x": X}, options=heald.RunOptions(trace=True), metadata=metadata)
         assert len(native.spans) - before == 5  # two copies, three launches
         nodes = [event.call.node for event in metadata.trace.events if event.call.op != "copy"]
         assert nodes == ["n0", "n1", "last"]
@@ -94,7 +94,7 @@ def test_a_traced_run_launches_each_kernel(captured: Captured) -> None:
 def test_a_device_that_declines_goes_on_launching(monkeypatch: pytest.MonkeyPatch) -> None:
     device = runtime().host.open(SIM)
     monkeypatch.setattr(device, "capture", lambda calls, stream: None, raising=False)
-    with weft.Session(chain(("Neg", SIM), ("Relu", SIM), ("Neg", SIM))) as session:
+    with heald.Session(chain(("Neg", SIM), ("Relu", SIM), ("Neg", SIM))) as session:
         for run in range(3):
             assert session.run("last", {"x": X + run}).tolist() == (-np.maximum(-X - run, 0)).tolist()
 
@@ -106,7 +106,7 @@ def test_a_failing_capture_is_an_error_of_the_device(monkeypatch: pytest.MonkeyP
         raise RuntimeError("no capture today")
 
     monkeypatch.setattr(device, "capture", capture, raising=False)
-    with (weft.Session(chain(("Neg", SIM), ("Relu", SIM), ("Neg", SIM))) as session,
-          pytest.raises(weft.errors.WeftError, match="no capture today") as told):
+    with (heald.Session(chain(("Neg", SIM), ("Relu", SIM), ("Neg", SIM))) as session,
+          pytest.raises(heald.errors.HealdError, match="no capture today") as told):
         session.run("last", {"x": X})
     assert told.value.device == SIM

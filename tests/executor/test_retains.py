@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
+from heald.errors import Unimplemented
+from heald.values import dtypes
 from plugins_for_tests import kept_plugin
-from weft.errors import Unimplemented
-from weft.values import dtypes
 
 CONFIG = kept_plugin.CONFIG | {"debug": {"poison": True}}
 X = np.float32([1, 2, 3])
@@ -23,7 +23,7 @@ def kept():
 
 def runs(*nodes, fetches="y", count=3):
     """The graph run with other feeds each time, which are overwritten afterwards, as are the results."""
-    step = weft.Session(graph(placeholder("x", (3,)), *nodes), CONFIG).make_callable(fetches, ["x"])
+    step = heald.Session(graph(placeholder("x", (3,)), *nodes), CONFIG).make_callable(fetches, ["x"])
     for i in range(count):
         x = X + i
         for result in np.atleast_2d(step(x)):
@@ -57,7 +57,7 @@ def test_of_a_feed_a_copy_is_retained(kept, op, nodes):
 
 
 def test_of_a_feed_of_any_shape_a_copy_is_retained(kept):
-    session = weft.Session(graph(placeholder("x"), node("k", "Kept>Keep", "x"), node("y", "Neg", "k")), CONFIG)
+    session = heald.Session(graph(placeholder("x"), node("k", "Kept>Keep", "x"), node("y", "Neg", "k")), CONFIG)
     fed = [np.arange(n, dtype=np.float32) for n in range(1, 12)]  # beyond the variants for one shape each
     for x in fed:
         session.run("y", {"x": x})
@@ -80,5 +80,5 @@ def test_a_constant_is_retained_as_it_is(kept):
 def test_nothing_is_retained_in_memory_that_is_not_the_hosts():
     nodes = [placeholder("x", (3,)), node("k", "Kept>KeepOnDevice", "x", device="EXAMPLE:0")]
     with pytest.raises(Unimplemented, match="Kept>KeepOnDevice retains inputs in the memory of EXAMPLE") as caught:
-        weft.Session(graph(*nodes), CONFIG).run("k", {"x": X})
+        heald.Session(graph(*nodes), CONFIG).run("k", {"x": X})
     assert caught.value.node == "k"

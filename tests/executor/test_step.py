@@ -11,13 +11,13 @@ from types import SimpleNamespace
 
 import pytest
 from harness.threads import in_threads
-from weft.errors import Aborted, Cancelled, Unavailable
-from weft.executor import step as module
-from weft.executor import step_loop as loop_module
-from weft.executor.step import Step
-from weft.host.cancellation import CancelToken
-from weft.session.runtime import runtime
-from weft.values.async_value import AsyncValue
+from heald.errors import Aborted, Cancelled, Unavailable
+from heald.executor import step as module
+from heald.executor import step_loop as loop_module
+from heald.executor.step import Step
+from heald.host.cancellation import CancelToken
+from heald.session.runtime import runtime
+from heald.values.async_value import AsyncValue
 
 
 def test_a_token_calls_back_in_the_order_of_asking_and_at_once_when_it_is_cancelled():

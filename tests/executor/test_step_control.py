@@ -11,20 +11,20 @@ import threading
 import weakref
 from functools import partial
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.control_flow import branch, call, function, loop
 from builders.graphs import FLOAT, const, node, placeholder
 from builders.transfers import recv, send
 from harness.garbage import left_over
+from heald.errors import Cancelled
+from heald.executor.step import RunOptions
+from heald.graph.graph import Graph, Node
+from heald.host.cancellation import CancelToken
+from heald.host.rendezvous import LocalRendezvous
+from heald.values import dtypes
 from plugins_for_tests.acting_plugin import CONFIG, acts, ran
-from weft.errors import Cancelled
-from weft.executor.step import RunOptions
-from weft.graph.graph import Graph, Node
-from weft.host.cancellation import CancelToken
-from weft.host.rendezvous import LocalRendezvous
-from weft.values import dtypes
 
 X = np.float32([1, 2, 3])
 SEEDS = range(12)
@@ -94,7 +94,7 @@ class Watch:
 
     def __init__(self, made: Graph, seed: int) -> None:
         self.meetings: list[weakref.ref[LocalRendezvous]] = []
-        self.session = weft.Session(made, CONFIG | {"work_queue": {"name": "seeded", "seed": seed}},
+        self.session = heald.Session(made, CONFIG | {"work_queue": {"name": "seeded", "seed": seed}},
                                     rendezvous=self._meet)
         self.host = self.session._runtime.host
         self.threads = threading.active_count()
@@ -133,7 +133,7 @@ def _quick_collections():
 def points(made: Graph, targets: list[str]) -> list[str]:
     """The nodes whose kernels an undisturbed run begins, in order."""
     ran.clear()
-    with weft.Session(made, CONFIG) as session:
+    with heald.Session(made, CONFIG) as session:
         assert session.run("y", {"x": X} | predicate(made), targets=targets).tolist() == (X + 4).tolist()
     found = [*ran]
     ran.clear()

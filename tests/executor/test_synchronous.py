@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import graph, node, placeholder
-from weft.config.config import load_config
-from weft.errors import WeftError
-from weft.session.runtime import Runtime
+from heald.config.config import load_config
+from heald.errors import HealdError
+from heald.session.runtime import Runtime
 
 X = np.float32([1, 2, 3])
 
@@ -27,7 +27,7 @@ def session(monkeypatch, **debug):
         return synchronize(self, event)
 
     monkeypatch.setattr(kind, "synchronize", synchronize_counted)
-    return weft.Session(nodes, own), kind, counted
+    return heald.Session(nodes, own), kind, counted
 
 
 @pytest.mark.parametrize("is_on", [False, True])
@@ -58,7 +58,7 @@ def test_a_fault_behind_a_kernel_names_its_node_plugin_and_method(monkeypatch):
             raise RuntimeError("illegal address")
 
         monkeypatch.setattr(kind, "synchronize", synchronize)
-        with pytest.raises(WeftError, match="illegal address") as caught:
+        with pytest.raises(HealdError, match="illegal address") as caught:
             step(X)
     assert (caught.value.node, caught.value.device) == ("first", "SIM:0")
     assert (caught.value.plugin, caught.value.method) == ("sim", "synchronize")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import gc
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
+from heald.errors import Cancelled, DeadlineExceeded, InvalidArgument
+from heald.executor.executable import Executable
+from heald.executor.step import RunOptions
+from heald.graph.graph import Node
+from heald.values import dtypes
 from plugins_for_tests import plugin
-from weft.errors import Cancelled, DeadlineExceeded, InvalidArgument
-from weft.executor.executable import Executable
-from weft.executor.step import RunOptions
-from weft.graph.graph import Node
-from weft.values import dtypes
 
 CONFIG = {"plugins": {"load": [plugin("tests")]}}
 X = np.array([1, 2, 3], np.float32)
@@ -22,7 +22,7 @@ LATER = [placeholder("x", (3,)), node("later", "Test>Later", "x", "x"), *CHAIN]
 
 
 def executable(nodes, fetches, config=CONFIG):
-    session = weft.Session(graph(*nodes), config)
+    session = heald.Session(graph(*nodes), config)
     return session, session.prepare(fetches, ["x"]).executable()
 
 
@@ -71,7 +71,7 @@ def test_an_error_in_the_tail_names_its_node_and_the_next_run_succeeds():
 
 
 def test_a_cancelled_tail_begins_no_further_call():
-    token = weft.CancelToken()
+    token = heald.CancelToken()
     nodes = [*LATER, node("poll", "Test>Poll", "c", "c"), node("end", "Test>Add", "poll", "c")]
     session, linked = executable(nodes, ["end"])
     assert "poll" in tail(linked)
@@ -84,7 +84,7 @@ def test_a_cancelled_tail_begins_no_further_call():
 
 def test_a_trace_has_each_call_of_the_tail_once():
     session, linked = executable(LATER, ["c"])
-    metadata = weft.RunMetadata()
+    metadata = heald.RunMetadata()
     session.run("c", {"x": X}, options=RunOptions(trace=True), metadata=metadata)
     names = [event.call.node for event in metadata.trace.events]
     assert {"a", "b", "c"} <= set(tail(linked))
@@ -103,7 +103,7 @@ def test_a_dead_value_makes_the_tail_event_driven():
     nodes = [placeholder("x", (3,)), placeholder("p", (), dtypes.bool_), node("later", "Test>Later", "x", "x"),
              node("switch", "Switch", "later", "p"), node("a", "Test>Add", "switch:1", "x"),
              node("b", "Test>Add", "a", "x")]
-    with weft.Session(graph(*nodes), CONFIG) as session:
+    with heald.Session(graph(*nodes), CONFIG) as session:
         assert tail(session.prepare(["b"], ["x", "p"]).executable()) == ["a", "b"]
         for _ in range(2):
             assert session.run("b", {"x": X, "p": True}).tolist() == (X * 4).tolist()

@@ -5,21 +5,21 @@ from __future__ import annotations
 import json
 from time import time_ns
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import graph, node, placeholder
+from heald.protobuf import parse_message
+from heald_sim.device import Sim
 from plugins_for_tests import plugin
-from weft.protobuf import parse_message
-from weft_sim.device import Sim
 
 CONFIG = {"plugins": {"load": [plugin("tests")]}}
 X = np.float32([1, 2, 3])
 
 
 def traced(*nodes, fetch="z"):
-    session, metadata = weft.Session(graph(placeholder("x", (3,)), *nodes), CONFIG), weft.RunMetadata()
-    session.run(fetch, {"x": X}, options=weft.RunOptions(trace=True), metadata=metadata)
+    session, metadata = heald.Session(graph(placeholder("x", (3,)), *nodes), CONFIG), heald.RunMetadata()
+    session.run(fetch, {"x": X}, options=heald.RunOptions(trace=True), metadata=metadata)
     return metadata.trace
 
 
@@ -50,16 +50,16 @@ def test_a_trace_is_chromes_json(tmp_path):
 
 
 def test_there_is_no_trace_where_nobody_asked_for_one():
-    session, metadata = weft.Session(graph(placeholder("x", (3,)), node("z", "Abs", "x")), CONFIG), weft.RunMetadata()
+    session, metadata = heald.Session(graph(placeholder("x", (3,)), node("z", "Abs", "x")), CONFIG), heald.RunMetadata()
     session.run("z", {"x": X}, metadata=metadata)
     assert metadata.trace is None
 
 
 def test_a_failing_run_has_the_trace_up_to_there():
     nodes = graph(placeholder("x", (3,)), node("y", "Abs", "x"), node("z", "Test>Fail", "y", "x"))
-    session, metadata = weft.Session(nodes, CONFIG), weft.RunMetadata()
-    with pytest.raises(weft.errors.InvalidArgument):
-        session.run("z", {"x": X}, options=weft.RunOptions(trace=True), metadata=metadata)
+    session, metadata = heald.Session(nodes, CONFIG), heald.RunMetadata()
+    with pytest.raises(heald.errors.InvalidArgument):
+        session.run("z", {"x": X}, options=heald.RunOptions(trace=True), metadata=metadata)
     assert [e.call.node for e in metadata.trace.events] == ["y"]
 
 
@@ -71,14 +71,14 @@ def test_arrows_lead_to_a_transfer_and_on_to_its_users():
     starts = {row["ts"]: row["args"]["kernel"] for row in rows if row["ph"] == "X"}
     ends = {phase: {row["id"]: starts[row["ts"]] for row in rows if row["ph"] == phase} for phase in "sf"}
     assert [(ends["s"][i], ends["f"][i]) for i in ends["s"]] == [
-        ("cpu.Abs", "weft.copy"), ("weft.copy", "sim.Exp"), ("sim.Exp", "weft.copy"), ("weft.copy", "cpu.Exp")]
+        ("cpu.Abs", "heald.copy"), ("heald.copy", "sim.Exp"), ("sim.Exp", "heald.copy"), ("heald.copy", "cpu.Exp")]
 
 
 def test_run_metadata_is_tensorflows_message():
-    session, metadata = weft.Session(graph(placeholder("x", (3,)), node("y", "Abs", "x"), node("z", "Exp", "y")),
-                                     CONFIG), weft.RunMetadata()
+    session, metadata = heald.Session(graph(placeholder("x", (3,)), node("y", "Abs", "x"), node("z", "Exp", "y")),
+                                     CONFIG), heald.RunMetadata()
     before = time_ns()
-    session.run("z", {"x": X}, options=weft.RunOptions(trace=True), metadata=metadata)
+    session.run("z", {"x": X}, options=heald.RunOptions(trace=True), metadata=metadata)
     message = parse_message("RunMetadata", metadata.dumps())
     device, = message.step_stats.dev_stats
     assert device.device == "/job:localhost/replica:0/task:0/device:CPU:0"
@@ -94,16 +94,16 @@ def test_run_metadata_is_tensorflows_message():
 
 
 def test_an_asynchronous_call_ends_in_the_message_when_its_result_comes():
-    session, metadata = weft.Session(graph(placeholder("x", (3,)), node("y", "Test>MuchLater", "x", "x")),
-                                     CONFIG), weft.RunMetadata()
-    session.run("y", {"x": X}, options=weft.RunOptions(trace=True), metadata=metadata)
+    session, metadata = heald.Session(graph(placeholder("x", (3,)), node("y", "Test>MuchLater", "x", "x")),
+                                     CONFIG), heald.RunMetadata()
+    session.run("y", {"x": X}, options=heald.RunOptions(trace=True), metadata=metadata)
     row, = parse_message("RunMetadata", metadata.dumps()).step_stats.dev_stats[0].node_stats
     launched, done = metadata.trace.events
     assert row.all_end_rel_nanos == done.end_ns - launched.start_ns
 
 
 def test_run_metadata_without_a_trace_is_an_empty_message(tmp_path):
-    weft.RunMetadata().dump(tmp_path / "run.pb")
+    heald.RunMetadata().dump(tmp_path / "run.pb")
     assert (tmp_path / "run.pb").read_bytes() == b""
 
 
@@ -115,9 +115,9 @@ def on_sim(monkeypatch, elapsed):
         monkeypatch.setattr(Sim, "elapsed", elapsed)
     config = {"plugin": {"sim": {"launch_latency": 1.0, "enqueue": 0.0}}}
     nodes = graph(placeholder("x", (3,)), node("y", "Neg", "x", device="SIM:0"), node("z", "Exp", "y", device="SIM:0"))
-    metadata = weft.RunMetadata()
-    with weft.Session(nodes, config) as session:
-        session.run("z", {"x": X}, options=weft.RunOptions(trace=True), metadata=metadata)
+    metadata = heald.RunMetadata()
+    with heald.Session(nodes, config) as session:
+        session.run("z", {"x": X}, options=heald.RunOptions(trace=True), metadata=metadata)
     return {e.call.node: e for e in metadata.trace.events if e.call.op != "copy"}, metadata.trace
 
 

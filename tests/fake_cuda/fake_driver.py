@@ -1,9 +1,9 @@
-"""The fake driver: the functions of weft_cuda.driver over the machine of weft_sim, whose clocks find missing waits.
+"""The fake driver: the functions of heald_cuda.driver over the machine of heald_sim, whose clocks find missing waits.
 
 Enqueued work runs when the host waits for it, so a program that does not wait is always too early. A mistake of the
 program raises Misuse at the next wait, and stands in `report`. `plant` makes the next call of a function fail.
 
-WEFTTEST_NVRTC names an architecture such as sm_90: the plugin's own compiler then compiles each text for it, too.
+HEALDTEST_NVRTC names an architecture such as sm_90: the plugin's own compiler then compiles each text for it, too.
 """
 
 from __future__ import annotations
@@ -18,17 +18,17 @@ from itertools import count
 from typing import Any, NamedTuple
 
 import numpy as np
-from weft.api import Unavailable
-from weft_cuda.driver import INSTALL, OUT_OF_MEMORY, Context, Description, DriverError
-from weft_cuda.driver import compile_text as compile_for_a_gpu
-from weft_sim.happens_before import Access, History
-from weft_sim.machine import Event, Item, Machine, Record, Stream, Wait
+from heald.api import Unavailable
+from heald_cuda.driver import INSTALL, OUT_OF_MEMORY, Context, Description, DriverError
+from heald_cuda.driver import compile_text as compile_for_a_gpu
+from heald_sim.happens_before import Access, History
+from heald_sim.machine import Event, Item, Machine, Record, Stream, Wait
 
 from .host_compiler import HostKernel, host_kernel, is_there, signature
 
-GPUS = int(os.environ.get("WEFTTEST_GPUS", "2"))
-MEMORY = int(os.environ.get("WEFTTEST_GPU_MEMORY", str(256 << 20)))
-NVRTC = os.environ.get("WEFTTEST_NVRTC", "")
+GPUS = int(os.environ.get("HEALDTEST_GPUS", "2"))
+MEMORY = int(os.environ.get("HEALDTEST_GPU_MEMORY", str(256 << 20)))
+NVRTC = os.environ.get("HEALDTEST_NVRTC", "")
 CAPABILITY = (99, 1 if NVRTC else 0)  # of no GPU: caches of true GPUs get none of these texts
 GUARD, POISON, GUARDED = 64, 0xFF, 0xA5
 QUARANTINE = 4 << 20  # bytes of freed memory that no allocation gets: a pointer into it stays wrong

@@ -19,10 +19,10 @@ HEADER = Path(__file__).with_name("cuda_host.h")
 OPTIONS = ("-std=c++17", "-O1", "-march=native", "-fPIC", "-shared", "-nostdlib", "-w", "-fno-exceptions",
            "-fno-math-errno")
 LIBRARIES = ("-lm", "-lgcc")
-FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weft-tests" / "cuda-host"
+FOLDER = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "heald-tests" / "cuda-host"
 SIZES = {"i8": 1, "u8": 1, "i16": 2, "u16": 2, "f16": 2, "i32": 4, "u32": 4, "f32": 4, "int": 4, "unsigned": 4,
          "float": 4, "i64": 8, "u64": 8, "f64": 8, "double": 8, "size_t": 8, "long long": 8, "unsigned int": 4}
-BARRIERS = re.compile(r"\b(BARRIER|__sync\w+|__shfl\w+|weft_shfl\w*|weft_mma\w*|weft_exchange)\b")
+BARRIERS = re.compile(r"\b(BARRIER|__sync\w+|__shfl\w+|heald_shfl\w*|heald_mma\w*|heald_exchange)\b")
 FUNCTION = re.compile(r"^(?:FUNCTION|__device__ __forceinline__|static __device__)[^\n;{]*?\b(\w+)\([^)]*\) \{", re.M)
 
 
@@ -61,7 +61,7 @@ def host_kernel(source: str, name: str, macros: Sequence[str] = ()) -> HostKerne
     parameters = signature(source, name)
     assert parameters is not None
     fibers = BARRIERS.search(re.sub(r"^#define .*$", "", source, flags=re.M)) is not None
-    return HostKernel(parameters, _compiled(_text(source, name, parameters), (*macros, *["-DWEFT_FIBERS"] * fibers)))
+    return HostKernel(parameters, _compiled(_text(source, name, parameters), (*macros, *["-DHEALD_FIBERS"] * fibers)))
 
 
 def without_ptx(source: str) -> str:
@@ -85,23 +85,23 @@ def _end(source: str, start: int) -> int:
 
 
 def _text(source: str, name: str, parameters: Sequence[Parameter]) -> str:
-    given = ", ".join(f"*(decltype(weft_type{n}(&{name}))*)arguments[{n}]" for n in range(len(parameters)))
+    given = ", ".join(f"*(decltype(heald_type{n}(&{name}))*)arguments[{n}]" for n in range(len(parameters)))
     call = f"{name}({given})"
     types = "\n".join(_type_of(n, len(parameters)) for n in range(len(parameters)))
     return f"""#include "{HEADER}"
 {without_ptx(source)}
 {types}
 static void** arguments;
-#ifdef WEFT_FIBERS
-static void weft_body() {{ {call}; }}
+#ifdef HEALD_FIBERS
+static void heald_body() {{ {call}; }}
 #endif
 typedef unsigned u;
-extern "C" int weft_launch(u gx, u gy, u gz, u bx, u by, u bz, void** given) {{
+extern "C" int heald_launch(u gx, u gy, u gz, u bx, u by, u bz, void** given) {{
   gridDim = {{gx, gy, gz}}; blockDim = {{bx, by, bz}}; arguments = given;
   for (blockIdx.z = 0; blockIdx.z < gz; blockIdx.z++)
     for (blockIdx.y = 0; blockIdx.y < gy; blockIdx.y++)
       for (blockIdx.x = 0; blockIdx.x < gx; blockIdx.x++)
-        if (WEFT_BLOCK({call})) return -1;
+        if (HEALD_BLOCK({call})) return -1;
   return 0;
 }}
 """
@@ -110,7 +110,7 @@ extern "C" int weft_launch(u gx, u gy, u gz, u bx, u by, u bz, void** given) {{
 def _type_of(number: int, count: int) -> str:
     names = [f"T{n}" for n in range(count)]
     return (f"template <{', '.join(f'class {name}' for name in names)}> "
-            f"static T{number} weft_type{number}(void (*)({', '.join(names)}));")
+            f"static T{number} heald_type{number}(void (*)({', '.join(names)}));")
 
 
 def _compiled(text: str, options: Sequence[str]) -> ctypes._NamedFuncPointer:
@@ -126,7 +126,7 @@ def _compiled(text: str, options: Sequence[str]) -> ctypes._NamedFuncPointer:
             if done.returncode:
                 raise ValueError(f"the host's compiler refuses a kernel text:\n{done.stderr[:2000]}\n{text}")
             made.replace(path)
-    launch = ctypes.CDLL(str(path)).weft_launch
+    launch = ctypes.CDLL(str(path)).heald_launch
     launch.argtypes = [ctypes.c_uint] * 6 + [ctypes.c_void_p]
     return launch
 

@@ -1,5 +1,5 @@
 // A libcuda.so.1 that does nothing: it notes each call with its arguments, and gives results that tests know. By it the
-// calls that weft_cuda.driver makes through cuda-bindings reach C functions with the parameters of cuda.h.
+// calls that heald_cuda.driver makes through cuda-bindings reach C functions with the parameters of cuda.h.
 // A device's handle is 100 + its number. A call on handle 666 fails with CUDA_ERROR_ILLEGAL_ADDRESS.
 
 #include <cstdio>
@@ -13,7 +13,7 @@ static int noted(u64 first) { return first == 666 ? 700 : 0; }
 static void print(FILE* file, const char* text) { fprintf(file, " %s", text); }
 template <class T> static void print(FILE* file, T number) { fprintf(file, " %lu", (u64)number); }
 template <class... Values> static int note(const char* name, Values... values) {
-  FILE* file = fopen(getenv("WEFTTEST_CALLS"), "a");
+  FILE* file = fopen(getenv("HEALDTEST_CALLS"), "a");
   fputs(name, file);
   (print(file, values), ...);
   fputc('\n', file);
@@ -30,7 +30,7 @@ struct Access { Location location; int flags; };
   extern "C" int name parameters { note(#name __VA_OPT__(,) __VA_ARGS__); result; return 0; }
 
 CALL(cuInit, (u32 flags), 0, flags)
-ASK(cuDriverGetVersion, (int* out), *out = atoi(getenv("WEFTTEST_DRIVER")))
+ASK(cuDriverGetVersion, (int* out), *out = atoi(getenv("HEALDTEST_DRIVER")))
 ASK(cuGetErrorString, (int code, const char** out), *out = "a fault", code)
 ASK(cuDeviceGetCount, (int* out), *out = 2)
 ASK(cuDeviceGet, (int* out, int number), *out = 100 + number, number)

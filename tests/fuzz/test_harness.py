@@ -7,8 +7,8 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from weft.errors import DataLoss, Internal, ResourceExhausted
-from weft_saved_model.sstable import entries
+from heald.errors import DataLoss, Internal, ResourceExhausted
+from heald_saved_model.sstable import entries
 
 from fuzz import bundles, judge, minimise, protobuf, samples, seeds, state, table
 from fuzz.outcomes import DEADLINE, INTERNAL, MEMORY, TIMEOUT, UNTYPED, Outcome, outcome

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from heald.contract.op import ArgDef
+from heald.graph.graph import Func, Function, Graph, Node, ShapeAttr, Versions
+from heald.graph.graphdef import dumps, loads
+from heald.protobuf import wire
+from heald.protobuf.descriptor_pool import message_class
+from heald.values import dtypes
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.contract.op import ArgDef
-from weft.graph.graph import Func, Function, Graph, Node, ShapeAttr, Versions
-from weft.graph.graphdef import dumps, loads
-from weft.protobuf import wire
-from weft.protobuf.descriptor_pool import message_class
-from weft.values import dtypes
 
 QUICK = settings(max_examples=40)
 

@@ -10,14 +10,14 @@ import ml_dtypes
 import numpy as np
 import pytest
 from google.protobuf import text_format
+from heald.errors import DataLoss, HealdError, InvalidArgument, Unimplemented
+from heald.graph.attr_value import UNSET, AttrPlaceholder, Func, ShapeAttr, as_shape, canonical, put_value, read_value
+from heald.protobuf import wire
+from heald.protobuf.descriptor_pool import message_class
+from heald.values import dtypes
+from heald.values.tensor_proto import TensorValue
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.errors import DataLoss, InvalidArgument, Unimplemented, WeftError
-from weft.graph.attr_value import UNSET, AttrPlaceholder, Func, ShapeAttr, as_shape, canonical, put_value, read_value
-from weft.protobuf import wire
-from weft.protobuf.descriptor_pool import message_class
-from weft.values import dtypes
-from weft.values.tensor_proto import TensorValue
 
 QUICK = settings(max_examples=60)
 
@@ -272,7 +272,7 @@ def test_any_list_of_elements_fills_the_tensor(data: st.DataObject) -> None:
 def test_any_bytes_are_a_value_or_a_typed_error(raw: bytes) -> None:
     try:
         value = read_value(raw)
-    except WeftError:
+    except HealdError:
         return
     assert read_value(put_value(canonical(value))) == value or has_nan(value)
 

@@ -2,12 +2,12 @@
 
 import numpy as np
 from builders.graphs import const, graph, node, placeholder
+from heald.graph.comparison import Change, compare
+from heald.graph.graph import Function, Graph, TensorValue, Versions
+from heald.graph.graphdef import dumps, loads
+from heald.values import dtypes
 from hypothesis import given
 from hypothesis import strategies as st
-from weft.graph.comparison import Change, compare
-from weft.graph.graph import Function, Graph, TensorValue, Versions
-from weft.graph.graphdef import dumps, loads
-from weft.values import dtypes
 
 CHAIN = graph(placeholder("x", (2,)), const("one", [1, 2]), node("sum", "AddV2", "x", "one"), node("y", "Neg", "sum"))
 LISTED = b"\x08\x01\x12\x04\x12\x02\x08\x02*\x08" + np.float32([1, 2]).tobytes()  # float_val instead of tensor_content

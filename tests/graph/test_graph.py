@@ -6,11 +6,9 @@ import pickle
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from weft.contract.op import ArgDef
-from weft.errors import InvalidArgument, NotFound
-from weft.graph.graph import (
+from heald.contract.op import ArgDef
+from heald.errors import InvalidArgument, NotFound
+from heald.graph.graph import (
     Func,
     Function,
     Graph,
@@ -22,9 +20,11 @@ from weft.graph.graph import (
     topological_order,
     verify,
 )
-from weft.graph.node import parse_input
-from weft.protobuf import wire
-from weft.values import dtypes
+from heald.graph.node import parse_input
+from heald.protobuf import wire
+from heald.values import dtypes
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 QUICK = settings(max_examples=60)
 
@@ -182,7 +182,7 @@ def function(nodes: list[Node] | None = None) -> Function:
 
 
 def test_a_function_is_made_read_and_edited() -> None:
-    from weft.graph.graphdef import dumps, loads
+    from heald.graph.graphdef import dumps, loads
 
     graph = loads(dumps(Graph([], [function()])))
     found = graph.functions["f"]
@@ -203,7 +203,7 @@ def test_an_edited_signature_keeps_what_has_no_name_here() -> None:
     signature = wire.put_bytes(1, "f") + wire.put_bytes(2, arg) + wire.put_bytes(6, "a function") + unknown(99, "?")
     raw = unknown(50, "?") + wire.put_bytes(1, signature) + wire.put_bytes(8, b"\x08\x00\x10\x07")
     library = wire.put_bytes(2, wire.put_bytes(1, raw) + wire.put_bytes(2, "gradient"))
-    from weft.graph.graphdef import dumps, loads
+    from heald.graph.graphdef import dumps, loads
 
     graph = loads(library)
     assert graph.functions["f"].raw == raw

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 from google.protobuf import text_format
+from heald.errors import DataLoss, HealdError, InvalidArgument, NotFound, PermissionDenied
+from heald.graph.attr_value import put_entry
+from heald.graph.graph import Function, Graph, Node, Versions
+from heald.graph.graphdef import dump, dumps, load, loads
+from heald.graph.node import ATTR, INPUT, NAME, OP
+from heald.protobuf import wire
+from heald.protobuf.descriptor_pool import message_class
+from heald.values import dtypes
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.errors import DataLoss, InvalidArgument, NotFound, PermissionDenied, WeftError
-from weft.graph.attr_value import put_entry
-from weft.graph.graph import Function, Graph, Node, Versions
-from weft.graph.graphdef import dump, dumps, load, loads
-from weft.graph.node import ATTR, INPUT, NAME, OP
-from weft.protobuf import wire
-from weft.protobuf.descriptor_pool import message_class
-from weft.values import dtypes
 
 QUICK = settings(max_examples=40)
 FILES = sorted((Path(__file__).parents[1] / "data" / "graphs").glob("*.pb"))
@@ -116,7 +116,7 @@ def test_truncation_at_every_byte_gives_a_typed_error_or_a_shorter_graph() -> No
     for end in range(len(raw)):
         try:
             graph = loads(raw[:end])
-        except WeftError as error:
+        except HealdError as error:
             assert isinstance(error, DataLoss | InvalidArgument)  # noqa: PT017
         else:
             shorter += 1
@@ -132,7 +132,7 @@ def test_damage_gives_a_typed_error_or_a_graph(data: st.DataObject) -> None:
         raw[at] = data.draw(st.integers(0, 255))
     try:
         graph = loads(bytes(raw))
-    except WeftError:
+    except HealdError:
         return
     assert dumps(graph) == bytes(raw)
 
@@ -235,7 +235,7 @@ def test_any_text_is_a_graph_or_a_typed_error(text: str) -> None:
     for whole in (text, "node { " + text + " }", 'node { name: "a" op: "' + text + '" }'):
         try:
             loads(whole, text=True)
-        except WeftError:
+        except HealdError:
             continue
 
 
@@ -254,7 +254,7 @@ FOREIGN = {
     "text.pb": (b'node {\n  name: "a"\n}\n', DataLoss, "text=True"),
     "noise.pb": (bytes(range(255, 200, -1)), DataLoss, "noise.pb"),
     "other.pb": (wire.put_bytes(90, "x") * 3, DataLoss, "no node"),
-    "saved_model.pb": (wire.put_integer(1, 1) + wire.put_bytes(2, b"\x12\x00"), InvalidArgument, "weft.load"),
+    "saved_model.pb": (wire.put_integer(1, 1) + wire.put_bytes(2, b"\x12\x00"), InvalidArgument, "heald.load"),
     "model.pb": (wire.put_integer(1, 8) + wire.put_bytes(2, "pytorch"), DataLoss, "ONNX"),
     "binary.pbtxt": (b"\x0a\x05\x0a\x01\xff\x12\x00", InvalidArgument, "text=False"),
 }
@@ -274,10 +274,10 @@ def test_paths_that_hold_no_file(tmp_path: Path) -> None:
     with pytest.raises(NotFound, match=r"did you mean 'graph\.pb'"):
         load(tmp_path / "grpah.pb")
     (tmp_path / "saved_model.pb").touch()
-    with pytest.raises(InvalidArgument, match=r"a folder.*weft\.load"):
+    with pytest.raises(InvalidArgument, match=r"a folder.*heald\.load"):
         load(tmp_path)
     for path in ("a\0b", "x" * 5000, "", "graph.pb/inner"):
-        with pytest.raises(WeftError):
+        with pytest.raises(HealdError):
             load(tmp_path / path)
 
 
@@ -303,7 +303,7 @@ def test_nothing_half_written_is_left(tmp_path: Path) -> None:
     dump(graph, target)
     assert target.read_bytes() == SMALL.read_bytes()
     (tmp_path / "folder").mkdir()
-    with pytest.raises(WeftError, match="folder"):
+    with pytest.raises(HealdError, match="folder"):
         dump(graph, tmp_path / "folder")
     with pytest.raises(NotFound):
         dump(graph, tmp_path / "missing" / "graph.pb")
@@ -329,7 +329,7 @@ def test_binary_and_text_are_told_apart() -> None:
 
 
 def test_reading_a_binary_file_imports_neither_numpy_nor_protobuf() -> None:
-    code = "import sys, weft\ng = weft.graphdef.load(sys.argv[1])\nweft.graphdef.dumps(g)\n" \
+    code = "import sys, heald\ng = heald.graphdef.load(sys.argv[1])\nheald.graphdef.dumps(g)\n" \
            "g.replace(nodes=[next(iter(g)).replace(device='x')])\n" \
            "sys.exit([m for m in sys.modules if m.split('.')[0] in ('numpy', 'google')] or None)"
     subprocess.run([sys.executable, "-c", code, str(SMALL)], check=True)
@@ -357,7 +357,7 @@ def test_attributes_that_nodes_share_hide_nothing_that_follows_them() -> None:
 
 
 @pytest.mark.parametrize(("name", "hint"), [
-    ("saved_model.pb", "load its folder: weft.load('{folder}')"),
+    ("saved_model.pb", "load its folder: heald.load('{folder}')"),
     ("other.pb", "put it into a folder of its own, under the name saved_model.pb, and load the folder"),
 ])
 def test_a_saved_model_under_any_name_is_told_how_to_load_it(tmp_path, name, hint):

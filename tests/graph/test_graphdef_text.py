@@ -10,13 +10,13 @@ from zipfile import ZipFile
 
 import pytest
 from google.protobuf import descriptor, text_format
+from heald.errors import InvalidArgument
+from heald.graph import graphdef_text
+from heald.protobuf import wire
+from heald.protobuf.descriptor_pool import definitions, message_class
+from heald_conformance.golden import FOLDER
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.errors import InvalidArgument
-from weft.graph import graphdef_text
-from weft.protobuf import wire
-from weft.protobuf.descriptor_pool import definitions, message_class
-from weft_conformance.golden import FOLDER
 
 QUICK = settings(max_examples=60)
 KINDS = ("GraphDef", "NodeDef", "AttrValue", "TensorProto", "FunctionDef", "StructuredValue", "SavedModel",
@@ -270,6 +270,6 @@ def test_hostile_text_is_read_or_refused_in_linear_memory(name: str) -> None:
 
 
 def test_reading_text_imports_no_protobuf() -> None:
-    code = "import sys, weft\nweft.graphdef.loads('node { name: \"a\" op: \"NoOp\" }', text=True)\n" \
+    code = "import sys, heald\nheald.graphdef.loads('node { name: \"a\" op: \"NoOp\" }', text=True)\n" \
            "sys.exit([m for m in sys.modules if m.split('.')[0] in ('numpy', 'google')] or None)"
     subprocess.run([sys.executable, "-c", code], check=True)

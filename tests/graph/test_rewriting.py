@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 from builders.graphs import const, graph, node, placeholder
-from weft.api import constant, dtypes, new_name, placed_like, pruned, without_idle_controls
-from weft.graph.graph import TensorValue
+from heald.api import constant, dtypes, new_name, placed_like, pruned, without_idle_controls
+from heald.graph.graph import TensorValue
 
 
 def test_a_name_that_is_taken_is_given_with_the_first_number_that_is_free():

@@ -2,17 +2,17 @@
 
 from pathlib import Path
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
+from heald.errors import AlreadyExists, InvalidArgument, NotFound
+from heald.graph.attr_value import ShapeAttr
+from heald.graph.graph import Function, Graph, Node, Versions
+from heald.graph.graphdef import dumps, loads
+from heald.values import dtypes
 from hypothesis import given
 from hypothesis import strategies as st
-from weft.errors import AlreadyExists, InvalidArgument, NotFound
-from weft.graph.attr_value import ShapeAttr
-from weft.graph.graph import Function, Graph, Node, Versions
-from weft.graph.graphdef import dumps, loads
-from weft.values import dtypes
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 CHAIN = graph(
@@ -31,7 +31,7 @@ def inputs(found: Graph, name: str) -> list[str]:
 
 
 def run(found: Graph, fetch: str, **feeds: object) -> np.ndarray:
-    with weft.Session(found) as session:
+    with heald.Session(found) as session:
         return session.run(fetch, feeds)
 
 
@@ -173,7 +173,7 @@ def test_a_dropped_output_takes_the_nodes_with_it_that_only_it_needs():
 
 
 def test_extract_and_merge_give_the_same_results():
-    whole = weft.graphdef.load(DIGITS / "frozen.pb")
+    whole = heald.graphdef.load(DIGITS / "frozen.pb")
     image = np.load(DIGITS / "test.npz")["image"][:4]
     expected = run(whole, "probabilities", image=image)
     cut = next(n for n in reversed([*whole]) if n.op == "Relu6").name
@@ -222,7 +222,7 @@ def test_inputs_without_consumers_or_with_a_default_are_dropped():
 
 
 def test_the_graph_of_a_saved_model_is_frozen_and_can_be_edited():
-    model = weft.load(DIGITS / "saved_model")
+    model = heald.load(DIGITS / "saved_model")
     found = model.graph.keep_outputs(next(iter(model.fetched.values())))
     assert not {n.op for n in found if "Var" in n.op}
     assert not found.functions

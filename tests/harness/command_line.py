@@ -1,4 +1,4 @@
-"""Fixtures for tests of commands: `weft` in this process and in one of its own, and graphs in files for it."""
+"""Fixtures for tests of commands: `heald` in this process and in one of its own, and graphs in files for it."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
+import heald.session.runtime
 import pytest
-import weft.session.runtime
-from weft.cli import main
-from weft.graph.graph import Graph, Node
-from weft.graph.graphdef import dump
+from heald.cli import main
+from heald.graph.graph import Graph, Node
+from heald.graph.graphdef import dump
 
 
 class Done(NamedTuple):
@@ -37,18 +37,18 @@ ROOT = Path(__file__).parents[2]
 def own_runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What a test registers or sets is gone after it, and no config file of this machine counts; nor does a pack that
     only some platforms have."""
-    monkeypatch.setattr(weft.session.runtime, "_default", [])
-    monkeypatch.setattr(weft.session.runtime, "_registered", [])
+    monkeypatch.setattr(heald.session.runtime, "_default", [])
+    monkeypatch.setattr(heald.session.runtime, "_registered", [])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
-    if find_spec("weft_onednn") is not None:
-        monkeypatch.setenv("WEFT_PLUGINS__BLOCK", "onednn")
+    if find_spec("heald_onednn") is not None:
+        monkeypatch.setenv("HEALD_PLUGINS__BLOCK", "onednn")
     monkeypatch.delenv("COLUMNS", raising=False)
 
 
 @pytest.fixture
 def command(capsys: pytest.CaptureFixture[str]) -> Command:
-    """Runs `weft` with these arguments in this process."""
+    """Runs `heald` with these arguments in this process."""
 
     def run(*arguments: str | Path) -> Done:
         try:
@@ -62,10 +62,10 @@ def command(capsys: pytest.CaptureFixture[str]) -> Command:
 
 @pytest.fixture
 def process() -> Command:
-    """Runs `python -m weft` with these arguments in a process of its own."""
+    """Runs `python -m heald` with these arguments in a process of its own."""
 
     def run(*arguments: str) -> Done:
-        found = subprocess.run([sys.executable, "-m", "weft", *arguments], capture_output=True, text=True, timeout=60,
+        found = subprocess.run([sys.executable, "-m", "heald", *arguments], capture_output=True, text=True, timeout=60,
                                check=False, env=os.environ | {"PYTHONWARNINGS": "error"})
         return Done(found.returncode, found.stdout, found.stderr)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from fake_cuda.host_compiler import host_kernel
-from weft_kernel_text import INPUT, OUTPUT, SCRATCH, SIZE, KernelText, Plan
+from heald_kernel_text import INPUT, OUTPUT, SCRATCH, SIZE, KernelText, Plan
 
 GUARD = 64  # bytes behind each buffer, which no text may write
 POISON = 0xA5

@@ -16,9 +16,9 @@ import pytest
 
 PREAMBLE = """
 import json, sys, warnings
-import weft
-from weft.config.config import load_config
-from weft.discovery.discovery import load_plugins
+import heald
+from heald.config.config import load_config
+from heald.discovery.discovery import load_plugins
 
 def shown(records):
     names = ("id", "status", "module", "distribution", "version", "reason", "remedy", "traceback")
@@ -39,7 +39,7 @@ class Site:
 
     def add(
         self, name: str, plugins: Mapping[str, str], files: Mapping[str, str], *, version: str = "1.0",
-        requires: Iterable[str] = ("weft-core>=0.1",),
+        requires: Iterable[str] = ("heald-core>=0.1",),
     ) -> None:
         """Install a distribution: `plugins` are its entry points, `files` its modules."""
         for path, text in distribution_files(name, plugins, files, version, requires).items():
@@ -57,7 +57,7 @@ class Site:
 
     def run(self, code: str, *, env: Mapping[str, str] | None = None, status: int = 0) -> Any:
         """What `code` hands to `tell(...)` in a fresh interpreter where warnings are errors."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("WEFT_")}
+        kept = {k: v for k, v in os.environ.items() if not k.startswith("HEALD_")}
         environ = kept | {"PYTHONPATH": str(self.libraries), "XDG_CONFIG_HOME": str(self.folder)} | dict(env or {})
         done = subprocess.run(
             [sys.executable, "-W", "error", "-c", PREAMBLE + textwrap.dedent(code)], cwd=self.folder, env=environ,
@@ -81,7 +81,7 @@ def distribution_files(
     content = {path: textwrap.dedent(text) for path, text in files.items()} | {
         f"{info}/METADATA": metadata + "".join(f"Requires-Dist: {line}\n" for line in requires) + "\nText.\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-        f"{info}/entry_points.txt": f"[console_scripts]\n\n[weft.plugins]\n{entries}",
+        f"{info}/entry_points.txt": f"[console_scripts]\n\n[heald.plugins]\n{entries}",
     }
     record = "".join(f"{path},,\n" for path in [*content, f"{info}/RECORD"])
     return content | {f"{info}/RECORD": record}

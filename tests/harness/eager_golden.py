@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import heald
 import numpy as np
-import weft
-from weft.compiler.resolve import Resolved, resolve
-from weft.eager.core_runtime import CoreRuntime
-from weft_conformance.golden import Case, cases, disagreements
+from heald.compiler.resolve import Resolved, resolve
+from heald.eager.core_runtime import CoreRuntime
+from heald_conformance.golden import Case, cases, disagreements
 
 NO_KERNEL = {"Const", "MergeV2Checkpoints"}  # one is recorded without a graph; only saving needs the other
 
@@ -20,7 +20,7 @@ class Passed(NamedTuple):
     wrong: list[str]
 
 
-def executed(case: Case, core: CoreRuntime, device: str) -> list[np.ndarray] | weft.errors.WeftError:
+def executed(case: Case, core: CoreRuntime, device: str) -> list[np.ndarray] | heald.errors.HealdError:
     """The results of a case on a device, or its error."""
     node = case.graph().nodes["op"]
     if core.host.registries.ops.get(case.op).stateful:
@@ -28,7 +28,7 @@ def executed(case: Case, core: CoreRuntime, device: str) -> list[np.ndarray] | w
     try:
         results = core.execute(case.op, *case.inputs, attrs=node.attrs, device=device)
         return [handle.numpy() for handle in (results if isinstance(results, tuple) else (results,))]
-    except weft.errors.WeftError as error:
+    except heald.errors.HealdError as error:
         return error
 
 
@@ -47,7 +47,7 @@ def passed(core: CoreRuntime, device: str, *, is_sample: bool = False) -> Passed
             if not any(k.refuses(entry.attrs) is None for k in kernels.candidates(op, device.partition(":")[0])):
                 continue
             got = executed(case, core, device)
-            if isinstance(got, weft.errors.Unimplemented) and "no kernel on" in got.message:
+            if isinstance(got, heald.errors.Unimplemented) and "no kernel on" in got.message:
                 continue  # every kernel declined these shapes
             wrong += disagreements(case, got)
             count += 1

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from weft.config.config import load_config
-from weft.eager.core_runtime import CoreRuntime
-from weft.session.runtime import HostContext
+from heald.config.config import load_config
+from heald.eager.core_runtime import CoreRuntime
+from heald.session.runtime import HostContext
 
 
 def core(

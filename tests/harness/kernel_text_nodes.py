@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 from harness.run_op import REGISTRIES, run_op
-from weft.contract.kernel import Bind
-from weft.contract.op import infer
-from weft.values import dtypes
-from weft.values.tensor import constant_info
-from weft_cpu.device import Cpu
-from weft_kernel_text import NODES, Target
+from heald.contract.kernel import Bind
+from heald.contract.op import infer
+from heald.values import dtypes
+from heald.values.tensor import constant_info
+from heald_cpu.device import Cpu
+from heald_kernel_text import NODES, Target
 from workers.run_plan import run_plan
 
 TOLERANCE = {"float64": 1e-11, "float32": 1e-5, "float16": 2e-3, "bfloat16": 1.6e-2}

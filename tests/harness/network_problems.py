@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from harness.run_op import REGISTRIES
-from weft.contract.kernel import Bind, FusedOp
-from weft.values import dtypes
-from weft.values.tensor import TensorMetadata, ValueInfo
-from weft_cpu.device import Cpu
-from weft_kernel_text import FUSIONS, NODES, Plan, Target
+from heald.contract.kernel import Bind, FusedOp
+from heald.values import dtypes
+from heald.values.tensor import TensorMetadata, ValueInfo
+from heald_cpu.device import Cpu
+from heald_kernel_text import FUSIONS, NODES, Plan, Target
 
 FILE = Path(__file__).parent.parent / "data" / "network_problems.json"
 

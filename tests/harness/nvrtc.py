@@ -10,7 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from weft_kernel_text import CUDA, KernelText
+from heald_kernel_text import CUDA, KernelText
 
 OPTIONS = ("--ptxas-options=-v", "--std=c++17", "-w")  # the plugin's, and a log
 

@@ -6,17 +6,17 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node
+from heald.graph.graph import Node
+from heald_onednn.library import library, open_library
 from hypothesis import strategies as st
-from weft.graph.graph import Node
-from weft_onednn.library import library, open_library
 
 try:
     open_library(0)
-except weft.errors.Unavailable as error:
+except heald.errors.Unavailable as error:
     pytest.skip(str(error), allow_module_level=True)
 
 AVX512 = 0x27  # dnnl_cpu_isa_avx512_core in dnnl_types.h
@@ -27,7 +27,7 @@ ALONE = AS_WRITTEN | {"passes": {"disable": ["fusion"]}}
 RNG = np.random.default_rng(7)
 CONV = {"padding": "SAME", "strides": [1, 1, 1, 1], "dilations": [1, 1, 1, 1], "explicit_paddings": [],
         "data_format": "NHWC", "use_cudnn_on_gpu": True}
-NORM = {"U": weft.api.dtypes.float32, "epsilon": 1e-3, "exponential_avg_factor": 1.0, "data_format": "NHWC",
+NORM = {"U": heald.api.dtypes.float32, "epsilon": 1e-3, "exponential_avg_factor": 1.0, "data_format": "NHWC",
         "is_training": False}
 STATISTICS = ("gamma", "beta", "mean", "variance")
 
@@ -68,12 +68,12 @@ def compare(
 ) -> Compared:
     """Run with and without the pack. The results differ by no more than `close`, as a part of the largest number that
     there is in them or that went in."""
-    metadata = weft.RunMetadata()
-    with weft.Session(graph(*nodes), NUMPY_ALONE) as session:
+    metadata = heald.RunMetadata()
+    with heald.Session(graph(*nodes), NUMPY_ALONE) as session:
         want = session.run(fetch, feeds)
-    with weft.Session(graph(*nodes), AS_WRITTEN | config) as session:
+    with heald.Session(graph(*nodes), AS_WRITTEN | config) as session:
         session.run(fetch, feeds)  # the second run finds the frame that the first has made
-        got = session.run(fetch, feeds, options=weft.RunOptions(trace=True), metadata=metadata)
+        got = session.run(fetch, feeds, options=heald.RunOptions(trace=True), metadata=metadata)
     assert got.shape == want.shape
     scale = max([1.0, *(float(np.abs(x[np.isfinite(x)]).max()) for x in (want, *feeds.values()) if x.size)])
     np.testing.assert_allclose(got, want, rtol=close, atol=close * scale)

@@ -12,8 +12,8 @@ from multiprocessing.connection import Connection
 from queue import SimpleQueue
 from typing import Any
 
-from weft.api import AsyncValue, Rendezvous, RendezvousKey, errors
-from weft.host.rendezvous import LocalRendezvous
+from heald.api import AsyncValue, Rendezvous, RendezvousKey, errors
+from heald.host.rendezvous import LocalRendezvous
 
 
 class Wire:
@@ -25,7 +25,7 @@ class Wire:
         self.outgoing: SimpleQueue[Any] = SimpleQueue()
         self._pipe = pipe
         self._came: dict[int, LocalRendezvous] = {}
-        self._lost: errors.WeftError | None = None
+        self._lost: errors.HealdError | None = None
         self._lock = threading.Lock()
         for work in (self._receive, self._send):
             threading.Thread(target=work, daemon=True).start()
@@ -77,7 +77,7 @@ class PipeRendezvous:
     def recv(self, key: RendezvousKey) -> AsyncValue:
         return self._came.recv(key)
 
-    def abort(self, error: errors.WeftError) -> None:
+    def abort(self, error: errors.HealdError) -> None:
         if not self._is_aborted:
             self._is_aborted = True
             self._wire.outgoing.put(("abort", self._step, type(error).__name__, error.message))
@@ -86,15 +86,15 @@ class PipeRendezvous:
 
 def serve(pipe: Connection, halves: Any) -> None:
     """Run requested halves of graphs until the other process ends. `halves()`: the graphs by name."""
-    import weft
+    import heald
 
     graphs, wire = halves(), Wire(pipe)
     while (request := wire.requests.get())[0] != "end":
         name, step, targets, feeds = request
-        with weft.Session(graphs[name], rendezvous=lambda step=step: wire.meeting(step)) as session:
+        with heald.Session(graphs[name], rendezvous=lambda step=step: wire.meeting(step)) as session:
             try:
                 session.run([], feeds, targets=targets)
                 outcome = "ok"
-            except weft.errors.WeftError as error:
+            except heald.errors.HealdError as error:
                 outcome = f"{type(error).__name__}: {error}"
         wire.outgoing.put(("done", step, outcome))

@@ -5,19 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from weft.contract.device import DeviceType
-from weft.contract.kernel import Bind, Declined, KernelPack
-from weft.contract.op import infer
-from weft.host.registries import Registries
-from weft.values.dtypes import of_numpy
-from weft.values.tensor import constant_info
-from weft_cpu.device import Cpu
-from weft_tf_ops.plugin import OPS
+from heald.contract.device import DeviceType
+from heald.contract.kernel import Bind, Declined, KernelPack
+from heald.contract.op import infer
+from heald.host.registries import Registries
+from heald.values.dtypes import of_numpy
+from heald.values.tensor import constant_info
+from heald_cpu.device import Cpu
+from heald_tf_ops.plugin import OPS
 
 REGISTRIES = Registries()
 REGISTRIES.ops.add_table(OPS, "tf_ops")
-REGISTRIES.device_types.add(DeviceType("CPU", "weft_cpu.device:scan", None, 0, "cpu"))
-REGISTRIES.kernels.add_pack(KernelPack("CPU", "weft_cpu.kernels:register_kernels", 0, "cpu", own=True))
+REGISTRIES.device_types.add(DeviceType("CPU", "heald_cpu.device:scan", None, 0, "cpu"))
+REGISTRIES.kernels.add_pack(KernelPack("CPU", "heald_cpu.kernels:register_kernels", 0, "cpu", own=True))
 
 
 def run_op(name: str, inputs: list[np.ndarray[Any, Any]], attrs: dict[str, Any]) -> list[np.ndarray[Any, Any]]:

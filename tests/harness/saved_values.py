@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from typing import Any
 
-import weft
-from weft.api import Graph, Initializer, Node, dtypes
+import heald
+from heald.api import Graph, Initializer, Node, dtypes
 
 
 def begun(graph: Graph, values: Mapping[str, Any]) -> tuple[Graph, list[Initializer]]:
@@ -23,5 +23,5 @@ def begun(graph: Graph, values: Mapping[str, Any]) -> tuple[Graph, list[Initiali
 def frozen(graph: Graph, values: Mapping[str, Any]) -> Graph:
     """The graph of a session over the graph, whose variables begin with these values."""
     graph, state = begun(graph, values)
-    with weft.Session(graph, initial_state=state) as session:
+    with heald.Session(graph, initial_state=state) as session:
         return session.graph

@@ -5,16 +5,16 @@ from __future__ import annotations
 import weakref
 from itertools import permutations
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
 from harness.garbage import collect
+from heald.host.bound_call_cache import CALL_BYTES, BoundCalls
+from heald.session import session as session_module
+from heald.session.prepared_step import PREPARED_BYTES
 from hypothesis import given
 from hypothesis import strategies as st
-from weft.host.bound_call_cache import CALL_BYTES, BoundCalls
-from weft.session import session as session_module
-from weft.session.prepared_step import PREPARED_BYTES
 
 
 class Shapes:
@@ -65,7 +65,7 @@ def test_calls_whose_owner_is_gone_make_room_first():
 
 @pytest.fixture
 def session():
-    return weft.Session(graph(placeholder("x", (None,)), const("two", 2), node("a", "Mul", "x", "two"),
+    return heald.Session(graph(placeholder("x", (None,)), const("two", 2), node("a", "Mul", "x", "two"),
                               node("b", "Neg", "a"), node("c", "Exp", "b")))
 
 
@@ -96,7 +96,7 @@ def test_combinations_without_end_are_forgotten_from_the_oldest_on(session, monk
 def test_thousands_of_combinations_are_bounded_and_forgotten_ones_are_freed(monkeypatch):
     monkeypatch.setattr(session_module, "MOST_PREPARED_BYTES", 20 * PREPARED_BYTES)
     names = [f"n{i}" for i in range(46)]
-    session = weft.Session(graph(placeholder("x"), *(node(name, "Neg", "x") for name in names)))
+    session = heald.Session(graph(placeholder("x"), *(node(name, "Neg", "x") for name in names)))
     made = [weakref.ref(session.prepare(pair, ["x"])) for pair in permutations(names, 2)]
     assert len(made) > 2000
     assert len(session._prepared) <= 21
@@ -123,7 +123,7 @@ def test_a_callable_keeps_its_combination_and_nothing_else_does(session, monkeyp
 def test_combinations_whose_arrays_take_too_much_of_the_limit_are_forgotten():
     nodes = [placeholder("x", (None,)), *(node(f"a{n}", "Exp", "x") for n in range(6)),
              *(node(f"b{n}", "Neg", f"a{n}") for n in range(6))]
-    session = weft.Session(graph(*nodes), {"limits": {"memory": 64 << 20}})
+    session = heald.Session(graph(*nodes), {"limits": {"memory": 64 << 20}})
     x = np.zeros(1 << 20, np.float32)  # a frame of each combination takes 4 MiB
     for n in range(6):
         session.run(f"b{n}", {"x": x})
@@ -131,7 +131,7 @@ def test_combinations_whose_arrays_take_too_much_of_the_limit_are_forgotten():
 
 
 def test_a_program_of_much_memory_keeps_fewer_idle_frames():
-    session = weft.Session(graph(placeholder("x", (None,)), node("a", "Exp", "x"), node("b", "Neg", "a")))
+    session = heald.Session(graph(placeholder("x", (None,)), node("a", "Exp", "x"), node("b", "Neg", "a")))
     for size, most in ((1000, 8), (3 << 20, 5), (1 << 25, 1)):  # frames of 4 KB, 12 MiB, 128 MiB
         executable = session.prepare("b", ["x"]).executable(((size,),))
         assert executable._most_free == most

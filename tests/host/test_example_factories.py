@@ -8,25 +8,25 @@ from mmap import PAGESIZE
 from pathlib import Path
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import graph, node, placeholder
-from weft.errors import PluginError
-from weft.session.runtime import Runtime, load_config
+from heald.errors import PluginError
+from heald.session.runtime import Runtime, load_config
 
 PLUGIN = """
-from weft.api import AsyncValue, OpSpec, hookimpl
+from heald.api import AsyncValue, OpSpec, hookimpl
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 ran = []
 
 @hookimpl
-def weft_ops(registry):
+def heald_ops(registry):
     registry.add(OpSpec("Mine>Sum", ["x: T", "y: T"], ["z: T"], ["T: type"], metadata=lambda attrs, x, y: x))
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("CPU", register)
 
 def register(kernels):
@@ -57,7 +57,7 @@ def test_a_run_uses_the_allocator_and_the_work_queue_that_config_names(mine: str
     names = ["a", "b", "c"]
     nodes = [placeholder("x", (3,)), *(node(name, "Mine>Sum", "x", "x") for name in names),
              *(node(f"{name}{name}", "AddV2", name, "x") for name in names)]
-    session = weft.Session(graph(*nodes), CHOSEN | {
+    session = heald.Session(graph(*nodes), CHOSEN | {
         "plugins": {"load": [mine, *FILES]}, "passes": {"disable": ["duplicates"]}})
     results = session.run(["aa", "bb", "cc"], {"x": np.float32([1, 2, 3])})
     assert [result.tolist() for result in results] == [[3, 6, 9]] * 3
@@ -67,15 +67,15 @@ def test_a_run_uses_the_allocator_and_the_work_queue_that_config_names(mine: str
 
 def test_a_factory_that_is_not_chosen_is_not_imported(tmp_path: Path) -> None:
     (tmp_path / "named.py").write_text("""
-from weft.api import hookimpl
-WEFT_API = (1, 0)
+from heald.api import hookimpl
+HEALD_API = (1, 0)
 
 @hookimpl
-def weft_allocators(registry):
+def heald_allocators(registry):
     registry.add("never", "module_of_never:Allocator")
 """, "utf-8")
     (tmp_path / "module_of_never.py").write_text("1 / 0", "utf-8")
-    code = ("import sys, weft; weft.register('named.py'); import weft.session.runtime as r; "
+    code = ("import sys, heald; heald.register('named.py'); import heald.session.runtime as r; "
             "r.runtime().host.work_queue; print('module_of_never' in sys.modules)")
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, check=True,
                           cwd=tmp_path)
@@ -86,11 +86,11 @@ def weft_allocators(registry):
 def test_an_allocator_that_cannot_be_imported_is_an_error_of_the_session(factory: str, tmp_path: Path) -> None:
     path = tmp_path / f"broken_{factory.partition(':')[2].lower()}.py"
     path.write_text(f"""
-from weft.api import hookimpl
-WEFT_API = (1, 0)
+from heald.api import hookimpl
+HEALD_API = (1, 0)
 
 @hookimpl
-def weft_allocators(registry):
+def heald_allocators(registry):
     registry.add("broken", {factory!r})
 """, "utf-8")
     config: dict[str, Any] = {"plugins": {"load": [str(path)]}, "allocator": {"name": "broken"}}

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from weft.config.files import FilesConfig
-from weft.errors import InvalidArgument, PermissionDenied
-from weft.host.file_policy import FilePolicy
+from heald.config.files import FilesConfig
+from heald.errors import InvalidArgument, PermissionDenied
+from heald.host.file_policy import FilePolicy
 
 
 @pytest.fixture

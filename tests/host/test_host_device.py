@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from weft.config.config import load_config
-from weft.session.runtime import Runtime
+from heald.config.config import load_config
+from heald.session.runtime import Runtime
 
 
 def host():

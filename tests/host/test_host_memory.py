@@ -5,22 +5,22 @@ from __future__ import annotations
 import gc
 import tracemalloc
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
+from heald.contract.allocator import PlainAllocator
+from heald.contract.device import load_callable
+from heald.errors import InvalidArgument, ResourceExhausted
+from heald.graph.graph import Graph, Node
+from heald.graph.graphdef import dumps, loads
+from heald.host.allocators import GIVEN
+from heald.host.host_memory import LARGE, HostMemory, size_text
+from heald.protobuf import wire
+from heald.values import dtypes
+from heald.values.tensor_proto import TensorValue, put_shape
 from hypothesis import given
 from hypothesis import strategies as st
-from weft.contract.allocator import PlainAllocator
-from weft.contract.device import load_callable
-from weft.errors import InvalidArgument, ResourceExhausted
-from weft.graph.graph import Graph, Node
-from weft.graph.graphdef import dumps, loads
-from weft.host.allocators import GIVEN
-from weft.host.host_memory import LARGE, HostMemory, size_text
-from weft.protobuf import wire
-from weft.values import dtypes
-from weft.values.tensor_proto import TensorValue, put_shape
 
 N = 10**9
 LIMIT = "64MiB"
@@ -68,7 +68,7 @@ BOMBS = {
 
 
 def session(*nodes, limit=LIMIT):
-    return weft.Session(graph(*nodes), {"limits": {"memory": limit}})
+    return heald.Session(graph(*nodes), {"limits": {"memory": limit}})
 
 
 def memory_of(a_session):
@@ -81,7 +81,7 @@ def test_a_small_file_that_asks_for_much_memory_is_refused_before_memory_is_touc
     assert len(data) < 300
     tracemalloc.start()
     try:
-        small = weft.Session(loads(data), {"limits": {"memory": LIMIT}})
+        small = heald.Session(loads(data), {"limits": {"memory": LIMIT}})
         with pytest.raises(ResourceExhausted, match=r"needs .*(MB|GB|EB): 0 bytes of the limit of 67.1 MB are in use"):
             small.run("out")
         assert tracemalloc.get_traced_memory()[1] < 50e6

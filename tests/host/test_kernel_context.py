@@ -8,14 +8,14 @@ import sys
 import threading
 import warnings
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import graph, node, placeholder
-from weft.errors import WeftError
-from weft.executor.step import Step
-from weft.host.kernel_context import KernelContext
-from weft.session.runtime import runtime
+from heald.errors import HealdError
+from heald.executor.step import Step
+from heald.host.kernel_context import KernelContext
+from heald.session.runtime import runtime
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux" or os.uname().machine != "x86_64", reason="denormals cannot be switched off here")
@@ -29,7 +29,7 @@ def has_denormals() -> bool:
 
 @pytest.mark.parametrize("count", [3, 1 << 20])  # by one thread, and by all that a library has
 def test_what_is_too_small_is_zero(count):
-    made = weft.Session(graph(placeholder("x", (None,)), placeholder("y", (None,)), node("z", "Mul", "x", "y")))
+    made = heald.Session(graph(placeholder("x", (None,)), placeholder("y", (None,)), node("z", "Mul", "x", "y")))
     x = np.full(count, SMALL)
     assert np.all(made.run("z:0", {"x:0": x, "y:0": np.full(count, np.float32(1e-10))}) == 0)
     assert np.all(made.run("z:0", {"x:0": np.full(count, DENORMAL), "y:0": np.full(count, np.float32(1e20))}) == 0)
@@ -38,8 +38,8 @@ def test_what_is_too_small_is_zero(count):
 
 
 def test_a_run_that_fails_leaves_the_thread_as_it_was():
-    made = weft.Session(graph(placeholder("x"), placeholder("y"), node("z", "MatMul", "x", "y")))
-    with pytest.raises(WeftError):
+    made = heald.Session(graph(placeholder("x"), placeholder("y"), node("z", "MatMul", "x", "y")))
+    with pytest.raises(HealdError):
         made.run("z:0", {"x:0": np.ones((2, 3), np.float32), "y:0": np.ones((2, 3), np.float32)})
     assert has_denormals()
 

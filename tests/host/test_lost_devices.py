@@ -6,17 +6,17 @@ import gc
 import threading
 from types import SimpleNamespace
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
 from harness.threads import in_threads
+from heald.config.config import load_config
+from heald.errors import HealdWarning, InvalidArgument, Unavailable
+from heald.executor.step import Step
+from heald.linker.link import link
+from heald.session.runtime import Runtime
 from plugins_for_tests import plugin
-from weft.config.config import load_config
-from weft.errors import InvalidArgument, Unavailable, WeftWarning
-from weft.executor.step import Step
-from weft.linker.link import link
-from weft.session.runtime import Runtime
 
 CONFIG = {"plugins": {"load": [plugin("tests")]}, "plugin": {"sim": {"devices": 2}}}
 X = np.float32([1, -2, 3])
@@ -31,7 +31,7 @@ def host(monkeypatch):
 
 def host_of(monkeypatch, config):
     made = Runtime(load_config(config))
-    monkeypatch.setattr(weft.session.runtime, "_default", [made])
+    monkeypatch.setattr(heald.session.runtime, "_default", [made])
     return made.host
 
 
@@ -51,7 +51,7 @@ def record(host):
 
 @pytest.mark.parametrize("when", range(1, 7))  # in, launch, out, in, launch, out
 def test_whatever_it_is_lost_with_the_run_has_its_error_and_later_ones_are_told_before_they_begin(host, when):
-    session = weft.Session(nodes())
+    session = heald.Session(nodes())
     step = session.make_callable("b", ["x"])
     assert step(X).tolist() == (-2 * (X + 1)).tolist()
     driver = host.open("SIM:0").native
@@ -74,33 +74,33 @@ def test_whatever_it_is_lost_with_the_run_has_its_error_and_later_ones_are_told_
 
 
 def test_new_sessions_get_another_device_or_the_reason(host):
-    step = weft.Session(nodes()).make_callable("a", ["x"])
+    step = heald.Session(nodes()).make_callable("a", ["x"])
     lose(host)
     with pytest.raises(Unavailable):
         step(X)
     with pytest.raises(Unavailable, match=REASON):
         host.open("SIM:0")
-    with pytest.warns(WeftWarning, match="nothing runs on SIM:0: unavailable: the device is lost"):
-        session = weft.Session(nodes())
+    with pytest.warns(HealdWarning, match="nothing runs on SIM:0: unavailable: the device is lost"):
+        session = heald.Session(nodes())
     assert {row["node"]: row["assigned"] for row in session.placement().table()}["a"] == "SIM:1"
     assert session.run("b", {"x": X}).tolist() == (-2 * (X + 1)).tolist()
-    assert weft.Session(nodes("CPU:0")).run("b", {"x": X}).tolist() == (-2 * (X + 1)).tolist()
-    own = weft.Session(nodes(), CONFIG | {"placement": {"fallback": "error"}})  # with devices of its own
+    assert heald.Session(nodes("CPU:0")).run("b", {"x": X}).tolist() == (-2 * (X + 1)).tolist()
+    own = heald.Session(nodes(), CONFIG | {"placement": {"fallback": "error"}})  # with devices of its own
     assert own.run("b", {"x": X}).tolist() == (-2 * (X + 1)).tolist()
 
 
 def test_where_requests_must_be_met_asking_for_it_is_an_error_with_the_reason(monkeypatch):
     host = host_of(monkeypatch, CONFIG | {"placement": {"fallback": "error"}})
-    step = weft.Session(nodes()).make_callable("a", ["x"])
+    step = heald.Session(nodes()).make_callable("a", ["x"])
     lose(host)
     with pytest.raises(Unavailable):
         step(X)
     with pytest.raises(InvalidArgument, match="asks for SIM:0, which cannot serve it: unavailable: the device is lost"):
-        weft.Session(nodes()).run("a", {"x": X})
+        heald.Session(nodes()).run("a", {"x": X})
 
 
 def test_one_that_is_lost_while_constants_are_uploaded_is_lost(host):
-    session = weft.Session(nodes())
+    session = heald.Session(nodes())
     lose(host)
     with pytest.raises(Unavailable, match="the device is lost"):
         session.run("a", {"x": X})
@@ -108,16 +108,16 @@ def test_one_that_is_lost_while_constants_are_uploaded_is_lost(host):
 
 
 def test_one_that_has_no_memory_left_is_not_lost(host):
-    step = weft.Session(nodes()).make_callable("a", ["x"])
+    step = heald.Session(nodes()).make_callable("a", ["x"])
     host.open("SIM:0").native.fail("allocate:1")
-    with pytest.raises(weft.errors.ResourceExhausted) as caught:
+    with pytest.raises(heald.errors.ResourceExhausted) as caught:
         step(X)
     assert caught.value.device == "SIM:0"
     assert step(X).tolist() == (X + 1).tolist()
 
 
 def test_a_host_program_gives_the_error_in_what_depends_on_it(host):
-    prepared = weft.Session(nodes()).prepare(["b", "h"], ["x"])
+    prepared = heald.Session(nodes()).prepare(["b", "h"], ["x"])
     executable = link(prepared.program, host)
     lose(host)
     step = Step(host)
@@ -131,7 +131,7 @@ def test_a_host_program_gives_the_error_in_what_depends_on_it(host):
 
 
 def test_threads_are_told_and_none_hangs(host):
-    step = weft.Session(nodes()).make_callable("b", ["x"])
+    step = heald.Session(nodes()).make_callable("b", ["x"])
     step(X)
     lose(host, 200)
     told = []
@@ -151,7 +151,7 @@ def test_threads_are_told_and_none_hangs(host):
 
 def test_it_is_closed_with_its_host(host, monkeypatch):
     closed = []
-    step = weft.Session(nodes()).make_callable("b", ["x"])
+    step = heald.Session(nodes()).make_callable("b", ["x"])
     step(X)
     device = host.open("SIM:0")
     monkeypatch.setattr(device, "close", lambda: closed.append(device), raising=False)
@@ -162,7 +162,7 @@ def test_it_is_closed_with_its_host(host, monkeypatch):
     gc.collect()
     host.close()
     assert closed == [device]
-    for thread in [t for t in threading.enumerate() if t.name == "weft-waiter-SIM:0"]:
+    for thread in [t for t in threading.enumerate() if t.name == "heald-waiter-SIM:0"]:
         thread.join(5)
         assert not thread.is_alive()
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import pytest
+from heald.contract.rendezvous import RendezvousKey
+from heald.errors import Aborted, Cancelled, InvalidArgument
+from heald.host.rendezvous import LocalRendezvous
 from hypothesis import given
 from hypothesis import strategies as st
-from weft.contract.rendezvous import RendezvousKey
-from weft.errors import Aborted, Cancelled, InvalidArgument
-from weft.host.rendezvous import LocalRendezvous
 
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 KEY = RendezvousKey(CPU, 1, CPU, "t")

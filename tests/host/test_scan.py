@@ -6,13 +6,13 @@ import warnings
 from types import SimpleNamespace
 
 import pytest
-from weft.config.config import load_config
-from weft.contract.device import DeviceType
-from weft.errors import Unavailable, WeftWarning
-from weft.host.host import Host
-from weft.host.registries import Registries
-from weft.host.scan import METHODS
-from weft.session.runtime import Runtime
+from heald.config.config import load_config
+from heald.contract.device import DeviceType
+from heald.errors import HealdWarning, Unavailable
+from heald.host.host import Host
+from heald.host.registries import Registries
+from heald.host.scan import METHODS
+from heald.session.runtime import Runtime
 
 COMPLETE = {name: lambda *_: None for name in METHODS} | {"type": "T", "uid": "one", "attributes": {}}
 
@@ -45,7 +45,7 @@ def test_the_next_claimant_of_a_type_serves_when_the_first_has_no_device(first):
 
 
 def test_kernels_that_were_registered_for_the_first_claimant_make_room_for_those_of_the_next():
-    from weft.contract.kernel import KernelPack
+    from heald.contract.kernel import KernelPack
 
     made = host(a=lambda _: [], b=lambda _: [device()])
     for plugin in "ab":
@@ -81,20 +81,20 @@ def test_a_type_without_devices_names_every_claimant():
 ])
 def test_a_wrong_result_of_a_scan_is_a_record_and_the_other_devices_serve(given, reason):
     made = host(a=lambda _: [given, device()])
-    with pytest.warns(WeftWarning, match=r"^device T:0 \(plugin a\): scan of plugin a gave "):
+    with pytest.warns(HealdWarning, match=r"^device T:0 \(plugin a\): scan of plugin a gave "):
         assert rows(made) == [("T:0", "a", "unavailable"), ("T:1", "a", "found")]
     assert reason in made.records("T")[0].reason
 
 
 def test_a_scan_that_raises_names_plugin_and_line():
     made = host(a=lambda _: 1 // 0)
-    with pytest.warns(WeftWarning, match=r"T: scan of plugin a raised ZeroDivisionError: .*test_scan.py:\d+"):
+    with pytest.warns(HealdWarning, match=r"T: scan of plugin a raised ZeroDivisionError: .*test_scan.py:\d+"):
         assert rows(made) == [("T:*", "a", "unavailable")]
 
 
 def test_a_scan_that_returns_no_devices_at_all_says_what_it_returned():
     made = host(a=lambda _: None)
-    with pytest.warns(WeftWarning, match="scan of plugin a returned NoneType, expected devices"):
+    with pytest.warns(HealdWarning, match="scan of plugin a returned NoneType, expected devices"):
         made.records("T")
 
 
@@ -107,16 +107,16 @@ def test_a_device_whose_close_raises_is_named_and_the_others_are_closed():
     made = host(a=lambda _: [device(close=broken), device(close=lambda: closed.append(1))])
     for record in made.records("T"):
         record.is_open = True
-    with pytest.warns(WeftWarning, match=r"device T:0 \(plugin a\) failed with RuntimeError: stuck"):
+    with pytest.warns(HealdWarning, match=r"device T:0 \(plugin a\) failed with RuntimeError: stuck"):
         made.close()
     assert closed == [1]
 
 
 RIVAL = """
-from weft.api import hookimpl
-WEFT_API = (1, 0)
+from heald.api import hookimpl
+HEALD_API = (1, 0)
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("EXAMPLE", lambda kernels: kernels.kernel("Neg", dtypes={"T": "float32"})(print))
 """
 
@@ -124,7 +124,7 @@ def weft_kernels(registry):
 def test_a_warning_of_kernels_that_is_an_error_leaves_the_device_usable(tmp_path):
     (tmp_path / "rival_of_example.py").write_text(RIVAL)
     own = Runtime(load_config({"plugins": {"load": [str(tmp_path / "rival_of_example.py")]}}))
-    with warnings.catch_warnings(action="error"), pytest.raises(WeftWarning, match="have kernels for Neg on EXAMPLE"):
+    with warnings.catch_warnings(action="error"), pytest.raises(HealdWarning, match="have kernels for Neg on EXAMPLE"):
         own.host.open("EXAMPLE:0")
     (record,) = own.host.records("EXAMPLE")
     assert (record.status, record.reason) == ("found", "")

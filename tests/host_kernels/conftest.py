@@ -1,7 +1,7 @@
 from __future__ import annotations
 
+import heald
 import pytest
-import weft
 from builders.programs import program
 from plugins_for_tests import plugin
 
@@ -11,7 +11,7 @@ CONFIG = {"plugins": {"load": [plugin("host_kernels"), "plugins_for_tests.tfrt_t
 @pytest.fixture(params=["multi_threaded", "single_threaded", "seeded"])
 def host(request):
     """A host with the test kernels, for each work queue."""
-    host = weft.HostContext(config=CONFIG, work_queue=request.param)
+    host = heald.HostContext(config=CONFIG, work_queue=request.param)
     yield host
     host.close()
 
@@ -19,7 +19,7 @@ def host(request):
 @pytest.fixture
 def checking_host():
     """A host that checks the types of what kernels give."""
-    host = weft.HostContext(config=CONFIG | {"debug": {"check_types": True}})
+    host = heald.HostContext(config=CONFIG | {"debug": {"check_types": True}})
     yield host
     host.close()
 
@@ -28,7 +28,7 @@ def checking_host():
 def run(host):
     """`run(program, name, *arguments)`: the results, when all are there."""
     def waited(program, name="main", *arguments, request=None):
-        request = request or weft.RequestContext(host)
+        request = request or heald.RequestContext(host)
         results = program.run(name, *arguments, request=request)
         assert host.await_values(results, timeout=20)
         return results
@@ -46,8 +46,8 @@ def give(request, run):
     def given(functions, *arguments, context=None):
         made = program(*functions)
         if request.param == "through BEF":
-            read = weft.bef.loads(weft.bef.dumps(made)).program
-            made = weft.HostProgram(read.functions, read.constants, read.requires)
+            read = heald.bef.loads(heald.bef.dumps(made)).program
+            made = heald.HostProgram(read.functions, read.constants, read.requires)
         return payloads(run(made, "main", *arguments, request=context))
 
     return given

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import heald
 import pytest
-import weft
 from builders.programs import CHAIN, Body, program
+from heald.errors import Cancelled, Internal, InvalidArgument
+from heald.values.async_value import AsyncValue
 from host_kernels.conftest import payloads
-from weft.errors import Cancelled, Internal, InvalidArgument
-from weft.values.async_value import AsyncValue
 
 
 def start(host, functions, *arguments, request=None):
     """The results of main, which may be pending."""
-    return program(*functions).run("main", *arguments, request=request or weft.RequestContext(host))
+    return program(*functions).run("main", *arguments, request=request or heald.RequestContext(host))
 
 
 def settle(host, *pairs):
@@ -152,7 +152,7 @@ def test_a_while_loop_with_parallel_iterations_enqueues_each_body(capsys):
     yes = b("tfrt.constant.i1", results="i1", value=True)
     _, after = b("tfrt.while", yes, 0, b.chain(), results=("i32", CHAIN), functions=("body",), parallel_iterations=4)
     functions = [body.function("body", following, printed, goes_on), b.function("main", after)]
-    host = weft.HostContext(work_queue="single_threaded")
+    host = heald.HostContext(work_queue="single_threaded")
     (result,) = start(host, functions, 3)
     assert capsys.readouterr().out == ""  # nothing runs before the queue does
     assert done(host, [result]) == [None]
@@ -226,7 +226,7 @@ def test_a_nonstrict_repeat_loop_waits_for_its_first_variable(host):
     body, b = Body("i32", CHAIN), Body("i32", "i32")
     noted = body("test.note", body.constant(1), 1, results=CHAIN)
     results = b("tfrt.repeat.i32", 0, 1, b.chain(), results=("i32", CHAIN), functions=("body",), nonstrict=True)
-    request, late = weft.RequestContext(host), AsyncValue()
+    request, late = heald.RequestContext(host), AsyncValue()
     functions = [body.function("body", 0, noted), b.function("main", *results)]
     results = start(host, functions, 40, late, request=request)
     assert host.work_queue.quiesce(20)
@@ -242,7 +242,7 @@ def test_iterations_of_a_repeat_loop_overlap_while_a_result_is_pending(host):
     noted = body("test.note", body.constant(1), 1, results=CHAIN)
     gate = body("test.gated")
     results = b("tfrt.repeat.i32", 0, b.constant(0), b.chain(), results=("i32", CHAIN), functions=("body",))
-    request = weft.RequestContext(host)
+    request = heald.RequestContext(host)
     results = start(host, [body.function("body", gate, noted), b.function("main", *results)], 40, request=request)
     assert host.work_queue.quiesce(20)
     assert len(request.resources.get("notes", list)) == 32
@@ -256,7 +256,7 @@ def test_an_error_of_a_repeat_loop_passes_through_the_iterations_behind_it(host)
     _, rest = body("tfrt.div.i32", body.constant(1), 0, results=("i32", "i32"))
     noted = body("test.note", body.constant(1), 1, results=CHAIN)
     results = b("tfrt.repeat.i32", b.constant(5), 0, b.chain(), results=("i32", CHAIN), functions=("body",))
-    request = weft.RequestContext(host)
+    request = heald.RequestContext(host)
     error, chain = done(host, start(host, [body.function("body", rest, noted), b.function("main", *results)], 0,
                                     request=request))
     assert error.message == "Divide by zero"
@@ -273,7 +273,7 @@ def test_a_cancelled_request_ends_a_loop(host, code):
     begin = b("tfrt.constant.i1", results="i1", value=True) if code == "tfrt.while" else b.constant(2**31 - 1)
     goes_on = (body("tfrt.constant.i1", results="i1", value=True),) if code == "tfrt.while" else ()
     results = b(code, begin, b.constant(1), b.chain(), results=("i32", CHAIN), functions=("body",))
-    request = weft.RequestContext(host)
+    request = heald.RequestContext(host)
     results = start(host, [body.function("body", 0, noted, *goes_on), b.function("main", *results)], request=request)
     assert [(type(each), each.message) for each in done(host, results)] == [(Cancelled, "Cancelled")] * 2
     assert request.resources.get("notes", list) == [1]
@@ -283,7 +283,7 @@ def test_a_request_that_is_cancelled_from_outside_ends_a_loop_that_waits(host):
     body, b = Body("i32"), Body()
     results = b("tfrt.repeat.i32", b.constant(1000), b.constant(0), results=("i32",), functions=("body",))
     gate = body("test.gated")
-    request = weft.RequestContext(host)
+    request = heald.RequestContext(host)
     (result,) = start(host, [body.function("body", gate), b.function("main", *results)], request=request)
     assert not result.is_available()
     request.cancel()
@@ -296,21 +296,21 @@ def test_a_function_runs_once_in_all_runs_that_share_resources(host, capsys):
     late = inner("tfrt_test.async_add.i32", 0, 0)
     twice = [b("tfrt.once", 0, results=("i32", CHAIN), functions=("inner",)) for _ in range(2)]
     made = program(inner.function("inner", late, chain), b.function("main", *twice[0], *twice[1]))
-    request = weft.RequestContext(host)
+    request = heald.RequestContext(host)
     first = made.run("main", 3, request=request)
-    again = made.run("main", 4, request=weft.RequestContext(host, request.resources))
+    again = made.run("main", 4, request=heald.RequestContext(host, request.resources))
     assert done(host, first) == done(host, again) == [6, None, 6, None]
     assert capsys.readouterr().out == "int32 = 3\n"
-    assert done(host, made.run("main", 4, request=weft.RequestContext(host)))[0] == 8
+    assert done(host, made.run("main", 4, request=heald.RequestContext(host)))[0] == 8
 
 
 def test_functions_of_one_name_in_two_programs_are_two(host):
-    shared = weft.RequestContext(host).resources
+    shared = heald.RequestContext(host).resources
     results = []
     for amount in (1, 2):
         b = Body("i32")
         made = [adding("f", amount), b.function("main", b("tfrt.once", 0, functions=("f",)))]
-        results += done(host, start(host, made, 10, request=weft.RequestContext(host, shared)))
+        results += done(host, start(host, made, 10, request=heald.RequestContext(host, shared)))
     assert results == [11, 12]
 
 

@@ -8,12 +8,12 @@ import time
 import weakref
 from collections import Counter
 
+import heald
 import pytest
-import weft
 from builders.programs import CHAIN, Body, program
 from harness.garbage import collect
+from heald.errors import Aborted, Cancelled, HealdError, Internal, InvalidArgument, NotFound, Unknown
 from host_kernels.conftest import CONFIG
-from weft.errors import Aborted, Cancelled, Internal, InvalidArgument, NotFound, Unknown, WeftError
 
 
 def payloads(results):
@@ -83,9 +83,9 @@ def test_effects_on_a_chain_keep_their_order_and_merged_chains_wait_for_all():
         ends.append(chain)
     merged = b("tfrt.merge.chains", *ends, results=CHAIN)
     noted = program(b.function("main", b("test.note", b.constant(100), merged, results=CHAIN)))
-    host = weft.HostContext(config=CONFIG | {"work_queue": {"threads": 4}})
+    host = heald.HostContext(config=CONFIG | {"work_queue": {"threads": 4}})
     for _ in range(100):
-        request = weft.RequestContext(host)
+        request = heald.RequestContext(host)
         assert host.await_values(noted.run("main", request=request), timeout=20)
         notes = request.resources.get("notes", list)
         assert [n for n in notes if n < 10] == [0, 1, 2]
@@ -99,7 +99,7 @@ def test_a_nonstrict_call_gives_what_is_there_while_an_argument_is_pending(host)
     b = Body()
     ready, blocked = b.constant(7), b("test.gated")
     result = b("tfrt.call", ready, blocked, functions=("first",), nonstrict=True)
-    request = weft.RequestContext(host)
+    request = heald.RequestContext(host)
     called = program(first.function("first", 0), b.function("main", result, blocked))
     result, blocked = called.run("main", request=request)
     assert host.await_values([result], timeout=20)
@@ -119,7 +119,7 @@ def test_a_strict_call_waits_for_all_arguments_and_is_not_made_when_one_is_an_er
         noting.function("noting", noted),
         b.function("main", b("tfrt.call", good, bad, b.chain(), results=CHAIN, functions=("noting",)),
                    b("tfrt.call", good, gate, b.chain(), results=CHAIN, functions=("noting",))))
-    request = weft.RequestContext(host)
+    request = heald.RequestContext(host)
     skipped, waits = called.run("main", request=request)
     assert host.await_values([skipped], timeout=20)
     assert isinstance(skipped.error, InvalidArgument)
@@ -135,9 +135,9 @@ def test_what_a_kernel_raises_in_a_worker_is_the_error_of_its_run_alone(kind):
     b = Body()
     bad, good = b("test.raising_task", kind=kind), b("test.later", b.constant(1))
     raising = program(b.function("main", bad, b("tfrt.add.i32", good, good)))
-    host = weft.HostContext(config=CONFIG | {"work_queue": {"threads": 2}})
+    host = heald.HostContext(config=CONFIG | {"work_queue": {"threads": 2}})
     for _ in range(20):
-        bad, good = raising.run("main", request=weft.RequestContext(host))
+        bad, good = raising.run("main", request=heald.RequestContext(host))
         assert host.await_values([bad, good], timeout=20)
         assert (type(bad.error), bad.error.op) == (Unknown, "test.raising_task")
         assert kind in bad.error.message
@@ -157,7 +157,7 @@ def test_ctrl_c_within_a_kernel_on_the_main_thread_ends_the_run(host):
     b = Body()
     with pytest.raises(KeyboardInterrupt):
         program(b.function("main", b("test.raising", kind="KeyboardInterrupt"))).run(
-            "main", request=weft.RequestContext(host))
+            "main", request=heald.RequestContext(host))
 
 
 def test_a_blocking_task_is_not_waited_for_by_the_others(run):
@@ -231,18 +231,18 @@ def test_a_case_takes_the_last_branch_for_want_of_a_better_one(run, index, resul
 def test_resources_belong_to_a_request_or_are_shared_by_several(host, run):
     b = Body()
     made = program(b.function("main", b("test.times_made", name="a"), b("test.times_made", name="a")))
-    request = weft.RequestContext(host)
+    request = heald.RequestContext(host)
     assert payloads(run(made, request=request)) == payloads(run(made, request=request)) == [1, 1]
-    other = weft.RequestContext(host, resources=request.resources)
+    other = heald.RequestContext(host, resources=request.resources)
     assert other.resources.get("made", list) == ["a"]
-    assert "made" not in weft.RequestContext(host).resources
+    assert "made" not in heald.RequestContext(host).resources
 
 
 def test_a_request_that_is_cancelled_gives_errors_for_what_is_not_there(host):
     b = Body()
     gate = b("test.gated")
     waiting = program(b.function("main", b.constant(1), gate, b("tfrt.add.i32", gate, gate)))
-    request = weft.RequestContext(host)
+    request = heald.RequestContext(host)
     results = waiting.run("main", request=request)
     assert not results[2].is_available()
     request.cancel()
@@ -266,25 +266,25 @@ def test_a_cancelled_host_ends_everything_until_it_is_restarted(host):
     waiting = program(b.function("gated", b("test.gated")))
     c = Body()
     simple = program(c.function("main", c.constant(1)))
-    results = waiting.run("gated", request=weft.RequestContext(host))
+    results = waiting.run("gated", request=heald.RequestContext(host))
     host.cancel_execution()
     assert host.await_values(results, timeout=20)
     assert isinstance(results[0].error, Cancelled)
-    assert isinstance(simple.run("main", request=weft.RequestContext(host))[0].error, Cancelled)
+    assert isinstance(simple.run("main", request=heald.RequestContext(host))[0].error, Cancelled)
     host.restart()
-    assert simple.run("main", request=weft.RequestContext(host))[0].get() == 1
+    assert simple.run("main", request=heald.RequestContext(host))[0].get() == 1
 
 
 def test_the_diagnostics_handler_hears_of_each_failure_once_and_of_none_that_is_passed_on():
     heard = []
-    host = weft.HostContext(config=CONFIG, diagnostics=heard.append)
+    host = heald.HostContext(config=CONFIG, diagnostics=heard.append)
     inner, b = Body("i32"), Body()
     failed = inner("test.fail", 0)
     called = b("tfrt.call", b.constant(4), functions=("inner",))
     late = b("test.later_fail", b.constant(5))
     both = program(inner.function("inner", inner("tfrt.add.i32", failed, failed)),
                    b.function("main", b("tfrt.add.i32", called, called), b("tfrt.add.i32", late, late)))
-    results = both.run("main", request=weft.RequestContext(host))
+    results = both.run("main", request=heald.RequestContext(host))
     assert host.await_values(results, timeout=20)
     assert sorted(error.op for error in heard) == ["test.fail", "test.later_fail"]
     assert {str(error.location) for error in heard} == {"program.mlir:1:1", "program.mlir:4:1"}
@@ -298,7 +298,7 @@ def test_the_diagnostics_handler_hears_of_each_failure_once_and_of_none_that_is_
 ])
 def test_in_debug_mode_a_result_of_the_wrong_type_is_an_error(checking_host, code, message):
     b = Body()
-    (result,) = program(b.function("main", b(code))).run("main", request=weft.RequestContext(checking_host))
+    (result,) = program(b.function("main", b(code))).run("main", request=heald.RequestContext(checking_host))
     assert isinstance(result.error, Internal)
     assert message in result.error.message
     assert f"{code}() -> i32" in result.error.hint
@@ -314,7 +314,7 @@ def test_too_few_results_are_an_error_in_any_mode(run):
 def test_arguments_of_users_are_checked(host):
     b = Body("i32")
     same = program(b.function("main", 0))
-    request = weft.RequestContext(host)
+    request = heald.RequestContext(host)
     for wrong in ("1", 1.0, True, 2**31):
         with pytest.raises(InvalidArgument, match="the program expects i32"):
             same.run("main", wrong, request=request)
@@ -338,7 +338,7 @@ def test_arguments_of_users_are_checked(host):
 def test_a_call_that_does_not_fit_its_kernel_is_refused_before_anything_runs(host, write, error, message):
     b = Body()
     noted = b("test.note", b.constant(1), b.chain(), results=CHAIN)
-    request = weft.RequestContext(host)
+    request = heald.RequestContext(host)
     bad = program(b.function("main", write(b), noted))
     with pytest.raises(error, match=message) as caught:
         bad.run("main", request=request)
@@ -350,12 +350,12 @@ def test_a_trace_of_a_request_has_every_call_and_what_it_has_started(run, host):
     b = Body("i32")
     late = b("test.later", b("tfrt.add.i32", 0, 0))
     traced = program(b.function("main", b("tfrt.add.i32", late, late)))
-    request = weft.RequestContext(host, trace=True)
+    request = heald.RequestContext(host, trace=True)
     assert payloads(run(traced, "main", 3, request=request)) == [12]
     rows = request.trace.to_chrome()["traceEvents"]
     assert [row["args"]["kernel"] for row in rows if row["ph"] == "X"] == ["tfrt.add.i32", "test.later", "tfrt.add.i32"]
     assert [row["ph"] for row in rows if row["ph"] in "be"] in (["b", "e"], [])  # a worker may be faster than the call
-    assert weft.RequestContext(host).trace is None
+    assert heald.RequestContext(host).trace is None
 
 
 def notes(request):
@@ -371,7 +371,7 @@ def test_a_value_dies_with_its_last_user(run, host, kernel):
     again = b("test.used_with", thing, later)
     chain = b("test.chained", again, results=CHAIN)
     noted = b("test.note", again, chain, results=CHAIN)
-    request = weft.RequestContext(host)
+    request = heald.RequestContext(host)
     run(program(b.function("main", noted)), request=request)
     assert notes(request) == ["used", "used", "freed", 1]
 
@@ -380,7 +380,7 @@ def test_what_a_value_holds_is_freed_when_its_user_is_skipped_by_an_error(run, h
     b = Body()
     thing = b("test.tracked", results="!test.tracked")
     used = b("test.used_with", thing, b("test.fail", b.constant(1)))
-    request = weft.RequestContext(host)
+    request = heald.RequestContext(host)
     (result,) = run(program(b.function("main", used)), request=request)
     assert result.is_error()
     assert notes(request) == ["freed"]
@@ -389,7 +389,7 @@ def test_what_a_value_holds_is_freed_when_its_user_is_skipped_by_an_error(run, h
 def test_what_a_value_holds_is_freed_when_its_user_is_skipped_by_a_cancellation(host):
     b = Body()
     thing = b("test.tracked", results="!test.tracked")
-    request = weft.RequestContext(host)
+    request = heald.RequestContext(host)
     (result,) = program(b.function("main", b("test.used_with", thing, b("test.gated")))).run("main", request=request)
     assert notes(request) == []
     request.cancel()
@@ -408,28 +408,28 @@ def test_ten_thousand_executions_of_which_many_fail_or_are_cancelled_leave_nothi
         (ok := Body("i32")).function("ok", ok("tfrt.call", ok("tfrt.add.i32", 0, 0), functions=("same",))),
         (bad := Body("i32")).function("bad", bad("tfrt.add.i32", bad("test.fail", 0), 0)),
         b.function("gated", b("tfrt.add.i32", gate, late)))
-    host = weft.HostContext(config=CONFIG | {"work_queue": {"threads": 1}})
+    host = heald.HostContext(config=CONFIG | {"work_queue": {"threads": 1}})
 
     def execute(count):
         for i in range(count):
             if i % 10 == 1:
-                (result,) = fine.run("bad", i, request=weft.RequestContext(host))
-                assert isinstance(result.error, WeftError)
+                (result,) = fine.run("bad", i, request=heald.RequestContext(host))
+                assert isinstance(result.error, HealdError)
             elif i % 10 == 2:
-                request = weft.RequestContext(host)
+                request = heald.RequestContext(host)
                 (result,) = fine.run("gated", i, request=request)
                 request.cancel()
                 assert host.await_values([result], timeout=20)
                 assert isinstance(result.error, Cancelled)
             else:
-                (result,) = fine.run("ok", i, request=weft.RequestContext(host))
+                (result,) = fine.run("ok", i, request=heald.RequestContext(host))
                 assert result.get() == 2 * i
         assert host.work_queue.quiesce(20)
 
     def footprint():
         collect()
         kinds = Counter(f"{type(thing).__module__}.{type(thing).__name__}" for thing in gc.get_objects())
-        return {kind: n for kind, n in kinds.items() if kind.startswith("weft.")}
+        return {kind: n for kind, n in kinds.items() if kind.startswith("heald.")}
 
     execute(200)
     before, threads = footprint(), set(threading.enumerate())
@@ -441,7 +441,8 @@ def test_ten_thousand_executions_of_which_many_fail_or_are_cancelled_leave_nothi
 
 def test_a_host_that_is_closed_ends_what_waits(host):
     b = Body()
-    (result,) = program(b.function("main", b("test.gated"))).run("main", request=(request := weft.RequestContext(host)))
+    request = heald.RequestContext(host)
+    (result,) = program(b.function("main", b("test.gated"))).run("main", request=request)
     host.work_queue  # noqa: B018 - it is there
     host.close()
     request.resources.get("gate", None).emplace(1)
@@ -458,16 +459,16 @@ def test_a_program_that_outlives_its_hosts_keeps_none_of_them_nor_does_a_host_ke
 
     lasting, hosts = made(), []
     for _ in range(3):
-        host = weft.HostContext(config=CONFIG)
-        assert payloads(lasting.run("main", request=weft.RequestContext(host))) == [3]
+        host = heald.HostContext(config=CONFIG)
+        assert payloads(lasting.run("main", request=heald.RequestContext(host))) == [3]
         host.close()
         hosts.append(weakref.ref(host))
         del host
     collect()
     assert [host() for host in hosts] == [None] * 3
-    host = weft.HostContext(config=CONFIG)
+    host = heald.HostContext(config=CONFIG)
     short = made()
-    short.run("main", request=weft.RequestContext(host))
+    short.run("main", request=heald.RequestContext(host))
     assert len(host.linked) == 1
     del short
     assert not host.linked

@@ -6,14 +6,14 @@ import ctypes
 import math
 import struct
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.programs import CHAIN, Body, program
+from heald.errors import InvalidArgument
 from host_kernels.conftest import CONFIG, payloads
 from hypothesis import given
 from hypothesis import strategies as st
-from weft.errors import InvalidArgument
 
 I32 = st.integers(-(2**31), 2**31 - 1) | st.sampled_from([0, 1, -1, 2**31 - 1, -(2**31)])
 I64 = st.integers(-(2**63), 2**63 - 1) | st.sampled_from([0, 2**53 + 1, 2**63 - 1, -(2**63), 2**24 + 1])
@@ -24,14 +24,14 @@ F64 = st.floats(allow_subnormal=False)
 @pytest.fixture(scope="module")
 def kernel():
     """`kernel(code, types, results, *arguments)`: the results of one call."""
-    host = weft.HostContext(config=CONFIG, work_queue="single_threaded")
+    host = heald.HostContext(config=CONFIG, work_queue="single_threaded")
     programs = {}
 
     def call(code, types, results, *arguments):
         if code not in programs:
             b = Body(*types)
             programs[code] = program(b.function("main", *b(code, *range(len(types)), results=results)))
-        return payloads(programs[code].run("main", *arguments, request=weft.RequestContext(host)))
+        return payloads(programs[code].run("main", *arguments, request=heald.RequestContext(host)))
 
     yield call
     host.close()
@@ -151,14 +151,14 @@ class Lines:
 
 def test_a_host_prints_to_its_own_stream_line_by_line(capsys):
     lines = Lines()
-    host = weft.HostContext(work_queue="single_threaded", output=lines)
+    host = heald.HostContext(work_queue="single_threaded", output=lines)
     b = Body()
     chain = b.chain()
     for value in (1, 2):
         chain = b("tfrt.print.i32", b.constant(value), chain, results=CHAIN)
-    program(b.function("main", chain)).run("main", request=weft.RequestContext(host))
+    program(b.function("main", chain)).run("main", request=heald.RequestContext(host))
     assert lines.flushed == ["int32 = 1\n", "int32 = 2\n"]
     assert capsys.readouterr().out == ""
     host.close()
     with pytest.raises(InvalidArgument, match="output is a int, which has no method 'write'"):
-        weft.HostContext(output=1)
+        heald.HostContext(output=1)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import heald
 import pytest
-import weft
 from builders.programs import CHAIN, Body, program
+from heald.errors import Cancelled, FailedPrecondition
+from heald.values.async_value import AsyncValue
 from host_kernels.conftest import CONFIG, payloads
 from hypothesis import given
 from hypothesis import strategies as st
-from weft.errors import Cancelled, FailedPrecondition
-from weft.values.async_value import AsyncValue
 
 ATOMIC = "!test.atomic.i32"
 
@@ -38,14 +38,14 @@ def blocks(start, end, size):
 
 @pytest.fixture(scope="module")
 def single():
-    host = weft.HostContext(config=CONFIG, work_queue="single_threaded")
+    host = heald.HostContext(config=CONFIG, work_queue="single_threaded")
     yield host
     host.close()
 
 
 @given(st.integers(-20, 20), st.integers(-20, 40), st.integers(1, 12), st.booleans())
 def test_the_blocks_cover_the_range_once(single, start, end, size, sync):
-    request = weft.RequestContext(single)
+    request = heald.RequestContext(single)
     results = program(*loop(body=noting(sync=sync))).run("main", start, end, size, request=request)
     assert single.await_values(results, timeout=20)
     assert payloads(results) == [None]
@@ -56,13 +56,13 @@ def test_the_blocks_cover_the_range_once(single, start, end, size, sync):
 @pytest.mark.parametrize("code", ["tfrt.parallel_for.i32", "tfrt.parallel_call.i32"])
 @pytest.mark.parametrize("slow", [False, True])
 def test_the_chain_is_filled_when_all_blocks_have_ended(give, host, code, slow):
-    request = weft.RequestContext(host)
+    request = heald.RequestContext(host)
     assert give(loop(code, body=noting(slow=slow)), 0, 1000, 7, context=request) == [None]
     assert len(notes(request)) == 2 * len(blocks(0, 1000, 7))
 
 
 def test_the_first_block_runs_at_once_and_the_others_are_tasks(single):
-    request = weft.RequestContext(single)
+    request = heald.RequestContext(single)
     (chain,) = program(*loop(body=noting())).run("main", 0, 4, 1, request=request)
     assert notes(request) == [0, 1]
     assert not chain.is_available()
@@ -71,7 +71,7 @@ def test_the_first_block_runs_at_once_and_the_others_are_tasks(single):
 
 
 def test_billions_of_blocks_cost_nothing_up_front_and_end_when_the_run_is_cancelled(single):
-    request = weft.RequestContext(single)
+    request = heald.RequestContext(single)
     (chain,) = program(*loop(body=noting())).run("main", -(2**31), 2**31 - 1, 1, request=request)
     assert len(notes(request)) == 2
     request.cancel()
@@ -90,7 +90,7 @@ def failing_at(number):
 
 
 def test_an_error_of_a_block_is_the_chains_once_all_blocks_have_ended(give, host):
-    request = weft.RequestContext(host)
+    request = heald.RequestContext(host)
     (error,) = give(loop(body=failing_at(5)), 0, 20, 1, context=request)
     assert error.message == "Divide by zero"
     assert sorted(notes(request)) == [n for n in range(20) if n != 5]
@@ -108,7 +108,7 @@ def test_a_nonstrict_loop_waits_for_its_bounds_alone(host):
     noted = body("test.note", 0, 2, results=CHAIN)
     done = b("tfrt.parallel_for.i32", b.constant(0), 0, b.constant(2), b.chain(), 1, results=CHAIN,
              functions=("body",), nonstrict=True)
-    request, end = weft.RequestContext(host), AsyncValue()
+    request, end = heald.RequestContext(host), AsyncValue()
     (chain,) = program(body.function("body", noted), b.function("main", done)).run(
         "main", end, AsyncValue(), request=request)
     assert not chain.is_available()
@@ -135,15 +135,15 @@ def test_loops_nest(give, host):
     noted = inner("test.note", 0, 2, results=CHAIN)
     inside = body("tfrt.parallel_for.i32", body.constant(0), body.constant(10), body.constant(3), 2, results=CHAIN,
                   functions=("inner",))
-    request = weft.RequestContext(host)
+    request = heald.RequestContext(host)
     functions = [inner.function("inner", noted), *loop(body=body.function("body", inside))]
     assert give(functions, 0, 20, 2, context=request) == [None]
     assert sorted(notes(request)) == sorted([0, 3, 6, 9] * 10)
 
 
 def test_a_closed_queue_is_an_error_of_the_loop():
-    host = weft.HostContext(config=CONFIG, work_queue="single_threaded")
+    host = heald.HostContext(config=CONFIG, work_queue="single_threaded")
     host.work_queue.close()
-    (chain,) = program(*loop(body=noting())).run("main", 0, 10, 1, request=weft.RequestContext(host))
+    (chain,) = program(*loop(body=noting())).run("main", 0, 10, 1, request=heald.RequestContext(host))
     assert isinstance(chain.error, FailedPrecondition)
     host.close()

@@ -8,17 +8,17 @@ import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
+import heald
 import pytest
-import weft
 from builders.programs import Body, program
 from harness.garbage import left_over
+from heald.contract.work_queue import WorkQueueConfig
+from heald.errors import Cancelled
 from host_kernels.conftest import CONFIG
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.contract.work_queue import WorkQueueConfig
-from weft.errors import Cancelled
 
-EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "100"))
+EXAMPLES = int(os.environ.get("HEALDTEST_GRAPHS", "100"))
 USUAL = st.sampled_from(["add", "add", "add", "later", "blocking"])
 ODD = st.sampled_from(["fail", "later_fail", "partial_fail", "call", "nonstrict_call", "second", "later", "call"])
 
@@ -28,7 +28,7 @@ def hosts():
     """A host for each work queue, seeded ones with several seeds."""
     queues = [WorkQueueConfig(threads=2), WorkQueueConfig("single_threaded")]
     queues += [WorkQueueConfig("seeded", seed=seed) for seed in range(4)]
-    made = [weft.HostContext(config=CONFIG, work_queue=queue) for queue in queues]
+    made = [heald.HostContext(config=CONFIG, work_queue=queue) for queue in queues]
     yield made
     for host in made:
         assert host.work_queue.quiesce(20)
@@ -108,7 +108,7 @@ def agrees(value, want):
 
 def check(host, made, functions, x, y, request=None):
     last = len(functions) - 1
-    results = made.run(f"f{last}", x, y, request=request or weft.RequestContext(host))
+    results = made.run(f"f{last}", x, y, request=request or heald.RequestContext(host))
     assert host.await_values(results, timeout=20)
     want = oracle(functions, last, x, y)
     assert [agrees(r, w) for r, w in zip(results, want, strict=True)] == [True, True], (results, want)
@@ -136,7 +136,7 @@ def test_random_programs_that_run_at_once_do_not_see_each_other(hosts, functions
 def test_a_random_program_that_is_cancelled_ends_with_right_results_or_cancelled_ones(hosts, functions, polls):
     made, host = build(functions), hosts[polls % len(hosts)]
     last = len(functions) - 1
-    request = weft.RequestContext(host)
+    request = heald.RequestContext(host)
     canceller = threading.Timer(polls * 3e-5, request.cancel)
     canceller.start()
     results = made.run(f"f{last}", 1, 2, request=request)

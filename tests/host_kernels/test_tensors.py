@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import heald
 import numpy as np
 import pytest
-import weft
-from weft.errors import Internal, InvalidArgument
-from weft.program.host_program import Call, ProgramFunction
-from weft.values import dtypes
-from weft.values.tensor import TensorMetadata
+from heald.errors import Internal, InvalidArgument
+from heald.program.host_program import Call, ProgramFunction
+from heald.values import dtypes
+from heald.values.tensor import TensorMetadata
 
 PAIR, ANY = TensorMetadata(dtypes.float32, (2,)), TensorMetadata(dtypes.float32, None)
 FLOAT = {"T": dtypes.float32}
@@ -16,7 +16,7 @@ FLOAT = {"T": dtypes.float32}
 
 def mixed(meta):
     """(x + x, -(x + x), n + n, x)"""
-    return weft.HostProgram({
+    return heald.HostProgram({
         "main": ProgramFunction("main", ("x", "n"), (meta, "i32", meta, meta, "i32"), (
             Call("cpu.AddV2", (0, 0), (2,), FLOAT, 0), Call("tfrt.call", (2,), (3,), functions=("negated",)),
             Call("tfrt.add.i32", (1, 1), (4,))), (2, 3, 4, 0)),
@@ -52,7 +52,7 @@ def test_tensors_are_checked_and_cast_as_feeds_are(run):
                          [(False, (2,), None), (True, (2,), None), (False, (3,), Internal), (True, (3,), Internal)])
 def test_a_host_kernel_gives_the_tensor_that_the_program_says(run, later, shape, error):
     code = "test.ones_later" if later else "test.ones"
-    program = weft.HostProgram({"main": ProgramFunction("main", (), (PAIR, PAIR), (
+    program = heald.HostProgram({"main": ProgramFunction("main", (), (PAIR, PAIR), (
         Call(code, (), (0,), {"shape": shape}), Call("cpu.AddV2", (0, 0), (1,), FLOAT, 0)), (1,))},
         requires=("CPU:0",))
     (result,) = run(program)
@@ -66,7 +66,7 @@ def test_a_host_kernel_gives_the_tensor_that_the_program_says(run, later, shape,
 @pytest.mark.parametrize("effect", [False, True])
 def test_blocks_of_functions_that_only_compute_run_on_the_queues_threads(run, effect):
     body = (Call("cpu.Neg", (2,), (3,), FLOAT, 0), Call("cpu.AddV2", (3, 3), (4,), FLOAT, 0))
-    program = weft.HostProgram({
+    program = heald.HostProgram({
         "body": ProgramFunction("body", ("a", "b", "x"), ("i32", "i32", PAIR, PAIR, PAIR, "!tfrt.chain"),
                                 (*body, Call("tfrt.merge.chains", (4,), (5,))) if effect else body,
                                 (5,) if effect else ()),

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 
+import heald
 import pytest
-import weft
 from builders.programs import CHAIN, Body, program
+from heald.errors import Cancelled, Internal
+from heald.program.host_program import native_function
+from heald.values.async_value import AsyncValue
 from host_kernels.conftest import payloads
-from weft.errors import Cancelled, Internal
-from weft.program.host_program import native_function
-from weft.values.async_value import AsyncValue
 
 ATOMIC, COORDINATE, RESOURCE, STRING, VALUE = (
     "!test.atomic.i32", "!my.coordinate", "!tfrt.test.resource", "!tfrt.string", "!vt.value")
@@ -174,9 +174,9 @@ def test_consumers_of_a_task_run_before_the_tasks_behind_it(capsys):
         return [b("tfrt.print.i32", b.constant(number), b("tfrt_test.blocking.usleep", b.constant(number),
                                                           results=CHAIN), results=CHAIN) for number in (1, 2)]
 
-    host = weft.HostContext(config={"plugins": {"load": ["plugins_for_tests.tfrt_test"]}},
+    host = heald.HostContext(config={"plugins": {"load": ["plugins_for_tests.tfrt_test"]}},
                             work_queue="single_threaded")
-    results = program(*main(write)).run("main", request=weft.RequestContext(host))
+    results = program(*main(write)).run("main", request=heald.RequestContext(host))
     assert host.await_values(results, timeout=20)
     assert capsys.readouterr().out == ("Slept for 2 microseconds\nint32 = 2\n"
                                        "Slept for 1 microseconds\nint32 = 1\n")
@@ -188,9 +188,9 @@ def test_a_region_that_runs_as_a_task_gives_its_results_later(capsys):
     printed = body("tfrt.print.i32", 0, body.chain(), results=CHAIN)
     functions = [body.function("body", printed, 0),
                  *main(lambda b: b("tfrt_test.do.async", b.constant(4), results=(CHAIN, "i32"), functions=("body",)))]
-    host = weft.HostContext(config={"plugins": {"load": ["plugins_for_tests.tfrt_test"]}},
+    host = heald.HostContext(config={"plugins": {"load": ["plugins_for_tests.tfrt_test"]}},
                             work_queue="single_threaded")
-    results = program(*functions).run("main", request=weft.RequestContext(host))
+    results = program(*functions).run("main", request=heald.RequestContext(host))
     assert capsys.readouterr().out == ""
     assert host.await_values(results, timeout=20)
     assert payloads(results) == [None, 4]
@@ -271,7 +271,7 @@ def test_operands_are_dropped_after_a_user_that_waited(host, capsys):
         return b("vt.print", value(b, 1), b("tfrt_test.as_chain", 0, results=CHAIN), results=CHAIN)
 
     late = AsyncValue()
-    results = program(*main(write, "i32")).run("main", late, request=weft.RequestContext(host))
+    results = program(*main(write, "i32")).run("main", late, request=heald.RequestContext(host))
     assert capsys.readouterr().out == made(1)
     late.emplace(1)
     assert host.await_values(results, timeout=20)

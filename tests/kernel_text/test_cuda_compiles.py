@@ -1,6 +1,6 @@
 """CUDA texts compile without a GPU, need no spilled registers in float32, and have the parameters that launches pass.
 
-The gate compiles for sm_90. WEFTTEST_ARCHITECTURES names others, as `make slow` does.
+The gate compiles for sm_90. HEALDTEST_ARCHITECTURES names others, as `make slow` does.
 """
 
 import os
@@ -10,16 +10,16 @@ from math import prod
 import pytest
 from harness.network_problems import problems
 from harness.nvrtc import CompileError, compiled, joined, library
-from weft.values import dtypes
-from weft_kernel_text import CUDA_GPU, SIZE, Step, elementwise, has, matmul
-from weft_kernel_text.dialect import PRODUCTS
-from weft_kernel_text.element_types import ELEMENTS
-from weft_kernel_text.elementwise_ops import OPS
+from heald.values import dtypes
+from heald_kernel_text import CUDA_GPU, SIZE, Step, elementwise, has, matmul
+from heald_kernel_text.dialect import PRODUCTS
+from heald_kernel_text.element_types import ELEMENTS
+from heald_kernel_text.elementwise_ops import OPS
 
 pytestmark = pytest.mark.skipif(library() is None, reason="needs pip install nvidia-cuda-nvrtc")
 
-IS_SLOW = "WEFTTEST_ARCHITECTURES" in os.environ
-ARCHITECTURES = os.environ.get("WEFTTEST_ARCHITECTURES", "sm_90").split()
+IS_SLOW = "HEALDTEST_ARCHITECTURES" in os.environ
+ARCHITECTURES = os.environ.get("HEALDTEST_ARCHITECTURES", "sm_90").split()
 on_all = pytest.mark.parametrize("architecture", ARCHITECTURES)
 MOST_SHARED = 48 << 10  # bytes, of a kernel that asks for no more
 F = dtypes.float32
@@ -52,7 +52,7 @@ def test_every_text_of_the_networks_compiles_without_spills(architecture, part):
 @pytest.mark.parametrize("products", PRODUCTS[1:] if IS_SLOW else ["tf32"])
 def test_every_product_of_the_networks_compiles_for_tensor_cores(architecture, products):
     """In the gate only TF32, and without the texts that differ in their epilogue only."""
-    texts = [text for text in network_texts(replace(CUDA_GPU, products=products)) if "weft_mma" in text.source]
+    texts = [text for text in network_texts(replace(CUDA_GPU, products=products)) if "heald_mma" in text.source]
     check([text for text in texts if IS_SLOW or "_" not in text.name.removesuffix("_parts")], architecture)
 
 

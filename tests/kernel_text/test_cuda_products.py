@@ -15,10 +15,8 @@ from harness.cuda_plans import run_on_host
 from harness.kernel_text_nodes import near, node, numbers
 from harness.network_problems import problems
 from harness.run_op import run_op
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from weft.values import dtypes
-from weft_kernel_text import (
+from heald.values import dtypes
+from heald_kernel_text import (
     CHANNEL,
     CUDA_GPU,
     FULL,
@@ -31,14 +29,16 @@ from weft_kernel_text import (
     gemm_gpu,
     matmul,
 )
-from weft_kernel_text.dialect import PRODUCTS
-from weft_kernel_text.gemm_problem import GemmProblem
-from weft_kernel_text.tiles import FMA, FMA_OF_EIGHT_BYTES, MMA, chosen
+from heald_kernel_text.dialect import PRODUCTS
+from heald_kernel_text.gemm_problem import GemmProblem
+from heald_kernel_text.tiles import FMA, FMA_OF_EIGHT_BYTES, MMA, chosen
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 pytestmark = pytest.mark.skipif(is_there() is not None, reason=str(is_there()))
 
 F = dtypes.float32
-IS_SLOW = "WEFTTEST_ARCHITECTURES" in os.environ
+IS_SLOW = "HEALDTEST_ARCHITECTURES" in os.environ
 MOST_WORK = 1 << 62 if IS_SLOW else 12 << 20  # multiplications of a network's problem
 CORES = [(products, tile) for products in PRODUCTS for tile in (FMA if products == "float32" else MMA)]
 fast = settings(max_examples=12 if IS_SLOW else 2, deadline=None)
@@ -127,7 +127,7 @@ def test_tensor_cores_round_operands_and_not_sums(products, digits):
 def test_a_device_without_tensor_cores_multiplies_all_types_without_them():
     for dtype in (F, dtypes.float16, dtypes.bfloat16):
         old = replace(CUDA_GPU, tensor_cores=False, products="tf32")
-        assert all("weft_mma" not in text.source for text in matmul(old, dtype, (64, 64), (64, 64)).launches)
+        assert all("heald_mma" not in text.source for text in matmul(old, dtype, (64, 64), (64, 64)).launches)
 
 
 # The choice of a tile

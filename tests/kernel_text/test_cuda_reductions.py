@@ -7,8 +7,8 @@ from fake_cuda.host_compiler import is_there
 from harness.cuda_plans import run_on_host
 from harness.kernel_text_nodes import near, node, numbers
 from harness.run_op import run_op
-from weft.values import dtypes
-from weft_kernel_text import CUDA_GPU, NODES
+from heald.values import dtypes
+from heald_kernel_text import CUDA_GPU, NODES
 
 pytestmark = pytest.mark.skipif(is_there() is not None, reason=str(is_there()))
 TYPES = (np.float32, np.float64, np.float16, ml_dtypes.bfloat16, np.int8, np.int32, np.int64, np.uint8)

@@ -5,14 +5,14 @@ import numpy as np
 import pytest
 from harness.kernel_text_nodes import check, near, numbers
 from harness.run_op import REGISTRIES, run_op
+from heald.errors import Unimplemented
+from heald.values import dtypes
+from heald_kernel_text import OPENCL_CPU, OPENCL_GPU, Literal, Step, elementwise, has
+from heald_kernel_text.element_types import ELEMENTS
+from heald_kernel_text.elementwise_ops import MORE_OPERANDS, OPS
+from heald_kernel_text.expression import node_step
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.errors import Unimplemented
-from weft.values import dtypes
-from weft_kernel_text import OPENCL_CPU, OPENCL_GPU, Literal, Step, elementwise, has
-from weft_kernel_text.element_types import ELEMENTS
-from weft_kernel_text.elementwise_ops import MORE_OPERANDS, OPS
-from weft_kernel_text.expression import node_step
 from workers.run_plan import run_plan
 
 pytestmark = pytest.mark.usefixtures("driver")

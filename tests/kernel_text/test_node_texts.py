@@ -5,14 +5,12 @@ import numpy as np
 import pytest
 from harness.kernel_text_nodes import check, near, node, numbers, on_device
 from harness.run_op import run_op
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from weft.contract.kernel import Bind, FusedOp
-from weft.errors import Unimplemented
-from weft.values import dtypes
-from weft.values.tensor import TensorMetadata, info
-from weft_cpu.device import Cpu
-from weft_kernel_text import (
+from heald.contract.kernel import Bind, FusedOp
+from heald.errors import Unimplemented
+from heald.values import dtypes
+from heald.values.tensor import TensorMetadata, info
+from heald_cpu.device import Cpu
+from heald_kernel_text import (
     CHANNEL,
     FULL,
     FUSIONS,
@@ -25,7 +23,9 @@ from weft_kernel_text import (
     bias,
     matmul,
 )
-from weft_kernel_text.image_plans import convolution, depthwise
+from heald_kernel_text.image_plans import convolution, depthwise
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from workers.run_plan import run_plan
 
 pytestmark = pytest.mark.usefixtures("driver")
@@ -199,7 +199,7 @@ def test_reductions_of_bools_and_of_many(target, shape):
 
 
 def run_reduction(target, op, x):
-    from weft_kernel_text.reduction import reduce
+    from heald_kernel_text.reduction import reduce
 
     shape = (x.shape[0], *x.shape[2:])
     return run_plan(reduce(target, op, dtypes.bool_, x.shape, (1,)), [x], [(np.bool_, shape)])[0]

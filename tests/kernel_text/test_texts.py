@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from harness.kernel_text_nodes import node
 from harness.run_op import REGISTRIES
-from weft.errors import Unimplemented
-from weft.values import dtypes
-from weft_kernel_text import (
+from heald.errors import Unimplemented
+from heald.values import dtypes
+from heald_kernel_text import (
     ALIASES,
     CUDA_GPU,
     DIALECTS,
@@ -23,10 +23,10 @@ from weft_kernel_text import (
     has,
     matmul,
 )
-from weft_kernel_text.element_types import ELEMENTS, literal
-from weft_kernel_text.elementwise_ops import FLOAT_TO_INTEGER, OPS
-from weft_kernel_text.reduction import reduce
-from weft_kernel_text.reduction_ops import REDUCTIONS
+from heald_kernel_text.element_types import ELEMENTS, literal
+from heald_kernel_text.elementwise_ops import FLOAT_TO_INTEGER, OPS
+from heald_kernel_text.reduction import reduce
+from heald_kernel_text.reduction_ops import REDUCTIONS
 
 F = dtypes.float32
 TARGETS = [OPENCL_CPU, OPENCL_GPU, CUDA_GPU]
@@ -92,8 +92,8 @@ WITHOUT_TEXT = {"NextAfter", "PopulationCount"}
 
 
 def test_every_elementwise_op_with_a_cpu_kernel_has_text():
-    from weft_cpu.kernels import activations, arithmetic, bitwise, elementwise, gradients
-    from weft_tf_ops.metadata import elementwise as metadata  # noqa: F401 - registers them
+    from heald_cpu.kernels import activations, arithmetic, bitwise, elementwise, gradients
+    from heald_tf_ops.metadata import elementwise as metadata  # noqa: F401 - registers them
 
     rows = (*elementwise.SAME_TYPE, *elementwise.IN_STEPS, *arithmetic.OF_FLOATS, *arithmetic.OF_INTEGERS)
     ops = {row[0] for row in (*rows, *arithmetic.ZERO_DECIDES)}

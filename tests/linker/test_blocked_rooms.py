@@ -11,26 +11,26 @@ import sys
 
 class Blocked:
     def find_spec(self, name, path=None, target=None):
-        if name.startswith(("weft.graph", "weft.protobuf", "google.protobuf")):
+        if name.startswith(("heald.graph", "heald.protobuf", "google.protobuf")):
             raise ImportError(f"{name} is blocked")
 
 
 sys.meta_path.insert(0, Blocked())
 import numpy as np
-import weft
-from weft.program.host_program import Call, ProgramFunction
-from weft.values.dtypes import float32
-from weft.values.tensor import TensorMetadata
+import heald
+from heald.program.host_program import Call, ProgramFunction
+from heald.values.dtypes import float32
+from heald.values.tensor import TensorMetadata
 
 X = TensorMetadata(float32, (None, 2))
-CALLS = (Call("weft.constant", (), (1,), {"index": 0}, 0), Call("cpu.MatMul", (0, 1), (2,), {
+CALLS = (Call("heald.constant", (), (1,), {"index": 0}, 0), Call("cpu.MatMul", (0, 1), (2,), {
              "T": float32, "transpose_a": False, "transpose_b": False}, 0, "product"),
          Call("cpu.Relu", (2,), (3,), {"T": float32}, 0, "relu"))
 main = ProgramFunction("main", ("x",), (X, TensorMetadata(float32, (2, 2)), X, X), CALLS, (3,))
-program = weft.HostProgram({"main": main}, (np.eye(2, dtype="f4") * 2,), ("CPU:0",))
+program = heald.HostProgram({"main": main}, (np.eye(2, dtype="f4") * 2,), ("CPU:0",))
 (result,) = program.run("main", np.float32([[1, -2]]))
 print(result.get().tolist())
-assert not [name for name in sys.modules if name.startswith(("weft.graph", "weft.protobuf"))]
+assert not [name for name in sys.modules if name.startswith(("heald.graph", "heald.protobuf"))]
 """
 
 

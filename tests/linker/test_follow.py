@@ -5,19 +5,19 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from weft.linker.follow import FOLLOWED
-from weft.values import dtypes
-from weft.values.tensor import TensorMetadata, ValueInfo
+from heald.linker.follow import FOLLOWED
+from heald.values import dtypes
+from heald.values.tensor import TensorMetadata, ValueInfo
 
 
 def followed(code, body, *shapes):
     """The shapes of a loop's variables; `body` returns their next shapes."""
     def link(index, infos):
-        own = infos[1:] if code == "weft.for" else infos
-        results = body(*(info.shape for info in own)) if (code, index) != ("weft.while", 0) else [()]
+        own = infos[1:] if code == "heald.for" else infos
+        results = body(*(info.shape for info in own)) if (code, index) != ("heald.while", 0) else [()]
         return SimpleNamespace(results=[ValueInfo(TensorMetadata(dtypes.float32, shape)) for shape in results])
 
-    leading = [ValueInfo(TensorMetadata(dtypes.int32, ()))] * (3 if code == "weft.for" else 0)
+    leading = [ValueInfo(TensorMetadata(dtypes.int32, ()))] * (3 if code == "heald.for" else 0)
     infos = [ValueInfo(TensorMetadata(dtypes.float32, shape)) for shape in shapes]
     return [info.shape for info in FOLLOWED[code](link, [*leading, *infos], 2)[1]]
 
@@ -26,13 +26,13 @@ def longer(shape):
     return None if shape is None else (None if shape[0] is None else shape[0] + 1, *shape[1:])
 
 
-@pytest.mark.parametrize("code", ["weft.while", "weft.for"])
+@pytest.mark.parametrize("code", ["heald.while", "heald.for"])
 def test_a_variable_of_a_loop_loses_the_dimensions_that_change_and_no_others(code):
     assert followed(code, lambda a, b: [longer(a), b], (1, 3), (4,)) == [(None, 3), (4,)]
     assert followed(code, lambda a, b: [b, longer(b)], (2, 3), (1, 3)) == [(None, 3), (None, 3)]
 
 
-@pytest.mark.parametrize("code", ["weft.while", "weft.for"])
+@pytest.mark.parametrize("code", ["heald.while", "heald.for"])
 def test_a_variable_that_still_changes_after_some_rounds_loses_its_shape(code):
     def body(first, *others):  # each variable takes the value of the one before it
         return [longer(first), first, *others[:-1]]

@@ -6,26 +6,26 @@ import json
 import subprocess
 import sys
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
+from heald.errors import InvalidArgument, PluginError
+from heald.graph.graph import Node
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.errors import InvalidArgument, PluginError
-from weft.graph.graph import Node
 
 PLUGIN = """
 import numpy as np
 from functools import partial
-from weft.api import hookimpl
+from heald.api import hookimpl
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 COMPUTE = {"Abs": np.abs, "AddV2": np.add, "Mul": np.multiply, "Neg": np.negative, "Relu": partial(np.maximum, 0),
            "MatMul": np.matmul}
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("CPU", register, priority=9)
 
 def register(kernels):
@@ -66,15 +66,15 @@ def config(tmp_path_factory):
 
 def calls(made, *arguments):
     """The result of a run, and its calls: (kernel, the nodes that it does)."""
-    metadata = weft.RunMetadata()
-    result = made.run(*arguments, options=weft.RunOptions(trace=True), metadata=metadata)
+    metadata = heald.RunMetadata()
+    result = made.run(*arguments, options=heald.RunOptions(trace=True), metadata=metadata)
     return result, [(e.call.op, e.call.fused or (e.call.node,)) for e in metadata.trace.events]
 
 
 def test_a_trace_names_the_nodes_of_a_fused_call(config):
-    session = weft.Session(graph(placeholder("x", (3,)), node("a", "Neg", "x"), node("b", "Relu", "a")), config)
-    metadata = weft.RunMetadata()
-    session.run("b", {"x": np.float32([1, -2, 3])}, options=weft.RunOptions(trace=True), metadata=metadata)
+    session = heald.Session(graph(placeholder("x", (3,)), node("a", "Neg", "x"), node("b", "Relu", "a")), config)
+    metadata = heald.RunMetadata()
+    session.run("b", {"x": np.float32([1, -2, 3])}, options=heald.RunOptions(trace=True), metadata=metadata)
     row, = (row for row in metadata.trace.to_chrome()["traceEvents"] if row["ph"] == "X")
     assert row["args"]["fused"] == "a, b"
 
@@ -90,7 +90,7 @@ WANTED = -(np.maximum(-X + np.float32([1, 2, 3, 4]), 0) * X)
 
 
 def test_a_chain_is_one_call_for_every_batch(config):
-    session = weft.Session(chain(), config)
+    session = heald.Session(chain(), config)
     for x in (X, X[:1], np.vstack([X, X])):
         result, done = calls(session, "f", {"x": x})
         assert result.tolist() == np.vstack([WANTED, WANTED])[: len(x)].tolist()
@@ -98,17 +98,17 @@ def test_a_chain_is_one_call_for_every_batch(config):
 
 
 def test_what_others_need_ends_a_chain(config):
-    session = weft.Session(chain(), config)
+    session = heald.Session(chain(), config)
     (first, last), done = calls(session, ["b", "f"], {"x": X})
     assert (first.tolist(), last.tolist()) == ((-X + [1, 2, 3, 4]).tolist(), WANTED.tolist())
     assert done == [("Elementwise", ("a", "b")), ("Elementwise", ("d", "e", "f"))]
-    session = weft.Session(chain(node("g", "Sub", "d", "f")), config)
+    session = heald.Session(chain(node("g", "Sub", "d", "f")), config)
     assert calls(session, "g", {"x": X})[1] == [
         ("Elementwise", ("a", "b", "d")), ("Elementwise", ("e", "f")), ("Sub", ("g",))]
 
 
 def test_what_a_control_edge_orders_after_a_node_needs_it(config):
-    session = weft.Session(chain(Node("g", "Sub", ["x", "x", "^d"], attrs=node("g", "Neg").attrs),
+    session = heald.Session(chain(Node("g", "Sub", ["x", "x", "^d"], attrs=node("g", "Neg").attrs),
                                  node("h", "AddV2", "g", "f")), config)
     result, done = calls(session, "h", {"x": X})
     assert result.tolist() == WANTED.tolist()
@@ -116,7 +116,7 @@ def test_what_a_control_edge_orders_after_a_node_needs_it(config):
 
 
 def test_values_of_another_shape_are_computed_apart(config):
-    session = weft.Session(graph(placeholder("x", (2, 1)), placeholder("y", (2, 3)), node("a", "Neg", "x"),
+    session = heald.Session(graph(placeholder("x", (2, 1)), placeholder("y", (2, 3)), node("a", "Neg", "x"),
                                  node("b", "Neg", "a"), node("c", "AddV2", "b", "y"), node("d", "Neg", "c")), config)
     result, done = calls(session, "d", {"x": [[1], [2]], "y": np.ones((2, 3))})
     assert result.tolist() == [[-2] * 3, [-3] * 3]
@@ -136,7 +136,7 @@ def product(rows):
 ])
 def test_a_head_takes_what_follows_and_where_it_declines_the_rest_stays_together(config, rows, expected):
     x = np.arange(2 * rows, dtype=np.float32).reshape(rows, 2)
-    result, done = calls(weft.Session(product(rows), config), "m", {"x": x})
+    result, done = calls(heald.Session(product(rows), config), "m", {"x": x})
     assert result.tolist() == (np.maximum(-x @ [[1, 2], [3, 4]] + [-10, 10], 0) - [-10, 10]).tolist()
     assert done == expected
 
@@ -147,7 +147,7 @@ def test_a_head_takes_what_follows_and_where_it_declines_the_rest_stays_together
     (2, ["s", "a"], [("Abs", ("a",)), ("Product", ("p", "s"))]),
 ])
 def test_what_leads_to_a_head_alone_is_done_with_it(config, rows, fetched, expected):
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         placeholder("x", (rows, 2)), const("w", [[1, 2], [3, 4]]), const("bias", [-10, 10]), node("a", "Abs", "x"),
         node("p", "MatMul", "a", "w", **PLAIN), node("s", "AddV2", "p", "bias")), config)
     x = -np.arange(2 * rows, dtype=np.float32).reshape(rows, 2)
@@ -160,8 +160,8 @@ def test_what_leads_to_a_head_alone_is_done_with_it(config, rows, fetched, expec
 def test_nodes_that_a_pass_has_made_are_fused_too(config, tmp_path):
     path = tmp_path / "squares.py"
     path.write_text("""
-from weft.api import hookimpl
-WEFT_API = (1, 0)
+from heald.api import hookimpl
+HEALD_API = (1, 0)
 
 def twice_negated(graph, _):
     node = graph["f"]
@@ -169,10 +169,10 @@ def twice_negated(graph, _):
     return graph.replace(nodes=[first, second, node.replace(inputs=["f/2"])])
 
 @hookimpl
-def weft_passes(registry):
+def heald_passes(registry):
     registry.add("twice-negated", twice_negated)
 """)
-    session = weft.Session(chain(), {"plugins": {"load": [*config["plugins"]["load"], str(path)]}})
+    session = heald.Session(chain(), {"plugins": {"load": [*config["plugins"]["load"], str(path)]}})
     result, done = calls(session, "f", {"x": X})
     assert result.tolist() == WANTED.tolist()
     assert done == [("Elementwise", ("a", "b", "d", "e", "f/1", "f/2", "f"))]
@@ -181,12 +181,12 @@ def weft_passes(registry):
 
 def test_a_bind_that_fails_is_named(config):
     with pytest.raises(PluginError, match=r"fuser's kernel for Product raised KeyError: 'fourteen rows'") as caught:
-        weft.Session(product(14), config).run("m", {"x": np.zeros((14, 2))})
+        heald.Session(product(14), config).run("m", {"x": np.zeros((14, 2))})
     assert caught.value.node == "r"
 
 
 def test_a_kernel_that_fails_is_named_by_its_last_node(config):
-    session = weft.Session(chain(), config)
+    session = heald.Session(chain(), config)
     with pytest.raises(InvalidArgument, match="boom") as caught:
         session.run("f", {"x": X * 0 + 99})
     assert (caught.value.node, caught.value.op) == ("f", "Elementwise")
@@ -194,12 +194,12 @@ def test_a_kernel_that_fails_is_named_by_its_last_node(config):
 
 
 def test_fusion_can_be_switched_off(config):
-    session = weft.Session(chain(), config | {"passes": {"disable": ["fusion"]}})
+    session = heald.Session(chain(), config | {"passes": {"disable": ["fusion"]}})
     assert [nodes for _, nodes in calls(session, "f", {"x": X})[1]] == [("a",), ("b",), ("d",), ("e",), ("f",)]
 
 
 def test_the_report_says_what_is_done_together(config):
-    session = weft.Session(chain(), config)
+    session = heald.Session(chain(), config)
     session.run("f", {"x": X})
     rows = {row["node"]: (row["kernel"], row["fused"]) for row in session.placement().table()}
     assert rows["a"] == rows["f"] == ("fuser.Elementwise", "with f")
@@ -211,8 +211,8 @@ def test_the_report_says_what_is_done_together(config):
 
 def test_explain_tells_what_is_done_together(config, tmp_path):
     path = tmp_path / "chain.pb"
-    weft.graphdef.dump(chain(), path)
-    command = [sys.executable, "-m", "weft", "explain", str(path), "--input", "x=2,4", "--config", "chain.toml"]
+    heald.graphdef.dump(chain(), path)
+    command = [sys.executable, "-m", "heald", "explain", str(path), "--input", "x=2,4", "--config", "chain.toml"]
     (plugin,) = config["plugins"]["load"]
     (tmp_path / "chain.toml").write_text(f"[plugins]\nload = [{json.dumps(plugin)}]\n")
     told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
@@ -237,16 +237,16 @@ def test_fused_programs_give_what_others_give(config, program):
     nodes += [node(f"v{i}", op, *(f"v{a}" for a in args)) for i, (op, args) in enumerate(made, 2)]
     feeds = {"v0": np.float32([1, -2, 3]), "v1": np.float32([[2, -1, 0], [1, 1, -3]])}
     names = [f"v{i}" for i in fetched]
-    alone = weft.Session(graph(*nodes), config | {"passes": {"disable": ["fusion"]}}).run(names, feeds)
-    session = weft.Session(graph(*nodes), config)
+    alone = heald.Session(graph(*nodes), config | {"passes": {"disable": ["fusion"]}}).run(names, feeds)
+    session = heald.Session(graph(*nodes), config)
     for _ in range(2):
         together = session.run(names, feeds)
         assert [t.tolist() for t in together] == [a.tolist() for a in alone]
 
 
 def test_another_name_of_a_value_ends_no_chain(config):
-    session = weft.Session(graph(placeholder("x", (None, 4)), node("a", "Neg", "x"), node("b", "Relu", "a"),
-                                 node("n", "IdentityN", "b", "a", T=[weft.api.dtypes.float32] * 2),
+    session = heald.Session(graph(placeholder("x", (None, 4)), node("a", "Neg", "x"), node("b", "Relu", "a"),
+                                 node("n", "IdentityN", "b", "a", T=[heald.api.dtypes.float32] * 2),
                                  node("c", "Neg", "n")), config)
     result, done = calls(session, "c", {"x": X})
     assert result.tolist() == (-np.maximum(-X, 0)).tolist()
@@ -256,7 +256,7 @@ def test_another_name_of_a_value_ends_no_chain(config):
 
 
 def test_two_heads_that_meet_take_what_is_theirs_alone(config):
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         placeholder("x", (2, 2)), const("w", [[1, 2], [3, 4]]), const("bias", [-10, 10]),
         node("p", "MatMul", "x", "w", **PLAIN), node("q", "MatMul", "w", "x", **PLAIN),
         node("s", "AddV2", "p", "bias"), node("t", "AddV2", "q", "bias"), node("u", "Relu", "t"),

@@ -4,20 +4,20 @@ from __future__ import annotations
 
 import sys
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
-from weft.errors import Internal, InvalidArgument, PluginError, ResourceExhausted, Unimplemented, Unknown
+from heald.errors import Internal, InvalidArgument, PluginError, ResourceExhausted, Unimplemented, Unknown
 
 PLUGIN = """
 import numpy as np
-from weft.api import OpSpec, ValueInfo, TensorMetadata, hookimpl, errors, info
+from heald.api import OpSpec, ValueInfo, TensorMetadata, hookimpl, errors, info
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 
 @hookimpl
-def weft_ops(registry):
+def heald_ops(registry):
     for name, metadata in (("BadShape", lambda attrs, x: 1 / 0), ("BadInfo", lambda attrs, x: (4,))):
         registry.add(OpSpec(f"Test>{name}", inputs=["x: T"], outputs=["y: T"], attrs=["T: type", "what: string = ''"],
                             metadata=metadata))
@@ -28,7 +28,7 @@ def weft_ops(registry):
                         metadata=lambda attrs, x: (x, x, x)))
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("CPU", register)
 
 def register(kernels):
@@ -36,7 +36,7 @@ def register(kernels):
     def raising(b):
         def run(x, out):
             raise {"value": ValueError, "memory": MemoryError, "key": KeyError, "not": NotImplementedError,
-                   "weft": errors.Unavailable, "interrupt": KeyboardInterrupt}[b.attrs["what"]]("boom")
+                   "heald": errors.Unavailable, "interrupt": KeyboardInterrupt}[b.attrs["what"]]("boom")
         return run
 
     @kernels.kernel("Test>Count", allocates=True)
@@ -101,7 +101,7 @@ def config(tmp_path_factory):
 def session(config, op, what="", shape=(4,)):
     nodes = [placeholder("x", shape), node("before", "Neg", "x"), node("n", f"Test>{op}", "before", what=what),
              node("after", "Neg", "n"), node("other", "Neg", "before")]
-    return weft.Session(graph(*nodes), config)
+    return heald.Session(graph(*nodes), config)
 
 
 X = np.float32([1, 2, 3, 4])
@@ -122,8 +122,8 @@ def test_an_exception_of_a_kernel_is_a_typed_error_with_its_place_and_cause(conf
 
 
 def test_a_typed_error_of_a_kernel_keeps_its_type(config):
-    with pytest.raises(weft.errors.Unavailable, match="boom") as caught:
-        session(config, "Raise", "weft").run("after", {"x": X})
+    with pytest.raises(heald.errors.Unavailable, match="boom") as caught:
+        session(config, "Raise", "heald").run("after", {"x": X})
     assert (caught.value.node, caught.value.__cause__) == ("n", None)
 
 
@@ -136,7 +136,7 @@ def test_an_interrupt_inside_a_kernel_leaves_the_session_usable(config):
 
 @pytest.mark.parametrize("shape", [(4,), (None,), None])
 def test_a_kernel_is_told_which_of_its_outputs_somebody_takes(config, shape):
-    asked = weft.Session(graph(
+    asked = heald.Session(graph(
         placeholder("x", shape), node("n", "Test>Needed", "x"), node("before", "Identity", "n:1"),
         node("y", "Neg", "before"), node("lazy", "Test>Count", "x", what="strided"),
         node("m", "Test>Needed", "lazy"), node("z", "AddV2", "m", "m:2"),
@@ -150,7 +150,7 @@ def test_a_kernel_is_told_which_of_its_outputs_somebody_takes(config, shape):
 
 
 def test_a_kernel_that_is_run_before_the_program_is_told_that_all_outputs_are_needed(config):
-    asked = weft.Session(graph(const("x", X), node("n", "Test>Needed", "x"), node("y", "Neg", "n:1")), config)
+    asked = heald.Session(graph(const("x", X), node("n", "Test>Needed", "x"), node("y", "Neg", "n:1")), config)
     assert asked.run("y").tolist() == [-7] * 4
 
 
@@ -213,8 +213,8 @@ def test_a_condition_that_raises_makes_its_kernel_no_candidate(config):
 def test_a_one_file_plugin_adds_a_pass_that_sees_and_changes_the_pruned_graph(tmp_path):
     path = tmp_path / "negate.py"
     path.write_text("""
-from weft.api import hookimpl
-WEFT_API = (1, 0)
+from heald.api import hookimpl
+HEALD_API = (1, 0)
 seen = []
 
 def drop_double_negation(graph, _):
@@ -227,21 +227,21 @@ def drop_double_negation(graph, _):
     return graph.replace(nodes=changed)
 
 @hookimpl
-def weft_passes(registry):
+def heald_passes(registry):
     registry.add("double-negation", drop_double_negation)
 """)
     nodes = graph(placeholder("x", (4,)), node("a", "Neg", "x"), node("b", "Neg", "a"), const("unused", 1))
-    with_pass = weft.Session(nodes, {"plugins": {"load": [str(path)]}})
+    with_pass = heald.Session(nodes, {"plugins": {"load": [str(path)]}})
     prepared = with_pass.prepare("b", ["x"])
     assert [c.op for c in prepared.program.functions["main"].kernels] == ["Identity"]
     assert np.array_equal(with_pass.run("b", {"x": X}), X)
-    without = weft.Session(nodes, {"plugins": {"load": [str(path)]}, "passes": {"disable": ["double-negation"]}})
+    without = heald.Session(nodes, {"plugins": {"load": [str(path)]}, "passes": {"disable": ["double-negation"]}})
     assert [c.op for c in without.prepare("b", ["x"]).program.functions["main"].kernels] == ["Neg", "Neg"]
 
 
 FOLDING = """
-from weft.api import Node, TensorValue, hookimpl
-WEFT_API = (1, 0)
+from heald.api import Node, TensorValue, hookimpl
+HEALD_API = (1, 0)
 kept = []
 
 def fold(graph, context):
@@ -255,7 +255,7 @@ def lose(graph, _):
     return graph.replace(without=["b"])
 
 @hookimpl
-def weft_passes(registry):
+def heald_passes(registry):
     registry.add("fold", __name__ + ":fold" if NAMED else fold)
     registry.add("lose", lose, after=["fold"])
 """
@@ -268,7 +268,7 @@ def test_a_pass_is_told_what_stays_and_may_have_constants_computed(tmp_path, mon
     nodes = graph(placeholder("x", (2,)), const("c", [1, 2]), node("s", "AddV2", "c", "c", device="EXAMPLE:0",
                                                                    _class=[b"loc:@gone"]), node("b", "AddV2", "x", "s"))
     config = {"plugins": {"load": [f"folding{named}"], "block": ["simplify"]}, "passes": {"disable": ["lose"]}}
-    session = weft.Session(nodes, config)
+    session = heald.Session(nodes, config)
     (first, before), (name, after) = session.optimized(["b"], ["x"])
     assert (first, before["s"].op, name, after["s"].op) == ("", "AddV2", "fold", "Const")
     assert after["s"].attrs["value"].array().tolist() == [2, 4]
@@ -277,8 +277,8 @@ def test_a_pass_is_told_what_stays_and_may_have_constants_computed(tmp_path, mon
 
 
 ASKING = """
-from weft.api import hookimpl
-WEFT_API = (1, 0)
+from heald.api import hookimpl
+HEALD_API = (1, 0)
 seen = {}
 
 def ask(graph, context):
@@ -286,7 +286,7 @@ def ask(graph, context):
     return graph
 
 @hookimpl
-def weft_passes(registry):
+def heald_passes(registry):
     registry.add("ask", ask)
 """
 
@@ -302,7 +302,7 @@ def asking(tmp_path, monkeypatch):
 def test_a_pass_is_told_of_ops_attributes_and_shapes(asking):
     nodes = graph(placeholder("x", (None, 3)), const("w", np.ones((3, 5))), node("m", "MatMul", "x", "w"),
                   node("short", "MatMul", "x"), node("odd", "NoSuchOp", "m"), node("y", "Neg", "m"))
-    weft.Session(nodes, asking).run("y", {"x": [[1, 2, 3]]})
+    heald.Session(nodes, asking).run("y", {"x": [[1, 2, 3]]})
     seen = sys.modules["asking"].seen
     (_, entry, (product,)) = seen["m"]
     assert (entry.op.name, entry.attrs["transpose_a"], product.shape) == ("MatMul", False, (None, 5))
@@ -312,28 +312,28 @@ def test_a_pass_is_told_of_ops_attributes_and_shapes(asking):
 def test_a_pass_is_told_the_elements_of_what_needs_constants_alone(asking):
     nodes = graph(placeholder("x", (2,)), const("c", [1, 4]), node("r", "Sqrt", "c"), node("s", "AddV2", "r", "c"),
                   const("dims", [1 << 20], np.int32), const("one", 1), node("f", "Fill", "dims", "one",
-                                                                           index_type=weft.api.dtypes.int32),
+                                                                           index_type=heald.api.dtypes.int32),
                   node("y", "AddV2", "x", "s"))
-    weft.Session(nodes, asking).run(["y", "f"], {"x": [0, 0]})
+    heald.Session(nodes, asking).run(["y", "f"], {"x": [0, 0]})
     told = {name: info and info[0].value for name, (_, _, info) in sys.modules["asking"].seen.items()}
     assert (told["s"].tolist(), told["x"], told["y"], told["f"]) == ([2, 6], None, None, None)
-    weft.Session(nodes, asking).run("y", {"x": [0, 0], "c": [9, 9]})
+    heald.Session(nodes, asking).run("y", {"x": [0, 0], "c": [9, 9]})
     assert sys.modules["asking"].seen["s"][2][0].value is None
 
 
 BOUND = """
-from weft.api import OpSpec, ValueInfo, errors, hookimpl
-WEFT_API = (1, 0)
+from heald.api import OpSpec, ValueInfo, errors, hookimpl
+HEALD_API = (1, 0)
 bound = []
 
 @hookimpl
-def weft_ops(registry):
+def heald_ops(registry):
     for name, values in (("Twice", ()), ("Told", ["x"])):
         registry.add(OpSpec(f"Test>{name}", inputs=["x: T"], outputs=["y: T"], attrs=["T: type", "needs: bool"],
                             metadata=lambda attrs, x: ValueInfo(x.meta), values=values))
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("CPU", lambda kernels: kernels.kernel("Test>Told")(kernels.kernel("Test>Twice")(twice)))
 
 def twice(b):
@@ -357,7 +357,7 @@ def test_constants_alike_are_computed_by_one_bound_kernel_unless_it_needs_them(a
     same = node("a2", "Test>Twice", "a", needs=needs)
     doubled = [same, *(same.replace(name=f"{name}2", inputs=[name]) for name in ("b", "c"))]
     nodes = graph(placeholder("x", (2,)), *constants, *doubled, node("s", "AddN", "x", "a2", "b2", "c2", N=4))
-    assert weft.Session(nodes, asking).run("s", {"x": [1, 1]}).tolist() == [19, 25]
+    assert heald.Session(nodes, asking).run("s", {"x": [1, 1]}).tolist() == [19, 25]
     seen = sys.modules["asking"].seen
     assert {name: seen[f"{name}2"][2][0].value.tolist() for name in values} == {
         name: [2 * each for each in value] for name, value in values.items()}
@@ -371,34 +371,34 @@ def test_bind_is_told_what_the_metadata_function_reads_of_constants_too(asking, 
     asking["plugins"]["load"].append("binding")
     nodes = graph(placeholder("x", (2,)), const("a", [1, 2]), node("b", "Test>Told", "a", needs=False),
                   node("s", "AddV2", "x", "b"))
-    assert weft.Session(nodes, asking).run("s", {"x": [1, 1]}).tolist() == [3, 5]
+    assert heald.Session(nodes, asking).run("s", {"x": [1, 1]}).tolist() == [3, 5]
     assert all(sys.modules.pop("binding").bound)
 
 
 def test_a_pass_knows_no_more_than_the_type_of_what_does_not_fit(asking):
     nodes = graph(placeholder("x", (4, 3)), const("w", np.ones((2, 5))), node("m", "MatMul", "x", "w"))
     with pytest.raises(InvalidArgument):
-        weft.Session(nodes, asking).run("m", {"x": np.ones((4, 3), np.float32)})
+        heald.Session(nodes, asking).run("m", {"x": np.ones((4, 3), np.float32)})
     assert sys.modules["asking"].seen["m"][2][0].shape is None
 
 
 def test_what_is_fed_in_the_midst_of_a_graph_is_a_placeholder_for_passes(asking):
     nodes = graph(placeholder("x", (None, 3)), node("a", "Neg", "x"), node("b", "Neg", "a"), node("y", "Neg", "b"))
-    session = weft.Session(nodes, asking)
+    session = heald.Session(nodes, asking)
     assert session.run(["y", "b"], {"b": [1.0, 2.0]})[0].tolist() == [-1, -2]
     seen = sys.modules["asking"].seen
     assert (seen.keys(), seen["b"][0], seen["b"][2][0].shape) == ({"b", "y"}, "Placeholder", None)
 
 
 RELU = """
-from weft.api import hookimpl
-WEFT_API = (1, 0)
+from heald.api import hookimpl
+HEALD_API = (1, 0)
 
 def change(graph, _):
     return graph.replace(nodes=[n.replace(op="OP", device="DEVICE") for n in graph if n.op == "Relu"])
 
 @hookimpl
-def weft_passes(registry):
+def heald_passes(registry):
     registry.add("change", change)
 """
 
@@ -412,7 +412,7 @@ def test_what_a_pass_makes_is_run_only_where_it_asks_to_be(tmp_path, op, wanted,
     path.write_text(RELU.replace("OP", op).replace("DEVICE", wanted))
     config = {"plugins": {"load": [str(path)], "block": ["simplify"]}, "placement": {"fallback": "error"}}
     nodes = graph(placeholder("x", (1,)), node("y", "Relu", "x", device="EXAMPLE:0"), node("z", "Abs", "x"))
-    session = weft.Session(nodes, config)
+    session = heald.Session(nodes, config)
     assert session.run("y", {"x": [1]}) == ran
     assert session.placement()["y"].device == "EXAMPLE:0"
     prepared = session.prepare("y", ["x"])
@@ -422,14 +422,14 @@ def test_what_a_pass_makes_is_run_only_where_it_asks_to_be(tmp_path, op, wanted,
 
 BROADCASTING = """
 import numpy as np
-from weft.api import constant, hookimpl
-WEFT_API = (1, 0)
+from heald.api import constant, hookimpl
+HEALD_API = (1, 0)
 
 def change(graph, _):
     return graph.replace(nodes=[constant("c", np.float32([2])), graph["y"].replace(op="Mul", inputs=["x", "c"])])
 
 @hookimpl
-def weft_passes(registry):
+def heald_passes(registry):
     registry.add("change", change)
 """
 
@@ -437,7 +437,7 @@ def weft_passes(registry):
 def test_what_a_pass_makes_is_left_out_when_its_kernel_declines(tmp_path):
     (tmp_path / "broadcasting.py").write_text(BROADCASTING)
     config = {"plugins": {"load": [str(tmp_path / "broadcasting.py")], "block": ["simplify"]}}
-    session = weft.Session(graph(placeholder("x", (None,)), node("y", "Relu", "x", device="EXAMPLE:0")), config)
+    session = heald.Session(graph(placeholder("x", (None,)), node("y", "Relu", "x", device="EXAMPLE:0")), config)
     prepared = session.prepare("y", ["x"])
     assert session.run("y", {"x": [1]}) == 2
     assert prepared.left_out == ""
@@ -447,12 +447,12 @@ def test_what_a_pass_makes_is_left_out_when_its_kernel_declines(tmp_path):
 
 
 SEVERAL = """
-from weft.api import hookimpl
-WEFT_API = (1, 0)
+from heald.api import hookimpl
+HEALD_API = (1, 0)
 OPS = {"a": ("Relu", "Rsqrt"), "b": ("Relu", "Neg"), "c": ("Neg", "Rsqrt")}
 
 @hookimpl
-def weft_passes(registry):
+def heald_passes(registry):
     for name, (before, after) in OPS.items():
         registry.add(name, lambda graph, _, before=before, after=after: graph.replace(
             nodes=[n.replace(op=after) for n in graph if n.op == before]))
@@ -463,7 +463,7 @@ def test_only_the_passes_whose_nodes_cannot_be_run_are_left_out(tmp_path):
     (tmp_path / "several.py").write_text(SEVERAL)
     config = {"plugins": {"load": [str(tmp_path / "several.py")], "block": ["simplify"]},
               "placement": {"fallback": "error"}}
-    session = weft.Session(graph(placeholder("x", (1,)), node("y", "Relu", "x", device="EXAMPLE:0")), config)
+    session = heald.Session(graph(placeholder("x", (1,)), node("y", "Relu", "x", device="EXAMPLE:0")), config)
     assert session.run("y", {"x": [1]}) == -1
     why = "Rsqrt 'y': EXAMPLE:0: no kernel for Rsqrt"
     assert session.prepare("y", ["x"]).left_out == f"pass 'a': {why}; pass 'c': {why}"
@@ -472,7 +472,7 @@ def test_only_the_passes_whose_nodes_cannot_be_run_are_left_out(tmp_path):
 def test_a_pass_that_loses_what_is_fetched_is_named(tmp_path):
     path = tmp_path / "losing.py"
     path.write_text(FOLDING.replace("NAMED", "False"))
-    session = weft.Session(graph(placeholder("x", (2,)), node("b", "Neg", "x")), {"plugins": {"load": [str(path)]}})
+    session = heald.Session(graph(placeholder("x", (2,)), node("b", "Neg", "x")), {"plugins": {"load": [str(path)]}})
     with pytest.raises(InvalidArgument, match="pass 'lose' of plugin losing lost the node 'b'") as caught:
         session.run("b", {"x": [1, 1]})
     assert "context.kept" in caught.value.hint
@@ -481,24 +481,24 @@ def test_a_pass_that_loses_what_is_fetched_is_named(tmp_path):
 def test_an_allocator_of_a_plugin_is_used_by_config_alone(tmp_path):
     path = tmp_path / "small.py"
     path.write_text("""
-from weft.api import PlainAllocator, hookimpl
-WEFT_API = (1, 0)
+from heald.api import PlainAllocator, hookimpl
+HEALD_API = (1, 0)
 
 class Small(PlainAllocator):
     def allocate(self, nbytes, alignment=64):
         if nbytes > 1000:
-            from weft.api import errors
+            from heald.api import errors
             raise errors.ResourceExhausted(f"{nbytes} bytes are too many")
         return super().allocate(nbytes, alignment)
 
 @hookimpl
-def weft_allocators(registry):
+def heald_allocators(registry):
     registry.add("small", Small)
 """)
     nodes = graph(placeholder("x", (None,)), node("a", "Neg", "x"), node("b", "Neg", "a"))
-    limited = weft.Session(nodes, {"plugins": {"load": [str(path)]}, "allocator": {"name": "small"}})
+    limited = heald.Session(nodes, {"plugins": {"load": [str(path)]}, "allocator": {"name": "small"}})
     assert np.array_equal(limited.run("b", {"x": X}), X)
     with pytest.raises(ResourceExhausted, match="too many"):
         limited.run("b", {"x": np.zeros(1000, np.float32)})
-    with pytest.raises(weft.errors.NotFound, match="no allocator is called 'none'"):
-        weft.Session(nodes, {"allocator": {"name": "none"}})
+    with pytest.raises(heald.errors.NotFound, match="no allocator is called 'none'"):
+        heald.Session(nodes, {"allocator": {"name": "none"}})

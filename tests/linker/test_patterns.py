@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
-from weft.errors import PluginError
-from weft.graph.graph import Node
+from heald.errors import PluginError
+from heald.graph.graph import Node
 
 PLUGIN = """
 import numpy as np
-from weft.api import hookimpl
+from heald.api import hookimpl
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 COMPUTE = {"AddV2": np.add, "Neg": np.negative, "Sub": np.subtract, "Mul": np.multiply,
            "Mean": lambda x, axes: x.mean(tuple(axes), keepdims=True)}
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("CPU", register, priority=9)
 
 def register(kernels):
@@ -63,8 +63,8 @@ def config(tmp_path_factory):
 
 def calls(nodes, config, fetch, feeds):
     """The result of a run, and its calls: (kernel, the nodes that it does)."""
-    metadata = weft.RunMetadata()
-    result = weft.Session(graph(*nodes), config).run(fetch, feeds, options=weft.RunOptions(trace=True),
+    metadata = heald.RunMetadata()
+    result = heald.Session(graph(*nodes), config).run(fetch, feeds, options=heald.RunOptions(trace=True),
                                                      metadata=metadata)
     return result, [(e.call.op, e.call.fused or (e.call.node,)) for e in metadata.trace.events]
 

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
+from heald.errors import InvalidArgument
+from heald.session.prepared_step import MOST_VARIANTS
+from heald.values import dtypes
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.errors import InvalidArgument
-from weft.session.prepared_step import MOST_VARIANTS
-from weft.values import dtypes
 
 INT = dtypes.int32
 
 
-def flatten_graph() -> weft.Graph:
+def flatten_graph() -> heald.Graph:
     """Keras' way to flatten: Shape -> StridedSlice -> Pack -> Reshape."""
     slice_attrs = {"Index": INT, "T": INT, "shrink_axis_mask": 1}
     return graph(
@@ -27,7 +27,7 @@ def flatten_graph() -> weft.Graph:
 
 
 def test_every_batch_size_is_right_before_and_after_the_dynamic_variant_takes_over():
-    step = weft.Session(flatten_graph()).make_callable("y", ["x"])
+    step = heald.Session(flatten_graph()).make_callable("y", ["x"])
     for batch in [*range(1, MOST_VARIANTS + 4), 3, 0, 40, 2]:
         x = np.random.default_rng(batch).normal(size=(batch, 2, 3)).astype(np.float32)
         assert np.array_equal(step(x), -x.reshape(batch, 6))
@@ -35,21 +35,21 @@ def test_every_batch_size_is_right_before_and_after_the_dynamic_variant_takes_ov
 
 def test_a_device_that_needs_static_shapes_serves_any_number_of_them():
     nodes = graph(placeholder("x", (None, 3)), node("a", "Neg", "x", device="EXAMPLE:0"), node("b", "Square", "a"))
-    step = weft.Session(nodes).make_callable("b", ["x"])
+    step = heald.Session(nodes).make_callable("b", ["x"])
     for batch in [*range(1, MOST_VARIANTS + 4), 1, 2]:
         x = np.full((batch, 3), batch, np.float32)
         assert np.array_equal(step(x), x * x)
 
 
 def test_shape_arithmetic_is_done_when_the_program_is_linked():
-    prepared = weft.Session(flatten_graph()).prepare("y", ["x"])
+    prepared = heald.Session(flatten_graph()).prepare("y", ["x"])
     executable = prepared.executable(((5, 2, 3),))
     assert [step.call.op for step in executable.layout.calls] == ["Reshape", "Neg"]
     assert executable.function.result_metas[0].shape == (None, 6)
 
 
 def test_a_shape_may_be_fed():
-    session = weft.Session(graph(placeholder("x"), placeholder("s", (None,), INT),
+    session = heald.Session(graph(placeholder("x"), placeholder("s", (None,), INT),
                                  node("r", "Reshape", "x", "s", Tshape=INT), node("y", "Neg", "r")))
     x = np.arange(12, dtype=np.float32)
     for shape in [[3, 4], [4, 3], [3, 4], [2, -1], [12], [1, 12, 1]]:
@@ -62,7 +62,7 @@ def test_a_shape_may_be_fed():
 
 def test_a_view_of_unknown_shape_keeps_the_buffer_under_it_alive():
     """r is bound only when its shape is seen; until y has read it nothing may take the buffer of a."""
-    session = weft.Session(graph(
+    session = heald.Session(graph(
         placeholder("x", (4,)), placeholder("s", (None,), INT), node("a", "Neg", "x"),
         node("r", "Reshape", "a", "s", Tshape=INT), node("b", "Square", "x"), node("c", "Square", "b"),
         node("d", "Neg", "c"), node("y", "AddV2", "r", "d"),
@@ -72,7 +72,7 @@ def test_a_view_of_unknown_shape_keeps_the_buffer_under_it_alive():
 
 
 def test_a_result_that_views_a_buffer_of_the_frame_through_an_unknown_shape_is_a_copy():
-    session = weft.Session(graph(placeholder("x", (4,)), placeholder("s", (None,), INT), node("a", "Neg", "x"),
+    session = heald.Session(graph(placeholder("x", (4,)), placeholder("s", (None,), INT), node("a", "Neg", "x"),
                                  node("r", "Reshape", "a", "s", Tshape=INT)))
     step = session.make_callable("r", ["x", "s"])
     first = step(np.float32([1, 2, 3, 4]), np.int32([2, 2]))
@@ -81,26 +81,26 @@ def test_a_result_that_views_a_buffer_of_the_frame_through_an_unknown_shape_is_a
 
 
 def test_a_feed_of_another_rank_than_before_is_another_variant():
-    session = weft.Session(graph(placeholder("x"), node("y", "Neg", "x")))
+    session = heald.Session(graph(placeholder("x"), node("y", "Neg", "x")))
     for shape in [(), (3,), (2, 2), (0, 5)]:
         x = np.ones(shape, np.float32)
         assert np.array_equal(session.run("y", {"x": x}), -x)
 
 
 def test_a_placeholder_of_a_very_old_graph_says_nothing_when_it_says_scalar():
-    from weft.graph.graph import Graph, Versions
+    from heald.graph.graph import Graph, Versions
 
     nodes = [placeholder("x", ()), node("y", "Neg", "x")]
     x = np.ones((2, 2), np.float32)
-    assert weft.Session(Graph(nodes, versions=Versions(producer=20))).run("y", {"x": x}).shape == (2, 2)
+    assert heald.Session(Graph(nodes, versions=Versions(producer=20))).run("y", {"x": x}).shape == (2, 2)
     with pytest.raises(InvalidArgument, match="shape"):
-        weft.Session(Graph(nodes, versions=Versions(producer=100))).run("y", {"x": x})
+        heald.Session(Graph(nodes, versions=Versions(producer=100))).run("y", {"x": x})
 
 
 @given(st.lists(st.integers(0, 5), min_size=1, max_size=20))
 @settings(max_examples=20)
 def test_batches_in_any_order_give_what_a_fresh_session_gives(batches):
-    step = weft.Session(flatten_graph()).make_callable("y", ["x"])
+    step = heald.Session(flatten_graph()).make_callable("y", ["x"])
     for i, batch in enumerate(batches):
         x = np.full((batch, 2, 3), i, np.float32)
         assert np.array_equal(step(x), -x.reshape(batch, 6))

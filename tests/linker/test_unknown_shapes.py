@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from builders.graphs import const, node, placeholder
 from harness.device_pairs import assigned, faults, on_pairs, rows, session_of
+from heald.errors import HealdWarning, InvalidArgument
+from heald.values import dtypes
 from plugins_for_tests import plugin
-from weft.errors import InvalidArgument, WeftWarning
-from weft.values import dtypes
 
 PLUGIN = {"load": [plugin("devices")]}
 X = np.float32([1, -2, 3])
@@ -45,7 +45,7 @@ def test_what_follows_a_value_of_unknown_shape_goes_to_the_host(first, second):
 @on_pairs
 def test_it_is_told_or_refused_as_the_fallback_policy_says(first, second):
     made = session(second, fallback="warn")
-    with pytest.warns(WeftWarning, match=rf"{WHY}; nodes (twice|after)$") as caught:
+    with pytest.warns(HealdWarning, match=rf"{WHY}; nodes (twice|after)$") as caught:
         made.run("after", {"x": X})
     assert len(caught) == 2  # one an op
     with warnings.catch_warnings():
@@ -71,7 +71,7 @@ def test_a_shape_that_is_fed_is_unknown_and_the_node_that_reads_it_goes_to_the_h
 
 @on_pairs
 def test_all_that_is_unknown_is_refused_in_one_round(first, second, monkeypatch):
-    from weft.session import step_compiler as module
+    from heald.session import step_compiler as module
 
     rounds = []
     lower = module.lower

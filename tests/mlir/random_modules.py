@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+from heald_mlir import attributes as a
+from heald_mlir import types as t
+from heald_mlir.floats import FORMATS
+from heald_mlir.ir import Block, Operation, Region, Value
 from hypothesis import strategies as st
-from weft_mlir import attributes as a
-from weft_mlir import types as t
-from weft_mlir.floats import FORMATS
-from weft_mlir.ir import Block, Operation, Region, Value
 
 words = st.from_regex(r"[a-z_][a-z0-9_$.]{0,6}", fullmatch=True).filter(lambda word: word not in ("loc", "func"))
 texts = st.one_of(words, st.text(max_size=6).filter(lambda text: not any(0xD800 <= ord(c) < 0xE000 for c in text)))

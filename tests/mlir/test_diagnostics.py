@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from weft.errors import InvalidArgument
-from weft_mlir.diagnostics import Diagnostic, diagnostics_of, expected_diagnostics, split_input, unexpected
-from weft_mlir.lexer import MalformedText
-from weft_mlir.parser import parse
+from heald.errors import InvalidArgument
+from heald_mlir.diagnostics import Diagnostic, diagnostics_of, expected_diagnostics, split_input, unexpected
+from heald_mlir.lexer import MalformedText
+from heald_mlir.parser import parse
 
 
 def test_a_file_is_split_at_its_marks_and_keeps_its_line_numbers():

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 import pytest
 from builders.dialects import DIALECTS, KERNELS, kernels_of
-from weft.api import I32, Callee, HostType
-from weft.errors import InvalidArgument, PluginError
-from weft_mlir.dialects.registry import KernelDialects
-from weft_mlir.ir import Block, Operation, Region
-from weft_mlir.lexer import MalformedText
-from weft_mlir.parser import parse
-from weft_mlir.printer import print_module
+from heald.api import I32, Callee, HostType
+from heald.errors import InvalidArgument, PluginError
+from heald_mlir.dialects.registry import KernelDialects
+from heald_mlir.ir import Block, Operation, Region
+from heald_mlir.lexer import MalformedText
+from heald_mlir.parser import parse
+from heald_mlir.printer import print_module
 
 HEAD = """module {
   func.func @f(%arg0: i32, %arg1: i32, %arg2: !tfrt.chain, %arg3: i1, %arg4: !ts.shape, %arg5: !tfrt_tensor.tensor) {

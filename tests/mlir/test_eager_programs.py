@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import heald
 import pytest
-import weft
-from weft import errors
-from weft.eager import runtime_of
+from heald import errors
+from heald.eager import runtime_of
 
 PROGRAMS = sorted((Path(__file__).parents[1] / "programs" / "corert").glob("*.mlir"))
 RUNNING = [path for path in PROGRAMS if "tfrt_opt" not in path.read_text("utf-8")]
@@ -23,11 +23,11 @@ func.func @sum(%x: !corert.tensorhandle) -> !corert.tensorhandle {
 
 @pytest.mark.parametrize("path", RUNNING, ids=lambda path: path.stem)
 def test_text_and_bef_hold_the_same(path):
-    program = weft.mlir.loads(path.read_text("utf-8"))
-    text = weft.mlir.dumps(program)
-    decoded = weft.bef.loads(weft.bef.dumps(program)).program
-    assert weft.mlir.dumps(decoded) == text
-    assert weft.mlir.dumps(weft.mlir.loads(text)) == text
+    program = heald.mlir.loads(path.read_text("utf-8"))
+    text = heald.mlir.dumps(program)
+    decoded = heald.bef.loads(heald.bef.dumps(program)).program
+    assert heald.mlir.dumps(decoded) == text
+    assert heald.mlir.dumps(heald.mlir.loads(text)) == text
 
 
 def test_most_programs_are_in_the_round_trip():
@@ -35,25 +35,25 @@ def test_most_programs_are_in_the_round_trip():
 
 
 def test_handles_of_the_default_runtime_are_arguments_of_programs():
-    (result,) = weft.mlir.loads(SUM).run("sum", weft.TensorHandle([1.0, 2.5]))
+    (result,) = heald.mlir.loads(SUM).run("sum", heald.TensorHandle([1.0, 2.5]))
     assert result.get().numpy().tolist() == [2.0, 5.0]
 
 
 def test_an_error_of_an_op_names_the_place_in_the_program():
-    host = weft.HostContext()
-    program = weft.mlir.loads(SUM.replace("AddV2", "MatMul"))
-    (result,) = program.run("sum", weft.TensorHandle([1.0]), request=weft.RequestContext(host))
+    host = heald.HostContext()
+    program = heald.mlir.loads(SUM.replace("AddV2", "MatMul"))
+    (result,) = program.run("sum", heald.TensorHandle([1.0]), request=heald.RequestContext(host))
     assert isinstance(result.error, errors.InvalidArgument)
     assert (result.error.op, result.error.location.line) == ("MatMul", 5)
 
 
 def test_a_cancelled_core_runtime_gives_errors_until_its_restart():
-    host = weft.HostContext()
+    host = heald.HostContext()
     core = runtime_of(host).core
-    x, program = core.handle([1.0]), weft.mlir.loads(SUM)
+    x, program = core.handle([1.0]), heald.mlir.loads(SUM)
 
     def run():
-        return program.run("sum", x, request=weft.RequestContext(host))[0]
+        return program.run("sum", x, request=heald.RequestContext(host))[0]
 
     core.cancel(errors.Cancelled("the user has cancelled"))
     assert isinstance(run().error, errors.Cancelled)
@@ -62,7 +62,7 @@ def test_a_cancelled_core_runtime_gives_errors_until_its_restart():
 
 
 def test_one_host_has_one_runtime_and_another_host_has_another():
-    first, second = weft.HostContext(), weft.HostContext()
+    first, second = heald.HostContext(), heald.HostContext()
     assert runtime_of(first) is runtime_of(first)
     runtime_of(first).register("mine", runtime_of(first).null_handler())
     with pytest.raises(errors.NotFound, match="op_handler not found: mine"):

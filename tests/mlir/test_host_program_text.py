@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import heald
 import numpy as np
 import pytest
-import weft
+from heald.errors import InvalidArgument, NotFound, Unimplemented
+from heald.program.compiled_model import CompiledModel, Entry
+from heald.program.host_program import Call, ProgramDef, ProgramFunction
+from heald.program.typed_attribute import typed
+from heald.values import dtypes
+from heald_mlir import MalformedText
 from hypothesis import given
 from hypothesis import strategies as st
-from weft.errors import InvalidArgument, NotFound, Unimplemented
-from weft.program.compiled_model import CompiledModel, Entry
-from weft.program.host_program import Call, ProgramDef, ProgramFunction
-from weft.program.typed_attribute import typed
-from weft.values import dtypes
-from weft_mlir import MalformedText
 
 ROOT = Path(__file__).parents[2]
 
@@ -40,21 +40,21 @@ func.func @main() -> i32 {
 
 
 def through_bef(program):
-    return weft.bef.loads(weft.bef.dumps(program)).program
+    return heald.bef.loads(heald.bef.dumps(program)).program
 
 
 def test_a_program_runs_and_regions_are_functions_before_their_function():
-    program = weft.mlir.loads(BRANCHES)
+    program = heald.mlir.loads(BRANCHES)
     assert [*program.functions] == ["twice", "%1", "%2", "main"]
     assert [result.get() for result in program.run("main")] == [42]
 
 
 def test_places_names_and_marks_of_calls_survive():
-    program = weft.mlir.loads(weft.mlir.dumps(weft.mlir.loads(BRANCHES), locations=True))
+    program = heald.mlir.loads(heald.mlir.dumps(heald.mlir.loads(BRANCHES), locations=True))
     call = program.functions["%1"].kernels[0]
     assert (call.node, call.location, call.nonstrict, call.functions) == (
-        "doubled", weft.errors.Location("f.py", 3, 4), True, ("twice",))
-    assert program.functions["main"].kernels[0].location == weft.errors.Location("-", 7, 10)
+        "doubled", heald.errors.Location("f.py", 3, 4), True, ("twice",))
+    assert program.functions["main"].kernels[0].location == heald.errors.Location("-", 7, 10)
 
 
 ATTRIBUTES = st.deferred(lambda: st.one_of(
@@ -107,11 +107,11 @@ def programs(draw, functions=3):
 
 @given(programs())
 def test_text_program_and_bef_hold_the_same(program):
-    text = weft.mlir.dumps(program)
-    read = weft.mlir.loads(text)
-    assert weft.mlir.dumps(read) == text
-    assert weft.mlir.dumps(through_bef(read)) == text
-    assert weft.mlir.dumps(weft.mlir.loads(weft.mlir.dumps(read, generic=True))) == text
+    text = heald.mlir.dumps(program)
+    read = heald.mlir.loads(text)
+    assert heald.mlir.dumps(read) == text
+    assert heald.mlir.dumps(through_bef(read)) == text
+    assert heald.mlir.dumps(heald.mlir.loads(heald.mlir.dumps(read, generic=True))) == text
     assert [*read.functions] == [*program.functions]
     for name, function in program.functions.items():
         found = read.functions[name]
@@ -121,17 +121,17 @@ def test_text_program_and_bef_hold_the_same(program):
 
 
 def test_a_compiled_graph_is_read_as_text_and_runs_from_it():
-    from weft.session import compile_model
+    from heald.session import compile_model
 
     model = compile_model(ROOT / "examples/digits/frozen.pb", inputs={"image": [(2, 8, 8, 1)]})
-    with pytest.raises(Unimplemented, match=r"weft.mlir.dumps\(model.program\)"):
-        weft.mlir.dumps(model)
-    text = weft.mlir.dumps(model.program, locations=True)
-    program = weft.mlir.loads(text)
-    assert weft.mlir.dumps(program, locations=True) == text
+    with pytest.raises(Unimplemented, match=r"heald.mlir.dumps\(model.program\)"):
+        heald.mlir.dumps(model)
+    text = heald.mlir.dumps(model.program, locations=True)
+    program = heald.mlir.loads(text)
+    assert heald.mlir.dumps(program, locations=True) == text
     assert program.functions["main"].kernels == model.program.functions["main"].kernels
     given = np.ones((2, 8, 8, 1), np.float32)
-    expected = weft.HostProgram(*model.program).run("main", given)
+    expected = heald.HostProgram(*model.program).run("main", given)
     for ours, theirs in zip(program.run("main", given), expected, strict=True):
         np.testing.assert_array_equal(ours.get(), theirs.get())
 
@@ -140,8 +140,8 @@ def test_streams_follow_the_threshold_and_are_kept():
     def streams(attributes):
         calls = [f'  %{i} = "tfrt.add.i32"(%a, %a) {{_tfrt_cost = 5 : i64}} : (i32, i32) -> i32' for i in range(3)]
         head = f"func.func @f(%a: i32) attributes {{{attributes}}} {{"
-        program = weft.mlir.loads("\n".join([head, *calls, '"tfrt.return"() : () -> ()', "}"]))
-        assert weft.mlir.loads(weft.mlir.dumps(program)).functions["f"].streams == program.functions["f"].streams
+        program = heald.mlir.loads("\n".join([head, *calls, '"tfrt.return"() : () -> ()', "}"]))
+        assert heald.mlir.loads(heald.mlir.dumps(program)).functions["f"].streams == program.functions["f"].streams
         return program.functions["f"].streams
 
     assert len(set(streams("tfrt.cost_threshold = 10 : i64"))) == 1
@@ -152,10 +152,10 @@ def test_native_and_synchronous_functions_survive():
     text = ('func.func private @n(i32) -> i32 attributes {tfrt.native}\n'
             'func.func @s(%a: i32) -> i32 attributes {tfrt.sync} {\n'
             '  %0 = "tfrt.call"(%a) {callee = @n} : (i32) -> i32\n  "tfrt.return"(%0) : (i32) -> ()\n}')
-    program = weft.mlir.loads(text)
+    program = heald.mlir.loads(text)
     assert program.functions["n"].kernels[0].code == "tfrt.native.n"
     assert program.functions["s"].is_sync
-    written = weft.mlir.dumps(through_bef(program))
+    written = heald.mlir.dumps(through_bef(program))
     assert "func.func private @n(i32) -> i32 attributes {tfrt.native}" in written
     assert "attributes {tfrt.sync}" in written
 
@@ -188,14 +188,14 @@ RETURNS = '"tfrt.return"() : () -> ()'
 ])
 def test_a_module_that_is_no_program_is_an_error_at_its_operation(text, line, message):
     with pytest.raises(MalformedText) as raised:
-        weft.mlir.loads(text, file="p.mlir")
+        heald.mlir.loads(text, file="p.mlir")
     assert message in raised.value.message
     assert raised.value.location[:2] == ("p.mlir", line)
 
 
 def test_every_function_has_its_own_error():
     with pytest.raises(MalformedText) as raised:
-        weft.mlir.loads("func.func @f()\nfunc.func @g()")
+        heald.mlir.loads("func.func @f()\nfunc.func @g()")
     assert [error.location.line for error in (raised.value, *raised.value.others)] == [1, 2]
 
 
@@ -203,23 +203,23 @@ def test_a_value_that_text_lacks_is_refused_with_the_way_out():
     call = Call("k.k", (), (), {"a": b"bytes"})
     program = ProgramDef({"f": ProgramFunction("f", (), (), (call,), ())})
     with pytest.raises(Unimplemented, match=r"attribute 'a' of type bytes.*\.bef file"):
-        weft.mlir.dumps(program)
+        heald.mlir.dumps(program)
     with pytest.raises(InvalidArgument, match="register type 'two words' is no type"):
-        weft.mlir.dumps(ProgramDef({"f": ProgramFunction("f", ("a",), ("two words",), (), ())}))
+        heald.mlir.dumps(ProgramDef({"f": ProgramFunction("f", ("a",), ("two words",), (), ())}))
     with pytest.raises(Unimplemented, match="signatures"):
-        weft.mlir.dumps(CompiledModel(ProgramDef({}), (Entry("s", "f", (), ()),)))
+        heald.mlir.dumps(CompiledModel(ProgramDef({}), (Entry("s", "f", (), ()),)))
     with pytest.raises(InvalidArgument, match="got list"):
-        weft.mlir.dumps([])
+        heald.mlir.dumps([])
 
 
 def test_files_are_chosen_by_their_suffix_or_by_the_format(tmp_path):
     path = tmp_path / "p.mlir"
-    weft.mlir.dump(weft.mlir.loads(BRANCHES), path)
+    heald.mlir.dump(heald.mlir.loads(BRANCHES), path)
     other = path.with_suffix(".txt")
     other.write_text(f"// a comment\n{path.read_text()}")
-    for program in (weft.HostProgram.load(path), weft.HostProgram.load(other, format="mlir")):
+    for program in (heald.HostProgram.load(path), heald.HostProgram.load(other, format="mlir")):
         assert [result.get() for result in program.run("main")] == [42]
     with pytest.raises(NotFound):
-        weft.mlir.load(tmp_path / "none.mlir")
+        heald.mlir.load(tmp_path / "none.mlir")
     with pytest.raises(Unimplemented, match="text of a graph"):
-        weft.mlir.loads('"tfg.graph"() ({}) : () -> ()')
+        heald.mlir.loads('"tfg.graph"() ({}) : () -> ()')

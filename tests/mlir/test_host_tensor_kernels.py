@@ -5,21 +5,21 @@ from __future__ import annotations
 import struct
 from pathlib import Path
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.programs import CHAIN, Body, program
+from heald.contract.host_kernel import HostPack
+from heald.errors import DataLoss, InvalidArgument, NotFound, PermissionDenied, ResourceExhausted
 from hypothesis import given
 from hypothesis import strategies as st
-from weft.contract.host_kernel import HostPack
-from weft.errors import DataLoss, InvalidArgument, NotFound, PermissionDenied, ResourceExhausted
 
 SHAPE, PARTIAL, TENSOR, STRING = "!ts.shape", "!ts.partial_shape", "!tfrt_tensor.tensor", "!tfrt.string"
 
 
 def host_with(**options):
-    host = weft.HostContext(work_queue="single_threaded", **options)
-    host.registries.host_kernels.add_pack(HostPack("weft_mlir.kernels:register", "mlir"))
+    host = heald.HostContext(work_queue="single_threaded", **options)
+    host.registries.host_kernels.add_pack(HostPack("heald_mlir.kernels:register", "mlir"))
     return host
 
 
@@ -37,10 +37,10 @@ def give(host):
         b = Body()
         registers = write(b)
         made = program(b.function("main", *(registers if isinstance(registers, tuple | list) else (registers,))))
-        read = weft.bef.loads(weft.bef.dumps(made)).program
+        read = heald.bef.loads(heald.bef.dumps(made)).program
         every = []
-        for each in (made, weft.HostProgram(read.functions)):
-            results = each.run("main", request=weft.RequestContext(on))
+        for each in (made, heald.HostProgram(read.functions)):
+            results = each.run("main", request=heald.RequestContext(on))
             assert on.await_values(results, timeout=20)
             every.append([r.error if r.is_error() else r.get() for r in results])
         return every[0]
@@ -74,7 +74,7 @@ def test_shapes_print_their_dimensions(printed, dims):
 def test_the_number_of_elements_is_the_product_in_64_bits(host, dims):
     b = Body()
     made = program(b.function("main", b("ts.get_num_elements", shape(b, *dims), results="i64")))
-    (result,) = made.run("main", request=weft.RequestContext(host))
+    (result,) = made.run("main", request=heald.RequestContext(host))
     with np.errstate(over="ignore"):
         assert result.get() == int(np.prod(np.array(dims, np.int64), dtype=np.int64))
 
@@ -240,7 +240,7 @@ def reading(tmp_path):
             path.write_bytes(data)
         b = Body(STRING, "i32")
         made = program(b.function("main", b(f"btf.read_dense_tensor.{code}", 0, 1, results=TENSOR)))
-        (value,) = made.run("main", str(path), index, request=weft.RequestContext(host))
+        (value,) = made.run("main", str(path), index, request=heald.RequestContext(host))
         assert host.await_values([value], timeout=20)
         return value.error if value.is_error() else value.get()
 

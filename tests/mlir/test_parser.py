@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from heald_mlir.attributes import FileLineColLoc, SymbolRefAttr
+from heald_mlir.floats import bits_of, text_of
+from heald_mlir.lexer import MalformedText, escaped, unescaped
+from heald_mlir.parser import parse
+from heald_mlir.printer import print_module
 from hypothesis import given
 from hypothesis import strategies as st
-from weft_mlir.attributes import FileLineColLoc, SymbolRefAttr
-from weft_mlir.floats import bits_of, text_of
-from weft_mlir.lexer import MalformedText, escaped, unescaped
-from weft_mlir.parser import parse
-from weft_mlir.printer import print_module
 
 
 def test_a_function_is_parsed_with_a_value_that_is_defined_after_its_use():

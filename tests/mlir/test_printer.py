@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from heald.errors import InvalidArgument
+from heald_mlir.ir import Block, Operation, Region
+from heald_mlir.parser import parse
+from heald_mlir.printer import print_module
 from hypothesis import HealthCheck, given, settings
 from mlir.random_modules import modules
-from weft.errors import InvalidArgument
-from weft_mlir.ir import Block, Operation, Region
-from weft_mlir.parser import parse
-from weft_mlir.printer import print_module
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])

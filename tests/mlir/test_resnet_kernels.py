@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from heald.errors import InvalidArgument
 from hypothesis import given
 from hypothesis import strategies as st
 from plugins_for_tests.tfrt_test.resnet import flatten, max_pooling_2d
-from weft.errors import InvalidArgument
 
 
 def test_flatten_keeps_the_first_dimension():

@@ -1,4 +1,4 @@
-"""The tools for host programs: commands of weft, and TFRT's programs."""
+"""The tools for host programs: commands of heald, and TFRT's programs."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import io
 import sys
 from pathlib import Path
 
+import heald
 import pytest
-import weft
 from harness.command_line import command, own_runtime  # noqa: F401 - fixtures
-from weft_mlir import bef_executor, bef_executor_lite, tfrt_opt, tfrt_translate
+from heald_mlir import bef_executor, bef_executor_lite, tfrt_opt, tfrt_translate
 
 SUM = """
 func.func @argument(%a: i32) { "tfrt.return"() : () -> () }
@@ -83,7 +83,7 @@ def test_standard_input_and_output_are_the_defaults(files, capsysbinary, monkeyp
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(Path(files[1]).read_bytes())))
     assert tfrt_translate.main(["--bef-to-mlir=true"]) == 0
     text = capsysbinary.readouterr().out.decode()
-    assert weft.mlir.dumps(weft.mlir.loads(SUM)) == text
+    assert heald.mlir.dumps(heald.mlir.loads(SUM)) == text
 
 
 def test_commands_choose_by_the_file(command, files, tmp_path, capsys):  # noqa: F811
@@ -93,7 +93,7 @@ def test_commands_choose_by_the_file(command, files, tmp_path, capsys):  # noqa:
     assert command("run", binary, "main").out == done.out
     other = tmp_path / "q.bef"
     assert command("translate", text, "-o", other).status == 0
-    assert weft.HostProgram.load(other).run("main")[0].get() == 40
+    assert heald.HostProgram.load(other).run("main")[0].get() == 40
     back = tmp_path / "q.mlir"
     assert command("translate", other, "-o", back, "--mlir-print-op-generic").status == 0
     assert back.read_text().startswith('"builtin.module"')
@@ -104,5 +104,5 @@ def test_commands_choose_by_the_file(command, files, tmp_path, capsys):  # noqa:
 def test_opt_is_a_command(command, files, tmp_path):  # noqa: F811
     out = tmp_path / "out.mlir"
     assert command("opt", "--canonicalize", files[0], "-o", out).status == 0
-    assert weft.mlir.load(out).functions.keys() == {"argument", "main", "bad"}
+    assert heald.mlir.load(out).functions.keys() == {"argument", "main", "bad"}
     assert tfrt_opt.main(["-inline", files[0], "-o", str(out)]) == 0

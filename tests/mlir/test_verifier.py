@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from builders.dialects import DIALECTS
-from weft_mlir.dialects.verifier import verify
-from weft_mlir.lexer import MalformedText
-from weft_mlir.parser import parse
+from heald_mlir.dialects.verifier import verify
+from heald_mlir.lexer import MalformedText
+from heald_mlir.parser import parse
 
 VALUES = """
   %i = "tfrt.constant.i32"() {value = 1 : i32} : () -> i32

@@ -9,30 +9,30 @@ import textwrap
 from pathlib import Path
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.functions import CHANNELS, GELUS, HARD_SWISHES, LAYER_NORMS
 from builders.graphs import const, graph, node, placeholder
 from harness.onednn_pair import ALONE, AS_WRITTEN, NUMPY_ALONE, conv, numbers
-from weft.graph.graph import Node, TensorValue
-from weft_onednn import plugin, precision
+from heald.graph.graph import Node, TensorValue
+from heald_onednn import plugin, precision
 
 TESTS = Path(__file__).parents[1]
 BF16 = {"plugin": {"onednn": {"precision": "bf16"}}}
 PLAIN = {"adj_x": False, "adj_y": False}
 STEP = 2.0**-8  # of one rounding to bfloat16
-INT = weft.api.dtypes.int32
+INT = heald.api.dtypes.int32
 
 fast = pytest.mark.skipif(not precision.has_fast_bfloat16(), reason="this CPU has no AVX512_BF16")
 
 
 def run(nodes: list[Node], feeds: dict[str, Any], fetch: Any, config: dict[str, Any]) -> tuple[Any, list[str]]:
     """The result, and the kernels that were called."""
-    metadata = weft.RunMetadata()
-    with weft.Session(graph(*nodes), config) as session:
+    metadata = heald.RunMetadata()
+    with heald.Session(graph(*nodes), config) as session:
         session.run(fetch, feeds)
-        got = session.run(fetch, feeds, options=weft.RunOptions(trace=True), metadata=metadata)
+        got = session.run(fetch, feeds, options=heald.RunOptions(trace=True), metadata=metadata)
     assert metadata.trace is not None
     return got, [event.call.code for event in metadata.trace.events]
 
@@ -83,7 +83,7 @@ def test_what_follows_a_product_is_done_with_it(head: str, after: str) -> None:
              node("b", "BiasAdd", "y", "v", data_format="NHWC"), *follow]
     codes = near(nodes, {"x": numbers(1, 24, 24, 8)}, "r", 8)
     assert codes[-1] == "onednn.Product"
-    assert len(codes) - codes.count("weft.constant") <= 3  # with Cast of x, and its Reshape
+    assert len(codes) - codes.count("heald.constant") <= 3  # with Cast of x, and its Reshape
 
 
 @fast
@@ -116,7 +116,7 @@ def test_activations_between_products_are_known_though_their_constants_are_float
              const("bias", numbers(64)), node("v", "AddV2", "p", "bias"), *activation,
              const("w2", numbers(64, 32) / 8), node("y", "BatchMatMulV2", "g", "w2", **PLAIN)]
     codes = near(nodes, {"x": numbers(4, 64, 8)}, "y", 5)
-    assert [code for code in codes if code != "weft.constant"] == ["cpu.Cast", "onednn.Product", "onednn.Product"]
+    assert [code for code in codes if code != "heald.constant"] == ["cpu.Cast", "onednn.Product", "onednn.Product"]
 
 
 @fast
@@ -127,7 +127,7 @@ def test_layer_normalisation_of_a_residual_sum_is_known(name: str) -> None:
              *LAYER_NORMS[name], const("w2", numbers(CHANNELS, 32) / 5),
              node("z", "BatchMatMulV2", "y", "w2", **PLAIN)]
     codes = near(nodes, {"given": numbers(2, 64, CHANNELS)}, "z", 8)
-    called = [code for code in codes if code != "weft.constant" and not code.endswith(".Cast")]
+    called = [code for code in codes if code != "heald.constant" and not code.endswith(".Cast")]
     assert called == ["onednn.Product", "onednn.LayerNorm", "onednn.Product"]
 
 
@@ -138,20 +138,20 @@ def test_layer_normalisation_of_a_residual_sum_is_known(name: str) -> None:
     [node("y", "Einsum", "x", "g", equation="nijc,nikc->nijk", N=2)],
 ], ids=["BatchMatMulV2", "gated", "Einsum"])
 def test_products_of_float32_that_a_graph_narrows_itself(product: list[Node]) -> None:
-    types = {"SrcT": weft.api.dtypes.float32, "DstT": weft.api.dtypes.bfloat16}
+    types = {"SrcT": heald.api.dtypes.float32, "DstT": heald.api.dtypes.bfloat16}
     nodes = [placeholder("x"), placeholder("g"), *product, Node("r", "Cast", ["y"], attrs={**types, "Truncate": False})]
     feeds = {"x": numbers(1, 40, 40, 8), "g": numbers(1, 1, 1, 8) if len(product) > 1 else numbers(1, 40, 40, 8)}
     want, _ = run(nodes, feeds, "r", NUMPY_ALONE)
     got, codes = run(nodes, feeds, "r", AS_WRITTEN | BF16 | {"passes": {"disable": ["bfloat16"]}})
     assert got.dtype == want.dtype
-    assert [code for code in codes if code != "weft.constant"][-1].endswith(".Cast")
+    assert [code for code in codes if code != "heald.constant"][-1].endswith(".Cast")
     np.testing.assert_allclose(got.astype(np.float32), want.astype(np.float32), rtol=2 * STEP, atol=STEP)  # one unit
 
 
 @fast
 @pytest.mark.parametrize("is_narrow", [False, True])
 def test_what_a_graph_rounds_itself_behind_a_product_is_rounded(is_narrow: bool) -> None:
-    wide, narrow = weft.api.dtypes.float32, weft.api.dtypes.bfloat16
+    wide, narrow = heald.api.dtypes.float32, heald.api.dtypes.bfloat16
 
     def cast(name: str, source: str, given: Any, made: Any) -> Node:
         return Node(name, "Cast", [source], attrs={"SrcT": given, "DstT": made, "Truncate": False})
@@ -208,13 +208,13 @@ def test_weights_in_parts_are_multiplied_once_where_they_become_narrow_and_nowhe
 
     def weights(name: str, *shape: int) -> Node:
         value = TensorValue.scaled(TensorValue(numbers(*shape)), numbers(shape[-1]))
-        return Node(name, "Const", attrs={"dtype": weft.api.dtypes.float32, "value": value})
+        return Node(name, "Const", attrs={"dtype": heald.api.dtypes.float32, "value": value})
 
     monkeypatch.setattr(TensorValue, "_elements", counted)
     given = graph(placeholder("x", (1, 8, 8, 8)), weights("w", 3, 3, 8, 16), weights("v", 1, 1, 16, 4),
                   weights("f", 3, 3, 8, 2), conv("y", "x", "w"), node("r", "Relu", "y"), conv("z", "r", "v"),
                   conv("first", "x", "f", data_format="NCHW"))
-    with weft.Session(given, AS_WRITTEN | BF16) as session:
+    with heald.Session(given, AS_WRITTEN | BF16) as session:
         *_, (name, after) = session.optimized(["z", "first"], ["x"])
     assert (name, after["z/bfloat16"].inputs[1].node) == ("bfloat16", "v/bfloat16")
     assert multiplied == [(3, 3, 8, 16), (1, 1, 16, 4)]
@@ -222,7 +222,7 @@ def test_weights_in_parts_are_multiplied_once_where_they_become_narrow_and_nowhe
 
 @fast
 def test_graphs_of_bfloat16_are_served_too() -> None:
-    narrow = weft.api.dtypes.bfloat16
+    narrow = heald.api.dtypes.bfloat16
     x, w = (numbers(64, 64).astype(narrow.numpy) for _ in range(2))
     nodes = [Node("x", "Placeholder", attrs={"dtype": narrow}), Node("w", "Placeholder", attrs={"dtype": narrow}),
              node("y", "MatMul", "x", "w", T=narrow, transpose_a=False, transpose_b=False)]
@@ -243,7 +243,7 @@ def test_it_can_be_switched_off(off: dict[str, Any]) -> None:
 
 
 def test_float32_is_the_default_and_brings_no_pass() -> None:
-    with weft.Session(graph(placeholder("x"))) as session:
+    with heald.Session(graph(placeholder("x"))) as session:
         assert "bfloat16" not in [entry.name for entry in session._environment.passes]
 
 
@@ -254,7 +254,7 @@ def test_another_precision_is_an_error() -> None:
 
 SLOW = """
     import warnings
-    import numpy as np, weft
+    import numpy as np, heald
     from builders.graphs import const, graph, node, placeholder
     w = np.random.default_rng(1).standard_normal((64, 64)).astype(np.float32)
     results = []
@@ -262,7 +262,7 @@ SLOW = """
         with warnings.catch_warnings(record=True) as told:
             warnings.simplefilter("always")
             nodes = placeholder("x"), const("w", w), node("y", "MatMul", "x", "w", transpose_a=False, transpose_b=False)
-            with weft.Session(graph(*nodes), {"plugin": {"onednn": {"precision": precision}}}) as session:
+            with heald.Session(graph(*nodes), {"plugin": {"onednn": {"precision": precision}}}) as session:
                 results.append(session.run("y", {"x": w}))
                 session.run("y", {"x": w[:8]})
         print(precision, [str(warning.message) for warning in told])

@@ -5,16 +5,16 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.functions import CHANNELS, GAMMA, GELUS, HALF, HARD_SWISHES, KEEP, LAYER_NORMS
 from builders.graphs import const, graph, node, placeholder
 from harness.onednn_pair import ALONE, AS_WRITTEN, FUSES_ALL, compare, numbers
+from heald.graph.graph import Node
+from heald_onednn import activations
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from weft.graph.graph import Node
-from weft_onednn import activations
 
 ROWS = 40
 NAN, INF = np.nan, np.inf
@@ -129,7 +129,7 @@ def test_behind_a_product_gelu_of_what_is_large_or_no_number_is_that_of_tensorfl
     given = np.zeros((60, CHANNELS), np.float32)
     given[:, : len(FUSED[name])] = [*FUSED[name]]
     made = [*PRODUCT[:2], placeholder("x"), placeholder("given"), node("v", "AddV2", "p", "given"), *GELUS[name]]
-    with weft.Session(graph(*made), AS_WRITTEN) as session:
+    with heald.Session(graph(*made), AS_WRITTEN) as session:
         got = session.run("g", {"x": np.zeros((60, 70), np.float32), "given": given})
         assert {row["fused"] for row in session.placement().table() if row["op"] == "Mul"} == {"with g"}
     np.testing.assert_allclose(got[:, : len(FUSED[name])], [[*FUSED[name].values()]] * 60, rtol=1e-6, atol=3e-7)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
 from harness.onednn_pair import ALONE, AS_WRITTEN, NORM, STATISTICS, compare, numbers, statistics, windows
+from heald.api import dtypes
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from weft.api import dtypes
 
 FAST = settings(max_examples=40, deadline=None)
 
@@ -106,7 +106,7 @@ def test_softplus_is_as_near_where_it_is_small(config: Any) -> None:
     x = -np.linspace(0, 80, 10000, dtype=np.float32).reshape(100, 100)
     nodes = [placeholder("x"), const("w", np.eye(100)), node("y", "Softplus", "p"),
              node("p", "MatMul", "x", "w", transpose_a=False, transpose_b=False), node("z", "Softplus", "x")]
-    with weft.Session(graph(*nodes), AS_WRITTEN | config) as session:
+    with heald.Session(graph(*nodes), AS_WRITTEN | config) as session:
         behind, alone = session.run(["y", "z"], {"x": x})
     np.testing.assert_allclose(alone, np.log1p(np.exp(x.astype(np.float64))), rtol=1e-6)
     np.testing.assert_allclose(behind, alone, rtol=0.4 if config else 1e-6)
@@ -218,7 +218,7 @@ def test_numpy_does_what_the_library_refuses(op: str, attrs: Any) -> None:
     made.append(node("y", op, *(["x", "f"] if op == "Conv2D" else ["x"]), padding="SAME", **attrs))
 
     def run(config: Any) -> tuple[Any, Any]:
-        session = weft.Session(graph(*made), config)
+        session = heald.Session(graph(*made), config)
         return session.run("y", {"x": x}), session.placement()["y"]
 
     ours, row = run(None)
@@ -228,8 +228,8 @@ def test_numpy_does_what_the_library_refuses(op: str, attrs: Any) -> None:
 
 
 def test_dimensions_that_the_librarys_types_lack_are_declined() -> None:
-    from weft_onednn.memory import Layout
+    from heald_onednn.memory import Layout
 
     for dims in ([2**63], [2**70, 1], [-2], [1] * 13):
-        with pytest.raises(weft.errors.Unimplemented, match="oneDNN"):
+        with pytest.raises(heald.errors.Unimplemented, match="oneDNN"):
             Layout.of(dims, [1] * len(dims))

@@ -14,13 +14,13 @@ from itertools import cycle
 from pathlib import Path
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
 from harness.onednn_pair import numbers
-from weft import graphdef
-from weft.values import dtypes
+from heald import graphdef
+from heald.values import dtypes
 
 CHANNELS = 512
 WEIGHTS = 9 * CHANNELS * CHANNELS * 4  # bytes
@@ -28,7 +28,7 @@ CONV = {"T": dtypes.float32, "strides": [1, 1, 1, 1], "padding": "VALID", "data_
 X = numbers(1, 6, 6, CHANNELS)
 
 
-def network(*after: Any) -> weft.Graph:
+def network(*after: Any) -> heald.Graph:
     """A convolution whose weights stay views of a GraphDef, at an odd address, and what is to come after it."""
     made = graph(placeholder("x", X.shape), const("w", numbers(3, 3, CHANNELS, CHANNELS)),
                  node("conv", "Conv2D", "x", "w", **CONV), *after)
@@ -37,17 +37,17 @@ def network(*after: Any) -> weft.Graph:
 
 @pytest.fixture
 def traced() -> Iterator[None]:
-    weft.Session(network()).run("conv", {"x": X})  # what is imported and opened once
+    heald.Session(network()).run("conv", {"x": X})  # what is imported and opened once
     gc.collect()
     tracemalloc.start()
     yield
     tracemalloc.stop()
 
 
-def taken(made: weft.Graph, fetch: str, *arrays: Any) -> tuple[float, float]:
+def taken(made: heald.Graph, fetch: str, *arrays: Any) -> tuple[float, float]:
     """What a session keeps after its runs, and what it took at most, in parts of the weights."""
     tracemalloc.clear_traces()
-    session = weft.Session(made)
+    session = heald.Session(made)
     step = session.make_callable(fetch, ["x"])
     for x in arrays:
         step(x)
@@ -81,12 +81,12 @@ def test_links_for_several_shapes_share_what_was_packed() -> None:
 
 def test_scaled_weights_give_what_the_plain_network_gives() -> None:
     made = network(const("c", numbers(CHANNELS)), node("y", "Mul", "conv", "c"))
-    plain = weft.Session(made, {"plugins": {"block": ["onednn"]}, "passes": {"disable": ["scales"]}})
+    plain = heald.Session(made, {"plugins": {"block": ["onednn"]}, "passes": {"disable": ["scales"]}})
     expected = plain.run("y", {"x": X})
-    assert np.abs(weft.Session(made).run("y", {"x": X}) - expected).max() < 1e-5 * np.abs(expected).max()
+    assert np.abs(heald.Session(made).run("y", {"x": X}) - expected).max() < 1e-5 * np.abs(expected).max()
 
 
-def small() -> weft.Graph:
+def small() -> heald.Graph:
     return graph(placeholder("x", (None, 8, 8, 8)), const("w", numbers(3, 3, 8, 8)), const("c", numbers(8)),
                  node("l", "Conv2D", "x", "w", **CONV), node("m", "Mul", "l", "c"), node("y", "Relu", "m"))
 
@@ -115,7 +115,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="r
 @needs_proc
 @pytest.mark.parametrize("batches", [1, 20], ids=["one shape", "more shapes than are linked for themselves"])
 def test_ten_thousand_runs_add_nothing(batches: int) -> None:
-    step = weft.Session(small()).make_callable("y", ["x"])
+    step = heald.Session(small()).make_callable("y", ["x"])
     inputs = cycle([numbers(n, 8, 8, 8) for n in range(1, batches + 1)])
     blocks, memory = grown(lambda: step(next(inputs)), 10_000)
     assert blocks < 100
@@ -127,7 +127,7 @@ def test_sessions_that_come_and_go_leave_nothing() -> None:
     made, x = small(), numbers(1, 8, 8, 8)
 
     def whole_life() -> None:
-        with weft.Session(made) as session:
+        with heald.Session(made) as session:
             session.run("y", {"x": x})
 
     blocks, memory = grown(whole_life, 200)

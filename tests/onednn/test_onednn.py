@@ -10,25 +10,25 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
 from harness.onednn_pair import conv, numbers
-from weft.executor import parallel_schedule as piecewise
-from weft_onednn import primitives
+from heald.executor import parallel_schedule as piecewise
+from heald_onednn import primitives
 
 TESTS = Path(__file__).parents[1]
 
 
-def network() -> weft.Graph:
+def network() -> heald.Graph:
     """Fixed and open calls: the first reads a feed that is too large for a frame, the last gives a result."""
     return graph(
         placeholder("x", (None, 28, 28, 8)), const("w", numbers(3, 3, 8, 16)), const("v", numbers(3, 3, 16, 16)),
         const("bias", numbers(16)), const("axes", [1, 2], np.int32), conv("a", "x", "w"),
         node("b", "AddV2", "a", "bias"),
         node("c", "Relu", "b"), conv("d", "c", "v", strides=[1, 2, 2, 1]), node("e", "Elu", "d"),
-        node("f", "Mean", "e", "axes", keep_dims=False, Tidx=weft.api.dtypes.int32), node("y", "Softmax", "f"))
+        node("f", "Mean", "e", "axes", keep_dims=False, Tidx=heald.api.dtypes.int32), node("y", "Softmax", "f"))
 
 
 def python(code: str) -> str:
@@ -39,14 +39,15 @@ def python(code: str) -> str:
 
 
 WITHOUT = """
-    import numpy as np, weft
-    from weft_onednn import library
+    import numpy as np, heald
+    from heald_onednn import library
     {}
     from builders.graphs import graph, node, placeholder
     x = np.ones((300, 300), np.float32)
-    session = weft.Session(graph(placeholder("x"), node("y", "MatMul", "x", "x", transpose_a=False, transpose_b=False)))
+    product = node("y", "MatMul", "x", "x", transpose_a=False, transpose_b=False)
+    session = heald.Session(graph(placeholder("x"), product))
     print(session.run("y", {{"x": x}})[0, 0])
-    (record,) = [r for r in weft.plugins() if r.id == "onednn"]
+    (record,) = [r for r in heald.plugins() if r.id == "onednn"]
     print(record.status, "|", record.reason, "|", record.remedy)
 """
 
@@ -69,13 +70,13 @@ def test_a_process_ends_well_also_where_the_library_goes_before_what_it_has_made
     """The interpreter clears what is left at its end in an order of its own."""
     python("""
         import ml_dtypes  # or whatever is of C++: the first such library stays
-        from weft_onednn.library import library
+        from heald_onednn.library import library
         del library().c
     """)
 
 
 def test_several_threads_run_one_session() -> None:
-    with weft.Session(network()) as session:
+    with heald.Session(network()) as session:
         call = session.make_callable("y", ["x"])
         feeds = [numbers(1 + i % 2, 28, 28, 8) for i in range(6)]
         wants = [call(x) for x in feeds]
@@ -89,14 +90,14 @@ def test_several_threads_run_one_session() -> None:
 
 
 def test_a_child_that_forked_runs_too() -> None:
-    with weft.Session(network()) as session:
+    with heald.Session(network()) as session:
         x = numbers(1, 28, 28, 8)
         want = session.run("y", {"x": x})
     code = os.fork()
     if code == 0:
         failed = 1
         try:
-            with weft.Session(network()) as session:
+            with heald.Session(network()) as session:
                 failed = int(not np.isfinite(session.run("y", {"x": x})).all())
         finally:
             os._exit(failed)
@@ -110,7 +111,7 @@ def resident() -> int:
 
 
 def test_memory_does_not_grow_with_runs() -> None:
-    with weft.Session(network()) as session:
+    with heald.Session(network()) as session:
         call, x = session.make_callable("y", ["x"]), numbers(1, 28, 28, 8)
         for _ in range(200):
             call(x)
@@ -122,7 +123,7 @@ def test_memory_does_not_grow_with_runs() -> None:
 
 def test_what_a_session_has_made_goes_with_it() -> None:
     def once() -> None:
-        with weft.Session(network()) as session:
+        with heald.Session(network()) as session:
             session.run("y", {"x": numbers(1, 28, 28, 8)})
 
     for _ in range(20):
@@ -136,7 +137,7 @@ def test_what_a_session_has_made_goes_with_it() -> None:
 def test_settings_of_threads_reach_the_library_and_nobody_else() -> None:
     told = python("""
         import os
-        from weft_onednn.library import library, open_library
+        from heald_onednn.library import library, open_library
         open_library(3)
         print(library().c.omp_get_max_threads(), "OMP_NUM_THREADS" in os.environ, "GOMP_SPINCOUNT" in os.environ)
     """)
@@ -146,8 +147,8 @@ def test_settings_of_threads_reach_the_library_and_nobody_else() -> None:
 def test_the_plugins_light_module_opens_nothing() -> None:
     told = python("""
         import sys
-        import weft_onednn.plugin
-        print([m for m in ("numpy", "_cffi_backend", "weft_onednn.library") if m in sys.modules])
+        import heald_onednn.plugin
+        print([m for m in ("numpy", "_cffi_backend", "heald_onednn.library") if m in sys.modules])
     """)
     assert told.strip() == "[]"
 
@@ -164,7 +165,7 @@ def test_calls_that_use_all_cores_are_not_run_beside_each_other(
     made = [placeholder("x"), *(const(f"w{i}", numbers(3, 3, 32, 32)) for i in range(2)),
             *(conv(f"y{i}", "x", f"w{i}") for i in range(2)), node("z", "AddV2", "y0", "y1")]
     x = numbers(4, 64, 64, 32)
-    with weft.Session(graph(*made)) as session:
+    with heald.Session(graph(*made)) as session:
         for _ in range(8):  # until it is known which way the program runs fastest
             session.run("z", {"x": x})
     assert bool(asked) is not fills_cores

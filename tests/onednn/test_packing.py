@@ -5,14 +5,14 @@ from __future__ import annotations
 import threading
 import time
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
 from harness.onednn_pair import ALONE, compare, conv, library, numbers
 from harness.threads import in_threads
-from weft_onednn import packing, products
-from weft_onednn.packing import Packed, packers
+from heald_onednn import packing, products
+from heald_onednn.packing import Packed, packers
 
 
 @pytest.fixture
@@ -23,7 +23,7 @@ def threaded(monkeypatch):
 
 
 def packer_threads() -> list[threading.Thread]:
-    return [thread for thread in threading.enumerate() if thread.name == "weft-onednn-packer"]
+    return [thread for thread in threading.enumerate() if thread.name == "heald-onednn-packer"]
 
 
 @pytest.mark.usefixtures("threaded")
@@ -78,8 +78,8 @@ def test_a_thread_without_memory_is_told_of_with_the_node(monkeypatch):
 
     monkeypatch.setattr(products, "packed", fail)
     nodes = [placeholder("x"), const("w", numbers(1, 1, 8, 8)), conv("y", "x", "w"), node("z", "Neg", "y")]
-    with (weft.Session(graph(*nodes), ALONE) as session,
-          pytest.raises(weft.errors.ResourceExhausted, match="of 1 byte") as caught):
+    with (heald.Session(graph(*nodes), ALONE) as session,
+          pytest.raises(heald.errors.ResourceExhausted, match="of 1 byte") as caught):
         session.run("z", {"x": numbers(1, 9, 9, 8)})
     assert caught.value.node == "y"
 

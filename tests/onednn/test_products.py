@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
 from harness.onednn_pair import ALONE, FUSES_ALL, NORM, STATISTICS, compare, conv, numbers, statistics, windows
+from heald.api import dtypes
+from heald.graph.graph import Node
+from heald_onednn import primitives, single_thread
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
-from weft.api import dtypes
-from weft.graph.graph import Node
-from weft_onednn import primitives, single_thread
 
 FAST = settings(max_examples=40, deadline=None)
 few = st.integers(1, 4)
@@ -264,7 +264,7 @@ def test_another_factor_before_a_convolution_stays(gate: Any, taps: int, attrs: 
 def test_padding_goes_into_the_convolution(op: str) -> None:
     pads = const("pads", [[0, 0], [0, 1], [2, 0], [0, 0]], np.int32)
     made = [placeholder("x"), const("w", numbers(3, 3, 8, 1)), pads,
-            node("p", "Pad", "x", "pads", Tpaddings=weft.api.dtypes.int32),
+            node("p", "Pad", "x", "pads", Tpaddings=heald.api.dtypes.int32),
             conv("y", "p", "w", op=op, padding="VALID", strides=[1, 2, 2, 1]), node("z", "Relu6", "y")]
     assert compare(made, {"x": numbers(1, 8, 8, 8)}, "z", close=1e-5).kernels == ["onednn.Product"]
     made[4] = conv("y", "p", "w", op=op, padding="SAME")
@@ -318,7 +318,7 @@ def test_two_branches_that_meet_are_a_primitive_each() -> None:
 
 
 def test_packed_weights_are_shared_by_what_is_linked_for_several_batches() -> None:
-    session = weft.Session(graph(placeholder("x", (None, 6, 6, 8)), const("w", numbers(3, 3, 8, 16)),
+    session = heald.Session(graph(placeholder("x", (None, 6, 6, 8)), const("w", numbers(3, 3, 8, 16)),
                                  conv("y", "x", "w")), ALONE)
     call = session.make_callable("y", ["x"])
     results = [call(np.ones((batch, 6, 6, 8), np.float32)) for batch in (1, 2, 3, 1)]

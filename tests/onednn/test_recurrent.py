@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
 from builders.lstm import FLOAT, layer, numbers, rows, unpacked, weights
 from harness.onednn_pair import AS_WRITTEN, NUMPY_ALONE
+from heald.graph.graph import Node
+from heald_onednn.kernels import recurrent
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.graph.graph import Node
-from weft_onednn.kernels import recurrent
 
 SEQUENCES = ("BlockLSTM", "BlockLSTMV2")
 WHOLE = {"n:6": "h", "n:1": "cs"}
@@ -37,9 +37,9 @@ def fed(op, inputs, cells, time, batch, scale=1):
 
 def compared(nodes, fetches, feed, name="n"):
     """The kernel of a node, after its results were compared with those of NumPy's kernels."""
-    with weft.Session(graph(*nodes), NUMPY_ALONE) as session:
+    with heald.Session(graph(*nodes), NUMPY_ALONE) as session:
         want = session.run(fetches, feed)
-    with weft.Session(graph(*nodes), AS_WRITTEN) as session:
+    with heald.Session(graph(*nodes), AS_WRITTEN) as session:
         session.run(fetches, feed)  # the second run finds the frame that the first has made
         got = session.run(fetches, feed)
         kernel = {row["node"]: row["kernel"] for row in session.placement().table()}[name]
@@ -87,7 +87,7 @@ def test_a_sequence_that_may_end_early_is_numpy_s(op):
 
 def test_an_output_that_is_needed_later_is_right_too():
     nodes, feed = lstm("BlockLSTM", 3, 4, 3), fed("BlockLSTM", 3, 4, 3, 2)
-    with weft.Session(graph(*nodes), NUMPY_ALONE) as numpy, weft.Session(graph(*nodes), AS_WRITTEN) as ours:
+    with heald.Session(graph(*nodes), NUMPY_ALONE) as numpy, heald.Session(graph(*nodes), AS_WRITTEN) as ours:
         for fetches in (["n:6"], ["n:6", "n:1"], ["n:0", "n:6"], ["n:6"], ["n:1"]):
             for a, b in zip(numpy.run(fetches, feed), ours.run(fetches, feed), strict=True):
                 np.testing.assert_allclose(b, a, rtol=0, atol=1e-5)
@@ -100,9 +100,9 @@ def test_cells_with_the_same_weights_share_what_is_packed_of_them(monkeypatch):
     monkeypatch.setattr(recurrent, "packed", lambda *given: made.append(given) or pack(*given))
     feed = {"x": numbers(5, 2, 6, seed=3)}
     for count, each in ((2, nodes), (4, others)):
-        with weft.Session(graph(*each), NUMPY_ALONE) as session:
+        with heald.Session(graph(*each), NUMPY_ALONE) as session:
             want = session.run("y", feed)
-        with weft.Session(graph(*each), {"passes": {"disable": ["sequences"]}}) as session:
+        with heald.Session(graph(*each), {"passes": {"disable": ["sequences"]}}) as session:
             np.testing.assert_allclose(session.run("y", feed), want, rtol=0, atol=1e-5)
         assert len(made) == count
 
@@ -113,13 +113,13 @@ def test_steps_that_are_written_out_are_one_call(style, fetches):
     pack = Node("all", "Pack", [f"{t}.h" for t in range(5)], attrs={"T": FLOAT, "N": 5, "axis": 0})
     nodes = [*rows(None, 6, 5), *weights(6, style), *layer(unpacked(5), style), node("y", "Neg", "4.h"),
              node("z", "Neg", "4.c"), pack]
-    metadata = weft.RunMetadata()
+    metadata = heald.RunMetadata()
     for batch in (2, 1):
         feed = {"x": numbers(5, batch, 6, seed=3)}
-        with weft.Session(graph(*nodes), NUMPY_ALONE) as session:
+        with heald.Session(graph(*nodes), NUMPY_ALONE) as session:
             want = session.run(fetches, feed)
-        with weft.Session(graph(*nodes)) as session:
-            got = session.run(fetches, feed, options=weft.RunOptions(trace=True), metadata=metadata)
+        with heald.Session(graph(*nodes)) as session:
+            got = session.run(fetches, feed, options=heald.RunOptions(trace=True), metadata=metadata)
         for a, b in zip(want, got, strict=True):
             np.testing.assert_allclose(b, a, rtol=0, atol=1e-5)
         calls = [event.call.code for event in metadata.trace.events]

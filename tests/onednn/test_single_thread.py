@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
 from harness.onednn_pair import conv, numbers
-from weft.graph.graph import Node
-from weft_onednn import primitives
-from weft_onednn.library import library
+from heald.graph.graph import Node
+from heald_onednn import primitives
+from heald_onednn.library import library
 
 several = pytest.mark.skipif(library().threads == 1, reason="there is one core")
 
@@ -67,7 +67,7 @@ def test_one_thread_does_what_is_small_and_may_use_as_many_as_before_after_it(
     nodes: list[Node], shape: tuple[int, ...], is_small: bool, threads: list[int]
 ) -> None:
     for graph_of in (nodes, [*nodes, node("z", "Neg", "y")]):  # a result, which is another array in each run, or none
-        with weft.Session(graph(placeholder("x", shape), *graph_of)) as session:
+        with heald.Session(graph(placeholder("x", shape), *graph_of)) as session:
             for _ in range(2):
                 session.run(graph_of[-1].name, {"x": numbers(*shape)})
     assert set(threads) == {1 if is_small else library().threads}
@@ -78,13 +78,13 @@ def test_one_thread_does_what_is_small_and_may_use_as_many_as_before_after_it(
 def test_what_fails_leaves_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     def attach(*_: Any) -> Any:
         def call() -> None:
-            raise weft.errors.Internal("no")
+            raise heald.errors.Internal("no")
 
         return call
 
     monkeypatch.setattr(primitives.Primitive, "attach", attach)
     monkeypatch.setattr(primitives.Primitive, "run", lambda *_: attach()())
-    session = weft.Session(graph(placeholder("x", (1, 10)), node("y", "Softmax", "x")))
-    with pytest.raises(weft.errors.Internal):
+    session = heald.Session(graph(placeholder("x", (1, 10)), node("y", "Softmax", "x")))
+    with pytest.raises(heald.errors.Internal):
         session.run("y", {"x": numbers(1, 10)})
     assert library().c.omp_get_max_threads() == library().threads

@@ -6,15 +6,15 @@ import gc
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
 from harness.onednn_pair import NORM, STATISTICS, compare, conv, numbers, statistics, windows
+from heald_onednn import single_thread, winograd_tiling, workspace
+from heald_onednn.kernels import convolution, winograd
 from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
-from weft_onednn import single_thread, winograd_tiling, workspace
-from weft_onednn.kernels import convolution, winograd
 
 CLOSE = 1e-5  # of the largest number; convolutions round by 2e-6
 TAPS = [(3, 3), (5, 5), (1, 3), (3, 1), (1, 7), (7, 1), (5, 1), (3, 5)]
@@ -125,7 +125,7 @@ def test_a_network_has_them_where_they_take_less_time(calls: Calls) -> None:
         placeholder("x", (1, 28, 28, WIDE)), const("w", numbers(3, 3, WIDE, WIDE) / 30), const("bias", numbers(WIDE)),
         conv("a", "x", "w"), node("b", "AddV2", "a", "bias"), node("c", "Relu6", "b"),
         const("v", numbers(3, 3, WIDE, WIDE) / 30), *statistics(WIDE), conv("d", "c", "v"),
-        node("e", "FusedBatchNormV3", "d", *STATISTICS, T=weft.api.dtypes.float32, **NORM), node("f", "Sigmoid", "e"),
+        node("e", "FusedBatchNormV3", "d", *STATISTICS, T=heald.api.dtypes.float32, **NORM), node("f", "Sigmoid", "e"),
         node("g", "Mul", "f", "e"), const("u", numbers(3, 3, WIDE, 32) / 30), conv("y", "g", "u")]
     done = compare(nodes, {"x": numbers(1, 28, 28, WIDE)}, "y", close=CLOSE)
     assert done.kernels == ["onednn.Product", "onednn.Product", "onednn.Conv2D"]
@@ -147,12 +147,12 @@ def test_others_are_left_to_the_library(calls: Calls, how: dict[str, Any]) -> No
              conv("a", "x", "w", **attrs)]
     x = numbers(1, side, side, WIDE)
     nodes += [node("y", "AddV2", "a", "x")] if "added" in how else [node("y", "Relu", "a")]
-    with weft.Session(graph(*nodes), how.get("config", {})) as session:
+    with heald.Session(graph(*nodes), how.get("config", {})) as session:
         session.run("y", {"x": x})
     assert not calls.bound
 
 
-def three(channels: int) -> weft.Graph:
+def three(channels: int) -> heald.Graph:
     """The first reads what is fed, the last gives the result; what is between has its place."""
     return graph(placeholder("x"), const("w", numbers(3, 3, channels, channels) / 30),
                  conv("a", "x", "w"), conv("b", "a", "w"), conv("y", "b", "w"))
@@ -160,16 +160,16 @@ def three(channels: int) -> weft.Graph:
 
 def test_arrays_may_be_fixed_or_not(calls: Calls) -> None:
     network, x = three(128), numbers(1, 28, 28, 128)
-    with weft.Session(network, OFF) as session:
+    with heald.Session(network, OFF) as session:
         want = session.run("y", {"x": x})
-    with weft.Session(network) as session:
+    with heald.Session(network) as session:
         for _ in range(3):
             np.testing.assert_allclose(session.run("y", {"x": x}), want, atol=CLOSE * np.abs(want).max())
     assert calls.fixed
     assert calls.open
 
 
-def run_by_threads(sessions: list[weft.Session], feeds: list[np.ndarray[Any, Any]]) -> None:
+def run_by_threads(sessions: list[heald.Session], feeds: list[np.ndarray[Any, Any]]) -> None:
     wants = [session.run("y", {"x": x}) for session, x in zip(sessions, feeds, strict=True)]
 
     def work(seed: int) -> None:
@@ -181,7 +181,7 @@ def run_by_threads(sessions: list[weft.Session], feeds: list[np.ndarray[Any, Any
 
 
 def test_threads_and_programs_share_workspaces_and_leave_none() -> None:
-    with weft.Session(three(128)) as first, weft.Session(three(64)) as second:
+    with heald.Session(three(128)) as first, heald.Session(three(64)) as second:
         run_by_threads([first, second], [numbers(1, 28, 28, 128), numbers(1, 40, 40, 64)])
         idle = [each.array.nbytes for each in workspace.workspaces(0)._idle]
     assert 1 <= len(idle) <= 4
@@ -198,7 +198,7 @@ def test_what_is_no_number_stays_so_where_it_was() -> None:
     nodes = [placeholder("x"), const("w", w), conv("y", "x", "w")]
     results = []
     for config in ({}, OFF):
-        with weft.Session(graph(*nodes), config) as session:
+        with heald.Session(graph(*nodes), config) as session:
             results.append(np.isnan(session.run("y", {"x": x})))
     tiled, direct = results
     assert direct.sum() == 9 * 128
@@ -209,7 +209,7 @@ def test_what_is_no_number_stays_so_where_it_was() -> None:
 def test_a_step_tells_which_convolutions_are_done_so() -> None:
     nodes = [placeholder("x", (1, 28, 28, 128)), const("w", numbers(3, 3, 128, 128)), conv("tiled", "x", "w"),
              const("v", numbers(1, 1, 128, 128)), conv("direct", "tiled", "v"), node("y", "Relu", "direct")]
-    with weft.Session(graph(*nodes)) as session:
+    with heald.Session(graph(*nodes)) as session:
         ways = session.prepare("y", ["x"]).executable().algorithms()
     assert ways["tiled"].startswith("Winograd, tiles of ")
     assert "Winograd" not in ways["direct"]
@@ -218,7 +218,7 @@ def test_a_step_tells_which_convolutions_are_done_so() -> None:
 
 def test_a_cpu_without_a_part_of_it_gets_the_convolution(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuses(*_: Any) -> Any:
-        raise weft.errors.Unimplemented("oneDNN has only 'ref' for this")
+        raise heald.errors.Unimplemented("oneDNN has only 'ref' for this")
 
     monkeypatch.setattr(winograd, "in_tiles", refuses)
     done = compare([placeholder("x"), const("w", numbers(3, 3, 128, 128)), conv("y", "x", "w")],

@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from weft.api import OpSpec, available, hookimpl
+from heald.api import OpSpec, available, hookimpl
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 CONFIG = {"plugins": {"load": ["plugins_for_tests.acting_plugin"]}}
 acts: dict[str, Callable[[], object]] = {}  # by node, or by pass: done within its kernel, or within the pass
 binds: dict[str, Callable[[], object]] = {}  # by node: done within its bind
@@ -17,19 +17,19 @@ passed: list[str] = []  # passes, in the order in which they began
 
 
 @hookimpl
-def weft_ops(registry):
+def heald_ops(registry):
     for name in ("Act", "ActNow"):
         registry.add(OpSpec(f"Act>{name}", inputs=["x: T"], outputs=["y: T"], attrs=["T: type"],
                             metadata=lambda _, x: x))
 
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("CPU", register)
 
 
 @hookimpl
-def weft_passes(registry):
+def heald_passes(registry):
     registry.add("first", partial(unchanged, "first"))
     registry.add("second", partial(unchanged, "second"), after=["first"])
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from weft.api import OpSpec, hookimpl
-from weft.host.work_queues.multi_threaded import MultiThreadedWorkQueue
+from heald.api import OpSpec, hookimpl
+from heald.host.work_queues.multi_threaded import MultiThreadedWorkQueue
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 tasks: Counter[int] = Counter()  # by the seed that config gives the queue
 closed: list[int] = []  # seeds of closed queues
 
@@ -31,19 +31,19 @@ class CountingQueue(MultiThreadedWorkQueue):
 
 
 @hookimpl
-def weft_work_queues(registry):
+def heald_work_queues(registry):
     registry.add("counting", CountingQueue)
 
 
 @hookimpl
-def weft_ops(registry):
+def heald_ops(registry):
     for name in ("Task", "Blocking", "Split"):
         registry.add(OpSpec(f"Work>{name}", inputs=["x: T"], outputs=["y: T"], attrs=["T: type"],
                             metadata=lambda _, x: x))
 
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("CPU", register)
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import defaultdict
 
 import numpy as np
-from weft.api import AsyncValue, OpSpec, hookimpl, info
+from heald.api import AsyncValue, OpSpec, hookimpl, info
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 CONFIG = {"plugins": {"load": ["plugins_for_tests.kept_plugin"]}}
 kept = defaultdict(list)  # node -> the arrays that it was given, one for each run
 
 
 @hookimpl
-def weft_ops(registry):
+def heald_ops(registry):
     for name in ("Copy", "Keep", "KeepOnDevice", "Recall", "Itself", "Start", "Once"):
         registry.add(OpSpec(f"Kept>{name}", inputs=["x: T"], outputs=["y: T"], stateful=name == "Keep",
                             attrs=["T: type", "declared: bool = true", "of: string = ''"],
@@ -23,7 +23,7 @@ def weft_ops(registry):
 
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("CPU", register)
     registry.kernels("EXAMPLE", lambda kernels: kernels.kernel("Kept>KeepOnDevice", retains=["x"])(keep))
 

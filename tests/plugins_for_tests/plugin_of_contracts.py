@@ -6,9 +6,9 @@ import ctypes
 from functools import partial
 
 import numpy as np
-from weft.api import OpSpec, hookimpl, info
+from heald.api import OpSpec, hookimpl, info
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 
 
 def writes(x, out):
@@ -57,14 +57,14 @@ class Attached:
 
 
 @hookimpl
-def weft_ops(registry):
+def heald_ops(registry):
     for op in ("Cube", "CubeAttached", "CubeWithStep"):
         registry.add(OpSpec(f"Contract>{op}", inputs=["x: T"], outputs=["y: T"], attrs=["T: type", "how: string"],
                             metadata=lambda attrs, x: info(x.dtype, x.shape)))
 
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("CPU", register)
     registry.kernels("EXAMPLE", lambda kernels: kernels.kernel("Contract>Cube")(on_device))
 

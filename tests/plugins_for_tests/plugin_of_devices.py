@@ -4,13 +4,13 @@ devices outside host memory have."""
 from __future__ import annotations
 
 import numpy as np
-from weft.api import AsyncValue, OpSpec, hookimpl, info
+from heald.api import AsyncValue, OpSpec, hookimpl, info
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 
 
 @hookimpl
-def weft_ops(registry):
+def heald_ops(registry):
     registry.add(OpSpec("Test>Positive", inputs=["x: T"], outputs=["y: T"], attrs=["T: type"],
                         metadata=lambda attrs, x: info(x.dtype, (None,))))
     registry.add(OpSpec("Test>Untold", inputs=["x: T"], outputs=["y: T"], attrs=["T: type"]))
@@ -20,7 +20,7 @@ def weft_ops(registry):
 
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("CPU", register)
     for device_type in ("EXAMPLE", "SIM", "OPENCL"):
         registry.kernels(device_type, elsewhere)

@@ -1,7 +1,7 @@
 """A third party's formats in one file: `.scale` is a number that inputs are multiplied by, `.steps` a host program."""
 
 import numpy as np
-from weft.api import (
+from heald.api import (
     Description,
     Graph,
     Initializer,
@@ -14,8 +14,8 @@ from weft.api import (
     hookimpl,
 )
 
-WEFT_API = (1, 0)
-WEFT_ID = "formats"
+HEALD_API = (1, 0)
+HEALD_ID = "formats"
 F = dtypes.float32
 VECTOR = TensorMetadata(F, (None,))
 
@@ -59,5 +59,5 @@ LOADER = ScaleLoader()
 
 
 @hookimpl
-def weft_loaders(registry):
+def heald_loaders(registry):
     registry.add("scale", "plugin_of_formats:LOADER")

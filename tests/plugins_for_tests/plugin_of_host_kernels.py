@@ -8,9 +8,9 @@ import weakref
 from typing import Annotated, Any
 
 import numpy as np
-from weft.api import I32, AsyncValue, Callee, Chain, HostType, Step, String, Tensor, errors, failed, hookimpl
+from heald.api import I32, AsyncValue, Callee, Chain, HostType, Step, String, Tensor, errors, failed, hookimpl
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 RAISED = {kind.__name__: kind for kind in (ValueError, KeyboardInterrupt, SystemExit, GeneratorExit)}
 
 
@@ -30,7 +30,7 @@ TrackedType = Annotated[Tracked, HostType("!test.tracked")]
 
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.host_kernels(register)
 
 

@@ -6,16 +6,16 @@ import threading
 import time
 
 import numpy as np
-from weft.api import AsyncValue, OpSpec, errors, hookimpl, info
-from weft_sim.native import Kernel
+from heald.api import AsyncValue, OpSpec, errors, hookimpl, info
+from heald_sim.native import Kernel
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 SLOW = 1e9  # operations of a slow node: longer, on a simulated device, than all that a test does otherwise
 marks: list[str] = []  # nodes, in the order in which they ended
 
 
 @hookimpl
-def weft_ops(registry):
+def heald_ops(registry):
     for name in ("Mark", "Later"):
         registry.add(OpSpec(f"Test>{name}", inputs=["x: T", "y: T"], outputs=["z: T"], attrs=["T: type"],
                             metadata=lambda attrs, x, y: info(x.dtype, x.shape)))
@@ -25,7 +25,7 @@ def weft_ops(registry):
 
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("CPU", for_the_cpu)
     registry.kernels("SIM", for_simulated_devices)
 

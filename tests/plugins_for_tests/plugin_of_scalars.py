@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import numpy as np
-from weft.api import OpSpec, hookimpl, info
+from heald.api import OpSpec, hookimpl, info
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 MODULUS = 101
 logged: list[tuple[str, int]] = []  # node and input of each Log
 
 
 @hookimpl
-def weft_ops(registry):
+def heald_ops(registry):
     for name in ("Add", "Mul"):
         registry.add(OpSpec(f"Scalar>{name}", ["x: T", "y: T"], ["z: T"], ["T: type"],
                             metadata=lambda _, x, __: info(x.dtype, x.shape)))
@@ -20,7 +20,7 @@ def weft_ops(registry):
 
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("CPU", register)
 
 

@@ -2,11 +2,11 @@
 
 from typing import ClassVar
 
-import weft
-from weft.api import available, errors, hookimpl
+import heald
+from heald.api import available, errors, hookimpl
 
-WEFT_API = (1, 0)
-WEFT_ID = "sessions"
+HEALD_API = (1, 0)
+HEALD_ID = "sessions"
 calls = []  # of sessions "told", as (target, method)
 
 
@@ -29,7 +29,7 @@ class Told:
     """A session that runs here and records the names of its methods."""
 
     def __init__(self, graph, config, target, device):
-        self._target, self._session = target, weft.Session(graph, config, device=device)
+        self._target, self._session = target, heald.Session(graph, config, device=device)
 
     def __getattr__(self, name):
         calls.append((self._target, name))
@@ -51,10 +51,10 @@ def told(graph, config, target, device):
 
 
 def meet(graph, config, target, device):
-    return weft.Session(graph, config, device=device, rendezvous=Meeting)
+    return heald.Session(graph, config, device=device, rendezvous=Meeting)
 
 
 @hookimpl
-def weft_sessions(registry):
+def heald_sessions(registry):
     registry.add("told", told)
     registry.add("meet", f"{__name__}:meet")

@@ -6,9 +6,9 @@ It looks at the kernel's own event: the queue may hold the copy of its result by
 from __future__ import annotations
 
 import numpy as np
-from weft.api import OpSpec, hookimpl
+from heald.api import OpSpec, hookimpl
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 COMPLETE = 0  # CL_COMPLETE
 SOURCE = """kernel void slow(global const float *x, global float *out, const ulong steps) {
     float v = x[0]; for (ulong i = 0; i < steps; i++) v = sin(v) + 1.0f; out[0] = v; }"""
@@ -17,14 +17,14 @@ ended: list[bool] = []
 
 
 @hookimpl
-def weft_ops(registry):
+def heald_ops(registry):
     for name in ("Slow", "See"):
         registry.add(OpSpec(f"Test>{name}", inputs=["x: T"], outputs=["y: T"], attrs=["T: type"],
                             metadata=lambda attrs, x: x))
 
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("OPENCL", for_opencl)
     registry.kernels("CPU", for_the_cpu)
 

@@ -9,9 +9,9 @@ import weakref
 from functools import partial
 
 import numpy as np
-from weft.api import AsyncValue, OpSpec, available, errors, failed, hookimpl, info
+from heald.api import AsyncValue, OpSpec, available, errors, failed, hookimpl, info
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 delays = random.Random()  # noqa: S311 - no secrets; Hypothesis watches over the module's own
 live: set[int] = set()  # asynchronous work that has not completed
 noted: list[str] = []  # nodes whose kernel has run
@@ -22,7 +22,7 @@ held, entered, release = "", threading.Event(), threading.Event()
 
 
 @hookimpl
-def weft_ops(registry):
+def heald_ops(registry):
     for name in ("Add", "Fail", "Later", "MuchLater", "LaterFail", "Now", "Positive", "Queued",
                  "First", "Second", "Block", "Poll", "Step"):
         registry.add(OpSpec(f"Test>{name}", inputs=["x: T", "y: T"], outputs=["z: T"], attrs=["T: type"],
@@ -33,7 +33,7 @@ def weft_ops(registry):
 
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("CPU", register)
 
 
@@ -154,7 +154,7 @@ def register(kernels):
     def hold(b):
         """Does not end in `held`, the worker or the driver of its step, before `release`; two of them meet."""
         def run(x, y, out):
-            me = "worker" if threading.current_thread().name.startswith("weft-") else "driver"
+            me = "worker" if threading.current_thread().name.startswith("heald-") else "driver"
             if me == "worker":
                 entered.set()
             (release if me == held else entered).wait(10)
@@ -178,6 +178,6 @@ def in_a_helper(error, b):
     def run(x, y, out):
         meeting.wait()
         np.add(x, y, out)
-        if threading.current_thread().name.startswith("weft-"):
+        if threading.current_thread().name.startswith("heald-"):
             raise error(b.node)
     return run

@@ -11,22 +11,22 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from heald import bef
+from heald.contract.loader import LoadOptions
+from heald.errors import DataLoss, FailedPrecondition, HealdError, InvalidArgument, Location, NotFound, Unimplemented
+from heald.program.bef.loader import LOADER
+from heald.program.bef.sections import Section, put_header, read_sections
+from heald.program.bef.vbr import SectionReader, put_vbr
+from heald.program.compiled_model import CompiledModel, Entry, Port, PreparedConstant, Requirement, StrippedConstant
+from heald.program.host_program import Call, CallSignature, ProgramDef, ProgramFunction
+from heald.program.typed_attribute import ShapeAttribute
+from heald.program.typed_attribute import plain as plain_value
+from heald.program.typed_attribute import typed as typed_number
+from heald.values import dtypes
+from heald.values.tensor import TensorMetadata
+from heald.values.tensor_proto import TensorValue
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft import bef
-from weft.contract.loader import LoadOptions
-from weft.errors import DataLoss, FailedPrecondition, InvalidArgument, Location, NotFound, Unimplemented, WeftError
-from weft.program.bef.loader import LOADER
-from weft.program.bef.sections import Section, put_header, read_sections
-from weft.program.bef.vbr import SectionReader, put_vbr
-from weft.program.compiled_model import CompiledModel, Entry, Port, PreparedConstant, Requirement, StrippedConstant
-from weft.program.host_program import Call, CallSignature, ProgramDef, ProgramFunction
-from weft.program.typed_attribute import ShapeAttribute
-from weft.program.typed_attribute import plain as plain_value
-from weft.program.typed_attribute import typed as typed_number
-from weft.values import dtypes
-from weft.values.tensor import TensorMetadata
-from weft.values.tensor_proto import TensorValue
 
 # Random models
 
@@ -297,14 +297,14 @@ def rich():
         Call("cpu.Relu", (0,), (1,), {"T": dtypes.float32, "shape": (None, 3), "deep": (1, ("a", b"b"), [2.5])}, 0,
              "relu", location=place, signature=signature),), (1,), is_compiled=True)
     main = ProgramFunction("main", ("x",), (meta, meta, meta, "!tfrt.chain"), (
-        Call("weft.constant", (), (1,), {"index": 0}, node="c"),
-        Call("weft.call", (0,), (2,), {"pad": np.arange(3)}, functions=("body",), nonstrict=True, after=(1,)),
+        Call("heald.constant", (), (1,), {"index": 0}, node="c"),
+        Call("heald.call", (0,), (2,), {"pad": np.arange(3)}, functions=("body",), nonstrict=True, after=(1,)),
         Call("tfrt.print", (2,), (), chain=3)), (2,), (3,), place)
     port = Port("x", "x:0", meta)
     constants = (np.ones((1, 3), np.float32), np.array([b"a", b"bc"], object))
     return CompiledModel(
         ProgramDef({"body": body, "main": main}, constants, ("CPU:0",)),
-        (Entry("serve", "main", (port,), (port,)),), (Requirement("cpu", "weft-cpu", "1", "kernels"),),
+        (Entry("serve", "main", (port,), (port,)),), (Requirement("cpu", "heald-cpu", "1", "kernels"),),
         (PreparedConstant("main", "c", "CPU:0", "k", "f", np.ones(2)),), "SavedModel", "serve")
 
 
@@ -404,7 +404,7 @@ def test_every_truncation_is_a_typed_error_or_a_file_of_tfrt():
     for size in range(len(raw)):
         try:
             use(bef.loads(raw[:size]))
-        except WeftError as error:
+        except HealdError as error:
             assert isinstance(error, DataLoss | Unimplemented | InvalidArgument)  # noqa: PT017 - either is right
         else:
             assert size in ends
@@ -418,7 +418,7 @@ def test_every_mutant_of_a_byte_is_a_typed_error_or_a_program():
         mutant[rng.randrange(len(raw))] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)))
         try:
             use(bef.loads(bytes(mutant)))
-        except WeftError as error:
+        except HealdError as error:
             found[type(error)] += 1
         else:
             found["a program"] += 1
@@ -451,7 +451,7 @@ def test_a_register_that_nothing_defines_is_refused_when_its_function_is_read():
 
 
 def test_an_index_of_no_constant_is_refused():
-    call = Call("weft.constant", (), (0,), {"index": 3})
+    call = Call("heald.constant", (), (0,), {"index": 3})
     raw = bef.dumps(ProgramDef({"f": ProgramFunction("f", (), ("i32",), (call,), ())}))
     with pytest.raises(InvalidArgument, match="no index into the program's 0 constants"):
         bef.loads(raw).program.functions["f"]
@@ -499,14 +499,14 @@ def test_a_file_that_cannot_be_read_or_written_is_a_typed_error(tmp_path):
 
 
 def test_a_host_program_is_written_as_its_definition():
-    import weft
+    import heald
 
     made = tiny()
-    assert bef.dumps(weft.HostProgram(made.functions)) == bef.dumps(made)
+    assert bef.dumps(heald.HostProgram(made.functions)) == bef.dumps(made)
 
 
 def test_the_loader_recognises_the_first_bytes_and_gives_the_program(tmp_path):
-    from weft.contract.op import OpRegistry
+    from heald.contract.op import OpRegistry
 
     path = tmp_path / "program"
     bef.dump(rich(), path)
@@ -523,8 +523,9 @@ def test_the_loader_recognises_the_first_bytes_and_gives_the_program(tmp_path):
 
 def test_reading_a_file_imports_neither_graphs_nor_protobuf_nor_numpy(tmp_path):
     bef.dump(rich(), tmp_path / "p.bef")
-    code = ("import sys, weft; m = weft.bef.load(sys.argv[1]); m.program.functions['body']; "
-            "print(*[n for n in sys.modules if n.startswith(('weft.graph', 'weft.protobuf', 'numpy', 'weft.host'))])")
+    code = ("import sys, heald; m = heald.bef.load(sys.argv[1]); m.program.functions['body']; "
+            "heavy = ('heald.graph', 'heald.protobuf', 'numpy', 'heald.host'); "
+            "print(*[n for n in sys.modules if n.startswith(heavy)])")
     done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "p.bef")], capture_output=True, text=True,
                           check=True)
     assert not done.stdout.strip()

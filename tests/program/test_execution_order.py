@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import heald
 import pytest
-import weft
 from builders.programs import CHAIN, Body, program
+from heald.errors import InvalidArgument
+from heald.program.execution_order import in_execution_order
+from heald.program.stream_analysis import ROOT, analyse_streams, stream_numbers
 from hypothesis import given
 from hypothesis import strategies as st
-from weft.errors import InvalidArgument
-from weft.program.execution_order import in_execution_order
-from weft.program.stream_analysis import ROOT, analyse_streams, stream_numbers
 
 
 def names(function):
@@ -174,7 +174,7 @@ def test_a_program_runs_in_this_order(capsys):
     b = Body()
     for value in (1, 2, 3):
         b("tfrt.print.i32", b.constant(value), b.chain(), results=CHAIN)
-    host = weft.HostContext(work_queue="single_threaded")
-    program(b.function("main")).run("main", request=weft.RequestContext(host))
+    host = heald.HostContext(work_queue="single_threaded")
+    program(b.function("main")).run("main", request=heald.RequestContext(host))
     assert capsys.readouterr().out == "int32 = 3\nint32 = 2\nint32 = 1\n"
     host.close()

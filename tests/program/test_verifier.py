@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import heald
 import pytest
-import weft
+from heald.errors import InvalidArgument, Location
+from heald.program.host_program import Call, ProgramFunction
 from hypothesis import given
 from hypothesis import strategies as st
-from weft.errors import InvalidArgument, Location
-from weft.program.host_program import Call, ProgramFunction
 
 PLACE = Location("program.mlir", 3, 1)
 
@@ -46,7 +46,7 @@ WRONG = {
 @pytest.mark.parametrize(("wrong", "message"), WRONG.values(), ids=WRONG)
 def test_a_program_that_is_not_well_formed_is_refused_when_it_is_made(wrong, message):
     with pytest.raises(InvalidArgument) as caught:
-        weft.HostProgram({"main": wrong})
+        heald.HostProgram({"main": wrong})
     assert message in str(caught.value)
     if isinstance(wrong, ProgramFunction) and wrong.kernels:
         assert caught.value.location == PLACE
@@ -54,12 +54,12 @@ def test_a_program_that_is_not_well_formed_is_refused_when_it_is_made(wrong, mes
 
 def test_a_misspelled_function_has_a_suggestion():
     with pytest.raises(InvalidArgument, match="did you mean 'main'"):
-        weft.HostProgram({"main": function(call(functions=("mian",)))})
+        heald.HostProgram({"main": function(call(functions=("mian",)))})
 
 
 def test_functions_that_are_no_mapping_are_refused():
     with pytest.raises(InvalidArgument, match="a program's functions are a list"):
-        weft.HostProgram([function(call())])
+        heald.HostProgram([function(call())])
 
 
 registers = st.integers(-1, 4)
@@ -77,7 +77,7 @@ def test_a_program_is_accepted_just_when_each_register_is_defined_once_and_befor
     made = function(*(call(tuple(needs), tuple(gives)) for needs, gives in calls), types=4, results=tuple(results),
                     args=args)
     try:
-        weft.HostProgram({"main": made})
+        heald.HostProgram({"main": made})
     except InvalidArgument:
         assert not is_right
     else:

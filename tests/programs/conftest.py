@@ -33,7 +33,7 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Col
 
 class ProgramFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
-        from weft_mlir.diagnostics import split_input
+        from heald_mlir.diagnostics import split_input
 
         pieces = split_input(self.path.read_text("utf-8"))
         command = _RUN.search(pieces[0].text)
@@ -53,7 +53,7 @@ class Program(pytest.Item):
     def runtest(self) -> None:
         file = self.config._tmp_path_factory.mktemp("program") / f"{self.name}.mlir"
         file.write_text(self.text)
-        main = import_module(f"weft_mlir.{self.program}").main
+        main = import_module(f"heald_mlir.{self.program}").main
         out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
         is_one = _ONE_STREAM in self.options
         options = [each for each in self.options if each != _ONE_STREAM]
@@ -79,13 +79,13 @@ class Program(pytest.Item):
 @contextmanager
 def _kernels_of_tests() -> Iterator[None]:
     """A default runtime with TFRT's test kernels, which other tests do not see."""
-    import weft.session.runtime as room
+    import heald.session.runtime as room
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(room, "_default", _runtimes[0])
         patch.setattr(room, "_registered", _runtimes[1])
         if not _runtimes[1]:
-            import weft
+            import heald
 
-            weft.register(sys.modules.get(KERNELS) or KERNELS)
+            heald.register(sys.modules.get(KERNELS) or KERNELS)
         yield

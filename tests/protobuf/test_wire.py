@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from heald.errors import DataLoss, InvalidArgument
+from heald.protobuf import wire
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.errors import DataLoss, InvalidArgument
-from weft.protobuf import wire
 
 QUICK = settings(max_examples=100)
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import FLOAT, const, placeholder
 from harness.saved_values import begun
 from harness.saved_values import frozen as froze
-from weft.contract.op import ArgDef
-from weft.graph.attr_value import Func
-from weft.graph.graph import Function, Graph, Input, Node
-from weft.graph.rewriting import pruned
-from weft.graph.verifier import verify
-from weft.values import dtypes
+from heald.contract.op import ArgDef
+from heald.graph.attr_value import Func
+from heald.graph.graph import Function, Graph, Input, Node
+from heald.graph.rewriting import pruned
+from heald.graph.verifier import verify
+from heald.values import dtypes
 
 X, Y, HANDLE = ArgDef("x", FLOAT), ArgDef("y", FLOAT), ArgDef("v", dtypes.resource)
 VARIABLE = Node("v", "VarHandleOp", attrs={"dtype": FLOAT, "shape": None})
@@ -63,7 +63,7 @@ def test_a_read_that_waits_for_a_write_in_a_function_keeps_the_order():
         "then_branch": Func("f"), "else_branch": Func("f")})
     graph, state = begun(Graph([placeholder("p", (), dtypes.bool_), placeholder("a"), VARIABLE, VARIABLE.replace(
         name="w"), node], [body]), {"v": np.float32([10]), "w": np.float32([2])})
-    with weft.Session(graph, initial_state=state) as session:
+    with heald.Session(graph, initial_state=state) as session:
         assert (session.graph["v"].op, session.graph["w"].op) == ("Const", "VarHandleOp")
         (taken,) = session.graph.functions.values()
         assert (taken.nodes["read"].op, taken.nodes["late"].controls) == ("Identity", ("read",))
@@ -81,7 +81,7 @@ def test_what_is_not_only_read_stays_a_variable(other):
 
 
 def test_the_captures_of_a_loop_with_a_branch_in_it_are_values():
-    model = weft.load(MODEL)
+    model = heald.load(MODEL)
     graph = pruned(model.session.graph, [tensor.partition(":")[0] for tensor in model.fetched.values()])
     ops = {node.op for f in graph.functions.values() for node in f.nodes.values()} | {node.op for node in graph}
     assert not ops & {"VarHandleOp", "ReadVariableOp"}

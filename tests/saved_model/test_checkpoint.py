@@ -8,17 +8,17 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from heald.errors import DataLoss, HealdError, InvalidArgument, NotFound, Unimplemented
+from heald.protobuf import wire
+from heald.protobuf.descriptor_pool import message_class
+from heald.values import dtypes
+from heald_saved_model.checkpoint import Checkpoint
+from heald_saved_model.crc32c import masked_crc32c
+from heald_saved_model.snappy import decompress
+from heald_saved_model.sstable import entries
+from heald_saved_model.tensor_slice import slice_key
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.errors import DataLoss, InvalidArgument, NotFound, Unimplemented, WeftError
-from weft.protobuf import wire
-from weft.protobuf.descriptor_pool import message_class
-from weft.values import dtypes
-from weft_saved_model.checkpoint import Checkpoint
-from weft_saved_model.crc32c import masked_crc32c
-from weft_saved_model.snappy import decompress
-from weft_saved_model.sstable import entries
-from weft_saved_model.tensor_slice import slice_key
 
 DATA = Path(__file__).parents[1] / "data" / "saved_models" / "checkpoint"
 MAGIC = bytes.fromhex("57fb808b247547db")
@@ -102,7 +102,7 @@ def test_any_entry_is_read_or_a_typed_error(data):
     for _ in range(data.draw(st.integers(1, 3))):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     pairs[key] = bytes(raw)
-    with suppress(WeftError):
+    with suppress(HealdError):
         checkpoint = opened(name, table(pairs))
         for tensor in checkpoint.names:
             assert checkpoint.read(tensor).nbytes < 1 << 20

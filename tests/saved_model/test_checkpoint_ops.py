@@ -5,12 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
-from weft.api import Graph, Input, Node, ShapeAttr, constant, dtypes
-from weft.errors import DataLoss, InvalidArgument, NotFound, PermissionDenied, Unimplemented, WeftError
-from weft_saved_model.checkpoint_writer import write_checkpoint
+from heald.api import Graph, Input, Node, ShapeAttr, constant, dtypes
+from heald.errors import DataLoss, HealdError, InvalidArgument, NotFound, PermissionDenied, Unimplemented
+from heald_saved_model.checkpoint_writer import write_checkpoint
 
 
 def strings(*values: str) -> Any:
@@ -45,7 +45,7 @@ def permitted(folder: Path) -> dict[str, Any]:
 
 
 def run(graph: Graph, path: object, fetches: Any = (), config: Any = None, targets: Any = ()) -> Any:
-    with weft.Session(graph, config) as session:
+    with heald.Session(graph, config) as session:
         return session.run(list(fetches), {"prefix:0": str(path).encode()}, targets=targets)
 
 
@@ -58,7 +58,7 @@ def test_by_default_the_nodes_are_listed_and_no_file_is_opened(tmp_path):
 
 
 def test_a_step_that_needs_no_file_runs_by_default(tmp_path):
-    with weft.Session(restoring(("x", "", dtypes.float32))) as session:
+    with heald.Session(restoring(("x", "", dtypes.float32))) as session:
         assert session.run("sum:0") == 2
 
 
@@ -93,7 +93,7 @@ def test_a_shard_that_is_a_link_out_of_the_folder_is_refused(tmp_path):
 
 def test_the_check_covers_branches_and_functions(tmp_path):
     """A branch that opens files refuses the step, whichever branch the run would take."""
-    from weft.graph import graphdef
+    from heald.graph import graphdef
 
     text = """
       node { name: "prefix" op: "Placeholder" attr { key: "dtype" value { type: DT_STRING } }
@@ -174,7 +174,7 @@ def test_merging_deletes_empty_folders_of_parts(tmp_path):
     run(Graph([prefix(), parts, merge]), tmp_path / "all", config=permitted(tmp_path), targets=["merge"])
     assert sorted(each.name for each in tmp_path.iterdir()) == [
         "all.data-00000-of-00002", "all.data-00001-of-00002", "all.index"]
-    with pytest.raises(WeftError, match="did not exist"):
+    with pytest.raises(HealdError, match="did not exist"):
         run(Graph([prefix(), parts, merge]), tmp_path / "all", config=permitted(tmp_path), targets=["merge"])
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints that weft writes: the bytes are TensorFlow's, all arrays come back, and no file is half written."""
+"""Checkpoints that heald writes: the bytes are TensorFlow's, all arrays come back, and no file is half written."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from heald.errors import HealdError, InvalidArgument, NotFound, PermissionDenied, ResourceExhausted
+from heald.values import dtypes
+from heald_saved_model.checkpoint import Checkpoint, shard_name
+from heald_saved_model.checkpoint_writer import TensorToSave, merge_checkpoints, write_checkpoint
+from heald_saved_model.sstable import entries
+from heald_saved_model.sstable_writer import table
+from heald_saved_model.tensor_slice import parse_shape_and_slice
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays_of
-from weft.errors import InvalidArgument, NotFound, PermissionDenied, ResourceExhausted, WeftError
-from weft.values import dtypes
-from weft_saved_model.checkpoint import Checkpoint, shard_name
-from weft_saved_model.checkpoint_writer import TensorToSave, merge_checkpoints, write_checkpoint
-from weft_saved_model.sstable import entries
-from weft_saved_model.sstable_writer import table
-from weft_saved_model.tensor_slice import parse_shape_and_slice
 
 DATA = Path(__file__).parents[1] / "data" / "saved_models"
 NUMBERS = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float16", "float32",
@@ -120,7 +120,7 @@ def test_a_name_is_written_once(tmp_path):
     with pytest.raises(InvalidArgument, match="Duplicate tensor keyed by x"):
         merge_checkpoints([tmp_path / "a", tmp_path / "b"], tmp_path / "m")
     assert not list(tmp_path.glob("m*"))
-    assert not list(tmp_path.glob(".weft*"))
+    assert not list(tmp_path.glob(".heald*"))
 
 
 def test_an_element_that_no_checkpoint_holds_leaves_the_old_checkpoint(tmp_path):
@@ -173,7 +173,7 @@ def test_each_truncation_and_mutation_is_a_typed_error_or_the_same_values(tmp_pa
         file[draw.randrange(len(file))] ^= draw.randrange(1, 256)
         mutants.append((bytes(files[0]), bytes(files[1])))
     for mutant, its_shard in mutants:
-        with suppress(WeftError):
+        with suppress(HealdError):
             found = Checkpoint(mutant, lambda *_, data=its_shard: data)
             for name in found.names:
                 assert equal(found.read(name), tensors[name])

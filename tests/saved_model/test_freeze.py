@@ -3,17 +3,17 @@
 from itertools import pairwise
 from pathlib import Path
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import FLOAT, const, placeholder
 from harness.saved_values import begun, frozen
+from heald import errors
+from heald.api import Graph, Initializer, Node, ShapeAttr, dtypes
+from heald.graph.verifier import verify
+from heald_saved_model.checkpoint import Checkpoint
 from hypothesis import given
 from hypothesis import strategies as st
-from weft import errors
-from weft.api import Graph, Initializer, Node, ShapeAttr, dtypes
-from weft.graph.verifier import verify
-from weft_saved_model.checkpoint import Checkpoint
 
 DATA = Path(__file__).parents[1] / "data" / "saved_models"
 WITHOUT = {"passes": {"disable": ["freeze"]}}
@@ -28,7 +28,7 @@ def neg(name, source, *controls):
 
 def answers(model, signature, config):
     """The results of three calls of a signature with the same inputs."""
-    loaded = weft.load(DATA / model / "model", signature=signature, config=config)
+    loaded = heald.load(DATA / model / "model", signature=signature, config=config)
     with np.load(DATA / model / "calls.npz") as arrays:
         keys = [key.split(" ") for key in arrays]
         number = min(index for index, name, _, _ in keys if name == signature)
@@ -62,7 +62,7 @@ def test_a_saved_model_answers_the_same_with_variables_and_with_constants(model,
 def test_without_the_pass_variables_stay_variables_and_are_read_when_a_step_needs_them(monkeypatch):
     read, original = [], Checkpoint.read
     monkeypatch.setattr(Checkpoint, "read", lambda self, *key: read.append(key[0]) or original(self, *key))
-    loaded = weft.load(DATA / "keras" / "model", config=WITHOUT)
+    loaded = heald.load(DATA / "keras" / "model", config=WITHOUT)
     before = [name for name in read if not name.startswith("_CHECKPOINTABLE")]
     variables = [node for node in loaded.session.graph if node.op == "VarHandleOp"]
     loaded(np.zeros((1, 8, 8, 1), "f4"))
@@ -81,7 +81,7 @@ def test_a_variable_that_is_only_read_is_a_constant():
     assert graph["y"].controls == ()
     assert not {"v/fed", "v/assign"} & graph.nodes.keys()
     assert [graph[name].op for name in "vrgs"] == ["Const", "Identity", "GatherV2", "Const"]
-    with weft.Session(graph) as session:
+    with heald.Session(graph) as session:
         np.testing.assert_array_equal(session.run("y"), -value)
         np.testing.assert_array_equal(session.run("g"), value[[2, 0]])
         assert session.run(["s", "z"])[0].tolist() == [3, 2]
@@ -94,7 +94,7 @@ def test_a_node_that_waits_for_a_read_waits_for_the_effect_before_it():
     late = Node("late", "ReadVariableOp", ["w"], controls=["r"], attrs={"dtype": FLOAT})
     nodes = [VARIABLE, other, placeholder("x", ()), assign, READ.replace(controls=["a"]), late]
     graph, state = begun(Graph(nodes), {"v": np.array(1, "f4"), "w": np.array(2, "f4")})
-    with weft.Session(graph, initial_state=state) as session:
+    with heald.Session(graph, initial_state=state) as session:
         assert (session.graph["v"].op, session.graph["w"].op) == ("Const", "VarHandleOp")
         assert session.run("late", {"x": 5}) == 5
 
@@ -112,7 +112,7 @@ def test_a_variable_that_is_written_stays_one():
 def test_a_reference_that_is_only_read_is_a_constant():
     reference = Node("o", "VariableV2", attrs={"dtype": FLOAT, "shape": ShapeAttr((2,))})
     graph, state = begun(Graph([reference, neg("y", "o")]), {"o": np.float32([1, 2])})
-    with weft.Session(graph, initial_state=state) as session:
+    with heald.Session(graph, initial_state=state) as session:
         assert session.graph["o"].op == "Const"
         assert session.run("y").tolist() == [-1, -2]
 
@@ -122,7 +122,7 @@ def test_a_variable_that_another_node_shares_stays_one():
     first, second = (VARIABLE.replace(name=name, attrs={"shared_name": b"s"}) for name in ("v", "w"))
     assign = Node("a", "AssignVariableOp", ["w", "x"], attrs={"dtype": FLOAT})
     graph, state = begun(Graph([first, second, READ, placeholder("x", ()), assign]), {"v": np.array(2, "f4")})
-    with weft.Session(graph, initial_state=state) as session:
+    with heald.Session(graph, initial_state=state) as session:
         assert session.run("r") == 2
         session.run([], {"x": 5}, targets=["a"])
         assert session.run("r") == 5
@@ -131,7 +131,7 @@ def test_a_variable_that_another_node_shares_stays_one():
 def of_one_element(value):
     """A session over a variable of one element that begins with the given value."""
     graph, (first,) = begun(Graph([VARIABLE.replace(attrs={"shape": ShapeAttr((1,))}), READ]), {"v": np.float32([0])})
-    return weft.Session(graph, initial_state=[first._replace(values=lambda: {"v/fed": value})])
+    return heald.Session(graph, initial_state=[first._replace(values=lambda: {"v/fed": value})])
 
 
 @pytest.mark.parametrize("value", [np.array([2.0]), [2.0]], ids=["type", "list"])
@@ -177,7 +177,7 @@ def more_values(graph, state):
 @pytest.mark.parametrize("change", [other_target, two_resources, twice, awaited, fed_for_another, more_values])
 def test_only_an_initializer_that_assigns_one_value_makes_a_constant(change):
     graph, state = change(*begun(Graph([VARIABLE, READ, placeholder("x", ())]), {"v": np.array(2, "f4")}))
-    with weft.Session(graph, initial_state=state) as session:
+    with heald.Session(graph, initial_state=state) as session:
         assert session.graph["v"].op == "VarHandleOp"
         assert session.graph.nodes.keys() == graph.nodes.keys()
 
@@ -214,7 +214,8 @@ def programs(draw):
 def test_no_program_of_reads_and_writes_tells_constants_from_variables(program):
     graph, values, fetches = program
     graph, state = begun(graph, values)
-    with weft.Session(graph, initial_state=state) as ours, weft.Session(graph, WITHOUT, initial_state=state) as theirs:
+    with (heald.Session(graph, initial_state=state) as ours,
+          heald.Session(graph, WITHOUT, initial_state=state) as theirs):
         for x in ([1, 2], [3, 4]):
             mine, other = (session.run(fetches, {"x": x}, targets=[[*graph.nodes][-2 * len(values) - 1]])
                            for session in (ours, theirs))

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import heald
 import numpy as np
 import pytest
-import weft
-from weft import errors
-from weft.api import LoadOptions
-from weft.protobuf.descriptor_pool import message_class
-from weft_saved_model.checkpoint import Checkpoint
-from weft_saved_model.loader import LOADER
+from heald import errors
+from heald.api import LoadOptions
+from heald.protobuf.descriptor_pool import message_class
+from heald_saved_model.checkpoint import Checkpoint
+from heald_saved_model.loader import LOADER
 
 DATA = Path(__file__).parents[1] / "data" / "saved_models"
 KERAS, TF1, TYPES, CONTROL_FLOW, TABLES = (
@@ -36,7 +36,7 @@ def test_a_signature_answers_as_tensorflow_did(name, signature, number):
             index, _, side, tensor = key.split(" ")
             if index == number:
                 given[side][tensor] = arrays[key]
-    model = weft.load(DATA / name / "model", signature=signature)
+    model = heald.load(DATA / name / "model", signature=signature)
     assert set(model.inputs) == set(given["in"])
     assert set(model.outputs) == set(given["out"])
     answers = model(given["in"]) if given["in"] else model()
@@ -51,7 +51,7 @@ def test_a_signature_answers_as_tensorflow_did(name, signature, number):
 
 
 def test_signatures_tell_names_types_and_shapes():
-    model = weft.load(CONTROL_FLOW)
+    model = heald.load(CONTROL_FLOW)
     assert {name: str(signature) for name, signature in model.signatures.items()} == {
         "count": "(by: int32[]) -> (n: int32[])",
         "serving_default": "(steps: int32[], x: float32[?,2]) -> (norm: float32[], y: float32[?,2])",
@@ -61,14 +61,14 @@ def test_signatures_tell_names_types_and_shapes():
 
 def test_the_other_graph_is_had_by_its_tags():
     x = np.arange(3, dtype=np.float32)
-    serving, on_gpus = (weft.load(DATA / "tags" / "model", tags=tags) for tags in (None, ("gpu", "serve")))
+    serving, on_gpus = (heald.load(DATA / "tags" / "model", tags=tags) for tags in (None, ("gpu", "serve")))
     np.testing.assert_allclose(on_gpus(x), 2 * serving(x))
     with pytest.raises(errors.NotFound, match=r"\{serve\}.*\{gpu, serve\}|\{gpu, serve\}.*\{serve\}"):
-        weft.load(DATA / "tags" / "model", tags={"train"})
+        heald.load(DATA / "tags" / "model", tags={"train"})
 
 
 def test_outputs_may_be_other_tensors_of_the_graph():
-    model = weft.load(TF1, outputs=["y", "x"])
+    model = heald.load(TF1, outputs=["y", "x"])
     assert list(model.inputs) == ["x"]
     assert {name: str(meta) for name, meta in model.outputs.items()} == {"y": "float32[?,1]", "x": "float32[?,1]"}
     np.testing.assert_array_equal(model([[4]])["y"], [[4]])
@@ -76,7 +76,7 @@ def test_outputs_may_be_other_tensors_of_the_graph():
 
 def test_a_reference_variable_that_a_signature_changes_begins_with_its_saved_value():
     """TensorFlow gave the same: the model multiplies by a count, which each call raises first."""
-    model = weft.load(DATA / "references" / "model")
+    model = heald.load(DATA / "references" / "model")
     for count, y in (6, [[24, 36]]), (7, [[28, 42]]):
         answers = model([[1, 1]])
         assert answers["count"] == count
@@ -85,9 +85,9 @@ def test_a_reference_variable_that_a_signature_changes_begins_with_its_saved_val
 
 
 def test_what_saving_needs_is_gone_and_variables_are_constants():
-    ops = {node.op for node in weft.load(KERAS).session.graph}
+    ops = {node.op for node in heald.load(KERAS).session.graph}
     assert not ops & {"VarHandleOp", "ReadVariableOp", "SaveV2", "RestoreV2", "StatefulPartitionedCall", "NoOp"}
-    assert not weft.load(KERAS).session.graph.functions
+    assert not heald.load(KERAS).session.graph.functions
 
 
 def test_a_signature_takes_examples_as_they_are_stored():
@@ -98,7 +98,7 @@ def test_a_signature_takes_examples_as_they_are_stored():
         entry = b"\x0a\x01x\x12" + bytes([len(floats)]) + floats
         features = b"\x0a" + bytes([len(entry)]) + entry
         examples.append(b"\x0a" + bytes([len(features)]) + features)
-    model = weft.load(TF1, signature="regress")
+    model = heald.load(TF1, signature="regress")
     assert list(model.inputs) == ["examples"] or list(model.inputs) == ["inputs"]
     results = model(np.array(examples, object))
     (found,) = results.values() if isinstance(results, dict) else (results,)
@@ -112,23 +112,23 @@ def test_a_signature_takes_examples_as_they_are_stored():
 ])
 def test_variables_that_a_signature_changes_begin_with_what_was_saved(model, signature, x, results):
     """The results of TensorFlow 2.21, call by call."""
-    loaded = weft.load(model, signature=signature)
+    loaded = heald.load(model, signature=signature)
     for want in results:
         np.testing.assert_allclose(loaded(x), want, 1e-7)
-    np.testing.assert_allclose(weft.load(model, signature=signature)(x), results[0], 1e-7)
+    np.testing.assert_allclose(heald.load(model, signature=signature)(x), results[0], 1e-7)
 
 
 def test_whoever_runs_a_step_first_has_the_variables_begin():
-    loaded = weft.load(CONTROL_FLOW, signature="count")
+    loaded = heald.load(CONTROL_FLOW, signature="count")
     count = loaded.session.make_callable([*loaded.fetched.values()], [*loaded.fed.values()])
     assert count(np.int32(3)) == [3]
     assert loaded(np.int32(1)) == 4
     (fetch,), (feed,) = loaded.fetched.values(), loaded.fed.values()
-    assert weft.load(CONTROL_FLOW, signature="count").session.run(fetch, {feed: np.int32(5)}) == 5
+    assert heald.load(CONTROL_FLOW, signature="count").session.run(fetch, {feed: np.int32(5)}) == 5
 
 
 def test_variables_begin_once_however_many_threads_call_first():
-    loaded = weft.load(CONTROL_FLOW, signature="count")
+    loaded = heald.load(CONTROL_FLOW, signature="count")
     with ThreadPoolExecutor(8) as pool:
         for done in [pool.submit(loaded, np.int32(1)) for _ in range(40)]:
             done.result()
@@ -136,25 +136,25 @@ def test_variables_begin_once_however_many_threads_call_first():
 
 
 def test_signatures_share_the_session_and_its_variables():
-    loaded = weft.load(CONTROL_FLOW)
+    loaded = heald.load(CONTROL_FLOW)
     count = loaded.signatures["count"]
     assert (count.session is loaded.session, str(count)) == (True, "(by: int32[]) -> (n: int32[])")
     assert [count(np.int32(2)), loaded.signatures["count"](by=np.int32(3))] == [2, 5]
-    assert weft.load(CONTROL_FLOW, signature="count").signatures["count"](np.int32(1)) == 1
+    assert heald.load(CONTROL_FLOW, signature="count").signatures["count"](np.int32(1)) == 1
 
 
 def test_a_signature_sees_the_table_that_another_one_changed():
-    loaded, words = weft.load(TABLES), np.array([b"x", b"new"], object)
+    loaded, words = heald.load(TABLES), np.array([b"x", b"new"], object)
     assert loaded(words)["mut"].tolist() == [7, -1]
     assert loaded.signatures["learn"](words=words, n=[8, 9]) == 3
     assert loaded(words)["mut"].tolist() == [8, 9]
-    assert weft.load(TABLES)(words)["mut"].tolist() == [7, -1]
+    assert heald.load(TABLES)(words)["mut"].tolist() == [7, -1]
 
 
 def test_saved_values_are_read_when_a_step_first_needs_them(monkeypatch):
     read, original = [], Checkpoint.read
     monkeypatch.setattr(Checkpoint, "read", lambda self, *key: read.append(key[0]) or original(self, *key))
-    loaded = weft.load(TYPES)
+    loaded = heald.load(TYPES)
     loaded(np.ones((1, 5), "f4"))
     before = [*read]
     loaded.signatures["upd"](np.float32(1))
@@ -165,7 +165,7 @@ def test_saved_values_are_read_when_a_step_first_needs_them(monkeypatch):
 
 def test_a_description_reads_no_weights(monkeypatch):
     monkeypatch.setattr(Checkpoint, "read", lambda self, *key: pytest.fail("a tensor was read"))
-    found = LOADER.open(KERAS, LoadOptions(weft.default_host().registries.ops)).describe()
+    found = LOADER.open(KERAS, LoadOptions(heald.default_host().registries.ops)).describe()
     assert {name: str(meta) for name, meta in found.inputs.items()} == {"inputs": "float32[?,8,8,1]"}
     assert {name: str(signature) for name, signature in found.signatures.items()} == {
         "serving_default": "(inputs: float32[?,8,8,1]) -> (output_0: float32[?,10])"}
@@ -181,7 +181,7 @@ def edited(folder, change):
 
 
 def test_a_signature_that_cannot_be_run_ends_no_other_one(tmp_path):
-    loaded = weft.load(edited(tmp_path, lambda meta: meta.signature_def["upd"].ClearField("outputs")))
+    loaded = heald.load(edited(tmp_path, lambda meta: meta.signature_def["upd"].ClearField("outputs")))
     assert loaded(np.ones((1, 5), "f4"))["x"].shape == (1, 5)
     assert str(loaded.signatures["upd"]) == "(x: float32[]) -> ()"
     with pytest.raises(errors.Unimplemented, match="signature 'upd' has no outputs"):
@@ -195,22 +195,22 @@ def test_a_signature_that_does_not_fit_its_function_ends_no_other_one(tmp_path):
         node.input.insert(0, node.input[0])
 
     folder = edited(tmp_path, lengthen)
-    loaded = weft.load(folder)
+    loaded = heald.load(folder)
     assert loaded(np.ones((1, 5), "f4"))["x"].shape == (1, 5)
     with pytest.raises(errors.FailedPrecondition, match=r"together with 'serving_default': .*signature='upd'"):
         loaded.signatures["upd"](np.float32(1))
-    with pytest.raises(errors.WeftError, match="takes 2 arguments, 3 are given"):
-        weft.load(folder, signature="upd")
+    with pytest.raises(errors.HealdError, match="takes 2 arguments, 3 are given"):
+        heald.load(folder, signature="upd")
 
 
 def test_one_tensor_under_two_names_of_a_signature_takes_one_value(tmp_path, capsys):
-    from weft.cli import main
+    from heald.cli import main
 
     def rename(meta):
         inputs = meta.signature_def["serving_default"].inputs
         inputs["z"].CopyFrom(inputs["x"])
 
-    loaded = weft.load(edited(tmp_path, rename))
+    loaded = heald.load(edited(tmp_path, rename))
     ones = np.ones((1, 5), "f4")
     assert [*loaded.inputs] == ["x", "z"]
     assert (loaded(x=ones, z=ones)["x"] == ones).all()
@@ -223,9 +223,9 @@ def test_one_tensor_under_two_names_of_a_signature_takes_one_value(tmp_path, cap
 
 
 def test_errors_about_an_input_have_its_name_in_the_signature(capsys):
-    from weft.cli import main
+    from heald.cli import main
 
-    loaded = weft.load(TYPES)
+    loaded = heald.load(TYPES)
     assert loaded.fed == {"x": "serving_default_x:0"}
     with pytest.raises(errors.InvalidArgument, match=r"^feed 'x' has shape \[2,4\], the tensor's is \[\?,5\]"):
         loaded(np.zeros((2, 4), "f4"))
@@ -234,7 +234,7 @@ def test_errors_about_an_input_have_its_name_in_the_signature(capsys):
 
 
 def test_the_effects_of_a_function_come_before_its_outputs():
-    graph = weft.load(CONTROL_FLOW, signature="count").session.graph
+    graph = heald.load(CONTROL_FLOW, signature="count").session.graph
     output = graph[next(name for name in graph.nodes if name.startswith("outputs/"))]
     behind, seen = [*output.controls], set()
     while behind:
@@ -246,12 +246,12 @@ def test_the_effects_of_a_function_come_before_its_outputs():
 
 def test_a_name_that_is_not_there_is_told_with_those_that_are(tmp_path):
     with pytest.raises(errors.NotFound, match="serving_default"):
-        weft.load(KERAS, signature="serving")
+        heald.load(KERAS, signature="serving")
     with pytest.raises(errors.NotFound, match="no loader recognises the folder"):
-        weft.load(tmp_path)
+        heald.load(tmp_path)
     frozen = DATA.parent / "graphs" / "keras_tiny_cnn.pb"
     with pytest.raises(errors.InvalidArgument, match="no signatures"):
-        weft.load(frozen, signature="serving_default")
+        heald.load(frozen, signature="serving_default")
 
 
 def test_the_text_form_is_the_same_model(tmp_path):
@@ -263,7 +263,7 @@ def test_the_text_form_is_the_same_model(tmp_path):
     binary.with_suffix(".pbtxt").write_text(text_format.MessageToString(message))
     binary.unlink()
     x = np.random.default_rng(0).random((2, 8, 8, 1), np.float32)
-    np.testing.assert_array_equal(weft.load(tmp_path / "model")(x), weft.load(KERAS)(x))
+    np.testing.assert_array_equal(heald.load(tmp_path / "model")(x), heald.load(KERAS)(x))
 
 
 @pytest.fixture
@@ -275,7 +275,7 @@ def moved(tmp_path):
 
 
 def test_an_asset_is_a_path_in_the_folder(moved):
-    assert weft.load(moved, signature="path")() == str(moved / "assets" / "vocab.txt").encode()
+    assert heald.load(moved, signature="path")() == str(moved / "assets" / "vocab.txt").encode()
 
 
 @pytest.mark.parametrize("link", ["assets/vocab.txt", "saved_model.pb"])
@@ -283,7 +283,7 @@ def test_links_that_lead_out_are_not_followed(moved, link):
     (moved / link).unlink()
     (moved / link).symlink_to(moved.parent / "outside")
     with pytest.raises(errors.InvalidArgument, match="leads out"):
-        weft.load(moved, signature="path")
+        heald.load(moved, signature="path")
 
 
 @pytest.mark.parametrize("name", ["../../outside", "/etc/passwd"])
@@ -293,7 +293,7 @@ def test_names_of_assets_that_lead_out_are_refused(moved, name):
     message.meta_graphs[0].asset_file_def[0].filename = name
     file.write_bytes(message.SerializeToString())
     with pytest.raises(errors.InvalidArgument, match="leads out"):
-        weft.load(moved, signature="path")
+        heald.load(moved, signature="path")
 
 
 def test_variables_behind_a_link_are_not_read(tmp_path):
@@ -301,28 +301,28 @@ def test_variables_behind_a_link_are_not_read(tmp_path):
     (tmp_path / "model" / "variables").rename(tmp_path / "variables")
     (tmp_path / "model" / "variables").symlink_to(tmp_path / "variables")
     with pytest.raises(errors.InvalidArgument, match="leads out"):
-        weft.load(tmp_path / "model")
+        heald.load(tmp_path / "model")
 
 
 def test_a_shard_that_is_gone_is_named(tmp_path):
     shutil.copytree(DATA / "shards" / "model", tmp_path / "model")
     (tmp_path / "model" / "variables" / "variables.data-00002-of-00005").unlink()
     with pytest.raises(errors.NotFound, match="variables.data-00002-of-00005"):
-        weft.load(tmp_path / "model")
+        heald.load(tmp_path / "model")
 
 
 def test_tables_begin_with_what_was_saved_and_each_model_has_its_own():
     """The sizes that TensorFlow 2.21 gives, call by call."""
-    learned = weft.load(TABLES, signature="learn")
+    learned = heald.load(TABLES, signature="learn")
     more = [(np.array([b"x", b"new"], object), 3), (np.array([b"x", b"y"], object), 3), (np.array([b"z"], object), 4)]
     for words, size in more:
         assert learned(words=words, n=np.arange(len(words))) == size
-    assert weft.load(TABLES, signature="learn")(words=np.array([b"z"], object), n=[1]) == 3
+    assert heald.load(TABLES, signature="learn")(words=np.array([b"z"], object), n=[1]) == 3
 
 
 def test_what_is_in_asset_files_is_constant_and_nothing_is_read_later(tmp_path):
     shutil.copytree(TABLES, tmp_path / "model")
-    loaded = weft.load(tmp_path / "model")
+    loaded = heald.load(tmp_path / "model")
     shutil.rmtree(tmp_path / "model")
     assert loaded(np.array([b"dog", b"q"], object))["ids"].tolist() == [1, -1]
     assert "InitializeTableFromTextFileV2" not in {node.op for node in loaded.session.graph}
@@ -341,7 +341,7 @@ def test_a_vocabulary_that_cannot_be_is_an_error_that_names_the_file_or_the_key(
     if text is not None:
         file.write_bytes(text)
     with pytest.raises(error, match=match) as caught:
-        weft.load(tmp_path / "model")(np.array([b"dog"], object))
+        heald.load(tmp_path / "model")(np.array([b"dog"], object))
     assert text is None or caught.value.node is not None
 
 
@@ -351,7 +351,7 @@ def test_an_asset_that_is_a_pipe_is_refused_without_waiting(tmp_path):
     file.unlink()
     os.mkfifo(file)
     with pytest.raises(errors.InvalidArgument, match="vocab.txt: this is not a regular file"):
-        weft.load(tmp_path / "model")
+        heald.load(tmp_path / "model")
 
 
 @pytest.mark.parametrize("name", ["variables.index", "variables.data-00000-of-00001"])
@@ -360,7 +360,7 @@ def test_a_damaged_file_of_a_checkpoint_is_named(tmp_path, name):
     file = tmp_path / "model" / "variables" / name
     file.write_bytes(file.read_bytes()[:100] + b"?" + file.read_bytes()[101:])
     with pytest.raises(errors.DataLoss, match=rf"{name}: .*checksum"):
-        weft.load(tmp_path / "model")
+        heald.load(tmp_path / "model")
 
 
 def test_a_table_is_not_filled_from_a_file_that_is_no_asset(tmp_path):
@@ -371,7 +371,7 @@ def test_a_table_is_not_filled_from_a_file_that_is_no_asset(tmp_path):
     del message.meta_graphs[0].collection_def["saved_model_assets"]
     file.write_bytes(message.SerializeToString())
     with pytest.raises(errors.PermissionDenied, match=r"\(InitializeTableFromTextFileV2\).*allow_ops"):
-        weft.load(tmp_path / "model")(np.array([b"dog"], object))
+        heald.load(tmp_path / "model")(np.array([b"dog"], object))
 
 
 ATTEMPTS = 40
@@ -392,16 +392,16 @@ def test_damaged_files_are_typed_errors_or_still_a_model(tmp_path, model, file):
             del data[int(rng.integers(len(data))) :]
         damaged.write_bytes(data)
         try:
-            loaded = weft.load(tmp_path / "model")
+            loaded = heald.load(tmp_path / "model")
             loaded.session.prepare(list(loaded.fetched.values()), list(loaded.fed.values()))
         except errors.Internal:
             raise
-        except errors.WeftError:
+        except errors.HealdError:
             continue
 
 
 def test_the_command_line_takes_a_folder(capsys):
-    from weft.cli import main
+    from heald.cli import main
 
     assert main(["run", str(TF1), "--input", "x=[[1], [2]]", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["outputs"]["y"]["values"] == [[2.5], [3.0]]
@@ -417,7 +417,7 @@ def test_the_command_line_takes_a_folder(capsys):
 
 
 def test_inspect_tells_of_variables_that_become_constants(capsys):
-    from weft.cli import main
+    from heald.cli import main
 
     assert main(["inspect", str(KERAS), "--passes", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
@@ -430,7 +430,7 @@ def test_inspect_tells_of_variables_that_become_constants(capsys):
 
 @pytest.mark.parametrize("name", sorted(file.parts[-3] for file in DATA.glob("*/model/saved_model.pb")))
 def test_commands_that_run_nothing_need_neither_variables_nor_assets(tmp_path, capsys, name):
-    from weft.cli import main
+    from heald.cli import main
 
     bare, whole = tmp_path / "bare", DATA / name / "model"
     bare.mkdir()
@@ -446,11 +446,11 @@ def test_commands_that_run_nothing_need_neither_variables_nor_assets(tmp_path, c
     assert main(["inspect", str(bare), *tags, "--passes", "--client"]) == 0
     if (whole / "variables" / "variables.index").exists() and name != "asset":
         with pytest.raises(errors.NotFound, match=r"variables\.index|assets/vocab"):
-            weft.load(bare, tags=["serve", "gpu"] if tags else None)
+            heald.load(bare, tags=["serve", "gpu"] if tags else None)
 
 
 def test_variables_without_values_are_inspected_as_variables(tmp_path, capsys):
-    from weft.cli import main
+    from heald.cli import main
 
     shutil.copytree(KERAS, tmp_path / "model", ignore=shutil.ignore_patterns("variables.data*"))
     assert main(["inspect", str(tmp_path / "model"), "--json"]) == 0
@@ -460,7 +460,7 @@ def test_variables_without_values_are_inspected_as_variables(tmp_path, capsys):
 
 @pytest.mark.parametrize("model", [KERAS, TF1], ids=["keras", "tf1"])
 def test_two_devices_are_compared_with_the_saved_values(model, capsys):
-    from weft.cli import main
+    from heald.cli import main
 
     assert main(["diff", str(model), "--device", "EXAMPLE:0", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)

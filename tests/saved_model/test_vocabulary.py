@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from weft.errors import InvalidArgument
-from weft.values import dtypes
-from weft_saved_model.vocabulary import LINE_NUMBER, WHOLE_LINE, read
+from heald.errors import InvalidArgument
+from heald.values import dtypes
+from heald_saved_model.vocabulary import LINE_NUMBER, WHOLE_LINE, read
 
 S, I, L, F, D = dtypes.string, dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64  # noqa: E741
 N, W = LINE_NUMBER, WHOLE_LINE

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import heald
 import pytest
-import weft
-from weft.api import Graph, Node, ShapeAttr, dtypes
-from weft.errors import FailedPrecondition, InvalidArgument, NotFound, PermissionDenied
+from heald.api import Graph, Node, ShapeAttr, dtypes
+from heald.errors import FailedPrecondition, InvalidArgument, NotFound, PermissionDenied
 
 S, L, F = dtypes.string, dtypes.int64, dtypes.float32
 LINE, NUMBER = -2, -1
@@ -16,17 +16,17 @@ LINE, NUMBER = -2, -1
 
 def session_of(
     folder: Path | None, maker: str = "HashTableV2", key: Any = S, value: Any = L, **attrs: Any
-) -> weft.Session:
+) -> heald.Session:
     version = maker[len(maker.removesuffix("V2")):]
     fill = {"key_index": LINE, "value_index": NUMBER} | attrs
     nodes = [Node("file", "Placeholder", attrs={"dtype": S, "shape": ShapeAttr(())}),
              Node("t", maker, attrs={"key_dtype": key, "value_dtype": value}),
              Node("fill", f"InitializeTableFromTextFile{version}", ("t", "file"), attrs=fill),
              Node("all", f"LookupTableExport{version}", ("t",), attrs={"Tkeys": key, "Tvalues": value})]
-    return weft.Session(Graph(nodes), None if folder is None else {"files": {"read": [str(folder)]}})
+    return heald.Session(Graph(nodes), None if folder is None else {"files": {"read": [str(folder)]}})
 
 
-def fill(session: weft.Session, path: object) -> dict[Any, Any]:
+def fill(session: heald.Session, path: object) -> dict[Any, Any]:
     session.run([], {"file": str(path).encode()}, targets=["fill"])
     return dict(zip(*(side.tolist() for side in session.run(["all:0", "all:1"])), strict=True))
 

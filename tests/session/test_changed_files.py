@@ -8,13 +8,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
-from weft import graphdef
-from weft.errors import FailedPrecondition
-from weft.support import mapped_file
+from heald import graphdef
+from heald.errors import FailedPrecondition
+from heald.support import mapped_file
 
 DATA = Path(__file__).parents[1] / "data" / "saved_models"
 YESTERDAY = 10**18  # nanoseconds
@@ -22,10 +22,10 @@ SIZE = 1 << 19
 IMAGE = np.ones((1, 8, 8, 1), np.float32)
 CHILD = """
 import os, sys
-import numpy as np, weft
-from weft.errors import FailedPrecondition
+import numpy as np, heald
+from heald.errors import FailedPrecondition
 path, moment, mapped = sys.argv[1:]
-model = weft.load(path, mmap=mapped == "mapped")
+model = heald.load(path, mmap=mapped == "mapped")
 if moment == "new shape":
     model(np.ones((1, 1), "f4"))
 os.truncate(path, 4096)
@@ -63,7 +63,7 @@ def test_truncation_ends_no_process(moment: str, mapped: str, said: str, file: P
 
 
 def test_overwritten_weights_are_an_error_of_the_first_call_and_of_new_shapes(file: Path) -> None:
-    model, waiting = weft.load(file), weft.load(file)
+    model, waiting = heald.load(file), heald.load(file)
     model([[1]])
     with file.open("r+b") as opened:
         opened.seek(SIZE)
@@ -74,16 +74,16 @@ def test_overwritten_weights_are_an_error_of_the_first_call_and_of_new_shapes(fi
 
 
 def test_a_file_replaced_by_rename_changes_no_answer(file: Path) -> None:
-    model, waiting = weft.load(file), weft.load(file)
+    model, waiting = heald.load(file), heald.load(file)
     before = model([[1]])
     save(file.with_name("new.pb"), factor=2).replace(file)
     np.testing.assert_array_equal(waiting([[1]]), before)
     np.testing.assert_array_equal(model([[1], [1]])[1], before[0])
-    assert weft.load(file)([[1]])[0, 2] == 5
+    assert heald.load(file)([[1]])[0, 2] == 5
 
 
 def test_a_model_read_whole_needs_no_file(file: Path) -> None:
-    model = weft.load(file, mmap=False)
+    model = heald.load(file, mmap=False)
     os.truncate(file, 0)
     assert model([[1]])[0, -1] == SIZE
 
@@ -103,7 +103,7 @@ def shard(folder: Path) -> Path:
 
 
 def test_variables_of_a_mapped_shard_are_checked(folder: Path) -> None:
-    model = weft.load(folder)
+    model = heald.load(folder)
     with shard(folder).open("r+b") as opened:
         opened.write(b"\0" * 8)
     with pytest.raises(FailedPrecondition, match="variables.data-00000-of-00001"):
@@ -111,7 +111,7 @@ def test_variables_of_a_mapped_shard_are_checked(folder: Path) -> None:
 
 
 def test_variables_are_read_where_mapping_is_not_allowed(folder: Path) -> None:
-    model, mapped = weft.load(folder, mmap=False), weft.load(folder)
+    model, mapped = heald.load(folder, mmap=False), heald.load(folder)
     wanted = mapped(IMAGE)
     os.truncate(shard(folder), 0)
     np.testing.assert_array_equal(model(IMAGE), wanted)

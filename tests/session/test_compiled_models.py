@@ -7,14 +7,14 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+import heald
 import numpy as np
 import pytest
-import weft
-from weft.contract.op import OpRegistry
-from weft.errors import DataLoss, FailedPrecondition, InvalidArgument, NotFound, Unimplemented
-from weft.program.compiled_model import CompiledModel, Requirement
-from weft.session.ahead_of_time import compile_model
-from weft.session.compiled_model import LoadedCompiledModel
+from heald.contract.op import OpRegistry
+from heald.errors import DataLoss, FailedPrecondition, InvalidArgument, NotFound, Unimplemented
+from heald.program.compiled_model import CompiledModel, Requirement
+from heald.session.ahead_of_time import compile_model
+from heald.session.compiled_model import LoadedCompiledModel
 
 ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples/digits/frozen.pb"
@@ -35,11 +35,11 @@ def no_ops(monkeypatch):
 
 
 def name_of_input():
-    return next(iter(weft.load(DIGITS).inputs))
+    return next(iter(heald.load(DIGITS).inputs))
 
 
 def batches(*counts):
-    model = weft.load(DIGITS)
+    model = heald.load(DIGITS)
     shape = next(iter(model.inputs.values())).shape
     return {name_of_input(): [(count, *shape[1:]) for count in counts]}
 
@@ -56,14 +56,14 @@ def fed(count):
 
 def test_compiled_digits_equal_the_loaded_ones_and_ask_no_op_table(no_ops):
     x = fed(4)
-    wanted = weft.load(DIGITS)(x)
+    wanted = heald.load(DIGITS)(x)
     compiled = compile_model(DIGITS, inputs=batches(4))
     no_ops()
     assert same(LoadedCompiledModel(compiled)(x), wanted)
 
 
 def test_each_shape_has_its_own_entry_over_shared_constants(no_ops):
-    loaded = weft.load(DIGITS)
+    loaded = heald.load(DIGITS)
     wanted = [loaded(fed(count)) for count in (2, 5)]
     compiled = compile_model(DIGITS, inputs=batches(2, 5), strip=True)
     alone = compile_model(DIGITS, inputs=batches(2), strip=True)
@@ -77,13 +77,13 @@ def test_each_shape_has_its_own_entry_over_shared_constants(no_ops):
 
 def test_other_shapes_run_by_the_op_set():
     x = fed(3)
-    assert same(LoadedCompiledModel(compile_model(DIGITS, inputs=batches(4)))(x), weft.load(DIGITS)(x))
+    assert same(LoadedCompiledModel(compile_model(DIGITS, inputs=batches(4)))(x), heald.load(DIGITS)(x))
 
 
 def test_other_shapes_without_the_op_set_name_its_distribution(monkeypatch):
     model, x = LoadedCompiledModel(compile_model(DIGITS, inputs=batches(4))), fed(3)
     monkeypatch.setattr(OpRegistry, "get", lambda self, name: (_ for _ in ()).throw(NotFound("no op", op=name)))
-    with pytest.raises(FailedPrecondition, match="pip install weft-tf-ops"):
+    with pytest.raises(FailedPrecondition, match="pip install heald-tf-ops"):
         model(x)
 
 
@@ -120,8 +120,8 @@ def test_calls_have_the_errors_of_loaded_models():
 @pytest.mark.parametrize("use", ["device", "kernels"])
 def test_a_missing_plugin_is_named_with_its_command(use):
     compiled = compile_model(DIGITS, inputs=batches(4))
-    lacking = compiled._replace(requirements=(Requirement("tpu", "weft-tpu", "1.0", use),))
-    with pytest.raises(FailedPrecondition, match="pip install weft-tpu"):
+    lacking = compiled._replace(requirements=(Requirement("tpu", "heald-tpu", "1.0", use),))
+    with pytest.raises(FailedPrecondition, match="pip install heald-tpu"):
         LoadedCompiledModel(lacking)
 
 
@@ -134,8 +134,8 @@ def test_a_missing_device_is_named():
 
 def test_an_older_plugin_is_named_with_the_version_that_is_needed():
     compiled = compile_model(DIGITS, inputs=batches(4))
-    newer = compiled._replace(requirements=(Requirement("cpu", "weft-cpu", "99.0", "kernels"),))
-    with pytest.raises(FailedPrecondition, match=r"weft-cpu>=99\.0"):
+    newer = compiled._replace(requirements=(Requirement("cpu", "heald-cpu", "99.0", "kernels"),))
+    with pytest.raises(FailedPrecondition, match=r"heald-cpu>=99\.0"):
         LoadedCompiledModel(newer)
 
 
@@ -147,8 +147,8 @@ def test_a_model_without_entries_is_refused():
 @pytest.mark.parametrize("folder", sorted(str(p.parent.relative_to(SAVED)) for p in SAVED.rglob("saved_model.pb")))
 def test_saved_models_compile_with_the_results_of_loaded_ones(folder):
     try:
-        loaded = weft.load(SAVED / folder)
-    except weft.errors.WeftError as error:
+        loaded = heald.load(SAVED / folder)
+    except heald.errors.HealdError as error:
         pytest.skip(str(error))
     shapes = {name: tuple(3 if dim is None else dim for dim in meta.shape or ())
               for name, meta in loaded.inputs.items()}
@@ -156,37 +156,37 @@ def test_saved_models_compile_with_the_results_of_loaded_ones(folder):
               for name, meta in loaded.inputs.items()]
     try:
         wanted = loaded(*arrays)
-    except weft.errors.WeftError as error:
+    except heald.errors.HealdError as error:
         pytest.skip(str(error))
     for strip in (False, True):
         compiled = compile_model(SAVED / folder, inputs=shapes, strip=strip)
         assert same(LoadedCompiledModel(compiled)(*arrays), wanted)
-        assert same(LoadedCompiledModel(weft.bef.loads(weft.bef.dumps(compiled)))(*arrays), wanted)
+        assert same(LoadedCompiledModel(heald.bef.loads(heald.bef.dumps(compiled)))(*arrays), wanted)
 
 
 @pytest.fixture
 def file(tmp_path):
-    weft.bef.dump(compile_model(DIGITS, inputs=batches(4)), tmp_path / "digits.bef")
+    heald.bef.dump(compile_model(DIGITS, inputs=batches(4)), tmp_path / "digits.bef")
     return tmp_path / "digits.bef"
 
 
 @pytest.mark.parametrize("mmap", [True, False])
 @pytest.mark.parametrize("form", [None, "bef"])
 def test_a_file_loads_as_the_compiled_model(file, mmap, form):
-    assert same(weft.load(file, device="CPU:0", mmap=mmap, format=form)(fed(4)), weft.load(DIGITS)(fed(4)))
+    assert same(heald.load(file, device="CPU:0", mmap=mmap, format=form)(fed(4)), heald.load(DIGITS)(fed(4)))
 
 
 @pytest.mark.parametrize("given", [{"inputs": ["x"]}, {"outputs": ["y"]}, {"tags": ["serve"]}])
 def test_arguments_that_need_a_graph_are_refused_for_a_file(file, given):
     with pytest.raises(InvalidArgument, match=f"{next(iter(given))}= needs a graph"):
-        weft.load(file, **given)
+        heald.load(file, **given)
 
 
 def test_a_file_keeps_its_devices_and_signatures(file):
     with pytest.raises(FailedPrecondition, match="compiled for CPU:0, not for TPU:1"):
-        weft.load(file, device="TPU:1")
+        heald.load(file, device="TPU:1")
     with pytest.raises(NotFound, match="no signature 'nothing'"):
-        weft.load(file, signature="nothing")
+        heald.load(file, signature="nothing")
 
 
 def test_a_compiled_file_is_not_compiled_again(file):
@@ -195,16 +195,16 @@ def test_a_compiled_file_is_not_compiled_again(file):
 
 
 def test_a_file_of_a_program_alone_names_its_loader(tmp_path):
-    weft.bef.dump(compile_model(DIGITS, inputs=batches(4)).program, tmp_path / "program.bef")
+    heald.bef.dump(compile_model(DIGITS, inputs=batches(4)).program, tmp_path / "program.bef")
     with pytest.raises(InvalidArgument, match="HostProgram.load"):
-        weft.load(tmp_path / "program.bef")
-    assert "main" in weft.HostProgram.load(tmp_path / "program.bef").functions
+        heald.load(tmp_path / "program.bef")
+    assert "main" in heald.HostProgram.load(tmp_path / "program.bef").functions
 
 
 def test_a_file_of_another_format_by_name_is_damaged(tmp_path):
     (tmp_path / "digits.pb").write_bytes(DIGITS.read_bytes())
     with pytest.raises(DataLoss, match="digits.pb"):
-        weft.load(tmp_path / "digits.pb", format="bef")
+        heald.load(tmp_path / "digits.pb", format="bef")
 
 
 def test_a_truncated_file_is_data_loss(file):
@@ -212,19 +212,19 @@ def test_a_truncated_file_is_data_loss(file):
     for size in (3, 100, len(whole) // 2, len(whole) - 1):
         file.write_bytes(whole[:size])
         with pytest.raises(DataLoss):
-            weft.load(file)(fed(4))
+            heald.load(file)(fed(4))
 
 
 def test_a_file_that_was_replaced_by_rename_does_not_change_a_loaded_model(file, tmp_path):
-    model, wanted = weft.load(file), weft.load(DIGITS)(fed(4))
-    weft.bef.dump(compile_model(DIGITS, inputs=batches(2)), tmp_path / "other.bef")
+    model, wanted = heald.load(file), heald.load(DIGITS)(fed(4))
+    heald.bef.dump(compile_model(DIGITS, inputs=batches(2)), tmp_path / "other.bef")
     (tmp_path / "other.bef").replace(file)
     assert same(model(fed(4)), wanted)
 
 
 def test_threads_share_a_loaded_model(file):
-    model, feeds = weft.load(file), [fed(4) + number for number in range(4)]
-    wanted = [weft.load(DIGITS)(x) for x in feeds]
+    model, feeds = heald.load(file), [fed(4) + number for number in range(4)]
+    wanted = [heald.load(DIGITS)(x) for x in feeds]
 
     def run(number):
         return all(same(model(feeds[number]), wanted[number]) for _ in range(50))
@@ -234,7 +234,7 @@ def test_threads_share_a_loaded_model(file):
 
 
 def test_the_placement_names_device_and_kernel_of_each_node(file):
-    rows = {row["op"]: row for row in weft.load(file).placement().table()}
+    rows = {row["op"]: row for row in heald.load(file).placement().table()}
     assert rows["MatMul"]["assigned"] == "CPU:0"
     assert rows["MatMul"]["kernel"].endswith("MatMul")
 
@@ -244,21 +244,21 @@ import sys
 
 class Blocked:
     def find_spec(self, name, *_):
-        if name.split(".")[:2] in (["weft", "graph"], ["weft", "protobuf"]):
+        if name.split(".")[:2] in (["heald", "graph"], ["heald", "protobuf"]):
             raise ImportError("blocked: " + name)
 
 sys.meta_path.insert(0, Blocked())
 import numpy as np
-from weft.program.compiled_model import CompiledModel, Entry, Port
-from weft.program.host_program import Call, CallSignature, ProgramDef, ProgramFunction
-from weft.session.compiled_model import LoadedCompiledModel
-from weft.values import dtypes
-from weft.values.tensor import TensorMetadata
+from heald.program.compiled_model import CompiledModel, Entry, Port
+from heald.program.host_program import Call, CallSignature, ProgramDef, ProgramFunction
+from heald.session.compiled_model import LoadedCompiledModel
+from heald.values import dtypes
+from heald.values.tensor import TensorMetadata
 
 f = dtypes.float32
 meta = TensorMetadata(f, (2,))
 signature = CallSignature((("x", f), ("y", f)), (("z", f),))
-calls = (Call("weft.constant", (), (1,), {"index": 0}),
+calls = (Call("heald.constant", (), (1,), {"index": 0}),
          Call("cpu.AddV2", (0, 1), (2,), {"T": f}, 0, "sum", signature=signature))
 main = ProgramFunction("main", ("x",), (meta,) * 3, calls, (2,), is_compiled=True)
 program = ProgramDef({"main": main}, (np.array([1, 2], np.float32),), ("CPU:0",))
@@ -277,31 +277,31 @@ def test_a_compiled_program_runs_without_graphs_and_protobuf_and_with_the_op_set
 INSTALLED = """
 import sys
 import numpy as np
-import weft
+import heald
 
 folder = sys.argv[1]
 x, wanted = np.load(folder + "/x.npy"), np.load(folder + "/y.npz")
-model = weft.load(folder + "/digits.bef")
+model = heald.load(folder + "/digits.bef")
 found = model(x)
-strange = [name for name in sys.modules if name.startswith(("weft.graph", "weft.protobuf", "weft_tf_ops"))]
+strange = [name for name in sys.modules if name.startswith(("heald.graph", "heald.protobuf", "heald_tf_ops"))]
 assert not strange, strange
 assert found and all(np.array_equal(found[name], wanted[name]) for name in wanted)
 
 other = model(x[:1])  # a shape that needs the op set
-assert "weft_tf_ops" in sys.modules
+assert "heald_tf_ops" in sys.modules
 assert all(np.allclose(other[name], wanted[name][:1], 1e-5, 1e-6) for name in wanted)
 
-loaded = weft.load(sys.argv[2])(x)
+loaded = heald.load(sys.argv[2])(x)
 assert all(np.array_equal(loaded[name], wanted[name]) for name in wanted)
-assert {"tf_ops", "simplify"} <= {record.id for record in weft.plugins()}
+assert {"tf_ops", "simplify"} <= {record.id for record in heald.plugins()}
 """
 
 
 def test_a_compiled_file_loads_only_the_plugins_that_it_names(tmp_path):
     x = fed(4)
-    weft.bef.dump(compile_model(DIGITS, inputs=batches(4)), tmp_path / "digits.bef")
+    heald.bef.dump(compile_model(DIGITS, inputs=batches(4)), tmp_path / "digits.bef")
     np.save(tmp_path / "x.npy", x)
-    np.savez(tmp_path / "y.npz", **weft.load(DIGITS)(x))
+    np.savez(tmp_path / "y.npz", **heald.load(DIGITS)(x))
     ran = subprocess.run([sys.executable, "-c", INSTALLED, str(tmp_path), str(DIGITS)], capture_output=True, text=True,
                          check=False, timeout=60)
     assert not ran.returncode, ran.stderr

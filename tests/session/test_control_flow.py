@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import threading
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.control_flow import branch, call, case, function, loop, program
 from builders.graphs import FLOAT, const, graph, node, placeholder
+from heald.errors import DeadlineExceeded, HealdError, InvalidArgument, NotFound
+from heald.graph.attr_value import AttrPlaceholder, Func
+from heald.graph.graph import Node
+from heald.values import dtypes
 from plugins_for_tests import plugin
-from weft.errors import DeadlineExceeded, InvalidArgument, NotFound, WeftError
-from weft.graph.attr_value import AttrPlaceholder, Func
-from weft.graph.graph import Node
-from weft.values import dtypes
 
 TWICE = function("twice", "x", [node("sum", "AddV2", "x", "x")], {"y": "sum:z:0"})
 LESS = function("less", "x", [node("neg", "Neg", "x")], {"y": "neg:y:0"})
@@ -27,7 +27,7 @@ X, P = placeholder("x", ()), placeholder("p", (), dtypes.bool_)
 
 
 def run(nodes, functions, fetches, feeds=None, **config):
-    with weft.Session(program(nodes, *functions), config or None) as session:
+    with heald.Session(program(nodes, *functions), config or None) as session:
         return session.run(fetches, feeds or {})
 
 
@@ -48,8 +48,8 @@ def test_loops_and_branches_run_in_either_form(prefix):
 def test_a_file_whose_nodes_call_functions_is_a_model(tmp_path, op):
     nodes = [X, call("y", "outer", "x").replace(op=op), node("z", "Neg", "y")]
     outer = function("outer", "x", [call("inner", "twice", "x").replace(op=op)], {"y": "inner:output:0"})
-    weft.graphdef.dump(program(nodes, outer, TWICE), tmp_path / "frozen.pb")
-    model = weft.load(tmp_path / "frozen.pb")
+    heald.graphdef.dump(program(nodes, outer, TWICE), tmp_path / "frozen.pb")
+    model = heald.load(tmp_path / "frozen.pb")
     assert [*model.inputs] == ["x"]
     assert model(np.float32(3)) == -6
 
@@ -88,7 +88,7 @@ def test_an_argument_that_no_branch_or_function_uses_runs_for_its_effect(made):
 @pytest.mark.parametrize(("known", "result", "op"), [(True, 6, "AddV2"), (False, -3, "Neg")])
 def test_a_branch_that_is_known_beforehand_is_no_call(known, result, op):
     nodes = [X, const("p", known, bool), branch("y", "p", "twice", "less", "x")]
-    with weft.Session(program(nodes, TWICE, LESS)) as session:
+    with heald.Session(program(nodes, TWICE, LESS)) as session:
         assert session.run("y", {"x": 3}) == result
         assert {kernel.op for kernel in session.prepare("y", ["x"]).program.functions["main"].kernels} == {op}
 
@@ -96,7 +96,7 @@ def test_a_branch_that_is_known_beforehand_is_no_call(known, result, op):
 def test_a_side_of_switches_that_is_known_beforehand_is_no_call():
     nodes = [X, const("p", True, bool), node("s", "Switch", "x", "p"), node("no", "Neg", "s"),
              node("yes", "AddV2", "s:1", "s:1"), node("m", "Merge", "no", "yes", N=2)]
-    with weft.Session(graph(*nodes)) as session:
+    with heald.Session(graph(*nodes)) as session:
         assert session.run("m", {"x": 3}) == 6
         assert {kernel.op for kernel in session.prepare("m", ["x"]).program.functions["main"].kernels} == {"AddV2",
                                                                                                           "Identity"}
@@ -117,7 +117,7 @@ def test_variables_that_a_loop_never_changes_are_constants_of_its_functions():
                     {"i": "next:z:0", "k": "kept:output:0", "x": "more:product:0"})
     weights = np.array([[1, 2], [3, 4]], np.float32)
     nodes = [const("i", 0), const("k", weights), placeholder("x", (1, 2)), loop("w", "b", "s", "i", "k", "x")]
-    with weft.Session(program(nodes, below, step)) as session:
+    with heald.Session(program(nodes, below, step)) as session:
         (got, kept) = session.run(["w:2", "w:1"], {"x": [[1, 1]]})
         np.testing.assert_array_equal(got, np.ones((1, 2)) @ weights @ weights @ weights)
         np.testing.assert_array_equal(kept, weights)
@@ -150,7 +150,7 @@ def test_a_for_counts_to_its_limit():
                                           node("sum", "AddV2", "x", "f:y:0")], {"x": "sum:z:0"})
     numbers = [placeholder(name, (), dtypes.int32) for name in ("a", "b", "d")]
     nodes = [X, *numbers, Node("y", "For", ["a", "b", "d", "x"], attrs={"T": (FLOAT,), "body": Func("body")})]
-    with weft.Session(program(nodes, body)) as session:
+    with heald.Session(program(nodes, body)) as session:
         for numbers, total in (((0, 5, 1), 10), ((5, 0, -2), 9), ((3, 3, 1), 0)):
             feeds = dict(zip("abd", map(np.int32, numbers), strict=True))
             assert session.run("y", feeds | {"x": 100}) == 100 + total
@@ -172,7 +172,7 @@ def test_the_results_of_a_while_whose_condition_is_dead_are_dead():
     below = function("b", "i v:resource", [const("most", 0), node("test", "Less", "i", "most:output:0"),
                                            node("s", "Switch", "test:z:0", "test:z:0", T=dtypes.bool_)],
                      {"go": "s:output_true:0"}, results="go:bool_")
-    with weft.Session(program(nodes, below, step)) as session:
+    with heald.Session(program(nodes, below, step)) as session:
         session.run([], targets=["init"])
         with pytest.raises(InvalidArgument, match="the fetched tensor 'w:0' is dead"):
             session.run("w:0")
@@ -190,7 +190,7 @@ def test_a_frame_without_constants_runs():
               Node("go", "LoopCond", ["less"]), const("one", 1).replace(controls=["i/id"]),
               node("sum", "AddV2", "i/id", "one"), node("i/next", "NextIteration", "sum"),
               node("twice", "AddV2", "v/id", "v/id"), node("v/next", "NextIteration", "twice")]
-    with weft.Session(graph(*nodes)) as session:
+    with heald.Session(graph(*nodes)) as session:
         assert session.run(["i/exit", "v/exit"], {"x": 5}) == [3, 40]
         assert "frame" in {kernel.op for kernel in session.prepare("v/exit", ["x"]).program.functions["main"].kernels}
 
@@ -263,7 +263,7 @@ def counted(turns):
 
 def test_effects_in_a_loop_happen_in_each_turn_and_before_what_waits_for_the_loop():
     nodes, functions = counted(7)
-    with weft.Session(program(nodes, *functions)) as session:
+    with heald.Session(program(nodes, *functions)) as session:
         session.run([], targets=["init"])
         assert [session.run("read"), session.run("read")] == [7, 14]
 
@@ -272,7 +272,7 @@ def test_an_error_in_a_loop_names_the_node_in_its_function():
     step = function("s", "i x", [Node("bad", "CheckNumerics", ["i"], attrs={"T": FLOAT, "message": b"no number"})],
                     {"i": "bad:output:0", "x": "x"})
     nodes = [X, placeholder("i", ()), loop("w", "below", "s", "i", "x")]
-    with weft.Session(program(nodes, BELOW, step)) as session:
+    with heald.Session(program(nodes, BELOW, step)) as session:
         with pytest.raises(InvalidArgument, match="no number") as caught:
             session.run("w:1", {"x": 1, "i": -np.inf})
         assert caught.value.node == "w/body/bad"
@@ -283,22 +283,22 @@ ENDLESS = function("endless", "x", [const("yes", True, bool)], {"go": "yes:outpu
 
 
 def test_a_loop_without_end_ends_at_its_deadline():
-    with weft.Session(program([X, loop("w", "endless", "less", "x")], ENDLESS, LESS)) as session:
+    with heald.Session(program([X, loop("w", "endless", "less", "x")], ENDLESS, LESS)) as session:
         with pytest.raises(DeadlineExceeded):
-            session.run("w", {"x": 1}, options=weft.RunOptions(timeout=0.05))
-        token = weft.CancelToken()
+            session.run("w", {"x": 1}, options=heald.RunOptions(timeout=0.05))
+        token = heald.CancelToken()
         timer = threading.Timer(0.05, token.cancel)
         timer.start()
-        with pytest.raises(WeftError, match="cancelled"):
-            session.run("w", {"x": 1}, options=weft.RunOptions(cancel=token))
+        with pytest.raises(HealdError, match="cancelled"):
+            session.run("w", {"x": 1}, options=heald.RunOptions(cancel=token))
         timer.join()
 
 
 def test_a_trace_has_the_calls_of_every_turn():
     nodes = [placeholder("i", ()), const("one", 1), loop("w", "below", "step", "i", "one")]
-    with weft.Session(program(nodes, BELOW, STEP)) as session:
-        metadata = weft.RunMetadata()
-        session.run("w:1", {"i": 2}, options=weft.RunOptions(trace=True), metadata=metadata)
+    with heald.Session(program(nodes, BELOW, STEP)) as session:
+        metadata = heald.RunMetadata()
+        session.run("w:1", {"i": 2}, options=heald.RunOptions(trace=True), metadata=metadata)
     names = [event.call.node for event in metadata.trace.events]
     assert (names.count("w/body/more"), names.count("w/cond/test")) == (3, 4)
 
@@ -306,7 +306,7 @@ def test_a_trace_has_the_calls_of_every_turn():
 def test_results_belong_to_the_caller():
     nodes = [placeholder("x", (2,)), P, const("k", [1, 2]), branch("y", "p", "same", "same", "x"),
              branch("z", "p", "same", "same", "k")]
-    with weft.Session(program(nodes, SAME)) as session:
+    with heald.Session(program(nodes, SAME)) as session:
         x = np.array([3, 4], np.float32)
         for _ in range(3):
             y, z = session.run(["y", "z"], {"x": x, "p": True})
@@ -322,7 +322,7 @@ def test_results_belong_to_the_caller():
     ([X, P, branch("y", "p", "twice", "less", "x", gives="a:int32")], [TWICE, LESS], InvalidArgument, "int32"),
 ])
 def test_a_call_that_does_not_fit_its_function_is_told(nodes, functions, error, text):
-    with weft.Session(program(nodes, *functions)) as session:
+    with heald.Session(program(nodes, *functions)) as session:
         with pytest.raises(error, match=text) as caught:
             session.run("y", {node.name: 1 for node in nodes if node.op == "Placeholder"})
         assert caught.value.node == "y"
@@ -334,7 +334,7 @@ def test_a_body_may_run_on_several_devices():
         node("half", "AddV2", "x", "x", device="EXAMPLE:0"), node("less", "Neg", "half:z:0", device="EXAMPLE:1")],
         {"i": "next:z:0", "x": "less:y:0"})
     nodes = [const("i", 0), placeholder("x", (2,)), loop("w", "below", "s", "i", "x")]
-    with weft.Session(program(nodes, BELOW, step), TWO) as session:
+    with heald.Session(program(nodes, BELOW, step), TWO) as session:
         for _ in range(2):
             assert session.run("w:1", {"x": [1, 2]}).tolist() == [-32, -64]
         assert session.placement()["w/body/half"].device == "EXAMPLE:0"
@@ -342,7 +342,7 @@ def test_a_body_may_run_on_several_devices():
 
 def test_a_fetched_value_of_a_branch_not_taken_is_an_error():
     nodes = [X, P, node("s", "Switch", "x", "p"), node("no", "Neg", "s"), node("yes", "Neg", "s:1")]
-    with weft.Session(program(nodes)) as session:
+    with heald.Session(program(nodes)) as session:
         assert session.run("yes", {"x": 1, "p": True}) == -1
         with pytest.raises(InvalidArgument, match="dead") as caught:
             session.run("no", {"x": 1, "p": True})
@@ -353,7 +353,7 @@ def test_a_switch_takes_no_array_as_its_condition():
     """TensorFlow's If and While take arrays, which are true if they have elements; its Switch takes scalars only."""
     nodes = [placeholder("p", None, dtypes.bool_), const("x", 1), node("s", "Switch", "x", "p"),
              node("a", "Neg", "s"), node("b", "Identity", "s:1"), node("m", "Merge", "a", "b", N=2)]
-    with weft.Session(graph(*nodes)) as session:
+    with heald.Session(graph(*nodes)) as session:
         assert session.run("m:0", {"p": True}) == 1
         with pytest.raises(InvalidArgument, match=r"scalar.*shape \[2\]"):
             session.run("m:0", {"p": [True, False]})
@@ -370,10 +370,10 @@ def test_a_queue_of_one_thread_runs_branches_loops_calls_and_asynchronous_kernel
     nodes = [placeholder("i", ()), placeholder("x", (2,)), P, loop("w", "below", "s", "i", "x"),
              branch("b", "p", "twice_later", "twice", "w:1"), node("z", "Test>Queued", "b", "w:1")]
     config = {"plugins": {"load": [plugin("tests")]}, "work_queue": {"threads": 1}}
-    with weft.Session(program(nodes, BELOW, step, later, twice_later, TWICE), config) as session:
+    with heald.Session(program(nodes, BELOW, step, later, twice_later, TWICE), config) as session:
         for number in range(100):
             begin, taken = number % 6, bool(number % 2)
             looped = np.float32([1, 2]) * 9 ** (5 - begin)
             feeds = {"i": begin, "x": [1, 2], "p": taken}
-            result = session.run("z", feeds, options=weft.RunOptions(timeout=5))
+            result = session.run("z", feeds, options=heald.RunOptions(timeout=5))
             assert result.tolist() == (looped * (10 if taken else 3)).tolist()

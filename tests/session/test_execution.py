@@ -5,16 +5,16 @@ from __future__ import annotations
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
+from heald.executor.memory_plan import Use, plan_memory
+from heald.graph.graph import Node
+from heald.values import dtypes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from plugins_for_tests import kept_plugin
-from weft.executor.memory_plan import Use, plan_memory
-from weft.graph.graph import Node
-from weft.values import dtypes
 
 pytestmark = pytest.mark.usefixtures("graphs_as_written")
 OPS = {"AddV2": np.add, "Sub": np.subtract, "Maximum": np.maximum, "Mul": np.multiply}
@@ -58,7 +58,7 @@ def expected(calls, x, y):
 @settings(max_examples=150)
 def test_a_random_graph_gives_what_numpy_gives_and_keeps_its_results(program):
     calls, fetches = program
-    step = weft.Session(build(calls)).make_callable([f"v{i}" for i in fetches], ["v0", "v1"])
+    step = heald.Session(build(calls)).make_callable([f"v{i}" for i in fetches], ["v0", "v1"])
     runs = []
     with np.errstate(all="ignore"):
         for seed, batch in enumerate((2, 2, 3, 2)):
@@ -79,7 +79,7 @@ def test_a_graph_split_over_two_memories_gives_what_the_cpu_gives(program, devic
     placed = {f"v{i + 3}": device for i, device in enumerate(devices)}
     split = build(calls)
     split = split.replace(nodes=[n.replace(device=placed[n.name]) for n in split.nodes.values() if n.name in placed])
-    session = weft.Session(split, {"placement": {"fallback": "allow"}})
+    session = heald.Session(split, {"placement": {"fallback": "allow"}})
     step = session.make_callable([f"v{i}" for i in fetches], ["v0", "v1"])
     runs = []
     with np.errstate(all="ignore"):
@@ -96,7 +96,7 @@ def test_a_graph_split_over_two_memories_gives_what_the_cpu_gives(program, devic
 @settings(max_examples=20)
 def test_concurrent_runs_of_a_random_graph_do_not_see_each_other(program):
     calls, fetches = program
-    step = weft.Session(build(calls)).make_callable([f"v{i}" for i in fetches], ["v0", "v1"])
+    step = heald.Session(build(calls)).make_callable([f"v{i}" for i in fetches], ["v0", "v1"])
 
     def run(seed):
         x, y = np.full((2, 2, 4), seed % 5, np.float32)
@@ -149,32 +149,32 @@ def test_an_output_takes_the_place_of_an_input_that_its_call_reads_once(reads, s
 
 def test_a_long_chain_needs_one_buffer():
     nodes = [placeholder("x", (1000,)), *(node(f"n{i}", "Neg", f"n{i - 1}" if i else "x") for i in range(100))]
-    executable = weft.Session(graph(*nodes)).prepare("n99", ["x"]).executable()
+    executable = heald.Session(graph(*nodes)).prepare("n99", ["x"]).executable()
     assert executable.layout.plan.nbytes == 4000
 
 
 def test_constants_are_computed_once_when_the_program_is_linked():
     nodes = [const("a", [1, 2]), const("b", [3, 4]), node("c", "Mul", "a", "b"), node("d", "Sqrt", "c"),
              placeholder("x", (2,)), node("y", "AddV2", "x", "d")]
-    executable = weft.Session(graph(*nodes)).prepare("y", ["x"]).executable()
+    executable = heald.Session(graph(*nodes)).prepare("y", ["x"]).executable()
     assert [step.call.op for step in executable.layout.calls] == ["AddV2"]
 
 
 def test_a_kernel_that_needs_a_step_is_not_run_when_the_program_is_linked():
     """It returns its outputs, too: it cannot be called as kernels are that are given theirs."""
-    session = weft.Session(graph(const("c", [1, 2]), node("y", "Kept>KeepLater", "c")), kept_plugin.CONFIG)
+    session = heald.Session(graph(const("c", [1, 2]), node("y", "Kept>KeepLater", "c")), kept_plugin.CONFIG)
     assert session.run("y").tolist() == [1, 2]
 
 
 def test_a_deep_graph_is_no_recursion():
     nodes = [placeholder("x", (2,)), *(node(f"n{i}", "Neg", f"n{i - 1}" if i else "x") for i in range(5000))]
-    assert weft.Session(graph(*nodes)).run("n4999", {"x": [1, 2]}).tolist() == [1, 2]
+    assert heald.Session(graph(*nodes)).run("n4999", {"x": [1, 2]}).tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("way", ["fed", "constant"])
 def test_warnings_of_numpy_do_not_leak(way):
     x = placeholder("x", (2,)) if way == "fed" else const("x", [0, -1])
-    session = weft.Session(graph(x, node("y", "Log", "x"), node("z", "RealDiv", "x", "x")))
+    session = heald.Session(graph(x, node("y", "Log", "x"), node("z", "RealDiv", "x", "x")))
     y, z = session.run(["y", "z"], {"x": [0, -1]} if way == "fed" else {})
     assert np.isneginf(y[0])
     assert np.isnan(y[1])
@@ -184,7 +184,7 @@ def test_warnings_of_numpy_do_not_leak(way):
 def test_results_of_a_step_take_time_in_proportion_to_their_number():
     number = 30_000  # all pairs of them would take 9 s
     split = Node("s", "Split", ("axis", "x"), attrs={"T": dtypes.float32, "num_split": number})
-    session = weft.Session(graph(placeholder("x", (number,)), const("axis", 0, np.int32), split))
+    session = heald.Session(graph(placeholder("x", (number,)), const("axis", 0, np.int32), split))
     started = time.process_time()
     results = session.run([f"s:{i}" for i in range(number)], {"x": np.arange(number, dtype=np.float32)})
     assert time.process_time() - started < 4

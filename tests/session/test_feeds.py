@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
+import heald
 import ml_dtypes
 import numpy as np
 import pytest
-import weft
 from builders.graphs import graph, node, placeholder
+from heald.errors import InvalidArgument
+from heald.session.feeds import convert
+from heald.values import dtypes
+from heald.values.tensor import TensorMetadata
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from weft.errors import InvalidArgument
-from weft.session.feeds import convert
-from weft.values import dtypes
-from weft.values.tensor import TensorMetadata
 
 
 def fed(value, dtype, shape=None):
@@ -75,7 +75,7 @@ def test_integers_are_cast_exactly_or_refused(array, dtype):
 
 @pytest.mark.parametrize("shape", [(3, 2), (2,), (2, 3, 1), ()])
 def test_a_wrong_shape_is_an_error_with_both_shapes(shape):
-    session = weft.Session(graph(placeholder("x", (2, 3)), node("y", "Neg", "x")))
+    session = heald.Session(graph(placeholder("x", (2, 3)), node("y", "Neg", "x")))
     with pytest.raises(InvalidArgument, match=r"\[2,3\]"):
         session.run("y", {"x": np.zeros(shape, np.float32)})
     assert session.run("y", {"x": np.zeros((2, 3), np.float32)}).shape == (2, 3)
@@ -90,13 +90,13 @@ def test_a_wrong_shape_is_an_error_with_both_shapes(shape):
 def test_the_layout_of_a_feed_does_not_matter(make):
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
     odd = make(x)
-    session = weft.Session(graph(placeholder("x", (None, 4)), node("y", "Neg", "x")))
+    session = heald.Session(graph(placeholder("x", (None, 4)), node("y", "Neg", "x")))
     assert np.array_equal(session.run("y", {"x": odd}), -np.asarray(odd, np.float32))
 
 
 def test_a_feed_is_never_written():
     nodes = [placeholder("x", (4,)), *(node(f"r{i}", "Relu", f"r{i - 1}" if i else "x") for i in range(5))]
-    session = weft.Session(graph(*nodes))
+    session = heald.Session(graph(*nodes))
     x = np.float32([-1, 2, -3, 4])
     x.flags.writeable = False
     assert session.run("r4", {"x": x}).tolist() == [0, 2, 0, 4]
@@ -114,7 +114,7 @@ def test_what_is_fed_is_fetched_bit_for_bit(dtype, shape):
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     raw = rng.integers(0, 2 if dtype is np.bool_ else 256, size, np.uint8)  # NaNs with payloads among them
     x = raw.view(dtype).reshape(shape)
-    session = weft.Session(graph(placeholder("x", dtype=dtypes.of_numpy(x.dtype)),
+    session = heald.Session(graph(placeholder("x", dtype=dtypes.of_numpy(x.dtype)),
                                  node("y", "Identity", "x", T=dtypes.of_numpy(x.dtype))))
     y = session.run("y", {"x": x})
     assert (y.dtype, y.shape, y.tobytes()) == (x.dtype, x.shape, x.tobytes())
@@ -122,5 +122,5 @@ def test_what_is_fed_is_fetched_bit_for_bit(dtype, shape):
 
 def test_strings_keep_nul_bytes_and_bytes_that_are_no_text():
     x = np.array([[b"a\0b", b"\xff\xfe"], [b"", "é".encode()]], object)
-    session = weft.Session(graph(placeholder("x", dtype=dtypes.string), node("y", "Identity", "x", T=dtypes.string)))
+    session = heald.Session(graph(placeholder("x", dtype=dtypes.string), node("y", "Identity", "x", T=dtypes.string)))
     assert session.run("y", {"x": x}).tolist() == x.tolist()

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import FLOAT, const, graph, node
-from weft.errors import Unimplemented
-from weft.graph.attr_value import ShapeAttr
-from weft.graph.node import Node
-from weft.values import dtypes
+from heald.errors import Unimplemented
+from heald.graph.attr_value import ShapeAttr
+from heald.graph.node import Node
+from heald.values import dtypes
 
 KINDS: dict[str, Any] = {"output_types": (FLOAT, dtypes.int64), "output_shapes": (ShapeAttr((2,)), ShapeAttr(()))}
 MADE = {"shared_name": b"", "container": b""}
@@ -27,7 +27,7 @@ MODEL = graph(
 
 @pytest.fixture
 def session():
-    with weft.Session(MODEL) as made:
+    with heald.Session(MODEL) as made:
         yield made
 
 
@@ -39,7 +39,7 @@ def test_a_step_that_needs_an_iterator_is_told_the_tensors_to_feed(session):
 
 def test_no_feed_is_named_for_a_node_whose_outputs_are_no_handles():
     nodes = graph(const("x", 1), node("none", "CheckPinned", "x"), node("y", "Neg", "none"))
-    with weft.Session(nodes) as made, pytest.raises(Unimplemented, match="no kernel for op") as caught:
+    with heald.Session(nodes) as made, pytest.raises(Unimplemented, match="no kernel for op") as caught:
         made.run("y")
     assert "feed" not in caught.value.hint
 

@@ -7,14 +7,13 @@ import shutil
 from pathlib import Path
 from types import SimpleNamespace
 
+import heald
 import numpy as np
 import pytest
-import weft
-from plugins_for_tests import plugin
-from weft.cli import main
-from weft.contract.hookspecs import Contribution, LoaderRegistrar
-from weft.contract.loader import Description, LoaderEntry, LoadOptions
-from weft.errors import (
+from heald.cli import main
+from heald.contract.hookspecs import Contribution, LoaderRegistrar
+from heald.contract.loader import Description, LoaderEntry, LoadOptions
+from heald.errors import (
     DataLoss,
     InvalidArgument,
     NotFound,
@@ -23,10 +22,11 @@ from weft.errors import (
     Unavailable,
     Unimplemented,
 )
-from weft.host.registries import Registries
-from weft.program.host_program import Call, ProgramDef, ProgramFunction
-from weft.session import loading
-from weft.session.loading import open_file
+from heald.host.registries import Registries
+from heald.program.host_program import Call, ProgramDef, ProgramFunction
+from heald.session import loading
+from heald.session.loading import open_file
+from plugins_for_tests import plugin
 
 HERE = Path(__file__).parent
 DATA = HERE.parent / "data"
@@ -61,16 +61,16 @@ def opened(path: Path, form: str | None = None, **loaders: object) -> loading.Op
 
 
 def test_a_file_of_a_third_partys_format_is_a_model(scale: Path) -> None:
-    model = weft.load(scale, config=WITH_SCALE)
+    model = heald.load(scale, config=WITH_SCALE)
     assert {name: str(meta) for name, meta in model.inputs.items()} == {"x": "float32[?]"}
     assert model(np.ones(2, "f4")).tolist() == [3, 3]
     assert model.signatures["doubled"]() == 6
     assert model(x=np.ones(1, "f4")).tolist() == [6]
-    assert weft.load(scale, config=WITH_SCALE, signature="doubled")() == 6
+    assert heald.load(scale, config=WITH_SCALE, signature="doubled")() == 6
 
 
 def test_saved_state_is_read_once_and_by_the_first_step_that_needs_it(scale: Path) -> None:
-    model = weft.load(scale, config=WITH_SCALE)
+    model = heald.load(scale, config=WITH_SCALE)
     assert model.session.run("x", {"x": [1.0]}).tolist() == [1]
     scale.write_text("scale 4")
     assert model([1.0]).tolist() == [4]
@@ -79,14 +79,14 @@ def test_saved_state_is_read_once_and_by_the_first_step_that_needs_it(scale: Pat
 
 
 def test_a_step_that_is_prepared_later_leaves_the_state_as_it_is(scale: Path) -> None:
-    model = weft.load(scale, config=WITH_SCALE)
+    model = heald.load(scale, config=WITH_SCALE)
     assert model.signatures["doubled"]() == 6
     assert model([1.0]).tolist() == [6]
     assert model.session.run("read") == 6
 
 
 def test_state_that_cannot_be_read_is_an_error_of_each_step_that_needs_it(scale: Path) -> None:
-    model = weft.load(scale, config=WITH_SCALE)
+    model = heald.load(scale, config=WITH_SCALE)
     scale.write_text("scale three")
     with pytest.raises(PluginError, match="loader 'scale' of plugin formats: values of .*ValueError"):
         model([1.0])
@@ -111,21 +111,21 @@ def test_the_order_of_registration_decides_nothing(scale: Path) -> None:
 def test_an_unknown_format_is_told_with_those_that_are_known(scale: Path) -> None:
     known = "no loader is called 'grafdef'; known formats: bef, graphdef, mlir, saved_model.*graphdef"
     with pytest.raises(NotFound, match=known):
-        weft.load(FROZEN, format="grafdef")
+        heald.load(FROZEN, format="grafdef")
     with pytest.raises(InvalidArgument, match="format= is a int, expected the name of a loader"):
-        weft.load(FROZEN, format=3)  # type: ignore[arg-type]
-    assert weft.load(FROZEN, format="graphdef").outputs
+        heald.load(FROZEN, format=3)  # type: ignore[arg-type]
+    assert heald.load(FROZEN, format="graphdef").outputs
 
 
 def test_a_file_that_no_loader_recognises_says_so(tmp_path: Path) -> None:
     file = tmp_path / "notes.md"
     file.write_text("# notes")
     with pytest.raises(NotFound, match=r"no loader recognises the file '.*notes.md'; known formats: bef, graphdef"):
-        weft.load(file)
+        heald.load(file)
     with pytest.raises(NotFound, match="no loader recognises the folder"):
-        weft.load(tmp_path)
+        heald.load(tmp_path)
     with pytest.raises(NotFound, match=r"no such file; did you mean 'notes.md'"):
-        weft.load(tmp_path / "note.md")
+        heald.load(tmp_path / "note.md")
 
 
 @pytest.mark.parametrize(("name", "head", "hint"), [
@@ -140,7 +140,7 @@ def test_a_file_of_another_kind_is_told_with_the_way_out(
 ) -> None:
     (tmp_path / name).write_bytes(head)
     with pytest.raises(NotFound, match=f"no loader recognises the file '.*{name}'") as caught:
-        weft.load(tmp_path / name)
+        heald.load(tmp_path / name)
     assert caught.value.hint == hint
     assert main(["inspect", str(tmp_path / name)]) == 1
     assert capsys.readouterr().err.startswith(f"error: no loader recognises the file '{tmp_path / name}'")
@@ -148,19 +148,19 @@ def test_a_file_of_another_kind_is_told_with_the_way_out(
 
 def test_a_graphdef_is_recognised_under_any_suffix(tmp_path: Path) -> None:
     file = shutil.copy(FROZEN, tmp_path / "weights.bin")
-    assert list(weft.load(file).outputs) == list(weft.load(FROZEN).outputs)
+    assert list(heald.load(file).outputs) == list(heald.load(FROZEN).outputs)
 
 
 def test_a_saved_model_without_its_plugin_tells_how_to_install_it(tmp_path: Path) -> None:
     (tmp_path / "saved_model.pb").touch()
     for form in (None, "saved_model"):
-        with pytest.raises(NotFound, match="pip install weft-saved-model"):
+        with pytest.raises(NotFound, match="pip install heald-saved-model"):
             opened(tmp_path, form)
 
 
 def test_a_saved_model_whose_plugin_is_blocked_says_so() -> None:
     with pytest.raises(NotFound, match=r"plugin saved_model is blocked: \[plugins\] block names it"):
-        weft.load(DATA / "saved_models" / "keras" / "model", config=WITHOUT_SAVED_MODELS)
+        heald.load(DATA / "saved_models" / "keras" / "model", config=WITHOUT_SAVED_MODELS)
 
 
 def raising(error: BaseException):
@@ -206,7 +206,7 @@ def test_an_object_that_is_no_loader_is_refused() -> None:
         registries(x=Unmade)
     with pytest.raises(PluginError, match="SimpleNamespace without the method open"):
         registries(x=SimpleNamespace(recognise=print))
-    with pytest.raises(PluginError, match="loader 'graphdef' is weft's own already"):
+    with pytest.raises(PluginError, match="loader 'graphdef' is heald's own already"):
         registries(graphdef=loader())
 
 
@@ -231,31 +231,31 @@ def test_a_host_program_is_loaded_as_one(scale: Path, monkeypatch: pytest.Monkey
     add = ProgramFunction("main", ("a",), ("i32", "i32"), (Call("tfrt.add.i32", (0, 0), (1,)),), (1,))
     source = SimpleNamespace(program=lambda: ProgramDef({"main": add}), describe=lambda: Description("steps"))
     entry = LoaderEntry("steps", loader(open=lambda path, options: source), "tests")  # type: ignore[arg-type]
-    monkeypatch.setitem(weft.default_host().registries.loaders, "steps", entry)
-    (result,) = weft.HostProgram.load(scale).run("main", 21)
+    monkeypatch.setitem(heald.default_host().registries.loaders, "steps", entry)
+    (result,) = heald.HostProgram.load(scale).run("main", 21)
     assert result.get() == 42
-    with pytest.raises(Unimplemented, match="is a host program, not a graph; load it with weft.HostProgram.load"):
-        weft.load(scale)
-    with pytest.raises(InvalidArgument, match="is a graph, not a host program; load it with weft.load"):
-        weft.HostProgram.load(FROZEN, format="graphdef")
+    with pytest.raises(Unimplemented, match="is a host program, not a graph; load it with heald.HostProgram.load"):
+        heald.load(scale)
+    with pytest.raises(InvalidArgument, match="is a graph, not a host program; load it with heald.load"):
+        heald.HostProgram.load(FROZEN, format="graphdef")
 
 
 def test_a_module_of_another_distribution_is_forwarded_or_says_how_to_install_it(monkeypatch) -> None:
-    import weft_saved_model
+    import heald_saved_model
 
-    assert weft.saved_model is weft_saved_model
-    monkeypatch.setitem(weft._FORWARDED, "saved_model", ("no_such_module", "weft-saved-model"))
-    with pytest.raises(Unavailable, match="part of weft-saved-model.*pip install -U weft-saved-model"):
-        weft.saved_model  # noqa: B018
+    assert heald.saved_model is heald_saved_model
+    monkeypatch.setitem(heald._FORWARDED, "saved_model", ("no_such_module", "heald-saved-model"))
+    with pytest.raises(Unavailable, match="part of heald-saved-model.*pip install -U heald-saved-model"):
+        heald.saved_model  # noqa: B018
 
 
 def test_commands_choose_by_the_files_loader(
     scale: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from weft.cli import main
+    from heald.cli import main
 
-    weft.load(scale, config=WITH_SCALE)  # imports the plugin's file under its name
-    table = weft.default_host().registries.loaders
+    heald.load(scale, config=WITH_SCALE)  # imports the plugin's file under its name
+    table = heald.default_host().registries.loaders
     monkeypatch.setitem(table, "scale", LoaderEntry("scale", "plugin_of_formats:LOADER", "formats"))
     assert main(["inspect", str(scale), "--json"]) == 0
     found = json.loads(capsys.readouterr().out)

@@ -1,17 +1,17 @@
 """Inputs by the caller's names: errors use them, and several of them may be one tensor."""
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import node, placeholder
-from weft.errors import InvalidArgument
+from heald.errors import InvalidArgument
 
 AGE = placeholder("serving_default_age", (None, 1))
 
 
 @pytest.fixture
 def session():
-    with weft.Session(weft.Graph([AGE, node("y", "Neg", AGE.name)])) as made:
+    with heald.Session(heald.Graph([AGE, node("y", "Neg", AGE.name)])) as made:
         yield made
 
 
@@ -31,7 +31,7 @@ def test_an_error_about_a_feed_has_the_callers_name_of_it(session, value, messag
 
 def test_an_error_of_a_kernel_stays_the_kernels():
     nodes = [placeholder("x", (None,)), placeholder("z", (None,)), node("y", "AddV2", "x", "z")]
-    with weft.Session(weft.Graph(nodes)) as session:
+    with heald.Session(heald.Graph(nodes)) as session:
         step = session.make_callable("y", {"a": "x", "b": "z"})
         with pytest.raises(InvalidArgument, match=r"\[2\]") as caught:
             step(np.ones(2, np.float32), np.ones(3, np.float32))

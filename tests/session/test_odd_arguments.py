@@ -1,22 +1,22 @@
-"""Arguments that make no sense are typed errors, at once, and never a fault of weft."""
+"""Arguments that make no sense are typed errors, at once, and never a fault of heald."""
 
 from __future__ import annotations
 
 import mmap
 import os
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import graph, node, placeholder
+from heald import graphdef
+from heald.errors import HealdError, InvalidArgument, NotFound, ResourceExhausted
+from heald.graph.graph import Node
+from heald.session.feeds import convert
+from heald.values import dtypes
+from heald.values.tensor import TensorMetadata
 from hypothesis import given
 from hypothesis import strategies as st
-from weft import graphdef
-from weft.errors import InvalidArgument, NotFound, ResourceExhausted, WeftError
-from weft.graph.graph import Node
-from weft.session.feeds import convert
-from weft.values import dtypes
-from weft.values.tensor import TensorMetadata
 
 X = np.ones(2, np.float32)
 FEEDS = {"x": X}
@@ -55,7 +55,7 @@ odd = pytest.mark.parametrize("value", ODD.values(), ids=ODD.keys())
 
 @pytest.fixture(scope="module")
 def session():
-    return weft.Session(graph(placeholder("x", (2,)), node("y", "Neg", "x"), Node("n", "NoOp")))
+    return heald.Session(graph(placeholder("x", (2,)), node("y", "Neg", "x"), Node("n", "NoOp")))
 
 
 def typed(function):
@@ -87,7 +87,7 @@ def test_odd_feeds_and_targets(session, value):
 
 @odd
 def test_odd_values_of_feeds(session, value):
-    model = weft.Model(session, *({name: weft.api.TensorInfo(name, TensorMetadata(dtypes.float32, (2,)))}
+    model = heald.Model(session, *({name: heald.api.TensorInfo(name, TensorMetadata(dtypes.float32, (2,)))}
                                   for name in ("x", "y")))
     for call in (lambda: session.run("y", {"x": value}), lambda: session.make_callable("y", ["x"])(value),
                  lambda: model(x=value), lambda: model({"x": value}), lambda: model(X, value)):
@@ -103,11 +103,11 @@ def test_odd_values_of_strings(value):
 
 @odd
 def test_odd_graphs_and_paths(value, tmp_path):
-    typed(lambda: weft.Session(value))
+    typed(lambda: heald.Session(value))
     typed(lambda: graphdef.dumps(value))
     typed(lambda: graphdef.dump(value, tmp_path / "x.pb"))
     typed(lambda: graphdef.load(value))
-    typed(lambda: weft.load(value))
+    typed(lambda: heald.load(value))
     if not isinstance(value, str):
         typed(lambda: graphdef.dump(graph(), value))
 
@@ -116,13 +116,13 @@ def test_odd_graphs_and_paths(value, tmp_path):
 def test_odd_devices_configs_plugins_and_hosts(value):
     made = graph(Node("n", "NoOp"))
     if not isinstance(value, str):
-        typed(lambda: weft.register(value))
+        typed(lambda: heald.register(value))
     if value is not None:
-        typed(lambda: weft.Session(made, value))
+        typed(lambda: heald.Session(made, value))
     if value is not None and not isinstance(value, str):
-        typed(lambda: weft.Session(made, device=value))
-        typed(lambda: weft.HostContext(work_queue=value))
-        typed(lambda: weft.HostContext(allocator=value))
+        typed(lambda: heald.Session(made, device=value))
+        typed(lambda: heald.HostContext(work_queue=value))
+        typed(lambda: heald.HostContext(allocator=value))
 
 
 @pytest.mark.parametrize(("name", "message"), [
@@ -145,7 +145,7 @@ def test_a_name_may_be_a_kind_of_text_that_hashes_as_it_likes(session):
 
 def test_one_name_stands_for_a_list_of_one(session, tmp_path):
     graphdef.dump(session.graph, tmp_path / "m.pb")
-    model = weft.load(tmp_path / "m.pb", inputs="x", outputs="y")
+    model = heald.load(tmp_path / "m.pb", inputs="x", outputs="y")
     assert (list(model.inputs), list(model.outputs)) == (["x"], ["y"])
 
 
@@ -189,7 +189,7 @@ PROTOCOL = ("__array__", "__len__", "__iter__", "__getitem__", "__float__", "__i
 
 @given(st.sets(st.sampled_from(PROTOCOL)), st.sampled_from([object, list, tuple, str, bytes, int, float]),
        st.sampled_from([dtypes.float32, dtypes.int64, dtypes.string, dtypes.bool_]),
-       st.sampled_from([KeyError, RecursionError, OSError, StopIteration, AttributeError, WeftError, MemoryError]))
+       st.sampled_from([KeyError, RecursionError, OSError, StopIteration, AttributeError, HealdError, MemoryError]))
 def test_an_object_that_raises_is_a_feed_or_a_typed_error(methods, base, dtype, kind):
     def fail(self, *_, **__):
         raise kind("mine")
@@ -198,8 +198,8 @@ def test_an_object_that_raises_is_a_feed_or_a_typed_error(methods, base, dtype, 
     for value in (feed, [feed, feed]):
         try:
             assert convert(value, TensorMetadata(dtype, None), "x").dtype == dtype.numpy
-        except WeftError as error:
-            assert kind is WeftError or isinstance(error, InvalidArgument | MemoryError)  # noqa: PT017
+        except HealdError as error:
+            assert kind is HealdError or isinstance(error, InvalidArgument | MemoryError)  # noqa: PT017
 
 
 def test_the_error_of_the_callers_own_object_is_the_cause():

@@ -9,21 +9,21 @@ import weakref
 from contextlib import ExitStack
 from itertools import permutations
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.control_flow import function, loop
 from builders.graphs import const, graph, node, placeholder
 from harness.threads import in_threads
+from heald.errors import Cancelled, FailedPrecondition, HealdError, InvalidArgument, NotFound, Unimplemented
+from heald.graph.graph import Graph
+from heald.host.rendezvous import LocalRendezvous
+from heald.values import dtypes
 from plugins_for_tests.acting_plugin import CONFIG, acts, ran
-from weft.errors import Cancelled, FailedPrecondition, InvalidArgument, NotFound, Unimplemented, WeftError
-from weft.graph.graph import Graph
-from weft.host.rendezvous import LocalRendezvous
-from weft.values import dtypes
 
 QUEUES = ["multi_threaded", "single_threaded", "seeded"]
 X = np.float32([1, 2, 3])
-RUNS = min(1000, int(os.environ.get("WEFTTEST_GRAPHS", "400")) // 4)  # of each thread; `make slow` does 1000
+RUNS = min(1000, int(os.environ.get("HEALDTEST_GRAPHS", "400")) // 4)  # of each thread; `make slow` does 1000
 
 
 @pytest.fixture(autouse=True)
@@ -42,7 +42,7 @@ def chain():
 
 
 def session(queue="multi_threaded"):
-    return weft.Session(chain(), CONFIG | {"work_queue": {"name": queue}})
+    return heald.Session(chain(), CONFIG | {"work_queue": {"name": queue}})
 
 
 @pytest.mark.parametrize("queue", QUEUES)
@@ -138,7 +138,7 @@ def test_the_error_of_a_kernel_ends_the_partial_run(queue):
     acts["n1"] = fail
     with session(queue) as made:
         handle = made.partial_run_setup(["n1", "r2"], ["a", "b", "c"])
-        with pytest.raises(WeftError, match="on purpose") as caught:
+        with pytest.raises(HealdError, match="on purpose") as caught:
             made.partial_run(handle, "n1", {"a": 1, "b": 1})
         assert caught.value.node == "n1"
         with pytest.raises(InvalidArgument, match="there is no partial run"):
@@ -148,10 +148,10 @@ def test_the_error_of_a_kernel_ends_the_partial_run(queue):
 def test_the_error_of_a_call_without_feeds_is_raised_by_the_call_that_fetches():
     acts["n"] = fail
     nodes = [placeholder("a"), node("n", "Act>Act", "a"), const("c", 1), node("r", "Neg", "c")]
-    with weft.Session(graph(*nodes), CONFIG) as made:
+    with heald.Session(graph(*nodes), CONFIG) as made:
         handle = made.partial_run_setup(["n", "r"], ["a"])
         assert made.partial_run(handle, "r") == -1
-        with pytest.raises(WeftError, match="on purpose"):
+        with pytest.raises(HealdError, match="on purpose"):
             made.partial_run(handle, "n", {"a": 1})
 
 
@@ -196,7 +196,7 @@ def test_feeds_and_results_belong_to_the_user():
 def test_dead_values_and_branches_wait_for_their_feeds(condition):
     made = graph(placeholder("p", (), dtypes.bool_), placeholder("x"), node("sw", "Switch", "x", "p"),
                  node("n", "Neg", "sw:1"), node("e", "Exp", "sw"), node("m", "Merge", "n", "e", N=2))
-    with weft.Session(made) as session:
+    with heald.Session(made) as session:
         handle = session.partial_run_setup(["m:1", "n"], ["x", "p"])
         session.partial_run(handle, [], {"x": X})
         assert session.partial_run(handle, "m:1", {"p": condition}) == (not condition)
@@ -210,10 +210,10 @@ def test_dead_values_and_branches_wait_for_their_feeds(condition):
 def test_a_device_that_needs_static_shapes_has_those_of_the_placeholders():
     placed = {"placement": {"order": ["SIM", "CPU"]}}
     nodes = [node("n", "Neg", "a", device="/device:SIM:0")]
-    with weft.Session(graph(placeholder("a", (3,)), *nodes), placed) as made:
+    with heald.Session(graph(placeholder("a", (3,)), *nodes), placed) as made:
         handle = made.partial_run_setup("n", ["a"])
         assert made.partial_run(handle, "n", {"a": X}).tolist() == (-X).tolist()
-    with weft.Session(graph(placeholder("a"), *nodes), placed) as made:
+    with heald.Session(graph(placeholder("a"), *nodes), placed) as made:
         with pytest.raises(Unimplemented, match="no shapes of its feeds beforehand") as caught:
             made.partial_run_setup("n", ["a"])
         assert (caught.value.node, "static shapes" in str(caught.value.hint)) == ("n", True)
@@ -262,7 +262,7 @@ def run_and_partially_run(made, seed):
 def run_two_sessions():
     config = {"plugin": {"cpu": {"count": 2}}}
     with ExitStack() as stack:
-        sessions = [stack.enter_context(weft.Session(control_flow_on_two_devices(), config)) for _ in range(2)]
+        sessions = [stack.enter_context(heald.Session(control_flow_on_two_devices(), config)) for _ in range(2)]
         in_threads(lambda seed: run_and_partially_run(sessions[seed // 4], seed), 8)  # four threads for each
 
 
@@ -281,7 +281,7 @@ def test_a_partial_run_uses_the_rendezvous_of_its_session():
 
     meeting = LocalRendezvous()
     made = graph(placeholder("a"), recv("r", "t"), node("y", "AddV2", "a", "r"))
-    with weft.Session(made, rendezvous=lambda: meeting) as session:
+    with heald.Session(made, rendezvous=lambda: meeting) as session:
         handle = session.partial_run_setup("y", ["a"])
         meeting.send(key("t"), np.float32(2))
         assert session.partial_run(handle, "y", {"a": 1}) == 3

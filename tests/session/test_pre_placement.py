@@ -2,16 +2,16 @@
 
 import sys
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
-from weft import errors
-from weft.contract.loader import Initializer
+from heald import errors
+from heald.contract.loader import Initializer
 
 EARLY = """
-from weft.api import hookimpl
-WEFT_API = (1, 0)
+from heald.api import hookimpl
+HEALD_API = (1, 0)
 seen = []
 
 def early(graph, context):
@@ -19,7 +19,7 @@ def early(graph, context):
     return graph.replace(nodes=[graph["y"].replace(op="Neg")], without=["assign"])
 
 @hookimpl
-def weft_passes(registry):
+def heald_passes(registry):
     registry.add("early", early, stage="pre_placement")
 """
 
@@ -35,7 +35,7 @@ def early(tmp_path, monkeypatch):
 def test_a_pass_before_placement_sees_the_whole_graph_once(early):
     nodes = graph(placeholder("x", (2,)), node("y", "Abs", "x"), const("other", [1.0]), node("assign", "NoOp"))
     state = [Initializer(frozenset({"x"}), "assign")]
-    with weft.Session(nodes, early, initial_state=state) as session:
+    with heald.Session(nodes, early, initial_state=state) as session:
         for _ in range(2):
             np.testing.assert_array_equal(session.run("y", {"x": [1, -2]}), [-1, 2])
         np.testing.assert_array_equal(session.run("other"), [1])
@@ -45,13 +45,13 @@ def test_a_pass_before_placement_sees_the_whole_graph_once(early):
 
 def test_a_disabled_pass_before_placement_does_not_run(early):
     nodes = graph(placeholder("x", (2,)), node("y", "Abs", "x"), node("assign", "NoOp"))
-    with weft.Session(nodes, early | {"passes": {"disable": ["early"]}}) as session:
+    with heald.Session(nodes, early | {"passes": {"disable": ["early"]}}) as session:
         np.testing.assert_array_equal(session.run("y", {"x": [1, -2]}), [1, 2])
 
 
 ASKING = """
-from weft.api import hookimpl
-WEFT_API = (1, 0)
+from heald.api import hookimpl
+HEALD_API = (1, 0)
 
 def asking(graph, context):
     for each in context.initial_state:
@@ -59,7 +59,7 @@ def asking(graph, context):
     raise ValueError("its own fault")
 
 @hookimpl
-def weft_passes(registry):
+def heald_passes(registry):
     registry.add("asking", asking, stage="pre_placement")
 """
 
@@ -72,7 +72,7 @@ def test_values_that_cannot_be_read_are_no_fault_of_the_pass_that_asks_for_them(
     monkeypatch.syspath_prepend(tmp_path)
     nodes, config = graph(placeholder("x", (2,))), {"plugins": {"load": ["asking_pass"]}}
     with pytest.raises(errors.DataLoss, match="the file is damaged"):
-        weft.Session(nodes, config, initial_state=[Initializer(frozenset({"x"}), "x", damaged)])
+        heald.Session(nodes, config, initial_state=[Initializer(frozenset({"x"}), "x", damaged)])
     with pytest.raises(errors.PluginError, match=r"pass 'asking' of plugin asking_pass raised .*its own fault"):
-        weft.Session(nodes, config)
+        heald.Session(nodes, config)
     sys.modules.pop("asking_pass")

@@ -8,19 +8,19 @@ import subprocess
 import sys
 from pathlib import Path
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
-from weft.contract.kernel import Bind
-from weft.errors import FailedPrecondition, Internal, InvalidArgument
-from weft.linker.stored_constants import CollectedConstants, LoadedConstants
-from weft.program.compiled_model import StrippedConstant
-from weft.session.ahead_of_time import compile_model
-from weft.session.compiled_model import LoadedCompiledModel
-from weft.support.mapped_file import file_behind
-from weft.values import dtypes
-from weft.values.tensor import TensorMetadata
+from heald.contract.kernel import Bind
+from heald.errors import FailedPrecondition, Internal, InvalidArgument
+from heald.linker.stored_constants import CollectedConstants, LoadedConstants
+from heald.program.compiled_model import StrippedConstant
+from heald.session.ahead_of_time import compile_model
+from heald.session.compiled_model import LoadedCompiledModel
+from heald.support.mapped_file import file_behind
+from heald.values import dtypes
+from heald.values.tensor import TensorMetadata
 
 ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples/digits/frozen.pb"
@@ -52,8 +52,8 @@ def prepared(monkeypatch):
 
 
 def images(*counts):
-    meta = next(iter(weft.load(DIGITS).inputs.values()))
-    return {next(iter(weft.load(DIGITS).inputs)): [(count, *meta.shape[1:]) for count in counts]}
+    meta = next(iter(heald.load(DIGITS).inputs.values()))
+    return {next(iter(heald.load(DIGITS).inputs)): [(count, *meta.shape[1:]) for count in counts]}
 
 
 def fed(count):
@@ -66,11 +66,11 @@ def same(a, b):
 
 
 def written(compiled):
-    return weft.bef.loads(weft.bef.dumps(compiled))
+    return heald.bef.loads(heald.bef.dumps(compiled))
 
 
 def test_kernels_of_a_loaded_model_prepare_nothing(config, prepared):
-    wanted = weft.load(DIGITS, config=config)(fed(4))
+    wanted = heald.load(DIGITS, config=config)(fed(4))
     compiled = compile_model(DIGITS, inputs=images(4), config=config)
     made, returned = prepared
     made.clear()
@@ -94,7 +94,7 @@ def test_kernels_of_a_loaded_model_prepare_nothing(config, prepared):
     pytest.param(lambda one: one._replace(device="CPU:1"), id="device"),
 ])
 def test_arrays_that_do_not_fit_are_made_anew(config, prepared, change):
-    wanted = weft.load(DIGITS, config=config)(fed(4))
+    wanted = heald.load(DIGITS, config=config)(fed(4))
     compiled = compile_model(DIGITS, inputs=images(4), config=config)
     changed = written(compiled._replace(prepared=tuple(map(change, compiled.prepared))))
     made, _ = prepared
@@ -104,18 +104,18 @@ def test_arrays_that_do_not_fit_are_made_anew(config, prepared, change):
 
 
 def test_a_stripped_file_has_the_prepared_arrays_alone(config, prepared):
-    wanted = weft.load(DIGITS, config=config)(fed(4))
+    wanted = heald.load(DIGITS, config=config)(fed(4))
     compiled, stripped = (compile_model(DIGITS, inputs=images(4), config=config, strip=each) for each in (False, True))
     made, _ = prepared
     made.clear()
     again = written(stripped)
     left_out = [each for each in again.program.constants if isinstance(each, StrippedConstant)]
     assert len(left_out) >= 4
-    assert weft.bef.dumps(again) == weft.bef.dumps(stripped)
-    assert len(weft.bef.dumps(stripped)) < len(weft.bef.dumps(compiled))
+    assert heald.bef.dumps(again) == heald.bef.dumps(stripped)
+    assert len(heald.bef.dumps(stripped)) < len(heald.bef.dumps(compiled))
     assert same(LoadedCompiledModel(again, config)(fed(4)), wanted)
     assert not made
-    with pytest.raises(FailedPrecondition, match=r"left out.*weft compile"):
+    with pytest.raises(FailedPrecondition, match=r"left out.*heald compile"):
         left_out[0].array()
 
 
@@ -132,7 +132,7 @@ def test_a_stripped_file_that_does_not_fit_names_pack_expectation_and_remedy(con
     text, one = str(caught.value), stripped.prepared[0]
     assert one.fingerprint in text
     assert "stripped" in text
-    assert "weft compile" in text
+    assert "heald compile" in text
     assert "CPU:0" in text
     if change(stripped.prepared):
         assert change(stripped.prepared)[0].fingerprint in text
@@ -152,7 +152,7 @@ def test_functions_for_two_shapes_share_one_array(prepared):
     assert sum(array.nbytes for array in {id(one.value): one.value for one in compiled.prepared}.values()) < 2 * alone
     model, (made, _) = LoadedCompiledModel(written(compiled)), prepared
     made.clear()
-    loaded = weft.load(DIGITS)
+    loaded = heald.load(DIGITS)
     for count in (2, 5):
         assert same(model(fed(count)), loaded(fed(count)))
     functions = {one.function for one in compiled.prepared}
@@ -167,7 +167,7 @@ def convolution(tmp_path):
     """A large convolution as a file, and its input."""
     path = tmp_path / "conv.pb"
     attrs = {"strides": (1, 1, 1, 1), "padding": b"SAME"}
-    weft.graphdef.dump(graph(placeholder("x", (1, 7, 7, 128)), const("w", LARGE), const("v", LARGE[::-1].copy()),
+    heald.graphdef.dump(graph(placeholder("x", (1, 7, 7, 128)), const("w", LARGE), const("v", LARGE[::-1].copy()),
                              node("hidden", "Conv2D", "x", "w", **attrs), node("y", "Conv2D", "hidden", "v", **attrs)),
                        path)
     return path, np.random.default_rng(2).random((1, 7, 7, 128), np.float32)
@@ -176,12 +176,12 @@ def convolution(tmp_path):
 def test_prepared_arrays_are_views_of_the_map_that_outlive_model_and_file_name(config, convolution, prepared):
     path, x = convolution
     file = path.with_suffix(".bef")
-    wanted = weft.load(path, config=config)(x)
-    weft.bef.dump(compile_model(path, config=config), file)
+    wanted = heald.load(path, config=config)(x)
+    heald.bef.dump(compile_model(path, config=config), file)
     made, returned = prepared
     made.clear()
     returned.clear()
-    model = weft.bef.load(file)
+    model = heald.bef.load(file)
     compiled = LoadedCompiledModel(model, config)
     first = compiled(x)
     file.unlink()
@@ -199,22 +199,22 @@ def test_prepared_arrays_are_views_of_the_map_that_outlive_model_and_file_name(c
 def test_constants_with_prepared_forms_are_never_read(config, convolution):
     path, x = convolution
     file = path.with_suffix(".bef")
-    wanted = weft.load(path, config=config)(x)
-    weft.bef.dump(compile_model(path, config=config), file)
+    wanted = heald.load(path, config=config)(x)
+    heald.bef.dump(compile_model(path, config=config), file)
     raw = file.read_bytes()
     for weights in (LARGE, LARGE[::-1].copy()):
         assert raw.count(weights.tobytes()) >= 1
         at = raw.index(weights.tobytes())
         raw = raw[:at] + bytes(weights.nbytes) + raw[at + weights.nbytes :]
     file.write_bytes(raw)
-    assert np.array_equal(LoadedCompiledModel(weft.bef.load(file), config)(x), wanted)
+    assert np.array_equal(LoadedCompiledModel(heald.bef.load(file), config)(x), wanted)
 
 
 def test_a_file_that_changes_before_its_link_is_an_error(config, convolution):
     path, x = convolution
     file = path.with_suffix(".bef")
-    weft.bef.dump(compile_model(path, config=config, strip=True), file)
-    model = LoadedCompiledModel(weft.bef.load(file), config)
+    heald.bef.dump(compile_model(path, config=config, strip=True), file)
+    model = LoadedCompiledModel(heald.bef.load(file), config)
     with file.open("r+b") as opened:
         opened.truncate(100)
     with pytest.raises(FailedPrecondition, match="changed in place"):
@@ -224,17 +224,17 @@ def test_a_file_that_changes_before_its_link_is_an_error(config, convolution):
 IN_ANOTHER_PROCESS = """
 import sys
 import numpy as np
-import weft
-from weft.linker import stored_constants
-from weft.session.compiled_model import LoadedCompiledModel
+import heald
+from heald.linker import stored_constants
+from heald.session.compiled_model import LoadedCompiledModel
 
-model = weft.bef.load(sys.argv[1])
+model = heald.bef.load(sys.argv[1])
 class Forbidding(stored_constants.LoadedConstants):
     def get(self, slot, inputs, fingerprint, meta, make):
         def forbidden():
             raise AssertionError(f"prepared {slot}")
         return super().get(slot, inputs, fingerprint, meta, forbidden)
-import weft.session.compiled_model as session
+import heald.session.compiled_model as session
 session.LoadedConstants = Forbidding
 np.save(sys.argv[3], LoadedCompiledModel(model)(np.load(sys.argv[2])))
 """
@@ -242,13 +242,13 @@ np.save(sys.argv[3], LoadedCompiledModel(model)(np.load(sys.argv[2])))
 
 def test_another_process_prepares_nothing(convolution, tmp_path):
     path, x = convolution
-    weft.bef.dump(compile_model(path, strip=True), tmp_path / "m.bef")
+    heald.bef.dump(compile_model(path, strip=True), tmp_path / "m.bef")
     np.save(tmp_path / "x.npy", x)
     files = [str(tmp_path / name) for name in ("m.bef", "x.npy", "y.npy")]
     ran = subprocess.run([sys.executable, "-c", IN_ANOTHER_PROCESS, *files], capture_output=True, text=True,
                          check=False, timeout=60)
     assert not ran.returncode, ran.stderr
-    np.testing.assert_allclose(np.load(files[2]), weft.load(path)(x), rtol=1e-5)
+    np.testing.assert_allclose(np.load(files[2]), heald.load(path)(x), rtol=1e-5)
 
 
 def bind(**options):

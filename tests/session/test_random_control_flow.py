@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import os
 
+import heald
 import pytest
-import weft
 from builders.random_control_flow import programs
 from harness.dead_values import DEAD, Ambiguous, Endless, run_frames
+from heald.errors import InvalidArgument, Unimplemented
+from heald.graph.traversal import ancestors
 from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 from plugins_for_tests import plugin
-from weft.errors import InvalidArgument, Unimplemented
-from weft.graph.traversal import ancestors
 
 CONFIG = {"plugins": {"load": [plugin("scalars")]}}
 OPS = {"Add": "Scalar>Add", "Mul": "Scalar>Mul", "Log": "Scalar>Log"}  # as the interpreter and the plugin call them
-EXAMPLES = int(os.environ.get("WEFTTEST_GRAPHS", "100"))
+EXAMPLES = int(os.environ.get("HEALDTEST_GRAPHS", "100"))
 MANY = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
 VALUES = st.integers(0, 9)
 
@@ -34,7 +34,7 @@ def compared(program, x, y):
     """Fetch each kept tensor by itself. A dead one is an error."""
     graph, keep = program
     feeds = {"x": x, "y": y}
-    with weft.Session(graph.replace(nodes=[node.replace(op=OPS[node.op]) for node in graph if node.op in OPS]),
+    with heald.Session(graph.replace(nodes=[node.replace(op=OPS[node.op]) for node in graph if node.op in OPS]),
                       CONFIG) as session:
         for name, index in keep:
             needed = graph.replace(without=graph.nodes.keys() - ancestors(graph.nodes, [name]))

@@ -11,11 +11,11 @@ import json
 from pathlib import Path
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
-from weft import graphdef
-from weft.errors import WeftError
+from heald import graphdef
+from heald.errors import HealdError
 
 PROGRAMS = Path(__file__).parents[1] / "data" / "programs"
 CONFIGS: dict[str, dict[str, Any]] = {
@@ -46,7 +46,7 @@ def check(got: Any, want: Any, tolerance: list[float], which: str) -> None:
         np.testing.assert_allclose(got, want, rtol, atol, err_msg=which)
 
 
-def check_partial_run(session: weft.Session, run: Any, arrays: Any, tolerance: list[float], folder: Path) -> None:
+def check_partial_run(session: heald.Session, run: Any, arrays: Any, tolerance: list[float], folder: Path) -> None:
     handle = session.partial_run_setup(run["partial_run"]["fetches"], run["partial_run"]["feeds"])
     for number, call in enumerate(run["steps"]):
         feeds = {tensor: value(given, arrays, folder) for tensor, given in call["feeds"].items()}
@@ -62,7 +62,7 @@ def test_a_program_gives_what_tensorflow_gave(name: str, config: str, tmp_path: 
     fallback = {"placement": {"fallback": "allow" if case.get("soft_placement", True) else "error"}}
     settings = CONFIGS[config] | fallback | {"plugin": {"cpu": {"count": case["devices"]["CPU"]}},
                                              "files": {"read": [str(tmp_path)], "write": [str(tmp_path)]}}
-    with np.load(PROGRAMS / name / "data.npz") as arrays, weft.Session(graph, settings) as session:
+    with np.load(PROGRAMS / name / "data.npz") as arrays, heald.Session(graph, settings) as session:
         assert case["runs"]
         for number, step in enumerate(case["runs"]):
             if "partial_run" in step:
@@ -72,7 +72,7 @@ def test_a_program_gives_what_tensorflow_gave(name: str, config: str, tmp_path: 
             targets = [*step["targets"], *(f for f in step["fetches"] if not is_tensor(f))]
             feeds = {tensor: value(given, arrays, tmp_path) for tensor, given in step["feeds"].items()}
             if "error" in step:
-                with pytest.raises(WeftError) as caught:
+                with pytest.raises(HealdError) as caught:
                     session.run(fetches, feeds, targets=targets)
                 assert caught.value.code == step["error"]["code"], (number, step["error"], caught.value)
                 continue
@@ -91,9 +91,9 @@ def test_a_program_for_a_gpu_runs_where_config_maps_its_requests_to(name: str) -
     requests = {node.name for node in graph if "GPU" in node.device and node.op not in ("Const", "Placeholder")}
     with np.load(PROGRAMS / name / "data.npz") as arrays:
         feeds = {tensor: arrays[given] for tensor, given in step["feeds"].items()}
-        with weft.Session(graph, {"placement": {"fallback": "allow"}}) as session:
+        with heald.Session(graph, {"placement": {"fallback": "allow"}}) as session:
             elsewhere = session.run(step["fetches"], feeds)
-        with weft.Session(graph, config) as session:
+        with heald.Session(graph, config) as session:
             found = session.run(step["fetches"], feeds)
             placed = {row["node"] for row in session.placement().table() if row["assigned"] == "SIM:0"}
         wanted = [arrays[out] for out in step["out"]] if "out" in step else elsewhere

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import graph, node, placeholder
 from harness.garbage import collect
+from heald.errors import InvalidArgument, NotFound
+from heald.executor.parallel_schedule import dependencies, parallel_schedule
+from heald.executor.step import Step
+from heald.executor.task_partition import TaskPartition
+from heald.session.runtime import runtime
 from plugins_for_tests import counting_queue_plugin as queues
-from weft.errors import InvalidArgument, NotFound
-from weft.executor.parallel_schedule import dependencies, parallel_schedule
-from weft.executor.step import Step
-from weft.executor.task_partition import TaskPartition
-from weft.session.runtime import runtime
 
 pytestmark = pytest.mark.filterwarnings("ignore:work_queues.wrong.name")  # which one test asks for
 X = np.float32([1, 2, 3])
@@ -22,7 +22,7 @@ CONFIG = {
     "work_queues": {"own": {"name": "counting", "threads": 2, "seed": 2}, "other": {"threads": 1},
                     "alone": {"name": "single_threaded"}, "wrong": {"name": "countin"}},
 }
-OWN = weft.RunOptions(work_queue="own")
+OWN = heald.RunOptions(work_queue="own")
 
 
 @pytest.fixture(autouse=True)
@@ -33,7 +33,7 @@ def _forget():
 
 def session():
     works = (node(op, f"Work>{op}", "x") for op in ("Task", "Blocking", "Split"))
-    return weft.Session(graph(placeholder("x"), *works, node("two", "Work>Task", "Task")), CONFIG)
+    return heald.Session(graph(placeholder("x"), *works, node("two", "Work>Task", "Task")), CONFIG)
 
 
 @pytest.mark.parametrize("fetch", ["Task", "Blocking", "Split"])
@@ -52,13 +52,13 @@ def test_tasks_of_kernels_go_to_the_queue_that_the_run_names(fetch):
 def test_calls_that_wait_for_tasks_run_in_any_queue(name):
     with session() as made:
         for _ in range(20):
-            assert made.run("two", {"x": X}, options=weft.RunOptions(work_queue=name)).tolist() == [3, 4, 5]
+            assert made.run("two", {"x": X}, options=heald.RunOptions(work_queue=name)).tolist() == [3, 4, 5]
 
 
 def test_a_parallel_schedule_is_helped_by_the_queue_of_the_run():
     nodes = [node(name, "Exp", "x") for name in "ab"]
     unfused = CONFIG | {"passes": {"disable": ["fusion"]}}
-    with weft.Session(graph(placeholder("x"), *nodes, node("y", "AddV2", "a", "b")), unfused) as made:
+    with heald.Session(graph(placeholder("x"), *nodes, node("y", "AddV2", "a", "b")), unfused) as made:
         host, executable = made._runtime.host, made.prepare(["a", "b", "y"], ["x"]).executable(((3,),))
         layout = executable.layout
         partition = TaskPartition.of([[index] for index in range(len(layout.flat))], dependencies(layout))
@@ -97,12 +97,12 @@ def test_a_named_queue_is_made_when_a_run_first_names_it_and_closed_with_its_hos
 def test_a_wrong_name_is_an_error_that_says_the_way_out(given, error, message):
     with session() as made:
         with pytest.raises(error) as caught:
-            made.run("Task", {"x": X}, options=weft.RunOptions(work_queue=given))
+            made.run("Task", {"x": X}, options=heald.RunOptions(work_queue=given))
         assert message in str(caught.value)
         assert made.run("Task", {"x": X}).tolist() == [2, 3, 4]
 
 
 def test_a_config_without_named_queues_says_so():
-    made = weft.Session(graph(placeholder("x"), node("y", "Neg", "x")))
+    made = heald.Session(graph(placeholder("x"), node("y", "Neg", "x")))
     with pytest.raises(NotFound, match="'own'; config names none; describe it in config"):
         made.run("y", {"x": X}, options=OWN)

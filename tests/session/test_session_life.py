@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import threading
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.control_flow import call, function, program
 from builders.graphs import FLOAT, const, graph, node, placeholder
+from heald.errors import Cancelled, FailedPrecondition, HealdError, InvalidArgument
+from heald.graph.attr_value import ShapeAttr
+from heald.graph.graph import Graph, Node, Versions
+from heald.values import dtypes
 from plugins_for_tests import plugin
-from weft.errors import Cancelled, FailedPrecondition, InvalidArgument, WeftError
-from weft.graph.attr_value import ShapeAttr
-from weft.graph.graph import Graph, Node, Versions
-from weft.values import dtypes
 
 X = np.float32([1, 2, 3])
 
@@ -27,7 +27,7 @@ def variable(name, container=b""):
 
 @pytest.fixture
 def session():
-    with weft.Session(graph(placeholder("x", (3,)), node("y", "Neg", "x"), *variable("v"))) as made:
+    with heald.Session(graph(placeholder("x", (3,)), node("y", "Neg", "x"), *variable("v"))) as made:
         yield made
 
 
@@ -35,7 +35,7 @@ def test_a_variable_keeps_its_value_from_run_to_run_and_no_other_session_has_it(
     session.run([], {"x": X}, targets=["v/set"])
     for _ in range(2):
         assert session.run("v/get").tolist() == X.tolist()
-    with weft.Session(session.graph) as other:
+    with heald.Session(session.graph) as other:
         with pytest.raises(FailedPrecondition, match="variable 'v' is uninitialized"):
             other.run("v/get")
         other.run([], {"x": -X}, targets=["v/set"])
@@ -55,7 +55,7 @@ def test_new_nodes_use_the_nodes_and_the_state_of_the_session(session):
 def test_a_reference_variable_keeps_its_value_and_serves_new_nodes():
     attrs = {"dtype": FLOAT, "shape": ShapeAttr((3,)), "shared_name": b"", "container": b""}
     nodes = [placeholder("x", (3,)), Node("v", "VariableV2", attrs=attrs), node("set", "Assign", "v", "x")]
-    with weft.Session(graph(*nodes)) as session:
+    with heald.Session(graph(*nodes)) as session:
         session.run("set", {"x": X})
         session.extend(graph(node("add", "AssignAdd", "v", "x"),
                              Node("out", "Neg", ["v"], controls=["add"], attrs={"T": FLOAT})))
@@ -67,7 +67,7 @@ def test_a_reference_variable_that_is_read_too_early_says_what_to_run_first():
     attrs = {"dtype": FLOAT, "shape": ShapeAttr((3,)), "shared_name": b"", "container": b""}
     nodes = [placeholder("x", (3,)), Node("v", "VariableV2", attrs=attrs), node("set", "Assign", "v", "x"),
              node("y", "Neg", "v")]
-    with weft.Session(graph(*nodes)) as session:
+    with heald.Session(graph(*nodes)) as session:
         with pytest.raises(FailedPrecondition, match="variable 'v' is uninitialized") as caught:
             session.run("y")
         assert caught.value.hint == "run the variable's initializer first"
@@ -95,7 +95,7 @@ def test_nothing_is_added_after_an_error(session, nodes, text):
     with pytest.raises(InvalidArgument, match=text):
         session.extend(Graph(nodes))
     assert [*session.graph.nodes] == before
-    with pytest.raises(WeftError):
+    with pytest.raises(HealdError):
         session.run("z", {"x": X})
     assert session.run("y", {"x": X}).tolist() == (-X).tolist()
 
@@ -113,7 +113,7 @@ def test_an_extension_is_a_graph(session, given):
 
 def test_nodes_keep_their_devices_when_the_graph_grows():
     given = graph(placeholder("x", (3,)), node("y", "Neg", "x"))
-    with weft.Session(given, {"placement": {"fallback": "allow"}}, device="EXAMPLE:0") as session:
+    with heald.Session(given, {"placement": {"fallback": "allow"}}, device="EXAMPLE:0") as session:
         reason = session.placement()["y"].reason
         session.extend(graph(node("z", "Neg", "y", device="CPU:0", _class=[b"loc:@y"]), node("w", "Neg", "y")))
         assert {name: row.device for name, row in session.placement().items() if row.kernel} == {
@@ -145,7 +145,7 @@ def test_a_session_grows_while_others_run(session):
 
 def test_a_reset_drops_the_state_of_a_container():
     nodes = [placeholder("x", (3,)), *variable("v"), *variable("w", b"kept")]
-    with weft.Session(graph(*nodes)) as session:
+    with heald.Session(graph(*nodes)) as session:
         session.run([], {"x": X}, targets=["v/set", "w/set"])
         read = session.make_callable("v/get")
         assert read().tolist() == X.tolist()
@@ -164,7 +164,7 @@ def test_a_reset_drops_the_state_of_a_container():
 def test_random_sequences_go_on_after_a_reset():
     nodes = [const("shape", [2], np.int32),
              Node("r", "RandomUniform", ["shape"], attrs={"T": dtypes.int32, "dtype": FLOAT, "seed": 1, "seed2": 2})]
-    with weft.Session(graph(*nodes)) as one, weft.Session(graph(*nodes)) as other:
+    with heald.Session(graph(*nodes)) as one, heald.Session(graph(*nodes)) as other:
         wanted = [other.run("r").tolist() for _ in range(2)]
         first = one.run("r").tolist()
         one.reset()
@@ -174,14 +174,14 @@ def test_random_sequences_go_on_after_a_reset():
 def blocked(session, errors):
     try:
         session.run("z", {"x": X})
-    except WeftError as error:
+    except HealdError as error:
         errors.append(error)
 
 
 def test_a_reset_and_an_end_cancel_what_runs():
     nodes = [placeholder("x", (3,)), node("z", "Test>Block", "x", "x")]
-    for end in (weft.Session.reset, weft.Session.close):
-        session = weft.Session(graph(*nodes), {"plugins": {"load": [plugin("tests")]}})
+    for end in (heald.Session.reset, heald.Session.close):
+        session = heald.Session(graph(*nodes), {"plugins": {"load": [plugin("tests")]}})
         found = []
         thread = threading.Thread(target=blocked, args=(session, found))
         thread.start()

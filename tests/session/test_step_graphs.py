@@ -11,20 +11,20 @@ import re
 from collections import Counter
 from pathlib import Path
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.control_flow import function, loop, program
 from builders.control_flow_v1 import INT, ControlFlowBuilder
 from builders.graphs import const, graph, node, placeholder
 from harness.device_pairs import CONFIG
 from harness.device_pairs import session_of as session
-from weft import graphdef
-from weft.errors import InvalidArgument, NotFound, Unimplemented
-from weft.graph.attr_value import ShapeAttr
-from weft.graph.graph import Node
-from weft.protobuf.descriptor_pool import parse_message
-from weft.values import dtypes
+from heald import graphdef
+from heald.errors import InvalidArgument, NotFound, Unimplemented
+from heald.graph.attr_value import ShapeAttr
+from heald.graph.graph import Node
+from heald.protobuf.descriptor_pool import parse_message
+from heald.values import dtypes
 
 RECORDED = Path(__file__).parents[1] / "data" / "partitions"
 CPUS = {"plugin": {"cpu": {"count": 2}}}
@@ -55,7 +55,7 @@ def listed(made, *arguments, **options):
 @pytest.mark.parametrize("name", sorted(folder.name for folder in RECORDED.iterdir()))
 def test_partitions_are_those_of_tensorflow(name):
     step = json.loads((RECORDED / name / "step.json").read_text("utf-8"))
-    with weft.Session(graphdef.load(RECORDED / name / "graph.pb"), CPUS) as made:
+    with heald.Session(graphdef.load(RECORDED / name / "graph.pb"), CPUS) as made:
         parts = made.partitions(**step)
     theirs = {f"{CPU0[:-1]}{path.stem[-1]}": rows(graphdef.load(path)) for path in (RECORDED / name).glob("cpu*.pb")}
     assert {device: rows(part) for device, part in parts.items()} == theirs
@@ -95,7 +95,7 @@ def test_a_tensor_that_is_fed_and_fetched_goes_from_feed_to_fetch():
 
 
 def test_nodes_get_default_attributes_and_new_nodes_new_names():
-    made = weft.Session(graph(placeholder("x", (2, 2)), node("_arg_x_0_0", "MatMul", "x", "x")))
+    made = heald.Session(graph(placeholder("x", (2, 2)), node("_arg_x_0_0", "MatMul", "x", "x")))
     nodes = made.client_graph("_arg_x_0_0", ["x"])
     assert [*nodes.nodes] == ["_arg_x_0_0_1", "_arg_x_0_0", "_retval__arg_x_0_0_0_0"]
     assert nodes["_arg_x_0_0"].attrs["transpose_a"] is False
@@ -105,7 +105,7 @@ def test_nodes_get_default_attributes_and_new_nodes_new_names():
 def test_a_default_that_is_a_shape_is_written_as_one():
     table = Node("t", "MutableHashTableOfTensorsV2", [], attrs={"key_dtype": dtypes.int64, "value_dtype": dtypes.int64})
     size = Node("size", "LookupTableSizeV2", ["t"])
-    written = weft.Session(graph(table, size)).client_graph("size")
+    written = heald.Session(graph(table, size)).client_graph("size")
     assert isinstance(written["t"].attrs["value_shape"], ShapeAttr)
     assert isinstance(graphdef.loads(graphdef.dumps(written))["t"].attrs["value_shape"], ShapeAttr)
 
@@ -114,7 +114,7 @@ def test_only_called_functions_are_in_the_graph():
     neg = function("neg", "x", [node("n", "Neg", "x")], {"y": "n:y:0"})
     other = function("other", "x", [node("n", "Neg", "x")], {"y": "n:y:0"})
     below = function("below", "x:float32", [node("l", "Less", "x", "x")], {"z": "l:z:0"}, "z:bool_")
-    made = weft.Session(program([placeholder("x"), loop("w", "below", "neg", "x"), node("n", "Neg", "x")],
+    made = heald.Session(program([placeholder("x"), loop("w", "below", "neg", "x"), node("n", "Neg", "x")],
                                 neg, other, below))
     assert {*made.client_graph("w", ["x"]).functions} == {"neg", "below"}
     assert {*made.client_graph("n", ["x"]).functions} == set()
@@ -161,7 +161,7 @@ def v1_loop(*, split):
     exits = build.while_loop(lambda a: build.op("Less", a, x), lambda a: [build.op("Mul", a, a)], [build.const(2)])
     built = build.graph()
     sides = {"Less": "CPU:1", "Identity": "CPU:1", "Mul": "CPU:0" if split else "CPU:1"}
-    return weft.Session(built.replace(nodes=[each.replace(device=sides[each.op]) for each in built
+    return heald.Session(built.replace(nodes=[each.replace(device=sides[each.op]) for each in built
                                              if each.op in sides]), CPUS), exits[0]
 
 
@@ -186,7 +186,7 @@ def test_a_loop_over_two_devices_runs_and_has_no_partitions():
 def test_a_while_whose_body_requests_devices(split):
     below = function("below", "x", [node("l", "Less", "x", "x", device="SIM:0")], {"z": "l:z:0"}, "z:bool_")
     body = function("body", "x", [node("n", "Neg", "x", device="SIM:1" if split else "SIM:0")], {"y": "n:y:0"})
-    made = weft.Session(program([placeholder("x"), loop("w", "below", "body", "x")], below, body), CONFIG)
+    made = heald.Session(program([placeholder("x"), loop("w", "below", "body", "x")], below, body), CONFIG)
     if split:
         with pytest.raises(Unimplemented, match="'body/n' on SIM:1") as caught:
             made.partitions("w", ["x"])
@@ -198,7 +198,7 @@ def test_a_while_whose_body_requests_devices(split):
 def test_a_partition_has_the_functions_that_its_nodes_call():
     below = function("below", "x", [node("l", "Less", "x", "x", device="SIM:0")], {"z": "l:z:0"}, "z:bool_")
     body = function("body", "x", [node("n", "Neg", "x", device="SIM:0")], {"y": "n:y:0"})
-    made = weft.Session(program([placeholder("x"), loop("w", "below", "body", "x"),
+    made = heald.Session(program([placeholder("x"), loop("w", "below", "body", "x"),
                                  node("n", "Neg", "w", device="SIM:1")], below, body), CONFIG)
     parts = made.partitions("n", ["x"])
     assert ({*parts[SIM0].functions}, {*parts[SIM1].functions}) == ({"below", "body"}, set())
@@ -221,9 +221,9 @@ def test_a_partition_is_written_and_read_like_any_graph():
 
 def test_a_run_records_the_partitions_of_its_step():
     """TensorFlow's RunOptions.output_partition_graphs and RunMetadata.partition_graphs."""
-    with weft.Session(two_devices(), CPUS) as made:
-        metadata = weft.RunMetadata()
-        asked = weft.RunOptions(partition_graphs=True)
+    with heald.Session(two_devices(), CPUS) as made:
+        metadata = heald.RunMetadata()
+        asked = heald.RunOptions(partition_graphs=True)
         made.run(["z"], {"x": np.float32([1, 2])}, targets=["y"], options=asked, metadata=metadata)
         parts = made.partitions(["z"], ["x"], ["y"])
         assert [*metadata.partition_graphs] == [CPU0, CPU1]
@@ -232,9 +232,9 @@ def test_a_run_records_the_partitions_of_its_step():
         message = parse_message("RunMetadata", metadata.dumps())
         assert [*message.partition_graphs] == [
             parse_message("GraphDef", graphdef.dumps(part)) for part in metadata.partition_graphs.values()]
-        made.run("z", {"x": np.float32([1, 2])}, options=weft.RunOptions(trace=True), metadata=metadata)
+        made.run("z", {"x": np.float32([1, 2])}, options=heald.RunOptions(trace=True), metadata=metadata)
         assert metadata.partition_graphs == {}
-        both = weft.RunOptions(trace=True, partition_graphs=True)
+        both = heald.RunOptions(trace=True, partition_graphs=True)
         made.run("z", {"x": np.float32([1, 2])}, options=both, metadata=metadata)
         message = parse_message("RunMetadata", metadata.dumps())
         assert (len(message.partition_graphs), len(message.step_stats.dev_stats)) == (2, 2)

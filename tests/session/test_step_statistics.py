@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import graph, node, placeholder
 from harness.device_pairs import assigned, rows, traced
-from weft.errors import DataLoss, InvalidArgument, NotFound, WeftError
-from weft.protobuf.descriptor_pool import message_class
-from weft.session.step_statistics import read_statistics
-from weft_sim.device import Sim
+from heald.errors import DataLoss, HealdError, InvalidArgument, NotFound
+from heald.protobuf.descriptor_pool import message_class
+from heald.session.step_statistics import read_statistics
+from heald_sim.device import Sim
 
 pytestmark = pytest.mark.usefixtures("graphs_as_written")
 
@@ -20,9 +20,9 @@ X = np.linspace(-2, 2, 64 * 64, dtype=np.float32).reshape(64, 64)
 FAST = {"ops": ["Neg", "Relu"], "launch_latency": 1e-9, "enqueue": 1e-9, "copy_latency": 1e-9, "link_bandwidth": 1e13}
 
 
-def session(statistics: str | None = None) -> weft.Session:
+def session(statistics: str | None = None) -> heald.Session:
     """A session with a SIM that claims to be very fast. Only the CPU has Square."""
-    return weft.Session(CHAIN, {"placement": {"order": ["SIM", "CPU"], "statistics": statistics},
+    return heald.Session(CHAIN, {"placement": {"order": ["SIM", "CPU"], "statistics": statistics},
                                 "plugin": {"sim": FAST}})
 
 
@@ -39,8 +39,8 @@ def test_a_device_that_is_slower_than_it_claims_loses_its_nodes_once_it_is_measu
     monkeypatch.setattr(Sim, "elapsed", lambda *_: 5e-5)
     made = session()
     assert (assigned(made)["n"], assigned(made)["r"]) == ("SIM:0", "SIM:0")
-    metadata = weft.RunMetadata()
-    expected = made.run("z", {"x": X}, options=weft.RunOptions(trace=True), metadata=metadata)
+    metadata = heald.RunMetadata()
+    expected = made.run("z", {"x": X}, options=heald.RunOptions(trace=True), metadata=metadata)
     metadata.dump(tmp_path / "steps.pb")
     again = session(str(tmp_path / "steps.pb"))
     assert set(assigned(again).values()) == {"CPU:0"}
@@ -76,7 +76,7 @@ def test_the_transfer_to_a_node_is_not_the_one_from_it(tmp_path):
     """Into n 50 us, out of n as modelled: 1 ns and 16 KiB at 10 TB/s."""
     file = tmp_path / "steps.pb"
     file.write_bytes(statistics(("/device:SIM:0", "n:copy", 50_000)))
-    made = weft.Session(graph(placeholder("x", (64, 64)), node("a", "Square", "x"), node("n", "Neg", "a"),
+    made = heald.Session(graph(placeholder("x", (64, 64)), node("a", "Square", "x"), node("n", "Neg", "a"),
                               node("z", "Square", "n")),
                         {"placement": {"order": ["SIM", "CPU"], "statistics": str(file)}, "plugin": {"sim": FAST}})
     assert "and 50 us of transfers" in rows(made)["n"]["reason"]
@@ -108,5 +108,5 @@ def test_a_file_that_has_no_times_is_an_error_with_its_place(tmp_path, content, 
 @pytest.mark.parametrize("path", ["", "nowhere/steps.pb", "\0", "."])
 def test_a_path_without_a_file_is_an_error(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(NotFound if "nowhere" in path else WeftError):
+    with pytest.raises(NotFound if "nowhere" in path else HealdError):
         session(path)

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import FLOAT, node, placeholder
-from weft.compiler.functionalize import functionalize
-from weft.contract.structural import V1_CONTROL_FLOW
-from weft.errors import InvalidArgument
-from weft.graph.graph import Graph, Node
-from weft.graph.graphdef import load
-from weft.graph.verifier import verify
-from weft.session.runtime import runtime
-from weft.values import dtypes
+from heald.compiler.functionalize import functionalize
+from heald.contract.structural import V1_CONTROL_FLOW
+from heald.errors import InvalidArgument
+from heald.graph.graph import Graph, Node
+from heald.graph.graphdef import load
+from heald.graph.verifier import verify
+from heald.session.runtime import runtime
+from heald.values import dtypes
 
 LOWERED = Path(__file__).parents[1] / "data" / "graphs" / "v1_switch_case.pb"  # two nested tf.switch_case
 
@@ -33,7 +33,7 @@ def test_a_lowered_case_becomes_a_case_of_functions():
 @pytest.mark.parametrize(("index", "expected", "branch"), [  # TensorFlow's results
     (-1, [9, 16], 2), (0, [4, 5], 0), (1, [6, 8], 1), (2, [9, 16], 2), (3, [9, 16], 2), (7, [9, 16], 2)])
 def test_a_lowered_case_gives_the_results_of_tensorflow(index, expected, branch):
-    with weft.Session(load(LOWERED)) as session:
+    with heald.Session(load(LOWERED)) as session:
         values, number = session.run(["Identity:0", "Identity_1:0"],
                                      {"i:0": np.int32(index), "x:0": np.array([3, 4], np.float32)})
     assert values.tolist() == expected
@@ -49,13 +49,13 @@ def unstructured():
 
 @pytest.mark.parametrize(("index", "result", "chosen"), [(0, 3, 0), (1, -3, 1)])
 def test_outputs_that_do_not_become_functions_pass_dead_values_on(index, result, chosen):
-    with weft.Session(unstructured()) as session:
+    with heald.Session(unstructured()) as session:
         assert session.run(["y:0", "y:1"], {"x": np.float32(3), "i": np.int32(index)}) == [result, chosen]
 
 
 @pytest.mark.parametrize("index", [2, 5, -1])
 def test_the_last_output_is_alive_for_an_index_out_of_range(index):
-    with weft.Session(unstructured()) as session:
+    with heald.Session(unstructured()) as session:
         feeds = {"x": np.float32(3), "i": np.int32(index)}
         assert session.run("s:2", feeds) == 3
         with pytest.raises(InvalidArgument, match="dead"):
@@ -65,7 +65,7 @@ def test_the_last_output_is_alive_for_an_index_out_of_range(index):
 @pytest.mark.parametrize(("index", "alive"), [(0, "s:0"), (1, "s:1"), (2, "s:2")])
 def test_a_fetched_output_of_a_branch_that_was_not_taken_is_an_error(index, alive):
     feeds = {"x": np.float32(3), "i": np.int32(index)}
-    with weft.Session(unstructured()) as session:
+    with heald.Session(unstructured()) as session:
         for dead in sorted({"s:0", "s:1", "s:2"} - {alive}):
             with pytest.raises(InvalidArgument, match=f"'{dead}' is dead") as caught:
                 session.run([alive, dead], feeds)
@@ -76,13 +76,13 @@ def test_a_fetched_output_of_a_branch_that_was_not_taken_is_an_error(index, aliv
 
 
 @pytest.mark.parametrize(("condition", "alive", "dead"), [(True, "s:1", "s:0"), (False, "s:0", "s:1")])
-@pytest.mark.parametrize("options", [None, weft.RunOptions(timeout=60), weft.RunOptions(trace=True)],
+@pytest.mark.parametrize("options", [None, heald.RunOptions(timeout=60), heald.RunOptions(trace=True)],
                          ids=["plain", "deadline", "trace"])
 def test_a_fetched_dead_output_of_a_switch_without_consumers_is_an_error(condition, alive, dead, options):
     lone = Graph([placeholder("x", ()), placeholder("p", None, dtypes.bool_),
                   Node("s", "Switch", ["x", "p"], attrs={"T": FLOAT}), node("after", "Neg", dead)])
     feeds = {"x": np.float32(3), "p": np.bool_(condition)}
-    with weft.Session(lone) as session:
+    with heald.Session(lone) as session:
         for fetched in (dead, [alive, dead], [dead, alive], [alive, "after"]):
             with pytest.raises(InvalidArgument, match="is dead"):
                 session.run(fetched, feeds, options=options)
@@ -91,5 +91,5 @@ def test_a_fetched_dead_output_of_a_switch_without_consumers_is_an_error(conditi
 
 
 def test_an_index_that_is_no_scalar_is_refused():
-    with weft.Session(unstructured()) as session, pytest.raises(InvalidArgument, match=r"shape \[2\]"):
+    with heald.Session(unstructured()) as session, pytest.raises(InvalidArgument, match=r"shape \[2\]"):
         session.run("y:0", {"x": np.float32(3), "i": np.zeros(2, np.int32)})

@@ -5,27 +5,27 @@ from __future__ import annotations
 import inspect
 from itertools import permutations
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import graph, node, placeholder
 from builders.transfers import recv, send
+from heald.api import SessionInterface
+from heald.contract.hookspecs import Contribution, SessionRegistrar
+from heald.contract.session import METHODS, SessionFactory, SessionRegistry
+from heald.errors import InvalidArgument, NotFound, PluginError, Unavailable
+from heald.session.runtime import Runtime, load_config
 from hypothesis import given
 from hypothesis import strategies as st
 from plugins_for_tests import plugin
-from weft.api import SessionInterface
-from weft.contract.hookspecs import Contribution, SessionRegistrar
-from weft.contract.session import METHODS, SessionFactory, SessionRegistry
-from weft.errors import InvalidArgument, NotFound, PluginError, Unavailable
-from weft.session.runtime import Runtime, load_config
 
 CONFIG = {"plugins": {"load": [plugin("sessions")]}}
 X = np.float32([1, 2])
 RIVAL = """
-from weft.api import hookimpl
-WEFT_API = (1, 0)
+from heald.api import hookimpl
+HEALD_API = (1, 0)
 @hookimpl
-def weft_sessions(registry):
+def heald_sessions(registry):
     registry.add("told", print)
     registry.add("local", print)
 """
@@ -37,14 +37,14 @@ def negation():
 
 @pytest.mark.parametrize("target", ["", "local"])
 def test_a_local_target_is_a_session_of_this_process(target):
-    with weft.Session(negation(), target=target) as session:
-        assert type(session) is weft.Session
+    with heald.Session(negation(), target=target) as session:
+        assert type(session) is heald.Session
         assert session.run("y", {"x": X}).tolist() == [-1, -2]
 
 
 @pytest.mark.parametrize("target", ["told", "told://a:1/b"])
 def test_a_session_is_what_the_factory_of_the_prefix_returns(target):
-    with weft.Session(negation(), CONFIG, target=target, device="CPU:0") as session:
+    with heald.Session(negation(), CONFIG, target=target, device="CPU:0") as session:
         from plugin_of_sessions import Told, calls
         calls.clear()
         assert isinstance(session, Told)
@@ -56,16 +56,16 @@ def test_a_session_is_what_the_factory_of_the_prefix_returns(target):
 
 def test_a_factory_may_return_core_s_session_with_a_rendezvous_of_its_own():
     """Python calls `__init__` of that session again, which then changes nothing."""
-    with weft.Session(graph(placeholder("x"), send("s", "t", "x")), CONFIG, target="meet://all") as session:
-        assert type(session) is weft.Session
+    with heald.Session(graph(placeholder("x"), send("s", "t", "x")), CONFIG, target="meet://all") as session:
+        assert type(session) is heald.Session
         session.run([], {"x": X}, targets=["s"])
-    with weft.Session(graph(recv("r", "t"), node("y", "Neg", "r")), CONFIG, target="meet") as other:
+    with heald.Session(graph(recv("r", "t"), node("y", "Neg", "r")), CONFIG, target="meet") as other:
         assert other.run("y").tolist() == [-1, -2]
 
 
 @pytest.mark.parametrize(("target", "error", "message"), [
     ("tolt://a", NotFound, "no plugin serves the target 'tolt://a'; prefixes: local, meet, told; did you mean told?"),
-    ("zz", NotFound, "pip install a plugin that serves it; `weft plugins` lists those that are here"),
+    ("zz", NotFound, "pip install a plugin that serves it; `heald plugins` lists those that are here"),
     ("local://a", NotFound, "no plugin serves the target 'local://a'"), ("://a", NotFound, "no plugin serves"),
     (3, InvalidArgument, "target is a int, expected a text"),
     ("told://half", PluginError, "the session factory 'told' of plugin sessions returned object, which has no method "
@@ -75,7 +75,7 @@ def test_a_factory_may_return_core_s_session_with_a_rendezvous_of_its_own():
 ])
 def test_a_target_that_cannot_be_used_is_an_error_that_says_the_way_out(target, error, message):
     with pytest.raises(error) as caught:
-        weft.Session(negation(), CONFIG, target=target)
+        heald.Session(negation(), CONFIG, target=target)
     assert message in str(caught.value)
 
 
@@ -85,11 +85,11 @@ def test_a_target_that_cannot_be_used_is_an_error_that_says_the_way_out(target, 
 ])
 def test_arguments_are_checked_before_a_factory_sees_them(arguments, message):
     with pytest.raises(InvalidArgument, match=message):
-        weft.Session(**{"graph": negation(), "config": CONFIG, "target": "told"} | arguments)
+        heald.Session(**{"graph": negation(), "config": CONFIG, "target": "told"} | arguments)
 
 
 def test_a_subclass_of_session_runs_in_this_process():
-    class Mine(weft.Session):
+    class Mine(heald.Session):
         pass
 
     assert Mine(negation()).run("y", {"x": X}).tolist() == [-1, -2]
@@ -108,8 +108,8 @@ def test_two_plugins_with_one_prefix_are_a_conflict_and_neither_is_used(tmp_path
     assert "session target 'local' is core's: the plugin's is not used" in rival.reason
     assert "set [plugins] block = ['rival_sessions'] or ['sessions']" in rival.remedy
     with pytest.raises(PluginError, match="'told' is brought by plugins rival_sessions and sessions: none of them is"):
-        weft.Session(negation(), loaded, target="told")
-    weft.Session(negation(), loaded, target="meet").close()
+        heald.Session(negation(), loaded, target="told")
+    heald.Session(negation(), loaded, target="meet").close()
 
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", "local"]), st.sampled_from("xyz")), max_size=4, unique=True))
@@ -146,4 +146,4 @@ def test_core_s_session_has_the_methods_of_the_contract_with_their_parameters():
                             and name not in ("__init__", "__subclasshook__")} | {"__enter__", "__exit__"}
     for name in METHODS:
         theirs = inspect.signature(getattr(SessionInterface, name)).parameters
-        assert [*inspect.signature(getattr(weft.Session, name)).parameters] == [*theirs]
+        assert [*inspect.signature(getattr(heald.Session, name)).parameters] == [*theirs]

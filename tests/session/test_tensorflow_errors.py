@@ -1,8 +1,8 @@
-"""Situations in which TensorFlow 2.21 raises, or does not: weft's error has TensorFlow's canonical code.
+"""Situations in which TensorFlow 2.21 raises, or does not: heald's error has TensorFlow's canonical code.
 
 tests/data/tf_errors.json has TensorFlow's class and message of each situation. Python classes of TensorFlow's front end
-(ValueError, TypeError, ...) have no code; `CODES` says which canonical code weft gives. `ON_PURPOSE` has the situations
-in which weft differs, with the reasons.
+(ValueError, TypeError, ...) have no code; `CODES` says which canonical code heald gives. `ON_PURPOSE` has the
+situations in which heald differs, with the reasons.
 """
 
 from __future__ import annotations
@@ -12,16 +12,16 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.control_flow import function
 from builders.graphs import FLOAT, const, graph, node, placeholder
-from weft import errors, graphdef
-from weft.graph.attr_value import Func, ShapeAttr
-from weft.graph.graph import Graph, Node, Versions
-from weft.values import dtypes
-from weft_saved_model import write_checkpoint
+from heald import errors, graphdef
+from heald.graph.attr_value import Func, ShapeAttr
+from heald.graph.graph import Graph, Node, Versions
+from heald.values import dtypes
+from heald_saved_model import write_checkpoint
 
 DATA = Path(__file__).parents[1] / "data"
 SITUATIONS = json.loads((DATA / "tf_errors.json").read_text("utf-8"))
@@ -36,8 +36,8 @@ CODES = {
     "savedmodel_missing_dir": errors.NotFound, "savedmodel_empty_dir": errors.NotFound,
     "savedmodel_bad_tag": errors.NotFound, "use_closed_session": errors.FailedPrecondition,
 }
-# Situations in which weft differs: its error, or None where it raises none, and the reason.
-ON_PURPOSE: dict[str, tuple[type[errors.WeftError] | None, str]] = {
+# Situations in which heald differs: its error, or None where it raises none, and the reason.
+ON_PURPOSE: dict[str, tuple[type[errors.HealdError] | None, str]] = {
     "feed_int_to_float_ok": (errors.InvalidArgument, "the cast may lose values; the user writes it"),
     "feed_float_to_int": (errors.InvalidArgument, "the cast loses fractions; the user writes it"),
     "device_job_soft": (None, "graphs saved by another job run here where config allows a fallback"),
@@ -48,12 +48,12 @@ ON_PURPOSE: dict[str, tuple[type[errors.WeftError] | None, str]] = {
 }
 # Situations that are of TensorFlow's own parts.
 ELSEWHERE = {
-    "bad_consumer": "weft has no consumer version of its own",
+    "bad_consumer": "heald has no consumer version of its own",
 }
 
 
 def run(fetches: Any, *nodes: Node, feeds: Any = None, config: Any = None, targets: Any = (), **more: Any) -> Any:
-    with weft.Session(Graph(nodes, **more), config) as made:
+    with heald.Session(Graph(nodes, **more), config) as made:
         return made.run(fetches, feeds or {}, targets=targets)
 
 
@@ -143,7 +143,7 @@ for _name, _text in {
     "const_short_list": f"dtype: DT_FLOAT {THREE} float_val: 1 float_val: 2", "const_empty_list":
     f"dtype: DT_FLOAT {THREE}",
 }.items():
-    PROGRAMS[_name] = lambda _, text=_text: weft.Session(const_of(text)).run("c")
+    PROGRAMS[_name] = lambda _, text=_text: heald.Session(const_of(text)).run("c")
 
 
 @program
@@ -151,15 +151,15 @@ def control_before_data(_: Path) -> Any:
     text = """node { name: "c" op: "NoOp" }
               node { name: "n" op: "Neg" input: "^c" input: "x" attr { key: "T" value { type: DT_FLOAT } } }
               node { name: "x" op: "Placeholder" attr { key: "dtype" value { type: DT_FLOAT } } }"""
-    return weft.Session(graphdef.loads(text, text=True)).run("n", {"x": 1})
+    return heald.Session(graphdef.loads(text, text=True)).run("n", {"x": 1})
 
 
 @program
 def queue_timeout(_: Path) -> Any:
     kinds = {"component_types": (FLOAT,)}
     nodes = Node("q", "FIFOQueueV2", attrs=kinds), Node("get", "QueueDequeueV2", ("q",), attrs=kinds)
-    with weft.Session(graph(*nodes)) as made:
-        return made.run("get", options=weft.RunOptions(timeout=0.02))
+    with heald.Session(graph(*nodes)) as made:
+        return made.run("get", options=heald.RunOptions(timeout=0.02))
 
 
 @program
@@ -169,7 +169,7 @@ def no_kernel(_: Path) -> Any:
 
 @program
 def use_closed_session(_: Path) -> Any:
-    made = weft.Session(graph(C))
+    made = heald.Session(graph(C))
     made.close()
     return made.run("c")
 
@@ -182,7 +182,7 @@ def recursion(_: Path) -> Any:
 
 @program
 def graph_modified_after_run(_: Path) -> Any:
-    with weft.Session(graph(C)) as made:
+    with heald.Session(graph(C)) as made:
         made.run("c")
         made.extend(graph(NEG))
         return made.run("n")
@@ -208,17 +208,17 @@ for _name, (_key, _slice, _dtype) in {
 
 @program
 def savedmodel_missing_dir(folder: Path) -> Any:
-    return weft.load(folder / "absent")
+    return heald.load(folder / "absent")
 
 
 @program
 def savedmodel_empty_dir(folder: Path) -> Any:
-    return weft.load(folder)
+    return heald.load(folder)
 
 
 @program
 def savedmodel_bad_tag(_: Path) -> Any:
-    return weft.load(DATA / "saved_models" / "tags" / "model", tags=["gpu_tag"])
+    return heald.load(DATA / "saved_models" / "tags" / "model", tags=["gpu_tag"])
 
 
 def tensorflows(name: str) -> int | None:
@@ -229,7 +229,7 @@ def tensorflows(name: str) -> int | None:
 
 
 def expected(name: str) -> int | None:
-    """The code of weft's error in a situation, None where it raises none."""
+    """The code of heald's error in a situation, None where it raises none."""
     if name not in ON_PURPOSE:
         return tensorflows(name)
     found, _ = ON_PURPOSE[name]
@@ -251,6 +251,6 @@ def test_an_error_has_tensorflows_code(name: str, tmp_path: Path) -> None:
     if wanted is None:
         PROGRAMS[name](tmp_path)
         return
-    with pytest.raises(errors.WeftError) as caught:
+    with pytest.raises(errors.HealdError) as caught:
         PROGRAMS[name](tmp_path)
     assert caught.value.code == wanted, caught.value

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, node, placeholder
 from harness.device_pairs import assigned, copies, faults, on_pairs, rows, traced
 from harness.device_pairs import session_of as session
 from harness.threads import in_threads
+from heald.errors import Internal, InvalidArgument, Unimplemented
+from heald.values import dtypes
 from plugins_for_tests import plugin
-from weft.errors import Internal, InvalidArgument, Unimplemented
-from weft.values import dtypes
 
 pytestmark = pytest.mark.usefixtures("graphs_as_written")
 
@@ -26,7 +26,7 @@ def test_a_target_runs_and_gives_nothing(first, second):
                    node("neg", "Neg", "y", device=second))
     results, trace = traced(made, ["y:0"], {"A": [[3, 2], [-1, 0]]}, targets=["neg"])
     assert [r.tolist() for r in results] == [[[5], [-1]]]
-    assert [e.device for e in trace.events if e.call.node == "neg" and e.call.code != "weft.copy"] == [second]
+    assert [e.device for e in trace.events if e.call.node == "neg" and e.call.code != "heald.copy"] == [second]
 
 
 @on_pairs
@@ -136,10 +136,10 @@ def test_a_type_that_no_kernel_takes_is_told_with_those_that_there_are_before_an
     made = session(placeholder("x", (3,)), node("a", "Neg", "x", device=first),
                    const("i", [1], np.int32), node("d", "RealDiv", "i", "i", device=second, T=dtypes.int32),
                    placement={"fallback": "allow"})
-    metadata = weft.RunMetadata()
+    metadata = heald.RunMetadata()
     with pytest.raises(Unimplemented, match=r"RealDiv with types int32.*; registered: .*CPU cpu.RealDiv T: .*float32"
-                                            r".*'weft plugins'") as caught:
-        made.run(["a", "d"], {"x": X}, options=weft.RunOptions(trace=True), metadata=metadata)
+                                            r".*'heald plugins'") as caught:
+        made.run(["a", "d"], {"x": X}, options=heald.RunOptions(trace=True), metadata=metadata)
     assert (caught.value.node, caught.value.op, metadata.trace) == ("d", "RealDiv", None)
     assert made.run("a", {"x": X}).tolist() == (-X).tolist()
 
@@ -164,7 +164,7 @@ def test_what_is_made_of_constants_is_made_once_and_not_by_the_device(first, sec
                    node("y", "Mul", "x", "r", device=second))
     result, trace = traced(made, "y", {"x": np.float32([1, 1])})
     assert result.tolist() == [-2, 15]
-    assert [e.call.node for e in trace.events if e.call.code != "weft.copy"] == ["y"]
+    assert [e.call.node for e in trace.events if e.call.code != "heald.copy"] == ["y"]
 
 
 def branch_on(first, second, **config):

@@ -6,15 +6,15 @@ import multiprocessing
 from collections.abc import Iterator
 from itertools import count
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import graph, node, placeholder
 from builders.transfers import recv, send
 from harness.pipe_transport import Wire, serve
-from weft.errors import InvalidArgument, Unavailable
-from weft.graph.graph import Graph
-from weft.values import dtypes
+from heald.errors import InvalidArgument, Unavailable
+from heald.graph.graph import Graph
+from heald.values import dtypes
 
 X = np.float32([1, 2, 3])
 steps = count(1)
@@ -51,7 +51,7 @@ def wire() -> Iterator[Wire]:
 def run(wire: Wire, half: str, feeds: dict[str, object]) -> object:
     step = next(steps)
     wire.outgoing.put((half, step, ["back"], {}))
-    with weft.Session(mine(), rendezvous=lambda: wire.meeting(step)) as session:
+    with heald.Session(mine(), rendezvous=lambda: wire.meeting(step)) as session:
         return session.run(["m:0", "m:1"], feeds, targets=["there"])
 
 
@@ -91,6 +91,6 @@ def test_a_process_that_ends_ends_the_step_here():
     here, there = multiprocessing.Pipe()
     lone = Wire(here)
     there.close()
-    with (weft.Session(mine(), rendezvous=lambda: lone.meeting(1)) as session,
+    with (heald.Session(mine(), rendezvous=lambda: lone.meeting(1)) as session,
           pytest.raises(Unavailable, match="the other process has ended")):
         session.run("back:0", {"p": True, "x": X})

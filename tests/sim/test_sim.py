@@ -8,22 +8,22 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
 from harness.run_op import REGISTRIES
+from heald.errors import HealdError, HealdWarning, Internal, InvalidArgument, ResourceExhausted, Unavailable
+from heald.graph.graph import Node
+from heald.session.runtime import runtime
+from heald.values import dtypes
+from heald_conformance.golden import agree, cases
+from heald_sim.device import Sim, scan
+from heald_sim.kernels import HOST
+from heald_sim.native import Kernel
+from heald_sim.plugin import Config
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.errors import Internal, InvalidArgument, ResourceExhausted, Unavailable, WeftError, WeftWarning
-from weft.graph.graph import Node
-from weft.session.runtime import runtime
-from weft.values import dtypes
-from weft_conformance.golden import agree, cases
-from weft_sim.device import Sim, scan
-from weft_sim.kernels import HOST
-from weft_sim.native import Kernel
-from weft_sim.plugin import Config
 
 X = np.float32([1, -2, 3])
 
@@ -53,7 +53,7 @@ def sync(device: Sim, stream: int = 0) -> None:
 
 
 def negate(device: Sim, x: Any, out: Any, stream: int = 0, node: str = "n") -> None:
-    from weft.values.tensor import TensorMetadata
+    from heald.values.tensor import TensorMetadata
 
     meta = TensorMetadata(dtypes.float32, (3,))
     device.native.launch(stream, Kernel("Neg", node, np.negative, (meta,), (meta,), 3), (x, out))
@@ -63,17 +63,17 @@ def kinds(device: Sim) -> list[str]:
     return [fault.kind for fault in device.native.report]
 
 
-def native(session: weft.Session, name: str = "SIM:0") -> Any:
+def native(session: heald.Session, name: str = "SIM:0") -> Any:
     return session._runtime.host.open(name).native  # type: ignore[attr-defined]
 
 
-def session(nodes: list[Any], device: str = "", **sim: Any) -> weft.Session:
+def session(nodes: list[Any], device: str = "", **sim: Any) -> heald.Session:
     """A session with devices of its own, which compute as the CPU plugin's kernels do."""
     config = {"plugin": {"sim": {"seed": 1} | sim}, "plugins": {"block": ["onednn"]}}
-    return weft.Session(graph(*nodes), config, device=device)
+    return heald.Session(graph(*nodes), config, device=device)
 
 
-def run_on(device: str, nodes: list[Any], fetches: Any, feeds: dict[str, Any], **sim: Any) -> tuple[Any, weft.Session]:
+def run_on(device: str, nodes: list[Any], fetches: Any, feeds: dict[str, Any], **sim: Any) -> tuple[Any, heald.Session]:
     made = session(nodes, device, **sim)
     return made.run(fetches, feeds), made
 
@@ -106,7 +106,7 @@ def test_a_network_gives_what_it_gives_on_the_cpu():
 
 
 def test_nobody_comes_here_who_does_not_ask():
-    made = weft.Session(graph(placeholder("x", (3,)), node("a", "Neg", "x"), node("b", "Neg", "a", device="GPU:0")),
+    made = heald.Session(graph(placeholder("x", (3,)), node("a", "Neg", "x"), node("b", "Neg", "a", device="GPU:0")),
                            {"placement": {"fallback": "allow"}})
     assert made.run("b", {"x": X}).tolist() == X.tolist()
     assert made._runtime.host.preference()[-1] == "SIM"  # type: ignore[attr-defined]
@@ -137,7 +137,7 @@ def test_graphs_split_between_devices_give_what_one_device_gives(plan, wraps):
         assert driver.memory.used == 0
 
 
-@pytest.mark.filterwarnings("ignore::weft.errors.WeftWarning")
+@pytest.mark.filterwarnings("ignore::heald.errors.HealdWarning")
 def test_ops_give_what_tensorflow_gives():
     """The golden cases, as constants: unlike the CPU's those are copied in, and nothing but shapes is folded."""
     host = runtime().host
@@ -147,10 +147,10 @@ def test_ops_give_what_tensorflow_gives():
         given = case.graph()
         constants = [Node(f"i{i}", "Const", attrs={"dtype": given.nodes[f"i{i}"].attrs["dtype"], "value": x})
                      for i, x in enumerate(case.inputs)]
-        made = weft.Session(given.replace(nodes=constants), device="SIM:0")
+        made = heald.Session(given.replace(nodes=constants), device="SIM:0")
         if case.outputs is None or made.placement()["op"].device != "SIM:0":
             continue
-        with suppress(InvalidArgument):  # as on the CPU, where weft's shape function refuses more than TensorFlow's
+        with suppress(InvalidArgument):  # as on the CPU, where heald's shape function refuses more than TensorFlow's
             got = made.run([f"op:{i}" for i in range(len(case.outputs))])
             right += 1
             wrong += [case.id for g, w in zip(got, case.outputs, strict=True)
@@ -181,12 +181,12 @@ def test_inputs_that_kernels_read_on_the_host_are_those_whose_values_metadata_re
 def test_what_the_config_masks_is_left_to_the_cpu():
     nodes = [placeholder("x", (3,)), node("a", "Neg", "x"), node("b", "Abs", "a"),
              Node("c", "Cast", ["b"], attrs={"SrcT": dtypes.float32, "DstT": dtypes.int32})]
-    with pytest.warns(WeftWarning, match="no kernel for Abs"):
+    with pytest.warns(HealdWarning, match="no kernel for Abs"):
         result, made = run_on("SIM:0", nodes, "b", {"x": X}, ops=["Neg", "Cast"])
     assert result.tolist() == np.abs(X).tolist()
     assigned = {row["node"]: row["assigned"] for row in made.placement().table()}
     assert (assigned["a"], assigned["b"]) == ("SIM:0", "CPU:0")
-    with pytest.warns(WeftWarning, match="Cast does not run on SIM:0"):
+    with pytest.warns(HealdWarning, match="Cast does not run on SIM:0"):
         result, made = run_on("SIM:0", nodes, "c", {"x": X}, dtypes=["float32"])
     assert result.tolist() == [1, 2, 3]
     assert {row["node"]: row["assigned"] for row in made.placement().table()}["b"] == "SIM:0"
@@ -201,7 +201,7 @@ def test_a_mask_of_types_is_of_what_is_in_the_devices_memory():
 
 def test_strings_are_the_hosts():
     nodes = [placeholder("x", (1,), dtypes.string), node("i", "Identity", "x", T=dtypes.string)]
-    with pytest.warns(WeftWarning, match="Identity does not run on SIM:0"):
+    with pytest.warns(HealdWarning, match="Identity does not run on SIM:0"):
         assert run_on("SIM:0", nodes, "i", {"x": [b"a"]})[0].tolist() == [b"a"]
 
 
@@ -491,7 +491,7 @@ def test_a_call_that_fails_is_a_typed_error_and_the_next_run_works(fault, error)
     driver.fail(fault)
     with pytest.raises(error) as caught:
         step(X)
-    assert isinstance(caught.value, WeftError)
+    assert isinstance(caught.value, HealdError)
     assert step(X).tolist() == X.tolist()
     assert driver.report == []
 

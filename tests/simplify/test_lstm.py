@@ -1,4 +1,4 @@
-"""The passes `cells` and `sequences` of weft-simplify: LSTMs that graphs have as the ops of their steps.
+"""The passes `cells` and `sequences` of heald-simplify: LSTMs that graphs have as the ops of their steps.
 
 What they give is compared with the graph as it was, by NumPy's kernels.
 """
@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
 from builders.lstm import CELLS, FLOAT, layer, numbers, rows, step, unpacked, weights
-from weft.graph.graph import Node
-from weft.values import dtypes
+from heald.graph.graph import Node
+from heald.values import dtypes
 
 STYLES = ("keras", "tf1")
 PASSES = {"cells": ["sequences"], "sequences": []}
@@ -21,7 +21,7 @@ TIME, INPUTS = 3, 5
 
 
 def session(nodes, *disabled, **config):
-    return weft.Session(graph(*nodes), {"plugins": {"block": ["onednn"]}, "passes": {"disable": [*disabled]}} | config)
+    return heald.Session(graph(*nodes), {"plugins": {"block": ["onednn"]}, "passes": {"disable": [*disabled]}} | config)
 
 
 def compared(nodes, fetches=("y",), passes="sequences", batch=2, feed=None, **config):
@@ -172,7 +172,7 @@ def test_operands_that_broadcast_keep_a_step_apart(shapes):
 
 def test_a_step_that_fails_tells_where_it_did():
     wrong = {"hu": node("s.hu", "MatMul", "h", "w")}
-    with pytest.raises(weft.errors.InvalidArgument) as caught:
+    with pytest.raises(heald.errors.InvalidArgument) as caught:
         session([*one_step(**wrong), node("y", "Neg", "s.c")]).run("y", FEED)
     assert caught.value.node == "s.hu"
 

@@ -1,21 +1,21 @@
 """Passes on request: each preserves what it states, is idempotent, and runs in no session by itself."""
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.control_flow import branch, function
 from builders.graphs import const, graph, node, placeholder
+from heald.contract.graph_pass import GRAPH, ON_REQUEST, PRE_PLACEMENT
+from heald.graph import Func, compare
+from heald.graph.attr_value import ShapeAttr
+from heald.graph.function import ArgDef
+from heald.graph.graph import Function, Graph
+from heald.session.requested_passes import requested_graphs
+from heald.session.runtime import runtime
+from heald.session.session_graph import enabled_passes
+from heald.values import dtypes
 from hypothesis import given
 from hypothesis import strategies as st
-from weft.contract.graph_pass import GRAPH, ON_REQUEST, PRE_PLACEMENT
-from weft.graph import Func, compare
-from weft.graph.attr_value import ShapeAttr
-from weft.graph.function import ArgDef
-from weft.graph.graph import Function, Graph
-from weft.session.requested_passes import requested_graphs
-from weft.session.runtime import runtime
-from weft.session.session_graph import enabled_passes
-from weft.values import dtypes
 
 NAMES = ["topological-sort", "dead-nodes", "dedupe-constants", "strip-defaults", "add-defaults",
          "consolidate-attributes", "name-compression"]
@@ -53,7 +53,7 @@ def test_results_and_kept_names_stay_and_a_second_run_changes_nothing(name, made
     x = np.float32([3, 4])
     results = []
     for each in (before, found):
-        with weft.Session(each) as session:
+        with heald.Session(each) as session:
             results.append(session.run(output, {"x": x}))
     np.testing.assert_array_equal(*results)
 

@@ -1,4 +1,4 @@
-"""The passes of weft-simplify: the graph computes the same with less, and what others see of it stays.
+"""The passes of heald-simplify: the graph computes the same with less, and what others see of it stays.
 
 Each pass is compared with no pass at all, on CPU:0.
 """
@@ -8,20 +8,20 @@ from __future__ import annotations
 from collections import Counter
 from math import prod
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import FLOAT, const, graph, node, placeholder
+from heald.errors import InvalidArgument
+from heald.graph.attr_value import ShapeAttr
+from heald.graph.graph import Node, TensorValue
+from heald.protobuf import wire
+from heald.session.requested_passes import requested_graphs
+from heald.session.runtime import runtime
+from heald.values import dtypes
+from heald.values.tensor_proto import put_shape
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.errors import InvalidArgument
-from weft.graph.attr_value import ShapeAttr
-from weft.graph.graph import Node, TensorValue
-from weft.protobuf import wire
-from weft.session.requested_passes import requested_graphs
-from weft.session.runtime import runtime
-from weft.values import dtypes
-from weft.values.tensor_proto import put_shape
 
 PASSES = ("constants", "identities", "pads", "batch-norm", "scales", "duplicates", "reshapes", "pools", "strides",
           "cells", "sequences")
@@ -31,7 +31,7 @@ BATCH_NORMS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 
 def session(nodes, *passes):
     """A session over these nodes in which no other pass of the plugin runs."""
-    return weft.Session(graph(*nodes), {"passes": {"disable": [name for name in PASSES if name not in passes]},
+    return heald.Session(graph(*nodes), {"passes": {"disable": [name for name in PASSES if name not in passes]},
                                         "placement": {"fallback": "allow"}})
 
 
@@ -674,7 +674,7 @@ def test_a_device_without_kernels_for_new_nodes_runs_the_graph_as_it_was(fallbac
     nodes = [placeholder("x", (1, 3)), const("w", numbers(3, 4)), node("l", "MatMul", "x", "w"),
              *scaling("s", "l", "Mul", (1, 4), 1), *scaling("y", "s", "AddV2", (1, 4), 1)]
     nodes = [each.replace(device="EXAMPLE:0") if each.inputs else each for each in nodes]
-    ours = weft.Session(graph(*nodes), {"placement": {"fallback": fallback}})
+    ours = heald.Session(graph(*nodes), {"placement": {"fallback": fallback}})
     assert ops(optimized(nodes, *PASSES)) == {"MatMul": 1, "BiasAdd": 1}  # EXAMPLE has no BiasAdd
     np.testing.assert_allclose(ours.run("y", {"x": numbers(1, 3)}), session(nodes).run("y", {"x": numbers(1, 3)}))
     assert {row.device for row in ours.placement().values()} == {"EXAMPLE:0", ""}
@@ -751,7 +751,7 @@ def test_many_nodes_that_differ_are_not_compared_with_each_other(monkeypatch):
     compared_pairs, equal = [], TensorValue.__eq__
     nodes = [node(f"n{i}", "Exp", "x", _number=np.array(i)) for i in range(200)]
     whole = graph(placeholder("x", (2,)), *nodes, node("y", "AddN", *(each.name for each in nodes), N=len(nodes)))
-    with weft.Session(whole, {"placement": {"fallback": "allow"}}) as running:
+    with heald.Session(whole, {"placement": {"fallback": "allow"}}) as running:
         monkeypatch.setattr(TensorValue, "__eq__", lambda a, b: compared_pairs.append((a, b)) or equal(a, b))
         *_, (_, found) = running.optimized(["y"], ["x"])
     assert ops(found)["Exp"] == len(nodes)
@@ -1001,7 +1001,7 @@ def test_strides_of_a_wrong_number_are_refused_by_the_metadata_function_not_by_a
     nodes = [*padded, const("w", numbers(1, 1, 2, 2)), node("y", op, *inputs, strides=strides, padding="VALID", **taps),
              node("z", "Conv2D", "y", "w", strides=[1, 1, 1, 1], padding="SAME")]
     with pytest.raises(InvalidArgument, match=r"strides|ksize|dilations"):
-        weft.Session(graph(*nodes)).run("z", {"x": np.ones((1, 4, 4, 2), np.float32)})
+        heald.Session(graph(*nodes)).run("z", {"x": np.ones((1, 4, 4, 2), np.float32)})
 
 
 SIX, ZERO, PART, UNIT = const("six", 6), const("zero", 0), const("part", 0.25), const("one", 1)

@@ -1,4 +1,4 @@
-"""Writes docs/api.md: the names of weft.api, each with the first sentence of its documentation.
+"""Writes docs/api.md: the names of heald.api, each with the first sentence of its documentation.
 
     python tests/structure/api_page.py
 
@@ -15,15 +15,15 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from weft import api
+from heald import api
 
 PAGE = Path(__file__).parents[2] / "docs" / "api.md"
 HEAD = """\
-# Names of weft.api
+# Names of heald.api
 
-`from weft.api import NAME` is the only import of weft that a plugin needs. A minor version of the contract
-(`WEFT_API`) adds names, and removes none. [plugins.md](plugins.md) shows their use, [commands.md](commands.md) has the
-names of `weft.api.cli`. `help(weft.api.NAME)` prints the whole documentation. `make tables` writes this page.
+`from heald.api import NAME` is the only import of heald that a plugin needs. A minor version of the contract
+(`HEALD_API`) adds names, and removes none. [plugins.md](plugins.md) shows their use, [commands.md](commands.md) has the
+names of `heald.api.cli`. `help(heald.api.NAME)` prints the whole documentation. `make tables` writes this page.
 
 | name | content | defined in |
 |---|---|---|
@@ -53,7 +53,7 @@ def _sentence(text: str) -> str:
 
 def _module(name: str) -> ModuleType:
     place = api._WHERE.get(name)
-    return getattr(api, name) if place is None else importlib.import_module(f"weft.{place}")
+    return getattr(api, name) if place is None else importlib.import_module(f"heald.{place}")
 
 
 def _cell(text: str) -> str:

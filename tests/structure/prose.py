@@ -38,7 +38,7 @@ _CODE = re.compile(r"(`+).+?\1", re.DOTALL)
 _LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 _ITEM = re.compile(r"\s*(?:[-*+]|\d+\.)\s")  # of a list: it begins a paragraph
 _APART = re.compile(r"\s*(?:\||#|>>>|    )|\s*$")  # rows of tables, headings, code, empty lines: they end one
-_END = re.compile(r"(?<=[.!?])[\"')*_]*\s+(?=[\"'(*_]*(?:[A-Z]|weft\b))")
+_END = re.compile(r"(?<=[.!?])[\"')*_]*\s+(?=[\"'(*_]*(?:[A-Z]|heald\b))")
 _DIRECTIVE = re.compile(r"#\s*(?:noqa|type:|mypy:|pragma|!)")
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 

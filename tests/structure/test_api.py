@@ -1,4 +1,4 @@
-"""weft.api offers plugins the names that type checkers see, one at a time."""
+"""heald.api offers plugins the names that type checkers see, one at a time."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from heald import api
 from structure import api_page
-from weft import api
 
 ROOT = Path(__file__).parents[2]
 MET = (  # the classes whose methods and hooks an author writes against
@@ -36,7 +36,7 @@ def test_type_checkers_see_the_names_that_the_module_offers():
 
 @pytest.mark.parametrize("name", api.__all__)
 def test_each_name_can_be_imported(name):
-    assert getattr(importlib.import_module("weft.api"), name) is not None
+    assert getattr(importlib.import_module("heald.api"), name) is not None
 
 
 def test_an_unknown_name_is_an_attribute_error():
@@ -45,7 +45,7 @@ def test_an_unknown_name_is_an_attribute_error():
 
 
 def test_a_name_loads_its_own_module_only():
-    code = "import sys; from weft.api import hookimpl; print(sys.modules.keys() & {'numpy', 'weft.graph.graph'})"
+    code = "import sys; from heald.api import hookimpl; print(sys.modules.keys() & {'numpy', 'heald.graph.graph'})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 
@@ -68,7 +68,7 @@ def annotations(name: str) -> set[str]:
 def test_all_types_that_an_author_meets_are_offered(name):
     module = importlib.import_module(getattr(api, name).__module__)
     ours = {each for each in annotations(name)
-            if getattr(value := getattr(module, each, None), "__module__", "").startswith("weft.")
+            if getattr(value := getattr(module, each, None), "__module__", "").startswith("heald.")
             and not isinstance(value, TypeVar)}
     assert ours - set(api.__all__) == set()
 
@@ -89,5 +89,5 @@ def test_the_page_of_names_is_the_one_that_make_tables_writes():
 def test_the_examples_and_plugins_take_names_that_are_offered():
     taken = {alias.name for folder in ("examples", "plugins", "device_cpu", "device_opencl", "conformance")
              for path in (ROOT / folder).rglob("*.py") for statement in ast.walk(ast.parse(path.read_text("utf-8")))
-             if isinstance(statement, ast.ImportFrom) and statement.module == "weft.api" for alias in statement.names}
+             if isinstance(statement, ast.ImportFrom) and statement.module == "heald.api" for alias in statement.names}
     assert taken - set(api.__all__) == {"cli"} & taken

@@ -1,4 +1,4 @@
-"""Imports go down the floors of ARCHITECTURE.md only; plugins see weft.api alone; importing weft is light."""
+"""Imports go down the floors of ARCHITECTURE.md only; plugins see heald.api alone; importing heald is light."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-CORE = ROOT / "core" / "weft"
+CORE = ROOT / "core" / "heald"
 ARCHITECTURE = ROOT / "ARCHITECTURE.md"
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "misc"}
 
@@ -30,13 +30,13 @@ def rooms() -> list[set[str]]:
 
 @cache
 def modules() -> dict[str, Path]:
-    """Every module of core by its dotted name below weft."""
+    """Every module of core by its dotted name below heald."""
     paths = {p.relative_to(CORE).with_suffix("").as_posix().replace("/", "."): p for p in CORE.rglob("*.py")}
     return {name.removesuffix(".__init__"): path for name, path in paths.items() if name != "__init__"}
 
 
 def imports(name: str, path: Path, *, type_only: bool = True, lazy: bool = True) -> Iterator[str]:
-    """The modules below weft that a module imports, those for type checkers and those within functions included or
+    """The modules below heald that a module imports, those for type checkers and those within functions included or
     not. The root's __version__ belongs to no room."""
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     for statement in statements(ast.parse(path.read_text("utf-8")), type_only=type_only, lazy=lazy):
@@ -101,20 +101,20 @@ def test_no_two_classes_of_core_have_one_name():
     assert {name: where for name, where in found.items() if len(where) > 1} == {}
 
 
-FOR_USERS = {"weft_tf_ops/ops.py", "weft_tf_ops/stubs.py"}  # no part of a plugin: they take the public `weft.ops`
+FOR_USERS = {"heald_tf_ops/ops.py", "heald_tf_ops/stubs.py"}  # no part of a plugin: they take the public `heald.ops`
 
 
 @pytest.mark.parametrize("package", [
-    "device_cpu/weft_cpu", "device_opencl/weft_opencl", "plugins/example_device/weft_example_device",
-    "plugins/sim/weft_sim", "plugins/kernel_text/weft_kernel_text", "plugins/onednn/weft_onednn",
-    "plugins/simplify/weft_simplify", "plugins/tf_ops/weft_tf_ops"])
-def test_plugins_import_nothing_of_weft_but_its_api(package):
+    "device_cpu/heald_cpu", "device_opencl/heald_opencl", "plugins/example_device/heald_example_device",
+    "plugins/sim/heald_sim", "plugins/kernel_text/heald_kernel_text", "plugins/onednn/heald_onednn",
+    "plugins/simplify/heald_simplify", "plugins/tf_ops/heald_tf_ops"])
+def test_plugins_import_nothing_of_heald_but_its_api(package):
     for path in (ROOT / package).rglob("*.py"):
         for statement in ast.walk(ast.parse(path.read_text("utf-8"))):
             names = [statement.module or ""] if isinstance(statement, ast.ImportFrom) and not statement.level else []
             names += [a.name for a in statement.names] if isinstance(statement, ast.Import) else []
-            public = {"weft.api", "weft.api.cli"} | ({"weft"} if "/".join(path.parts[-2:]) in FOR_USERS else set())
-            assert not [n for n in names if n.split(".")[0] == "weft" and n not in public], path
+            public = {"heald.api", "heald.api.cli"} | ({"heald"} if "/".join(path.parts[-2:]) in FOR_USERS else set())
+            assert not [n for n in names if n.split(".")[0] == "heald" and n not in public], path
 
 
 def test_no_module_has_a_name_that_says_nothing():
@@ -122,9 +122,9 @@ def test_no_module_has_a_name_that_says_nothing():
         assert not [p for p in (ROOT / folder).rglob("*.py") if p.stem in FORBIDDEN_NAMES]
 
 
-HEAVY = ("numpy", "google.protobuf", "pluggy", "tabulate", "tqdm", "importlib.metadata", "weft_cpu",
-         "weft_example_device", "weft_mlir", "weft_opencl", "weft_sim", "weft_onednn", "weft_saved_model",
-         "weft_simplify", "weft_tf_ops", "weft_tools", "pyopencl", "_cffi_backend")
+HEAVY = ("numpy", "google.protobuf", "pluggy", "tabulate", "tqdm", "importlib.metadata", "heald_cpu",
+         "heald_example_device", "heald_mlir", "heald_opencl", "heald_sim", "heald_onednn", "heald_saved_model",
+         "heald_simplify", "heald_tf_ops", "heald_tools", "pyopencl", "_cffi_backend")
 
 
 def loaded_after(code: str) -> set[str]:
@@ -134,43 +134,44 @@ def loaded_after(code: str) -> set[str]:
     return set(json.loads(done.stdout.splitlines()[-1]))
 
 
-def test_importing_weft_loads_nothing_heavy():
-    assert loaded_after("import weft") == set()
-    assert loaded_after("import weft; weft.__version__; dir(weft); weft.errors.InvalidArgument") == set()
+def test_importing_heald_loads_nothing_heavy():
+    assert loaded_after("import heald") == set()
+    assert loaded_after("import heald; heald.__version__; dir(heald); heald.errors.InvalidArgument") == set()
 
 
 def test_the_version_on_the_command_line_loads_nothing_heavy():
-    code = "import sys, weft.cli\ntry:\n    weft.cli.main(['--version'])\nexcept SystemExit:\n    pass"
+    code = "import sys, heald.cli\ntry:\n    heald.cli.main(['--version'])\nexcept SystemExit:\n    pass"
     assert loaded_after(code) == set()
 
 
 def test_discovery_loads_the_light_modules_of_plugins_and_no_kernels():
-    assert loaded_after("import weft.session.runtime; weft.session.runtime.runtime().plugins.records()") == {
-        "pluggy", "weft_cpu", "weft_example_device", "weft_mlir", "weft_opencl", "weft_sim", "weft_onednn",
-        "weft_saved_model", "weft_simplify", "weft_tf_ops", "weft_tools"}
+    assert loaded_after("import heald.session.runtime; heald.session.runtime.runtime().plugins.records()") == {
+        "pluggy", "heald_cpu", "heald_example_device", "heald_mlir", "heald_opencl", "heald_sim", "heald_onednn",
+        "heald_saved_model", "heald_simplify", "heald_tf_ops", "heald_tools"}
 
 
 def test_a_program_on_the_cpu_loads_no_driver_of_another_device():
     code = """
 import sys
 import numpy as np
-import weft
-from weft.graph.graph import Graph, Node
-F = weft.api.dtypes.float32
-session = weft.Session(Graph([Node("c", "Const", attrs={"dtype": F, "value": np.ones(2, "f4")}),
+import heald
+from heald.graph.graph import Graph, Node
+F = heald.api.dtypes.float32
+session = heald.Session(Graph([Node("c", "Const", attrs={"dtype": F, "value": np.ones(2, "f4")}),
                               Node("n", "Neg", ["c"], attrs={"T": F}, device="CPU:0")]))
 session.run("n")
-assert not [m for m in sys.modules if m.startswith(("weft_example_device.", "weft_sim.")) and not m.endswith(".plugin")]
+assert not [m for m in sys.modules
+            if m.startswith(("heald_example_device.", "heald_sim.")) and not m.endswith(".plugin")]
 """
     assert "numpy" in loaded_after(code)
 
 
-def test_unknown_attributes_of_weft_are_attribute_errors():
-    import weft
+def test_unknown_attributes_of_heald_are_attribute_errors():
+    import heald
 
     with pytest.raises(AttributeError, match="nothing_like_this"):
-        weft.nothing_like_this  # noqa: B018
-    assert "load" in dir(weft)
+        heald.nothing_like_this  # noqa: B018
+    assert "load" in dir(heald)
 
 
 @pytest.mark.parametrize("room", ["compiler", "executor", "host", "linker", "session"])

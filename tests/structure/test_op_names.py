@@ -7,10 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from weft_tf_ops.plugin import OPS
+from heald_tf_ops.plugin import OPS
 
-CORE = Path(__file__).parent.parent.parent / "core" / "weft"
-WORDS = {"A", "Any", "B", "Shape"}  # ops of TensorFlow that are also words of Python, NumPy or weft
+CORE = Path(__file__).parent.parent.parent / "core" / "heald"
+WORDS = {"A", "Any", "B", "Shape"}  # ops of TensorFlow that are also words of Python, NumPy or heald
 MODULES = sorted(path.relative_to(CORE).as_posix() for path in CORE.rglob("*.py"))
 
 

@@ -29,7 +29,7 @@ def test_the_python_of_a_page_runs(page, tmp_path):
             code.append(block)
         else:
             (tmp_path / name[1]).write_text(block, "utf-8")
-            code.append(f"import weft; weft.register({name[1]!r})\n")
+            code.append(f"import heald; heald.register({name[1]!r})\n")
     (tmp_path / "page.py").write_text("\n".join(code), "utf-8")
     done = subprocess.run([sys.executable, "-W", "error", "page.py"], cwd=tmp_path, capture_output=True, text=True,
                           check=False)

@@ -1,4 +1,4 @@
-"""Distributions that are pinned to core's exact version take `weft.api`, public names, and a list of core's exports."""
+"""Distributions pinned to core's exact version take `heald.api`, public names, and a list of core's exports."""
 
 from __future__ import annotations
 
@@ -9,43 +9,43 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PUBLIC = {"weft", "weft.api", "weft.api.cli", "weft.errors"}
+PUBLIC = {"heald", "heald.api", "heald.api.cli", "heald.errors"}
 # By distribution: the names that it takes from the __init__ of a room of core.
 PINNED = {
-    "conformance/weft_conformance": {
-        "weft.config": {"load_config"}, "weft.contract": {"KernelDef", "run_of"}, "weft.executor": {"BoundCall"},
-        "weft.host": {"KernelContext"}, "weft.session": {"Runtime"},
+    "conformance/heald_conformance": {
+        "heald.config": {"load_config"}, "heald.contract": {"KernelDef", "run_of"}, "heald.executor": {"BoundCall"},
+        "heald.host": {"KernelContext"}, "heald.session": {"Runtime"},
     },
-    "plugins/mlir/weft_mlir": {
-        "weft.compiler": {"faults"},
-        "weft.contract": {"REQUIRED", "HostKernel", "HostKernelRegistry"},
-        "weft.eager": {"LinkedHandler", "TensorHandle", "completion", "runtime_of"},
-        "weft.graph": {"AttrPlaceholder", "Func", "Function", "Versions", "attr_bytes", "graphdef",
+    "plugins/mlir/heald_mlir": {
+        "heald.compiler": {"faults"},
+        "heald.contract": {"REQUIRED", "HostKernel", "HostKernelRegistry"},
+        "heald.eager": {"LinkedHandler", "TensorHandle", "completion", "runtime_of"},
+        "heald.graph": {"AttrPlaceholder", "Func", "Function", "Versions", "attr_bytes", "graphdef",
                        "parse_input"},
-        "weft.host_kernels": {"Turns", "finished", "settled"},
-        "weft.program": {"ELEMENT_TYPES", "HOST", "Call", "CallSignature", "CompiledModel", "ProgramDef",
+        "heald.host_kernels": {"Turns", "finished", "settled"},
+        "heald.program": {"ELEMENT_TYPES", "HOST", "Call", "CallSignature", "CompiledModel", "ProgramDef",
                          "ProgramFunction", "RegisterType", "ShapeAttribute", "Stream", "analyse_streams", "is_number",
                          "native_function",
                          "number_type", "stream_numbers", "typed", "verify"},
-        "weft.protobuf": {"Buffer", "definitions", "message_class"},
-        "weft.support": {"file_path", "gc_pause", "whole_file"},
+        "heald.protobuf": {"Buffer", "definitions", "message_class"},
+        "heald.support": {"file_path", "gc_pause", "whole_file"},
     },
-    "plugins/saved_model/weft_saved_model": {
-        "weft.compiler": {"attributes", "inline"}, "weft.contract": {"ArgDef", "OpRegistry"},
-        "weft.graph": {"Func", "Function", "ancestors", "did_you_mean", "graphdef", "graphdef_text", "parse_input"},
-        "weft.protobuf": {"Buffer", "message_class", "parse_message"},
-        "weft.support": {"file_path", "mapped_file"}, "weft.values": {"read_shape"},
+    "plugins/saved_model/heald_saved_model": {
+        "heald.compiler": {"attributes", "inline"}, "heald.contract": {"ArgDef", "OpRegistry"},
+        "heald.graph": {"Func", "Function", "ancestors", "did_you_mean", "graphdef", "graphdef_text", "parse_input"},
+        "heald.protobuf": {"Buffer", "message_class", "parse_message"},
+        "heald.support": {"file_path", "mapped_file"}, "heald.values": {"read_shape"},
     },
-    "plugins/tools/weft_tools": {
-        "weft.compiler": {"HELD"}, "weft.executor": {"Event", "Executable"},
-        "weft.program": {"OWN"},
-        "weft.session": {"LoadedCompiledModel", "convert", "find_inputs", "find_outputs"}, "weft.values": {"fits"},
+    "plugins/tools/heald_tools": {
+        "heald.compiler": {"HELD"}, "heald.executor": {"Event", "Executable"},
+        "heald.program": {"OWN"},
+        "heald.session": {"LoadedCompiledModel", "convert", "find_inputs", "find_outputs"}, "heald.values": {"fits"},
     },
 }
 
 
 def imported(package: Path) -> Iterator[tuple[str, str]]:
-    """The module and the name of every import of weft in a package, those in functions included."""
+    """The module and the name of every import of heald in a package, those in functions included."""
     for path in package.rglob("*.py"):
         for statement in ast.walk(ast.parse(path.read_text("utf-8"))):
             if isinstance(statement, ast.ImportFrom) and not statement.level and statement.module:
@@ -58,7 +58,7 @@ def imported(package: Path) -> Iterator[tuple[str, str]]:
 def test_a_pinned_distribution_takes_the_exports_that_are_listed(package):
     found: dict[str, set[str]] = {}
     for module, name in imported(ROOT / package):
-        if module.partition(".")[0] == "weft" and module not in PUBLIC:
+        if module.partition(".")[0] == "heald" and module not in PUBLIC:
             found.setdefault(module, set()).add(name)
     assert found == PINNED[package]
 
@@ -75,7 +75,7 @@ def test_what_is_listed_is_exported_by_a_room(package):
 def test_a_pinned_distribution_requires_the_exact_version_of_core(package):
     import tomllib
 
-    import weft
+    import heald
 
     manifest = tomllib.loads((ROOT / package).parent.joinpath("pyproject.toml").read_text("utf-8"))
-    assert f"weft-core=={weft.__version__}" in manifest["project"]["dependencies"]
+    assert f"heald-core=={heald.__version__}" in manifest["project"]["dependencies"]

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parent.parent.parent
-PLUGINS = sorted(path.parent for pattern in ("device_*/weft_*/plugin.py", "plugins/*/weft_*/plugin.py")
+PLUGINS = sorted(path.parent for pattern in ("device_*/heald_*/plugin.py", "plugins/*/heald_*/plugin.py")
                  for path in ROOT.glob(pattern))
 DEVICES = [package for package in PLUGINS if "registry.device(" in (package / "plugin.py").read_text("utf-8")]
-ON_HOST = {"weft_cpu"}  # its memory is the host's: it has no memory.py, and kernels need no native handle
+ON_HOST = {"heald_cpu"}  # its memory is the host's: it has no memory.py, and kernels need no native handle
 METHODS = ("__init__", "open", "close", "allocate", "figures", "adopt", "wrap", "free", "copy_in", "copy_out",
            "reaches", "copy_peer", "capture", "record", "synchronize",
            "elapsed")  # the order of the contract
@@ -32,7 +32,7 @@ def module(package: Path, name: str) -> Path:
 
 def test_every_device_plugin_of_the_repository_is_looked_at() -> None:
     names = {package.name for package in DEVICES}
-    assert {"weft_cpu", "weft_cuda", "weft_opencl", "weft_example_device", "weft_sim"} <= names
+    assert {"heald_cpu", "heald_cuda", "heald_opencl", "heald_example_device", "heald_sim"} <= names
 
 
 @pytest.mark.parametrize("package", DEVICES, ids=lambda package: package.name)
@@ -73,18 +73,18 @@ def sources(tree: ast.AST) -> Iterator[str]:
 
 
 def test_resources_of_the_cpu_import_no_kernel() -> None:
-    paths = list((ROOT / "device_cpu" / "weft_cpu" / "resources").glob("*.py"))
+    paths = list((ROOT / "device_cpu" / "heald_cpu" / "resources").glob("*.py"))
     assert paths
     for path in paths:
         assert not [s for s in sources(ast.parse(path.read_text("utf-8"))) if s.startswith("..kernels")], path
 
 
 def passes() -> Iterator[tuple[str, str]]:
-    """Name and function of every pass of the compiler and of weft-simplify."""
-    given = importlib.import_module("weft.host.graph_passes").GIVEN
-    plugin = importlib.import_module("weft_simplify.plugin")
+    """Name and function of every pass of the compiler and of heald-simplify."""
+    given = importlib.import_module("heald.host.graph_passes").GIVEN
+    plugin = importlib.import_module("heald_simplify.plugin")
     yield from ((name, entry.function) for name, entry in given.items())
-    yield from ((name, f"weft_simplify.passes.{row.function}") for rows in (plugin.PASSES, plugin.ON_REQUEST)
+    yield from ((name, f"heald_simplify.passes.{row.function}") for rows in (plugin.PASSES, plugin.ON_REQUEST)
                 for name, row in rows.items())
 
 
@@ -96,7 +96,7 @@ def test_a_pass_is_a_module_of_its_name_with_a_function_named_for_what_it_does(n
     assert "_" in function, f"{target}: a pass's function says what it does and to what, as fold_constants"
 
 
-@pytest.mark.parametrize("package", ["core/weft/compiler/passes", "plugins/simplify/weft_simplify/passes"])
+@pytest.mark.parametrize("package", ["core/heald/compiler/passes", "plugins/simplify/heald_simplify/passes"])
 def test_a_folder_of_passes_has_no_other_module(package: str) -> None:
     names = {name.replace("-", "_") for name, target in passes() if target.startswith(package.split("/", 1)[1].replace(
         "/", ".").removeprefix("simplify."))}

@@ -64,7 +64,7 @@ goes on. The `what` of code, and [the text](what.md) of links, stay.
 |---|---|
 
 - One item of a list,
-  on two lines. weft is the subject here.
+  on two lines. heald is the subject here.
 1. A numbered item stands alone.
 
 ```sh
@@ -75,7 +75,7 @@ Too short.
 """
     assert list(prose.sentences(text)) == [
         "The first sentence goes on.", "The CODE of code, and the text of links, stay.",
-        "One item of a list, on two lines.", "weft is the subject here.", "A numbered item stands alone.",
+        "One item of a list, on two lines.", "heald is the subject here.", "A numbered item stands alone.",
     ]
 
 

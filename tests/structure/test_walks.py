@@ -14,18 +14,18 @@ ROOT = Path(__file__).parents[2]
 WALKS = {
     "A feed through `Session.run`": "session.run('logits:0', {'image:0': image})",
     "The same feed again": "session.run('logits:0', {'image:0': image})",
-    "A .pb to a `Graph`": "weft.graphdef.load('examples/digits/frozen.pb')",
+    "A .pb to a `Graph`": "heald.graphdef.load('examples/digits/frozen.pb')",
 }
 TRACE = """
 import json, sys
 from pathlib import Path
 import numpy as np
-import weft
+import heald
 
 code, again = sys.argv[1:]
-core = str(Path(weft.__file__).parent)
+core = str(Path(heald.__file__).parent)
 image = np.zeros((1, 8, 8, 1), np.float32)
-session = weft.Session(weft.graphdef.load("examples/digits/frozen.pb"))
+session = heald.Session(heald.graphdef.load("examples/digits/frozen.pb"))
 if again == "True":
     for _ in range(50):
         session.run("logits:0", {"image:0": image})

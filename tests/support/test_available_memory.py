@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from weft.support.available_memory import available_memory
-from weft.support.memory_size import physical_memory, share_or_bytes
+from heald.support.available_memory import available_memory
+from heald.support.memory_size import physical_memory, share_or_bytes
 
 MEMINFO = "MemTotal:  8000 kB\nMemFree: 10 kB\nMemAvailable:   5000 kB\n"
 V1, V2 = "sys/fs/cgroup/memory", "sys/fs/cgroup"

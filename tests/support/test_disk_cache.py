@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from harness.another_user import POSIX, give_away
-from weft.support.disk_cache import DiskCache
+from heald.support.disk_cache import DiskCache
 
 
 @pytest.fixture
@@ -19,7 +19,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def folder(home: Path) -> Path:
     """The folder of a cache that has one value."""
     assert DiskCache("things").put("a", b"value")
-    return home / "weft" / "things"
+    return home / "heald" / "things"
 
 
 def test_it_gives_back_what_was_put(home: Path) -> None:
@@ -28,19 +28,19 @@ def test_it_gives_back_what_was_put(home: Path) -> None:
     assert cache.put("a\nb", b"old")
     assert cache.put("a\nb", b"new")
     assert (DiskCache("things").get("a\nb"), DiskCache("others").get("a\nb")) == (b"new", None)
-    assert len(list((home / "weft" / "things").iterdir())) == 1
+    assert len(list((home / "heald" / "things").iterdir())) == 1
 
 
 def test_where_it_cannot_be_written_it_is_empty(home: Path) -> None:
     home.mkdir()
-    (home / "weft").write_text("a file, not a folder")
+    (home / "heald").write_text("a file, not a folder")
     assert not DiskCache("things").put("a", b"value")
     assert DiskCache("things").get("a") is None
 
 
 @POSIX
 def test_every_folder_that_it_makes_is_the_users_alone(home: Path, folder: Path) -> None:
-    assert [path.stat().st_mode & 0o777 for path in (home, home / "weft", folder)] == [0o700] * 3
+    assert [path.stat().st_mode & 0o777 for path in (home, home / "heald", folder)] == [0o700] * 3
 
 
 @POSIX

@@ -6,8 +6,8 @@ import gc
 import weakref
 
 import pytest
-from weft.support import gc_pause
-from weft.support.gc_pause import gc_paused
+from heald.support import gc_pause
+from heald.support.gc_pause import gc_paused
 
 MANY = 50_000  # more than the collector lets come before it looks at them
 

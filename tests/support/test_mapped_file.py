@@ -12,11 +12,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders.graphs import const, graph
-from weft import graphdef
-from weft.errors import DataLoss, FailedPrecondition, InvalidArgument, ResourceExhausted, WeftError
-from weft.graph.graph import Function, Graph
-from weft.support import mapped_file
-from weft.support.mapped_file import (
+from heald import graphdef
+from heald.errors import DataLoss, FailedPrecondition, HealdError, InvalidArgument, ResourceExhausted
+from heald.graph.graph import Function, Graph
+from heald.support import mapped_file
+from heald.support.mapped_file import (
     MAPPED_FROM,
     VIEWED_FROM,
     MappedFile,
@@ -205,5 +205,5 @@ def test_a_function_with_a_large_constant_says_that_its_file_changed(tmp_path: P
     function = graphdef.load(path).functions["f"]
     assert len(function.raw) > 1 << 20
     overwrite(path)
-    with pytest.raises(WeftError, match="f.pb"):
+    with pytest.raises(HealdError, match="f.pb"):
         _ = function.raw

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
 from builders.string_arrays import array
-from weft.errors import FailedPrecondition, OutOfRange, WeftError
-from weft.graph.node import Node
-from weft.values import dtypes
+from heald.errors import FailedPrecondition, HealdError, OutOfRange
+from heald.graph.node import Node
+from heald.values import dtypes
 
 INT, STRING, LONG = dtypes.int32, dtypes.string, dtypes.int64
 
@@ -27,7 +27,7 @@ def queue_of(op: str, **attrs: object) -> list[Node]:
 
 @pytest.mark.parametrize("op", ["FIFOQueue", "PaddingFIFOQueue", "RandomShuffleQueue"])
 def test_queues_on_references_work_as_those_on_resources(op):
-    with weft.Session(graph(*queue_of(op))) as session:
+    with heald.Session(graph(*queue_of(op))) as session:
         session.run([], {"x": [1, 2, 3, 4]}, targets=["puts"])
         session.run([], {"x": 5}, targets=["put"])
         assert session.run("size") == 5
@@ -42,7 +42,7 @@ def test_queues_on_references_work_as_those_on_resources(op):
 
 def test_a_table_on_references_is_initialized_and_asked():
     kinds = {"key_dtype": STRING, "value_dtype": LONG}
-    with weft.Session(graph(
+    with heald.Session(graph(
         Node("t", "HashTable", attrs=kinds), placeholder("k", None, STRING), const("v", [1, 2], np.int64),
         const("none", -1, np.int64), Node("fill", "InitializeTable", ("t", "k", "v"), attrs={"Tkey": STRING,
         "Tval": LONG}), Node("find", "LookupTableFind", ("t", "k", "none"), attrs={"Tin": STRING, "Tout": LONG}),
@@ -56,7 +56,7 @@ def test_a_table_on_references_is_initialized_and_asked():
 
 def test_a_mutable_table_on_references_takes_new_keys():
     kinds, used = {"key_dtype": LONG, "value_dtype": INT}, {"Tin": LONG, "Tout": INT}
-    with weft.Session(graph(
+    with heald.Session(graph(
         Node("t", "MutableHashTable", attrs=kinds), const("k", [3, 4], np.int64), const("v", [1, 2], np.int32),
         const("none", 0, np.int32), Node("insert", "LookupTableInsert", ("t", "k", "v"), attrs=used),
         Node("find", "LookupTableFind", ("t", "k", "none", "^insert"), attrs=used),
@@ -67,7 +67,7 @@ def test_a_mutable_table_on_references_takes_new_keys():
 
 def test_a_stack_on_references_gives_the_last_first():
     push = {"T": INT}
-    with weft.Session(graph(
+    with heald.Session(graph(
         Node("s", "Stack", attrs={"elem_type": INT}), const("one", 1, np.int32), const("two", 2, np.int32),
         const("s/max_size", 7), Node("a", "StackPush", ("s", "one"), attrs=push),
         Node("b", "StackPush", ("s", "two", "^a"), attrs=push),
@@ -79,7 +79,7 @@ def test_a_stack_on_references_gives_the_last_first():
 
 def test_control_flow_passes_handles_on():
     takes = {"component_types": (INT,)}
-    with weft.Session(graph(
+    with heald.Session(graph(
         *queue_of("FIFOQueue"), placeholder("p", (), dtypes.bool_),
         node("s", "RefSwitch", "q", "p", T=STRING), node("i", "RefIdentity", "s:1", T=STRING),
         Node("then", "QueueDequeue", ("i",), attrs=takes), node("m", "Merge", "then", "neither", T=INT, N=2),
@@ -93,13 +93,13 @@ def test_control_flow_passes_handles_on():
 
 
 def test_a_handle_from_elsewhere_is_a_typed_error():
-    with weft.Session(graph(placeholder("h", (), STRING), Node("size", "QueueSize", ("h",)))) as session, \
-            pytest.raises(WeftError) as caught:
+    with heald.Session(graph(placeholder("h", (), STRING), Node("size", "QueueSize", ("h",)))) as session, \
+            pytest.raises(HealdError) as caught:
         session.run("size", {"h": b"q"})
     assert caught.value.node == "size"
 
 
 def test_a_graph_without_such_handles_stays_the_same():
     given_graph = graph(placeholder("x"), node("y", "Neg", "x"))
-    with weft.Session(given_graph) as session:
+    with heald.Session(given_graph) as session:
         assert session.graph is given_graph

@@ -8,15 +8,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import FLOAT, const, graph, node, placeholder
+from heald.errors import FailedPrecondition, ResourceExhausted, Unimplemented
+from heald.graph.graph import Graph, Node, ShapeAttr
+from heald.values import dtypes
 from hypothesis import given
 from hypothesis import strategies as st
-from weft.errors import FailedPrecondition, ResourceExhausted, Unimplemented
-from weft.graph.graph import Graph, Node, ShapeAttr
-from weft.values import dtypes
 
 INT = dtypes.int32
 
@@ -32,7 +32,7 @@ def after(given: Node, *controls: str) -> Node:
 
 
 def rewritten(nodes: Iterable[Node]) -> Graph:
-    with weft.Session(Graph(nodes)) as session:
+    with heald.Session(Graph(nodes)) as session:
         return session.graph
 
 
@@ -43,7 +43,7 @@ def edges(found: Graph, name: str) -> list[str]:
 
 def test_a_graph_without_references_stays_the_same():
     given_graph = graph(placeholder("x"), node("y", "Neg", "x"))
-    with weft.Session(given_graph) as session:
+    with heald.Session(given_graph) as session:
         assert session.graph is given_graph
 
 
@@ -59,7 +59,7 @@ def test_a_variable_becomes_a_handle_and_a_read_under_its_name():
 def test_new_names_avoid_the_names_of_the_graph():
     nodes = [variable("v"), const("v/handle", 5), node("y", "Add", "v", "v/handle"),
              node("a", "Assign", "v", "v/handle")]
-    with weft.Session(Graph(nodes)) as session:
+    with heald.Session(Graph(nodes)) as session:
         session.run([], targets=["a"])
         assert session.run(["y", "v/handle"]) == [10, 5]
 
@@ -80,7 +80,7 @@ def test_consumers_share_a_read_until_they_come_after_a_change_of_that_variable(
 def test_a_control_edge_from_a_variable_or_an_update_reads_nothing():
     nodes = [variable("v"), const("one", 1), node("a", "Assign", "v", "one"), after(const("x", 3), "v"),
              after(node("done", "Neg", "one"), "a")]
-    with weft.Session(Graph(nodes)) as session:
+    with heald.Session(Graph(nodes)) as session:
         assert session.run("x") == 3  # TensorFlow, too, runs VariableV2 without a value
         assert edges(session.graph, "done") == ["one", "^a/AssignVariableOp"]
 
@@ -133,7 +133,7 @@ def test_an_op_without_a_form_for_resources_is_an_error_only_for_steps_that_need
              node("set", "Assign", "v", "one"),
              node("part", "StridedSliceAssign", "v", "i", "j", "j", "one", **attrs),
              node("more", "AssignAdd", "part", "one")]
-    with weft.Session(Graph(nodes)) as session:
+    with heald.Session(Graph(nodes)) as session:
         session.run([], targets=["set"])
         np.testing.assert_array_equal(session.run("v"), [1, 1])
         for name, op in {"part": "StridedSliceAssign", "more": "AssignAdd"}.items():
@@ -144,19 +144,19 @@ def test_an_op_without_a_form_for_resources_is_an_error_only_for_steps_that_need
 
 def test_an_update_of_a_value_is_unimplemented():
     nodes = [placeholder("x", ()), const("one", 1), node("a", "Assign", "x", "one")]
-    with weft.Session(Graph(nodes)) as session, pytest.raises(Unimplemented, match="its input is no reference"):
+    with heald.Session(Graph(nodes)) as session, pytest.raises(Unimplemented, match="its input is no reference"):
         session.run("a", {"x": 1})
 
 
 def test_without_the_pass_references_are_unimplemented():
-    session = weft.Session(graph(variable("v")), {"passes": {"disable": ["references"]}})
+    session = heald.Session(graph(variable("v")), {"passes": {"disable": ["references"]}})
     with session, pytest.raises(Unimplemented, match="VariableV2 works on references"):
         session.run("v")
 
 
 def test_an_uninitialized_variable_is_named():
     nodes = [variable("v"), const("one", 1), node("a", "AssignAdd", "v", "one"), node("y", "Neg", "v")]
-    with weft.Session(Graph(nodes)) as session:
+    with heald.Session(Graph(nodes)) as session:
         for targets in (["v"], ["a"], ["y"]):
             with pytest.raises(FailedPrecondition, match="variable 'v' is uninitialized"):
                 session.run([], targets=targets)
@@ -164,7 +164,7 @@ def test_an_uninitialized_variable_is_named():
 
 def test_another_session_has_variables_of_its_own():
     nodes = graph(variable("v"), const("one", 1), node("a", "Assign", "v", "one"))
-    with weft.Session(nodes) as first, weft.Session(nodes) as second:
+    with heald.Session(nodes) as first, heald.Session(nodes) as second:
         first.run([], targets=["a"])
         assert first.run("v") == 1
         with pytest.raises(FailedPrecondition):
@@ -174,7 +174,7 @@ def test_another_session_has_variables_of_its_own():
 def test_updates_and_reads_run_on_the_device_of_the_variable():
     nodes = [variable("v", device="/cpu:1"), const("one", 1), node("a", "Assign", "v", "one"), node("y", "Neg", "v"),
              after(node("z", "Neg", "v"), "a")]
-    with weft.Session(Graph(nodes), {"plugin": {"cpu": {"count": 2}}}) as session:
+    with heald.Session(Graph(nodes), {"plugin": {"cpu": {"count": 2}}}) as session:
         placement = session.placement()
         for name in ("v", "v/handle", "a", "a/AssignVariableOp", "z/_ReadReference_0"):
             assert placement[name].device == "CPU:1", name
@@ -185,8 +185,8 @@ def test_updates_and_reads_run_on_the_device_of_the_variable():
 def test_the_results_of_updates_are_no_outputs_of_a_model():
     nodes = graph(variable("v"), const("one", 1), node("a", "Assign", "v", "one"), variable("unused"),
                   node("y", "Neg", "v"))
-    with weft.Session(nodes) as session:
-        assert weft.session.find_outputs(session) == ("y",)
+    with heald.Session(nodes) as session:
+        assert heald.session.find_outputs(session) == ("y",)
 
 
 def test_a_temporary_variable_lives_for_one_run_and_counts_as_memory():
@@ -194,11 +194,11 @@ def test_a_temporary_variable_lives_for_one_run_and_counts_as_memory():
         return graph(variable("t", (length,), "TemporaryVariable"), const("one", np.ones(length)),
                      node("up", "AssignAdd", "t", "one"), node("y", "DestroyTemporaryVariable", "up", var_name=b"t"))
 
-    with weft.Session(nodes(2)) as session:
+    with heald.Session(nodes(2)) as session:
         for _ in range(2):
             np.testing.assert_array_equal(session.run("y"), [1, 1])
     huge = nodes(2).replace(nodes=[variable("t", (1 << 40,), "TemporaryVariable")])
-    session = weft.Session(huge, {"limits": {"memory": "1GiB"}})
+    session = heald.Session(huge, {"limits": {"memory": "1GiB"}})
     with session, pytest.raises(ResourceExhausted, match="the temporary variable 't'"):
         session.run("t")
 
@@ -254,7 +254,7 @@ def test_random_programs_give_what_a_machine_with_shared_memory_gives(
             kept = made[name] = (kept.value if isinstance(kept, Cell) else kept) * value
         known.append((name, kept))
         last = (name,) if chained or op in OPS or op == "Mul" else (*last, name)
-    with weft.Session(Graph(nodes)) as session:
+    with heald.Session(Graph(nodes)) as session:
         session.run([], targets=["i0", "i1"])
         np.testing.assert_allclose(session.run([*made], targets=[f"n{len(steps) - 1}"]), [*made.values()], rtol=1e-6)
         np.testing.assert_allclose(session.run(["v0", "v1"]), [cell.value for cell in cells], rtol=1e-6)

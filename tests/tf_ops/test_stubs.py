@@ -1,4 +1,4 @@
-"""weft_tf_ops.ops: the functions of weft.ops with a typed stub."""
+"""heald_tf_ops.ops: the functions of heald.ops with a typed stub."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ import inspect
 import subprocess
 import sys
 
+import heald
 import numpy as np
-import weft
-from weft_tf_ops import ops, stubs
+from heald_tf_ops import ops, stubs
 
 NODES = [node for node in ast.parse(stubs.STUB.read_text("utf-8")).body if isinstance(node, ast.FunctionDef)]
 
@@ -33,16 +33,16 @@ def test_the_functions_have_the_names_that_tensorflow_gives_them():
 
 def test_a_function_runs_its_op_and_has_its_signature():
     assert ops.mat_mul(np.eye(2), [[1.0, 2], [3, 4]], transpose_b=True).numpy().tolist() == [[1, 3], [2, 4]]
-    assert str(inspect.signature(ops.mat_mul)) == str(inspect.signature(weft.ops.matmul)) == (
+    assert str(inspect.signature(ops.mat_mul)) == str(inspect.signature(heald.ops.matmul)) == (
         "(a: 'Input', b: 'Input', /, *, transpose_a: 'bool' = False, transpose_b: 'bool' = False, "
         "T: 'Type' = Ellipsis, grad_a: 'bool' = False, grad_b: 'bool' = False) -> 'TensorHandle'")
 
 
 def test_a_type_checker_reads_the_stub(tmp_path):
     program = tmp_path / "program.py"
-    program.write_text("from weft_tf_ops import ops\nops.mat_mul([[1.0]], [[2.0]], transpose_b=3)\n"
+    program.write_text("from heald_tf_ops import ops\nops.mat_mul([[1.0]], [[2.0]], transpose_b=3)\n"
                        "reveal_type(ops.top_kv2([1.0, 2.0], 1))\n", "utf-8")
     done = subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path), "--follow-imports", "silent",
                            str(program)], capture_output=True, text=True, check=False)
     assert 'Argument "transpose_b" to "mat_mul" has incompatible type "int"' in done.stdout
-    assert "tuple[weft.eager.tensor_handle.TensorHandle, weft.eager.tensor_handle.TensorHandle]" in done.stdout
+    assert "tuple[heald.eager.tensor_handle.TensorHandle, heald.eager.tensor_handle.TensorHandle]" in done.stdout

@@ -1,17 +1,17 @@
-"""Passes of weft against TensorFlow's passes of the TF Graph IR, recorded by workers.tfg_oracle, on 106 graphs."""
+"""Passes of heald against TensorFlow's passes of the TF Graph IR, recorded by workers.tfg_oracle, on 106 graphs."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import heald
 import pytest
-import weft
 from harness.recorded_tfg import recorded
-from weft.graph.graph import Graph
-from weft.graph.graphdef import loads
-from weft.session.requested_passes import requested_graphs
-from weft.session.runtime import runtime
-from weft_mlir.tfg.region_passes import functional_to_region
+from heald.graph.graph import Graph
+from heald.graph.graphdef import loads
+from heald.session.requested_passes import requested_graphs
+from heald.session.runtime import runtime
+from heald_mlir.tfg.region_passes import functional_to_region
 
 FILES = recorded("passes")
 NAMES = sorted(name.removesuffix(".pb") for name in FILES if name.endswith(".pb"))
@@ -39,7 +39,7 @@ PASSES = {"toposort": requested("topological-sort"), "strip-default-attrs": requ
 
 def canonical(name: str) -> Graph:
     """The graph as TensorFlow imports it, with the defaults of all ops."""
-    return weft.tfg.loads(weft.tfg.dumps(loads(FILES[f"{name}.pb"]), canonical=True), verify=False)
+    return heald.tfg.loads(heald.tfg.dumps(loads(FILES[f"{name}.pb"]), canonical=True), verify=False)
 
 
 def theirs(name: str, after: str) -> str | None:
@@ -53,8 +53,8 @@ def test_the_text_after_a_pass_is_that_of_tensorflow(after):
     differing = set()
     for name in NAMES:
         graph = canonical(name)
-        expected = theirs(name, after) or weft.tfg.dumps(graph, canonical=True)
-        if weft.tfg.dumps(PASSES[after](graph), canonical=True) != expected:
+        expected = theirs(name, after) or heald.tfg.dumps(graph, canonical=True)
+        if heald.tfg.dumps(PASSES[after](graph), canonical=True) != expected:
             differing.add(name)
     assert differing == KNOWN[after]
 
@@ -64,7 +64,8 @@ def test_the_graph_after_a_pass_is_that_of_tensorflow(after):
     differing = set()
     for name in NAMES:
         graph, text = canonical(name), theirs(name, after)
-        found = weft.graph.compare(PASSES[after](graph), graph if text is None else weft.tfg.loads(text, verify=False))
+        expected = graph if text is None else heald.tfg.loads(text, verify=False)
+        found = heald.graph.compare(PASSES[after](graph), expected)
         changes = [change for each in (found.changed, found.functions_changed) for of in each.values() for change in of]
         fields = {change.field.rpartition(".")[2] for change in changes}
         if found and not (after == "strip-default-attrs" and fields <= {*DECLARED}):

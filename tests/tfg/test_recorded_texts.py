@@ -1,19 +1,19 @@
-"""Texts of weft against TensorFlow's own, recorded by workers.tfg_oracle, and GraphDefs that survive as text."""
+"""Texts of heald against TensorFlow's own, recorded by workers.tfg_oracle, and GraphDefs that survive as text."""
 
 from __future__ import annotations
 
 from pathlib import Path
 from typing import Any
 
+import heald
 import pytest
-import weft
 from builders.random_graphdefs import random_graphdef
 from harness.recorded_tfg import DATA, recorded
+from heald.graph.graphdef import dumps, loads
+from heald.protobuf import wire
+from heald.protobuf.descriptor_pool import message_class
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.graph.graphdef import dumps, loads
-from weft.protobuf import wire
-from weft.protobuf.descriptor_pool import message_class
 
 RANDOM = recorded("random")
 NAMES = sorted(name.removesuffix(".tfg") for name in RANDOM if name.endswith(".tfg"))
@@ -28,17 +28,17 @@ def message(raw: bytes) -> Any:
 
 
 def survives(raw: bytes) -> bool:
-    return dumps(weft.tfg.loads(weft.tfg.dumps(loads(raw)))) == raw
+    return dumps(heald.tfg.loads(heald.tfg.dumps(loads(raw)))) == raw
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_canonical_text_is_that_of_tensorflow(name):
-    assert weft.tfg.dumps(loads(RANDOM[f"{name}.pb"]), canonical=True) == RANDOM[f"{name}.tfg"].decode()
+    assert heald.tfg.dumps(loads(RANDOM[f"{name}.pb"]), canonical=True) == RANDOM[f"{name}.tfg"].decode()
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if f"{name}.exported.pb" in RANDOM])
 def test_canonical_text_is_read_as_tensorflow_exports_it(name):
-    assert message(dumps(weft.tfg.loads(RANDOM[f"{name}.tfg"]))) == message(RANDOM[f"{name}.exported.pb"])
+    assert message(dumps(heald.tfg.loads(RANDOM[f"{name}.tfg"]))) == message(RANDOM[f"{name}.exported.pb"])
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import heald
 import pytest
-import weft
+from heald.api import wire
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from weft.api import wire
 
 NAMES = st.from_regex(r"[A-Za-z0-9.][A-Za-z0-9_./\-]{0,6}", fullmatch=True)
 OPS = st.sampled_from(("AddV2", "Const", "Identity", "NoOp", "Placeholder", "Split", "my_op", "My.Op", "odd op!", "If"))
@@ -99,13 +99,13 @@ def graph_defs(draw):
 @given(graph_defs())
 def test_any_graph_def_returns_byte_for_byte(raw):
     try:
-        graph = weft.graphdef.loads(raw)
-    except weft.errors.WeftError:
+        graph = heald.graphdef.loads(raw)
+    except heald.errors.HealdError:
         return  # not a graph: the codec of GraphDefs has tests of its own
-    text = weft.tfg.dumps(graph)
-    again = weft.tfg.loads(text, verify=False)
-    assert weft.graphdef.dumps(again) == raw
-    assert weft.tfg.dumps(again) == text
+    text = heald.tfg.dumps(graph)
+    again = heald.tfg.loads(text, verify=False)
+    assert heald.graphdef.dumps(again) == raw
+    assert heald.tfg.dumps(again) == text
 
 
 FUNCTION = """library {
@@ -125,8 +125,8 @@ version: 21"""
 
 
 def test_a_function_keeps_all_that_its_text_has_no_words_for():
-    graph = weft.graphdef.loads(FUNCTION, text=True)
-    assert weft.graphdef.dumps(weft.tfg.loads(weft.tfg.dumps(graph))) == weft.graphdef.dumps(graph)
+    graph = heald.graphdef.loads(FUNCTION, text=True)
+    assert heald.graphdef.dumps(heald.tfg.loads(heald.tfg.dumps(graph))) == heald.graphdef.dumps(graph)
 
 
 def test_an_edit_of_the_text_counts_more_than_the_kept_bytes():
@@ -138,21 +138,21 @@ def test_an_edit_of_the_text_counts_more_than_the_kept_bytes():
                      attr("a", wire.put_bytes(2, "x"))))
     other = wire.put_bytes(1, "m") + wire.put_bytes(2, "my_op")
     raw = wire.put_bytes(1, node) + wire.put_bytes(1, other) + wire.put_integer(3, 21)
-    text = weft.tfg.dumps(weft.graphdef.loads(raw))
-    assert all(f"_weft.{name}" in text for name in ("inputs", "order", "values", "layout"))
-    edited = weft.tfg.loads(text.replace('a = "x"', 'a = "y"').replace("[1, 2]", "[1, 3]"))
+    text = heald.tfg.dumps(heald.graphdef.loads(raw))
+    assert all(f"_heald.{name}" in text for name in ("inputs", "order", "values", "layout"))
+    edited = heald.tfg.loads(text.replace('a = "x"', 'a = "y"').replace("[1, 2]", "[1, 3]"))
     assert list(edited["n"].attrs.items()) == [("b", (1, 3)), ("a", b"y")]
-    assert weft.graphdef.dumps(weft.tfg.loads(text)) == raw
+    assert heald.graphdef.dumps(heald.tfg.loads(text)) == raw
 
 
 def test_large_constants_are_hexadecimal_and_return(tmp_path):
     import numpy as np
-    from weft.api import Graph, Node
+    from heald.api import Graph, Node
 
     values = np.arange(1000, dtype=np.float32)
-    graph = Graph([Node("c", "Const", attrs={"dtype": weft.api.dtypes.float32, "value": values})])
-    weft.tfg.dump(graph, tmp_path / "g.tfg")
-    read = weft.tfg.load(tmp_path / "g.tfg")
+    graph = Graph([Node("c", "Const", attrs={"dtype": heald.api.dtypes.float32, "value": values})])
+    heald.tfg.dump(graph, tmp_path / "g.tfg")
+    read = heald.tfg.load(tmp_path / "g.tfg")
     assert 'dense<"0x000000000000803F' in (tmp_path / "g.tfg").read_text()
     np.testing.assert_array_equal(read["c"].attrs["value"].array(), values)
 
@@ -165,9 +165,9 @@ def test_assigned_devices_and_cycles_are_read_and_printed():
   }
 }
 """  # noqa: E501
-    graph = weft.tfg.loads(text)
+    graph = heald.tfg.loads(text)
     assert graph["a"].assigned_device == "/GPU:0"
-    assert weft.tfg.dumps(graph) == text
+    assert heald.tfg.dumps(graph) == text
 
 
 OLDER = """tfg.graph #tfg.version<producer = 42, min_consumer = 33> {
@@ -183,10 +183,10 @@ tfg.func generic @f(%a : !tfg.tensor {tfg.name = "a", tfg.type_attr = "T"})
 
 
 def test_older_spellings_are_read_and_printed_as_today():
-    graph = weft.tfg.loads(OLDER)
+    graph = heald.tfg.loads(OLDER)
     assert graph.versions.producer == 42
     assert str(graph.functions["f"].ret["r"]) == "s:output_false:0"
-    text = weft.tfg.dumps(graph)
+    text = heald.tfg.dumps(graph)
     assert "#tf_type.version<producer = 42" in text
     assert '%0 = get_result(%Switch) "output_false" : 0' in text
     assert "!tfg" not in text
@@ -201,4 +201,4 @@ def test_a_text_loads_as_a_model(tmp_path, suffix):
     %y, %ctl_0 = AddV2(%x, %x) name("y") {T = f32} : (tensor<*xf32>, tensor<*xf32>) -> (tensor<*xf32>)
   }
 }""")
-    assert weft.load(path)([1.0, 2.0]).tolist() == [2.0, 4.0]
+    assert heald.load(path)([1.0, 2.0]).tolist() == [2.0, 4.0]

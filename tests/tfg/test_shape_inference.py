@@ -1,19 +1,19 @@
-"""Shapes that weft infers for the nodes of a graph, against those that TensorFlow infers (workers.record_shapes)."""
+"""Shapes that heald infers for the nodes of a graph, against those that TensorFlow infers (workers.record_shapes)."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+import heald
 import pytest
-import weft
 from harness.recorded_tfg import DATA, recorded
-from weft.compiler.infer_node import fed_metadata
-from weft.compiler.pass_manager import NodeFacts
-from weft.compiler.resolve import Resolved, resolve
-from weft.contract.structural import PLACEHOLDERS
-from weft.graph.graph import Graph
-from weft.values import dtypes
-from weft.values.tensor import Shape, ValueInfo, merge_shapes
+from heald.compiler.infer_node import fed_metadata
+from heald.compiler.pass_manager import NodeFacts
+from heald.compiler.resolve import Resolved, resolve
+from heald.contract.structural import PLACEHOLDERS
+from heald.graph.graph import Graph
+from heald.values import dtypes
+from heald.values.tensor import Shape, ValueInfo, merge_shapes
 
 GRAPHS = sorted(name.removesuffix(".shapes") for name in recorded("shapes") if name.endswith(".shapes"))
 NETWORKS = ("densenet121", "efficientnetb0", "inceptionv3", "mobilenetv2", "resnet50")
@@ -22,11 +22,11 @@ HANDLE = (2,)  # TensorFlow's handles of stacks and arrays of TensorFlow 1 are t
 
 def graph_of(name: str) -> Graph:
     stored = recorded("shapes").get(f"{name}.pb")
-    return weft.graphdef.loads(stored or (DATA / f"programs/{name}/graph.pb").read_bytes())
+    return heald.graphdef.loads(stored or (DATA / f"programs/{name}/graph.pb").read_bytes())
 
 
 def inferred(graph: Graph) -> Mapping[str, tuple[ValueInfo, ...]]:
-    ops = weft.default_host().registries.ops
+    ops = heald.default_host().registries.ops
     nodes = resolve(graph, ops)
     fed = {(name, 0): fed_metadata(entry, 0, graph.versions.producer) for name, entry in nodes.items()
            if isinstance(entry, Resolved) and entry.op.name in PLACEHOLDERS}

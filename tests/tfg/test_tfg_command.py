@@ -1,15 +1,15 @@
-"""weft tfg: a model printed, parsed, verified, exported and compared."""
+"""heald tfg: a model printed, parsed, verified, exported and compared."""
 
 import io
 import json
 import sys
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, node, placeholder
-from weft.graph.graph import Function, Graph
-from weft.graph.graphdef import dump, load, loads
+from heald.graph.graph import Function, Graph
+from heald.graph.graphdef import dump, load, loads
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def test_a_model_is_printed_and_exported_byte_for_byte(command, digits, tmp_path
 
 def test_text_goes_to_stdout_and_comes_from_stdin(command, model, monkeypatch):
     text = command("tfg", "print", model).out
-    assert text == weft.tfg.dumps(load(model))
+    assert text == heald.tfg.dumps(load(model))
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
     assert command("tfg", "parse").out == text
 
@@ -37,7 +37,7 @@ def test_canonical_text_and_export_have_the_defaults_of_ops(command, saved):
     assert "out_type = i32" in command("tfg", "print", path, "--canonical").out
     command("tfg", "print", path, "-o", "model.tfg")
     command("tfg", "export", "model.tfg", "-o", "model.pbtxt", "--canonical")
-    assert load("model.pbtxt")["s"].attrs["out_type"] is weft.api.dtypes.int32
+    assert load("model.pbtxt")["s"].attrs["out_type"] is heald.api.dtypes.int32
 
 
 def test_large_constants_are_left_out_on_request(command, tmp_path):

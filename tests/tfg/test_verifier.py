@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import heald
 import pytest
-import weft
+from heald_mlir.lexer import MalformedText
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tfg.recorded import recorded
-from weft_mlir.lexer import MalformedText
 
 FUNCTIONS = """  }
   tfg.func @f(%a: tensor<*xf32> {tfg.name = "a"}) -> (tensor<*xf32> {tfg.name = "r"}) {
@@ -103,7 +103,7 @@ TEXTS = [  # a whole text, and its error
 @pytest.mark.parametrize(("line", "column", "words"), LINES)
 def test_a_faulty_node_is_told_in_tensorflows_words(line, column, words):
     with pytest.raises(MalformedText) as caught:
-        weft.tfg.loads(f"{HEAD}    {line}\n{FUNCTIONS}")
+        heald.tfg.loads(f"{HEAD}    {line}\n{FUNCTIONS}")
     place = caught.value.location
     assert (place.line, place.column, caught.value.message) == (5, column, words)
 
@@ -111,14 +111,14 @@ def test_a_faulty_node_is_told_in_tensorflows_words(line, column, words):
 @pytest.mark.parametrize(("text", "words"), TEXTS)
 def test_a_faulty_module_is_told_with_its_place(text, words):
     with pytest.raises(MalformedText) as caught:
-        weft.tfg.loads(text)
+        heald.tfg.loads(text)
     assert str(caught.value).startswith(words)
 
 
 def test_deep_nesting_is_an_error_and_no_recursion():
     for text in ("[" * 10_000, "#tf_type.func<@f, {a = " * 10_000, "tensor<" * 10_000):
         with pytest.raises(MalformedText):
-            weft.tfg.loads(f"tfg.graph {text}")
+            heald.tfg.loads(f"tfg.graph {text}")
 
 
 SOURCE = recorded("regions.tfg")
@@ -130,7 +130,7 @@ def test_every_malformed_text_is_an_error_with_its_place(at, length, new):
     text = SOURCE[:at] + new + SOURCE[at + length:]
     place = None
     try:
-        weft.tfg.loads(text)
+        heald.tfg.loads(text)
     except MalformedText as error:
         place = error.location
     assert place is None or (place.line and place.column)
@@ -143,5 +143,5 @@ def test_every_malformed_text_is_an_error_with_its_place(at, length, new):
 ])
 def test_a_name_without_utf8_is_an_error_with_its_place(text, line):
     with pytest.raises(MalformedText, match="cannot be written as UTF-8") as caught:
-        weft.tfg.loads(text)
+        heald.tfg.loads(text)
     assert caught.value.location.line == line

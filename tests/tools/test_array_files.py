@@ -8,14 +8,14 @@ import zipfile
 
 import numpy as np
 import pytest
+from heald.errors import DataLoss, HealdError, Internal, InvalidArgument, NotFound, ResourceExhausted, Unimplemented
+from heald.values import dtypes
+from heald.values.tensor import TensorMetadata
+from heald_tools import inputs
+from heald_tools.array_files import ArrayArchive, read_npy
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from weft.errors import DataLoss, Internal, InvalidArgument, NotFound, ResourceExhausted, Unimplemented, WeftError
-from weft.values import dtypes
-from weft.values.tensor import TensorMetadata
-from weft_tools import inputs
-from weft_tools.array_files import ArrayArchive, read_npy
 
 TYPES = st.one_of(
     arrays.boolean_dtypes(), arrays.integer_dtypes(endianness="?"), arrays.floating_dtypes(endianness="?"),
@@ -79,7 +79,7 @@ def test_a_damaged_file_is_an_array_or_a_typed_error(whole, data):
     for read in (read_npy, read_npz):
         try:
             read(bytes(damaged))
-        except WeftError as error:
+        except HealdError as error:
             if isinstance(error, Internal):
                 raise
 
@@ -211,8 +211,8 @@ def test_an_array_that_expands_asks_before_memory_is_taken():
 
 
 def test_inputs_of_commands_ask_the_budget(tmp_path, monkeypatch):
-    monkeypatch.setenv("WEFT_LIMITS__MEMORY", "1MiB")
-    monkeypatch.setattr("weft.session.runtime._default", [])
+    monkeypatch.setenv("HEALD_LIMITS__MEMORY", "1MiB")
+    monkeypatch.setattr("heald.session.runtime._default", [])
     np.savez_compressed(tmp_path / "x.npz", x=np.zeros(1 << 20, np.float32))
     meta = TensorMetadata(dtypes.float32, None)
     with pytest.raises(ResourceExhausted, match="needs 4.2 MB"):

@@ -1,17 +1,17 @@
-"""weft bench: what it tells, without a word on how fast anything is."""
+"""heald bench: what it tells, without a word on how fast anything is."""
 
 import json
 import os
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, node, placeholder
-from weft.api import OpCost
-from weft.values import dtypes
-from weft.values.tensor import TensorMetadata
-from weft_tf_ops.op_cost import op_cost
-from weft_tools import peers
+from heald.api import OpCost
+from heald.values import dtypes
+from heald.values.tensor import TensorMetadata
+from heald_tf_ops.op_cost import op_cost
+from heald_tools import peers
 
 SHORT = ["--seconds", "0.01"]
 
@@ -26,7 +26,7 @@ def layer(saved):
 def test_json_has_the_times_of_runs_and_the_memory(command, layer):
     found = json.loads(command("bench", layer, "--json", "--batch", "3", *SHORT).out)
     (row,) = found["runtimes"]
-    assert (row["runtime"], found["batch"]) == ("weft", 3)
+    assert (row["runtime"], found["batch"]) == ("heald", 3)
     assert 0 < row["min"] <= row["median"] <= row["p90"] <= row["p99"]
     assert row["per_second"] == pytest.approx(3 / row["median"] * 1e3)
     assert row["runs"] >= 5
@@ -62,12 +62,12 @@ def test_other_runtimes_take_turns_and_their_results_are_compared(command, layer
     monkeypatch.setattr(peers, "OPENERS", {"json": twice})  # a package that is there
     found = json.loads(command("bench", layer, "--json", "--batch", "9", "--against", "json", *SHORT).out)
     ours, theirs = found["runtimes"]
-    assert (ours["runtime"], theirs["runtime"]) == ("weft", "json")
+    assert (ours["runtime"], theirs["runtime"]) == ("heald", "json")
     assert theirs["ratio"] > 0
     assert theirs["difference"] > 0.1
     assert "others_difference" not in found
     told = command("bench", layer, "--against", "json", *SHORT).out
-    assert "below 1 of weft / theirs weft is faster" in told
+    assert "below 1 of heald / theirs heald is faster" in told
 
 
 def test_how_far_the_others_are_from_each_other_tells_what_rounding_counts_for(command, layer, monkeypatch):
@@ -82,17 +82,17 @@ def test_how_far_the_others_are_from_each_other_tells_what_rounding_counts_for(c
     assert "from each other" in command("bench", layer, "--batch", "9", "--against", "json,ast", *SHORT).out
 
 
-def test_threads_are_those_of_the_libraries_and_of_weft_itself(command, layer, monkeypatch):
-    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "WEFT_WORK_QUEUE__THREADS"):
+def test_threads_are_those_of_the_libraries_and_of_heald_itself(command, layer, monkeypatch):
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "HEALD_WORK_QUEUE__THREADS"):
         monkeypatch.setenv(name, "7")  # so that they are put back
-    load, threads = weft.load, []
+    load, threads = heald.load, []
 
     def watched(*args, **kwargs):
         model = load(*args, **kwargs)
         threads.append(model.session._runtime.config.work_queue.threads)
         return model
 
-    monkeypatch.setattr(weft, "load", watched)
+    monkeypatch.setattr(heald, "load", watched)
     assert command("bench", layer, "--threads", "3", *SHORT).status == 0
     assert (os.environ["OMP_NUM_THREADS"], threads) == ("3", [3])
 

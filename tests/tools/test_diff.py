@@ -1,21 +1,21 @@
-"""weft diff: where two devices part."""
+"""heald diff: where two devices part."""
 
 import json
 
 import numpy as np
 import pytest
 from builders.graphs import const, node, placeholder
-from weft_tools.compare import compare
+from heald_tools.compare import compare
 
 WRONG = """
 import numpy as np
-from weft.api import hookimpl
-from weft_example_device.kernels import elementwise
+from heald.api import hookimpl
+from heald_example_device.kernels import elementwise
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("EXAMPLE", register, priority=5)
 
 def register(kernels):

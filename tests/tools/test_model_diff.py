@@ -1,12 +1,12 @@
-"""weft diff with two models: the differences of their nodes, functions and versions."""
+"""heald diff with two models: the differences of their nodes, functions and versions."""
 
 import json
 
 import numpy as np
 import pytest
 from builders.graphs import const, node, placeholder
-from weft.graph.graph import Function, Graph, Versions
-from weft.graph.graphdef import dump
+from heald.graph.graph import Function, Graph, Versions
+from heald.graph.graphdef import dump
 
 CHAIN = (placeholder("x", (2,)), const("one", [1, 2]), node("sum", "AddV2", "x", "one"), node("y", "Neg", "sum"))
 
@@ -66,7 +66,7 @@ def test_many_differences_are_shown_on_request(command, models):
 
 
 @pytest.mark.parametrize(("options", "why"), [
-    ((), "weft diff needs a second model or a device"), (("--text", "--device", "CPU:0"), "--text is for two models"),
+    ((), "heald diff needs a second model or a device"), (("--text", "--device", "CPU:0"), "--text is for two models"),
     (("before.pb", "--device", "CPU:0"), "--device is for one model on two devices"),
     (("before.pb", "--tolerance", "1"), "--tolerance is for one model on two devices"),
     (("missing.pb",), "missing.pb"),

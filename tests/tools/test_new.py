@@ -1,4 +1,4 @@
-"""weft new: a copy of each example under another name works as it stands, beside the original."""
+"""heald new: a copy of each example under another name works as it stands, beside the original."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 from harness.distributions import distribution_files
-from weft_tools import new
+from heald_tools import new
 
 ROOT = Path(__file__).parents[2]
 NAMES = {"device": "acme", "kernels": "acme-fast", "ops": "acme_ops", "pass": "acme_pass2"}
@@ -22,9 +22,9 @@ NAMES = {"device": "acme", "kernels": "acme-fast", "ops": "acme_ops", "pass": "a
 def install(copy: Path, site: Path) -> None:
     """Lay a copy out on a path as an installer does."""
     project = tomllib.loads((copy / "pyproject.toml").read_text("utf-8"))["project"]
-    (package,) = copy.glob("weft_*")
+    (package,) = copy.glob("heald_*")
     files = {path.relative_to(copy).as_posix(): path.read_text("utf-8") for path in package.iterdir()}
-    laid_out = distribution_files(project["name"], project["entry-points"]["weft.plugins"], files, project["version"],
+    laid_out = distribution_files(project["name"], project["entry-points"]["heald.plugins"], files, project["version"],
                                   project["dependencies"])
     for name, text in laid_out.items():
         target = site / name
@@ -37,11 +37,11 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, st
     """The folder with a copy of each kind, and the environment in which all are installed."""
     folder = tmp_path_factory.mktemp("copies")
     for kind, name in NAMES.items():
-        done = subprocess.run([sys.executable, "-m", "weft", "new", kind, name], cwd=folder, capture_output=True,
+        done = subprocess.run([sys.executable, "-m", "heald", "new", kind, name], cwd=folder, capture_output=True,
                               text=True, check=True)
         assert done.stdout.splitlines()[-1].startswith(f"next: pip install -e './{name}[test]' && pytest")
         install(folder / name, folder / "site")
-    kept = {name: text for name, text in os.environ.items() if not name.startswith("WEFT_")}
+    kept = {name: text for name, text in os.environ.items() if not name.startswith("HEALD_")}
     return folder, kept | {"PYTHONPATH": str(folder / "site")}
 
 
@@ -54,13 +54,13 @@ def run(copies: tuple[Path, dict[str, str]], *arguments: str) -> str:
 
 
 def test_all_copies_are_plugins_beside_the_original(copies: tuple[Path, dict[str, str]]) -> None:
-    listed = {row["id"]: row["status"] for row in json.loads(run(copies, "weft", "plugins", "--json"))}
+    listed = {row["id"]: row["status"] for row in json.loads(run(copies, "heald", "plugins", "--json"))}
     ids = {"acme", "acme_fast", "acme_ops", "acme_pass2", "example_device"}
     assert {plugin: listed[plugin] for plugin in ids} == dict.fromkeys(ids, "ok")
 
 
 def test_a_copy_of_the_device_passes_conformance(copies: tuple[Path, dict[str, str]]) -> None:
-    told = run(copies, "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", "weft_conformance", "--device", "ACME:0",
+    told = run(copies, "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", "heald_conformance", "--device", "ACME:0",
                "--conformance-quick")
     assert int(re.findall(r"(\d+) passed", told)[0]) > 100
 
@@ -82,17 +82,17 @@ def test_nothing_of_a_copy_has_the_examples_name(copies: tuple[Path, dict[str, s
 def test_a_wheel_has_the_examples_as_templates(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     manifest = tomllib.loads((ROOT / "plugins/tools/pyproject.toml").read_text("utf-8"))
     packed = manifest["tool"]["hatch"]["build"]["targets"]["wheel"]["force-include"]
-    assert packed == {f"../example_{kind}": f"weft_tools/templates/{kind}" for kind in new.NEXT}
+    assert packed == {f"../example_{kind}": f"heald_tools/templates/{kind}" for kind in new.NEXT}
     for source, target in packed.items():  # as in a wheel
         shutil.copytree(ROOT / "plugins/tools" / source, tmp_path / target)
-    monkeypatch.setattr(new, "__file__", str(tmp_path / "weft_tools" / "new.py"))
-    assert new._template("ops") == tmp_path / "weft_tools" / "templates" / "ops"
+    monkeypatch.setattr(new, "__file__", str(tmp_path / "heald_tools" / "new.py"))
+    assert new._template("ops") == tmp_path / "heald_tools" / "templates" / "ops"
 
 
 @pytest.mark.parametrize(("name", "message"), [
     ("9x", "'9x' is no name of a plugin"), ("My", "'My' is no name of a plugin"), ("../x", "is no name of a plugin"),
     ("a__b", "is no name of a plugin"), ("sim", "a plugin 'sim' is installed already"),
-    ("kernel-text", "a package 'weft_kernel_text' is installed already"), ("taken", "'taken' exists already"),
+    ("kernel-text", "a package 'heald_kernel_text' is installed already"), ("taken", "'taken' exists already"),
 ])
 def test_a_name_that_cannot_be_used_is_an_error(command, tmp_path, monkeypatch, name, message):  # type: ignore[no-untyped-def]
     monkeypatch.chdir(tmp_path)

@@ -1,12 +1,12 @@
-"""weft run --output: which files appear, and that none is ever half-written."""
+"""heald run --output: which files appear, and that none is ever half-written."""
 
 from pathlib import Path
 
 import numpy as np
 import pytest
 from builders.graphs import const, node, placeholder
-from weft.values import dtypes
-from weft_tools import outputs
+from heald.values import dtypes
+from heald_tools import outputs
 
 
 @pytest.fixture

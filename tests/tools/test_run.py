@@ -1,4 +1,4 @@
-"""weft run: feeding, fetching, summaries, timing."""
+"""heald run: feeding, fetching, summaries, timing."""
 
 import json
 import re
@@ -7,21 +7,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders.graphs import const, node, placeholder
-from weft.graph.graph import Node
-from weft.values import dtypes
+from heald.graph.graph import Node
+from heald.values import dtypes
 
 PLUGIN = """
-from weft.api import OpSpec, hookimpl
+from heald.api import OpSpec, hookimpl
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 
 @hookimpl
-def weft_ops(registry):
+def heald_ops(registry):
     same = lambda attrs, x: x
     registry.add(OpSpec("Mine>Twice", inputs=["x: T"], outputs=["y: T"], attrs=["T: {float}"], metadata=same))
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.kernels("CPU", register)
 
 def register(kernels):

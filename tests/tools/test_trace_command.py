@@ -1,10 +1,10 @@
-"""weft trace: a run's kernel calls as a table, as JSON, for Perfetto, and for TensorFlow's tools."""
+"""heald trace: a run's kernel calls as a table, as JSON, for Perfetto, and for TensorFlow's tools."""
 
 from __future__ import annotations
 
 import json
 
-from weft.protobuf import parse_message
+from heald.protobuf import parse_message
 
 
 def test_the_calls_of_a_run_are_told_in_order(command, digits):

@@ -1,8 +1,8 @@
 """Runs in turn, under a clock that only pauses and runs move."""
 
 import pytest
-from weft.cli import progress
-from weft_tools import turns
+from heald.cli import progress
+from heald_tools import turns
 
 
 @pytest.fixture

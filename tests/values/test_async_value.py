@@ -9,10 +9,8 @@ import threading
 import weakref
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
-from weft.errors import Cancelled, FailedPrecondition, Internal, InvalidArgument
-from weft.values.async_value import (
+from heald.errors import Cancelled, FailedPrecondition, Internal, InvalidArgument
+from heald.values.async_value import (
     DEAD,
     READY,
     AsyncValue,
@@ -21,6 +19,8 @@ from weft.values.async_value import (
     failed,
     when_available,
 )
+from hypothesis import given
+from hypothesis import strategies as st
 
 BOOM = InvalidArgument("boom")
 

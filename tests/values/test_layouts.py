@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from heald.values import dtypes, layouts
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
-from weft.values import dtypes, layouts
 
 SHAPES = arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=4)
 

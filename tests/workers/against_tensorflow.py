@@ -3,7 +3,7 @@
     python tests/against_tensorflow.py [--cases 20000] [--seed 0] [OP ...]
 
 A case is a recorded one with something changed: types, sizes of dimensions, elements, attributes. Where TensorFlow
-gives an error, weft must give one of the same class; where its process ends, nothing is compared.
+gives an error, heald must give one of the same class; where its process ends, nothing is compared.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+import heald
 import numpy as np
-import weft
+from heald import errors
+from heald.compiler.resolve import Resolved, resolve
+from heald.contract.op import OpDef
+from heald.graph.graph import Graph, Node
+from heald.session.runtime import runtime
+from heald.values import dtypes
+from heald.values.dtypes import DType
+from heald_conformance.golden import Case, cases
 from tabulate import tabulate
 from tqdm import tqdm
-from weft import errors
-from weft.compiler.resolve import Resolved, resolve
-from weft.contract.op import OpDef
-from weft.graph.graph import Graph, Node
-from weft.session.runtime import runtime
-from weft.values import dtypes
-from weft.values.dtypes import DType
-from weft_conformance.golden import Case, cases
 from workers.tensorflow_process import TensorFlow
 
 Array = np.ndarray[Any, Any]
@@ -69,19 +69,19 @@ KNOWN = (  # differences that stay: what the report of one looks like, and why
     (r"^(Adjust\w+|CombinedNon\w+|ImageProj\w+|I?R?FFT\w*|ScaleAndTranslate|Resize\w+|Polygamma|TopK\w*)" + ODD
      + r".*\n +output", "of NaN and infinity"),
     (r"^ScaleAndTranslate\(.*\n.*at least one channel", "of nothing there is nothing"),
-    (r"^_FusedConv2D\(.*\n.*TensorFlow: (Unimpl|Invalid)", "weft has other types and layouts than TensorFlow"),
+    (r"^_FusedConv2D\(.*\n.*TensorFlow: (Unimpl|Invalid)", "heald has other types and layouts than TensorFlow"),
     (r"^_FusedConv2D\(.*\n.*takes HWIO filters", "TensorFlow does not look at the layout of filters"),
     (r"^_FusedConv2D\((float64.*float32|float16.*float32)\[.*\n +output", "TensorFlow takes the bytes of a bias for T"),
     (r"^EncodePng\(.*\n +output 0", "another compression of the same image"),
     (r"^TopKV2\(.*sorted=False.*\n +output", "in no order"),
-    (r"^\w*Conv\w+\(.*NC(D)?HW.*\n.*TensorFlow: \w+: .*(NHWC|NDHWC|supports)", "weft has NCHW on CPUs"),
-    (r"^FusedBatchNormGrad\w*\(.*NCHW, is_training=False.*\n +no error, .*only support NHWC", "weft has NCHW on CPUs"),
+    (r"^\w*Conv\w+\(.*NC(D)?HW.*\n.*TensorFlow: \w+: .*(NHWC|NDHWC|supports)", "heald has NCHW on CPUs"),
+    (r"^FusedBatchNormGrad\w*\(.*NCHW, is_training=False.*\n +no error, .*only support NHWC", "heald has NCHW on CPUs"),
     (r"^(_Fused)?(Conv|Dep)\w+\(.*\n.*filter must not have zero", "TensorFlow documents it, its kernels do without"),
     (r"^AvgPoolGrad\(.*\n.*grad must have the shape of the output", "TensorFlow does not look"),
     (r"^Truncate(Div|Mod)\(.*\n.*division by zero", "an error in both, and Internal is none of the caller's"),
     (r"\n +Unimplemented: no kernel for .*TensorFlow: (InvalidArgument|Internal)", "types that go with no kernel"),
     (r"\n +InvalidArgument: .*TensorFlow: (Unimplemented|Internal|9|10|OutOfRange)", "InvalidArgument in other words"),
-    (r"\n +no error, TensorFlow: (Unimplemented|Internal)", "weft has more"),
+    (r"\n +no error, TensorFlow: (Unimplemented|Internal)", "heald has more"),
 )
 SIZED = ("Range", "RaggedRange")  # their numbers say how much memory they take
 CLASSES = {3: "InvalidArgument", 5: "NotFound", 11: "OutOfRange", 12: "Unimplemented", 13: "Internal"}
@@ -193,30 +193,30 @@ def asked(tensorflow: TensorFlow, trial: Trial, place: str) -> Any:
     return tensorflow.answer(trial.op, trial.attrs, [*zip(trial.tensors(), trial.inputs, strict=True)], place)
 
 
-def ours(trial: Trial) -> list[Array] | errors.WeftError:
+def ours(trial: Trial) -> list[Array] | errors.HealdError:
     nodes = [Node(f"i{i}", "Placeholder", attrs={"dtype": t.dtype, "shape": None})
              for i, t in enumerate(trial.tensors())]
     nodes.append(Node("op", trial.op.name, [n.name for n in nodes], attrs=trial.attrs))
     count = len(trial.op.expand_outputs(trial.attrs))
     try:
-        with weft.Session(Graph(nodes), device="CPU:0") as session:
+        with heald.Session(Graph(nodes), device="CPU:0") as session:
             found: list[Array] = session.run([f"op:{i}" for i in range(count)],
                                              {f"i{i}": x for i, x in enumerate(trial.inputs)},
                                              targets=() if count else ["op"])
             return found
-    except errors.WeftError as error:
+    except errors.HealdError as error:
         return error
 
 
-def verdict(want: Any, got: list[Array] | errors.WeftError) -> str:
+def verdict(want: Any, got: list[Array] | errors.HealdError) -> str:
     """What is wrong; nothing where they agree."""
     if isinstance(want, tuple):
         code, message = want[0], re.sub(r"^{{function_node [^}]*}} ", "", want[1])
-        if not isinstance(got, errors.WeftError):
+        if not isinstance(got, errors.HealdError):
             return f"no error, TensorFlow: {CLASSES.get(code, code)}: {message[:150]}"
         return "" if got.code == code else (f"{type(got).__name__}: {got.message[:150]}, "
                                             f"TensorFlow: {CLASSES.get(code, code)}: {message[:150]}")
-    if isinstance(got, errors.WeftError):
+    if isinstance(got, errors.HealdError):
         return f"{type(got).__name__}: {got.message[:200]}, TensorFlow gives {[x.shape for x in want]}"
     whole = [np.array(w, object) if isinstance(w, bytes) else w for w in want]  # NumPy would cut zeros off their end
     for number, (g, w) in enumerate(zip(got, whole, strict=True)):

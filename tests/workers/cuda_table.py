@@ -11,10 +11,10 @@ from dataclasses import replace
 
 from harness.network_problems import problems
 from harness.nvrtc import Entry, compiled, joined
+from heald.values import dtypes
+from heald_kernel_text import CUDA_GPU, KernelText, Step, elementwise, has
+from heald_kernel_text.elementwise_ops import OPS
 from tabulate import tabulate
-from weft.values import dtypes
-from weft_kernel_text import CUDA_GPU, KernelText, Step, elementwise, has
-from weft_kernel_text.elementwise_ops import OPS
 
 AT_ONCE = 16  # texts in a program
 
@@ -25,7 +25,7 @@ def texts() -> dict[str, list[KernelText]]:
     for products in ("float32", "tf32", "bfloat16"):
         for problem in problems():
             for text in problem.plan(replace(CUDA_GPU, products=products)).launches:
-                has_cores = "weft_mma" in text.source
+                has_cores = "heald_mma" in text.source
                 if products == "float32" or has_cores:
                     row = text.name.split("_")[0]
                     found[f"{row}, {products}" if row in ("Conv2D", "MatMul", "Einsum") else row][text.source] = text

@@ -19,10 +19,10 @@ TESTS = Path(__file__).parents[1]
 PREAMBLE = """
 import gc, json, os, sys, threading
 import numpy as np
-import weft
+import heald
 from builders.graphs import FLOAT, const, graph, node, placeholder
-from weft.values import dtypes
-from weft.session.runtime import runtime
+from heald.values import dtypes
+from heald.session.runtime import runtime
 
 def tell(**facts):
     print(json.dumps(facts))
@@ -31,7 +31,7 @@ def tell(**facts):
 
 def unpacked() -> dict[str, str]:
     """The environment that `make opencl-cpu` prints; empty where that was not run."""
-    home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser(), "weft", "opencl-cpu")
+    home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser(), "heald", "opencl-cpu")
     if not (home / "ready").exists():
         return {}
     paths = [(home / "library_path").read_text("utf-8").strip(), os.environ.get("LD_LIBRARY_PATH", "")]
@@ -40,7 +40,7 @@ def unpacked() -> dict[str, str]:
 
 def environment() -> dict[str, str]:
     """Of a process that is to find that device, and the modules of the tests."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("WEFT_")}
+    kept = {k: v for k, v in os.environ.items() if not k.startswith("HEALD_")}
     return kept | unpacked() | {"PYTHONPATH": str(TESTS)}
 
 

@@ -16,7 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 import pyopencl as cl
-from weft_kernel_text import INPUT, OUTPUT, SCRATCH, SIZE, KernelText, Plan
+from heald_kernel_text import INPUT, OUTPUT, SCRATCH, SIZE, KernelText, Plan
 
 PROBE = "__kernel void probe(__global float* x) { x[get_global_id(0)] += 1; }"
 Outputs = list[tuple[Any, tuple[int, ...]]]

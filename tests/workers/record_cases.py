@@ -3,7 +3,7 @@
     PYTHONPATH=tests python -m workers.record_cases --tensorflow PYTHON CASES.py
     PYTHONPATH=tests python -m workers.record_cases --tensorflow PYTHON --check 200
 
-PYTHON is the interpreter of an environment with the package tensorflow-cpu; weft need not be in it. CASES.py sets
+PYTHON is the interpreter of an environment with the package tensorflow-cpu; heald need not be in it. CASES.py sets
 CASES, a list of Calls. A case that is recorded already is recorded again. `--check N` asks TensorFlow for N recorded
 cases anew, and reports every difference.
 """
@@ -24,21 +24,21 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from weft import errors, graphdef
-from weft.contract.op import OpDef, Tensor
-from weft.contract.op_attrs import OpAttrs
-from weft.eager.signature import match
-from weft.graph.graph import Graph, Node
-from weft.session.runtime import runtime
-from weft.support.whole_file import write_whole
-from weft.values.dtypes import DType
-from weft_conformance.golden import FOLDER, Case, agree, cases
+from heald import errors, graphdef
+from heald.contract.op import OpDef, Tensor
+from heald.contract.op_attrs import OpAttrs
+from heald.eager.signature import match
+from heald.graph.graph import Graph, Node
+from heald.session.runtime import runtime
+from heald.support.whole_file import write_whole
+from heald.values.dtypes import DType
+from heald_conformance.golden import FOLDER, Case, agree, cases
 from workers.tensorflow_process import TensorFlow, plain
 
 Array = np.ndarray[Any, Any]
 ROUNDING = {"float64": 1e-10, "float32": 1e-5, "float16": 1e-3, "bfloat16": 1e-2, "complex64": 1e-5,
             "complex128": 1e-10}
-CLASSES = {kind.code: kind.__name__ for kind in errors.WeftError.__subclasses__()}
+CLASSES = {kind.code: kind.__name__ for kind in errors.HealdError.__subclasses__()}
 ALIGNMENT = 16  # bytes, of the arrays in the blob
 
 
@@ -202,7 +202,7 @@ def check(number: int, tensorflow: TensorFlow) -> int:
     for case in chosen:
         try:
             found = record(call_of(case), tensorflow)
-        except (errors.WeftError, LookupError) as error:
+        except (errors.HealdError, LookupError) as error:
             print(f"{case.id}: not asked: {error}")
             skipped += 1
             continue

@@ -16,11 +16,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-import weft
-from weft.graph.graph import Graph, Node
-from weft.protobuf.descriptor_pool import message_class
-from weft.values.dtypes import float32
-from weft.values.tensor_proto import TensorValue
+import heald
+from heald.graph.graph import Graph, Node
+from heald.protobuf.descriptor_pool import message_class
+from heald.values.dtypes import float32
+from heald.values.tensor_proto import TensorValue
 from workers.tfg_oracle import DATA, Job, pack, run
 
 SHAPES = DATA / "tfg/shapes.tar.xz"
@@ -72,7 +72,7 @@ def main() -> None:
     parser.add_argument("networks", nargs="*", type=Path, metavar="NETWORK.pb")
     parser.add_argument("--oracle", required=True, metavar="PROGRAM")
     args = parser.parse_args()
-    networks = {path.stem: weft.graphdef.dumps(without_weights(weft.graphdef.load(path))) for path in args.networks}
+    networks = {path.stem: heald.graphdef.dumps(without_weights(heald.graphdef.load(path))) for path in args.networks}
     programs = {path.parent.name: path.read_bytes() for path in sorted(DATA.glob("programs/*/graph.pb"))}
     files = {f"{name}.pb": raw for name, raw in networks.items()}
     with tempfile.TemporaryDirectory() as name:

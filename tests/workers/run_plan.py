@@ -12,7 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from weft_kernel_text import Plan
+from heald_kernel_text import Plan
 from workers import opencl_runtime
 
 

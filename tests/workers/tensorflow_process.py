@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from weft.contract.op import OpDef, Tensor
-from weft.graph.attr_value import Func, ShapeAttr
-from weft.values.dtypes import DType
-from weft.values.tensor_proto import TensorValue
+from heald.contract.op import OpDef, Tensor
+from heald.graph.attr_value import Func, ShapeAttr
+from heald.values.dtypes import DType
+from heald.values.tensor_proto import TensorValue
 
 
 class TensorFlow:

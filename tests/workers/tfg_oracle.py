@@ -1,11 +1,11 @@
-"""Compares the TF Graph IR of weft with TensorFlow's own, or records TensorFlow's results for the tests.
+"""Compares the TF Graph IR of heald with TensorFlow's own, or records TensorFlow's results for the tests.
 
     PYTHONPATH=tests python -m workers.tfg_oracle compare --oracle PROGRAM [--graphs 2000] [--first 0] [FILE.pb ...]
     PYTHONPATH=tests python -m workers.tfg_oracle record --oracle PROGRAM
 
 PROGRAM is built on the libraries of tensorflow-cpu. `PROGRAM many` reads lines `MODE FILE OUT [PASSES]`: `import` turns
 a GraphDef into text, `parse` a text into text, `export` a text into a GraphDef in text form. It writes a status per
-line; OUT has the result, OUT.err the messages. Nothing of it is part of weft.
+line; OUT has the result, OUT.err the messages. Nothing of it is part of heald.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from difflib import unified_diff
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import weft
+import heald
 from builders.random_graphdefs import random_bytes
 from google.protobuf import text_format
+from heald.protobuf.descriptor_pool import message_class
 from tqdm import tqdm
-from weft.protobuf.descriptor_pool import message_class
 
 DATA = Path(__file__).parents[1] / "data"
 RECORDED = DATA / "tfg/random.tar.xz"
@@ -117,10 +117,10 @@ def _compare(program: str, folder: Path, batch: Sequence[tuple[str, bytes]], cou
 def _ours(name: str, raw: bytes, counts: Counter[str]) -> str:
     """Our canonical text. Counts whether the full text gives the same bytes back."""
     try:
-        graph = weft.graphdef.loads(raw)
-        back = weft.graphdef.dumps(weft.tfg.loads(weft.tfg.dumps(graph)))
+        graph = heald.graphdef.loads(raw)
+        back = heald.graphdef.dumps(heald.tfg.loads(heald.tfg.dumps(graph)))
         _count(name, "GraphDef after a round trip", back == raw, counts)
-        return str(weft.tfg.dumps(graph, canonical=True))
+        return str(heald.tfg.dumps(graph, canonical=True))
     except Exception as error:  # noqa: BLE001 - any exception is a finding
         _count(name, f"{type(error).__name__}: {error}", False, counts)
         return ""
@@ -128,15 +128,15 @@ def _ours(name: str, raw: bytes, counts: Counter[str]) -> str:
 
 def _exported(text: str) -> str:
     try:
-        return str(message_class("GraphDef").FromString(weft.graphdef.dumps(weft.tfg.loads(text))))
-    except weft.errors.WeftError as error:
+        return str(message_class("GraphDef").FromString(heald.graphdef.dumps(heald.tfg.loads(text))))
+    except heald.errors.HealdError as error:
         return f"{type(error).__name__}: {error}"
 
 
 def _tell(name: str, what: str, theirs: str, ours: str, counts: Counter[str]) -> None:
     _count(name, what, theirs == ours, counts)
     if theirs != ours:
-        lines = [*unified_diff(theirs.splitlines(), ours.splitlines(), "TensorFlow", "weft", n=0, lineterm="")]
+        lines = [*unified_diff(theirs.splitlines(), ours.splitlines(), "TensorFlow", "heald", n=0, lineterm="")]
         for line in lines[2:MOST_LINES]:
             print(f"    {line[:600]}")
 

@@ -1,13 +1,13 @@
-"""The pack's kernels are chosen, and agree with weft-cpu's."""
+"""The pack's kernels are chosen, and agree with heald-cpu's."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import heald
 import numpy as np
 import pytest
-import weft
-from weft.api import Graph, Node, constant
+from heald.api import Graph, Node, constant
 
 RNG = np.random.default_rng(0)
 X, WEIGHTS = RNG.normal(size=(3, 5)).astype(np.float32), RNG.normal(size=(5, 4)).astype(np.float32)
@@ -17,7 +17,7 @@ FED = Node("x", "Placeholder", attrs={"dtype": "float32"})
 
 def session(pack: str, *nodes: Node) -> Any:
     ops = {node.op for node in nodes} - {"Placeholder", "Const"}
-    return weft.Session(Graph(nodes), {"kernels": dict.fromkeys(ops, pack)})
+    return heald.Session(Graph(nodes), {"kernels": dict.fromkeys(ops, pack)})
 
 
 @pytest.mark.parametrize("nodes", [

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import heald
 import numpy as np
 import pytest
-import weft
-from weft.api import Graph, Node, PassContext
-from weft_example_pass.double_negation import remove_double_negation
+from heald.api import Graph, Node, PassContext
+from heald_example_pass.double_negation import remove_double_negation
 
 X = np.float32([1, -2, np.inf])
 NODES = [Node("x", "Placeholder", attrs={"dtype": "float32"}),
@@ -29,9 +29,9 @@ def test_a_negation_that_is_fed_or_fetched_stays() -> None:
 @pytest.mark.parametrize("fetches", ["c", ["b", "c"], ["a", "b", "c"]])
 def test_results_stay(fetches: str | list[str]) -> None:
     without = {"passes": {"disable": ["example-pass"]}}
-    found, expected = (weft.Session(Graph(NODES), config).run(fetches, {"x": X}) for config in ({}, without))
+    found, expected = (heald.Session(Graph(NODES), config).run(fetches, {"x": X}) for config in ({}, without))
     np.testing.assert_array_equal(found, expected)
 
 
 def test_a_fed_negation_counts_with_its_feed() -> None:
-    assert weft.Session(Graph(NODES)).run("c", {"a": X}).tolist() == X.tolist()
+    assert heald.Session(Graph(NODES)).run("c", {"a": X}).tolist() == X.tolist()

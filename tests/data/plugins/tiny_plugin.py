@@ -5,9 +5,9 @@ Its device works on host memory.
 
 from pathlib import Path
 
-from weft.api import MetadataRule, OpTable, hookimpl, info
+from heald.api import MetadataRule, OpTable, hookimpl, info
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 
 
 class Tiny:
@@ -53,12 +53,12 @@ def register(kernels):
 
 
 @hookimpl
-def weft_devices(registry):
+def heald_devices(registry):
     registry.device(type="TINY", scan=scan, kernels=register)
 
 
 @hookimpl
-def weft_ops(registry):
+def heald_ops(registry):
     rule = MetadataRule(lambda attrs, x, y: info(x.dtype, y.shape if x.shape is None else x.shape))
     rows = Path(__file__).parent / "tiny_ops.tsv"
     registry.add_table(OpTable(rows, rules={"Tiny>Plus": rule}.get, probe="Tiny>Plus"))

@@ -7,16 +7,16 @@ import gc
 import numpy as np
 import pytest
 from harness.threads import in_threads
+from heald.contract.allocator import PlainAllocator
+from heald.errors import InvalidArgument
+from heald.host.allocators.array_maker import array_maker
+from heald.host.allocators.budgeted import BudgetedAllocator
+from heald.host.allocators.counting import CountingAllocator
+from heald.host.allocators.failing import FailingAllocator
+from heald.host.allocators.poisoning import PoisoningAllocator
+from heald.host.allocators.pooled import PooledAllocator
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from weft.contract.allocator import PlainAllocator
-from weft.errors import InvalidArgument
-from weft.host.allocators.array_maker import array_maker
-from weft.host.allocators.budgeted import BudgetedAllocator
-from weft.host.allocators.counting import CountingAllocator
-from weft.host.allocators.failing import FailingAllocator
-from weft.host.allocators.poisoning import PoisoningAllocator
-from weft.host.allocators.pooled import PooledAllocator
 
 from examples.page_allocator import PageAllocator
 

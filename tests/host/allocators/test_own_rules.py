@@ -5,16 +5,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from harness.threads import in_threads
-from weft.contract.allocator import AllocatorStats, PlainAllocator
-from weft.errors import InvalidArgument, NotFound, ResourceExhausted
-from weft.host.allocators import make_allocator
-from weft.host.allocators.array_maker import array_maker
-from weft.host.allocators.budgeted import BudgetedAllocator
-from weft.host.allocators.counting import CountingAllocator
-from weft.host.allocators.failing import FailingAllocator
-from weft.host.allocators.poisoning import POISON, PoisoningAllocator
-from weft.host.allocators.pooled import PooledAllocator, block_size
-from weft.support.memory_size import limit_bytes, physical_memory
+from heald.contract.allocator import AllocatorStats, PlainAllocator
+from heald.errors import InvalidArgument, NotFound, ResourceExhausted
+from heald.host.allocators import make_allocator
+from heald.host.allocators.array_maker import array_maker
+from heald.host.allocators.budgeted import BudgetedAllocator
+from heald.host.allocators.counting import CountingAllocator
+from heald.host.allocators.failing import FailingAllocator
+from heald.host.allocators.poisoning import POISON, PoisoningAllocator
+from heald.host.allocators.pooled import PooledAllocator, block_size
+from heald.support.memory_size import limit_bytes, physical_memory
 
 
 def address(array):

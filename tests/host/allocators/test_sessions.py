@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
+import heald
 import numpy as np
 import pytest
-import weft
 from builders.graphs import const, graph, node, placeholder
-from weft.errors import InvalidArgument, ResourceExhausted
+from heald.errors import InvalidArgument, ResourceExhausted
 
 X = np.arange(2000, dtype=np.float32).reshape(2, 1000)
 NODES = (placeholder("x", (None, 1000)), const("two", 2), node("a", "Mul", "x", "two"), node("b", "Neg", "a"),
          node("c", "Exp", "b"), node("d", "AddV2", "a", "c"))
 PLUGIN = """
 from dataclasses import dataclass
-from weft.host.allocators.counting import CountingAllocator
-from weft.host.allocators.failing import FailingAllocator
-from weft.api import hookimpl
+from heald.host.allocators.counting import CountingAllocator
+from heald.host.allocators.failing import FailingAllocator
+from heald.api import hookimpl
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 
 @dataclass(frozen=True)
 class Config:
     nth: int
 
 @hookimpl
-def weft_allocators(registry, config):
+def heald_allocators(registry, config):
     registry.add("at", lambda: FailingAllocator(config.nth, CountingAllocator()))
 """
 
@@ -43,7 +43,7 @@ def test_a_step_whose_kth_request_finds_no_memory_fails_and_the_next_one_works(t
     messages = []
     frame = 16_000  # bytes of the idle frame
     for nth in range(1, 5):  # of the four requests of three runs
-        session = weft.Session(graph(*NODES), {"plugins": {"load": [str(path)]}, "allocator": {"name": "at"},
+        session = heald.Session(graph(*NODES), {"plugins": {"load": [str(path)]}, "allocator": {"name": "at"},
                                                "plugin": {"at": {"nth": nth}}})
         step = session.make_callable("d", ["x"])
         for _ in range(3):
@@ -66,7 +66,7 @@ def test_a_step_whose_kth_request_finds_no_memory_fails_and_the_next_one_works(t
 @pytest.mark.parametrize("name", ["plain", "pooled", "counting", "poisoning"])
 @pytest.mark.parametrize("limit", [None, "100MB"])
 def test_results_under_any_given_allocator_are_right_and_stay(name, limit):
-    session = weft.Session(graph(*NODES), {"allocator": {"name": name, "limit": limit}})
+    session = heald.Session(graph(*NODES), {"allocator": {"name": name, "limit": limit}})
     results = [session.run(["a", "d"], {"x": X + i}) for i in range(5)]
     for i, (a, d) in enumerate(results):
         assert np.array_equal(a, (X + i) * 2)
@@ -75,7 +75,7 @@ def test_results_under_any_given_allocator_are_right_and_stay(name, limit):
 
 
 def test_a_step_that_needs_more_than_the_limit_is_refused_and_a_smaller_one_works():
-    session = weft.Session(graph(*NODES), {"allocator": {"limit": "20 KB"}})
+    session = heald.Session(graph(*NODES), {"allocator": {"limit": "20 KB"}})
     with pytest.raises(ResourceExhausted, match="the limit is 20000 bytes"):
         session.run("d", {"x": np.repeat(X, 100, 0)})
     assert allocator_of(session).stats().in_use == 0
@@ -84,10 +84,10 @@ def test_a_step_that_needs_more_than_the_limit_is_refused_and_a_smaller_one_work
 
 def test_a_limit_that_cannot_be_read_is_an_error_of_the_session():
     with pytest.raises(InvalidArgument, match="'plenty' is not a limit of memory"):
-        weft.Session(graph(*NODES), {"allocator": {"limit": "plenty"}})
+        heald.Session(graph(*NODES), {"allocator": {"limit": "plenty"}})
 
 
 def test_the_environment_sets_the_limit(monkeypatch):
     for text, limit in (("1000", 1000), ("64KiB", 65536), ("none", None)):
-        monkeypatch.setenv("WEFT_ALLOCATOR__LIMIT", text)
-        assert allocator_of(weft.Session(graph(*NODES), {"plugins": {"block": []}})).stats().limit == limit
+        monkeypatch.setenv("HEALD_ALLOCATOR__LIMIT", text)
+        assert allocator_of(heald.Session(graph(*NODES), {"plugins": {"block": []}})).stats().limit == limit

@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
-from weft.contract.work_queue import WorkQueueConfig
-from weft.host.work_queues.multi_threaded import MultiThreadedWorkQueue
-from weft.host.work_queues.seeded import SeededWorkQueue
-from weft.host.work_queues.single_threaded import SingleThreadedWorkQueue
+from heald.contract.work_queue import WorkQueueConfig
+from heald.host.work_queues.multi_threaded import MultiThreadedWorkQueue
+from heald.host.work_queues.seeded import SeededWorkQueue
+from heald.host.work_queues.single_threaded import SingleThreadedWorkQueue
 
 from examples.last_in_first_out import LastInFirstOut
 

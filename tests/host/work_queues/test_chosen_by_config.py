@@ -7,13 +7,13 @@ import threading
 from typing import Any
 
 import pytest
-from weft.config.config import load_config
-from weft.errors import FailedPrecondition, InvalidArgument, NotFound, PluginError
-from weft.session.runtime import Runtime
+from heald.config.config import load_config
+from heald.errors import FailedPrecondition, InvalidArgument, NotFound, PluginError
+from heald.session.runtime import Runtime
 
 PLUGIN = """
-from weft.api import hookimpl
-WEFT_API = (1, 0)
+from heald.api import hookimpl
+HEALD_API = (1, 0)
 
 class Recording:
     parallelism_level = 5
@@ -33,7 +33,7 @@ def broken(config):
     raise RuntimeError("no such luck")
 
 @hookimpl
-def weft_work_queues(registry):
+def heald_work_queues(registry):
     registry.add("recording", Recording)
     registry.add("broken", broken)
 """

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 from harness.elsewhere import elsewhere
-from weft.contract.work_queue import WorkQueueConfig
-from weft.errors import InvalidArgument, ResourceExhausted
-from weft.host.work_queues.multi_threaded import MultiThreadedWorkQueue
-from weft.values.async_value import AsyncValue, available
+from heald.contract.work_queue import WorkQueueConfig
+from heald.errors import InvalidArgument, ResourceExhausted
+from heald.host.work_queues.multi_threaded import MultiThreadedWorkQueue
+from heald.values.async_value import AsyncValue, available
 
 ENOUGH = 10.0  # seconds: whatever takes longer hangs
 MOMENT = 0.02

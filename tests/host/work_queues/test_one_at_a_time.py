@@ -6,9 +6,9 @@ import threading
 from typing import Any
 
 import pytest
-from weft.host.work_queues.seeded import SeededWorkQueue
-from weft.host.work_queues.single_threaded import SingleThreadedWorkQueue
-from weft.values.async_value import AsyncValue
+from heald.host.work_queues.seeded import SeededWorkQueue
+from heald.host.work_queues.single_threaded import SingleThreadedWorkQueue
+from heald.values.async_value import AsyncValue
 
 
 def test_single_threaded_is_first_in_first_out_and_starts_nothing_of_itself() -> None:

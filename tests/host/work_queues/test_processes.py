@@ -11,16 +11,16 @@ import time
 from typing import Any
 
 import pytest
-from weft.errors import FailedPrecondition
-from weft.values.async_value import AsyncValue
+from heald.errors import FailedPrecondition
+from heald.values.async_value import AsyncValue
 
 ENOUGH = 10.0  # seconds: whatever takes longer hangs
 PREAMBLE = """
 import signal, sys, threading, time
-from weft.values.async_value import AsyncValue
-from weft.host.work_queues.multi_threaded import MultiThreadedWorkQueue
-from weft.host.work_queues.seeded import SeededWorkQueue
-from weft.host.work_queues.single_threaded import SingleThreadedWorkQueue
+from heald.values.async_value import AsyncValue
+from heald.host.work_queues.multi_threaded import MultiThreadedWorkQueue
+from heald.host.work_queues.seeded import SeededWorkQueue
+from heald.host.work_queues.single_threaded import SingleThreadedWorkQueue
 signal.signal(signal.SIGINT, signal.default_int_handler)  # which the background jobs of a shell ignore
 queue = MultiThreadedWorkQueue(2)
 started = threading.Barrier(3)

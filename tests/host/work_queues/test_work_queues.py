@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from harness.elsewhere import elsewhere
-from weft.errors import FailedPrecondition
-from weft.values.async_value import AsyncValue, available
+from heald.errors import FailedPrecondition
+from heald.values.async_value import AsyncValue, available
 
 ENOUGH = 10.0  # seconds: whatever takes longer hangs
 MOMENT = 0.02

@@ -6,20 +6,20 @@ Dialects: `tfrt_test` (simple, failing and asynchronous kernels), `vt` (values t
 
 from __future__ import annotations
 
-from weft.api import hookimpl
+from heald.api import hookimpl
 
 from . import eager_ops
 
-WEFT_API = (1, 0)
+HEALD_API = (1, 0)
 
 
 @hookimpl
-def weft_ops(registry):
+def heald_ops(registry):
     for op in eager_ops.OPS:
         registry.add(op)
 
 
 @hookimpl
-def weft_kernels(registry):
+def heald_kernels(registry):
     registry.host_kernels(f"{__name__}.kernels:register")
     registry.kernels("CPU", eager_ops.register)

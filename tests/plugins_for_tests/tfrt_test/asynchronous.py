@@ -7,7 +7,7 @@ import time
 from random import uniform
 from typing import Annotated, Any
 
-from weft.api import I32, AsyncValue, Callee, Chain, HostType, Step, String
+from heald.api import I32, AsyncValue, Callee, Chain, HostType, Step, String
 
 PLAIN = "operands attr-dict"
 

@@ -5,10 +5,10 @@
 
 from __future__ import annotations
 
-from weft_mlir.attributes import IntegerAttr, StringAttr
-from weft_mlir.ir import Operation
-from weft_mlir.lexer import unescaped
-from weft_mlir.types import I32, OpaqueType
+from heald_mlir.attributes import IntegerAttr, StringAttr
+from heald_mlir.ir import Operation
+from heald_mlir.lexer import unescaped
+from heald_mlir.types import I32, OpaqueType
 
 CHAIN = OpaqueType("tfrt", "chain")
 NUMBERS = "duration_secs", "max_count", "num_warmup_runs"

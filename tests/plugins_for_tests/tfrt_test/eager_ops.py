@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 import numpy as np
-from weft.api import OpSpec, TensorMetadata, ValueInfo, dtypes, errors, info
+from heald.api import OpSpec, TensorMetadata, ValueInfo, dtypes, errors, info
 
 ELEMENTWISE = {"add": np.add, "equal": np.equal}
 
@@ -111,7 +111,7 @@ def _queued(_):
 
 
 def _print(_):
-    from weft_mlir.kernels.host_tensors import text_of
+    from heald_mlir.kernels.host_tensors import text_of
 
     return lambda step, x: step.host.print_line(text_of(x))
 

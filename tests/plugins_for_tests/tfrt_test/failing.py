@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from weft.api import I32, Chain, HostType, Step, errors, failed
+from heald.api import I32, Chain, HostType, Step, errors, failed
 
 PLAIN = "operands attr-dict"
 BAD = "something bad happened"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from weft.api import I32, NATIVE, Step, errors
+from heald.api import I32, NATIVE, Step, errors
 
 
 def register(kernels):

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from weft.api import Chain, HostType, OpAttrs, Step, errors
-from weft.eager.attrs_text import attrs_text
-from weft_mlir.kernels.op_attributes import OpAttributesType
-from weft_mlir.kernels.tensor_handles import Handle
+from heald.api import Chain, HostType, OpAttrs, Step, errors
+from heald.eager.attrs_text import attrs_text
+from heald_mlir.kernels.op_attributes import OpAttributesType
+from heald_mlir.kernels.tensor_handles import Handle
 
 Frozen = Annotated[OpAttrs, HostType("!corert.opattrs_ref", lambda payload: isinstance(payload, OpAttrs))]
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from weft.api import Chain, String, errors
-from weft_mlir.kernels.host_tensors import HostTensor, Integers, check, listed
+from heald.api import Chain, String, errors
+from heald_mlir.kernels.host_tensors import HostTensor, Integers, check, listed
 
 PADDINGS = ("same", "valid")
 

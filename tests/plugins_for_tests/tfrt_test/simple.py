@@ -8,8 +8,8 @@ import time
 from random import uniform
 from typing import Any, TypeVar
 
-from weft.api import I32, I64, Chain, Step, String, available, errors
-from weft.errors import Location
+from heald.api import I32, I64, Chain, Step, String, available, errors
+from heald.errors import Location
 
 N = TypeVar("N")
 PLAIN, VALUE, TYPED = "operands attr-dict", "$value attr-dict", "operands attr-dict `:` type(operands)"
@@ -86,7 +86,7 @@ def test_cost(step: Step, *values: Any, id: I64) -> I32:  # noqa: A002 - the att
 
 
 def print_debug_info(step: Step, chain: Chain, *, where: Location | None = None) -> Chain:
-    """Names of locations do not survive in programs of weft."""
+    """Names of locations do not survive in programs of heald."""
     step.host.print_line("Kernel has no debug info")
 
 

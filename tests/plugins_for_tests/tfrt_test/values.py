@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, NamedTuple
 
-from weft.api import I32, Chain, HostType, Step
+from heald.api import I32, Chain, HostType, Step
 
 
 class Told:

@@ -1,0 +1,109 @@
+"""Cases computed by real TensorFlow: op, attributes, inputs, and outputs with a tolerance, or the error's code."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+from heald import errors, graphdef
+from heald.api import Graph, dtypes
+
+Array = np.ndarray[Any, Any]
+FOLDER = Path(__file__).parent / "data" / "golden"
+CARRIERS = {"bfloat16": np.dtype(ml_dtypes.bfloat16), "qint8": np.dtype(np.int8), "quint8": np.dtype(np.uint8),
+            "qint32": np.dtype(np.int32)}
+
+
+@dataclass(frozen=True)
+class Case:
+    """One recorded call of an op.
+
+    `outputs`: one array for each output, None where TensorFlow leaves it open; None as a whole for an error.
+    `static`: the output shapes that TensorFlow infers without values (None: unknown), or its error.
+    """
+
+    id: str
+    op: str
+    attrs: dict[str, Any]
+    inputs: list[Array]
+    outputs: list[Array | None] | None
+    code: int | None
+    message: str
+    tolerance: tuple[float, float]
+    static: Any
+
+    def graph(self) -> Graph:
+        """The case as a graph: placeholders i0, i1, ... of unknown shape, and the node `op`."""
+        return graphdef.loads(_graphs().read(f"{self.id}.pb"))
+
+
+@cache
+def cases() -> dict[str, list[Case]]:
+    """All cases by op."""
+    blob = np.load(FOLDER / "data.npz")["blob"].tobytes()
+    by_op: dict[str, list[Case]] = {}
+    for row in json.loads((FOLDER / "index.json").read_text())["cases"]:
+        case = Case(
+            row["id"], row["op"], row["attrs"], [_array(ref, blob) for ref in row["in"]],
+            [None if ref is None else _array(ref, blob) for ref in row["out"]] if "out" in row else None,
+            row.get("error", {}).get("code"), row.get("error", {}).get("message", ""),
+            tuple(row.get("tol", (0, 0))), row["static"],
+        )
+        by_op.setdefault(case.op, []).append(case)
+    return by_op
+
+
+def disagreements(case: Case, got: Sequence[Array] | errors.HealdError) -> list[str]:
+    """Describe the faults of the outputs, or of the error, that the case's op returned. Empty without a fault."""
+    if isinstance(got, errors.HealdError):
+        # TensorFlow calls a missing kernel InvalidArgument, and its shape functions refuse some calls that run there.
+        no_kernel = "No OpKernel" in case.message and isinstance(got, errors.Unimplemented)
+        refused_by_shape = isinstance(case.static, dict) and case.outputs is not None
+        if got.code == case.code or no_kernel or refused_by_shape:
+            return []
+        wanted = "results" if case.code is None else f"{code_name(case.code)}: {case.message}"
+        return [f"{case.id}: {type(got).__name__}: {got}; TensorFlow: {wanted}"]
+    if case.outputs is None:
+        return [f"{case.id}: no error, TensorFlow raises {code_name(case.code)}: {case.message}"]
+    return [f"{case.id}: output {i} is {g!r}, expected {w!r}"
+            for i, (g, w) in enumerate(zip(got, case.outputs, strict=True))
+            if w is not None and not agree(g, w, case.tolerance)]
+
+
+def code_name(code: int | None) -> str:
+    """The name of a status code, as heald.errors has it."""
+    return next((kind.__name__ for kind in errors.HealdError.__subclasses__() if kind.code == code), str(code))
+
+
+def agree(got: Array, want: Array, tolerance: tuple[float, float]) -> bool:
+    """True for equal types and shapes, and elements within the tolerance (relative, absolute)."""
+    if got.shape != want.shape or got.dtype != want.dtype:
+        return False
+    if want.dtype.kind in "fcV":
+        wide = np.complex128 if want.dtype.kind == "c" else np.float64
+        relative, absolute = tolerance
+        with np.errstate(all="ignore"):
+            return bool(np.allclose(got.astype(wide), want.astype(wide), relative, absolute, equal_nan=True))
+    return bool(np.array_equal(got, want))
+
+
+def _array(ref: list[Any], blob: bytes) -> Array:
+    kind, shape, content = ref
+    if kind == "string":
+        array = np.empty(len(content), object)
+        array[:] = [text.encode("latin1") for text in content]
+        return array.reshape(shape)
+    dtype = CARRIERS.get(kind) or dtypes.named(kind).numpy
+    return np.frombuffer(blob, dtype, int(np.prod(shape)), content).reshape(shape)
+
+
+@cache
+def _graphs() -> zipfile.ZipFile:
+    return zipfile.ZipFile(FOLDER / "graphs.zip")

@@ -1,0 +1,42 @@
+"""The rules of the contract that cases refer to, by the place that states them. Messages quote both."""
+
+PROTOCOL = "heald.contract.device.Device"
+
+RULES = {
+    "Device": f"{PROTOCOL} has type, uid, attributes and open, close, allocate, free, copy_in, copy_out, record, "
+              "synchronize; the other methods in its comments are optional",
+    "Device.uid": "`uid` differs from the uid of every other device of the type and is stable across processes: serial "
+                  "number, bus address, ...",
+    "Device.attributes": "`memory` (bytes, an int), `model`, `driver` (text), `host_visible` (True when its buffers "
+                         "are host memory)",
+    "Device.host_visible": "allocate of a host_visible device returns a one-dimensional, 64-byte aligned uint8 array",
+    "scan": "scan(config) yields the devices that exist in stable order and opens nothing",
+    "register": "the register function of a pack adds its kernels and raises nothing",
+    "Device.open": "open is called once per HostContext before the first use, and raises Unavailable(reason, "
+                   "hint=remedy) where the device cannot be used",
+    "Device.close": "close is called once per HostContext after every buffer is gone; the device may be opened again",
+    "Device.allocate": "allocate(nbytes) returns a new buffer, or None when memory is short; it raises nothing",
+    "Device.free": "free returns the memory to the device; it is stream-ordered: work that is enqueued already may "
+                   "still use the buffer",
+    "Device.wrap": "wrap(host) returns a read-only buffer over the host array's own memory with its present contents, "
+                   "or None where that memory is unfit",
+    "Device.copy_in": "copy_in(host, buffer, stream) enqueues a copy of the host array's bytes, all of them and no "
+                      "more, to the start of the buffer; the host array is only read",
+    "Device.copy_out": "copy_out(buffer, host, stream) enqueues a copy from the start of the buffer to the host "
+                       "array's bytes, all of them and no more",
+    "Device.synchronize": "synchronize(event) blocks until all work enqueued on the stream before the event is done, "
+                          "and raises the device's error",
+    "Device.elapsed": "elapsed(start, end) returns the seconds from an event to a later one, both of which have "
+                      "happened, or None for an event without a time",
+    "streams": "a stream runs work in the order in which it was enqueued",
+    "threads": "every method but scan, open and close is called on threads that run steps, several at once",
+    "errors": "a failure within a step is raised as one heald.errors class, and the device stays usable",
+    "kernels": "a kernel's results equal those of TensorFlow's op, within the tolerance of the element type; a call "
+               "that it cannot do is declined at bind",
+    "kernels.outputs": "a kernel writes every element of its outputs, for their buffers hold arbitrary bytes; it "
+                       "returns nothing, or an output",
+    "kernels.inputs": "a kernel only reads its inputs; it writes an input whose buffer is also that of an output",
+    "placement": "a node runs on the device that it requests if a kernel there does not decline",
+    "feeds": "a feed may have any memory layout; only its elements count",
+    "leaks": "sessions, frames and hosts release the buffers, threads and files that they take",
+}

@@ -1,0 +1,21 @@
+"""The command `heald`, which `python -m heald` is too."""
+
+import sys
+
+from .support.working_folder import remove_working_folder
+
+
+def main() -> int:
+    """Run the command in sys.argv and return its exit status. Nothing is imported from the working folder."""
+    remove_working_folder()
+    from .cli import main as command
+
+    status = command()
+    from .cli.notices import one_line_from_here
+
+    one_line_from_here()
+    return status
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+"""The command line: the choice of a command, and the one place where errors become exit statuses.
+
+Importing it and `heald --version` load nothing but argparse. `heald --help`, and a command that is not core's, load the
+light modules of plugins. A command's own module is imported when it is chosen.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from argparse import REMAINDER, SUPPRESS, ArgumentParser
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from io import TextIOWrapper
+from typing import TYPE_CHECKING
+
+from .. import __version__
+
+if TYPE_CHECKING:
+    from ..errors import HealdError
+
+OK, ERROR, USAGE = 0, 1, 2
+INTERRUPTED, UNREAD = 130, 141  # as shells report SIGINT and SIGPIPE
+
+INDENT = 16  # columns before a command's help
+DESCRIPTION = "Runs TensorFlow graphs without TensorFlow, on every device that a plugin brings."
+EXAMPLES = """\
+examples:
+  heald inspect model.pb                          what goes in, what comes out, which ops
+  heald run model.pb --input image=cat.png        run it once, print the outputs
+  heald run model.pb --input x.npy --output y.npz --repeat 20
+  heald run saved_model/ --input x.npy            a SavedModel: --signature, --tags
+  heald explain model.pb                          where each node runs, and why
+  heald devices --check                           which devices work here
+
+Every command has --help; those that print tables have --json."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command in `argv` and return its exit status; wrong usage and --help end in SystemExit."""
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names may have letters that the terminal lacks
+    try:
+        try:
+            return _run(argv)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # the interpreter flushes stdout once more at exit: let that go nowhere
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return UNREAD
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _parser() -> ArgumentParser:
+    parser = ArgumentParser(
+        "heald", usage="heald [-h] [--version] COMMAND ...", description=DESCRIPTION, add_help=False,
+        allow_abbrev=False,
+    )
+    parser.add_argument("-h", "--help", action="store_true", help="show this help message and exit")
+    parser.add_argument("--version", action="version", version=f"heald {__version__}", help="show the version and exit")
+    parser.add_argument("command", nargs="?", help=SUPPRESS)
+    parser.add_argument("arguments", nargs=REMAINDER, help=SUPPRESS)
+    return parser
+
+
+def _run(argv: Sequence[str] | None) -> int:
+    parser = _parser()
+    given = parser.parse_args(argv)
+    from .notices import one_line_warnings
+
+    with one_line_warnings():
+        if given.help or given.command is None:
+            print(_help(parser), file=sys.stdout if given.help else sys.stderr)
+            return OK if given.help else USAGE
+        from .commands import early_arguments
+
+        early = early_arguments(given.command, given.arguments)
+        with _config_file(early.config):
+            return _attempt(parser, given.command, given.arguments, early.plugin)
+
+
+def _help(parser: ArgumentParser) -> str:
+    """The help with every command's line. Plugins that cannot be asked are told on stderr."""
+    from shutil import get_terminal_size
+    from textwrap import wrap
+
+    from ..errors import printable
+    from .commands import COMMANDS, of_plugins
+    from .notices import tell_error
+
+    commands = dict(COMMANDS)
+    try:
+        commands |= {command.name: command for command in of_plugins().usable()}
+    except Exception as error:  # noqa: BLE001 - core's commands are listed whatever becomes of plugins
+        tell_error(_typed(error))
+    lines = ["commands:"]
+    for name, command in sorted(commands.items()):
+        room = max(get_terminal_size().columns - INDENT - 2, INDENT)
+        first, *more = wrap(printable(command.help), room)
+        lines += [f"    {name:<{INDENT - 5}} {first}", *(" " * INDENT + line for line in more)]
+    return "\n".join([parser.format_help(), *lines, "", EXAMPLES])
+
+
+@contextmanager
+def _config_file(path: str | None) -> Iterator[None]:
+    """--config stands for $HEALD_CONFIG, which processes started by the command read too."""
+    if path is None:
+        yield
+        return
+    from ..config.sources import FILE_VARIABLE
+
+    before = os.environ.get(FILE_VARIABLE)
+    os.environ[FILE_VARIABLE] = path
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[FILE_VARIABLE]
+        else:
+            os.environ[FILE_VARIABLE] = before
+
+
+def _attempt(parser: ArgumentParser, name: str, arguments: Sequence[str], plugins: Sequence[str]) -> int:
+    """The error boundary: errors of a command are told on stderr."""
+    from . import commands
+    from .notices import tell_error
+
+    command = commands.COMMANDS.get(name)
+    try:
+        if command is None:
+            command = commands.of_plugins(plugins).get(name)
+        if command is None:
+            return _missing(parser, name)
+        return commands.run(command, commands.parser_of(command).parse_args(arguments))
+    except BrokenPipeError:
+        raise
+    except Exception as error:  # noqa: BLE001 - the boundary
+        tell_error(_typed(error, None if command is None else command.plugin))
+    return ERROR
+
+
+def _missing(parser: ArgumentParser, name: str) -> int:
+    from .commands import DISTRIBUTIONS, missing
+
+    remedy = missing(name)
+    if name not in DISTRIBUTIONS:
+        parser.error(remedy)
+    print(f"heald {name}: {remedy}", file=sys.stderr)
+    return USAGE
+
+
+def _typed(error: Exception, plugin: str | None = None) -> HealdError:
+    """The error itself, or a typed one with it as the cause; a fault in a plugin's command names the plugin."""
+    from ..contract.command import CORE
+    from ..errors import HealdError, Internal, unexpected
+
+    if isinstance(error, HealdError):
+        return error
+    fault = unexpected(error)
+    fault.__cause__ = error
+    if isinstance(fault, Internal) and plugin not in (None, CORE):
+        fault.hint = f"this is a fault of plugin {plugin}: please report it to its authors"
+    return fault

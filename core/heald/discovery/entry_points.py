@@ -1,0 +1,135 @@
+"""Entry points: the distributions on sys.path that announce plugins, read from their dist-info folders.
+
+The rules are importlib.metadata's, whose import alone takes ten times as long as this whole scan. Of several
+distributions of one name the first on sys.path counts. Zip archives are not searched: an application that is packed
+into one names its plugins in `[plugins] load`. The working folder is not searched either, unless it is a site-packages
+folder: its files may have come with a model.
+"""
+
+from __future__ import annotations
+
+import operator
+import os
+import re
+import sys
+from collections.abc import Callable, Collection, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from ..support.working_folder import is_working_folder
+
+GROUP = "heald.plugins"
+CORE = "heald-core"
+
+
+class Distribution(NamedTuple):
+    name: str
+    version: str
+    requires: tuple[str, ...]  # lines of Requires-Dist
+    plugins: dict[str, str]  # plugin id -> "package.module"
+
+
+def scan(only: Collection[str] | None = None) -> list[Distribution]:
+    """The distributions that announce plugins, in order of sys.path. `only`: the names of those to look at."""
+    wanted = None if only is None else set(map(_normalized, only))
+    found: dict[str, Distribution | None] = {}
+    for folder in _metadata_folders():
+        name = _normalized(folder.stem.partition("-")[0])
+        if name not in found and (wanted is None or name in wanted):
+            found[name] = _distribution(folder)
+    return [distribution for distribution in found.values() if distribution is not None]
+
+
+def unmet(distribution: Distribution, core_version: str) -> str | None:
+    """The requirement on heald-core that this version does not meet, or None.
+
+    Release numbers are compared. Markers other than `extra` are not evaluated: the installer has done so.
+    """
+    running = _release(core_version)
+    for line in distribution.requires:
+        requirement, _, marker = line.partition(";")
+        match = re.fullmatch(r"\s*([A-Za-z0-9._-]+)\s*(?:\[.*\])?\s*\(?([^()]*)\)?\s*", requirement)
+        if match is None or _normalized(match[1]) != CORE or "extra" in marker:
+            continue
+        for clause in filter(None, match[2].split(",")):
+            if not _meets(running, clause.strip()):
+                return f"{CORE}{match[2].strip()}"
+    return None
+
+
+def too_old(requirement: str, core_version: str) -> bool:
+    """True when an unmet requirement asks for a newer heald-core."""
+    lowest = re.search(r"(>=?|[=~]==?)\s*([\d.]+)", requirement)
+    return lowest is not None and _release(core_version) < _release(lowest[2])
+
+
+def _metadata_folders() -> Iterator[Path]:
+    for entry in sys.path:
+        if is_working_folder(entry):
+            continue
+        try:
+            names = os.listdir(entry)  # noqa: PTH208 - a Path for each of a thousand files is slow
+        except OSError:
+            continue  # the folder is missing, or is an archive
+        yield from (Path(entry, name) for name in sorted(names) if name.endswith((".dist-info", ".egg-info")))
+
+
+def _distribution(folder: Path) -> Distribution | None:
+    plugins = _entry_points(_text(folder / "entry_points.txt"))
+    if not plugins:
+        return None
+    head = (_text(folder / "METADATA") or _text(folder / "PKG-INFO")).partition("\n\n")[0]
+    headers = re.findall(r"^(Name|Version|Requires-Dist):[ \t]*(.*?)[ \t\r]*$", head, re.MULTILINE)
+    fields = dict(headers)
+    requires = tuple(value for key, value in headers if key == "Requires-Dist")
+    name, _, version = folder.stem.partition("-")
+    return Distribution(fields.get("Name", name), fields.get("Version", version), requires, plugins)
+
+
+def _entry_points(text: str) -> dict[str, str]:
+    """The entries of the group `heald.plugins`: `id = package.module`."""
+    group, entries = "", {}
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("["):
+            group = line.strip("[] ")
+        elif group == GROUP and "=" in line and not line.startswith("#"):
+            name, _, target = line.partition("=")
+            entries[name.strip()] = target.partition("[")[0].strip()
+    return entries
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text("utf-8", errors="replace")
+    except OSError:
+        return ""
+
+
+def _normalized(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+_COMPARE: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {
+    ">=": operator.ge, "<=": operator.le, ">": operator.gt, "<": operator.lt, "==": operator.eq,
+    "===": operator.eq, "!=": operator.ne, "~=": operator.ge,
+}
+
+
+def _release(version: str) -> tuple[int, ...]:
+    """The numbers of a version, without its suffix; empty for a version without numbers."""
+    match = re.match(r"\s*v?(?:\d+!)?(\d+(?:\.\d+)*)", version)
+    return tuple(int(part) for part in match[1].split(".")) if match is not None else ()
+
+
+def _meets(running: tuple[int, ...], clause: str) -> bool:
+    """True when the running version meets one clause such as `>=0.1`, `==0.1.*` or `~=0.1.2`. An unreadable clause
+    counts as met."""
+    sign, version = re.fullmatch(r"([<>=!~]*)(.*)", clause).groups()  # type: ignore[union-attr]
+    wanted = _release(version)
+    if not wanted or sign not in _COMPARE:
+        return True
+    length = len(wanted) if version.endswith(".*") else max(len(running), len(wanted))
+    have = (running + (0,) * length)[:length]
+    if sign == "~=" and have[: len(wanted) - 1] != wanted[:-1]:
+        return False
+    return _COMPARE[sign](have, wanted + (0,) * (length - len(wanted)))

@@ -1,0 +1,293 @@
+"""Typed errors, one class per canonical status code.
+
+Each class also derives from the builtin that Python users expect, so `except ValueError` works. An error names the
+fault, its place (node, op, device, location) and the way out (hint). The codes are absl::Status's.
+"""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import wraps
+from itertools import islice
+from typing import ClassVar, NamedTuple, ParamSpec, TypeVar
+
+P = ParamSpec("P")
+R = TypeVar("R")
+MOST_TEXT = 4096  # characters of an error's text
+MOST_COMPARED = 256  # characters of a name that is compared with others
+MOST_CANDIDATES = 5000  # names that one name is compared with: the comparison is slow
+
+
+def printable(text: str, *, lines: bool = False) -> str:
+    """Escape, as `repr` does, the characters that a terminal acts on instead of showing them.
+
+    These are control characters, marks that turn the direction of writing, separators of lines, and halves of surrogate
+    pairs. With `lines` the ends of lines stay.
+    """
+    if lines:
+        return "\n".join(map(printable, text.split("\n")))
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def shortened(text: str, most: int = MOST_TEXT) -> str:
+    """`text` without its middle, when it has more than `most` characters (64 at least)."""
+    if len(text) <= most:
+        return text
+    gap = f" ... {len(text):,} characters ... "
+    tail = (most - len(gap)) // 2
+    return f"{text[: most - len(gap) - tail]}{gap}{text[-tail:]}"
+
+
+def shown(text: str, most: int = MOST_TEXT, *, lines: bool = False) -> str:
+    """`text` made printable, at most `most` characters of it."""
+    return shortened(printable(shortened(text, most), lines=lines), most)
+
+
+class Location(NamedTuple):
+    """A place in a file. `line` and `column` count from 1; None where they are unknown."""
+
+    file: str
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        return ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
+
+
+class HealdError(Exception):
+    """Base of all errors that heald raises on purpose.
+
+    `message`: The fault: the given value, and the expected one.
+    `node`, `op`, `device`, `location`: The place of the fault; None where it is unknown.
+    `plugin`: The id of the plugin whose code raised or broke its contract; `method`: the method of its device.
+    `hint`: The way out, or None.
+    """
+
+    code: ClassVar[int] = 2
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        node: str | None = None,
+        op: str | None = None,
+        device: str | None = None,
+        location: Location | None = None,
+        hint: str | None = None,
+        plugin: str | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.message = message
+        self.node = node
+        self.op = op
+        self.device = device
+        self.location = location
+        self.plugin = plugin
+        self.method: str | None = None
+        self.hint = hint
+        self.is_reported = False  # True once a host's diagnostics handler has received it
+
+    def __str__(self) -> str:
+        place = self.place()
+        text = f"{self.message} ({', '.join(place)})" if place else self.message
+        if self.location is not None:
+            text = f"{self.location}: {text}"
+        return shown(f"{text}; {self.hint}" if self.hint else text, lines=True)
+
+    def place(self) -> list[str]:
+        """The known parts of the place as texts. A plugin or a method that the message names is left out."""
+        parts = [f"node '{self.node}'"] if self.node is not None else []
+        parts += [f"op {self.op}"] if self.op is not None else []
+        parts += [f"device {self.device}"] if self.device is not None else []
+        parts += [f"{what} {name}" for what, name in (("plugin", self.plugin), ("method", self.method))
+                  if name is not None and name not in self.message]
+        return parts
+
+    def at(
+        self, *, node: str | None = None, op: str | None = None, device: str | None = None,
+        location: Location | None = None, plugin: str | None = None, method: str | None = None,
+    ) -> HealdError:
+        """This error, with the given places filled in that it does not name yet."""
+        self.node = self.node if self.node is not None else node
+        self.op = self.op if self.op is not None else op
+        self.device = self.device if self.device is not None else device
+        self.location = self.location if self.location is not None else location
+        self.plugin = self.plugin if self.plugin is not None else plugin
+        self.method = self.method if self.method is not None else method
+        return self
+
+
+class Cancelled(HealdError):
+    code = 1
+
+
+class Unknown(HealdError):
+    code = 2
+
+
+class InvalidArgument(HealdError, ValueError):
+    """An input, attribute or argument that does not fit."""
+
+    code = 3
+
+
+class DeadlineExceeded(HealdError, TimeoutError):
+    code = 4
+
+
+class NotFound(HealdError, LookupError):
+    code = 5
+
+
+class AlreadyExists(HealdError, ValueError):
+    code = 6
+
+
+class PermissionDenied(HealdError, PermissionError):
+    code = 7
+
+
+class ResourceExhausted(HealdError, MemoryError):
+    code = 8
+
+
+class FailedPrecondition(HealdError, RuntimeError):
+    code = 9
+
+
+class Aborted(HealdError, RuntimeError):
+    code = 10
+
+
+class OutOfRange(HealdError, IndexError):
+    code = 11
+
+
+class Unimplemented(HealdError, NotImplementedError):
+    code = 12
+
+
+class Internal(HealdError, RuntimeError):
+    code = 13
+
+
+class Unavailable(HealdError, RuntimeError):
+    """A device, driver or file that cannot be used now. A device raises it to declare itself lost."""
+
+    code = 14
+
+
+class DataLoss(HealdError, ValueError):
+    code = 15
+
+
+class Unauthenticated(HealdError, PermissionError):
+    code = 16
+
+
+class PluginError(FailedPrecondition):
+    """A plugin broke its contract. Raised in strict mode, else kept in the plugin's record."""
+
+
+class HealdWarning(UserWarning):
+    """The operation works, but not in the requested way."""
+
+    def __str__(self) -> str:
+        return shown(super().__str__(), lines=True)
+
+
+# The first row that fits counts. A row has an error number of the operating system, or an exception class of Python.
+_OF_SYSTEM: tuple[tuple[int | type[OSError], type[HealdError]], ...] = (
+    (errno.ENAMETOOLONG, InvalidArgument), (errno.ELOOP, InvalidArgument), (errno.EINVAL, InvalidArgument),
+    (errno.ENOSPC, ResourceExhausted), (errno.EDQUOT, ResourceExhausted), (errno.ENOMEM, ResourceExhausted),
+    (errno.EMFILE, ResourceExhausted), (errno.ENFILE, ResourceExhausted), (errno.EFBIG, ResourceExhausted),
+    (errno.EROFS, PermissionDenied), (errno.EIO, DataLoss), (FileNotFoundError, NotFound),
+    (NotADirectoryError, NotFound), (IsADirectoryError, InvalidArgument), (FileExistsError, AlreadyExists),
+    (PermissionError, PermissionDenied), (TimeoutError, DeadlineExceeded),
+)
+
+
+def of_system(error: OSError, file: object = None) -> HealdError:
+    """The typed error for a refusal of the operating system, located at `file` or at the file that `error` names."""
+    kind = next((ours for theirs, ours in _OF_SYSTEM
+                 if (error.errno == theirs if isinstance(theirs, int) else isinstance(error, theirs))), Unknown)
+    named = error.filename if file is None else file
+    return kind(error.strerror or told(error), location=None if named is None else Location(str(named)))
+
+
+def told(error: BaseException) -> str:
+    """The class and the text of an exception. Its own code may fail to return a text; then the class stands alone."""
+    try:
+        text = str(error)
+    except Exception:  # noqa: BLE001 - the class alone is still informative
+        text = ""
+    return f"{type(error).__name__}: {text}".removesuffix(": ")
+
+
+@contextmanager
+def callers_code(what: str) -> Iterator[None]:
+    """Turn exceptions of the caller's own objects into InvalidArgument, whose text says that `what` failed, with the
+    exception as its cause. MemoryError becomes ResourceExhausted."""
+    try:
+        yield
+    except HealdError:
+        raise
+    except MemoryError as error:
+        raise unexpected(error) from error
+    except Exception as error:
+        raise InvalidArgument(f"{what}: {told(error)}") from error
+
+
+def closest(name: str, candidates: Iterable[object], *, most: int = 3) -> list[str]:
+    """The candidates most similar to `name`, best first: the field's "did you mean".
+
+    Long names, and candidates after the first few thousand, are not compared.
+    """
+    from difflib import get_close_matches
+
+    if len(name) > MOST_COMPARED:
+        return []
+    texts = map(str, islice(candidates, MOST_CANDIDATES))
+    return get_close_matches(name, [text for text in texts if len(text) <= MOST_COMPARED], n=most)
+
+
+def boundary(function: Callable[P, R]) -> Callable[P, R]:
+    """Decorate a public entry: every exception inside leaves it as a HealdError, with its cause."""
+
+    @wraps(function)
+    def inside(*args: P.args, **kwargs: P.kwargs) -> R:
+        try:
+            return function(*args, **kwargs)
+        except HealdError:
+            raise
+        except Exception as error:
+            raise unexpected(error) from error
+
+    return inside
+
+
+def unexpected(error: Exception) -> HealdError:
+    """The typed error for an exception that no other place has typed."""
+    if is_lack_of_memory(error):
+        return ResourceExhausted(f"out of memory: {error}".removesuffix(": "))
+    if isinstance(error, RecursionError):
+        return ResourceExhausted(f"out of stack: {error}", hint="the input is nested too deep: flatten it")
+    if isinstance(error, OSError):
+        return of_system(error)
+    if isinstance(error, Warning):
+        return FailedPrecondition(f"Python turned a warning into an error: {told(error)}")
+    return Internal(told(error), hint="this is a fault of heald: please report it")
+
+
+def is_lack_of_memory(error: BaseException) -> bool:
+    """True for a MemoryError, and for the ValueErrors with which NumPy refuses arrays larger than any memory."""
+    if isinstance(error, ValueError):
+        return str(error).startswith(_TOO_LARGE)
+    return isinstance(error, MemoryError)
+
+
+_TOO_LARGE = ("Maximum allowed dimension exceeded", "array is too big")

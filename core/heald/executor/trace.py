@@ -1,0 +1,185 @@
+"""Trace: when each kernel of a step ran, on which thread and with which results, for Chrome's trace viewer.
+
+A call on a device with a queue has two times: of its enqueueing on the thread, and of its work on the device.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from time import perf_counter_ns, time_ns
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ..contract.device import Device
+from ..program.host_program import COPY, Call
+from ..values.async_value import AsyncValue
+from ..values.dtypes import of_numpy
+from ..values.tensor import TensorMetadata
+from .device_clock import DeviceClock, Span, Timed
+
+TRACKS = 1 << 22  # thread numbers of devices in Chrome's format begin here, above those of Linux
+
+
+class Event(NamedTuple):
+    """One call of a kernel, in nanoseconds of a monotonic clock.
+
+    `is_asynchronous`: the kernel returned an AsyncValue, and `end_ns` is the time at which it became available.
+    `function`: the function of the program that has the call; the call's registers are numbered within it.
+    `outputs`: the metadata of its results; None for a result that is no tensor or that had not come yet.
+    `timed`: the times of the work on a device with a queue, for which `start_ns` and `end_ns` enclose the enqueueing.
+    """
+
+    call: Call
+    device: str
+    thread: int
+    start_ns: int
+    end_ns: int
+    is_asynchronous: bool = False
+    function: str = ""
+    outputs: tuple[TensorMetadata | None, ...] = ()
+    timed: Timed | None = None
+
+    @property
+    def span(self) -> Span:
+        """Start and end of the work: on the device where that keeps times, else on the host."""
+        on_device = None if self.timed is None else self.timed.span
+        return on_device or (self.start_ns, self.end_ns)
+
+    @property
+    def ns(self) -> int:
+        """The nanoseconds of the work."""
+        start, end = self.span
+        return end - start
+
+
+class Trace:
+    """Events of one or more steps, in the order of their ends. Several threads may record at once.
+
+    `epoch_ns`: the nanoseconds since 1970 at which the events' clock stood at 0.
+    """
+
+    def __init__(self) -> None:
+        self._events: list[Event] = []
+        self._unsettled: list[Timed] = []
+        self._clocks: dict[int, DeviceClock] = {}  # by id of the device
+        self.threads: dict[int, str] = {}
+        self.epoch_ns = time_ns() - perf_counter_ns()
+
+    @property
+    def events(self) -> list[Event]:
+        """The events, after a wait for the work of those on devices with queues."""
+        self.settle()
+        return self._events
+
+    def begin(self, device: Device | None) -> Timed | None:
+        """Begin to time a call on a device with a queue; None for another call. Raises the device's errors."""
+        if device is None or device.attributes.get("host_visible"):
+            return None
+        if id(device) not in self._clocks:
+            self._clocks[id(device)] = DeviceClock(device)
+        return self._clocks[id(device)].begin()
+
+    def settle(self) -> None:
+        """Wait for the timed work on devices. To be called before the devices are closed."""
+        while self._unsettled:
+            self._unsettled.pop().settle()
+
+    def record(
+        self, call: Call, device: str, start_ns: int, values: Sequence[Any] = (),
+        metas: Sequence[TensorMetadata] = (), function: str = "", timed: Timed | None = None,
+    ) -> None:
+        """Record a call that started at `start_ns` and has just returned on this thread.
+
+        `values`: its results, or for a call that is declared asynchronous the AsyncValues that it returned. Each
+        AsyncValue adds an event when it becomes available.
+        `metas`: the linked metadata of its results.
+        `timed`: the result of `begin` before the call, ended behind it.
+        """
+        thread = threading.current_thread()
+        self.threads[thread.native_id or 0] = thread.name
+        outputs = tuple(map(_described, values, metas))
+        started = Event(call, device, thread.native_id or 0, start_ns, perf_counter_ns(), function=function,
+                        outputs=outputs, timed=timed)
+        if timed is not None:
+            self._unsettled.append(timed)
+        self._events.append(started)
+        for value in values:
+            if isinstance(value, AsyncValue):
+                value.and_then(lambda: self._events.append(
+                    started._replace(end_ns=perf_counter_ns(), is_asynchronous=True)))
+
+    def calls(self) -> Iterator[tuple[Event, list[Event]]]:
+        """Yield for each call its event and the events of the calls that gave its arguments, in order.
+
+        The event of an asynchronous call ends when its result came. Arguments of the function and constants have no
+        event. In a loop, a call takes the values that were given last.
+        """
+        ends = {(id(event.call), event.start_ns): event.end_ns for event in self.events if event.is_asynchronous}
+        given: dict[tuple[str, int], Event] = {}
+        for event in self.events:
+            if not event.is_asynchronous:
+                registers = [(event.function, register) for register in event.call.args]
+                whole = event._replace(end_ns=ends.get((id(event.call), event.start_ns), event.end_ns))
+                yield whole, [given[register] for register in registers if register in given]
+            given.update(((event.function, register), event) for register in event.call.gives)
+
+    def to_chrome(self) -> dict[str, Any]:
+        """Return the trace in Chrome's trace event format. Times are microseconds.
+
+        The work of a device with a queue is on a track of the device. Arrows lead to each transfer between memories
+        from the call that gave the value, and on to its users.
+        """
+        process = os.getpid()
+        rows: list[dict[str, Any]] = []
+        tracks: dict[str, int] = {}  # device to the number of its track
+        for number, event in enumerate(self.events):
+            args = {"node": event.call.node, "kernel": event.call.code, "device": event.device}
+            if event.call.fused:
+                args["fused"] = ", ".join(event.call.fused)
+            outputs = [str(meta) for meta in event.outputs if meta is not None]
+            if outputs:
+                args["outputs"] = ", ".join(outputs)
+            row = {"name": event.call.op, "cat": event.device, "pid": process, "tid": event.thread, "args": args}
+            start, end = event.start_ns / 1000, event.end_ns / 1000
+            if event.timed is not None and event.timed.span is not None and not event.is_asynchronous:
+                track = tracks.setdefault(event.device, TRACKS + len(tracks))
+                rows.append(row | {"ph": "X", "tid": track, "ts": event.span[0] / 1000, "dur": event.ns / 1000})
+            if event.is_asynchronous:
+                rows += [row | {"ph": "b", "id": number, "ts": start}, row | {"ph": "e", "id": number, "ts": end}]
+            else:
+                rows.append(row | {"ph": "X", "ts": start, "dur": end - start})
+        named = [*self.threads.items(), *((track, f"{device}, its queue") for device, track in tracks.items())]
+        names = [{"name": "thread_name", "ph": "M", "pid": process, "tid": tid, "args": {"name": name}}
+                 for tid, name in named]
+        return {"traceEvents": [*names, *rows, *self._arrows(process)], "displayTimeUnit": "ms"}
+
+    def dump(self, path: str | os.PathLike[str]) -> None:
+        """Write the trace as JSON. The file appears once it is complete. Raises OSError."""
+        file = Path(path)
+        aside = file.with_name(f".heald-{os.urandom(6).hex()}.tmp")
+        try:
+            aside.write_text(json.dumps(self.to_chrome()), "utf-8")
+            aside.replace(file)
+        finally:
+            aside.unlink(missing_ok=True)
+
+    def _arrows(self, process: int) -> Iterator[dict[str, Any]]:
+        number = 0
+        for event, sources in self.calls():
+            for source in sources:
+                if COPY in (event.call.code, source.call.code):
+                    row = {"name": "transfer", "cat": "transfer", "id": number, "pid": process, "bp": "e"}
+                    yield row | {"ph": "s", "tid": source.thread, "ts": source.start_ns / 1000}
+                    yield row | {"ph": "f", "tid": event.thread, "ts": event.start_ns / 1000}
+                    number += 1
+
+
+def _described(value: Any, meta: TensorMetadata) -> TensorMetadata | None:
+    if meta.is_static:
+        return meta
+    return TensorMetadata(of_numpy(value.dtype), value.shape) if isinstance(value, np.ndarray) else None

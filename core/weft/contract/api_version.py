@@ -1,3 +1,0 @@
-"""The version of the contract that a plugin is written against: `WEFT_API` in the plugin's module."""
-
-API = (1, 3)  # major: incompatible changes; minor: additions

@@ -1,0 +1,248 @@
+"""Kernels on bounding boxes in images: non-maximum suppression and drawing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from typing import Any
+
+import numpy as np
+from heald.api import Bind, Kernels, errors
+
+from ..element_types import Array
+from .extremes import larger, lesser
+
+Run = Callable[..., Any]
+Similarity = Callable[[Array, Array], Array]  # of candidates and selected boxes, by index
+TOGETHER = 128  # candidates that are compared with all selected boxes at once
+EMPTY = np.zeros(0, np.int64)
+
+
+# Which boxes
+
+
+def overlap(boxes: Array) -> Similarity:
+    """Intersection over union of boxes, each given by two opposite corners; 0 for a box without area."""
+    dtype, zero = boxes.dtype, np.float32(0)
+    finite = np.isfinite(boxes).all()
+    least, greatest = (np.minimum, np.maximum) if finite else (lesser, larger)
+    y, x, other_y, other_x = boxes.T.astype(np.float32)
+    top, bottom, left, right = least(y, other_y), greatest(y, other_y), least(x, other_x), greatest(x, other_x)
+    area = (bottom - top) * (right - left)
+
+    def similarity(i: Array, j: Array) -> Array:
+        height = greatest(least(bottom[i], bottom[j]) - greatest(top[i], top[j]), zero)
+        common = height * greatest(least(right[i], right[j]) - greatest(left[i], left[j]), zero)
+        found = np.where((area[i] <= 0) | (area[j] <= 0), zero, common / (area[i] + area[j] - common))
+        return found.astype(dtype, copy=False)
+
+    return similarity
+
+
+def candidates(scores: Array, threshold: Any) -> Array:
+    """Indices of the boxes with scores above the threshold, best first; equal scores keep their order."""
+    above = np.flatnonzero(scores > threshold)
+    return above[np.argsort(-scores[above], kind="stable")]
+
+
+def select(order: Array, most: int, similarity: Similarity, threshold: Any) -> Array:
+    """Greedy selection: the best candidates, none more similar to a better one than the threshold."""
+    selected = EMPTY
+    for first in range(0, len(order), TOGETHER):
+        if len(selected) >= most:
+            break
+        rest = order[first : first + TOGETHER]
+        rest = rest[~(similarity(rest[:, None], selected[None]) > threshold).any(1)]
+        over = similarity(rest[None], rest[:, None]) > threshold
+        selected = np.append(selected, rest[_compatible(over)])
+    return selected[:most]
+
+
+def _compatible(over: Array) -> list[int]:
+    """Greedy choice of candidates, by index. `over[i, j]`: candidate i, if chosen, suppresses candidate j."""
+    chosen, gone = [], np.zeros(len(over), bool)
+    for i, row in enumerate(over):
+        if not gone[i]:
+            chosen.append(i)
+            gone |= row
+    return chosen
+
+
+def select_softly(
+    scores: Array, least: Any, most: int, similarity: Similarity, threshold: Any, sigma: Any
+) -> tuple[Array, Array]:
+    """TensorFlow's algorithm as it stands, after Bodla et al., Soft-NMS (2017). Similarity to selected boxes lowers a
+    candidate's score. The candidate with the best score is selected once it was compared with all selected boxes.
+    Sigma 0 selects greedily, for NaN or infinity among similarities and threshold, which `select` does not handle."""
+    dtype = scores.dtype.type
+    soft = sigma > 0
+    scale = dtype(-0.5) / sigma if soft else dtype(0)
+    heap = [(-scores[i], int(i), 0) for i in np.flatnonzero(scores > least)]
+    heapify(heap)
+    selected: list[int] = []
+    found = []
+    while heap and len(selected) < most:
+        negative, i, compared = heappop(heap)
+        score, suppressed = -negative, False
+        if compared < len(selected):
+            alike = similarity(np.array(i), np.array(selected[compared:][::-1])).astype(dtype, copy=False)
+            weights = np.where(soft | (alike <= threshold), np.exp(scale * alike * alike), dtype(0))
+            scored = np.multiply.accumulate(np.append(score, weights))[1:]
+            over = (alike > threshold) & (not soft)
+            ends = np.flatnonzero(over | (scored <= least))
+            last = ends[0] if ends.size else -1
+            score, suppressed = scored[last], bool(over[last])
+        if suppressed:
+            continue
+        if score == -negative:
+            selected.append(i)
+            found.append(score)
+        elif score > least:
+            heappush(heap, (-score, i, len(selected)))
+    return np.array(selected, np.int64), np.array(found, scores.dtype)
+
+
+def _check_threshold(threshold: Any) -> None:
+    if not 0 <= threshold <= 1:
+        raise errors.InvalidArgument(f"iou_threshold must be in [0, 1], given {threshold}")
+
+
+def _most(b: Bind) -> int:
+    value = b.inputs[2].value
+    assert value is not None
+    return int(value.reshape(()))
+
+
+def _padded(selected: Array, length: int) -> Array:
+    out = np.zeros(length, selected.dtype)
+    out[: len(selected)] = selected
+    return out
+
+
+def non_max_suppression(b: Bind) -> Run:
+    """All versions of NonMaxSuppression. A threshold that an op lacks gets a value without effect."""
+    most, iou = _most(b), b.attrs.get("iou_threshold")
+    pad, outputs = b.attrs.get("pad_to_max_output_size", False), len(b.outputs)
+
+    def run(boxes: Array, scores: Array, _most: Array, *thresholds: Array) -> Any:
+        dtype = scores.dtype.type
+        given = [dtype(t) for t in thresholds] if iou is None else [dtype(iou)]
+        threshold, least, sigma = (*given, *(np.finfo(dtype).min, dtype(0))[len(given) - 1 :])
+        _check_threshold(threshold)
+        if not sigma >= 0:
+            raise errors.InvalidArgument(f"soft_nms_sigma must be non-negative, given {sigma}")
+        selected, found = _selected(boxes, scores, most, threshold, least, sigma)
+        count = np.array(len(selected), np.int32)
+        if pad:
+            selected, found = _padded(selected, most), _padded(found, most)
+        return {1: (indices := selected.astype(np.int32)), 2: (indices, count), 3: (indices, found, count)}[outputs]
+
+    return run
+
+
+def _selected(
+    boxes: Array, scores: Array, most: int, threshold: Any, least: Any, sigma: Any
+) -> tuple[Array, Array]:
+    similarity = overlap(boxes)
+    if sigma > 0 or not np.isfinite(boxes).all():
+        return select_softly(scores, least, most, similarity, threshold, sigma)
+    selected = select(candidates(scores, least), most, similarity, threshold)
+    return selected, scores[selected]
+
+
+def non_max_suppression_with_overlaps(b: Bind) -> Run:
+    most = _most(b)
+
+    def run(overlaps: Array, scores: Array, _most: Array, threshold: Array, least: Array) -> Array:
+        def similarity(i: Array, j: Array) -> Array:
+            return overlaps[i, j]
+
+        if np.isfinite(overlaps).all() and not np.isnan(threshold):
+            selected = select(candidates(scores, least), most, similarity, threshold)
+        else:
+            selected, _ = select_softly(scores, least[()], most, similarity, threshold, np.float32(0))
+        return selected.astype(np.int32)
+
+    return run
+
+
+def combined_non_max_suppression(b: Bind) -> Run:
+    each = _most(b)
+    clip = b.attrs["clip_boxes"]
+
+    def run(boxes: Array, scores: Array, _each: Array, _total: Array, threshold: Array, least: Array,
+            *outs: Array) -> None:
+        _check_threshold(threshold)
+        all_found, all_scored, all_classes, counts = outs
+        for out in outs:
+            out.fill(0)
+        for image in range(len(boxes)):
+            kept, of_class = _by_class(boxes[image], scores[image], each, threshold, least)
+            values = scores[image][kept, of_class]
+            best = np.argsort(-values, kind="stable")[: all_scored.shape[1]]
+            kept, of_class, n = kept[best], of_class[best], len(best)
+            corners = boxes[image][kept, of_class if boxes.shape[2] > 1 else of_class * 0]
+            all_found[image, :n] = np.clip(corners, 0, 1) if clip else corners
+            all_scored[image, :n], all_classes[image, :n], counts[image] = values[best], of_class, n
+
+    return run
+
+
+def _by_class(boxes: Array, scores: Array, each: int, threshold: Any, least: Any) -> tuple[Array, Array]:
+    """The boxes that each class keeps, and their classes."""
+    shared = overlap(boxes[:, 0]) if boxes.shape[1] == 1 else None
+    kept = []
+    for c, of_class in enumerate(np.ascontiguousarray(scores.T)):
+        similarity = shared if shared is not None else overlap(boxes[:, c])
+        kept.append(select(candidates(of_class, least), each, similarity, threshold))
+    counts = [len(k) for k in kept]
+    return np.concatenate([EMPTY, *kept]), np.repeat(np.arange(len(kept)), counts)
+
+
+# Drawing
+
+PALETTE = np.array(  # yellow, blue, red, lime, purple, olive, maroon, navy, aqua, fuchsia
+    [(1, 1, 0, 1), (0, 0, 1, 1), (1, 0, 0, 1), (0, 1, 0, 1), (0.5, 0, 0.5, 1), (0.5, 0.5, 0, 1), (0.5, 0, 0, 1),
+     (0, 0, 0.5, 1), (0, 1, 1, 1), (1, 0, 1, 1)], np.float32)
+
+
+def draw_bounding_boxes(b: Bind) -> Run:
+    """DrawBoundingBoxes. Boxes take the colors in turn. Without given colors, boxes in gray images are white."""
+    _, height, width, depth = b.inputs[0].meta.dims
+    white = np.ones((1, 4), np.float32)
+    default = white if depth == 1 else PALETTE
+    last = np.array([height - 1, width - 1, height - 1, width - 1], np.float32)
+
+    def run(images: Array, boxes: Array, *colors_and_out: Array) -> None:
+        *colors, out = colors_and_out
+        palette = colors[0] if colors and colors[0].size else default
+        np.copyto(out, images)
+        for image, corners in zip(out, (boxes * last).astype(np.int64), strict=True):
+            for n, corner in enumerate(corners.tolist()):
+                _outline(image, corner, palette[n % len(palette), :depth])
+
+    return run
+
+
+def _outline(image: Array, corners: tuple[int, int, int, int], color: Array) -> None:
+    """Draw the sides that lie in the image."""
+    top, left, bottom, right = corners
+    height, width = image.shape[:2]
+    if top > bottom or left > right or top >= height or bottom < 0 or left >= width or right < 0:
+        return
+    rows, columns = slice(max(top, 0), bottom + 1), slice(max(left, 0), right + 1)
+    for row in (top, bottom):
+        if 0 <= row < height:
+            image[row, columns] = color
+    for column in (left, right):
+        if 0 <= column < width:
+            image[rows, column] = color
+
+
+def register_kernels(kernels: Kernels) -> None:
+    for version in ("", "V2", "V3", "V4", "V5"):
+        kernels.kernel(f"NonMaxSuppression{version}", allocates=True)(non_max_suppression)
+    kernels.kernel("NonMaxSuppressionWithOverlaps", allocates=True)(non_max_suppression_with_overlaps)
+    kernels.kernel("CombinedNonMaxSuppression")(combined_non_max_suppression)
+    for op in ("DrawBoundingBoxes", "DrawBoundingBoxesV2"):
+        kernels.kernel(op, inplace={0: 0})(draw_bounding_boxes)

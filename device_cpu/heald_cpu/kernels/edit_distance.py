@@ -1,0 +1,59 @@
+"""Levenshtein's distance between sequences that are rows of sparse tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from heald.api import Bind, Kernels, errors
+
+Sequences = dict[int, Any]  # by number of the row in the output
+
+
+def edit_distance(b: Bind) -> Callable[..., None]:
+    """The number of insertions, deletions and substitutions that turn the hypothesis into the truth.
+
+    The normalised distance is divided by the truth's length. For an empty truth it is infinite, or 0 if the hypothesis
+    is empty, too.
+    """
+    shape, normalize = b.outputs[0].dims, b.attrs["normalize"]
+
+    def run(*arrays: Any) -> None:
+        out = arrays[-1].reshape(-1)
+        hypotheses, truths = _sequences(arrays[0], arrays[1], shape), _sequences(arrays[3], arrays[4], shape)
+        out.fill(0)
+        for row in hypotheses.keys() | truths.keys():
+            hypothesis, truth = hypotheses.get(row, ()), truths.get(row, ())
+            distance = _distance(hypothesis, truth)
+            if normalize:
+                distance = distance / len(truth) if len(truth) else np.inf
+            out[row] = distance
+
+    return run
+
+
+def _sequences(indices: Any, values: Any, shape: tuple[int, ...]) -> Sequences:
+    """The elements of each row that is not empty, in order. Raises InvalidArgument."""
+    outer = indices[:, :-1]
+    if ((outer < 0) | (outer >= shape)).any():
+        raise errors.InvalidArgument(f"an index of a sequence is outside the output's shape {list(shape)}")
+    rows = np.ravel_multi_index(tuple(outer.T), shape)
+    starts = np.flatnonzero(np.diff(rows, prepend=-1))
+    return {int(rows[start]): part for start, part in zip(starts, np.split(values, starts[1:]), strict=False)}
+
+
+def _distance(hypothesis: Any, truth: Any) -> float:
+    """Wagner and Fischer's table row by row; deletions along a row are a running minimum."""
+    steps = np.arange(len(truth) + 1)
+    row = steps
+    for number, element in enumerate(hypothesis, 1):
+        following = np.empty_like(row)
+        following[0] = number
+        following[1:] = np.minimum(row[1:] + 1, row[:-1] + (truth != element))
+        row = np.minimum.accumulate(following - steps) + steps
+    return float(row[-1])
+
+
+def register_kernels(kernels: Kernels) -> None:
+    kernels.kernel("EditDistance")(edit_distance)

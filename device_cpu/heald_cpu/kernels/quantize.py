@@ -1,0 +1,123 @@
+"""Kernels that round floats as if they were stored as small integers, and return floats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from heald.api import Bind, Kernels, errors
+
+from .const_inputs import integer
+from .staging import nothing
+
+Run = Callable[..., None]
+Range = Callable[[Any, Any, Any], tuple[Any, Any]]  # of input, input_min and input_max
+ROUND: dict[str, Callable[[Any], Any]] = {"HALF_TO_EVEN": np.rint, "HALF_UP": lambda x: np.floor(x + x.dtype.type(0.5))}
+
+
+def quantize_and_dequantize(b: Bind) -> Run:
+    bits = b.attrs["num_bits"] if "num_bits" in b.attrs else integer(b, 3)
+    dtype, given = b.outputs[0].dtype.numpy, b.attrs["range_given"]
+    low, high = _integer_range(bits, signed=b.attrs["signed_input"], narrow=b.attrs["narrow_range"])
+    least, most = dtype.type(low), dtype.type(high)
+    rounded, ends = ROUND[b.attrs.get("round_mode", "HALF_TO_EVEN")], _given_range(b) if given else _own_range(b)
+    if not given and b.outputs[0].size == 0:
+        return nothing
+
+    def run(x: Any, minimum: Any, maximum: Any, *bits_and_out: Any) -> None:
+        first, last, scale, inverse = _scaled(*ends(x, minimum, maximum), least, most)
+        clamped = np.maximum(np.minimum(x, last), first) if given else x
+        np.multiply(rounded(clamped * scale), inverse, out=bits_and_out[-1])
+
+    return run
+
+
+def _given_range(b: Bind) -> Range:
+    axis, rank = b.attrs["axis"], len(b.inputs[0].meta.dims)
+    along = () if axis == -1 else tuple(-1 if i == axis else 1 for i in range(rank))
+
+    def ends(_x: Any, minimum: Any, maximum: Any) -> tuple[Any, Any]:
+        if not (minimum <= maximum).all():
+            raise errors.InvalidArgument(f"Invalid range: input_min {minimum.tolist()} > input_max {maximum.tolist()}")
+        return minimum.reshape(along), maximum.reshape(along)
+
+    return ends
+
+
+def _own_range(b: Bind) -> Range:
+    """The least and the greatest element, of all or of each slice along an axis."""
+    axis, rank = b.attrs["axis"], len(b.inputs[0].meta.dims)
+    others = None if axis == -1 else tuple(i for i in range(rank) if i != axis)
+    return lambda x, _minimum, _maximum: (x.min(others, keepdims=True), x.max(others, keepdims=True))
+
+
+def _integer_range(bits: int, *, signed: bool, narrow: bool) -> tuple[int, int]:
+    if signed:
+        return -(1 << bits - 1) + narrow, (1 << bits - 1) - 1
+    return 0, (1 << bits) - 1
+
+
+def _scaled(first: Any, last: Any, low: Any, high: Any) -> tuple[Any, Any, Any, Any]:
+    """The range, widened on one side so that 0 stays 0 and the other side just fits; its scale, and the scale's
+    inverse."""
+    unlimited = np.finfo(low.dtype).max
+    by_first = np.where(low * first > 0, low / first, unlimited)
+    by_last = np.where(high * last > 0, high / last, unlimited)
+    at_first = by_first < by_last
+    scale = np.where(at_first, by_first, by_last)
+    inverse = np.where(at_first, first / low, last / high)
+    return np.where(at_first, first, low * inverse), np.where(at_first, high * inverse, last), scale, inverse
+
+
+def fake_quant_args(b: Bind) -> Run:
+    low, high = _fake_range(b)
+    with np.errstate(all="ignore"):
+        nudged = _nudged(np.float32(b.attrs["min"]), np.float32(b.attrs["max"]), low, high)
+    return lambda x, out: _fake_quant(x, *nudged, out)
+
+
+def fake_quant_vars(b: Bind) -> Run:
+    low, high = _fake_range(b)
+
+    def run(x: Any, minimum: Any, maximum: Any, out: Any) -> None:
+        _fake_quant(x, *_nudged(minimum, maximum, low, high), out)
+        out[..., (minimum == 0) & (maximum == 0)] = 0
+
+    return run
+
+
+def _fake_range(b: Bind) -> tuple[Any, Any]:
+    return np.float32(b.attrs["narrow_range"]), np.float32((1 << b.attrs["num_bits"]) - 1)
+
+
+def _nudged(minimum: Any, maximum: Any, low: Any, high: Any) -> tuple[Any, Any, Any]:
+    """The range, moved so that 0 is one of its steps, and the size of a step."""
+    scale = (maximum - minimum) / (high - low)
+    zero_point = np.clip(_round_half_away(low - minimum / scale), low, high)
+    return (low - zero_point) * scale, (high - zero_point) * scale, scale
+
+
+def _round_half_away(x: Any) -> Any:
+    return np.copysign(np.floor(np.abs(x) + np.float32(0.5)), x)
+
+
+def _fake_quant(x: Any, first: Any, last: Any, scale: Any, out: Any) -> None:
+    inverse = np.float32(1) / scale
+    np.maximum(np.minimum(x, last), first, out=out)
+    np.subtract(out, first, out)
+    np.multiply(out, inverse, out)
+    np.subtract(out, _round_half_away(-first * inverse), out)
+    np.add(out, np.float32(0.5), out)
+    np.floor(out, out)
+    np.multiply(out, scale, out)
+
+
+def register_kernels(kernels: Kernels) -> None:
+    for version in ("V2", "V3", "V4"):
+        kernels.kernel(f"QuantizeAndDequantize{version}", dtypes={"T": ("float32", "float64")})(quantize_and_dequantize)
+    for op, bind in {
+        "FakeQuantWithMinMaxArgs": fake_quant_args, "FakeQuantWithMinMaxVars": fake_quant_vars,
+        "FakeQuantWithMinMaxVarsPerChannel": fake_quant_vars,
+    }.items():
+        kernels.kernel(op)(bind)

@@ -1,0 +1,141 @@
+"""Kernels of regular expressions, by RE2, whose time is linear in the text for every pattern."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from heald.api import Bind, Declined, Kernels, errors
+
+from .strings import each, encoded
+
+try:
+    import re2
+except ImportError:
+    re2 = None
+
+Run = Callable[..., Any]
+Rewrite = Callable[[bytes], bytes]
+
+# a character of valid UTF-8, surrogates included, or else a byte
+CHARACTER = re.compile(rb"""(?xs)
+    [\x00-\x7f] | [\xc2-\xdf][\x80-\xbf] | (?:\xe0[\xa0-\xbf] | [\xe1-\xef][\x80-\xbf])[\x80-\xbf]
+    | (?:\xf0[\x90-\xbf] | [\xf1-\xf3][\x80-\xbf] | \xf4[\x80-\x8f])[\x80-\xbf]{2} | .""")
+GROUP = re.compile(rb"\\(.?)", re.DOTALL)
+
+
+def with_re2(bind: Callable[[Bind], Run]) -> Callable[[Bind], Run | Declined]:
+    def checked(b: Bind) -> Run | Declined:
+        return b.decline("it needs RE2: pip install 'heald-cpu[regex]'") if re2 is None else bind(b)
+
+    return checked
+
+
+@lru_cache(maxsize=64)
+def compiled(pattern: bytes) -> Any:
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        raise errors.InvalidArgument(f"Invalid pattern: {pattern!r}, error: {error}") from None
+
+
+def static_full_match(b: Bind) -> Run:
+    match = compiled(encoded(b, "pattern")).fullmatch
+    return each(lambda x: match(x) is not None)
+
+
+def full_match(_: Bind) -> Run:
+    def run(x: Any, pattern: Any, out: Any) -> None:
+        match = compiled(pattern[()]).fullmatch
+        each(lambda text: match(text) is not None)(x, out)
+
+    return run
+
+
+def static_replace(b: Bind) -> Run:
+    pattern, rewrite = encoded(b, "pattern"), encoded(b, "rewrite")
+    return each(rewriting(pattern, rewrite, everywhere=b.attrs["replace_global"]))
+
+
+def replace(b: Bind) -> Run:
+    everywhere = b.attrs["replace_global"]
+
+    def run(x: Any, pattern: Any, rewrite: Any, out: Any) -> None:
+        each(rewriting(pattern[()], rewrite[()], everywhere=everywhere))(x, out)
+
+    return run
+
+
+def rewriting(pattern: bytes, rewrite: bytes, *, everywhere: bool) -> Rewrite:
+    r"""RE2's Replace and GlobalReplace: \0 to \9 in `rewrite` are groups. A rewrite with a group that the pattern lacks
+    changes nothing. With a malformed rewrite, Replace changes nothing, and GlobalReplace uses the text before the
+    fault.
+    """
+    expression = compiled(pattern)
+    parts, whole = _parts(rewrite)
+    if max((p for p in parts if isinstance(p, int)), default=0) > expression.groups or not (whole or everywhere):
+        return bytes
+
+    replacement = _replacement(parts)
+
+    def once(x: bytes) -> bytes:
+        match = expression.search(x)
+        return x if match is None else x[: match.start()] + replacement(match) + x[match.end() :]
+
+    return (lambda x: _replaced(expression, replacement, x)) if everywhere else once
+
+
+def _parts(rewrite: bytes) -> tuple[list[bytes | int], bool]:
+    """Texts and numbers of groups, up to the end or a malformed escape; and True if the end was reached."""
+    parts: list[bytes | int] = []
+    at = 0
+    for escape in GROUP.finditer(rewrite):
+        parts.append(rewrite[at : escape.start()])
+        if not (escape[1].isdigit() or escape[1] == b"\\"):
+            return parts, False
+        parts.append(int(escape[1]) if escape[1].isdigit() else b"\\")
+        at = escape.end()
+    return [*parts, rewrite[at:]], True
+
+
+def _replacement(parts: list[bytes | int]) -> Callable[[Any], bytes]:
+    texts = [p for p in parts if isinstance(p, bytes)]
+    if len(texts) == len(parts):
+        constant = b"".join(texts)
+        return lambda _: constant
+    return lambda match: b"".join([match.group(p) or b"" if isinstance(p, int) else p for p in parts])
+
+
+def _replaced(expression: Any, replacement: Callable[[Any], bytes], x: bytes) -> bytes:
+    """`x` with all matches replaced. An empty match at the end of the previous match is ignored: the search goes on
+    behind the next character."""
+    pieces: list[bytes] = []
+    at, last = 0, -1
+    while at <= len(x):
+        match = expression.search(x, at)
+        if match is None:
+            break
+        start, end = match.span()
+        pieces.append(x[at:start])
+        if start == end == last:
+            character = CHARACTER.match(x, at)
+            if character is None:
+                break
+            pieces.append(character[0])
+            at = character.end()
+            continue
+        pieces.append(replacement(match))
+        at = last = end
+    return b"".join((*pieces, x[at:]))
+
+
+def register_kernels(kernels: Kernels) -> None:
+    for op, bind in {
+        "RegexFullMatch": full_match, "RegexReplace": replace, "StaticRegexFullMatch": static_full_match,
+        "StaticRegexReplace": static_replace,
+    }.items():
+        kernels.kernel(op)(with_re2(bind))

@@ -1,0 +1,129 @@
+"""Kernels that take a part of a tensor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from itertools import accumulate
+from math import prod
+from typing import Any
+
+import numpy as np
+from heald.api import Bind, Kernels, geometry
+
+from ..element_types import zero
+from .const_inputs import integers
+from .index_checks import check_inside
+from .staging import nothing
+
+MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
+Run = Callable[..., None]
+
+
+def strided_slice(b: Bind) -> Run:
+    index = _slice_index(b, b.inputs[0].meta.dims)
+    return lambda x, _begin, _end, _strides, out: np.copyto(out, x[index])
+
+
+def strided_slice_grad(b: Bind) -> Run:
+    index, blank = _slice_index(b, b.outputs[0].dims), zero(b.outputs[0].dtype)
+
+    def run(_shape: Any, _begin: Any, _end: Any, _strides: Any, dy: Any, out: Any) -> None:
+        out.fill(blank)
+        out[index] = dy
+
+    return run
+
+
+def tensor_strided_slice_update(b: Bind) -> Run:
+    index = _slice_index(b, b.inputs[0].meta.dims)
+
+    def run(x: Any, _begin: Any, _end: Any, _strides: Any, value: Any, out: Any) -> None:
+        np.copyto(out, x)
+        if out[index].size:
+            out[index] = value
+
+    return run
+
+
+def _slice_index(b: Bind, shape: tuple[int, ...]) -> tuple[Any, ...]:
+    masks = {mask: b.attrs[mask] for mask in MASKS}
+    found = geometry.strided_slice(shape, integers(b, 1), integers(b, 2), integers(b, 3), **masks)
+    assert found.index is not None
+    return (*found.index, ...)  # the ellipsis makes a view of a single element too
+
+
+def slice_(b: Bind) -> Run:
+    index = (*(slice(at, at + n) for at, n in zip(integers(b, 1), b.outputs[0].dims, strict=True)), ...)
+    return lambda x, _begin, _size, out: np.copyto(out, x[index])
+
+
+def unpack(b: Bind) -> Run:
+    axis = b.attrs["axis"]
+
+    def run(x: Any, *outs: Any) -> None:
+        for out, part in zip(outs, np.moveaxis(x, axis, 0), strict=True):
+            np.copyto(out, part)
+
+    return run
+
+
+def split(b: Bind) -> Run:
+    parts = _parts(b, *integers(b, 0))
+
+    def run(_split_dim: Any, x: Any, *outs: Any) -> None:
+        for out, part in zip(outs, parts, strict=True):
+            np.copyto(out, x[part])
+
+    return run
+
+
+def split_v(b: Bind) -> Run:
+    parts = _parts(b, *integers(b, 2))
+
+    def run(x: Any, _size_splits: Any, _split_dim: Any, *outs: Any) -> None:
+        for out, part in zip(outs, parts, strict=True):
+            np.copyto(out, x[part])
+
+    return run
+
+
+def _parts(b: Bind, axis: int) -> list[tuple[slice, ...]]:
+    """The index of each output in the input that is split along `axis`."""
+    lengths = [meta.dims[axis] for meta in b.outputs]
+    before = (slice(None),) * (axis % len(b.outputs[0].dims))
+    return [(*before, slice(end - length, end)) for length, end in zip(lengths, accumulate(lengths), strict=True)]
+
+
+def gather(b: Bind) -> Run:
+    """Gather is GatherV2 along the first axis."""
+    params, indices = (x.meta.dims for x in b.inputs[:2])
+    axis = integers(b, 2)[0] % len(params) if b.op == "GatherV2" else 0
+    batch = b.attrs.get("batch_dims", 0)
+    batch += len(indices) if batch < 0 else 0
+    length, count = params[axis], prod(params[:batch])
+    source = (count, prod(params[batch:axis]), length, prod(params[axis + 1 :]))
+    picks = prod(indices[batch:])
+    target = (*source[:2], picks, source[3])
+    if b.outputs[0].size == 0:
+        return nothing
+    row = np.arange(count)[:, None]
+
+    def run(params: Any, indices: Any, *axis_and_out: Any) -> None:
+        out = axis_and_out[-1]
+        check_inside(indices, length)
+        if count == 1:
+            np.take(params.reshape(source[1:]), indices.reshape(-1), 1, out=out.reshape(target[1:]), mode="clip")
+        else:
+            found = params.reshape(source)[row, :, indices.reshape(count, picks)]
+            np.copyto(out.reshape(target), found.swapaxes(1, 2))
+
+    return run
+
+
+def register_kernels(kernels: Kernels) -> None:
+    for op, bind in {
+        "Gather": gather, "GatherV2": gather, "Slice": slice_, "Split": split, "SplitV": split_v,
+        "StridedSlice": strided_slice, "StridedSliceGrad": strided_slice_grad,
+        "TensorStridedSliceUpdate": tensor_strided_slice_update, "Unpack": unpack,
+    }.items():
+        kernels.kernel(op)(bind)

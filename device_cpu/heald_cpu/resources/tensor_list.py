@@ -1,0 +1,102 @@
+"""TensorList: an immutable list of tensors, the value of a variant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from heald.api import DType, Shape, errors, shape_text
+
+from ..element_types import Array, zeros
+from .handles import empty_cells, from_handle
+from .partial_shape import fits, is_known, merged
+
+Cell = Array | None
+
+
+class TensorList:
+    """Tensors of one dtype in order. An uninitialized cell holds None. The arrays are read-only.
+
+    Successive pushes share one list of cells, and each TensorList counts its own: a push takes constant time.
+    """
+
+    __slots__ = ("_cells", "count", "dtype", "most", "shape")
+
+    def __init__(
+        self, dtype: DType, shape: Shape, cells: list[Cell], most: int = -1, count: int | None = None
+    ) -> None:
+        self.dtype = dtype
+        self.shape = shape  # common to all elements
+        self.most = most  # maximum number of elements for pushes; negative: unlimited
+        self.count = len(cells) if count is None else count
+        self._cells = cells
+
+    @property
+    def cells(self) -> Sequence[Cell]:
+        return self._cells if len(self._cells) == self.count else self._cells[: self.count]
+
+    def holding(self, cells: list[Cell], shape: Shape = None) -> TensorList:
+        """A list with other cells, and the same dtype and limit."""
+        return TensorList(self.dtype, self.shape if shape is None else shape, cells, self.most)
+
+    def check_room(self) -> None:
+        """Raises InvalidArgument for a full list."""
+        if 0 <= self.most <= self.count:
+            raise errors.InvalidArgument(f"Tried to push item into a full list list size: {self.count} "
+                                         f"max_num_elements: {self.most}")
+
+    def pushed(self, tensor: Array) -> TensorList:
+        """The list with one more tensor, without a test for room. Raises InvalidArgument for another shape."""
+        if not fits(tensor.shape, self.shape):
+            raise errors.InvalidArgument("Tried to append a tensor with incompatible shape to a list. Op element "
+                                         f"shape: {shape_text(tensor.shape)} list shape: {shape_text(self.shape)}")
+        cells = self._cells
+        if len(cells) == self.count:
+            cells.append(tensor)
+        if len(cells) == self.count or cells[self.count] is not tensor:  # another list has pushed here already
+            cells = [*cells[: self.count], tensor]
+        return TensorList(self.dtype, self.shape, cells, self.most, self.count + 1)
+
+    def popped(self) -> TensorList:
+        """The list without its last element. Cells are dropped once the unused ones are as many as the used ones."""
+        left = self.count - 1
+        cells = self._cells if len(self._cells) < 2 * left else self._cells[:left]
+        return TensorList(self.dtype, self.shape, cells, self.most, left)
+
+    def replaced(self, index: int, tensor: Array) -> TensorList:
+        """The list with another tensor at an existing index. Raises InvalidArgument for another shape."""
+        if not fits(tensor.shape, self.shape):
+            raise errors.InvalidArgument("Tried to set a tensor with incompatible shape at a list index. Item element "
+                                         f"shape: {shape_text(tensor.shape)} list shape: {shape_text(self.shape)}")
+        cells = self._cells[: self.count]
+        cells[index] = tensor
+        return self.holding(cells)
+
+    def resized(self, count: int) -> TensorList:
+        """The list with `count` cells: its own first, then uninitialized ones. Raises ResourceExhausted."""
+        kept = self._cells[: min(count, self.count)]
+        return self.holding([*kept, *empty_cells(count - len(kept))])
+
+    def element_shape(self, asked: Shape, cells: Iterable[Cell]) -> Shape:
+        """The merged shape of the request, the list and these cells. Raises InvalidArgument where they contradict."""
+        shape = merged(asked, self.shape)
+        for found in dict.fromkeys(cell.shape for cell in cells if cell is not None):
+            shape = merged(shape, found)
+        return shape
+
+    def blank(self, asked: Shape) -> Array:
+        """The zeros for an uninitialized element. Raises InvalidArgument where the shape is not fully known."""
+        shape = merged(asked, self.shape)
+        if not is_known(shape):
+            shape = self.element_shape(asked, self.cells)
+        if not is_known(shape):
+            raise errors.InvalidArgument("Trying to read an uninitialized tensor but element_shape is not fully "
+                                         f"defined: {shape_text(shape)} and no list element is set.")
+        return zeros(self.dtype, shape)
+
+
+def tensor_list(scalar: Array, dtype: DType | None = None) -> TensorList:
+    """The list of a handle. Raises InvalidArgument for another kind of value, and for elements of another dtype."""
+    found = from_handle(scalar, TensorList)
+    if dtype is not None and found.dtype is not dtype:
+        raise errors.InvalidArgument(f"Invalid data types; op elements {dtype} but list elements {found.dtype}")
+    return found

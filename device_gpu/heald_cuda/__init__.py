@@ -1,0 +1,1 @@
+"""CUDA devices for heald, on cuda-core and NVRTC: the GPUs of NVIDIA."""

@@ -1,0 +1,66 @@
+"""NVIDIA's libraries of products, loaded from their wheels or from the system. None is required.
+
+`blas` and `cudnn` are written against the documented C interfaces. They have not run on a GPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Iterator
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from heald.api import Unavailable, errors
+
+INSTALL = "pip install heald-cuda[libraries]"
+WORKSPACE = 32 << 20  # bytes of a device that its libraries share: work on one stream is in order
+
+
+def load(name: str) -> Any:
+    """The shared library of this file name, such as libcublasLt.so.13. Raises Unavailable."""
+    found = _found(name)
+    if isinstance(found, str):
+        raise Unavailable(f"{name} cannot be loaded: {found}", hint=INSTALL)
+    return found
+
+
+@cache
+def _found(name: str) -> Any:
+    """The library, or the reason for which there is none."""
+    reason = ""
+    for path in (*_in_wheels(name), name):
+        try:
+            return ctypes.CDLL(str(path))
+        except OSError as error:
+            reason = str(error)
+    return reason
+
+
+def is_there(name: str) -> bool:
+    return not isinstance(_found(name), str)
+
+
+def _in_wheels(name: str) -> Iterator[Path]:
+    spec = find_spec("nvidia")
+    for folder in spec.submodule_search_locations or () if spec else ():
+        yield from sorted(Path(folder).glob(f"*/lib/{name}"))
+
+
+def checked(library: str, function: str, status: int) -> None:
+    """Raise Internal for a status that is no success."""
+    if status:
+        raise errors.Internal(f"{library}: {function} returned status {status}",
+                              hint="remove the library's wheel: the plugin's own kernels serve then")
+
+
+class Calls:
+    """Calls functions of a library that return a status. `name`: the library's, as errors have it."""
+
+    def __init__(self, name: str, library: Any) -> None:
+        self._name = name
+        self._library = library
+
+    def _call(self, function: str, *arguments: Any) -> None:
+        checked(self._name, function, getattr(self._library, function)(*arguments))

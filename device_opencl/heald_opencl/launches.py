@@ -1,0 +1,116 @@
+"""The launches of a node, bound: launches that pack its constants are done, the others wait for their buffers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from heald.api import Bind, errors
+from heald_kernel_text import INPUT, OUTPUT, SCRATCH, SIZE, Argument, KernelText, Plan
+
+from .native import Launch
+
+OPTIONS = "-cl-std=CL1.2"  # and no option that lets the compiler change numerical results
+Run = Callable[..., None]
+Place = tuple[int | None, Any]  # an argument: its index among a call's buffers, or None and a constant value
+
+
+class Launches:
+    """A bound node: its launches, each with the places of its arguments among inputs, outputs and scratch."""
+
+    def __init__(self, launches: Sequence[tuple[Launch, KernelText, Sequence[Place]]]) -> None:
+        self._launches = launches
+
+    def run(self, *buffers: Any) -> None:
+        for launch, text, places in self._launches:
+            launch(text.global_size, text.local_size, *_arguments(places, buffers))
+
+    def attach(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Callable[[], Any]:
+        buffers = inputs + outputs
+        calls = [launch.attached(text.global_size, text.local_size, *_arguments(places, buffers))
+                 for launch, text, places in self._launches]
+        return calls[0] if len(calls) == 1 else lambda: [call() for call in calls]
+
+
+def _arguments(places: Sequence[Place], buffers: Sequence[Any]) -> list[Any]:
+    return [always if number is None else buffers[number] for number, always in places]
+
+
+def launches(plan: Plan, b: Bind) -> Launches | Run:
+    """Bind a plan. Launches that read constants only, to pack them, run now; the others run in each run."""
+    once = plan.once(lambda number: b.inputs[number].is_known)
+    made = _made(once, plan, b) if once else {}
+    left = [number for number in range(len(plan.scratch)) if number not in made]
+    first = {INPUT: 0, OUTPUT: len(b.inputs)}
+
+    def place(argument: Argument) -> Place:
+        kind, value = argument
+        if kind == SIZE:
+            return None, np.int64(value)
+        if kind == SCRATCH:
+            return (None, made[value]) if value in made else (len(b.inputs) + len(b.outputs) + left.index(value), None)
+        return first[kind] + value, None
+
+    bound = Launches([(_launch(text, b), text, [place(argument) for argument in text.arguments])
+                      for text in plan.launches if text not in once])
+    return _with_scratch(bound.run, [plan.scratch[number] for number in left], b) if left else bound
+
+
+def _with_scratch(run: Run, sizes: Sequence[int], b: Bind) -> Run:
+    """`run` with scratch buffers of its own in each run. They are freed at once: the queue is in order, so enqueued
+    commands are done before the next user of a buffer begins."""
+
+    def call(*buffers: Any) -> None:
+        scratch: list[Any] = []
+        try:
+            for nbytes in sizes:
+                scratch.append(_allocate(b, nbytes))
+            run(*buffers, *scratch)
+        finally:
+            for buffer in scratch:
+                b.device.free(buffer)
+
+    return call
+
+
+def _made(texts: Sequence[KernelText], plan: Plan, b: Bind) -> Mapping[int, Any]:
+    """Scratch by number, filled by these launches; once for all links of a program that know the same constants.
+
+    No call frees this scratch: a pool buffer goes back when its last owner is gone, a link or the program.
+    """
+    numbers = sorted({a.value for text in texts for a in text.arguments if a.kind == INPUT})
+    constants = [b.inputs[number].value for number in numbers]
+    launched = [(text.name, *(a.value for a in text.arguments)) for text in texts]
+    latest: list[Any] = b.prepared(f"opencl-1 {launched}", list)
+    if not latest or any(x is not y for x, y in zip(latest[0], constants, strict=True)):  # constants of another shape
+        latest[:] = constants, _make(texts, plan, b, dict(zip(numbers, constants, strict=True)))
+    return latest[1]  # type: ignore[no-any-return]
+
+
+def _make(texts: Sequence[KernelText], plan: Plan, b: Bind, constants: Mapping[int, Any]) -> Mapping[int, Any]:
+    numbers = {a.value for text in texts for a in text.arguments if a.kind == SCRATCH}
+    scratch = {number: _allocate(b, plan.scratch[number]) for number in numbers}
+    uploads = {number: _upload(b, value) for number, value in constants.items()}
+    buffers = {INPUT: uploads, SCRATCH: scratch}
+    for text in texts:
+        arguments = [np.int64(a.value) if a.kind == SIZE else buffers[a.kind][a.value] for a in text.arguments]
+        _launch(text, b)(text.global_size, text.local_size, *arguments)
+    return scratch
+
+
+def _launch(text: KernelText, b: Bind) -> Launch:
+    return b.device.native.kernel(text.source, text.name, OPTIONS)  # type: ignore[no-any-return]
+
+
+def _allocate(b: Bind, nbytes: int) -> Any:
+    buffer = b.device.allocate(nbytes)
+    if buffer is None:
+        raise errors.ResourceExhausted(f"no memory for {nbytes} bytes that the kernels of {b.op} share")
+    return buffer
+
+
+def _upload(b: Bind, value: Any) -> Any:
+    buffer = _allocate(b, value.nbytes)
+    b.device.copy_in(np.ascontiguousarray(value), buffer, b.stream)
+    return buffer

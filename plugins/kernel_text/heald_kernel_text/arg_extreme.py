@@ -1,0 +1,36 @@
+"""ArgMax and ArgMin along one axis: the first place; NaN loses against every number."""
+
+from __future__ import annotations
+
+from math import prod
+
+from heald.api import DType
+
+from .broadcast import Dims
+from .dialect import Target
+from .element_types import computed, limits, literal, load, store, stored
+from .epilogue import indented
+from .plan import INPUT, LINE, OUTPUT, Plan, Pointer, kernel
+
+BETTER = {"ArgMax": (">", 0), "ArgMin": ("<", 1)}  # op: comparison, which limit loses
+
+
+def arg_extreme(target: Target, op: str, dtype: DType, shape: Dims, axis: int, output: DType) -> Plan:
+    outer, inner = prod(shape[:axis]), prod(shape[axis + 1 :])
+    if not outer * inner:
+        return Plan()
+    comparison, loser = BETTER[op]
+    c_type = computed(dtype)
+    lines = [
+        "const size_t o = GLOBAL_ID(0);", "if (o >= (size_t)outputs) return;",
+        "const size_t first = o / inner * n * inner + o % inner;", "size_t found = 0;",
+        f"{c_type} best = {literal(limits(dtype)[loser], dtype)};", "for (size_t k = 0; k < (size_t)n; k++) {",
+        f"  const {c_type} v = {load(dtype, 'x0', 'first + k * inner')};",
+        f"  if (v {comparison} best) {{ best = v; found = k; }}", "}",
+        store(output, "y0", "o", f"({computed(output)})found"),
+    ]
+    sizes = {"outputs": outer * inner, "n": shape[axis], "inner": inner}
+    return Plan((kernel(
+        target, op, indented(lines, 2), [Pointer("x0", INPUT, 0, stored(dtype))],
+        [Pointer("y0", OUTPUT, 0, stored(output))], sizes, (outer * inner,), LINE,
+    ),))

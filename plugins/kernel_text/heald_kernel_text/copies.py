@@ -1,0 +1,139 @@
+"""Ops that only move elements, as copies between views: transpose, slices, concat, split, pack, tile, pad."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import product
+from math import prod
+
+from heald.api import DType
+
+from .broadcast import Dims
+from .dialect import Target
+from .element_types import literal, store, stored
+from .epilogue import indented
+from .plan import INPUT, LINE, OUTPUT, KernelText, Plan, Pointer, kernel, plane
+from .strided_view import StridedView, merged, whole
+
+WORDS = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}  # the type that elements of a size are copied as
+
+
+def copy(
+    target: Target, itemsize: int, source: StridedView, destination: StridedView, *, input_: int = 0, output: int = 0
+) -> list[KernelText]:
+    """The launch that copies one view to another; no launch for views without elements."""
+    axes = merged(source, destination)
+    if not prod(destination.dims):
+        return []
+    last = len(axes) - 1
+    sizes = {f"n{d}": n for d, (n, _, _) in enumerate(axes)} | {f"s{d}": s for d, (_, s, _) in enumerate(axes)}
+    sizes |= {f"t{d}": t for d, (_, _, t) in enumerate(axes)} | {"s": source.first, "t": destination.first}
+    all_rows = " * ".join(f"(size_t)n{d}" for d in range(last)) or "1"
+    lines = [f"const size_t c{last} = GLOBAL_ID(0), row = {'GLOBAL_ID(1)' if last else '0'};",
+             f"if (c{last} >= (size_t)n{last} || row >= {all_rows}) return;"]
+    rest = "row"
+    for d in range(last - 1, -1, -1):
+        lines.append(f"const size_t c{d} = {rest} % n{d}, r{d} = {rest} / n{d};" if d else f"const size_t c0 = {rest};")
+        rest = f"r{d}"
+    at_s, at_t = (" + ".join([way, *(f"(i64)c{d} * {way}{d}" for d in range(last + 1))]) for way in "st")
+    lines.append(f"y0[{at_t}] = x0[{at_s}];")
+    columns, rows = axes[-1][0], prod(n for n, _, _ in axes[:-1])
+    word = WORDS[itemsize]
+    return [kernel(
+        target, "copy", indented(lines, 2), [Pointer("x0", INPUT, input_, word)],
+        [Pointer("y0", OUTPUT, output, word)], sizes, *(
+            ((columns, rows), plane(columns, rows)) if last else ((columns,), LINE)),
+    )]
+
+
+def fill(target: Target, dtype: DType, size: int, value: float) -> Plan:
+    """Fill output 0 with `value`. No inputs."""
+    if not size:
+        return Plan()
+    lines = ["const size_t o = GLOBAL_ID(0);", "if (o >= (size_t)size) return;",
+             store(dtype, "y0", "o", literal(value, dtype))]
+    return Plan((kernel(target, "fill", indented(lines, 2), [], [Pointer("y0", OUTPUT, 0, stored(dtype))],
+                        {"size": size}, (size,), LINE),))
+
+
+def integers(target: Target, dtype: DType, values: Sequence[int]) -> Plan:
+    """Write these integers, which are parameters of the kernel, to output 0. No inputs."""
+    if not values:
+        return Plan()
+    sizes = {f"n{d}": value for d, value in enumerate(values)}
+    lines = [f"if (GLOBAL_ID(0) == {d}) {store(dtype, 'y0', str(d), f'n{d}')}" for d in range(len(values))]
+    return Plan((kernel(target, "integers", indented(lines, 2), [], [Pointer("y0", OUTPUT, 0, stored(dtype))], sizes,
+                        (len(values),), LINE),))
+
+
+def transpose(target: Target, itemsize: int, shape: Dims, axes: Sequence[int]) -> Plan:
+    source = whole(shape).permuted(axes)
+    return Plan(tuple(copy(target, itemsize, source, whole(source.dims))))
+
+
+def part(target: Target, itemsize: int, source: StridedView) -> Plan:
+    """Copy a view of the input to the output."""
+    return Plan(tuple(copy(target, itemsize, source, whole(source.dims))))
+
+
+def concat(target: Target, itemsize: int, shapes: Sequence[Dims], axis: int, first_input: int = 0) -> Plan:
+    total = sum(shape[axis] for shape in shapes)
+    output = whole((*shapes[0][:axis], total, *shapes[0][axis + 1 :]))
+    launches, at = [], 0
+    for number, shape in enumerate(shapes, first_input):
+        launches += copy(target, itemsize, whole(shape), output.part(axis, at, shape[axis]), input_=number)
+        at += shape[axis]
+    return Plan(tuple(launches))
+
+
+def split(target: Target, itemsize: int, shape: Dims, axis: int, lengths: Sequence[int]) -> Plan:
+    """Copy each part along an axis to an output of its own. Unpack's parts have length 1."""
+    launches, at = [], 0
+    for number, length in enumerate(lengths):
+        source = whole(shape).part(axis, at, length)
+        launches += copy(target, itemsize, source, whole(source.dims), output=number)
+        at += length
+    return Plan(tuple(launches))
+
+
+def tile(target: Target, itemsize: int, shape: Dims, multiples: Sequence[int]) -> Plan:
+    source = whole(shape)
+    dims = tuple(d for times, n in zip(multiples, shape, strict=True) for d in (times, n))
+    steps = tuple(s for step in source.steps for s in (0, step))
+    return Plan(tuple(copy(target, itemsize, StridedView(dims, steps), whole(dims))))
+
+
+def padded(shape: Dims, pads: Sequence[tuple[int, int]]) -> tuple[StridedView, Dims]:
+    """The view of the input within the padded output, and the output's shape."""
+    output = tuple(before + n + after for (before, after), n in zip(pads, shape, strict=True))
+    inner = whole(output)
+    for axis, ((before, _), n) in enumerate(zip(pads, shape, strict=True)):
+        inner = inner.part(axis, before, n)
+    return inner, output
+
+
+def pad(target: Target, dtype: DType, shape: Dims, pads: Sequence[tuple[int, int]], value: float = 0) -> Plan:
+    inner, output = padded(shape, pads)
+    around = fill(target, dtype, prod(output), value).launches if output != shape else ()
+    return Plan((*around, *copy(target, dtype.itemsize, whole(shape), inner)))
+
+
+def mirror_pad(target: Target, itemsize: int, shape: Dims, pads: Sequence[tuple[int, int]], skip: int) -> Plan:
+    """`skip` is 1 where the edge itself is not repeated (REFLECT). Each region of the output is one copy."""
+    _, output = padded(shape, pads)
+    launches = []
+    for segments in product(*(list(_segments(n, *p, skip)) for n, p in zip(shape, pads, strict=True))):
+        source, destination = whole(shape), whole(output)
+        for axis, (at, start, length, step) in enumerate(segments):
+            source, destination = source.part(axis, start, length, step), destination.part(axis, at, length)
+        launches += copy(target, itemsize, source, destination)
+    return Plan(tuple(launches))
+
+
+def _segments(n: int, before: int, after: int, skip: int) -> Iterator[tuple[int, int, int, int]]:
+    """Yield the copies along one axis: index in the output, index in the input, length, direction."""
+    if before:
+        yield 0, skip + before - 1, before, -1
+    yield before, 0, n, 1
+    if after:
+        yield before + n, n - 1 - skip, after, -1

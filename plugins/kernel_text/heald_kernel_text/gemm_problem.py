@@ -1,0 +1,34 @@
+"""The sizes and strides of a matrix product: the shape, the layout of the right operand and of the result."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from heald.api import DType
+
+
+@dataclass(frozen=True)
+class GemmProblem:
+    """`batch` products of (rows, inner) with (inner, columns). Strides are in elements."""
+
+    dtype: DType
+    batch: int
+    rows: int
+    inner: int
+    columns: int
+    b_row: int  # stride of the right operand's rows
+    b_column: int
+    b_batch: int
+    y_row: int
+    y_batch: int
+    channel_batch: int = 0  # stride of the epilogue's channel operands from one batch entry to the next
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The size parameters that every variant has."""
+        return {"nm": self.rows, "nn": self.columns, "nk": self.inner, "yr": self.y_row, "yz": self.y_batch,
+                "cz": self.channel_batch}
+
+    @property
+    def b_sizes(self) -> dict[str, int]:
+        return {"br": self.b_row, "bc": self.b_column, "bz": self.b_batch}

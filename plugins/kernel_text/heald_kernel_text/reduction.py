@@ -1,0 +1,144 @@
+"""Reductions along any axes. Neighbouring axes that are all kept, or all reduced, are one."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from itertools import groupby
+from math import prod
+from typing import NamedTuple
+
+from heald.api import DType, errors
+
+from .broadcast import Dims
+from .dialect import Target
+from .element_types import ELEMENTS, computed, stored
+from .epilogue import indented
+from .lanes import lanes_of, over_channels
+from .plan import INPUT, OUTPUT, Plan, Pointer, kernel
+from .reduction_ops import GROUP, WIDE, ReductionProblem, tree
+
+
+class Axis(NamedTuple):
+    length: int
+    step: int
+    reduced: bool
+
+
+def axes_of(shape: Dims, reduced: Collection[int]) -> list[Axis]:
+    """The axes as they alternate, kept and reduced, lengths of 1 left out."""
+    found, step = [], prod(shape)
+    lengths = [(n, axis in reduced) for axis, n in enumerate(shape) if n != 1]
+    for is_reduced, run in groupby(lengths, lambda pair: pair[1]):
+        length = prod(n for n, _ in run)
+        step //= length
+        found.append(Axis(length, step, is_reduced))
+    return found
+
+
+def reduce(target: Target, op: str, dtype: DType, shape: Dims, axes: Collection[int]) -> Plan:
+    """`op` of REDUCTIONS along `axes` (counted from 0). Inputs: the tensor. Raises Unimplemented."""
+    if dtype not in ELEMENTS:
+        raise errors.Unimplemented(f"no kernel text for {op} of {dtype.name}")
+    size = prod(n for axis, n in enumerate(shape) if axis not in axes)
+    if not size:
+        return Plan()
+    sums = WIDE.get(dtype.kind, dtype) if op == "Mean" else dtype
+    problem = ReductionProblem(op, dtype, sums, prod(shape) // size)
+    if not problem.count:
+        found = [Axis(size, 0, False), Axis(0, 0, True)]  # nothing is read
+    else:
+        found = axes_of(shape, axes) or [Axis(1, 1, False)]
+    if not found[-1].reduced:
+        return _kept_last(target, problem, found)
+    return (_by_lanes if target.cpu else _by_groups)(target, problem, found)
+
+
+def _plan(
+    target: Target, how: str, problem: ReductionProblem, lines: Sequence[str], axes: Sequence[Axis],
+    items: Sequence[int], local: Sequence[int],
+) -> Plan:
+    sizes = {f"n{d}": axis.length for d, axis in enumerate(axes)} | {f"s{d}": a.step for d, a in enumerate(axes)}
+    return Plan((kernel(
+        target, f"{problem.op}_{how}", indented(lines, 2), [Pointer("x0", INPUT, 0, stored(problem.dtype))],
+        [Pointer("y0", OUTPUT, 0, stored(problem.dtype))], sizes | {"count": problem.count}, items, local,
+    ),))
+
+
+def _offset(name: str, number: str, axes: Sequence[Axis], chosen: Sequence[int]) -> list[str]:
+    """Statements for the input's offset of element `number`, counted through the chosen axes."""
+    lines, rest, terms = [], number, []
+    for d in reversed(chosen[1:]):
+        lines.append(f"const size_t {name}{d} = {rest} % n{d}, {name}r{d} = {rest} / n{d};")
+        rest = f"{name}r{d}"
+        terms.append(f"{name}{d} * s{d}")
+    if chosen:
+        terms.append(f"{rest} * s{chosen[0]}")
+    return [*lines, f"const size_t {name} = {' + '.join(terms) or '0'};"]
+
+
+def _kept_last(target: Target, problem: ReductionProblem, axes: Sequence[Axis]) -> Plan:
+    """Neighbouring work-items (or lanes) sum neighbouring columns."""
+    last = len(axes) - 1
+    kept = [d for d, axis in enumerate(axes[:-1]) if not axis.reduced]
+    lanes, rows = lanes_of(target), prod(axes[d].length for d in kept)
+    loops, at = _loops(axes, [d for d, axis in enumerate(axes) if axis.reduced])
+
+    def body(width: int) -> list[str]:
+        every = f"for (u32 j = 0; j < {width}; j++) "
+        return [
+            f"{computed(problem.sums)} acc[{width}];", f"{every}acc[j] = {problem.start};",
+            *loops,
+            f"  {every}{{ {problem.element(f'{at} + c + j')} {problem.combine('acc[j]', 'v')} }}",
+            f"{every}{problem.write(f'row * n{last} + c + j', 'acc[j]')}",
+        ]
+
+    rest = " * ".join(f"(size_t)n{d}" for d in kept) or "1"
+    lines = ["const size_t row = GLOBAL_ID(1);", f"if (row >= {rest}) return;", *_offset("first", "row", axes, kept),
+             *over_channels(f"n{last}", lanes, body)]
+    items, local = lanes.grid(axes[-1].length, rows)
+    return _plan(target, "columns", problem, lines, axes, items, local)
+
+
+def _loops(axes: Sequence[Axis], reduced: Sequence[int]) -> tuple[list[str], str]:
+    """Loop heads over reduced axes, and the name of the offset in the innermost."""
+    heads, at = [], "first"
+    for d in reduced:
+        heads.append(f"for (size_t i{d} = 0, at{d} = {at}; i{d} < (size_t)n{d}; i{d}++, at{d} += s{d})")
+        at = f"at{d}"
+    return heads, at
+
+
+def _by_lanes(target: Target, problem: ReductionProblem, axes: Sequence[Axis]) -> Plan:
+    """On a CPU: one work-item for each output, in 16 sums that are added up at the end."""
+    last, c_type = len(axes) - 1, computed(problem.sums)
+    kept = [d for d, axis in enumerate(axes) if not axis.reduced]
+    reduced = [d for d, axis in enumerate(axes[:-1]) if axis.reduced]
+    outputs = prod(axes[d].length for d in kept)
+    loops, at = _loops(axes, reduced)
+    lines = [
+        "const size_t o = GLOBAL_ID(0);", f"if (o >= {' * '.join(f'(size_t)n{d}' for d in kept) or '1'}) return;",
+        *_offset("first", "o", axes, kept),
+        f"{c_type} acc[16];", f"for (u32 j = 0; j < 16; j++) acc[j] = {problem.start};",
+        *loops, "{", "  size_t k = 0;", f"  for (; k + 16 <= (size_t)n{last}; k += 16)",
+        f"    for (u32 j = 0; j < 16; j++) {{ {problem.element(f'{at} + k + j')} {problem.combine('acc[j]', 'v')} }}",
+        f"  for (; k < (size_t)n{last}; k++) {{ {problem.element(f'{at} + k')} {problem.combine('acc[0]', 'v')} }}",
+        "}", f"for (u32 j = 1; j < 16; j++) {problem.combine('acc[0]', 'acc[j]')}", problem.write("o", "acc[0]"),
+    ]
+    return _plan(target, "rows", problem, lines, axes, (outputs,), (1,) if outputs < 64 else (16,))
+
+
+def _by_groups(target: Target, problem: ReductionProblem, axes: Sequence[Axis]) -> Plan:
+    """On a GPU: a group of work-items for each output, then a tree in local memory."""
+    c_type = computed(problem.sums)
+    kept = [d for d, axis in enumerate(axes) if not axis.reduced]
+    reduced = [d for d, axis in enumerate(axes) if axis.reduced]
+    lines = [
+        f"LOCAL {c_type} part[{GROUP}];", "const size_t o = GROUP_ID(0);", "const u32 t = LOCAL_ID(0);",
+        *_offset("first", "o", axes, kept), f"{c_type} acc = {problem.start};",
+        f"for (size_t k = t; k < (size_t)count; k += {GROUP}) {{", *_offset("at", "k", axes, reduced),
+        f"{problem.element('first + at')} {problem.combine('acc', 'v')}", "}",
+        *tree(target, problem.combine, c_type, "acc"),
+        f"if (t == 0) {problem.write('o', 'part[0]')}",
+    ]
+    outputs = prod(axes[d].length for d in kept)
+    return _plan(target, "groups", problem, lines, axes, (outputs * GROUP,), (GROUP,))

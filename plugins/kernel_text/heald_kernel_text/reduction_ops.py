@@ -1,0 +1,94 @@
+"""The table of reductions: initial value, combining expression, final value; and a tree reduction in local memory."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from heald.api import DType, dtypes, errors
+
+from .dialect import Target
+from .element_types import ELEMENTS, computed, limits, literal, load, store
+
+
+class Reduction(NamedTuple):
+    """`c`: the expression that combines accumulator a and value v, by class of type (see elementwise_ops); `start`: the
+    initial accumulator."""
+
+    c: dict[str, str]
+    start: Callable[[DType], float]
+
+
+_SUM = Reduction({"f": "a + v", "iu": "(T)((U)a + (U)v)"}, lambda _: 0)
+REDUCTIONS = {
+    "All": Reduction({"b": "a && v"}, lambda _: 1),
+    "Any": Reduction({"b": "a || v"}, lambda _: 0),
+    "Max": Reduction({"f": "a > v || a != a ? a : v", "iu": "a > v ? a : v"}, lambda dtype: limits(dtype)[0]),
+    "Mean": _SUM,
+    "Min": Reduction({"f": "a < v || a != a ? a : v", "iu": "a < v ? a : v"}, lambda dtype: limits(dtype)[1]),
+    "Prod": Reduction({"f": "a * v", "iu": "(T)((U)a * (U)v)"}, lambda _: 1),
+    "Sum": _SUM,
+}
+WIDE = {"i": dtypes.int64, "u": dtypes.uint64}  # accumulator types of the mean of integers
+GROUP = 256  # work-items of a tree
+WARP = 32  # threads of CUDA that exchange values without local memory
+
+
+def combiner(op: str, dtype: DType) -> Callable[[str, str], str]:
+    """A function that returns the expression combining two values. Raises Unimplemented."""
+    text = next((text for classes, text in REDUCTIONS[op].c.items() if dtype.kind in classes), None)
+    if text is None or dtype not in ELEMENTS:
+        raise errors.Unimplemented(f"no kernel text for {op} of {dtype.name}")
+
+    def combined(a: str, v: str) -> str:
+        words = {"T": computed(dtype), "U": ELEMENTS[dtype].unsigned, "a": a, "v": v}
+        return re.sub(r"\b[TUav]\b", lambda word: words[word[0]], text)
+
+    return combined
+
+
+@dataclass(frozen=True)
+class ReductionProblem:
+    """A reduction: the op, the element type, the accumulator type, and the number of elements for each output."""
+
+    op: str
+    dtype: DType
+    sums: DType
+    count: int
+
+    @property
+    def start(self) -> str:
+        return literal(REDUCTIONS[self.op].start(self.sums), self.sums)
+
+    def combine(self, a: str, v: str) -> str:
+        return f"{a} = {combiner(self.op, self.sums)(a, v)};"
+
+    def element(self, index: str) -> str:
+        """The definition of v, an element of the input."""
+        return f"const {computed(self.sums)} v = ({computed(self.sums)}){load(self.dtype, 'x0', index)};"
+
+    def write(self, place: str, total: str) -> str:
+        if self.op == "Mean" and self.sums.kind == "f":
+            total = f"{total} / ({computed(self.sums)})count"
+        elif self.op == "Mean":
+            total = f"count == 0 ? 0 : {total} / ({computed(self.sums)})count"
+        return store(self.dtype, "y0", place, f"({computed(self.dtype)})({total})")
+
+
+def tree(target: Target, combine: Callable[[str, str], str], c_type: str, value: str) -> list[str]:
+    """Statements that combine the values of all work-items into part[0]. They may change `value`."""
+    if "heald_shfl_down" not in target.dialect.functions:
+        return [f"part[t] = {value};", "BARRIER;", f"for (u32 half_way = {GROUP // 2}; half_way > 0; half_way /= 2) {{",
+                f"if (t < half_way) {{ {combine('part[t]', 'part[t + half_way]')} }}", "BARRIER;", "}"]
+
+    def shuffled(first: int) -> list[str]:
+        return ["UNROLL", f"for (u32 by = {first}; by > 0; by /= 2) {{",
+                f"const {c_type} other = heald_shfl_down({value}, by); {combine(value, 'other')}", "}"]
+
+    warps = GROUP // WARP
+    return [
+        *shuffled(WARP // 2), f"if (t % {WARP} == 0) part[t / {WARP}] = {value};", "BARRIER;", f"if (t < {WARP}) {{",
+        f"{value} = part[t % {warps}];", *shuffled(warps // 2), f"if (t == 0) part[0] = {value};", "}", "BARRIER;",
+    ]

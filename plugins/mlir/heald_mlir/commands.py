@@ -1,0 +1,67 @@
+"""The commands of `heald` that take host programs: opt, and the parts of translate and run."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from pathlib import Path
+
+from heald.api import errors
+from heald.support import file_path
+
+from . import executor_driver, optimizer, translation
+from .text_file import SUFFIXES
+from .tfg.text_file import is_graph_text
+
+BEF = ".bef"
+_HEAD = 4096  # bytes that tell a graph's text
+
+
+def add_opt_arguments(parser: ArgumentParser) -> None:
+    """Add the options of `heald opt` for programs."""
+    optimizer.add_arguments(parser)
+
+
+def opt(source: str, output: str, args: Namespace) -> int:
+    """Rewrite the text of a program; `-` is stdin and stdout. `args` has the options."""
+    args.source, args.output = source, output
+    return optimizer.optimize(args)
+
+
+def add_translate_arguments(parser: ArgumentParser) -> None:
+    """Add the options of `heald translate` for programs."""
+    translation.add_arguments(parser.add_argument_group("programs: .mlir and .bef"))  # type: ignore[arg-type]
+
+
+def translate(args: Namespace) -> int:
+    """Translate a program. Raises InvalidArgument for an output whose suffix is not that of the result."""
+    suffix = Path(args.output).suffix.lower()
+    if args.output != translation.STDIN and suffix not in (BEF, *SUFFIXES):
+        raise errors.InvalidArgument(f"'{args.output}': programs are written as {BEF} and {', '.join(SUFFIXES)}",
+                                     hint="the suffix tells the form; - is stdout")
+    return translation.translate(args)
+
+
+def is_program(path: str) -> bool:
+    """Return True for a file of a host program: a text, or a BEF file without a model."""
+    file = file_path.file_path(path)
+    is_text = file.suffix.lower() in SUFFIXES
+    if not file.is_file():
+        return is_text
+    with file.open("rb") as opened:
+        head = opened.read(_HEAD)
+    if is_text:
+        return not is_graph_text(head)
+    if not head.startswith(translation.MAGIC):
+        return False
+    from heald import bef
+
+    return not bef.load(file).entries
+
+
+def run_program(path: str, function: str | None) -> int:
+    """Run a function of a program, or all of them, as bef_executor does."""
+    parser = ArgumentParser()
+    executor_driver.add_arguments(parser)
+    options = parser.parse_args([f"--functions={function}"] if function else [])
+    options.source = path
+    return executor_driver.execute(options, "heald run")

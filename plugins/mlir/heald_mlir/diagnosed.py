@@ -1,0 +1,45 @@
+"""Texts in pieces, each handled on its own; errors as diagnostics, which are shown or compared with expected ones."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+
+from heald.api import errors
+
+from .diagnostics import Diagnostic, Piece, diagnostics_of, expected_diagnostics, split_input, unexpected
+from .program_reader import InvalidProgram
+
+Handler = Callable[[Piece], tuple[str | bytes, list[Diagnostic]]]
+
+
+def all_diagnostics(error: errors.HealdError, file: str) -> Iterator[Diagnostic]:
+    """The diagnostics of an error, and of the errors of other functions."""
+    yield from diagnostics_of(error, file)
+    if isinstance(error, InvalidProgram):
+        for other in error.others:
+            yield from diagnostics_of(other, file)
+
+
+def handle(text: str, file: str, handler: Handler, *, split: bool, verify: bool) -> tuple[list[str | bytes], int]:
+    """The output of each piece, and the exit status of MLIR's tools. Diagnostics are written to stderr.
+
+    `split`: each text between lines `// -----` is a piece of its own. `verify`: the status tells only if the
+    diagnostics are the expected ones, and there is no output.
+    """
+    outputs: list[str | bytes] = []
+    status = 0
+    for piece in split_input(text) if split else [Piece(text, 1)]:
+        failed = False
+        try:
+            output, found = handler(piece)
+            outputs.append(output)
+        except errors.HealdError as error:
+            found, failed = list(all_diagnostics(error, file)), True
+        if verify:
+            found = unexpected(found, expected_diagnostics(piece.text, piece.line))
+            failed = bool(found)
+        for each in found:
+            sys.stderr.write(each.shown(piece.text, piece.line) + "\n")
+        status = 1 if failed else status
+    return [] if verify else outputs, status

@@ -1,0 +1,104 @@
+"""The dialect `tfrt_dht`: dense tensors in host memory, which kernels fill in place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from heald.api import I1, Chain, HostKernels, Step, errors
+
+from .host_tensors import ELEMENTS, PLAIN, Array, HostTensor, Integers, check, listed, text_of
+
+RANKS = range(6)
+CLOSE = 2  # ULP
+
+
+def register(kernels: HostKernels) -> None:
+    for name in ELEMENTS:
+        for rank in RANKS:
+            code = f"tfrt_dht.create_uninitialized_tensor.{name}.{rank}"
+            kernels.kernel(code, step=True, syntax="$shape attr-dict")(_creator(name, rank))
+        kernels.kernel(f"tfrt_dht.fill_tensor_with_constant.{name}", syntax="operands $value attr-dict")(_filler(name))
+        kernels.kernel(f"tfrt_dht.set_tensor_with_constant_values.{name}", syntax="operands $values attr-dict")(
+            _setter(name))
+        kernels.kernel(f"tfrt_dht.tensor_equal.{name}", syntax=PLAIN)(
+            _comparison(name, lambda a, b: bool((a == b).all())))
+    for name, bits in {"f32": np.int32, "f64": np.int64}.items():
+        kernels.kernel(f"tfrt_dht.tensor_allclose.{name}", syntax=PLAIN)(_comparison(name, _closeness(bits)))
+    kernels.kernel("tfrt_dht.print_tensor", step=True, syntax=PLAIN)(print_tensor)
+    kernels.kernel("tfrt_dht.print_tensor_shape", step=True, syntax=PLAIN)(print_tensor_shape)
+
+
+def allocated(step: Step, name: str, shape: tuple[int, ...]) -> Array:
+    """A new tensor in memory of the host's allocator. Raises ResourceExhausted."""
+    try:
+        array: Array = step.host.memory.maker(shape, ELEMENTS[name].numpy, "a tensor")()
+    except errors.ResourceExhausted as error:
+        raise errors.ResourceExhausted("Cannot allocate tensor", hint=str(error)) from error
+    return array
+
+
+def _creator(name: str, rank: int) -> Callable[..., Any]:
+    def create(step: Step, *, shape: Integers) -> HostTensor:
+        """Return a tensor whose elements are not set.
+
+        Raises InvalidArgument for a shape of another rank or with negative dimensions, ResourceExhausted.
+        """
+        if len(shape) != rank or any(dim < 0 for dim in shape):
+            raise errors.InvalidArgument(f"the shape {listed(shape)} is not one of rank {rank}")
+        return allocated(step, name, shape)
+
+    return create
+
+
+def _filler(name: str) -> Callable[..., Any]:
+    def fill(tensor: HostTensor, chain: Chain, *, value: Any) -> Chain:
+        """Set all elements. Raises InvalidArgument for a tensor of another type, and for another value."""
+        check(tensor, name)[...] = np.asarray(value, ELEMENTS[name].numpy)
+
+    return fill
+
+
+def _setter(name: str) -> Callable[..., Any]:
+    def set_values(tensor: HostTensor, chain: Chain, *, values: Any) -> Chain:
+        """Set the elements in row-major order. Raises InvalidArgument for another number of values."""
+        array = check(tensor, name)
+        given = np.asarray(values, ELEMENTS[name].numpy)
+        if given.size != array.size:
+            raise errors.InvalidArgument(f"{given.size} values are given for {array.size} elements")
+        array[...] = given.reshape(array.shape)
+
+    return set_values
+
+
+def _comparison(name: str, holds: Callable[[Array, Array], bool]) -> Callable[..., Any]:
+    def compare(a: HostTensor, b: HostTensor, chain: Chain) -> tuple[I1, Chain]:
+        """Return True for tensors of one shape whose elements compare so, and a chain."""
+        first, last = check(a, name), check(b, name)
+        return first.shape == last.shape and holds(first, last), None
+
+    return compare
+
+
+def _closeness(bits: Any) -> Callable[[Array, Array], bool]:
+    """Return the comparison of floats within CLOSE units in the last place."""
+    least = int(np.iinfo(bits).min)
+
+    def holds(a: Array, b: Array) -> bool:
+        if bool(np.isnan(a).any() or np.isnan(b).any()):
+            return False
+        places = [[each if each >= 0 else least - each for each in array.reshape(-1).view(bits).tolist()]
+                  for array in (a, b)]  # the floats in their order, as integers
+        return all(abs(x - y) <= CLOSE for x, y in zip(*places, strict=True))
+
+    return holds
+
+
+def print_tensor(step: Step, tensor: HostTensor, chain: Chain) -> Chain:
+    """Print type, shape and the first elements of a tensor of any kind."""
+    step.host.print_line(text_of(tensor))
+
+
+def print_tensor_shape(step: Step, tensor: HostTensor, chain: Chain) -> Chain:
+    step.host.print_line(f"shape = {listed(tensor.shape)}")

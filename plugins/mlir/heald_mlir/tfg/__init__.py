@@ -1,0 +1,39 @@
+"""Graphs as text in the TF Graph IR, TensorFlow's dialect of MLIR for GraphDefs. `heald.tfg` is this package.
+
+The public functions are `loads`, `load`, `dumps` and `dump`; they are imported when they are first used.
+
+The text is a view of the nodes that GraphDef files and sessions have: printing reads the bytes of their NodeDefs, and
+parsing makes the bytes of a GraphDef, which core reads. There is no tree of operations between text and graph.
+
+Modules, from a graph to text: `graph_printer`, `body_printer` and `function_printer` write nodes in lines,
+`value_names` gives values their names, `node_texts` and `node_section` have the attributes of a node,
+`attribute_forms` and `tensor_forms` a value's text with the bytes that it stands for. From text to a graph:
+`graph_parser`, `body_parser`, `attribute_reader` read text, `body_values` resolves inputs, `node_builder` and
+`attribute_values` make bytes. `signature`, `signature_text` and `signature_reader` do both for functions,
+`graph_layout` for the fields around nodes. `region_forms` says how regions live in a graph; `region_printer`,
+`region_builder` and `region_passes` do it. `result_types` and `element_types` have the types. `text_file` has the
+public functions and the loader. `full_types` has the types that TensorFlow adds, `hexadecimal` the digits of constants.
+`commands` is heald tfg, and `elision` leaves out constants.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from .region_passes import functional_to_region as functional_to_region
+    from .region_passes import region_to_functional as region_to_functional
+    from .text_file import dump as dump
+    from .text_file import dumps as dumps
+    from .text_file import load as load
+    from .text_file import loads as loads
+
+__all__ = ["dump", "dumps", "functional_to_region", "load", "loads", "region_to_functional"]
+_WHERE = {"dump": "text_file", "dumps": "text_file", "load": "text_file", "loads": "text_file",
+          "functional_to_region": "region_passes", "region_to_functional": "region_passes"}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module 'heald.tfg' has no attribute '{name}'")
+    from importlib import import_module
+
+    return getattr(import_module(f".{_WHERE[name]}", __name__), name)

@@ -1,0 +1,298 @@
+"""Attributes of nodes: an AttrValue, its text in the dialect, and the AttrValue that the text stands for.
+
+The two differ where the dialect has no words for a difference: reference types become value types, dimensions lose
+their names, and constants have TensorFlow's own encoding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from heald.api import wire
+from heald.protobuf import Buffer, definitions
+
+from ..attribute_text import name_text, symbol_text
+from ..lexer import escaped_bytes
+from . import tensor_forms
+from .element_types import REF, TEXTS
+
+_LIST, _STRING, _INT, _FLOAT, _BOOL, _TYPE, _SHAPE, _TENSOR, _PLACEHOLDER, _FUNC = range(1, 11)  # fields of AttrValue
+_ITEM_FUNC = 9  # field of AttrValue.ListValue
+MOST_DEPTH = 60  # of functions within attributes of functions
+
+
+class Form(NamedTuple):
+    """The text of a value in pieces, and the pieces of the bytes that the text stands for."""
+
+    text: list[str]
+    raw: list[Buffer]
+
+
+class NoForm(Exception):
+    """The dialect has no text for a value."""
+
+
+def form_of(raw: Buffer, depth: int = 0) -> Form:
+    """The form of an AttrValue. Raises NoForm for a value without text, DataLoss for malformed bytes."""
+    found = [each for each in wire.fields(raw, 0, len(raw)) if each[0] <= _FUNC]
+    if not found:
+        return Form(["unit"], [b""])
+    if len(found) > 1:
+        raise NoForm
+    number, kind, at, end = found[0]
+    if number == _LIST:
+        return _list_form(raw[at:end], depth)
+    value = _single(number, kind, raw, at, end, depth)
+    texts, pieces = value
+    if number == _INT:
+        texts = [f"{texts[0]} : i64"]
+    return Form(texts, field(_WIRE[number], number, pieces))
+
+
+def field(wire_type: int, number: int, pieces: list[Buffer]) -> list[Buffer]:
+    """A field with its tag, and with its length where it has one."""
+    tag = wire.put_varint(number << 3 | wire_type)
+    if wire_type != wire.BYTES:
+        return [tag, *pieces]
+    return [tag + wire.put_varint(sum(map(len, pieces))), *pieces]
+
+
+_LARGE = 4096  # bytes; pieces of this size are compared by their place in memory first
+
+
+def same(pieces: Iterable[Buffer], raw: Buffer) -> bool:
+    """True when the pieces, one behind the other, are these bytes."""
+    at = 0
+    for piece in pieces:
+        end = at + len(piece)
+        if not _equal(piece, raw[at:end]):
+            return False
+        at = end
+    return at == len(raw)
+
+
+def _equal(one: Buffer, other: Buffer) -> bool:
+    if len(one) < _LARGE:
+        return one == other
+    return len(one) == len(other) and (_address(one) == _address(other) or one == other)
+
+
+def _address(buffer: Buffer) -> int:
+    address: int = np.frombuffer(buffer, np.uint8).__array_interface__["data"][0]
+    return address
+
+
+Value = tuple[list[str], list[Buffer]]
+
+
+def _single(number: int, kind: int, raw: Buffer, at: int, end: int, depth: int) -> Value:
+    """Text and bytes of one value; the bytes have no tag."""
+    if kind != _WIRE[number]:
+        raise NoForm
+    return _SINGLE[number](raw[at:end], depth)
+
+
+def _string(raw: Buffer, _: int) -> Value:
+    return [f'"{escaped_bytes(raw)}"'], [raw]
+
+
+def _integer(raw: Buffer, _: int) -> Value:
+    value = wire.integer(raw, 0, len(raw))
+    return [str(value)], [wire.put_varint(value)]
+
+
+def _float(raw: Buffer, _: int) -> Value:
+    return [f"{tensor_forms.float_text(int.from_bytes(raw, 'little'), 'f32')} : f32"], [raw]
+
+
+def _bool(raw: Buffer, _: int) -> Value:
+    value = wire.integer(raw, 0, len(raw)) != 0
+    return ["true" if value else "false"], [b"\1" if value else b"\0"]
+
+
+def _type(raw: Buffer, _: int) -> Value:
+    number = wire.integer(raw, 0, len(raw))
+    if number not in TEXTS:
+        raise NoForm
+    return [TEXTS[number]], [wire.put_varint(number - REF if number > REF else number)]
+
+
+def _shape(raw: Buffer, _: int) -> Value:
+    if any(number == 3 and wire.integer(raw, at, end) for number, _, at, end in wire.fields(raw, 0, len(raw))):
+        return ["#tf_type.shape<*>"], [wire.put_integer(3, 1)]
+    shape = tensor_forms.shape_of(raw, 0, len(raw))
+    return [f"#tf_type.shape<{'x'.join(map(str, shape))}>"], [tensor_forms.shape_bytes(shape)]
+
+
+def _tensor(raw: Buffer, _: int) -> Value:
+    elements = tensor_forms.of_proto(raw)
+    if elements is not None:
+        return tensor_forms.text(elements), tensor_forms.to_proto(elements)
+    content = tensor_forms.mangled(raw)
+    number, shape = tensor_forms.type_and_shape(raw)
+    if number not in TEXTS:
+        raise NoForm
+    kept = tensor_forms.unmangled(content)
+    assert kept is not None
+    text = [f'#tf_type<tensor_proto : "0x{content.hex().upper()}"> : {tensor_forms.type_of(number, shape)}']
+    return text, [kept]
+
+
+def _placeholder(raw: Buffer, _: int) -> Value:
+    return [f'#tf_type.placeholder<"{escaped_bytes(raw)}">'], [raw]
+
+
+def _function(raw: Buffer, depth: int) -> Value:
+    if depth > MOST_DEPTH:
+        raise NoForm
+    name, entries = b"", []
+    for number, kind, at, end in wire.fields(raw, 0, len(raw)):
+        if number == 1 and kind == wire.BYTES:
+            name = bytes(raw[at:end])
+        elif number == 2 and kind == wire.BYTES:
+            entries.append(entry_of(raw[at:end]))
+        else:
+            raise NoForm
+    shown = symbol_text(name.decode("utf-8", "surrogateescape")) if name else '""'
+    pairs: list[str] = []
+    pieces: list[Buffer] = [wire.put_bytes(1, name)] if name else []
+    for key, value in sorted(entries):
+        form = form_of(value, depth + 1)
+        pairs.append(pair_text(key, form))
+        pieces += field(wire.BYTES, 2, entry_pieces(key, form.raw))
+    return [f"#tf_type.func<{shown}, {{{', '.join(pairs)}}}>"], pieces
+
+
+def entry_of(raw: Buffer) -> tuple[str, Buffer]:
+    """Key and value of an entry of a map of attributes. Raises NoForm for an entry in another form."""
+    key = ""
+    value: Buffer = b""
+    for number, kind, at, end in wire.fields(raw, 0, len(raw)):
+        if kind != wire.BYTES or number > 2:
+            raise NoForm
+        if number == 1:
+            key = wire.text(raw, at, end)
+        else:
+            value = raw[at:end]
+    return key, value
+
+
+def entry_pieces(key: str, value: list[Buffer]) -> list[Buffer]:
+    """The entry of a map of attributes."""
+    return [wire.put_bytes(1, key), *field(wire.BYTES, 2, value)]
+
+
+def pair_text(key: str, form: Form) -> str:
+    """`name = value`, or the name alone for an attribute without value."""
+    return name_text(key) if form.text == ["unit"] else "".join((name_text(key), " = ", *form.text))
+
+
+def _list_form(raw: Buffer, depth: int) -> Form:
+    texts: list[str] = []
+    pieces: list[Buffer] = []
+    kinds = set()
+    for number, kind, at, end in wire.fields(raw, 0, len(raw)):
+        kinds.add(number)
+        of = _FUNC if number == _ITEM_FUNC else number
+        if of not in _SINGLE or of == _PLACEHOLDER:
+            raise NoForm
+        if _WIRE[of] == wire.BYTES:
+            text, value = _single(of, kind, raw, at, end, depth)
+            texts.append("".join(text))
+            pieces += field(wire.BYTES, number, value)
+            continue
+        for first, last in _unpacked(raw, kind, at, end, _WIRE[of]):
+            text, value = _SINGLE[of](raw[first:last], depth)
+            texts += text
+            pieces += value
+    if len(kinds) > 1:
+        raise NoForm
+    number = kinds.pop() if texts else 0
+    if number and number != _ITEM_FUNC and _WIRE[number] != wire.BYTES:
+        pieces = field(wire.BYTES, number, pieces)
+    return Form([f"[{', '.join(texts)}]"], field(wire.BYTES, _LIST, pieces))
+
+
+def _unpacked(raw: Buffer, kind: int, at: int, end: int, wanted: int) -> list[tuple[int, int]]:
+    """The places of the numbers of a repeated field, packed or not."""
+    if kind == wanted:
+        return [(at, end)]
+    if kind != wire.BYTES:
+        raise NoForm
+    if wanted == wire.FIXED32:
+        return [(first, first + 4) for first in range(at, end, 4)]
+    found = []
+    while at < end:
+        _, after = wire.varint(raw, at, end)
+        found.append((at, after))
+        at = after
+    return found
+
+
+_WIRE = {_LIST: wire.BYTES, _STRING: wire.BYTES, _INT: wire.VARINT, _FLOAT: wire.FIXED32, _BOOL: wire.VARINT,
+           _TYPE: wire.VARINT, _SHAPE: wire.BYTES, _TENSOR: wire.BYTES, _PLACEHOLDER: wire.BYTES, _FUNC: wire.BYTES}
+_SINGLE: dict[int, Callable[[Buffer, int], Value]] = {
+    _STRING: _string, _INT: _integer, _FLOAT: _float, _BOOL: _bool, _TYPE: _type, _SHAPE: _shape, _TENSOR: _tensor,
+    _PLACEHOLDER: _placeholder, _FUNC: _function,
+}
+
+
+def encoding_of(value: Buffer) -> str | None:
+    """The encoding of a tensor that TensorFlow's own differs from; None for other values and encodings."""
+    found = [(at, end) for number, kind, at, end in wire.fields(value, 0, len(value))]
+    if len(found) != 1 or bytes(value[:1]) != b"B":
+        return None
+    raw = value[slice(*found[0])]
+    elements = tensor_forms.of_proto(raw)
+    if elements is None:
+        return None
+    return next((name for name in tensor_forms.ENCODINGS if same(tensor_forms.encoded(elements, name), raw)), None)
+
+
+def encoded(value: Buffer, encoding: str) -> list[Buffer]:
+    """The pieces of a tensor's AttrValue in an encoding; the value itself where it has none."""
+    raw = next((value[at:end] for number, _, at, end in wire.fields(value, 0, len(value)) if number == _TENSOR), b"")
+    elements = tensor_forms.of_proto(raw)
+    if elements is None or encoding not in tensor_forms.ENCODINGS:
+        return [value]
+    return field(wire.BYTES, _TENSOR, tensor_forms.encoded(elements, encoding))
+
+
+# Full types
+
+
+def full_type_form(raw: Buffer, depth: int = 0) -> tuple[str, bytes]:
+    """A FullTypeDef as text, without `#tf_type.full_type<...>` around it, and the bytes of that text. Raises NoForm."""
+    if depth > MOST_DEPTH:
+        raise NoForm
+    kind, arguments, shown = 0, [], ""
+    parts: list[bytes] = []
+    for number, _, at, end in wire.fields(raw, 0, len(raw)):
+        if number == 1:
+            kind = wire.integer(raw, at, end)
+        elif number == 2:
+            text, inner = full_type_form(raw[at:end], depth + 1)
+            arguments.append(text)
+            parts.append(wire.put_bytes(2, inner))
+        elif number == 3:
+            shown = f' "{escaped_bytes(raw[at:end])}"'
+            last = wire.put_bytes(3, raw[at:end])
+        elif number == 4:
+            value = wire.integer(raw, at, end)
+            shown = f" {value} : i64"
+            last = wire.put_integer(4, value)
+    name = next((name for name, value in full_types().items() if value == kind), None)
+    if name is None:
+        raise NoForm
+    inside = f"<{', '.join(arguments)}>" if arguments else ""
+    encoded_kind = wire.put_integer(1, kind) if kind else b""
+    return f"{name}{inside}{shown}", b"".join((encoded_kind, *parts, last if shown else b""))
+
+
+@cache
+def full_types() -> dict[str, int]:
+    """The numbers of full types by their name in text."""
+    return {name.removeprefix("TFT_").lower(): value for name, value in definitions()["enums"]["FullTypeId"].items()}

@@ -1,0 +1,164 @@
+"""The nodes of a graph or of a function as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from heald.api import Input, Node, errors
+from heald.graph import Func, Function
+
+from .element_types import OPAQUE
+from .names import op_name, string_text
+from .node_texts import NodeText, NodeTexts, Pieces
+from .region_forms import has_regions
+from .result_types import REGISTERED, Declarations
+from .value_names import ValueNames, identifier
+
+
+class Values:
+    """The values of a node in text: one name for its results, `#0` and so on where they are several, and its control.
+    """
+
+    __slots__ = ("control", "name", "types")
+
+    def __init__(self, name: str, types: tuple[str, ...], control: str) -> None:
+        self.name = name
+        self.types = types
+        self.control = control
+
+    def result(self, index: int) -> str:
+        return self.name if len(self.types) == 1 else f"{self.name}#{index}"
+
+    @property
+    def bound(self) -> str:
+        """The names on the left of the equals sign."""
+        if not self.types:
+            return self.control
+        count = f":{len(self.types)}" if len(self.types) > 1 else ""
+        return f"{self.name}{count}, {self.control}"
+
+
+class Context(NamedTuple):
+    """Facts that all bodies of a text share. `functions`: the library. `canonical`: True for TensorFlow's own text."""
+
+    declarations: Declarations
+    functions: Mapping[str, Function]
+    canonical: bool
+
+
+class GraphBody:
+    """The nodes of a graph in text: inputs are results of nodes by their index. `depth`: of regions around them."""
+
+    filled = True  # canonical text has missing attributes with their defaults
+
+    def __init__(self, nodes: Mapping[str, Node], context: Context, names: ValueNames) -> None:
+        self.nodes = nodes
+        self.context = context
+        self.texts = NodeTexts(context.declarations, context.canonical, context.canonical and self.filled)
+        self.names = names
+        self.values: dict[str, Values] = {}
+        self.depth = 0
+
+    def lines(self, indent: str) -> Pieces:
+        """The text of all nodes, in pieces."""
+        used = self.highest_uses()
+        found = []
+        for node in self.nodes.values():
+            text = self.texts.of(node, spelled(node))
+            types = text.types
+            if (most := used.get(node.name, -1)) >= len(types):
+                types += (OPAQUE,) * (most + 1 - len(types))
+            self.define(node, types)
+            found.append((node, text))
+        out: Pieces = []
+        for node, text in found:
+            self.line(node, text, indent, out)
+        return out
+
+    def highest_uses(self) -> dict[str, int]:
+        """The highest index among the uses of each node's results."""
+        used: dict[str, int] = {}
+        for node in self.nodes.values():
+            for source, _, index in node.inputs:
+                if used.get(source, -1) < index:
+                    used[source] = index
+        return used
+
+    def define(self, node: Node, types: tuple[str, ...]) -> None:
+        """Give the results of a node their names."""
+        names = self.names
+        shown = identifier(node.op)
+        if node.op in REGISTERED:
+            shown = f"{node.op}Region" if has_regions(node, self.context.functions) else "outs"
+        name = names.unique(shown) if types else ""
+        self.values[node.name] = Values(name, types, names.unique("ctl"))
+
+    def line(self, node: Node, text: NodeText, indent: str, out: Pieces) -> None:
+        if node.op in REGISTERED and has_regions(node, self.context.functions):
+            from .region_printer import region_op
+
+            out += region_op(self, node, text, indent)
+            return
+        values = self.values[node.name]
+        operands, types = self.operands(node)
+        parts = [indent, values.bound, " = ", op_name(node.op), operands]
+        if node.controls:
+            parts.append(f" [{', '.join([self.control(node, name) for name in node.controls])}]")
+        if node.device:
+            parts.append(f' device("{string_text(node.device, self.context.canonical)}")')
+        if node.assigned_device:
+            parts.append(f' assigned_device("{string_text(node.assigned_device, self.context.canonical)}")')
+        if node.name:
+            parts.append(f' name("{string_text(node.name, self.context.canonical)}")')
+        parts += text.braces
+        if values.types:
+            parts.append(f" : ({types}) -> ({', '.join(values.types)})\n")
+        else:
+            parts.append(f" : {types}\n" if types else "\n")
+        out += parts
+
+    def operands(self, node: Node) -> tuple[str, str]:
+        """The data operands in parentheses, or nothing, and their types."""
+        if not node.inputs:
+            return "", ""
+        shown, types = [], []
+        for each in node.inputs:
+            value, of = self.operand(node, each)
+            shown.append(value)
+            types.append(of)
+        return f"({', '.join(shown)})", ", ".join(types)
+
+    def operand(self, node: Node | None, source: Input) -> tuple[str, str]:
+        """A data input in text, and its type."""
+        values = self.values.get(source.node)
+        if values is None:
+            raise missing(node, source.node)
+        return values.result(source.index), values.types[source.index]
+
+    def function_of(self, node: Node, called: Func) -> Function:
+        """The function of a region. Raises InvalidArgument for one that the library lacks."""
+        found = self.context.functions.get(called.name)
+        if found is None:
+            raise errors.InvalidArgument(f"function '{called.name}' does not exist", node=node.name, op=node.op)
+        return found
+
+    def token(self, node: Node, source: str) -> str:
+        """The control token of the node of a data input."""
+        return self.control(node, source)
+
+    def control(self, node: Node | None, source: str) -> str:
+        values = self.values.get(source)
+        if values is None:
+            raise missing(node, source)
+        return values.control
+
+
+def spelled(node: Node) -> list[str]:
+    """The inputs of a node as the text spells them."""
+    return [*map(str, node.inputs), *[f"^{name}" for name in node.controls]]
+
+
+def missing(node: Node | None, source: str) -> errors.InvalidArgument:
+    name, op = (None, None) if node is None else (node.name, node.op)
+    return errors.InvalidArgument(f"input '{source}' does not exist", node=name, op=op)

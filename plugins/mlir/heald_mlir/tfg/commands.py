@@ -1,0 +1,171 @@
+"""heald tfg: graphs as text in the TF Graph IR: printed, parsed, verified, exported, compared."""
+
+from __future__ import annotations
+
+import sys
+from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+from heald.api import Graph, errors
+from heald.api.cli import (
+    add_json,
+    add_model,
+    byte_text,
+    compare_models,
+    open_graph,
+    plural,
+    positive,
+    say,
+    show,
+    show_json,
+    ticking,
+)
+
+STDIN = "-"
+INVALID = 1
+EPILOG = """\
+A model is a text (.tfg), a GraphDef (.pb, .pbtxt) or the folder of a SavedModel. A text that is printed gives the same
+GraphDef back, byte for byte, except with --canonical: then it is the text of TensorFlow's own importer."""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    actions = parser.add_subparsers(title="actions", metavar="ACTION", required=True, prog="heald tfg")
+    add = _action(actions, "print", print_text, "print a model as text")
+    add_model(add)
+    _add_text(add)
+    add.add_argument("--elide", type=positive, metavar="N",
+                     help="leave out constants of more than N elements; the text is for people, and canonical")
+    add = _action(actions, "parse", parse, "check a text, and print it anew")
+    _add_source(add)
+    _add_text(add)
+    add = _action(actions, "verify", verify, "check a model, and each node against its op; status 1 for faults")
+    add_model(add)
+    add_json(add)
+    add = _action(actions, "export", export, "write a text as a GraphDef")
+    _add_source(add)
+    add.add_argument("-o", "--output", required=True, metavar="OUT", help="the file to write: .pb or .pbtxt")
+    add.add_argument("--canonical", action="store_true", help="as TensorFlow's own exporter writes it")
+    add = _action(actions, "diff", compare_models, "compare two models, constants by value; status 1 when they differ")
+    add_model(add)
+    add.add_argument("other", metavar="OTHER", help="the model that MODEL is compared with")
+    add.add_argument("--text", action="store_true", help="a line for each difference, and no table")
+    add.add_argument("--all", action="store_true", help="a row for every difference")
+    add_json(add)
+
+
+def _action(actions: Any, name: str, function: Any, about: str) -> ArgumentParser:
+    parser: ArgumentParser = actions.add_parser(
+        name, help=about, description=f"{about[0].upper()}{about[1:]}.", allow_abbrev=False,
+        formatter_class=RawDescriptionHelpFormatter)
+    parser.set_defaults(function=function)
+    return parser
+
+
+def _add_source(parser: ArgumentParser) -> None:
+    parser.add_argument("source", nargs="?", default=STDIN, metavar="TEXT", help="a text; stdin by default")
+
+
+def _add_text(parser: ArgumentParser) -> None:
+    parser.add_argument("-o", "--output", default=STDIN, metavar="OUT", help="the file to write (stdout)")
+    parser.add_argument("--canonical", action="store_true",
+                        help="the text that TensorFlow prints: with defaults, without what only bytes have")
+
+
+def run(args: Namespace) -> int:
+    """Run the chosen action."""
+    status: int = args.function(args)
+    return status
+
+
+def print_text(args: Namespace) -> int:
+    from .elision import elided, without_large_constants
+    from .text_file import pieces
+
+    graph = open_graph(args).graph
+    if args.elide is None:
+        _write(args.output, pieces(graph, canonical=args.canonical))
+    else:
+        _write(args.output, elided(pieces(without_large_constants(graph, args.elide), canonical=True)))
+    return 0
+
+
+def parse(args: Namespace) -> int:
+    from .text_file import pieces
+
+    _write(args.output, pieces(_read(args.source), canonical=args.canonical))
+    return 0
+
+
+def verify(args: Namespace) -> int:
+    """List the nodes that do not fit their ops.
+
+    A file that is no graph raises the error of its loader. Control flow that does not fit its functions raises
+    MalformedText, with the place in the text that `heald tfg print --canonical` prints.
+    """
+    from heald import default_host
+    from heald.compiler import faults
+
+    from ..attribute_text import MOST_LISTED
+    from .elision import without_large_constants
+    from .text_file import SUFFIX, dumps, loads
+
+    graph = open_graph(args).graph
+    with ticking("verifying"):
+        rows = [{"node": name, "op": graph[name].op, "fault": error.message}
+                for name, error in faults(graph, default_host().registries.ops).items()]
+        if not args.model.endswith(SUFFIX):  # the loader of texts verifies them
+            short = without_large_constants(graph, MOST_LISTED)
+            loads(dumps(short, canonical=True), file=f"{args.model} as text")
+    if args.json:
+        show_json(rows)
+    elif rows:
+        show(rows, ("node", "op", "fault"), cut=("node",))
+    else:
+        say(f"{plural(len(graph), 'node')} and {plural(len(graph.functions), 'function')}: no fault")
+    return INVALID if rows else 0
+
+
+def export(args: Namespace) -> int:
+    from heald import graphdef
+
+    from .text_file import dumps, loads
+
+    text = _is_text(args.output)
+    graph = _read(args.source)
+    if args.canonical:
+        graph = loads(dumps(graph, canonical=True), file=args.source)
+    graphdef.dump(graph, args.output, text=text)
+    say(f"wrote {args.output}: {plural(len(graph), 'node')}, {byte_text(Path(args.output).stat().st_size)}")
+    return 0
+
+
+def _read(source: str) -> Graph:
+    from .text_file import load, loads
+
+    graph: Graph = loads(sys.stdin.buffer.read()) if source == STDIN else load(source)
+    return graph
+
+
+def _write(target: str, pieces: Iterable[str]) -> None:
+    """Write a text to a file, which appears when it is whole, or to stdout."""
+    from heald.support import file_path, whole_file
+
+    encoded = (piece.encode("utf-8", "surrogateescape") for piece in pieces)
+    if target != STDIN:
+        whole_file.write_whole(file_path.file_path(target), encoded)
+        return
+    whole = list(encoded)  # an error leaves no part of a text on stdout
+    sys.stdout.flush()
+    sys.stdout.buffer.writelines(whole)
+    sys.stdout.buffer.flush()
+
+
+def _is_text(path: str) -> bool:
+    """True for a GraphDef in text form. Raises InvalidArgument for a suffix of neither form."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in (".pb", ".pbtxt"):
+        raise errors.InvalidArgument(f"'{path}': a text is exported as .pb or .pbtxt", hint="the suffix tells the form")
+    return suffix == ".pbtxt"

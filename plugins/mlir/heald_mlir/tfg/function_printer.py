@@ -1,0 +1,243 @@
+"""Functions as text: the signature, and the body of a concrete or a generic function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+
+from heald.api import Input, Node, errors, wire
+from heald.graph import AttrPlaceholder, Function, parse_input
+from heald.protobuf import Buffer
+
+from ..attribute_text import symbol_text
+from ..lexer import escaped_bytes
+from .body_printer import Context, GraphBody, missing, spelled
+from .element_types import CONTROL, OPAQUE
+from .node_section import RESULTS, quoted
+from .node_texts import NodeText, Pieces, braces
+from .result_types import tensor_type
+from .signature import NODE, Signature, head, read_signature, tail
+from .signature_text import argument_text, attribute_texts
+from .value_names import ValueNames, identifier
+
+HEAD, TAIL, FUNCTION = "_heald.head", "_heald.tail", "_heald.function"
+
+
+def function_text(function: Function, context: Context, gradient: str | None) -> Pieces:
+    """The text of a function, in pieces. `gradient`: the name of the function that is its gradient."""
+    try:
+        signature = read_signature(function.raw)
+        generic = signature.is_generic() or any(map(_has_placeholder, function.nodes.values()))
+        body = (GenericBody if generic else FunctionBody)(function, signature, context, ValueNames())
+        body.name_arguments()
+        lines = [*body.lines("    "), *body.end()]
+    except errors.HealdError as error:
+        raise type(error)(f"function '{function.name}': {error.message}", node=error.node, op=error.op,
+                          hint=error.hint) from None
+    if generic and context.canonical:
+        gradient = None  # TensorFlow forgets it
+    texts = attribute_texts(signature, generic, gradient)
+    if not context.canonical:
+        texts |= {name: [text] for name, text in _kept(function.raw, signature.shown(generic)).items()}
+    return [*_header(signature, generic, body.arguments, texts), *lines, "  }\n"]
+
+
+def _has_placeholder(node: Node) -> bool:
+    return any(isinstance(value, AttrPlaceholder) for value in node.attrs.values())
+
+
+def _header(signature: Signature, generic: bool, names: Mapping[str, str], texts: Mapping[str, Pieces]) -> Pieces:
+    """The lines in front of the body. TensorFlow indents them as if names were never in quotes."""
+    shown = [f"{names[each.name]}: {argument_text(each, generic)}" for each in signature.inputs]
+    results = [argument_text(each, generic) for each in signature.outputs]
+    if generic:
+        results += [f"{CONTROL} {{tfg.name = {quoted(name)}}}" for name in signature.control_outputs]
+    separator = ", \n" + " " * len(f"  tfg.func @{signature.name}(")
+    out = [f"  tfg.func {'generic ' if generic else ''}{symbol_text(signature.name)}(", separator.join(shown), ")\n"]
+    if results:
+        out += ["       -> (", ", \n           ".join(results), ")\n"]
+    attributes = braces(texts)
+    return [*out, *(["   attributes", *attributes, " {\n"] if attributes else ["   {\n"])]
+
+
+def _kept(raw: Buffer, signature: Signature) -> dict[str, str]:
+    """The attributes that lead from the text of a function to its bytes."""
+    parts = divided(raw)
+    if parts is None:
+        return {FUNCTION: f'"{escaped_bytes(bytes(raw))}"'}
+    return {name: f'"{escaped_bytes(part)}"' for name, part, usual in zip(
+        (HEAD, TAIL), parts, (head(signature), tail(signature)), strict=True) if part != usual}
+
+
+def divided(raw: Buffer) -> tuple[bytes, bytes] | None:
+    """The fields of a FunctionDef before and behind its nodes; None where they are between nodes, too."""
+    parts: tuple[list[Buffer], list[Buffer]] = ([], [])
+    behind, at = 0, 0
+    for number, _, _, end in wire.fields(raw, 0, len(raw)):
+        if number == NODE and parts[1]:
+            return None
+        if number >= NODE:
+            behind = 1
+        if number != NODE:
+            parts[behind].append(raw[at:end])
+        at = end
+    return b"".join(parts[0]), b"".join(parts[1])
+
+
+class FunctionBody(GraphBody):
+    """The body of a concrete function: inputs are arguments, or elements of output arguments of nodes.
+
+    `arguments`, `shadows`: the values of the arguments by name, and those of their control tokens.
+    """
+
+    generic = False
+
+    def __init__(self, function: Function, signature: Signature, context: Context, names: ValueNames) -> None:
+        super().__init__(function.nodes, context, names)
+        self.signature = signature
+        self.arguments: dict[str, str] = {}
+        self.shadows: dict[str, str] = {}
+        self.types = {each.name: OPAQUE if self.generic else tensor_type(each.type) for each in signature.inputs}
+        self.node_texts: dict[str, NodeText] = {}
+        self.undeclared: dict[str, dict[str, int]] = {}  # by node: indices of results that its op does not declare
+
+    def name_arguments(self) -> None:
+        """Name the arguments after those of the function."""
+        for argument in self.signature.inputs:
+            name = identifier(argument.name)
+            self.arguments[argument.name] = self.names.unique(name)
+            self.shadows[argument.name] = self.names.unique(f"{name}.ctl")
+
+    def lines(self, indent: str) -> Pieces:
+        self.node_texts = {node.name: self.texts.of(node, spelled(node)) for node in self.nodes.values()}
+        for source in self.uses():
+            if source.node in self.nodes and self.declared_index(source) is None:
+                known = self.undeclared.setdefault(source.node, {})
+                known.setdefault(_port(source), len(self.node_texts[source.node].types) + len(known))
+        for node in self.nodes.values():
+            more = self.undeclared.get(node.name, {})
+            if more:
+                kept = f"[{', '.join(map(quoted, more))}]"
+                self.node_texts[node.name] = self.texts.of(node, spelled(node), {RESULTS: kept})
+            self.define(node, self.node_texts[node.name].types + (OPAQUE,) * len(more))
+        out: Pieces = []
+        for node in self.nodes.values():
+            self.line(node, self.node_texts[node.name], indent, out)
+        return out
+
+    def uses(self) -> Iterator[Input]:
+        """The tensors that nodes take and that are returned."""
+        for node in self.nodes.values():
+            yield from node.inputs
+        yield from self.returned()
+
+    def returned(self) -> list[Input]:
+        """The tensors that are returned, in order."""
+        ret = self.signature.ret
+        return [parse_input(ret[each.name]) for each in self.signature.outputs if each.name in ret]
+
+    def declared_index(self, source: Input) -> int | None:
+        """The index of a tensor among the results that the op of its node declares."""
+        start = 0
+        for argument, types in self.node_texts[source.node].results or ():
+            if argument == source.output:
+                return start + source.index if source.index < len(types) else None
+            start += len(types)
+        return None
+
+    def operand(self, node: Node | None, source: Input) -> tuple[str, str]:
+        if source.node in self.arguments and source.node not in self.nodes:
+            return self.arguments[source.node], self.types[source.node]
+        values = self.values.get(source.node)
+        if values is None:
+            raise missing(node, source.node)
+        index = self.declared_index(source)
+        if index is None:
+            index = self.undeclared[source.node][_port(source)]
+        return values.result(index), values.types[index]
+
+    def control(self, node: Node | None, source: str) -> str:
+        if source in self.shadows and source not in self.nodes:
+            return self.shadows[source]
+        return super().control(node, source)
+
+    def end(self) -> Pieces:
+        """The line that returns results and control results."""
+        found = [self.operand(None, source) for source in self.returned()]
+        controls = [(name, self.control(None, self.signature.control_ret[name]))
+                    for name in self.signature.control_outputs if name in self.signature.control_ret]
+        shown = f"({', '.join([value for value, _ in found])})" if found else ""
+        if controls:
+            tokens = [value if self.generic else f"{value} {{tfg.name = {quoted(name)}}}" for name, value in controls]
+            shown += f" [{', '.join(tokens)}]"
+        types = f" : {', '.join([of for _, of in found])}" if found else ""
+        return [f"    return{shown}{types}\n"]
+
+
+def _port(source: Input) -> str:
+    return "" if source.output is None else f"{source.output}:{source.index}"
+
+
+class GenericBody(FunctionBody):
+    """The body of a generic function: each node has one opaque result, of which `get_result` takes tensors.
+
+    TensorFlow's importer puts a node that is used before it is read in front of its first user.
+    """
+
+    generic = True
+    filled = False
+
+    def lines(self, indent: str) -> Pieces:
+        self.taken: dict[Input, str] = {}
+        order = self.order()
+        for each in order:
+            if isinstance(each, Input):
+                self.taken[each] = self.names.numbered()
+            else:
+                self.define(each, (OPAQUE,))
+        out: Pieces = []
+        for each in order:
+            if isinstance(each, Input):
+                result = f'get_result({self.values[each.node].name}) "{each.output or ""}" : {each.index}'
+                out.append(f"{indent}{self.taken[each]} = {result}\n")
+            else:
+                self.line(each, self.texts.of(each, spelled(each)), indent, out)
+        return out
+
+    def order(self) -> list[Node | Input]:
+        """Nodes in the order of the text, each tensor in front of its first user."""
+        order: list[Node | Input | None] = []
+        places: dict[str, int] = {}  # of nodes that are used before they are read
+        seen: set[Input] = set()
+
+        def use(source: str) -> None:
+            if self.context.canonical and source in self.nodes and source not in places:
+                places[source] = len(order)
+                order.append(None)
+
+        def take(source: Input) -> None:
+            if source.node not in self.nodes:
+                return
+            use(source.node)
+            if source not in seen:
+                seen.add(source)
+                order.append(source)
+
+        for node in self.nodes.values():
+            for source in node.inputs:
+                take(source)
+            for control in node.controls:
+                use(control)
+            if places.setdefault(node.name, len(order)) == len(order):
+                order.append(node)
+            else:
+                order[places[node.name]] = node
+        for source in self.returned():
+            take(source)
+        return [each for each in order if each is not None]
+
+    def operand(self, node: Node | None, source: Input) -> tuple[str, str]:
+        if source in self.taken:
+            return self.taken[source], OPAQUE
+        if source.node not in self.arguments:
+            raise missing(node, source.node)
+        return self.arguments[source.node], OPAQUE

@@ -1,0 +1,31 @@
+"""Bytes as hexadecimal digits in capitals: two bytes by one look-up, in half the time of `hex().upper()`."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+from heald.protobuf import Buffer
+
+_SMALL = 4096  # bytes that the table does not pay for
+_CHUNK = 1 << 16  # look-ups at a time: NumPy makes eight bytes of each index
+
+
+def digits(data: Buffer) -> str:
+    """The digits of the bytes."""
+    if len(data) < _SMALL:
+        return data.hex().upper()
+    pairs = np.frombuffer(data, "<u2", len(data) // 2)
+    found = np.empty(len(pairs), "<u4")
+    for at in range(0, len(pairs), _CHUNK):
+        np.take(_table(), pairs[at : at + _CHUNK], out=found[at : at + _CHUNK], mode="clip")
+    return str(found.data.cast("B"), "ascii") + data[2 * len(pairs) :].hex().upper()
+
+
+@cache
+def _table() -> np.ndarray[Any, Any]:
+    """The four digits of each pair of bytes, the first in the lowest bits."""
+    ones = np.frombuffer("".join(f"{byte:02X}" for byte in range(256)).encode(), "<u2").astype("<u4")
+    pairs: np.ndarray[Any, Any] = ones[:, None] << np.uint32(16) | ones[None, :]
+    return pairs.reshape(-1)

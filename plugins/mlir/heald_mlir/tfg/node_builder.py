@@ -1,0 +1,193 @@
+"""NodeDefs from parsed nodes: the bytes that the text stands for, and those that `_heald.*` attributes kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from heald.api import errors, wire
+from heald.graph import parse_input
+from heald.protobuf import Buffer
+
+from .. import attributes as a
+from ..lexer import Lexer
+from . import dialect_attributes as d
+from .attribute_forms import NoForm, encoded, field, full_type_form, same
+from .attribute_values import NoValue, attr_value
+from .body_parser import ASSIGNED, DEVICE, NAME, ParsedNode, Tail
+from .node_section import (
+    ENCODING,
+    FIELDS,
+    FULL_TYPE,
+    FULL_TYPE_NAME,
+    INPUTS,
+    NODE,
+    ORDER,
+    RESULTS,
+    VALUES,
+    prefix,
+    read_section,
+    safe_form,
+    section_pieces,
+)
+from .node_texts import spelled_inputs
+
+KEPT = frozenset((ORDER, ENCODING, VALUES, FIELDS, INPUTS, NODE, RESULTS))
+_KEYWORDS = (DEVICE, ASSIGNED, NAME)
+
+
+class BuiltSection(NamedTuple):
+    """The bytes of a node behind its device. `values`: AttrValues by name, in TensorFlow's encoding."""
+
+    pieces: list[Buffer]
+    values: Mapping[str, Buffer]
+    kept: Mapping[str, a.Attribute]
+
+
+class NodeBuilder:
+    """Makes NodeDefs. Nodes with one tail share its bytes."""
+
+    def __init__(self, reader: Lexer) -> None:
+        self._reader = reader
+        self._sections: dict[int, BuiltSection] = {}  # by the identity of a tail
+        self._tails: list[Tail] = []  # the tails whose identity is in use
+
+    def section(self, node: ParsedNode) -> BuiltSection:
+        """The section of a node. Raises MalformedText for an attribute that no NodeDef holds."""
+        found = self._sections.get(id(node.tail))
+        if found is None:
+            found = self._sections[id(node.tail)] = self._section(node)
+            self._tails.append(node.tail)
+        return found
+
+    def _section(self, node: ParsedNode) -> BuiltSection:
+        values: dict[str, Buffer] = {}
+        kept: dict[str, a.Attribute] = {}
+        full_type = b""
+        for name, attribute in node.tail.attributes.items():
+            if name == FULL_TYPE_NAME and isinstance(attribute, d.FullTypeAttr):
+                full_type = b"".join(field(wire.BYTES, FULL_TYPE, [attribute.raw]))
+            elif name in KEPT:
+                kept[name] = attribute
+            elif name not in _KEYWORDS:
+                values[name] = self.value(name, attribute, node)
+        return BuiltSection(_kept_section(values, full_type, kept), values, kept)
+
+    def value(self, name: str, attribute: a.Attribute, node: ParsedNode) -> Buffer:
+        try:
+            pieces = attr_value(attribute)
+        except NoValue as reason:
+            raise self._reader.error(f"attribute '{name}' of '{node.name}': {reason}", node.at) from None
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def message(self, node: ParsedNode, inputs: Sequence[str]) -> list[Buffer]:
+        """The pieces of a node's NodeDef. `inputs`: its inputs as the text spells them."""
+        section = self.section(node)
+        kept = section.kept
+        if kept:
+            if INPUTS in kept:
+                inputs = _kept_inputs(kept[INPUTS], inputs)
+            if NODE in kept:
+                return _kept_node(kept[NODE], node, inputs, section)
+        return [prefix(node.name, node.op, inputs, node.device), *section.pieces]
+
+
+def _kept_section(values: Mapping[str, Buffer], full_type: bytes, kept: Mapping[str, a.Attribute]) -> list[Buffer]:
+    names = sorted(values)
+    if not kept:
+        return section_pieces([(name, values[name]) for name in names], full_type, b"")
+    order = strings(kept.get(ORDER))
+    if sorted(order) == names:
+        names = order
+    encodings = {name: texts[0] for name, texts in _pairs(kept.get(ENCODING))}
+    raws = {name: data(texts[0]) for name, texts in _pairs(kept.get(VALUES))}
+    entries = []
+    for name in names:
+        value = values[name]
+        if name in encodings:
+            value = b"".join(encoded(value, encodings[name]))
+        elif name in raws and same(_canonical(raws[name]), value):
+            value = raws[name]
+        entries.append((name, value))
+    fields = kept.get(FIELDS)
+    extra = data(fields.value) if isinstance(fields, a.StringAttr) and _is_message(data(fields.value)) else b""
+    return section_pieces(entries, full_type, extra)
+
+
+def _canonical(raw: bytes) -> list[Buffer]:
+    """The AttrValue that the text of an AttrValue stands for; nothing for malformed bytes."""
+    try:
+        return safe_form(raw).raw
+    except errors.HealdError:
+        return []
+
+
+def _is_message(raw: bytes) -> bool:
+    try:
+        return all(number > 0 for number, _, _, _ in wire.fields(raw, 0, len(raw)))
+    except errors.HealdError:
+        return False
+
+
+def data(text: str) -> bytes:
+    """The bytes that a string attribute stands for."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+def strings(attribute: a.Attribute | None) -> list[str]:
+    """The strings of a list; none for another attribute."""
+    items = attribute.items if isinstance(attribute, a.ArrayAttr) else ()
+    return [item.value for item in items if isinstance(item, a.StringAttr)]
+
+
+def _pairs(attribute: a.Attribute | None) -> Iterable[tuple[str, list[str]]]:
+    items = attribute.items if isinstance(attribute, a.DictionaryAttr) else ()
+    return ((name, [value.value]) for name, value in items if isinstance(value, a.StringAttr))
+
+
+def _kept_inputs(attribute: a.Attribute, inputs: Sequence[str]) -> Sequence[str]:
+    """Inputs in the kept spelling, unless they were edited since."""
+    written = strings(attribute)
+    try:
+        same_inputs = [_spelled(text) for text in written] == list(inputs)
+    except errors.HealdError:
+        return inputs
+    return written if same_inputs else inputs
+
+
+def _spelled(text: str) -> str:
+    return text if text.startswith("^") else str(parse_input(text))
+
+
+def _kept_node(attribute: a.Attribute, node: ParsedNode, inputs: Sequence[str], section: BuiltSection) -> list[Buffer]:
+    """A kept NodeDef, unless the text says something else since."""
+    usual = [prefix(node.name, node.op, inputs, node.device), *section.pieces]
+    if not isinstance(attribute, a.StringAttr):
+        return usual
+    raw = data(attribute.value)
+    try:
+        kept = canonical_node(raw)
+    except (errors.HealdError, NoForm):
+        return usual
+    return [raw] if same(kept, b"".join(usual)) else usual
+
+
+def canonical_node(raw: Buffer) -> list[Buffer]:
+    """The NodeDef that the text of a NodeDef stands for."""
+    texts = {1: "", 2: "", 4: ""}
+    full_type = b""
+    for number, kind, at, end in wire.fields(raw, 0, len(raw)):
+        if number in texts:
+            wire.expect(kind, wire.BYTES, at, "a field of a node")
+            texts[number] = wire.text(raw, at, end)
+        elif number == FULL_TYPE and kind == wire.BYTES and not full_type:
+            full_type = bytes(raw[at:end])
+    section = read_section(raw)
+    entries = [(name, b"".join(safe_form(section.values[name]).raw)) for name in sorted(section.values)]
+    shown = b""
+    if FULL_TYPE_NAME in section.texts:
+        shown = b"".join(field(wire.BYTES, FULL_TYPE, [full_type_form(full_type)[1]]))
+    inputs = [_spelled(text) for text in spelled_inputs(raw)]
+    return [prefix(texts[1], texts[2], inputs, texts[4]), *section_pieces(entries, shown, b"")]
+
+

@@ -1,0 +1,101 @@
+"""Region control flow, which is a form of text: the node in the graph is the functional op.
+
+A node whose attribute `_heald.region` is set is printed as IfRegion, CaseRegion, WhileRegion or ForRegion. Its branches
+and bodies are functions of the library; the function's own `_heald.region` has the name that its region shows. Such a
+function is printed in its region alone, while a region has it. Values that a region captures are inputs of the node,
+and arguments of the function. So a graph with regions runs, is placed and is written as a GraphDef like any other, and
+a region that is read from text is the same nodes as its functional form.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from heald.api import Graph, Node
+from heald.graph import Func, Function
+
+REGION = "_heald.region"
+MOST_DEPTH = 48  # of regions within each other
+
+
+class RegionForm(NamedTuple):
+    """How an op's functions become regions.
+
+    `functions`: the attributes that name functions. `regions`: for each the attributes of the text that hold the
+    attributes of the call, and those of the function. `leading`: the inputs in front of the functions' arguments.
+    `loop`: True where regions have arguments of their own. `implied`: attributes that the types of the text imply.
+    """
+
+    functions: tuple[str, ...]
+    regions: tuple[tuple[str, str], ...]
+    leading: int
+    loop: bool
+    implied: tuple[str, ...]
+
+
+_FORMS = {
+    "If": RegionForm(("then_branch", "else_branch"), (("then_attrs", "then_region_attrs"),
+                                                      ("else_attrs", "else_region_attrs")), 1, False,
+                     ("Tcond", "Tin", "Tout")),
+    "Case": RegionForm(("branches",), (("branch_attrs", "region_attrs"),), 1, False, ("Tin", "Tout")),
+    "While": RegionForm(("cond", "body"), (("cond_attrs", "cond_region_attrs"), ("body_attrs", "body_region_attrs")), 0,
+                        True, ("T",)),
+    "For": RegionForm(("body",), (("body_attrs", "region_attrs"),), 3, True, ("T",)),
+}
+FORMS: Mapping[str, RegionForm] = {
+    f"{kind}{op}": form for op, form in _FORMS.items() for kind in ("", "Stateless", "Stateful")
+    if op != "For" or not kind}
+REGION_OPS = frozenset(f"{op}Region" for op in FORMS)
+_BOUNDS = 3  # operands of a For in front of its values: the body gets the index
+OUTPUT_SHAPES = "output_shapes"  # TensorFlow's regions do not have it
+
+
+def is_region(node: Node) -> bool:
+    """True for a control flow node that is marked as one with regions."""
+    return node.op in FORMS and REGION in node.attrs
+
+
+def has_regions(node: Node, functions: Mapping[str, Function]) -> bool:
+    """True for a marked node that is printed with regions: its functions are bodies of regions that fit it."""
+    if not is_region(node):
+        return False
+    form = FORMS[node.op]
+    most = len(form.functions)
+    bodies = [functions.get(each.name) for each in called(node)]
+    arguments = len(node.inputs) - form.leading + (form.leading == _BOUNDS)
+    return len(node.inputs) >= form.leading and len(bodies) >= most and (
+        most == len(bodies) or form.functions == ("branches",)) and all(
+        body is not None and REGION in body.attrs and len(body.inputs) == arguments for body in bodies) and (
+        form.functions[0] != "cond" or len(bodies[0].outputs) == 1)  # type: ignore[union-attr]
+
+
+def called(node: Node) -> list[Func]:
+    """The functions that a control flow node calls, in the order of its regions."""
+    found: list[Any] = []
+    for name in FORMS[node.op].functions:
+        value = node.attrs.get(name)
+        found += value if isinstance(value, tuple) else [value]
+    return [each for each in found if isinstance(each, Func)]
+
+
+def shown_name(function: Function) -> str:
+    """The name that a region shows for its function."""
+    value = function.attrs.get(REGION)
+    return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) and value else function.name
+
+
+def new_function_name(name: str, taken: set[str]) -> str:
+    """The name or, when it is in `taken`, that name with a number from 0 on. The result is added to `taken`."""
+    made, number = name, 0
+    while made in taken:
+        made, number = f"{name}_{number}", number + 1
+    taken.add(made)
+    return made
+
+
+def hidden_functions(graph: Graph) -> set[str]:
+    """The functions that are printed in regions alone."""
+    bodies = [graph.nodes, *(function.nodes for function in graph.functions.values())]
+    return {each.name for nodes in bodies for node in nodes.values() if has_regions(node, graph.functions)
+            for each in called(node)}

@@ -1,0 +1,108 @@
+"""The passes between functional control flow and regions, which are a form of text (see `region_forms`).
+
+`functional_to_region` gives each control flow node bodies of its own: copies of its functions, whose nodes have unique
+names. It skips nodes in generic functions, and calls of a function within itself. It skips functions with a gradient,
+as TensorFlow does: a region cannot state one. `region_to_functional` is its reverse but for the copies, which stay.
+Both keep results and effects, and are idempotent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from heald.api import Graph, Input, Node, PassContext
+from heald.graph import AttrPlaceholder, Func, Function
+
+from .graph_layout import gradients
+from .region_forms import FORMS, MOST_DEPTH, REGION, called, is_region, new_function_name, shown_name
+
+
+def functional_to_region(graph: Graph, _: PassContext | None = None) -> Graph:
+    """The graph with If, Case, While and For as regions."""
+    maker = _RegionMaker(graph)
+    nodes = maker.changed(graph.nodes, ())
+    functions = []
+    for function in graph.functions.values():
+        if REGION in function.attrs or _is_generic(function):
+            continue
+        changed = maker.changed(function.nodes, (function.name,))
+        if changed:
+            functions.append(function.replace(nodes=[changed.get(name, node) for name, node in function.nodes.items()]))
+    if not nodes and not functions:
+        return graph
+    return graph.replace(nodes=list(nodes.values()), functions=[*functions, *maker.made])
+
+
+def region_to_functional(graph: Graph, _: PassContext | None = None) -> Graph:
+    """The graph with all control flow in functional form."""
+    functions = []
+    for function in graph.functions.values():
+        if any(map(is_region, function.nodes.values())):
+            functions.append(function.replace(nodes=list(map(_functional, function.nodes.values()))))
+    nodes = [_functional(node) for node in graph.nodes.values() if is_region(node)]
+    return graph.replace(nodes=nodes, functions=functions) if nodes or functions else graph
+
+
+def _functional(node: Node) -> Node:
+    return node.replace(without_attrs=(REGION,)) if is_region(node) else node
+
+
+def _is_generic(function: Function) -> bool:
+    return any(isinstance(value, AttrPlaceholder) for node in function.nodes.values() for value in node.attrs.values())
+
+
+class _RegionMaker:
+    """Makes the bodies of regions. `made`: their functions."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._functions = graph.functions
+        self._with_gradient = gradients(graph).keys()
+        self._names = set(graph.functions)
+        self.made: list[Function] = []
+
+    def changed(self, nodes: Mapping[str, Node], path: tuple[str, ...]) -> dict[str, Node]:
+        """The nodes that get regions, by name. `path`: the functions around the nodes."""
+        return {name: made for name, node in nodes.items() if (made := self._made(node, path)) is not node}
+
+    def _made(self, node: Node, path: tuple[str, ...]) -> Node:
+        if node.op not in FORMS or is_region(node) or len(path) > MOST_DEPTH:
+            return node
+        functions = [self._functions.get(each.name) for each in called(node)]
+        if not functions or any(each is None or each.name in path or each.name in self._with_gradient
+                                or _is_generic(each) for each in functions):
+            return node
+        calls = [self._body(function, node, index, path) for index, function in enumerate(functions) if function]
+        return node.replace(attrs={**_with_calls(node, calls), REGION: True})
+
+    def _body(self, function: Function, node: Node, index: int, path: tuple[str, ...]) -> str:
+        """Make the function of a region and return its name."""
+        new = {name: f"{name}_tfg_inlined_{node.name}_{index}" for name in function.nodes}
+        nodes = [_renamed(each, new) for each in function.nodes.values()]
+        nodes = [self._made(each, (*path, function.name)) for each in nodes]
+        name = new_function_name(f"{function.name}_tfg_region_{index}", self._names)
+        self.made.append(function.replace(
+            name=name, nodes=nodes, ret={key: _moved(source, new) for key, source in function.ret.items()},
+            control_ret={key: new.get(source, source) for key, source in function.control_ret.items()},
+            attrs={REGION: shown_name(function)}))
+        return name
+
+
+def _renamed(node: Node, new: Mapping[str, str]) -> Node:
+    return node.replace(name=new[node.name], inputs=[_moved(source, new) for source in node.inputs],
+                        controls=[new.get(source, source) for source in node.controls])
+
+
+def _moved(source: Input, new: Mapping[str, str]) -> Input:
+    return source._replace(node=new.get(source.node, source.node))
+
+
+def _with_calls(node: Node, names: Iterable[str]) -> dict[str, Any]:
+    """The attributes of a node that name functions, with other names."""
+    left = iter(names)
+    attrs: dict[str, Any] = {}
+    for key in FORMS[node.op].functions:
+        value = node.attrs[key]
+        attrs[key] = tuple(Func(next(left), each.attrs) for each in value) if isinstance(value, tuple) else Func(
+            next(left), value.attrs)
+    return attrs

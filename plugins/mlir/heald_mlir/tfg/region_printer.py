@@ -1,0 +1,153 @@
+"""Region control flow as text: `IfRegion`, `CaseRegion`, `WhileRegion` and `ForRegion` with their bodies."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from heald.api import Node, errors
+from heald.graph import Func, Function, attr_bytes
+
+from .attribute_forms import form_of
+from .element_types import CONTROL
+from .function_printer import FunctionBody
+from .names import op_name
+from .node_section import quoted
+from .node_texts import NodeText, Pieces, braces
+from .region_forms import FORMS, MOST_DEPTH, OUTPUT_SHAPES, REGION, RegionForm, called, shown_name
+from .signature import Signature, read_signature
+from .signature_text import argument_attributes, attribute_texts
+from .value_names import ValueNames
+
+if TYPE_CHECKING:
+    from .body_printer import GraphBody
+
+Operand = tuple[str, str]  # a value and its type
+
+
+class RegionBody(FunctionBody):
+    """The body of a function in the scope of another body."""
+
+    def __init__(self, outer: GraphBody, function: Function, operands: Sequence[Operand], controls: Sequence[str],
+                 counts: ValueNames) -> None:
+        signature = read_signature(function.raw)
+        super().__init__(function, signature, outer.context, counts)
+        names = [each.name for each in signature.inputs]
+        self.depth = outer.depth + 1
+        self.arguments = dict(zip(names, [value for value, _ in operands], strict=True))
+        self.shadows = dict(zip(names, controls, strict=True))
+        self.types = dict(zip(names, [of for _, of in operands], strict=True))
+
+    def terminator(self, loop: Sequence[Operand] | None) -> str:
+        """The line that ends the region: a condition for the loop's values `loop`, else a yield."""
+        found = [self.operand(None, source) for source in self.returned()]
+        controls = [self.control(None, self.signature.control_ret[name]) for name in self.signature.control_outputs
+                    if name in self.signature.control_ret]
+        tokens = f" [{', '.join(controls)}]" if controls else ""
+        if loop is None:
+            return f"yield{_listed(found)}{tokens}{_typed(found)}"
+        return f"condition {found[0][0]} : {found[0][1]}{' ' if loop else ''}{_listed(loop)}{tokens}{_typed(loop)}"
+
+
+def _listed(values: Sequence[Operand]) -> str:
+    return f"({', '.join([value for value, _ in values])})" if values else ""
+
+
+def _typed(values: Sequence[Operand]) -> str:
+    return f" : {', '.join([of for _, of in values])}" if values else ""
+
+
+def region_op(body: GraphBody, node: Node, text: NodeText, indent: str) -> Pieces:
+    """The text of a node with regions, in pieces. Raises InvalidArgument for functions that do not exist or fit."""
+    form = FORMS[node.op]
+    values = body.values[node.name]
+    operands = [body.operand(node, source) for source in node.inputs]
+    leading, data = operands[:form.leading], operands[form.leading:]
+    tokens = f" [{', '.join([body.control(node, name) for name in node.controls])}]" if node.controls else ""
+    out = [indent, values.bound, " = ", op_name(f"{node.op}Region")]
+    kind = node.op.removeprefix("Stateless").removeprefix("Stateful")
+    shown = data if kind == "While" else operands
+    out.append({"If": f" {leading[0][0]}{tokens} then " if leading else "",
+                "Case": f" {leading[0][0]}{tokens} " if leading else "",
+                "While": f"{_listed(data)}{tokens} ",
+                "For": f"{_listed(data)}{tokens} from {' to '.join([v for v, _ in leading[:2]])} by "
+                       f"{leading[-1][0] if leading else ''} "}[kind])
+    functions = [body.function_of(node, each) for each in called(node)]
+    for index, function in enumerate(functions):
+        out += [_BETWEEN[kind] if index else "", *_region(body, node, form, function, index, operands, indent)]
+    out += braces(_attributes(body, node, text, form, functions))
+    types = values.types
+    if kind == "If" or kind == "Case":
+        shown = leading
+    results = f"({', '.join(types)})" if len(types) != 1 or kind == "For" else types[0]
+    if shown or types:
+        out.append(f" : ({', '.join([of for _, of in shown])}) -> {results}")
+    return [*out, "\n"]
+
+
+_BETWEEN = {"If": " else ", "Case": ", ", "While": " do ", "For": ""}
+
+
+def _region(body: GraphBody, node: Node, form: RegionForm, function: Function, index: int, operands: Sequence[Operand],
+            indent: str) -> Pieces:
+    if body.depth >= MOST_DEPTH:
+        raise errors.InvalidArgument(f"regions are nested deeper than {MOST_DEPTH} levels", node=node.name, op=node.op)
+    data = list(operands[form.leading:])
+    if form.leading == 3:
+        data.insert(0, operands[0])  # the index of a For has the type of its start
+    counts = ValueNames(body.names.counter, body.names.number, body.names.used)
+    counts.arguments = body.names.arguments
+    label = ""
+    if form.loop:
+        controls = []
+        data = [(counts.argument(), of) for _, of in data]
+        controls = [counts.argument() for _ in data]
+        shown = [*[f"{value}: {of}" for value, of in data], *[f"{value}: {CONTROL}" for value in controls]]
+        label = f"{indent}^bb0({', '.join(shown)}):\n" if shown else ""
+    else:
+        controls = [body.token(node, source.node) for source in node.inputs[form.leading:]]
+    inner = RegionBody(body, function, data, controls, counts)
+    lines = inner.lines(f"{indent}  ")
+    condition = data if form.loop and form.leading == 0 and index == 0 else None
+    return ["{\n", label, *lines, f"{indent}  {inner.terminator(condition)}\n", f"{indent}}}"]
+
+
+def _attributes(body: GraphBody, node: Node, text: NodeText, form: RegionForm, functions: Sequence[Function],
+                ) -> dict[str, Pieces]:
+    """The texts of a region op's attributes."""
+    hidden = {*form.implied, *form.functions, REGION, *((OUTPUT_SHAPES,) if body.context.canonical else ())}
+    texts = {name: shown for name, shown in text.section.texts.items() if name not in hidden}
+    for name, value in (("_mlir_name", node.name), ("_mlir_device", node.device),
+                        ("_mlir_assigned_device", node.assigned_device)):
+        if value:
+            texts[name] = [quoted(value)]
+    calls = [_call(each) for each in called(node)]
+    regions = [_region_attributes(function, form.loop) for function in functions]
+    if form.functions == ("branches",):
+        (call, region), = form.regions
+        return texts | {call: [f"[{', '.join(calls)}]"], region: [f"[{', '.join(regions)}]"]}
+    for (call, region), shown, attributes in zip(form.regions, calls, regions, strict=True):
+        texts |= {call: [shown], region: [attributes]}
+    return texts
+
+
+def _call(called_function: Func) -> str:
+    return _braced({name: form_of(attr_bytes(value)).text for name, value in called_function.attrs.items()})
+
+
+def _region_attributes(function: Function, arguments: bool) -> str:
+    signature = read_signature(function.raw)
+    attrs = {name: value for name, value in signature.attrs.items() if name != REGION}
+    texts = attribute_texts(_with_attrs(signature, attrs), False, None)
+    texts["sym_name"] = [quoted(shown_name(function))]
+    inputs = [_braced(argument_attributes(each, False)) for each in signature.inputs] if arguments else []
+    outputs = [_braced(argument_attributes(each, False)) for each in signature.outputs]
+    return f"#tfg.region_attrs<{_braced(texts)} [{', '.join(inputs)}] [{', '.join(outputs)}]>"
+
+
+def _with_attrs(signature: Signature, attrs: Mapping[str, bytes]) -> Signature:
+    return Signature(**{**signature.__dict__, "attrs": dict(attrs)})
+
+
+def _braced(texts: Mapping[str, Pieces]) -> str:
+    return "".join(braces(texts)).lstrip() if texts else "{}"

@@ -1,0 +1,133 @@
+"""The signature of a function from its text: arguments, results and attributes."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from .. import attributes as a
+from .. import types as t
+from ..lexer import Lexer
+from . import dialect_attributes as d
+from .attribute_values import NoValue, attr_value
+from .element_types import CONTROL, NUMBERS, OPAQUE
+from .signature import Argument, AttrDef, Values
+
+_TEXTS = {"tfg.name": "name", "tfg.description": "description", "tfg.type_attr": "type_attr",
+          "tfg.number_attr": "number_attr", "tfg.type_list_attr": "type_list_attr"}
+_UNIQUE_IDS = ("resource_arg_unique_ids_keys", "resource_arg_unique_ids_values")
+_DIMS = re.compile(r"\*x|(?:(?:\d+|\?)x)*")
+_SUBTYPES = re.compile(r"(!tf_type\.(?:resource|variant))<.*>", re.DOTALL)
+
+
+class SignatureReader:
+    """Turns attributes into parts of a signature. Raises MalformedText for those that have no place in one."""
+
+    def __init__(self, reader: Lexer) -> None:
+        self._reader = reader
+
+    def argument(self, of: str, attributes: Mapping[str, a.Attribute], at: int) -> Argument:
+        """An argument or a result of a type, with its attributes."""
+        found: dict[str, Any] = {"type": self._type(of, at)}
+        values: Values = {}
+        for name, attribute in attributes.items():
+            if name in _TEXTS:
+                found[_TEXTS[name]] = self._text(name, attribute, at)
+            elif name == "tfg.is_ref":
+                found["is_ref"] = True
+            elif name == "tfg.type" and isinstance(attribute, a.TypeAttr):
+                found["type"] = NUMBERS.get(str(attribute.type), 0)
+            elif name == "tfg.handle_data" and isinstance(attribute, a.ArrayAttr):
+                found["handle_data"] = tuple([self._handle(item, at) for item in attribute.items])
+            elif name == "tfg.experimental_full_type" and isinstance(attribute, d.FullTypeAttr):
+                found["full_type"] = attribute.raw
+            elif name == "tfg.arg_attrs" and isinstance(attribute, a.DictionaryAttr):
+                values |= {key: self.value(key, item, at) for key, item in attribute.items}
+            elif name.startswith("tf."):
+                values[name[3:]] = self.value(name, attribute, at)
+            else:
+                raise self._reader.error(f"unexpected attribute '{name}' of an argument or result", at)
+        return Argument(**found, attrs=values)
+
+    def _type(self, of: str, at: int) -> int:
+        if of in (OPAQUE, CONTROL):
+            return 0
+        number = NUMBERS.get(element_text(of))
+        if number is None:
+            raise self._reader.error(f"'{of}' is not the type of an argument or a result", at)
+        return number
+
+    def _handle(self, item: a.Attribute, at: int) -> tuple[int, tuple[int, ...] | None]:
+        of = item.type if isinstance(item, a.TypeAttr) else None
+        number = NUMBERS.get(str(of.element)) if isinstance(of, t.ShapedType) else None
+        if number is None or not isinstance(of, t.ShapedType):
+            raise self._reader.error("expected the type of a tensor in 'tfg.handle_data'", at)
+        return number, None if of.shape is None else tuple([-1 if dim is None else dim for dim in of.shape])
+
+    def _text(self, name: str, attribute: a.Attribute, at: int) -> str:
+        if not isinstance(attribute, a.StringAttr):
+            raise self._reader.error(f"expected attribute '{name}' to be a string", at)
+        return attribute.value
+
+    def value(self, name: str, attribute: a.Attribute, at: int) -> bytes:
+        """The AttrValue of an attribute."""
+        try:
+            return b"".join(attr_value(attribute))
+        except NoValue as reason:
+            raise self._reader.error(f"attribute '{name}': {reason}", at) from None
+
+    def attributes(self, attributes: Mapping[str, a.Attribute], at: int) -> dict[str, Any]:
+        """The parts of a signature that a function's attributes give, and its `gradient`."""
+        found: dict[str, Any] = {"attrs": {}}
+        ids: list[tuple[int, ...]] = [(), ()]
+        for name, attribute in attributes.items():
+            if name == "description":
+                found["description"] = self._text(name, attribute, at)
+            elif name == "is_stateful":
+                found["is_stateful"] = True
+            elif name == "gradient" and isinstance(attribute, a.SymbolRefAttr):
+                found["gradient"] = attribute.root
+            elif name in _UNIQUE_IDS:
+                ids[_UNIQUE_IDS.index(name)] = self._numbers(name, attribute, at)
+            elif name == "control_output" and isinstance(attribute, a.ArrayAttr):
+                found["control_outputs"] = tuple([self._text(name, item, at) for item in attribute.items])
+            elif name == "tfg.func_attrs" and isinstance(attribute, a.DictionaryAttr):
+                found["attr_defs"] = {key: self._attr_def(item, at) for key, item in attribute.items}
+            elif name.startswith("tf."):
+                found["attrs"][name[3:]] = self.value(name, attribute, at)
+            elif not name.startswith("_heald."):
+                raise self._reader.error(f"unexpected attribute '{name}' of a function", at)
+        if len(ids[0]) != len(ids[1]):
+            raise self._reader.error("expected as many resource_arg_unique_ids_keys as values", at)
+        return found | {"unique_ids": dict(zip(*ids, strict=True))}
+
+    def _numbers(self, name: str, attribute: a.Attribute, at: int) -> tuple[int, ...]:
+        if not isinstance(attribute, d.TensorAttr) or not attribute.type.endswith("xi32>"):
+            raise self._reader.error(f"expected attribute '{name}' to be a tensor of i32", at)
+        from heald.api import TensorValue
+
+        raw = b"".join(attribute.pieces)
+        return tuple(TensorValue.read(raw, 0, len(raw)).array().ravel().tolist())
+
+    def _attr_def(self, attribute: a.Attribute, at: int) -> AttrDef:
+        if not isinstance(attribute, a.DictionaryAttr):
+            raise self._reader.error("expected a dictionary for each attribute in 'tfg.func_attrs'", at)
+        found = dict(attribute.items)
+        minimum = found.get("minimum")
+        allowed, default = (self.value(name, found[name], at) if name in found else None
+                            for name in ("allowed_values", "default_value"))
+        kind, description = (self._text(name, found[name], at) if name in found else ""
+                             for name in ("function_type", "description"))
+        least = minimum.value if isinstance(minimum, a.IntegerAttr) else None
+        return AttrDef(kind, default, description, least, allowed)
+
+
+def element_text(of: str) -> str:
+    """The element type in the text of a tensor type; the text itself where it is none."""
+    if not of.startswith("tensor<"):
+        return of
+    inside = of[7:-1]
+    match = _DIMS.match(inside)
+    element = inside[match.end():] if match else inside
+    return _SUBTYPES.sub(r"\1", element)

@@ -1,0 +1,130 @@
+"""Graphs in text files: the public functions of `heald.tfg`, and the loader of `.tfg` files."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from heald.api import Description, Graph, LoadOptions, errors
+from heald.support import file_path, gc_pause, whole_file
+
+from ..text_file import decoded
+from .graph_parser import read_graph
+from .graph_printer import graph_text
+
+SUFFIX, SHARED_SUFFIX = ".tfg", ".mlir"
+_GRAPH = re.compile(rb"^\s*+(?:tfg\.|\"tfg\.|module\b[^\n]*\{\s*+\"?tfg\.)(?:graph|func)\b", re.MULTILINE)
+
+
+@errors.boundary
+def loads(text: str | bytes, *, file: str = "-", verify: bool = True) -> Graph:
+    """The graph in a text. `file`: its name in locations.
+
+    `verify`: False takes control flow that does not fit the functions which it calls, as a GraphDef may have it.
+
+    Types and values are checked; a cycle is no error. Raises MalformedText, an InvalidArgument, with
+    file, line and column, for a text that is no module or no graph.
+    """
+    return _read(decoded(text, file), file, _ops(), verify)
+
+
+@errors.boundary
+def load(path: str | os.PathLike[str], *, verify: bool = True) -> Graph:
+    """The graph in a file. `verify` is as in `loads`.
+
+    Raises as `loads`; NotFound and others for a file that cannot be read.
+    """
+    return _load(file_path.file_path(path), _ops(), verify)
+
+
+@errors.boundary
+@gc_pause.gc_paused()
+def dumps(graph: Graph, *, canonical: bool = False) -> str:
+    """A graph as text. Reading it back gives the same GraphDef, byte for byte.
+
+    `canonical`: True for the text that TensorFlow's importer makes, in which missing attributes have their defaults and
+    nothing is kept that the dialect has no words for.
+
+    Raises InvalidArgument for inputs that do not exist.
+    """
+    return "".join(pieces(graph, canonical))
+
+
+@errors.boundary
+def dump(graph: Graph, path: str | os.PathLike[str], *, canonical: bool = False) -> None:
+    """Write a graph to a text file. Raises as `dumps`; NotFound and others for a file that cannot be written."""
+    encoded = (piece.encode("utf-8", "surrogateescape") for piece in pieces(graph, canonical))
+    whole_file.write_whole(file_path.file_path(path), encoded)
+
+
+def pieces(graph: Graph, canonical: bool) -> Iterator[str]:
+    """The text of a graph in pieces, for files of any size. Raises as `dumps`."""
+    if not isinstance(graph, Graph):
+        raise errors.InvalidArgument(f"a text is written from a Graph, got {type(graph).__name__}",
+                                     hint="read a GraphDef with heald.graphdef.load(path)")
+    return graph_text(graph, _ops(), canonical)
+
+
+def _ops() -> Any:
+    import heald
+
+    return heald.default_host().registries.ops
+
+
+@gc_pause.gc_paused()
+def _read(text: str, file: str, ops: Any, verify: bool) -> Graph:
+    return read_graph(text, file, ops, verify)
+
+
+def _load(path: Path, ops: Any, verify: bool = True) -> Graph:
+    try:
+        text = path.read_bytes()
+    except OSError as error:
+        raise errors.of_system(error, path) from error
+    return _read(decoded(text, str(path)), str(path), ops, verify)
+
+
+def is_graph_text(head: bytes) -> bool:
+    """True for the first bytes of the text of a graph."""
+    return _GRAPH.search(head) is not None
+
+
+class TfgLoader:
+    """Recognises `.tfg` files, and `.mlir` files that begin with a graph or a function of one."""
+
+    def recognise(self, path: Path, head: bytes) -> bool:
+        suffix = path.suffix.lower()
+        return suffix == SUFFIX or (suffix == SHARED_SUFFIX and is_graph_text(head))
+
+    def open(self, path: Path, options: LoadOptions) -> TfgSource:
+        """Raises the errors of `heald.tfg.load`, and InvalidArgument for a signature or tags."""
+        if options.signature is not None or options.tags is not None:
+            raise errors.InvalidArgument("this is the text of a graph: it has no signatures and no tags",
+                                         location=errors.Location(str(path)))
+        return TfgSource(_load(path, options.ops))
+
+
+class TfgSource:
+    """The graph of a text."""
+
+    signatures: Mapping[str, Any] = MappingProxyType({})
+
+    def __init__(self, graph: Graph) -> None:
+        self._graph = graph
+
+    def describe(self) -> Description:
+        return Description("TF Graph IR")
+
+    def graph(self) -> Graph:
+        return self._graph
+
+    def initial_state(self) -> tuple[Any, ...]:
+        return ()
+
+
+LOADER = TfgLoader()
+__all__ = ["dump", "dumps", "load", "loads"]

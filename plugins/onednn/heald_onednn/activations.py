@@ -1,0 +1,83 @@
+"""Activations: several nodes of a graph become one function of the library, gelu or hard swish.
+
+Gelu is x * P(X <= x) for a normal X, by erf or erfc, or its approximation by tanh (Hendrycks and Gimpel, 2016). Hard
+swish is x * relu6(x + 3) / 6 (Howard et al., 2019).
+
+The library's gelu by erf turns infinity into NaN, and numbers above 1.7e38 into infinity. TensorFlow does the same for
+a gelu that is fused with a product.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+from heald.api import Bind, FusedOp
+
+from .attributes import Eltwise, number
+from .function_matching import Part, computed, is_close, is_closed, parts
+from .memory import Array
+
+ACTIVATION = "Activation"  # the op of a FusedOp that replaces the nodes
+CURVES = ("Erf", "Erfc", "Relu6", "Tanh")
+LAST = ("Mul", "RealDiv")
+FEWEST = 4  # nodes of an activation
+NUMBERS: Array = np.concatenate([np.linspace(-8, 8, 129), np.logspace(1, 4, 16), -np.logspace(1, 4, 16)])
+
+
+def by_tanh(x: Array) -> Array:
+    inner = np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
+    return np.asarray(0.5 * x * (1 + np.tanh(inner)))
+
+
+def by_erf(x: Array) -> Array:
+    return np.asarray(x * np.array([0.5 * math.erfc(-each / math.sqrt(2)) for each in x]))
+
+
+def hard_swish(x: Array) -> Array:
+    return np.asarray(x * np.clip(x + 3, 0, 6) / 6)
+
+
+FORMS = {
+    Eltwise(number("dnnl_eltwise_gelu_erf")): by_erf(NUMBERS),
+    Eltwise(number("dnnl_eltwise_gelu_tanh")): by_tanh(NUMBERS),
+    Eltwise(number("dnnl_eltwise_hardswish"), 1 / 6, 1 / 2): hard_swish(NUMBERS),
+}
+
+
+def with_activations(b: Bind, ops: Sequence[FusedOp]) -> list[FusedOp]:
+    """The ops, where each activation is one op. The attribute `step` of that op is the library's function."""
+    kept = list(ops)
+    if not any(op.op in CURVES for op in ops):
+        return kept
+    made = {op.results[0]: op for op in ops}
+    for op in reversed(ops):
+        found = _found(b, op, made, kept) if op.op in LAST and op in kept else None
+        if found is not None:
+            part, step = found
+            whole = FusedOp(ACTIVATION, {"step": step}, (part.source,), op.results, op.outputs)
+            kept = [whole if each is op else each for each in kept if each is op or each not in part.ops]
+    return kept
+
+
+def _found(
+    b: Bind, last: FusedOp, made: Mapping[int, FusedOp], kept: Sequence[FusedOp]
+) -> tuple[Part, Eltwise] | None:
+    """The part that ends with this op and is an activation, and the library's function; else None.
+
+    No op outside the part needs its values, and the part keeps the shape of its source.
+    """
+    def known(place: int) -> Array | None:
+        info = b.inputs[place] if place < len(b.inputs) else None
+        return info.value if info is not None and info.size == 1 else None
+
+    for part in parts(last, made, known):
+        shape = b.inputs[part.source].meta.dims if part.source < len(b.inputs) else last.outputs[0].dims
+        if len(part.ops) < FEWEST or shape != last.outputs[0].dims or not is_closed(part, kept):
+            continue
+        given = computed(part, NUMBERS, known)
+        step = next((step for step, numbers in FORMS.items() if is_close(given, numbers)), None)
+        if step is not None:
+            return part, step
+    return None

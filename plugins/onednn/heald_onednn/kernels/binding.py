@@ -1,0 +1,59 @@
+"""Bind functions: they decline, with the reason, calls that the library cannot do or does no faster than NumPy."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import wraps
+from math import prod
+
+from heald.api import Attachable, Bind, Declined, FusedOp, dtypes, errors
+
+from ..epilogue import Epilogue
+from ..single_thread import SingleThread, is_small, single_thread
+
+Head = Callable[[Bind, FusedOp, Epilogue], Attachable]
+LEFT = "by itself it is no faster than NumPy's kernel"
+BindFunction = Callable[[Bind], Attachable | Declined]
+
+
+def declining(bind: Callable[[Bind], Attachable]) -> BindFunction:
+    """A bind function that declines where `bind` raises Unimplemented. Small work is bound for one thread."""
+
+    @wraps(bind)
+    def bound(b: Bind) -> Attachable | Declined:
+        try:
+            if not is_small(b, b.fused or [node_of(b)]):
+                return bind(b)
+            with single_thread():
+                return SingleThread(bind(b))
+        except errors.Unimplemented as error:
+            return b.decline(error.message)
+
+    return bound
+
+
+def alone(head: Head) -> BindFunction:
+    """The bind function of a head without an epilogue."""
+    return declining(lambda b: head(b, node_of(b), Epilogue()))
+
+
+def node_of(b: Bind) -> FusedOp:
+    """A single node in the form of a node of a group."""
+    count = len(b.inputs)
+    return FusedOp(b.op, b.attrs, tuple(range(count)), tuple(range(count, count + len(b.outputs))), b.outputs)
+
+
+def has_elements(*shapes: Sequence[int]) -> None:
+    """Raise Unimplemented for shapes without elements, for the library has no memory objects without elements."""
+    if not all(map(prod, shapes)):
+        raise errors.Unimplemented("there are no elements")
+
+
+def is_narrow(b: Bind) -> bool:
+    """True for element types without fast functions in NumPy."""
+    return b.inputs[0].meta.dtype is not dtypes.float32
+
+
+def left_to_numpy(b: Bind) -> Declined:
+    """The bind function of ops that this pack serves in groups only."""
+    return b.decline(LEFT)

@@ -1,0 +1,44 @@
+"""Resizing of images: linear interpolation between the centers of pixels, and the nearest pixel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from heald.api import Attrs, Bind, Kernels, errors
+
+from ..attributes import attributes, number
+from ..library import library
+from ..memory import dense
+from ..primitives import INFERENCE, RESULT, SOURCE, Primitive, described
+from .binding import declining, has_elements
+
+LINEAR, NEAREST = number("dnnl_resampling_linear"), number("dnnl_resampling_nearest")
+Fits = Callable[[Attrs, Sequence[int], Sequence[int]], bool]  # takes height and width before and after
+
+
+def between_centers(attrs: Attrs, _before: Sequence[int], _after: Sequence[int]) -> bool:
+    return bool(attrs["half_pixel_centers"])
+
+
+def whole_times(attrs: Attrs, before: Sequence[int], after: Sequence[int]) -> bool:
+    """True if each pixel becomes a whole number of pixels: all of TensorFlow's choices of centers agree then."""
+    return not attrs["align_corners"] and all(b % a == 0 for a, b in zip(before, after, strict=True))
+
+
+def resize(kind: int, fits: Fits) -> Callable[[Bind], Primitive]:
+    def bind(b: Bind) -> Primitive:
+        images, result_dims = b.inputs[0].meta, b.outputs[0].dims
+        has_elements(images.dims, result_dims)
+        if not fits(b.attrs, images.dims[1:3], result_dims[1:3]):
+            raise errors.Unimplemented("the library places the centers of pixels elsewhere")
+        source, result = dense(images.dims, images.dtype), dense(result_dims, b.outputs[0].dtype)
+        description = described(library().c.dnnl_resampling_forward_primitive_desc_create, INFERENCE, kind,
+                                library().ffi.NULL, source.descriptor, result.descriptor, attributes())
+        return Primitive(description, {SOURCE: (source, 0), RESULT: (result, len(b.inputs))})
+
+    return bind
+
+
+def register_kernels(kernels: Kernels, types: Collection[str]) -> None:
+    kernels.kernel("ResizeBilinear", dtypes={"T": "float32"})(declining(resize(LINEAR, between_centers)))
+    kernels.kernel("ResizeNearestNeighbor", dtypes={"T": types})(declining(resize(NEAREST, whole_times)))

@@ -1,0 +1,235 @@
+"""Primitives as kernels: one call of the library over arrays, with the Arguments that concurrent calls cannot share.
+
+A primitive serves several threads at once. Its Arguments serve one call at a time: memory objects, scratch memory, a
+stream. A frame has its own Arguments over its fixed arrays. A call outside a frame takes idle Arguments and points them
+to its arrays; their number is the largest number of such calls at once.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+from heald.api import errors
+
+from .attributes import Eltwise, PostOp, attributes, number
+from .library import library
+from .memory import Array, Layout, Operand, aligned, row_major
+
+SOURCE, SECOND_SOURCE, RESULT, WEIGHTS, BIAS, SCRATCH = 1, 2, 17, 33, 41, 80  # the library's argument numbers
+MEAN, VARIANCE, SCALE, SHIFT = 49, 50, 51, 52
+SCALES = 4096  # combined with the number of the scaled argument
+INFERENCE = number("dnnl_forward_inference")
+
+
+CODE = 56 << 10  # bytes of a primitive in the library, about; most of them are generated machine code
+
+
+class Parallel:
+    """A bound kernel that calls the library."""
+
+    nbytes = CODE
+
+    @property
+    def fills_cores(self) -> bool:
+        return library().threads > 1
+
+
+class Described(Parallel):
+    """A bound kernel with a primitive's description, which names the library's implementation."""
+
+    def __init__(self, description: Any) -> None:
+        self._description = description
+
+    @property
+    def how(self) -> str:
+        return implementation(self._description)
+
+
+class Primitive(Described):
+    """A primitive of the library. `operands`: by the library's argument numbers."""
+
+    def __init__(self, description: Any, operands: Mapping[int, tuple[Layout, Operand]]) -> None:
+        super().__init__(description)
+        c, ffi = library().c, library().ffi
+        self.handle = library().make("primitive", c.dnnl_primitive_create, description)
+        self.operands = dict(operands)
+        self.reads = places(operands)
+        self.scratch = Layout.like(c.dnnl_primitive_desc_query_md(description, c.dnnl_query_scratchpad_md, 0))
+        self._execute, self._point = c.dnnl_primitive_execute, c.dnnl_memory_set_data_handle
+        self._from_buffer = ffi.from_buffer
+        self._idle: deque[Arguments] = deque()
+
+    def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
+        arguments = Arguments(self, (*inputs, *outputs))
+        execute, handle, stream = self._execute, self.handle, arguments.stream
+        count, listed = arguments.count, arguments.listed
+
+        def call(arguments: Arguments = arguments) -> None:  # keeps the objects that `listed` points to
+            status = execute(handle, stream, count, listed)
+            if status:
+                library().check(status, "call")
+
+        return call
+
+    def run(self, *arrays: Array) -> None:
+        try:
+            arguments = self._idle.pop()
+        except IndexError:
+            arguments = Arguments(self, None)
+        point, from_buffer = self._point, self._from_buffer
+        for memory, place in arguments.movable:
+            point(memory, from_buffer(arrays[place]))
+        status = self._execute(self.handle, arguments.stream, arguments.count, arguments.listed)
+        self._idle.append(arguments)
+        if status:
+            library().check(status, "call")
+
+
+def places(operands: Mapping[int, tuple[Layout, Operand]]) -> set[int]:
+    """The indices of a kernel's inputs and outputs among these operands."""
+    return {operand for _, operand in operands.values() if isinstance(operand, int)}
+
+
+class Accumulating(Described):
+    """A product that adds the input at `place`, and may write its result over that input.
+
+    The primitive `over` does so, with this `description`; `apart` writes into other memory. Each is made at first use.
+    """
+
+    def __init__(
+        self, apart: Callable[[], Primitive], over: Callable[[], Primitive], place: int, reads: Collection[int],
+        description: Any,
+    ) -> None:
+        super().__init__(description)
+        self.inplace = {0: place}
+        self.reads = reads
+        self._apart, self._over, self._place = cache(apart), cache(over), place
+
+    def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
+        is_over = inputs[self._place].ctypes.data == outputs[0].ctypes.data
+        return (self._over() if is_over else self._apart()).attach(inputs, outputs)
+
+    def run(self, *arrays: Array) -> None:
+        self._apart().run(*arrays)
+
+
+class Around(Parallel):
+    """A bound kernel that runs a primitive and further work."""
+
+    def __init__(self, primitive: Primitive | Accumulating) -> None:
+        self._primitive = primitive
+
+    @property
+    def how(self) -> str:
+        return self._primitive.how
+
+
+class InTurn(Around):
+    """A primitive, and then a second one in place on its result, the array at index `place`."""
+
+    def __init__(self, first: Primitive | Accumulating, second: Primitive, place: int) -> None:
+        super().__init__(first)
+        self.inplace: dict[int, int] = getattr(first, "inplace", {})
+        self.reads = first.reads
+        self._second, self._place = second, place
+
+    def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
+        first = self._primitive.attach(inputs, outputs)
+        second = self._second.attach(((*inputs, *outputs)[self._place],), ())
+
+        def call() -> None:
+            first()
+            second()
+
+        return call
+
+    def run(self, *arrays: Array) -> None:
+        self._primitive.run(*arrays)
+        self._second.run(arrays[self._place])
+
+
+class Arguments:
+    """The objects of one call at a time, over fixed arrays or over the arrays of each call.
+
+    They hold no reference to their primitive, for the primitive keeps the idle ones.
+    """
+
+    def __init__(self, primitive: Primitive, arrays: tuple[Array, ...] | None) -> None:
+        c, ffi = library().c, library().ffi
+        self.movable: list[tuple[Any, int]] = []
+        self.stream = library().make("stream", c.dnnl_stream_create, library().engine, c.dnnl_stream_in_order)
+        memories: dict[int, Any] = {}
+        self._kept: list[Any] = [memories]
+        for role, (layout, operand) in primitive.operands.items():
+            if isinstance(operand, int):
+                array = None if arrays is None else arrays[operand]
+            else:
+                array = operand() if callable(operand) else operand
+            memories[role] = layout.memory(array)
+            self._kept.append(array)
+            if isinstance(operand, int) and arrays is None:
+                self.movable.append((memories[role], operand))
+        if primitive.scratch.nbytes:
+            self._kept.append(aligned(primitive.scratch.nbytes))
+            memories[SCRATCH] = primitive.scratch.memory(self._kept[-1])
+        self.count = len(memories)
+        self.listed = ffi.new("dnnl_exec_arg_t[]", list(memories.items()))
+
+
+def described(create: Callable[..., int], *arguments: Any) -> Any:
+    """A primitive's description. Raises Unimplemented if the library has none, or only its slow reference code."""
+    description = library().make("primitive_desc", create, library().engine, *arguments)
+    name = implementation(description)
+    if name.startswith("ref"):
+        raise errors.Unimplemented(f"oneDNN {library().version} has only '{name}' for this")
+    return description
+
+
+def of_elements(step: Eltwise, source: Layout, result: Layout) -> Any:
+    """The description of an elementwise function."""
+    return described(library().c.dnnl_eltwise_forward_primitive_desc_create, INFERENCE, step.algorithm,
+                     source.descriptor, result.descriptor, step.alpha, step.beta, attributes())
+
+
+def of_matrices(
+    left: Layout, right: Layout, result: Layout, bias: Layout | None = None, steps: Sequence[PostOp] = ()
+) -> Any:
+    """The description of a matrix product, or of a batch of them."""
+    return described(library().c.dnnl_matmul_primitive_desc_create, left.descriptor, right.descriptor,
+                     library().ffi.NULL if bias is None else bias.descriptor, result.descriptor, attributes(steps))
+
+
+def implementation(description: Any) -> str:
+    """The name of the implementation that the library has chosen."""
+    c, ffi = library().c, library().ffi
+    name = ffi.new("const char **")
+    library().check(c.dnnl_primitive_desc_query(description, c.dnnl_query_impl_info_str, 0, name), "primitive")
+    return ffi.string(name[0]).decode()  # type: ignore[no-any-return]
+
+
+def wanted(description: Any, what: int, index: int = 0) -> Layout:
+    """The layout that a description wants for an operand: the operand of query `what` with this index."""
+    return Layout.like(library().c.dnnl_primitive_desc_query_md(description, what, index))
+
+
+def packed(array: Array, given: Layout, chosen: Layout, mask: int = 0, factors: Array | None = None) -> Array:
+    """An array's elements in the layout `chosen`, as bytes, times `factors`: one for each place along the dimensions
+    of `mask`."""
+    result = aligned(chosen.nbytes)  # the library writes zeros where a layout pads
+    operands: dict[int, tuple[Layout, Operand]] = {SOURCE: (given, 0), RESULT: (chosen, 1)}
+    if factors is not None:
+        vector = np.ascontiguousarray(factors.reshape(-1), np.float32)
+        operands[SCALES | SOURCE] = row_major(vector.shape), vector
+    Primitive(reordered(given, chosen, 0 if factors is None else mask), operands).run(array, result)
+    return result
+
+
+def reordered(given: Layout, chosen: Layout, scaled: int = 0) -> Any:
+    """The description of a copy to another layout or element type, with factors along the dimensions `scaled`."""
+    engine = library().engine
+    return library().make("primitive_desc", library().c.dnnl_reorder_primitive_desc_create, given.descriptor, engine,
+                          chosen.descriptor, engine, attributes(scaled=scaled))

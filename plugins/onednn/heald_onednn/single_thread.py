@@ -1,0 +1,100 @@
+"""Single-threaded execution of small kernels, whose work is less than waking another thread.
+
+The digits' network takes 0.92 of the time on two cores. After pauses it takes a tenth, on a virtual machine that wakes
+the other thread on the same core.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from math import prod
+from typing import Any
+
+from heald.api import Attachable, Bind, FusedOp
+
+from .library import library
+from .memory import Array
+
+MOST = 50_000  # elements read and written: about 10 us of one core
+# The same for a product of one row, which waits for memory: one thread takes 13 us for 131,000 elements. Two take 9 us
+# while both are awake, and 45 to 60 us when the second has to be woken, as in each turn of a loop.
+MOST_OF_ROW = 150_000
+MULTIPLICATIONS = 16  # per element: they take as long as reading or writing it
+Dims = tuple[int, ...]
+OTHERS = frozenset({"BlockLSTM", "BlockLSTMV2", "Einsum", "LSTMBlockCell"})  # products without a cost estimate
+# Multiplications for each element of a product's result, at most, by the dimensions of the second operand and the last
+# dimension of the result.
+DEPTH: Mapping[str, Callable[[Dims, int], float]] = {
+    "BatchMatMul": lambda right, columns: prod(right[-2:]) / columns,
+    "BatchMatMulV2": lambda right, columns: prod(right[-2:]) / columns,
+    "Conv2D": lambda filters, _: prod(filters[:-1]),
+    "Conv2DBackpropInput": lambda filters, channels: prod(filters) / channels,
+    "Conv3D": lambda filters, _: prod(filters[:-1]),
+    "Conv3DBackpropInputV2": lambda filters, channels: prod(filters) / channels,
+    "DepthwiseConv2dNative": lambda filters, _: prod(filters[:2]),
+    "MatMul": lambda right, columns: prod(right) / columns,
+}
+
+
+def is_small(b: Bind, nodes: Sequence[FusedOp]) -> bool:
+    """True where these nodes are faster on one thread."""
+    if any(node.op in OTHERS for node in nodes):
+        return False
+    moved = sum(each.meta.size for each in b.inputs) + sum(each.size for each in b.outputs)
+    work = moved + sum(_multiplied(b, node) for node in nodes) / MULTIPLICATIONS
+    return library().threads > 1 and work < (MOST_OF_ROW if any(map(_is_row, nodes)) else MOST)
+
+
+def _is_row(node: FusedOp) -> bool:
+    """True for a matrix product of one row."""
+    result = node.outputs[0]
+    return node.op == "MatMul" and result.dims[0] == 1
+
+
+def _multiplied(b: Bind, node: FusedOp) -> float:
+    depth, result = DEPTH.get(node.op), node.outputs[0]
+    if depth is None or not result.size:
+        return 0
+    return result.size * depth(b.inputs[node.args[1]].meta.dims, result.dims[-1])
+
+
+@contextmanager
+def single_thread() -> Iterator[None]:
+    """Inside the block, oneDNN uses the calling thread only."""
+    set_threads, threads = library().c.omp_set_num_threads, library().threads
+    set_threads(1)
+    try:
+        yield
+    finally:
+        set_threads(threads)
+
+
+class SingleThread:
+    """A bound kernel that was made for one thread and runs on one. oneDNN may choose another algorithm for several."""
+
+    fills_cores = False
+
+    def __init__(self, made: Attachable) -> None:
+        self._made = made
+
+    def __getattr__(self, name: str) -> Any:  # how, inplace, reads
+        return getattr(self._made, name)
+
+    def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], Any]:
+        set_threads, threads = library().c.omp_set_num_threads, library().threads
+        with single_thread():
+            work = self._made.attach(inputs, outputs)
+
+        def call() -> None:  # inlined: the context manager takes as long as some of the work
+            set_threads(1)
+            try:
+                work()
+            finally:
+                set_threads(threads)
+
+        return call
+
+    def run(self, *arrays: Array) -> None:
+        with single_thread():
+            self._made.run(*arrays)

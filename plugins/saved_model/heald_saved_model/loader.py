@@ -1,0 +1,31 @@
+"""The loader of SavedModels. Every load of a file imports this module, so `open` imports the code that reads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from heald.api import LoadOptions
+
+if TYPE_CHECKING:
+    from .source import SavedModelSource
+
+FILES = ("saved_model.pb", "saved_model.pbtxt")
+
+
+class SavedModelLoader:
+    """Recognises folders with one of `FILES`."""
+
+    def recognise(self, path: Path, head: bytes) -> bool:
+        return not head and path.is_dir() and any((path / name).exists() for name in FILES)
+
+    def open(self, path: Path, options: LoadOptions) -> SavedModelSource:
+        """Raises NotFound for a missing graph or signature, and the errors of `saved_model.read`."""
+        from .saved_model import SERVE, read
+        from .source import SavedModelSource
+
+        tags = SERVE if options.tags is None else options.tags
+        return SavedModelSource(read(path, tags, mmap=options.mmap, weights=options.weights), options)
+
+
+LOADER = SavedModelLoader()

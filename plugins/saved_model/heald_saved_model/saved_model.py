@@ -1,0 +1,340 @@
+"""A reader of SavedModels: the graph in a folder, its signatures, and the places of its variables' values.
+
+A SavedModel of TensorFlow 2 has a graph of objects. A function lists its bound objects in the order of its last inputs.
+The checkpoint has a graph of objects too: its edges have the same names, and its objects have the keys of their values.
+The restore op's assignments are not enough: Keras 3 saves each variable twice. A SavedModel of TensorFlow 1 has no
+objects: its restore op tells which key is assigned to which variable.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heald.api import DType, Graph, Node, SignatureDef, TensorInfo, TensorMetadata, TensorValue, dtypes, wire
+from heald.errors import DataLoss, InvalidArgument, NotFound
+from heald.graph import Func, ancestors, graphdef, graphdef_text, parse_input
+from heald.protobuf import Buffer, parse_message
+from heald.support import mapped_file
+from heald.values import read_shape
+
+from .checkpoint import Checkpoint, file_contents, shard_name
+from .loader import FILES
+
+if TYPE_CHECKING:
+    import numpy as np
+
+    Array = np.ndarray[Any, Any]
+
+SERVE = frozenset({"serve"})
+_META_GRAPH = 2  # field of SavedModel
+_META_INFO, _GRAPH = 1, 2  # fields of MetaGraphDef
+_TAG = 4  # field of MetaInfoDef
+_OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"  # the key of the checkpoint's graph of objects
+_VALUE = "VARIABLE_VALUE"
+_TABLE = "table"  # a table's attribute in that graph; its keys and values are two tensors
+_INIT = "__saved_model_init_op"  # TensorFlow 2: the signature of the node that fills tables
+_INIT_COLLECTIONS = ("saved_model_main_op", "legacy_init_op")  # TensorFlow 1: collections of such nodes
+_ASSETS = "saved_model_assets"  # TensorFlow 1: the collection of assets
+_CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
+_ASSIGNS = frozenset({"Assign", "AssignVariableOp"})
+
+
+class SavedModel:
+    """One graph of a SavedModel: `graph`, verified, and `signatures` by name.
+
+    Files outside the folder are never opened. Variables are read from the checkpoint on demand.
+    """
+
+    def __init__(
+        self, folder: Path, graph: Graph, about: Any, raw: memoryview, mmap: bool = True, *, weights: bool = True
+    ) -> None:
+        """`about` is the MetaGraphDef without its graph, `raw` the SavedModel in its binary form, with all graphs.
+        `mmap=True` maps large files of variables. `weights=False` does without missing files of variables and assets.
+        """
+        self.folder = folder
+        self.raw = raw
+        self._mmap = mmap
+        self._weights = weights
+        self.graph = graph
+        self._about = about
+        self.signatures = {name: _signature(about.signature_def[name]) for name in sorted(about.signature_def)
+                           if not name.startswith("__saved_model_")}
+
+    def signature(self, name: str) -> SignatureDef:
+        """Raises NotFound with the names of all signatures."""
+        if name not in self.signatures:
+            raise NotFound(f"the SavedModel has no signature '{name}'",
+                           hint=f"it has {', '.join(self.signatures) or 'none'}")
+        return self.signatures[name]
+
+    def variables(self, nodes: Collection[str]) -> SavedTensors:
+        """Return the values of the variables among these nodes that have a value in the checkpoint.
+
+        Raises NotFound, DataLoss for an unreadable checkpoint.
+        """
+        if self.lacks_variables:
+            return SavedTensors(self, {})
+        return SavedTensors(self, {node: key for node, key in self.variable_keys.items() if node in nodes})
+
+    def tables(self, nodes: Collection[str]) -> dict[str, SavedTensors]:
+        """Return the "keys" and "values" of the tables among these nodes that have content in the checkpoint.
+
+        Raises NotFound, DataLoss for an unreadable checkpoint.
+        """
+        if self.lacks_variables:
+            return {}
+        bound = [(node, number) for node, number in self._bound("resource") if node in nodes]
+        keys = self._keys_of(_TABLE) if bound else {}
+        return {node: SavedTensors(self, {side: (f"{keys[number]}-{side}", "") for side in ("keys", "values")})
+                for node, number in bound if number in keys}
+
+    @property
+    def initializer(self) -> str | None:
+        """The node that fills the graph's tables, or None."""
+        signatures, collections = self._about.signature_def, self._about.collection_def
+        named = [place.name for place in signatures[_INIT].outputs.values()] if _INIT in signatures else []
+        named += [name for key in _INIT_COLLECTIONS if key in collections for name in collections[key].node_list.value]
+        return parse_input(named[0]).node if named else None
+
+    def assets(self) -> dict[str, str]:
+        """Return the paths of asset files by the nodes that stand for them.
+
+        Raises InvalidArgument for files outside the folder, DataLoss for an asset index without a file.
+        """
+        files = self._about.asset_file_def or self._assets_of_tensorflow_1()
+        named = {file.tensor_info.name.partition(":")[0]: file.filename for file in files}
+        for node, number in self._bound("asset"):
+            index = self._about.object_graph_def.nodes[number].asset.asset_file_def_index
+            if not 0 <= index < len(files):
+                raise DataLoss(f"the SavedModel has {len(files)} assets, not one of index {index}", node=node)
+            named[node] = files[index].filename
+        return {node: str(contained(self.folder, "assets", name)) for node, name in named.items()}
+
+    def _assets_of_tensorflow_1(self) -> list[Any]:
+        collections = self._about.collection_def
+        found = collections[_ASSETS].any_list.value if _ASSETS in collections else ()
+        return [parse_message("AssetFileDef", packed.value) for packed in found]
+
+    @cached_property
+    def checkpoint(self) -> Checkpoint:
+        """The folder's checkpoint. Raises NotFound without one, DataLoss for a damaged one."""
+        index = self._contents("variables.index")
+        with graphdef.reading(self._variables.with_suffix(".index")):
+            return Checkpoint(index, self._shard, str(self._variables))
+
+    @property
+    def lacks_variables(self) -> bool:
+        """True when the checkpoint's files are missing, and the caller does without."""
+        return not self._weights and not (self.has_checkpoint and any(self._variables.parent.glob("variables.data-*")))
+
+    def lacks_assets(self, paths: Iterable[str]) -> bool:
+        """True when one of these files is missing, and the caller does without."""
+        return not self._weights and not all(Path(path).exists() for path in paths)
+
+    @property
+    def has_checkpoint(self) -> bool:
+        return self._variables.with_suffix(".index").exists()
+
+    @property
+    def _variables(self) -> Path:
+        """The common prefix of the paths of the checkpoint's files."""
+        return self.folder / "variables" / "variables"
+
+    def _shard(self, number: int, count: int) -> Buffer:
+        return self._contents(f"variables.{shard_name(number, count)}")
+
+    def _contents(self, name: str) -> Buffer:
+        file = contained(self.folder, "variables", name)
+        return file_contents(file, mapped=self._mmap)
+
+    @cached_property
+    def variable_keys(self) -> dict[str, tuple[str, str]]:
+        """The variables by node: the key of a tensor in the checkpoint, and the variable's slice of that tensor."""
+        if not self._about.object_graph_def.nodes:
+            return restored(self.graph, self._about.saver_def.restore_op_name)
+        bound = list(self._bound("variable"))
+        keys = self._keys_of(_VALUE) if bound else {}
+        return {node: (keys[number], "") for node, number in bound if number in keys}
+
+    def _keys_of(self, attribute: str) -> dict[int, str]:
+        """Return the checkpoint's keys of the objects with this attribute."""
+        saved = self.checkpoint.read(_OBJECTS).reshape(-1)
+        if saved.dtype != object:  # bytes(n) of a number would be n zeros
+            raise DataLoss(f"tensor '{_OBJECTS}' of the checkpoint is {saved.dtype}, expected string")
+        written: Any = parse_message("TrackableObjectGraph", saved[0] if len(saved) else b"")
+        return _keys_of_objects(self._about.object_graph_def.nodes, written.nodes, attribute)
+
+    def _bound(self, kind: str) -> Iterator[tuple[str, int]]:
+        """Yield the nodes that function calls capture, each with the number of its object, for objects of this kind."""
+        objects = self._about.object_graph_def
+        for node in self.graph:
+            function = node.attrs.get("f") if node.op in _CALLS else None
+            if not isinstance(function, Func) or function.name not in objects.concrete_functions:
+                continue
+            numbers = objects.concrete_functions[function.name].bound_inputs
+            if len(numbers) > len(node.inputs) or any(not 0 <= n < len(objects.nodes) for n in numbers):
+                raise DataLoss(f"function '{function.name}' is bound to objects that are not there", node=node.name)
+            for source, number in zip(node.inputs[len(node.inputs) - len(numbers) :], numbers, strict=True):
+                if objects.nodes[number].WhichOneof("kind") == kind:
+                    yield source.node, number
+
+
+class SavedTensors(Mapping[str, "Array"]):
+    """Tensors of a checkpoint under other names, read on lookup. Raises the errors of `Checkpoint`."""
+
+    def __init__(self, saved: SavedModel, keys: Mapping[str, tuple[str, str]]) -> None:
+        """`keys` has, by name, the tensor in the checkpoint and the slice of that tensor."""
+        self._saved, self._keys = saved, keys
+
+    def __getitem__(self, name: str) -> Array:
+        return self._saved.checkpoint.read(*self._keys[name])
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._keys)
+
+    def __len__(self) -> int:
+        return len(self._keys)
+
+    def dtype(self, name: str) -> DType:
+        """Return a tensor's type from the index; the tensor itself is not read."""
+        return self._saved.checkpoint.entry(self._keys[name][0]).dtype
+
+
+def read(folder: Path, tags: Collection[str] = SERVE, *, mmap: bool = True, weights: bool = True) -> SavedModel:
+    """Read a SavedModel's graph with exactly these tags. `mmap=False` reads all files instead of mapping large ones;
+    `weights` as in SavedModel.
+
+    Raises NotFound for a missing file or graph, DataLoss for a damaged file, InvalidArgument for malformed graphs and
+    for files outside the folder.
+    """
+    file = next((found for name in FILES if (found := folder / name).exists()), None)
+    if file is None:
+        raise NotFound(f"'{folder}' is no SavedModel: it has no {FILES[0]}")
+    with graphdef.reading(contained(folder, file.name)):
+        graphdef.check_file(file)
+        if file.suffix == ".pbtxt":
+            view = memoryview(graphdef_text.parse(mapped_file.read(file), str(file), "SavedModel"))
+        else:
+            view = mapped_file.contents(file, mapped=mmap)
+        graph, about = _meta_graph(view, frozenset(tags))
+    return SavedModel(folder, graph, about, view, mmap, weights=weights)
+
+
+def contained(folder: Path, *parts: str) -> Path:
+    """Return a path in the folder. Raises InvalidArgument for a name or a link that leads out of the folder."""
+    file = folder.joinpath(*parts)
+    try:
+        inside = file.resolve().is_relative_to(folder.resolve())
+    except (OSError, RuntimeError, ValueError):  # links in a circle, zeros in names
+        inside = False
+    if not inside:
+        raise InvalidArgument(f"'{'/'.join(parts)}' leads out of the SavedModel '{folder}', and is not opened")
+    return file
+
+
+def _meta_graph(view: memoryview, tags: frozenset[str]) -> tuple[Graph, Any]:
+    found = {}
+    for number, kind, at, end in wire.fields(view, 0, len(view)):
+        if number == _META_GRAPH:
+            wire.expect(kind, wire.BYTES, at, "a graph of a SavedModel")
+            found[_tags(view, at, end)] = at, end
+    if tags not in found:
+        sets = " or ".join(f"{{{', '.join(sorted(known))}}}" for known in found)
+        raise NotFound(f"the SavedModel has no graph with the tags {{{', '.join(sorted(tags))}}}",
+                       hint=f"it has {sets or 'no graph'}")
+    graphs, rest, begin = [], [], found[tags][0]
+    for number, _, at, end in wire.fields(view, *found[tags]):
+        if number == _GRAPH:
+            graphs.append(view[at:end])
+        elif number != _META_INFO:
+            rest.append(view[begin:end])
+        begin = end
+    graph = graphdef.loads(graphs[0] if len(graphs) == 1 else b"".join(graphs))
+    return graph, parse_message("MetaGraphDef", b"".join(rest))
+
+
+def _tags(view: memoryview, start: int, stop: int) -> frozenset[str]:
+    """Read the tags of a MetaGraphDef, and skip the op definitions beside them."""
+    infos = [(at, end) for number, kind, at, end in wire.fields(view, start, stop)
+             if number == _META_INFO and kind == wire.BYTES]
+    return frozenset(wire.text(view, at, end) for info in infos for number, kind, at, end in wire.fields(view, *info)
+                     if number == _TAG and kind == wire.BYTES)
+
+
+def _signature(definition: Any) -> SignatureDef:
+    inputs, outputs = ({name: place for key in sorted(side) for name, place in _places(key, side[key])}
+                       for side in (definition.inputs, definition.outputs))
+    return SignatureDef(definition.method_name, inputs, outputs)
+
+
+def _places(name: str, info: Any) -> Iterator[tuple[str, TensorInfo]]:
+    """Yield the tensors of a TensorInfo: one dense tensor, three of a sparse tensor, or a composite's components."""
+    encoding = info.WhichOneof("encoding")
+    if encoding == "coo_sparse":
+        sparse, known = info.coo_sparse, dtypes.numbered(info.dtype)
+        yield f"{name}/values", TensorInfo(sparse.values_tensor_name, TensorMetadata(known, (None,)))
+        yield f"{name}/indices", TensorInfo(sparse.indices_tensor_name, TensorMetadata(dtypes.int64, (None, None)))
+        yield f"{name}/dense_shape", TensorInfo(sparse.dense_shape_tensor_name, TensorMetadata(dtypes.int64, (None,)))
+    elif encoding == "composite_tensor":
+        for index, component in enumerate(info.composite_tensor.components):
+            yield from _places(f"{name}/{index}", component)
+    else:
+        raw = info.tensor_shape.SerializeToString()
+        shape = read_shape(raw, 0, len(raw)) if info.HasField("tensor_shape") else None
+        yield name, TensorInfo(info.name, TensorMetadata(dtypes.numbered(info.dtype), shape))
+
+
+def _keys_of_objects(saved: Any, written: Any, attribute: str) -> dict[int, str]:
+    """Return the checkpoint's keys of an attribute of the saved objects, by a walk of both graphs side by side."""
+    keys: dict[int, str] = {}
+    seen = {0}
+    stack = [(0, 0)] if len(saved) and len(written) else []
+    while stack:
+        here, there = stack.pop()
+        keys.update((here, a.checkpoint_key) for a in written[there].attributes if a.name == attribute)
+        edges = {edge.local_name: edge.node_id for edge in (*saved[here].children, *saved[here].dependencies)}
+        for edge in written[there].children:
+            number = edges.get(edge.local_name)
+            if number is None or number in seen:
+                continue
+            if not (0 <= number < len(saved) and 0 <= edge.node_id < len(written)):
+                raise DataLoss(f"an object '{edge.local_name}' of the SavedModel is not there")
+            seen.add(number)
+            stack.append((number, edge.node_id))
+    return keys
+
+
+def restored(graph: Graph, restore: str) -> dict[str, tuple[str, str]]:
+    """Return the variables that a restore op assigns, with their keys in the checkpoint and their slices."""
+    found, needed = {}, ancestors(graph.nodes, [restore])
+    for node in graph:
+        if node.op in _ASSIGNS and len(node.inputs) == 2 and node.name in needed:
+            key = _restored_key(graph, node)
+            if key is not None:
+                found[node.inputs[0].node] = key
+    return found
+
+
+def _restored_key(graph: Graph, assign: Node) -> tuple[str, str] | None:
+    source = assign.inputs[1]
+    while graph[source.node].op == "Identity" and graph[source.node].inputs:
+        source = graph[source.node].inputs[0]
+    restore = graph[source.node]
+    if restore.op != "RestoreV2" or len(restore.inputs) != 3:
+        return None
+    names, slices = (_string(graph[i.node], source.index) for i in restore.inputs[1:])
+    if names is None or slices is None:
+        raise DataLoss(f"'{restore.name}' does not say what its output {source.index} is, which is assigned",
+                       node=assign.name, op=assign.op)
+    return names, slices
+
+
+def _string(node: Node, index: int) -> str | None:
+    """Return an element of a constant vector of strings, or None for any other node."""
+    value = node.attrs.get("value")
+    if not isinstance(value, TensorValue) or value.dtype is not dtypes.string or len(value.shape) != 1:
+        return None
+    return str(value.array()[index], "utf-8", "replace") if index < value.size else None

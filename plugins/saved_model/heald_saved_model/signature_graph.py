@@ -1,0 +1,136 @@
+"""Signatures of a SavedModel as one runnable graph, without the nodes that serve saving alone."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from heald.api import (
+    Graph,
+    Initializer,
+    Input,
+    Node,
+    SignatureDef,
+    TensorInfo,
+    constant,
+    new_name,
+    without_idle_controls,
+)
+from heald.compiler import inline
+from heald.contract import OpRegistry
+from heald.errors import HealdError, NotFound, Unimplemented
+from heald.graph import ancestors, did_you_mean, parse_input
+
+from .asset_tables import with_constants
+from .freeze import idle_reads, only_read
+from .initializers import TABLES, with_initializers
+from .saved_model import SavedModel
+from .unused_functions import without_unused_functions
+
+
+class SignatureGraph(NamedTuple):
+    """A graph of several signatures, the signatures in terms of that graph, and its initial state."""
+
+    graph: Graph
+    signatures: dict[str, SignatureDef]
+    initial_state: tuple[Initializer, ...]
+
+
+def signature_graph(
+    saved: SavedModel, names: Sequence[str], ops: OpRegistry, outputs: Sequence[str] = ()
+) -> SignatureGraph:
+    """Build the graph of these signatures, functions inlined. Variables have initializers, which read the checkpoint
+    when they run, or when the pass "freeze" asks for the values.
+
+    `outputs` may name further tensors of the SavedModel's graph to keep. A node without a kernel is no error here.
+    Raises NotFound for a variable without a value, DataLoss for an unreadable index of the checkpoint.
+    """
+    declared = {name: saved.signature(name) for name in names}
+    further = [parse_input(output).node for output in outputs]
+    parts = {name: ancestors(saved.graph.nodes, _nodes(signature)) for name, signature in declared.items()}
+    first = [] if saved.initializer is None else [saved.initializer]
+    needed = ancestors(saved.graph.nodes, (*first, *further)).union(*parts.values())
+    graph = saved.graph.replace(without=saved.graph.nodes.keys() - needed, nodes=_assets(saved, needed))
+    graph, given, _ = inline.inline(graph, ops)
+    values = saved.variables(needed)
+    read = only_read(graph, values, lambda node: _op(node, ops))
+    graph = without_idle_controls(graph, idle_reads(graph, read, lambda node: _op(node, ops)))
+    signatures = {}
+    for name, signature in declared.items():
+        calls = [node for node in saved.graph.nodes if node in parts[name] and saved.graph[node].op != "NoOp"]
+        graph, signatures[name] = _located(graph, signature, given, calls)
+    kept = ancestors(graph.nodes, (*(node for each in signatures.values() for node in _nodes(each)), *further))
+    assets = saved.assets()
+    if (any(graph[source.node].op in TABLES for name in kept for source in graph[name].inputs)
+            and not saved.lacks_assets(assets.values())):
+        graph = with_constants(graph, ancestors(graph.nodes, first), assets, ops)
+        kept |= ancestors(graph.nodes, first)
+    else:
+        first = []
+    graph, state = with_initializers(graph.replace(without=graph.nodes.keys() - kept), saved, values, first, read)
+    return SignatureGraph(without_unused_functions(graph), signatures, state)
+
+
+def check_runnable(saved: SavedModel, name: str) -> None:
+    """Raises NotFound for a missing signature or a missing tensor of it, Unimplemented for one without outputs."""
+    signature = saved.signature(name)
+    if not signature.outputs:
+        raise Unimplemented(f"signature '{name}' has no outputs: it is for its effects, and those are not run yet")
+    for node in _nodes(signature):
+        if node not in saved.graph:
+            raise NotFound(f"signature '{name}' has a tensor of '{node}', which is not in the graph",
+                           hint=did_you_mean(node, saved.graph.nodes))
+
+
+def _op(node: Node, ops: OpRegistry) -> Any:
+    """Return the OpDef of a node's op, or None for an unknown op."""
+    try:
+        return ops.get(node.op)
+    except HealdError:
+        return None
+
+
+def _nodes(signature: SignatureDef) -> list[str]:
+    return [parse_input(info.tensor).node for side in (signature.inputs, signature.outputs) for info in side.values()]
+
+
+def _assets(saved: SavedModel, needed: Container[str]) -> Iterator[Node]:
+    """Yield the constants that stand for asset files, with the files' paths on this machine."""
+    import numpy as np
+
+    for name, path in saved.assets().items():
+        if name in needed:
+            yield constant(name, np.array(path.encode(), object))
+
+
+def _located(
+    graph: Graph, signature: SignatureDef, given: Mapping[Input, Input], calls: Iterable[str]
+) -> tuple[Graph, SignatureDef]:
+    """Express a signature in terms of the inlined graph. Its outputs wait for the effects of the called functions.
+
+    `given` maps the outputs of calls to the tensors of the inlined functions. `calls` are the signature's nodes before
+    inlining.
+    """
+    inputs, outputs = ({name: info._replace(tensor=_text(given.get(parse_input(info.tensor), parse_input(info.tensor))))
+                        for name, info in side.items()} for side in (signature.inputs, signature.outputs))
+    effects = [name for name in calls if graph[name].op == "NoOp" and graph[name].controls]
+    if effects:
+        graph, outputs = _after(graph, effects, outputs)
+    return graph, signature._replace(inputs=inputs, outputs=outputs)
+
+
+def _text(tensor: Input) -> str:
+    return f"{tensor.node}:{tensor.index}"
+
+
+def _after(
+    graph: Graph, effects: Sequence[str], outputs: Mapping[str, TensorInfo]
+) -> tuple[Graph, dict[str, TensorInfo]]:
+    """Make the outputs wait for the effects of the called functions."""
+    nodes, infos, taken = [], {}, set(graph.nodes)
+    for index, (name, info) in enumerate(outputs.items()):
+        node = Node(new_name(f"outputs/{index}", taken), "Identity", [parse_input(info.tensor)], controls=effects,
+                    attrs={"T": info.meta.dtype})
+        nodes.append(node)
+        infos[name] = info._replace(tensor=f"{node.name}:0")
+    return graph.replace(nodes=nodes), infos

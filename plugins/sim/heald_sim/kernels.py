@@ -1,0 +1,114 @@
+"""The kernels: the CPU plugin's, over simulated memory. Config limits the ops and dtypes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import heald_cpu.kernels
+from heald.api import Attrs, Bind, Declined, DType, Kernels, ValueInfo, dtypes
+
+from .cost import flops
+from .native import Kernel, Native
+
+if TYPE_CHECKING:
+    from .plugin import Config
+
+BindFunction = Callable[..., Any]
+RANDOM = ("RandomNormal", "RandomUniform", "RandomUniformFullInt", "RandomUniformInt", "TruncatedNormal")
+HOST: dict[str, tuple[str, ...]] = {  # inputs that are parameters, read in host memory
+    "ArgMax": ("dimension",), "ArgMin": ("dimension",), "ConcatV2": ("axis",), "ExpandDims": ("dim",),
+    "Fill": ("dims",), "GatherV2": ("axis",), "Max": ("reduction_indices",), "Mean": ("reduction_indices",),
+    "Min": ("reduction_indices",), "MirrorPad": ("paddings",), "Pad": ("paddings",), "PadV2": ("paddings",),
+    "Prod": ("reduction_indices",), "Range": ("start", "limit", "delta"), "Reshape": ("shape",),
+    "Slice": ("begin", "size"), "Split": ("split_dim",), "StridedSlice": ("begin", "end", "strides"),
+    "Sum": ("reduction_indices",), "Tile": ("multiples",), "Transpose": ("perm",), "ConjugateTranspose": ("perm",),
+    "Multinomial": ("num_samples",), "StatelessMultinomial": ("num_samples",),
+    **{f"{op}{suffix}": ("fft_length",) for op in ("RFFT", "IRFFT") for suffix in ("", "2D", "3D")},
+    **dict.fromkeys(("RandomStandardNormal", "RandomUniform", "RandomUniformInt", "TruncatedNormal"), ("shape",)),
+    **{f"Stateless{name}": ("shape",) for name in RANDOM},
+    **{f"Stateless{name}V2": ("shape", "alg") for name in RANDOM},
+}
+BEYOND = ("allocates", "asynchronous", "nonstrict", "step", "retains")  # flags of kernels that cannot run on a stream
+
+
+class Relay(Kernels):
+    """A registry for the CPU plugin's kernels, which registers SIM's kernels over them."""
+
+    def __init__(self, to: Kernels, config: Config) -> None:
+        self._to = to
+        self._ops = config.ops
+        self._dtypes = None if config.dtypes is None else frozenset(map(dtypes.named, config.dtypes))
+
+    def later(self, ops: Sequence[str], register: Callable[..., None]) -> None:
+        register(self)
+
+    def kernel(
+        self, op: str, *, dtypes: Mapping[str, str | Iterable[str]] | None = None,
+        when: Callable[[Attrs], bool] | None = None, host: Iterable[str] = (), **flags: Any,
+    ) -> Callable[[BindFunction], BindFunction]:
+        def add(bind: BindFunction) -> BindFunction:
+            if (self._ops is None or op in self._ops) and not any(flags.get(flag) for flag in BEYOND):
+                self._to.kernel(op, dtypes=dtypes, when=partial(_has_bytes, when), host=(*host, *HOST.get(op, ())),
+                                **flags)(partial(on_stream, bind, self._dtypes))
+            return bind
+
+        return add
+
+
+def register_kernels(kernels: Kernels, config: Config) -> None:
+    heald_cpu.kernels.register_kernels(Relay(kernels, config))
+
+
+def on_stream(bind: BindFunction, allowed: frozenset[DType] | None, b: Bind) -> Any:
+    """Bind the CPU's kernel. The run function launches it on the stream."""
+    missing = set() if allowed is None else {dtype.name for dtype in _in_memory(b)} - {d.name for d in allowed}
+    if missing:
+        return b.decline(f"there are no kernels for {', '.join(sorted(missing))} in [plugin.sim] dtypes")
+    bound = bind(_from_memory(b))
+    if bound is None or isinstance(bound, Declined):
+        return bound
+    kernel = Kernel(b.op, b.node, bound if callable(bound) else bound.run, tuple(x.meta for x in b.inputs), b.outputs,
+                    flops(b))
+    return OnStream(b.device.native, b.stream, kernel)
+
+
+class OnStream:
+    """A kernel of the CPU, bound to a stream."""
+
+    def __init__(self, native: Native, stream: Hashable, kernel: Kernel) -> None:
+        self._launch = partial(native.launch, stream, kernel)
+
+    def run(self, *arguments: Any) -> None:
+        self._launch(arguments)
+
+    def attach(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Callable[[], None]:
+        return partial(self._launch, inputs + outputs)
+
+
+def _from_memory(b: Bind) -> Bind:
+    """The Bind for the CPU's kernel, without the values of float inputs in device memory. The kernel has to read them
+    there: a wrong value in that memory then shows in the result."""
+    if b.op in HOST:
+        return b
+    inputs = tuple(ValueInfo(x.meta, dims=x.dims, handle=x.handle) if x.dtype.kind in "fc" else x for x in b.inputs)
+    return Bind(b.node, b.op, b.attrs, inputs, b.outputs, b.device, b.stream, {}, keep=b.keep, needed=b.needed)
+
+
+def _in_memory(b: Bind) -> Iterator[DType]:
+    """Yield the dtypes of all operands in device memory."""
+    for x in b.inputs:
+        if b.op not in HOST or x.value is None:
+            yield x.dtype
+    for meta in b.outputs:
+        yield meta.dtype
+
+
+def _has_bytes(when: Callable[[Attrs], bool] | None, attrs: Attrs) -> bool:
+    """True unless the kernel has operands of string, resource or variant, which stay on the host."""
+    for value in attrs.values():
+        types = value if isinstance(value, tuple | list) else (value,)
+        if any(isinstance(t, DType) and not t.itemsize for t in types):
+            return False
+    return when is None or when(attrs)

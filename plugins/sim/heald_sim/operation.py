@@ -1,0 +1,115 @@
+"""An operation: a launch or a copy that takes time on an engine, with the checks of its run.
+
+A failed operation writes nothing, and leaves its failure in its output buffers. An operation that reads such a buffer
+fails, too. So each reader of a value gets the failure, even after another thread was told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from heald.api import errors
+
+from .happens_before import Access
+from .machine import Item, Stream
+from .memory import Buffer
+
+if TYPE_CHECKING:
+    from .native import Native
+
+
+@dataclass(eq=False)
+class Operation(Item):
+    """A launch or a copy, as the driver enqueued it.
+
+    `host`: the host's array that it reads, or writes if `writes_host`; `failure`: the mistake that was found when it
+    was enqueued; `loses`: the device does not survive it; `node`, `op`: for errors.
+    """
+
+    native: Native
+    what: str
+    engine: str
+    takes: float
+    compute: Callable[[], object]
+    reads: tuple[Buffer, ...]
+    writes: tuple[Buffer, ...]
+    host: np.ndarray[Any, Any] | None = None
+    writes_host: bool = False
+    failure: Exception | None = None
+    loses: bool = False
+    node: str | None = None
+    op: str | None = None
+
+    @property
+    def buffers(self) -> list[Buffer]:
+        return list(dict.fromkeys((*self.reads, *self.writes)))
+
+    def start(self, stream: Stream) -> float | None:
+        return max(stream.seconds, self.issued, self.native.engines.get(self.engine, 0.0))
+
+    def run(self, stream: Stream, start: float) -> None:
+        stream.seconds = self.native.engines[self.engine] = start + self.takes
+        self.native.spans.append((self.engine, f"{self.what} on stream {stream.actor[1]}", start, self.takes))
+        stream.learn(self.known)
+        if self.loses:
+            self.native.lose()
+        failure = self.native.lost or self.failure or self._ordered(stream) or self._tainted() or self._done()
+        if failure is not None:
+            stream.fail([failure])
+        for buffer in self.writes:
+            buffer.failure = failure
+        for buffer in self.buffers:
+            buffer.uses -= 1
+            buffer.memory.release(buffer)
+
+    def _ordered(self, stream: Stream) -> Exception | None:
+        """Note the operation's accesses. Returns the fault if one of them is a race."""
+        access = Access(stream.actor, stream.tick(), self.what)
+        raced: list[tuple[Access, object]] = []
+        for buffers, writes in ((self.reads, False), (self.writes, True)):
+            raced += [(earlier, buffer) for buffer in buffers
+                      if (earlier := buffer.history.unordered(stream.clock, writes=writes))]
+        for buffer in self.reads:
+            buffer.history.note(access, writes=False)
+        for buffer in self.writes:
+            buffer.history.note(access, writes=True)
+        memory = self.native.machine.host_memory
+        for host, writes in self._host_memory():
+            if earlier := memory.unordered(host, stream.clock, writes=writes):
+                raced.append((earlier, f"the same host memory ({host.nbytes} bytes)"))
+            memory.note(host, access, writes=writes)
+        for earlier, _ in raced:  # one missing wait is one fault: later operations count as ordered
+            stream.learn({earlier.actor: earlier.tick})
+        if not raced:
+            return None
+        earlier, where = raced[0]
+        device, number = earlier.actor
+        return self.native.found("race", f"{self.what} on {stream} and {earlier.what} on {device} stream {number} use "
+                                         f"{where}, and nothing orders them",
+                                 "let one wait for an event that is recorded after the other")
+
+    def _host_memory(self) -> Iterator[tuple[np.ndarray[Any, Any], bool]]:
+        """Yield the host's arrays that the operation uses, each with True if it is written."""
+        if self.host is not None:
+            yield self.host, self.writes_host
+        for buffer in self.reads:
+            if buffer.host is not None:
+                yield buffer.host, False
+
+    def _tainted(self) -> Exception | None:
+        return next((buffer.failure for buffer in self.reads if buffer.failure is not None), None)
+
+    def _done(self) -> Exception | None:
+        try:
+            with np.errstate(all="ignore"):
+                self.compute()
+        except errors.HealdError as error:
+            error.__traceback__ = None  # a traceback keeps its frames alive as long as the failure is kept
+            return error.at(node=self.node, op=self.op, device=self.native.name)
+        except Exception as error:  # noqa: BLE001 - the waiting thread gets it
+            return errors.Unknown(f"{self.what} failed with {type(error).__name__}: {error}", node=self.node,
+                                  op=self.op, device=self.native.name)
+        return None

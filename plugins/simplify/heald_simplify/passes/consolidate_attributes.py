@@ -1,0 +1,33 @@
+"""Pass `consolidate-attributes`, on request: a node states the shapes of its outputs once, as TFG's consolidation does.
+
+If, Case and While have them in `output_shapes`, every node may have them in `_output_shapes`. Where a node has both,
+each becomes what both together state: [2, ?] and [?, 3] are [2, 3]. A list with a wrong number of shapes stays, and so
+do shapes that contradict each other.
+"""
+
+from __future__ import annotations
+
+from heald.api import Graph, Node, PassContext, ShapeAttr, merge_shapes
+
+from ..node_edits import with_nodes_edited
+
+_ANY, _OWN = "_output_shapes", "output_shapes"
+
+
+def consolidate_attributes(graph: Graph, context: PassContext) -> Graph:
+    def consolidated(node: Node) -> Node:
+        if _ANY not in node.attrs or not node.attrs.get(_OWN):
+            return node
+        entry = context.resolve(node)
+        both = [node.attrs[name] for name in (_ANY, _OWN)]
+        if entry is None or any(not isinstance(each, tuple) or len(each) != len(entry.output_tensors)
+                                for each in both) or _OWN not in entry.op.attrs:
+            return node
+        try:
+            merged = tuple(map(merge_shapes, *both))
+        except ValueError:
+            return node
+        shapes = tuple(None if shape is None else ShapeAttr(shape) for shape in merged)
+        return node if both == [shapes, shapes] else node.replace(attrs={_ANY: shapes, _OWN: shapes})
+
+    return with_nodes_edited(graph, consolidated)

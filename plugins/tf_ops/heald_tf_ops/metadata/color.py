@@ -1,0 +1,38 @@
+"""Metadata of ops on the colors of images."""
+
+from __future__ import annotations
+
+from heald.api import Attrs, InvalidArgument, ValueInfo, shape_text
+
+from .rules import rule
+from .shapes import ranked, same_dim
+
+
+@rule("HSVToRGB", "RGBToHSV")
+def converted(_: Attrs, images: ValueInfo) -> ValueInfo:
+    return _colored(images, 1)
+
+
+@rule("AdjustHue", "AdjustSaturation")
+def adjusted(_: Attrs, images: ValueInfo, amount: ValueInfo) -> ValueInfo:
+    ranked(amount, 0, "the amount")
+    return _colored(images, 3)
+
+
+@rule("AdjustContrastv2")
+def adjusted_contrast(_: Attrs, images: ValueInfo, factor: ValueInfo) -> ValueInfo:
+    ranked(factor, 0, "contrast_factor")
+    _check_rank(images, 3)
+    return ValueInfo(images.meta)
+
+
+def _colored(images: ValueInfo, least: int) -> ValueInfo:
+    _check_rank(images, least)
+    if images.shape is not None:
+        same_dim(images.shape[-1], 3, "the last dimension of images and 3 (channels)")
+    return ValueInfo(images.meta)
+
+
+def _check_rank(images: ValueInfo, least: int) -> None:
+    if images.rank is not None and images.rank < least:
+        raise InvalidArgument(f"images must have at least rank {least}, given shape {shape_text(images.shape)}")

@@ -1,0 +1,58 @@
+"""Metadata of ops that order the elements of each row: the largest ones, the n-th."""
+
+from __future__ import annotations
+
+from heald.api import Attrs, DType, InvalidArgument, Shape, ValueInfo, dtypes, info, shape_text
+
+from .rules import rule
+from .shapes import amount, ranked, same_dim, single
+
+
+@rule("TopK")
+def top_k(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
+    return _largest(x, attrs["k"], dtypes.int32)
+
+
+@rule("TopKV2", values=("k",))
+def top_k_v2(attrs: Attrs, x: ValueInfo, k: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
+    return _largest(x, single(k, "k"), attrs["index_type"])
+
+
+def _largest(x: ValueInfo, k: int | None, index_type: DType) -> tuple[ValueInfo, ValueInfo]:
+    rows = _rows(x, "input")
+    if k is not None and k < 0:
+        raise InvalidArgument(f"Need k >= 0, got {k}")
+    if x.shape is not None and k is not None and (columns := x.shape[-1]) is not None and columns < k:
+        raise InvalidArgument(f"input must have at least k columns. Had {columns}, needed {k}")
+    if x.shape is not None and (x.shape[-1] or 0) > (most := (1 << 8 * index_type.itemsize - 1) - 1):
+        raise InvalidArgument(f"input must have at most {most} columns for indices of type {index_type}, "
+                              f"given {x.shape[-1]}")
+    shape = None if rows is None else (*rows, k)
+    return info(x.dtype, shape), info(index_type, shape)
+
+
+@rule("NthElement", values=("n",))
+def nth_element(_: Attrs, x: ValueInfo, n: ValueInfo) -> ValueInfo:
+    rows, place = _rows(x, "input"), amount(n, "n")
+    if x.shape is not None and place is not None and (columns := x.shape[-1]) is not None and columns <= place:
+        raise InvalidArgument(f"input must have last dimension > n = {place}, given {shape_text(x.shape)}")
+    return info(x.dtype, rows)
+
+
+def _rows(x: ValueInfo, name: str) -> Shape:
+    if x.rank == 0:
+        raise InvalidArgument(f"{name} must be >= 1-D, got shape []")
+    return None if x.shape is None else x.shape[:-1]
+
+
+@rule("InTopK")
+def in_top_k(_: Attrs, predictions: ValueInfo, targets: ValueInfo) -> ValueInfo:
+    batch, _classes = ranked(predictions, 2, "predictions")
+    (count,) = ranked(targets, 1, "targets")
+    return info(dtypes.bool_, (same_dim(batch, count, "the first dimension of predictions and targets"),))
+
+
+@rule("InTopKV2")
+def in_top_k_v2(attrs: Attrs, predictions: ValueInfo, targets: ValueInfo, k: ValueInfo) -> ValueInfo:
+    ranked(k, 0, "k")
+    return in_top_k(attrs, predictions, targets)

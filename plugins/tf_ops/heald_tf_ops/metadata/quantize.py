@@ -1,0 +1,76 @@
+"""Metadata of ops that round floats as if they were stored as small integers."""
+
+from __future__ import annotations
+
+from heald.api import Attrs, InvalidArgument, ValueInfo
+
+from .rules import rule
+from .shapes import Dims, ranked, same_dim, same_shape, single
+
+
+@rule("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV4")
+def quantize_and_dequantize(attrs: Attrs, x: ValueInfo, low: ValueInfo, high: ValueInfo) -> ValueInfo:
+    _check_bits(attrs["num_bits"], signed=attrs["signed_input"])
+    return _in_range(attrs, x, low, high)
+
+
+@rule("QuantizeAndDequantizeV3", values=("num_bits",))
+def quantize_and_dequantize_v3(
+    attrs: Attrs, x: ValueInfo, low: ValueInfo, high: ValueInfo, num_bits: ValueInfo
+) -> ValueInfo:
+    bits = single(num_bits, "num_bits", most_rank=1)
+    if bits is not None:
+        _check_bits(bits, signed=attrs["signed_input"])
+    return _in_range(attrs, x, low, high)
+
+
+def _check_bits(bits: int, *, signed: bool) -> None:
+    if not 0 < bits < 63 - signed:
+        raise InvalidArgument(f"num_bits is out of range: {bits} with signed_input {signed}")
+
+
+def _in_range(attrs: Attrs, x: ValueInfo, low: ValueInfo, high: ValueInfo) -> ValueInfo:
+    """The limits are one range for all elements, or one range for each index along an axis."""
+    axis: int = attrs["axis"]
+    if axis < -1:
+        raise InvalidArgument(f"axis should be at least -1, got {axis}")
+    if axis >= 0 and x.rank is not None and axis >= x.rank:
+        raise InvalidArgument(f"axis {axis} is not in [0, {x.rank})")
+    for limit, name in ((low, "input_min"), (high, "input_max")):
+        if axis == -1:
+            ranked(limit, 0, name)
+        else:
+            length = None if x.shape is None else x.shape[axis]
+            same_dim(ranked(limit, 1, name)[0], length, f"the length of {name} and dimension {axis} of input")
+    return ValueInfo(x.meta)
+
+
+@rule("FakeQuantWithMinMaxArgs")
+def fake_quant_args(attrs: Attrs, x: ValueInfo) -> ValueInfo:
+    _check_fake_bits(attrs)
+    if not attrs["min"] < attrs["max"]:
+        raise InvalidArgument(f"min has to be smaller than max, was: {attrs['min']} >= {attrs['max']}")
+    return ValueInfo(x.meta)
+
+
+@rule("FakeQuantWithMinMaxVars")
+def fake_quant_vars(attrs: Attrs, x: ValueInfo, low: ValueInfo, high: ValueInfo) -> ValueInfo:
+    _check_fake_bits(attrs)
+    ranked(low, 0, "min")
+    ranked(high, 0, "max")
+    return ValueInfo(x.meta)
+
+
+@rule("FakeQuantWithMinMaxVarsPerChannel")
+def fake_quant_channels(attrs: Attrs, x: ValueInfo, low: ValueInfo, high: ValueInfo) -> ValueInfo:
+    _check_fake_bits(attrs)
+    if x.rank == 0:
+        raise InvalidArgument("inputs must be at least a vector")
+    channels: Dims = (None,) if x.shape is None else x.shape[-1:]
+    same_shape((channels, ranked(low, 1, "min"), ranked(high, 1, "max")), "min and max need one element a channel")
+    return ValueInfo(x.meta)
+
+
+def _check_fake_bits(attrs: Attrs) -> None:
+    if not 2 <= attrs["num_bits"] <= 16:
+        raise InvalidArgument(f"num_bits must be between 2 and 16, inclusive, given {attrs['num_bits']}")

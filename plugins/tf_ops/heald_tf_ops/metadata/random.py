@@ -1,0 +1,123 @@
+"""Metadata of random numbers: stateful, or drawn from a seed or a key and counter as inputs."""
+
+from __future__ import annotations
+
+from heald.api import Attrs, DType, InvalidArgument, ValueInfo, dtypes, info, shape_text
+
+from .rules import rule
+from .shapes import Dims, amount, elements_in, ranked, same_dim, same_shape, single, vector
+
+KEY, COUNTER, SEED = (1,), (2,), (2,)
+MOST_ELEMENTS = 2**63 - 1
+
+
+@rule("RandomStandardNormal", "RandomUniform", "TruncatedNormal", values=("shape",))
+def random(attrs: Attrs, shape: ValueInfo) -> ValueInfo:
+    return _drawn(attrs["dtype"], shape)
+
+
+@rule("RandomUniformInt", values=("shape",))
+def random_int(attrs: Attrs, shape: ValueInfo, minval: ValueInfo, maxval: ValueInfo) -> ValueInfo:
+    return _drawn(attrs["Tout"], shape, minval, maxval)
+
+
+@rule("StatelessRandomNormal", "StatelessRandomUniform", "StatelessRandomUniformFullInt", "StatelessRandomUniformInt",
+      "StatelessTruncatedNormal", values=("shape",))
+def stateless(attrs: Attrs, shape: ValueInfo, seed: ValueInfo, *bounds: ValueInfo) -> ValueInfo:
+    same_shape((seed.shape, SEED), "seed must have shape [2]")
+    return _drawn(attrs["dtype"], shape, *bounds)
+
+
+@rule("StatelessRandomNormalV2", "StatelessRandomUniformFullIntV2", "StatelessRandomUniformIntV2",
+      "StatelessRandomUniformV2", "StatelessTruncatedNormalV2", values=("shape", "alg"))
+def stateless_v2(
+    attrs: Attrs, shape: ValueInfo, key: ValueInfo, counter: ValueInfo, alg: ValueInfo, *bounds: ValueInfo
+) -> ValueInfo:
+    same_shape((key.shape, KEY), "key must have shape [1]")
+    (length,) = ranked(counter, 1, "counter")
+    single(alg, "alg")
+    if length is not None and length < COUNTER[0]:
+        raise InvalidArgument(f"counter must be a vector of length 2 at least, given shape {shape_text(counter.shape)}")
+    return _drawn(attrs["dtype"], shape, *bounds)
+
+
+def _drawn(dtype: DType, shape: ValueInfo, *bounds: ValueInfo) -> ValueInfo:
+    for bound, name in zip(bounds, ("minval", "maxval"), strict=False):
+        ranked(bound, 0, name)
+    return info(dtype, _lengths(shape))
+
+
+def _lengths(shape: ValueInfo) -> Dims | None:
+    lengths = vector(shape, "shape")
+    for length in lengths or ():
+        if length is not None and length < 0:
+            raise InvalidArgument(f"Dimension {length} must be >= 0")
+    if (elements_in(lengths) or 0) > MOST_ELEMENTS:
+        raise InvalidArgument(f"Shape {shape_text(lengths)} would have more than 2**63 - 1 elements")
+    return lengths
+
+
+@rule("StatelessRandomGetKeyCounter")
+def key_and_counter(_: Attrs, seed: ValueInfo) -> tuple[ValueInfo, ...]:
+    same_shape((seed.shape, SEED), "seed must have shape [2]")
+    return info(dtypes.uint64, KEY), info(dtypes.uint64, COUNTER)
+
+
+@rule("StatelessRandomGetKeyCounterAlg")
+def key_counter_and_algorithm(attrs: Attrs, seed: ValueInfo) -> tuple[ValueInfo, ...]:
+    return (*key_and_counter(attrs, seed), info(dtypes.int32, ()))
+
+
+@rule("StatelessRandomGetAlg")
+def algorithm(_: Attrs) -> ValueInfo:
+    return info(dtypes.int32, ())
+
+
+@rule("Multinomial", values=("num_samples",))
+def multinomial(attrs: Attrs, logits: ValueInfo, num_samples: ValueInfo) -> ValueInfo:
+    batch, classes = ranked(logits, 2, "logits")
+    count = amount(num_samples, "num_samples")
+    if classes == 0:
+        raise InvalidArgument("num_classes should be positive, got 0")
+    return info(attrs["output_dtype"], (batch, count))
+
+
+@rule("StatelessMultinomial", values=("num_samples",))
+def stateless_multinomial(attrs: Attrs, logits: ValueInfo, num_samples: ValueInfo, seed: ValueInfo) -> ValueInfo:
+    same_shape((seed.shape, SEED), "seed must have shape [2]")
+    return multinomial(attrs, logits, num_samples)
+
+
+@rule("RandomShuffle")
+def random_shuffle(_: Attrs, value: ValueInfo) -> ValueInfo:
+    return ValueInfo(value.meta)
+
+
+@rule("LogUniformCandidateSampler", "UniformCandidateSampler")
+def candidates(attrs: Attrs, true_classes: ValueInfo) -> tuple[ValueInfo, ...]:
+    batch, count = ranked(true_classes, 2, "true_classes")
+    if count not in (None, attrs["num_true"]):
+        raise InvalidArgument(f"true_classes must have num_true columns, expected: {count} was: {attrs['num_true']}")
+    if attrs["unique"] and attrs["num_sampled"] > attrs["range_max"]:
+        raise InvalidArgument("Sampler's range is too small.")
+    sampled = (attrs["num_sampled"],)
+    true = (batch, attrs["num_true"])
+    return info(dtypes.int64, sampled), info(dtypes.float32, true), info(dtypes.float32, sampled)
+
+
+@rule("SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2")
+def distorted_box(attrs: Attrs, size: ValueInfo, boxes: ValueInfo, *covered: ValueInfo) -> tuple[ValueInfo, ...]:
+    same_dim(ranked(size, 1, "image_size")[0], 3, "the elements of image_size and 3")
+    same_dim(ranked(boxes, 3, "bounding_boxes")[2], 4, "the last dimension of bounding_boxes and 4")
+    for x in covered:
+        ranked(x, 0, "min_object_covered")
+    for name, what in (("aspect_ratio_range", "Aspect ratio range"), ("area_range", "Area range")):
+        if len(attrs[name]) != 2:
+            raise InvalidArgument(f"{what} field must specify 2 dimensions")
+        if not min(attrs[name]) > 0:
+            raise InvalidArgument(f"{what} must be non-negative: {list(attrs[name])}")
+    if not max(attrs["area_range"]) <= 1:
+        raise InvalidArgument(f"Area range must be less then or equal to 1.0: {list(attrs['area_range'])}")
+    if attrs["max_attempts"] < 1:
+        raise InvalidArgument(f"Max attempts must be non-negative: {attrs['max_attempts']}")
+    return info(size.dtype, (3,)), info(size.dtype, (3,)), info(dtypes.float32, (1, 1, 4))

@@ -1,0 +1,54 @@
+"""Metadata of ops that reduce segments: the rows of a tensor that have the same id."""
+
+from __future__ import annotations
+
+from heald.api import Attrs, InvalidArgument, Shape, ValueInfo, info, shape_text
+
+from .rules import rule
+from .shapes import amount, ranked, same_dim, same_shape
+
+SPARSE = ("SparseSegmentMean", "SparseSegmentSqrtN", "SparseSegmentSum")
+
+
+@rule("SegmentMax", "SegmentMean", "SegmentMin", "SegmentProd", "SegmentSum")
+def segment(_: Attrs, data: ValueInfo, segment_ids: ValueInfo) -> ValueInfo:
+    (count,) = ranked(segment_ids, 1, "segment_ids")
+    row = _row(data)
+    if data.shape is not None:
+        same_dim(data.shape[0], count, "dimension 0 of data and the length of segment_ids")
+    return info(data.dtype, _rows(None, row))
+
+
+@rule("UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd", "UnsortedSegmentSum", values=("num_segments",))
+def unsorted_segment(_: Attrs, data: ValueInfo, segment_ids: ValueInfo, num_segments: ValueInfo) -> ValueInfo:
+    count = amount(num_segments, "num_segments")
+    if data.shape is None or segment_ids.shape is None:
+        return info(data.dtype, None)
+    lead = data.shape[: len(segment_ids.shape)]
+    same_shape((lead, segment_ids.shape), f"data {shape_text(data.shape)} must start with the shape of segment_ids")
+    return info(data.dtype, (count, *data.shape[len(lead) :]))
+
+
+@rule(*SPARSE)
+def sparse_segment(_: Attrs, data: ValueInfo, indices: ValueInfo, segment_ids: ValueInfo) -> ValueInfo:
+    same_shape((ranked(indices, 1, "indices"), ranked(segment_ids, 1, "segment_ids")),
+               "indices and segment_ids must have the same length")
+    return info(data.dtype, _rows(None, _row(data)))
+
+
+@rule(*(f"{op}WithNumSegments" for op in SPARSE), values=("num_segments",))
+def sparse_segment_with_count(
+    attrs: Attrs, data: ValueInfo, indices: ValueInfo, segment_ids: ValueInfo, num_segments: ValueInfo
+) -> ValueInfo:
+    sparse_segment(attrs, data, indices, segment_ids)
+    return info(data.dtype, _rows(amount(num_segments, "num_segments"), _row(data)))
+
+
+def _row(data: ValueInfo) -> Shape:
+    if data.rank == 0:
+        raise InvalidArgument("data must be at least rank 1, given a scalar")
+    return None if data.shape is None else data.shape[1:]
+
+
+def _rows(count: int | None, row: Shape) -> Shape:
+    return None if row is None else (count, *row)

@@ -1,0 +1,113 @@
+"""Metadata of ops on arrays of tensors.
+
+An array's handle carries the type and shape of its elements if they all have the shape given at the array's creation.
+`flow` is a number that no op reads: it orders the ops on an array.
+"""
+
+from __future__ import annotations
+
+from heald.api import Attrs, DType, Shape, TensorMetadata, ValueInfo, dtypes, info
+
+from .rules import rule
+from .shapes import ranked, same_dim, same_shape, shape_in
+from .tensor_lists import rows
+from .variables import handle
+
+AGREE = "the shapes of an array's elements must agree"
+
+
+def elements(x: ValueInfo) -> Shape:
+    """Return the elements' shape as far as the array's handle knows it."""
+    ranked(x, 0, "the handle of an array")
+    return x.handle[0].shape if x.handle else None
+
+
+def flow_of(flow: ValueInfo) -> ValueInfo:
+    """A flow whose shape is unknown, such as that of a loop's variable, is a scalar: every array begins with one."""
+    return info(dtypes.float32, () if flow.shape is None else flow.shape)
+
+
+def unknown_handle() -> ValueInfo:
+    return info(dtypes.resource, ())
+
+
+@rule("TensorArrayV3")
+def array(attrs: Attrs, size: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
+    ranked(size, 0, "size")
+    shape = attrs["element_shape"]
+    is_shape_of_all = attrs["identical_element_shapes"] or TensorMetadata(attrs["dtype"], shape).is_static
+    return handle(attrs["dtype"], shape) if is_shape_of_all else unknown_handle(), info(dtypes.float32, ())
+
+
+@rule("TensorArrayGradV3")
+def gradient(_: Attrs, x: ValueInfo, flow: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
+    return _gradient(x, elements(x), flow)
+
+
+@rule("TensorArrayGradWithShape", values=("shape_to_prepend",))
+def gradient_with_shape(_: Attrs, x: ValueInfo, flow: ValueInfo, prefix: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
+    first, shape = shape_in(prefix, "shape_to_prepend"), elements(x)
+    return _gradient(x, None if first is None or shape is None else (*first, *shape), flow)
+
+
+def _gradient(x: ValueInfo, shape: Shape, flow: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
+    return handle(x.handle[0].dtype, shape) if x.handle else unknown_handle(), flow_of(flow)
+
+
+@rule("TensorArrayWriteV3")
+def write(_: Attrs, x: ValueInfo, index: ValueInfo, value: ValueInfo, flow: ValueInfo) -> ValueInfo:
+    ranked(index, 0, "index")
+    same_shape((elements(x), value.shape), AGREE)
+    return flow_of(flow)
+
+
+@rule("TensorArrayScatterV3")
+def scatter(_: Attrs, x: ValueInfo, indices: ValueInfo, value: ValueInfo, flow: ValueInfo) -> ValueInfo:
+    (count,), whole = ranked(indices, 1, "indices"), rows(value, "value")
+    if whole is not None:
+        same_dim(whole[0], count, "the number of rows and that of indices")
+        same_shape((elements(x), whole[1:]), AGREE)
+    return flow_of(flow)
+
+
+@rule("TensorArraySplitV3")
+def split(_: Attrs, x: ValueInfo, value: ValueInfo, lengths: ValueInfo, flow: ValueInfo) -> ValueInfo:
+    elements(x)
+    rows(value, "value")
+    ranked(lengths, 1, "lengths")
+    return flow_of(flow)
+
+
+@rule("TensorArrayReadV3")
+def read(attrs: Attrs, x: ValueInfo, index: ValueInfo, _: ValueInfo) -> ValueInfo:
+    ranked(index, 0, "index")
+    return info(attrs["dtype"], elements(x))
+
+
+@rule("TensorArrayGatherV3")
+def gather(attrs: Attrs, x: ValueInfo, indices: ValueInfo, _: ValueInfo) -> ValueInfo:
+    (count,) = ranked(indices, 1, "indices")
+    shape = same_shape((elements(x), attrs["element_shape"]), AGREE)
+    return info(attrs["dtype"], None if shape is None else (count, *shape))
+
+
+@rule("TensorArrayConcatV3")
+def concat(attrs: Attrs, x: ValueInfo, _: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
+    elements(x)
+    return _joined(attrs["dtype"], attrs["element_shape_except0"]), info(dtypes.int64, (None,))
+
+
+def _joined(dtype: DType, rest: Shape) -> ValueInfo:
+    return info(dtype, None if rest is None else (None, *rest))
+
+
+@rule("TensorArraySizeV3")
+def size(_: Attrs, x: ValueInfo, __: ValueInfo) -> ValueInfo:
+    elements(x)
+    return info(dtypes.int32, ())
+
+
+@rule("TensorArrayCloseV3")
+def close(_: Attrs, x: ValueInfo) -> tuple[()]:
+    elements(x)
+    return ()

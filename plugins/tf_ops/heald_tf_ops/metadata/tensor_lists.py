@@ -1,0 +1,221 @@
+"""Metadata of ops on lists of tensors.
+
+A list's handle carries its elements' type and the common part of their shapes, as far as the op that made it gives it.
+"""
+
+from __future__ import annotations
+
+from heald.api import Attrs, DType, InvalidArgument, Shape, TensorMetadata, ValueInfo, dtypes, info, shape_text
+
+from .rules import rule
+from .shapes import Dims, check_single, elements_in, ranked, same_dim, same_shape, vector
+
+AGREE = "the shapes of a list's elements must agree"
+ANY_RANK = 8  # most rank of a single number: TensorFlow reads one of any shape
+
+
+def list_handle(dtype: DType, shape: Shape) -> ValueInfo:
+    """Return a handle to a list of tensors of this type and shape."""
+    return ValueInfo(TensorMetadata(dtypes.variant, ()), handle=(TensorMetadata(dtype, shape),))
+
+
+def element_shape(x: ValueInfo) -> Shape:
+    """Return the shape from an input: lengths, -1 for an unknown one, or the scalar -1 for an unknown rank."""
+    if x.rank is not None and x.rank > 1:
+        raise InvalidArgument(f"Shape must be at most rank 1 but is rank {x.rank}")
+    known = x.vector()
+    if x.rank == 0:
+        if known not in (None, (-1,)):
+            raise InvalidArgument("The only valid scalar shape tensor is the fully unknown shape specified as -1.")
+        return None
+    lengths = vector(x, "element_shape")
+    for length in lengths or ():
+        if length is not None and length < -1:
+            raise InvalidArgument(f"Dimension {length} must be >= -1")
+    return None if lengths is None else tuple(None if length == -1 else length for length in lengths)
+
+
+def elements(x: ValueInfo, dtype: DType) -> Shape:
+    """Return the elements' shape as far as the list's handle knows it.
+
+    Raises InvalidArgument for a handle of another type.
+    """
+    ranked(x, 0, "the handle of a list")
+    return elements_by(x, dtype)
+
+
+def elements_by(x: ValueInfo, dtype: DType) -> Shape:
+    """Like `elements`, for one handle or several."""
+    if not x.handle:
+        return None
+    if x.handle[0].dtype is not dtype:
+        raise InvalidArgument(f"Expected list with element dtype {dtype} but got list with element dtype "
+                              f"{x.handle[0].dtype}")
+    return x.handle[0].shape
+
+
+def asked(x: ValueInfo, dtype: DType, shape: ValueInfo) -> Shape:
+    """Return the shape of an element taken from a list, merged from the handle and the op's input `shape`."""
+    return same_shape((elements(x, dtype), element_shape(shape)), AGREE)
+
+
+def rows(tensor: ValueInfo, name: str = "tensor") -> Dims | None:
+    """Return the shape of a tensor that has rows."""
+    if tensor.shape == ():
+        raise InvalidArgument(f"{name} must be at least a vector, but saw shape: []")
+    return tensor.shape
+
+
+@rule("EmptyTensorList", values=("element_shape",))
+def empty(attrs: Attrs, shape: ValueInfo, most: ValueInfo) -> ValueInfo:
+    ranked(most, 0, "max_num_elements")
+    return list_handle(attrs["element_dtype"], element_shape(shape))
+
+
+@rule("TensorListReserve", values=("element_shape",))
+def reserve(attrs: Attrs, shape: ValueInfo, count: ValueInfo) -> ValueInfo:
+    ranked(count, 0, "num_elements")
+    return list_handle(attrs["element_dtype"], element_shape(shape))
+
+
+@rule("TensorListFromTensor", values=("element_shape",))
+def from_tensor(attrs: Attrs, tensor: ValueInfo, shape: ValueInfo) -> ValueInfo:
+    return _of_rows(attrs, rows(tensor), shape)
+
+
+def _of_rows(attrs: Attrs, whole: Dims | None, shape: ValueInfo) -> ValueInfo:
+    mine = element_shape(shape)
+    if whole is not None:
+        same_shape((mine, whole[1:]), "the rows of the tensor must have the elements' shape")
+    return list_handle(attrs["element_dtype"], mine)
+
+
+@rule("TensorListSplit", values=("element_shape",))
+def split(attrs: Attrs, tensor: ValueInfo, shape: ValueInfo, lengths: ValueInfo) -> ValueInfo:
+    ranked(lengths, 1, "lengths")
+    whole, mine = rows(tensor), element_shape(shape)
+    if mine == ():
+        raise InvalidArgument("TensorListSplit requires element_shape to be at least of rank 1, but saw: []")
+    if whole is not None and mine is not None:
+        same_shape((mine[1:], whole[1:]), f"a tensor of shape {shape_text(whole)} has no parts of {shape_text(mine)}")
+    return list_handle(attrs["element_dtype"], mine)
+
+
+@rule("TensorListScatter", "TensorListScatterV2", values=("element_shape",))
+def scatter(attrs: Attrs, tensor: ValueInfo, indices: ValueInfo, shape: ValueInfo, *count: ValueInfo) -> ValueInfo:
+    for x in count:
+        ranked(x, 0, "num_elements")
+    _check_count(rows(tensor), elements_in(indices.shape))
+    return _of_rows(attrs, tensor.shape, shape)
+
+
+def _check_count(whole: Dims | None, count: int | None) -> None:
+    if whole is not None:
+        same_dim(whole[0], count, "the number of rows and that of indices")
+
+
+@rule("TensorListScatterIntoExistingList")
+def scatter_into(attrs: Attrs, x: ValueInfo, tensor: ValueInfo, indices: ValueInfo) -> ValueInfo:
+    (count,) = ranked(indices, 1, "indices")
+    _check_count(rows(tensor), count)
+    return list_handle(attrs["element_dtype"], elements(x, attrs["element_dtype"]))
+
+
+@rule("TensorListLength")
+def length(_: Attrs, x: ValueInfo) -> ValueInfo:
+    ranked(x, 0, "the handle of a list")
+    return info(dtypes.int32, ())
+
+
+@rule("TensorListElementShape")
+def shape_of_elements(attrs: Attrs, x: ValueInfo) -> ValueInfo:
+    """The output is a vector, or the scalar -1 if not even the rank is known."""
+    ranked(x, 0, "the handle of a list")
+    shape = x.handle[0].shape if x.handle else None
+    return info(attrs["shape_type"], None if shape is None else (len(shape),))
+
+
+@rule("TensorListPushBack")
+def push(attrs: Attrs, x: ValueInfo, _: ValueInfo) -> ValueInfo:
+    return list_handle(attrs["element_dtype"], elements(x, attrs["element_dtype"]))
+
+
+@rule("TensorListPushBackBatch")
+def push_batch(attrs: Attrs, x: ValueInfo, tensor: ValueInfo) -> ValueInfo:
+    (count,), whole = ranked(x, 1, "input_handles"), rows(tensor)
+    if whole is not None:
+        count = same_dim(count, whole[0], "the number of lists and that of the tensor's rows")
+    shape = elements_by(x, attrs["element_dtype"])
+    return ValueInfo(TensorMetadata(dtypes.variant, (count,)), handle=(TensorMetadata(attrs["element_dtype"], shape),))
+
+
+@rule("TensorListPopBack", values=("element_shape",))
+def pop(attrs: Attrs, x: ValueInfo, shape: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
+    """Input `shape` does not refine the output's shape: it describes only an element without a value."""
+    element_shape(shape)
+    mine = elements(x, attrs["element_dtype"])
+    return ValueInfo(TensorMetadata(dtypes.variant, ()), handle=x.handle), info(attrs["element_dtype"], mine)
+
+
+@rule("TensorListGetItem", values=("element_shape",))
+def get(attrs: Attrs, x: ValueInfo, index: ValueInfo, shape: ValueInfo) -> ValueInfo:
+    check_single(index, "index", most_rank=ANY_RANK)
+    return info(attrs["element_dtype"], asked(x, attrs["element_dtype"], shape))
+
+
+@rule("TensorListSetItem")
+def set_item(attrs: Attrs, x: ValueInfo, index: ValueInfo, item: ValueInfo) -> ValueInfo:
+    check_single(index, "index", most_rank=ANY_RANK)
+    mine = elements(x, attrs["element_dtype"])
+    same_shape((mine, item.shape), AGREE)
+    return list_handle(attrs["element_dtype"], mine)
+
+
+@rule("TensorListResize")
+def resize(_: Attrs, x: ValueInfo, size: ValueInfo) -> ValueInfo:
+    ranked(x, 0, "the handle of a list")
+    ranked(size, 0, "size")
+    return ValueInfo(TensorMetadata(dtypes.variant, ()), handle=x.handle)
+
+
+@rule("TensorListStack", values=("element_shape",))
+def stack(attrs: Attrs, x: ValueInfo, shape: ValueInfo) -> ValueInfo:
+    count, mine = attrs["num_elements"], asked(x, attrs["element_dtype"], shape)
+    return info(attrs["element_dtype"], None if mine is None else (None if count == -1 else count, *mine))
+
+
+@rule("TensorListGather", values=("element_shape",))
+def gather(attrs: Attrs, x: ValueInfo, indices: ValueInfo, shape: ValueInfo) -> ValueInfo:
+    """The output has one row for each index, for indices of any shape."""
+    mine = asked(x, attrs["element_dtype"], shape)
+    return info(attrs["element_dtype"], None if mine is None else (elements_in(indices.shape), *mine))
+
+
+@rule("TensorListConcat")
+def concat(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
+    shape = same_shape((elements(x, attrs["element_dtype"]), attrs["element_shape"]), AGREE)
+    return _joined(attrs["element_dtype"], shape)
+
+
+@rule("TensorListConcatV2", values=("element_shape",))
+def concat_v2(
+    attrs: Attrs, x: ValueInfo, shape: ValueInfo, leading_dims: ValueInfo
+) -> tuple[ValueInfo, ValueInfo]:
+    ranked(leading_dims, 1, "leading_dims")
+    return _joined(attrs["element_dtype"], asked(x, attrs["element_dtype"], shape))
+
+
+def _joined(dtype: DType, shape: Shape) -> tuple[ValueInfo, ValueInfo]:
+    """Return the concatenated elements, and the length of each."""
+    if shape == ():
+        raise InvalidArgument("Concat requires elements to be at least vectors, found scalars instead.")
+    return info(dtype, None if shape is None else (None, *shape[1:])), info(dtypes.int64, (None,))
+
+
+@rule("TensorListConcatLists")
+def concat_lists(attrs: Attrs, a: ValueInfo, z: ValueInfo) -> ValueInfo:
+    """Concatenates two lists, or the pairs of two tensors of lists."""
+    shape = same_shape((a.shape, z.shape), "Incompatible input TensorList tensor shapes")
+    dtype = attrs["element_dtype"]
+    found = same_shape((elements_by(a, dtype), elements_by(z, dtype)), AGREE)
+    return ValueInfo(TensorMetadata(dtypes.variant, shape), handle=(TensorMetadata(dtype, found),))

@@ -1,0 +1,215 @@
+"""The values of `--input`: NAME=VALUE, NAME=FILE, or either without a name; and the readers of input files."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from math import prod
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from heald.api import TensorMetadata, dtypes, shape_text
+from heald.errors import DataLoss, HealdError, InvalidArgument, NotFound, closest, of_system, told
+from heald.values import fits
+
+from .images import read_image
+
+_NAMED = re.compile(r"(?P<name>[A-Za-z0-9.][\w.\\/>-]*(:\d+)?)=(?P<text>.*)", re.DOTALL)
+Scalar = bool | int | float | complex | str | bytes  # a value without a shape of its own, as a list is
+_FILE = re.compile(r"(?P<path>.*(?P<suffix>\.(npy|npz|txt|json|png|jpe?g)))(:(?P<key>.+))?", re.IGNORECASE)
+
+
+class Given(NamedTuple):
+    """One --input: the tensor's name, or None, and the text after `=`."""
+
+    name: str | None
+    text: str
+
+
+class _File(NamedTuple):
+    path: Path
+    key: str | None  # the name of an array in an .npz
+
+
+def parse(argument: str) -> Given:
+    match = _NAMED.fullmatch(argument)
+    return Given(match["name"], match["text"]) if match is not None else Given(None, argument)
+
+
+def named(given: Sequence[Given], inputs: Sequence[str]) -> dict[str, str]:
+    """Return the texts by tensor name. A text without a name is for the model's only input. Raises InvalidArgument."""
+    found: dict[str, str] = {}
+    for name, text in given:
+        if name is None and len(inputs) != 1:
+            has = f"{len(inputs)} inputs: {', '.join(inputs)}" if inputs else "no inputs"
+            raise InvalidArgument(f"--input '{text}' names no input, and the model has {has}", hint="--input NAME=...")
+        key = name if name is not None else inputs[0]
+        if key in found:
+            raise InvalidArgument(f"input '{key}' is given twice")
+        found[key] = text
+    return found
+
+
+def read(text: str, meta: TensorMetadata, name: str) -> Any:
+    """Read the value of `text`, a literal or a file, for the tensor `name`. The session converts it to the tensor's
+    type.
+
+    Values without a shape of their own, all but arrays of NumPy's files, get the dimensions that they lack.
+    Raises NotFound, DataLoss and InvalidArgument, Unimplemented for an image without Pillow.
+    """
+    match = _FILE.fullmatch(text)
+    if match is None:
+        return _with_dimensions(_literal(text, meta, name), meta)
+    file = _File(Path(match["path"]), match["key"])
+    _check(file, text, meta, name)
+    try:
+        value = _READERS[match["suffix"].lower()](file, meta, name)
+        return _with_dimensions(value, meta) if isinstance(value, Scalar | list) else value
+    except HealdError:
+        raise
+    except OSError as error:
+        raise of_system(error, file.path) from error
+    except (ValueError, RecursionError) as error:
+        raise DataLoss(f"'{file.path}' cannot be read: {told(error)}") from error
+
+
+def made_up(meta: TensorMetadata, name: str, batch: int = 1) -> Any:
+    """Make up a value for an input without one: unknown lengths are 1, an unknown first dimension is `batch`.
+
+    Raises InvalidArgument for an unknown rank, and for types without a fixed size: any value would be a guess.
+    """
+    import numpy as np
+
+    if meta.shape is None or not meta.dtype.itemsize:
+        raise InvalidArgument(f"input '{name}' is {meta}: give it", hint=f"--input {name}=FILE.npy")
+    shape = [(1 if i else batch) if size is None else size for i, size in enumerate(meta.shape)]
+    return np.random.default_rng(0).random(shape).astype(meta.dtype.numpy)
+
+
+def _check(file: _File, text: str, meta: TensorMetadata, name: str) -> None:
+    if not file.path.is_file():
+        beside = file.path.parent
+        near = closest(file.path.name, [p.name for p in beside.iterdir()] if beside.is_dir() else [])
+        quoted = f"for the text itself write {name}='{json.dumps(text)}'" if meta.dtype is dtypes.string else None
+        raise NotFound(f"there is no file '{file.path}' for input '{name}'",
+                       hint=f"did you mean {near[0]}?" if near else quoted)
+    if file.key is not None and file.path.suffix.lower() != ".npz":
+        raise InvalidArgument(f"'{text}': only an .npz file has arrays by name")
+
+
+def _literal(text: str, meta: TensorMetadata, name: str) -> Any:
+    """Parse a number, a JSON literal or a JSON list. For a string tensor any other text stands for itself."""
+    try:
+        value = json.loads(text)
+    except (ValueError, RecursionError):
+        value = None
+    if meta.dtype is dtypes.string:
+        return value if isinstance(value, str | list) else text
+    value = _number(text) if value is None else value
+    if value is None or isinstance(value, str | dict):
+        raise InvalidArgument(
+            f"input '{name}' is {meta}; '{text[:60]}' is no number, no JSON list and no file of a known kind",
+            hint=f"files: {', '.join(_READERS)}; lists are written as in [[1, 2], [3, 4]]")
+    return value
+
+
+def _with_dimensions(value: Any, meta: TensorMetadata) -> Any:
+    """Add dimensions of length 1, before the value's or after them, where the tensor has more. 33 for [?,1] is [[33]].
+
+    A value that fits neither way stays as it is, for the session's error.
+    """
+    import numpy as np
+
+    try:
+        shape = np.shape(value)
+    except ValueError:  # rows of different lengths
+        return value
+    if meta.shape is None or 0 in shape or len(shape) >= len(meta.shape):
+        return value
+    ones = (1,) * (len(meta.shape) - len(shape))
+    found = next((wanted for wanted in (ones + shape, shape + ones) if fits(wanted, meta)), None)
+    return value if found is None else _nested(np.array(value, object).reshape(-1).tolist(), found)
+
+
+def _number(text: str) -> int | float | complex | None:
+    for kind in (int, float, complex):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return None
+
+
+def _npy(file: _File, _: TensorMetadata, __: str) -> Any:
+    from .array_files import read_npy
+
+    return read_npy(file.path)
+
+
+def _npz(file: _File, _: TensorMetadata, name: str) -> Any:
+    from .array_files import ArrayArchive
+
+    with ArrayArchive(file.path) as arrays:
+        names = arrays.names
+        wanted = (file.key,) if file.key is not None else (name, name.partition(":")[0], *names[: len(names) == 1])
+        for key in wanted:
+            if key in names:
+                return arrays[key]
+    shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
+    raise NotFound(f"'{file.path}' has no array '{wanted[0]}'", hint=f"it has {shown or 'none'}: {name}=FILE.npz:KEY")
+
+
+def _txt(file: _File, meta: TensorMetadata, name: str) -> Any:
+    """Read numbers between white space, or the lines for a string tensor.
+
+    Numbers take the tensor's shape if at most one dimension is unknown. Otherwise each line is a row.
+    """
+    lines = [line for line in file.path.read_text("utf-8").splitlines() if line.strip()]
+    if meta.dtype is dtypes.string:
+        return lines
+    rows = [[_word(word, file.path) for word in line.split()] for line in lines]
+    flat = [number for row in rows for number in row]
+    if meta.shape is None or meta.shape.count(None) > 1:
+        return rows if len(rows) > 1 else flat
+    known = prod(d for d in meta.shape if d is not None)
+    exact = None not in meta.shape
+    if not known or (known != len(flat) if exact else len(flat) % known):
+        raise InvalidArgument(f"'{file.path}' has {len(flat)} numbers, which do not fill '{name}', {meta}")
+    return _nested(flat, [len(flat) // known if d is None else d for d in meta.shape])
+
+
+def _word(word: str, path: Path) -> Any:
+    value = {"true": True, "false": False}.get(word.lower(), _number(word))
+    if value is None:
+        raise InvalidArgument(f"'{path}': '{word[:40]}' is no number")
+    return value
+
+
+def _nested(flat: list[Any], shape: Sequence[int]) -> Any:
+    """Nest a flat list by shape. Python numbers stay Python numbers: the session has a conversion rule for them."""
+    for size in reversed(shape):
+        flat = [flat[i : i + size] for i in range(0, len(flat), size)]
+    return flat[0]
+
+
+def _json(file: _File, _: TensorMetadata, __: str) -> Any:
+    return json.loads(file.path.read_text("utf-8"))
+
+
+def _image(file: _File, meta: TensorMetadata, name: str) -> Any:
+    """Read the pixels, or for a string tensor the bytes of the file, which the model decodes itself."""
+    if meta.dtype is dtypes.string:
+        return file.path.read_bytes()
+    array = read_image(file.path, meta)
+    if not fits(array.shape, meta):
+        height, width = (meta.shape or ())[-3:-1] if len(meta.shape or ()) >= 3 else (None, None)
+        resize = f"resize it to {width}x{height} pixels first" if width and height else None
+        raise InvalidArgument(f"'{file.path}' is an image of shape {shape_text(array.shape)}, "
+                              f"input '{name}' is {meta}", hint=resize)
+    return array
+
+
+_READERS: dict[str, Callable[[_File, TensorMetadata, str], Any]] = {
+    ".npy": _npy, ".npz": _npz, ".txt": _txt, ".json": _json, ".png": _image, ".jpg": _image, ".jpeg": _image,
+}

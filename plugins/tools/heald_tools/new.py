@@ -1,0 +1,112 @@
+"""heald new: a plugin to start from, a copy of one of heald's example plugins under another name.
+
+The examples are the templates: a wheel has them in the folder `templates`, a checkout beside this plugin. A copy
+replaces their names, in files and file names.
+"""
+
+from __future__ import annotations
+
+import re
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from importlib.metadata import entry_points
+from importlib.util import find_spec
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from heald import errors
+from heald.api.cli import say
+
+NEXT = {  # by kind of plugin, the command that tests the copy
+    "device": "pytest --pyargs heald_conformance --device {type}:0",
+    "kernels": "pytest {folder}",
+    "ops": "pytest {folder}",
+    "pass": "pytest {folder}",
+}
+SUFFIXES = frozenset((".py", ".toml", ".md", ".typed"))
+EPILOG = """\
+Makes the folder NAME with a plugin that works as it stands: an installable package, its
+tests, and a README that says what to change. device: a device type with its kernels.
+kernels: kernels for the CPU. ops: an op with its checks and its kernel. pass: a graph
+pass."""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    parser.epilog = EPILOG
+    parser.add_argument("kind", choices=sorted(NEXT), help="the kind of plugin")
+    parser.add_argument("name", metavar="NAME", help="the plugin's id: small letters, digits, '-' and '_'")
+
+
+def new(args: Namespace) -> int:
+    folder = _free_folder(args.name)
+    names = _names(args.kind, args.name)
+    try:
+        count = _write(_template(args.kind), folder, names)
+    except OSError as error:
+        raise errors.of_system(error, folder) from error
+    say(f"{folder}: {count} files, a copy of heald's example_{args.kind}; {folder / 'README.md'} says what to change")
+    test = NEXT[args.kind].format(folder=folder, type=names["EXAMPLE"])
+    say(f"next: pip install -e './{folder}[test]' && {test}")
+    return 0
+
+
+def _free_folder(name: str) -> Path:
+    """The folder of the plugin. Raises InvalidArgument for a name that is none, AlreadyExists for one in use."""
+    if re.fullmatch(r"[a-z][a-z0-9]*([_-][a-z0-9]+)*", name) is None:
+        raise errors.InvalidArgument(f"'{name}' is no name of a plugin",
+                                     hint="small letters, digits, '-' and '_', as in my_device")
+    plugin = name.replace("-", "_")
+    if plugin in entry_points(group="heald.plugins").names:
+        raise errors.AlreadyExists(f"a plugin '{plugin}' is installed already", hint="choose another name")
+    if find_spec(f"heald_{plugin}") is not None:
+        raise errors.AlreadyExists(f"a package 'heald_{plugin}' is installed already", hint="choose another name")
+    if Path(name).exists():
+        raise errors.AlreadyExists(f"'{name}' exists already", hint="choose another name, or another folder to work in")
+    return Path(name)
+
+
+def _names(kind: str, name: str) -> dict[str, str]:
+    """The names of a template and those of the copy, in the order of their replacement."""
+    plugin = name.replace("-", "_")
+    return {
+        f"example_{kind}": plugin,
+        f"example-{kind}": plugin.replace("_", "-"),
+        "EXAMPLE": plugin.upper(),
+        "Example": "".join(part.capitalize() for part in plugin.split("_")),
+        "example": plugin,
+    }
+
+
+def _template(kind: str) -> Path:
+    """The folder of an example: in a wheel, or in a checkout of heald."""
+    here = Path(__file__).parent
+    packed = here / "templates" / kind
+    return packed if packed.exists() else here.parents[1] / f"example_{kind}"
+
+
+def _write(template: Path, folder: Path, names: dict[str, str]) -> int:
+    """Write the copy aside, then move it to its place. Returns the number of files."""
+    with TemporaryDirectory(prefix=".heald-new-", dir=folder.parent) as aside:
+        written = [_copy(file, template, Path(aside) / folder.name, names) for file in _files(template)]
+        (Path(aside) / folder.name).rename(folder)
+    return len(written)
+
+
+def _files(template: Path) -> Iterator[Path]:
+    """The files of a template, without caches and build outputs."""
+    for path in sorted(template.rglob("*")):
+        parts = path.relative_to(template).parts
+        is_made = any(part.startswith((".", "__pycache__", "dist", "build")) for part in parts)
+        if path.suffix in SUFFIXES and not is_made:
+            yield path
+
+
+def _copy(file: Path, template: Path, to: Path, names: dict[str, str]) -> Path:
+    target = to / _renamed(file.relative_to(template).as_posix(), names)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_text(_renamed(file.read_text("utf-8"), names), "utf-8")
+    return target
+
+
+def _renamed(text: str, names: dict[str, str]) -> str:
+    return re.sub("|".join(map(re.escape, names)), lambda found: names[found[0]], text)

@@ -1,0 +1,110 @@
+"""Outputs as files, written under temporary names and renamed when all files are complete."""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from heald.errors import InvalidArgument, Unimplemented
+
+
+def check_place(output: str) -> None:
+    """Raise InvalidArgument when `output` is neither an .npz file nor a folder. Commands check before any run."""
+    if Path(output).suffix == ".npz" or is_folder(output):
+        return
+    raise InvalidArgument(f"--output '{output}' is neither a folder nor an .npz file",
+                          hint=f"'{output}/' means a folder, with an .npy file for each output")
+
+
+def is_folder(output: str) -> bool:
+    return output.endswith(("/", os.sep)) or Path(output).is_dir() or not Path(output).suffix
+
+
+def write(output: str, arrays: Mapping[str, Any]) -> dict[str, str]:
+    """Write all arrays and return each array's file by name.
+
+    Raises OSError, InvalidArgument for a path that is no regular file, Unimplemented for strings that .npy cannot hold.
+    """
+    storable = {name: _storable(name, array) for name, array in arrays.items()}
+    if is_folder(output):
+        return _write_folder(Path(output), storable)
+    path = Path(output)
+    with _Aside() as aside, zipfile.ZipFile(aside.path_for(path), "w") as archive:
+        for name, array in storable.items():
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                _write_array(file, array)
+        archive.close()
+        aside.rename()
+    return dict.fromkeys(arrays, str(path))
+
+
+def _write_folder(folder: Path, arrays: Mapping[str, Any]) -> dict[str, str]:
+    folder.mkdir(parents=True, exist_ok=True)
+    names: dict[str, str] = {}
+    with _Aside() as aside:
+        for name, array in arrays.items():
+            path = folder / _file_name(name, names.values(), folder)
+            names[name] = str(path)
+            with aside.path_for(path).open("xb") as file:
+                _write_array(file, array)
+        aside.rename()
+    return names
+
+
+class _Aside:
+    """Files under temporary names, until all are renamed to their final names or removed."""
+
+    def __init__(self) -> None:
+        self._files: dict[Path, Path] = {}
+
+    def path_for(self, path: Path) -> Path:
+        if path.exists() and not path.is_file():  # a rename to the name of a device would replace the device
+            raise InvalidArgument(f"'{path}' is not a regular file")
+        self._files[path] = path.parent / f".heald-{secrets.token_hex(6)}.tmp"
+        return self._files[path]
+
+    def rename(self) -> None:
+        for path, aside in self._files.items():
+            aside.replace(path)
+
+    def __enter__(self) -> _Aside:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        for aside in self._files.values():
+            aside.unlink(missing_ok=True)
+
+
+def _write_array(file: Any, array: Any) -> None:
+    from numpy.lib import format as npy
+
+    npy.write_array(file, array, allow_pickle=False)
+
+
+def _storable(name: str, array: Any) -> Any:
+    """Convert strings to fixed-size bytes, and types that NumPy lacks to float32. Both keep every value, or raise."""
+    import numpy as np
+
+    if array.dtype.kind == "V":
+        return array.astype(np.float32)
+    if array.dtype != object:
+        return array
+    fixed = array.astype(bytes)
+    if not np.array_equal(fixed.astype(object), array):
+        raise Unimplemented(f"output '{name}' has strings that end in zero bytes, which .npy files cannot hold")
+    return fixed
+
+
+def _file_name(name: str, taken: Any, folder: Path) -> str:
+    """Return a file name for a tensor: unsafe characters are replaced, and the name differs from the taken ones."""
+    safe = re.sub(r"[^\w.-]", "_", name, flags=re.ASCII).lstrip(".") or "output"
+    number, found = 1, f"{safe}.npy"
+    while str(folder / found) in taken:
+        number += 1
+        found = f"{safe}_{number}.npy"
+    return found

@@ -1,0 +1,22 @@
+"""The commands of this plugin. Every start of heald imports this module, so the module is light."""
+
+from typing import Any
+
+from heald.api import hookimpl
+
+HEALD_API = (1, 1)
+
+COMMANDS = {  # the help by the command's name, which its module and its function have too
+    "run": "run a model and print or save its outputs",
+    "bench": "time a model: latency, throughput, memory, and what bounds it",
+    "trace": "record when each kernel of a run worked, on which device and thread",
+    "diff": "compare two models, or the results of one model on two devices",
+    "new": "start a plugin: a device, kernels, an op or a graph pass",
+}
+
+
+@hookimpl
+def heald_commands(registry: Any) -> None:
+    for name, text in COMMANDS.items():
+        module = f"heald_tools.{name}"
+        registry.add(name, help=text, add_arguments=f"{module}:add_arguments", run=f"{module}:{name}")

@@ -1,0 +1,234 @@
+"""heald run: one step of a model from the shell, or many, timed."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from heald.api.cli import add_device, add_json, add_model, counted, positive, say, ticking
+
+if TYPE_CHECKING:
+    from heald import Model
+    from heald.api import TensorMetadata
+    from heald.session import LoadedCompiledModel
+
+    AnyModel = Model | LoadedCompiledModel
+
+EPILOG = """\
+inputs:
+  x=3  x=true  x='[[1, 2], [3, 4]]'   a number or a JSON list
+  x='some text'                       for a string tensor
+  x=data.npy  x=data.npz:key          NumPy files; without a key the array of the
+                                      input's name, or the only one there is
+  x=data.txt  x=data.json             numbers between white space (for a string
+                                      tensor the lines); JSON
+  x=cat.png  x=cat.jpg                pixels, with Pillow installed:
+                                      pip install 'heald-tools[images]'
+                                      (for a string tensor the file's bytes)
+Numbers, lists, text, lines and pixels get the dimensions of length 1 that
+they lack: x=33 for an input of shape [?,1] is [[33]].
+Without NAME= it is for the model's only input."""
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    add_step(parser)
+    parser.add_argument("function", nargs="?", metavar="FUNCTION",
+                        help="of a host program (.mlir, .bef): the function to run; all without arguments by default")
+    parser.add_argument("--output", metavar="DIR|FILE.npz",
+                        help="save the outputs: all in one .npz, or an .npy each in a folder")
+    parser.add_argument("--repeat", type=positive, default=0, metavar="N", help="after the first run, time N more")
+    add_json(parser)
+
+
+def add_step(parser: ArgumentParser) -> None:
+    """Add the arguments that say which step of which model runs, and on which device."""
+    parser.epilog = EPILOG
+    add_model(parser)
+    parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE|FILE",
+                        help="feed an input, or any other tensor (repeatable)")
+    parser.add_argument("--fetch", action="append", default=[], metavar="NAME",
+                        help="a tensor to compute instead of the model's outputs (repeatable)")
+    parser.add_argument("--target", action="append", default=[], metavar="NAME",
+                        help="a node to run for its effect; alone, nothing is fetched (repeatable)")
+    add_device(parser)
+
+
+def run(args: Namespace) -> int:
+    from pathlib import Path
+
+    from .outputs import check_place
+
+    if _is_program(args):
+        import heald
+
+        status: int = heald.mlir.run_program(args.model, args.function)
+        return status
+    if args.function is not None:
+        from heald.errors import InvalidArgument
+
+        raise InvalidArgument(f"'{args.model}' is a model: it has no function '{args.function}' to run alone",
+                              hint="--signature names a signature of a model")
+    if args.output is not None:
+        check_place(args.output)
+    model = loaded(args)
+    step, values = step_of(args, model)
+    name = Path(args.model).name
+    start = perf_counter()
+    with ticking(f"running {name}"):
+        results = step(*values)
+    times = [perf_counter() - start]
+    for _ in counted(args.repeat, f"running {name}"):
+        start = perf_counter()
+        step(*values)
+        times.append(perf_counter() - start)
+    _tell(args, dict(zip(model.outputs, results, strict=True)), times)
+    return 0
+
+
+def _is_program(args: Namespace) -> bool:
+    """Return True for a file of a host program. Without heald-mlir no file is one."""
+    import heald
+    from heald.errors import Unavailable
+
+    try:
+        found: bool = args.format in (None, "bef", "mlir") and heald.mlir.is_program(args.model)
+    except Unavailable:
+        return False
+    return found
+
+
+def step_of(args: Namespace, model: AnyModel) -> tuple[Callable[..., Sequence[Any]], list[Any]]:
+    """Return a function from feeds to outputs, and the feeds that the arguments give."""
+    import heald
+
+    if isinstance(model, heald.Model):
+        fetches, tensors, values = names_and_feeds(args, model)
+        return model.session.make_callable(fetches, tensors, args.target), values
+    from .inputs import named, parse, read
+
+    texts = named([parse(text) for text in args.input], tuple(model.inputs))
+    check_known(texts, model)
+    _check_missing(model.inputs, texts)
+    return outputs_of(model), [read(texts[name], meta, name) for name, meta in model.inputs.items()]
+
+
+def outputs_of(model: AnyModel) -> Callable[..., Sequence[Any]]:
+    """Return a function from the arrays of all inputs to those of all outputs, in order."""
+    import heald
+
+    if isinstance(model, heald.Model):
+        step: Callable[..., Sequence[Any]] = model.session.make_callable(
+            list(model.fetched.values()), model.fed)
+        return step
+
+    def call(*arrays: Any) -> Sequence[Any]:
+        found = model(*arrays)
+        return list(found.values()) if len(model.outputs) != 1 else [found]
+
+    return call
+
+
+def with_graph(args: Namespace, model: AnyModel) -> Model:
+    """Return the model. Raises Unimplemented for a compiled model, which has no graph."""
+    import heald
+    from heald.errors import Unimplemented
+
+    if not isinstance(model, heald.Model):
+        raise Unimplemented(f"'{args.model}' is a compiled model, and this needs a graph",
+                            hint="name the file that it was compiled from")
+    return model
+
+
+def check_known(texts: Iterable[str], model: AnyModel) -> None:
+    """Raises InvalidArgument for a name that is no input of the model."""
+    unknown = sorted(set(texts) - model.inputs.keys())
+    if unknown:
+        from heald.errors import InvalidArgument
+
+        raise InvalidArgument(f"the model has no input '{unknown[0]}'", hint=f"its inputs: {', '.join(model.inputs)}")
+
+
+def loaded(args: Namespace) -> AnyModel:
+    """Return the model that the arguments of `add_step` name."""
+    import heald
+
+    outputs = args.fetch or ([] if args.target else None)
+    with ticking(f"loading {args.model}"):
+        return heald.load(args.model, outputs=outputs, device=args.device, signature=args.signature, tags=args.tags,
+                         format=args.format, mmap=args.mmap)
+
+
+def names_and_feeds(args: Namespace, model: Model) -> tuple[list[str], dict[str, str], list[Any]]:
+    """Return the tensors to fetch, the tensors to feed by their names in the arguments, and their values.
+
+    Raises InvalidArgument with every missing input.
+    """
+    from heald.session import find_inputs
+
+    from .inputs import named, parse, read
+
+    names = {tensor.removesuffix(":0"): name for name, tensor in model.fed.items()}
+    inputs = find_inputs(model.session, [*model.fetched.values(), *args.target])
+    needed = _types(args, model, [names.get(node, node) for node in inputs])
+    texts = named([parse(text) for text in args.input], tuple(needed))
+    _check_missing(needed, texts)
+    types = _types(args, model, tuple(texts))
+    values = [read(text, types[name], name) for name, text in texts.items()]
+    return list(model.fetched.values()), {name: model.fed.get(name, name) for name in texts}, values
+
+
+def _types(args: Namespace, model: Model, feeds: Sequence[str]) -> dict[str, TensorMetadata]:
+    """Return the metadata of these tensors as feeds. Raises the errors of preparing a step with these feeds."""
+    tensors = [model.fed.get(name, name) for name in feeds]
+    prepared = model.session.prepare(list(model.fetched.values()), tensors, args.target)
+    return dict(zip(feeds, prepared.program.functions["main"].arg_metas, strict=True))
+
+
+def _check_missing(needed: Mapping[str, TensorMetadata], fed: Iterable[str]) -> None:
+    given = {name.removesuffix(":0") for name in fed}
+    missing = [name for name in needed if name not in given]
+    if not missing or given - needed.keys():
+        return  # the feeds include inner tensors: the session knows which inputs these spare
+    from heald.errors import InvalidArgument
+
+    named = ", ".join(f"{name} {needed[name]}" for name in missing)
+    example = " ".join(f"--input {name}=FILE.npy" for name in missing[:2])
+    raise InvalidArgument(f"the model needs {'an input' if len(missing) == 1 else 'inputs'}: {named}", hint=example)
+
+
+def _tell(args: Namespace, outputs: dict[str, Any], times: list[float]) -> None:
+    from heald.api.cli import show_json
+
+    from . import summary
+    from .outputs import write
+
+    written = write(args.output, outputs) if args.output is not None else {}
+    if args.json:
+        described = {name: summary.as_json(array) for name, array in outputs.items()}
+        for name, file in written.items():
+            described[name]["file"] = file
+        show_json({"outputs": described, "times": _times(times)})
+        return
+    if not outputs:
+        say(f"ran {', '.join(args.target)}")
+    for file in dict.fromkeys(written.values()):
+        heads = [summary.head(name, array) for name, array in outputs.items() if written[name] == file]
+        say(f"wrote {file}: {', '.join(heads)}")
+    for name, array in outputs.items():
+        if name not in written:
+            say("\n".join(summary.lines(name, array)))
+    if len(times) > 1:
+        found = _times(times)
+        say(f"first run {found['first_ms']:.3f} ms, which links; then {found['runs']} runs: "
+              f"min {found['min_ms']:.3f}  median {found['median_ms']:.3f}  max {found['max_ms']:.3f} ms")
+
+
+def _times(times: list[float]) -> dict[str, float]:
+    from statistics import median
+
+    first, *more = (1000 * t for t in times)
+    if not more:
+        return {"first_ms": first}
+    return {"first_ms": first, "runs": len(more), "min_ms": min(more), "median_ms": median(more), "max_ms": max(more)}

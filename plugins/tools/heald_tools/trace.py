@@ -1,0 +1,79 @@
+"""heald trace: one run of a model, each kernel call with its times, for people and for trace viewers."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from heald.api.cli import add_json, say, ticking
+
+from .run import add_step
+
+if TYPE_CHECKING:
+    from heald.executor import Event
+
+FEW = 20  # rows of the table of calls without --all
+
+
+def add_arguments(parser: ArgumentParser) -> None:
+    add_step(parser)
+    parser.add_argument("-o", "--output", metavar="FILE.json",
+                        help="write the trace for Perfetto (ui.perfetto.dev) or chrome://tracing")
+    parser.add_argument("--metadata", metavar="FILE.pb",
+                        help="write TensorFlow's message RunMetadata, for TensorFlow's own tools")
+    parser.add_argument("--all", action="store_true", help="a row for every call, not only the longest")
+    add_json(parser)
+
+
+def trace(args: Namespace) -> int:
+    from heald import RunMetadata, RunOptions
+
+    from .run import loaded, names_and_feeds, with_graph
+
+    model = with_graph(args, loaded(args))
+    fetches, tensors, values = names_and_feeds(args, model)
+    feeds = dict(zip(tensors.values(), values, strict=True))
+    metadata = RunMetadata()
+    with ticking(f"running {args.model}"):
+        model.session.run(fetches, feeds, targets=args.target)  # links the step
+        model.session.run(fetches, feeds, targets=args.target, options=RunOptions(trace=True), metadata=metadata)
+    assert metadata.trace is not None
+    if args.output is not None:
+        metadata.trace.dump(args.output)
+    if args.metadata is not None:
+        metadata.dump(args.metadata)
+    events = [event for event, _ in metadata.trace.calls()]
+    if args.json:
+        from heald.api.cli import show_json
+
+        show_json({"model": args.model, "calls": [_row(event, events[0].start_ns) for event in events]})
+        return 0
+    _tell(args, events)
+    return 0
+
+
+def _row(event: Event, begin: int) -> dict[str, object]:
+    """Return the row of one call. Times are milliseconds, from the start of the run's first call. Work on a device with
+    a queue has the times of the device."""
+    return {"node": event.call.node, "kernel": event.call.code, "device": event.device, "thread": event.thread,
+            "start": (event.span[0] - begin) / 1e6, "ms": event.ns / 1e6,
+            "outputs": [str(meta) for meta in event.outputs if meta is not None]}
+
+
+def _tell(args: Namespace, events: Sequence[Event]) -> None:
+    from heald.api.cli import show
+
+    if not events:
+        say("no kernel ran: the results are constants or feeds")
+        return
+    begin = events[0].start_ns
+    total = (max(event.span[1] for event in events) - begin) / 1e6
+    rows = [_row(event, begin) for event in events]
+    shown = rows if args.all else sorted(rows, key=lambda row: -float(str(row["ms"])))[:FEW]
+    show([row | {"start": f"{row['start']:.3f}", "ms": f"{row['ms']:.3f}", "outputs": ", ".join(row["outputs"])}  # type: ignore[arg-type]
+          for row in shown], ("start", "ms", "node", "kernel", "device", "outputs"), cut=("node",))
+    say(f"{len(events)} calls in {total:.3f} ms on {', '.join(sorted({event.device for event in events}))}"
+        + ("" if len(shown) == len(rows) else f"; the {len(shown)} longest are shown: --all"))
+    written = [path for path in (args.output, args.metadata) if path is not None]
+    say(f"written: {', '.join(written)}" if written else "--output trace.json writes a picture for ui.perfetto.dev")
