@@ -10,7 +10,7 @@ GRAPHS ?= 20000
 DEVICES ?= CPU:0 OPENCL:0 EXAMPLE:0 SIM:0
 ARCHITECTURES ?= sm_80 sm_90 sm_100 sm_120
 
-.PHONY: demo test slow soak mutants random-graphs conformance fake-gpu cuda-texts bench opencl-cpu tables clean
+.PHONY: demo test wheels slow soak mutants random-graphs conformance fake-gpu cuda-texts bench opencl-cpu tables clean
 demo: $(VENV)/.ready
 	$(VENV)/bin/python examples/digits/demo.py
 
@@ -18,6 +18,10 @@ test: $(VENV)/.ready
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/python -m mypy
 	$(VENV)/bin/python -m pytest -n 2
+
+# Sdist and wheel of every distribution, into dist/; CONTRIBUTING.md has the steps of a release.
+wheels: $(VENV)/.ready
+	$(VENV)/bin/python -m release.wheels
 
 # The checks that are too long for the gate. `make -k slow` goes on after a failure.
 slow: soak mutants random-graphs conformance fake-gpu cuda-texts
@@ -84,4 +88,4 @@ tables: $(VENV)/.ready
 	mv docs/ops.md.new docs/ops.md
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) dist
