@@ -1,4 +1,5 @@
-# Two commands on a fresh machine with Python >= 3.11: `make demo` runs the digits, `make test` runs all tests.
+# Two commands on a fresh machine with Python >= 3.11: `make demo` runs the digits, `make test` runs all tests. The first
+# of them sets up .venv, which takes about a minute.
 PYTHON ?= python3
 VENV := .venv
 MANIFESTS := requirements.txt constraints.txt $(wildcard pyproject.toml */pyproject.toml plugins/*/pyproject.toml)
@@ -9,8 +10,9 @@ MUTANTS ?= 200000
 GRAPHS ?= 20000
 DEVICES ?= CPU:0 OPENCL:0 EXAMPLE:0 SIM:0
 ARCHITECTURES ?= sm_80 sm_90 sm_100 sm_120
+PYTHONS ?= 3.11 3.12 3.13
 
-.PHONY: demo test slow soak mutants random-graphs conformance fake-gpu cuda-texts bench opencl-cpu tables clean
+.PHONY: demo test wheels slow soak mutants random-graphs conformance fake-gpu cuda-texts installation bench opencl-cpu tables clean
 demo: $(VENV)/.ready
 	$(VENV)/bin/python examples/digits/demo.py
 
@@ -19,8 +21,12 @@ test: $(VENV)/.ready
 	$(VENV)/bin/python -m mypy
 	$(VENV)/bin/python -m pytest -n 2
 
+# Sdist and wheel of every distribution, into dist/; CONTRIBUTING.md has the steps of a release.
+wheels: $(VENV)/.ready
+	$(VENV)/bin/python -m release.wheels
+
 # The checks that are too long for the gate. `make -k slow` goes on after a failure.
-slow: soak mutants random-graphs conformance fake-gpu cuda-texts
+slow: soak mutants random-graphs conformance fake-gpu cuda-texts installation
 
 soak: $(VENV)/.ready
 	$(VENV)/bin/python tests/soak.py --minutes $(MINUTES)
@@ -48,6 +54,10 @@ fake-gpu: $(VENV)/.ready
 cuda-texts: $(VENV)/.ready
 	HEALDTEST_ARCHITECTURES="$(ARCHITECTURES)" $(VENV)/bin/python -m pytest -n 2 tests/kernel_text -k cuda
 
+# heald installed from its wheels, in a fresh environment of each Python that pyenv has.
+installation: $(VENV)/.ready
+	HEALDTEST_PYTHONS="$(PYTHONS)" $(VENV)/bin/python -m pytest tests/release/test_installation.py
+
 bench: $(VENV)/.ready
 	$(VENV)/bin/python benchmarks/overhead.py
 	$(VENV)/bin/python benchmarks/eager.py
@@ -64,12 +74,15 @@ opencl-cpu:
 	@.ci/opencl-cpu
 
 # Made anew, whole, when a manifest changes or when the last set-up did not reach its end. (Not made aside and renamed:
-# the console scripts of an environment have its path in their first line.)
+# the console scripts of an environment have its path in their first line.) One hatchling builds our distributions; an
+# isolated environment for each of them would double the time.
 $(VENV)/.ready: $(MANIFESTS)
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "heald needs Python 3.11 or newer: make PYTHON=python3.x")'
+	@echo "heald: setting up $(VENV), about a minute; later runs skip this"
 	rm -rf $(VENV)
 	$(PYTHON) -m venv $(VENV)
-	$(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -r requirements.txt
+	$(VENV)/bin/python -m pip install --disable-pip-version-check -c constraints.txt hatchling editables
+	$(VENV)/bin/python -m pip install --disable-pip-version-check --no-build-isolation -r requirements.txt
 	touch $@
 
 # All generated tables, stubs and pages of the repository, after a change of their sources; tests compare each with its
@@ -84,4 +97,4 @@ tables: $(VENV)/.ready
 	mv docs/ops.md.new docs/ops.md
 
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) dist

@@ -4,6 +4,8 @@ The network was trained with TensorFlow on scanned digits of 8x8 pixels; test.np
 saw, and TensorFlow's own outputs for them.
 """
 
+import os
+import sys
 from collections import Counter
 from pathlib import Path
 from time import perf_counter
@@ -14,6 +16,11 @@ from tabulate import tabulate
 
 HERE = Path(__file__).parent
 SHADES = " .:-=+*#%@"
+NEXT = {  # arguments of heald to try next, and their effect
+    "explain {model}": "device and kernel of each node, with the reasons",
+    "bench {model}": "latency, throughput, memory",
+    "new ops my-ops": "a plugin with an op of your own, ready to run",
+}
 
 
 def picture(image: np.ndarray) -> list[str]:
@@ -43,6 +50,11 @@ def main() -> None:
 
     print(f"\ntime per image: {timed(model, images):.0f} us in one batch of {len(images)}, "
           f"{timed(model, images[:1]):.0f} us alone")
+
+    program, file = os.path.relpath(Path(sys.executable).with_name("heald")), os.path.relpath(HERE / "frozen.pb")
+    print("\nThree things to try next:")
+    print(tabulate([(f"{program} {arguments.format(model=file)}", f"# {effect}") for arguments, effect in NEXT.items()],
+                   tablefmt="plain"))
 
 
 def timed(model: heald.Model, images: np.ndarray) -> float:

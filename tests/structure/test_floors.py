@@ -118,7 +118,8 @@ def test_plugins_import_nothing_of_heald_but_its_api(package):
 
 
 def test_no_module_has_a_name_that_says_nothing():
-    for folder in ("core", "device_cpu", "device_opencl", "conformance", "plugins", "tests", "benchmarks", "examples"):
+    for folder in ("core", "device_cpu", "device_opencl", "conformance", "plugins", "release", "tests", "benchmarks",
+                   "examples"):
         assert not [p for p in (ROOT / folder).rglob("*.py") if p.stem in FORBIDDEN_NAMES]
 
 

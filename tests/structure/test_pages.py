@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("plugins/*/README.md")])
+PAGES = sorted({page for pattern in ("*.md", "docs/*.md", "*/README.md", "plugins/*/README.md")
+                for page in ROOT.glob(pattern)})
 BLOCK = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 FILE = re.compile(r"# (\w+\.py)\n")  # a block that begins so is a file; others are run
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]+)[^)]*\)")

@@ -11,7 +11,7 @@ ROOT = Path(__file__).parents[2]
 MOST = 3.0  # percent; well-kept libraries have 0 to 3
 PAGES = sorted(page.relative_to(ROOT).as_posix() for page in (*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
 PLUGINS = sorted(manifest.parent.relative_to(ROOT).as_posix() for manifest in ROOT.glob("plugins/*/pyproject.toml"))
-CODE = ("benchmarks", "conformance", "core", "device_cpu", "device_opencl", "fuzz", *PLUGINS)
+CODE = ("benchmarks", "conformance", "core", "device_cpu", "device_opencl", "fuzz", "release", *PLUGINS)
 
 HIDING = [
     ("What is there is kept for the next run.", "opens with a clause or pronoun"),
