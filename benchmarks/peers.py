@@ -18,6 +18,7 @@ from statistics import median
 import heald
 import numpy as np
 from chains import X, Y, chain, heald_chain, numpy_chain
+from heald.api import install_hint
 from tabulate import tabulate
 from timing import in_turn, ratio, seconds
 
@@ -133,7 +134,7 @@ def main() -> None:
                        disable_numparse=True))
     for peer in PEERS:
         if peer not in there:
-            print(f"\n{peer[0]} is left out: in an environment of its own, pip install {peer[2]}")
+            print(f"\n{peer[0]} is left out: in an environment of its own, {install_hint(*peer[2].split())}")
 
 
 if __name__ == "__main__":

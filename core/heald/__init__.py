@@ -52,10 +52,8 @@ _WHERE = {
 }
 _MODULES = {"api": "api", "bef": "program.bef.file", "errors": "errors", "graphdef": "graph.graphdef",
             "ops": "eager.op_functions"}
-_FORWARDED = {  # modules of other distributions: the module, and the distribution to install
-    "mlir": ("heald_mlir", "heald-mlir"), "saved_model": ("heald_saved_model", "heald-saved-model"),
-    "tfg": ("heald_mlir.tfg", "heald-mlir"),
-}
+# modules of other distributions
+_FORWARDED = {"mlir": "heald_mlir", "saved_model": "heald_saved_model", "tfg": "heald_mlir.tfg"}
 
 __all__ = ["CancelToken", "Graph", "HostContext", "HostProgram", "Model", "OpAttrs", "OpHandler", "RequestContext",
            "RunMetadata", "RunOptions", "Session", "TensorHandle", "__version__", "api", "bef", "coo_tensor",
@@ -72,9 +70,7 @@ def __getattr__(name: str) -> "Any":
     if name in _FORWARDED:
         from .support.lazy_exports import of_distribution
 
-        module, distribution = _FORWARDED[name]
-        missing = f"heald.{name} is part of {distribution}, which is not installed, or too old"
-        return of_distribution(module, distribution, missing)
+        return of_distribution(_FORWARDED[name], f"heald.{name}")
     if name not in _WHERE:
         raise AttributeError(f"module 'heald' has no attribute '{name}'")
     from .support.gc_pause import gc_paused

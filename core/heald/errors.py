@@ -65,6 +65,8 @@ class HealdError(Exception):
     `node`, `op`, `device`, `location`: The place of the fault; None where it is unknown.
     `plugin`: The id of the plugin whose code raised or broke its contract; `method`: the method of its device.
     `hint`: The way out, or None.
+
+    Message and hint may have names of a file. Both are printable, but for ends of lines.
     """
 
     code: ClassVar[int] = 2
@@ -90,6 +92,22 @@ class HealdError(Exception):
         self.method: str | None = None
         self.hint = hint
         self.is_reported = False  # True once a host's diagnostics handler has received it
+
+    @property
+    def message(self) -> str:
+        return self._message
+
+    @message.setter
+    def message(self, text: str) -> None:
+        self._message = printable(str(text), lines=True)
+
+    @property
+    def hint(self) -> str | None:
+        return self._hint
+
+    @hint.setter
+    def hint(self, text: str | None) -> None:
+        self._hint = None if text is None else printable(str(text), lines=True)
 
     def __str__(self) -> str:
         place = self.place()

@@ -14,7 +14,7 @@ from functools import cache
 from io import StringIO
 from typing import Any, NamedTuple
 
-from heald.api import Unavailable
+from heald.api import Unavailable, install_hint
 
 LIBRARY = "nvcuda.dll" if os.name == "nt" else "libcuda.so.1"
 INSTALL = "install NVIDIA's driver; 'nvidia-smi' tells whether it works"
@@ -65,7 +65,7 @@ def probe() -> None:
     try:
         from cuda.bindings import driver, nvrtc
     except ImportError as error:
-        raise Unavailable(f"cuda-bindings cannot be imported: {error}", hint="pip install heald-cuda") from error
+        raise Unavailable(f"cuda-bindings cannot be imported: {error}", hint=install_hint("heald-cuda")) from error
     (code,) = driver.cuInit(0)
     if code:
         raise Unavailable(f"the CUDA driver does not start: {_error(code)}", hint=INSTALL)

@@ -12,9 +12,9 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from heald.api import Unavailable, errors
+from heald.api import Unavailable, errors, install_hint
 
-INSTALL = "pip install heald-cuda[libraries]"
+INSTALL = install_hint("heald-cuda[libraries]")
 WORKSPACE = 32 << 20  # bytes of a device that its libraries share: work on one stream is in order
 
 

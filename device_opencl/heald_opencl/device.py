@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
-from heald.api import DiskCache, Unavailable
+from heald.api import DiskCache, Unavailable, install_hint
 
 if not DiskCache("opencl").put("pyopencl", b""):  # a cache of pyopencl's own fails where it cannot be written
     os.environ.setdefault("PYOPENCL_NO_CACHE", "true")
 try:
     import pyopencl as cl
 except ImportError as error:
-    raise Unavailable(f"pyopencl cannot be imported: {error}", hint="pip install pyopencl") from error
+    raise Unavailable(f"pyopencl cannot be imported: {error}", hint=install_hint("pyopencl")) from error
 
 from .command_queue import CommandQueue
 from .memory import Memory, allowance

@@ -8,6 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from heald.support.install import install_hint
+
 HEAD = "import numpy as np\nfrom heald.api import OpSpec, hookimpl\nHEALD_API = (1, 0)\n"
 DEVICE = HEAD + """
 from heald_example_device.device import Example
@@ -75,7 +77,7 @@ KINDS = {
     "syntax error": Kind("load", "def", "SyntaxError: invalid syntax", SHOWN),
     "no version": Kind("load", "x = 1", "HEALD_API is missing", "write HEALD_API = (1, 3)"),
     "later version": Kind("load", "HEALD_API = (9, 0)", "plugin {id} is incompatible: it is written for plugin API 9.0",
-                          "pip install -U heald-core"),
+                          install_hint("heald-core", upgrade=True)),
     "unknown hook": Kind("load", HEAD + "@hookimpl\ndef heald_kernel(registry): ...", "there is no hook called",
                          "did you mean heald_kernels?"),
     "unmarked hook": Kind("load", HEAD + "def heald_ops(registry): ...", "heald_ops is not marked as a hook",

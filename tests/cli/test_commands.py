@@ -8,11 +8,12 @@ from pathlib import Path
 
 import heald.api.cli
 import pytest
-from heald.cli.commands import COMMANDS, DISTRIBUTIONS
+from heald.cli.commands import COMMANDS
 from heald.contract.command import RESERVED, Command, CommandRegistry
 from heald.contract.hookspecs import CommandRegistrar, Contribution
 from heald.discovery import discovery
 from heald.errors import PluginError
+from heald.support import install
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -145,11 +146,12 @@ def test_a_command_of_tools_is_never_replaced(command, plugin):
         "error: command 'bench' is brought by plugins greeting_bench and tools: none of them")
 
 
-@pytest.mark.parametrize("name", sorted(DISTRIBUTIONS))
+@pytest.mark.parametrize("name", sorted(install.COMMANDS))
 def test_a_command_of_a_distribution_that_is_not_installed_names_the_remedy(command, monkeypatch, name):
     monkeypatch.setattr(discovery, "scan", lambda _: [])
     monkeypatch.delenv("HEALD_PLUGINS__BLOCK", raising=False)
-    assert command(name, "model.pb") == (2, "", f"heald {name}: not installed: pip install heald-tools\n")
+    assert command(name, "model.pb") == (
+        2, "", f"heald {name}: not installed: {install.install_hint(install.COMMANDS[name])}\n")
 
 
 def test_a_command_of_a_distribution_that_is_blocked_is_told_so(command, monkeypatch):

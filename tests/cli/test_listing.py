@@ -4,6 +4,7 @@ import json
 import sys
 
 import pytest
+from heald.support.install import install_hint
 
 BROKEN = """
 from heald.api import Unavailable, hookimpl
@@ -146,4 +147,4 @@ def test_without_plugins_the_way_to_devices_is_told(command, monkeypatch):
     monkeypatch.setenv("HEALD_PLUGINS__ALLOW", "")
     done = command("devices")
     assert done.status == 0
-    assert "pip install heald-cpu" in done.out
+    assert install_hint("heald-cpu") in done.out

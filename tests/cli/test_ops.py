@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from builders.graphs import node, placeholder
 from heald.errors import NotFound, Unimplemented
+from heald.graph.graph import Node
+from heald.support import install
 from heald.values import dtypes
 
 
@@ -123,6 +125,21 @@ def test_what_functions_lack_is_told_once_also_where_they_call_themselves(comman
 
 def test_the_digits_network_lacks_nothing(command, digits):
     assert command("ops", "--missing", digits / "frozen.pb").out.startswith("nothing is missing")
+
+
+@pytest.mark.parametrize(("op", "attrs", "reason"), [
+    ("StaticRegexFullMatch", {"pattern": "a"}, "CPU cpu: it needs RE2: pip install google-re2"),
+    ("DecodeImage", {}, "CPU cpu: it needs Pillow: pip install pillow"),
+])
+def test_a_kernel_whose_library_is_not_installed_is_missing(command, saved, monkeypatch, op, attrs, reason):
+    model = saved(placeholder("x", (), dtypes.string), Node("y", op, ("x",), attrs=attrs))
+    assert command("ops", "--missing", model).status == 0
+    monkeypatch.setattr(install, "_is_importable", lambda _: False)
+    done = command("ops", "--missing", model, "--json")
+    (row,) = json.loads(done.out)
+    assert (done.status, row["op"], row["nodes"], row["reason"].partition("; ")[0]) == (1, op, ["y"], reason)
+    with pytest.raises(Unimplemented, match=f"no kernel for op {op} .*{reason.partition(': ')[2]}"):
+        heald.load(model)(b"a")
 
 
 def test_tiers_list_what_is_missing_as_well(command):

@@ -137,7 +137,7 @@ def test_costs_and_tiers_come_from_the_ops_own_table(tmp_path):
 
 def test_without_a_table_an_unknown_op_tells_how_op_sets_are_installed(tmp_path):
     made = Registries()
-    with pytest.raises(NotFound, match="no op is called 'MatMul'.*; .*pip install heald-tf-ops"):
+    with pytest.raises(NotFound, match="no op is called 'MatMul'.*; .*pip install .*plugins/tf_ops"):
         made.ops.get("MatMul")
     made.missing_plugins["tf_ops"] = "blocked: [plugins] block names it"
     with pytest.raises(NotFound, match="no op set is in use: plugin tf_ops is blocked: .plugins. block names it"):

@@ -7,7 +7,6 @@ from io import BytesIO
 import numpy as np
 import pytest
 from harness.run_op import run_op
-from heald.contract.kernel import Declined
 from heald.errors import InvalidArgument, Unimplemented
 from heald.values import dtypes
 from heald_cpu.kernels import codec
@@ -173,12 +172,3 @@ def test_images_that_cannot_be_encoded_are_refused():
             encode(op, np.zeros(shape, np.uint8), **attrs)
 
 
-def test_without_pillow_a_kernel_names_the_extra(monkeypatch):
-    monkeypatch.setattr(codec, "find_spec", lambda _: None)
-    declined = []
-    monkeypatch.setattr("heald.contract.kernel.Bind.decline",
-                        lambda _, reason: declined.append(reason) or Declined(reason))
-    with pytest.raises(AssertionError, match="no kernel"):
-        decode("DecodePng", b"")
-    assert "heald-cpu[images]" in declined[0]
-    np.testing.assert_array_equal(decode("DecodeBmp", saved(COLORS, "BMP")), COLORS)

@@ -3,10 +3,8 @@
 import numpy as np
 import pytest
 from builders.string_arrays import array, scalar
-from harness.run_op import REGISTRIES, run_op
-from heald.contract.kernel import Declined
+from harness.run_op import run_op
 from heald.errors import InvalidArgument
-from heald_cpu.kernels import regex
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -60,14 +58,3 @@ def test_a_malformed_pattern_is_refused_for_no_strings_too():
         run_op("StaticRegexFullMatch", [np.empty(0, object)], {"pattern": "("})
 
 
-@pytest.mark.parametrize("op", ["RegexFullMatch", "RegexReplace", "StaticRegexFullMatch", "StaticRegexReplace"])
-def test_without_re2_the_reason_names_the_extra(op, monkeypatch):
-    monkeypatch.setattr(regex, "re2", None)
-    (kernel,) = REGISTRIES.kernels.candidates(op, "CPU")
-
-    class Node:
-        decline = staticmethod(Declined)
-
-    answer = kernel.bind(Node())
-    assert isinstance(answer, Declined)
-    assert "heald-cpu[regex]" in answer.reason

@@ -5,12 +5,8 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
-from harness.run_op import REGISTRIES, run_op
-from heald.contract.kernel import Bind, Declined
+from harness.run_op import run_op
 from heald.values import dtypes
-from heald.values.tensor import TensorMetadata, ValueInfo
-from heald_cpu.device import Cpu
-from heald_cpu.kernels import special
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -67,15 +63,6 @@ def test_orders_broadcast():
     pytest.importorskip("scipy")
     assert run("Polygamma", np.float32([[0], [1]]), np.float32([1, 2, 3])).shape == (2, 3)
     assert run("Igamma", np.float32(0), np.float32([1, 2])).shape == (2,)
-
-
-def test_without_scipy_a_special_function_is_declined_with_the_remedy(monkeypatch):
-    monkeypatch.setattr(special, "find_spec", lambda _: None)
-    attrs, meta = {"T": dtypes.float32}, TensorMetadata(dtypes.float32, (2,))
-    (kernel,) = REGISTRIES.kernels.candidates("Digamma", "CPU")
-    bound = kernel.bind(Bind("node", "Digamma", attrs, (ValueInfo(meta),), (meta,), Cpu(0), None, {}))
-    assert isinstance(bound, Declined)
-    assert "pip install heald-cpu[special]" in bound.reason
 
 
 def test_complex_numbers_are_made_and_taken_apart():

@@ -7,7 +7,11 @@ import sys
 from typing import Any, NamedTuple
 
 import pytest
+from heald.config.config import load_config
 from heald.contract.api_version import API
+from heald.discovery.config_names import unknown_names
+from heald.host.registries import Registries
+from heald.support.install import install_hint
 
 HAS = ".".join(map(str, API))
 
@@ -47,6 +51,7 @@ class Case(NamedTuple):
     requires: tuple[str, ...] = ("heald-core>=0.1",)
 
 
+NEWER_CORE = install_hint("heald-core", upgrade=True)
 CASES = {
     "import_error": Case("import vendorlib", "failed", "import of d_import_error raised ModuleNotFoundError: No module "
                          "named 'vendorlib'"),
@@ -66,10 +71,10 @@ def heald_ops(registry):
     "odd_version": Case("HEALD_API = '1.0'", "failed", "HEALD_API = '1.0' is not a pair of integers"),
     "old_major": Case("HEALD_API = (0, 9)", "incompatible", f"written for plugin API 0.9, this heald has {HAS}",
                       "pip install -U heald-old-major"),
-    "new_major": Case("HEALD_API = (2, 0)", "incompatible", "plugin API 2.0", "pip install -U heald-core"),
-    "new_minor": Case("HEALD_API = (1, 99)", "incompatible", "plugin API 1.99", "pip install -U heald-core"),
+    "new_major": Case("HEALD_API = (2, 0)", "incompatible", "plugin API 2.0", NEWER_CORE),
+    "new_minor": Case("HEALD_API = (1, 99)", "incompatible", "plugin API 1.99", NEWER_CORE),
     "needs_newer": Case("raise RuntimeError('not to be imported')", "incompatible",
-                        "heald-needs-newer 1.0 requires heald-core>=9.1,<10", "pip install 'heald-core>=9.1,<10'",
+                        "heald-needs-newer 1.0 requires heald-core>=9.1,<10", NEWER_CORE,
                         ("numpy>=1", "heald-core>=9.1,<10")),
     "needs_older": Case("", "incompatible", "requires heald-core<0.1", "pip install -U heald-needs-older",
                         ("heald_core <0.1",)),
@@ -275,10 +280,19 @@ def test_settings_for_a_plugin_that_is_not_installed_are_a_warning_with_the_comm
     """)
     assert facts["kinds"] == ["HealdWarning"] * 3
     assert facts["texts"] == [
-        "[plugin.tpu_v1] (argument) is for a plugin that is not installed; pip install heald-tpu-v1",
+        "[plugin.tpu_v1] (argument) is for a plugin that is not installed",
         "[plugin.cpi] (argument) is for a plugin that is not installed; did you mean cpu?",
-        "kernels.MatMul = 'fast' (argument) is for a plugin that is not installed; pip install heald-fast",
+        "kernels.MatMul = 'fast' (argument) is for a plugin that is not installed",
     ]
+
+
+@pytest.mark.parametrize(("plugin", "distribution"), [
+    ("opencl", "heald-opencl"), ("tf_ops", "heald-tf-ops"), ("TF-ops", "heald-tf-ops"), ("cuda", "heald-cuda")])
+def test_settings_for_a_plugin_of_healds_name_the_command_that_installs_it(plugin: str, distribution: str) -> None:
+    config = load_config({"plugin": {plugin: {"a": 1}}, "kernels": {"MatMul": plugin}}, environ={})
+    texts = [text for text in unknown_names(config, Registries(), ()) if "not installed" in text]
+    assert len(texts) == 2
+    assert {text.partition("; ")[2] for text in texts} == {install_hint(distribution)}
 
 
 def test_a_plugin_takes_its_settings_from_its_section(site: Any) -> None:

@@ -65,6 +65,15 @@ def test_lines_of_an_error_stay_lines():
     assert str(InvalidArgument("a\nb\x1b", node="n")) == "a\nb\\x1b (node 'n')"
 
 
+@given(st.text())
+def test_message_and_hint_are_printable_lines_whenever_they_are_set(text):
+    error = InvalidArgument(text, hint=text)
+    assert error.hint == error.message
+    assert all(line.isprintable() for line in error.message.split("\n"))
+    error.message = error.hint = f"\x1b]0;{text}\x07"
+    assert error.hint == error.message == printable(f"\x1b]0;{text}\x07", lines=True)
+
+
 def test_a_warning_is_shown_like_an_error():
     assert str(HealdWarning("\x1b" + "w" * 10**6)).startswith(r"\x1bwww")
     assert len(str(HealdWarning("\x1b" + "w" * 10**6))) == MOST_TEXT

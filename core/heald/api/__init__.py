@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     from ..protobuf import wire
     from ..support.disk_cache import DiskCache
     from ..support.fork_safety import inherited
+    from ..support.install import Library, install_hint
     from ..values import dtypes, geometry
     from ..values.async_value import DEAD, AsyncValue, available, failed
     from ..values.dtypes import DType
@@ -113,6 +114,7 @@ _NAMES = {  # module -> its public names
     "program.host_program": ("NATIVE",),
     "support.disk_cache": ("DiskCache",),
     "support.fork_safety": ("inherited",),
+    "support.install": ("Library", "install_hint"),
     "values.async_value": ("DEAD", "AsyncValue", "available", "failed"),
     "values.dtypes": ("DType",),
     "values.layouts": ("CooTensor", "ScalarTensor"),
@@ -175,6 +177,7 @@ __all__ = [
     "KernelPackRegistrar",
     "Kernels",
     "Known",
+    "Library",
     "LoadOptions",
     "Loader",
     "LoaderRegistrar",
@@ -232,6 +235,7 @@ __all__ = [
     "hookimpl",
     "info",
     "inherited",
+    "install_hint",
     "merge_shapes",
     "new_name",
     "placed_like",

@@ -142,10 +142,11 @@ def _attempt(parser: ArgumentParser, name: str, arguments: Sequence[str], plugin
 
 
 def _missing(parser: ArgumentParser, name: str) -> int:
-    from .commands import DISTRIBUTIONS, missing
+    from ..support.install import COMMANDS
+    from .commands import missing
 
     remedy = missing(name)
-    if name not in DISTRIBUTIONS:
+    if name not in COMMANDS:
         parser.error(remedy)
     print(f"heald {name}: {remedy}", file=sys.stderr)
     return USAGE

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from ..contract.command import CORE, Command, CommandRegistry
 from ..contract.device import load_callable
 from ..errors import PluginError, closest, shown
+from ..support import install
 from ..support.plugin_guard import plugin_guard
 from .arguments import add_plugin
 
@@ -26,8 +27,6 @@ COMMANDS = {name: Command(name, about, f"{__package__}.{module}:{arguments}", f"
     ("opt", "run graph passes over a model, or rewrite the text of a host program", "opt", "add_arguments", "opt"),
     ("compile", "compile a model into a file that starts at once", "compile", "add_arguments", "run"),
 )}
-# The commands of distributions that a user may lack, for the message that names the remedy.
-DISTRIBUTIONS = dict.fromkeys(("run", "bench", "diff"), "heald-tools")
 
 
 def early_arguments(name: str, arguments: Sequence[str]) -> Namespace:
@@ -97,14 +96,15 @@ def missing(name: str) -> str:
     """The remedy for a name that no usable command has. Raises PluginError when its plugin cannot be used."""
     from ..session.runtime import runtime
 
-    if name not in DISTRIBUTIONS:
-        near = closest(name, [*COMMANDS, *DISTRIBUTIONS, *(c.name for c in of_plugins().usable())])
+    if name not in install.COMMANDS:
+        near = closest(name, [*COMMANDS, *install.COMMANDS, *(c.name for c in of_plugins().usable())])
         remedy = f"did you mean {near[0]}?" if near else "heald --help lists them"
         return f"no command is called '{shown(name)}'; {remedy}"
+    distribution = install.COMMANDS[name]
     for record in runtime().plugins.records():
-        if f"heald-{record.id}" == DISTRIBUTIONS[name]:
+        if record.id == install.DISTRIBUTIONS[distribution].plugin:
             raise record.failure()
-    return f"not installed: pip install {DISTRIBUTIONS[name]}"
+    return f"not installed: {install.install_hint(distribution)}"
 
 
 def _guarded(command: Command) -> AbstractContextManager[None]:

@@ -106,8 +106,10 @@ def _link(session: Session, outputs: Sequence[str], given: Sequence[str], opened
     unknown = [name for name, shape in wanted.items() if shape is None]
     if unknown:
         named = ", ".join(f"{name} {metas[name]}" for name in unknown)
+        import shlex
+
         example = ",".join(str(dim or 1) for dim in metas[unknown[0]].shape or (None,))
-        note = f"not linked, since shapes are open: {named}; give them: --input {unknown[0]}={example}"
+        note = f"not linked, since shapes are open: {named}; give them: --input {shlex.quote(unknown[0])}={example}"
         return ExplainedStep(note, {}, _lowered(prepared.program), did, gone)
     for name, shape in wanted.items():
         _check_fits(name, shape or (), metas[name])

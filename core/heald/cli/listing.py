@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from ..support.install import install_hint
 from .arguments import add_listing
 from .progress import ticking
 from .terminal import say
@@ -52,7 +53,7 @@ def devices(args: Namespace) -> int:
         columns = ("name", "check", "ms", "plugin", "status", "reason", "remedy", "memory", "attributes")
         show(texts, columns, wrap=("reason", "remedy", "attributes"))
     else:
-        say("no plugin brings a device; the CPU's is installed with: pip install heald-cpu")
+        say(f"no plugin brings a device; the CPU's is installed with: {install_hint('heald-cpu')}")
     return int(any(row.get("check") == "FAIL" for row in rows))
 
 
@@ -178,7 +179,7 @@ def plugins(args: Namespace) -> int:
         show(texts, ("id", "status", "distribution", "version", "brings", "reason", "remedy"),
              wrap=("brings", "reason", "remedy"))
     else:
-        say("no plugin is installed; the CPU's is installed with: pip install heald-cpu")
+        say(f"no plugin is installed; the CPU's is installed with: {install_hint('heald-cpu')}")
     return failed
 
 

@@ -29,6 +29,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from ..errors import HealdError, HealdWarning, InvalidArgument, PermissionDenied, PluginError, Unavailable
 from ..support.fork_safety import inherited
+from ..support.install import Library
 from ..support.plugin_guard import plugin_guard
 from ..support.remedy import of_kernel, of_loading
 from ..values.dtypes import DType, named
@@ -254,6 +255,7 @@ class KernelDef(NamedTuple):
     # {input or output: "scalar" or "coo"}: the layouts that an eager call's tensors have; the others are dense. Such a
     # kernel serves eager calls of exactly these inputs. Its run takes and returns ScalarTensors and CooTensors.
     layouts: Mapping[str, str] = MappingProxyType({})
+    library: Library | None = None  # without it the kernel is no candidate, and no bind function is asked
 
     @property
     def returns(self) -> bool:
@@ -275,7 +277,9 @@ class KernelDef(NamedTuple):
             holds = self.when is None or self.when(attrs)
         except Exception as error:  # noqa: BLE001 - a plugin's fault: its kernel is no candidate
             return f"its condition on the attributes raised {type(error).__name__}: {error}"
-        return None if holds else "its condition on the attributes does not hold"
+        if not holds:
+            return "its condition on the attributes does not hold"
+        return None if self.library is None else self.library.lack()
 
 
 def dtype_names(allowed: Iterable[DType] | None) -> str:
@@ -351,7 +355,7 @@ class Kernels:
         when: Callable[[Attrs], bool] | None = None, priority: int = 0, host: Iterable[str] = (),
         alias: Alias | None = None, inplace: Mapping[int, int] | None = None, retains: Iterable[str] = (),
         allocates: bool = False, asynchronous: bool = False, nonstrict: bool = False, step: bool = False,
-        files: Iterable[str] = (), layouts: Mapping[str, str] | None = None,
+        files: Iterable[str] = (), layouts: Mapping[str, str] | None = None, library: Library | None = None,
     ) -> Callable[[BindFunction], BindFunction]:
         """Decorate a bind function: it serves `op` for these types and attributes.
 
@@ -368,7 +372,7 @@ class Kernels:
             self.added.append(KernelDef(
                 op, self._pack.device_type, self._pack.plugin, bind, sets, when, self._pack.priority + priority,
                 frozenset(host), alias or {}, inplace or {}, frozenset(retains), allocates, asynchronous, nonstrict,
-                step, frozenset(files), layouts or {},
+                step, frozenset(files), layouts or {}, library,
             ))
             return bind
 

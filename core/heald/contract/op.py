@@ -12,6 +12,7 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ..errors import InvalidArgument, NotFound, PluginError, ResourceExhausted, closest
+from ..support.install import plugin_hint
 from ..values.dtypes import DType
 from ..values.tensor import MOST_DIMS, MOST_ELEMENTS, TensorMetadata, ValueInfo, merge_shapes, shape_text
 
@@ -25,7 +26,7 @@ GRAPH_DEF_VERSION = 2474  # the newest GraphDef producer version that is read
 MOST_OUTPUTS = 1 << 16  # of one argument whose number is an attribute
 REQUIRED: Any = object()  # the default of an attribute that has none
 CORE = ""  # in the place of a plugin's id: core itself
-OP_SET = ("tf_ops", "heald-tf-ops")  # the plugin that brings TensorFlow's ops, and its distribution
+OP_SET = "tf_ops"  # the plugin that brings TensorFlow's ops
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -235,10 +236,9 @@ class OpRegistry:
                         hint="; ".join([*hints, "'heald ops --missing MODEL' lists all that a model lacks"]))
 
     def _without_tables(self) -> str:
-        plugin, distribution = OP_SET
-        if plugin in self._missing:
-            return f"no op set is in use: plugin {plugin} is {self._missing[plugin]}"
-        return f"no op set is in use; TensorFlow's is installed with: pip install {distribution}"
+        if OP_SET in self._missing:
+            return f"no op set is in use: plugin {OP_SET} is {self._missing[OP_SET]}"
+        return f"no op set is in use; TensorFlow's is installed with: {plugin_hint(OP_SET)}"
 
 
 def _owner(plugin: str | None) -> str:

@@ -14,13 +14,14 @@ from ..contract.device import DeviceName
 from ..contract.graph_pass import FUSION
 from ..errors import HealdError, closest
 from ..host.registries import Registries
+from ..support.install import plugin_hint
 
 
 def unknown_names(config: Config, registries: Registries, plugins: Collection[str]) -> Iterator[str]:
     """Yield a text for each name in config that nothing has. `plugins`: the ids of all plugins."""
     for row in config.plugin_sections():
         if not _has(row.key, plugins):
-            yield _not_installed(f"[plugin.{row.key}] ({row.origin})", row.key, plugins, row)
+            yield _not_installed(f"[plugin.{row.key}] ({row.origin})", row.key, plugins)
     known = _Known(registries, plugins)
     for row in config.origins():
         if row.origin != "default" and not row.key.startswith("plugin."):
@@ -51,7 +52,7 @@ class _Known:
             if entry not in self._ops:
                 yield _unknown(row.key, row, "op", entry, self._ops)
             if not _has(row.value, self._plugins):
-                yield _not_installed(f"{row.key} = '{row.value}' ({row.origin})", row.value, self._plugins, row)
+                yield _not_installed(f"{row.key} = '{row.value}' ({row.origin})", row.value, self._plugins)
         elif row.key == "eager.handler":
             given = row.value if isinstance(row.value, tuple) else (row.value,)
             named = tuple(name for name in given if ":" not in name)  # a device's handler has the device's name
@@ -96,8 +97,7 @@ def _listed(known: Collection[str], kind: str) -> str:
     return "heald ops --all lists them" if kind == "op" else f"known: {', '.join(sorted(known)) or 'none'}"
 
 
-def _not_installed(mention: str, plugin_id: str, known: Collection[str], row: Row) -> str:
+def _not_installed(mention: str, plugin_id: str, known: Collection[str]) -> str:
     near = closest(plugin_id, known)
-    # The hint has no command with a name that a stranger chose.
-    install = "" if row.found is not None else f"; pip install heald-{plugin_id.replace('_', '-')}"
-    return f"{mention} is for a plugin that is not installed{f'; did you mean {near[0]}?' if near else install}"
+    remedy = f"did you mean {near[0]}?" if near else plugin_hint(folded(plugin_id))
+    return f"{mention} is for a plugin that is not installed{f'; {remedy}' if remedy else ''}"

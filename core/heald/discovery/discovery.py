@@ -18,6 +18,7 @@ from ..config.config import Config, folded
 from ..config.file import is_path
 from ..errors import HealdError, HealdWarning, PluginError
 from ..host.registries import Registries
+from ..support.install import CORE, named_hint, uninstall_hint
 from .config_names import unknown_names
 from .entry_points import Distribution, scan, too_old, unmet
 from .plugin_record import Blocked, Duplicate, Incompatible, PluginRecord, summary
@@ -188,7 +189,7 @@ class Plugins:
         for other in self._records:
             if folded(other.id) == folded(record.id) and other.status != "blocked":
                 whose = f"of {other.distribution}" if other.distribution else f"in {other.module}"
-                remedy = f"pip uninstall {record.distribution}" if record.distribution else "set HEALD_ID in it"
+                remedy = uninstall_hint(record.distribution) if record.distribution else "set HEALD_ID in it"
                 raise Duplicate(f"plugin {whose} has the id '{other.id}' already", hint=remedy)
 
     def _updated(self, record: PluginRecord) -> PluginRecord:
@@ -261,8 +262,7 @@ def _own_id(module: ModuleType, otherwise: str) -> str:
 def _check_requirement(distribution: Distribution) -> None:
     requirement = unmet(distribution, __version__)
     if requirement is not None:
-        newer = too_old(requirement, __version__)
-        upgrade = f"pip install '{requirement}'" if newer else f"pip install -U {distribution.name}"
+        outdated = CORE if too_old(requirement, __version__) else distribution.name
         needs = f"{distribution.name} {distribution.version} requires {requirement}"
-        raise Incompatible(f"{needs}, this is {__version__}", hint=upgrade)
+        raise Incompatible(f"{needs}, this is {__version__}", hint=named_hint(outdated, [outdated]))
 

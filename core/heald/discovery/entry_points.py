@@ -16,10 +16,10 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from ..support.install import CORE, normalized
 from ..support.working_folder import is_working_folder
 
 GROUP = "heald.plugins"
-CORE = "heald-core"
 
 
 class Distribution(NamedTuple):
@@ -31,10 +31,10 @@ class Distribution(NamedTuple):
 
 def scan(only: Collection[str] | None = None) -> list[Distribution]:
     """The distributions that announce plugins, in order of sys.path. `only`: the names of those to look at."""
-    wanted = None if only is None else set(map(_normalized, only))
+    wanted = None if only is None else set(map(normalized, only))
     found: dict[str, Distribution | None] = {}
     for folder in _metadata_folders():
-        name = _normalized(folder.stem.partition("-")[0])
+        name = normalized(folder.stem.partition("-")[0])
         if name not in found and (wanted is None or name in wanted):
             found[name] = _distribution(folder)
     return [distribution for distribution in found.values() if distribution is not None]
@@ -49,7 +49,7 @@ def unmet(distribution: Distribution, core_version: str) -> str | None:
     for line in distribution.requires:
         requirement, _, marker = line.partition(";")
         match = re.fullmatch(r"\s*([A-Za-z0-9._-]+)\s*(?:\[.*\])?\s*\(?([^()]*)\)?\s*", requirement)
-        if match is None or _normalized(match[1]) != CORE or "extra" in marker:
+        if match is None or normalized(match[1]) != CORE or "extra" in marker:
             continue
         for clause in filter(None, match[2].split(",")):
             if not _meets(running, clause.strip()):
@@ -103,10 +103,6 @@ def _text(path: Path) -> str:
         return path.read_text("utf-8", errors="replace")
     except OSError:
         return ""
-
-
-def _normalized(name: str) -> str:
-    return re.sub(r"[-_.]+", "-", name).lower()
 
 
 _COMPARE: dict[str, Callable[[tuple[int, ...], tuple[int, ...]], bool]] = {

@@ -15,6 +15,7 @@ from ..config.config import Config, plugin_config
 from ..contract.api_version import API
 from ..contract.hookspecs import PROJECT, Contribution, Hooks, registrars
 from ..errors import InvalidArgument, PluginError, closest
+from ..support.install import CORE, named_hint
 from ..support.plugin_guard import plugin_guard
 from .plugin_record import Incompatible
 
@@ -86,10 +87,10 @@ def _check_api(module: ModuleType, distribution: str | None) -> None:
                           hint=f"write HEALD_API = {API}")
     if wanted[0] == API[0] and wanted <= API:
         return
-    upgrade = "heald-core" if wanted > API else distribution
+    outdated = CORE if wanted > API else distribution or ""
     raise Incompatible(
         f"it is written for plugin API {wanted[0]}.{wanted[1]}, this heald has {API[0]}.{API[1]}",
-        hint=f"pip install -U {upgrade}" if upgrade else f"change it to fit HEALD_API = {API}")
+        hint=named_hint(outdated, [outdated]) or f"change it to fit HEALD_API = {API}")
 
 
 def _hooks(module: ModuleType, plugin_id: str) -> dict[str, tuple[Callable[..., Any], tuple[str, ...]]]:

@@ -24,6 +24,7 @@ from ..host.kernel_context import KernelContext
 from ..host.resources import Resources
 from ..session.feeds import convert
 from ..support.fork_safety import inherited
+from ..support.install import install_hint
 from ..values import dtypes
 from ..values.async_value import AsyncValue, failed
 from ..values.dtypes import DType
@@ -90,7 +91,7 @@ class CoreRuntime:
             return known
         name = self.host.host_device()
         if name is None:
-            raise FailedPrecondition("no device works on host memory", hint="pip install heald-cpu")
+            raise FailedPrecondition("no device works on host memory", hint=install_hint("heald-cpu"))
         return self._default_device.setdefault(None, name)
 
     def call(

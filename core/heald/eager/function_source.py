@@ -112,8 +112,8 @@ def _types(arg: ArgDef, attrs: Mapping[str, Any], function: str) -> Sequence[Any
     missing = [each for each in needed if each not in attrs]
     if missing:
         raise InvalidArgument(f"function '{function}' needs the attribute '{missing[0]}', the type or the number of "
-                              f"'{arg.name}'", hint=f"heald.function(graph, name='{function}', "
-                                                    f"attrs={{'{missing[0]}': ...}})")
+                              f"'{arg.name}'", hint=f"heald.function(graph, name={function!r}, "
+                                                    f"attrs={{{missing[0]!r}: ...}})")
     return arg.expand(attrs)
 
 

@@ -9,6 +9,7 @@ from ..contract.device import load_callable
 from ..contract.op import OP_SET
 from ..contract.operator_table import OperatorTable
 from ..errors import HealdError, NotFound, Unimplemented
+from ..support.install import plugin_hint
 from .execute import DEFAULT_TABLE, op_function
 from .handle_state import Failed, Kind
 
@@ -68,10 +69,9 @@ def _first_handle(operands: tuple[Any, ...]) -> Any:
 def _table(runtime: CoreRuntime) -> OperatorTable:
     table = runtime.host.registries.operators
     if table is None:
-        plugin, distribution = OP_SET
-        raise NotFound("no op set with operators is in use", hint=(
-            f"plugin {plugin} is {runtime.host.registries.missing_plugins[plugin]}"
-            if plugin in runtime.host.registries.missing_plugins else f"pip install {distribution}"))
+        missing = runtime.host.registries.missing_plugins
+        raise NotFound("no op set with operators is in use",
+                       hint=f"plugin {OP_SET} is {missing[OP_SET]}" if OP_SET in missing else plugin_hint(OP_SET))
     return table
 
 

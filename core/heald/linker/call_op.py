@@ -8,10 +8,10 @@ from typing import Any
 from ..contract.op import OP_SET, ArgDef, MetadataRule, OpDef, OpRegistry, infer
 from ..errors import FailedPrecondition, NotFound
 from ..program.host_program import Call, CallSignature
+from ..support.install import plugin_hint
 from ..values.tensor import ValueInfo
 
 SIGNATURES = 256  # in the cache: the calls of a program have few
-NEEDS_OPS = f"pip install {OP_SET[1]}"
 
 
 def op_of(call: Call, ops: OpRegistry) -> tuple[OpDef, MetadataRule | None]:
@@ -50,5 +50,5 @@ def _inferred(call: Call, ops: OpRegistry, attrs: Any, *inputs: ValueInfo) -> tu
         op = ops.get(call.op)
     except NotFound as error:
         raise FailedPrecondition("the shapes of this call are known only in the run, and its op is of no op set in use",
-                                 node=call.node, op=call.op, hint=NEEDS_OPS) from error
+                                 node=call.node, op=call.op, hint=plugin_hint(OP_SET)) from error
     return infer(op, ops.metadata(op), attrs, inputs)

@@ -36,11 +36,13 @@ class Candidates:
         if key not in self._binders:
             op, rule = op_of(call, self._host.registries.ops)
             device, name = self.devices[call.stream], self.names[call.stream]
-            candidates = [k for k in self._host.registries.kernels.candidates(call.op, device.type)
-                          if k.refuses(call.attrs) is None]
+            asked = [(k, k.refuses(call.attrs))
+                     for k in self._host.registries.kernels.candidates(call.op, device.type)]
+            candidates = [k for k, refusal in asked if refusal is None]
             named = next((k for k in candidates if k.pack == call.pack), None)
             if named is None:
-                raise Unimplemented(f"no kernel {call.code} on {name}", node=call.node, op=call.op, device=name,
+                why = "".join(f": {refusal}" for k, refusal in asked if k.pack == call.pack)
+                raise Unimplemented(f"no kernel {call.code} on {name}{why}", node=call.node, op=call.op, device=name,
                                     hint="'heald plugins' lists the packs")
             same = tuple(k for k in candidates[candidates.index(named):]
                          if k.host == named.host)

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..compiler.infer import infer_registers, of_constant
 from ..contract.device import reaches
 from ..contract.kernel import KernelDef
+from ..contract.op import OP_SET
 from ..contract.structural import SEND_CODE
 from ..errors import FailedPrecondition, NotFound, Unimplemented
 from ..executor.bound_call import BoundCall
@@ -33,11 +34,12 @@ from ..program.host_program import (
     ProgramFunction,
     meta_of,
 )
+from ..support.install import plugin_hint
 from ..support.mapped_file import check_unchanged
 from ..values.foreign_array import refused
 from ..values.tensor import TensorMetadata, ValueInfo, constant_info
 from .binder import Binder, LazyKernel
-from .call_op import NEEDS_OPS, signature_of
+from .call_op import signature_of
 from .candidates import Candidates
 from .folding import folded, is_worth_folding, laid_out
 from .follow import DEEPEST_LINK, FOLLOWED
@@ -177,7 +179,7 @@ class Linker:
                 raise
             raise FailedPrecondition(
                 f"function '{function.name}' was not compiled for {self._given()}, and op {error.op}, which other "
-                "shapes need, is of no op set in use", op=error.op, hint=NEEDS_OPS) from error
+                "shapes need, is of no op set in use", op=error.op, hint=plugin_hint(OP_SET)) from error
 
     def _given(self) -> str:
         return f"({', '.join(str(info.meta) for info in self.arguments)})"

@@ -192,7 +192,7 @@ def _requirements(program: ProgramDef, compiled: Sequence[str], own: Runtime) ->
     for record in own.plugins.listing():
         brought = types.intersection(record.registered.get("device types", ()))
         uses = [("device", bool(brought)), ("kernels", record.id in packs),
-                (ops, record.id == OP_SET[0] and _needs_ops(program.functions.values()))]
+                (ops, record.id == OP_SET and _needs_ops(program.functions.values()))]
         for use, is_used in uses:
             if is_used:
                 yield Requirement(record.id, record.distribution or "", record.version or "", use)

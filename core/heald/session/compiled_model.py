@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
 from ..compiler.placement import Assignment, Placement
 from ..contract.loader import signature_text
+from ..contract.op import OP_SET
 from ..discovery.discovery import PluginRecord
 from ..errors import FailedPrecondition, HealdError, NotFound, Unimplemented, boundary
 from ..executor.executable import Executable
 from ..executor.step import RunOptions, Step, lasting_step
 from ..host.resources import Resources
-from ..linker.call_op import NEEDS_OPS
 from ..linker.follow import common
 from ..linker.link import link
 from ..linker.shared import Shared
@@ -23,10 +23,13 @@ from ..program.compiled_model import OTHER_SHAPES, CompiledModel, Entry, Port, R
 from ..program.host_program import HOST, ProgramDef
 from ..program.verifier import VerifiedFunctions, verify
 from ..support.fork_safety import inherited
+from ..support.install import named_hint, plugin_hint
 from ..values.tensor import TensorMetadata, ValueInfo
 from .arguments import in_order
 from .prepared_step import PreparedStep
 from .runtime import Runtime, runtime
+
+OF_OTHERS = "heald does not bring it: ask the author of the file for its distribution"
 
 
 class CompiledEntries:
@@ -67,7 +70,8 @@ class CompiledEntries:
         shapes = "; ".join(", ".join(map(str, function.arg_metas)) for function in functions)
         raise FailedPrecondition(f"function '{functions[0].name}' is compiled for ({shapes}), given "
                                  f"({', '.join(map(str, given))})",
-                                 hint=f"compile it for these shapes, too, or load the source; for that: {NEEDS_OPS}")
+                                 hint="compile it for these shapes, too, or load the source; for that: "
+                                      f"{plugin_hint(OP_SET)}")
 
 
 class _CompiledStep(PreparedStep):
@@ -207,28 +211,26 @@ def _common(ports: Sequence[Port]) -> Port:
 def _check_requirements(model: CompiledModel, own: Runtime) -> None:
     for needed in model.requirements:
         if needed.use != OTHER_SHAPES:
-            _check_plugin(needed, own.plugins.loaded(needed.plugin))
+            _check_plugin(needed, own.plugins.loaded(needed.plugin), own.plugins.distributions())
     for name in model.program.requires:
         try:
             own.host.open(name)
         except HealdError as error:
-            hint = "; ".join(dict.fromkeys(f"pip install {each.distribution}" for each in model.requirements
-                                           if each.use == "device" and each.distribution))
             raise FailedPrecondition(f"the model is compiled for {name}: {error}", device=name,
-                                     hint=hint or error.hint) from error
+                                     hint=error.hint) from error
 
 
-def _check_plugin(needed: Requirement, found: PluginRecord | None) -> None:
+def _check_plugin(needed: Requirement, found: PluginRecord | None, installed: Collection[str]) -> None:
     if found is None:
         raise FailedPrecondition(f"the model needs plugin {needed.plugin} for its {needed.use}",
-                                 hint=f"pip install {needed.distribution}")
+                                 hint=named_hint(needed.distribution, installed) or OF_OTHERS)
+    upgrade = named_hint(found.distribution or "", installed)
     if found.status != "ok":
         raise FailedPrecondition(f"the model needs plugin {needed.plugin}, which is {found.status}: {found.reason}",
-                                 hint=found.remedy or f"pip install {needed.distribution}")
+                                 hint=found.remedy or upgrade)
     if found.version and _numbers(found.version) < _numbers(needed.version):
         raise FailedPrecondition(f"the model is compiled with plugin {needed.plugin} {needed.version}, "
-                                 f"installed is {found.version}",
-                                 hint=f"pip install '{needed.distribution}>={needed.version}'")
+                                 f"installed is {found.version}", hint=upgrade)
 
 
 def _numbers(version: str) -> tuple[int, ...]:

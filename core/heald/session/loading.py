@@ -27,10 +27,11 @@ from ..graph.verifier import did_you_mean
 from ..host.registries import Registries
 from ..program.host_program import ProgramDef
 from ..support import mapped_file
+from ..support.install import plugin_hint
 
 T = TypeVar("T")
-# Formats that a distribution of heald's reads: the loader's name, its distribution, the files that tell such a folder.
-_KNOWN = (("saved_model", "heald-saved-model", frozenset(("saved_model.pb", "saved_model.pbtxt"))),)
+# Formats that a plugin of heald's reads: the name of plugin and loader, and the files that tell such a folder.
+_KNOWN = {"saved_model": frozenset(("saved_model.pb", "saved_model.pbtxt"))}
 # Suffixes of files that TensorFlow and Keras read, and the export that has a loader.
 _EXPORTS = {".h5": "export a SavedModel with Keras: model.export('folder')",
             ".keras": "export a SavedModel with Keras: model.export('folder')",
@@ -116,7 +117,7 @@ def _named(form: str, registries: Registries) -> LoaderEntry:
                               hint=f"known formats: {_names(registries)}")
     if form not in registries.loaders:
         known = f"known formats: {_names(registries)}"
-        install = next((_remedy(*row[:2], registries) for row in _KNOWN if row[0] == form), None)
+        install = _remedy(form, registries) if form in _KNOWN else None
         raise NotFound(f"no loader is called '{form}'; {known}",
                        hint=install or did_you_mean(form, registries.loaders))
     return registries.loaders[form]
@@ -151,18 +152,18 @@ def _head(path: Path) -> bytes:
 def _unrecognised(path: Path, registries: Registries) -> NotFound:
     kind = "folder" if path.is_dir() else "file"
     files = {file.name for file in path.iterdir()} if kind == "folder" else set()
-    for name, distribution, telling in _KNOWN:
+    for name, telling in _KNOWN.items():
         if files & telling:
             return NotFound(f"'{path}' is of format '{name}', for which there is no loader here",
-                            hint=_remedy(name, distribution, registries))
+                            hint=_remedy(name, registries))
     return NotFound(f"no loader recognises the {kind} '{path}'; known formats: {_names(registries)}",
                     hint=_EXPORTS.get(path.suffix.lower(), "name the format: format='graphdef'") if kind == "file" else
                     None)
 
 
-def _remedy(plugin: str, distribution: str, registries: Registries) -> str:
+def _remedy(plugin: str, registries: Registries) -> str | None:
     why = registries.missing_plugins.get(plugin)
-    return f"pip install {distribution}" if why is None else f"plugin {plugin} is {why}"
+    return plugin_hint(plugin) if why is None else f"plugin {plugin} is {why}"
 
 
 def _names(registries: Registries) -> str:

@@ -59,10 +59,10 @@ def _factory(target: str, registries: Registries) -> SessionFactory:
         return found
     known = [each.name for each in registries.sessions.usable()]
     near = closest(prefix, [*known, "local"])
-    install = "pip install a plugin that serves it"
     raise NotFound(f"no plugin serves the target '{target}'; prefixes: {', '.join(['local', *known])}"
                    f"{_out_of_use(registries.missing_plugins)}",
-                   hint=f"did you mean {near[0]}?" if near else f"{install}; `heald plugins` lists those that are here")
+                   hint=f"did you mean {near[0]}?" if near else
+                   "install a plugin that serves it; `heald plugins` lists those that are here")
 
 
 def _out_of_use(missing: Mapping[str, str]) -> str:

@@ -5,6 +5,7 @@ The room knows no tensor, graph, device or config. It imports `errors` alone. No
 `fork_safety`: Owners of locks, which get new locks in a forked child.
 `plugin_guard`, `kernel_errors`: The places where exceptions of plugin code become typed errors: imports and hooks;
     kernels. `fault_place`, `remedy`: The line of a plugin that raised, and what users can do.
+`install`: Every command that installs a distribution.
 `gc_pause`: No garbage collection while a graph is read and prepared.
 `mapped_file`: Bytes of files, read or mapped, and the detection of files that change.
 `aligned_array`: Aligned uint8 arrays; arrays that kernels may read in place.
@@ -18,5 +19,6 @@ The room knows no tensor, graph, device or config. It imports `errors` alone. No
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from . import file_path as file_path
+    from . import install as install
     from . import mapped_file as mapped_file
     from . import whole_file as whole_file

@@ -25,14 +25,19 @@ def lazy_exports(package: str, exports: Mapping[str, Sequence[str]]) -> Callable
     return get
 
 
-def of_distribution(module: str, distribution: str, missing: str) -> Any:
-    """Import a module of another distribution.
+def of_distribution(module: str, name: str) -> Any:
+    """Import a module of another distribution of heald's, for the attribute `name`.
 
-    Raises Unavailable with the text `missing` when it is not installed, or when an older one without this module is.
+    Raises Unavailable when it is not installed, or when an older one without this module is.
     """
     try:
         return import_module(module)
     except ModuleNotFoundError as error:
-        if error.name not in (module, module.partition(".")[0]):
+        package = module.partition(".")[0]
+        if error.name not in (module, package):
             raise
-        raise Unavailable(missing, hint=f"pip install -U {distribution}") from error
+        from .install import install_hint
+
+        distribution = package.replace("_", "-")
+        raise Unavailable(f"{name} is part of {distribution}, which is not installed, or too old",
+                          hint=install_hint(distribution, upgrade=True)) from error

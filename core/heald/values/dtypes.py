@@ -141,13 +141,16 @@ def _numpy_dtype(dtype: DType) -> np.dtype[Any]:
 def _extended(dtype: DType) -> np.dtype[Any]:
     import numpy as np
 
+    from ..support.install import install_hint
+
     try:
         import ml_dtypes
     except ImportError:
         raise Unimplemented(f"arrays of type {dtype.name} need the package ml_dtypes",
-                            hint="pip install ml_dtypes") from None
+                            hint=install_hint("ml_dtypes")) from None
     kind = getattr(ml_dtypes, dtype.name, None)
     if kind is None:
-        raise Unimplemented(f"this version of ml_dtypes has no {dtype.name}", hint="pip install -U ml_dtypes")
+        raise Unimplemented(f"this version of ml_dtypes has no {dtype.name}",
+                            hint=install_hint("ml_dtypes", upgrade=True))
     found: np.dtype[Any] = np.dtype(kind)
     return found

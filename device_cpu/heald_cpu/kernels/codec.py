@@ -1,4 +1,4 @@
-"""Kernels that decode strings to numbers or images, and encode images. Most images need Pillow, an extra of heald-cpu.
+"""Kernels that decode strings to numbers or images, and encode images. Most images need Pillow.
 
 JPEGs are decoded with libjpeg-turbo's defaults. TensorFlow's build of it may differ in the last bit, and encodes to
 other bytes. The image size in a header is checked before memory is requested.
@@ -9,13 +9,12 @@ from __future__ import annotations
 import struct
 import zlib
 from collections.abc import Callable
-from importlib.util import find_spec
 from io import BytesIO
 from math import prod
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from heald.api import Bind, Declined, Kernels, dtypes, errors
+from heald.api import Bind, Declined, Kernels, Library, dtypes, errors
 
 from ..element_types import Array
 
@@ -26,7 +25,7 @@ MOST = 1 << 29  # elements of a decoded image: TensorFlow's limit
 DECODED = 4  # bytes per element during decoding: Pillow's pixels, the array, the result
 # element types, and the types that are read and byte-swapped in their place
 PARTS: dict[str, Any] = {"bool": np.uint8, "complex64": np.float32, "complex128": np.float64}
-PILLOW = "it needs Pillow: pip install 'heald-cpu[images]'"
+PILLOW = Library("Pillow", "PIL", "pillow")
 
 
 def decode_raw(b: Bind) -> Run:
@@ -225,8 +224,6 @@ def _checked(decoder: Callable[[], T], contents: bytes) -> T:
 
 
 def decode(b: Bind) -> Run | Declined:
-    if b.op != "DecodeBmp" and find_spec("PIL") is None:
-        return b.decline(PILLOW)
     if not b.attrs.get("fancy_upscaling", True):
         return b.decline("Pillow has no plain upscaling of colors in JPEGs")
     framed = b.op in ("DecodeGif", "DecodeWebP")
@@ -251,10 +248,8 @@ def _cropped(image: Array, top: int, left: int, height: int, width: int) -> Arra
     return image[top : top + height, left : left + width]
 
 
-def extract_jpeg_shape(b: Bind) -> Run | Declined:
+def extract_jpeg_shape(_: Bind) -> Run:
     """Height, width and channels as the file has them."""
-    if find_spec("PIL") is None:
-        return b.decline(PILLOW)
 
     def run(contents: Array, out: Array) -> None:
         from PIL.JpegImagePlugin import JpegImageFile
@@ -308,8 +303,6 @@ def _chunk(kind: bytes, content: bytes) -> bytes:
 
 
 def encode_jpeg(b: Bind) -> Run | Declined:
-    if find_spec("PIL") is None:
-        return b.decline(PILLOW)
     if b.inputs[0].size == 0:
         raise errors.InvalidArgument("JPEG encoding failed: the image is empty")
     a = b.attrs
@@ -334,7 +327,7 @@ def encode_jpeg(b: Bind) -> Run | Declined:
 def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("DecodeRaw", allocates=True)(decode_raw)
     for op in DECODERS:
-        kernels.kernel(op, allocates=True)(decode)
-    kernels.kernel("ExtractJpegShape")(extract_jpeg_shape)
+        kernels.kernel(op, allocates=True, library=None if op == "DecodeBmp" else PILLOW)(decode)
+    kernels.kernel("ExtractJpegShape", library=PILLOW)(extract_jpeg_shape)
     kernels.kernel("EncodePng")(encode_png)
-    kernels.kernel("EncodeJpeg")(encode_jpeg)
+    kernels.kernel("EncodeJpeg", library=PILLOW)(encode_jpeg)

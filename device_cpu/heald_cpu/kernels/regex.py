@@ -7,15 +7,11 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from heald.api import Bind, Declined, Kernels, errors
+from heald.api import Bind, Kernels, Library, errors
 
 from .strings import each, encoded
 
-try:
-    import re2
-except ImportError:
-    re2 = None
-
+RE2 = Library("RE2", "re2", "google-re2")
 Run = Callable[..., Any]
 Rewrite = Callable[[bytes], bytes]
 
@@ -26,15 +22,10 @@ CHARACTER = re.compile(rb"""(?xs)
 GROUP = re.compile(rb"\\(.?)", re.DOTALL)
 
 
-def with_re2(bind: Callable[[Bind], Run]) -> Callable[[Bind], Run | Declined]:
-    def checked(b: Bind) -> Run | Declined:
-        return b.decline("it needs RE2: pip install 'heald-cpu[regex]'") if re2 is None else bind(b)
-
-    return checked
-
-
 @lru_cache(maxsize=64)
 def compiled(pattern: bytes) -> Any:
+    import re2
+
     options = re2.Options()
     options.log_errors = False
     try:
@@ -138,4 +129,4 @@ def register_kernels(kernels: Kernels) -> None:
         "RegexFullMatch": full_match, "RegexReplace": replace, "StaticRegexFullMatch": static_full_match,
         "StaticRegexReplace": static_replace,
     }.items():
-        kernels.kernel(op)(with_re2(bind))
+        kernels.kernel(op, library=RE2)(bind)

@@ -1,16 +1,16 @@
-"""The rarer special functions, by SciPy: pip install heald-cpu[special]."""
+"""The rarer special functions, by SciPy: the extra `special` of heald."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
-from heald.api import Bind, Declined, Kernels
+from heald.api import Bind, Kernels, Library
 
 from ..element_types import Array, stepwise
 
+SCIPY = Library("SciPy", "scipy", "scipy")
 WIDE = ("float32", "float64")
 LARGE = 1e30  # an even number, as all large floats are
 Function = Callable[..., object]  # of inputs and out
@@ -100,10 +100,8 @@ TABLE: tuple[tuple[str, Callable[[Any], Function], tuple[str, ...]], ...] = (
 )
 
 
-def from_scipy(make: Callable[[Any], Function]) -> Callable[[Bind], Function | Declined]:
-    def bind(b: Bind) -> Function | Declined:
-        if find_spec("scipy") is None:
-            return b.decline("it needs SciPy: pip install heald-cpu[special]")
+def from_scipy(make: Callable[[Any], Function]) -> Callable[[Bind], Function]:
+    def bind(b: Bind) -> Function:
         from scipy import special
 
         return stepwise(make(special))(b)
@@ -113,4 +111,4 @@ def from_scipy(make: Callable[[Any], Function]) -> Callable[[Bind], Function | D
 
 def register_kernels(kernels: Kernels) -> None:
     for op, make, types in TABLE:
-        kernels.kernel(op, dtypes={"T": types})(from_scipy(make))
+        kernels.kernel(op, dtypes={"T": types}, library=SCIPY)(from_scipy(make))

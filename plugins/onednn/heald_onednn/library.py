@@ -20,14 +20,14 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from heald.api import errors
+from heald.api import errors, install_hint
 
 NAME = "libdnnl.so.3"
 OLDEST = (3, 2)
 SPINS = "1000"
 CACHED = 128  # primitives that the library keeps: enough for a network, not for 100 batch sizes; its default is 1024
 PAUSE_HARD = 2  # omp_pause_hard
-REMEDY = "pip install 'onednn-cpu-gomp>=2023.2,<2024'"
+REMEDY = install_hint("onednn-cpu-gomp>=2023.2,<2024")
 
 
 class Library:

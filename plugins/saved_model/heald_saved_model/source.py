@@ -71,4 +71,4 @@ def _error(saved: SavedModel, name: str) -> HealdError | None:
 
 def _apart(name: str, chosen: str, error: HealdError) -> HealdError:
     return FailedPrecondition(f"signature '{name}' could not be loaded together with '{chosen}': {error}",
-                              hint=f"load it by itself: heald.load(path, signature='{name}')")
+                              hint=f"load it by itself: heald.load(path, signature={name!r})")

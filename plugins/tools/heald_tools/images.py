@@ -6,7 +6,7 @@ import warnings
 from pathlib import Path
 from typing import Any
 
-from heald.api import TensorMetadata
+from heald.api import TensorMetadata, install_hint
 from heald.errors import DataLoss, ResourceExhausted, Unimplemented, told
 
 FORMATS = ("PNG", "JPEG")  # by default Pillow tries all its formats, and runs programs for some
@@ -26,7 +26,7 @@ def read_image(path: Path, meta: TensorMetadata) -> Any:
     try:
         from PIL import Image
     except ImportError:
-        raise Unimplemented(f"reading '{path}' needs Pillow", hint="pip install 'heald-tools[images]'") from None
+        raise Unimplemented(f"reading '{path}' needs Pillow", hint=install_hint("pillow")) from None
     last = meta.shape[-1] if meta.shape else None
     flat = meta.rank == 2 or last not in (None, *MODES)  # the tensor has no dimension for channels
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from collections.abc import Callable, Sequence
 from math import prod
 from pathlib import Path
@@ -82,7 +83,7 @@ def made_up(meta: TensorMetadata, name: str, batch: int = 1) -> Any:
     import numpy as np
 
     if meta.shape is None or not meta.dtype.itemsize:
-        raise InvalidArgument(f"input '{name}' is {meta}: give it", hint=f"--input {name}=FILE.npy")
+        raise InvalidArgument(f"input '{name}' is {meta}: give it", hint=f"--input {shlex.quote(name)}=FILE.npy")
     shape = [(1 if i else batch) if size is None else size for i, size in enumerate(meta.shape)]
     return np.random.default_rng(0).random(shape).astype(meta.dtype.numpy)
 
@@ -91,7 +92,8 @@ def _check(file: _File, text: str, meta: TensorMetadata, name: str) -> None:
     if not file.path.is_file():
         beside = file.path.parent
         near = closest(file.path.name, [p.name for p in beside.iterdir()] if beside.is_dir() else [])
-        quoted = f"for the text itself write {name}='{json.dumps(text)}'" if meta.dtype is dtypes.string else None
+        itself = f"{shlex.quote(name)}={shlex.quote(json.dumps(text))}"
+        quoted = f"for the text itself write {itself}" if meta.dtype is dtypes.string else None
         raise NotFound(f"there is no file '{file.path}' for input '{name}'",
                        hint=f"did you mean {near[0]}?" if near else quoted)
     if file.key is not None and file.path.suffix.lower() != ".npz":
@@ -157,7 +159,8 @@ def _npz(file: _File, _: TensorMetadata, name: str) -> Any:
             if key in names:
                 return arrays[key]
     shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-    raise NotFound(f"'{file.path}' has no array '{wanted[0]}'", hint=f"it has {shown or 'none'}: {name}=FILE.npz:KEY")
+    raise NotFound(f"'{file.path}' has no array '{wanted[0]}'",
+                   hint=f"it has {shown or 'none'}: {shlex.quote(name)}=FILE.npz:KEY")
 
 
 def _txt(file: _File, meta: TensorMetadata, name: str) -> Any:

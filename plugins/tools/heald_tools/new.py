@@ -16,6 +16,7 @@ from tempfile import TemporaryDirectory
 
 from heald import errors
 from heald.api.cli import say
+from heald.support import install
 
 NEXT = {  # by kind of plugin, the command that tests the copy
     "device": "pytest --pyargs heald_conformance --device {type}:0",
@@ -46,7 +47,8 @@ def new(args: Namespace) -> int:
         raise errors.of_system(error, folder) from error
     say(f"{folder}: {count} files, a copy of heald's example_{args.kind}; {folder / 'README.md'} says what to change")
     test = NEXT[args.kind].format(folder=folder, type=names["EXAMPLE"])
-    say(f"next: pip install -e './{folder}[test]' && {test}")
+    say(f"its tests need: {install.install_hint('heald', 'heald-conformance')}")
+    say(f"next: {install.install_folder_command(f'./{folder}[test]')} && {test}")
     return 0
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+from heald.api import install_hint
 from heald.api.cli import ticking
 from heald.errors import InvalidArgument, Unavailable
 
@@ -35,7 +36,7 @@ def check(names: Sequence[str]) -> None:
         if name not in OPENERS:
             raise InvalidArgument(f"'{name}' is no runtime to compare with", hint=f"known: {', '.join(OPENERS)}")
         if find_spec(name) is None:
-            raise Unavailable(f"{name} is not installed", hint=f"pip install {_DISTRIBUTIONS.get(name, name)}")
+            raise Unavailable(f"{name} is not installed", hint=install_hint(_DISTRIBUTIONS.get(name, name)))
 
 
 def peers(names: Sequence[str], args: Namespace, model: Model, feeds: Mapping[str, Any]) -> list[Peer]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
@@ -24,9 +25,8 @@ inputs:
                                       input's name, or the only one there is
   x=data.txt  x=data.json             numbers between white space (for a string
                                       tensor the lines); JSON
-  x=cat.png  x=cat.jpg                pixels, with Pillow installed:
-                                      pip install 'heald-tools[images]'
-                                      (for a string tensor the file's bytes)
+  x=cat.png  x=cat.jpg                pixels, with Pillow installed (for a string
+                                      tensor the file's bytes)
 Numbers, lists, text, lines and pixels get the dimensions of length 1 that
 they lack: x=33 for an input of shape [?,1] is [[33]].
 Without NAME= it is for the model's only input."""
@@ -194,7 +194,7 @@ def _check_missing(needed: Mapping[str, TensorMetadata], fed: Iterable[str]) -> 
     from heald.errors import InvalidArgument
 
     named = ", ".join(f"{name} {needed[name]}" for name in missing)
-    example = " ".join(f"--input {name}=FILE.npy" for name in missing[:2])
+    example = " ".join(f"--input {shlex.quote(name)}=FILE.npy" for name in missing[:2])
     raise InvalidArgument(f"the model needs {'an input' if len(missing) == 1 else 'inputs'}: {named}", hint=example)
 
 
