@@ -246,7 +246,7 @@ def _shard_count(prefix: str | os.PathLike[str]) -> int:
 
 def _make_parent(prefix: str | os.PathLike[str]) -> None:
     folder = _index_file(prefix).parent
-    if folder.parent.is_dir():
+    if folder.parent.is_dir() and not folder.exists():
         with whole_file.naming(folder):
             whole_file.make_folders(folder)
 
