@@ -8,11 +8,12 @@ MANIFESTS := requirements.txt constraints.txt $(wildcard pyproject.toml */pyproj
 MINUTES ?= 30
 MUTANTS ?= 200000
 GRAPHS ?= 20000
+KILLS ?= 200
 DEVICES ?= CPU:0 OPENCL:0 EXAMPLE:0 SIM:0
 ARCHITECTURES ?= sm_80 sm_90 sm_100 sm_120
 PYTHONS ?= 3.11 3.12 3.13
 
-.PHONY: demo test wheels slow soak mutants random-graphs conformance fake-gpu cuda-texts installation bench opencl-cpu tables clean
+.PHONY: demo test wheels slow soak mutants random-graphs kills conformance fake-gpu cuda-texts installation bench opencl-cpu tables clean
 demo: $(VENV)/.ready
 	$(VENV)/bin/python examples/digits/demo.py
 
@@ -26,7 +27,7 @@ wheels: $(VENV)/.ready
 	$(VENV)/bin/python -m release.wheels
 
 # The checks that are too long for the gate. `make -k slow` goes on after a failure.
-slow: soak mutants random-graphs conformance fake-gpu cuda-texts installation
+slow: soak mutants random-graphs kills conformance fake-gpu cuda-texts installation
 
 soak: $(VENV)/.ready
 	$(VENV)/bin/python tests/soak.py --minutes $(MINUTES)
@@ -38,6 +39,9 @@ random-graphs: $(VENV)/.ready
 	HEALDTEST_GRAPHS=$(GRAPHS) $(VENV)/bin/python -m pytest -n 2 -o faulthandler_timeout=0 tests/executor/test_dataflow.py \
 	    tests/executor/test_parallel_schedule.py tests/executor/test_devices.py tests/executor/test_control_edges.py \
 	    tests/host_kernels/test_random_programs.py tests/session/test_partial_runs.py
+
+kills: $(VENV)/.ready
+	PYTHONPATH=tests $(VENV)/bin/python -m workers.kill_writers --kills $(KILLS)
 
 # OPENCL:0 is PoCL where that can be unpacked, else a driver of this machine.
 conformance: $(VENV)/.ready

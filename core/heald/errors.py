@@ -223,9 +223,9 @@ _OF_SYSTEM: tuple[tuple[int | type[OSError], type[HealdError]], ...] = (
     (errno.ENAMETOOLONG, InvalidArgument), (errno.ELOOP, InvalidArgument), (errno.EINVAL, InvalidArgument),
     (errno.ENOSPC, ResourceExhausted), (errno.EDQUOT, ResourceExhausted), (errno.ENOMEM, ResourceExhausted),
     (errno.EMFILE, ResourceExhausted), (errno.ENFILE, ResourceExhausted), (errno.EFBIG, ResourceExhausted),
-    (errno.EROFS, PermissionDenied), (errno.EIO, DataLoss), (FileNotFoundError, NotFound),
-    (NotADirectoryError, NotFound), (IsADirectoryError, InvalidArgument), (FileExistsError, AlreadyExists),
-    (PermissionError, PermissionDenied), (TimeoutError, DeadlineExceeded),
+    (errno.EROFS, PermissionDenied), (errno.EIO, DataLoss), (errno.ENOTEMPTY, AlreadyExists),
+    (FileNotFoundError, NotFound), (NotADirectoryError, NotFound), (IsADirectoryError, InvalidArgument),
+    (FileExistsError, AlreadyExists), (PermissionError, PermissionDenied), (TimeoutError, DeadlineExceeded),
 )
 
 

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from harness.disk_calls import recording
 from heald.errors import HealdError, InvalidArgument, NotFound, PermissionDenied, ResourceExhausted
+from heald.support import disk
 from heald.values import dtypes
 from heald_saved_model.checkpoint import Checkpoint, shard_name
 from heald_saved_model.checkpoint_writer import TensorToSave, merge_checkpoints, write_checkpoint
@@ -106,6 +108,83 @@ def test_slices_of_several_checkpoints_merge_to_one_tensor(tmp_path):
     assert equal(found.read("v"), whole)
     assert equal(found.read("v", "4 3 2,2:1,1"), whole[2:, 1:2])
     assert (found.read("own0"), found.read("own1")) == (0, 1)
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_a_checkpoint_over_an_older_one_has_another_count_of_shards(tmp_path):
+    names = []
+    for number in range(3):
+        write_checkpoint(tmp_path / "m", {"x": np.int32(number)})
+        assert opened(tmp_path / "m").read("x") == number
+        names.append(files(tmp_path))
+    assert names[0] == names[2] == ["m.data-00000-of-00001", "m.index"]
+    assert names[1] == ["m.data-00000-of-00002", "m.data-00001-of-00002", "m.index"]
+    assert (tmp_path / "m.data-00000-of-00001").stat().st_size == 4
+
+
+def test_the_index_gets_its_name_when_both_checkpoints_have_their_shards(tmp_path):
+    write_checkpoint(tmp_path / "m", {"x": np.int32(1)})
+    with recording(calls := []):
+        write_checkpoint(tmp_path / "m", {"x": np.int32(2)})
+    names = [Path(call.args[1]).name for call in calls if call.name == "rename"]
+    assert names == ["m.data-00000-of-00002", "m.data-00001-of-00002", "m.index"]
+    commit = max(number for number, call in enumerate(calls) if call.name == "rename")
+    assert ("sync_folder", (tmp_path,)) in calls[:commit]
+    removed = [number for number, call in enumerate(calls) if call == ("remove", (tmp_path / "m.data-00000-of-00001",))]
+    assert removed
+    assert removed[0] > commit
+    assert ("sync_folder", (tmp_path,)) in calls[commit:removed[0]]
+
+
+def test_shards_of_killed_writers_go_and_other_files_stay(tmp_path):
+    write_checkpoint(tmp_path / "m", {"x": np.int32(1)})
+    stray = ["m.data-00003-of-00007", "m.data-00000-of-100000"]
+    others = ["m.data-0-of-1", "m.data-00000-of-00009.old", "m2.data-00000-of-00001", "m.part.data-00000-of-00001"]
+    for name in (*stray, *others):
+        (tmp_path / name).write_bytes(b"")
+    write_checkpoint(tmp_path / "m", {"x": np.int32(2)})
+    assert files(tmp_path) == sorted([*others, "m.data-00000-of-00002", "m.data-00001-of-00002", "m.index"])
+
+
+@pytest.mark.parametrize("index", [b"", b"no table", b"\0" * 60])
+def test_a_damaged_checkpoint_is_replaced(tmp_path, index):
+    write_checkpoint(tmp_path / "m", {"x": np.int32(1)})
+    (tmp_path / "m.index").write_bytes(index)
+    write_checkpoint(tmp_path / "m", {"x": np.int32(2)})
+    assert opened(tmp_path / "m").read("x") == 2
+    assert files(tmp_path) == ["m.data-00000-of-00001", "m.index"]
+
+
+def test_a_checkpoint_merges_with_its_own_older_content(tmp_path):
+    write_checkpoint(tmp_path / "m", {"x": np.int32(1)})
+    write_checkpoint(tmp_path / "m", {"x": np.int32(2)})  # of two shards, one of them empty
+    write_checkpoint(tmp_path / "part", {"y": np.int32(3)})
+    merge_checkpoints([tmp_path / "m", tmp_path / "part"], tmp_path / "m")
+    assert [opened(tmp_path / "m").read(name) for name in "xy"] == [2, 3]
+    assert files(tmp_path) == [*(f"m.{shard_name(n, 3)}" for n in range(3)), "m.index"]
+
+
+@pytest.mark.parametrize("write", [lambda prefix, part: merge_checkpoints([part], prefix),
+                                   lambda prefix, part: write_checkpoint(prefix, {"x": np.int32(2)})])
+def test_an_index_that_cannot_be_written_leaves_the_old_checkpoint_and_the_parts(tmp_path, monkeypatch, write):
+    write_checkpoint(tmp_path / "m", {"x": np.int32(1)})
+    write_checkpoint(tmp_path / "part", {"x": np.int32(2)})
+    before = files(tmp_path)
+    rename = disk.rename
+
+    def rename_but_the_index(old: Path, new: Path) -> None:
+        if new.name == "m.index":
+            raise OSError(28, "No space left on device")
+        rename(old, new)
+
+    monkeypatch.setattr(disk, "rename", rename_but_the_index)
+    with pytest.raises(ResourceExhausted, match=r"m\.index: No space left"):
+        write(tmp_path / "m", tmp_path / "part")
+    assert files(tmp_path) == before
+    assert (opened(tmp_path / "m").read("x"), opened(tmp_path / "part").read("x")) == (1, 2)
 
 
 def test_a_name_is_written_once(tmp_path):

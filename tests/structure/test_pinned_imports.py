@@ -34,13 +34,13 @@ PINNED = {
         "heald.compiler": {"attributes", "inline"}, "heald.contract": {"ArgDef", "OpRegistry"},
         "heald.graph": {"Func", "Function", "ancestors", "did_you_mean", "graphdef", "graphdef_text", "parse_input"},
         "heald.protobuf": {"Buffer", "message_class", "parse_message"},
-        "heald.support": {"file_path", "mapped_file"}, "heald.values": {"read_shape"},
+        "heald.support": {"file_path", "mapped_file", "whole_file"}, "heald.values": {"read_shape"},
     },
     "plugins/tools/heald_tools": {
         "heald.compiler": {"HELD"}, "heald.executor": {"Event", "Executable"},
         "heald.program": {"OWN"},
         "heald.session": {"LoadedCompiledModel", "convert", "find_inputs", "find_outputs"},
-        "heald.support": {"install"}, "heald.values": {"fits"},
+        "heald.support": {"install", "whole_file"}, "heald.values": {"fits"},
     },
 }
 

@@ -56,14 +56,16 @@ def test_a_write_that_fails_leaves_nothing_and_keeps_what_was_there(command, sco
         written.append(file.write(b"half"))
 
     monkeypatch.setattr(outputs, "_write_array", fail_at_the_second)
-    assert command("run", scopes, "--input", "3", "--output", place) == (1, "", "error: No space left on device\n")
+    file = {"y.npz": "y.npz", "folder/": "folder/a_b_2.npy"}[place]
+    assert command("run", scopes, "--input", "3", "--output", place) == (
+        1, "", f"error: {file}: No space left on device\n")
     assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
 
 
 def test_a_folder_that_is_not_there_is_told(command, scopes):
     done = command("run", scopes, "--input", "2", "--output", "nothere/y.npz")
     assert done.status == 1
-    assert "No such file or directory" in done.err
+    assert done.err == "error: nothere/y.npz: the folder 'nothere' does not exist\n  hint: make it first\n"
 
 
 def test_strings_are_written_as_bytes_unless_that_would_lose_some(command, saved):

@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     from ..support.disk_cache import DiskCache
     from ..support.fork_safety import inherited
     from ..support.install import Library, install_hint
+    from ..support.whole_file import make_folders, write_whole
     from ..values import dtypes, geometry
     from ..values.async_value import DEAD, AsyncValue, available, failed
     from ..values.dtypes import DType
@@ -115,6 +116,7 @@ _NAMES = {  # module -> its public names
     "support.disk_cache": ("DiskCache",),
     "support.fork_safety": ("inherited",),
     "support.install": ("Library", "install_hint"),
+    "support.whole_file": ("make_folders", "write_whole"),
     "values.async_value": ("DEAD", "AsyncValue", "available", "failed"),
     "values.dtypes": ("DType",),
     "values.layouts": ("CooTensor", "ScalarTensor"),
@@ -236,6 +238,7 @@ __all__ = [
     "info",
     "inherited",
     "install_hint",
+    "make_folders",
     "merge_shapes",
     "new_name",
     "placed_like",
@@ -245,6 +248,7 @@ __all__ = [
     "topological_order",
     "wire",
     "without_idle_controls",
+    "write_whole",
 ]
 
 if not TYPE_CHECKING:  # a type checker sees the imports above, and no other name

@@ -9,8 +9,9 @@ import json
 import os
 from pathlib import Path
 
-from ..errors import FailedPrecondition, InvalidArgument
-from ..support.user_files import is_private, make_private, put_private
+from ..errors import FailedPrecondition, HealdError, InvalidArgument
+from ..support.user_files import is_private
+from ..support.whole_file import PRIVATE, PRIVATE_FOLDER, make_folders, write_whole
 
 LIST = "trusted.json"
 
@@ -54,8 +55,8 @@ def set_trust(folder: Path | None, path: Path, hashed: str | None) -> bool:
     if hashed is not None:
         entries[os.path.realpath(path)] = hashed
     try:
-        make_private(folder)
-        put_private(folder / LIST, json.dumps(entries, indent=1, sort_keys=True).encode())
-    except OSError as error:
+        make_folders(folder, PRIVATE_FOLDER)
+        write_whole(folder / LIST, [json.dumps(entries, indent=1, sort_keys=True).encode()], mode=PRIVATE)
+    except (OSError, HealdError) as error:
         raise FailedPrecondition(f"{folder / LIST} cannot be written: {error}") from error
     return before is not None

@@ -9,7 +9,6 @@ import json
 import os
 import threading
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 from time import perf_counter_ns, time_ns
 from typing import Any, NamedTuple
 
@@ -17,6 +16,8 @@ import numpy as np
 
 from ..contract.device import Device
 from ..program.host_program import COPY, Call
+from ..support.file_path import file_path
+from ..support.whole_file import write_whole
 from ..values.async_value import AsyncValue
 from ..values.dtypes import of_numpy
 from ..values.tensor import TensorMetadata
@@ -159,14 +160,11 @@ class Trace:
         return {"traceEvents": [*names, *rows, *self._arrows(process)], "displayTimeUnit": "ms"}
 
     def dump(self, path: str | os.PathLike[str]) -> None:
-        """Write the trace as JSON. The file appears once it is complete. Raises OSError."""
-        file = Path(path)
-        aside = file.with_name(f".heald-{os.urandom(6).hex()}.tmp")
-        try:
-            aside.write_text(json.dumps(self.to_chrome()), "utf-8")
-            aside.replace(file)
-        finally:
-            aside.unlink(missing_ok=True)
+        """Write the trace as JSON. The file appears once it is complete.
+
+        Raises NotFound, PermissionDenied, ResourceExhausted or Unknown when the file cannot be written.
+        """
+        write_whole(file_path(path), [json.dumps(self.to_chrome()).encode()])
 
     def _arrows(self, process: int) -> Iterator[dict[str, Any]]:
         number = 0

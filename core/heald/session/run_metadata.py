@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from ..executor.trace import Event, Trace
@@ -12,6 +11,8 @@ from ..graph import graphdef
 from ..graph.graph import Graph
 from ..program.host_program import COPY
 from ..protobuf import wire
+from ..support.file_path import file_path
+from ..support.whole_file import write_whole
 from ..values.tensor import TensorMetadata
 
 PARTITION_GRAPHS = 3  # field of RunMetadata
@@ -48,14 +49,11 @@ class RunMetadata:
         return raw + b"".join(wire.put_bytes(PARTITION_GRAPHS, graphdef.dumps(graph)) for graph in graphs)
 
     def dump(self, path: str | os.PathLike[str]) -> None:
-        """Write `dumps()` to a file, which appears once it is complete. Raises OSError."""
-        file = Path(path)
-        aside = file.with_name(f".heald-{os.urandom(6).hex()}.tmp")
-        try:
-            aside.write_bytes(self.dumps())
-            aside.replace(file)
-        finally:
-            aside.unlink(missing_ok=True)
+        """Write `dumps()` to a file, which appears once it is complete.
+
+        Raises NotFound, PermissionDenied, ResourceExhausted or Unknown when the file cannot be written.
+        """
+        write_whole(file_path(path), [self.dumps()])
 
 
 def _add_statistics(message: Any, trace: Trace) -> None:

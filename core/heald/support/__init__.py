@@ -11,8 +11,9 @@ The room knows no tensor, graph, device or config. It imports `errors` alone. No
 `aligned_array`: Aligned uint8 arrays; arrays that kernels may read in place.
 `available_memory`, `memory_size`: Memory that the process may still take; limits written as text.
 `user_files`, `disk_cache`: The user's folders and the privacy of files in them; bytes kept for later processes.
-`file_path`, `whole_file`, `working_folder`: Paths as users give them; files that appear once they are complete; the
-    working folder on sys.path.
+`file_path`, `working_folder`: Paths as users give them; the working folder on sys.path.
+`whole_file`, `disk`: Files and folders that appear once they are complete, and survive kills and power cuts; the calls
+    of the system that change them.
 """
 
 # Not even `typing` is imported: the commands import this room before the working folder leaves sys.path.

@@ -8,7 +8,9 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from .user_files import cache_folder, is_private, make_private, put_private
+from ..errors import HealdError
+from . import whole_file
+from .user_files import cache_folder, is_private
 
 
 class DiskCache:
@@ -39,11 +41,11 @@ class DiskCache:
         if self.folder is None:
             return False
         try:
-            make_private(self.folder)
+            whole_file.make_folders(self.folder, whole_file.PRIVATE_FOLDER)
             if not is_private(self.folder.stat()):
                 return False
-            put_private(_path(self.folder, key), value)
-        except OSError:
+            whole_file.write_whole(_path(self.folder, key), [value], mode=whole_file.PRIVATE)
+        except (OSError, HealdError):
             return False
         return True
 

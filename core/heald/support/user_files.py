@@ -43,23 +43,3 @@ def is_foreign(status: os.stat_result) -> bool:
 def is_private(status: os.stat_result) -> bool:
     """True when the file is the user's own, and neither its group nor others may write it."""
     return not hasattr(os, "geteuid") or not (is_foreign(status) or status.st_mode & WRITABLE_BY_OTHERS)
-
-
-def make_private(folder: Path) -> None:
-    """Make a folder and its missing parents, each with mode 0700. Raises OSError."""
-    missing = []
-    while not folder.is_dir():
-        missing.append(folder)
-        folder = folder.parent
-    for made in reversed(missing):
-        made.mkdir(mode=0o700, exist_ok=True)
-
-
-def put_private(path: Path, content: bytes) -> None:
-    """Write a file with mode 0600, atomically: a reader gets the old content or the new one. Raises OSError."""
-    import tempfile
-
-    handle, name = tempfile.mkstemp(dir=path.parent)
-    with os.fdopen(handle, "wb") as file:
-        file.write(content)
-    Path(name).replace(path)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from heald.api import Bind, Kernels, errors
+from heald.api import Bind, Kernels, errors, make_folders, write_whole
 
 from ..element_types import Array
 from ..file_patterns import has_wildcard, matches
@@ -17,13 +17,12 @@ from ..file_patterns import has_wildcard, matches
 READ, WRITE = "read", "write"
 # A pipe without a peer must not make the step wait.
 _READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-_WRITING = os.O_WRONLY | os.O_CREAT | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 def read_file(b: Bind) -> Callable[..., None]:
     def run(name: Array, out: Array) -> None:
         path = b.file(name.item(), READ)
-        with _opened(path, _READING, "rb") as file:
+        with _opened(path) as file:
             b.ask(os.fstat(file.fileno()).st_size, f"the file '{path}'")
             out.fill(file.read())
 
@@ -35,29 +34,33 @@ def write_file(b: Bind) -> Callable[..., None]:
     def run(name: Array, contents: Array) -> None:
         path = b.file(name.item(), WRITE)
         try:
-            path.parent.mkdir(parents=True, exist_ok=True)
+            make_folders(path.parent)
         except (FileExistsError, NotADirectoryError):
             raise errors.FailedPrecondition(f"a file is in the place of a folder of '{path}'") from None
-        with _opened(path, _WRITING, "wb") as file:
-            file.truncate(0)
-            file.write(contents.item())
+        if path.exists():
+            _check_kind(path, path.stat().st_mode)
+        write_whole(path, [contents.item()])
 
     return run
 
 
-def _opened(path: Path, flags: int, mode: str) -> Any:
+def _opened(path: Path) -> Any:
     """Open a regular file. Raises FailedPrecondition for a folder, pipe or device, OSError as the system does."""
     try:
-        descriptor = os.open(path, flags, 0o666)
-    except IsADirectoryError:
-        raise errors.FailedPrecondition(f"'{path}' is a folder") from None
+        descriptor = os.open(path, _READING)
     except NotADirectoryError:
         raise errors.FailedPrecondition(f"a file is in the place of a folder of '{path}'") from None
-    kind = os.fstat(descriptor).st_mode
-    if not stat.S_ISREG(kind):
+    try:
+        _check_kind(path, os.fstat(descriptor).st_mode)
+    except BaseException:
         os.close(descriptor)
-        raise errors.FailedPrecondition(f"'{path}' is {'a folder' if stat.S_ISDIR(kind) else 'no regular file'}")
-    return os.fdopen(descriptor, mode)
+        raise
+    return os.fdopen(descriptor, "rb")
+
+
+def _check_kind(path: Path, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        raise errors.FailedPrecondition(f"'{path}' is {'a folder' if stat.S_ISDIR(mode) else 'no regular file'}")
 
 
 def matching_files(b: Bind) -> Callable[..., Array]:

@@ -1,22 +1,23 @@
 """A writer of checkpoints in TensorFlow's tensor-bundle format; `checkpoint` reads them and has the format.
 
-All files of a checkpoint are written aside and renamed: no file at its final name is ever half written. The shards are
-renamed first, so an index never names a shard that is not there yet.
+A checkpoint has one commit point: its index gets its name. The names of shards have their count, and a new checkpoint
+takes another count than the one that it replaces. Both have their shards until the index is replaced. Then the old
+shards are removed, and those of killed writers with them.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+import re
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heald.api import dtypes, wire
-from heald.errors import InvalidArgument, of_system
+from heald.errors import DataLoss, HealdError, InvalidArgument
 from heald.graph import graphdef
 from heald.protobuf import Buffer, message_class, parse_message
-from heald.support import mapped_file
+from heald.support import mapped_file, whole_file
 
 from .checkpoint import shard_name
 from .crc32c import masked_crc32c
@@ -43,7 +44,9 @@ class TensorToSave(NamedTuple):
 def write_checkpoint(prefix: str | os.PathLike[str], tensors: Mapping[str, Any] | Iterable[TensorToSave]) -> None:
     """Write `prefix`.index and `prefix`.data-00000-of-00001 with these tensors, by name or with slices.
 
-    Arrays in C order are written without a copy. An existing checkpoint of that prefix is replaced.
+    Arrays in C order are written without a copy. An existing checkpoint of that prefix is replaced. If it has one
+    shard, the new one has two, the second of them empty. After a kill at any moment, the old or the new checkpoint is
+    whole.
 
     Raises InvalidArgument for a second tensor of a name and for elements that no checkpoint holds; NotFound,
     PermissionDenied, ResourceExhausted or Unknown when a file cannot be written.
@@ -53,36 +56,35 @@ def write_checkpoint(prefix: str | os.PathLike[str], tensors: Mapping[str, Any] 
     if isinstance(tensors, Mapping):
         tensors = [TensorToSave(name, np.asarray(value)) for name, value in tensors.items()]
     index = _Index()
-    shard, index_file = _files(prefix, 1)
-    with writing_aside(shard) as aside:
-        with aside.open("xb", buffering=0) as file:
+    _make_parent(prefix)
+    shards = _shards(prefix, _unused_count(prefix, 1))
+    with whole_file.writing_files(shards[0].parent) as files:
+        with files.create(shards[0].name) as file:
             offset = 0
             for tensor in tensors:
                 pieces = _pieces(tensor)
-                for piece in pieces:
-                    _write(file, piece)
+                file.writelines(pieces)
                 size = sum(map(len, pieces))
                 index.add(tensor, offset, size, _checksum(tensor, pieces))
                 offset += size
-        with writing_aside(index_file) as index_aside:
-            index_aside.write_bytes(index.table(1))
-            aside.replace(shard)
-            index_aside.replace(index_file)
+        _create_empty(files, shards[1:])
+    _commit(prefix, index, shards)
 
 
 def merge_checkpoints(
     prefixes: Sequence[str | os.PathLike[str]], destination: str | os.PathLike[str], *, allow_missing: bool = False
 ) -> None:
-    """Make one checkpoint of several. Their shards are renamed, and their indices removed.
+    """Make one checkpoint of several, without a copy where the file system has links. The files of the parts are
+    removed once it is complete.
 
     Slices of one tensor may be in several of them. `allow_missing` leaves out prefixes without an index.
 
     Raises InvalidArgument for a missing checkpoint or a tensor that two of them have, DataLoss for a damaged index, and
     the errors of `write_checkpoint` for files that cannot be written.
     """
-    index, moves, indices = _Index(), list[Path](), list[Path]()
+    index, parts, indices = _Index(), list[Path](), list[Path]()
     for prefix in prefixes:
-        file = _files(prefix, 1)[1]
+        file = _index_file(prefix)
         if not file.exists() and allow_missing:
             continue
         if not file.exists():
@@ -91,18 +93,16 @@ def merge_checkpoints(
         if file in indices:
             continue
         with graphdef.reading(file):
-            shards = index.merge(mapped_file.read(file), str(prefix), len(moves))
-        moves += [Path(f"{prefix}.{shard_name(shard, shards)}") for shard in range(shards)]
+            count = index.merge(mapped_file.read(file), str(prefix), len(parts))
+        parts += _shards(prefix, count)
         indices.append(file)
-    *shards_to, index_file = _files(destination, len(moves))
-    with writing_aside(index_file) as aside:
-        aside.write_bytes(index.table(len(moves)))
-        for old, new in zip(moves, shards_to, strict=True):
-            old.replace(new)
-        aside.replace(index_file)
-        for old in indices:
-            if old != index_file:
-                old.unlink(missing_ok=True)
+    _make_parent(destination)
+    shards = _shards(destination, _unused_count(destination, len(parts)))
+    whole_file.add_names(dict(zip(parts, shards, strict=False)))
+    with whole_file.writing_files(shards[0].parent) as files:
+        _create_empty(files, shards[len(parts):])
+    _commit(destination, index, shards)
+    whole_file.remove_all([file for file in (*indices, *parts) if file != _index_file(destination)])
 
 
 class _Index:
@@ -214,32 +214,52 @@ def _checksum(tensor: TensorToSave, pieces: Sequence[Buffer]) -> int:
     return masked_crc32c(b"".join((_summed(sizes), checksum, strings)))
 
 
-def _write(file: Any, data: Buffer) -> None:
-    """Write all bytes: one call of the operating system writes 2 GiB at most."""
-    view = memoryview(data)
-    while view:
-        view = view[file.write(view):]
+def _index_file(prefix: str | os.PathLike[str]) -> Path:
+    return Path(f"{prefix}.index")
 
 
-def _files(prefix: str | os.PathLike[str], shards: int) -> list[Path]:
-    """Return the shards of a checkpoint, and then its index."""
-    ends = (*(shard_name(number, shards) for number in range(shards)), "index")
-    return [Path(f"{prefix}.{end}") for end in ends]
+def _shards(prefix: str | os.PathLike[str], count: int) -> list[Path]:
+    return [Path(f"{prefix}.{shard_name(shard, count)}") for shard in range(count)]
 
 
-@contextmanager
-def writing_aside(file: Path) -> Iterator[Path]:
-    """Yield the path of a temporary file or folder beside `file`; a file left there is removed.
+def _create_empty(files: whole_file.NewFiles, shards: Iterable[Path]) -> None:
+    for shard in shards:
+        with files.create(shard.name):
+            pass  # readers of an index may expect each shard that it names
 
-    An OSError within becomes the typed error, located at `file`.
-    """
-    aside = file.parent / f".heald-{os.urandom(6).hex()}.tmp"
+
+def _unused_count(prefix: str | os.PathLike[str], number: int) -> int:
+    """Return a count of at least `number` shards that the present checkpoint of this prefix does not have."""
+    return number + (_shard_count(prefix) == number)
+
+
+def _shard_count(prefix: str | os.PathLike[str]) -> int:
+    """Return the number of shards that the index of this prefix names: 0 for a missing or damaged index."""
+    file = _index_file(prefix)
+    with whole_file.naming(file):
+        try:
+            header: Any = parse_message("BundleHeaderProto", dict(entries(mapped_file.read(file))).get(b"", b""))
+        except (FileNotFoundError, DataLoss, InvalidArgument):
+            return 0
+    return int(header.num_shards)
+
+
+def _make_parent(prefix: str | os.PathLike[str]) -> None:
+    folder = _index_file(prefix).parent
+    if folder.parent.is_dir() and not folder.exists():
+        with whole_file.naming(folder):
+            whole_file.make_folders(folder)
+
+
+def _commit(prefix: str | os.PathLike[str], index: _Index, shards: Sequence[Path]) -> None:
+    """Replace the index, and remove the shards of this prefix that it does not name. An error removes the new ones."""
+    file = _index_file(prefix)
     try:
-        with suppress(FileExistsError):
-            file.parent.mkdir()
-        yield aside
-    except OSError as error:
-        raise of_system(error, file) from error
-    finally:
-        with suppress(OSError):
-            aside.unlink(missing_ok=True)
+        whole_file.write_whole(file, [index.table(len(shards))])
+    except HealdError:
+        if _shard_count(prefix) != len(shards):
+            whole_file.remove_all(shards)
+        raise
+    is_shard = re.compile(re.escape(file.stem) + r"\.data-\d{5,}-of-\d{5,}").fullmatch
+    names = {shard.name for shard in shards}
+    whole_file.remove_all([path for path in file.parent.iterdir() if is_shard(path.name) and path.name not in names])

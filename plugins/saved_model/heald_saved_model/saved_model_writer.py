@@ -8,18 +8,16 @@ that restore its variables.
 from __future__ import annotations
 
 import os
-import shutil
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from heald import Model, Session
 from heald.api import Graph, Input, Node, TensorMetadata, constant, dtypes, new_name
-from heald.errors import AlreadyExists, FailedPrecondition, InvalidArgument, boundary, of_system
+from heald.errors import FailedPrecondition, InvalidArgument, boundary
 from heald.graph import graphdef, parse_input
 from heald.protobuf import message_class
-from heald.support import file_path, mapped_file
+from heald.support import file_path, mapped_file, whole_file
 
 from .checkpoint_writer import write_checkpoint
 from .freeze import ASSIGNS, REFERENCES
@@ -42,7 +40,7 @@ def save(
 
     `signatures`: By name the tensors of inputs and of outputs, as in `{"serving_default": ({"x": "x:0"}, {"y":
     "y:0"})}`. A session needs them. A model has its own, and takes none.
-    `overwrite`: Replaces an existing folder.
+    `overwrite`: Replaces an existing folder. At each moment the folder is the old one or the new one.
 
     Mutable tables of a loaded model keep their saved content. Raises AlreadyExists for an existing folder,
     InvalidArgument for signatures that do not fit, FailedPrecondition for a variable of a session without a value, and
@@ -63,20 +61,19 @@ def save(
                                   "{'serving_default': ({'x': 'x:0'}, {'y': 'y:0'})})")
     else:
         raise InvalidArgument(f"a {type(model_or_session).__name__} cannot be saved", hint="give a Model or a Session")
-    with _new_folder(target, overwrite) as aside:
+    with whole_file.writing_folder(target, overwrite=overwrite) as new:
         if saved is not None:
-            _write_loaded(saved, session, aside)
+            _write_loaded(saved, session, new)
         else:
-            _write_session(session, signatures, aside)
+            _write_session(session, signatures, new)
 
 
 def _write_loaded(saved: SavedModel, session: Session, folder: Path) -> None:
     """Write the files of a loaded SavedModel again, with the values that the session has."""
     mapped_file.check_unchanged((saved.raw,))
-    (folder / "saved_model.pb").write_bytes(saved.raw)
+    whole_file.write_new(folder / "saved_model.pb", [saved.raw])
     for name in ("assets", "assets.extra"):
-        if (saved.folder / name).is_dir():
-            shutil.copytree(saved.folder / name, folder / name)
+        _copy_files(saved.folder / name, folder / name)
     if not saved.has_checkpoint:
         return
     tensors: dict[str, Any] = {name: saved.checkpoint.read(name) for name in saved.checkpoint.names}
@@ -89,6 +86,15 @@ def _write_loaded(saved: SavedModel, session: Session, folder: Path) -> None:
         elif node in values:
             tensors[key] = values[node]
     write_checkpoint(folder / "variables" / "variables", tensors)
+
+
+def _copy_files(folder: Path, copy: Path) -> None:
+    """Copy the files of a folder and of its subfolders. A link becomes a file."""
+    for path, _, names in os.walk(folder, followlinks=True):
+        target = copy / Path(path).relative_to(folder)
+        whole_file.make_folders(target)
+        for name in names:
+            whole_file.write_new(target / name, [mapped_file.contents(Path(path, name))])
 
 
 def _write_session(session: Session, signatures: Mapping[str, Sides], folder: Path) -> None:
@@ -106,7 +112,7 @@ def _write_session(session: Session, signatures: Mapping[str, Sides], folder: Pa
         signature_def={name: _signature_def(session, name, sides) for name, sides in signatures.items()})
     meta_graph.graph_def.ParseFromString(graphdef.dumps(restoring.graph))
     saved: Any = message_class("SavedModel")(saved_model_schema_version=_SCHEMA_VERSION, meta_graphs=[meta_graph])
-    (folder / "saved_model.pb").write_bytes(saved.SerializeToString(deterministic=True))
+    whole_file.write_new(folder / "saved_model.pb", [saved.SerializeToString(deterministic=True)])
     if variables:
         write_checkpoint(folder / "variables" / "variables", {node.name: values[node.name] for node in variables})
 
@@ -191,27 +197,3 @@ def _tensor_infos(side: Mapping[str, str], metas: Sequence[TensorMetadata]) -> d
         infos[name] = message_class("TensorInfo")(name=f"{place.node}:{place.index}", dtype=meta.dtype.number,
                                                   tensor_shape=shape)
     return infos
-
-
-@contextmanager
-def _new_folder(target: Path, overwrite: bool) -> Iterator[Path]:
-    """Yield a temporary folder beside `target`, which then gets its name; the folder is removed after an error."""
-    if target.exists() and not overwrite:
-        raise AlreadyExists(f"'{target}' exists", hint="give another folder, or overwrite=True")
-    if target.exists() and not target.is_dir():
-        raise InvalidArgument(f"'{target}' is a file, not a folder", hint="give the path of a folder")
-    aside = target.parent / f".heald-{os.urandom(6).hex()}.tmp"
-    replaced = aside.with_suffix(".old")
-    try:
-        aside.mkdir()
-        yield aside
-        if target.exists():
-            target.replace(replaced)
-        aside.replace(target)
-    except OSError as error:
-        if replaced.exists() and not target.exists():
-            replaced.replace(target)
-        raise of_system(error, target) from error
-    finally:
-        for folder in (aside, replaced):
-            shutil.rmtree(folder, ignore_errors=True)

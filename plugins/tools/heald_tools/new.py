@@ -12,11 +12,10 @@ from collections.abc import Iterator
 from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
 from heald import errors
 from heald.api.cli import say
-from heald.support import install
+from heald.support import install, whole_file
 
 NEXT = {  # by kind of plugin, the command that tests the copy
     "device": "pytest --pyargs heald_conformance --device {type}:0",
@@ -41,10 +40,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def new(args: Namespace) -> int:
     folder = _free_folder(args.name)
     names = _names(args.kind, args.name)
-    try:
-        count = _write(_template(args.kind), folder, names)
-    except OSError as error:
-        raise errors.of_system(error, folder) from error
+    count = _write(_template(args.kind), folder, names)
     say(f"{folder}: {count} files, a copy of heald's example_{args.kind}; {folder / 'README.md'} says what to change")
     test = NEXT[args.kind].format(folder=folder, type=names["EXAMPLE"])
     say(f"its tests need: {install.install_hint('heald', 'heald-conformance')}")
@@ -87,11 +83,13 @@ def _template(kind: str) -> Path:
 
 
 def _write(template: Path, folder: Path, names: dict[str, str]) -> int:
-    """Write the copy aside, then move it to its place. Returns the number of files."""
-    with TemporaryDirectory(prefix=".heald-new-", dir=folder.parent) as aside:
-        written = [_copy(file, template, Path(aside) / folder.name, names) for file in _files(template)]
-        (Path(aside) / folder.name).rename(folder)
-    return len(written)
+    """Write the copy, which appears once it is complete. Returns the number of files."""
+    files = list(_files(template))
+    with whole_file.writing_folder(folder) as copy:
+        for file in files:
+            target = copy / _renamed(file.relative_to(template).as_posix(), names)
+            whole_file.write_new(target, [_renamed(file.read_text("utf-8"), names).encode()])
+    return len(files)
 
 
 def _files(template: Path) -> Iterator[Path]:
@@ -101,13 +99,6 @@ def _files(template: Path) -> Iterator[Path]:
         is_made = any(part.startswith((".", "__pycache__", "dist", "build")) for part in parts)
         if path.suffix in SUFFIXES and not is_made:
             yield path
-
-
-def _copy(file: Path, template: Path, to: Path, names: dict[str, str]) -> Path:
-    target = to / _renamed(file.relative_to(template).as_posix(), names)
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_text(_renamed(file.read_text("utf-8"), names), "utf-8")
-    return target
 
 
 def _renamed(text: str, names: dict[str, str]) -> str:

@@ -1,16 +1,16 @@
-"""Outputs as files, written under temporary names and renamed when all files are complete."""
+"""Outputs as files, which get their names when all of them are complete."""
 
 from __future__ import annotations
 
 import os
 import re
-import secrets
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from heald.errors import InvalidArgument, Unimplemented
+from heald.support import whole_file
 
 
 def check_place(output: str) -> None:
@@ -28,56 +28,31 @@ def is_folder(output: str) -> bool:
 def write(output: str, arrays: Mapping[str, Any]) -> dict[str, str]:
     """Write all arrays and return each array's file by name.
 
-    Raises OSError, InvalidArgument for a path that is no regular file, Unimplemented for strings that .npy cannot hold.
+    Raises InvalidArgument for a path that is no regular file, Unimplemented for strings that .npy cannot hold, and
+    NotFound, PermissionDenied, ResourceExhausted or Unknown when a file cannot be written.
     """
     storable = {name: _storable(name, array) for name, array in arrays.items()}
     if is_folder(output):
         return _write_folder(Path(output), storable)
     path = Path(output)
-    with _Aside() as aside, zipfile.ZipFile(aside.path_for(path), "w") as archive:
+    with whole_file.writing_file(path) as out, zipfile.ZipFile(out, "w") as archive:
         for name, array in storable.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
                 _write_array(file, array)
-        archive.close()
-        aside.rename()
     return dict.fromkeys(arrays, str(path))
 
 
 def _write_folder(folder: Path, arrays: Mapping[str, Any]) -> dict[str, str]:
-    folder.mkdir(parents=True, exist_ok=True)
+    with whole_file.naming(folder):
+        whole_file.make_folders(folder)
     names: dict[str, str] = {}
-    with _Aside() as aside:
+    with whole_file.writing_files(folder) as files:
         for name, array in arrays.items():
-            path = folder / _file_name(name, names.values(), folder)
-            names[name] = str(path)
-            with aside.path_for(path).open("xb") as file:
+            file_name = _file_name(name, names.values(), folder)
+            names[name] = str(folder / file_name)
+            with files.create(file_name) as file:
                 _write_array(file, array)
-        aside.rename()
     return names
-
-
-class _Aside:
-    """Files under temporary names, until all are renamed to their final names or removed."""
-
-    def __init__(self) -> None:
-        self._files: dict[Path, Path] = {}
-
-    def path_for(self, path: Path) -> Path:
-        if path.exists() and not path.is_file():  # a rename to the name of a device would replace the device
-            raise InvalidArgument(f"'{path}' is not a regular file")
-        self._files[path] = path.parent / f".heald-{secrets.token_hex(6)}.tmp"
-        return self._files[path]
-
-    def rename(self) -> None:
-        for path, aside in self._files.items():
-            aside.replace(path)
-
-    def __enter__(self) -> _Aside:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        for aside in self._files.values():
-            aside.unlink(missing_ok=True)
 
 
 def _write_array(file: Any, array: Any) -> None:
