@@ -65,7 +65,8 @@ class Session:
     `rendezvous`: makes the rendezvous of one run, through which its Send and Recv nodes reach other processes.
 
     Raises InvalidArgument for a graph that no step could run. A fault of a single node is raised by the steps that need
-    the node. Raises NotFound for a target that no plugin serves, PluginError when a plugin's factory fails.
+    the node. Raises NotFound for a target that no plugin serves, PluginError when a plugin's factory fails; NotFound or
+    Unavailable for a `device` that cannot be used.
     """
 
     @boundary
