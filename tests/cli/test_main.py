@@ -121,8 +121,8 @@ def test_warnings_are_one_line_each_and_told_once(command, monkeypatch):
     assert command("translate", "a.pb", "-o", "b.pb") == (0, "", "warning: it runs elsewhere\n")
 
 
-def test_a_device_that_is_not_there_is_a_warning(command, saved):
-    done = command("run", saved(placeholder("x", ()), node("y", "Neg", "x")), "--input", "1", "--device", "NOSUCH:0")
+def test_a_request_of_the_graph_for_a_device_that_is_not_there_is_a_warning(command, saved):
+    done = command("run", saved(placeholder("x", ()), node("y", "Neg", "x", device="NOSUCH:0")), "--input", "1")
     assert done.status == 0
     assert done.err.startswith("warning: nothing runs on NOSUCH:0: no plugin brings the device type NOSUCH")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import keyword
 import os
 import pickle
 import subprocess
@@ -343,3 +344,18 @@ def test_ops_that_are_named_like_functions_of_python_do_not_take_their_place():
     assert "matmul" in dir(heald.ops)
     with pytest.raises(AttributeError, match="no op is called 'matmull'"):
         _ = heald.ops.matmull
+
+
+@pytest.mark.parametrize(("missing", "name", "op"), [
+    ("example_gelx", "example_gelu", "Example>Gelu"), ("ExampleGelx", "example_gelu", "Example>Gelu"),
+    ("Asert", "assert_", "Assert"), ("matmull", "matmul", "MatMul")])
+def test_the_name_that_is_meant_is_a_name_of_python_that_finds_the_op(missing, name, op):
+    with pytest.raises(errors.NotFound) as caught:
+        getattr(heald.ops, missing)
+    assert f"heald.ops.{name} or" in f"{caught.value.hint[:-1]} or"
+    assert getattr(heald.ops, name).__doc__ == getattr(heald.ops, op).__doc__
+
+
+def test_all_names_of_ops_are_names_of_python():
+    names = [name for name in dir(heald.ops) if not name.startswith("_")]
+    assert [name for name in names if not name.isidentifier() or keyword.iskeyword(name)] == []

@@ -3,6 +3,8 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -464,3 +466,93 @@ def test_two_devices_are_compared_with_the_saved_values(model, capsys):
 
     assert main(["diff", str(model), "--device", "EXAMPLE:0", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)
+
+
+@pytest.mark.parametrize(("name", "signature", "x"), [
+    ("init_variables", "serving_default", 35), ("init_variables", "local_reference", 7),
+    ("init_variables", "shared", 80), ("init_effects", "serving_default", 50), ("init_effects", "size", 2),
+    ("init_objects", "serving_default", 91)])
+def test_an_init_op_runs_once_after_the_variables_are_restored(name, signature, x):
+    """TensorFlow runs it when it loads the model. A reset session begins anew."""
+    model = heald.load(DATA / name / "model", signature=signature)
+    assert [model(np.float32([1, 1, 1])).tolist() for _ in range(3)] == [[x] * 3] * 3
+    model.session.reset()
+    assert model(np.float32([1, 1, 1])).tolist() == [x] * 3
+
+
+def test_signatures_share_the_one_run_of_an_init_op():
+    """`add` is 4 in the checkpoint, and the init op adds 40."""
+    model = heald.load(DATA / "init_variables" / "model")
+    first = model.signatures["reference"](np.float32([1, 1, 1]))
+    assert [first.tolist(), model.signatures["add"](np.float32([1, 1, 1])).tolist()] == [[20] * 3, [44] * 3]
+
+
+def test_variables_that_an_init_op_assigns_are_not_frozen():
+    model = heald.load(DATA / "init_variables" / "model")
+    frozen = {node.name for node in model.session.graph if node.op == "Const"}
+    variables = {node.name for node in model.session.graph if node.op in ("VarHandleOp", "_ReferenceVariable")}
+    assert "untouched" in frozen
+    assert variables >= {"res", "add", "local", "shared", "ref/handle", "local_ref/handle"}
+
+
+def test_an_init_op_of_tables_alone_opens_no_asset_for_a_signature_without_tables(tmp_path):
+    shutil.copytree(TABLES, tmp_path / "model")
+    message = message_class("SavedModel")()
+    file = tmp_path / "model" / "saved_model.pb"
+    message.ParseFromString(file.read_bytes())
+    for name in [*message.meta_graphs[0].signature_def]:
+        if name not in ("rows", "__saved_model_init_op"):
+            del message.meta_graphs[0].signature_def[name]
+    file.write_bytes(message.SerializeToString())
+    (tmp_path / "model" / "assets" / "vocab.txt").unlink()
+    assert heald.load(tmp_path / "model", signature="rows")([0])["size"] == 2
+
+
+@pytest.mark.parametrize(("names", "error", "match"), [
+    (["gone"], errors.DataLoss, "init op 'gone' is not in its graph"),
+    (["init", "x"], errors.FailedPrecondition, r"2 init ops \(init, x\), expected one"),
+])
+def test_an_init_op_that_cannot_run_is_told(tmp_path, names, error, match):
+    with pytest.raises(error, match=match):
+        heald.load(with_init_ops(tmp_path, names))
+
+
+def with_init_ops(folder: Path, names: list[str]) -> Path:
+    shutil.copytree(TF1, folder / "model")
+    message = message_class("SavedModel")()
+    file = folder / "model" / "saved_model.pb"
+    message.ParseFromString(file.read_bytes())
+    message.meta_graphs[0].collection_def["saved_model_main_op"].node_list.value.extend(names)
+    file.write_bytes(message.SerializeToString())
+    return folder / "model"
+
+
+def test_a_failing_init_op_fails_every_step_as_tensorflow_fails_to_load(tmp_path):
+    model = with_init_ops(tmp_path, ["doubt"])
+    message = message_class("SavedModel")()
+    message.ParseFromString((model / "saved_model.pb").read_bytes())
+    nodes = message.meta_graphs[0].graph_def.node
+    doubt = nodes.add(name="doubt", op="Assert", input=["no", "no"])
+    doubt.attr["T"].list.type.append(10)
+    no = nodes.add(name="no", op="Const")
+    no.attr["dtype"].type = no.attr["value"].tensor.dtype = 10
+    no.attr["value"].tensor.bool_val.append(False)
+    (model / "saved_model.pb").write_bytes(message.SerializeToString())
+    loaded = heald.load(model)
+    for _ in range(2):
+        with pytest.raises(errors.InvalidArgument) as caught:
+            loaded(np.ones((3, 1), "f4"))
+        assert caught.value.node == "doubt"
+
+
+@pytest.mark.parametrize("name", ["tables", "init_variables"])
+def test_the_graph_of_a_saved_model_is_the_same_under_every_hash_seed(name):
+    """Tables are filled, and variables restored, in the order of the graph."""
+    program = ("import sys, heald; from heald_saved_model.loader import LOADER; from heald.api import LoadOptions\n"
+               "from pathlib import Path\n"
+               "source = LOADER.open(Path(sys.argv[1]), LoadOptions(heald.default_host().registries.ops))\n"
+               "print(list(source.graph().nodes), [each.target for each in source.initial_state()])")
+    found = {subprocess.run([sys.executable, "-c", program, str(DATA / name / "model")], check=True,
+                            capture_output=True, env={**os.environ, "PYTHONHASHSEED": seed}).stdout
+             for seed in ("1", "2", "3")}
+    assert len(found) == 1

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from builders.control_flow import call, function, program
 from builders.graphs import FLOAT, const, graph, node, placeholder
+from harness.saved_values import begun
+from heald.api import Initializer
 from heald.errors import Cancelled, FailedPrecondition, HealdError, InvalidArgument
 from heald.graph.attr_value import ShapeAttr
 from heald.graph.graph import Graph, Node, Versions
@@ -159,6 +161,26 @@ def test_a_reset_drops_the_state_of_a_container():
             session.run("w/get")
         session.run([], {"x": 2 * X}, targets=["v/set"])
         assert read().tolist() == (2 * X).tolist()
+
+
+def test_a_callable_begins_with_the_initial_state_again_after_a_reset():
+    nodes, state = begun(graph(placeholder("x", (3,)), *variable("v")), {"v": X})
+    with heald.Session(nodes, initial_state=state) as session:
+        read, kept = session.make_callable("v/get"), []
+        for change in (lambda: session.run([], {"x": 2 * X}, targets=["v/set"]), session.reset):
+            change()
+            kept.append(read().tolist())
+    assert kept == [(2 * X).tolist(), X.tolist()]
+
+
+def test_an_initializer_for_all_steps_runs_before_any_step_and_after_the_earlier_ones():
+    nodes, state = begun(graph(placeholder("x", (3,)), *variable("v"), *variable("w")), {"v": X})
+    nodes = nodes.replace(nodes=[node("u", "Neg", "x"),
+                                 Node("copy", "AssignVariableOp", ["w", "v/get"], attrs={"dtype": FLOAT})])
+    with heald.Session(nodes, initial_state=[*state, Initializer(frozenset(), "copy", for_all_steps=True)]) as session:
+        assert session.run("u", {"x": X}).tolist() == (-X).tolist()
+        session.run([], {"x": 2 * X}, targets=["v/set"])
+        assert session.run(["v/get", "w/get"])[1].tolist() == X.tolist()
 
 
 def test_random_sequences_go_on_after_a_reset():

@@ -9,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 NAMES = st.from_regex(r"[A-Za-z0-9.][A-Za-z0-9_./\-]{0,6}", fullmatch=True)
-OPS = st.sampled_from(("AddV2", "Const", "Identity", "NoOp", "Placeholder", "Split", "my_op", "My.Op", "odd op!", "If"))
+OPS = st.sampled_from(("AddV2", "Const", "Identity", "NoOp", "Placeholder", "Split", "my_op", "My.Op", "odd op!", "If",
+                       "tfg.Neg", "tfg.odd op!"))
 TEXT = st.binary(max_size=6)
 UNKNOWN = st.builds(wire.put_bytes, st.integers(20, 40), TEXT)
 
@@ -190,6 +191,17 @@ def test_older_spellings_are_read_and_printed_as_today():
     assert "#tf_type.version<producer = 42" in text
     assert '%0 = get_result(%Switch) "output_false" : 0' in text
     assert "!tfg" not in text
+
+
+@pytest.mark.parametrize("prefix", ["", "tfg."])
+@pytest.mark.parametrize("form", ['{0}Neg(%x) name("y") {{T = f32}}', '{0}Neg (%x) name("y") {{T = f32}}',
+                                  '"{0}Neg"(%x) name("y") {{T = f32}}'])
+def test_the_prefix_of_the_dialect_is_no_part_of_an_op(prefix, form):
+    text = f"""tfg.graph #tf_type.version<producer = 1395, min_consumer = 0> {{
+      %x, %c = {prefix}Placeholder name("x") {{dtype = f32, shape = #tf_type.shape<2>}} : () -> (tensor<2xf32>)
+      %y, %d = {form.format(prefix)} : (tensor<2xf32>) -> (tensor<2xf32>)
+    }}"""
+    assert [node.op for node in heald.tfg.loads(text)] == ["Placeholder", "Neg"]
 
 
 @pytest.mark.parametrize("suffix", [".tfg", ".mlir"])

@@ -195,6 +195,56 @@ def test_any_name_of_an_input_is_one_word_of_a_hint(name):
     assert shlex.split(str(caught.value.hint)) == ["--input", f"{name}=FILE.npy"]
 
 
+@pytest.mark.parametrize(("text", "kind"), [("texts.csv", "a file of no known kind"), ("imgs", "a folder"),
+                                            ("3", "a file of no known kind"), ("README", "a file of no known kind")])
+def test_a_path_that_exists_is_never_the_text_itself(command, words, tmp_path, text, kind):
+    (tmp_path / "imgs").mkdir()
+    for name in ("texts.csv", "3", "README"):
+        (tmp_path / name).write_text("a,b")
+    for name in ("run", "bench", "trace", "diff"):
+        device = ("--device", "CPU:0") if name == "diff" else ()
+        done = command(name, words, "--input", f"s={text}", *device)
+        assert (done.status, done.out) == (1, "")
+        error, hint = done.err.splitlines()
+        assert error == f"error: input 's' is string<unknown rank>; '{text}' is {kind}"
+        assert hint.endswith(f"""for the text itself write s='"{text}"'""")
+    assert outputs(command("run", words, "--input", f's="{text}"', "--json")) == {"t": text}
+
+
+@pytest.mark.parametrize("text", ["no such file", "a/b", "x" * 5000, "with \0 zero", ""])
+def test_text_that_is_no_path_is_the_text_itself(command, words, text):
+    assert outputs(command("run", words, "--input", f"s={text}", "--json")) == {"t": text}
+
+
+@pytest.mark.parametrize("name", ["run", "bench", "trace", "diff", "explain", "compile"])
+def test_a_device_that_is_not_there_is_an_error_of_every_command(command, twice, tmp_path, name):
+    given = {"explain": ["--input", "x=1,2"], "compile": ["--input", "x:1,2", "-o", str(tmp_path / "m.bef")],
+             "diff": ["--input", "x=[[1,2]]"], "bench": ["--input", "x=[[1,2]]"]}
+    done = command(name, twice, *given.get(name, ["--input", "x=[[1,2]]"]), "--device", "FOO:0")
+    assert (done.status, done.out) == (1, "")
+    assert done.err.startswith("error: device FOO:0: no plugin brings the device type FOO")
+
+
+@pytest.mark.parametrize("option", [("--device", "CPU:0"), ("--input", "x=1"), ("--fetch", "y"), ("--json",),
+                                    ("--output", "out.npz"), ("--target", "y"), ("--repeat", "2")])
+def test_an_option_of_models_is_an_error_for_a_host_program(command, tmp_path, option):
+    (tmp_path / "p.mlir").write_text("func.func @main() { tfrt.return }")
+    assert command("run", str(tmp_path / "p.mlir")).status == 0
+    done = command("run", str(tmp_path / "p.mlir"), *option)
+    assert (done.status, done.out) == (1, "")
+    assert done.err.startswith(f"error: {option[0]} is for models, and '{tmp_path / 'p.mlir'}' is a host program")
+
+
+def test_json_tells_which_values_it_leaves_out_and_how_they_are_had(command, twice, tmp_path):
+    np.save("x.npy", np.ones((501, 2), "f4"))
+    found = json.loads(command("run", twice, "--input", "x=x.npy", "--json").out)["outputs"]["y"]
+    assert found["left_out"] == "1002 values, more than 1000: --output FILE.npz writes them"
+    assert "values" not in found
+    done = command("run", twice, "--input", "x=x.npy", "--json", "--output", "y.npz")
+    found = json.loads(done.out)["outputs"]["y"]
+    assert (found["file"], "left_out" in found) == ("y.npz", False)
+
+
 def test_all_missing_inputs_are_named_with_type_and_shape(command, both):
     assert command("run", both).err.splitlines() == [
         "error: the model needs inputs: a float32[2], b int64[2]",

@@ -45,6 +45,9 @@ class DeviceView(Protocol):
     def why_not(self, device_type: str, index: int | None) -> str:
         """The reason why a device of this type, or the device with this index, cannot be used."""
 
+    def absence(self, name: str, wanted: DeviceName) -> HealdError:
+        """Return the error for a device that a caller asks for as `name`, and that is not usable."""
+
     def is_host_visible(self, name: str) -> bool:
         """True when this device works on host memory."""
 
@@ -95,11 +98,12 @@ class Placer:
 
     def __init__(self, devices: DeviceView, kernels: KernelRegistry, config: PlacementConfig,
                  prefer: str | None = None) -> None:
+        """`prefer`: the session's device. Raises NotFound or Unavailable when it cannot be used."""
         self._devices = devices
         self._kernels = kernels
         self._config = config
         self._remap = [(DeviceName.parse(old), DeviceName.parse(new)) for old, new in config.remap.items()]
-        self._prefer = self._remapped(DeviceName.parse(prefer)) if prefer else None
+        self._prefer = None if prefer is None else self._preferred(prefer)
         self._declined: dict[tuple[str, str], list[tuple[str, str]]] = {}  # (node, device type) -> (pack, reason)
         self._missing: dict[tuple[str, str], list[str]] = {}  # (warning, reason) -> nodes
         self._reported: set[tuple[str, str]] = set()
@@ -256,6 +260,15 @@ class Placer:
         wanted = DeviceName() if self._config.clear else DeviceName.parse(text)
         found = self._remapped(wanted)
         return found if found.type is not None else None
+
+    def _preferred(self, text: str) -> DeviceName | None:
+        """Return the session's device after remap. Raises the error of a device that is not usable."""
+        found = self._remapped(DeviceName.of_this_process(text))
+        if found.type is None:
+            return None
+        if self._usable(found) is None:
+            raise self._devices.absence(text, found)
+        return found
 
     def _remapped(self, wanted: DeviceName) -> DeviceName:
         """Return the name that config puts in the place of this one, or this one."""

@@ -20,7 +20,7 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol
 
-from ..errors import InvalidArgument, PluginError
+from ..errors import InvalidArgument, NotFound, PluginError
 
 STREAM = 0  # the one stream that a device has so far
 Buffer = Any  # the result of `Device.allocate`: opaque to the runtime unless the device is host_visible
@@ -176,6 +176,17 @@ class DeviceName(NamedTuple):
                 hint = "write it as CPU:0 or /job:localhost/replica:0/task:0/device:CPU:0"
                 raise InvalidArgument(f"'{text}' is not a device name", device=text, hint=hint)
             name = name._replace(**{k: v for k, v in _part(match).items() if v is not None})
+        return name
+
+    @classmethod
+    def of_this_process(cls, text: str) -> DeviceName:
+        """Read the name of a device that a caller asks for. Raises NotFound for text without a device type, and for a
+        device of another process; InvalidArgument for text that is no name."""
+        name = cls.parse(text)
+        if name.type is None:
+            raise NotFound(f"'{text}' names no device type", device=text, hint="write a name like CPU:0")
+        if not name.is_local:
+            raise NotFound(f"device {text} is not in this process", device=text, hint=f"write {name.short}")
         return name
 
     @property

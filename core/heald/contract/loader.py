@@ -81,11 +81,14 @@ class Initializer(NamedTuple):
     """State that exists before the first step that needs one of `resources`, which are names of nodes.
 
     The session then runs the node `target` once, and feeds it `values()`: arrays by tensor name.
+    `for_all_steps`: True for effects that any step may see. It runs before the first step whatever that step needs, and
+    after all initializers before it.
     """
 
     resources: frozenset[str]
     target: str
     values: Callable[[], Mapping[str, Any]] = dict
+    for_all_steps: bool = False
 
 
 class Source(Protocol):

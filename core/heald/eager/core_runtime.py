@@ -259,7 +259,7 @@ class CoreRuntime:
             return [Failed(error)] * outputs
         if op.name in NO_KERNEL:
             return self._of_compiler(op, attrs)
-        name = self._device_of(states) if device is None else DeviceName.parse(device).short
+        name = self._device_of(states) if device is None else DeviceName.of_this_process(device).short
         chain = tuple([value for value in after if not value.is_available()])
         call = EagerCall(op, attrs, states, name, device is None, donate, location, borrowed, chain)
         if op.stateful:

@@ -267,7 +267,7 @@ class OpHandlers:
                 if not isinstance(last, DeviceOpHandler):
                     raise InvalidArgument(f"the device {link} is no handler of a function: its graph is placed once",
                                           hint=f"choose it where the function is made: device='{link}'")
-                name = DeviceName.parse(link).short
+                name = DeviceName.of_this_process(link).short
                 chain = LinkedHandler(name, DeviceOpHandler(self._runtime, name), chain if i else None)
             elif isinstance(link, str):
                 chain = LinkedHandler(link, self._registered(link)(HandlerContext(self._runtime), chain), chain)

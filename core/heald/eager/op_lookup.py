@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import keyword
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -10,6 +12,8 @@ from ..errors import HealdError, NotFound, closest
 from .default_runtime import default_call, default_runtime, default_table
 from .execute import op_function
 from .op_signature import documentation, op_signature, python_name
+
+_SEPARATORS, _NO_LETTERS = re.compile(r"[\W_]"), re.compile(r"\W")
 
 
 class _MissingOp(NotFound, AttributeError):
@@ -43,8 +47,8 @@ def _full_name(name: str, registry: OpRegistry) -> str:
     """The registered name that these letters spell. Raises NotFound."""
     if name in registry:
         return name
-    spelled = name.replace("_", "").lower()
-    found = [op for op in registry if op.replace("_", "").replace(">", "").lower() == spelled]
+    spelled = _letters(name)
+    found = [op for op in registry if _letters(op) == spelled]
     if not found:
         return name
     return min(found, key=lambda op: (op.startswith("_"), op))
@@ -52,13 +56,21 @@ def _full_name(name: str, registry: OpRegistry) -> str:
 
 def _missing(name: str, error: HealdError) -> _MissingOp:
     registry = default_runtime().host.registries.ops
-    near = [_small(op) for op in closest(name.replace("_", ""), (op.lower() for op in registry))]
+    by_letters = {_letters(op): op for op in registry if not op.startswith("_")}
+    near = [_small(by_letters[letters]) for letters in closest(_letters(name), by_letters)]
     return _MissingOp(f"no op is called '{name}'", op=name,
                       hint=f"did you mean heald.ops.{' or heald.ops.'.join(near)}?" if near else error.hint)
 
 
-def _small(name: str) -> str:
-    return name.lower()
+def _letters(name: str) -> str:
+    """The part of a name that all of its spellings share."""
+    return _SEPARATORS.sub("", name).lower()
+
+
+def _small(op: str) -> str:
+    """The shortest spelling that is a name of Python: matmul, assert_, example_gelu."""
+    name = _NO_LETTERS.sub("_", op.lower())
+    return f"{name}_" if keyword.iskeyword(name) else name
 
 
 def op_names() -> list[str]:

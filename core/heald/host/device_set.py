@@ -173,18 +173,22 @@ class DeviceSet:
     def open(self, name: str) -> Device:
         """The device of this short name, opened and probed. Raises NotFound when there is no such device, Unavailable
         when it cannot be used."""
-        wanted = DeviceName.parse(name)
-        if wanted.type is None:
-            raise NotFound(f"'{name}' names no device type", device=name, hint="write a name like CPU:0")
+        wanted = DeviceName.of_this_process(name)
+        assert wanted.type is not None
         for record in self.records(wanted.type):
             if record.name == DeviceName(type=wanted.type, index=wanted.index or 0).short and self._open(record):
                 assert record.device is not None
                 return record.device
+        raise self.absence(name, wanted)
+
+    def absence(self, name: str, wanted: DeviceName) -> HealdError:
+        """Return the error for a device that a caller asks for as `name`, and that is not usable."""
+        assert wanted.type is not None
         reason = self.why_not(wanted.type, wanted.index)
         if reason.startswith("unavailable"):
-            raise Unavailable(f"device {name} is {reason}", device=name)
+            return Unavailable(f"device {name} is {reason}", device=name)
         near = closest(name, [r.name for t in self.preference() for r in self.records(t)])
-        raise NotFound(f"device {name}: {reason}", device=name, hint=f"did you mean {near[0]}?" if near else None)
+        return NotFound(f"device {name}: {reason}", device=name, hint=f"did you mean {near[0]}?" if near else None)
 
     def waiter(self, device: Device) -> StreamWaiter:
         """The StreamWaiter of a device whose memory the host cannot see. It is made at the first call."""

@@ -85,7 +85,12 @@ def loaded_model(
         raise InvalidArgument("this is a host program, not a model", location=here,
                               hint=f"load it with heald.HostProgram.load('{file}')")
     have = model.program.requires
-    if device is not None and DeviceName.parse(device).short not in have:
+    if device is not None and not _is_among(DeviceName.of_this_process(device), have):
         raise FailedPrecondition(f"the model is compiled for {', '.join(have) or 'the host'}, not for {device}",
                                  device=device, location=here, hint=f"heald compile SOURCE --device {device}")
     return LoadedCompiledModel(model if signature is None else model._replace(chosen=signature), config)
+
+
+def _is_among(wanted: DeviceName, devices: Sequence[str]) -> bool:
+    names = map(DeviceName.parse, devices)
+    return any(name.type == wanted.type and wanted.index in (None, name.index) for name in names)

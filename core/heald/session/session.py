@@ -60,11 +60,13 @@ class Session:
     `target`: where the session runs: "" or "local" for this process; the prefix of any other target, such as "ray" of
         "ray://head:10001", names the plugin's factory whose session is returned.
     `device`: for nodes that ask for no device, such as "CPU:0".
-    `initial_state`: initializers; each runs once, before the first step that needs its resources.
+    `initial_state`: initializers; each runs once, before the first step that needs its resources or, for all steps,
+        before the first step.
     `rendezvous`: makes the rendezvous of one run, through which its Send and Recv nodes reach other processes.
 
     Raises InvalidArgument for a graph that no step could run. A fault of a single node is raised by the steps that need
-    the node. Raises NotFound for a target that no plugin serves, PluginError when a plugin's factory fails.
+    the node. Raises NotFound for a target that no plugin serves, PluginError when a plugin's factory fails; NotFound or
+    Unavailable for a `device` that cannot be used.
     """
 
     @boundary
@@ -88,7 +90,7 @@ class Session:
         device = None if device is None else str.__str__(device)
         self._lock = threading.RLock()
         self._prepared: dict[Any, PreparedStep] = {}
-        self._steps: weakref.WeakSet[PreparedStep] = weakref.WeakSet()  # also those that only callables hold
+        self._steps: weakref.WeakKeyDictionary[PreparedStep, Any] = weakref.WeakKeyDictionary()  # also of callables
         self._closed = False
         self._rendezvous = rendezvous
         self._partial_runs = PartialRuns()
@@ -167,7 +169,8 @@ class Session:
             named = NamedFeeds(dict(zip(listed(tuple(given), "feed"), listed(tuple(given.values()), "feed"),
                                         strict=True)))
         names_fed = listed(feeds if named is None else named.tensors, "feed")
-        prepared = self._ready(names, names_fed, listed(targets, "target"), self._step)
+        key = names, names_fed, listed(targets, "target")
+        prepared = self._ready(*key, self._step)
         shown = names_fed if named is None else named.names
         count = len(shown)
         shares = named if named is not None and not named.are_distinct else None
@@ -179,6 +182,8 @@ class Session:
                 raise InvalidArgument(f"this callable takes {count} arrays ({wanted}), {len(arrays)} given")
             if self._closed:
                 raise _closed()
+            if self._waiting and key in self._waiting:  # the session was reset
+                self._initialize(key, self._step)
             values = arrays if shares is None else shares.distinct(arrays, prepared.metas)
             try:
                 results = prepared(values)
@@ -249,10 +254,9 @@ class Session:
             self._step.restart()
             self._step.resources = self._step.resources.without(names)
             self._left = tuple(each for each in self._initial_state if each.target in self.graph)
-            for key in self._prepared:
+            for prepared, key in list(self._steps.items()):
                 if waiting := self._uninitialized(self._signature(*key)):
                     self._waiting[key] = waiting
-            for prepared in list(self._steps):
                 prepared.forget_state()
 
     @boundary
@@ -447,11 +451,13 @@ class Session:
             self._waiting.pop(key, None)
 
     def _uninitialized(self, signature: StepSignature) -> tuple[Initializer, ...]:
-        """The initializers that have not run, of resources that a step needs or that these initializers need."""
+        """The initializers that have not run: those for all steps and all before them, and those of resources that a
+        step needs or that these initializers need."""
         if not self._left:
             return ()
-        found: set[str] = set()
-        needed = {entry.node.name for entry in prune(self.nodes, *signature)}
+        first = max((i + 1 for i, each in enumerate(self._left) if each.for_all_steps), default=0)
+        found = {each.target for each in self._left[:first]}
+        needed = {entry.node.name for entry in prune(self.nodes, *signature)} | ancestors(self.graph.nodes, found)
         while more := {each.target for each in self._left if not each.resources.isdisjoint(needed)} - found:
             found |= more
             needed = ancestors(self.graph.nodes, more)
@@ -465,7 +471,7 @@ class Session:
         compiler = StepCompiler(self._placed, signature, self._environment)
         prepared = PreparedStep(feeds, [*signature.fed.values()], compiler, self._runtime.host, self._step, step,
                                 self._new_step, self._note)
-        self._steps.add(prepared)
+        self._steps[prepared] = fetches, feeds, targets
         return prepared
 
     def _step_graphs(self, fetches: Any, feeds: Sequence[str], targets: Sequence[str]) -> StepGraphs:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from heald.api import Bind, Kernels, errors
@@ -74,14 +74,34 @@ def fake_quant_args(b: Bind) -> Run:
     low, high = _fake_range(b)
     with np.errstate(all="ignore"):
         nudged = _nudged(np.float32(b.attrs["min"]), np.float32(b.attrs["max"]), low, high)
-    return lambda x, out: _fake_quant(x, *nudged, out)
+    return lambda x, out: _fake_quant(x, nudged, np.multiply, nudged.inverse, out)
 
 
 def fake_quant_vars(b: Bind) -> Run:
+    return _fake_quant_given(b, lambda nudged: (np.divide, nudged.scale))
+
+
+def fake_quant_channels(b: Bind) -> Run:
+    return _fake_quant_given(b, lambda nudged: (np.multiply, nudged.inverse))
+
+
+class _Nudged(NamedTuple):
+    """A range, moved so that 0 is one of its steps; the size of a step, and the number of steps in 1, rounded apart."""
+
+    first: Any
+    last: Any
+    scale: Any
+    inverse: Any
+
+
+def _fake_quant_given(b: Bind, steps: Callable[[_Nudged], tuple[Any, Any]]) -> Run:
+    """`steps` returns the function and the operand that make steps of a distance. TensorFlow divides in one op and
+    multiplies in the others, which differs where a value is halfway between two steps."""
     low, high = _fake_range(b)
 
     def run(x: Any, minimum: Any, maximum: Any, out: Any) -> None:
-        _fake_quant(x, *_nudged(minimum, maximum, low, high), out)
+        nudged = _nudged(minimum, maximum, low, high)
+        _fake_quant(x, nudged, *steps(nudged), out)
         out[..., (minimum == 0) & (maximum == 0)] = 0
 
     return run
@@ -91,26 +111,26 @@ def _fake_range(b: Bind) -> tuple[Any, Any]:
     return np.float32(b.attrs["narrow_range"]), np.float32((1 << b.attrs["num_bits"]) - 1)
 
 
-def _nudged(minimum: Any, maximum: Any, low: Any, high: Any) -> tuple[Any, Any, Any]:
-    """The range, moved so that 0 is one of its steps, and the size of a step."""
+def _nudged(minimum: Any, maximum: Any, low: Any, high: Any) -> _Nudged:
     scale = (maximum - minimum) / (high - low)
     zero_point = np.clip(_round_half_away(low - minimum / scale), low, high)
-    return (low - zero_point) * scale, (high - zero_point) * scale, scale
+    return _Nudged((low - zero_point) * scale, (high - zero_point) * scale, scale, (high - low) / (maximum - minimum))
 
 
 def _round_half_away(x: Any) -> Any:
     return np.copysign(np.floor(np.abs(x) + np.float32(0.5)), x)
 
 
-def _fake_quant(x: Any, first: Any, last: Any, scale: Any, out: Any) -> None:
-    inverse = np.float32(1) / scale
-    np.maximum(np.minimum(x, last), first, out=out)
-    np.subtract(out, first, out)
-    np.multiply(out, inverse, out)
-    np.subtract(out, _round_half_away(-first * inverse), out)
-    np.add(out, np.float32(0.5), out)
+def _fake_quant(x: Any, nudged: _Nudged, counted: Callable[..., Any], step: Any, out: Any) -> None:
+    """Round to steps: `counted(distance, step)` is the number of steps from the first one."""
+    half = np.float32(0.5)
+    np.maximum(np.minimum(x, nudged.last), nudged.first, out=out)
+    np.subtract(out, nudged.first, out)
+    counted(out, step, out)
+    np.subtract(out, np.floor(half - nudged.first * nudged.inverse), out)
+    np.add(out, half, out)
     np.floor(out, out)
-    np.multiply(out, scale, out)
+    np.multiply(out, nudged.scale, out)
 
 
 def register_kernels(kernels: Kernels) -> None:
@@ -118,6 +138,6 @@ def register_kernels(kernels: Kernels) -> None:
         kernels.kernel(f"QuantizeAndDequantize{version}", dtypes={"T": ("float32", "float64")})(quantize_and_dequantize)
     for op, bind in {
         "FakeQuantWithMinMaxArgs": fake_quant_args, "FakeQuantWithMinMaxVars": fake_quant_vars,
-        "FakeQuantWithMinMaxVarsPerChannel": fake_quant_vars,
+        "FakeQuantWithMinMaxVarsPerChannel": fake_quant_channels,
     }.items():
         kernels.kernel(op)(bind)

@@ -80,19 +80,20 @@ def idle_reads(graph: Graph, read: Consumers, op_of: OpOf) -> set[str]:
 
     Control edges of the returned nodes order nothing.
     """
-    reads = {*read, *(node.name for name in read for node in _readers(graph, name, read) if node.op in _READS)}
+    reads = {*read, *(node.name for name in read for node in _readers(graph, name, read) if node.op in READS)}
     seen: set[str] = set()
     late: set[str] = set()  # the nodes with an effect, and those after one
     for node in topological_order(pruned(graph, reads)):
         before = {*(source.node for source in node.inputs), *node.controls}
         closes_loop = not seen.issuperset(before)  # a Merge comes before one of its sources
-        if closes_loop or not late.isdisjoint(before) or (node.name not in reads and _has_effect(op_of(node))):
+        if closes_loop or not late.isdisjoint(before) or (node.name not in reads and has_effect(op_of(node))):
             late.add(node.name)
         seen.add(node.name)
     return reads - late
 
 
-def _has_effect(op: Any) -> bool:
+def has_effect(op: Any) -> bool:
+    """True for the OpDef of a stateful op or of one that takes references, and for None, an unknown op."""
     return op is None or op.stateful or any(arg.is_ref for arg in op.inputs)
 
 
@@ -147,8 +148,8 @@ def _constants(
     for name, value in values.items():
         yield constant(name, value, graph[name].device)
         for node in _readers(graph, name, consumers):
-            if node.op in _READS:
-                yield from _READS[node.op](_Reader(node, context.resolve(node).attrs, value, taken))
+            if node.op in READS:
+                yield from READS[node.op](_Reader(node, context.resolve(node).attrs, value, taken))
 
 
 def _handed(
@@ -158,7 +159,7 @@ def _handed(
     handles = {name: value.dtype for name, value in values.items() if graph[name].op not in REFERENCES}
     takers = {node.name: node for name in handles for node in _readers(graph, name, consumers)}
     for node in takers.values():
-        if node.op not in _READS:
+        if node.op not in READS:
             yield captures.handed(node, {index: handles[source.node] for index, source in enumerate(node.inputs)
                                          if source.node in handles})
 
@@ -192,7 +193,7 @@ def _owner(variable: Node) -> Any:
 def _only_reads(variable: Node, node: Node, index: int, op_of: OpOf) -> bool:
     op = op_of(node)
     if op is None or variable.op not in REFERENCES:
-        return op is not None and node.op in _READS and index == 0
+        return op is not None and node.op in READS and index == 0
     return not any(arg.is_ref for arg in op.inputs)
 
 
@@ -245,7 +246,7 @@ def _nothing(reader: _Reader) -> tuple[Node, ...]:
     return (reader.replaced("NoOp"),)
 
 
-_READS: dict[str, Callable[[_Reader], tuple[Node, ...]]] = {
+READS: dict[str, Callable[[_Reader], tuple[Node, ...]]] = {
     "DisableCopyOnRead": _nothing, "ReadVariableOp": _read, "ResourceGather": _gather, "ResourceGatherNd": _gather_nd,
     "VarIsInitializedOp": _is_initialized, "VariableShape": _shape,
 }

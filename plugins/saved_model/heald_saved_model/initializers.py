@@ -2,50 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Mapping
 
 from heald.api import DType, Graph, Initializer, Node, new_name
-from heald.graph import ancestors
 
-from .freeze import ASSIGNS, REFERENCES
+from .freeze import ASSIGNS
 from .saved_model import SavedModel, SavedTensors
-
-TABLES = frozenset({"AnonymousHashTable", "HashTable", "HashTableV2", "MutableHashTableOfTensorsV2",
-                    "MutableHashTableV2"})
-_HELD = TABLES | ASSIGNS.keys()  # ops whose nodes hold state
 
 
 def with_initializers(
-    graph: Graph, saved: SavedModel, variables: SavedTensors, first: Sequence[str], read: Container[str]
+    graph: Graph, saved: SavedModel, variables: SavedTensors, state: Mapping[str, frozenset[str]]
 ) -> tuple[Graph, tuple[Initializer, ...]]:
     """Add the initializers' nodes to the graph, for these variables and for saved tables.
 
-    Return the graph and all initializers. The nodes named in `first` are initializers of the graph itself. They do not
-    change the variables named in `read`.
+    Return the graph and the initializers. `state` is of `state_names`.
     """
     taken = set(graph.nodes)
-    made = [_assigning(graph[name], variables, taken) for name in variables
+    made = [_assigning(graph[name], variables, taken, state[name]) for name in variables
             if name in graph and graph[name].op in ASSIGNS]
     made += [_importing(graph[name], table, taken) for name, table in saved.tables(graph.nodes).items()]
-    held = frozenset().union(*(_state(graph[name]) for name in ancestors(graph.nodes, first)
-                               if graph[name].op in _HELD and name not in read))
-    state = (*(initializer for _, initializer in made), *(Initializer(held, name) for name in first))
-    return graph.replace(nodes=[node for nodes, _ in made for node in nodes]), state
+    return (graph.replace(nodes=[node for nodes, _ in made for node in nodes]),
+            tuple(initializer for _, initializer in made))
 
 
-def _assigning(variable: Node, values: SavedTensors, taken: set[str]) -> tuple[list[Node], Initializer]:
+def _assigning(
+    variable: Node, values: SavedTensors, taken: set[str], state: frozenset[str]
+) -> tuple[list[Node], Initializer]:
     """Return the nodes and the initializer that assign a variable its saved value."""
     fed = _placeholder(f"{variable.name}/restored", values.dtype(variable.name), variable, taken)
     op = ASSIGNS[variable.op]
     assign = Node(new_name(f"{fed.name}/assign", taken), op, (variable.name, fed.name), device=variable.device,
                   attrs={"T" if op == "Assign" else "dtype": fed.attrs["dtype"]})
-    return [fed, assign], Initializer(_state(variable), assign.name, lambda: {fed.name: values[variable.name]})
-
-
-def _state(holder: Node) -> frozenset[str]:
-    """Return the nodes that need the state of a node: itself and, of a reference variable, the handle that the pass
-    `references` makes."""
-    return frozenset((holder.name, f"{holder.name}/handle") if holder.op in REFERENCES else (holder.name,))
+    return [fed, assign], Initializer(state, assign.name, lambda: {fed.name: values[variable.name]})
 
 
 def _importing(table: Node, saved: SavedTensors, taken: set[str]) -> tuple[list[Node], Initializer]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heald.api import DType, Graph, Node, SignatureDef, TensorInfo, TensorMetadata, TensorValue, dtypes, wire
-from heald.errors import DataLoss, InvalidArgument, NotFound
+from heald.errors import DataLoss, FailedPrecondition, InvalidArgument, NotFound
 from heald.graph import Func, ancestors, graphdef, graphdef_text, parse_input
 from heald.protobuf import Buffer, parse_message
 from heald.support import mapped_file
@@ -35,8 +35,8 @@ _TAG = 4  # field of MetaInfoDef
 _OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"  # the key of the checkpoint's graph of objects
 _VALUE = "VARIABLE_VALUE"
 _TABLE = "table"  # a table's attribute in that graph; its keys and values are two tensors
-_INIT = "__saved_model_init_op"  # TensorFlow 2: the signature of the node that fills tables
-_INIT_COLLECTIONS = ("saved_model_main_op", "legacy_init_op")  # TensorFlow 1: collections of such nodes
+_INIT = "__saved_model_init_op"  # TensorFlow 2: the signature of the init op
+_INIT_COLLECTIONS = ("saved_model_main_op", "legacy_init_op")  # TensorFlow 1: its collections
 _ASSETS = "saved_model_assets"  # TensorFlow 1: the collection of assets
 _CALLS = frozenset({"PartitionedCall", "StatefulPartitionedCall"})
 _ASSIGNS = frozenset({"Assign", "AssignVariableOp"})
@@ -92,12 +92,22 @@ class SavedModel:
                 for node, number in bound if number in keys}
 
     @property
-    def initializer(self) -> str | None:
-        """The node that fills the graph's tables, or None."""
+    def init_op(self) -> str | None:
+        """The node that TensorFlow runs once after it restored the variables, or None.
+
+        Raises FailedPrecondition for several, DataLoss for one that the graph lacks.
+        """
         signatures, collections = self._about.signature_def, self._about.collection_def
-        named = [place.name for place in signatures[_INIT].outputs.values()] if _INIT in signatures else []
-        named += [name for key in _INIT_COLLECTIONS if key in collections for name in collections[key].node_list.value]
-        return parse_input(named[0]).node if named else None
+        named = [[place.name for place in signatures[_INIT].outputs.values()]] if _INIT in signatures else []
+        named += [[*collections[key].node_list.value] for key in _INIT_COLLECTIONS if key in collections]
+        names = next(filter(None, named), [])
+        if len(names) > 1:
+            raise FailedPrecondition(f"the SavedModel has {len(names)} init ops ({', '.join(names)}), expected one",
+                                     hint="group them: tf.group(...)")
+        node = parse_input(names[0]).node if names else None
+        if node is not None and node not in self.graph:
+            raise DataLoss(f"the SavedModel's init op '{node}' is not in its graph", node=node)
+        return node
 
     def assets(self) -> dict[str, str]:
         """Return the paths of asset files by the nodes that stand for them.

@@ -23,8 +23,10 @@ from heald.graph import ancestors, did_you_mean, parse_input
 
 from .asset_tables import with_constants
 from .freeze import idle_reads, only_read
-from .initializers import TABLES, with_initializers
+from .init_op import init_op_initializer
+from .initializers import with_initializers
 from .saved_model import SavedModel
+from .state_names import state_names
 from .unused_functions import without_unused_functions
 
 
@@ -48,27 +50,33 @@ def signature_graph(
     declared = {name: saved.signature(name) for name in names}
     further = [parse_input(output).node for output in outputs]
     parts = {name: ancestors(saved.graph.nodes, _nodes(signature)) for name, signature in declared.items()}
-    first = [] if saved.initializer is None else [saved.initializer]
-    needed = ancestors(saved.graph.nodes, (*first, *further)).union(*parts.values())
+    init = [name for name in (saved.init_op,) if name is not None]
+    needed = ancestors(saved.graph.nodes, (*init, *further)).union(*parts.values())
     graph = saved.graph.replace(without=saved.graph.nodes.keys() - needed, nodes=_assets(saved, needed))
     graph, given, _ = inline.inline(graph, ops)
     values = saved.variables(needed)
-    read = only_read(graph, values, lambda node: _op(node, ops))
-    graph = without_idle_controls(graph, idle_reads(graph, read, lambda node: _op(node, ops)))
+
+    def op_of(node: Node) -> Any:
+        return _op(node, ops)
+
+    read = only_read(graph, values, op_of)
+    graph = without_idle_controls(graph, idle_reads(graph, read, op_of))
     signatures = {}
     for name, signature in declared.items():
         calls = [node for node in saved.graph.nodes if node in parts[name] and saved.graph[node].op != "NoOp"]
         graph, signatures[name] = _located(graph, signature, given, calls)
     kept = ancestors(graph.nodes, (*(node for each in signatures.values() for node in _nodes(each)), *further))
-    assets = saved.assets()
-    if (any(graph[source.node].op in TABLES for name in kept for source in graph[name].inputs)
-            and not saved.lacks_assets(assets.values())):
-        graph = with_constants(graph, ancestors(graph.nodes, first), assets, ops)
-        kept |= ancestors(graph.nodes, first)
-    else:
+    state = state_names(graph)
+    first = [each for name in init if (each := init_op_initializer(graph, name, read, state, op_of)) is not None
+             and (each.for_all_steps or not each.resources.isdisjoint(kept))]
+    assets = saved.assets() if first else {}
+    if saved.lacks_assets(assets.values()):
         first = []
-    graph, state = with_initializers(graph.replace(without=graph.nodes.keys() - kept), saved, values, first, read)
-    return SignatureGraph(without_unused_functions(graph), signatures, state)
+    for initializer in first:
+        graph = with_constants(graph, ancestors(graph.nodes, [initializer.target]), assets, ops)
+        kept |= ancestors(graph.nodes, [initializer.target])
+    graph, restoring = with_initializers(graph.replace(without=graph.nodes.keys() - kept), saved, values, state)
+    return SignatureGraph(without_unused_functions(graph), signatures, (*restoring, *first))
 
 
 def check_runnable(saved: SavedModel, name: str) -> None:

@@ -98,11 +98,13 @@ def _feeds(
 ) -> dict[str, Any]:
     from .inputs import made_up, named, parse, read
 
-    texts = {opened.tensor(name): text for name, text in named([parse(text) for text in given], inputs).items()}
+    given_texts = named([parse(text) for text in given], inputs)
+    texts = {opened.tensor(name): text for name, text in given_texts.items()}
+    shown = {opened.tensor(name): name for name in given_texts}
     names = tuple(dict.fromkeys((*inputs, *texts)))
     prepared = session.prepare(fetches, names)
     types = dict(zip(names, prepared.program.functions["main"].arg_metas, strict=True))
-    return {name: read(texts[name], meta, name) if name in texts else made_up(meta, name)
+    return {name: read(texts[name], meta, shown[name]) if name in texts else made_up(meta, name)
             for name, meta in types.items()}
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 from collections.abc import Callable, Sequence
@@ -92,22 +93,32 @@ def _check(file: _File, text: str, meta: TensorMetadata, name: str) -> None:
     if not file.path.is_file():
         beside = file.path.parent
         near = closest(file.path.name, [p.name for p in beside.iterdir()] if beside.is_dir() else [])
-        itself = f"{shlex.quote(name)}={shlex.quote(json.dumps(text))}"
-        quoted = f"for the text itself write {itself}" if meta.dtype is dtypes.string else None
+        quoted = _quoted(text, name) if meta.dtype is dtypes.string else None
         raise NotFound(f"there is no file '{file.path}' for input '{name}'",
                        hint=f"did you mean {near[0]}?" if near else quoted)
     if file.key is not None and file.path.suffix.lower() != ".npz":
         raise InvalidArgument(f"'{text}': only an .npz file has arrays by name")
 
 
+def _quoted(text: str, name: str) -> str:
+    return f"for the text itself write {shlex.quote(name)}={shlex.quote(json.dumps(text))}"
+
+
 def _literal(text: str, meta: TensorMetadata, name: str) -> Any:
-    """Parse a number, a JSON literal or a JSON list. For a string tensor any other text stands for itself."""
+    """Parse a number, a JSON literal or a JSON list. For a string tensor any other text that is no path stands for
+    itself. Raises InvalidArgument."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
         value = None
     if meta.dtype is dtypes.string:
-        return value if isinstance(value, str | list) else text
+        if isinstance(value, str | list):
+            return value
+        if os.path.exists(text):  # noqa: PTH110 - Path's own raises for long texts
+            kind = "a folder" if Path(text).is_dir() else "a file of no known kind"
+            raise InvalidArgument(f"input '{name}' is {meta}; '{text}' is {kind}",
+                                  hint=f"files: {', '.join(_READERS)}; {_quoted(text, name)}")
+        return text
     value = _number(text) if value is None else value
     if value is None or isinstance(value, str | dict):
         raise InvalidArgument(

@@ -17,10 +17,13 @@ if TYPE_CHECKING:
 
     AnyModel = Model | LoadedCompiledModel
 
+_OF_MODELS = ("device", "input", "fetch", "target", "output", "repeat", "signature", "tags", "json")
 EPILOG = """\
 inputs:
   x=3  x=true  x='[[1, 2], [3, 4]]'   a number or a JSON list
   x='some text'                       for a string tensor
+  x='"data.txt"'                      the text itself, which is the name of a file
+                                      or folder
   x=data.npy  x=data.npz:key          NumPy files; without a key the array of the
                                       input's name, or the only one there is
   x=data.txt  x=data.json             numbers between white space (for a string
@@ -63,6 +66,7 @@ def run(args: Namespace) -> int:
     if _is_program(args):
         import heald
 
+        _check_program(args)
         status: int = heald.mlir.run_program(args.model, args.function)
         return status
     if args.function is not None:
@@ -97,6 +101,16 @@ def _is_program(args: Namespace) -> bool:
     except Unavailable:
         return False
     return found
+
+
+def _check_program(args: Namespace) -> None:
+    """Raises InvalidArgument for an option of models: a program has its own devices, arguments and results."""
+    given = [name for name in _OF_MODELS if getattr(args, name) not in (None, [], 0, False)]
+    if given:
+        from heald.errors import InvalidArgument
+
+        raise InvalidArgument(f"--{given[0]} is for models, and '{args.model}' is a host program",
+                              hint="leave it out; the program itself names devices and arguments")
 
 
 def step_of(args: Namespace, model: AnyModel) -> tuple[Callable[..., Sequence[Any]], list[Any]]:
@@ -208,6 +222,7 @@ def _tell(args: Namespace, outputs: dict[str, Any], times: list[float]) -> None:
     if args.json:
         described = {name: summary.as_json(array) for name, array in outputs.items()}
         for name, file in written.items():
+            described[name].pop("left_out", None)
             described[name]["file"] = file
         show_json({"outputs": described, "times": _times(times)})
         return

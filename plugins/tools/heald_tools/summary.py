@@ -25,13 +25,16 @@ def lines(name: str, array: Any) -> list[str]:
 
 
 def as_json(array: Any) -> dict[str, Any]:
-    """Describe an output for programs: always the statistics, and up to `MOST_JSON` values."""
+    """Describe an output for programs: always the statistics, and the values or, of more than `MOST_JSON`, the remedy.
+    """
     found: dict[str, Any] = {"dtype": dtypes.of_numpy(array.dtype).name, "shape": list(array.shape)}
     plain = _plain(array)
     if array.size and plain.dtype.kind in "fiub":
         found |= _statistics(plain)
     if array.size <= MOST_JSON:
         found["values"] = _listed(plain.tolist())
+    else:
+        found["left_out"] = f"{array.size} values, more than {MOST_JSON}: --output FILE.npz writes them"
     return found
 
 

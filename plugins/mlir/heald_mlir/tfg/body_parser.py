@@ -13,6 +13,7 @@ from .. import attributes as a
 from ..lexer import SUFFIX, unescaped
 from .attribute_reader import AttributeReader
 from .element_types import CONTROL
+from .names import DIALECT
 from .region_forms import REGION_OPS
 
 _VALUE = rf"%{SUFFIX}(?:\#\d{{1,9}})?"
@@ -148,6 +149,7 @@ class BodyReader(AttributeReader):
         if match is None:
             return None
         bound, op, inputs, controls, device, assigned, name, rest = match.groups()
+        op = op.removeprefix(DIALECT)
         if op == "get_result" or op in REGION_OPS:
             return None
         tail = self.tails.get(rest)
@@ -187,9 +189,9 @@ class BodyReader(AttributeReader):
                 break
         where = self.at
         if self.kind == "string":
-            op = unescaped(self.text)
+            op = unescaped(self.text).removeprefix(DIALECT)
         elif self.kind == "word":
-            op = self.text.removeprefix("tfg.")
+            op = self.text.removeprefix(DIALECT)
         else:
             raise self.error("expected operation name in quotes" if results or self.kind != "end"
                              else "expected '}' to end a region")

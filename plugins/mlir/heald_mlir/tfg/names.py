@@ -6,11 +6,14 @@ import re
 
 from ..lexer import escaped
 
+DIALECT = "tfg."  # may stand before the name of an op, and is no part of it
 BARE_OP = re.compile(r"[A-Za-z_][\w$.]*\Z", re.ASCII)
 
 
 def op_name(op: str) -> str:
-    """The name of an op, in quotes where it is no identifier."""
+    """The name of an op, in quotes where it is no identifier. One that begins as the dialect gets its prefix before it.
+    """
+    op = DIALECT + op if op.startswith(DIALECT) else op
     return op if BARE_OP.match(op) else f'"{escaped(op)}"'
 
 
