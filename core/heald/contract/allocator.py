@@ -50,8 +50,8 @@ class HostAllocator(Protocol):
     # Optional attribute:
     #
     #     keeps_apart: bool
-    #         """True when each slot of a frame's memory plan gets a buffer of its own. By default the slots are parts of
-    #         one buffer."""
+    #         """True when each slot of a frame's memory plan gets a buffer of its own. By default the slots are parts
+    #         of one buffer."""
 
 
 class PlainAllocator:

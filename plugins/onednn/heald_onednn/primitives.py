@@ -242,7 +242,7 @@ def packed(array: Array, given: Layout, chosen: Layout, mask: int = 0, factors: 
     if factors is not None:
         vector = np.ascontiguousarray(factors.reshape(-1), np.float32)
         operands[SCALES | SOURCE] = row_major(vector.shape), vector
-    Primitive(reordered(given, chosen, 0 if factors is None else mask), operands).run(array, result)
+    Primitive(reordered(given, chosen, 0 if factors is None else mask), operands).attach((array, result), ())()
     return result
 
 

@@ -45,7 +45,7 @@ class Steps(Around):
 
     def __init__(self, step: Primitive, time: int, places: Sequence[int]) -> None:
         super().__init__(step)
-        self._places = places
+        self._time, self._places = time, places
         x, _, _, cs, h = places
         self.extents = {place: nbytes * time if place in (x, cs, h) else nbytes
                         for place, nbytes in step.extents.items()}
@@ -66,11 +66,12 @@ class Steps(Around):
     def _each(self, arrays: Sequence[Array]) -> list[tuple[Array, ...]]:
         """The arrays of each step, at the same indices as the whole arrays."""
         x, state, hidden, cs, h = self._places
+        steps = {place: arrays[place].reshape(self._time, -1) for place in (x, cs, h)}
         listed: list[tuple[Array, ...]] = []
-        for t in range(arrays[x].shape[0]):
-            now = {x: arrays[x][t], cs: arrays[cs][t], h: arrays[h][t]}
+        for t in range(self._time):
+            now = {place: rows[t] for place, rows in steps.items()}
             if t:
-                now |= {state: arrays[cs][t - 1], hidden: arrays[h][t - 1]}
+                now |= {state: steps[cs][t - 1], hidden: steps[h][t - 1]}
             listed.append(tuple(now.get(place, array) for place, array in enumerate(arrays)))
         return listed
 

@@ -189,7 +189,7 @@ def _products(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Stage:
         if factors is not None:
             taps = taps * factors.astype(np.float32)
         made = aligned(plain.nbytes)
-        _transform(size, 1, size.channels * size.filters).run(taps, made)
+        _transform(size, 1, size.channels * size.filters).attach((taps, made), ())()
         return made if in_rows else packed(made, plain, chosen)
 
     name = name_of_weights(node, after.scale, chosen, f" of {size.down.m}x{size.across.m}")
