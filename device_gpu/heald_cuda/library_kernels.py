@@ -8,7 +8,16 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 from heald.api import Bind, Declined, Kernels, errors
-from heald_kernel_text import Epilogue, Matrix, Product, fused_product, product_problem, simple_ending, window_of
+from heald_kernel_text import (
+    Epilogue,
+    Matrix,
+    Product,
+    check_product,
+    fused_product,
+    product_problem,
+    simple_ending,
+    window_of,
+)
 
 from . import blas, cudnn, driver, libraries
 from .native import Native
@@ -67,6 +76,7 @@ def _bound(b: Bind) -> Run:
     found = _of_devices.setdefault(b.device.native, Libraries(b.device))
     target = b.device.native.target
     problem, lhs = product_problem(product.head)
+    check_product(b, product.args, problem, lhs, product.epilogue)
     if not b.outputs[0].size:
         raise errors.Unimplemented("an empty product")
     if isinstance(lhs, Matrix):

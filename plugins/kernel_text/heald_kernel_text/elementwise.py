@@ -48,8 +48,8 @@ def elementwise(
         ]
 
     lines = [*_coordinates(form), *over_channels(f"n{len(form.lengths) - 1}", lanes, body)]
-    reads = [Pointer(f"x{i}", INPUT, i, stored(dtype)) for i, (dtype, _) in enumerate(inputs)]
-    writes = [Pointer(f"y{i}", OUTPUT, i, stored(types[number])) for i, number in enumerate(numbers)]
+    reads = [Pointer(f"x{i}", INPUT, i, stored(dtype), _count(form, i)) for i, (dtype, _) in enumerate(inputs)]
+    writes = [Pointer(f"y{i}", OUTPUT, i, stored(types[number]), prod(output)) for i, number in enumerate(numbers)]
     sizes = {f"n{d}": n for d, n in enumerate(form.lengths)}
     across = -(-columns // lanes.count)
     items = (across,) if len(form.lengths) == 1 else (across, rows)
@@ -86,6 +86,11 @@ def _operand(form: Broadcast, number: int, dtype: DType, vector: bool) -> str:
         return f"const {computed(dtype)} v{number} = {load(dtype, f'x{number}', index)};"
     value = f"vload16(0, x{number} + {index})" if form.present[number][-1] else f"(float16)(x{number}[{index}])"
     return f"const float16 v{number} = {value};"
+
+
+def _count(form: Broadcast, number: int) -> int:
+    """The elements of an operand."""
+    return prod(length for length, has in zip(form.lengths, form.present[number], strict=True) if has)
 
 
 def _index(form: Broadcast, number: int) -> str:
