@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from heald.api import Attrs, Bind, Declined, Kernels, errors
-from heald_kernel_text import ALIASES, FUSIONS, NODES, OPENCL_CPU, OPENCL_GPU, FusedKernel, NodeKernel, check_extents
+from heald_kernel_text import ALIASES, FUSIONS, NODES, OPENCL_CPU, OPENCL_GPU, FusedKernel, NodeKernel, check_plan
 
 from .launches import Launches, Run, launches
 
@@ -29,7 +29,7 @@ def bind(row: NodeKernel | FusedKernel, b: Bind) -> Launches | Run | Declined:
         return b.decline("the device has no float64")
     try:
         plan = row.make(OPENCL_CPU if native.on_cpu else OPENCL_GPU, b)
-        check_extents(plan.extents(), b, plan.scratch)
+        check_plan(plan, b)
     except errors.Unimplemented as error:
         return b.decline(error.message)
     return launches(plan, b)

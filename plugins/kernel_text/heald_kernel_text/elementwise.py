@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from heald.api import DType
+from heald.api import DType, errors
 
 from .broadcast import Broadcast, Dims, broadcast_dims, canonical
 from .dialect import Target
@@ -23,11 +23,14 @@ def elementwise(
     """The values `outputs` of `steps` over inputs of these types and shapes: all outputs have the broadcast shape.
 
     `shape` is the outputs' where the inputs alone do not tell. Two-byte floats are rounded once, at the end.
-    Raises Unimplemented for types that the table lacks.
+    Raises Unimplemented for types that the table lacks and for operands larger than `shape`, InvalidArgument for
+    operands that do not fit.
     """
     types = result_types(steps, [dtype for dtype, _ in inputs])
     dims = [shape for _, shape in inputs]
-    output = broadcast_dims(dims) if shape is None else shape
+    output = broadcast_dims(dims if shape is None else [*dims, shape])
+    if shape not in (None, output):
+        raise errors.Unimplemented("the types contradict each other: an operand is larger than the result")
     if 0 in output:
         return Plan()
     form = canonical(dims, output)

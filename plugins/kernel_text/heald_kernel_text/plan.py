@@ -56,12 +56,12 @@ class Plan:
                 for a in text.arguments)]
         return found
 
-    def extents(self) -> dict[Argument, int]:
-        """The bytes that the launches touch of each buffer."""
+    def extents(self, *, written: bool = False) -> dict[Argument, int]:
+        """The bytes that the launches touch of each buffer; with `written` those that they write."""
         extents: dict[Argument, int] = {}
         for text in self.launches:
-            for argument, nbytes in zip(text.arguments, text.extents, strict=True):
-                if argument.kind != SIZE:
+            for place, (argument, nbytes) in enumerate(zip(text.arguments, text.extents, strict=True)):
+                if argument.kind != SIZE and (place in text.writes or not written):
                     extents[argument] = max(nbytes, extents.get(argument, 0))
         return extents
 
@@ -76,12 +76,21 @@ class Plan:
         return replace(self, launches=tuple(launches))
 
 
-def check_extents(extents: Mapping[Argument, int], b: Bind, scratch: Sequence[int] = ()) -> None:
-    """Raise Unimplemented unless kernels of these extents stay within their buffers, and reach the end of each needed
-    output. `scratch`: the bytes of each scratch buffer."""
+def check_plan(plan: Plan, b: Bind) -> None:
+    """Raise Unimplemented unless the plan stays within its buffers, and writes all that it should."""
+    extents, written = plan.extents(), plan.extents(written=True)
+    check_extents({a: nbytes for a, nbytes in extents.items() if a.kind != SCRATCH}, b)
+    for argument, nbytes in extents.items():
+        if argument.kind == SCRATCH and not nbytes == written.get(argument, 0) <= plan.scratch[argument.value]:
+            raise errors.Unimplemented(f"the types contradict each other: the kernels read {nbytes} bytes of scratch "
+                                       f"memory, and write {written.get(argument, 0)}")
+
+
+def check_extents(extents: Mapping[Argument, int], b: Bind) -> None:
+    """Raise Unimplemented unless kernels of these extents stay within their operands, and reach the end of each needed
+    output."""
     sizes = {Argument(INPUT, i): info.meta.nbytes for i, info in enumerate(b.inputs)}
     sizes |= {Argument(OUTPUT, i): meta.nbytes for i, meta in enumerate(b.outputs)}
-    sizes |= {Argument(SCRATCH, i): nbytes for i, nbytes in enumerate(scratch)}
     touched = {Argument(OUTPUT, i): 0 for i in b.needed} | dict(extents)
     for argument, nbytes in touched.items():
         if nbytes > sizes[argument] or (argument.kind == OUTPUT and nbytes < sizes[argument]):
