@@ -340,6 +340,19 @@ def test_a_node_is_declined_with_the_reason(monkeypatch, statuses, reason):
     assert reason in declined.reason
 
 
+@pytest.mark.parametrize("kernel", [(1, 1, 6, 3), (3, 3, 6, 3)], ids=["cuBLASLt", "cuDNN"])
+@pytest.mark.parametrize(("images", "result"), [
+    ((1, 4, 5, 6), (1, 4, 6, 3)), ((1, 4, 5, 6), (1, 3, 5, 3)), ((1, 3, 5, 6), (1, 4, 5, 3)),
+    ((1, 4, 5, 6), (1, 4, 5, 300))])
+def test_a_product_whose_sizes_contradict_each_other_is_declined(library, kernel, images, result):
+    library[cudnn.FILE] = CudnnLog()
+    honest = conv_bind(Device(), np.zeros(kernel))
+    inputs = (info(F, images), honest.inputs[1])
+    lie = Bind("node", "Conv2D", honest.attrs, inputs, (TensorMetadata(F, result),), honest.device, 0, {})
+    assert not isinstance(library_kernels.bind(honest), Declined)
+    assert "contradict each other" in library_kernels.bind(lie).reason
+
+
 def test_a_filter_that_is_no_constant_is_declined(library):
     library[cudnn.FILE] = CudnnLog()
     declined = library_kernels.bind(conv_bind(Device(), np.zeros((3, 3, 6, 3)), known=False))
