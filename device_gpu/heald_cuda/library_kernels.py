@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -36,6 +37,23 @@ def register_library_kernels(kernels: Kernels) -> None:
         kernels.fusion("LibraryProduct", ops=OPS, heads=HEADS, priority=2)(bind)
 
 
+class LibraryProduct:
+    """A bound product of a library. `sizes`: the bytes of each operand that it was bound for."""
+
+    def __init__(self, run: Run, sizes: Sequence[int]) -> None:
+        self.run = run
+        self._sizes = sizes
+
+    def attach(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Callable[[], None]:
+        """Raises InvalidArgument for a smaller buffer."""
+        buffers = inputs + outputs
+        for buffer, nbytes in zip(buffers, self._sizes, strict=True):
+            if buffer.nbytes < nbytes:
+                raise errors.InvalidArgument(f"a buffer of {buffer.nbytes} bytes for an operand of {nbytes}",
+                                             hint="give buffers of the types and shapes that the kernel was bound for")
+        return partial(self.run, *buffers)
+
+
 class Libraries:
     """The libraries of one device, each made at its first use, and the workspace that they share."""
 
@@ -61,9 +79,9 @@ class Libraries:
 _of_devices: WeakKeyDictionary[Native, Libraries] = WeakKeyDictionary()
 
 
-def bind(b: Bind) -> Run | Declined:
+def bind(b: Bind) -> LibraryProduct | Declined:
     try:
-        return _bound(b)
+        return LibraryProduct(_bound(b), [meta.nbytes for meta in (*(x.meta for x in b.inputs), *b.outputs)])
     except (errors.Unavailable, errors.Unimplemented, errors.Internal) as error:
         return b.decline(error.message)
 

@@ -703,6 +703,8 @@ def test_a_kernel_touches_no_memory_but_its_operands(run: Run) -> None:
         for honest, sizes, others in (
             (bound("Softmax", (200, 20), (200, 20)), (16000, 16000), [(4000, 16000), (16000, 4)]),
             (bound("Exp", (5, 6), (5, 6)), (120, 120), [(4, 120), (120, 4)]),
+            (bound("MatMul", (50, 60), (50, 70), (70, 60), **MATMUL), (14000, 16800, 12000),
+             [(4, 16800, 12000), (14000, 4, 12000), (14000, 16800, 4)]),
         ):
             for given in (sizes, *others):
                 buffers = [device.allocate(size) for size in given]
@@ -714,7 +716,8 @@ def test_a_kernel_touches_no_memory_but_its_operands(run: Run) -> None:
         tell(lies=[isinstance(lie, Declined) for lie in lies], attaches=attaches)
     """)
     assert facts["lies"] == [True] * 3
-    softmax, exp = facts["attaches"][:3], facts["attaches"][3:]
-    assert softmax[0] == exp[0] == "attached"
+    softmax, exp, matmul = facts["attaches"][:3], facts["attaches"][3:6], facts["attaches"][6:]
+    assert softmax[0] == exp[0] == matmul[0] == "attached"
+    assert all("a buffer of 4 bytes" in text for text in matmul[1:])
     assert all("where kernel 'Softmax' touches 16000" in text for text in softmax[1:])
     assert all("where kernel 'Exp' touches 120" in text for text in exp[1:])
