@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from heald.api import Attrs, Bind, Declined, Kernels, errors
-from heald_kernel_text import ALIASES, FUSIONS, GROUPS, NODES, FusedKernel, NodeKernel
+from heald_kernel_text import ALIASES, FUSIONS, GROUPS, NODES, FusedKernel, NodeKernel, check_plan
 
 from .launches import Launches, WithScratch, grid, launches
 from .library_kernels import register_library_kernels
@@ -27,6 +27,7 @@ def register_kernels(kernels: Kernels) -> None:
 def bind(row: NodeKernel | FusedKernel, b: Bind) -> Launches | WithScratch | Declined:
     try:
         plan = row.make(b.device.native.target, b)
+        check_plan(plan, b)
     except errors.Unimplemented as error:
         return b.decline(error.message)
     if any(blocks > GROUPS for text in plan.launches for blocks in grid(text)[1:]):

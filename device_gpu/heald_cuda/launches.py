@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from heald.api import Bind, errors
-from heald_kernel_text import INPUT, OUTPUT, SCRATCH, SIZE, Argument, KernelText, Plan
+from heald_kernel_text import INPUT, OUTPUT, SCRATCH, SIZE, Argument, KernelText, Plan, check_sizes
 
 from .native import Launch
 
@@ -25,9 +25,12 @@ class Launches:
             launch(grid(text), text.local_size, *_arguments(places, buffers))
 
     def attach(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Callable[[], Any]:
-        buffers = inputs + outputs
-        calls = [launch.attached(grid(text), text.local_size, *_arguments(places, buffers))
-                 for launch, text, places in self._launches]
+        """Raises InvalidArgument for a buffer that is smaller than a launch touches."""
+        calls = []
+        for launch, text, places in self._launches:
+            arguments = _arguments(places, inputs + outputs)
+            check_sizes(text, [None if isinstance(a, np.generic) else a.nbytes for a in arguments])
+            calls.append(launch.attached(grid(text), text.local_size, *arguments))
         return calls[0] if len(calls) == 1 else lambda: [call() for call in calls]
 
 

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
 
 import numpy as np
 from heald.api import Bind, Declined, Kernels, errors
-from heald_kernel_text import Epilogue, Matrix, Product, fused_product, product_problem, simple_ending, window_of
+from heald_kernel_text import (
+    Epilogue,
+    Matrix,
+    Product,
+    check_product,
+    fused_product,
+    product_problem,
+    simple_ending,
+    window_of,
+)
 
 from . import blas, cudnn, driver, libraries
 from .native import Native
@@ -25,6 +35,23 @@ def register_library_kernels(kernels: Kernels) -> None:
         kernels.kernel(op, dtypes={"T": FLOATS}, priority=1)(bind)
     if libraries.is_there(blas.FILE):
         kernels.fusion("LibraryProduct", ops=OPS, heads=HEADS, priority=2)(bind)
+
+
+class LibraryProduct:
+    """A bound product of a library. `sizes`: the bytes of each operand that it was bound for."""
+
+    def __init__(self, run: Run, sizes: Sequence[int]) -> None:
+        self.run = run
+        self._sizes = sizes
+
+    def attach(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Callable[[], None]:
+        """Raises InvalidArgument for a smaller buffer."""
+        buffers = inputs + outputs
+        for buffer, nbytes in zip(buffers, self._sizes, strict=True):
+            if buffer.nbytes < nbytes:
+                raise errors.InvalidArgument(f"a buffer of {buffer.nbytes} bytes for an operand of {nbytes}",
+                                             hint="give buffers of the types and shapes that the kernel was bound for")
+        return partial(self.run, *buffers)
 
 
 class Libraries:
@@ -52,9 +79,9 @@ class Libraries:
 _of_devices: WeakKeyDictionary[Native, Libraries] = WeakKeyDictionary()
 
 
-def bind(b: Bind) -> Run | Declined:
+def bind(b: Bind) -> LibraryProduct | Declined:
     try:
-        return _bound(b)
+        return LibraryProduct(_bound(b), [meta.nbytes for meta in (*(x.meta for x in b.inputs), *b.outputs)])
     except (errors.Unavailable, errors.Unimplemented, errors.Internal) as error:
         return b.decline(error.message)
 
@@ -67,6 +94,7 @@ def _bound(b: Bind) -> Run:
     found = _of_devices.setdefault(b.device.native, Libraries(b.device))
     target = b.device.native.target
     problem, lhs = product_problem(product.head)
+    check_product(b, product.args, problem, lhs, product.epilogue)
     if not b.outputs[0].size:
         raise errors.Unimplemented("an empty product")
     if isinstance(lhs, Matrix):

@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from functools import partial
 
 from heald.api import Attrs, Bind, Declined, Kernels, errors
-from heald_kernel_text import ALIASES, FUSIONS, NODES, OPENCL_CPU, OPENCL_GPU, FusedKernel, NodeKernel
+from heald_kernel_text import ALIASES, FUSIONS, NODES, OPENCL_CPU, OPENCL_GPU, FusedKernel, NodeKernel, check_plan
 
-from .launches import Launches, Run, launches
+from .launches import Launches, WithScratch, launches
 
 
 def register_kernels(kernels: Kernels) -> None:
@@ -22,13 +22,14 @@ def register_kernels(kernels: Kernels) -> None:
         kernels.kernel(op, alias=own_inputs if op == "IdentityN" else {0: 0}, host=host)(alias)
 
 
-def bind(row: NodeKernel | FusedKernel, b: Bind) -> Launches | Run | Declined:
+def bind(row: NodeKernel | FusedKernel, b: Bind) -> Launches | WithScratch | Declined:
     native = b.device.native
     types = {info.dtype.name for info in b.inputs} | {meta.dtype.name for meta in b.outputs}
     if "float64" in types and not native.device.double_fp_config:
         return b.decline("the device has no float64")
     try:
         plan = row.make(OPENCL_CPU if native.on_cpu else OPENCL_GPU, b)
+        check_plan(plan, b)
     except errors.Unimplemented as error:
         return b.decline(error.message)
     return launches(plan, b)

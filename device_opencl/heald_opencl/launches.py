@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 from heald.api import Bind, errors
-from heald_kernel_text import INPUT, OUTPUT, SCRATCH, SIZE, Argument, KernelText, Plan
+from heald_kernel_text import INPUT, OUTPUT, SCRATCH, SIZE, Argument, KernelText, Plan, check_sizes
 
 from .native import Launch
 
 OPTIONS = "-cl-std=CL1.2"  # and no option that lets the compiler change numerical results
-Run = Callable[..., None]
 Place = tuple[int | None, Any]  # an argument: its index among a call's buffers, or None and a constant value
 
 
@@ -27,17 +27,51 @@ class Launches:
             launch(text.global_size, text.local_size, *_arguments(places, buffers))
 
     def attach(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Callable[[], Any]:
+        """Raises as `check`."""
         buffers = inputs + outputs
+        self.check(buffers)
         calls = [launch.attached(text.global_size, text.local_size, *_arguments(places, buffers))
                  for launch, text, places in self._launches]
         return calls[0] if len(calls) == 1 else lambda: [call() for call in calls]
+
+    def check(self, buffers: Sequence[Any]) -> None:
+        """Compare these first buffers of a call. Raises InvalidArgument for one that is smaller than a launch
+        touches."""
+        for _, text, places in self._launches:
+            check_sizes(text, [buffers[number].size if number is not None and number < len(buffers) else None
+                               for number, _ in places])
+
+
+class WithScratch:
+    """Launches with scratch buffers of their own in each run. They are freed at once: the queue is in order, so
+    enqueued commands are done before the next user of a buffer begins."""
+
+    def __init__(self, bound: Launches, sizes: Sequence[int], b: Bind) -> None:
+        self._bound = bound
+        self._sizes = sizes
+        self._b = b
+
+    def run(self, *buffers: Any) -> None:
+        scratch: list[Any] = []
+        try:
+            for nbytes in self._sizes:
+                scratch.append(_allocate(self._b, nbytes))
+            self._bound.run(*buffers, *scratch)
+        finally:
+            for buffer in scratch:
+                self._b.device.free(buffer)
+
+    def attach(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Callable[[], Any]:
+        """Raises as `Launches.check`."""
+        self._bound.check(inputs + outputs)
+        return partial(self.run, *inputs, *outputs)
 
 
 def _arguments(places: Sequence[Place], buffers: Sequence[Any]) -> list[Any]:
     return [always if number is None else buffers[number] for number, always in places]
 
 
-def launches(plan: Plan, b: Bind) -> Launches | Run:
+def launches(plan: Plan, b: Bind) -> Launches | WithScratch:
     """Bind a plan. Launches that read constants only, to pack them, run now; the others run in each run."""
     once = plan.once(lambda number: b.inputs[number].is_known)
     made = _made(once, plan, b) if once else {}
@@ -54,24 +88,7 @@ def launches(plan: Plan, b: Bind) -> Launches | Run:
 
     bound = Launches([(_launch(text, b), text, [place(argument) for argument in text.arguments])
                       for text in plan.launches if text not in once])
-    return _with_scratch(bound.run, [plan.scratch[number] for number in left], b) if left else bound
-
-
-def _with_scratch(run: Run, sizes: Sequence[int], b: Bind) -> Run:
-    """`run` with scratch buffers of its own in each run. They are freed at once: the queue is in order, so enqueued
-    commands are done before the next user of a buffer begins."""
-
-    def call(*buffers: Any) -> None:
-        scratch: list[Any] = []
-        try:
-            for nbytes in sizes:
-                scratch.append(_allocate(b, nbytes))
-            run(*buffers, *scratch)
-        finally:
-            for buffer in scratch:
-                b.device.free(buffer)
-
-    return call
+    return WithScratch(bound, [plan.scratch[number] for number in left], b) if left else bound
 
 
 def _made(texts: Sequence[KernelText], plan: Plan, b: Bind) -> Mapping[int, Any]:

@@ -342,3 +342,35 @@ print(session.run("y", {"x": np.ones(3, np.float32)}))
     done = subprocess.run([sys.executable, "-W", "error", "-c", code], capture_output=True, text=True, env=environ,
                           check=False)
     assert (done.returncode, done.stdout, done.stderr) == (0, "[-1. -1. -1.]\n", "")
+
+
+def bound(device: Any, op: str, result: tuple[int, ...], *shapes: tuple[int, ...], **attrs: Any) -> Any:
+    """The plugin's own kernel of an op, for operands of these shapes."""
+    from heald.contract.kernel import Bind
+    from heald.values.tensor import TensorMetadata, ValueInfo
+    from heald_cuda.kernels import bind
+    from heald_kernel_text import NODES
+
+    inputs = tuple(ValueInfo(TensorMetadata(dtypes.float32, shape)) for shape in shapes)
+    outputs = (TensorMetadata(dtypes.float32, result),)
+    return bind(NODES[op], Bind("n", op, attrs, inputs, outputs, device, STREAM, {}))
+
+
+@pytest.mark.parametrize(("op", "result", "shapes", "attrs"), [
+    ("Softmax", (201, 20), [(200, 20)], {}),
+    ("MatMul", (40, 7), [(5, 6), (6, 7)], {"transpose_a": False, "transpose_b": False}),
+    ("Unpack", (60,), [(2, 6)], {"axis": 0}),
+])
+def test_a_kernel_declines_operands_whose_sizes_contradict_each_other(
+    op: str, result: tuple[int, ...], shapes: list[tuple[int, ...]], attrs: dict[str, Any], gpu: Any
+) -> None:
+    assert "contradict each other" in bound(gpu, op, result, *shapes, **attrs).reason
+
+
+@pytest.mark.parametrize("sizes", [(15_996, 16_000), (16_000, 4)])
+def test_attach_compares_the_buffers(sizes: tuple[int, int], gpu: Any) -> None:
+    kernel = bound(gpu, "Softmax", (200, 20), (200, 20))
+    kernel.attach((gpu.allocate(16_000),), (gpu.allocate(16_000),))
+    x, y = map(gpu.allocate, sizes)
+    with pytest.raises(errors.InvalidArgument, match=f"a buffer of {min(sizes)} bytes, where kernel 'Softmax' touches"):
+        kernel.attach((x,), (y,))

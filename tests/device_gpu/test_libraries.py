@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 from heald.contract.kernel import Bind, Declined, FusedOp
-from heald.errors import Internal, Unavailable, Unimplemented
+from heald.errors import Internal, InvalidArgument, Unavailable, Unimplemented
 from heald.values import dtypes
 from heald.values.tensor import TensorMetadata, ValueInfo, constant_info, info
 from heald_cuda import blas, cudnn, libraries, library_kernels
@@ -304,14 +304,14 @@ def test_points_go_to_blas_and_other_convolutions_to_cudnn(library, entered):
     log = library[cudnn.FILE] = CudnnLog()
     rng, device = np.random.default_rng(0), Device()
     x, f = rng.standard_normal((1, 4, 5, 6)).astype(np.float32), rng.standard_normal((1, 1, 6, 3)).astype(np.float32)
-    run = library_kernels.bind(conv_bind(device, f))
+    run = library_kernels.bind(conv_bind(device, f)).run
     assert entered == [Native.context]  # libraries take the current context as theirs
     output = Buffer(np.zeros((1, 4, 5, 3), np.float32))
     run(Buffer(x), Buffer(f), output)
     np.testing.assert_allclose(output.array, x @ f[0, 0], 1e-5, 1e-5)
     f = rng.standard_normal((3, 3, 6, 3)).astype(np.float32)
     b = conv_bind(device, f)
-    library_kernels.bind(b)(Buffer(x), Buffer(f), output)
+    library_kernels.bind(b).run(Buffer(x), Buffer(f), output)
     (called,) = log.named("cudnnConvolutionForward")
     packed = np.ctypeslib.as_array(ctypes.cast(called[5], ctypes.POINTER(ctypes.c_float)), (3, 3, 3, 6))
     np.testing.assert_array_equal(packed, f.transpose(3, 0, 1, 2))
@@ -326,7 +326,7 @@ def test_a_fused_product_hands_over_bias_and_residual_by_their_places(library):
              FusedOp("Relu", {"T": F}, (6,), (7,), (meta,)))
     b = Bind("node", "LibraryProduct", {}, tuple(info(F, a.shape) for a in arrays), (meta,), Device(), 0, {}, fused)
     output = Buffer(np.zeros((5, 3), np.float32))
-    library_kernels.bind(b)(*map(Buffer, arrays), output)
+    library_kernels.bind(b).run(*map(Buffer, arrays), output)
     np.testing.assert_allclose(output.array, np.maximum(arrays[2] @ arrays[3] + arrays[1] + arrays[0], 0), 1e-5, 1e-5)
 
 
@@ -338,6 +338,32 @@ def test_a_node_is_declined_with_the_reason(monkeypatch, statuses, reason):
     declined = library_kernels.bind(conv_bind(Device(), np.zeros((1, 1, 6, 3))))
     assert isinstance(declined, Declined)
     assert reason in declined.reason
+
+
+@pytest.mark.parametrize("kernel", [(1, 1, 6, 3), (3, 3, 6, 3)], ids=["cuBLASLt", "cuDNN"])
+@pytest.mark.parametrize(("images", "result"), [
+    ((1, 4, 5, 6), (1, 4, 6, 3)), ((1, 4, 5, 6), (1, 3, 5, 3)), ((1, 3, 5, 6), (1, 4, 5, 3)),
+    ((1, 4, 5, 6), (1, 4, 5, 300))])
+def test_a_product_whose_sizes_contradict_each_other_is_declined(library, kernel, images, result):
+    library[cudnn.FILE] = CudnnLog()
+    honest = conv_bind(Device(), np.zeros(kernel))
+    inputs = (info(F, images), honest.inputs[1])
+    lie = Bind("node", "Conv2D", honest.attrs, inputs, (TensorMetadata(F, result),), honest.device, 0, {})
+    assert not isinstance(library_kernels.bind(honest), Declined)
+    assert "contradict each other" in library_kernels.bind(lie).reason
+
+
+@pytest.mark.parametrize("sizes", [(240, 72, 479), (479, 72, 240), (480, 71, 240), (480, 72, 239)])
+def test_a_product_compares_the_buffers_that_it_is_attached_to(library, sizes):
+    bound = library_kernels.bind(conv_bind(Device(), np.zeros((1, 1, 6, 3))))
+
+    def attach(*sizes):
+        *inputs, output = (SimpleNamespace(nbytes=nbytes) for nbytes in sizes)
+        return bound.attach(tuple(inputs), (output,))
+
+    attach(480, 72, 240)
+    with pytest.raises(InvalidArgument, match="a buffer of"):
+        attach(*sizes)
 
 
 def test_a_filter_that_is_no_constant_is_declined(library):

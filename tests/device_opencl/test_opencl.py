@@ -681,3 +681,43 @@ def test_a_traced_run_has_the_times_of_the_devices_own_clock(run: Run) -> None:
     assert facts["times"] == [[True, True]] * 2
     assert facts["early"] in (None, False)  # it is older than the first trace
     assert (facts["none"], facts["late"]) == (None, 0.0)
+
+
+def test_a_kernel_touches_no_memory_but_its_operands(run: Run) -> None:
+    facts = run("""
+        from heald.contract.kernel import Bind, Declined
+        from heald.values.tensor import TensorMetadata, ValueInfo
+        from heald_kernel_text import NODES
+        from heald_opencl.kernels import bind
+
+        device, F = runtime().host.open("OPENCL:0"), dtypes.float32
+
+        def bound(op, result, *shapes, **attrs):
+            inputs = tuple(ValueInfo(TensorMetadata(F, shape)) for shape in shapes)
+            return bind(NODES[op], Bind("n", op, attrs, inputs, (TensorMetadata(F, result),), device, 0, {}))
+
+        MATMUL = {"transpose_a": False, "transpose_b": False}
+        lies = [bound("Softmax", (201, 20), (200, 20)), bound("MatMul", (40, 7), (5, 6), (6, 7), **MATMUL),
+                bound("Unpack", (60,), (2, 6), axis=0)]
+        attaches = []
+        for honest, sizes, others in (
+            (bound("Softmax", (200, 20), (200, 20)), (16000, 16000), [(4000, 16000), (16000, 4)]),
+            (bound("Exp", (5, 6), (5, 6)), (120, 120), [(4, 120), (120, 4)]),
+            (bound("MatMul", (50, 60), (50, 70), (70, 60), **MATMUL), (14000, 16800, 12000),
+             [(4, 16800, 12000), (14000, 4, 12000), (14000, 16800, 4)]),
+        ):
+            for given in (sizes, *others):
+                buffers = [device.allocate(size) for size in given]
+                try:
+                    honest.attach(tuple(buffers[:-1]), tuple(buffers[-1:]))
+                    attaches.append("attached")
+                except heald.errors.InvalidArgument as error:
+                    attaches.append(str(error).partition(";")[0])
+        tell(lies=[isinstance(lie, Declined) for lie in lies], attaches=attaches)
+    """)
+    assert facts["lies"] == [True] * 3
+    softmax, exp, matmul = facts["attaches"][:3], facts["attaches"][3:6], facts["attaches"][6:]
+    assert softmax[0] == exp[0] == matmul[0] == "attached"
+    assert all("a buffer of 4 bytes" in text for text in matmul[1:])
+    assert all("where kernel 'Softmax' touches 16000" in text for text in softmax[1:])
+    assert all("where kernel 'Exp' touches 120" in text for text in exp[1:])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from collections import deque
 from itertools import permutations
 
 import heald
@@ -51,6 +52,26 @@ def test_a_call_that_is_larger_than_the_bound_is_kept_alone():
     for key in range(3):
         call.bind(key, 5000)
         assert call.bound == {key}
+
+
+def test_calls_are_noted_and_forgotten_under_the_lock():
+    kept = BoundCalls(1000)
+    held = []
+
+    class Noted(deque):
+        def append(self, row):
+            held.append(kept._lock._is_owned())
+            super().append(row)
+
+    class Owner:
+        def forget(self, _):
+            held.append(kept._lock._is_owned())
+
+    kept._kept, owner = Noted(), Owner()
+    for key in range(3):
+        kept.keep(owner, key, 600)
+    assert held.count(True) == len(held) > 2
+    assert not kept._lock._is_owned()
 
 
 def test_calls_whose_owner_is_gone_make_room_first():

@@ -74,6 +74,46 @@ def test_one_thread_does_what_is_small_and_may_use_as_many_as_before_after_it(
     assert library().c.omp_get_max_threads() == library().threads
 
 
+def lstm(op: str, inputs: int, cells: int, time: int, batch: int) -> list[Node]:
+    """The op as node `y` over x, with outputs h that is needed alone."""
+    state = [const("c", numbers(batch, cells)), const("h", numbers(batch, cells))]
+    weights = [const("w", numbers(inputs + cells, 4 * cells)), const("p", numbers(cells)),
+               const("b", numbers(4 * cells))]
+    length = [] if op == "LSTMBlockCell" else ["length"]
+    return [const("length", time, np.int64), *state, *weights,
+            node("y", op, *length, "x", "c", "h", "w", "p", "p", "p", "b", cell_clip=-1.0, use_peephole=False)]
+
+
+@several
+@pytest.mark.parametrize(("op", "inputs", "cells", "batch", "is_small"), [
+    ("BlockLSTM", 16, 32, 1, True), ("BlockLSTMV2", 16, 32, 4, True), ("BlockLSTM", 128, 128, 8, True),
+    ("BlockLSTM", 128, 256, 32, False), ("BlockLSTM", 256, 512, 1, False),
+    ("LSTMBlockCell", 64, 64, 4, True), ("LSTMBlockCell", 256, 512, 4, False),
+])
+def test_a_sequence_of_small_steps_runs_on_one_thread(
+    op: str, inputs: int, cells: int, batch: int, is_small: bool, threads: list[int]
+) -> None:
+    for time in (2, 300):  # the length of the sequence does not matter: the threads meet in each step
+        shape = (batch, inputs) if op == "LSTMBlockCell" else (time, batch, inputs)
+        with heald.Session(graph(placeholder("x", shape), *lstm(op, inputs, cells, time, batch))) as session:
+            session.run("y:6", {"x": numbers(*shape)})
+    assert set(threads) == {1 if is_small else library().threads}
+
+
+@several
+@pytest.mark.parametrize(("equation", "shape", "is_small"), [
+    ("abc,acd->abd", (4, 40, 40), True), ("abc,acd->abd", (8, 60, 60), False), ("ab,bc->ac", (60, 60), True),
+    ("ab,bc->ac", (200, 200), False),
+])
+def test_a_small_einsum_runs_on_one_thread(
+    equation: str, shape: tuple[int, ...], is_small: bool, threads: list[int]
+) -> None:
+    product = node("y", "Einsum", "x", "x", N=2, equation=equation)
+    with heald.Session(graph(placeholder("x", shape), product)) as session:
+        session.run("y", {"x": numbers(*shape)})
+    assert set(threads) == {1 if is_small else library().threads}
+
+
 @several
 def test_what_fails_leaves_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     def attach(*_: Any) -> Any:

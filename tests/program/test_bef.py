@@ -457,6 +457,95 @@ def test_an_index_of_no_constant_is_refused():
         bef.loads(raw).program.functions["f"]
 
 
+def patched(program, section, change):
+    """The file of a program, with the bytes of a section changed in place: `change` takes a bytearray."""
+    raw = bytearray(bef.dumps(program))
+    start, stop = read_sections(memoryview(raw))[section]
+    part = raw[start:stop]
+    change(part)
+    assert len(part) == stop - start
+    raw[start:stop] = part
+    return bytes(raw)
+
+
+def replaced(old, new):
+    """A change of the only place with these bytes."""
+    def change(part):
+        assert part.count(old) == 1
+        part[:] = part.replace(old, new)
+
+    return change
+
+
+def test_kernels_that_overlap_are_refused():
+    """Two calls without operands: the first, at offset 40, would be valid twice."""
+    calls = (Call("k", (), ()), Call("k", (), ()))
+    two = ProgramDef({"f": ProgramFunction("f", (), (), calls, ())})
+    begins = bytes((3, 0, 0, 0, 40, 0, 0, 64, 0, 0))  # three kernels: offset, operands, stream
+    for at in (40, 0, 44):
+        raw = patched(two, Section.FUNCTIONS, replaced(begins, begins[:7] + bytes((at,)) + begins[8:]))
+        with pytest.raises(DataLoss, match="and the one before ends here"):
+            bef.loads(raw).program.functions["f"]
+
+
+@pytest.mark.parametrize(("index", "place"), [("argument", -3), ("result", -1)])
+def test_types_of_the_index_that_differ_from_those_of_the_registers_are_refused(index, place):
+    call = Call("k", (0,), (1,))
+    two = ProgramDef({"f": ProgramFunction("f", ("x",), ("i32", "f32"), (call,), (1,))})
+
+    def change(part):
+        part[place] ^= 1
+
+    with pytest.raises(DataLoss, match="the types of function 'f' differ from those of its registers"):
+        bef.loads(patched(two, Section.FUNCTION_INDEX, change)).program.functions["f"]
+
+
+def test_arguments_that_are_not_the_first_registers_are_refused():
+    results = bytes.fromhex("0000000001000000 0200000000000000")  # users of the chain and of the argument, registers
+    assert TINY.count(results) == 1
+    raw = TINY.replace(results, results[:12] + bytes((1, 0, 0, 0)))
+    with pytest.raises(DataLoss, match="the arguments of function 'f' are not its first registers"):
+        bef.loads(raw).program.functions["f"]
+
+
+def test_two_attributes_of_one_name_are_refused():
+    def change(part):
+        part[-1] = part[-2]
+
+    raw = patched(program({"a": 7, "b": 7}), Section.ATTRIBUTE_NAMES, change)
+    with pytest.raises(DataLoss, match="two attributes of one name"):
+        bef.loads(raw).program.functions["main"]
+
+
+def test_functions_that_begin_at_one_place_are_refused():
+    body = ProgramFunction("f", (), (), (), ())
+    raw = bef.dumps(ProgramDef({"f": body, "g": body._replace(name="g")}))
+    start, stop = read_sections(memoryview(raw))[Section.FUNCTION_INDEX]
+    rows = raw[start:stop]
+    assert rows[0] == 2
+    assert len(rows) == 1 + 2 * 5  # kind, offset, name, no arguments, no results
+    for offset in (rows[2], 0):
+        changed = rows[:7] + bytes((offset,)) + rows[8:]
+        with pytest.raises(DataLoss, match="which is not after"):
+            bef.loads(raw[:start] + changed + raw[stop:])
+
+
+def test_an_entry_with_another_number_of_outputs_is_refused():
+    port = Port("x", "x:0", TensorMetadata(dtypes.float32, ()))
+    assert bef.loads(bef.dumps(CompiledModel(tiny(), (Entry("s", "f", (port,), (port,)),)))).entries
+    for outputs in ((), (port, port)):
+        with pytest.raises(DataLoss, match=rf"an entry has {len(outputs)} outputs, and its function 'f' returns 1"):
+            bef.loads(bef.dumps(CompiledModel(tiny(), (Entry("s", "f", (port,), outputs),))))
+
+
+@pytest.mark.parametrize("value_inputs", [(2,), (0, 7)])
+def test_value_inputs_beyond_the_inputs_are_refused(value_inputs):
+    tensors = (("x", dtypes.float32), ("y", dtypes.float32))
+    raw = bef.dumps(tiny(signature=CallSignature(tensors, tensors[:1], value_inputs, False)))
+    with pytest.raises(DataLoss, match="the value inputs of a call with 2 inputs"):
+        bef.loads(raw).program.functions["f"]
+
+
 def test_an_entry_of_no_function_is_refused():
     raw = bef.dumps(CompiledModel(tiny(), (Entry("s", "g", (), ()),)))
     with pytest.raises(DataLoss, match="names the function 'g'"):

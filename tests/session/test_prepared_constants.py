@@ -15,7 +15,8 @@ from builders.graphs import const, graph, node, placeholder
 from heald.contract.kernel import Bind
 from heald.errors import FailedPrecondition, Internal, InvalidArgument
 from heald.linker.stored_constants import CollectedConstants, LoadedConstants
-from heald.program.compiled_model import StrippedConstant
+from heald.program.compiled_model import CompiledModel, PreparedConstant, StrippedConstant
+from heald.program.host_program import ProgramDef
 from heald.session.ahead_of_time import compile_model
 from heald.session.compiled_model import LoadedCompiledModel
 from heald.support.mapped_file import file_behind
@@ -283,3 +284,30 @@ def test_deferred_objects_are_stored_as_their_arrays():
     assert one == ("f", "n", "CPU:0", "k", "pack 1", array)
     found = LoadedConstants([one]).get(("f", "n", "CPU:0", "k"), (), "pack 1", META, pytest.fail)
     assert np.array_equal(found, array)
+
+
+@pytest.mark.parametrize(("other", "is_shared"), [
+    (np.arange(6, dtype=np.float32).reshape(2, 3), True), (np.arange(6, dtype=np.float32).reshape(3, 2), False),
+    (np.arange(1, 7, dtype=np.float32).reshape(2, 3), False)], ids=["equal", "another shape", "other elements"])
+def test_functions_share_equal_objects_alone(other, is_shared):
+    array, collected = np.arange(6, dtype=np.float32).reshape(2, 3), CollectedConstants()
+    for function, made in (("f", array), ("g", other)):
+        meta = TensorMetadata(dtypes.float32, made.shape)
+        collected.get((function, "n", "CPU:0", "k"), (), "pack 1", meta, lambda made=made: made)
+    first, second = collected.listed()
+    assert first.value is array
+    assert (second.value is array) is is_shared
+    assert np.array_equal(second.value, other)
+
+
+def test_an_array_of_a_file_that_has_changed_since_is_an_error(tmp_path):
+    array = np.arange(1 << 19, dtype=np.float32)
+    slot, meta = ("main", "n", "CPU:0", "k"), TensorMetadata(dtypes.float32, array.shape)
+    path = tmp_path / "p.bef"
+    heald.bef.dump(CompiledModel(ProgramDef({}), prepared=(PreparedConstant(*slot, "pack 1", array),)), path)
+    stored = LoadedConstants(heald.bef.load(path).prepared)
+    assert np.array_equal(stored.get(slot, (), "pack 1", meta, pytest.fail), array)
+    with path.open("r+b") as file:
+        file.truncate(100)
+    with pytest.raises(FailedPrecondition, match="changed in place"):
+        stored.get(slot, (), "pack 1", meta, pytest.fail)

@@ -17,9 +17,10 @@ from heald.errors import HealdError, HealdWarning, Internal, InvalidArgument, Re
 from heald.graph.graph import Node
 from heald.session.runtime import runtime
 from heald.values import dtypes
+from heald.values.tensor import TensorMetadata
 from heald_conformance.golden import agree, cases
 from heald_sim.device import Sim, scan
-from heald_sim.kernels import HOST
+from heald_sim.kernels import HOST, OnStream
 from heald_sim.native import Kernel
 from heald_sim.plugin import Config
 from hypothesis import given, settings
@@ -603,3 +604,13 @@ def test_the_trace_is_in_virtual_time():
     assert [(e["tid"], e["name"]) for e in events] == [
         ("in", "copy in on stream 0"), ("compute", "launch of Neg (a) on stream 0"), ("out", "copy out on stream 0")]
     assert [e["ts"] for e in events] == sorted(e["ts"] for e in events)
+
+
+@pytest.mark.parametrize("sizes", [(8, 12), (12, 8)])
+def test_attach_compares_the_buffers(device: Sim, sizes: tuple[int, int]) -> None:
+    meta = TensorMetadata(dtypes.float32, (3,))
+    kernel = OnStream(device.native, 0, Kernel("Neg", "n", np.negative, (meta,), (meta,), 0))
+    kernel.attach((device.allocate(12),), (device.allocate(12),))()
+    x, y = map(device.allocate, sizes)
+    with pytest.raises(InvalidArgument, match="8 bytes at .* is smaller than float32"):
+        kernel.attach((x,), (y,))

@@ -47,6 +47,12 @@ class HostAllocator(Protocol):
     def stats(self) -> AllocatorStats:
         """The current figures."""
 
+    # Optional attribute:
+    #
+    #     keeps_apart: bool
+    #         """True when each slot of a frame's memory plan gets a buffer of its own. By default the slots are parts
+    #         of one buffer."""
+
 
 class PlainAllocator:
     """Aligned memory of NumPy's own allocator. The memory is freed when the last array over it is gone."""

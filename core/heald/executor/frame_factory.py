@@ -145,7 +145,7 @@ class FrameFactory:
         """
         first = reversed(plan.slot_of.items())
         users = {slot: self._layout.producer[register] for register, slot in first}  # the first user of each slot
-        buffers = self._arena(plan, users)
+        buffers = self._allocate_host_slots(plan, users)
         try:
             for slot, (memory, nbytes) in enumerate(plan.slots):
                 if memory != HOST:
@@ -158,12 +158,17 @@ class FrameFactory:
             raise
         return buffers
 
-    def _arena(self, plan: MemoryPlan, users: Mapping[int, BoundCall]) -> dict[int, Any]:
-        """Allocate the slots in host memory in one block, with large pages if the system has them."""
+    def _allocate_host_slots(self, plan: MemoryPlan, users: Mapping[int, BoundCall]) -> dict[int, Any]:
+        """Allocate the slots in host memory: in one block, or each by itself if the allocator keeps them apart."""
         sizes = {slot: nbytes for slot, (memory, nbytes) in enumerate(plan.slots) if memory == HOST}
-        if not sizes:
-            return {}
-        *starts, total = accumulate((-(-nbytes // ALIGNMENT) * ALIGNMENT for nbytes in sizes.values()), initial=0)
+        if not getattr(self._host.memory.allocator, "keeps_apart", False):
+            return self._allocate_block(sizes, users) if sizes else {}
+        return {slot: self._allocate_block({slot: nbytes}, users)[slot] for slot, nbytes in sizes.items()}
+
+    def _allocate_block(self, sizes: Mapping[int, int], users: Mapping[int, BoundCall]) -> dict[int, Any]:
+        """Allocate slots of these sizes in one block, with large pages if the system has them."""
+        *starts, _ = accumulate((-(-nbytes // ALIGNMENT) * ALIGNMENT for nbytes in sizes.values()), initial=0)
+        total = starts[-1] + [*sizes.values()][-1]
         try:
             arena = self._host.memory.allocate(total, LARGE_PAGE if total >= LARGE_PAGE else ALIGNMENT,
                                                 "memory for the intermediate values of a run")

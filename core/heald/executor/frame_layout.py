@@ -11,7 +11,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from ..program.host_program import HOST, ProgramFunction
+from ..errors import InvalidArgument
+from ..program.host_program import COPY, HOST, ProgramFunction
 from ..values.tensor import TensorMetadata
 from .bound_call import BoundCall
 from .host_array import given
@@ -44,6 +45,8 @@ class FrameLayout:
         self.metas = metas
         self.late, self.tail, self.calls = _in_order_of_runs(calls)
         calls = self.calls
+        for bound in calls:
+            _check_shared(bound, metas)
         self.needs = [bound.call.needs for bound in calls]
         self.gives = [bound.call.gives for bound in calls]
         self.nonstrict = frozenset(n for n, c in enumerate(calls) if c.kernel is not None and c.kernel.nonstrict)
@@ -217,6 +220,25 @@ def _in_order_of_runs(calls: Sequence[BoundCall]) -> tuple[frozenset[int], range
         late, tail = [*late, *tail], []
     ordered = (*flat, *late, *tail)
     return frozenset(range(len(flat), len(ordered))), range(len(flat) + len(late), len(ordered)), ordered
+
+
+def _check_shared(bound: BoundCall, metas: Sequence[TensorMetadata]) -> None:
+    """Check that a result is as large as the argument that it shows, or is a copy of.
+
+    Raises InvalidArgument when it is not.
+    """
+    pairs = bound.alias.items() if bound.is_view else ((0, 0),) if bound.call.code == COPY else ()
+    for output, argument in pairs:
+        result, source = metas[bound.call.results[output]], metas[bound.call.args[argument]]
+        if result.is_static and source.is_static and _extent(result) != _extent(source):
+            raise InvalidArgument(f"{bound.call.op or bound.call.code} shows {source} as {result}, which differs in "
+                                  "size", node=bound.call.node or None, op=bound.call.op or None,
+                                  hint="compile the file again from its model")
+
+
+def _extent(meta: TensorMetadata) -> tuple[int, bool]:
+    """The bytes of a value. Elements without a size in bytes are counted."""
+    return (meta.nbytes, True) if meta.dtype.itemsize else (meta.size, False)
 
 
 def _roots(calls: Sequence[BoundCall], count: int) -> list[int]:

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 from heald.api import Bind, Kernels, geometry
-from numpy.lib.stride_tricks import as_strided
 
 from ..element_types import zero
 from .const_inputs import integers, pairs
+from .strided_view import strided_view
 
 Run = Callable[..., None]
 
@@ -94,7 +94,7 @@ def extract_image_patches(b: Bind) -> Run:
         buffer[inner] = x
         image, row, column, channel = buffer.strides
         steps = (image, row * strides[0], column * strides[1], row * rates[0], column * rates[1], channel)
-        np.copyto(out.reshape(shape), as_strided(buffer, shape, steps, writeable=False))
+        np.copyto(out.reshape(shape), strided_view(buffer, shape, steps))
 
     return run
 

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from heald.api import Attachable, Bind, Kernels, TensorMetadata, dtypes, errors, geometry
-from numpy.lib.stride_tricks import as_strided
 
 from ..element_types import FLOATS
 from .staging import FINGERPRINT, Scratched, channels_last, compute_dtype, nothing, staged
+from .strided_view import strided_view
 
 IM2COL_BYTES = 2 << 20
 DEPTHWISE_BYTES = 1 << 18  # two such blocks stay in the second-level cache between the products of the taps
@@ -64,7 +64,7 @@ class Sliding(NamedTuple):
         factors = (*self.strides, *self.dilations)
         steps = [width * factor if count > 1 else 0
                  for width, factor, count in zip((*spatial, *spatial), factors, counts, strict=True)]
-        return as_strided(padded, (self.shape[0], *counts, padded.shape[-1]), (n, *steps, c), writeable=False)
+        return strided_view(padded, (self.shape[0], *counts, padded.shape[-1]), (n, *steps, c))
 
     def under(self, tap: Sequence[int], rows: slice) -> tuple[slice, ...]:
         """Slices of the padded input's spatial dimensions: the elements under this tap of the window for output

@@ -8,10 +8,10 @@ from math import prod
 
 import numpy as np
 from heald.api import Bind, Kernels, geometry
-from numpy.lib.stride_tricks import as_strided
 
 from ..element_types import COMPLEX, FLOATS, NARROW, Array
 from .staging import nothing
+from .strided_view import strided_view
 
 Labels = tuple[geometry.Label, ...]
 Lengths = Mapping[geometry.Label, int]
@@ -139,7 +139,7 @@ def _diagonal(x: Array, labels: Labels) -> Array:
     strides = dict.fromkeys(labels, 0)
     for label, stride in zip(labels, x.strides, strict=True):
         strides[label] += stride
-    return as_strided(x, tuple(lengths.values()), tuple(strides.values()))
+    return strided_view(x, tuple(lengths.values()), tuple(strides.values()), writeable=True)
 
 
 def _order(source: Labels, target: Sequence[geometry.Label]) -> tuple[int, ...]:

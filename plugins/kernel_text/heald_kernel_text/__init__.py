@@ -16,14 +16,15 @@ from .image_plans import window_of
 from .lhs import Lhs, Matrix, Patches
 from .matmul import matmul
 from .nodes import ALIASES, FUSIONS, NODES, FusedKernel, NodeKernel
-from .plan import GROUPS, INPUT, OUTPUT, SCRATCH, SIZE, Argument, KernelText, Plan
-from .products import Ending, product_problem, simple_ending
+from .plan import GROUPS, INPUT, OUTPUT, SCRATCH, SIZE, Argument, KernelText, Plan, check_plan, check_sizes
+from .products import Ending, check_product, product_problem, simple_ending
 from .window import Window, sliding
 
 __all__ = [
-    "ALIASES", "CHANNEL", "CUDA", "CUDA_GPU", "DIALECTS", "FULL", "FUSIONS", "GROUPS", "HEADS", "INPUT", "NODES",
-    "OPENCL", "OPENCL_CPU", "OPENCL_GPU", "OUTPUT", "SCRATCH", "SIZE", "Argument", "Dialect", "Ending", "Epilogue",
-    "FusedKernel", "GemmProblem", "KernelText", "Lhs", "Literal", "Matrix", "NodeKernel", "Patches", "Plan",
-    "Product", "Step", "Target", "Window", "bias", "conv2d", "depthwise_conv2d", "elementwise", "fused_product",
-    "has", "matmul", "product_problem", "simple_ending", "sliding", "transpose", "window_of",
+    "ALIASES", "CHANNEL", "CUDA", "CUDA_GPU", "DIALECTS", "FULL", "FUSIONS", "GROUPS", "HEADS", "INPUT",
+    "NODES", "OPENCL", "OPENCL_CPU", "OPENCL_GPU", "OUTPUT", "SCRATCH", "SIZE", "Argument", "Dialect", "Ending",
+    "Epilogue", "FusedKernel", "GemmProblem", "KernelText", "Lhs", "Literal", "Matrix", "NodeKernel", "Patches",
+    "Plan", "Product", "Step", "Target", "Window", "bias", "check_plan", "check_product", "check_sizes", "conv2d",
+    "depthwise_conv2d", "elementwise", "fused_product", "has", "matmul", "product_problem", "simple_ending",
+    "sliding", "transpose", "window_of",
 ]

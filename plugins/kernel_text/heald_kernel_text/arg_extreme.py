@@ -31,6 +31,6 @@ def arg_extreme(target: Target, op: str, dtype: DType, shape: Dims, axis: int, o
     ]
     sizes = {"outputs": outer * inner, "n": shape[axis], "inner": inner}
     return Plan((kernel(
-        target, op, indented(lines, 2), [Pointer("x0", INPUT, 0, stored(dtype))],
-        [Pointer("y0", OUTPUT, 0, stored(output))], sizes, (outer * inner,), LINE,
+        target, op, indented(lines, 2), [Pointer("x0", INPUT, 0, stored(dtype), prod(shape))],
+        [Pointer("y0", OUTPUT, 0, stored(output), outer * inner)], sizes, (outer * inner,), LINE,
     ),))

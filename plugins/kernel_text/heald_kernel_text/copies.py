@@ -13,7 +13,7 @@ from .dialect import Target
 from .element_types import literal, store, stored
 from .epilogue import indented
 from .plan import INPUT, LINE, OUTPUT, KernelText, Plan, Pointer, kernel, plane
-from .strided_view import StridedView, merged, whole
+from .strided_view import StridedView, merged, reach, whole
 
 WORDS = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}  # the type that elements of a size are copied as
 
@@ -39,9 +39,11 @@ def copy(
     lines.append(f"y0[{at_t}] = x0[{at_s}];")
     columns, rows = axes[-1][0], prod(n for n, _, _ in axes[:-1])
     word = WORDS[itemsize]
+    read, written = (reach(view.first, [(n, axis[way]) for n, *axis in axes])
+                     for way, view in enumerate((source, destination)))
     return [kernel(
-        target, "copy", indented(lines, 2), [Pointer("x0", INPUT, input_, word)],
-        [Pointer("y0", OUTPUT, output, word)], sizes, *(
+        target, "copy", indented(lines, 2), [Pointer("x0", INPUT, input_, word, read)],
+        [Pointer("y0", OUTPUT, output, word, written)], sizes, *(
             ((columns, rows), plane(columns, rows)) if last else ((columns,), LINE)),
     )]
 
@@ -52,7 +54,7 @@ def fill(target: Target, dtype: DType, size: int, value: float) -> Plan:
         return Plan()
     lines = ["const size_t o = GLOBAL_ID(0);", "if (o >= (size_t)size) return;",
              store(dtype, "y0", "o", literal(value, dtype))]
-    return Plan((kernel(target, "fill", indented(lines, 2), [], [Pointer("y0", OUTPUT, 0, stored(dtype))],
+    return Plan((kernel(target, "fill", indented(lines, 2), [], [Pointer("y0", OUTPUT, 0, stored(dtype), size)],
                         {"size": size}, (size,), LINE),))
 
 
@@ -62,8 +64,8 @@ def integers(target: Target, dtype: DType, values: Sequence[int]) -> Plan:
         return Plan()
     sizes = {f"n{d}": value for d, value in enumerate(values)}
     lines = [f"if (GLOBAL_ID(0) == {d}) {store(dtype, 'y0', str(d), f'n{d}')}" for d in range(len(values))]
-    return Plan((kernel(target, "integers", indented(lines, 2), [], [Pointer("y0", OUTPUT, 0, stored(dtype))], sizes,
-                        (len(values),), LINE),))
+    writes = [Pointer("y0", OUTPUT, 0, stored(dtype), len(values))]
+    return Plan((kernel(target, "integers", indented(lines, 2), [], writes, sizes, (len(values),), LINE),))
 
 
 def transpose(target: Target, itemsize: int, shape: Dims, axes: Sequence[int]) -> Plan:

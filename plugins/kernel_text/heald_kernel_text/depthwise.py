@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from heald.api import DType
 
 from .dialect import Target
@@ -39,11 +41,14 @@ def depthwise_conv2d(
     head, count = items(target, window)
     lines = [*head, *over_channels("channels", lanes, sums)]
     c_stored = stored(dtype)
-    reads = [Pointer("x0", INPUT, 0, c_stored), Pointer("x1", INPUT, 1, c_stored), *ending.pointers()]
+    written = window.places * channels
+    reads = [Pointer("x0", INPUT, 0, c_stored, prod(window.shape)),
+             Pointer("x1", INPUT, 1, c_stored, prod(window.taps) * channels), *ending.pointers(channels, written)]
     sizes = window.sizes | count | {"channels": channels}
     if multiplier != 1:
         sizes["times"] = multiplier
     return Plan((kernel(
         target, ending.name("DepthwiseConv2dNative"), indented(lines, 2), reads,
-        [Pointer("y0", OUTPUT, 0, stored(ending.result(dtype)))], sizes, *lanes.grid(channels, *count.values()),
+        [Pointer("y0", OUTPUT, 0, stored(ending.result(dtype)), written)], sizes,
+        *lanes.grid(channels, *count.values()),
     ),))

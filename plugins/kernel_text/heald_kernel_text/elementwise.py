@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from heald.api import DType
+from heald.api import DType, errors
 
 from .broadcast import Broadcast, Dims, broadcast_dims, canonical
 from .dialect import Target
@@ -23,11 +23,14 @@ def elementwise(
     """The values `outputs` of `steps` over inputs of these types and shapes: all outputs have the broadcast shape.
 
     `shape` is the outputs' where the inputs alone do not tell. Two-byte floats are rounded once, at the end.
-    Raises Unimplemented for types that the table lacks.
+    Raises Unimplemented for types that the table lacks and for operands larger than `shape`, InvalidArgument for
+    operands that do not fit.
     """
     types = result_types(steps, [dtype for dtype, _ in inputs])
     dims = [shape for _, shape in inputs]
-    output = broadcast_dims(dims) if shape is None else shape
+    output = broadcast_dims(dims if shape is None else [*dims, shape])
+    if shape not in (None, output):
+        raise errors.Unimplemented("the types contradict each other: an operand is larger than the result")
     if 0 in output:
         return Plan()
     form = canonical(dims, output)
@@ -48,8 +51,8 @@ def elementwise(
         ]
 
     lines = [*_coordinates(form), *over_channels(f"n{len(form.lengths) - 1}", lanes, body)]
-    reads = [Pointer(f"x{i}", INPUT, i, stored(dtype)) for i, (dtype, _) in enumerate(inputs)]
-    writes = [Pointer(f"y{i}", OUTPUT, i, stored(types[number])) for i, number in enumerate(numbers)]
+    reads = [Pointer(f"x{i}", INPUT, i, stored(dtype), _count(form, i)) for i, (dtype, _) in enumerate(inputs)]
+    writes = [Pointer(f"y{i}", OUTPUT, i, stored(types[number]), prod(output)) for i, number in enumerate(numbers)]
     sizes = {f"n{d}": n for d, n in enumerate(form.lengths)}
     across = -(-columns // lanes.count)
     items = (across,) if len(form.lengths) == 1 else (across, rows)
@@ -86,6 +89,11 @@ def _operand(form: Broadcast, number: int, dtype: DType, vector: bool) -> str:
         return f"const {computed(dtype)} v{number} = {load(dtype, f'x{number}', index)};"
     value = f"vload16(0, x{number} + {index})" if form.present[number][-1] else f"(float16)(x{number}[{index}])"
     return f"const float16 v{number} = {value};"
+
+
+def _count(form: Broadcast, number: int) -> int:
+    """The elements of an operand."""
+    return prod(length for length, has in zip(form.lengths, form.present[number], strict=True) if has)
 
 
 def _index(form: Broadcast, number: int) -> str:

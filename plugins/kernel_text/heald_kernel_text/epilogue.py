@@ -31,8 +31,11 @@ class Epilogue(NamedTuple):
         """The output's type, for sums of this type."""
         return self.types(dtype)[-1] if self.steps else dtype
 
-    def pointers(self) -> list[Pointer]:
-        return [Pointer(f"e{i}", INPUT, i + 1, stored(dtype)) for i, (dtype, _) in enumerate(self.operands, 1)]
+    def pointers(self, channels: int, results: int) -> list[Pointer]:
+        """The operands as parameters: vectors of so many channels, or tensors of so many results."""
+        counts = {CHANNEL: channels, FULL: results}
+        return [Pointer(f"e{i}", INPUT, i + 1, stored(dtype), counts[kind])
+                for i, (dtype, kind) in enumerate(self.operands, 1)]
 
     def text(self, dtype: DType, channel: str, place: str) -> list[str]:
         """Statements from v0 to the output at `place`, for the channel at `channel`."""

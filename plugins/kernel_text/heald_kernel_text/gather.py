@@ -25,9 +25,10 @@ def gather(
         "y0[row * inner + c] = at >= 0 && at < length ? x0[(above * length + at) * inner + c] : 0;",
     ]
     word = WORDS[itemsize]
-    reads = [Pointer("x0", INPUT, 0, word), Pointer("x1", INPUT, 1, stored(indices))]
+    reads = [Pointer("x0", INPUT, 0, word, batch * outer * length * inner),
+             Pointer("x1", INPUT, 1, stored(indices), batch * picks)]
     sizes = {"rows": rows, "outer": outer, "length": length, "inner": inner, "picks": picks}
     return Plan((kernel(
-        target, "GatherV2", indented(lines, 2), reads, [Pointer("y0", OUTPUT, 0, word)], sizes,
+        target, "GatherV2", indented(lines, 2), reads, [Pointer("y0", OUTPUT, 0, word, rows * inner)], sizes,
         (inner, rows), plane(inner, rows),
     ),))

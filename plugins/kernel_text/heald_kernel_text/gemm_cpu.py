@@ -22,7 +22,6 @@ def gemm_cpu(target: Target, name: str, problem: GemmProblem, lhs: Lhs, epilogue
     """Packs the right operand into scratch memory (once, where it is constant), then multiplies."""
     panels = -(-problem.columns // COLUMNS)
     zeros = -(-lhs.zeros // COLUMNS) * COLUMNS
-    packed_bytes = 4 * (zeros + problem.batch * panels * problem.inner * COLUMNS)
     rows = min(max(ROWS, key=lambda rows: -(-problem.rows // rows) * -rows), 1 << (problem.rows - 1).bit_length())
     every = range(rows)
     products = ["const float16 b0 = vload16(0, b), b1 = vload16(1, b); b += 32;"]
@@ -49,16 +48,18 @@ def gemm_cpu(target: Target, name: str, problem: GemmProblem, lhs: Lhs, epilogue
             "  }",
             "}",
         ]
-    result = stored(epilogue.result(dtypes.float32))
-    reads = [Pointer("x0", INPUT, 0, "f32"), Pointer("packed", SCRATCH, 0, "f32"), *epilogue.pointers()]
+    packed = Pointer("packed", SCRATCH, 0, "f32", zeros + problem.batch * panels * problem.inner * COLUMNS)
+    reads = [Pointer("x0", INPUT, 0, "f32", lhs.count(problem)), packed,
+             *epilogue.pointers(problem.channel_count, problem.result_count)]
+    writes = [Pointer("y0", OUTPUT, 0, stored(epilogue.result(dtypes.float32)), problem.result_count)]
     multiply = kernel(
-        target, epilogue.name(name), indented(lines, 2), reads, [Pointer("y0", OUTPUT, 0, result)],
+        target, epilogue.name(name), indented(lines, 2), reads, writes,
         problem.sizes | dict(lhs.sizes) | {"zn": zeros}, (-(-problem.rows // rows), panels, problem.batch), ALONE,
     )
-    return Plan((_pack(target, problem, panels, zeros), multiply), (packed_bytes,))
+    return Plan((_pack(target, problem, packed, panels, zeros), multiply), (4 * packed.length,))
 
 
-def _pack(target: Target, problem: GemmProblem, panels: int, zeros: int) -> KernelText:
+def _pack(target: Target, problem: GemmProblem, packed: Pointer, panels: int, zeros: int) -> KernelText:
     """Behind so many zeros panels of 32 columns, row after row; columns beyond the last are zero."""
     body = """\
   const size_t i = GLOBAL_ID(0), panel = GLOBAL_ID(1), z = GLOBAL_ID(2);
@@ -68,6 +69,6 @@ def _pack(target: Target, problem: GemmProblem, panels: int, zeros: int) -> Kern
   packed[zn + (z * ((nn + 31) / 32) + panel) * nk * 32 + i] = n < (size_t)nn ? x1[z * bz + k * br + n * bc] : 0;"""
     sizes = {"nn": problem.columns, "nk": problem.inner, "zn": zeros} | problem.b_sizes
     return kernel(
-        target, "pack_panels", body, [Pointer("x1", INPUT, 1, "f32")], [Pointer("packed", SCRATCH, 0, "f32")],
-        sizes, (problem.inner * COLUMNS, panels, problem.batch), (*LINE, 1, 1),
+        target, "pack_panels", body, [Pointer("x1", INPUT, 1, "f32", problem.right_count)],
+        [packed], sizes, (problem.inner * COLUMNS, panels, problem.batch), (*LINE, 1, 1),
     )

@@ -19,7 +19,7 @@ from .fma_core import FmaCore
 from .gemm_problem import GemmProblem
 from .lhs import Lhs
 from .mma_core import FRAGMENTS, MmaCore
-from .plan import INPUT, OUTPUT, SCRATCH, KernelText, Plan, Pointer, kernel, plane
+from .plan import BYTES, INPUT, OUTPUT, SCRATCH, KernelText, Plan, Pointer, kernel, plane
 from .tiles import FMA, FMA_OF_EIGHT_BYTES, MMA, THREADS, Tile, chosen
 
 LOCAL = (16, 16, 1)
@@ -36,16 +36,16 @@ def gemm_gpu(target: Target, name: str, problem: GemmProblem, lhs: Lhs, epilogue
     lhs = replace(lhs, dtype=dtypes.uint16 if kind and problem.dtype.itemsize == 2 else problem.dtype)
     if parts == 1:
         ending = ["const size_t o = z * yz + m * yr + n;", *epilogue.text(problem.dtype, "z * cz + n", "o")]
-        result = [Pointer("y0", OUTPUT, 0, stored(epilogue.result(problem.dtype)))]
-        reads, sizes = epilogue.pointers(), problem.sizes
+        result = [Pointer("y0", OUTPUT, 0, stored(epilogue.result(problem.dtype)), problem.result_count)]
+        reads, sizes = epilogue.pointers(problem.channel_count, problem.result_count), problem.sizes
         return Plan((_product(target, epilogue.name(name), problem, lhs, core, tile, 1, ending, reads, result, sizes),))
     c_type = computed(problem.dtype)
     ending = ["part_sums[(group * nm + m) * nn + n] = v0;"]
-    scratch = [Pointer("part_sums", SCRATCH, 0, c_type)]
+    sums = parts * problem.batch * problem.rows * problem.columns
+    scratch = [Pointer("part_sums", SCRATCH, 0, c_type, sums)]
     sizes = {key: problem.sizes[key] for key in ("nm", "nn", "nk")}
-    size = parts * problem.batch * problem.rows * problem.columns * (8 if wide else 4)
     product = _product(target, f"{name}_parts", problem, lhs, core, tile, parts, ending, [], scratch, sizes)
-    return Plan((product, _added(target, epilogue.name(name), problem, parts, epilogue)), (size,))
+    return Plan((product, _added(target, epilogue.name(name), problem, parts, epilogue)), (sums * BYTES[c_type],))
 
 
 def fragment(target: Target, dtype: DType) -> str:
@@ -80,7 +80,8 @@ def _product(
         *core.over_sums(["if (m < (size_t)nm && n < (size_t)nn) {", *ending, "}"]),
     ]
     c_stored = stored(problem.dtype)
-    reads = [Pointer("x0", INPUT, 0, c_stored), Pointer("x1", INPUT, 1, c_stored), *more]
+    reads = [Pointer("x0", INPUT, 0, c_stored, lhs.count(problem)),
+             Pointer("x1", INPUT, 1, c_stored, problem.right_count), *more]
     groups = (-(-problem.rows // tile.rows), -(-problem.columns // tile.columns), problem.batch * parts)
     cut = {"batch": problem.batch, "length": length} if parts > 1 else {}
     return kernel(
@@ -151,7 +152,8 @@ def _added(target: Target, name: str, problem: GemmProblem, parts: int, epilogue
     ]
     rows = problem.batch * problem.rows
     sizes = {key: problem.sizes[key] for key in ("nm", "nn", "yr", "yz", "cz")} | {"rows": rows, "parts": parts}
-    reads = [Pointer("part_sums", SCRATCH, 0, computed(dtype)), *epilogue.pointers()]
-    writes = [Pointer("y0", OUTPUT, 0, stored(epilogue.result(dtype)))]
+    reads = [Pointer("part_sums", SCRATCH, 0, computed(dtype), parts * rows * problem.columns),
+             *epilogue.pointers(problem.channel_count, problem.result_count)]
+    writes = [Pointer("y0", OUTPUT, 0, stored(epilogue.result(dtype)), problem.result_count)]
     items = (problem.columns, rows)
     return kernel(target, name, indented(body, 2), reads, writes, sizes, items, plane(*items))

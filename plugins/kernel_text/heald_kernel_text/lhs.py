@@ -7,10 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from math import prod
 
 from heald.api import DType
 
 from .element_types import load
+from .gemm_problem import GemmProblem
+from .strided_view import reach
 from .window import TAPS, Window, inside, pixel, place
 
 Lines = list[str]
@@ -33,6 +36,11 @@ class Matrix:
     @property
     def packed(self) -> bool:
         return self.column_step == 1
+
+    def count(self, problem: GemmProblem) -> int:
+        """The elements from the operand's start to the end of its last."""
+        axes = (problem.batch, self.batch_step), (problem.rows, self.row_step), (problem.inner, self.column_step)
+        return reach(0, axes) if all(n for n, _ in axes) else 0
 
     def row(self, i: int) -> Lines:
         return [f"const size_t a{i} = z * az + (size_t)m{i} * ar;"]
@@ -65,6 +73,10 @@ class Patches:
     @property
     def sizes(self) -> Mapping[str, int]:
         return self.window.sizes | {"depth": self.depth}
+
+    def count(self, _: GemmProblem) -> int:
+        """As in `Matrix`: all images."""
+        return prod(self.window.shape)
 
     def row(self, i: int) -> Lines:
         return place(i)

@@ -53,10 +53,10 @@ def _gates(target: Target, b: Bind) -> Plan:
         f"const f32 v_o = {_sigmoid('to_o')}, v_co = tanh(v_cs), v_h = v_co * v_o;",
         *(f"{RESULTS[number]}_[row * cells + c] = v_{RESULTS[number]};" for number in sorted(b.needed)),
     ]
-    reads = [Pointer("products", INPUT, 0, "f32"), Pointer("cs_prev", INPUT, 1, "f32"),
-             *(Pointer(name, INPUT, number, "f32") for name, number in PEEPHOLES.items() if has_peepholes),
-             Pointer("b", INPUT, 7, "f32")]
-    writes = [Pointer(f"{RESULTS[number]}_", OUTPUT, number, "f32") for number in sorted(b.needed)]
+    reads = [Pointer("products", INPUT, 0, "f32", 4 * rows * cells), Pointer("cs_prev", INPUT, 1, "f32", rows * cells),
+             *(Pointer(name, INPUT, number, "f32", cells) for name, number in PEEPHOLES.items() if has_peepholes),
+             Pointer("b", INPUT, 7, "f32", 4 * cells)]
+    writes = [Pointer(f"{RESULTS[number]}_", OUTPUT, number, "f32", rows * cells) for number in sorted(b.needed)]
     return Plan((kernel(target, "LSTMBlockCell", indented(lines, 2), reads, writes, {"rows": rows, "cells": cells},
                         (cells, rows), plane(cells, rows)),))
 

@@ -6,9 +6,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
+from heald.api import Bind, errors
+
 from .dialect import Target
 
 INPUT, OUTPUT, SCRATCH, SIZE = "input", "output", "scratch", "size"
+BYTES = {"u8": 1, "i8": 1, "u16": 2, "i16": 2, "f16": 2, "u32": 4, "i32": 4, "f32": 4, "u64": 8, "i64": 8, "f64": 8}
 
 
 class Argument(NamedTuple):
@@ -31,6 +34,7 @@ class KernelText:
     global_size: tuple[int, ...]  # work-items, a multiple of local_size; CUDA's grid is the quotient
     local_size: tuple[int, ...]
     writes: tuple[int, ...]  # indices of the arguments that the kernel writes; it reads the other buffers
+    extents: tuple[int, ...]  # bytes that the kernel touches of each argument's buffer, from its start
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +56,15 @@ class Plan:
                 for a in text.arguments)]
         return found
 
+    def extents(self, *, written: bool = False) -> dict[Argument, int]:
+        """The bytes that the launches touch of each buffer; with `written` those that they write."""
+        extents: dict[Argument, int] = {}
+        for text in self.launches:
+            for place, (argument, nbytes) in enumerate(zip(text.arguments, text.extents, strict=True)):
+                if argument.kind != SIZE and (place in text.writes or not written):
+                    extents[argument] = max(nbytes, extents.get(argument, 0))
+        return extents
+
     def over(self, inputs: Sequence[int] = (), outputs: Sequence[int] = (0,)) -> Plan:
         """The same plan, where input i of the texts is the node's input inputs[i]; likewise for outputs."""
         names = {INPUT: inputs, OUTPUT: outputs}
@@ -61,6 +74,37 @@ class Plan:
             for text in self.launches
         )
         return replace(self, launches=tuple(launches))
+
+
+def check_plan(plan: Plan, b: Bind) -> None:
+    """Raise Unimplemented unless the plan stays within its buffers, and writes all that it should."""
+    extents, written = plan.extents(), plan.extents(written=True)
+    check_extents({a: nbytes for a, nbytes in extents.items() if a.kind != SCRATCH}, b)
+    for argument, nbytes in extents.items():
+        if argument.kind == SCRATCH and not nbytes == written.get(argument, 0) <= plan.scratch[argument.value]:
+            raise errors.Unimplemented(f"the types contradict each other: the kernels read {nbytes} bytes of scratch "
+                                       f"memory, and write {written.get(argument, 0)}")
+
+
+def check_extents(extents: Mapping[Argument, int], b: Bind) -> None:
+    """Raise Unimplemented unless kernels of these extents stay within their operands, and reach the end of each needed
+    output."""
+    sizes = {Argument(INPUT, i): info.meta.nbytes for i, info in enumerate(b.inputs)}
+    sizes |= {Argument(OUTPUT, i): meta.nbytes for i, meta in enumerate(b.outputs)}
+    touched = {Argument(OUTPUT, i): 0 for i in b.needed} | dict(extents)
+    for argument, nbytes in touched.items():
+        if nbytes > sizes[argument] or (argument.kind == OUTPUT and nbytes < sizes[argument]):
+            raise errors.Unimplemented(f"the types contradict each other: the kernels touch {nbytes} bytes of "
+                                       f"{argument.kind} {argument.value}, which has {sizes[argument]}")
+
+
+def check_sizes(text: KernelText, sizes: Sequence[int | None]) -> None:
+    """Raise InvalidArgument for a buffer that is smaller than the kernel's text touches. `sizes`: the bytes of each
+    argument's buffer, None for a number."""
+    for nbytes, size in zip(text.extents, sizes, strict=True):
+        if size is not None and size < nbytes:
+            raise errors.InvalidArgument(f"a buffer of {size} bytes, where kernel '{text.name}' touches {nbytes}",
+                                         hint="give buffers of the types and shapes that the kernel was bound for")
 
 
 class Stage(NamedTuple):
@@ -87,12 +131,16 @@ def chained(stages: Sequence[Stage], scratch: Sequence[int] = ()) -> Plan:
 
 
 class Pointer(NamedTuple):
-    """A buffer parameter: its name in the text, the value in the buffer, its C type."""
+    """A buffer parameter: its name in the text, the value in the buffer, its C type.
+
+    `length`: the elements from the buffer's start to the end of the last that the kernel touches.
+    """
 
     name: str
     kind: str
     number: int
     stored: str
+    length: int
 
     def parameter(self, *, written: bool) -> str:
         return f"GLOBAL {'' if written else 'const '}{self.stored}* RESTRICT {self.name}"
@@ -112,7 +160,8 @@ def kernel(
                  *(Argument(SIZE, value) for value in sizes.values())]
     rounded = tuple(-(-n // group) * group for n, group in zip(items, local, strict=True))
     written = tuple(range(len(reads), len(reads) + len(writes)))
-    return KernelText(name, prelude + text, tuple(arguments), rounded, tuple(local), written)
+    extents = (*(BYTES[p.stored] * p.length for p in (*reads, *writes)), *(0 for _ in sizes))
+    return KernelText(name, prelude + text, tuple(arguments), rounded, tuple(local), written, extents)
 
 
 LINE = (256,)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import prod
+
 from heald.api import DType
 
 from .dialect import Target
@@ -40,6 +42,7 @@ def pool(target: Target, op: str, dtype: DType, window: Window) -> Plan:
     head, count = items(target, window)
     lines = [*head, *over_channels("C", lanes, sums)]
     return Plan((kernel(
-        target, op, indented(lines, 2), [Pointer("x0", INPUT, 0, stored(dtype))],
-        [Pointer("y0", OUTPUT, 0, stored(dtype))], window.sizes | count, *lanes.grid(channels, *count.values()),
+        target, op, indented(lines, 2), [Pointer("x0", INPUT, 0, stored(dtype), prod(window.shape))],
+        [Pointer("y0", OUTPUT, 0, stored(dtype), window.places * channels)], window.sizes | count,
+        *lanes.grid(channels, *count.values()),
     ),))

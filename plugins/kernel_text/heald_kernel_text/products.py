@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from heald.api import Bind
 
 from .convolution import convolution_problem
-from .epilogue import CHANNEL, Epilogue
+from .epilogue import CHANNEL, FULL, Epilogue
 from .gemm_problem import GemmProblem
 from .image_plans import window_of
 from .lhs import Lhs
 from .math_plans import node_problem
+from .plan import INPUT, OUTPUT, Argument, check_extents
 
 
 def product_problem(b: Bind) -> tuple[GemmProblem, Lhs]:
@@ -19,6 +21,18 @@ def product_problem(b: Bind) -> tuple[GemmProblem, Lhs]:
     if b.op == "Conv2D":
         return convolution_problem(b.inputs[0].dtype, b.inputs[1].meta.dims, window_of(b))
     return node_problem(b)
+
+
+def check_product(b: Bind, args: Sequence[int], problem: GemmProblem, lhs: Lhs, epilogue: Epilogue) -> None:
+    """Raise Unimplemented where a library's product would leave its operands. `args`: the inputs that the product and
+    the epilogue read."""
+    counts = {CHANNEL: problem.channel_count, FULL: problem.result_count}
+    lengths = [lhs.count(problem), problem.right_count, *(counts[kind] for _, kind in epilogue.operands)]
+    extents = {Argument(OUTPUT, 0): problem.result_count * b.outputs[0].dtype.itemsize}
+    for place, length in zip(args, lengths, strict=True):
+        nbytes = length * b.inputs[place].dtype.itemsize
+        extents[Argument(INPUT, place)] = max(nbytes, extents.get(Argument(INPUT, place), 0))
+    check_extents(extents, b)
 
 
 class Ending(NamedTuple):

@@ -16,6 +16,7 @@ from .epilogue import indented
 from .lanes import lanes_of, over_channels
 from .plan import INPUT, OUTPUT, Plan, Pointer, kernel
 from .reduction_ops import GROUP, WIDE, ReductionProblem, tree
+from .strided_view import reach
 
 
 class Axis(NamedTuple):
@@ -57,10 +58,12 @@ def _plan(
     target: Target, how: str, problem: ReductionProblem, lines: Sequence[str], axes: Sequence[Axis],
     items: Sequence[int], local: Sequence[int],
 ) -> Plan:
+    read = reach(0, [(axis.length, axis.step) for axis in axes]) if problem.count else 0
+    written = prod(axis.length for axis in axes if not axis.reduced)
     sizes = {f"n{d}": axis.length for d, axis in enumerate(axes)} | {f"s{d}": a.step for d, a in enumerate(axes)}
     return Plan((kernel(
-        target, f"{problem.op}_{how}", indented(lines, 2), [Pointer("x0", INPUT, 0, stored(problem.dtype))],
-        [Pointer("y0", OUTPUT, 0, stored(problem.dtype))], sizes | {"count": problem.count}, items, local,
+        target, f"{problem.op}_{how}", indented(lines, 2), [Pointer("x0", INPUT, 0, stored(problem.dtype), read)],
+        [Pointer("y0", OUTPUT, 0, stored(problem.dtype), written)], sizes | {"count": problem.count}, items, local,
     ),))
 
 

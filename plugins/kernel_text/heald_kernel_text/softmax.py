@@ -42,7 +42,7 @@ def softmax(target: Target, op: str, dtype: DType, rows: int, columns: int) -> P
             "total = part[0];", f"{every} {{ {value} {write} }}",
         ]
     return Plan((kernel(
-        target, op, indented(lines, 2), [Pointer("x0", INPUT, 0, stored(dtype))],
-        [Pointer("y0", OUTPUT, 0, stored(dtype))], {"rows": rows, "columns": columns},
+        target, op, indented(lines, 2), [Pointer("x0", INPUT, 0, stored(dtype), rows * columns)],
+        [Pointer("y0", OUTPUT, 0, stored(dtype), rows * columns)], {"rows": rows, "columns": columns},
         *(((rows,), (1,)) if target.cpu else ((rows * GROUP,), LINE)),
     ),))

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import prod
 from typing import Any
+
+from heald.api import errors
 
 from .broadcast import Dims
 
@@ -51,6 +53,16 @@ class StridedView:
 def whole(dims: Dims) -> StridedView:
     """The view of a whole buffer in row-major order."""
     return StridedView(dims, tuple(prod(dims[axis + 1 :]) for axis in range(len(dims))))
+
+
+def reach(first: int, axes: Iterable[tuple[int, int]]) -> int:
+    """The elements from a buffer's start to the end of the last element of a view. `axes`: length and stride of each,
+    without lengths of 0. Raises Unimplemented for elements before the start."""
+    listed = list(axes)
+    lowest, highest = (first + sum((n - 1) * pick(step, 0) for n, step in listed) for pick in (min, max))
+    if lowest < 0:
+        raise errors.Unimplemented("the types contradict each other: a view begins before its buffer")
+    return highest + 1
 
 
 def merged(source: StridedView, target: StridedView) -> list[tuple[int, int, int]]:

@@ -49,6 +49,8 @@ def sliding(attrs: Attrs, shape: Dims, taps: Sequence[int]) -> Window:
     strides, dilations = attrs["strides"], attrs.get("dilations", (1, 1, 1, 1))
     if {strides[0], strides[3], dilations[0], dilations[3]} != {1}:
         raise errors.Unimplemented("no kernel text for strides or dilations in the batch and depth dimensions")
+    if min(*taps, *strides, *dilations) < 1:
+        raise errors.Unimplemented("no kernel text for windows without elements")
     h, w = geometry.spatial_windows(attrs, shape[1:3], taps)
     assert h.size is not None
     assert w.size is not None

@@ -11,7 +11,7 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from heald.api import DType, PlainAllocator, dtypes
+from heald.api import DType, PlainAllocator, dtypes, errors
 
 from .declarations import ffi
 from .library import library
@@ -27,10 +27,11 @@ TYPES = {FLOAT: "dnnl_f32", dtypes.bfloat16: "dnnl_bf16"}  # element types, with
 
 
 class Layout:
-    """A memory descriptor."""
+    """A memory descriptor. `reach`: see `extent`."""
 
-    def __init__(self, descriptor: Any) -> None:
+    def __init__(self, descriptor: Any, reach: int | None = None) -> None:
         self.descriptor = descriptor
+        self._reach = reach
 
     @staticmethod
     def of(dims: Sequence[int], strides: Sequence[int] | str, dtype: DType = FLOAT) -> Layout:
@@ -45,6 +46,11 @@ class Layout:
     @cached_property
     def nbytes(self) -> int:
         return int(library().c.dnnl_memory_desc_get_size(self.descriptor))
+
+    @property
+    def extent(self) -> int:
+        """The bytes from the first element to the end of the last: all that the library touches."""
+        return self.nbytes if self._reach is None else self._reach
 
     @cached_property
     def name(self) -> str:
@@ -64,7 +70,13 @@ class Layout:
         return ffi.unpack(numbers[0], count[0]) if count[0] else []
 
     def memory(self, array: Array | None = None) -> Any:
-        """A memory object over an array, which it does not keep alive, or over no array yet."""
+        """A memory object over an array, which it does not keep alive, or over no array yet.
+
+        Raises InvalidArgument for an array that is smaller than this layout.
+        """
+        if array is not None and array.nbytes < self.extent:
+            raise errors.InvalidArgument(f"an array of {array.nbytes} bytes, where oneDNN touches {self.extent}",
+                                         hint="give an array of the type and shape that the kernel was bound for")
         c = library().c
         data = ffi.NULL if array is None else ffi.from_buffer(array)
         return library().make("memory", c.dnnl_memory_create, self.descriptor, library().engine, data)
@@ -73,11 +85,16 @@ class Layout:
 @lru_cache(maxsize=LAYOUTS)
 def _layout(dims: tuple[int, ...], strides: tuple[int, ...] | str, dtype: DType) -> Layout:
     c, elements = library().c, ffi.integer_const(TYPES[dtype])
-    if strides == ANY:
-        create, how = c.dnnl_memory_desc_create_with_tag, c.dnnl_format_tag_any
+    if isinstance(strides, str):
+        create, how, reach = c.dnnl_memory_desc_create_with_tag, c.dnnl_format_tag_any, None
     else:
-        create, how = c.dnnl_memory_desc_create_with_strides, list(strides)
-    return Layout(library().make("memory_desc", create, len(dims), list(dims), elements, how))
+        create, how, reach = c.dnnl_memory_desc_create_with_strides, list(strides), _reach(dims, strides, dtype)
+    return Layout(library().make("memory_desc", create, len(dims), list(dims), elements, how), reach)
+
+
+def _reach(dims: Sequence[int], strides: Sequence[int], dtype: DType) -> int:
+    last = sum((n - 1) * stride for n, stride in zip(dims, strides, strict=True))
+    return (last + 1) * dtype.itemsize if all(dims) else 0
 
 
 def aligned(nbytes: int) -> Array:

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
-from heald.api import errors
+from heald.api import Attachable, errors
 
 from .attributes import Eltwise, PostOp, attributes, number
 from .library import library
@@ -28,10 +28,23 @@ INFERENCE = number("dnnl_forward_inference")
 CODE = 56 << 10  # bytes of a primitive in the library, about; most of them are generated machine code
 
 
+class NativeKernel(Attachable, Protocol):
+    """A bound kernel that tells which memory its calls touch."""
+
+    @property
+    def extents(self) -> Mapping[int, int]:
+        """The bytes of each input and output that its native calls touch, by the indices of the operands."""
+
+
 class Parallel:
-    """A bound kernel that calls the library."""
+    """A bound kernel that calls the library. `extents`: see NativeKernel."""
 
     nbytes = CODE
+    extents: Mapping[int, int]
+
+    @property
+    def reads(self) -> Collection[int]:
+        return self.extents.keys()
 
     @property
     def fills_cores(self) -> bool:
@@ -57,7 +70,7 @@ class Primitive(Described):
         c, ffi = library().c, library().ffi
         self.handle = library().make("primitive", c.dnnl_primitive_create, description)
         self.operands = dict(operands)
-        self.reads = places(operands)
+        self.extents = extents_of(operands)
         self.scratch = Layout.like(c.dnnl_primitive_desc_query_md(description, c.dnnl_query_scratchpad_md, 0))
         self._execute, self._point = c.dnnl_primitive_execute, c.dnnl_memory_set_data_handle
         self._from_buffer = ffi.from_buffer
@@ -89,9 +102,13 @@ class Primitive(Described):
             library().check(status, "call")
 
 
-def places(operands: Mapping[int, tuple[Layout, Operand]]) -> set[int]:
-    """The indices of a kernel's inputs and outputs among these operands."""
-    return {operand for _, operand in operands.values() if isinstance(operand, int)}
+def extents_of(operands: Mapping[int, tuple[Layout, Operand]]) -> dict[int, int]:
+    """The bytes that the library touches of each input and output among these operands, by their indices."""
+    extents: dict[int, int] = {}
+    for layout, operand in operands.values():
+        if isinstance(operand, int):
+            extents[operand] = max(layout.extent, extents.get(operand, 0))
+    return extents
 
 
 class Accumulating(Described):
@@ -101,12 +118,12 @@ class Accumulating(Described):
     """
 
     def __init__(
-        self, apart: Callable[[], Primitive], over: Callable[[], Primitive], place: int, reads: Collection[int],
-        description: Any,
+        self, apart: Callable[[], Primitive], over: Callable[[], Primitive], place: int,
+        extents: Mapping[int, int], description: Any,
     ) -> None:
         super().__init__(description)
         self.inplace = {0: place}
-        self.reads = reads
+        self.extents = extents
         self._apart, self._over, self._place = cache(apart), cache(over), place
 
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
@@ -122,6 +139,7 @@ class Around(Parallel):
 
     def __init__(self, primitive: Primitive | Accumulating) -> None:
         self._primitive = primitive
+        self.extents = primitive.extents
 
     @property
     def how(self) -> str:
@@ -134,7 +152,7 @@ class InTurn(Around):
     def __init__(self, first: Primitive | Accumulating, second: Primitive, place: int) -> None:
         super().__init__(first)
         self.inplace: dict[int, int] = getattr(first, "inplace", {})
-        self.reads = first.reads
+        self.extents = {**first.extents, place: max(first.extents[place], second.extents[0])}
         self._second, self._place = second, place
 
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
@@ -224,7 +242,7 @@ def packed(array: Array, given: Layout, chosen: Layout, mask: int = 0, factors: 
     if factors is not None:
         vector = np.ascontiguousarray(factors.reshape(-1), np.float32)
         operands[SCALES | SOURCE] = row_major(vector.shape), vector
-    Primitive(reordered(given, chosen, 0 if factors is None else mask), operands).run(array, result)
+    Primitive(reordered(given, chosen, 0 if factors is None else mask), operands).attach((array, result), ())()
     return result
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
-from heald.api import Attachable, Bind, FusedOp, ValueInfo
+from heald.api import Bind, FusedOp, ValueInfo
 
 from .attributes import Binary, Eltwise, PostOp, Sum, attributes, number, operands
 from .epilogue import Epilogue
@@ -22,11 +22,12 @@ from .primitives import (
     WEIGHTS,
     Accumulating,
     InTurn,
+    NativeKernel,
     Primitive,
     described,
+    extents_of,
     of_elements,
     packed,
-    places,
     wanted,
 )
 
@@ -60,7 +61,7 @@ Describe = Callable[[Any, Any, Any], Sequence[Any]]  # of the descriptors of wei
 def product(
     b: Bind, node: FusedOp, after: Epilogue, weights: Weights, source: Layout, result: Layout,
     create: Callable[..., int], arguments: Describe,
-) -> Attachable:
+) -> NativeKernel:
     """The primitive of the node and its epilogue. Known weights are packed in the primitive's layout, once for all
     links with the same layout."""
     after, last = _apart(b, node, after)
@@ -73,7 +74,7 @@ def product(
         return described(create, *arguments(weights.descriptor, bias_descriptor, attributes(steps)))
 
     apart = description(Layout.of(weights.dims, ANY, operand.dtype) if is_known else given, after.steps)
-    chosen = wanted(apart, number("dnnl_query_weights_md"))
+    chosen = wanted(apart, number("dnnl_query_weights_md")) if is_known else given
     all_operands: dict[int, tuple[Layout, Operand]] = {
         SOURCE: (source, node.args[0]), RESULT: (result, len(b.inputs)),
         WEIGHTS: (chosen, _laid(b, node, after.scale, weights, given, chosen) if is_known else node.args[1]),
@@ -90,8 +91,8 @@ def product(
     number_of_step, place = added
     steps = [*after.steps[:number_of_step], Sum(), *after.steps[number_of_step + 1 :]]
     over = description(chosen, steps)
-    reads = places(all_operands | operands(after.steps))
-    accumulating = Accumulating(lambda: made(apart, after.steps), lambda: made(over, steps), place, reads, over)
+    extents = extents_of(all_operands | operands(after.steps))
+    accumulating = Accumulating(lambda: made(apart, after.steps), lambda: made(over, steps), place, extents, over)
     return _then(accumulating, last, b)
 
 
@@ -136,7 +137,7 @@ def _apart(b: Bind, node: FusedOp, after: Epilogue) -> tuple[Epilogue, Eltwise |
     return after, None
 
 
-def _then(product: Primitive | Accumulating, step: Eltwise | None, b: Bind) -> Attachable:
+def _then(product: Primitive | Accumulating, step: Eltwise | None, b: Bind) -> NativeKernel:
     if step is None:
         return product
     layout = dense((b.outputs[0].size,), b.outputs[0].dtype)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from math import prod
 from typing import Any
 
-from heald.api import Attachable, Bind, FusedOp
+from heald.api import Attachable, Bind, FusedOp, geometry
 
 from .library import library
 from .memory import Array
@@ -20,9 +20,14 @@ MOST = 50_000  # elements read and written: about 10 us of one core
 # The same for a product of one row, which waits for memory: one thread takes 13 us for 131,000 elements. Two take 9 us
 # while both are awake, and 45 to 60 us when the second has to be woken, as in each turn of a loop.
 MOST_OF_ROW = 150_000
+# The same for one step of a sequence: its threads meet several times, and the weights stay in the caches from step to
+# step. One thread takes 12 us for 420,000 elements and 34 us for 600,000. Beside a busy process a step of two threads
+# takes 100 us to 1 ms, whatever its size.
+MOST_OF_STEP = 600_000
 MULTIPLICATIONS = 16  # per element: they take as long as reading or writing it
 Dims = tuple[int, ...]
-OTHERS = frozenset({"BlockLSTM", "BlockLSTMV2", "Einsum", "LSTMBlockCell"})  # products without a cost estimate
+RECURRENT = frozenset({"BlockLSTM", "BlockLSTMV2", "LSTMBlockCell"})
+HIDDEN, WEIGHTS = -6, -5  # indices of their inputs, of [batch, cells] and [inputs + cells, 4 * cells]
 # Multiplications for each element of a product's result, at most, by the dimensions of the second operand and the last
 # dimension of the result.
 DEPTH: Mapping[str, Callable[[Dims, int], float]] = {
@@ -39,11 +44,19 @@ DEPTH: Mapping[str, Callable[[Dims, int], float]] = {
 
 def is_small(b: Bind, nodes: Sequence[FusedOp]) -> bool:
     """True where these nodes are faster on one thread."""
-    if any(node.op in OTHERS for node in nodes):
+    if library().threads == 1:
         return False
+    if b.op in RECURRENT:
+        return _work_of_step(b) < MOST_OF_STEP
     moved = sum(each.meta.size for each in b.inputs) + sum(each.size for each in b.outputs)
     work = moved + sum(_multiplied(b, node) for node in nodes) / MULTIPLICATIONS
-    return library().threads > 1 and work < (MOST_OF_ROW if any(map(_is_row, nodes)) else MOST)
+    return work < (MOST_OF_ROW if any(map(_is_row, nodes)) else MOST)
+
+
+def _work_of_step(b: Bind) -> float:
+    """The elements that a step of an LSTM reads, and its multiplications as elements."""
+    batch = b.inputs[HIDDEN].meta.dims[0]
+    return b.inputs[WEIGHTS].size * (1 + batch / MULTIPLICATIONS)
 
 
 def _is_row(node: FusedOp) -> bool:
@@ -53,10 +66,22 @@ def _is_row(node: FusedOp) -> bool:
 
 
 def _multiplied(b: Bind, node: FusedOp) -> float:
+    if node.op == "Einsum":
+        return _multiplied_by_einsum(node.attrs["equation"], [b.inputs[a].meta.dims for a in node.args])
     depth, result = DEPTH.get(node.op), node.outputs[0]
     if depth is None or not result.size:
         return 0
     return result.size * depth(b.inputs[node.args[1]].meta.dims, result.dims[-1])
+
+
+def _multiplied_by_einsum(equation: str, shapes: Sequence[Dims]) -> float:
+    """One multiplication for each combination of the labels' values; 0 for an einsum that no kernel takes."""
+    labels = geometry.einsum_labels(equation, [len(shape) for shape in shapes])
+    if labels is None:
+        return 0
+    lengths = {label: n for group, shape in zip(labels[0], shapes, strict=True)
+               for label, n in zip(group, shape, strict=True)}
+    return prod(lengths.values())
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import heald_cpu.kernels
-from heald.api import Attrs, Bind, Declined, DType, Kernels, ValueInfo, dtypes
+from heald.api import Attrs, Bind, Declined, DType, Kernels, ValueInfo, dtypes, errors
 
 from .cost import flops
 from .native import Kernel, Native
@@ -78,13 +78,20 @@ class OnStream:
     """A kernel of the CPU, bound to a stream."""
 
     def __init__(self, native: Native, stream: Hashable, kernel: Kernel) -> None:
+        self._kernel = kernel
         self._launch = partial(native.launch, stream, kernel)
 
     def run(self, *arguments: Any) -> None:
         self._launch(arguments)
 
     def attach(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Callable[[], None]:
-        return partial(self._launch, inputs + outputs)
+        """Raises InvalidArgument for a buffer that is smaller than the kernel's metadata."""
+        buffers = inputs + outputs
+        for buffer, meta in zip(buffers, (*self._kernel.inputs, *self._kernel.outputs), strict=True):
+            if buffer.nbytes < meta.nbytes:
+                raise errors.InvalidArgument(f"{buffer} is smaller than {meta}, an operand of {self._kernel.op}",
+                                             hint="give buffers of the types and shapes that the kernel was bound for")
+        return partial(self._launch, buffers)
 
 
 def _from_memory(b: Bind) -> Bind:

@@ -6,30 +6,42 @@ from collections.abc import Callable, Sequence
 from functools import wraps
 from math import prod
 
-from heald.api import Attachable, Bind, Declined, FusedOp, dtypes, errors
+from heald.api import Bind, Declined, FusedOp, dtypes, errors
 
 from ..epilogue import Epilogue
+from ..primitives import NativeKernel
 from ..single_thread import SingleThread, is_small, single_thread
 
-Head = Callable[[Bind, FusedOp, Epilogue], Attachable]
+Head = Callable[[Bind, FusedOp, Epilogue], NativeKernel]
 LEFT = "by itself it is no faster than NumPy's kernel"
-BindFunction = Callable[[Bind], Attachable | Declined]
+BindFunction = Callable[[Bind], NativeKernel | Declined]
 
 
-def declining(bind: Callable[[Bind], Attachable]) -> BindFunction:
-    """A bind function that declines where `bind` raises Unimplemented. Small work is bound for one thread."""
+def declining(bind: Callable[[Bind], NativeKernel]) -> BindFunction:
+    """A bind function that declines where `bind` raises Unimplemented, and where the kernel would touch other memory
+    than its operands'. Small work is bound for one thread."""
 
     @wraps(bind)
-    def bound(b: Bind) -> Attachable | Declined:
+    def bound(b: Bind) -> NativeKernel | Declined:
         try:
             if not is_small(b, b.fused or [node_of(b)]):
-                return bind(b)
+                return _checked(bind(b), b)
             with single_thread():
-                return SingleThread(bind(b))
+                return SingleThread(_checked(bind(b), b))
         except errors.Unimplemented as error:
             return b.decline(error.message)
 
     return bound
+
+
+def _checked(kernel: NativeKernel, b: Bind) -> NativeKernel:
+    """Raise Unimplemented unless the kernel stays within its inputs and writes all of its outputs."""
+    metas = [*(info.meta for info in b.inputs), *b.outputs]
+    for place, nbytes in kernel.extents.items():
+        if nbytes > metas[place].nbytes or (place >= len(b.inputs) and nbytes < metas[place].nbytes):
+            raise errors.Unimplemented(f"the types contradict each other: oneDNN touches {nbytes} bytes of operand "
+                                       f"{place}, {metas[place]}, which has {metas[place].nbytes}")
+    return kernel
 
 
 def alone(head: Head) -> BindFunction:

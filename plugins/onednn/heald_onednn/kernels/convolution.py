@@ -6,13 +6,13 @@ from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 
-from heald.api import Attachable, Bind, FusedOp, Kernels, errors, geometry
+from heald.api import Bind, FusedOp, Kernels, errors, geometry
 
 from ..attributes import Eltwise, number
 from ..epilogue import Epilogue
 from ..library import library
 from ..memory import FLOAT, dense, rows
-from ..primitives import INFERENCE
+from ..primitives import INFERENCE, NativeKernel
 from ..products import Weights, product
 from ..single_thread import is_small
 from .binding import Head, alone, has_elements
@@ -21,7 +21,7 @@ DIRECT, TRANSPOSED = number("dnnl_convolution_direct"), number("dnnl_deconvoluti
 LEAST_CHANNELS = 48
 
 
-def conv(b: Bind, node: FusedOp, after: Epilogue, *, winograd: bool = False) -> Attachable:
+def conv(b: Bind, node: FusedOp, after: Epilogue, *, winograd: bool = False) -> NativeKernel:
     """Bind a convolution. Filters are HWIO, or DHWIO for volumes. The images may have several groups of the filters'
     channels."""
     images, (*taps, depth, filters) = (b.inputs[a].meta.dims for a in node.args)
@@ -34,7 +34,7 @@ def conv(b: Bind, node: FusedOp, after: Epilogue, *, winograd: bool = False) -> 
     return _convolution(b, node, after, weights, winograd=winograd)
 
 
-def depthwise_conv2d(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
+def depthwise_conv2d(b: Bind, node: FusedOp, after: Epilogue) -> NativeKernel:
     """Bind a depthwise convolution. Filters are HWCM: each channel has M filters of its own."""
     if node.attrs["strides"][1] != node.attrs["strides"][2] or max(node.attrs["dilations"]) > 1:
         raise errors.Unimplemented("TensorFlow's kernel takes no dilations, and equal strides")
@@ -46,7 +46,7 @@ def depthwise_conv2d(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
 
 def _convolution(
     b: Bind, node: FusedOp, after: Epilogue, weights: Weights, *, winograd: bool = False
-) -> Attachable:
+) -> NativeKernel:
     attrs, (images, filters) = node.attrs, (b.inputs[a].meta for a in node.args)
     _check(b, node, node.args[1], images.dims, filters.dims)
     places = geometry.spatial_windows(attrs, images.dims[1:-1], filters.dims[:-2])
@@ -75,7 +75,7 @@ def _is_of_neighbours(b: Bind, node: FusedOp, after: Epilogue) -> bool:
             and all(isinstance(step, Eltwise) for step in after.steps))
 
 
-def conv_input_gradient(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
+def conv_input_gradient(b: Bind, node: FusedOp, after: Epilogue) -> NativeKernel:
     """Bind a transposed convolution. Filters are HWIO, or DHWIO for volumes; their I are the result's channels."""
     _, at_filters, at_images = node.args
     attrs, images, (*taps, depth, channels) = node.attrs, b.inputs[at_images].meta, b.inputs[at_filters].meta.dims

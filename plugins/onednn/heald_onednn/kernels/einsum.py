@@ -5,22 +5,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from math import prod
 
-from heald.api import Attachable, Bind, FusedOp, Kernels, errors
+from heald.api import Bind, FusedOp, Kernels, errors
 
 from ..contraction import Contraction
 from ..epilogue import Epilogue, Lay, steps_after
 from ..library import library
 from ..memory import Layout, Operand
+from ..primitives import NativeKernel
 from ..products import Weights, product
 from .binding import declining, has_elements, node_of
 from .matmul import LEAST
 
 
-def einsum(b: Bind) -> Attachable:
+def einsum(b: Bind) -> NativeKernel:
     return einsum_and(b, node_of(b), [])
 
 
-def einsum_and(b: Bind, node: FusedOp, rest: Sequence[FusedOp]) -> Attachable:
+def einsum_and(b: Bind, node: FusedOp, rest: Sequence[FusedOp]) -> NativeKernel:
     """Bind the einsum `node` with the ops `rest` that follow it."""
     shapes = [b.inputs[a].meta.dims for a in node.args]
     has_elements(*shapes)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Mapping
 from math import prod
 
 import numpy as np
-from heald.api import Attachable, Attrs, Bind, FusedOp, Kernels, ValueInfo, errors
+from heald.api import Attrs, Bind, FusedOp, Kernels, ValueInfo, errors
 
 from ..activations import ACTIVATION
 from ..attributes import Eltwise, attributes, operands
@@ -14,7 +14,7 @@ from ..epilogue import CHAINED, SWISH, Lay, broadcast, steps_after, with_swish
 from ..functions import BINARY, COMMUTING, PARTS, UNARY, swish
 from ..library import library
 from ..memory import Layout, Operand, dense, row_major
-from ..primitives import RESULT, SECOND_SOURCE, SOURCE, Primitive, described, of_elements
+from ..primitives import RESULT, SECOND_SOURCE, SOURCE, NativeKernel, Primitive, described, of_elements
 from .binding import LEFT, BindFunction, declining, has_elements, is_narrow, left_to_numpy, node_of
 
 LEAST = 1 << 13  # elements from which NumPy's calls are not cheaper
@@ -26,12 +26,12 @@ STEPS: Mapping[str, Callable[[Attrs], Eltwise]] = {
 ARITHMETIC = ("AddV2", "Mul", "Sub")
 
 
-def unary(b: Bind) -> Attachable:
+def unary(b: Bind) -> NativeKernel:
     _check(b)
     return _of_one(b, node_of(b))
 
 
-def binary(b: Bind) -> Attachable:
+def binary(b: Bind) -> NativeKernel:
     """Bind an op of two operands if one broadcasts, for NumPy then goes through the other in short rows."""
     _check(b)
     is_long = b.inputs[0].meta.dims == b.inputs[1].meta.dims or 1 in (b.inputs[0].size, b.inputs[1].size)
@@ -45,7 +45,7 @@ def if_narrow(bind: BindFunction) -> BindFunction:
     return lambda b: bind(b) if is_narrow(b) else left_to_numpy(b)
 
 
-def chain(b: Bind) -> Attachable:
+def chain(b: Bind) -> NativeKernel:
     """Bind two nodes or more. The first has two operands, or all are one x * sigmoid(x) or one activation."""
     _check(b)
     first, *rest = with_swish(b, b.fused)

@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 
-from heald.api import Attachable, Bind, FusedOp, Kernels, errors
+from heald.api import Bind, FusedOp, Kernels, errors
 
 from ..epilogue import OPS, ROUNDING, broadcast, epilogue
 from ..memory import FLOAT, dense
+from ..primitives import NativeKernel
 from .binding import Head, declining, left_to_numpy
 from .convolution import CONVOLUTIONS, heads
 from .einsum import einsum_and
@@ -19,7 +20,7 @@ PADDING, GATE, EINSUM = "Pad", "Mul", "Einsum"
 PRODUCTS: Mapping[str, Head] = {"BatchMatMulV2": batch_matmul, "MatMul": matmul}
 
 
-def product(b: Bind, by_op: Mapping[str, Head]) -> Attachable:
+def product(b: Bind, by_op: Mapping[str, Head]) -> NativeKernel:
     head = next((each for each in b.fused if each.op in by_op or each.op == EINSUM), None)
     if head is None:
         raise errors.Unimplemented("there is no product among these nodes")

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from math import prod
 
-from heald.api import Attachable, Bind, DType, FusedOp, Kernels, errors
+from heald.api import Bind, DType, FusedOp, Kernels, errors
 
 from ..epilogue import Epilogue, Lay, broadcast
 from ..library import library
 from ..memory import Layout, row_major, rows
+from ..primitives import NativeKernel
 from ..products import Weights, product
 from .binding import alone, has_elements
 
@@ -17,11 +18,11 @@ LEAST = 1 << 16  # multiplications from which NumPy's call is not cheaper
 Matrices = tuple[list[int], list[int]]  # dimensions and strides
 
 
-def matmul(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
+def matmul(b: Bind, node: FusedOp, after: Epilogue) -> NativeKernel:
     return _product(b, node, after, (node.attrs["transpose_a"], node.attrs["transpose_b"]))
 
 
-def batch_matmul(b: Bind, node: FusedOp, after: Epilogue) -> Attachable:
+def batch_matmul(b: Bind, node: FusedOp, after: Epilogue) -> NativeKernel:
     return _product(b, node, after, (node.attrs["adj_x"], node.attrs["adj_y"]))
 
 
@@ -50,7 +51,7 @@ def _as_rows(shape: Sequence[int]) -> tuple[int, ...]:
     return prod(shape[:-1]), shape[-1]
 
 
-def _product(b: Bind, node: FusedOp, after: Epilogue, turned: tuple[bool, bool]) -> Attachable:
+def _product(b: Bind, node: FusedOp, after: Epilogue, turned: tuple[bool, bool]) -> NativeKernel:
     output = node.outputs[0].dims
     shapes = [b.inputs[a].meta.dims for a in node.args]
     if len(output) > 2 and _is_of_one_matrix(b, node):

@@ -6,13 +6,25 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
-from heald.api import Attachable, Bind, Kernels, errors
+from heald.api import Bind, Kernels, errors
 
 from ..attributes import attributes, number
 from ..epilogue import NORMALISATIONS
 from ..library import library
 from ..memory import Array, Layout, Operand, dense
-from ..primitives import INFERENCE, MEAN, RESULT, SCALE, SHIFT, SOURCE, VARIANCE, Around, Primitive, described
+from ..primitives import (
+    INFERENCE,
+    MEAN,
+    RESULT,
+    SCALE,
+    SHIFT,
+    SOURCE,
+    VARIANCE,
+    Around,
+    NativeKernel,
+    Primitive,
+    described,
+)
 from .binding import declining, has_elements
 
 FLAGS = number("dnnl_use_global_stats") | number("dnnl_use_scale") | number("dnnl_use_shift")
@@ -42,7 +54,7 @@ def _repeat(inputs: Sequence[Any], statistics: Sequence[Any]) -> None:
         np.copyto(target, source)
 
 
-def batch_norm(b: Bind) -> Attachable:
+def batch_norm(b: Bind) -> NativeKernel:
     shape = b.inputs[0].meta.dims
     if b.attrs["is_training"] or b.attrs["data_format"] != "NHWC":
         raise errors.Unimplemented("statistics of the batch, or channels that are not last")

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from heald.api import Attachable, Bind, FusedOp, Kernels, errors, geometry
+from heald.api import Bind, FusedOp, Kernels, errors, geometry
 
 from ..attributes import PostOp, attributes, number, operands
 from ..epilogue import CHAINED, Epilogue, broadcast, steps_after, with_swish
 from ..functions import linear
 from ..library import library
 from ..memory import dense
-from ..primitives import INFERENCE, RESULT, SOURCE, Primitive, described
+from ..primitives import INFERENCE, RESULT, SOURCE, NativeKernel, Primitive, described
 from .binding import Head, alone, declining, has_elements
 
 LARGEST, MEAN = number("dnnl_pooling_max"), number("dnnl_pooling_avg_exclude_padding")
@@ -40,7 +40,7 @@ POOLS: Mapping[str, Head] = {
 }
 
 
-def pool_and(b: Bind) -> Attachable:
+def pool_and(b: Bind) -> NativeKernel:
     """Bind a pooling op with the ops that follow it."""
     node, *rest = b.fused
     if node.op not in POOLS:

@@ -43,10 +43,12 @@ class Steps(Around):
     `places`: the indices of x, state and hidden among the inputs, then of cs and h behind the inputs.
     """
 
-    def __init__(self, step: Primitive, places: Sequence[int]) -> None:
+    def __init__(self, step: Primitive, time: int, places: Sequence[int]) -> None:
         super().__init__(step)
-        self._places = places
-        self.reads = step.reads
+        self._time, self._places = time, places
+        x, _, _, cs, h = places
+        self.extents = {place: nbytes * time if place in (x, cs, h) else nbytes
+                        for place, nbytes in step.extents.items()}
 
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
         calls = [self._primitive.attach(each, ()) for each in self._each((*inputs, *outputs))]
@@ -64,11 +66,12 @@ class Steps(Around):
     def _each(self, arrays: Sequence[Array]) -> list[tuple[Array, ...]]:
         """The arrays of each step, at the same indices as the whole arrays."""
         x, state, hidden, cs, h = self._places
+        steps = {place: arrays[place].reshape(self._time, -1) for place in (x, cs, h)}
         listed: list[tuple[Array, ...]] = []
-        for t in range(arrays[x].shape[0]):
-            now = {x: arrays[x][t], cs: arrays[cs][t], h: arrays[h][t]}
+        for t in range(self._time):
+            now = {place: rows[t] for place, rows in steps.items()}
             if t:
-                now |= {state: arrays[cs][t - 1], hidden: arrays[h][t - 1]}
+                now |= {state: steps[cs][t - 1], hidden: steps[h][t - 1]}
             listed.append(tuple(now.get(place, array) for place, array in enumerate(arrays)))
         return listed
 
@@ -89,7 +92,8 @@ def block_lstm(b: Bind) -> Primitive | Steps:
     if CS not in b.needed:
         return _lstm(b, size, time, places)
     count = len(b.inputs)
-    return Steps(_lstm(b, size, 1, places), [*(places[p] for p in (SOURCE, STATE, HIDDEN)), count + CS, count + H])
+    arrays = [*(places[p] for p in (SOURCE, STATE, HIDDEN)), count + CS, count + H]
+    return Steps(_lstm(b, size, 1, places), time, arrays)
 
 
 def _lstm(b: Bind, size: Size, time: int, places: Mapping[int, int]) -> Primitive:

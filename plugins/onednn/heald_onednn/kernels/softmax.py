@@ -6,12 +6,12 @@ from collections.abc import Callable
 from math import prod
 
 import numpy as np
-from heald.api import Attachable, Bind, Kernels
+from heald.api import Bind, Kernels
 
 from ..attributes import attributes, number
 from ..library import library
 from ..memory import Array, dense
-from ..primitives import INFERENCE, RESULT, SOURCE, Around, Primitive, described
+from ..primitives import INFERENCE, RESULT, SOURCE, Around, NativeKernel, Primitive, described
 from .binding import declining, has_elements
 
 ACCURATE = number("dnnl_softmax_accurate")
@@ -40,7 +40,7 @@ def _spread_nan(out: Array) -> None:
         out[np.isnan(out).any(-1)] = np.nan
 
 
-def softmax(b: Bind) -> Attachable:
+def softmax(b: Bind) -> NativeKernel:
     shape = b.inputs[0].meta.dims
     has_elements(shape)
     layout = dense((prod(shape[:-1]), shape[-1]))

@@ -23,11 +23,15 @@ PIXELS_PER_FILTER = 8  # at least: with fewer, scaling and packing the filters t
 
 class ScaledFilters(Around):
     """`product` of images and filters. Each run makes the filters [batch, C, F] from `filters` [C, F] and the factors,
-    the array with index `place`."""
+    the array with index `place`. The product reads them as the array with index `made`."""
 
-    def __init__(self, product: Primitive, filters: Array, place: int, shape: tuple[int, int, int]) -> None:
+    def __init__(
+        self, product: Primitive, filters: Array, place: int, made: int, shape: tuple[int, int, int]
+    ) -> None:
         super().__init__(product)
-        self.reads = {*product.reads, place}
+        batch, channels, _ = shape
+        self.extents = {number: nbytes for number, nbytes in product.extents.items() if number != made}
+        self.extents[place] = max(batch * channels * filters.itemsize, self.extents.get(place, 0))
         self._filters, self._place, self._shape = filters, place, shape
 
     def run(self, *arrays: Array) -> None:
@@ -63,7 +67,7 @@ def squeeze_excite(b: Bind, gate: FusedOp, head: FusedOp, rest: Sequence[FusedOp
     after = epilogue(b, head, rest, broadcast(b, 4, lay))
     scaled = filters if after.scale is None else (filters * after.scale).astype(np.float32)
     product = _product(b, after, (lay(dims), images), lay((batch, height, width, count)), (batch, channels, count))
-    return ScaledFilters(product, scaled, factors, (batch, channels, count))
+    return ScaledFilters(product, scaled, factors, len(b.inputs) + 1, (batch, channels, count))
 
 
 def _operands(b: Bind, gate: FusedOp) -> tuple[int, int]:

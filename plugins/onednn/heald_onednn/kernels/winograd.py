@@ -76,7 +76,7 @@ class Winograd(Parallel):
     """
 
     def __init__(self, stages: Sequence[Stage], parts: tuple[int, int], images: int, results: int, how: str) -> None:
-        self.reads = {images}
+        self.extents = {images: _extent(stages, IMAGES), results: _extent(stages, RESULTS)}
         self.how = how
         self.nbytes = CODE * len({id(stage.primitive) for stage in stages})
         self._stages, self._parts, self._images, self._results = stages, parts, images, results
@@ -116,6 +116,12 @@ class Winograd(Parallel):
                  arrays[self._results].reshape(-1))
         for primitive, source, result in self._stages:
             yield primitive, parts[source.array][source.first :], parts[result.array][result.first :]
+
+
+def _extent(stages: Sequence[Stage], array: int) -> int:
+    """The bytes that the stages touch of the images or the results."""
+    return max(place.first * FLOAT.itemsize + stage.primitive.extents[which] for stage in stages
+               for which, place in enumerate((stage.source, stage.result)) if place.array == array)
 
 
 def in_tiles(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Winograd:
@@ -183,7 +189,7 @@ def _products(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Stage:
         if factors is not None:
             taps = taps * factors.astype(np.float32)
         made = aligned(plain.nbytes)
-        _transform(size, 1, size.channels * size.filters).run(taps, made)
+        _transform(size, 1, size.channels * size.filters).attach((taps, made), ())()
         return made if in_rows else packed(made, plain, chosen)
 
     name = name_of_weights(node, after.scale, chosen, f" of {size.down.m}x{size.across.m}")
