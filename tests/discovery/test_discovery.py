@@ -138,7 +138,8 @@ def listed(shared_site: Any) -> dict[str, Any]:
         source = GOOD.format(type=word.upper(), priority=0)
         shared_site.add(distribution, {"twice": f"t_{word}"}, {f"t_{word}.py": source})
     settings = "[plugin.wants_x]\nsise = 3\n[plugins]\nblock = ['blocked', 'onednn']\n"
-    (shared_site.folder / "heald.toml").write_text(settings)
+    named = shared_site.folder / "heald.toml"
+    named.write_text(settings)
     found: dict[str, Any] = shared_site.run("""
         told = warnings.catch_warnings(record=True)
         caught = told.__enter__()
@@ -152,7 +153,7 @@ def listed(shared_site: Any) -> dict[str, Any]:
              claimed=types.get("CLAIMED").plugin,
              add=[k.pack for k in plugins.registries.kernels.candidates("Add", "TOY")],
              allocators=sorted(plugins.registries.allocators), warned=[str(w.message) for w in caught])
-    """)
+    """, env={"HEALD_CONFIG": str(named)})
     return found
 
 

@@ -40,10 +40,11 @@ class HostContext(Host):
         _check_has("work_queue", work_queue, "add_task")
         _check_has("allocator", allocator, "allocate")
         _check_has("output", output, "write")
-        if work_queue is None or isinstance(work_queue, str):
-            work_queue = replace(settings.work_queue, name=work_queue or settings.work_queue.name)
         plugins = _load(settings)
         plugins.check()
+        settings = plugins.usable_config()
+        if work_queue is None or isinstance(work_queue, str):
+            work_queue = replace(settings.work_queue, name=work_queue or settings.work_queue.name)
         super().__init__(plugins.registries, settings.placement.order,
                          settings.allocator.name if allocator is None else allocator,
                          settings.allocator.limit, work_queue, settings.debug, diagnostics,
@@ -67,9 +68,12 @@ class Runtime:
     """
 
     def __init__(self, config: Config, distributions: Collection[str] | None = None) -> None:
-        self.config = config
         self.plugins = _load(config, distributions)
         self._has_all = distributions is None
+        if not self._has_all and self.plugins.usable_config() is not config:  # another plugin may have the part
+            self.plugins.load()
+            self._has_all = True
+        self.config = config = self.plugins.usable_config()
         self._is_checked = False
         self.host = Host(self.plugins.registries, config.placement.order, config.allocator.name,
                          config.allocator.limit, config.work_queue, config.debug,
