@@ -52,14 +52,17 @@ class DeviceSet:
     def choices(self) -> Iterator[DeviceName]:
         """Yield the requests that placement tries, in turn, for a node without a requested device.
 
-        First come the types that config orders, then all others by priority. Records of these others that are no
-        accelerator, or have no device, come last. A type is scanned when its turn comes.
+        First come the types that config orders, then all others by priority, but those that serve on request.
+        Records of these others that are no accelerator, or have no device, come last. A type is scanned when its turn
+        comes.
         """
         last: list[DeviceName] = []
         for device_type in self.preference():
             name = DeviceName(type=device_type)
-            if not isinstance(self._order, str) and device_type in self._order:
+            if self._is_ordered(device_type):
                 yield name
+                continue
+            if self._is_below_host(device_type):
                 continue
             records = self.records(device_type)
             others = [r for r in records if r.device is None or not r.attributes.get("accelerator", True)]
@@ -69,6 +72,14 @@ class DeviceSet:
             else:
                 yield name
         yield from last
+
+    def on_request(self) -> list[str]:
+        """The device types that serve requests only, and are not scanned without one: those whose priority is below
+        that of a scanned device on host memory, unless config orders them."""
+        return [t for t in self.preference() if not self._is_ordered(t) and self._is_below_host(t)]
+
+    def is_scanned(self, device_type: str) -> bool:
+        return device_type in self._records
 
     def names(self, device_type: str) -> list[str]:
         """The short names of the usable devices of a type. Its devices are opened and probed at the first call."""
@@ -183,7 +194,7 @@ class DeviceSet:
         reason = self.why_not(wanted.type, wanted.index)
         if reason.startswith("unavailable"):
             raise Unavailable(f"device {name} is {reason}", device=name)
-        near = closest(name, [r.name for t in self.preference() for r in self.records(t)])
+        near = closest(name, [r.name for records in self._records.values() for r in records])
         raise NotFound(f"device {name}: {reason}", device=name, hint=f"did you mean {near[0]}?" if near else None)
 
     def waiter(self, device: Device) -> StreamWaiter:
@@ -197,6 +208,16 @@ class DeviceSet:
 
     def forked(self) -> None:
         self._lock = threading.RLock()  # a device that was being opened is still `found`: it is opened anew
+
+    def _is_ordered(self, device_type: str) -> bool:
+        return not isinstance(self._order, str) and device_type in self._order
+
+    def _is_below_host(self, device_type: str) -> bool:
+        """True for a priority below that of a scanned device on host memory that may be used."""
+        by_type = self.registries.device_types
+        return any(by_type.priority(record.type) > by_type.priority(device_type)
+                   for records in list(self._records.values()) for record in records
+                   if record.status != "unavailable" and record.attributes.get("host_visible"))
 
     def _scan(self, device_type: str) -> list[DeviceRecord]:
         if self.registries.device_types.get(device_type) is None:

@@ -169,5 +169,38 @@ def plugins() -> list[PluginRecord]:
 
 
 def devices() -> list[DeviceRecord]:
-    """Scan now and list every device of every type, with its status and reason."""
-    return runtime().host.records()
+    """Scan now and list every device of every type, with its status and reason.
+
+    Device types that serve on request only, and are not in use, are scanned in processes of their own: their records
+    have no device.
+    """
+    records: list[DeviceRecord] = []
+    for device_type in runtime().host.preference():
+        nobody = scanned_apart(device_type)
+        if nobody is None:
+            records += runtime().host.records(device_type)
+        else:
+            from .device_process import list_apart, record_of
+
+            records += map(record_of, list_apart(nobody, registered_names()))
+    return records
+
+
+def scanned_apart(device_type: str) -> dict[str, Any] | None:
+    """None for a device type that a list of all devices scans in this process. For any other, the row of the type as
+    long as no device is known."""
+    from .device_process import can_start_python
+
+    host, plugins = runtime().host, runtime().plugins
+    if host.is_scanned(device_type) or device_type not in host.on_request() or not can_start_python():
+        return None
+    plugin = host.registries.device_types.claims(device_type)[0].plugin
+    record = plugins.loaded(plugin)
+    if record is None or record.module in [m.__name__ for m in _registered if isinstance(m, ModuleType)]:
+        return None  # another process has no way to the module
+    return {"name": f"{device_type}:*", "type": device_type, "plugin": plugin, "attributes": {}}
+
+
+def registered_names() -> list[str]:
+    """The paths and dotted names of the plugins that the process has registered."""
+    return [str(plugin) for plugin in _registered if not isinstance(plugin, ModuleType)]
