@@ -66,6 +66,7 @@ def test_a_type_below_the_hosts_is_scanned_in_a_process_of_its_own(plugin, named
     assert (record.type, record.plugin, record.status, record.device) == ("APART", plugin.module, "found", None)
     assert record.attributes["memory"] == 1 << 20
     assert listed()["CPU:0"].device is not None
+    assert listed()["APART:0"] is record
 
 
 def test_a_type_in_use_is_listed_from_this_process(plugin):

@@ -19,6 +19,7 @@ from ..support.fork_safety import inherited
 from .device_fault import device_fault
 from .device_memory import DeviceMemory
 from .device_record import DeviceRecord
+from .forked_devices import USED_TYPES, fork_error
 from .registries import Registries
 from .scan import scan
 
@@ -152,9 +153,12 @@ class DeviceSet:
                     self._lost[id(device)] = record
 
     def check(self, devices: Iterable[Device]) -> None:
-        """Raises Unavailable when one of these devices was lost."""
+        """Raises Unavailable when one of these devices was lost, FailedPrecondition when it belongs to the process that
+        forked this one."""
         if self._lost:
             for record in [self._lost[id(device)] for device in devices if id(device) in self._lost]:
+                if record.is_forked:
+                    raise fork_error(record.name)
                 raise Unavailable(f"device {record.name} is unavailable: {record.reason}", device=record.name,
                                   hint=record.remedy or None)
 
@@ -191,6 +195,8 @@ class DeviceSet:
             if record.name == DeviceName(type=wanted.type, index=wanted.index or 0).short and self._open(record):
                 assert record.device is not None
                 return record.device
+        if any(record.is_forked for record in self.records(wanted.type)):
+            raise fork_error(name)
         reason = self.why_not(wanted.type, wanted.index)
         if reason.startswith("unavailable"):
             raise Unavailable(f"device {name} is {reason}", device=name)
@@ -208,6 +214,13 @@ class DeviceSet:
 
     def forked(self) -> None:
         self._lock = threading.RLock()  # a device that was being opened is still `found`: it is opened anew
+        records = [r for records in self._records.values() for r in records
+                   if r.device is not None and not r.attributes.get("host_visible")]
+        for record in records:
+            record.give_up(fork_error(record.name))
+            record.is_forked, record.is_open = True, False
+        self.device_memory.refuse(record.device for record in records if record.device is not None)
+        self._lost |= {id(record.device): record for record in records}
 
     def _is_ordered(self, device_type: str) -> bool:
         return not isinstance(self._order, str) and device_type in self._order
@@ -222,11 +235,22 @@ class DeviceSet:
     def _scan(self, device_type: str) -> list[DeviceRecord]:
         if self.registries.device_types.get(device_type) is None:
             return []
+        if device_type in USED_TYPES.of_parent:
+            return [self._forked_type(device_type)]
+        USED_TYPES.add(device_type)
         found = scan(self.registries.device_types, device_type)
+        if all(record.device is None or record.attributes.get("host_visible") for record in found.records):
+            USED_TYPES.remove(device_type)
         if self.registries.device_types.settle(device_type, found.plugin):
             self.registries.kernels.reload(device_type)
         self._faults += found.faults
         return found.records
+
+    def _forked_type(self, device_type: str) -> DeviceRecord:
+        plugin = self.registries.device_types.claims(device_type)[0].plugin
+        record = DeviceRecord(f"{device_type}:*", device_type, plugin, "unavailable", is_forked=True)
+        record.give_up(fork_error(record.name))
+        return record
 
     def _open(self, record: DeviceRecord) -> bool:
         """Open and probe a device with status `found`. Returns True when the device is usable."""

@@ -75,6 +75,7 @@ class Runtime:
             self._has_all = True
         self.config = config = self.plugins.usable_config()
         self._is_checked = False
+        self.apart: dict[str, list[DeviceRecord]] = {}  # by device type: the devices that another process has scanned
         self.host = Host(self.plugins.registries, config.placement.order, config.allocator.name,
                          config.allocator.limit, config.work_queue, config.debug,
                          memory=config.limits.memory, files=config.files, work_queues=config.work_queues)
@@ -169,21 +170,24 @@ def plugins() -> list[PluginRecord]:
 
 
 def devices() -> list[DeviceRecord]:
-    """Scan now and list every device of every type, with its status and reason.
+    """Scan every device type that was not scanned yet, and list every device with its status and reason.
 
     Device types that serve on request only, and are not in use, are scanned in processes of their own: their records
     have no device.
     """
-    records: list[DeviceRecord] = []
-    for device_type in runtime().host.preference():
-        nobody = scanned_apart(device_type)
-        if nobody is None:
-            records += runtime().host.records(device_type)
-        else:
-            from .device_process import list_apart, record_of
+    own = runtime()
+    return [record for device_type in own.host.preference() for record in _records(own, device_type)]
 
-            records += map(record_of, list_apart(nobody, registered_names()))
-    return records
+
+def _records(own: Runtime, device_type: str) -> list[DeviceRecord]:
+    nobody = scanned_apart(device_type)
+    if nobody is None:
+        return own.host.records(device_type)
+    if device_type not in own.apart:
+        from .device_process import list_apart, record_of
+
+        own.apart[device_type] = [record_of(row) for row in list_apart(nobody, registered_names())]
+    return own.apart[device_type]
 
 
 def scanned_apart(device_type: str) -> dict[str, Any] | None:
@@ -191,11 +195,12 @@ def scanned_apart(device_type: str) -> dict[str, Any] | None:
     long as no device is known."""
     from .device_process import can_start_python
 
-    host, plugins = runtime().host, runtime().plugins
+    own = runtime()
+    host = own.host
     if host.is_scanned(device_type) or device_type not in host.on_request() or not can_start_python():
         return None
     plugin = host.registries.device_types.claims(device_type)[0].plugin
-    record = plugins.loaded(plugin)
+    record = own.plugins.loaded(plugin)
     if record is None or record.module in [m.__name__ for m in _registered if isinstance(m, ModuleType)]:
         return None  # another process has no way to the module
     return {"name": f"{device_type}:*", "type": device_type, "plugin": plugin, "attributes": {}}
