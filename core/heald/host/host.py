@@ -167,6 +167,8 @@ class Host(DeviceSet):
     def print_line(self, line: str) -> None:
         """Write a line to the host's output, and flush it. Lines of several threads do not mix."""
         output = self.output or sys.stdout
+        if output is None:  # standard output is closed
+            return
         output.write(f"{line}\n")
         output.flush()
 
