@@ -103,6 +103,20 @@ def test_a_driver_that_takes_its_process_down_is_a_failed_check_in_isolation(com
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals to die of")
+@pytest.mark.parametrize("check", [False, True])
+def test_a_list_of_all_devices_outlives_a_driver_that_takes_its_process_down(command, plugin, monkeypatch, check):
+    monkeypatch.setenv("HEALD_PLUGINS__ALLOW", "cpu, tf_ops")
+    text = CRASHING.replace("lambda config: [Crashing()]", "lambda config: os.abort()")
+    done = command("devices", *(["--check"] if check else []), "--json", "--plugin", plugin("aborting_list_test", text))
+    assert done.status == int(check)
+    rows = by_name(done)
+    assert rows["CPU:0"].get("check") == ("PASS" if check else None)
+    assert rows["CRASHING:*"].get("check") == ("FAIL" if check else None)
+    assert rows["CRASHING:*"]["status"] == "unavailable"
+    assert rows["CRASHING:*"]["reason"] == "the process that checked it ended with SIGABRT"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no signals to die of")
 def test_a_scan_that_takes_its_process_down_is_a_failed_check_in_isolation(command, plugin):
     text = CRASHING.replace("lambda config: [Crashing()]", "lambda config: os.abort()")
     done = command("devices", "--isolate", "--json", "--plugin", plugin("aborting_scan_test", text))

@@ -77,7 +77,8 @@ print(sorted(names))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "    bench " in done.stdout
     assert done.stdout.splitlines()[-1] == str([
-        "heald.cli.arguments", "heald.cli.commands", "heald.cli.notices", "heald.cli.progress", "heald_tools.plugin"])
+        "heald.cli.arguments", "heald.cli.commands", "heald.cli.notices", "heald.cli.progress",
+        "heald.cli.standard_streams", "heald_tools.plugin"])
 
 
 def test_an_error_is_told_with_place_hint_and_cause(command, monkeypatch):

@@ -3,6 +3,8 @@
 import json
 import os
 
+import pytest
+
 
 def test_defaults_are_shown_without_their_origin(command):
     lines = command("config", "show").words
@@ -21,12 +23,48 @@ def test_origins_name_file_and_variable(command, tmp_path, monkeypatch):
     assert ["plugins.strict", "true", "environment", "HEALD_PLUGINS__STRICT"] in done.words
 
 
-def test_a_mistake_is_told_with_its_place(command, tmp_path):
-    (tmp_path / "heald.toml").write_text("[placement]\nfalback = 1\n")
-    done = command("config", "show")
+def test_a_mistake_in_a_named_file_is_an_error_with_its_place(command, tmp_path):
+    (tmp_path / "own.toml").write_text("[placement]\nfalback = 1\n")
+    done = command("config", "show", "--config", "own.toml")
     assert done.status == 1
-    assert done.err == (f"error: {tmp_path / 'heald.toml'}:2: [placement] has no key 'falback'\n"
+    assert done.err == ("error: own.toml:2: [placement] has no key 'falback'\n"
                         "  hint: did you mean fallback?\n")
+
+
+MISTAKES = {
+    "not TOML": ("x =", "not TOML: "),
+    "unknown key": ("[placement]\nfalback = 1", "[placement] has no key 'falback'"),
+    "threads": ("[work_queue]\nthreads = 100000", "[work_queue] threads must be from 1 to 4096, not 100000"),
+    "work queue": ("[work_queue]\nname = 'x'", "names the work queue 'x', which is not there"),
+    "named queue": ("[work_queues.q]\nname = 'x'", "names the work queue 'x', which is not there"),
+    "allocator": ("[allocator]\nname = 'x'", "names the allocator 'x', which is not there"),
+    "handler": ("[eager]\nhandler = 'x'", "names the op handler 'x', which is not there"),
+    "remap": ("[placement]\nremap = {'GPU:0' = '//'}", "'//' is not a device name"),
+    "option": ("[plugin.cpu]\ncount = 100000", "count"),
+    "plugin without options": ("[plugin.tf_ops]\nx = 1", "takes no settings"),
+}
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_in_a_found_file_is_a_warning_with_its_place_and_the_command_goes_on(
+    command, own_runtime, tmp_path, name
+):
+    toml, message = MISTAKES[name]
+    (tmp_path / "heald.toml").write_text(f"{toml}\n")
+    done = command("devices", "CPU:0", "--check", "--json")
+    assert done.status == 0
+    assert json.loads(done.out)[0]["check"] == "PASS"
+    (line,) = done.err.splitlines()
+    assert line.startswith("warning: ")
+    assert message in line
+    assert f"{tmp_path / 'heald.toml'}:{1 if name in ('not TOML', 'plugin without options') else 2}" in line
+
+
+def test_a_file_with_a_mistake_is_not_trusted(command, tmp_path):
+    (tmp_path / "heald.toml").write_text("[work_queue]\nthreads = 100000\n")
+    done = command("config", "trust", "heald.toml")
+    assert done.status == 1
+    assert "threads must be from 1 to 4096" in done.err
 
 
 def test_what_a_found_file_must_not_set_is_shown_as_ignored(command, tmp_path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 
 import heald
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from builders.graphs import const, graph, node, placeholder
 from heald.config.config import load_config
-from heald.errors import HealdWarning, InvalidArgument, NotFound, PluginError, Unimplemented
+from heald.errors import HealdWarning, InvalidArgument, NotFound, PluginError, Unavailable, Unimplemented
 from heald.values import dtypes
 
 
@@ -312,12 +313,72 @@ def heald_devices(registry):
         return row(session, "a")["assigned"], row(session, "a")["refused"]
 
     choices = [c.short for c in heald.Session(two_nodes(), {"plugins": {"load": [str(path)]}})._runtime.host.choices()]
-    places = {name: choices.index(name) for name in ("MIXED:0", "CPU:*", "EXAMPLE:*", "MIXED:1", "ABSENT:*")}
-    assert places["MIXED:0"] < places["CPU:*"] < places["EXAMPLE:*"] < min(places["MIXED:1"], places["ABSENT:*"])
+    places = {name: choices.index(name) for name in ("MIXED:0", "CPU:*", "MIXED:1", "ABSENT:*")}
+    assert places["MIXED:0"] < places["CPU:*"] < min(places["MIXED:1"], places["ABSENT:*"])
+    assert len(places) == len(choices)
     assert assigned() == ("MIXED:0", "")
     assert assigned(order=("CPU",)) == ("CPU:0", "")
     assert assigned(remap={"MIXED:*": "CPU:0"}) == ("MIXED:0", "")
     assert assigned(order=("ABSENT", "MIXED"))[1] == "ABSENT:*: unavailable: nothing is plugged in"
+
+
+ON_REQUEST = """
+from heald.api import OpSpec, errors, hookimpl
+HEALD_API = (1, 0)
+calls = []
+
+@hookimpl
+def heald_ops(registry):
+    registry.add(OpSpec("Test>Lonely", inputs=["x: T"], outputs=["y: T"], attrs=["T: {float}"]))
+
+def scan(config):
+    calls.append("scan")
+    raise errors.Unavailable("nothing is plugged in")
+
+def register_kernels(kernels):
+    calls.append("kernels")
+
+@hookimpl
+def heald_devices(registry):
+    registry.device(type="LATER", scan=scan, kernels=register_kernels, priority=2)
+"""
+
+
+@pytest.fixture
+def on_request(tmp_path, monkeypatch):
+    """The config of a plugin whose device type serves on request only, and the calls of its functions so far."""
+    monkeypatch.delitem(sys.modules, "on_request_test", raising=False)
+    (tmp_path / "on_request_test.py").write_text(ON_REQUEST)
+    config = {"plugins": {"load": [str(tmp_path / "on_request_test.py")]}, "placement": {"fallback": "allow"}}
+    yield config, lambda: sys.modules["on_request_test"].calls
+    sys.modules.pop("on_request_test", None)
+
+
+def test_a_message_names_device_types_below_the_hosts_and_neither_scans_them_nor_imports_their_kernels(on_request):
+    config, calls = on_request
+    session = heald.Session(graph(placeholder("x", (3,)), node("y", "Test>Lonely", "x")), config)
+    with pytest.raises(Unimplemented) as caught:
+        session.run("y", {"x": X})
+    types = [t for t in session._runtime.host.preference() if t in ("EXAMPLE", "LATER", "SIM")]
+    assert ", ".join(types) in caught.value.hint
+    assert session._runtime.host.opened()[0].name == "CPU:0"
+    with pytest.raises(NotFound, match="CPU:7"):
+        session._runtime.host.open("CPU:7")
+    assert calls() == []
+
+
+@pytest.mark.parametrize("how", ["order", "session", "node", "open"])
+def test_a_device_type_below_the_hosts_is_scanned_on_request(on_request, how):
+    config, calls = on_request
+    order = {"order": ["LATER"]} if how == "order" else {}
+    session = heald.Session(
+        graph(placeholder("x", (3,)), node("y", "Neg", "x", device="LATER:0" if how == "node" else "")),
+        config | {"placement": config["placement"] | order}, device="LATER:0" if how == "session" else None)
+    assert session.run("y", {"x": X}).tolist() == (-X).tolist()
+    if how == "open":
+        with pytest.raises(Unavailable, match="nothing is plugged in"):
+            session._runtime.host.open("LATER:0")
+    assert "scan" in calls()
 
 
 def test_nodes_alike_are_refused_each_by_itself():

@@ -271,11 +271,12 @@ def test_a_class_that_config_cannot_fill_is_the_plugins_fault() -> None:
 
 WORDS = st.text(string.ascii_letters + string.digits + "_-", min_size=1, max_size=8).filter(lambda w: w != "none")
 TEXTS = st.text(st.characters(min_codepoint=32, max_codepoint=126), max_size=12)
+DEVICES = st.from_regex(r"[A-Z][a-z_]{0,4}:([0-9]{1,3}|\*)", fullmatch=True)
 
 
 @settings(max_examples=60, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
-    strict=st.booleans(), block=st.lists(WORDS, max_size=3), remap=st.dictionaries(WORDS, TEXTS, max_size=3),
+    strict=st.booleans(), block=st.lists(WORDS, max_size=3), remap=st.dictionaries(DEVICES, DEVICES, max_size=3),
     name=TEXTS, number=st.integers(-(2**40), 2**40), real=st.floats(allow_nan=False), commas=st.booleans(),
 )
 def test_environment_and_toml_say_the_same(

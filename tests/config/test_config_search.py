@@ -60,6 +60,10 @@ class Options:
     either: int | str = 0
     names: tuple[str, ...] = ()
 
+    def __post_init__(self) -> None:
+        if self.number < 0:
+            raise ValueError("number is negative")
+
 
 @pytest.fixture
 def user(tmp_path: Path) -> Path:
@@ -302,22 +306,107 @@ def test_the_commands_in_a_warning_are_quoted(tmp_path: Path, user: Path) -> Non
     assert commands in warned(load(folder, user))[0]
 
 
-@pytest.mark.parametrize(("section", "plugin"), [
-    ("work_queue]\nthreads", None), ("plugin.cpu]\ncount", "cpu"), ("plugin.onednn]\nthreads", "onednn"),
-    ("plugin.sim]\ndevices", "sim"), ("plugin.example_device]\ndevices", "example_device"),
-])
-def test_a_number_that_would_fill_the_machine_is_refused(
+FILLING = [("work_queue]\nthreads", None), ("work_queues.own]\nthreads", None), ("plugin.cpu]\ncount", "cpu"),
+           ("plugin.onednn]\nthreads", "onednn"), ("plugin.sim]\ndevices", "sim"),
+           ("plugin.example_device]\ndevices", "example_device")]
+
+
+@pytest.mark.parametrize(("section", "plugin"), FILLING)
+def test_a_number_that_would_fill_the_machine_is_a_warning_in_a_found_file_and_an_error_in_another(
     project: Path, user: Path, section: str, plugin: str | None
 ) -> None:
-    (project / "heald.toml").write_text(f"[{section} = 1000000000\n")
-    try:
-        plugins = Plugins(load(project, user))
-        plugins.load()
-        records = plugins.records()
-        failed = {record.id: record.reason for record in records if record.status == "failed"}
-    except InvalidArgument as error:
-        failed = {None: str(error)}
-    assert "1000000000" in failed[plugin]
+    path = project / "heald.toml"
+    path.write_text(f"[{section} = 1000000000\n")
+    plugins = Plugins(load(project, user))
+    plugins.load()
+    assert [record.id for record in plugins.records() if record.status == "failed"] == []
+    (text,) = plugins.config.warnings(plugins.configs)
+    assert text.startswith(f"{path}:2: ")
+    assert "1000000000" in text
+    assert text.endswith("; this setting is not used")
+    assert [row.value for row in plugins.config.ignored(plugins.configs)] == [1000000000]
+    if plugin is None:
+        with pytest.raises(InvalidArgument, match="1000000000"):
+            load(user, user, HEALD_CONFIG=str(path))
+    else:
+        named = Plugins(load(user, user, HEALD_CONFIG=str(path)))
+        named.load()
+        assert [record.id for record in named.records() if record.status == "failed"] == [plugin]
+
+
+UNFIT = {
+    "an unknown section": ("[nothing]\na = 1", 1, "there is no section [nothing]; "),
+    "a section that is a number": ("placement = 3", 1, "[placement] must be a table, not 3"),
+    "an unknown key": ("[placement]\nfallbak = 'allow'", 2, "has no key 'fallbak'; did you mean fallback?"),
+    "a wrong type": ("[work_queue]\nseed = 'x'", 2, "work_queue.seed must be an integer, not 'x'"),
+    "a wrong type of a forbidden key": ("[plugins]\nstrict = 3", 2, "plugins.strict must be true or false, not 3"),
+    "a word that is none of the choices": ("[placement]\nfallback = 'x'", 2, "placement.fallback must be 'allow' or"),
+    "no name of a device": ("[placement]\nremap = {'GPU' = '///'}", 2, "[placement] remap: '///' is not a device name"),
+    "a kernel that is a number": ("[kernels]\nMatMul = 3", 2, "kernels.MatMul must be a string, not 3"),
+    "a named queue that is a number": ("[work_queues]\nown = 3", 2, "[work_queues.own] must be a table, not 3"),
+    "an unknown key of a queue": ("[work_queues.own]\na = 3", 2, "[work_queues.own] has no key 'a'"),
+    "options that are a number": ("[plugin]\np = 3", 2, "[plugin.p] must be a table, not 3"),
+    "an unknown option": ("[plugin.p]\nnumer = 3", 2, "[plugin.p] has no key 'numer'; did you mean number or names?"),
+    "an option of a wrong type": ("[plugin.p]\nmarked = 3", 2, "plugin.p.marked must be a string, not 3"),
+    "an option that the plugin refuses": ("[plugin.p]\nnumber = -1", 2, "number is negative"),
+    "options of a plugin without any": ("[plugin.bare]\nx = 1", 1, "plugin bare takes no settings"),
+}
+
+
+@pytest.mark.parametrize("name", UNFIT)
+def test_a_setting_of_a_found_file_that_does_not_fit_is_a_warning_with_its_line_and_does_not_count(
+    project: Path, user: Path, name: str
+) -> None:
+    toml, line, message = UNFIT[name]
+    path = project / "heald.toml"
+    path.write_text(f"{toml}\n[passes]\ndisable = ['fusion']\n")
+    plugins = {"p": Options(), "bare": None}
+    config = load(project, user)
+    (text,) = config.warnings(plugins)
+    assert text.startswith(f"{path}:{line}: ")
+    assert message in text
+    assert config.passes.disable == ("fusion",)
+    assert config.placement == Config().placement
+    assert config.work_queue == Config().work_queue
+    assert config.kernels == {}
+    assert plugin_config(config, "p", Options) == Options()
+    assert {row.origin for row in config.ignored(plugins)} == {f"{path}:{line}"}
+
+
+def test_a_bad_setting_of_a_found_file_hides_no_weaker_one_of_the_user(project: Path, user: Path) -> None:
+    (user / "config.toml").write_text("[work_queue]\nthreads = 3\n[plugin.p]\nnumber = 4\n")
+    (project / "heald.toml").write_text("[work_queue]\nthreads = 0\n[plugin.p]\nnumber = -4\n")
+    config = load(project, user)
+    assert config.work_queue.threads == 3
+    assert plugin_config(config, "p", Options).number == 4
+    assert len(warned(config)) == 2
+    assert {row.key: row.value for row in config.origins({"p": Options(number=4)})}["plugin.p.number"] == 4
+
+
+def test_many_mistakes_in_a_found_file_take_few_warnings_and_little_time(project: Path, user: Path) -> None:
+    (project / "heald.toml").write_text("\n".join(f"sectoin{number} = 1" for number in range(3_000)))
+    config = load(project, user)
+    assert len(warned(config)) == 11
+    assert warned(config)[-1] == "2990 more settings of found files are not used"
+
+
+@pytest.mark.parametrize("option", ["number", "switch", "real"])
+def test_an_option_that_its_plugin_marks_as_unsafe_is_not_a_found_files_to_set(
+    project: Path, user: Path, option: str
+) -> None:
+    @dataclass(frozen=True)
+    class Unsafe:
+        number: int = field(default=0, metadata={"found": False})
+        switch: bool = field(default=False, metadata={"found": False})
+        real: float = field(default=0.0, metadata={"found": False})
+
+    value = {"number": "1", "switch": "true", "real": "1.5"}[option]
+    (project / "heald.toml").write_text(f"[plugin.p]\n{option} = {value}\n")
+    config = load(project, user)
+    assert plugin_config(config, "p", Unsafe) == Unsafe()
+    (text,) = config.warnings({"p": Unsafe()})
+    assert f"cannot set plugin.p.{option} (line 2)" in text
+    assert plugin_config(load(user, user, HEALD_CONFIG=str(project / "heald.toml")), "p", Unsafe) != Unsafe()
 
 
 TOO_MUCH = {
@@ -337,13 +426,26 @@ TOO_MUCH = {
 
 
 @pytest.mark.parametrize("name", TOO_MUCH)
-def test_a_file_of_too_much_is_a_short_error_at_once(project: Path, user: Path, name: str) -> None:
+def test_a_file_of_too_much_is_a_short_error_where_it_is_named_and_a_short_warning_where_it_is_found(
+    project: Path, user: Path, name: str
+) -> None:
     text, message = TOO_MUCH[name]
     (project / "heald.toml").write_text(text)
     with pytest.raises(InvalidArgument) as caught:
-        load(project, user)
-    assert message in str(caught.value)
-    assert len(str(caught.value)) < 1000
+        load(user, user, HEALD_CONFIG=str(project / "heald.toml"))
+    (warning,) = warned(load(project, user))
+    for told in (str(caught.value), warning):
+        assert message in told
+        assert str(project / "heald.toml") in told
+        assert len(told) < 1000
+
+
+@POSIX
+@pytest.mark.parametrize("name", ["heald.toml", "pyproject.toml"])
+def test_a_found_file_that_cannot_be_read_is_a_warning(project: Path, user: Path, name: str) -> None:
+    (project / name).write_bytes(b"[tool.heald]\nx = '\xff'")
+    (text,) = warned(load(project, user))
+    assert text.startswith(f"config file {project / name} cannot be read: ")
 
 
 def test_the_lines_of_a_long_statement_are_found_in_one_pass(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:

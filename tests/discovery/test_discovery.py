@@ -138,7 +138,8 @@ def listed(shared_site: Any) -> dict[str, Any]:
         source = GOOD.format(type=word.upper(), priority=0)
         shared_site.add(distribution, {"twice": f"t_{word}"}, {f"t_{word}.py": source})
     settings = "[plugin.wants_x]\nsise = 3\n[plugins]\nblock = ['blocked', 'onednn']\n"
-    (shared_site.folder / "heald.toml").write_text(settings)
+    named = shared_site.folder / "heald.toml"
+    named.write_text(settings)
     found: dict[str, Any] = shared_site.run("""
         told = warnings.catch_warnings(record=True)
         caught = told.__enter__()
@@ -152,7 +153,7 @@ def listed(shared_site: Any) -> dict[str, Any]:
              claimed=types.get("CLAIMED").plugin,
              add=[k.pack for k in plugins.registries.kernels.candidates("Add", "TOY")],
              allocators=sorted(plugins.registries.allocators), warned=[str(w.message) for w in caught])
-    """)
+    """, env={"HEALD_CONFIG": str(named)})
     return found
 
 
@@ -377,3 +378,61 @@ def test_a_wheel_that_pip_installed_is_found(site: Any) -> None:
     record = site.listing()["wheeled"]
     assert (record["status"], record["distribution"], record["version"]) == ("ok", "heald-wheeled", "2.5")
     assert record["registered"] == {"device types": ["WHEELED"]}
+
+
+SLOW = """
+import threading
+from heald.api import hookimpl
+HEALD_API = (1, 0)
+never = threading.Event()
+
+@hookimpl
+def heald_ops(registry):
+    pass
+
+@hookimpl
+def heald_devices(registry):
+    registry.device(type="SLOW", scan=list)
+    never.wait()
+"""
+
+
+def test_a_hook_that_does_not_end_is_a_failed_plugin_and_the_others_work(site: Any) -> None:
+    site.add("heald-slow", {"slow": "t_slow"}, {"t_slow.py": SLOW})
+    site.add("heald-then", {"then": "t_then"}, {"t_then.py": GOOD.format(type="THEN", priority=0)})
+    found = site.run("""
+        from heald.discovery import plugin_module
+        from heald.discovery.discovery import Plugins
+        plugin_module.LONGEST_HOOKS_SECONDS = 0.2
+        plugins = Plugins(load_config())
+        plugins.load()
+        types = plugins.registries.device_types
+        tell(records=shown(plugins.records()), types=[t for t in ("SLOW", "THEN") if types.get(t)])
+    """)
+    record = next(record for record in found["records"] if record["id"] == "slow")
+    assert (record["status"], record["reason"]) == ("failed", "hook heald_devices takes longer than 0.2 s")
+    assert record["remedy"] == "hooks only register: leave slow work to scans and to kernels"
+    assert found["types"] == ["THEN"]
+
+
+def test_a_package_may_register_itself_while_it_is_imported(site: Any) -> None:
+    package = site.libraries / "t_self"
+    package.mkdir()
+    (package / "__init__.py").write_text("""
+import heald
+from heald.api import hookimpl
+HEALD_API = (1, 0)
+
+@hookimpl
+def heald_devices(registry):
+    from . import types
+    registry.device(type=types.NAME, scan=list)
+
+record = heald.register(__name__)
+""")
+    (package / "types.py").write_text("NAME = 'SELF'\n")
+    found = site.run("""
+        import t_self
+        tell(status=t_self.record.status, registered=t_self.record.registered)
+    """)
+    assert found == {"status": "ok", "registered": {"device types": ["SELF"]}}

@@ -269,6 +269,62 @@ def test_a_forked_child_runs_what_needs_no_threads_and_is_refused_the_rest_at_on
     assert ended(process) == [*parent, "parent" + in_time, *child, "child" + in_time, *parent, "parent" + in_time]
 
 
+WAYS_TO_A_DEVICE = {
+    "a callable": "step(X)",
+    "other shapes": "step(np.float32([1, 2]))",
+    "another step": "session.run('z', {'x': X})",
+    "a new session": "heald.Session(nodes, STRICT).run('y', {'x': X})",
+    "open": "heald.default_host().open('SERVED:0')",
+    "open by an own host": "heald.HostContext(config=STRICT).open('SERVED:0')",
+    "an eager op": "heald.execute('Neg', X, device='SERVED:0').numpy()",
+    "an eager op on a value there": "heald.execute('Neg', handle).numpy()",
+    "a value there": "handle.numpy()",
+}
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_gets_the_error_of_every_device_outside_host_memory_at_once(start):
+    process = start(f"""
+        import warnings
+        warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12, of forks beside threads: that is the point
+        heald.register({plugin("served")!r})
+        STRICT = {{"plugins": {{"load": [{plugin("served")!r}]}}, "placement": {{"fallback": "error"}}}}
+        nodes = graph(placeholder("x", (None,)), node("y", "Neg", "x", device="SERVED:0"),
+                      node("z", "Neg", "y", device="SERVED:0"), node("h", "Neg", "x"))
+        session = heald.Session(nodes)
+        step = session.make_callable("y", ["x"])
+        handle = heald.execute("Neg", X, device="SERVED:0")
+        print(step(X).tolist(), handle.numpy().tolist(), flush=True)
+        child = os.fork()
+        if child:
+            assert os.waitpid(child, 0)[1] == 0
+            print(step(X).tolist(), flush=True)
+            sys.exit()
+        for way in {list(WAYS_TO_A_DEVICE.values())!r}:
+            try:
+                print(eval(way))
+            except HealdError as error:
+                print("forked" if "the process that forked this one" in str(error) else error, flush=True)
+        print(session.run("h", {{"x": X}}).tolist(), flush=True)
+        del session, step, handle
+    """)
+    negative = "[-1.0, -2.0, -3.0]"
+    assert ended(process) == [f"{negative} {negative}", *["forked"] * len(WAYS_TO_A_DEVICE), negative, negative]
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+def test_a_forked_child_scans_device_types_that_its_parent_has_not_used(start):
+    process = start(f"""
+        heald.register({plugin("served")!r})
+        child = os.fork()
+        if child:
+            assert os.waitpid(child, 0)[1] == 0
+            sys.exit()
+        print(heald.execute("Neg", X, device="SERVED:0").numpy().tolist(), flush=True)
+    """)
+    assert ended(process) == ["[-1.0, -2.0, -3.0]"]
+
+
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_a_session_that_has_not_run_before_a_fork_works_in_parent_and_child(start):
     process = start("""

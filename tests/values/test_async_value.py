@@ -103,15 +103,49 @@ def test_a_chain_of_any_length_takes_no_stack():
     assert forwarded[0].get() == 7
 
 
-def test_a_callback_that_raises_is_reported_and_the_others_are_called(monkeypatch):
-    reported, calls = [], []
-    monkeypatch.setattr(sys, "unraisablehook", reported.append)
+class Silent:
+    """A callback that raises, whose own code fails to return a text, too."""
+
+    def __call__(self):
+        raise ZeroDivisionError
+
+    def __repr__(self):
+        raise ValueError
+
+
+def broken_hook(_report):
+    raise RuntimeError("the hook is broken")
+
+
+HOOKS = [(None, ""), (sys.__unraisablehook__, "ZeroDivisionError"), (broken_hook, "the hook is broken")]
+
+
+@pytest.mark.parametrize(("hook", "report"), HOOKS)
+@pytest.mark.parametrize("callback", [lambda: 1 / 0, Silent()])
+def test_a_callback_that_raises_keeps_no_later_callback_of_its_thread_from_running(
+    callback, hook, report, monkeypatch, capfd,
+):
+    monkeypatch.setattr(sys, "unraisablehook", hook)
+    calls = []
+    for number in range(2):
+        value = AsyncValue()
+        value.and_then(callback)
+        value.and_then(lambda number=number: calls.append(number))
+        value.emplace(None)
+    assert calls == [0, 1]
+    assert report in capfd.readouterr().err
+
+
+def test_the_report_of_a_callback_that_raises_names_it(monkeypatch):
+    reports = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda report: reports.append(
+        (type(report), report.exc_type, repr(report.object).partition(" <function")[0])))
     value = AsyncValue()
     value.and_then(lambda: 1 / 0)
-    value.and_then(lambda: calls.append(1))
     value.emplace(None)
-    assert calls == [1]
-    assert [r.exc_type for r in reported] == [ZeroDivisionError]
+    ((kind, error, text),) = reports
+    assert kind.__name__ == "UnraisableHookArgs"
+    assert (error, text) == (ZeroDivisionError, "a callback of an AsyncValue:")
 
 
 def test_an_interrupt_in_a_callback_loses_no_other_callback():

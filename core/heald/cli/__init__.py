@@ -11,7 +11,6 @@ import sys
 from argparse import REMAINDER, SUPPRESS, ArgumentParser
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from io import TextIOWrapper
 from typing import TYPE_CHECKING
 
 from .. import __version__
@@ -38,19 +37,25 @@ Every command has --help; those that print tables have --json."""
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in `argv` and return its exit status; wrong usage and --help end in SystemExit."""
-    if isinstance(sys.stdout, TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # names may have letters that the terminal lacks
-    try:
+    from .standard_streams import drop, standard_streams
+
+    with standard_streams():
         try:
-            return _run(argv)
-        finally:
-            sys.stdout.flush()
-    except BrokenPipeError:
-        # the interpreter flushes stdout once more at exit: let that go nowhere
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return UNREAD
-    except KeyboardInterrupt:
-        return INTERRUPTED
+            try:
+                return _run(argv)
+            finally:
+                sys.stdout.flush()
+        except BrokenPipeError:
+            drop(sys.stdout)
+            return UNREAD
+        except KeyboardInterrupt:
+            return INTERRUPTED
+        except OSError as error:  # of the last flush
+            from .notices import tell_error
+
+            drop(sys.stdout)
+            tell_error(_typed(error))
+            return ERROR
 
 
 def _parser() -> ArgumentParser:
@@ -137,8 +142,17 @@ def _attempt(parser: ArgumentParser, name: str, arguments: Sequence[str], plugin
     except BrokenPipeError:
         raise
     except Exception as error:  # noqa: BLE001 - the boundary
+        _drop_after(error)
         tell_error(_typed(error, None if command is None else command.plugin))
     return ERROR
+
+
+def _drop_after(error: Exception) -> None:
+    """Drop what is left to print after an error of standard output, so that the error is told once."""
+    from .standard_streams import NAME, drop
+
+    if isinstance(error, OSError) and error.filename == NAME:
+        drop(sys.stdout)
 
 
 def _missing(parser: ArgumentParser, name: str) -> int:

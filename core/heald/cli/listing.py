@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 NO_KERNELS = "it only copies: no plugin has kernels for {type}"
 NAME_KERNELS = "its plugin names them: registry.device(kernels=...)"
-PATIENCE = 60  # seconds that a device has to pass its check in a process of its own
 
 
 def add_device_arguments(parser: ArgumentParser) -> None:
@@ -43,9 +42,7 @@ def devices(args: Namespace) -> int:
     if args.isolate:
         rows = _checked_apart(host, args.names, args.plugin)
     else:
-        with ticking("scanning"):
-            records = _chosen(host, args.names)
-        rows = [_check(record, host) if args.check else _device(record) for record in records]
+        rows = _listed(host, args)
     if args.json:
         show_json(rows)
     elif rows:
@@ -57,18 +54,51 @@ def devices(args: Namespace) -> int:
     return int(any(row.get("check") == "FAIL" for row in rows))
 
 
+def _listed(host: Host, args: Namespace) -> list[dict[str, Any]]:
+    """The rows of the chosen devices. Named devices are requested, and scanned in this process. Of all devices, those
+    that serve on request only are scanned in processes of their own."""
+    from ..session.runtime import scanned_apart
+
+    if args.names:
+        with ticking("scanning"):
+            records = _chosen(host, args.names)
+        return [_check(record, host) if args.check else _device(record) for record in records]
+    rows: list[dict[str, Any]] = []
+    for device_type in host.preference():
+        nobody = scanned_apart(device_type)
+        if nobody is not None:
+            rows += [row if args.check else _unchecked(row) for row in _apart(nobody, args.plugin, check=args.check)]
+            continue
+        with ticking("scanning"):
+            records = host.records(device_type)
+        rows += [_check(record, host) if args.check else _device(record) for record in records]
+    return rows
+
+
+def _unchecked(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key not in ("check", "ms")}
+
+
+def _apart(device: Mapping[str, Any], plugins: Sequence[str], *, check: bool) -> list[dict[str, Any]]:
+    """The rows of a device or a type from a process of its own."""
+    from ..session.device_process import list_apart
+
+    with ticking(f"{'checking' if check else 'scanning'} {device['name']}"):
+        return list_apart(device, plugins, check=check)
+
+
 def _chosen(host: Host, names: Sequence[str]) -> list[DeviceRecord]:
-    """The records of these names, or all of them; `T:*` names all of a type. Raises NotFound."""
+    """The records of these names; `T:*` names all of a type. Raises NotFound."""
     from ..errors import NotFound, closest
 
-    types = [t for t in host.preference() if not names or t in [name.partition(":")[0] for name in names]]
+    types = [t for t in host.preference() if t in [name.partition(":")[0] for name in names]]
     records = [record for device_type in types for record in host.records(device_type)]
     for name in names:
         if name not in [record.name for record in records] and name.removesuffix(":*") not in types:
-            near = closest(name, [record.name for record in host.records()])
+            near = closest(name, [record.name for record in records] or types)
             raise NotFound(f"there is no device {name}", device=name,
                            hint=f"did you mean {near[0]}?" if near else "heald devices lists them")
-    return [record for record in records if not names or record.name in names or f"{record.type}:*" in names]
+    return [record for record in records if record.name in names or f"{record.type}:*" in names]
 
 
 def _checked_apart(host: Host, names: Sequence[str], plugins: Sequence[str]) -> list[dict[str, Any]]:
@@ -80,43 +110,14 @@ def _checked_apart(host: Host, names: Sequence[str], plugins: Sequence[str]) -> 
         if device_type not in announced:
             _chosen(host, [f"{device_type}:*"])
         nobody = {"name": f"{device_type}:*", "type": device_type, "plugin": announced[device_type], "attributes": {}}
-        found = _apart(nobody, ["--json"], plugins)
-        for row in found:
+        for row in _apart(nobody, plugins, check=False):
             if not names or row["name"] in names or f"{device_type}:*" in names:
-                rows += [row] if row.get("check") == "FAIL" else _apart(row, ["--check", "--json"], plugins)
+                rows += [row] if row.get("check") == "FAIL" else _apart(row, plugins, check=True)
     dead = {row["type"] for row in rows if row["name"].endswith(":*")}
     for name in names:
         if name not in [row["name"] for row in rows] and name.partition(":")[0] not in dead:
             _chosen(host, [name])
     return rows
-
-
-def _apart(device: Mapping[str, Any], options: Sequence[str], plugins: Sequence[str]) -> list[dict[str, Any]]:
-    """The rows of `heald devices NAME` in a process of its own. One that dies, or does not answer, is a device that
-    fails."""
-    import json
-    import signal
-    import subprocess
-    import sys
-
-    command = [sys.executable, "-P", "-m", "heald", "devices", device["name"], *options]
-    for plugin in plugins:
-        command += ["--plugin", plugin]
-    start = perf_counter()
-    with ticking(f"checking {device['name']}"):
-        try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=False)  # noqa: S603
-        except subprocess.TimeoutExpired:
-            reason = f"no answer within {PATIENCE} s"
-        else:
-            if done.returncode >= 0 and done.stdout.startswith("["):
-                rows: list[dict[str, Any]] = json.loads(done.stdout)
-                return rows
-            how = signal.Signals(-done.returncode).name if done.returncode < 0 else f"status {done.returncode}"
-            reason = f"the process that checked it ended with {how}"
-    took = round(1000 * (perf_counter() - start), 1)
-    return [{"check": "FAIL", "ms": took, **device, "status": "unavailable", "reason": reason,
-             "remedy": f"look at its driver, or set [plugins] block = ['{device['plugin']}']"}]
 
 
 def _device(record: DeviceRecord) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import sys
 import traceback
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from ..errors import MOST_TEXT, HealdError, HealdWarning, Internal, printable, shortened, shown, told
@@ -56,8 +56,9 @@ def one_line_from_here() -> None:
 
 
 def _tell(text: str) -> None:
-    erase()
-    print(printable(text, lines=True), file=sys.stderr, flush=True)
+    with suppress(OSError):  # stderr is full, or has no reader: the exit status tells
+        erase()
+        print(printable(text, lines=True), file=sys.stderr, flush=True)
 
 
 def _line(text: str, most: int) -> str:

@@ -85,6 +85,7 @@ def trust_file(args: Namespace) -> int:
         raise InvalidArgument(f"'{args.file}' is never found by searching: only {' and '.join(NAMES)} are",
                               hint="name it: --config FILE or HEALD_CONFIG=FILE")
     data = read(path).data
+    Config([parse(path, data)])  # a mistake is an error, since it would stop every command once the file is trusted
     rows = _ignored(_plugins(Config([parse(path, data, untrusted(path))])))
     set_trust(config_folder(os.environ), path, digest(data))
     print(f"{path} is trusted until it changes. Beyond what any found file may set, it sets:")

@@ -48,7 +48,12 @@ def show_markdown(rows: Sequence[Row], columns: Sequence[str]) -> None:
 
 def show_json(value: Any) -> None:
     """Print `value` as JSON; numbers that are not finite are text, as in protobuf's JSON."""
-    text = json.dumps(_finite(value), indent=2, ensure_ascii=False, default=str)
+    finite = _finite(value)
+    text = json.dumps(finite, indent=2, ensure_ascii=False, default=str)
+    try:
+        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8", "surrogatepass")
+    except UnicodeEncodeError:  # Python's escapes for letters that the terminal lacks are not JSON's
+        text = json.dumps(finite, indent=2, default=str)
     say("\n".join(line if line.isprintable() else _escaped(line) for line in text.split("\n")))
 
 

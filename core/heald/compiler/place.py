@@ -27,6 +27,7 @@ from .placement import Assignment, Placement, refusals
 from .resolve import Resolved
 
 LISTS = "'heald plugins' lists what is installed; 'heald ops --missing MODEL' lists all that a model lacks"
+ON_REQUEST = "not asked, for they serve on request only: {types}; request one with device='{first}:0'"
 REMEDY = 'set [placement] fallback = "allow", or remap'
 
 
@@ -38,6 +39,10 @@ class DeviceView(Protocol):
 
     def choices(self) -> Iterator[DeviceName]:
         """Device types or single devices to try, in turn, for a node without a request."""
+
+    def on_request(self) -> list[str]:
+        """The device types that serve requests only. They are not scanned, and their kernels are not imported, for a
+        node without a request."""
 
     def first(self, device_type: str, index: int | None = None) -> str | None:
         """The short name of the first usable device of a type, or of the device with this index; None without one."""
@@ -349,10 +354,13 @@ class Placer:
 
     def _unplaceable(self, row: Assignment, entry: Resolved) -> HealdError:
         types = sorted({tensor.dtype.name for tensor in (*entry.input_tensors, *entry.output_tensors)})
+        on_request = self._devices.on_request()
         have = [f"{k.device_type} {k.pack}.{row.op}" + "".join(f" {a}: {dtype_names(d)}" for a, d in k.dtypes.items())
-                for t in self._devices.preference() for k in self._kernels.candidates(row.op, t)]
+                for t in self._devices.preference() if t not in on_request
+                for k in self._kernels.candidates(row.op, t)]
         registered = [f"registered: {'; '.join(have)}"] if have else []
-        hint = "; ".join([*registered, *self._devices.missing_plugins(), LISTS])
+        unasked = [ON_REQUEST.format(types=", ".join(on_request), first=on_request[0])] if on_request else []
+        hint = "; ".join([*registered, *unasked, *self._devices.missing_plugins(), LISTS])
         return Unimplemented(f"no kernel for op {row.op} with types {', '.join(types) or 'none'}: {refusals(row)}",
                              node=row.node, op=row.op, hint=hint)
 

@@ -5,13 +5,13 @@ variables `HEALD_SECTION__KEY`, the file that `$HEALD_CONFIG` names, the nearest
 pyproject.toml, the user's own file.
 
 A file that was found by searching may come from a stranger: it sets the settings in `FOUND` and harmless options of
-plugins.
+plugins, and stops no command. A mistake in it is a warning with file and line, and the setting does not count.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, fields
 from pathlib import Path
 from types import MappingProxyType
@@ -23,7 +23,20 @@ from ..support.plugin_guard import plugin_guard
 from .debug import DebugConfig
 from .files import FilesConfig
 from .placement import PlacementConfig
-from .schema import Found, Row, Setting, as_table, check_keys, plain, read_fields, read_layers
+from .schema import (
+    Found,
+    Reading,
+    Refusal,
+    Row,
+    Setting,
+    as_table,
+    known_entries,
+    plain,
+    read,
+    read_section,
+    read_tables,
+    refusing,
+)
 from .sources import SECTIONS, gather
 
 T = TypeVar("T")
@@ -100,12 +113,13 @@ class Config:
     """
 
     def __init__(self, layers: Sequence[Setting] = (), left_out: Sequence[str] = ()) -> None:
-        self._layers = [as_table(layer, "the config") for layer in layers]
+        self._sources = tuple(layers)
         self._left_out = tuple(left_out)
         self._rows: list[Row] = []
         self._ignored: list[Row] = []
-        for layer in self._layers:
-            check_keys(layer, SECTIONS, "")
+        self._refused: list[Refusal] = []
+        self._layers = [known_entries(table, SECTIONS, "", self._refused)
+                        for table in read_tables(layers, "", self._refused)]
         self.plugins = self._section(PluginsConfig, "plugins")
         self.placement = self._section(PlacementConfig, "placement")
         self.kernels: dict[str, str] = self._entries("kernels")  # op -> plugin
@@ -118,10 +132,10 @@ class Config:
         self.eager = self._section(EagerConfig, "eager")
         self.debug = self._section(DebugConfig, "debug")
         self._plugin: dict[str, list[tuple[str, Setting]]] = {}  # by folded id: the id as written, and the section
-        for setting in self._of("plugin"):
-            for name, section in as_table(setting, "[plugin]").items():
-                as_table(section, f"[plugin.{name}]")
-                self._plugin.setdefault(folded(name), []).append((name, section))
+        for table in read_tables(self._of("plugin"), "plugin", self._refused):
+            for name, section in table.items():
+                if read_tables([section], f"plugin.{name}", self._refused):
+                    self._plugin.setdefault(folded(name), []).append((name, section))
 
     def plugin(self, plugin_id: str) -> dict[str, Any]:
         """The section [plugin.<id>] as it was given, unchecked: only the plugin knows its keys."""
@@ -151,21 +165,48 @@ class Config:
 
         `plugins` has the settings of each loaded plugin by its id: an instance of its dataclass, or None.
         """
-        declared = {folded(name): {field.name: field for field in fields(settings)}
-                    for name, settings in plugins.items() if settings is not None}
-        options = [row for own, option, row in self._options()
-                   if row.found and not is_harmless_option(declared.get(own, {}).get(option), row.value)]
-        return [*self._ignored, *options]
+        return [*self._forbidden(plugins), *(refusal.row for refusal in self._refusals(plugins))]
 
     def warnings(self, plugins: Mapping[str, Any]) -> Iterator[str]:
         """A text for each found file with settings that do not count. `plugins` is as in `ignored`."""
         yield from self._left_out
-        of: dict[Found, list[Row]] = {}
-        for row in self.ignored(plugins):
+        forbidden: dict[Found, list[Row]] = {}
+        for row in self._forbidden(plugins):
             assert row.found is not None
-            of.setdefault(row.found, []).append(row)
-        for found, rows in of.items():
+            forbidden.setdefault(row.found, []).append(row)
+        for found, rows in forbidden.items():
             yield _warning(found, rows)
+        refusals = list(self._refusals(plugins))
+        for refusal in refusals[:MOST_NAMED]:
+            yield f"{refusal.reason}; this setting is not used"
+        if len(refusals) > MOST_NAMED:
+            yield f"{len(refusals) - MOST_NAMED} more settings of found files are not used"
+
+    def without(self, keys: Collection[str]) -> Config:
+        """This config without the settings of found files under these keys, such as `allocator.name`."""
+        return Config([_pruned(layer, keys) for layer in self._sources], self._left_out)
+
+    def _forbidden(self, plugins: Mapping[str, Any]) -> list[Row]:
+        """The settings that found files may not make."""
+        declared = {folded(name): {field.name: field for field in fields(settings)}
+                    for name, settings in plugins.items() if settings is not None}
+        refused = {refusal.row.key for refusal in self._refusals(plugins)}
+        options = [row for own, option, row in self._options()
+                   if row.found and row.key not in refused
+                   and not is_harmless_option(declared.get(own, {}).get(option), row.value)]
+        return [*self._ignored, *options]
+
+    def _refusals(self, plugins: Mapping[str, Any]) -> Iterator[Refusal]:
+        """The settings of found files that do not fit, those of loaded plugins included."""
+        yield from self._refused
+        for name, settings in plugins.items():
+            layers = self.plugin_layers(name)
+            if settings is not None and any(layer.found for layer in layers):
+                yield from _read_plugin(self, name, type(settings))[1].refused
+            elif settings is None:
+                yield from (Refusal(Row(f"plugin.{name}", plain(layer), layer.origin, layer.found),
+                                    f"{layer.origin}: plugin {name} takes no settings")
+                            for layer in layers if layer.found)
 
     def _of(self, section: str) -> list[Setting]:
         return [layer[section] for layer in self._layers if section in layer]
@@ -175,26 +216,30 @@ class Config:
 
     def _sections(self, cls: type[T], name: str, like: str) -> dict[str, T]:
         """The sections [name.ENTRY], by entry. A found file may set what it may set in the section `like`."""
-        tables = [as_table(layer, f"[{name}]") for layer in self._of(name)]
+        tables = read_tables(self._of(name), name, self._refused)
         entries = sorted({entry for table in tables for entry in table})
         return {entry: self._read(cls, [table[entry] for table in tables if entry in table], f"{name}.{entry}",
                                   like) for entry in entries}
 
     def _read(self, cls: type[T], layers: Sequence[Setting], section: str, like: str) -> T:
         """One section. `like`: The name under which `FOUND` has its settings."""
-        values, rows, ignored = read_fields(cls, layers, section,
-                                            lambda field, _: field is not None and f"{like}.{field.name}" in FOUND)
-        self._rows += rows
-        self._ignored += ignored
-        try:
-            return cls(**values)
-        except InvalidArgument as error:
-            raise InvalidArgument(f"[{section}] {error.message}", hint=error.hint) from None
+        value, reading = read_section(
+            cls, layers, section, lambda field, _: field is not None and f"{like}.{field.name}" in FOUND,
+            lambda values: _make(cls, values, section))
+        self._rows += reading.rows
+        self._ignored += reading.ignored
+        self._refused += reading.refused
+        return value
 
     def _entries(self, name: str) -> dict[str, str]:
-        value, rows = read_layers(dict[str, str], self._of(name) or [Setting({}, "default")], name)
-        self._rows += rows
-        return value  # type: ignore[no-any-return]
+        rows: dict[str, Row] = {}
+        for table in reversed(read_tables(self._of(name), name, self._refused)):
+            for entry, setting in table.items():
+                key = f"{name}.{entry}"
+                with refusing(setting, key, self._refused):
+                    rows[entry] = Row(key, read(setting, str, key), setting.origin, setting.found)
+        self._rows += [rows[entry] for entry in sorted(rows)]
+        return {entry: row.value for entry, row in rows.items()}
 
     def _options(self) -> Iterator[tuple[str, str, Row]]:
         """The options of plugins in every layer, the weakest first: folded id, option, row."""
@@ -205,9 +250,27 @@ class Config:
 
 
 def is_harmless_option(field: Field[Any] | None, value: Any) -> bool:
-    """True for an option of a plugin that a found file may set: a number, a boolean, or any value of a field that the
-    plugin has marked with `metadata={"found": True}`."""
-    return type(value) in (bool, int, float) or (field is not None and field.metadata.get("found") is True)
+    """True for an option of a plugin that a found file may set: by the mark `found` in the field's metadata or, without
+    a mark, every number and boolean."""
+    if field is not None and "found" in field.metadata:
+        return field.metadata["found"] is True
+    return type(value) in (bool, int, float)
+
+
+def _make(cls: type[T], values: dict[str, Any], section: str) -> T:
+    try:
+        return cls(**values)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"[{section}] {error.message}", hint=error.hint) from None
+
+
+def _pruned(setting: Setting, keys: Collection[str], path: str = "") -> Setting:
+    """A table without the found settings under these keys."""
+    if not isinstance(setting.value, dict):
+        return setting
+    return setting._replace(value={
+        key: _pruned(entry, keys, f"{path}{key}.") for key, entry in setting.value.items()
+        if entry.found is None or f"{path}{key}" not in keys})
 
 
 def _warning(found: Found, rows: Sequence[Row]) -> str:
@@ -253,6 +316,12 @@ def plugin_config(config: Config, plugin_id: str, cls: type[T]) -> T:
 
     Raises InvalidArgument as `load_config`. Raises PluginError when `cls` is unfit or refuses the values.
     """
-    values, _, _ = read_fields(cls, config.plugin_layers(plugin_id), f"plugin.{plugin_id}", is_harmless_option)
-    with plugin_guard(f"Config of plugin {plugin_id}", hint=f"check [plugin.{plugin_id}]"):
-        return cls(**values)
+    return _read_plugin(config, plugin_id, cls)[0]
+
+
+def _read_plugin(config: Config, plugin_id: str, cls: type[T]) -> tuple[T, Reading]:
+    def make(values: dict[str, Any]) -> T:
+        with plugin_guard(f"Config of plugin {plugin_id}", hint=f"check [plugin.{plugin_id}]"):
+            return cls(**values)
+
+    return read_section(cls, config.plugin_layers(plugin_id), f"plugin.{plugin_id}", is_harmless_option, make)

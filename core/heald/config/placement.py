@@ -6,6 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ..contract.device import DeviceName
+from ..errors import InvalidArgument
+
 
 @dataclass(frozen=True)
 class PlacementConfig:
@@ -25,6 +28,13 @@ class PlacementConfig:
     provider: Mapping[str, str] = field(default_factory=dict)
     clear: bool = False
     statistics: str | None = None
+
+    def __post_init__(self) -> None:
+        for name in (*self.remap, *self.remap.values()):
+            try:
+                DeviceName.parse(name)
+            except InvalidArgument as error:
+                raise InvalidArgument(f"remap: {error.message}", hint=error.hint) from None
 
 
 def preference(order: str | Sequence[str], by_priority: Sequence[str]) -> list[str]:

@@ -2,20 +2,25 @@
 
 A hint is str, int, float, bool, None, Any, Literal[...], tuple[...], list[T], dict[str, T] or their union. Settings
 come in layers, the strongest first. A key is taken from the first layer that has it; the entries of a dict-valued key
-are merged. Every layer is checked, so that a mistake shows even where it is overridden.
+are merged. Every layer is checked, so that a mistake shows even where it is overridden. A mistake is an error, but in a
+found file a Refusal: the setting does not count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import MISSING, Field, fields, is_dataclass
 from types import NoneType, UnionType
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, NamedTuple, TypeVar, Union, get_args, get_origin, get_type_hints
 
-from ..errors import InvalidArgument, PluginError, closest
+from ..errors import HealdError, InvalidArgument, PluginError, closest
 from ..support.plugin_guard import plugin_guard
 
+T = TypeVar("T")
+
 MOST_SHOWN = 200  # characters of a wrong value in an error
+MOST_HINTED = 10  # unknown keys that are compared with the known ones: the comparison is slow
 
 
 class Found(NamedTuple):
@@ -46,6 +51,13 @@ class Row(NamedTuple):
     value: Any
     origin: str
     found: Found | None = None
+
+
+class Refusal(NamedTuple):
+    """A setting of a found file that does not fit and is not used, and the reason as a text with its origin."""
+
+    row: Row
+    reason: str
 
 
 # True for a setting that a found file may make: from its field, and its value in the file.
@@ -105,12 +117,54 @@ class Reading(NamedTuple):
 
     `values`: The arguments for its dataclass.
     `rows`: Each field with its origin.
-    `ignored`: The settings of found files that do not count.
+    `ignored`: The settings that found files may not make.
+    `refused`: The settings of found files that do not fit.
     """
 
     values: dict[str, Any]
     rows: list[Row]
     ignored: list[Row]
+    refused: list[Refusal]
+
+
+@contextmanager
+def refusing(setting: Setting, key: str, refused: list[Refusal]) -> Iterator[None]:
+    """Turn InvalidArgument for a setting of a found file into a Refusal; for any other setting it is raised."""
+    try:
+        yield
+    except InvalidArgument as error:
+        if setting.found is None:
+            raise
+        refused.append(Refusal(Row(key, plain(setting), setting.origin, setting.found), str(error)))
+
+
+def read_tables(layers: Iterable[Setting], key: str, refused: list[Refusal]) -> list[dict[str, Setting]]:
+    """The entries of each layer of a section. Raises InvalidArgument for a layer that is no table."""
+    tables = []
+    for layer in layers:
+        with refusing(layer, key, refused):
+            tables.append(as_table(layer, f"[{key}]" if key else "the config"))
+    return tables
+
+
+def read_section(
+    cls: type[Any], layers: Sequence[Setting], section: str, harmless: Harmless, make: Callable[[dict[str, Any]], T]
+) -> tuple[T, Reading]:
+    """Read a section, and make its object. Where `make` raises HealdError for the values, found files do not count.
+
+    Raises as `read_fields` and `make`.
+    """
+    reading = read_fields(cls, layers, section, harmless)
+    try:
+        return make(reading.values), reading
+    except HealdError as error:
+        found = [row for row in reading.rows if row.found is not None]
+        if not found:
+            raise
+        value, rest = read_section(cls, [layer for layer in layers if layer.found is None], section, harmless, make)
+        rest.ignored.extend(reading.ignored)
+        rest.refused.extend([*reading.refused, *(Refusal(row, f"{row.origin}: {error}") for row in found)])
+        return value, rest
 
 
 def read_fields(cls: type[Any], layers: Sequence[Setting], section: str, harmless: Harmless) -> Reading:
@@ -124,10 +178,10 @@ def read_fields(cls: type[Any], layers: Sequence[Setting], section: str, harmles
     with plugin_guard(f"reading the type hints of {cls.__module__}.{cls.__qualname__}"):
         hints = get_type_hints(cls)
     known = [field for field in fields(cls) if field.init]
-    tables = [as_table(layer, f"[{section}]") for layer in layers]
-    for table in tables:
-        check_keys(table, [field.name for field in known], section)
-    reading = Reading({}, [], [])
+    reading = Reading({}, [], [], [])
+    names = [field.name for field in known]
+    tables = [known_entries(table, names, section, reading.refused)
+              for table in read_tables(layers, section, reading.refused)]
     for field in known:
         _read_field(reading, field, hints[field.name], tables, section, harmless)
     return reading
@@ -141,10 +195,12 @@ def _read_field(
     given = [table[field.name] for table in tables if field.name in table]
     counting: list[Setting] = []
     for setting in given:
-        if setting.found is None or harmless(field, setting.value):
-            counting.append(setting)
-        else:
-            reading.ignored.append(Row(key, read(setting, hint, key), setting.origin, setting.found))
+        with refusing(setting, key, reading.refused):
+            row = Row(key, read(setting, hint, key), setting.origin, setting.found)
+            if setting.found is None or harmless(field, setting.value):
+                counting.append(setting)
+            else:
+                reading.ignored.append(row)
     if not counting:
         reading.rows.append(Row(key, _default(field, section), "default"))
         return
@@ -152,14 +208,21 @@ def _read_field(
     reading.rows.extend(rows)
 
 
-def check_keys(table: Mapping[str, Setting], known: Sequence[str], section: str) -> None:
-    """Raise InvalidArgument for the first key that is not known, with the names nearest to it."""
+def known_entries(
+    table: Mapping[str, Setting], known: Sequence[str], section: str, refused: list[Refusal]
+) -> dict[str, Setting]:
+    """The entries whose keys are known. Raises InvalidArgument for the first other, with the names nearest to it."""
+    entries = {}
     for key, setting in table.items():
-        if key not in known:
-            near = closest(key, known)
+        if key in known:
+            entries[key] = setting
+            continue
+        with refusing(setting, f"{section}.{key}".lstrip("."), refused):
+            near = closest(key, known) if len(refused) < MOST_HINTED else []
             what = f"[{section}] has no key '{key}'" if section else f"there is no section [{key}]"
             hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
             raise InvalidArgument(f"{setting.origin}: {what}", hint=hint)
+    return entries
 
 
 def describe(hint: Any) -> str:

@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
-from ..errors import HealdError
+from ..errors import HealdError, InvalidArgument
 from ..support.user_files import config_folder, is_foreign, is_private
 from . import trust as config_trust
 from .file import parse, read
@@ -37,7 +37,7 @@ class Search:
         """The layers of the files found from `folder`, the strongest first. Files in `named` are skipped: they count
         already.
 
-        Raises InvalidArgument.
+        Raises InvalidArgument for a fault of the user's own file, and of one that the user trusts.
         """
         known = {os.path.realpath(path) for path in named}
         for path in above(folder):
@@ -54,7 +54,11 @@ class Search:
             if path.name == NAMES[0] or _has_table(path):
                 self._leave_out(path, "heald", "config", "trust", str(path))
             return
-        content = read(path)
+        try:
+            content = read(path)
+        except InvalidArgument as error:
+            self._leave_out_faulty(error)
+            return
         if path.name != NAMES[0] and b"heald" not in content.data:
             return  # the usual pyproject.toml, without a table for heald: not parsed
         if digest is not None and digest == config_trust.digest(content.data):
@@ -62,7 +66,7 @@ class Search:
         elif is_foreign(content.status):
             self._leave_out(path, "heald", "config", "trust", str(path))
         else:
-            yield parse(path, content.data, untrusted(path, has_changed=digest is not None))
+            yield from self._found(path, content.data, untrusted(path, has_changed=digest is not None))
 
     def _user(self, path: Path) -> Iterator[Setting]:
         content = read(path)
@@ -71,10 +75,21 @@ class Search:
         elif is_private(content.status):
             yield parse(path, content.data)
         else:
-            yield parse(path, content.data, Found(str(path), "can be written by others", ("chmod", "go-w", str(path))))
+            found = Found(str(path), "can be written by others", ("chmod", "go-w", str(path)))
+            yield from self._found(path, content.data, found)
+
+    def _found(self, path: Path, data: bytes, found: Found) -> Iterator[Setting]:
+        """The layer of a found file, or none for one that cannot be parsed."""
+        try:
+            yield parse(path, data, found)
+        except InvalidArgument as error:
+            self._leave_out_faulty(error)
 
     def _leave_out(self, path: Path, *remedy: str) -> None:
         self.left_out.append(f"{path} belongs to another user and is not used; to use it: {shlex.join(remedy)}")
+
+    def _leave_out_faulty(self, error: InvalidArgument) -> None:
+        self.left_out.append(f"{error}; this config file is not used")
 
 
 def _has_table(path: Path) -> bool:

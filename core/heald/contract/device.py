@@ -267,6 +267,10 @@ class DeviceTypeRegistry:
         claims = self.claims(name)
         return claims[0] if claims else None
 
+    def priority(self, name: str) -> int:
+        """The priority of the announcement in use of a type."""
+        return self.claims(name)[0].priority
+
     def rivals(self, name: str) -> list[DeviceType]:
         """All announcements of a type."""
         return self._types.get(name, [])

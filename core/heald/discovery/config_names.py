@@ -5,6 +5,7 @@ They are compared once all plugins are loaded, whether or not a run would use th
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 from typing import Any
 
@@ -16,6 +17,8 @@ from ..errors import HealdError, closest
 from ..host.registries import Registries
 from ..support.install import plugin_hint
 
+_NAMES_OF_PARTS = re.compile(r"allocator\.name|work_queue\.name|work_queues\..*\.name|eager\.handler", re.DOTALL)
+
 
 def unknown_names(config: Config, registries: Registries, plugins: Collection[str]) -> Iterator[str]:
     """Yield a text for each name in config that nothing has. `plugins`: the ids of all plugins."""
@@ -26,6 +29,13 @@ def unknown_names(config: Config, registries: Registries, plugins: Collection[st
     for row in config.origins():
         if row.origin != "default" and not row.key.startswith("plugin."):
             yield from known.unknown(row)
+
+
+def unusable_keys(config: Config, registries: Registries) -> set[str]:
+    """The settings of found files that name an allocator, a work queue or an op handler which nothing has."""
+    known = _Known(registries, ())
+    return {row.key for row in config.origins()
+            if row.found is not None and _NAMES_OF_PARTS.fullmatch(row.key) and any(known.unknown(row))}
 
 
 class _Known:

@@ -19,7 +19,7 @@ from ..config.file import is_path
 from ..errors import HealdError, HealdWarning, PluginError
 from ..host.registries import Registries
 from ..support.install import CORE, named_hint, uninstall_hint
-from .config_names import unknown_names
+from .config_names import unknown_names, unusable_keys
 from .entry_points import Distribution, scan, too_old, unmet
 from .plugin_record import Blocked, Duplicate, Incompatible, PluginRecord, summary
 
@@ -138,6 +138,11 @@ class Plugins:
             if claim.remedy not in told:
                 told.add(claim.remedy)
                 yield f"plugin {claim.plugin}: {claim.reason}; {claim.remedy}"
+
+    def usable_config(self) -> Config:
+        """The config without the names in found files of parts that no loaded plugin has; `check` warns of them."""
+        keys = unusable_keys(self.config, self.registries)
+        return self.config.without(keys) if keys else self.config
 
     def warn_of_ignored(self) -> None:
         """Warn of each found file with settings that do not count."""

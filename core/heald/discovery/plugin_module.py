@@ -14,11 +14,13 @@ import pluggy
 from ..config.config import Config, plugin_config
 from ..contract.api_version import API
 from ..contract.hookspecs import PROJECT, Contribution, Hooks, registrars
-from ..errors import InvalidArgument, PluginError, closest
+from ..errors import DeadlineExceeded, InvalidArgument, PluginError, closest
 from ..support.install import CORE, named_hint
 from ..support.plugin_guard import plugin_guard
+from ..support.time_limit import run_within
 from .plugin_record import Incompatible
 
+LONGEST_HOOKS_SECONDS = 10.0  # of all hooks of a plugin; no other plugin works before they end
 Source = ModuleType | Path | str  # a module, the file of a one-file plugin, "package.module"
 _SPECS = [name for name in vars(Hooks) if name.startswith("heald_")]
 
@@ -46,13 +48,31 @@ def contribution(module: ModuleType, plugin_id: str, config: Config, distributio
     _check_api(module, distribution)
     hooks = _hooks(module, plugin_id)
     brought = Contribution(plugin_id, _settings(module, plugin_id, config))
-    for name, registry in registrars(brought).items():
-        if name in hooks:
-            function, parameters = hooks[name]
-            handed = {"registry": registry, "config": brought.config}
-            with plugin_guard(f"hook {name}"):
-                function(**{parameter: handed[parameter] for parameter in parameters})
-    return brought
+    called: list[str] = []  # names of hooks, in order
+
+    def call_all() -> Contribution:
+        for name, registry in registrars(brought).items():
+            if name in hooks:
+                called.append(name)
+                function, parameters = hooks[name]
+                handed = {"registry": registry, "config": brought.config}
+                with plugin_guard(f"hook {name}"):
+                    function(**{parameter: handed[parameter] for parameter in parameters})
+        return brought
+
+    if _is_being_imported(module.__name__):
+        return call_all()  # in another thread a hook's imports would wait for this import
+    try:
+        return run_within(LONGEST_HOOKS_SECONDS, lambda: f"hook {called[-1]}", call_all)
+    except DeadlineExceeded as error:
+        raise PluginError(error.message, hint="hooks only register: leave slow work to scans and to kernels") from None
+
+
+def _is_being_imported(module: str) -> bool:
+    """True while the module, or a package that it is in, is being imported: its import called heald."""
+    parts = module.split(".")
+    specs = (getattr(sys.modules.get(".".join(parts[:count])), "__spec__", None) for count in range(1, len(parts) + 1))
+    return any(getattr(spec, "_initializing", False) for spec in specs)
 
 
 def _import_file(path: Path) -> ModuleType:
@@ -133,5 +153,7 @@ def _settings(module: ModuleType, plugin_id: str, config: Config) -> Any:
     if declared is not None:
         return plugin_config(config, plugin_id, declared)
     for setting in config.plugin_layers(plugin_id):
+        if setting.found is not None:
+            continue  # `Config.warnings` reports it
         raise InvalidArgument(f"{setting.origin}: plugin {plugin_id} takes no settings")
     return None

@@ -120,8 +120,9 @@ def _told(handle: Any) -> str:
 
 
 def _log(text: str) -> None:
-    sys.stderr.write(f"{text}\n")
-    sys.stderr.flush()
+    if sys.stderr is not None:  # a process without a console has none
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
 
 
 class HandlerContext:

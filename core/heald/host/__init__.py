@@ -7,6 +7,7 @@ wait for no lock.
 
 `host`: The Host: a DeviceSet with work queue, allocator and memory budget; cancellation and diagnostics.
 `device_set`: The DeviceSet: records of devices, scan, opening, placement's order of devices, loss of a device.
+`forked_devices`: The refusal of a parent's devices in a forked child.
 `registries`: The ops, device types, kernels, allocators, work queues and passes that plugins registered.
 `probe`: The test that a device passes before it is offered.
 `device_memory`: Buffers of devices: allocation, upload of constants, deferred release.

@@ -7,6 +7,7 @@ from itertools import count
 from typing import Any
 
 from ..support.fork_safety import inherited
+from ..support.unraisable import report_unraisable
 
 
 class CancelToken:
@@ -45,5 +46,9 @@ class CancelToken:
 
     def _call(self, number: int) -> None:
         callback = self._callbacks.pop(number, None)
-        if callback is not None:
+        if callback is None:
+            return
+        try:
             callback()
+        except Exception as error:  # noqa: BLE001 - the other callbacks have other owners
+            report_unraisable(error, "a callback of a CancelToken", callback)

@@ -26,6 +26,11 @@ class DeviceMemory:
     def __init__(self) -> None:
         self.dropped: deque[Owned] = deque()  # finalizers of collected owners extend this
         self._is_closed = False
+        self._refused: list[Callable[[Any], None]] = []  # `free` of devices that may not be called
+
+    def refuse(self, devices: Iterable[Device]) -> None:
+        """Free no buffer of these devices any more. Called in a forked child, for devices of its parent."""
+        self._refused += [device.free for device in devices]
 
     def allocate(self, device: Device, nbytes: int, what: str = "") -> Any:
         """Return a buffer of at least `nbytes` bytes, and of at least one. Raises ResourceExhausted, whose text names
@@ -78,7 +83,7 @@ class DeviceMemory:
     def free(self, buffers: Iterable[Owned]) -> None:
         """Return buffers to their devices, unless the devices are closed."""
         for take_back, buffer in buffers:
-            if not self._is_closed:
+            if not self._is_closed and take_back not in self._refused:
                 take_back(buffer)
 
     def drain(self, buffers: MutableSequence[Owned]) -> None:

@@ -28,6 +28,7 @@ class DeviceRecord:
     attributes: dict[str, Any] = field(default_factory=dict)
     cost: DeviceCost | None = field(default=None, repr=False)
     device: Device | None = field(default=None, repr=False)
+    is_forked: bool = field(default=False, repr=False)  # True for a device of the process that forked this one
     is_open: bool = field(default=False, repr=False)  # also True for a lost device, until its host is closed
 
     def give_up(self, error: HealdError) -> None:

@@ -19,6 +19,7 @@ from ..support.fork_safety import inherited
 from .device_fault import device_fault
 from .device_memory import DeviceMemory
 from .device_record import DeviceRecord
+from .forked_devices import USED_TYPES, fork_error
 from .registries import Registries
 from .scan import scan
 
@@ -52,14 +53,17 @@ class DeviceSet:
     def choices(self) -> Iterator[DeviceName]:
         """Yield the requests that placement tries, in turn, for a node without a requested device.
 
-        First come the types that config orders, then all others by priority. Records of these others that are no
-        accelerator, or have no device, come last. A type is scanned when its turn comes.
+        First come the types that config orders, then all others by priority, but those that serve on request.
+        Records of these others that are no accelerator, or have no device, come last. A type is scanned when its turn
+        comes.
         """
         last: list[DeviceName] = []
         for device_type in self.preference():
             name = DeviceName(type=device_type)
-            if not isinstance(self._order, str) and device_type in self._order:
+            if self._is_ordered(device_type):
                 yield name
+                continue
+            if self._is_below_host(device_type):
                 continue
             records = self.records(device_type)
             others = [r for r in records if r.device is None or not r.attributes.get("accelerator", True)]
@@ -69,6 +73,14 @@ class DeviceSet:
             else:
                 yield name
         yield from last
+
+    def on_request(self) -> list[str]:
+        """The device types that serve requests only, and are not scanned without one: those whose priority is below
+        that of a scanned device on host memory, unless config orders them."""
+        return [t for t in self.preference() if not self._is_ordered(t) and self._is_below_host(t)]
+
+    def is_scanned(self, device_type: str) -> bool:
+        return device_type in self._records
 
     def names(self, device_type: str) -> list[str]:
         """The short names of the usable devices of a type. Its devices are opened and probed at the first call."""
@@ -141,9 +153,12 @@ class DeviceSet:
                     self._lost[id(device)] = record
 
     def check(self, devices: Iterable[Device]) -> None:
-        """Raises Unavailable when one of these devices was lost."""
+        """Raises Unavailable when one of these devices was lost, FailedPrecondition when it belongs to the process that
+        forked this one."""
         if self._lost:
             for record in [self._lost[id(device)] for device in devices if id(device) in self._lost]:
+                if record.is_forked:
+                    raise fork_error(record.name)
                 raise Unavailable(f"device {record.name} is unavailable: {record.reason}", device=record.name,
                                   hint=record.remedy or None)
 
@@ -184,10 +199,12 @@ class DeviceSet:
     def absence(self, name: str, wanted: DeviceName) -> HealdError:
         """Return the error for a device that a caller asks for as `name`, and that is not usable."""
         assert wanted.type is not None
+        if any(record.is_forked for record in self.records(wanted.type)):
+            return fork_error(name)
         reason = self.why_not(wanted.type, wanted.index)
         if reason.startswith("unavailable"):
             return Unavailable(f"device {name} is {reason}", device=name)
-        near = closest(name, [r.name for t in self.preference() for r in self.records(t)])
+        near = closest(name, [r.name for records in self._records.values() for r in records])
         return NotFound(f"device {name}: {reason}", device=name, hint=f"did you mean {near[0]}?" if near else None)
 
     def waiter(self, device: Device) -> StreamWaiter:
@@ -201,15 +218,43 @@ class DeviceSet:
 
     def forked(self) -> None:
         self._lock = threading.RLock()  # a device that was being opened is still `found`: it is opened anew
+        records = [r for records in self._records.values() for r in records
+                   if r.device is not None and not r.attributes.get("host_visible")]
+        for record in records:
+            record.give_up(fork_error(record.name))
+            record.is_forked, record.is_open = True, False
+        self.device_memory.refuse(record.device for record in records if record.device is not None)
+        self._lost |= {id(record.device): record for record in records}
+
+    def _is_ordered(self, device_type: str) -> bool:
+        return not isinstance(self._order, str) and device_type in self._order
+
+    def _is_below_host(self, device_type: str) -> bool:
+        """True for a priority below that of a scanned device on host memory that may be used."""
+        by_type = self.registries.device_types
+        return any(by_type.priority(record.type) > by_type.priority(device_type)
+                   for records in list(self._records.values()) for record in records
+                   if record.status != "unavailable" and record.attributes.get("host_visible"))
 
     def _scan(self, device_type: str) -> list[DeviceRecord]:
         if self.registries.device_types.get(device_type) is None:
             return []
+        if device_type in USED_TYPES.of_parent:
+            return [self._forked_type(device_type)]
+        USED_TYPES.add(device_type)
         found = scan(self.registries.device_types, device_type)
+        if all(record.device is None or record.attributes.get("host_visible") for record in found.records):
+            USED_TYPES.remove(device_type)
         if self.registries.device_types.settle(device_type, found.plugin):
             self.registries.kernels.reload(device_type)
         self._faults += found.faults
         return found.records
+
+    def _forked_type(self, device_type: str) -> DeviceRecord:
+        plugin = self.registries.device_types.claims(device_type)[0].plugin
+        record = DeviceRecord(f"{device_type}:*", device_type, plugin, "unavailable", is_forked=True)
+        record.give_up(fork_error(record.name))
+        return record
 
     def _open(self, record: DeviceRecord) -> bool:
         """Open and probe a device with status `found`. Returns True when the device is usable."""

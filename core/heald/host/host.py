@@ -9,7 +9,7 @@ import warnings
 import weakref
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType, SimpleNamespace
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from ..config.debug import DebugConfig
@@ -19,6 +19,7 @@ from ..contract.work_queue import ConcurrentWorkQueue, WorkQueueConfig
 from ..errors import Cancelled, HealdError, HealdWarning, NotFound, closest, told
 from ..support.available_memory import available_memory
 from ..support.memory_size import share_or_bytes
+from ..support.unraisable import report_unraisable
 from ..values.async_value import AsyncValue
 from .allocators import make_allocator
 from .cancellation import CancelToken
@@ -166,6 +167,8 @@ class Host(DeviceSet):
     def print_line(self, line: str) -> None:
         """Write a line to the host's output, and flush it. Lines of several threads do not mix."""
         output = self.output or sys.stdout
+        if output is None:  # standard output is closed
+            return
         output.write(f"{line}\n")
         output.flush()
 
@@ -177,9 +180,7 @@ class Host(DeviceSet):
         try:
             self._diagnostics(error)
         except Exception as fault:  # noqa: BLE001 - a handler's fault is not the kernel's
-            sys.unraisablehook(SimpleNamespace(
-                exc_type=type(fault), exc_value=fault, exc_traceback=fault.__traceback__, object=self._diagnostics,
-                err_msg="Exception ignored in a diagnostics handler"))
+            report_unraisable(fault, "a diagnostics handler", self._diagnostics)
 
     def close(self) -> None:
         """Cancel every run, then close the queues and every device that was opened."""

@@ -15,10 +15,11 @@ from queue import SimpleQueue
 from typing import Any
 
 from ..contract.device import STREAM, Device, Event
-from ..errors import FailedPrecondition, HealdError
+from ..errors import HealdError
 from ..support.fork_safety import inherited
 from ..values.async_value import AsyncValue
 from .device_fault import device_fault
+from .forked_devices import fork_error
 from .kernel_context import KernelContext
 
 Done = Callable[[HealdError | None], None]
@@ -41,6 +42,7 @@ class StreamWaiter:
     def leave(self, buffer: Any, array: Any) -> AsyncValue:
         """Enqueue a copy of the buffer into the array. Returns an AsyncValue of the array, available when the copy is
         complete."""
+        self._check()
         self._device.copy_out(buffer, array, STREAM)
         return self.reach(array)
 
@@ -68,10 +70,12 @@ class StreamWaiter:
     def forked(self) -> None:
         self._is_forked = True
 
-    def _when_done(self, done: Done) -> None:
+    def _check(self) -> None:
         if self._is_forked:
-            raise FailedPrecondition(f"device {self._name} belongs to the process that forked this one",
-                                     device=self._name, hint="open a session of the child's own")
+            raise fork_error(self._name)
+
+    def _when_done(self, done: Done) -> None:
+        self._check()
         self._events.put((self._device.record(STREAM), done))
         if self._thread is None:
             with self._starting:

@@ -16,7 +16,8 @@ Modules: `session` runs graphs and `model` runs files, `prepared_step` runs one 
 feeds, `arguments` orders them. `ahead_of_time` compiles models, `compiled_model` runs them.
 `host_program` and `request` run host programs. `run_metadata` has the records of a run,
 `step_statistics` reads them back for placement. `runtime` holds config,
-plugins and host. `compare` compares the results of two devices.
+plugins and host, `device_process` lists devices in processes of their own. `compare` compares the results of two
+devices.
 """
 
 from typing import TYPE_CHECKING

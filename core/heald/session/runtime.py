@@ -40,10 +40,11 @@ class HostContext(Host):
         _check_has("work_queue", work_queue, "add_task")
         _check_has("allocator", allocator, "allocate")
         _check_has("output", output, "write")
-        if work_queue is None or isinstance(work_queue, str):
-            work_queue = replace(settings.work_queue, name=work_queue or settings.work_queue.name)
         plugins = _load(settings)
         plugins.check()
+        settings = plugins.usable_config()
+        if work_queue is None or isinstance(work_queue, str):
+            work_queue = replace(settings.work_queue, name=work_queue or settings.work_queue.name)
         super().__init__(plugins.registries, settings.placement.order,
                          settings.allocator.name if allocator is None else allocator,
                          settings.allocator.limit, work_queue, settings.debug, diagnostics,
@@ -67,10 +68,14 @@ class Runtime:
     """
 
     def __init__(self, config: Config, distributions: Collection[str] | None = None) -> None:
-        self.config = config
         self.plugins = _load(config, distributions)
         self._has_all = distributions is None
+        if not self._has_all and self.plugins.usable_config() is not config:  # another plugin may have the part
+            self.plugins.load()
+            self._has_all = True
+        self.config = config = self.plugins.usable_config()
         self._is_checked = False
+        self.apart: dict[str, list[DeviceRecord]] = {}  # by device type: the devices that another process has scanned
         self.host = Host(self.plugins.registries, config.placement.order, config.allocator.name,
                          config.allocator.limit, config.work_queue, config.debug,
                          memory=config.limits.memory, files=config.files, work_queues=config.work_queues)
@@ -165,5 +170,42 @@ def plugins() -> list[PluginRecord]:
 
 
 def devices() -> list[DeviceRecord]:
-    """Scan now and list every device of every type, with its status and reason."""
-    return runtime().host.records()
+    """Scan every device type that was not scanned yet, and list every device with its status and reason.
+
+    Device types that serve on request only, and are not in use, are scanned in processes of their own: their records
+    have no device.
+    """
+    own = runtime()
+    return [record for device_type in own.host.preference() for record in _records(own, device_type)]
+
+
+def _records(own: Runtime, device_type: str) -> list[DeviceRecord]:
+    nobody = scanned_apart(device_type)
+    if nobody is None:
+        return own.host.records(device_type)
+    if device_type not in own.apart:
+        from .device_process import list_apart, record_of
+
+        own.apart[device_type] = [record_of(row) for row in list_apart(nobody, registered_names())]
+    return own.apart[device_type]
+
+
+def scanned_apart(device_type: str) -> dict[str, Any] | None:
+    """None for a device type that a list of all devices scans in this process. For any other, the row of the type as
+    long as no device is known."""
+    from .device_process import can_start_python
+
+    own = runtime()
+    host = own.host
+    if host.is_scanned(device_type) or device_type not in host.on_request() or not can_start_python():
+        return None
+    plugin = host.registries.device_types.claims(device_type)[0].plugin
+    record = own.plugins.loaded(plugin)
+    if record is None or record.module in [m.__name__ for m in _registered if isinstance(m, ModuleType)]:
+        return None  # another process has no way to the module
+    return {"name": f"{device_type}:*", "type": device_type, "plugin": plugin, "attributes": {}}
+
+
+def registered_names() -> list[str]:
+    """The paths and dotted names of the plugins that the process has registered."""
+    return [str(plugin) for plugin in _registered if not isinstance(plugin, ModuleType)]

@@ -6,6 +6,8 @@ The room knows no tensor, graph, device or config. It imports `errors` alone. No
 `plugin_guard`, `kernel_errors`: The places where exceptions of plugin code become typed errors: imports and hooks;
     kernels. `fault_place`, `remedy`: The line of a plugin that raised, and what users can do.
 `install`: Every command that installs a distribution.
+`time_limit`: The end of waiting for a plugin's code.
+`unraisable`: The report of exceptions that no caller can receive.
 `gc_pause`: No garbage collection while a graph is read and prepared.
 `mapped_file`: Bytes of files, read or mapped, and the detection of files that change.
 `aligned_array`: Aligned uint8 arrays; arrays that kernels may read in place.

@@ -14,14 +14,13 @@ So a chain of any length that completes at once takes a queue and no stack.
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable
-from types import SimpleNamespace
 from typing import Any
 
 from ..errors import FailedPrecondition, HealdError, Internal, InvalidArgument
+from ..support.unraisable import report_unraisable
 
 Callback = Callable[[], Any]
 
@@ -215,15 +214,9 @@ def _call(callbacks: list[Callback]) -> None:
         try:
             callback()
         except Exception as error:  # noqa: BLE001 - the other callbacks have other owners
-            _report(error, callback)
+            report_unraisable(error, "a callback of an AsyncValue", callback)
         except BaseException as error:  # noqa: BLE001 - raised after the last callback, so that none is lost
             interrupt = error
     _completions.queue = None
     if interrupt is not None:
         raise interrupt
-
-
-def _report(error: Exception, callback: Callback) -> None:
-    sys.unraisablehook(SimpleNamespace(
-        exc_type=type(error), exc_value=error, exc_traceback=error.__traceback__, object=callback,
-        err_msg="Exception ignored in a callback of an AsyncValue"))
