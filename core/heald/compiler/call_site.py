@@ -16,9 +16,9 @@ from ..contract.structural import (
     is_true,
 )
 from ..errors import InvalidArgument
-from ..graph.attr_value import Func
 from ..graph.graph import Graph, Node
 from ..values import dtypes
+from ..values.attribute_values import Func
 from ..values.dtypes import DType
 from ..values.tensor import TensorMetadata, ValueInfo
 from .function_body import FunctionBody
