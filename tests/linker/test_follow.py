@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from heald.linker.follow import FOLLOWED
+from heald.program.host_program import Call
 from heald.values import dtypes
 from heald.values.tensor import TensorMetadata, ValueInfo
 
@@ -19,7 +20,8 @@ def followed(code, body, *shapes):
 
     leading = [ValueInfo(TensorMetadata(dtypes.int32, ()))] * (3 if code == "heald.for" else 0)
     infos = [ValueInfo(TensorMetadata(dtypes.float32, shape)) for shape in shapes]
-    return [info.shape for info in FOLLOWED[code](link, [*leading, *infos], 2)[1]]
+    call = Call(code, (), (), functions=("condition", "body")[code == "heald.for":])
+    return [info.shape for info in FOLLOWED[code](call, link, [*leading, *infos])[1]]
 
 
 def longer(shape):

@@ -23,7 +23,7 @@ PINNED = {
         "heald.graph": {"AttrPlaceholder", "Func", "Function", "Versions", "attr_bytes", "graphdef",
                        "parse_input"},
         "heald.host_kernels": {"Turns", "finished", "settled"},
-        "heald.program": {"ELEMENT_TYPES", "HOST", "Call", "CallSignature", "CompiledModel", "ProgramDef",
+        "heald.program": {"ELEMENT_TYPES", "HOST", "Call", "CompiledModel", "ProgramDef",
                          "ProgramFunction", "RegisterType", "ShapeAttribute", "Stream", "analyse_streams", "is_number",
                          "native_function",
                          "number_type", "stream_numbers", "typed", "verify"},

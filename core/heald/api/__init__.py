@@ -57,7 +57,7 @@ if TYPE_CHECKING:
     from ..errors import HealdError, InvalidArgument, Unavailable
     from ..executor.step import Step
     from ..graph.function import Function
-    from ..graph.graph import Graph, Input, Node, ShapeAttr, Versions, topological_order
+    from ..graph.graph import Graph, Input, Node, Versions, topological_order
     from ..graph.rewriting import constant, new_name, placed_like, pruned, without_idle_controls
     from ..program.host_program import NATIVE
     from ..protobuf import wire
@@ -67,7 +67,7 @@ if TYPE_CHECKING:
     from ..support.whole_file import make_folders, write_whole
     from ..values import dtypes, geometry
     from ..values.async_value import DEAD, AsyncValue, available, failed
-    from ..values.attribute_values import Func
+    from ..values.attribute_values import Func, ShapeAttr
     from ..values.dtypes import DType
     from ..values.layouts import CooTensor, ScalarTensor
     from ..values.tensor import (

@@ -48,7 +48,7 @@ def resolve(graph: Graph, ops: OpRegistry) -> dict[str, Resolved | HealdError]:
         if isinstance(entry, Resolved):
             try:
                 _check_edges(entry, found)
-                _check_references(entry)
+                entry.op.check_references()
             except HealdError as error:
                 found[name] = error.at(node=name, op=entry.op.name)
     return found
@@ -104,13 +104,3 @@ def _check_edges(entry: Resolved, found: Mapping[str, Resolved | HealdError]) ->
         if outputs[index].dtype is not wanted.dtype:
             raise InvalidArgument(f"input '{wanted.arg}' must be {wanted.dtype.name}, but '{producer}:{index}' "
                                   f"({source.op.name}) is {outputs[index].dtype.name}")
-
-
-def _check_references(entry: Resolved) -> None:
-    """Raises Unimplemented for an op on references: kernels have none."""
-    for arg in (*entry.op.inputs, *entry.op.outputs):
-        if arg.is_ref:
-            raise Unimplemented(
-                f"op {entry.op.name} works on references ('{arg.name}'), and no graph pass put an op on resources in "
-                "its place: no pass knows the op, or its input is no reference, or the pass is disabled",
-                hint="write the graph with the op's form for resources")
