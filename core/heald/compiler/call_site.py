@@ -109,7 +109,7 @@ class CallSite(NamedTuple):
         if not self.is_loop:
             return index >= self.varying
         name, output = body.results[index] if index < len(body.results) else ("", 0)
-        while name in body.graph and body.graph[name].op == IDENTITY:
+        while name in body.graph and body.graph[name].op == IDENTITY and body.graph[name].inputs:
             name, _, output = body.graph[name].inputs[0]
         return (name, output) == (body.arguments[index + self.extra], 0)
 

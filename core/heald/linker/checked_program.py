@@ -66,7 +66,8 @@ def check_function(
                 call = _resolve_call(call, function.register_types, registries.ops)
                 call = call._replace(node=_own_node(call, index, nodes))
         except HealdError as error:
-            raise error.at(node=call.node or None, location=call.location)  # noqa: B904 - the same error, with its place
+            op = None if call.is_host_kernel else call.op
+            raise error.at(node=call.node or None, op=op, location=call.location)  # noqa: B904 - the same error
         calls.append(call)
     return function._replace(kernels=tuple(calls))
 

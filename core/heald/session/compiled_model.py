@@ -235,5 +235,7 @@ def _check_plugin(needed: Requirement, found: PluginRecord | None, installed: Co
                                  f"installed is {found.version}", hint=upgrade)
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdigit())
+def _numbers(version: str) -> tuple[tuple[int, str], ...]:
+    """Return the numbers of a version in a form that compares as they do; a file may have them of any length."""
+    numbers = (part.lstrip("0") for part in version.split(".") if part.isdecimal() and part.isascii())
+    return tuple((len(number), number) for number in numbers)
