@@ -57,11 +57,10 @@ def loop(result=X, function=None, condition=CONDITION, attrs=None):
                     functions=[condition, body() if function is None else function])
 
 
-def choice(result=X, other=None, constant=FALSE):
+def choice(result=X, other=None, arguments=(2, 0), nonstrict=False):
     calls = (Call("heald.constant", (), (2,), {"index": 0}),
-             Call("heald.if", (2, 0), (1,), functions=("body", "other")))
-    return compiled(X, result, TensorMetadata(dtypes.of_numpy(constant.dtype), constant.shape), calls=calls,
-                    constants=(constant,), functions=[body(), other or body(name="other")])
+             Call("heald.if", arguments, (1,), functions=("body", "other"), nonstrict=nonstrict))
+    return compiled(X, result, BOOL, calls=calls, constants=(FALSE,), functions=[body(), other or body(name="other")])
 
 
 def recursion(argument=X, inner=X, result=X, other=X):
@@ -101,7 +100,9 @@ WRONG = {
     "a call": (call(LARGE), r"result 0 of heald.call is float32\[2,4\], the program states float32\[200,200\]"),
     "an argument of a function": (call(X, body(LARGE, LARGE)), "argument 'x' of function 'body' is"),
     "a result of a function": (call(X, body(X, LARGE)), "result 0 of cpu.Relu"),
-    "the number of arguments": (call(X, None, (0, 0)), "takes 1 arguments, 2 are given"),
+    "the number of arguments": (call(X, None, (0, 0)), r"expected \(tensor, tensor\) -> \(tensor\)"),
+    "the number of arguments of a branch": (choice(arguments=(2, 0, 0)), "takes 1 arguments, 2 are given"),
+    "a call that does not wait": (choice(nonstrict=True), "the kernel takes no pending arguments"),
     "a loop": (loop(LARGE), r"result 0 of heald.while is float32\[2,4\]"),
     "the element type of a loop": (loop(WIDE), "result 0 of heald.while is float32"),
     "a loop whose body returns twice as much": (

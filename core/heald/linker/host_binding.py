@@ -42,8 +42,15 @@ def check_call(
             if not _fits(types[register], kind):
                 raise _unfit(kernel, call, f"has {types[register]} as result {i}, which is {kind}")
     _check_attributes(kernel, call)
+    if call.nonstrict and not kernel.nonstrict and not _takes_pending(kernel):
+        raise _unfit(kernel, call, "is non-strict, and the kernel takes no pending arguments")
     if kernel.calls is not None:
         _check_functions(kernel, kernel.calls, call, function, functions)
+
+
+def _takes_pending(kernel: HostKernel) -> bool:
+    """True for a strict kernel that passes pending arguments on to functions; of core's own, those with a rule do."""
+    return bool(kernel.callees) and (kernel.plugin != OWN or kernel.calls is not None)
 
 
 def _check_functions(
