@@ -16,7 +16,7 @@ Modules: `link` binds a whole function, `binder` one call, `host_binding` a call
 kernels that may take a call. `folding` computes calls with known inputs, `known_values` keeps their results. `fusion`
 groups calls for one kernel, `patterns` lets a pack's own function find them, `fused_binding` binds both. `follow` tells
 what is known of the results of functions. `checked_program` compares calls of programs from outside with their
-declarations, `checked_memory` the memory that calls read. `specialise` writes folded values back into a program. `stored_constants` reads and collects the packed weights of compiled files,
-`preparation` links compiled functions for these and strips constants. `shared` is what the links of one program have in
-common.
+declarations, `checked_memory` the memory that calls read. `specialise` writes folded values back into a program.
+`stored_constants` reads and collects the packed weights of compiled files, `preparation` links compiled functions for
+these and strips constants. `shared` is what the links of one program have in common.
 """
