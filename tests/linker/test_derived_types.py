@@ -197,27 +197,29 @@ def test_ops_without_nodes_keep_weights_of_their_own():
     def product(argument, weights, result):
         return Call("onednn.MatMul", (argument, weights), (result,), T, 0)
 
-    square = TensorMetadata(FLOAT, (4, 4))
+    rows, square = TensorMetadata(FLOAT, (32, 64)), TensorMetadata(FLOAT, (64, 64))
     calls = (Call("heald.constant", (), (1,), {"index": 0}), Call("heald.constant", (), (2,), {"index": 1}),
              product(0, 1, 3), product(3, 2, 4))
-    ones, twos = np.eye(4, dtype="f4"), 2 * np.eye(4, dtype="f4")
-    assert np.array_equal(at_once(compiled(X, square, square, X, X, calls=calls, results=(4,), constants=(ones, twos))),
-                          2 * FEED)
+    weights = np.eye(64, dtype="f4"), 2 * np.eye(64, dtype="f4")
+    x = np.arange(32 * 64, dtype=np.float32).reshape(32, 64)
+    model = compiled(rows, square, square, rows, rows, calls=calls, results=(4,), constants=weights)
+    assert np.array_equal(LoadedCompiledModel(model)(x), 2 * x)
 
 
 def test_calls_of_one_function_with_other_constants_have_weights_of_their_own():
-    square, small = TensorMetadata(FLOAT, (4, 4)), TensorMetadata(FLOAT, (4, 1))
-    product = ProgramFunction("product", ("x", "w"), (X, OPEN, OPEN), (
+    rows, square, narrow = (TensorMetadata(FLOAT, shape) for shape in ((32, 64), (64, 64), (64, 16)))
+    product = ProgramFunction("product", ("x", "w"), (rows, OPEN, OPEN), (
         Call("onednn.MatMul", (0, 1), (2,), T, 0, "product"),), (2,))
     calls = tuple(Call("heald.constant", (), (r,), {"index": i}) for i, r in enumerate((1, 2, 3)))
     calls += tuple(Call("heald.call", (0, r), (r + 3,), functions=("product",)) for r in (1, 2, 3))
-    weights = (np.ones((4, 1), "f4"), np.eye(4, dtype="f4"), 2 * np.eye(4, dtype="f4"))
-    one, same, twice = at_once(compiled(
-        X, small, square, square, TensorMetadata(FLOAT, (2, 1)), X, X, calls=calls, results=(4, 5, 6),
-        functions=[product], constants=weights)).values()
-    assert np.array_equal(one, FEED.sum(1, keepdims=True))
-    assert np.array_equal(same, FEED)
-    assert np.array_equal(twice, 2 * FEED)
+    weights = (np.eye(64, 16, dtype="f4"), np.eye(64, dtype="f4"), 2 * np.eye(64, dtype="f4"))
+    x = np.arange(32 * 64, dtype=np.float32).reshape(32, 64)
+    some, same, twice = LoadedCompiledModel(compiled(
+        rows, narrow, square, square, OPEN, rows, rows, calls=calls, results=(4, 5, 6), functions=[product],
+        constants=weights))(x).values()
+    assert np.array_equal(some, x[:, :16])
+    assert np.array_equal(same, x)
+    assert np.array_equal(twice, 2 * x)
 
 
 @pytest.mark.parametrize("change", [
@@ -229,7 +231,7 @@ def test_a_prepared_array_of_another_type_or_shape_is_not_used(change):
              Call("onednn.MatMul", (0, 1), (2,), PRODUCT, 0, "product"))
     model = compiled(rows, square, rows, calls=calls, results=(2,), constants=(2 * np.eye(64, dtype="f4"),))
     (right,) = Preparation(model.program, ["main"], runtime().host).prepared
-    wrong = model._replace(prepared=(right._replace(value=change(right.value)),))
+    wrong = model._replace(prepared=(right._replace(value=change(np.zeros_like(right.value))),))
     x = np.arange(32 * 64, dtype=np.float32).reshape(32, 64)
     assert np.array_equal(LoadedCompiledModel(wrong)(x), 2 * x)
 
