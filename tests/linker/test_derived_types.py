@@ -100,9 +100,9 @@ WRONG = {
     "a call": (call(LARGE), r"result 0 of heald.call is float32\[2,4\], the program states float32\[200,200\]"),
     "an argument of a function": (call(X, body(LARGE, LARGE)), "argument 'x' of function 'body' is"),
     "a result of a function": (call(X, body(X, LARGE)), "result 0 of cpu.Relu"),
-    "the number of arguments": (call(X, None, (0, 0)), r"expected \(tensor, tensor\) -> \(tensor\)"),
+    "the number of arguments": (call(X, None, (0, 0)), "takes 1 arguments, 2 are given"),
     "the number of arguments of a branch": (choice(arguments=(2, 0, 0)), "takes 1 arguments, 2 are given"),
-    "a call that does not wait": (choice(nonstrict=True), "the kernel takes no pending arguments"),
+    "a choice that does not wait": (choice(nonstrict=True), "the kernel takes no pending arguments"),
     "a loop": (loop(LARGE), r"result 0 of heald.while is float32\[2,4\]"),
     "the element type of a loop": (loop(WIDE), "result 0 of heald.while is float32"),
     "a loop whose body returns twice as much": (
@@ -146,6 +146,58 @@ WRONG = {
 def test_a_stated_type_that_contradicts_the_derived_one_is_refused(model, message):
     with pytest.raises(InvalidArgument, match=message):
         at_once(model)
+
+
+def test_text_with_the_mark_of_compiled_functions_is_derived_as_well():
+    for model in (WRONG["a result"][0], WRONG["a call"][0], WRONG["a host type"][0]):
+        text = heald.mlir.dumps(model.program)
+        assert "heald.compiled" in text
+        program = heald.mlir.loads(text)
+        with pytest.raises(InvalidArgument, match="the program states"):
+            heald.HostProgram(program.functions, program.constants, program.requires).run("main", FEED)
+
+
+def on_device(*calls, types, results):
+    main = ProgramFunction("main", ("x", "shape"), types, calls, results, is_compiled=True)
+    inputs = tuple(Port(name, name, meta) for name, meta in zip(("x", "shape"), types, strict=False))
+    entry = Entry("", "main", inputs, tuple(Port("y", "y", meta) for meta in main.result_metas))
+    return LoadedCompiledModel(CompiledModel(ProgramDef({"main": main}, (), ("EXAMPLE:0",)), (entry,)))
+
+
+COPY_IN = Call("heald.copy", (0,), (2,), {"to": "device"}, 0)
+COPY_OUT = Call("heald.copy", (3,), (4,), {"to": "host"}, 0)
+RESHAPE = Call("example_device.Reshape", (2, 1), (3,), {"T": FLOAT, "Tshape": dtypes.int32}, 0, "reshape")
+SIZES, TURNED = TensorMetadata(dtypes.int32, (2,)), TensorMetadata(FLOAT, (4, 2))
+
+
+def test_a_device_that_needs_static_shapes_refuses_those_that_only_the_file_states():
+    model = on_device(COPY_IN, RESHAPE, COPY_OUT, types=(X, SIZES, X, TURNED, TURNED), results=(4,))
+    with pytest.raises(FailedPrecondition, match="known only while it runs") as caught:
+        model(FEED, np.int32([4, 2]))
+    assert caught.value.node == "reshape"
+
+
+NEG = Call("example_device.Neg", (2,), (3,), T, 0, "neg")
+MEMORY = {
+    "an array for a buffer": ((NEG._replace(args=(0,)), COPY_OUT), (X, SIZES, X, X, X), (4,),
+                              "in the memory of EXAMPLE:0, it is in host memory"),
+    "a buffer for an array": ((COPY_IN, NEG, Call("heald.gate", (3,), (4,))), (X, SIZES, X, X, X), (4,),
+                              "in host memory, it is in the memory of EXAMPLE:0"),
+    "a copy of an array to the host": ((COPY_OUT._replace(args=(0,), results=(2,)),), (X, SIZES, X), (2,),
+                                       "in the memory of EXAMPLE:0, it is in host"),
+    "a buffer as a result": ((COPY_IN, NEG), (X, SIZES, X, X), (3,), "returns a value in a device's memory"),
+}
+
+
+@pytest.mark.parametrize(("calls", "types", "results", "message"), MEMORY.values(), ids=MEMORY)
+def test_a_call_reads_the_memory_that_it_works_on(calls, types, results, message):
+    with pytest.raises(InvalidArgument, match=message):
+        on_device(*calls, types=types, results=results)(FEED, np.int32([4, 2]))
+
+
+def test_a_call_on_a_device_whose_types_are_right_runs():
+    model = on_device(COPY_IN, NEG, COPY_OUT, types=(X, SIZES, X, X, X), results=(4,))
+    assert np.array_equal(model(FEED, np.int32([4, 2])), -FEED)
 
 
 def pool(**attrs):

@@ -28,7 +28,7 @@ Choice = Callable[[Any], Callee | None]  # the function for a value; None for a 
 
 
 def register(kernels: HostKernels) -> None:
-    kernels.kernel("tfrt.call", step=True, calls=whole, syntax=_CALL.format("callee"))(call)
+    kernels.kernel("tfrt.call", step=True, calls=_whole, syntax=_CALL.format("callee"))(call)
     kernels.kernel("tfrt.if", step=True, calls=_behind_first, syntax=_IF)(if_else)
     kernels.kernel("tfrt.cond", step=True, calls=_behind_first,
                    syntax=f"$condition $a_true_fn $b_false_fn {_ARGUMENTS}")(cond)
@@ -37,7 +37,7 @@ def register(kernels: HostKernels) -> None:
                    syntax="operands attr-dict `:` functional-type(operands, results)")(ternary)
     kernels.kernel("tfrt.while", step=True, calls=_while_body, syntax=_WHILE)(while_loop)
     kernels.kernel("tfrt.repeat.i32", step=True, calls=_repeat_body, syntax=_REPEAT)(repeat)
-    kernels.kernel("tfrt.once", step=True, calls=whole, syntax=_CALL.format("function"))(once)
+    kernels.kernel("tfrt.once", step=True, calls=_whole, syntax=_CALL.format("function"))(once)
 
 
 def call(step: Step, *arguments: Any, callee: Callee) -> list[Any]:
@@ -189,7 +189,7 @@ def _repeat(step: Step, count: Any, variables: list[Any], turn: Callable[[list[A
     return variables
 
 
-def whole(arguments: Types, results: Types) -> Sequence[FunctionTypes]:
+def _whole(arguments: Types, results: Types) -> Sequence[FunctionTypes]:
     return [(arguments, results)]
 
 

@@ -15,12 +15,11 @@ from ..contract.structural import branch, is_true
 from ..errors import InvalidArgument
 from ..executor.step import Step
 from ..values.async_value import DEAD, AsyncValue
-from .control import whole
 from .waiting import Turns, as_async, finished, settled
 
 
 def register(kernels: HostKernels) -> None:
-    kernels.kernel("heald.call", step=True, calls=whole)(call)
+    kernels.kernel("heald.call", step=True)(call)
     kernels.kernel("heald.if", step=True)(choose)
     kernels.kernel("heald.case", step=True)(case)
     kernels.kernel("heald.while", step=True)(while_loop)

@@ -8,6 +8,7 @@ from typing import Any
 
 from ..contract.host_kernel import OWN, Callee, CallRule, HostKernel
 from ..contract.host_type import NAMED, TENSOR, HostType
+from ..contract.structural import CALL, CONTROL_FLOW
 from ..errors import Internal, InvalidArgument
 from ..executor.frame_calls import OneResult
 from ..executor.host_array import given
@@ -49,8 +50,10 @@ def check_call(
 
 
 def _takes_pending(kernel: HostKernel) -> bool:
-    """True for a strict kernel that passes pending arguments on to functions; of core's own, those with a rule do."""
-    return bool(kernel.callees) and (kernel.plugin != OWN or kernel.calls is not None)
+    """True for a strict kernel that passes pending arguments on to functions: of core's own, calls and host control."""
+    if not kernel.callees:
+        return False
+    return kernel.plugin != OWN or kernel.calls is not None or kernel.code == CONTROL_FLOW[CALL].code
 
 
 def _check_functions(

@@ -19,10 +19,10 @@ from ..executor.step import RunOptions, Step, lasting_step
 from ..host.resources import Resources
 from ..linker.checked_program import check_program
 from ..linker.follow import common
-from ..linker.link import link
+from ..linker.link import NodesDeclined, link
 from ..linker.shared import Shared
 from ..linker.stored_constants import LoadedConstants
-from ..program.compiled_model import CompiledModel, Entry, Port, Requirement
+from ..program.compiled_model import COMPILE_AGAIN, CompiledModel, Entry, Port, Requirement
 from ..program.host_program import HOST, ProgramDef
 from ..program.verifier import VerifiedFunctions, verify
 from ..support.fork_safety import inherited
@@ -53,12 +53,17 @@ class CompiledEntries:
     ) -> tuple[ProgramDef, Shared, Executable]:
         """Link the function for arguments of this metadata.
 
-        Raises FailedPrecondition for shapes that no function is compiled for.
+        Raises FailedPrecondition for shapes that no function is compiled for, and for a node that no kernel takes: a
+        program without its graph has one device for it.
         """
         name = self._function(tuple(given))
         host = self._runtime.host
-        linked = link(program, host, given, function=name, shared=shared.of(name), waits=waits, check=step.check,
-                      entered=entered)
+        try:
+            linked = link(program, host, given, function=name, shared=shared.of(name), waits=waits, check=step.check,
+                          entered=entered)
+        except NodesDeclined as declined:
+            raise FailedPrecondition(declined.message, node=declined.node, device=declined.device,
+                                     hint=COMPILE_AGAIN) from declined
         return program, shared, linked
 
     def _function(self, given: tuple[TensorMetadata, ...]) -> str:
