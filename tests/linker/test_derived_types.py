@@ -113,6 +113,9 @@ WRONG = {
         r"returns \(float64\), expected is \(float32\)"),
     "a loop without a condition": (
         loop(X, None, ProgramFunction("condition", ("x",), (X,), (), ())), "returns no condition"),
+    "a loop whose condition is a chain": (
+        loop(X, None, ProgramFunction("condition", ("x",), (X, CHAIN), (Call("tfrt.new.chain", (), (1,)),), (1,))),
+        "returns no condition"),
     "a loop that has no chain": (loop(X, None, CONDITION, {"chain": True}), "expected is .float32, variant"),
     "a choice": (choice(LARGE), r"result 0 of heald.if is float32\[2,4\]"),
     "a branch that returns more": (

@@ -161,7 +161,10 @@ def _while(
             condition, *_ = yield from settled(found)
         if condition is DEAD:
             return [DEAD] * (count + chain)
-        is_plain = condition.shape == () and condition.dtype.kind == "b"
+        try:
+            is_plain = condition.shape == () and condition.dtype.kind == "b"
+        except AttributeError:
+            raise InvalidArgument("the condition of a loop is no tensor") from None
         if not (condition if is_plain else is_true(condition, scalar=scalar)):
             return values + done
         values = turn(values)

@@ -80,7 +80,7 @@ def _choice(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> Followed:
 def _while(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> Followed:
     link, results = _loop((), 1, call, body, inputs)
     condition = body(0, results[: len(inputs)])
-    if not condition.results:
+    if not condition.results or condition.results[0].meta is OPAQUE:
         raise InvalidArgument(f"function '{call.functions[0]}' returns no condition")
     return [condition, link], results
 
