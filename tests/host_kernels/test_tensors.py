@@ -5,7 +5,7 @@ from __future__ import annotations
 import heald
 import numpy as np
 import pytest
-from heald.errors import Internal, InvalidArgument
+from heald.errors import InvalidArgument
 from heald.program.host_program import Call, ProgramFunction
 from heald.values import dtypes
 from heald.values.tensor import TensorMetadata
@@ -48,19 +48,19 @@ def test_tensors_are_checked_and_cast_as_feeds_are(run):
         run(program, "main", [1, 2, 3], 1)
 
 
-@pytest.mark.parametrize(("later", "shape", "error"),
-                         [(False, (2,), None), (True, (2,), None), (False, (3,), Internal), (True, (3,), Internal)])
-def test_a_host_kernel_gives_the_tensor_that_the_program_says(run, later, shape, error):
+@pytest.mark.parametrize("shape", [(2,), (3,)])
+@pytest.mark.parametrize("later", [False, True])
+def test_a_host_kernel_gives_the_tensor_that_the_program_says(run, later, shape):
     code = "test.ones_later" if later else "test.ones"
     program = heald.HostProgram({"main": ProgramFunction("main", (), (PAIR, PAIR), (
         Call(code, (), (0,), {"shape": shape}), Call("cpu.AddV2", (0, 0), (1,), FLOAT, 0)), (1,))},
         requires=("CPU:0",))
     (result,) = run(program)
-    if error is None:
+    if shape == (2,):
         assert result.get().tolist() == [2, 2]
     else:
-        assert isinstance(result.error, error)
-        assert "expected float32[2]" in result.error.message
+        assert isinstance(result.error, InvalidArgument)
+        assert "the program states float32[2]" in result.error.message
 
 
 @pytest.mark.parametrize("effect", [False, True])

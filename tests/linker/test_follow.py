@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from heald.linker.follow import FOLLOWED
+from heald.program.host_program import Call
 from heald.values import dtypes
 from heald.values.tensor import TensorMetadata, ValueInfo
 
@@ -19,7 +20,8 @@ def followed(code, body, *shapes):
 
     leading = [ValueInfo(TensorMetadata(dtypes.int32, ()))] * (3 if code == "heald.for" else 0)
     infos = [ValueInfo(TensorMetadata(dtypes.float32, shape)) for shape in shapes]
-    return [info.shape for info in FOLLOWED[code](link, [*leading, *infos], 2)[1]]
+    call = Call(code, (), (), functions=("condition", "body")[code == "heald.for":])
+    return [info.shape for info in FOLLOWED[code](call, link, [*leading, *infos])[1]]
 
 
 def longer(shape):
@@ -39,3 +41,18 @@ def test_a_variable_that_still_changes_after_some_rounds_loses_its_shape(code):
 
     shapes = followed(code, body, *[(1, 3)] * 6)
     assert shapes == [(None, 3), (None, 3), None, None, None, None]
+
+
+def test_the_body_is_linked_for_the_shapes_that_the_variables_have_in_the_end():
+    shapes = {(1, 3): (2, 3), (None, 3): (2, 4), (None, None): (2,), None: (2,)}
+    linked = []
+
+    def link(index, infos):
+        linked.append((index, infos[0].shape))
+        results = [()] if index == 0 else [shapes[infos[0].shape]]
+        return SimpleNamespace(results=[ValueInfo(TensorMetadata(dtypes.float32, shape)) for shape in results])
+
+    call = Call("heald.while", (), (), functions=("condition", "body"))
+    _, (variable,) = FOLLOWED["heald.while"](call, link, [ValueInfo(TensorMetadata(dtypes.float32, (1, 3)))])
+    assert variable.shape is None
+    assert linked[-2:] == [(1, None), (0, None)]

@@ -18,7 +18,7 @@ from heald.program.bef.loader import LOADER
 from heald.program.bef.sections import Section, put_header, read_sections
 from heald.program.bef.vbr import SectionReader, put_vbr
 from heald.program.compiled_model import CompiledModel, Entry, Port, PreparedConstant, Requirement, StrippedConstant
-from heald.program.host_program import Call, CallSignature, ProgramDef, ProgramFunction
+from heald.program.host_program import Call, ProgramDef, ProgramFunction
 from heald.program.typed_attribute import ShapeAttribute
 from heald.program.typed_attribute import plain as plain_value
 from heald.program.typed_attribute import typed as typed_number
@@ -55,18 +55,18 @@ def functions(draw, name, known, streams):
         results = tuple(range(count, count := count + draw(st.integers(0, 2))))
         chain = None if results or draw(st.booleans()) else count
         count += chain is not None
-        tensors = st.lists(st.tuples(names, dtype), max_size=2).map(tuple)
-        signature = draw(st.none() | st.builds(CallSignature, tensors, tensors, st.just(()), st.booleans()))
         calls.append(Call(
             draw(names), draw(registers), results, draw(st.dictionaries(names, values, max_size=3)),
             draw(st.integers(-1, streams - 1)), draw(st.text(max_size=5)),
             tuple(draw(st.lists(st.sampled_from(known), max_size=2))) if known else (), draw(st.booleans()),
-            draw(locations), draw(registers) if defined else (), chain, signature))
+            draw(locations), draw(registers) if defined else (), chain))
+    chains = {call.chain for call in calls}
     some = st.lists(st.integers(0, count - 1), max_size=3).map(tuple) if count else st.just(())
     stated = all(call.is_host_kernel for call in calls) and draw(st.booleans())
     numbers = tuple(draw(st.integers(0, 200)) for _ in calls) if stated else ()
-    return ProgramFunction(name, tuple(f"a{i}" for i in range(defined)), tuple(draw(types) for _ in range(count)),
-                           tuple(calls), draw(some), draw(some), draw(locations), draw(st.booleans()), numbers)
+    register_types = tuple("!tfrt.chain" if r in chains else draw(types) for r in range(count))
+    return ProgramFunction(name, tuple(f"a{i}" for i in range(defined)), register_types, tuple(calls), draw(some),
+                           draw(some), draw(locations), draw(st.booleans()), numbers)
 
 
 @st.composite
@@ -290,12 +290,11 @@ def tiny(**fields):
 
 def rich():
     """A small model with something of everything."""
-    signature = CallSignature((("x", dtypes.float32),), (("y", dtypes.float32),), (0,), True)
     meta = TensorMetadata(dtypes.float32, (None, 3))
     place = Location("model.py", 3, 1)
     body = ProgramFunction("body", ("x",), (meta, meta), (
         Call("cpu.Relu", (0,), (1,), {"T": dtypes.float32, "shape": (None, 3), "deep": (1, ("a", b"b"), [2.5])}, 0,
-             "relu", location=place, signature=signature),), (1,), is_compiled=True)
+             "relu", location=place),), (1,), is_compiled=True)
     main = ProgramFunction("main", ("x",), (meta, meta, meta, "!tfrt.chain"), (
         Call("heald.constant", (), (1,), {"index": 0}, node="c"),
         Call("heald.call", (0,), (2,), {"pad": np.arange(3)}, functions=("body",), nonstrict=True, after=(1,)),
@@ -450,11 +449,14 @@ def test_a_register_that_nothing_defines_is_refused_when_its_function_is_read():
         functions["f"]
 
 
-def test_an_index_of_no_constant_is_refused():
-    call = Call("heald.constant", (), (0,), {"index": 3})
-    raw = bef.dumps(ProgramDef({"f": ProgramFunction("f", (), ("i32",), (call,), ())}))
-    with pytest.raises(InvalidArgument, match="no index into the program's 0 constants"):
-        bef.loads(raw).program.functions["f"]
+def test_an_index_of_no_constant_is_refused_when_its_function_is_read():
+    call = Call("heald.constant", (), (0,), {"index": 258})
+    scalar = TensorMetadata(dtypes.float32, ())
+    program = ProgramDef({"f": ProgramFunction("f", (), (scalar,), (call,), ())}, (np.float32(0),) * 259)
+    raw = bef.dumps(program)
+    assert bef.loads(raw).program.functions["f"].kernels[0].attrs["index"] == 258
+    with pytest.raises(InvalidArgument, match="300 as attribute 'index', which is no index into the program's 259"):
+        _ = bef.loads(raw.replace(struct.pack("<q", 258), struct.pack("<q", 300))).program.functions["f"]
 
 
 def patched(program, section, change):

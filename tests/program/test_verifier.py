@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import heald
+import numpy as np
 import pytest
 from heald.errors import InvalidArgument, Location
 from heald.program.host_program import Call, ProgramFunction
+from heald.values.dtypes import float32
+from heald.values.tensor import TensorMetadata
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -50,6 +53,32 @@ def test_a_program_that_is_not_well_formed_is_refused_when_it_is_made(wrong, mes
     assert message in str(caught.value)
     if isinstance(wrong, ProgramFunction) and wrong.kernels:
         assert caught.value.location == PLACE
+
+
+TENSOR = TensorMetadata(float32, (2,))
+OWN = {
+    "a constant without an index": (Call("heald.constant", (), (1,)), "has None as attribute 'index'"),
+    "a constant with arguments": (Call("heald.constant", (0,), (1,), {"index": 0}), "has 1 arguments and 1 results"),
+    "a constant for an integer": (Call("heald.constant", (), (2,), {"index": 0}), "gives a tensor to a register for i"),
+    "a copy without a direction": (Call("heald.copy", (0,), (1,), stream=0), "no attribute 'to'"),
+    "a copy to nowhere": (Call("heald.copy", (0,), (1,), {"to": "moon"}, 0), "no attribute 'to'"),
+    "a copy of no device": (Call("heald.copy", (0,), (1,), {"to": "host"}), "has no device"),
+    "a copy from no device": (Call("heald.copy", (0,), (1,), {"to": "device", "from": 7}, 0), "has no device"),
+    "a copy of an integer": (Call("heald.copy", (0,), (2,), {"to": "host"}, 0), "copies a value that is no tensor"),
+    "a copy without a result": (Call("heald.copy", (0,), (), {"to": "host"}, 0), "has 1 arguments and 0 results"),
+    "an event of no device": (Call("heald.event", (), (3,)), "has no device"),
+    "an event for a tensor": (Call("heald.event", (), (1,), stream=0), "no register for a chain"),
+    "a chain beside a result": (Call("cpu.Neg", (0,), (1,), {}, 0, chain=3), "fills a chain"),
+    "a chain for a tensor": (Call("cpu.NoOp", (), (), {}, 0, chain=1), "fills a chain"),
+}
+
+
+@pytest.mark.parametrize(("wrong", "message"), OWN.values(), ids=OWN)
+def test_a_call_of_the_runtime_itself_that_is_not_well_formed_is_refused(wrong, message):
+    types = (TENSOR, TENSOR, "i32", "!tfrt.chain")
+    with pytest.raises(InvalidArgument, match=message):
+        heald.HostProgram({"main": ProgramFunction("main", ("x",), types, (wrong,), ())}, (np.ones(2, "f4"),),
+                          ("CPU:0",))
 
 
 def test_a_misspelled_function_has_a_suggestion():

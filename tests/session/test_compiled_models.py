@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
@@ -11,7 +10,6 @@ from pathlib import Path
 import heald
 import numpy as np
 import pytest
-from heald.contract.op import OpRegistry
 from heald.errors import DataLoss, FailedPrecondition, InvalidArgument, NotFound, Unimplemented
 from heald.program.compiled_model import CompiledModel, Requirement
 from heald.session.ahead_of_time import compile_model
@@ -21,19 +19,6 @@ from heald.support.install import install_hint
 ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples/digits/frozen.pb"
 SAVED = ROOT / "tests/data/saved_models"
-
-
-@pytest.fixture
-def no_ops(monkeypatch):
-    """Every question to an op table is a failure."""
-
-    def refuse(self, name):
-        raise AssertionError(f"the op table was asked for {name}")
-
-    def use():
-        monkeypatch.setattr(OpRegistry, "get", refuse)
-
-    return use
 
 
 def name_of_input():
@@ -56,15 +41,14 @@ def fed(count):
     return np.random.default_rng(count).random(shape, np.float32)
 
 
-def test_compiled_digits_equal_the_loaded_ones_and_ask_no_op_table(no_ops):
+def test_compiled_digits_equal_the_loaded_ones():
     x = fed(4)
     wanted = heald.load(DIGITS)(x)
     compiled = compile_model(DIGITS, inputs=batches(4))
-    no_ops()
     assert same(LoadedCompiledModel(compiled)(x), wanted)
 
 
-def test_each_shape_has_its_own_entry_over_shared_constants(no_ops):
+def test_each_shape_has_its_own_entry_over_shared_constants():
     loaded = heald.load(DIGITS)
     wanted = [loaded(fed(count)) for count in (2, 5)]
     compiled = compile_model(DIGITS, inputs=batches(2, 5), strip=True)
@@ -73,20 +57,21 @@ def test_each_shape_has_its_own_entry_over_shared_constants(no_ops):
     large = [[c.nbytes for c in each.program.constants if getattr(c, "nbytes", 0) > 4096] for each in (compiled, alone)]
     assert large[0] == large[1]
     feeds = [fed(2), fed(5)]
-    no_ops()
     assert all(map(same, map(LoadedCompiledModel(compiled), feeds), wanted))
 
 
-def test_other_shapes_run_by_the_op_set():
+def test_other_shapes_run_by_a_function_for_any_shape():
     x = fed(3)
     assert same(LoadedCompiledModel(compile_model(DIGITS, inputs=batches(4)))(x), heald.load(DIGITS)(x))
 
 
-def test_other_shapes_without_the_op_set_name_its_distribution(monkeypatch):
-    model, x = LoadedCompiledModel(compile_model(DIGITS, inputs=batches(4))), fed(3)
-    monkeypatch.setattr(OpRegistry, "get", lambda self, name: (_ for _ in ()).throw(NotFound("no op", op=name)))
-    with pytest.raises(FailedPrecondition, match=re.escape(install_hint("heald-tf-ops"))):
-        model(x)
+def test_a_model_without_the_op_set_names_its_distribution():
+    compiled = compile_model(DIGITS, inputs=batches(4))
+    without = {"plugins": {"block": ["tf_ops"]}}
+    with pytest.raises(FailedPrecondition, match="the model needs plugin tf_ops"):
+        LoadedCompiledModel(compiled, without)
+    with pytest.raises(NotFound, match="no op set is in use"):
+        LoadedCompiledModel(compiled._replace(requirements=()), without)(fed(4))
 
 
 def test_other_shapes_of_a_stripped_model_name_given_and_compiled_ones():
@@ -274,26 +259,25 @@ class Blocked:
 sys.meta_path.insert(0, Blocked())
 import numpy as np
 from heald.program.compiled_model import CompiledModel, Entry, Port
-from heald.program.host_program import Call, CallSignature, ProgramDef, ProgramFunction
+from heald.program.host_program import Call, ProgramDef, ProgramFunction
 from heald.session.compiled_model import LoadedCompiledModel
 from heald.values import dtypes
 from heald.values.tensor import TensorMetadata
 
 f = dtypes.float32
 meta = TensorMetadata(f, (2,))
-signature = CallSignature((("x", f), ("y", f)), (("z", f),))
 calls = (Call("heald.constant", (), (1,), {"index": 0}),
-         Call("cpu.AddV2", (0, 1), (2,), {"T": f}, 0, "sum", signature=signature))
+         Call("cpu.AddV2", (0, 1), (2,), {"T": f}, 0, "sum"))
 main = ProgramFunction("main", ("x",), (meta,) * 3, calls, (2,), is_compiled=True)
 program = ProgramDef({"main": main}, (np.array([1, 2], np.float32),), ("CPU:0",))
 entry = Entry("", "main", (Port("x", "x:0", meta),), (Port("sum", "sum:0", meta),))
-config = {"plugins": {"block": ["tf_ops", "saved_model", "onednn"]}}
+config = {"plugins": {"block": ["saved_model", "onednn"]}}
 model = LoadedCompiledModel(CompiledModel(program, (entry,)), config)
 print(model([10, 20]).tolist())
 """
 
 
-def test_a_compiled_program_runs_without_graphs_and_protobuf_and_with_the_op_set_blocked():
+def test_a_compiled_program_runs_without_graphs_and_protobuf():
     ran = subprocess.run([sys.executable, "-c", ALONE], capture_output=True, text=True, check=False, timeout=60)
     assert ran.stdout == "[11.0, 22.0]\n", ran.stderr
 
@@ -307,12 +291,11 @@ folder = sys.argv[1]
 x, wanted = np.load(folder + "/x.npy"), np.load(folder + "/y.npz")
 model = heald.load(folder + "/digits.bef")
 found = model(x)
-strange = [name for name in sys.modules if name.startswith(("heald.graph", "heald.protobuf", "heald_tf_ops"))]
+strange = [name for name in sys.modules if name.startswith(("heald.graph", "heald.protobuf", "heald_simplify"))]
 assert not strange, strange
 assert found and all(np.array_equal(found[name], wanted[name]) for name in wanted)
 
-other = model(x[:1])  # a shape that needs the op set
-assert "heald_tf_ops" in sys.modules
+other = model(x[:1])  # a shape that it is not compiled for
 assert all(np.allclose(other[name], wanted[name][:1], 1e-5, 1e-6) for name in wanted)
 
 loaded = heald.load(sys.argv[2])(x)

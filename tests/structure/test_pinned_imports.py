@@ -23,7 +23,7 @@ PINNED = {
         "heald.graph": {"AttrPlaceholder", "Func", "Function", "Versions", "attr_bytes", "graphdef",
                        "parse_input"},
         "heald.host_kernels": {"Turns", "finished", "settled"},
-        "heald.program": {"ELEMENT_TYPES", "HOST", "Call", "CallSignature", "CompiledModel", "ProgramDef",
+        "heald.program": {"ELEMENT_TYPES", "HOST", "Call", "CompiledModel", "ProgramDef",
                          "ProgramFunction", "RegisterType", "ShapeAttribute", "Stream", "analyse_streams", "is_number",
                          "native_function",
                          "number_type", "stream_numbers", "typed", "verify"},
@@ -31,7 +31,7 @@ PINNED = {
         "heald.support": {"file_path", "gc_pause", "whole_file"},
     },
     "plugins/saved_model/heald_saved_model": {
-        "heald.compiler": {"attributes", "inline"}, "heald.contract": {"ArgDef", "OpRegistry"},
+        "heald.compiler": {"check_attributes", "inline"}, "heald.contract": {"ArgDef", "OpRegistry"},
         "heald.graph": {"Func", "Function", "ancestors", "did_you_mean", "graphdef", "graphdef_text", "parse_input"},
         "heald.protobuf": {"Buffer", "message_class", "parse_message"},
         "heald.support": {"file_path", "mapped_file", "whole_file"}, "heald.values": {"read_shape"},

@@ -56,9 +56,8 @@ if TYPE_CHECKING:
     from ..contract.work_queue import ConcurrentWorkQueue, Task, WorkQueueConfig
     from ..errors import HealdError, InvalidArgument, Unavailable
     from ..executor.step import Step
-    from ..graph.attr_value import Func
     from ..graph.function import Function
-    from ..graph.graph import Graph, Input, Node, ShapeAttr, Versions, topological_order
+    from ..graph.graph import Graph, Input, Node, Versions, topological_order
     from ..graph.rewriting import constant, new_name, placed_like, pruned, without_idle_controls
     from ..program.host_program import NATIVE
     from ..protobuf import wire
@@ -68,6 +67,7 @@ if TYPE_CHECKING:
     from ..support.whole_file import make_folders, write_whole
     from ..values import dtypes, geometry
     from ..values.async_value import DEAD, AsyncValue, available, failed
+    from ..values.attribute_values import Func, ShapeAttr
     from ..values.dtypes import DType
     from ..values.layouts import CooTensor, ScalarTensor
     from ..values.tensor import (
@@ -108,15 +108,15 @@ _NAMES = {  # module -> its public names
     "contract.work_queue": ("ConcurrentWorkQueue", "Task", "WorkQueueConfig"),
     "errors": ("InvalidArgument", "Unavailable", "HealdError"),
     "executor.step": ("Step",),
-    "graph.attr_value": ("Func",),
     "graph.function": ("Function",),
-    "graph.graph": ("Graph", "Input", "Node", "ShapeAttr", "Versions", "topological_order"),
+    "graph.graph": ("Graph", "Input", "Node", "Versions", "topological_order"),
     "graph.rewriting": ("constant", "new_name", "placed_like", "pruned", "without_idle_controls"),
     "program.host_program": ("NATIVE",),
     "support.disk_cache": ("DiskCache",),
     "support.fork_safety": ("inherited",),
     "support.install": ("Library", "install_hint"),
     "support.whole_file": ("make_folders", "write_whole"),
+    "values.attribute_values": ("Func", "ShapeAttr"),
     "values.async_value": ("DEAD", "AsyncValue", "available", "failed"),
     "values.dtypes": ("DType",),
     "values.layouts": ("CooTensor", "ScalarTensor"),

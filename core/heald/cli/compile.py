@@ -12,8 +12,8 @@ Shape = tuple[int, ...]
 EPILOG = """\
 Inputs with unknown dimensions need a shape: --input image:1,224,224,3 or
 image:1x224x224x3. The same input with several shapes makes a function for each:
---input x:1,784 --input x:32,784. Other shapes run too, through the op set, unless
---strip leaves them out. The file keeps weights as the kernels of this machine want
+--input x:1,784 --input x:32,784. Other shapes run too, unless --strip leaves them
+out. The file keeps weights as the kernels of this machine want
 them; on another machine they are packed anew, which --strip makes impossible."""
 
 

@@ -24,8 +24,9 @@ from ..support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from . import inline as inline
+    from .attribute_forms import check_attributes as check_attributes
     from .names import HELD as HELD
-    from .resolve import attributes as attributes
     from .resolve import faults as faults
 
-__getattr__ = lazy_exports(__name__, {".names": ("HELD",), ".resolve": ("attributes", "faults")})
+__getattr__ = lazy_exports(__name__, {
+    ".attribute_forms": ("check_attributes",), ".names": ("HELD",), ".resolve": ("faults",)})

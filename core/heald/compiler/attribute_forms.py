@@ -16,12 +16,40 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from ..contract.op import AttrDef, attr_text
-from ..errors import HealdError, InvalidArgument
-from ..graph.attr_value import Func, ShapeAttr, as_shape
+from ..contract.op import REQUIRED, AttrDef, Attrs, OpDef, attr_text
+from ..errors import HealdError, InvalidArgument, closest
 from ..values import dtypes
+from ..values.attribute_values import Func, ShapeAttr, as_shape
 from ..values.dtypes import DType
-from ..values.tensor_proto import TensorValue
+
+
+def check_attributes(op: OpDef, given: Attrs) -> dict[str, Any]:
+    """Return all declared attributes of an op in the forms that kernels see, defaults included.
+
+    Raises InvalidArgument for a missing or unknown attribute, and for a value that its declaration excludes. Names that
+    begin with "_" are notes, and are left out.
+    """
+    attrs: dict[str, Any] = {}
+    for name, declared in op.attrs.items():
+        if name in given:
+            attrs[name] = _checked(op, declared, given[name])
+        elif declared.default is REQUIRED:
+            raise InvalidArgument(f"attribute '{name}' ({declared.type}) of op {op.name} is missing")
+        else:
+            attrs[name] = declared.default
+    for name in given:
+        if name not in attrs and not name.startswith("_"):
+            near = closest(name, op.attrs)
+            hint = f"did you mean {near[0]}?" if near else "a newer TensorFlow may have written it"
+            raise InvalidArgument(f"op {op.name} has no attribute '{name}'", hint=hint)
+    return attrs
+
+
+def _checked(op: OpDef, declared: AttrDef, value: Any) -> Any:
+    try:
+        return checked(declared, value)
+    except HealdError as error:
+        raise error.at(op=op.name) from None
 
 
 def checked(declared: AttrDef, value: Any) -> Any:
@@ -102,10 +130,12 @@ def _shape(value: Any) -> Any:
 
 
 def _tensor(value: Any) -> Any:
+    if callable(getattr(value, "array", None)):
+        return value  # a TensorValue, or a stand-in of a program
     import numpy as np
 
-    if isinstance(value, TensorValue):
-        return value
+    from ..values.tensor_proto import TensorValue  # programs without such attributes need no protobuf
+
     if hasattr(value, "__array__") or isinstance(value, bool | int | float | complex | str | bytes | tuple | list):
         return TensorValue(np.asarray(value))
     return _NO_FORM
@@ -130,6 +160,6 @@ _FORMS = {
     "bool": _Form(bool, lambda value: value if isinstance(value, bool) else _NO_FORM, "True or False"),
     "type": _Form(DType, _element_type, "dtypes.float32, its name 'float32', or a NumPy dtype"),
     "shape": _Form(ShapeAttr, _shape, "a tuple of sizes such as (2, None), or None for an unknown rank"),
-    "tensor": _Form(TensorValue, _tensor, "an array or a TensorValue"),
+    "tensor": _Form(object, _tensor, "an array or a TensorValue"),
     "func": _Form(Func, _function, "the name of a function"),
 }

@@ -16,9 +16,9 @@ from ..contract.structural import (
     is_true,
 )
 from ..errors import InvalidArgument
-from ..graph.attr_value import Func
 from ..graph.graph import Graph, Node
 from ..values import dtypes
+from ..values.attribute_values import Func
 from ..values.dtypes import DType
 from ..values.tensor import TensorMetadata, ValueInfo
 from .function_body import FunctionBody
@@ -109,7 +109,7 @@ class CallSite(NamedTuple):
         if not self.is_loop:
             return index >= self.varying
         name, output = body.results[index] if index < len(body.results) else ("", 0)
-        while name in body.graph and body.graph[name].op == IDENTITY:
+        while name in body.graph and body.graph[name].op == IDENTITY and body.graph[name].inputs:
             name, _, output = body.graph[name].inputs[0]
         return (name, output) == (body.arguments[index + self.extra], 0)
 

@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 from ..contract.op import REQUIRED
 from ..contract.structural import ARG, RECV, RETVAL, SEND
 from ..errors import InvalidArgument, closest
-from ..graph.attr_value import Func, ShapeAttr
 from ..graph.graph import Graph, Input, Node
 from ..graph.rewriting import new_name
+from ..values.attribute_values import Func, ShapeAttr
 from ..values.dtypes import DType
 from .prune import Tensor
 from .resolve import Resolved

@@ -28,11 +28,11 @@ from ..contract.structural import (
     SWITCH_N,
     SWITCHES,
 )
-from ..graph.attr_value import Func
 from ..graph.node import Input, Node
 from ..graph.rewriting import constant
 from ..graph.traversal import DisjointSets
 from ..values import dtypes
+from ..values.attribute_values import Func
 from ..values.dtypes import DType
 from .function_library import FunctionLibrary
 from .liveness import Conditional, Liveness

@@ -8,9 +8,9 @@ from typing import NamedTuple
 from ..contract.op import ArgDef, OpRegistry
 from ..contract.structural import CALL, PLACEHOLDER, STATEFUL_CALL
 from ..errors import InvalidArgument, NotFound
-from ..graph.attr_value import Func
 from ..graph.graph import Function, Graph, Input, Node
 from ..graph.verifier import did_you_mean
+from ..values.attribute_values import Func
 from ..values.dtypes import DType
 from .inline import inline
 from .prune import Tensor

@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 from ..contract.op import REQUIRED, OpRegistry
 from ..contract.structural import CALLS, CONST, IDENTITY, IDENTITY_N, NO_OP
 from ..errors import HealdError, InvalidArgument, ResourceExhausted
-from ..graph.attr_value import AttrPlaceholder, Func
+from ..graph.attr_value import AttrPlaceholder
 from ..graph.function import Function
 from ..graph.graph import Graph, Input, Node
 from ..graph.rewriting import new_name
+from ..values.attribute_values import Func
 
 # A small file may expand without bound: functions that each call two others, or long names in front of many.
 _MOST_NODES, _MOST_TEXT, DEEPEST = 200_000, 1 << 28, 100

@@ -30,11 +30,11 @@ from ..contract.structural import (
     WHILE,
 )
 from ..errors import Unimplemented
-from ..graph.attr_value import Func
 from ..graph.node import Input, Node
 from ..graph.rewriting import constant
 from ..graph.traversal import ancestors
 from ..values import dtypes
+from ..values.attribute_values import Func
 from ..values.dtypes import DType
 from .conditionals import Part, Writer, sibling
 from .function_library import FunctionLibrary

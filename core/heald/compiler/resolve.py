@@ -9,11 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from ..contract.op import GRAPH_DEF_VERSION, REQUIRED, AttrDef, OpDef, OpRegistry, Tensor
+from ..contract.op import GRAPH_DEF_VERSION, OpDef, OpRegistry, Tensor
 from ..contract.structural import CONST
-from ..errors import HealdError, InvalidArgument, Unimplemented, closest
+from ..errors import HealdError, InvalidArgument, Unimplemented
 from ..graph.graph import Graph, Node
-from .attribute_forms import checked
+from .attribute_forms import check_attributes
 
 
 class Resolved(NamedTuple):
@@ -48,7 +48,7 @@ def resolve(graph: Graph, ops: OpRegistry) -> dict[str, Resolved | HealdError]:
         if isinstance(entry, Resolved):
             try:
                 _check_edges(entry, found)
-                _check_references(entry)
+                entry.op.check_references()
             except HealdError as error:
                 found[name] = error.at(node=name, op=entry.op.name)
     return found
@@ -77,7 +77,7 @@ def resolve_node(node: Node, graph: Graph, ops: OpRegistry) -> Resolved:
     if op.deprecated is not None and producer >= op.deprecated:
         raise Unimplemented(f"op {op.name} is deprecated since GraphDef version {op.deprecated}, and this graph is "
                             f"of version {producer}", hint="write the graph again without it")
-    attrs = attributes(op, node)
+    attrs = check_attributes(op, node.attrs)
     if op.name == CONST and attrs["value"].dtype is not attrs["dtype"]:
         raise InvalidArgument(f"attribute 'value' is {attrs['value'].dtype.name}, 'dtype' says {attrs['dtype'].name}")
     count = op.count_inputs(attrs)
@@ -104,42 +104,3 @@ def _check_edges(entry: Resolved, found: Mapping[str, Resolved | HealdError]) ->
         if outputs[index].dtype is not wanted.dtype:
             raise InvalidArgument(f"input '{wanted.arg}' must be {wanted.dtype.name}, but '{producer}:{index}' "
                                   f"({source.op.name}) is {outputs[index].dtype.name}")
-
-
-def _check_references(entry: Resolved) -> None:
-    """Raises Unimplemented for an op on references: kernels have none."""
-    for arg in (*entry.op.inputs, *entry.op.outputs):
-        if arg.is_ref:
-            raise Unimplemented(
-                f"op {entry.op.name} works on references ('{arg.name}'), and no graph pass put an op on resources in "
-                "its place: no pass knows the op, or its input is no reference, or the pass is disabled",
-                hint="write the graph with the op's form for resources")
-
-
-def attributes(op: OpDef, node: Node) -> dict[str, Any]:
-    """Return the attributes of a node as kernels see them: strings as str, shapes as tuple or None, lists as tuples.
-
-    Raises InvalidArgument for a missing or unknown attribute, and for a value that its declaration excludes.
-    """
-    given = node.attrs
-    attrs: dict[str, Any] = {}
-    for name, declared in op.attrs.items():
-        if name in given:
-            attrs[name] = _checked(op, declared, given[name])
-        elif declared.default is REQUIRED:
-            raise InvalidArgument(f"attribute '{name}' ({declared.type}) of op {op.name} is missing")
-        else:
-            attrs[name] = declared.default
-    for name in given:
-        if name not in attrs and not name.startswith("_"):
-            near = closest(name, op.attrs)
-            hint = f"did you mean {near[0]}?" if near else "a newer TensorFlow may have written it"
-            raise InvalidArgument(f"op {op.name} has no attribute '{name}'", hint=hint)
-    return attrs
-
-
-def _checked(op: OpDef, declared: AttrDef, value: Any) -> Any:
-    try:
-        return checked(declared, value)
-    except HealdError as error:
-        raise error.at(op=op.name) from None

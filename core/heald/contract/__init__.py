@@ -12,6 +12,7 @@ owns no device.
 `structural`, `structural_metadata`: The ops that the compiler itself interprets; their metadata functions.
 `op_handler`, `op_attrs`: Components that execute eager ops; the attributes of a call.
 `kernel`: Kernels of ops: registration, bind and attach, fusions, patterns.
+`prepared`: The objects that kernels make of constants, and what they are made from.
 `host_kernel`, `host_type`: Kernels of host programs, declared by their signature; the types of registers without
     tensors.
 `allocator`, `work_queue`: The protocols of host memory and of task queues.

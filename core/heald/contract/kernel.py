@@ -37,6 +37,7 @@ from ..values.layouts import LAYOUTS
 from ..values.tensor import TensorMetadata, ValueInfo
 from .device import Conflict, Device, DeviceTypeRegistry, Stream, load_callable
 from .op import Attrs, OpRegistry
+from .prepared import PreparedObject, sources
 
 ANY = "any"  # in the place of types in `Kernels.kernel(dtypes=)`: every type
 T = TypeVar("T")
@@ -194,7 +195,7 @@ class Bind:
         self, key: str, make: Callable[[], T], *, fingerprint: str = "", meta: TensorMetadata | None = None
     ) -> T:
         """The object made from this node's constants under `key`. `make()` runs once per node, device and key; all
-        links of a program share its result.
+        links of a program share its result, as long as the node's op, attributes and constants are the same.
 
         With a fingerprint the object is stored in compiled files. A loaded program of the same fingerprint and `meta`
         returns the array of the file, read-only and aligned to 64 bytes; `make` does not run. `make` is then the only
@@ -209,12 +210,15 @@ class Bind:
         that the file lacks.
         """
         slot = (self.node, id(self.device), key)
-        if slot not in self._prepared:
+        ops, constants = sources(self.op, self.attrs, self.fused, self.inputs)
+        prepared = self._prepared.get(slot)
+        if prepared is None or not prepared.serves(ops, constants):
             if fingerprint and meta is None:
                 raise InvalidArgument(f"the prepared object '{key}' has a fingerprint and no metadata",
                                       hint="give the array's type and shape: meta=TensorMetadata(dtype, shape)")
-            self._prepared[slot] = make() if meta is None else self._stored(key, fingerprint, meta, make)
-        return self._prepared[slot]  # type: ignore[no-any-return]
+            value = make() if meta is None else self._stored(key, fingerprint, meta, make)
+            prepared = self._prepared[slot] = PreparedObject(ops, constants, value)
+        return prepared.value  # type: ignore[no-any-return]
 
     def resource(self, kind: str, make: Callable[[], T]) -> T:
         """The object that the session keeps for this node from run to run, one per `kind`. `make()` runs once.

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import InvalidArgument, NotFound, PluginError, ResourceExhausted, closest
+from ..errors import InvalidArgument, NotFound, PluginError, ResourceExhausted, Unimplemented, closest
 from ..support.install import plugin_hint
 from ..values.dtypes import DType
 from ..values.tensor import MOST_DIMS, MOST_ELEMENTS, TensorMetadata, ValueInfo, merge_shapes, shape_text
@@ -114,6 +114,15 @@ class OpDef(NamedTuple):
             if arg.number_attr is not None and arg.number_attr not in counted and arg.count(attrs) > MOST_OUTPUTS:
                 raise ResourceExhausted(f"attribute '{arg.number_attr}' is {arg.count(attrs)}: output '{arg.name}' has "
                                         f"at most {MOST_OUTPUTS} tensors", hint="divide the tensor in several steps")
+
+    def check_references(self) -> None:
+        """Raises Unimplemented for an op on references: kernels have none."""
+        for arg in (*self.inputs, *self.outputs):
+            if arg.is_ref:
+                raise Unimplemented(
+                    f"op {self.name} works on references ('{arg.name}'), and no graph pass put an op on resources in "
+                    "its place: no pass knows the op, or its input is no reference, or the pass is disabled",
+                    hint="write the graph with the op's form for resources")
 
     def expand_outputs(self, attrs: Attrs) -> list[Tensor]:
         return [Tensor(a.name, d) for a in self.outputs for d in a.expand(attrs)]

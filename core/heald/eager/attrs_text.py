@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from ..errors import shown
-from ..graph.attr_value import ShapeAttr
 from ..program.bef.encode import ELEMENT_TYPES
 from ..program.typed_attribute import ShapeAttribute, number_type
+from ..values.attribute_values import ShapeAttr
 from ..values.dtypes import DType, of_numpy
 
 MOST_ELEMENTS = 5  # of an array

@@ -17,7 +17,7 @@ from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from ..errors import HealdError
-from ..support.kernel_errors import is_interrupt
+from ..support.kernel_errors import as_heald_error, is_interrupt
 from ..values.async_value import DEAD, AsyncValue, available, failed
 from .bound_call import BoundCall
 from .frame_layout import FrameLayout
@@ -265,8 +265,8 @@ class Dataflow:
             try:
                 return self._layout.payload(register, value.get())
             except Exception as unfit:  # noqa: BLE001 - the kernel's payload may be any object
-                assert call is not None
-                return self._failed(self._typed(unfit, call), 1)[0]
+                error = as_heald_error(unfit, "an argument") if call is None else self._typed(unfit, call)
+                return self._failed(error, 1)[0]
         if call is not None:
             error = self._typed(error, call)
         if self._stop:

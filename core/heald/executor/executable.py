@@ -51,6 +51,7 @@ class Executable:
 
     `declined`: node to the (pack, reason) pairs of preferred kernels that declined it.
     `callees`: the functions that are linked for its calls.
+    `checks_arguments`: True when kernels may call it with any arguments: each call compares them with their metadata.
     `layout`: the properties of its frames, which `make_frame` makes.
     `autotuner`: holds the schedule of the next run.
     """
@@ -59,6 +60,7 @@ class Executable:
         self, function: ProgramFunction, metas: Sequence[TensorMetadata], calls: Sequence[BoundCall],
         presets: Mapping[int, Any], devices: Mapping[str, Device], host: Host,
         declined: Mapping[str, Sequence[tuple[str, str]]], callees: Sequence[Executable] = (),
+        *, checks_arguments: bool = False,
     ) -> None:
         self.function = function
         self._callees = callees
@@ -72,6 +74,7 @@ class Executable:
         self._asynchronous = [d for d in devices.values() if not d.attributes.get("host_visible")]
         self.is_asynchronous = self.layout.is_asynchronous  # then each run needs a Step of its own
         self._count = len(function.arg_names)
+        self._checks_arguments = checks_arguments
         self._open = self.layout.open
         self._late = sorted(self.layout.late)
         self._pends = any(call.pends for call in self.layout.calls)
@@ -270,6 +273,8 @@ class Executable:
         """
         if self._asynchronous:
             self._host.check(self._asynchronous)
+        if self._checks_arguments:
+            arguments = self.layout.check_arguments(self.function, arguments)
         try:
             frame = self._flat.frames.pop()
         except IndexError:

@@ -102,8 +102,20 @@ class FrameLayout:
         producer = self.producer.get(register)
         if producer is None:
             return given(value, self.metas[register], "an argument")
-        plugin = "" if producer.kernel is None else producer.kernel.pack
-        return given(value, self.metas[register], producer.call.op, plugin)
+        if producer.device is None or producer.kernel is None:
+            return given(value, self.metas[register], producer.call.code)
+        return given(value, self.metas[register], producer.call.op, producer.kernel.pack)
+
+    def check_arguments(self, function: ProgramFunction, arguments: Sequence[Any]) -> list[Any]:
+        """Return the arguments of a call in the form that registers hold.
+
+        Raises InvalidArgument for another number of them, and for tensors of other types and shapes.
+        """
+        if len(arguments) != len(function.arg_names):
+            raise InvalidArgument(f"function '{function.name}' takes {len(function.arg_names)} arguments, "
+                                  f"{len(arguments)} are given", location=function.location)
+        return [value if i in self.opaque else given(value, self.metas[i], f"a call of function '{function.name}'")
+                for i, value in enumerate(arguments)]
 
     def _lent(self, results: Sequence[int], arguments: range) -> frozenset[int]:
         """Return the registers whose arrays are read later, outside the order of the flat list.

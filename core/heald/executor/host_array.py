@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..errors import Internal
+from ..errors import HealdError, Internal, InvalidArgument
 from ..support.remedy import of_kernel
 from ..values.async_value import AsyncValue, unwrapped
 from ..values.tensor import TensorMetadata, fits, shape_text
@@ -46,7 +46,8 @@ def returned(result: Any, metas: Sequence[TensorMetadata], op: str, plugin: str 
 def given(value: Any, meta: TensorMetadata, op: str, plugin: str = "") -> Any:
     """Convert a value from a kernel to a register's form: a contiguous array, or an AsyncValue without a payload.
 
-    A Python number fits any type. Raises Internal when an array does not match `meta`.
+    A Python number fits any type. Raises Internal when an array of a plugin's kernel does not match `meta`. Without a
+    plugin `meta` is the program's, which raises InvalidArgument.
     """
     value = unwrapped(value)
     if isinstance(value, AsyncValue):
@@ -58,7 +59,8 @@ def given(value: Any, meta: TensorMetadata, op: str, plugin: str = "") -> Any:
     return array
 
 
-def _unfit(found: str, expected: str, op: str, plugin: str) -> Internal:
-    whose = f"the kernel of {op} (plugin {plugin})" if plugin else f"the kernel of {op}"
-    return Internal(f"{whose} returned {found}, expected {expected}", op=op, plugin=plugin or None,
-                    hint=of_kernel(plugin, op) if plugin else None)
+def _unfit(found: str, expected: str, op: str, plugin: str) -> HealdError:
+    if not plugin:
+        return InvalidArgument(f"{op} gives {found}, the program states {expected}")
+    return Internal(f"the kernel of {op} (plugin {plugin}) returned {found}, expected {expected}", op=op, plugin=plugin,
+                    hint=of_kernel(plugin, op))

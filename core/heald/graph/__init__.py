@@ -24,22 +24,22 @@ if TYPE_CHECKING:
     from . import graphdef as graphdef
     from . import graphdef_text as graphdef_text
     from .attr_value import AttrPlaceholder as AttrPlaceholder
-    from .attr_value import Func as Func
     from .attr_value import attr_bytes as attr_bytes
     from .comparison import Change as Change
     from .comparison import GraphDifference as GraphDifference
     from .comparison import compare as compare
     from .function import Function as Function
+    from .graph import Func as Func
     from .graph import Versions as Versions
     from .node import parse_input as parse_input
     from .traversal import ancestors as ancestors
     from .verifier import did_you_mean as did_you_mean
 
 __getattr__ = lazy_exports(__name__, {
-    ".attr_value": ("AttrPlaceholder", "Func", "attr_bytes"),
+    ".attr_value": ("AttrPlaceholder", "attr_bytes"),
     ".comparison": ("Change", "GraphDifference", "compare"),
     ".function": ("Function",),
-    ".graph": ("Versions",),
+    ".graph": ("Func", "Versions"),
     ".node": ("parse_input",),
     ".traversal": ("ancestors",),
     ".verifier": ("did_you_mean",),

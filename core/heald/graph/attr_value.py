@@ -13,10 +13,9 @@ heald reads both as the declaration says (`compiler/attribute_forms.py`). Other 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from enum import Enum
-from operator import index
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -24,17 +23,12 @@ from ..errors import HealdError, InvalidArgument
 from ..protobuf import wire
 from ..protobuf.wire import Buffer
 from ..values import dtypes
+from ..values.attribute_values import Func, ShapeAttr, as_shape
 from ..values.dtypes import DType
-from ..values.tensor import MOST_DIMS, Shape
+from ..values.tensor import Shape
 from ..values.tensor_proto import TensorValue, put_shape, read_shape
 
 _MEMO_BYTES = 128  # longer entries are seldom equal to another
-
-
-class ShapeAttr(tuple[int | None, ...]):
-    """A shape of known rank, equal to the plain tuple. Its class distinguishes it from a list when it is written."""
-
-    __slots__ = ()
 
 
 class Unset(Enum):
@@ -44,18 +38,6 @@ class Unset(Enum):
 
 
 UNSET = Unset.UNSET
-_EMPTY: Mapping[str, Any] = MappingProxyType({})
-
-
-@dataclass(frozen=True, slots=True)
-class Func:
-    """A function to call: its name, and the attributes of the call."""
-
-    name: str
-    attrs: Mapping[str, Any] = field(default_factory=lambda: _EMPTY)
-
-    def __hash__(self) -> int:
-        return hash((self.name, frozenset(self.attrs.items())))
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,21 +231,6 @@ def _canonical_list(values: Sequence[Any], depth: int) -> tuple[Any, ...]:
         kinds = " and of ".join(sorted(t.__name__ for t in types))
         raise InvalidArgument(f"a list of {kinds} cannot be an attribute")
     return tuple(items)
-
-
-def as_shape(dims: Iterable[int | None] | None) -> Shape:
-    """The attribute value of a shape; a dimension of -1 is unknown. Raises InvalidArgument for dimensions that are no
-    shape."""
-    if dims is None:
-        return None
-    try:
-        shape = ShapeAttr(None if d is None or d == -1 else index(d) for d in dims)
-    except TypeError:
-        raise InvalidArgument(f"{dims!r:.80} is not a shape", hint="dimensions are integers or None") from None
-    if len(shape) > MOST_DIMS or any(d is not None and not 0 <= d < 2**63 for d in shape):
-        raise InvalidArgument(f"{dims!r:.80} is not a shape",
-                              hint=f"it has at most {MOST_DIMS} dimensions, each from -1 to 2**63 - 1")
-    return shape
 
 
 def put_entry(name: str, value: Any) -> bytes:

@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ..values import dtypes
+from ..values.attribute_values import Func
 from ..values.tensor_proto import TensorValue
-from .attr_value import Func
 from .function import Function
 from .graph import Graph, Node
 

@@ -8,9 +8,10 @@ from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from ..errors import InvalidArgument, NotFound
 from ..protobuf.wire import Buffer
+from ..values.attribute_values import Func, ShapeAttr
 from ..values.tensor_proto import TensorValue
 from . import surgery
-from .attr_value import AttrPlaceholder, Func, ShapeAttr
+from .attr_value import AttrPlaceholder
 from .function import Function
 from .node import Input, Node, by_name
 from .traversal import consumers, topological_order

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from ..contract.structural import CONST, IDENTITY, PLACEHOLDER, PLACEHOLDERS
 from ..errors import AlreadyExists, InvalidArgument, NotFound
+from ..values.attribute_values import as_shape
 from ..values.dtypes import DType
 from ..values.tensor_proto import TensorValue
-from .attr_value import as_shape
 from .node import Input, Node, parse_input
 from .traversal import ancestors, consumers
 from .verifier import did_you_mean, verify

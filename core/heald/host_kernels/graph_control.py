@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ..contract.host_kernel import Callee, HostKernels
-from ..contract.host_type import I1, I64, Chain
+from ..contract.host_type import I1, I64, Chain, Tensor
 from ..contract.structural import branch, is_true
 from ..errors import InvalidArgument
 from ..executor.step import Step
@@ -38,15 +38,18 @@ def call(step: Step, *arguments: Any, f: Callee) -> list[Any]:
 
 
 def choose(
-    step: Step, condition: Any, *arguments: Any, then_branch: Callee, else_branch: Callee, scalar: I1 = False
+    step: Step, condition: Tensor, *arguments: Any, then_branch: Callee, else_branch: Callee, scalar: I1 = False
 ) -> list[Any]:
     """Return the results of one of two functions."""
     return step.invoke(then_branch if is_true(condition, scalar=scalar) else else_branch, arguments)
 
 
-def case(step: Step, index: Any, *arguments: Any, branches: tuple[Callee, ...]) -> list[Any]:
-    """Return the results of the function with this index, the last one for an index out of range."""
-    return step.invoke(branch(branches, index), arguments)
+def case(step: Step, index: Tensor, *arguments: Any, branches: tuple[Callee, ...]) -> list[Any]:
+    """Return the results of the function with this index, the last one for an index out of range.
+
+    Raises InvalidArgument for an index that is not a scalar.
+    """
+    return step.invoke(branch(branches, _scalar(index, "the index of a Case")), arguments)
 
 
 def while_loop(
@@ -57,15 +60,16 @@ def while_loop(
 
 
 def for_loop(
-    step: Step, start: Any, limit: Any, delta: Any, *variables: Any, body: Callee, chain: I1 = False
+    step: Step, start: Tensor, limit: Tensor, delta: Tensor, *variables: Any, body: Callee, chain: I1 = False
 ) -> list[Any]:
     """Return the loop variables after calls of the body with start, start + delta, ... up to the limit, excluded.
 
-    Raises InvalidArgument for a delta of 0.
+    Raises InvalidArgument for a delta of 0, and for numbers that are not scalars.
     """
-    if not int(delta):
+    first, end, stride = (int(_scalar(each, "a number of a For loop")) for each in (start, limit, delta))
+    if not stride:
         raise InvalidArgument("the delta of a For loop is 0")
-    numbers = range(int(start), int(limit), int(delta))
+    numbers = range(first, end, stride)
     return finished(step, _for(step, numbers, variables, body, chain), len(variables) + chain)
 
 
@@ -74,25 +78,36 @@ def frame(step: Step, *values: Any, body: Callee, variables: I64, exits: I64, ch
 
     The first `variables` arguments are the values of the first iteration, the others constants. The body returns the
     values of the next iteration, then those of the exits. The loop ends when all values of the next iteration are dead.
+
+    Raises InvalidArgument for other numbers of values.
     """
+    if not 0 <= variables <= len(values) or exits < 0:
+        raise InvalidArgument(f"a loop of {variables} variables and {exits} exits has {len(values)} values")
     return finished(step, _frame(step, values, body, variables, exits, chain), exits + chain)
 
 
-def switch(data: Any, pred: Any) -> tuple[Any, Any, Chain]:
-    """Return (data, dead) for a false predicate, (dead, data) for a true one, and a chain."""
-    return (DEAD, data, None) if pred else (data, DEAD, None)
+def switch(data: Any, pred: Tensor) -> tuple[Any, Any, Chain]:
+    """Return (data, dead) for a false predicate, (dead, data) for a true one, and a chain.
+
+    Raises InvalidArgument for a predicate that is not a scalar.
+    """
+    return (DEAD, data, None) if is_true(pred, scalar=True) else (data, DEAD, None)
 
 
-def switch_n(data: Any, index: Any, *, outputs: I64) -> list[Any]:
+def switch_n(data: Any, index: Tensor, *, outputs: I64) -> list[Any]:
     """Return the data as the output with this index, the last one for an index out of range; the other outputs are
     dead. A chain comes behind them.
 
     Raises InvalidArgument for an index that is not a scalar.
     """
-    if index.shape != ():
-        raise InvalidArgument(f"the index of the live output has shape {list(index.shape)}, not []")
-    chosen = branch(range(outputs), index)
+    chosen = branch(range(outputs), _scalar(index, "the index of the live output"))
     return [*(data if number == chosen else DEAD for number in range(outputs)), None]
+
+
+def _scalar(value: Any, what: str) -> Any:
+    if value.shape != ():
+        raise InvalidArgument(f"{what} has shape {list(value.shape)}, not []")
+    return value
 
 
 def gate(value: Any) -> Any:
@@ -146,7 +161,10 @@ def _while(
             condition, *_ = yield from settled(found)
         if condition is DEAD:
             return [DEAD] * (count + chain)
-        is_plain = condition.shape == () and condition.dtype.kind == "b"
+        try:
+            is_plain = condition.shape == () and condition.dtype.kind == "b"
+        except AttributeError:
+            raise InvalidArgument("the condition of a loop is no tensor") from None
         if not (condition if is_plain else is_true(condition, scalar=scalar)):
             return values + done
         values = turn(values)
@@ -176,6 +194,9 @@ def _frame(
     while True:
         step.check()
         results = yield from settled(step.invoke(body, [*current, *constants]))
+        if len(results) != variables + exits + chain:
+            raise InvalidArgument(f"the body of a loop of {variables} variables and {exits} exits returns "
+                                  f"{len(results)} values")
         current = results[:variables]
         last = [before if after is DEAD else after
                 for before, after in zip(last, results[variables : variables + exits], strict=True)]

@@ -7,7 +7,6 @@ from ..errors import Unimplemented
 from ..host.host import Host
 from ..program.host_program import HOST, Call, ProgramDef
 from .binder import Binder
-from .call_op import op_of
 from .shared import Shared
 
 
@@ -34,7 +33,8 @@ class Candidates:
         """Return the binder of a call. Raises Unimplemented when the pack that it names has no kernel for it."""
         key = id(call)
         if key not in self._binders:
-            op, rule = op_of(call, self._host.registries.ops)
+            ops = self._host.registries.ops
+            op = ops.get(call.op)
             device, name = self.devices[call.stream], self.names[call.stream]
             asked = [(k, k.refuses(call.attrs))
                      for k in self._host.registries.kernels.candidates(call.op, device.type)]
@@ -46,7 +46,7 @@ class Candidates:
                                     hint="'heald plugins' lists the packs")
             same = tuple(k for k in candidates[candidates.index(named):]
                          if k.host == named.host)
-            self._binders[key] = Binder(call, op, rule, same, device, name, self._shared.prepared,
+            self._binders[key] = Binder(call, op, ops.metadata(op), same, device, name, self._shared.prepared,
                                         self._host.memory, self._shared.resources.get, self._function,
                                         self._host.debug.poison, self._host.files, self._shared.stored)
         return self._binders[key]

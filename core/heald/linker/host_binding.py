@@ -8,6 +8,7 @@ from typing import Any
 
 from ..contract.host_kernel import OWN, Callee, CallRule, HostKernel
 from ..contract.host_type import NAMED, TENSOR, HostType
+from ..contract.structural import CALL, CONTROL_FLOW
 from ..errors import Internal, InvalidArgument
 from ..executor.frame_calls import OneResult
 from ..executor.host_array import given
@@ -42,8 +43,17 @@ def check_call(
             if not _fits(types[register], kind):
                 raise _unfit(kernel, call, f"has {types[register]} as result {i}, which is {kind}")
     _check_attributes(kernel, call)
+    if call.nonstrict and not kernel.nonstrict and not _takes_pending(kernel):
+        raise _unfit(kernel, call, "is non-strict, and the kernel takes no pending arguments")
     if kernel.calls is not None:
         _check_functions(kernel, kernel.calls, call, function, functions)
+
+
+def _takes_pending(kernel: HostKernel) -> bool:
+    """True for a strict kernel that passes pending arguments on to functions: of core's own, calls and host control."""
+    if not kernel.callees:
+        return False
+    return kernel.plugin != OWN or kernel.calls is not None or kernel.code == CONTROL_FLOW[CALL].code
 
 
 def _check_functions(
@@ -86,11 +96,12 @@ def _check_attributes(kernel: HostKernel, call: Call) -> None:
 
 
 def bind_host_kernel(
-    kernel: HostKernel, call: Call, types: Sequence[RegisterType], functions: Sequence[Callee], check_types: bool
+    kernel: HostKernel, call: Call, stated: Mapping[int, RegisterType], functions: Sequence[Callee], check_types: bool
 ) -> Callable[..., list[Any]]:
     """Return the kernel as a function of its arguments, after the step for kernels that ask for it.
 
-    The function returns a list of results, payloads or AsyncValues, for registers of these types.
+    The function returns a list of results, payloads or AsyncValues. `stated`: the types of the results, by index, that
+    are known from the program alone; each run compares them with the results.
     """
     keywords: dict[str, Any] = {name: value if _is_typed(kernel, name) else plain(value)
                                 for name, value in call.attrs.items() if not name.startswith("_")}
@@ -101,14 +112,15 @@ def bind_host_kernel(
     if kernel.located is not None:
         keywords[kernel.located] = call.location
     run = partial(kernel.function, **keywords) if keywords else kernel.function
-    if kernel.plugin == OWN and call.functions and kernel.results is None and not check_types:
+    if kernel.plugin == OWN and call.functions and not stated and not check_types:
         return run  # the results are those of linked functions, which have been checked
-    tensors = [(i, kind) for i, kind in enumerate(types) if isinstance(kind, TensorMetadata)]
-    if len(types) == 1 and kernel.results is not None and not tensors and not check_types:
+    count = len(call.results)
+    tensors = [(i, kind) for i, kind in stated.items() if isinstance(kind, TensorMetadata)]
+    if count == 1 and kernel.results is not None and not tensors and not check_types:
         return OneResult(run)
 
     def call_it(*arguments: Any) -> list[Any]:
-        results = [unwrapped(result) for result in _listed(run(*arguments), kernel, len(types))]
+        results = [unwrapped(result) for result in _listed(run(*arguments), kernel, count)]
         for i, meta in tensors:
             results[i] = given(results[i], meta, kernel.code)
         if check_types:

@@ -10,12 +10,11 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from ..compiler.infer import infer_registers, of_constant
+from ..compiler.infer import infer_registers
 from ..contract.device import reaches
 from ..contract.kernel import KernelDef
-from ..contract.op import OP_SET
 from ..contract.structural import SEND_CODE
-from ..errors import FailedPrecondition, NotFound, Unimplemented
+from ..errors import FailedPrecondition, HealdError, InvalidArgument, Unimplemented
 from ..executor.bound_call import BoundCall
 from ..executor.executable import Executable
 from ..executor.host_array import stand_in
@@ -29,18 +28,15 @@ from ..program.host_program import (
     HOST,
     OWN,
     Call,
-    CallSignature,
     ProgramDef,
     ProgramFunction,
-    meta_of,
 )
-from ..support.install import plugin_hint
 from ..support.mapped_file import check_unchanged
 from ..values.foreign_array import refused
 from ..values.tensor import TensorMetadata, ValueInfo, constant_info
 from .binder import Binder, LazyKernel
-from .call_op import signature_of
 from .candidates import Candidates
+from .checked_memory import check_memory
 from .folding import folded, is_worth_folding, laid_out
 from .follow import DEEPEST_LINK, FOLLOWED
 from .fused_binding import FusedBinding
@@ -97,14 +93,15 @@ class LinkedFunction:
     def executable(self) -> Executable:
         if self._executable is None:  # two threads may link it at once: either link is right
             shared = Shared(self._functions, self._resources)
-            self._executable = link(self._program, self._host, function=self.name, shared=shared)
+            self._executable = link(self._program, self._host, function=self.name, shared=shared,
+                                    checks_arguments=True)
         return self._executable
 
 
 def link(
     program: ProgramDef, host: Host, arguments: Sequence[TensorMetadata] | None = None,
     *, function: str = "main", shared: Shared | None = None, waits: bool = False, fuses: bool = True,
-    check: Callable[[], object] = nothing, entered: frozenset[int] = frozenset(),
+    check: Callable[[], object] = nothing, entered: frozenset[int] = frozenset(), checks_arguments: bool = False,
 ) -> Executable:
     """Bind a function of the program for arguments of this metadata (default: as far as the program knows them).
 
@@ -114,6 +111,7 @@ def link(
     `fuses`: True to ask packs for kernels that do several calls at once.
     `check`: called once per call of the program; it raises to end the link.
     `entered`: the arguments that are ForeignArrays, each in the memory of the device that reads it.
+    `checks_arguments`: as of Executable.
 
     Raises NodesDeclined, InvalidArgument when metadata contradicts an op, and FailedPrecondition when a mapped file
     with constants has changed.
@@ -123,7 +121,8 @@ def link(
     infos = [ValueInfo(meta) for meta in arguments or chosen.arg_metas]
     linker = Linker(program, chosen, host, Shared({}, Resources()) if shared is None else shared, infos, waits, fuses,
                     check, entered=entered)
-    linked: Executable = KernelContext().run(linker.link)  # packs may start their threads
+    bind_all = partial(linker.link, checks_arguments=checks_arguments)
+    linked: Executable = KernelContext().run(bind_all)  # packs may start their threads
     return linked
 
 
@@ -155,6 +154,7 @@ class Linker:
         self._taken: set[int] = set()  # registers with consumers
         self._bodies: dict[int, list[Linker]] = {}  # id of a call -> the links of its functions
         self._executables: list[Executable] = []  # of these
+        self._derived: set[int] = set()  # results of calls of functions that are known to fit their types
         self._known: list[ValueInfo] | None = None
 
     @property
@@ -169,44 +169,9 @@ class Linker:
         for call in function.kernels:
             if call.code == CONSTANT or (call.args and not call.is_host_kernel and self._frozen.issuperset(call.args)):
                 self._frozen.update(call.results)
-        if function.is_compiled:
-            return self._recorded()
-        try:
-            return infer_registers(function, self.arguments, self._program.constants, self._host.registries.ops,
-                                   self._fold, self._follow)
-        except NotFound as error:
-            if error.op is None or not any(c.signature and c.op == error.op for c in function.kernels):
-                raise
-            raise FailedPrecondition(
-                f"function '{function.name}' was not compiled for {self._given()}, and op {error.op}, which other "
-                "shapes need, is of no op set in use", op=error.op, hint=plugin_hint(OP_SET)) from error
-
-    def _given(self) -> str:
-        return f"({', '.join(str(info.meta) for info in self.arguments)})"
-
-    def _recorded(self) -> list[ValueInfo]:
-        """Return the facts about the registers of a compiled function, which its types and constants state.
-
-        Raises FailedPrecondition for arguments of other types: the constants of the function depend on its types.
-        """
-        function = self._function
-        if tuple(info.meta for info in self.arguments) != function.arg_metas:
-            compiled = ", ".join(map(str, function.arg_metas))
-            raise FailedPrecondition(f"function '{function.name}' is compiled for ({compiled}), given {self._given()}",
-                                     hint="compile the model for these shapes, too")
-        known = [ValueInfo(meta_of(kind)) for kind in function.register_types]
-        for call in function.kernels:
-            if call.code == CONSTANT:
-                known[call.results[0]] = of_constant(self._program.constants[call.attrs["index"]])
-            elif call.code == COPY:
-                known[call.results[0]] = known[call.args[0]]
-            elif self._is_followed(call) and all(self._program.functions[name].is_compiled for name in call.functions):
-                self._bodies[id(call)] = [self._compiled_body(call, index) for index in range(len(call.functions))]
-        return known
-
-    def _compiled_body(self, call: Call, index: int) -> Linker:
-        metas = self._program.functions[call.functions[index]].arg_metas
-        return self._body(call, index, [ValueInfo(meta) for meta in metas])
+        fold = None if function.is_compiled else self._fold
+        return infer_registers(function, self.arguments, self._program.constants, self._host.registries.ops, fold,
+                               self._follow)
 
     def kept(self) -> tuple[list[Call], dict[int, ValueInfo]]:
         """Return the calls that runs need, before aliases and fusions, and the registers with known values."""
@@ -218,11 +183,6 @@ class Linker:
     def bodies(self, call: Call) -> list[Linker]:
         """Return the links of a call's functions; none when they are linked at their first call."""
         return self._bodies.get(id(call), [])
-
-    def signature(self, call: Call) -> CallSignature:
-        """Return the signature of a call of an op."""
-        binder = self._candidates.binder(call)
-        return signature_of(call, binder.op, binder.rule)
 
     def memory(self) -> dict[int, int]:
         """For each register return the stream whose memory holds it, HOST for host memory."""
@@ -236,7 +196,7 @@ class Linker:
     def results(self) -> list[ValueInfo]:
         return [self.known[register] for register in self._function.results]
 
-    def link(self) -> Executable:
+    def link(self, *, checks_arguments: bool = False) -> Executable:
         self._check_entered()
         function, known = self._function, self.known
         open_registers = set(range(len(function.arg_names))) | self._after_others()
@@ -257,9 +217,10 @@ class Linker:
             raise NodesDeclined(refusals)
         bound_calls.reverse()
         metas = [info.meta for info in known]
-        bound_calls = self._keep_feeds(bound_calls, metas)
         constants = KnownValues(function, self._frozen, self._candidates, self._host, self._shared)
         memory = constants.memory()
+        check_memory(function, bound_calls, memory, self._candidates, self._host.registries.ops)
+        bound_calls = self._keep_feeds(bound_calls, metas)
         read = {r for bound in bound_calls for r in bound.read}
         taken = read.union(function.results) & values.keys()
         as_they_are = {r for r in taken - read if memory[r] == HOST}  # results, which the run copies for the user
@@ -269,17 +230,25 @@ class Linker:
         presets |= {r: stand_in(metas[r]) for r in unread}
         devices = dict(zip(self._program.requires, self._candidates.devices, strict=True))
         return Executable(function, metas, bound_calls, presets, devices, self._host, self._declined,
-                          self._executables)
+                          self._executables, checks_arguments=checks_arguments)
 
     def _follow(self, call: Call, inputs: list[ValueInfo]) -> Sequence[ValueInfo]:
         """Return the facts about the results of a call of functions, and keep the links of these.
 
-        Functions that call themselves, or are nested too deep, are linked when they are first called.
+        Functions that call themselves, or are nested too deep, are linked when they are first called. A run then
+        compares the results with their stated types.
         """
         if not self._is_followed(call):
             return ()
-        bodies, results = FOLLOWED[call.code](partial(self._body, call), inputs, len(call.functions))
+        try:
+            bodies, results = FOLLOWED[call.code](call, partial(self._body, call), inputs)
+        except HealdError as error:
+            raise error.at(node=call.node or None, location=call.location)  # noqa: B904 - the same error, with its place
+        if results and len(results) != len(call.results):
+            raise InvalidArgument(f"the functions of {call.code} return {len(results)} values, the call has "
+                                  f"{len(call.results)} results", node=call.node or None, location=call.location)
         self._bodies[id(call)] = bodies
+        self._derived.update(call.results[: len(results)])
         return results
 
     def _is_followed(self, call: Call) -> bool:
@@ -374,9 +343,10 @@ class Linker:
 
     def _bind_host(self, call: Call) -> BoundCall:
         kernel = self._host.registries.host_kernels.get(call.code)
-        types = [self._function.register_types[r] for r in call.results]
+        types = self._function.register_types
+        stated = {i: types[r] for i, r in enumerate(call.results) if r not in self._derived}
         callees = self._callees(call)
-        run = bind_host_kernel(kernel, call, types, callees, self._host.debug.check_types)
+        run = bind_host_kernel(kernel, call, stated, callees, self._host.debug.check_types)
         settled = id(call) in self._bodies and not any(callee.executable.is_asynchronous for callee in callees)
         flags = KernelDef(call.code, "", kernel.plugin, bind_host_kernel, asynchronous=kernel.asynchronous,
                           nonstrict=kernel.nonstrict or call.nonstrict, step=kernel.step)

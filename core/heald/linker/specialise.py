@@ -1,7 +1,7 @@
 """Specialise: writes the results of inference and folding back into a program, as data.
 
-A specialised function serves arguments of one type each. Its register types are final, its known values are constants,
-and its calls carry the signatures of their ops. Linking it infers and folds nothing and asks no op table.
+A specialised function serves arguments of one type each, and its known values are constants. Linking it folds nothing.
+It derives all types anew, since whoever has the file may have changed it.
 """
 
 from __future__ import annotations
@@ -9,12 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..contract.op import OpRegistry
 from ..host.host import Host
 from ..host.resources import Resources
-from ..program.host_program import CONSTANT, COPY, HOST, OWN, Call, ProgramDef, ProgramFunction, RegisterType
+from ..program.host_program import CONSTANT, COPY, HOST, Call, ProgramDef, ProgramFunction, RegisterType
 from ..values.tensor import MadeInfo, TensorMetadata, ValueInfo
-from .call_op import op_of, signature_of
 from .link import Linker, nothing
 from .shared import Shared
 
@@ -65,8 +63,6 @@ class Specialiser:
             for call in function.kernels:
                 if call.code == CONSTANT:
                     call = call._replace(attrs={"index": self.index(program.constants[call.attrs["index"]])})
-                elif call.code not in OWN and not call.is_host_kernel:
-                    call = call._replace(signature=_table_signature(call, self._host.registries.ops))
                 names = tuple(self._copied(program, each, copies, each) for each in call.functions)
                 calls.append(call._replace(functions=names, stream=self.stream(program, call)))
             self._functions[copies[source]] = function._replace(name=copies[source], kernels=tuple(calls))
@@ -153,13 +149,7 @@ class _FunctionWriter:
         self._number |= {r: new for r, new in gives.items() if r not in constants}
         if call.code == CONSTANT:
             call = call._replace(attrs={"index": self._of.index(self._program.constants[call.attrs["index"]])})
-        is_op = call.code not in OWN and not call.is_host_kernel
         self._calls.append(call._replace(
             args=args, results=tuple(gives[r] for r in call.results), after=after,
             chain=None if call.chain is None else gives[call.chain], stream=self._of.stream(self._program, call),
-            functions=self._of.callees(self._program, self._linker, call, self._copies),
-            signature=self._linker.signature(call) if is_op else None))
-
-
-def _table_signature(call: Call, ops: OpRegistry) -> Any:
-    return signature_of(call, *op_of(call, ops))
+            functions=self._of.callees(self._program, self._linker, call, self._copies)))

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from .host_program import HOST as HOST
     from .host_program import OWN as OWN
     from .host_program import Call as Call
-    from .host_program import CallSignature as CallSignature
     from .host_program import ProgramDef as ProgramDef
     from .host_program import ProgramFunction as ProgramFunction
     from .host_program import RegisterType as RegisterType
@@ -40,7 +39,7 @@ if TYPE_CHECKING:
 __getattr__ = lazy_exports(__name__, {
     ".bef.encode": ("ELEMENT_TYPES",),
     ".compiled_model": ("CompiledModel",),
-    ".host_program": ("HOST", "OWN", "Call", "CallSignature", "ProgramDef", "ProgramFunction", "RegisterType",
+    ".host_program": ("HOST", "OWN", "Call", "ProgramDef", "ProgramFunction", "RegisterType",
                       "native_function"),
     ".stream_analysis": ("Stream", "analyse_streams", "stream_numbers"),
     ".typed_attribute": ("ShapeAttribute", "is_number", "number_type", "typed"),

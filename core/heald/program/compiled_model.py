@@ -12,7 +12,6 @@ from ..values.dtypes import DType
 from ..values.tensor import TensorMetadata
 from .host_program import ProgramDef
 
-OTHER_SHAPES = "other shapes"
 COMPILE_AGAIN = "compile the model again on this host ('heald compile'), or without strip"
 
 
@@ -43,7 +42,7 @@ class Entry(NamedTuple):
 class Requirement(NamedTuple):
     """A plugin that the program needs: its id, its distribution, and the version that it was compiled with.
 
-    `use`: "device", "kernels", "ops", or "other shapes": ops that only functions for other shapes need.
+    `use`: "device", "kernels" or "ops".
     """
 
     plugin: str

@@ -19,7 +19,6 @@ from typing import Any, NamedTuple
 
 from ..errors import Location
 from ..values import dtypes
-from ..values.dtypes import DType
 from ..values.tensor import TensorMetadata
 
 CONSTANT = "heald.constant"
@@ -33,20 +32,6 @@ RegisterType = TensorMetadata | str  # a tensor's metadata, or the name of a hos
 OPAQUE = TensorMetadata(dtypes.variant, None)  # stands for a host type in shape inference and memory planning
 
 
-class CallSignature(NamedTuple):
-    """The facts about a call's op that linking needs, so that a program whose calls have them asks no op table.
-
-    `inputs`, `outputs`: argument name and element type of each tensor, lists expanded.
-    `value_inputs`: indices of the inputs whose elements the metadata function reads.
-    `stateful`: True when the call may not be folded, shared or left out.
-    """
-
-    inputs: tuple[tuple[str, DType], ...]
-    outputs: tuple[tuple[str, DType], ...]
-    value_inputs: tuple[int, ...] = ()
-    stateful: bool = False
-
-
 class Call(NamedTuple):
     """One kernel call.
 
@@ -55,7 +40,6 @@ class Call(NamedTuple):
     `nonstrict`: True when it runs as soon as one argument is available, even if its kernel is declared strict.
     `after`: registers that must be filled before it runs, beside its arguments.
     `chain`: in a call without results, the register that is filled when it has run.
-    `signature`: of a call of an op in a compiled program; None where the op table tells.
     """
 
     code: str
@@ -69,7 +53,6 @@ class Call(NamedTuple):
     location: Location | None = None
     after: tuple[int, ...] = ()
     chain: int | None = None
-    signature: CallSignature | None = None
 
     @property
     def is_host_kernel(self) -> bool:
@@ -109,8 +92,8 @@ class ProgramFunction(NamedTuple):
     `streams`: for each call the number of its stream, as TFRT's stream analysis has it; empty for the default analysis.
         Streams affect the order of independent host kernels only.
     `is_sync`: True when TFRT runs it without its scheduler. heald runs it like any other.
-    `is_compiled`: True when the types of all registers are final for arguments of the declared types: linking for
-        these infers and folds nothing.
+    `is_compiled`: True when its constants are those of arguments of the declared types: it serves no others, and
+        linking it folds nothing.
     """
 
     name: str

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
+from ..contract.host_type import CHAIN
 from ..errors import InvalidArgument, closest
-from .host_program import Call, ProgramDef, ProgramFunction
+from .host_program import CONSTANT, COPY, EVENT, HOST, Call, ProgramDef, ProgramFunction, RegisterType
 
 
 class VerifiedFunctions(Mapping[str, ProgramFunction]):
@@ -62,10 +63,50 @@ def verify_function(function: ProgramFunction, program: ProgramDef) -> None:
                              f"did you mean '{near[0]}'?" if near else None)
         if not -1 <= call.stream < len(program.requires):
             raise _wrong(where, call, f"is on stream {call.stream}, and the program's devices are {program.requires}")
+        if call.chain is not None and (call.results or function.register_types[call.chain] != CHAIN):
+            raise _wrong(where, call, "fills a chain, which only a call without results does, in a register for chains")
+        if call.code in _OWN:
+            _OWN[call.code](where, call, function.register_types, program)
     for register in (*function.results, *function.targets):
         if register not in defined:
             raise InvalidArgument(f"{where} returns register {register}, which nothing defines",
                                   location=function.location)
+
+
+def _verify_constant(where: str, call: Call, types: Sequence[RegisterType], program: ProgramDef) -> None:
+    _check_counts(where, call, 0)
+    index = call.attrs.get("index")
+    if not isinstance(index, int) or not 0 <= index < len(program.constants):
+        raise _wrong(where, call, f"has {index!r} as attribute 'index', which is no index into the program's "
+                                  f"{len(program.constants)} constants")
+    if isinstance(types[call.results[0]], str):
+        raise _wrong(where, call, f"gives a tensor to a register for {types[call.results[0]]}")
+
+
+def _verify_copy(where: str, call: Call, types: Sequence[RegisterType], program: ProgramDef) -> None:
+    _check_counts(where, call, 1)
+    source = call.attrs.get("from", 0)
+    is_known = call.attrs.get("to") in ("device", "host") and isinstance(source, int)
+    if call.stream == HOST or not is_known or not 0 <= source < len(program.requires):
+        raise _wrong(where, call, "has no device, or no attribute 'to' that is \"device\" or \"host\"")
+    if any(isinstance(types[register], str) for register in (*call.args, *call.results)):
+        raise _wrong(where, call, "copies a value that is no tensor")
+
+
+def _verify_event(where: str, call: Call, types: Sequence[RegisterType], _: ProgramDef) -> None:
+    _check_counts(where, call, 0)
+    if call.stream == HOST or types[call.results[0]] != CHAIN:
+        raise _wrong(where, call, "has no device, or no register for a chain")
+
+
+def _check_counts(where: str, call: Call, arguments: int) -> None:
+    if (len(call.args), len(call.results)) != (arguments, 1):
+        raise _wrong(where, call, f"has {len(call.args)} arguments and {len(call.results)} results, it takes "
+                                  f"{arguments} and gives 1")
+
+
+_OWN: Mapping[str, Callable[[str, Call, Sequence[RegisterType], ProgramDef], None]] = {
+    CONSTANT: _verify_constant, COPY: _verify_copy, EVENT: _verify_event}
 
 
 def _wrong(where: str, call: Call, what: str, hint: str | None = None) -> InvalidArgument:

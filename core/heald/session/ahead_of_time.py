@@ -1,4 +1,4 @@
-"""Compiles a model ahead of time: its program for given shapes, as data that runs without graph and op set."""
+"""Compiles a model ahead of time: its program for given shapes, as data that runs without its graph."""
 
 from __future__ import annotations
 
@@ -8,12 +8,11 @@ from contextlib import suppress
 from typing import Any
 
 from ..contract.loader import Initializer
-from ..contract.op import OP_SET
 from ..errors import InvalidArgument, Location, PermissionDenied, Unimplemented, boundary
 from ..linker.preparation import Preparation
 from ..linker.specialise import Specialiser
-from ..program.compiled_model import OTHER_SHAPES, CompiledModel, Entry, Port, Requirement
-from ..program.host_program import CONSTANT, OWN, Call, ProgramDef, ProgramFunction
+from ..program.compiled_model import CompiledModel, Entry, Port, Requirement
+from ..program.host_program import CONSTANT, OWN, Call, ProgramDef
 from ..support.gc_pause import gc_paused
 from ..values.tensor import TensorMetadata, fits, shape_text
 from .feeds import convert
@@ -41,9 +40,8 @@ def compile_model(
     `outputs`, `tags`, `format` and `mmap` are as of `heald.load`.
     `signature`: the one to compile. The default is the chosen one, and all others whose shapes are static or given and
     whose nodes this host has kernels and permissions for.
-    `strip`: True to leave out the functions for other shapes, which need the op set when they are linked, and the
-    elements of constants that only kernels with prepared arrays use. These kernels then run with the same versions and
-    instructions only.
+    `strip`: True to leave out the functions for other shapes, and the elements of constants that only kernels with
+    prepared arrays use. These kernels then run with the same versions and instructions only.
 
     Raises InvalidArgument for unknown dimensions without a given shape, and as `heald.load`.
     """
@@ -68,7 +66,7 @@ def compile_model(
     program = compiling.specialiser.program
     compiled = [entry.function for entry in compiling.entries if program.functions[entry.function].is_compiled]
     preparation = Preparation(program, compiled, own.host)
-    requirements = tuple(_requirements(program, compiled, own))
+    requirements = tuple(_requirements(program, own))
     if strip:
         program = preparation.stripped()
     return CompiledModel(program, tuple(compiling.entries), requirements, preparation.prepared,
@@ -184,43 +182,19 @@ def _ports(tensors: Mapping[str, str], metas: Sequence[TensorMetadata]) -> tuple
     return tuple(Port(name, tensor, meta) for (name, tensor), meta in zip(tensors.items(), metas, strict=True))
 
 
-def _requirements(program: ProgramDef, compiled: Sequence[str], own: Runtime) -> Iterator[Requirement]:
-    """Yield the plugins of the program's devices, kernels and ops. `compiled`: the functions for given shapes."""
+def _requirements(program: ProgramDef, own: Runtime) -> Iterator[Requirement]:
+    """Yield the plugins of the program's devices, kernels and ops."""
     types = {name.partition(":")[0] for name in program.requires}
-    packs = {call.pack for function in program.functions.values() for call in function.kernels if _is_op(call)}
-    ops = "ops" if _needs_ops(_reached(program, compiled)) else OTHER_SHAPES
+    calls = [call for function in program.functions.values() for call in function.kernels if _is_op(call)]
+    packs = {call.pack for call in calls}
+    op_sets = {own.host.registries.ops.plugin_of(op) for op in {call.op for call in calls}}
     for record in own.plugins.listing():
         brought = types.intersection(record.registered.get("device types", ()))
-        uses = [("device", bool(brought)), ("kernels", record.id in packs),
-                (ops, record.id == OP_SET and _needs_ops(program.functions.values()))]
+        uses = [("device", bool(brought)), ("kernels", record.id in packs), ("ops", record.id in op_sets)]
         for use, is_used in uses:
             if is_used:
                 yield Requirement(record.id, record.distribution or "", record.version or "", use)
 
 
-def _reached(program: ProgramDef, functions: Sequence[str]) -> list[ProgramFunction]:
-    """Return these functions, and those that they call."""
-    found = dict.fromkeys(functions)
-    for name in (waiting := list(found)):
-        new = {each for call in program.functions[name].kernels for each in call.functions} - found.keys()
-        found |= dict.fromkeys(sorted(new))
-        waiting += sorted(new)
-    return [program.functions[name] for name in found]
-
-
 def _is_op(call: Call) -> bool:
     return call.code not in OWN and not call.is_host_kernel
-
-
-def _needs_ops(functions: Any) -> bool:
-    each: ProgramFunction
-    for each in functions:
-        if not each.is_compiled or any(not _has_shapes(each, call) for call in each.kernels if _is_op(call)):
-            return True
-    return False
-
-
-def _has_shapes(function: ProgramFunction, call: Call) -> bool:
-    """True when the types of a call's arguments and results are static."""
-    types = [function.register_types[r] for r in (*call.args, *call.results)]
-    return all(isinstance(kind, str) or kind.is_static for kind in types)

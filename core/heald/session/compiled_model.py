@@ -1,4 +1,7 @@
-"""Runs a CompiledModel: a model that needs no graph and, for the shapes that it is compiled for, no op set."""
+"""Runs a CompiledModel: a model that needs no graph.
+
+Its program may be a stranger's. Every call is checked by its op or host kernel, and all types are derived anew.
+"""
 
 from __future__ import annotations
 
@@ -9,27 +12,28 @@ from typing import Any
 
 from ..compiler.placement import Assignment, Placement
 from ..contract.loader import signature_text
-from ..contract.op import OP_SET
 from ..discovery.discovery import PluginRecord
 from ..errors import FailedPrecondition, HealdError, NotFound, Unimplemented, boundary
 from ..executor.executable import Executable
 from ..executor.step import RunOptions, Step, lasting_step
 from ..host.resources import Resources
+from ..linker.checked_program import check_program
 from ..linker.follow import common
-from ..linker.link import link
+from ..linker.link import NodesDeclined, link
 from ..linker.shared import Shared
 from ..linker.stored_constants import LoadedConstants
-from ..program.compiled_model import OTHER_SHAPES, CompiledModel, Entry, Port, Requirement
+from ..program.compiled_model import COMPILE_AGAIN, CompiledModel, Entry, Port, Requirement
 from ..program.host_program import HOST, ProgramDef
 from ..program.verifier import VerifiedFunctions, verify
 from ..support.fork_safety import inherited
-from ..support.install import named_hint, plugin_hint
+from ..support.install import named_hint
 from ..values.tensor import TensorMetadata, ValueInfo
 from .arguments import in_order
 from .prepared_step import PreparedStep
 from .runtime import Runtime, runtime
 
 OF_OTHERS = "heald does not bring it: ask the author of the file for its distribution"
+_OPS = frozenset({"ops", "other shapes"})  # uses of op sets; older files name them for functions of open shapes alone
 
 
 class CompiledEntries:
@@ -49,12 +53,17 @@ class CompiledEntries:
     ) -> tuple[ProgramDef, Shared, Executable]:
         """Link the function for arguments of this metadata.
 
-        Raises FailedPrecondition for shapes that no function is compiled for.
+        Raises FailedPrecondition for shapes that no function is compiled for, and for a node that no kernel takes: a
+        program without its graph has one device for it.
         """
         name = self._function(tuple(given))
         host = self._runtime.host
-        linked = link(program, host, given, function=name, shared=shared.of(name), waits=waits, check=step.check,
-                      entered=entered)
+        try:
+            linked = link(program, host, given, function=name, shared=shared.of(name), waits=waits, check=step.check,
+                          entered=entered)
+        except NodesDeclined as declined:
+            raise FailedPrecondition(declined.message, node=declined.node, device=declined.device,
+                                     hint=COMPILE_AGAIN) from declined
         return program, shared, linked
 
     def _function(self, given: tuple[TensorMetadata, ...]) -> str:
@@ -65,13 +74,11 @@ class CompiledEntries:
             functions.append(function)
         for function in functions:
             if not function.is_compiled:
-                self._runtime.load_others()  # it needs the op set
                 return function.name
         shapes = "; ".join(", ".join(map(str, function.arg_metas)) for function in functions)
         raise FailedPrecondition(f"function '{functions[0].name}' is compiled for ({shapes}), given "
                                  f"({', '.join(map(str, given))})",
-                                 hint="compile it for these shapes, too, or load the source; for that: "
-                                      f"{plugin_hint(OP_SET)}")
+                                 hint="compile it for these shapes, too, or load the source")
 
 
 class _CompiledStep(PreparedStep):
@@ -86,7 +93,7 @@ class _State:
     """Program, host and resources of a model, which all its signatures share."""
 
     def __init__(self, model: CompiledModel, own: Runtime) -> None:
-        self.program, self.host, self._runtime = model.program, own.host, own
+        self.program, self.host, self._runtime = check_program(model.program, own.host.registries), own.host, own
         self._stored = LoadedConstants(model.prepared)
         self.step = lasting_step(own.host, Resources())
         self._done: set[str] = set()
@@ -159,8 +166,9 @@ class LoadedCompiledModel(CompiledSignature):
         """
         if not isinstance(model.program.functions, VerifiedFunctions):
             verify(model.program)
-        needed = {each.distribution for each in model.requirements if each.use != OTHER_SHAPES} - {""}
-        own = runtime(config, needed or None)
+        names_ops = any(each.use in _OPS for each in model.requirements)
+        needed = {each.distribution for each in model.requirements} - {""} if names_ops else None
+        own = runtime(config, needed)
         _check_requirements(model, own)
         state = _State(model, own)
         entries: dict[str, list[Entry]] = {}
@@ -210,8 +218,7 @@ def _common(ports: Sequence[Port]) -> Port:
 
 def _check_requirements(model: CompiledModel, own: Runtime) -> None:
     for needed in model.requirements:
-        if needed.use != OTHER_SHAPES:
-            _check_plugin(needed, own.plugins.loaded(needed.plugin), own.plugins.distributions())
+        _check_plugin(needed, own.plugins.loaded(needed.plugin), own.plugins.distributions())
     for name in model.program.requires:
         try:
             own.host.open(name)
@@ -233,5 +240,7 @@ def _check_plugin(needed: Requirement, found: PluginRecord | None, installed: Co
                                  f"installed is {found.version}", hint=upgrade)
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in version.split(".") if part.isdigit())
+def _numbers(version: str) -> tuple[tuple[int, str], ...]:
+    """Return the numbers of a version in a form that compares as they do; a file may have them of any length."""
+    numbers = (part.lstrip("0") for part in version.split(".") if part.isdecimal() and part.isascii())
+    return tuple((len(number), number) for number in numbers)

@@ -14,7 +14,8 @@ from ..errors import InvalidArgument, NotFound, boundary
 from ..host.host import Host
 from ..host.host_memory import HostMemory
 from ..host.resources import Resources
-from ..linker.host_binding import check_argument, check_call
+from ..linker.checked_program import CheckedFunctions
+from ..linker.host_binding import check_argument
 from ..linker.link import LinkedFunction
 from ..program.execution_order import in_execution_order
 from ..program.host_program import ProgramDef, ProgramFunction, RegisterType
@@ -92,17 +93,10 @@ class HostProgram:
         """
         key = id(self)
         if key not in host.linked:
-            for function in self.functions.values():
-                for call in function.kernels:
-                    if call.is_host_kernel:
-                        try:
-                            kernel = host.registries.host_kernels.get(call.code)
-                        except NotFound as error:
-                            raise error.at(location=call.location)  # noqa: B904 - the same error, with its location
-                        check_call(kernel, call, function, self.functions)
+            checked = CheckedFunctions(self.functions, host.registries)
             linked: dict[str, Callee] = {}
             resources = Resources()
-            ordered = {name: in_execution_order(function) for name, function in self.functions.items()}
+            ordered = {name: in_execution_order(function) for name, function in checked.items()}
             definition = ProgramDef(ordered, self.constants, self.requires)  # the links would keep `self` alive
             for name in self.functions:
                 linked[name] = LinkedFunction(definition, name, host, linked, resources)

@@ -99,7 +99,7 @@ class PreparedStep:
         frames."""
         linked = [*self._variants.values(), *self._unwaited.values(), *filter(None, [self._dynamic, self._partial])]
         prepared = list(self._latest[1].prepared.values())
-        arrays = sum(getattr(each, "nbytes", 0) for each in prepared) + sum(each.frame_bytes for each in linked)
+        arrays = sum(getattr(each.value, "nbytes", 0) for each in prepared) + sum(each.frame_bytes for each in linked)
         return PREPARED_BYTES + sum(each.nbytes for each in linked), arrays
 
     @property

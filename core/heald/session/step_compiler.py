@@ -25,7 +25,6 @@ from ..contract.structural import CONST, CONTROL_FLOW, FRAME, V1_CONTROL_FLOW
 from ..errors import HealdError, InvalidArgument, ResourceExhausted
 from ..executor.executable import Executable
 from ..executor.step import Step
-from ..graph.attr_value import Func
 from ..graph.graph import Graph, Input
 from ..graph.rewriting import constant, new_name
 from ..graph.traversal import ancestors
@@ -33,6 +32,7 @@ from ..host.file_policy import FilePolicy, refusal
 from ..linker.link import NodesDeclined, link
 from ..linker.shared import Shared
 from ..program.host_program import ProgramDef, ProgramFunction
+from ..values.attribute_values import Func
 from ..values.dtypes import DType
 from ..values.tensor import TensorMetadata, ValueInfo
 from .function_graph import Environment, FunctionGraph, StepSignature, needed_part, stand_ins

@@ -6,6 +6,7 @@ array that it was given.
 
 `dtypes`: Element types, by TensorFlow's number and name and by NumPy's dtype.
 `tensor`: TensorMetadata (type and shape), ValueInfo (metadata and known elements), the order of merging shapes.
+`attribute_values`: ShapeAttr and Func, values of attributes that Python has no class for.
 `layouts`: ScalarTensor and CooTensor, host tensors beside dense arrays.
 `tensor_proto`: TensorValue, a constant of a file: elements stay a view of the file until they are asked for.
 `foreign_array`: ForeignArray, an array of another library in a device's memory.

@@ -86,6 +86,18 @@ def merge_shapes(a: Shape, b: Shape) -> Shape:
     return tuple(y if x is None else x for x, y in zip(a, b, strict=True))
 
 
+def are_compatible(a: TensorMetadata, b: TensorMetadata) -> bool:
+    """True when one tensor may be of both descriptions."""
+    if a is b:
+        return True
+    if a.dtype is not b.dtype:
+        return False
+    left, right = a.shape, b.shape
+    if left is None or right is None or left == right:
+        return True
+    return len(left) == len(right) and all(x == y or x is None or y is None for x, y in zip(left, right, strict=True))
+
+
 @dataclass(slots=True)
 class ValueInfo:
     """The facts about a value that metadata functions and bind receive.

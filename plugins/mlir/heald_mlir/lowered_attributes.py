@@ -3,12 +3,11 @@
 | on | attribute | content |
 |---|---|---|
 | module | `heald.requires`, `heald.constants` | devices by stream; the program's constants |
-| func.func | `heald.compiled`, `heald.streams` | types are final; streams that the analysis would not find |
+| func.func | `heald.compiled`, `heald.streams` | it serves these types alone; streams unlike those of the analysis |
 | an argument | `heald.name` | its name, where it is not `arg` and its index |
 | an operation | `heald.stream` | the index of its device |
 | an operation | `heald.after` | so many of its last operands must be there, and are not passed |
 | an operation | `heald.chain` | its last result is the chain that is filled when it has run |
-| an operation | `heald.signature` | names and types of inputs and of outputs, value inputs, whether it is stateful |
 | tfrt.return | `heald.targets` | so many of its last operands are targets |
 """
 
@@ -17,16 +16,16 @@ from __future__ import annotations
 from typing import Any
 
 from heald.api import errors
-from heald.program import HOST, Call, CallSignature, ProgramDef, ProgramFunction, RegisterType
+from heald.program import HOST, Call, ProgramDef, ProgramFunction, RegisterType
 
 from . import attributes as a
 from .ir import Operation
 from .program_attributes import NoValue, attribute_of, place_of, value_of
 
 PREFIX = "heald."
-REQUIRES, CONSTANTS, COMPILED, STREAMS, NAME, STREAM, AFTER, CHAIN, SIGNATURE, TARGETS = (
+REQUIRES, CONSTANTS, COMPILED, STREAMS, NAME, STREAM, AFTER, CHAIN, TARGETS = (
     PREFIX + word for word in ("requires", "constants", "compiled", "streams", "name", "stream", "after", "chain",
-                               "signature", "targets"))
+                               "targets"))
 
 
 def _read(operation: Operation, name: str, attribute: a.Attribute | None, default: Any = None) -> Any:
@@ -127,18 +126,7 @@ def of_call(operation: Operation, call: Call) -> Call:
         if not call.results:
             raise wrong(operation, CHAIN)
         call = call._replace(results=call.results[:-1], chain=call.results[-1])
-    if SIGNATURE in operation.attributes:
-        call = call._replace(signature=_signature(operation))
     return call
-
-
-def _signature(operation: Operation) -> CallSignature:
-    match _read(operation, SIGNATURE, operation.attributes[SIGNATURE], ()):
-        case (tuple(ins), tuple(in_types), tuple(outs), tuple(out_types), tuple(values), bool(stateful)) if (
-                len(ins) == len(in_types) and len(outs) == len(out_types)):
-            return CallSignature(tuple(zip(ins, in_types, strict=True)), tuple(zip(outs, out_types, strict=True)),
-                                 values, stateful)
-    raise wrong(operation, SIGNATURE)
 
 
 def put_call(operation: Operation, call: Call) -> None:
@@ -148,11 +136,6 @@ def put_call(operation: Operation, call: Call) -> None:
         operation.attributes[AFTER] = attribute_of(len(call.after))
     if call.chain is not None:
         operation.attributes[CHAIN] = a.UNIT
-    if call.signature is not None:
-        sides = [part for side in (call.signature.inputs, call.signature.outputs)
-                 for part in (tuple(name for name, _ in side), tuple(dtype for _, dtype in side))]
-        operation.attributes[SIGNATURE] = attribute_of(
-            (*sides, tuple(call.signature.value_inputs), call.signature.stateful))
 
 
 def refused(call: Call, name: str, function: str) -> errors.Unimplemented:

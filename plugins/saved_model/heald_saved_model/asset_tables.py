@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from heald.api import DType, Graph, Input, Node, TensorValue, constant
-from heald.compiler import attributes
+from heald.compiler import check_attributes
 from heald.contract import OpRegistry
 from heald.errors import InvalidArgument
 from heald.graph import graphdef
@@ -31,7 +31,7 @@ def with_constants(graph: Graph, needed: Container[str], paths: Mapping[str, str
 
 
 def _filling(graph: Graph, node: Node, paths: Mapping[str, str], ops: OpRegistry) -> Iterator[Node]:
-    attrs = attributes(ops.get(node.op), node)
+    attrs = check_attributes(ops.get(node.op), node.attrs)
     if len(node.inputs) != 2:
         raise InvalidArgument(f"op takes 2 inputs, a table and a file, given {len(node.inputs)}", node=node.name,
                               op=node.op)

@@ -9,9 +9,9 @@ from __future__ import annotations
 from ...contract.graph_pass import PassContext
 from ...contract.structural import IDENTITY
 from ...errors import AlreadyExists, InvalidArgument, NotFound
-from ...graph.attr_value import Func
 from ...graph.function import Function
 from ...graph.graph import Graph, Input, Node
+from ...values.attribute_values import Func
 from ..function_form import as_graph, is_generic, numbered
 from .graph_to_function import ENTRY
 

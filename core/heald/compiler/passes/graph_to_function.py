@@ -14,12 +14,12 @@ from ...contract.graph_pass import PassContext
 from ...contract.op import ArgDef
 from ...contract.structural import CALL, IDENTITY, PLACEHOLDER, PLACEHOLDERS, STATEFUL_CALL, VALUELESS
 from ...errors import InvalidArgument
-from ...graph.attr_value import Func
 from ...graph.function import Function
 from ...graph.graph import Graph, Input, Node
 from ...graph.node import parse_input
 from ...graph.rewriting import new_name, placed_like
 from ...graph.traversal import ancestors, unused
+from ...values.attribute_values import Func
 from ...values.dtypes import DType
 from ..function_body import with_partitioned_calls
 from ..function_form import named

@@ -30,10 +30,10 @@ from ...contract.structural import (
     WHILES,
 )
 from ...errors import InvalidArgument, Unimplemented
-from ...graph.attr_value import Func
 from ...graph.graph import Function, Graph, Input, Node
 from ...graph.rewriting import new_name
 from ...values import dtypes
+from ...values.attribute_values import Func
 from ...values.dtypes import DType
 from ..function_body import with_partitioned_calls
 from ..inline import Inlining

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ...contract.graph_pass import PassContext
-from ...graph.attr_value import ShapeAttr
 from ...graph.function import Function
 from ...graph.graph import Graph, Node
+from ...values.attribute_values import ShapeAttr
 from ...values.tensor import ValueInfo, merge_shapes
 from ..function_form import as_graph, is_generic
 

@@ -8,11 +8,10 @@ from functools import cached_property
 from math import prod
 from typing import Any, NamedTuple, cast
 
-from ...errors import DataLoss, InvalidArgument, Location, Unimplemented
-from ...values.dtypes import DType
+from ...errors import DataLoss, Location, Unimplemented
 from ...values.tensor import MOST_DIMS, MOST_ELEMENTS, TensorMetadata
 from ..compiled_model import CompiledModel, Entry, Port, PreparedConstant, Requirement
-from ..host_program import CONSTANT, HOST, Call, CallSignature, ProgramDef, ProgramFunction, RegisterType
+from ..host_program import HOST, Call, ProgramDef, ProgramFunction, RegisterType
 from ..verifier import VerifiedFunctions, verify_function
 from . import attributes
 from .arrays import Arrays, Lazy, read_dtype
@@ -45,7 +44,6 @@ class _CallFacts(NamedTuple):
     nonstrict: bool = False
     after: tuple[int, ...] = ()
     chain: int | None = None
-    signature: CallSignature | None = None
 
 
 _NO_FACTS = _CallFacts()
@@ -235,7 +233,7 @@ class File:
         streams = self._streams([stream for _, _, stream in listed[1:]])
         made = ProgramFunction(row.name, names, types, tuple(calls), results, targets, location, is_compiled, streams,
                                row.is_sync)
-        verify_function(made, ProgramDef(self.functions, (), self.requires))
+        verify_function(made, ProgramDef(self.functions, (None,) * self._constants, self.requires))
         return made
 
     def _streams(self, numbers: Sequence[int]) -> tuple[int, ...]:
@@ -306,16 +304,10 @@ class File:
         attrs = {name: self._attribute(offset) for name, offset in zip(names, offsets, strict=True)}
         if len(attrs) < nattrs:
             raise cursor.wrong("a kernel has two attributes of one name")
-        call = Call(
+        return Call(
             self._codes[code], words[:nargs], words[len(words) - nresults :], attrs,
             stream, facts.node, tuple(map(self._function_names.__getitem__, functions)),
-            facts.nonstrict, self._location(location), facts.after, facts.chain, facts.signature)
-        if call.code == CONSTANT:
-            index = call.attrs.get("index")
-            if not isinstance(index, int) or not 0 <= index < self._constants:
-                raise InvalidArgument(f"the attribute 'index' of {CONSTANT} is no index into the program's "
-                                      f"{self._constants} constants", node=call.node or None, location=call.location)
-        return call
+            facts.nonstrict, self._location(location), facts.after, facts.chain)
 
     @cached_property
     def _function_names(self) -> tuple[str, ...]:
@@ -437,20 +429,18 @@ def _call_facts(cursor: SectionReader) -> _CallFacts:
     flags = cursor.index(_FLAGS + 1, "the flags of a call")
     node, after = cursor.text(), _numbers(cursor)
     chain = cursor.vbr() if flags & CHAIN else None
-    signature = None
     if flags & SIGNATURE:
-        signature = CallSignature(_tensors(cursor), _tensors(cursor), _numbers(cursor), bool(flags & STATEFUL))
-        if any(index >= len(signature.inputs) for index in signature.value_inputs):
-            raise cursor.wrong(f"the value inputs of a call with {len(signature.inputs)} inputs are "
-                               f"{signature.value_inputs}")
-    elif flags & STATEFUL:
-        raise cursor.wrong("a call without a signature is stateful")
-    return _CallFacts(node, bool(flags & NONSTRICT), after, chain, signature)
+        _skip_signature(cursor)
+    return _CallFacts(node, bool(flags & NONSTRICT), after, chain)
 
 
-def _tensors(cursor: SectionReader) -> tuple[tuple[str, DType], ...]:
-    """Name and element type of each input or output of an op."""
-    return tuple((cursor.text(), read_dtype(cursor, cursor.vbr())) for _ in range(cursor.count()))
+def _skip_signature(cursor: SectionReader) -> None:
+    """Skip the facts about an op, which older files state: names and types of inputs and outputs, value inputs."""
+    for _ in range(2):
+        for _ in range(cursor.count()):
+            cursor.text()
+            cursor.vbr()
+    _numbers(cursor)
 
 
 def _texts(cursor: SectionReader) -> tuple[str, ...]:

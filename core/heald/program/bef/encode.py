@@ -11,7 +11,7 @@ from ...errors import InvalidArgument, Location
 from ...values.dtypes import DType
 from ...values.tensor import Shape, TensorMetadata
 from ..compiled_model import CompiledModel, Port
-from ..host_program import Call, CallSignature, ProgramFunction, RegisterType
+from ..host_program import Call, ProgramFunction, RegisterType
 from . import attributes
 from .arrays import ArrayWriter
 from .sections import ALIGNMENT, MAGIC, PADDING, VERSION, Section, put_header, string_table
@@ -215,18 +215,9 @@ def _facts(functions: Iterable[ProgramFunction]) -> bytes:
 
 
 def _call_facts(call: Call) -> bytes:
-    signature = call.signature
-    flags = (NONSTRICT * call.nonstrict | CHAIN * (call.chain is not None) | SIGNATURE * (signature is not None)
-             | STATEFUL * (signature is not None and signature.stateful))
+    flags = NONSTRICT * call.nonstrict | CHAIN * (call.chain is not None)
     return b"".join((put_vbr(flags), put_text(call.node), _numbers(call.after),
-                     b"" if call.chain is None else put_vbr(call.chain),
-                     b"" if signature is None else _signature(signature)))
-
-
-def _signature(signature: CallSignature) -> bytes:
-    sides = (_counted(put_text(name) + put_vbr(dtype.number) for name, dtype in side)
-             for side in (signature.inputs, signature.outputs))
-    return b"".join(sides) + _numbers(signature.value_inputs)
+                     b"" if call.chain is None else put_vbr(call.chain)))
 
 
 def _ports(ports: Iterable[Port]) -> bytes:
