@@ -68,7 +68,7 @@ def native(session: heald.Session, name: str = "SIM:0") -> Any:
     return session._runtime.host.open(name).native  # type: ignore[attr-defined]
 
 
-def session(nodes: list[Any], device: str = "", **sim: Any) -> heald.Session:
+def session(nodes: list[Any], device: str | None = None, **sim: Any) -> heald.Session:
     """A session with devices of its own, which compute as the CPU plugin's kernels do."""
     config = {"plugin": {"sim": {"seed": 1} | sim}, "plugins": {"block": ["onednn"]}}
     return heald.Session(graph(*nodes), config, device=device)
