@@ -56,7 +56,8 @@ def sources() -> list[Path]:
 
 def test_no_module_changes_files_past_the_disk():
     allowed = {  # by file: the expressions that write something else than a file of a user
-        "core/heald/cli/__init__.py": {"os.O_WRONLY"},  # /dev/null behind a closed pipe
+        "core/heald/cli/standard_streams.py": {"os.O_WRONLY", "open(number, 'w', encoding='utf-8', "
+                                               "errors='backslashreplace', closefd=False)"},  # standard streams
         "plugins/saved_model/heald_saved_model/checkpoint_ops.py": {"folder.rmdir()"},  # empty since a merge
         "plugins/tools/heald_tools/outputs.py": {  # a member of an archive that whole_file opened
             "zipfile.ZipFile(out, 'w')", "archive.open(f'{name}.npy', 'w', force_zip64=True)"},
