@@ -540,14 +540,6 @@ def test_an_entry_with_another_number_of_outputs_is_refused():
             bef.loads(bef.dumps(CompiledModel(tiny(), (Entry("s", "f", (port,), outputs),))))
 
 
-@pytest.mark.parametrize("value_inputs", [(2,), (0, 7)])
-def test_value_inputs_beyond_the_inputs_are_refused(value_inputs):
-    tensors = (("x", dtypes.float32), ("y", dtypes.float32))
-    raw = bef.dumps(tiny(signature=CallSignature(tensors, tensors[:1], value_inputs, False)))
-    with pytest.raises(DataLoss, match="the value inputs of a call with 2 inputs"):
-        bef.loads(raw).program.functions["f"]
-
-
 def test_an_entry_of_no_function_is_refused():
     raw = bef.dumps(CompiledModel(tiny(), (Entry("s", "g", (), ()),)))
     with pytest.raises(DataLoss, match="names the function 'g'"):
