@@ -66,7 +66,7 @@ class Search:
         elif is_foreign(content.status):
             self._leave_out(path, "heald", "config", "trust", str(path))
         else:
-            yield from self._found(path, content.data, untrusted(path, has_changed=digest is not None))
+            yield from self._found_layer(path, content.data, untrusted(path, has_changed=digest is not None))
 
     def _user(self, path: Path) -> Iterator[Setting]:
         content = read(path)
@@ -76,9 +76,9 @@ class Search:
             yield parse(path, content.data)
         else:
             found = Found(str(path), "can be written by others", ("chmod", "go-w", str(path)))
-            yield from self._found(path, content.data, found)
+            yield from self._found_layer(path, content.data, found)
 
-    def _found(self, path: Path, data: bytes, found: Found) -> Iterator[Setting]:
+    def _found_layer(self, path: Path, data: bytes, found: Found) -> Iterator[Setting]:
         """The layer of a found file, or none for one that cannot be parsed."""
         try:
             yield parse(path, data, found)
