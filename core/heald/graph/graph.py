@@ -86,11 +86,10 @@ class Graph:
         touched |= {"versions"} if versions is not None else set()
         form = FileForm(self.form.head, self.form.tail, None, frozenset(touched))
         graph = Graph.__new__(Graph)
-        _fill(
-            graph, _edited("node", self.nodes, nodes, without, by_name),
-            _edited("function", self.functions, functions or (), gone, functions_by_name), versions or self.versions,
-            form,
-        )
+        library = self.functions  # shared when unchanged: thousands of small graphs may have one large library
+        if functions or gone:
+            library = _edited("function", library, functions or (), gone, functions_by_name)
+        _fill(graph, _edited("node", self.nodes, nodes, without, by_name), library, versions or self.versions, form)
         return graph
 
     def with_nodes(self, nodes: Iterable[Node]) -> Graph:
@@ -154,9 +153,13 @@ _Named = TypeVar("_Named", Node, Function)
 def _fill(
     graph: Graph, nodes: Mapping[str, Node], functions: Mapping[str, Function], versions: Versions, form: FileForm
 ) -> None:
-    values = (MappingProxyType(nodes), MappingProxyType(functions), versions, form)
+    values = (_read_only(nodes), _read_only(functions), versions, form)
     for setter, value in zip(_SETTERS, values, strict=True):
         setter(graph, value)
+
+
+def _read_only(items: Mapping[str, _Named]) -> Mapping[str, _Named]:
+    return items if isinstance(items, MappingProxyType) else MappingProxyType(items)
 
 
 def _restore(raw: bytes, assigned: dict[str, str]) -> Graph:

@@ -25,6 +25,7 @@ from .loading import open_file
 from .runtime import runtime
 from .session import Session
 
+MOST_WARNINGS = 10  # of outputs that are left out: a file may have any number of them
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -159,8 +160,8 @@ def _infos(tensors: Mapping[str, str], metas: Sequence[TensorMetadata]) -> dict[
 
 
 def find_outputs(session: Session) -> tuple[str, ...]:
-    """The nodes with outputs that no node takes, in the graph's order: tensors by name. Warns of each node that is left
-    out because its op is not known.
+    """The nodes with outputs that no node takes, in the graph's order: tensors by name. Warns of nodes that are left
+    out because their ops are not known.
 
     Raises NotFound when there are none, or what is wrong with the only ones there are.
     """
@@ -177,8 +178,11 @@ def find_outputs(session: Session) -> tuple[str, ...]:
                   if tensor.dtype not in HELD]
     if not found and broken:
         raise broken[0]
-    for error in broken:
+    for error in broken[:MOST_WARNINGS]:
         warnings.warn(f"output '{error.node}' is left out: {error}", HealdWarning, stacklevel=4)
+    if len(broken) > MOST_WARNINGS:
+        warnings.warn(f"{len(broken) - MOST_WARNINGS:,} more outputs are left out; "
+                      "'heald ops --missing MODEL' lists the reasons", HealdWarning, stacklevel=4)
     if not found:
         raise NotFound("the graph has no node whose result nobody takes", hint="name the outputs: outputs=['y']")
     return tuple(found)
