@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from numbers import Real
-from threading import TIMEOUT_MAX, get_ident
+from threading import TIMEOUT_MAX, Timer, get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -103,6 +103,7 @@ class Step:
         self.deadline = None if timeout is None or timeout > TIMEOUT_MAX else monotonic() + timeout
         self.is_plain = trace is None and self.deadline is None  # no check between single calls
         self._timeout = timeout
+        self._alarm: Timer | None = None  # cancels a detached step at its deadline
         self._first: dict[None, HealdError] = {}  # the first error, at most one: `setdefault` is atomic
         self._ended = CancelToken()
         self._parents = [(parent, parent.on_cancel(self._cancel_by_parent)) for parent in parents]
@@ -282,8 +283,12 @@ class Step:
         self._go_on()
 
     def leave(self) -> None:
-        """Detach: the caller does not wait. The work queue finishes the step."""
+        """Detach: the caller does not wait. The work queue finishes the step, or a timer at its deadline."""
         if self._loops:
+            if self.deadline is not None:
+                self._alarm = Timer(max(self.deadline - monotonic(), 0), self.cancelled)
+                self._alarm.daemon = True
+                self._alarm.start()
             self.loop.leave()
         else:
             self.close()
@@ -354,6 +359,8 @@ class Step:
         for parent, number in self._parents:
             parent.forget(number)
         self.forget(self._aborts)
+        if self._alarm is not None:
+            self._alarm.cancel()
         self._meeting.clear()
         self._is_over = True
         self._loops.clear()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,11 +15,12 @@ from ..compiler.prune import needed_placeholders
 from ..compiler.resolve import Resolved
 from ..contract.loader import LoadOptions, SignatureDef, Source, TensorInfo, signature_text
 from ..errors import HealdError, HealdWarning, NotFound, boundary
+from ..executor.step import RunOptions
 from ..graph.graph import Graph
 from ..graph.rewriting import pruned
 from ..graph.traversal import unused
 from ..values.tensor import TensorMetadata
-from .arguments import in_order
+from .arguments import in_order, take_options
 from .asynchronous_step import AsynchronousStep
 from .loading import open_file
 from .runtime import runtime
@@ -65,10 +66,12 @@ class Signature:
 
     @cached_property
     def _step(self) -> Callable[..., Any]:
+        return self._prepare(self.session.make_callable)
+
+    def _prepare(self, make: Callable[..., Callable[..., Any]]) -> Callable[..., Any]:
         if self._error is not None:
             raise self._error
-        fetches: Any = self.fetched if len(self.fetched) != 1 else next(iter(self.fetched.values()))
-        return self.session.make_callable(fetches, self.fed)
+        return make(self.fetched if len(self.fetched) != 1 else next(iter(self.fetched.values())), self.fed)
 
     @boundary
     def asynchronous(self) -> AsynchronousStep:
@@ -80,10 +83,21 @@ class Signature:
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Outputs for these inputs, in order or by name (or one dict by name): the array, or several in a dict.
 
+        `options=RunOptions(...)`: limits of the run, its preparation included. Other values of that name are an input's.
+
         Raises InvalidArgument when inputs are missing, unknown or do not fit; also the error of a node that the
-        outputs need, where loading did not raise it.
+        outputs need, where loading did not raise it. Raises DeadlineExceeded and Cancelled as the options say.
         """
-        return self._step(*in_order(self._input_names, arrays, named))
+        options = take_options(named)
+        inputs = in_order(self._input_names, arrays, named)
+        return self._step(*inputs) if options is None else self._run_limited(inputs, options)
+
+    @boundary
+    def _run_limited(self, inputs: Sequence[Any], options: RunOptions) -> Any:
+        with self.session.limited_step(options) as step:
+            if "_step" not in self.__dict__:
+                self._step = self._prepare(partial(self.session.callable_within, step))
+            return self._step(*inputs, options=step)
 
 
 class Model(Signature):
