@@ -122,7 +122,7 @@ class HealdError(Exception):
         text = f"{self.message} ({', '.join(place)})" if place else self.message
         if self.location is not None:
             text = f"{self.location}: {text}"
-        return shown(f"{text}; {self.hint}" if self.hint else text, lines=True)
+        return shown(f"{text}; {self.hint}" if self.hint else text)
 
     def place(self) -> list[str]:
         """The known parts of the place as texts. A plugin or a method that the message names is left out."""
@@ -223,7 +223,7 @@ class HealdWarning(UserWarning):
     """The operation works, but not in the requested way."""
 
     def __str__(self) -> str:
-        return shown(super().__str__(), lines=True)
+        return shown(super().__str__())
 
 
 # The first row that fits counts. A row has an error number of the operating system, or an exception class of Python.

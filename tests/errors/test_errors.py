@@ -63,8 +63,15 @@ def test_an_error_is_at_most_four_kilobytes_of_printable_text(given):
     assert error.message == given["message"]
 
 
-def test_lines_of_an_error_stay_lines():
-    assert str(InvalidArgument("a\nb\x1b", node="n")) == "a\nb\\x1b (node 'n')"
+@pytest.mark.parametrize("kind", [InvalidArgument, HealdWarning])
+def test_an_error_is_one_line_whatever_the_names_in_it_are(kind):
+    assert str(kind("two nodes are called 'a\nerror: b\x1b'")) == "two nodes are called 'a\\nerror: b\\x1b'"
+
+
+def test_the_place_and_the_hint_of_an_error_are_in_its_line():
+    error = InvalidArgument("no", node="a\nb", op="c\nd", device="e\nf", hint="did you mean 'g\nh'?",
+                            location=Location("i\nj", 1))
+    assert str(error) == "i\\nj:1: no (node 'a\\nb', op c\\nd, device e\\nf); did you mean 'g\\nh'?"
 
 
 @given(st.text())

@@ -163,7 +163,7 @@ class CompiledSignature:
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Outputs for these inputs, in order or by name (or one dict by name): the array, or several in a dict.
 
-        `options=RunOptions(...)`: limits of the run, its preparation included. Other values of that name are an input's.
+        `options=RunOptions(...)`: limits of the run and its preparation. Other values of that name are an input's.
 
         Raises InvalidArgument when inputs are missing, unknown or do not fit, and FailedPrecondition for shapes that
         the model is not compiled for. Raises DeadlineExceeded and Cancelled as the options say.
