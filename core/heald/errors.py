@@ -11,10 +11,11 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from itertools import islice
-from typing import ClassVar, NamedTuple, ParamSpec, TypeVar
+from typing import Any, ClassVar, NamedTuple, ParamSpec, TypeVar
 
 P = ParamSpec("P")
 R = TypeVar("R")
+Hint = str | Callable[[], str | None] | None
 MOST_TEXT = 4096  # characters of an error's text
 MOST_COMPARED = 256  # characters of a name that is compared with others
 MOST_CANDIDATES = 5000  # names that one name is compared with: the comparison is slow
@@ -64,7 +65,8 @@ class HealdError(Exception):
     `message`: The fault: the given value, and the expected one.
     `node`, `op`, `device`, `location`: The place of the fault; None where it is unknown.
     `plugin`: The id of the plugin whose code raised or broke its contract; `method`: the method of its device.
-    `hint`: The way out, or None.
+    `hint`: The way out, or None. A function of no arguments makes it when it is first read: most errors of nodes that
+        no step needs are dropped unread, and a search for similar names takes milliseconds.
 
     Message and hint may have names of a file. Both are printable, but for ends of lines.
     """
@@ -79,7 +81,7 @@ class HealdError(Exception):
         op: str | None = None,
         device: str | None = None,
         location: Location | None = None,
-        hint: str | None = None,
+        hint: Hint = None,
         plugin: str | None = None,
     ) -> None:
         super().__init__(message)
@@ -103,18 +105,24 @@ class HealdError(Exception):
 
     @property
     def hint(self) -> str | None:
-        return self._hint
+        if callable(self._hint):
+            self.hint = self._hint()
+        return self._hint  # type: ignore[return-value]
 
     @hint.setter
-    def hint(self, text: str | None) -> None:
-        self._hint = None if text is None else printable(str(text), lines=True)
+    def hint(self, hint: Hint) -> None:
+        self._hint = hint if hint is None or callable(hint) else printable(str(hint), lines=True)
+
+    def __reduce__(self) -> str | tuple[Any, ...]:
+        self.hint = self.hint  # functions cannot be pickled
+        return super().__reduce__()
 
     def __str__(self) -> str:
         place = self.place()
         text = f"{self.message} ({', '.join(place)})" if place else self.message
         if self.location is not None:
             text = f"{self.location}: {text}"
-        return shown(f"{text}; {self.hint}" if self.hint else text, lines=True)
+        return shown(f"{text}; {self.hint}" if self.hint else text)
 
     def place(self) -> list[str]:
         """The known parts of the place as texts. A plugin or a method that the message names is left out."""
@@ -215,7 +223,7 @@ class HealdWarning(UserWarning):
     """The operation works, but not in the requested way."""
 
     def __str__(self) -> str:
-        return shown(super().__str__(), lines=True)
+        return shown(super().__str__())
 
 
 # The first row that fits counts. A row has an error number of the operating system, or an exception class of Python.

@@ -115,11 +115,11 @@ def test_interrupting_is_status_130_and_silent(command, monkeypatch):
 def test_warnings_are_one_line_each_and_told_once(command, monkeypatch):
     def warn(_):
         for _ in range(2):
-            warnings.warn("it runs\nelsewhere", HealdWarning, stacklevel=1)
+            warnings.warn("it runs\r\nelsewhere", HealdWarning, stacklevel=1)
         return 0
 
     monkeypatch.setattr(translate, "translate", warn)
-    assert command("translate", "a.pb", "-o", "b.pb") == (0, "", "warning: it runs elsewhere\n")
+    assert command("translate", "a.pb", "-o", "b.pb") == (0, "", "warning: it runs\\r\\nelsewhere\n")
 
 
 def test_a_request_of_the_graph_for_a_device_that_is_not_there_is_a_warning(command, saved):

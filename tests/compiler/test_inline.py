@@ -100,8 +100,8 @@ def test_calls_that_do_not_fit_are_refused():
 
 @pytest.mark.parametrize(("most", "few", "limit"), [(2000, 20_000, 2000), (200_000, 1000, 8200)])
 def test_a_few_functions_do_not_become_a_million_nodes(monkeypatch, most, few, limit):
-    monkeypatch.setattr("heald.compiler.inline._MOST_NODES", most)
-    monkeypatch.setattr("heald.compiler.inline._FEW_NODES", few)
+    monkeypatch.setattr("heald.graph.expansion._MOST_NODES", most)
+    monkeypatch.setattr("heald.graph.expansion._FEW_NODES", few)
     levels = [Function(f"f{n}", [X], [Y], [call("l", f"f{n + 1}", "x"), call("r", f"f{n + 1}", "l:output:0")],
                        {"y": "r:output:0"}) for n in range(40)]
     with pytest.raises(ResourceExhausted, match=f"more than {limit:,} nodes"):
@@ -111,10 +111,10 @@ def test_a_few_functions_do_not_become_a_million_nodes(monkeypatch, most, few, l
 def test_a_function_that_would_pass_the_limit_is_refused_before_its_nodes_are_made(monkeypatch):
     body = Function("body", [X], [Y], [node(f"n{i}", "Neg", "x") for i in range(10)], {"y": "n0:y:0"})
     nodes = [placeholder("a"), call("c", "body", "a")]
-    monkeypatch.setattr("heald.compiler.inline._FEW_NODES", 1)
-    monkeypatch.setattr("heald.compiler.inline._MOST_NODES", 12)
+    monkeypatch.setattr("heald.graph.expansion._FEW_NODES", 1)
+    monkeypatch.setattr("heald.graph.expansion._MOST_NODES", 12)
     assert len(inlined(nodes, [body])[0]) == 12
-    monkeypatch.setattr("heald.compiler.inline._MOST_NODES", 11)
+    monkeypatch.setattr("heald.graph.expansion._MOST_NODES", 11)
     with pytest.raises(ResourceExhausted, match="more than 11 nodes"):
         inlined(nodes, [body])
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 
 import heald
 import ml_dtypes
 import numpy as np
 import pytest
-from builders.graphs import graph, node, placeholder
+from builders.graphs import FLOAT, graph, node, placeholder
+from harness.run_op import REGISTRIES
 from heald.compiler.attribute_forms import checked
+from heald.compiler.resolve import resolve
 from heald.contract.op import AttrDef
 from heald.errors import InvalidArgument
 from heald.graph.attr_value import Func, ShapeAttr
@@ -105,3 +108,15 @@ def test_the_error_of_a_step_and_of_an_eager_call_names_the_op():
 def test_a_node_of_another_kind_of_value_is_refused_when_it_is_made():
     with pytest.raises(InvalidArgument, match="the class Node names no data type"):
         node("y", "Neg", "x", T=Node)
+
+
+def test_the_errors_of_unknown_names_search_for_similar_names_when_they_are_read(monkeypatch):
+    searches = []
+    monkeypatch.setattr(difflib, "get_close_matches", lambda name, *_, **__: searches.append(name) or [])
+    ops = [node(f"n{i}", f"Nagate{i}", "x") for i in range(50)]
+    attributes = [node(f"m{i}", "Neg", "x", Y=FLOAT) for i in range(50)]
+    entries = resolve(graph(placeholder("x"), *ops, *attributes), REGISTRIES.ops)
+    assert not searches
+    for name in ("n3", "m3", "n3"):
+        assert str(entries[name]) == str(entries[name])
+    assert searches == ["Nagate3", "Y"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import pickle
 import warnings
 
 import pytest
@@ -13,6 +14,7 @@ from heald.errors import (
     Internal,
     InvalidArgument,
     Location,
+    NotFound,
     PluginError,
     boundary,
     closest,
@@ -61,8 +63,15 @@ def test_an_error_is_at_most_four_kilobytes_of_printable_text(given):
     assert error.message == given["message"]
 
 
-def test_lines_of_an_error_stay_lines():
-    assert str(InvalidArgument("a\nb\x1b", node="n")) == "a\nb\\x1b (node 'n')"
+@pytest.mark.parametrize("kind", [InvalidArgument, HealdWarning])
+def test_an_error_is_one_line_whatever_the_names_in_it_are(kind):
+    assert str(kind("two nodes are called 'a\nerror: b\x1b'")) == "two nodes are called 'a\\nerror: b\\x1b'"
+
+
+def test_the_place_and_the_hint_of_an_error_are_in_its_line():
+    error = InvalidArgument("no", node="a\nb", op="c\nd", device="e\nf", hint="did you mean 'g\nh'?",
+                            location=Location("i\nj", 1))
+    assert str(error) == "i\\nj:1: no (node 'a\\nb', op c\\nd, device e\\nf); did you mean 'g\\nh'?"
 
 
 @given(st.text())
@@ -169,3 +178,18 @@ def test_an_exception_of_a_kernel_is_typed_and_no_fault_of_heald(error, kind):
     assert type(typed) is kind
     assert typed.__cause__ is error
     assert str(typed).startswith(f"kernel k failed with {type(error).__name__}")
+
+
+def test_a_hint_that_a_function_makes_is_made_once_when_it_is_read():
+    made = []
+    error = NotFound("no op is called 'Nog'", hint=lambda: made.append(1) or "did you mean Neg?")
+    assert error.at(node="n").message == "no op is called 'Nog'"
+    assert not made
+    assert [str(error), error.hint] == ["no op is called 'Nog' (node 'n'); did you mean Neg?", "did you mean Neg?"]
+    assert made == [1]
+
+
+def test_an_error_is_pickled_with_its_hint():
+    pickled = pickle.dumps(NotFound("no op is called 'Nog'", op="Nog", hint=lambda: "did you mean Neg?"))
+    error = pickle.loads(pickled)  # noqa: S301 - the bytes are the test's own
+    assert (error.message, error.op, error.hint) == ("no op is called 'Nog'", "Nog", "did you mean Neg?")

@@ -106,3 +106,27 @@ def test_opt_is_a_command(command, files, tmp_path):  # noqa: F811
     assert command("opt", "--canonicalize", files[0], "-o", out).status == 0
     assert heald.mlir.load(out).functions.keys() == {"argument", "main", "bad"}
     assert tfrt_opt.main(["-inline", files[0], "-o", str(out)]) == 0
+
+
+ENDLESS = """
+func.func @forever() {
+  %yes = tfrt.constant.i1 true
+  tfrt.while %yes @turn() : () -> ()
+  tfrt.return
+}
+func.func @turn() -> i1 {
+  %yes = tfrt.constant.i1 true
+  tfrt.return %yes : i1
+}
+"""
+
+
+def test_a_program_ends_at_the_time_limit_of_its_command(command, tmp_path):  # noqa: F811
+    text, binary = tmp_path / "p.mlir", tmp_path / "p.bef"
+    text.write_text(ENDLESS)
+    assert command("translate", text, "-o", binary).status == 0
+    for file in (text, binary):
+        done = command("run", file, "forever", "--timeout", "0.02")
+        assert done.status == 1
+        assert "function 'forever' took longer than its timeout of 0.02 s" in done.err
+    assert command("run", text, "turn", "--timeout", "60").status == 0

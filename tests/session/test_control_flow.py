@@ -229,7 +229,7 @@ def test_recursion_may_be_deeper_than_the_stack():
         function("down", "x", [const("half", 0.5), node("end", "Less", "x", "half:output:0"),
                                branch("b", "end:z:0", "stop", "go", "x")], {"y": "b:output:0"}),
     ]
-    assert run([X, call("y", "down", "x")], down, "y", {"x": 3000}) == 0
+    assert run([X, call("y", "down", "x")], down, "y", {"x": 3000}, limits={"nested_calls": 10_000}) == 0
 
 
 def test_calls_may_be_nested_a_thousand_deep():

@@ -253,6 +253,15 @@ def test_an_output_of_an_unknown_op_is_named_by_a_warning_when_it_is_left_out(tm
     assert list(model.outputs) == ["y"]
 
 
+def test_many_outputs_of_unknown_ops_are_counted_by_one_warning(tmp_path):
+    unknown = [node(f"z{i}", f"Nagate{i}", "x") for i in range(30)]
+    heald.graphdef.dump(graph(placeholder("x", ()), node("y", "Neg", "x"), *unknown), tmp_path / "model.pb")
+    with pytest.warns(heald.errors.HealdWarning) as warned:
+        heald.load(tmp_path / "model.pb")
+    assert len(warned) == 11
+    assert str(warned[-1].message).startswith("20 more outputs are left out; ")
+
+
 @pytest.mark.parametrize("dtype", [dtypes.int32, dtypes.int64])
 def test_integers_have_no_kernel_for_realdiv_as_in_tensorflow(dtype):
     nodes = graph(placeholder("x", (2,), dtype), node("y", "RealDiv", "x", "x", T=dtype))

@@ -20,7 +20,7 @@ PINNED = {
         "heald.compiler": {"faults"},
         "heald.contract": {"REQUIRED", "HostKernel", "HostKernelRegistry"},
         "heald.eager": {"LinkedHandler", "TensorHandle", "completion", "runtime_of"},
-        "heald.graph": {"AttrPlaceholder", "Func", "Function", "Versions", "attr_bytes", "graphdef",
+        "heald.graph": {"AttrPlaceholder", "ExpansionLimit", "Func", "Function", "Versions", "attr_bytes", "graphdef",
                        "parse_input"},
         "heald.host_kernels": {"Turns", "finished", "settled"},
         "heald.program": {"ELEMENT_TYPES", "HOST", "Call", "CompiledModel", "ProgramDef",

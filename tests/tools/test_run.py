@@ -296,6 +296,25 @@ def test_repeat_times_the_runs_after_the_first(command, twice):
     assert times["min_ms"] <= times["median_ms"] <= times["max_ms"]
 
 
+def test_a_run_ends_at_its_time_limit(command, saved, tmp_path):
+    types = {"component_types": (dtypes.float32,)}
+    model = saved(placeholder("x", ()), Node("q", "FIFOQueueV2", attrs=types),
+                  Node("d", "QueueDequeueV2", ["q"], attrs=types), node("y", "AddV2", "d", "x"))
+    compiled = tmp_path / "model.bef"
+    assert command("compile", model, "--input", "x:", "-o", compiled).status == 0
+    for file in (model, compiled):
+        done = command("run", file, "--input", "x=1", "--timeout", "0.02")
+        assert done == (1, "", "error: the run took longer than its timeout of 0.02 s\n")
+
+
+@pytest.mark.parametrize("limit", ["-1", "nan", "soon", ""])
+def test_a_time_limit_is_a_number_of_seconds(command, twice, limit):
+    done = command("run", twice, "--input", "x=[[1, 2]]", f"--timeout={limit}")
+    assert (done.status, done.out) == (2, "")
+    assert f"'{limit}' is no number of seconds from 0 on" in done.err
+    assert command("run", twice, "--input", "x=[[1, 2]]", "--timeout", "60", "--repeat", "2").status == 0
+
+
 def test_a_one_file_plugin_is_registered_before_loading(command, saved, tmp_path):
     model = saved(placeholder("x", ()), node("y", "Mine>Twice", "x"))
     assert command("run", model, "--input", "2").err.startswith("error: no op is called 'Mine>Twice'")

@@ -68,12 +68,12 @@ def reached(order: Iterable[Node], nodes: Nodes, graph: Graph, host: Host) -> It
 
 def missing(reached: Iterable[tuple[Node, Entry]], host: Host) -> list[Missing]:
     """What stands in the way of running these nodes, most nodes first."""
-    found: dict[tuple[str, str], list[str]] = {}
+    found: dict[tuple[str, str], tuple[Entry, list[str]]] = {}  # with the first of the nodes
     for node, entry in reached:
         reason = _lacks(entry, host)
         if reason is not None:
-            found.setdefault((node.op, reason), []).append(node.name)
-    rows = [Missing(op, reason, names) for (op, reason), names in found.items()]
+            found.setdefault((node.op, reason), (entry, []))[1].append(node.name)
+    rows = [Missing(op, _with_hint(reason, first), names) for (op, reason), (first, names) in found.items()]
     return sorted(rows, key=lambda row: (-len(row.nodes), row.op))
 
 
@@ -99,10 +99,15 @@ def _may_give(entry: Entry) -> bool:
     return isinstance(entry, HealdError) or (bool(entry.output_tensors) and not entry.op.for_effect)
 
 
+def _with_hint(reason: str, entry: Entry) -> str:
+    hint = entry.hint if isinstance(entry, HealdError) else None
+    return f"{reason}; {hint}" if hint else reason
+
+
 def _lacks(entry: Entry, host: Host) -> str | None:
     """Why no device type has a kernel for a node, or None."""
     if isinstance(entry, HealdError):
-        return f"{entry.message}; {entry.hint}" if entry.hint else entry.message
+        return entry.message
     if entry.op.name in NO_KERNEL:
         return None
     refused = []

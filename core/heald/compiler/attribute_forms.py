@@ -14,6 +14,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, NamedTuple
 
 from ..contract.op import REQUIRED, AttrDef, Attrs, OpDef, attr_text
@@ -39,10 +40,13 @@ def check_attributes(op: OpDef, given: Attrs) -> dict[str, Any]:
             attrs[name] = declared.default
     for name in given:
         if name not in attrs and not name.startswith("_"):
-            near = closest(name, op.attrs)
-            hint = f"did you mean {near[0]}?" if near else "a newer TensorFlow may have written it"
-            raise InvalidArgument(f"op {op.name} has no attribute '{name}'", hint=hint)
+            raise InvalidArgument(f"op {op.name} has no attribute '{name}'", hint=partial(_nearest, name, op))
     return attrs
+
+
+def _nearest(attribute: str, op: OpDef) -> str:
+    near = closest(attribute, op.attrs)
+    return f"did you mean {near[0]}?" if near else "a newer TensorFlow may have written it"
 
 
 def _checked(op: OpDef, declared: AttrDef, value: Any) -> Any:

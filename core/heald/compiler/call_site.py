@@ -155,14 +155,11 @@ def _known_branch(
     outputs = known.get(name, ())
     if index >= len(outputs) or not outputs[index].is_known:
         return
-    value = outputs[index].value
-    if OF_SWITCHES in node.attrs and outputs[index].meta.shape != ():
+    value, is_case = outputs[index].value, CONTROL_FLOW[node.op].code == "heald.case"
+    if (is_case or OF_SWITCHES in node.attrs) and outputs[index].meta.shape != ():
         return  # the run raises the error
     funcs = [func for _, func in listed_functions(entry)]
-    if CONTROL_FLOW[node.op].code == "heald.if":
-        chosen = funcs[0 if is_true(value) else 1]
-    else:
-        chosen = branch(funcs, value)
+    chosen = branch(funcs, value) if is_case else funcs[0 if is_true(value) else 1]
     kept: dict[str, Any] = {
         key: value for key, value in node.attrs.items() if key.startswith("_") and key != OF_SWITCHES}
     types = {"Tin": entry.attrs["Tin"], "Tout": entry.attrs["Tout"]}

@@ -13,16 +13,15 @@ from typing import Any, NamedTuple
 
 from ..contract.op import REQUIRED, OpRegistry
 from ..contract.structural import CALLS, CONST, IDENTITY, IDENTITY_N, NO_OP
-from ..errors import HealdError, InvalidArgument, ResourceExhausted
+from ..errors import HealdError, InvalidArgument
 from ..graph.attr_value import AttrPlaceholder
+from ..graph.expansion import ExpansionLimit
 from ..graph.function import Function
 from ..graph.graph import Graph, Input, Node
 from ..graph.rewriting import new_name
 from ..values.attribute_values import Func
 
-# A small file may expand without bound: functions that each call two others, or long names in front of many.
-_MOST_NODES, _MOST_TEXT, DEEPEST = 200_000, 1 << 28, 100
-_FEW_NODES, _TIMES = 20_000, 100  # calls may expand to this many nodes, or to this multiple of the file's nodes
+DEEPEST = 100  # nested calls
 _COLOCATED = b"loc:@"
 
 
@@ -56,8 +55,7 @@ class Inlining:
 
     def __post_init__(self) -> None:
         self.taken = set(self.nodes)
-        self.written = len(self.nodes)
-        self.most = _FEW_NODES  # more is asked for when it is reached: most graphs never count their functions
+        self.limit = ExpansionLimit(len(self.nodes), self.functions)
         self.text = 0  # characters that names of calls add to names of nodes
         self.replaced: dict[str, Node] = {}  # calls by name
         self.mortal: dict[str, set[int]] = {}  # by call whose control inputs are dead with it: arguments that are, too
@@ -73,12 +71,7 @@ class Inlining:
             raise InvalidArgument(f"function '{function.name}' takes {len(function.inputs)} arguments, "
                                   f"{len(call.inputs)} are given", node=call.name, op=call.op)
         self.text += len(call.name) * len(function.nodes)
-        count = len(self.nodes) + len(function.nodes)
-        if count > self.most:
-            self.most = self._most()
-        if count > self.most or self.text > _MOST_TEXT:
-            raise ResourceExhausted(f"the functions of this graph expand to more than {self.most:,} nodes, or their "
-                                    f"names to more than {_MOST_TEXT:,} characters", node=call.name, op=call.op)
+        self.limit.check(len(self.nodes) + len(function.nodes), self.text, call)
         self.replaced[call.name] = call
         if function.control_ret:
             self.acting.add(call.name)
@@ -93,11 +86,6 @@ class Inlining:
         inside = (*self.callers.get(call.name, self.around), function.name)
         self.callers.update((node.name, inside) for node in made)
         return made
-
-    def _most(self) -> int:
-        """The number of nodes that the graph may expand to, by the number of nodes in its file."""
-        written = self.written + sum(len(function.nodes) for function in self.functions.values())
-        return min(_MOST_NODES, max(_FEW_NODES, _TIMES * written))
 
     def called(self, node: Node) -> tuple[Function, Mapping[str, Any]] | None:
         """Return the function that a node calls, with its attributes.

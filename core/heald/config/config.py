@@ -22,6 +22,7 @@ from ..errors import InvalidArgument, callers_code
 from ..support.plugin_guard import plugin_guard
 from .debug import DebugConfig
 from .files import FilesConfig
+from .limits import LimitsConfig
 from .placement import PlacementConfig
 from .schema import (
     Found,
@@ -68,17 +69,6 @@ class AllocatorConfig:
 
     name: str = "plain"
     limit: int | str | None = None
-
-
-@dataclass(frozen=True)
-class LimitsConfig:
-    """The section [limits].
-
-    `memory`: The most host memory that programs may have in use at a time: bytes, "2GiB", or a share of the memory that
-        is available when the runtime is made.
-    """
-
-    memory: int | str = "80%"
 
 
 @dataclass(frozen=True)

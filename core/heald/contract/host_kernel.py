@@ -32,6 +32,7 @@ from __future__ import annotations
 import inspect
 import warnings
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from threading import RLock
 from typing import Annotated, Any, NamedTuple, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
@@ -242,10 +243,12 @@ class HostKernelRegistry:
         self.load()
         kernel = self._kernels.get(code)
         if kernel is None:
-            near = closest(code, self._kernels)
-            raise NotFound(f"there is no host kernel {code}", op=code,
-                           hint=f"did you mean {' or '.join(near)}?" if near else "heald plugins lists the plugins")
+            raise NotFound(f"there is no host kernel {code}", op=code, hint=partial(self._nearest, code))
         return kernel
+
+    def _nearest(self, code: str) -> str:
+        near = closest(code, self._kernels)
+        return f"did you mean {' or '.join(near)}?" if near else "heald plugins lists the plugins"
 
     def load(self) -> None:
         """Import and register every pack. A pack that fails is left out as a whole and named in `failures`.

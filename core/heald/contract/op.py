@@ -8,6 +8,7 @@ kernel runs. An OpSpec has its own, a table has them by op.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -236,13 +237,15 @@ class OpRegistry:
         return op
 
     def _unknown(self, name: str) -> NotFound:
+        return NotFound(f"no op is called '{name}'", op=name, hint=partial(self._remedy, name))
+
+    def _remedy(self, name: str) -> str:
         spelled = name.replace("_", "").lower()
         near = [op for op in self if op.lower() == spelled] or closest(name, self)
         hints = [f"did you mean {' or '.join(near)}?"] if near else ["a plugin may bring it: heald plugins"]
         if not self._tables:
             hints.append(self._without_tables())
-        return NotFound(f"no op is called '{name}'", op=name,
-                        hint="; ".join([*hints, "'heald ops --missing MODEL' lists all that a model lacks"]))
+        return "; ".join([*hints, "'heald ops --missing MODEL' lists all that a model lacks"])
 
     def _without_tables(self) -> str:
         if OP_SET in self._missing:

@@ -101,7 +101,10 @@ def is_true(condition: Any, *, scalar: bool = False) -> bool:
 
 
 def branch(branches: Sequence[Any], index: Any) -> Any:
-    """Return the branch with this index, the last one for an index out of range."""
+    """Return the branch with this index, the last one for an index out of range. Raises InvalidArgument for an index
+    that is not a scalar."""
+    if index.shape != ():
+        raise InvalidArgument(f"the index of a Case must be a scalar, but it has shape {list(index.shape)}")
     number = int(index)
     return branches[number if 0 <= number < len(branches) else -1]
 

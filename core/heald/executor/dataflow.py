@@ -20,6 +20,7 @@ from ..errors import HealdError
 from ..support.kernel_errors import as_heald_error, is_interrupt
 from ..values.async_value import DEAD, AsyncValue, available, failed
 from .bound_call import BoundCall
+from .call_level import at_level, current_level
 from .frame_layout import FrameLayout
 from .fresh_calls import FreshCalls
 
@@ -59,6 +60,7 @@ class Dataflow:
         self._stop = stop
         self._typed = typed
         self._run_tail = run_tail
+        self._level = current_level()
         self._users: dict[int, list[int]] = {}  # register -> calls that wait for it
         self._missing: dict[int, int] = {}  # call -> number of needed values that are not available
         self._unfed: set[int] = set()  # non-strict calls without any available argument
@@ -96,6 +98,9 @@ class Dataflow:
 
     def run(self, number: int) -> None:
         """Run the ready call with this index, or with REST all remaining calls."""
+        at_level(self._level, self._run, number)
+
+    def _run(self, number: int) -> None:
         if number != REST:
             if number in self._left:
                 self._run_call(number)

@@ -11,17 +11,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import partial
 from numbers import Real
-from threading import TIMEOUT_MAX, get_ident
+from threading import TIMEOUT_MAX, Timer, get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from ..errors import Cancelled, DeadlineExceeded, HealdError, InvalidArgument
+from ..errors import Cancelled, DeadlineExceeded, HealdError, InvalidArgument, ResourceExhausted
 from ..host.cancellation import CancelToken
 from ..host.parallel import Job, Workers
 from ..host.rendezvous import LocalRendezvous
 from ..host.resources import Resources
 from ..support.kernel_errors import as_heald_error, is_interrupt
 from ..values.async_value import READY, AsyncValue, available, failed
+from .call_level import at_level, current_level
 from .step_loop import StepLoop
 
 if TYPE_CHECKING:
@@ -102,6 +103,7 @@ class Step:
         self.deadline = None if timeout is None or timeout > TIMEOUT_MAX else monotonic() + timeout
         self.is_plain = trace is None and self.deadline is None  # no check between single calls
         self._timeout = timeout
+        self._alarm: Timer | None = None  # cancels a detached step at its deadline
         self._first: dict[None, HealdError] = {}  # the first error, at most one: `setdefault` is atomic
         self._ended = CancelToken()
         self._parents = [(parent, parent.on_cancel(self._cancel_by_parent)) for parent in parents]
@@ -157,16 +159,26 @@ class Step:
         executable = function.executable
         if not executable.is_asynchronous:  # it needs no loop: several threads may run it in one step
             return executable.invoke(arguments, self)  # type: ignore[no-any-return]
+        count = len(executable.function.results)
         if self._is_over:
-            return [failed(Cancelled("the run ended before this work was done"))] * len(executable.function.results)
+            return [failed(Cancelled("the run ended before this work was done"))] * count
+        level = self._level_of_call(function)
         thread = self._thread if not self._loops else self.loop.thread
         if self.depth >= DEEPEST or get_ident() != thread:
-            return [*self.loop.call(partial(executable.invoke, arguments, self), len(executable.function.results))]
+            return [*self.loop.call(partial(at_level, level, executable.invoke, arguments, self), count)]
         self.depth += 1
         try:
-            return executable.invoke(arguments, self)  # type: ignore[no-any-return]
+            return at_level(level, executable.invoke, arguments, self)
         finally:
             self.depth -= 1
+
+    def _level_of_call(self, function: Callee) -> int:
+        """Return the level of a call that begins now. Raises ResourceExhausted beyond the host's limit."""
+        level = current_level() + 1
+        if level > self.host.most_nested_calls:
+            raise ResourceExhausted(f"function '{function.name}' is called {level:,} levels deep",
+                                    hint="end the recursion earlier, or raise [limits] nested_calls")
+        return level
 
     def caller(self, function: Callee) -> Callable[[Sequence[Any]], list[Any]]:
         """Return `invoke` of this function, as a function of its arguments: for kernels that call it often."""
@@ -184,7 +196,8 @@ class Step:
             return [failed(Cancelled("the run ended before this work was done"))]
         thread = self._thread if not self._loops else self.loop.thread
         if executable.is_asynchronous and (self.depth >= DEEPEST or get_ident() != thread):
-            return self.loop.call(lambda: executable.invoke(arguments, self) or [None], 1)
+            level = self._level_of_call(function)
+            return self.loop.call(lambda: at_level(level, executable.invoke, arguments, self) or [None], 1)
         self.invoke(function, arguments)
         return [READY]
 
@@ -195,7 +208,7 @@ class Step:
         the step.
         """
         promises = [AsyncValue() for _ in function.executable.function.results]
-        begun = AsyncValue()
+        begun, level = AsyncValue(), current_level()
 
         def settle(results: Sequence[AsyncValue]) -> None:
             for promise, result in zip(promises, results, strict=True):
@@ -205,7 +218,7 @@ class Step:
 
         def task() -> None:
             try:
-                results = self.call(function, arguments)
+                results = at_level(level, self.call, function, arguments)
             except BaseException as error:
                 typed = as_heald_error(error, "calling a function")
                 if self.ends_at_error:
@@ -243,13 +256,14 @@ class Step:
         Returns its result; an exception becomes the value's error.
         """
         value = AsyncValue()
-        self.workers.work_queue.add_task(lambda: self._complete(value, work))
+        self.workers.work_queue.add_task(partial(at_level, current_level(), self._complete, value, work))
         return value
 
     def enqueue_blocking(self, work: Callable[[], Any]) -> AsyncValue:
         """Like `enqueue`, for work that blocks on the outside world."""
         value = AsyncValue()
-        self.workers.work_queue.add_blocking_task(lambda: self._complete(value, work), allow_queuing=True)
+        task = partial(at_level, current_level(), self._complete, value, work)
+        self.workers.work_queue.add_blocking_task(task, allow_queuing=True)
         return value
 
     def _complete(self, value: AsyncValue, work: Callable[[], Any]) -> None:
@@ -269,8 +283,12 @@ class Step:
         self._go_on()
 
     def leave(self) -> None:
-        """Detach: the caller does not wait. The work queue finishes the step."""
+        """Detach: the caller does not wait. The work queue finishes the step, or a timer at its deadline."""
         if self._loops:
+            if self.deadline is not None:
+                self._alarm = Timer(max(self.deadline - monotonic(), 0), self.cancelled)
+                self._alarm.daemon = True
+                self._alarm.start()
             self.loop.leave()
         else:
             self.close()
@@ -341,6 +359,8 @@ class Step:
         for parent, number in self._parents:
             parent.forget(number)
         self.forget(self._aborts)
+        if self._alarm is not None:
+            self._alarm.cancel()
         self._meeting.clear()
         self._is_over = True
         self._loops.clear()

@@ -10,6 +10,7 @@ needs. Readers and orders do not recurse on the depth of their input.
 `attr_value`: Attribute values: AttrValue in a file, plain Python values in a graph.
 `graphdef`, `graphdef_text`: GraphDef files, in binary and in text form.
 `verifier`: The checks of a graph that need no knowledge of its ops.
+`expansion`: The bound of the nodes that may replace calls of functions.
 `traversal`: Topological order, consumers and ancestors.
 `surgery`: Edits by names of nodes and tensors, which are methods of Graph.
 `comparison`: The nodes, functions and versions in which two graphs differ.
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from .comparison import Change as Change
     from .comparison import GraphDifference as GraphDifference
     from .comparison import compare as compare
+    from .expansion import ExpansionLimit as ExpansionLimit
     from .function import Function as Function
     from .graph import Func as Func
     from .graph import Versions as Versions
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
 __getattr__ = lazy_exports(__name__, {
     ".attr_value": ("AttrPlaceholder", "attr_bytes"),
     ".comparison": ("Change", "GraphDifference", "compare"),
+    ".expansion": ("ExpansionLimit",),
     ".function": ("Function",),
     ".graph": ("Func", "Versions"),
     ".node": ("parse_input",),

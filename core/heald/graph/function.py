@@ -13,7 +13,7 @@ from ..protobuf.wire import Buffer, Key
 from ..support.mapped_file import check_unchanged, kept
 from ..values import dtypes
 from .attr_value import AttrSource, put_entry, read_entry
-from .node import Input, Node, by_name, canonical_attrs, parse_input, read_node
+from .node import Input, Node, by_name, canonical_attrs, members, parse_input, read_node
 
 SIGNATURE, NODE, RET, ATTR, CONTROL_RET, ARG_ATTR = 1, 3, 4, 5, 6, 7  # fields of FunctionDef
 _NAME, _INPUT_ARG, _OUTPUT_ARG, _STATEFUL, _CONTROL_OUTPUT = 1, 2, 3, 17, 20  # fields of OpDef
@@ -59,8 +59,9 @@ class Function:
         values."""
         control_ret = dict(control_ret or {})
         _fill(
-            self, name=name, inputs=tuple(inputs), outputs=tuple(outputs), control_outputs=tuple(control_ret),
-            stateful=stateful, nodes=by_name(nodes), ret=_inputs(ret or {}), control_ret=control_ret,
+            self, name=name, inputs=tuple(members(inputs, ArgDef)), outputs=tuple(members(outputs, ArgDef)),
+            control_outputs=tuple(control_ret), stateful=stateful, nodes=by_name(nodes), ret=_inputs(ret or {}),
+            control_ret=control_ret,
             attrs=canonical_attrs(attrs or {}, name, None), arg_attrs={}, _base=b"",
         )
         _touch(self, frozenset((*_ALL, *((ATTR, key) for key in self.attrs))))
@@ -87,8 +88,8 @@ class Function:
         all its nodes."""
         given: dict[str, tuple[int, Any]] = {
             "name": (SIGNATURE, name),
-            "inputs": (SIGNATURE, None if inputs is None else tuple(inputs)),
-            "outputs": (SIGNATURE, None if outputs is None else tuple(outputs)),
+            "inputs": (SIGNATURE, None if inputs is None else tuple(members(inputs, ArgDef))),
+            "outputs": (SIGNATURE, None if outputs is None else tuple(members(outputs, ArgDef))),
             "control_outputs": (SIGNATURE, None if control_ret is None else tuple(control_ret)),
             "stateful": (SIGNATURE, stateful),
             "nodes": (NODE, None if nodes is None else by_name(nodes)),

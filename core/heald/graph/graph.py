@@ -13,7 +13,7 @@ from ..values.tensor_proto import TensorValue
 from . import surgery
 from .attr_value import AttrPlaceholder
 from .function import Function
-from .node import Input, Node, by_name
+from .node import Input, Node, by_name, members
 from .traversal import consumers, topological_order
 from .verifier import did_you_mean, verify
 
@@ -56,10 +56,12 @@ class Graph:
         self, nodes: Iterable[Node] = (), functions: Iterable[Function] = (),
         versions: Versions | None = None,
     ) -> None:
-        """Make a graph of nodes and functions. Raises InvalidArgument when two nodes or two functions have the same
-        name."""
+        """Make a graph of nodes and functions.
+
+        Raises InvalidArgument when two nodes or two functions have the same name, and for arguments of other types.
+        """
         form = FileForm(touched=frozenset(("functions", "versions")))
-        _fill(self, by_name(nodes), functions_by_name(functions), versions or Versions(), form)
+        _fill(self, by_name(nodes), functions_by_name(functions), _versions(versions, Versions()), form)
 
     @classmethod
     def read(
@@ -80,17 +82,17 @@ class Graph:
         A changed node keeps its position; new nodes come last. Raises InvalidArgument for a mapping whose keys are not
         the names of its nodes, NotFound for names in `without` that the graph does not have.
         """
-        gone = tuple(without_functions)
+        gone = without_functions if isinstance(without_functions, str) else tuple(members(without_functions, str))
         touched = set(self.form.touched)
         touched |= {"functions"} if functions is not None or gone else set()
         touched |= {"versions"} if versions is not None else set()
         form = FileForm(self.form.head, self.form.tail, None, frozenset(touched))
         graph = Graph.__new__(Graph)
-        _fill(
-            graph, _edited("node", self.nodes, nodes, without, by_name),
-            _edited("function", self.functions, functions or (), gone, functions_by_name), versions or self.versions,
-            form,
-        )
+        library = self.functions  # shared when unchanged: thousands of small graphs may have one large library
+        if functions or gone:
+            library = _edited("function", library, functions or (), gone, functions_by_name)
+        edited = _edited("node", self.nodes, nodes, without, by_name)
+        _fill(graph, edited, library, _versions(versions, self.versions), form)
         return graph
 
     def with_nodes(self, nodes: Iterable[Node]) -> Graph:
@@ -120,6 +122,8 @@ class Graph:
 
     def __getitem__(self, name: str) -> Node:
         """The node of this name. Raises NotFound, with the nearest names, when there is none."""
+        if not isinstance(name, str):
+            raise InvalidArgument(f"the name of a node is a str, not {type(name).__name__}")
         node = self.nodes.get(name)
         if node is None:
             raise NotFound(f"no node is called '{name}'", hint=did_you_mean(name, self.nodes))
@@ -154,9 +158,19 @@ _Named = TypeVar("_Named", Node, Function)
 def _fill(
     graph: Graph, nodes: Mapping[str, Node], functions: Mapping[str, Function], versions: Versions, form: FileForm
 ) -> None:
-    values = (MappingProxyType(nodes), MappingProxyType(functions), versions, form)
+    values = (_read_only(nodes), _read_only(functions), versions, form)
     for setter, value in zip(_SETTERS, values, strict=True):
         setter(graph, value)
+
+
+def _read_only(items: Mapping[str, _Named]) -> Mapping[str, _Named]:
+    return items if isinstance(items, MappingProxyType) else MappingProxyType(items)
+
+
+def _versions(versions: Versions | None, default: Versions) -> Versions:
+    if not isinstance(versions, Versions | None):
+        raise InvalidArgument(f"versions= is {type(versions).__name__}", hint="pass Versions(producer=...), or nothing")
+    return versions or default
 
 
 def _restore(raw: bytes, assigned: dict[str, str]) -> Graph:
@@ -169,7 +183,7 @@ def _restore(raw: bytes, assigned: dict[str, str]) -> Graph:
 def functions_by_name(functions: Iterable[Function]) -> dict[str, Function]:
     """Functions by name. Raises InvalidArgument when two functions have the same name, or one has none."""
     found: dict[str, Function] = {}
-    for function in functions:
+    for function in members(functions, Function):
         if function.name in found or not function.name:
             raise InvalidArgument(f"two functions are called '{function.name}'" if function.name
                                   else "a function has no name")
@@ -182,12 +196,14 @@ def _edited(
     index: Callable[[Iterable[_Named]], dict[str, _Named]],
 ) -> dict[str, _Named]:
     items = dict(old)
-    for name in without:
+    if isinstance(without, str):
+        raise InvalidArgument(f"'{without}' is one name, not a list of names", hint=f"pass ['{without}']")
+    for name in members(without, str):
         if items.pop(name, None) is None:
             raise NotFound(f"no {kind} is called '{name}'", hint=did_you_mean(name, old))
+    made = index(new.values() if isinstance(new, Mapping) else new)
     if isinstance(new, Mapping):
         for key, item in new.items():
             if key != item.name:
                 raise InvalidArgument(f"'{item.name}' is given under the name '{key}'")
-        new = new.values()
-    return items | index(new)
+    return items | made

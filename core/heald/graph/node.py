@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from types import EllipsisType, MappingProxyType
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from ..errors import DataLoss, HealdError, InvalidArgument
 from ..protobuf import wire
@@ -13,6 +13,7 @@ from ..protobuf.wire import Buffer, Key
 from ..support.mapped_file import check_unchanged, kept
 from .attr_value import AttrSource, canonical, put_entry, read_entry
 
+T = TypeVar("T")
 NAME, OP, INPUT, DEVICE, ATTR = 1, 2, 3, 4, 5  # fields of NodeDef
 _KNOWN = frozenset((NAME, OP, INPUT, DEVICE, ATTR))
 _MOST_INDEX = 2**31 - 1
@@ -312,10 +313,23 @@ def _name_of(buf: Buffer, start: int, stop: int) -> str | None:
     return None
 
 
+def members(items: Iterable[T], kind: type[T]) -> Iterator[T]:
+    """Yield the items of a caller's collection. Raises InvalidArgument for one that is no collection of this class."""
+    what = kind.__name__
+    if not isinstance(items, Iterable):
+        raise InvalidArgument(f"{type(items).__name__} is no list of {what} objects", hint=f"pass [{what}(...), ...]")
+    for item in items:
+        if not isinstance(item, kind):
+            hint = ("pass the mapping's values: mapping.values()" if isinstance(items, Mapping) else
+                    f"pass [{what}(...), ...]")
+            raise InvalidArgument(f"a list of {what} objects has an item of type {type(item).__name__}", hint=hint)
+        yield item
+
+
 def by_name(nodes: Iterable[Node]) -> dict[str, Node]:
-    """Nodes by name. Raises InvalidArgument when two nodes have the same name."""
+    """Nodes by name. Raises InvalidArgument when two nodes have the same name, and for items that are no nodes."""
     found: dict[str, Node] = {}
-    for node in nodes:
+    for node in members(nodes, Node):
         if node.name in found:
             raise InvalidArgument(f"two nodes are called '{node.name}'", node=node.name, op=node.op)
         found[node.name] = node

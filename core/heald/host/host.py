@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from ..config.debug import DebugConfig
 from ..config.files import FilesConfig
+from ..config.limits import NESTED_CALLS
 from ..contract.allocator import HostAllocator
 from ..contract.work_queue import ConcurrentWorkQueue, WorkQueueConfig
 from ..errors import Cancelled, HealdError, HealdWarning, NotFound, closest, told
@@ -61,6 +62,7 @@ class Host(DeviceSet):
     `work_queue`: A work queue, or the configuration of one as in [work_queue].
     `work_queues`: The configurations of the queues that runs ask for by name, as in [work_queues.NAME].
     `memory`: The memory budget of the host's programs, as in [limits].
+    `nested_calls`: The most levels of nested function calls, as in [limits].
     `files`: The files that ops may open, as in [files]; None without it.
     `diagnostics`: Called with each error that a kernel reports, on the thread of that kernel. Errors that are merely
         passed on are not reported again.
@@ -77,13 +79,14 @@ class Host(DeviceSet):
         self, registries: Registries, order: str | Sequence[str] = "auto", allocator: str | HostAllocator = "plain",
         limit: int | str | None = None, work_queue: WorkQueueConfig | ConcurrentWorkQueue | None = None,
         debug: DebugConfig | None = None, diagnostics: Callable[[HealdError], Any] | None = None,
-        memory: int | str = "80%", files: FilesConfig | None = None,
+        memory: int | str = "80%", nested_calls: int = NESTED_CALLS, files: FilesConfig | None = None,
         work_queues: Mapping[str, WorkQueueConfig] = MappingProxyType({}), output: TextIO | None = None,
     ) -> None:
         super().__init__(registries, order)
         self.allocator: HostAllocator = (make_allocator(registries.allocators, allocator, limit)
                                          if isinstance(allocator, str) else allocator)
         self.memory = HostMemory(self.allocator, share_or_bytes(memory, available_memory, "[limits] memory"))
+        self.most_nested_calls = nested_calls
         self.files = FilePolicy(files or FilesConfig())
         self.debug = debug or DebugConfig()
         self.output = output

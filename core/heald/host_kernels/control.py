@@ -17,7 +17,7 @@ from ..executor.step import Step
 from ..values.async_value import AsyncValue, failed, unwrapped
 from .waiting import Turns, as_async, finished, pending
 
-BLOCK = 32  # iterations of tfrt.repeat that start before the first loop value is waited for
+BLOCK = 32  # iterations that start before loop values are waited for
 _ARGUMENTS = "`(` $arguments `)` attr-dict `:` functional-type($arguments, results)"
 _CALL = "${} `(` operands `)` attr-dict `:` functional-type(operands, results)"
 _IF = ("$condition (`,` $arguments^)? attr-dict `:` functional-type($arguments, results) region($arguments) "
@@ -156,7 +156,9 @@ def _ternary(condition: AsyncValue, when_true: Any, when_false: Any) -> Turns:
 
 
 def _while(step: Step, condition: Any, variables: list[Any], turn: Callable[[list[Any]], list[Any]]) -> Turns:
+    number = 0
     while True:
+        number += 1
         if condition.__class__ is AsyncValue:
             if not condition.is_available():
                 yield [condition]
@@ -171,6 +173,8 @@ def _while(step: Step, condition: Any, variables: list[Any], turn: Callable[[lis
         if step.cancelled():
             return [failed(step.end())] * len(variables)
         *variables, condition = turn(variables)
+        if not number % BLOCK and (late := pending(variables)):
+            yield late
 
 
 def _repeat(step: Step, count: Any, variables: list[Any], turn: Callable[[list[Any]], list[Any]]) -> Turns:

@@ -15,7 +15,9 @@ from ..contract.structural import branch, is_true
 from ..errors import InvalidArgument
 from ..executor.step import Step
 from ..values.async_value import DEAD, AsyncValue
-from .waiting import Turns, as_async, finished, settled
+from .waiting import Turns, as_async, finished, pending, settled
+
+OVERLAP = 10  # iterations that begin before the values of the first of them are waited for, as in TensorFlow
 
 
 def register(kernels: HostKernels) -> None:
@@ -55,7 +57,10 @@ def case(step: Step, index: Tensor, *arguments: Any, branches: tuple[Callee, ...
 def while_loop(
     step: Step, *variables: Any, cond: Callee, body: Callee, chain: I1 = False, scalar: I1 = False
 ) -> list[Any]:
-    """Return the loop variables after the loop: the body's results replace them while the condition is true."""
+    """Return the loop variables after the loop: the body's results replace them while the condition is true.
+
+    An iteration begins before the results of the one before it are available, but every tenth waits for them.
+    """
     return finished(step, _while(step, variables, cond, body, chain, scalar), len(variables) + chain)
 
 
@@ -152,7 +157,9 @@ def _while(
 ) -> Turns:
     values, count, done = list(variables), len(variables), [None] * chain
     test, turn = step.caller(cond), step.caller(body)
+    number = 0
     while True:
+        number += 1
         if step.error is not None or step.deadline is not None:
             step.check()
         found = test(values)
@@ -171,18 +178,22 @@ def _while(
         if chain:
             yield from settled(values[count:])
             del values[count:]
+        if not number % OVERLAP and (late := pending(values)):
+            yield late
 
 
 def _for(step: Step, numbers: range, variables: Sequence[Any], body: Callee, chain: bool) -> Turns:
     import numpy as np  # listing kernels needs no NumPy
 
     values, count = list(variables), len(variables)
-    for number in numbers:
+    for turn, number in enumerate(numbers, 1):
         step.check()
         values = step.invoke(body, [np.array(number, np.int32), *values])
         if chain:
             yield from settled(values[count:])
             del values[count:]
+        if not turn % OVERLAP and (late := pending(values)):
+            yield late
     return values + [None] * chain
 
 

@@ -6,6 +6,7 @@ from collections.abc import Generator, Sequence
 from typing import Any
 
 from ..errors import Cancelled, HealdError
+from ..executor.call_level import at_level, current_level
 from ..executor.step import Step
 from ..support.kernel_errors import as_heald_error
 from ..values.async_value import DEAD, AsyncValue, available, unwrapped
@@ -57,6 +58,7 @@ class _Waiting:
         self._turns = turns
         self._promises = promises
         self._missing = 0
+        self._level = current_level()
 
     def wait(self, values: Sequence[AsyncValue]) -> None:
         self._missing = len(values)
@@ -72,7 +74,7 @@ class _Waiting:
         if self._missing:
             return
         try:
-            late = next(self._turns)
+            late = at_level(self._level, next, self._turns)
         except StopIteration as end:
             for promise, value in zip(self._promises, end.value, strict=True):
                 promise.forward_to(as_async(value))

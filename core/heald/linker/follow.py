@@ -6,16 +6,32 @@ A loop's variables are described by the facts that hold in every iteration: thos
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ..errors import InvalidArgument
-from ..program.host_program import OPAQUE, Call
+from ..program.host_program import OPAQUE, Call, ProgramDef
 from ..values import dtypes
 from ..values.dtypes import DType
 from ..values.tensor import Shape, TensorMetadata, ValueInfo
 
 DEEPEST_LINK = 8  # nested functions that are linked with their callers
+_FEW_BODIES, _TIMES = 200, 2  # one link may link this many bodies, and this multiple of the program's functions
 _ROUNDS = 2  # iterations in which a loop's variables may lose single dimensions; then they lose their shape
+
+
+@dataclass
+class BodyBudget:
+    """The number of bodies that a link may still link with their callers.
+
+    Functions that each call another one twice would have exponentially many.
+    """
+
+    left: int
+
+    @classmethod
+    def of(cls, program: ProgramDef) -> BodyBudget:
+        return cls(_FEW_BODIES + _TIMES * len(program.functions))
 
 
 class FunctionLink(Protocol):

@@ -112,7 +112,7 @@ def groups(
                 continue
         if group is None:
             ends = [f for f in able if call.op in f.ops]
-            if not ends or not leaving.union(users).isdisjoint(call.results[1:]):
+            if not ends or any(r in users or r in leaving for r in call.results[1:]):
                 continue
             group = FusionGroup([call], ends, ends)
             found.append(group)

@@ -38,7 +38,7 @@ from .binder import Binder, LazyKernel
 from .candidates import Candidates
 from .checked_memory import check_memory
 from .folding import folded, is_worth_folding, laid_out
-from .follow import DEEPEST_LINK, FOLLOWED
+from .follow import DEEPEST_LINK, FOLLOWED, BodyBudget
 from .fused_binding import FusedBinding
 from .host_binding import bind_host_kernel
 from .known_values import KnownValues
@@ -129,15 +129,16 @@ def link(
 class Linker:
     """The state of one link of a function, for arguments of which `arguments` is known.
 
-    `around`: the functions whose links this link is part of.
+    `around`: the functions whose links this link is part of; `budget`: the one of the outermost.
     """
 
     def __init__(
         self, program: ProgramDef, function: ProgramFunction, host: Host, shared: Shared,
         arguments: Sequence[ValueInfo], waits: bool, fuses: bool, check: Callable[[], object],
-        around: tuple[str, ...] = (), entered: frozenset[int] = frozenset(),
+        around: tuple[str, ...] = (), entered: frozenset[int] = frozenset(), budget: BodyBudget | None = None,
     ) -> None:
         self.arguments = tuple(arguments)
+        self._budget = budget or BodyBudget.of(program)
         self._check = check
         self._waits = waits
         self._entered = entered
@@ -235,8 +236,8 @@ class Linker:
     def _follow(self, call: Call, inputs: list[ValueInfo]) -> Sequence[ValueInfo]:
         """Return the facts about the results of a call of functions, and keep the links of these.
 
-        Functions that call themselves, or are nested too deep, are linked when they are first called. A run then
-        compares the results with their stated types.
+        Functions that call themselves, are nested too deep or are too many are linked when they are first called. A run
+        then compares the results with their stated types.
         """
         if not self._is_followed(call):
             return ()
@@ -252,14 +253,15 @@ class Linker:
         return results
 
     def _is_followed(self, call: Call) -> bool:
-        return (call.code in FOLLOWED and len(self._around) <= DEEPEST_LINK
+        return (call.code in FOLLOWED and len(self._around) <= DEEPEST_LINK and self._budget.left > 0
                 and set(self._around).isdisjoint(call.functions))
 
     def _body(self, call: Call, index: int, arguments: Sequence[ValueInfo]) -> Linker:
         """Return the link of a call's function for these arguments."""
         name = call.functions[index]
+        self._budget.left -= 1
         return Linker(self._program, self._program.functions[name], self._host, self._shared.of(name), arguments,
-                      False, self._fuses, self._check, self._around)
+                      False, self._fuses, self._check, self._around, budget=self._budget)
 
     def _keep_feeds(self, bound_calls: Sequence[BoundCall], metas: list[TensorMetadata]) -> list[BoundCall]:
         """Add a copy, in a new register, of each feed that a kernel retains: after the run the user may change it."""

@@ -7,6 +7,18 @@ from typing import Any
 
 from ..compiler.names import mapped
 from ..errors import InvalidArgument
+from ..executor.step import RunOptions
+from .run_step import check_limits
+
+
+def take_options(named: dict[str, Any]) -> RunOptions | None:
+    """Remove and return the RunOptions under the name "options". Any other value of that name is an input's.
+
+    Raises InvalidArgument for options that ask for records of the run.
+    """
+    if not isinstance(named.get("options"), RunOptions):
+        return None
+    return check_limits(named.pop("options"), "model.session.run(..., options=options, metadata=metadata) records them")
 
 
 def in_order(names: Sequence[str], arrays: Sequence[Any], named: Mapping[str, Any],

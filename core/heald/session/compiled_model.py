@@ -6,7 +6,8 @@ Its program may be a stranger's. Every call is checked by its op or host kernel,
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any
 
@@ -28,8 +29,9 @@ from ..program.verifier import VerifiedFunctions, verify
 from ..support.fork_safety import inherited
 from ..support.install import named_hint
 from ..values.tensor import TensorMetadata, ValueInfo
-from .arguments import in_order
+from .arguments import in_order, take_options
 from .prepared_step import PreparedStep
+from .run_step import make_run_step
 from .runtime import Runtime, runtime
 
 OF_OTHERS = "heald does not bring it: ask the author of the file for its distribution"
@@ -108,17 +110,27 @@ class _State:
         return _CompiledStep([port.name for port in ports], [port.meta for port in ports], source, self.host,
                              self.step, self.step, self._new_step, lambda *_: None, self._stored)
 
-    def initialize(self, functions: Sequence[str]) -> None:
-        """Run the functions that have not run. A function that fails stays for the next call."""
-        with self.step.holding(self._lock):
+    def initialize(self, functions: Sequence[str], step: Step | None) -> None:
+        """Run the functions that have not run, in `step` if there is one. A function that fails stays for the next
+        call."""
+        with (step or self.step).holding(self._lock):
             for name in functions:
                 if name not in self._done:
-                    self.prepared([name], ())(())
+                    self.prepared([name], ())((), step)
                     self._done.add(name)
 
     def _new_step(self, options: RunOptions) -> Step:
-        return Step(self.host, options.timeout, (self.host.cancellation,), None, self.step.resources,
-                    ends_at_error=True)
+        """Return a step for one run. Raises InvalidArgument for options of the wrong type."""
+        return make_run_step(Step, self.host, options, (), resources=self.step.resources, ends_at_error=True)
+
+    @contextmanager
+    def limited_step(self, options: RunOptions) -> Iterator[Step]:
+        """Give a step for one run, its preparation included. Raises InvalidArgument for options of the wrong type."""
+        step = self._new_step(options)
+        try:
+            yield step
+        finally:
+            step.close()
 
 
 class CompiledSignature:
@@ -141,18 +153,31 @@ class CompiledSignature:
 
     @cached_property
     def _step(self) -> PreparedStep:
-        self._state.initialize([*dict.fromkeys(name for entry in self._entries for name in entry.initial)])
+        return self._prepare(None)
+
+    def _prepare(self, step: Step | None) -> PreparedStep:
+        self._state.initialize([*dict.fromkeys(name for entry in self._entries for name in entry.initial)], step)
         return self._state.prepared([entry.function for entry in self._entries], self._inputs)
 
     @boundary
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Outputs for these inputs, in order or by name (or one dict by name): the array, or several in a dict.
 
+        `options=RunOptions(...)`: limits of the run and its preparation. Other values of that name are an input's.
+
         Raises InvalidArgument when inputs are missing, unknown or do not fit, and FailedPrecondition for shapes that
-        the model is not compiled for.
+        the model is not compiled for. Raises DeadlineExceeded and Cancelled as the options say.
         """
-        results = self._step(in_order(self._input_names, arrays, named))
+        options = take_options(named)
+        inputs = in_order(self._input_names, arrays, named)
+        results = self._step(inputs) if options is None else self._run_limited(inputs, options)
         return results[0] if len(results) == 1 else dict(zip(self._output_names, results, strict=True))
+
+    def _run_limited(self, inputs: Sequence[Any], options: RunOptions) -> list[Any]:
+        with self._state.limited_step(options) as step:
+            if "_step" not in self.__dict__:
+                self._step = self._prepare(step)
+            return self._step(inputs, step)
 
 
 class LoadedCompiledModel(CompiledSignature):

@@ -11,6 +11,7 @@ from typing import Any
 from ..contract.host_kernel import Callee
 from ..contract.loader import LoadOptions
 from ..errors import InvalidArgument, NotFound, boundary
+from ..executor.step import RunOptions
 from ..host.host import Host
 from ..host.host_memory import HostMemory
 from ..host.resources import Resources
@@ -23,7 +24,7 @@ from ..program.verifier import verify
 from ..support.file_path import file_path
 from ..values.async_value import AsyncValue
 from .feeds import convert
-from .request import RequestContext
+from .request import NO_OPTIONS, RequestContext
 from .runtime import runtime
 
 
@@ -65,12 +66,15 @@ class HostProgram:
         file.dump(ProgramDef(self.functions, self.constants, self.requires), path)
 
     @boundary
-    def run(self, function: str, *arguments: Any, request: RequestContext | None = None) -> list[AsyncValue]:
+    def run(
+        self, function: str, *arguments: Any, request: RequestContext | None = None, options: RunOptions = NO_OPTIONS
+    ) -> list[AsyncValue]:
         """Run a function and return its results, which may come later; wait for them with `host.await_values`.
 
         Arrays in `arguments` must not change before all results are available. A kernel that fails makes errors of its
         results and of their dependents; independent work goes on. Without a request, the program runs in a request of
-        its own, on the host of the process.
+        its own, on the host of the process. `options` limits this run alone: missing results become DeadlineExceeded
+        or Cancelled, and calls that have not started are skipped. Its time begins behind the linking of the function.
 
         Raises NotFound for an unknown function or kernel, and InvalidArgument for arguments and calls that do not fit.
         """
@@ -84,7 +88,8 @@ class HostProgram:
         request = RequestContext(runtime().host) if request is None else request
         linked = self._linked(request.host)[function]
         given = zip(arguments, chosen.arg_types, chosen.arg_names, strict=True)
-        return request.execute(linked.executable, [_argument(*each, request.host.memory) for each in given])
+        return request.execute(linked.executable, [_argument(*each, request.host.memory) for each in given],
+                               options)
 
     def _linked(self, host: Host) -> dict[str, Callee]:
         """Return the functions by name, each linked on first call, once per host. Every call is checked first.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Collection, Mapping, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -15,16 +15,18 @@ from ..compiler.prune import needed_placeholders
 from ..compiler.resolve import Resolved
 from ..contract.loader import LoadOptions, SignatureDef, Source, TensorInfo, signature_text
 from ..errors import HealdError, HealdWarning, NotFound, boundary
+from ..executor.step import RunOptions
 from ..graph.graph import Graph
 from ..graph.rewriting import pruned
 from ..graph.traversal import unused
 from ..values.tensor import TensorMetadata
-from .arguments import in_order
+from .arguments import in_order, take_options
 from .asynchronous_step import AsynchronousStep
 from .loading import open_file
 from .runtime import runtime
 from .session import Session
 
+MOST_WARNINGS = 10  # of outputs that are left out: a file may have any number of them
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -64,10 +66,12 @@ class Signature:
 
     @cached_property
     def _step(self) -> Callable[..., Any]:
+        return self._prepare(self.session.make_callable)
+
+    def _prepare(self, make: Callable[..., Callable[..., Any]]) -> Callable[..., Any]:
         if self._error is not None:
             raise self._error
-        fetches: Any = self.fetched if len(self.fetched) != 1 else next(iter(self.fetched.values()))
-        return self.session.make_callable(fetches, self.fed)
+        return make(self.fetched if len(self.fetched) != 1 else next(iter(self.fetched.values())), self.fed)
 
     @boundary
     def asynchronous(self) -> AsynchronousStep:
@@ -79,10 +83,21 @@ class Signature:
     def __call__(self, *arrays: Any, **named: Any) -> Any:
         """Outputs for these inputs, in order or by name (or one dict by name): the array, or several in a dict.
 
+        `options=RunOptions(...)`: limits of the run and its preparation. Other values of that name are an input's.
+
         Raises InvalidArgument when inputs are missing, unknown or do not fit; also the error of a node that the
-        outputs need, where loading did not raise it.
+        outputs need, where loading did not raise it. Raises DeadlineExceeded and Cancelled as the options say.
         """
-        return self._step(*in_order(self._input_names, arrays, named))
+        options = take_options(named)
+        inputs = in_order(self._input_names, arrays, named)
+        return self._step(*inputs) if options is None else self._run_limited(inputs, options)
+
+    @boundary
+    def _run_limited(self, inputs: Sequence[Any], options: RunOptions) -> Any:
+        with self.session.limited_step(options) as step:
+            if "_step" not in self.__dict__:
+                self._step = self._prepare(partial(self.session.callable_within, step))
+            return self._step(*inputs, options=step)
 
 
 class Model(Signature):
@@ -159,8 +174,8 @@ def _infos(tensors: Mapping[str, str], metas: Sequence[TensorMetadata]) -> dict[
 
 
 def find_outputs(session: Session) -> tuple[str, ...]:
-    """The nodes with outputs that no node takes, in the graph's order: tensors by name. Warns of each node that is left
-    out because its op is not known.
+    """The nodes with outputs that no node takes, in the graph's order: tensors by name. Warns of nodes that are left
+    out because their ops are not known.
 
     Raises NotFound when there are none, or what is wrong with the only ones there are.
     """
@@ -177,8 +192,11 @@ def find_outputs(session: Session) -> tuple[str, ...]:
                   if tensor.dtype not in HELD]
     if not found and broken:
         raise broken[0]
-    for error in broken:
+    for error in broken[:MOST_WARNINGS]:
         warnings.warn(f"output '{error.node}' is left out: {error}", HealdWarning, stacklevel=4)
+    if len(broken) > MOST_WARNINGS:
+        warnings.warn(f"{len(broken) - MOST_WARNINGS:,} more outputs are left out; "
+                      "'heald ops --missing MODEL' lists the reasons", HealdWarning, stacklevel=4)
     if not found:
         raise NotFound("the graph has no node whose result nobody takes", hint="name the outputs: outputs=['y']")
     return tuple(found)

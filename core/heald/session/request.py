@@ -7,14 +7,17 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import Cancelled
 from ..executor.executable import Executable
-from ..executor.step import Step
+from ..executor.step import RunOptions, Step
 from ..executor.trace import Trace
 from ..host.cancellation import CancelToken
 from ..host.resources import Resources
 from ..values.async_value import AsyncValue, failed
+from .run_step import check_limits, make_run_step
 
 if TYPE_CHECKING:
     from ..host.host import Host
+
+NO_OPTIONS = RunOptions()
 
 
 class RequestContext:
@@ -41,10 +44,17 @@ class RequestContext:
     def is_cancelled(self) -> bool:
         return self._token.is_cancelled
 
-    def execute(self, executable: Executable, arguments: Sequence[Any]) -> list[AsyncValue]:
-        """Start a linked function and return its results, which may come later (`host.await_values`)."""
-        step = Step(self.host, parents=(self.host.cancellation, self._token), trace=self.trace,
-                    resources=self.resources)
+    def execute(
+        self, executable: Executable, arguments: Sequence[Any], options: RunOptions = NO_OPTIONS
+    ) -> list[AsyncValue]:
+        """Start a linked function and return its results, which may come later (`host.await_values`).
+
+        `options`: limits of this execution alone. The end of its time makes missing results DeadlineExceeded.
+
+        Raises InvalidArgument for options of the wrong type.
+        """
+        check_limits(options, "RequestContext(host, trace=True) records a trace")
+        step = make_run_step(Step, self.host, options, (self._token,), trace=self.trace, resources=self.resources)
         try:
             if step.error is not None:
                 return [failed(step.error) for _ in executable.function.results]

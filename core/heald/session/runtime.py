@@ -48,8 +48,8 @@ class HostContext(Host):
         super().__init__(plugins.registries, settings.placement.order,
                          settings.allocator.name if allocator is None else allocator,
                          settings.allocator.limit, work_queue, settings.debug, diagnostics,
-                         memory=settings.limits.memory, files=settings.files, work_queues=settings.work_queues,
-                         output=output)
+                         memory=settings.limits.memory, nested_calls=settings.limits.nested_calls, files=settings.files,
+                         work_queues=settings.work_queues, output=output)
 
 
 def _check_has(argument: str, given: object, method: str) -> None:
@@ -78,7 +78,8 @@ class Runtime:
         self.apart: dict[str, list[DeviceRecord]] = {}  # by device type: the devices that another process has scanned
         self.host = Host(self.plugins.registries, config.placement.order, config.allocator.name,
                          config.allocator.limit, config.work_queue, config.debug,
-                         memory=config.limits.memory, files=config.files, work_queues=config.work_queues)
+                         memory=config.limits.memory, nested_calls=config.limits.nested_calls, files=config.files,
+                         work_queues=config.work_queues)
 
     def load_others(self) -> None:
         """Load the plugins that were left out."""

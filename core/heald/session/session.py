@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -21,11 +22,9 @@ from ..contract.rendezvous import Rendezvous
 from ..errors import Cancelled, FailedPrecondition, HealdError, InvalidArgument, boundary, unexpected
 from ..executor.executable import Executable
 from ..executor.step import RunOptions, Step, lasting_step
-from ..executor.trace import Trace
 from ..graph.graph import Graph, verify
 from ..graph.traversal import ancestors
 from ..host.cancellation import CancelToken
-from ..host.parallel import Workers
 from ..host.resources import Resources
 from ..support.fork_safety import inherited
 from ..support.gc_pause import gc_paused
@@ -40,6 +39,7 @@ from .partial_run import PartialRun, PartialRuns, PartialStep
 from .placed_graph import Nodes, PlacedGraph, Placers, with_rows
 from .prepared_step import PreparedStep
 from .run_metadata import RunMetadata
+from .run_step import make_run_step
 from .runtime import Runtime, runtime
 from .session_graph import enabled_passes, session_graphs
 from .step_compiler import StepCompiler
@@ -144,15 +144,12 @@ class Session:
         names_fed, acting = listed(tuple(feeds), "feed"), listed(targets, "target")
         if options is None:
             return rebuild(self._ready(names, names_fed, acting, self._step)(tuple(feeds.values())))
-        step = self._new_step(options)
-        try:
+        with self.limited_step(options) as step:
             prepared = self._ready(names, names_fed, acting, step)
             if metadata is not None:
                 graphs = self.partitions(fetches, names_fed, acting) if options.partition_graphs else {}
                 metadata.trace, metadata.partition_graphs = step.trace, graphs
             return rebuild(prepared(tuple(feeds.values()), step))
-        finally:
-            step.close()
 
     @boundary
     def make_callable(
@@ -160,8 +157,24 @@ class Session:
     ) -> Callable[..., Any]:
         """Return a function of the arrays to feed, in the order of `feeds`: the fastest way to run a step.
 
-        A mapping has the tensors by names of the caller's, which errors use. Names of one tensor take equal values.
+        The function takes `options=RunOptions(...)`, too. A mapping has the tensors by names of the caller's, which
+        errors use. Names of one tensor take equal values.
         """
+        return self.callable_within(self._step, fetches, feeds, targets)
+
+    @contextmanager
+    def limited_step(self, options: RunOptions) -> Iterator[Step]:
+        """Give a step for one run, its preparation included. Raises InvalidArgument for options of the wrong type."""
+        step = self._new_step(options)
+        try:
+            yield step
+        finally:
+            step.close()
+
+    def callable_within(
+        self, within: Step, fetches: Any, feeds: Sequence[str] | Mapping[str, str] = (), targets: Sequence[str] = ()
+    ) -> Callable[..., Any]:
+        """As `make_callable`; the step is prepared in `within`, whose error ends that. A Step serves as options."""
         names, rebuild = flatten(fetches)
         named = None
         if isinstance(feeds, Mapping):
@@ -170,23 +183,26 @@ class Session:
                                         strict=True)))
         names_fed = listed(feeds if named is None else named.tensors, "feed")
         key = names, names_fed, listed(targets, "target")
-        prepared = self._ready(*key, self._step)
+        prepared = self._ready(*key, within)
         shown = names_fed if named is None else named.names
         count = len(shown)
         shares = named if named is not None and not named.are_distinct else None
         single = isinstance(fetches, str)
 
-        def step(*arrays: Any) -> Any:
+        def step(*arrays: Any, options: RunOptions | Step | None = None) -> Any:
             if len(arrays) != count:
                 wanted = ", ".join(shown) or "none"
                 raise InvalidArgument(f"this callable takes {count} arrays ({wanted}), {len(arrays)} given")
             if self._closed:
                 raise _closed()
+            if options is not None and not isinstance(options, Step):
+                with self.limited_step(options) as own:
+                    return step(*arrays, options=own)
             if self._waiting and key in self._waiting:  # the session was reset
-                self._initialize(key, self._step)
+                self._initialize(key, options or self._step)
             values = arrays if shares is None else shares.distinct(arrays, prepared.metas)
             try:
-                results = prepared(values)
+                results = prepared(values, options)
             except InvalidArgument:
                 if named is not None:
                     named.check(values, prepared.metas, self._runtime.host.memory)
@@ -373,24 +389,8 @@ class Session:
         return self._step_of(Step, options)
 
     def _step_of(self, kind: type[S], options: RunOptions) -> S:
-        if not isinstance(options, RunOptions):
-            raise InvalidArgument(f"options= is {type(options).__name__}", hint="pass heald.RunOptions(timeout=2.0)")
-        options.check()
-        host = self._runtime.host
-        given = () if options.cancel is None else (options.cancel,)
-        trace = Trace() if options.trace else None
-        workers = None if options.work_queue is None else self._workers(options.work_queue)
-        step = kind(host, options.timeout, (self._closing, host.cancellation, *given), trace, self._step.resources,
-                    ends_at_error=True, rendezvous=self._rendezvous)
-        if workers is not None:
-            step.workers = workers
-        return step
-
-    def _workers(self, work_queue: object) -> Workers:
-        if not isinstance(work_queue, str):
-            raise InvalidArgument(f"RunOptions.work_queue is a name or None, not {type(work_queue).__name__}",
-                                  hint="name a section [work_queues.NAME] of config")
-        return self._runtime.host.workers(work_queue)
+        return make_run_step(kind, self._runtime.host, options, (self._closing,), resources=self._step.resources,
+                             ends_at_error=True, rendezvous=self._rendezvous)
 
     def _ready(
         self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...], step: Step

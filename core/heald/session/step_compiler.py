@@ -40,7 +40,7 @@ from .placed_graph import PlacedGraph, PlannedGraph
 
 _REWRITTEN = frozenset({*CONTROL_FLOW, *V1_CONTROL_FLOW})
 _DEEPEST_BODY = 16  # nested functions that are compiled for their place; deeper ones are compiled once for all places
-_MANY = 2000  # functions of a step; beyond them only calls of the step itself are compiled for their place
+_MANY = 500  # functions of a step; beyond them only calls of the step itself are compiled for their place
 _MOST_NODES = 1_000_000  # of all functions of a step
 
 

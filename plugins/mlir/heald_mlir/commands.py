@@ -58,10 +58,10 @@ def is_program(path: str) -> bool:
     return not bef.load(file).entries
 
 
-def run_program(path: str, function: str | None) -> int:
-    """Run a function of a program, or all of them, as bef_executor does."""
+def run_program(path: str, function: str | None, timeout: float | None = None) -> int:
+    """Run a function of a program, or all of them, as bef_executor does; each ends after `timeout` seconds."""
     parser = ArgumentParser()
     executor_driver.add_arguments(parser)
     options = parser.parse_args([f"--functions={function}"] if function else [])
     options.source = path
-    return executor_driver.execute(options, "heald run")
+    return executor_driver.execute(options, "heald run", timeout)

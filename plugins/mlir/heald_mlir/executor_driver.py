@@ -12,6 +12,8 @@ import re
 import sys
 from argparse import ArgumentParser, Namespace
 from collections.abc import Sequence
+from math import inf
+from time import monotonic
 from typing import TYPE_CHECKING, Any
 
 from heald.api import AsyncValue, TensorMetadata, WorkQueueConfig, errors
@@ -51,16 +53,16 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--print_error_code", action="store_true", help="print the code of an error result")
 
 
-def execute(args: Namespace, program_name: str = "bef_executor") -> int:
-    """Run the program in `args.source` and return the exit status."""
-    return Driver(args, program_name).run()
+def execute(args: Namespace, program_name: str = "bef_executor", timeout: float | None = None) -> int:
+    """Run the program in `args.source` and return the exit status. `timeout`: seconds of each function."""
+    return Driver(args, program_name, timeout).run()
 
 
 class Driver:
     """One run of the tool."""
 
-    def __init__(self, args: Namespace, name: str) -> None:
-        self._args, self._name = args, name
+    def __init__(self, args: Namespace, name: str, timeout: float | None = None) -> None:
+        self._args, self._name, self._timeout = args, name, timeout
         self._diagnostics: list[Diagnostic] = []
 
     def run(self) -> int:
@@ -123,8 +125,10 @@ class Driver:
             self._say(f"--- Not running '{name}' because it has arguments.")
             return True
         self._say(f"--- Running '{name}':")
+        end = inf if self._timeout is None else monotonic() + self._timeout
         try:
-            results = program.run(name, request=heald.RequestContext(host))
+            results = program.run(name, request=heald.RequestContext(host),
+                                  options=heald.RunOptions(timeout=self._timeout))
         except errors.HealdError as error:
             self._report(error)
             return False
@@ -133,6 +137,9 @@ class Driver:
         texts = [self._result(value, of) for value, of in zip(results, types, strict=True)]
         del results
         host.work_queue.quiesce()
+        if monotonic() >= end:
+            self._report(errors.DeadlineExceeded(f"function '{name}' took longer than its timeout of {self._timeout} s",
+                                                 location=function.location))
         if texts:
             self._say(f"'{name}' returned {','.join(texts)}")
         return True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -42,7 +42,19 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("--output", metavar="DIR|FILE.npz",
                         help="save the outputs: all in one .npz, or an .npy each in a folder")
     parser.add_argument("--repeat", type=positive, default=0, metavar="N", help="after the first run, time N more")
+    parser.add_argument("--timeout", type=seconds, metavar="S",
+                        help="end each run after S seconds, with an error; the first one links")
     add_json(parser)
+
+
+def seconds(text: str) -> float:
+    try:
+        number = float(text)
+    except ValueError:
+        number = -1.0
+    if not number >= 0:  # `not >=` also catches NaN
+        raise ArgumentTypeError(f"'{text}' is no number of seconds from 0 on, such as 2.5")
+    return number
 
 
 def add_step(parser: ArgumentParser) -> None:
@@ -67,7 +79,7 @@ def run(args: Namespace) -> int:
         import heald
 
         _check_program(args)
-        status: int = heald.mlir.run_program(args.model, args.function)
+        status: int = heald.mlir.run_program(args.model, args.function, args.timeout)
         return status
     if args.function is not None:
         from heald.errors import InvalidArgument
@@ -78,17 +90,25 @@ def run(args: Namespace) -> int:
         check_place(args.output)
     model = loaded(args)
     step, values = step_of(args, model)
+    limits = _limits(args)
     name = Path(args.model).name
     start = perf_counter()
     with ticking(f"running {name}"):
-        results = step(*values)
+        results = step(*values, **limits)
     times = [perf_counter() - start]
     for _ in counted(args.repeat, f"running {name}"):
         start = perf_counter()
-        step(*values)
+        step(*values, **limits)
         times.append(perf_counter() - start)
     _tell(args, dict(zip(model.outputs, results, strict=True)), times)
     return 0
+
+
+def _limits(args: Namespace) -> dict[str, Any]:
+    """The keyword arguments of a limited run; none without a limit."""
+    import heald
+
+    return {} if args.timeout is None else {"options": heald.RunOptions(timeout=args.timeout)}
 
 
 def _is_program(args: Namespace) -> bool:
@@ -137,8 +157,8 @@ def outputs_of(model: AnyModel) -> Callable[..., Sequence[Any]]:
             list(model.fetched.values()), model.fed)
         return step
 
-    def call(*arrays: Any) -> Sequence[Any]:
-        found = model(*arrays)
+    def call(*arrays: Any, **limits: Any) -> Sequence[Any]:
+        found = model(*arrays, **limits)
         return list(found.values()) if len(model.outputs) != 1 else [found]
 
     return call

@@ -20,7 +20,7 @@ from .function_printer import FUNCTION, HEAD, TAIL
 from .graph_layout import LAYOUT, LayoutError, assembled, message, read_layout, usual_layout
 from .node_builder import NodeBuilder, data
 from .region_builder import RegionBuilder
-from .region_forms import FORMS, new_function_name
+from .region_forms import FORMS, FunctionNames
 from .result_types import Declarations, tensor_type
 from .signature import NODE, Argument, Signature, head, read_signature, tail
 from .signature_reader import SignatureReader
@@ -184,7 +184,7 @@ class GraphBuilder:
         self._reader = reader
         self._functions = functions
         self._builder = NodeBuilder(reader)
-        self._names = {each.signature.name for each in functions}
+        self._names = FunctionNames(each.signature.name for each in functions)
         self._region_functions: list[list[Buffer]] = []
         self._signatures = {each.signature.name: each.signature for each in functions}
         self._declarations = Declarations(ops, self._signatures.get)
@@ -244,7 +244,7 @@ class GraphBuilder:
 
     def new_name(self, name: str) -> str:
         """A name that no function has."""
-        return new_function_name(name, self._names)
+        return self._names.new(name)
 
     def resolve(self, region: Region, scope: Scope) -> list[Resolved]:
         """The nodes of a region with their data inputs, and with them all values that the region captures."""

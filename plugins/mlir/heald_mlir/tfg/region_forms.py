@@ -9,7 +9,7 @@ a region that is read from text is the same nodes as its functional form.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from heald.api import Graph, Node
@@ -85,13 +85,21 @@ def shown_name(function: Function) -> str:
     return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) and value else function.name
 
 
-def new_function_name(name: str, taken: set[str]) -> str:
-    """The name or, when it is in `taken`, that name with a number from 0 on. The result is added to `taken`."""
-    made, number = name, 0
-    while made in taken:
-        made, number = f"{name}_{number}", number + 1
-    taken.add(made)
-    return made
+class FunctionNames:
+    """The names of a graph's functions, to which new ones are added."""
+
+    def __init__(self, names: Iterable[str]) -> None:
+        self._taken = set(names)
+        self._numbers: dict[str, int] = {}  # name -> the least number that may be free behind it
+
+    def new(self, name: str) -> str:
+        """Add the name or, when it is taken, that name with a number from 0 on. Return what was added."""
+        made, number = name, self._numbers.get(name, 0)
+        while made in self._taken:
+            made, number = f"{name}_{number}", number + 1
+        self._numbers[name] = number
+        self._taken.add(made)
+        return made
 
 
 def hidden_functions(graph: Graph) -> set[str]:

@@ -2,8 +2,8 @@
 
 `functional_to_region` gives each control flow node bodies of its own: copies of its functions, whose nodes have unique
 names. It skips nodes in generic functions, and calls of a function within itself. It skips functions with a gradient,
-as TensorFlow does: a region cannot state one. `region_to_functional` is its reverse but for the copies, which stay.
-Both keep results and effects, and are idempotent.
+as TensorFlow does: a region cannot state one. The copies are bounded as those of inlined calls are.
+`region_to_functional` is its reverse but for the copies, which stay. Both keep results and effects, and are idempotent.
 """
 
 from __future__ import annotations
@@ -12,14 +12,14 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from heald.api import Graph, Input, Node, PassContext
-from heald.graph import AttrPlaceholder, Func, Function
+from heald.graph import AttrPlaceholder, ExpansionLimit, Func, Function
 
 from .graph_layout import gradients
-from .region_forms import FORMS, MOST_DEPTH, REGION, called, is_region, new_function_name, shown_name
+from .region_forms import FORMS, MOST_DEPTH, REGION, FunctionNames, called, is_region, shown_name
 
 
 def functional_to_region(graph: Graph, _: PassContext | None = None) -> Graph:
-    """The graph with If, Case, While and For as regions."""
+    """The graph with If, Case, While and For as regions. Raises ResourceExhausted for too many nodes."""
     maker = _RegionMaker(graph)
     nodes = maker.changed(graph.nodes, ())
     functions = []
@@ -58,7 +58,9 @@ class _RegionMaker:
     def __init__(self, graph: Graph) -> None:
         self._functions = graph.functions
         self._with_gradient = gradients(graph).keys()
-        self._names = set(graph.functions)
+        self._names = FunctionNames(graph.functions)
+        self._limit = ExpansionLimit(len(graph.nodes), graph.functions)
+        self._nodes, self._text = len(graph.nodes), 0  # in the graph; characters of new names
         self.made: list[Function] = []
 
     def changed(self, nodes: Mapping[str, Node], path: tuple[str, ...]) -> dict[str, Node]:
@@ -77,10 +79,13 @@ class _RegionMaker:
 
     def _body(self, function: Function, node: Node, index: int, path: tuple[str, ...]) -> str:
         """Make the function of a region and return its name."""
+        self._nodes += 1 + len(function.nodes)
+        self._text += (1 + len(function.nodes)) * len(node.name)
+        self._limit.check(self._nodes, self._text, node)
         new = {name: f"{name}_tfg_inlined_{node.name}_{index}" for name in function.nodes}
         nodes = [_renamed(each, new) for each in function.nodes.values()]
         nodes = [self._made(each, (*path, function.name)) for each in nodes]
-        name = new_function_name(f"{function.name}_tfg_region_{index}", self._names)
+        name = self._names.new(f"{function.name}_tfg_region_{index}")
         self.made.append(function.replace(
             name=name, nodes=nodes, ret={key: _moved(source, new) for key, source in function.ret.items()},
             control_ret={key: new.get(source, source) for key, source in function.control_ret.items()},
