@@ -12,7 +12,7 @@ from heald.contract.kernel import Bind, Declined
 from heald.contract.op import infer
 from heald.discovery.discovery import Plugins, load_plugins
 from heald.host.host import Host
-from heald.values.tensor import constant_info
+from heald.values.tensor import ValueInfo, constant_info
 from heald_example_device.device import Example, scan
 from heald_example_device.plugin import Config
 
@@ -46,11 +46,14 @@ def download(device: Example, buffer: Any, like: Any) -> np.ndarray[Any, Any]:
     return host
 
 
-def bind(plugins: Plugins, device: Example, name: str, arrays: list[Any], prepared: Any = None, **attrs: Any) -> Any:
-    """The best kernel's bind for these inputs, whose values it may see, and the outputs' metadata."""
+def bind(
+    plugins: Plugins, device: Example, name: str, arrays: list[Any], prepared: Any = None, fed: int = 0, **attrs: Any
+) -> Any:
+    """The best kernel's bind for these inputs, and the outputs' metadata. The values of the first `fed` are unknown."""
     ops = plugins.registries.ops
     op = ops.get(name)
     infos = [constant_info(np.asarray(x)) for x in arrays]
+    infos[:fed] = [ValueInfo(each.meta) for each in infos[:fed]]
     attrs = {n: a.default for n, a in op.attrs.items()} | attrs
     attrs |= {n: infos[0].dtype for n in op.attrs if n == "T"}
     outputs = tuple(o.meta for o in infer(op, ops.metadata(op), attrs, infos))
@@ -98,11 +101,14 @@ def test_matmul_packs_constant_weights_once(plugins: Plugins, device: Example, t
     given = np.ascontiguousarray(w.T) if transpose_b else w
     assert np.array_equal(run(plugins, device, "MatMul", [x, given], transpose_b=transpose_b), x @ w)
     prepared: dict[Any, Any] = {}
-    bind(plugins, device, "MatMul", [x, given], prepared, transpose_b=transpose_b)
+    bind(plugins, device, "MatMul", [x, given], prepared, 1, transpose_b=transpose_b)
     packed = dict(prepared)
-    bind(plugins, device, "MatMul", [x[:1], given], prepared, transpose_b=transpose_b)
+    bind(plugins, device, "MatMul", [x[:1], given], prepared, 1, transpose_b=transpose_b)
     assert prepared == packed
     assert [key for _, _, key in packed] == ["example-1/columns"]
+    bind(plugins, device, "MatMul", [x, given + 1], prepared, 1, transpose_b=transpose_b)
+    assert prepared.keys() == packed.keys()
+    assert all(prepared[slot] is not packed[slot] for slot in packed)
 
 
 def test_what_it_cannot_do_it_declines(plugins: Plugins, device: Example) -> None:
