@@ -223,3 +223,26 @@ def test_files_are_chosen_by_their_suffix_or_by_the_format(tmp_path):
         heald.mlir.load(tmp_path / "none.mlir")
     with pytest.raises(Unimplemented, match="text of a graph"):
         heald.mlir.loads('"tfg.graph"() ({}) : () -> ()')
+
+
+def test_branches_and_loops_of_a_graph_keep_their_functions_in_text():
+    from builders.control_flow import branch, function, loop, program
+    from builders.graphs import const, node, placeholder
+
+    graph = program(
+        [placeholder("p", (), dtypes.bool_), placeholder("x", ()), const("limit", 100.0),
+         branch("chosen", "p", "doubled", "squared", "x"), loop("grown", "below", "step", "chosen", "limit")],
+        function("doubled", "v", [node("two", "AddV2", "v", "v")], {"y": "two:z:0"}),
+        function("squared", "v", [node("square", "Square", "v")], {"y": "square:y:0"}),
+        function("below", "v limit", [node("is_less", "Less", "v", "limit")], {"go": "is_less:z:0"}, "go:bool_"),
+        function("step", "v limit", [node("more", "AddV2", "v", "v"), node("same", "Identity", "limit")],
+                 {"v_next": "more:z:0", "limit_next": "same:output:0"}))
+    with heald.Session(graph) as session:
+        lowered = session.prepare(["chosen", "grown"], ["p", "x"]).program
+        expected = [session.run(["chosen", "grown"], {"p": p, "x": 3.0}) for p in (True, False)]
+    read = heald.mlir.loads(heald.mlir.dumps(lowered))
+    for name, function_read in read.functions.items():
+        assert [call.functions for call in function_read.kernels] == [
+            call.functions for call in lowered.functions[name].kernels]
+    for p, answers in zip((True, False), expected, strict=True):
+        assert [float(value.get()) for value in read.run("main", p, np.float32(3))] == [float(a) for a in answers]

@@ -17,7 +17,7 @@ from .printer import print_module
 from .program_attributes import place_of
 from .program_reader import fault, read_program, stream_options
 from .rewrites import canonicalize, inline
-from .text_file import decoded, dialects
+from .text_file import declared_callees, decoded, dialects
 from .translation import SEPARATOR, add_text_arguments, read, write
 
 _BUILTIN = ("builtin", "func")
@@ -71,7 +71,7 @@ def _check_dialects(module: Operation, declared: KernelDialects) -> None:
 
 def _streams(module: Operation) -> list[Diagnostic]:
     """A remark for each function and operation: its stream, the stream's cost, and the stream that starts it."""
-    program = read_program(module)
+    program = read_program(module, declared_callees)
     found = []
     for outer in (each for each in module.walk() if each.name == MODULE):
         for function in (each for each in outer.regions[0].blocks[0].operations if each.name == FUNCTION):

@@ -2,8 +2,8 @@
 
 - Functions come in TFRT's order: the modules are walked, and a region comes before the function that has it. A region
   is a function `%N`, N being its index among the functions.
-- Attributes that are symbols, or arrays of symbols, are the functions of a call, in the order of their names; its
-  regions follow.
+- Attributes that are symbols, or arrays of symbols, are the functions of a call, in the order in which the kernel
+  declares them, or of their names where the kernel is not known. Its regions follow.
 - Streams come from the analysis with the module's or the function's `tfrt.cost_threshold` and
   `tfrt.merge_inter_dependent_streams`.
 - `heald.*` attributes have the facts of a lowered graph that MLIR lacks; docs/mlir.md lists them.
@@ -11,7 +11,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from heald.api import errors
@@ -24,6 +24,8 @@ from .ir import Block, Operation, Region, Value
 from .lexer import MalformedText
 from .parser import FUNCTION, MODULE
 from .program_attributes import NoValue, place_of, register_type, value_of
+
+Callees = Callable[[str], tuple[tuple[str, ...], bool]]  # of a kernel's code: names, and whether it takes an array
 
 RETURN = "tfrt.return"
 THRESHOLD, MERGES = "tfrt.cost_threshold", "tfrt.merge_inter_dependent_streams"
@@ -46,17 +48,18 @@ def _placed(location: a.Location) -> errors.Location:
     return place_of(location)[1] or errors.Location("-")
 
 
-def read_program(module: Operation) -> ProgramDef:
-    """The program of a module that the verifier has accepted.
+def read_program(module: Operation, callees: Callees) -> ProgramDef:
+    """The program of a module that the verifier has accepted. `callees`: the declared names of a kernel's functions.
 
     Raises InvalidProgram, with the location of the operation, for a module that BEF cannot hold.
     """
-    return _Reader(module).program()
+    return _Reader(module, callees).program()
 
 
 class _Reader:
-    def __init__(self, module: Operation) -> None:
+    def __init__(self, module: Operation, callees: Callees) -> None:
         self.module = module
+        self.callees = callees
         self.compiled: dict[str, Operation] = {}
         self.declared: dict[str, Operation] = {}  # by the name of a function
         self.functions: dict[str, ProgramFunction] = {}
@@ -174,7 +177,10 @@ class _Reader:
     def _attributes(self, operation: Operation) -> tuple[list[str], dict[str, Any]]:
         functions: list[str] = []
         attrs: dict[str, Any] = {}
-        for name, attribute in sorted(operation.attributes.items()):
+        declared, _ = self.callees(operation.name)
+        places = {name: place for place, name in enumerate(declared)}
+        in_order = sorted(operation.attributes.items(), key=lambda item: (places.get(item[0], -1), item[0]))
+        for name, attribute in in_order:
             symbols = _symbols(attribute)
             if symbols:
                 functions += [self._resolved(operation, symbol) for symbol in symbols]

@@ -7,7 +7,6 @@ attributes, under the names of the kernel's declaration; `callee` where no such 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 
 from heald.api import NATIVE as NATIVE_PREFIX
 from heald.api import errors
@@ -19,10 +18,9 @@ from . import types as t
 from .ir import Block, Operation, Region, Value
 from .parser import FUNCTION, MODULE
 from .program_attributes import NoValue, attribute_of, location_of, type_of
-from .program_reader import NATIVE, NONSTRICT, RETURN, SYNC
+from .program_reader import NATIVE, NONSTRICT, RETURN, SYNC, Callees
 
 CALLEE = "callee"
-Callees = Callable[[str], tuple[tuple[str, ...], bool]]  # of a kernel's code: names, and whether it takes an array
 _MOST_NESTED = 48  # regions within each other: the parser reads 64 levels, and brackets within the innermost
 
 

@@ -82,7 +82,7 @@ def program_of(text: str, file: str, line: int = 1) -> ProgramDef:
     module = parse(text, file, line, declared)
     _refuse_graphs(module, file)
     verify_module(module, declared)
-    return read_program(module)
+    return read_program(module, declared_callees)
 
 
 def _refuse_graphs(module: Operation, file: str) -> None:
