@@ -49,7 +49,7 @@ for name in model.outputs:
     feeds[name] = array.astype("S") if array.dtype == object else array
 np.savez(found, **{name: feeds[name] for name in model.outputs})
 print(*sorted({".".join(name.split(".")[:2]) for name in sys.modules
-               if name.startswith(("heald.graph", "heald.protobuf", "heald_tf_ops"))}))
+               if name.startswith(("heald.graph", "heald.protobuf"))}))
 """
 
 

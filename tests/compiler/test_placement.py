@@ -371,10 +371,13 @@ def test_a_message_names_device_types_below_the_hosts_and_neither_scans_them_nor
 def test_a_device_type_below_the_hosts_is_scanned_on_request(on_request, how):
     config, calls = on_request
     order = {"order": ["LATER"]} if how == "order" else {}
-    session = heald.Session(
-        graph(placeholder("x", (3,)), node("y", "Neg", "x", device="LATER:0" if how == "node" else "")),
-        config | {"placement": config["placement"] | order}, device="LATER:0" if how == "session" else None)
+    nodes = graph(placeholder("x", (3,)), node("y", "Neg", "x", device="LATER:0" if how == "node" else ""))
+    config |= {"placement": config["placement"] | order}
+    session = heald.Session(nodes, config)
     assert session.run("y", {"x": X}).tolist() == (-X).tolist()
+    if how == "session":
+        with pytest.raises(Unavailable, match="nothing is plugged in"):
+            heald.Session(nodes, config, device="LATER:0")
     if how == "open":
         with pytest.raises(Unavailable, match="nothing is plugged in"):
             session._runtime.host.open("LATER:0")

@@ -195,22 +195,26 @@ class Session:
                 raise InvalidArgument(f"this callable takes {count} arrays ({wanted}), {len(arrays)} given")
             if self._closed:
                 raise _closed()
+            limited = None  # no `with`: a callable that refers to itself would outlive its last user
             if options is not None and not isinstance(options, Step):
-                with self.limited_step(options) as own:
-                    return step(*arrays, options=own)
-            if self._waiting and key in self._waiting:  # the session was reset
-                self._initialize(key, options or self._step)
-            values = arrays if shares is None else shares.distinct(arrays, prepared.metas)
+                options = limited = self._new_step(options)
             try:
-                results = prepared(values, options)
-            except InvalidArgument:
-                if named is not None:
-                    named.check(values, prepared.metas, self._runtime.host.memory)
-                raise
-            except HealdError:
-                raise
-            except Exception as error:  # the boundary, without the cost of the decorator's call
-                raise unexpected(error) from error
+                if self._waiting and key in self._waiting:  # the session was reset
+                    self._initialize(key, options or self._step)
+                values = arrays if shares is None else shares.distinct(arrays, prepared.metas)
+                try:
+                    results = prepared(values, options)
+                except InvalidArgument:
+                    if named is not None:
+                        named.check(values, prepared.metas, self._runtime.host.memory)
+                    raise
+                except HealdError:
+                    raise
+                except Exception as error:  # the boundary, without the cost of the decorator's call
+                    raise unexpected(error) from error
+            finally:
+                if limited is not None:
+                    limited.close()
             return results[0] if single else rebuild(results)
 
         return step
