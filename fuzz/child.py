@@ -14,10 +14,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import IO
 
-from .outcomes import DEADLINE, SIGNAL, TIMEOUT, Outcome
+from .outcomes import DEADLINE, OWN_PLUGINS, SIGNAL, TIMEOUT, Outcome
+from .samples import MEMORY_FILES
 
 ROOT = Path(__file__).parents[1]
-MEMORY_FILES = next((folder for folder in ("/dev/shm",) if Path(folder).is_dir()), None)  # noqa: S108
 _START = 60.0  # seconds of a child's imports on a busy machine
 _GRACE = 1.0  # seconds beyond the deadline, in which the child itself reports a mutant that was only just late
 _DUMP = 0.5  # seconds for the traceback of a late child
@@ -26,7 +26,9 @@ ENVIRONMENT = {
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
     "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
     "HEALD_LIMITS__MEMORY": "128MiB",
-    "HEALD_PLUGINS__ALLOW": '["cpu", "onednn", "saved_model", "simplify", "tf_ops"]',
+    "HEALD_PLUGINS__ALLOW": json.dumps([*OWN_PLUGINS, "guarded"]),
+    "HEALD_PLUGINS__LOAD": json.dumps([str(Path(__file__).with_name("guarded.py"))]),
+    "HEALD_ALLOCATOR__NAME": "guarded",
 }
 
 

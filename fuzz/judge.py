@@ -11,6 +11,7 @@ from pathlib import Path
 import heald
 
 from .outcomes import DEADLINE, MEMORY, MOST_MEMORY, TIMEOUT, Outcome, of_error, outcome
+from .reach import Reach
 from .samples import Sample
 from .targets import TARGETS
 
@@ -24,6 +25,7 @@ class Judge:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._elsewhere: list[BaseException] = []
+        self._reach = Reach()
         heald.devices()
         threading.excepthook = lambda args: self._elsewhere.append(args.exc_value or args.exc_type())
         sys.unraisablehook = lambda args: self._elsewhere.append(args.exc_value or RuntimeError(args.err_msg))
@@ -31,7 +33,7 @@ class Judge:
     def __call__(self, target: str, sample: Sample) -> Outcome:
         """The outcome of one sample."""
         _reset_peak()
-        before, began = _peak(), time.monotonic()
+        before, began, calls = _peak(), time.monotonic(), self._reach.calls
         found = outcome(lambda: TARGETS[target].door(sample, self._folder))
         took, grown = time.monotonic() - began, _peak() - before
         for entry in self._folder.iterdir():
@@ -43,7 +45,7 @@ class Judge:
             found = Outcome(TIMEOUT, f"{found.kind}, but late", f"{took:.1f} s")
         if grown > MOST_MEMORY and not found.is_failure:
             found = Outcome(MEMORY, f"{found.kind}, of much memory", f"{grown >> 20} MiB more than before")
-        return found
+        return found._replace(reached=self._reach.calls > calls)
 
 
 def _peak() -> int:

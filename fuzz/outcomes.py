@@ -13,6 +13,7 @@ from heald.errors import HealdError, Internal, PluginError
 RESULT, INTERNAL, UNTYPED, SIGNAL, TIMEOUT, MEMORY = "result", "Internal", "untyped", "signal", "timeout", "memory"
 KERNEL = "kernel"
 FAILURES = (INTERNAL, KERNEL, UNTYPED, SIGNAL, TIMEOUT, MEMORY)
+OWN_PLUGINS = ("cpu", "mlir", "onednn", "saved_model", "simplify", "tf_ops", "tools")  # that children load
 DEADLINE = 5.0  # seconds per mutant
 MOST_MEMORY = 256 << 20  # resident bytes that a mutant may add
 _FRAMES = 3  # innermost frames that tell failures apart
@@ -22,11 +23,12 @@ _LONGEST = 4000  # characters of a failure's text
 
 class Outcome(NamedTuple):
     """`kind`: RESULT, the class of a typed error, or one of FAILURES. `where` groups equal failures, `text` is the
-    traceback; both are empty unless the outcome is a failure."""
+    traceback; both are empty unless the outcome is a failure. `reached`: a kernel ran."""
 
     kind: str
     where: str = ""
     text: str = ""
+    reached: bool = False
 
     @property
     def is_failure(self) -> bool:
@@ -44,8 +46,8 @@ def outcome(action: Callable[[], object]) -> Outcome:
 
 def of_error(error: BaseException) -> Outcome:
     """The outcome of an exception. A typed error counts as MEMORY where the limits of the process refused memory:
-    heald had asked for too much. A PluginError that names an op counts as KERNEL: all kernels here are heald's own."""
-    if isinstance(error, PluginError) and error.op is not None:
+    heald had asked for too much. A PluginError that names an op or a plugin of heald's own counts as KERNEL."""
+    if isinstance(error, PluginError) and (error.op is not None or error.plugin in OWN_PLUGINS):
         return _failure(KERNEL, [*_chain(error)][-1])
     if isinstance(error, HealdError) and not isinstance(error, Internal):
         str(error)  # raises where the error's text is at fault

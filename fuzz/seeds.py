@@ -8,29 +8,32 @@ from __future__ import annotations
 import io
 import tarfile
 import warnings
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import heald
 import numpy as np
 from heald import bef, graphdef
-from heald.errors import InvalidArgument, Location, NotFound
+from heald.errors import HealdError, InvalidArgument, Location, NotFound
 from heald.graph.attr_value import ShapeAttr
 from heald.graph.graph import Graph, Node
+from heald.program import Call, ProgramDef, ProgramFunction
 from heald.program.bef.vbr import put_vbr
-from heald.program.host_program import Call, ProgramDef, ProgramFunction
+from heald.session.ahead_of_time import compile_model
 from heald.session.model import find_inputs, find_outputs
 from heald.values import dtypes
 from heald_conformance import golden
 
 from . import samples
-from .samples import SINGLE, Sample
+from .samples import MEMORY_FILES, SINGLE, Sample
 
 ROOT = Path(__file__).parents[1]
 DATA = ROOT / "tests" / "data"
+_CASES_PER_OP = 2  # that mutants of programs begin with
 _SMALL = 16_384  # bytes of a file: hundreds of its mutants run in a second
 _QUICK = ((0.7, ("tags", "tables_tf1")), (0.25, ("tf1", "asset")))  # SavedModels that load within 1 and 6 ms
 
@@ -55,6 +58,19 @@ def graphs() -> tuple[Pool, ...]:
     return Pool(0.85, _single(map(graphdef.dumps, found))), Pool(0.15, _single(programs))
 
 
+@cache
+def pairs() -> tuple[Pool, ...]:
+    """Graphs beside themselves: an edit changes one of both."""
+    return tuple(Pool(pool.share, [{"model.pb": graph[SINGLE], "other.pb": graph[SINGLE]} for graph in pool.samples])
+                 for pool in graphs())
+
+
+@cache
+def control_flow() -> tuple[Pool, ...]:
+    """Graphs with branches, loops and calls of functions."""
+    return (Pool(1.0, [graph for graph in graphs()[1].samples if graphdef.loads(graph[SINGLE]).functions]),)
+
+
 def _of_case(case: golden.Case) -> list[Graph]:
     graph = case.graph()
     inputs = [(graph.nodes[f"i{number}"], value) for number, value in enumerate(case.inputs)]
@@ -67,40 +83,69 @@ def _of_case(case: golden.Case) -> list[Graph]:
 @cache
 def texts() -> tuple[Pool, ...]:
     """The graphs of `graphs` in text form."""
-    return tuple(Pool(pool.share, _Later(pool.samples)) for pool in graphs())
+    return tuple(Pool(pool.share, Derived(pool.samples, lambda raw: graphdef.dumps(graphdef.loads(raw), text=True)))
+                 for pool in graphs())
 
 
-class _Later(Sequence[Sample]):
-    """Graphs in text form, each written at its first use."""
+class Derived(Sequence[Sample]):
+    """Samples that are made of others, each at its first use."""
 
-    def __init__(self, binaries: Sequence[Sample]) -> None:
-        self._binaries = binaries
-        self._texts: dict[int, Sample] = {}
+    def __init__(self, sources: Sequence[Sample], make: Callable[[bytes], bytes]) -> None:
+        self._sources, self._make = sources, make
+        self._made: dict[int, Sample] = {}
 
     def __len__(self) -> int:
-        return len(self._binaries)
+        return len(self._sources)
 
     def __getitem__(self, index: Any) -> Any:
-        if index not in self._texts:
-            graph = graphdef.loads(self._binaries[index][SINGLE])
-            self._texts[index] = {SINGLE: graphdef.dumps(graph, text=True)}
-        return self._texts[index]
+        if index not in self._made:
+            self._made[index] = {SINGLE: self._make(self._sources[index][SINGLE])}
+        return self._made[index]
 
 
 @cache
 def programs() -> tuple[Pool, ...]:
-    """Compiled graphs of the tests, with constants, control flow and devices, and a program of host kernels."""
+    """Compiled models of one op each, compiled programs of the tests, programs of host kernels."""
+    compiled = (Derived(graphs, _compiled) for graphs in (_compilable(), graphs()[1].samples))
+    return *(Pool(share, samples) for share, samples in zip((0.6, 0.2), compiled, strict=True)), Pool(
+        0.2, _single([_with_every_fact(), *_host_programs()]))
+
+
+def _compilable() -> list[Sample]:
+    """Graphs of one op with arguments of known shape: alone, and with constants in the place of all but the first."""
+    found = []
+    for cases in golden.cases().values():
+        for case in [case for case in cases if case.outputs and case.op != "Const"][:_CASES_PER_OP]:
+            constants, arguments, _ = _of_case(case)
+            found.append(arguments)
+            if len(case.inputs) > 1:
+                found.append(constants.replace(nodes=[arguments.nodes["i0"]]))
+    return [sample for sample in _single(map(graphdef.dumps, found)) if len(sample[SINGLE]) < _SMALL]
+
+
+def _compiled(raw: bytes) -> bytes:
+    """A graph as the file of a compiled model, for its own shapes; of the program of a step where shapes are open."""
+    graph = graphdef.loads(raw)
+    with TemporaryDirectory(dir=MEMORY_FILES) as folder, warnings.catch_warnings(action="ignore"):
+        path = Path(folder, "graph.pb")
+        path.write_bytes(raw)
+        with suppress(HealdError):
+            return bef.dumps(compile_model(path, mmap=False))
+        with heald.Session(graph) as session, suppress(HealdError):  # a few have no fetches
+            fetches = find_outputs(session)
+            return bef.dumps(session.prepare(fetches, find_inputs(session, fetches)).program)
+    return _with_every_fact()
+
+
+def _with_every_fact() -> bytes:
     call = Call("tfrt.add.i32", (0, 0), (1,), {"a": 1, "b": (1.5, ("s", b"b"), None), "c": [np.arange(3)]},
                 location=Location("p.mlir", 3, 1), after=(0,))
-    host = ProgramFunction("main", ("x",), ("i32", "i32"), (call,), (1,))
-    found = [bef.dumps(ProgramDef({"main": host}))]
-    with warnings.catch_warnings(action="ignore"):  # some name devices that are missing here
-        for sample in graphs()[1].samples:
-            with heald.Session(graphdef.loads(sample[SINGLE])) as session, suppress(InvalidArgument, NotFound):
-                fetches = find_outputs(session)  # a few have none
-                found.append(bef.dumps(session.prepare(fetches, find_inputs(session, fetches)).program))
-    small = [raw for raw in found if len(raw) < _SMALL]
-    return Pool(0.5, _single(small[:1])), Pool(0.5, _single(small[1:]))
+    return bef.dumps(ProgramDef({"main": ProgramFunction("main", ("x",), ("i32", "i32"), (call,), (1,))}))
+
+
+def _host_programs() -> list[bytes]:
+    """The texts of host programs as files."""
+    return [raw for text in _texts_of_tests() if len(raw := bef.dumps(heald.mlir.loads(text))) < _SMALL]
 
 
 def program_words() -> tuple[bytes, ...]:
@@ -110,13 +155,36 @@ def program_words() -> tuple[bytes, ...]:
 
 @cache
 def program_texts() -> tuple[Pool, ...]:
-    """The texts of host programs of the tests, without those that need the kernels of a test plugin."""
+    """The texts of host programs of the tests, and the programs of compiled graphs as texts."""
+    compiled = Derived(programs()[0].samples, _program_text), Derived(programs()[1].samples, _program_text)
+    return Pool(0.5, _single(_texts_of_tests())), Pool(0.3, compiled[0]), Pool(0.2, compiled[1])
+
+
+@cache
+def _texts_of_tests() -> list[bytes]:
+    """Texts of host programs whose kernels this process has."""
     found = []
     for file in sorted((ROOT / "tests" / "programs").rglob("*.mlir")):
-        with suppress(InvalidArgument):
-            heald.mlir.loads(file.read_bytes())
+        with suppress(InvalidArgument, NotFound):
+            _check_kernels(heald.mlir.loads(file.read_bytes()))
             found.append(file.read_bytes())
-    return (Pool(1.0, _single(found)),)
+    return found
+
+
+def _check_kernels(program: heald.HostProgram) -> None:
+    """Raises NotFound for a call whose host kernel this process lacks."""
+    for function in program.functions.values():
+        for call in function.kernels:
+            if call.is_host_kernel:
+                heald.default_host().registries.host_kernels.get(call.code)
+
+
+def _program_text(raw: bytes) -> bytes:
+    """The program of a BEF file as text; another text where text lacks words for a value."""
+    try:
+        return heald.mlir.dumps(bef.loads(raw).program).encode("utf-8", "surrogateescape")
+    except HealdError:
+        return _texts_of_tests()[0]
 
 
 def program_text_words() -> tuple[bytes, ...]:
@@ -128,13 +196,22 @@ def program_text_words() -> tuple[bytes, ...]:
 
 @cache
 def graph_texts() -> tuple[Pool, ...]:
-    """Texts of random graphs in the TF Graph IR: as TensorFlow prints them, and with what keeps their bytes."""
+    """Graphs in the TF Graph IR: random ones in two forms, TensorFlow's and the one that keeps all bytes; runnable ones
+    of `graphs`; programs with their control flow as regions."""
     with tarfile.open(DATA / "tfg" / "random.tar.xz") as archive:
         files = {member.name: archive.extractfile(member).read() for member in archive}  # type: ignore[union-attr]
     theirs = [raw for name, raw in files.items() if name.endswith(".tfg")]
-    ours = [heald.tfg.dumps(graphdef.loads(raw)).encode("utf-8", "surrogateescape") for name, raw in files.items()
+    ours = [_graph_text(graphdef.loads(raw)) for name, raw in files.items()
             if name.endswith(".pb") and ".exported" not in name]
-    return tuple(Pool(0.5, _single([text for text in texts if len(text) < _SMALL])) for texts in (theirs, ours))
+    random = (Pool(0.15, _single([text for text in texts if len(text) < _SMALL])) for texts in (theirs, ours))
+    single, programs = graphs()
+    return (*random, Pool(0.4, Derived(single.samples, lambda raw: _graph_text(graphdef.loads(raw)))),
+            Pool(0.3, Derived(programs.samples, lambda raw: _graph_text(
+                heald.tfg.functional_to_region(graphdef.loads(raw))))))
+
+
+def _graph_text(graph: Graph) -> bytes:
+    return heald.tfg.dumps(graph).encode("utf-8", "surrogateescape")
 
 
 def graph_text_words() -> tuple[bytes, ...]:

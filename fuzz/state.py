@@ -28,13 +28,16 @@ class Failure:
 
 @dataclass
 class State:
-    """The outcomes of a target and seed so far. `done`: indices of finished blocks."""
+    """The outcomes of a target and seed so far. `done`: indices of finished blocks. `reached`: the mutants of `counted`
+    in which a kernel ran; states of older runs lack both."""
 
     target: str
     seed: int
     counts: dict[str, int] = field(default_factory=dict)
     done: list[int] = field(default_factory=list)
     seconds: float = 0.0  # summed over the children
+    reached: int = 0
+    counted: int = 0
     failures: list[Failure] = field(default_factory=list)
 
     def add(self, block: int, found: list[tuple[int, Outcome]], seconds: float) -> None:
@@ -42,6 +45,8 @@ class State:
         self.counts = dict(Counter(self.counts) + Counter(outcome.kind for _, outcome in found))
         self.done = sorted([*self.done, block])
         self.seconds += seconds
+        self.reached += sum(outcome.reached for _, outcome in found)
+        self.counted += len(found)
         for number, outcome in found:
             if outcome.is_failure:
                 self._failed(number, outcome)

@@ -11,7 +11,7 @@ from functools import cache
 from random import Random
 from typing import NamedTuple
 
-from . import archives, bundles, doors, protobuf, raw, seeds, tokens
+from . import archives, bef_edits, bundles, command_doors, doors, mlir_edits, protobuf, raw, seeds, tokens
 from .raw import Words
 from .samples import SINGLE, Sample
 
@@ -49,14 +49,23 @@ TARGETS = {
     "saved_model": Target(seeds.saved_models, ((9, of(protobuf.edit, "saved_model.pb")),
                                                (1, of(raw.edit, "saved_model.pb"))),
                           doors.saved_model, seeds.op_names, is_folder=True),
+    "saved_model_writer": Target(seeds.saved_models, ((1, of(protobuf.edit, "saved_model.pb")),), doors.saved_again,
+                                 seeds.op_names, is_folder=True),
+    "session_writer": Target(seeds.graphs, ((1, of(protobuf.edit)),), doors.saved_session, seeds.op_names),
+    "edit": Target(seeds.graphs, ((1, of(protobuf.edit)),), command_doors.edit, seeds.op_names),
+    "opt": Target(seeds.graphs, ((1, of(protobuf.edit)),), command_doors.opt, seeds.op_names),
+    "diff": Target(seeds.pairs, ((1, of(protobuf.edit, "*.pb")),), command_doors.diff, seeds.op_names, is_folder=True),
+    "regions": Target(seeds.control_flow, ((1, of(protobuf.edit)),), command_doors.regions, seeds.op_names),
     "checkpoint_index": Target(seeds.checkpoints, ((1, bundles.index_edit),), doors.checkpoint, is_folder=True,
                                finished=bundles.finished),
     "checkpoint_data": Target(seeds.checkpoints, ((1, bundles.data_edit),), doors.checkpoint, is_folder=True,
                               finished=bundles.finished),
-    "bef": Target(seeds.programs, ((1, of(raw.edit)),), doors.program, seeds.program_words),
-    "mlir": Target(seeds.program_texts, ((9, of(tokens.edit)), (1, of(raw.edit))), doors.program_text,
+    "bef": Target(seeds.programs, ((28, of(bef_edits.edit_repaired)), (7, of(bef_edits.edit_lying)),
+                                   (3, of(bef_edits.edit_section)), (2, of(raw.edit))),
+                  doors.program, seeds.program_words),
+    "mlir": Target(seeds.program_texts, ((19, of(mlir_edits.edit)), (1, of(raw.edit))), doors.program_text,
                    seeds.program_text_words),
-    "tfg": Target(seeds.graph_texts, ((9, of(tokens.edit)), (1, of(raw.edit))), doors.graph_text,
+    "tfg": Target(seeds.graph_texts, ((19, of(mlir_edits.edit)), (1, of(raw.edit))), doors.graph_text,
                   seeds.graph_text_words),
     "npz": Target(seeds.archives, ((1, of(archives.edit)),), doors.arrays, lambda: archives.WORDS),
     "config": Target(seeds.configs, ((9, of(tokens.edit, "*.toml")), (1, of(raw.edit, "*.toml"))), doors.config,

@@ -36,6 +36,12 @@ def test_a_child_has_the_plugins_that_a_target_needs(child, target):
     assert any(child.judge(target, packed(sample)).kind == RESULT for sample in seeds)
 
 
+@pytest.mark.parametrize("target", ["bef", "mlir", "tfg"])
+def test_mutants_of_programs_and_graphs_come_to_kernels(child, target):
+    reached = [outcome.reached for _, outcome in child.run(target, 2, 0, MUTANTS)]
+    assert sum(reached) > MUTANTS / 20
+
+
 @pytest.mark.parametrize("name", folder(REGRESSIONS))
 def test_what_failed_once_does_not_fail_again(child, name):
     outcome = child.judge(name.partition("/")[0], (REGRESSIONS / name).read_bytes())

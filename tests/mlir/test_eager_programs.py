@@ -47,6 +47,18 @@ def test_an_error_of_an_op_names_the_place_in_the_program():
     assert (result.error.op, result.error.location.line) == ("MatMul", 5)
 
 
+@pytest.mark.parametrize("call", ["corert.create_dense_tensor.i32 {shape = [1099511627776], value = [1 : i32]}",
+                                  'corert.const_string_tensor {shape = [1048576, 1048576], value = ["a"]}',
+                                  "corert.create_dense_tensor.f64 {shape = [4294967296, 4294967296], value = [1.0]}"])
+def test_one_element_that_fills_a_large_tensor_takes_no_memory_before_the_budget_is_asked(call):
+    program = heald.mlir.loads(f"func.func @main() -> !corert.tensorhandle {{\n  %a = {call}\n"
+                               "  tfrt.return %a : !corert.tensorhandle\n}\n")
+    host = heald.HostContext(config={"limits": {"memory": "16MiB"}})
+    [result] = program.run("main", request=heald.RequestContext(host))
+    assert isinstance(result.error, errors.ResourceExhausted)
+    assert "of the limit of" in str(result.error)
+
+
 def test_a_cancelled_core_runtime_gives_errors_until_its_restart():
     host = heald.HostContext()
     core = runtime_of(host).core

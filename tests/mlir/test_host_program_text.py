@@ -136,6 +136,21 @@ def test_a_compiled_graph_is_read_as_text_and_runs_from_it():
         np.testing.assert_array_equal(ours.get(), theirs.get())
 
 
+@pytest.mark.parametrize("shape", ["1099511627777", "1000000x1000000", "4000x5000x6000x0x7"])
+def test_equal_elements_take_the_memory_of_one(shape):
+    text = f'module attributes {{heald.constants = [dense<7> : tensor<{shape}xi32>]}} {{\n}}\n'
+    program = heald.mlir.loads(text)
+    assert program.constants[0].shape == tuple(map(int, shape.split("x")))
+    assert f"dense<7> : tensor<{shape}xi32>" in heald.mlir.dumps(program) or not program.constants[0].size
+    assert through_bef(program).constants[0].shape == program.constants[0].shape
+
+
+@pytest.mark.parametrize("shape", ["9223372036854775807", "x".join(["2"] * 70), "4294967296x4294967296"])
+def test_more_elements_than_an_array_has_are_an_error(shape):
+    with pytest.raises(InvalidArgument, match="dimension|constants"):
+        heald.mlir.loads(f'module attributes {{heald.constants = [dense<7> : tensor<{shape}xi32>]}} {{\n}}\n')
+
+
 def test_streams_follow_the_threshold_and_are_kept():
     def streams(attributes):
         calls = [f'  %{i} = "tfrt.add.i32"(%a, %a) {{_tfrt_cost = 5 : i64}} : (i32, i32) -> i32' for i in range(3)]

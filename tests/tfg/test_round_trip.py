@@ -193,6 +193,34 @@ def test_older_spellings_are_read_and_printed_as_today():
     assert "!tfg" not in text
 
 
+def test_a_result_of_an_argument_is_an_error_at_its_place():
+    with pytest.raises(heald.mlir.MalformedText, match="this is an argument") as raised:
+        heald.tfg.loads(OLDER.replace("get_result %Switch", "get_result %a"))
+    assert (raised.value.location.line, raised.value.location.column) == (7, 23)
+
+
+def test_ids_of_more_arguments_than_a_function_has_are_an_error():
+    ids = "dense<0> : tensor<2147483648xi32>"
+    attributes = f"attributes {{resource_arg_unique_ids_keys = {ids}, resource_arg_unique_ids_values = {ids}, tfg.func"
+    with pytest.raises(heald.mlir.MalformedText, match="has 2147483648 elements"):
+        heald.tfg.loads(OLDER.replace("attributes {tfg.func", attributes))
+
+
+LARGE = """tfg.graph #tf_type.version<producer = 1, min_consumer = 1> {{
+  %C, %ctl = Const name("c") {{dtype = {0}, {2}value = dense<{1}> : tensor<1000000000000x{0}>}} : () -> (tensor<*x{0}>)
+}}
+"""
+
+
+@pytest.mark.parametrize(("of", "element", "encoding"), [
+    ("f32", "1.0", "content"), ("i1", "true", "list"), ("!tf_type.string", '"a"', "list"),
+    ("complex<f32>", "(1.0, 2.0)", "")])
+def test_a_short_text_for_a_large_constant_takes_no_memory_before_the_budget_is_asked(of, element, encoding):
+    kept = f'_heald.encoding = {{value = "{encoding}"}}, ' if encoding else ""
+    with pytest.raises(heald.errors.ResourceExhausted, match="of the limit of"):
+        heald.tfg.loads(LARGE.format(of, element, kept), file="large.tfg")
+
+
 @pytest.mark.parametrize("prefix", ["", "tfg."])
 @pytest.mark.parametrize("form", ['{0}Neg(%x) name("y") {{T = f32}}', '{0}Neg (%x) name("y") {{T = f32}}',
                                   '"{0}Neg"(%x) name("y") {{T = f32}}'])

@@ -131,18 +131,22 @@ def _array(attribute: a.DenseAttr) -> np.ndarray[Any, Any]:
     values = attribute.values if dtype.kind in "fc" else [value % (1 << 8 * dtype.itemsize)  # type: ignore[operator]
                                                           for value in attribute.values]
     flat = np.array(values, bits).reshape(-1).view(dtype.numpy)
-    made = np.broadcast_to(flat.reshape(()), dims) if len(attribute.values) == 1 else flat.reshape(dims)
-    made = np.ascontiguousarray(made).reshape(dims)
-    made.flags.writeable = False
-    return made
+    flat.flags.writeable = False
+    if len(attribute.values) != 1:
+        return flat.reshape(dims)
+    try:
+        return np.broadcast_to(flat.reshape(()), dims)  # a short text may stand for any number of equal elements
+    except ValueError:  # more dimensions or bytes than an array has
+        raise NoValue from None
 
 
 def dense_of(array: Any) -> a.DenseAttr:
     """An array as an attribute. Raises NoValue for elements that are no numbers."""
     dtype = _of_numpy(array)
     bits = _bits_type(dtype)
-    flat = array.reshape(-1)
-    if flat.size > 1 and (raw := flat.tobytes()) == raw[:dtype.itemsize] * flat.size:
+    is_splat = array.size > 1 and not any(array.strides)
+    flat = array[(slice(1),) * array.ndim].reshape(-1) if is_splat else array.reshape(-1)
+    if not is_splat and flat.size > 1 and (raw := flat.tobytes()) == raw[:dtype.itemsize] * flat.size:
         flat = flat[:1]
     parts = flat.astype(dtype.numpy, copy=False).view(bits).tolist()
     if dtype.kind == "c":

@@ -37,10 +37,11 @@ def const_dense_tensor(step: Step, *, value: Dense) -> Handle:
 
 def const_string_tensor(step: Step, *, shape: Integers, value: Strings) -> Handle:
     """Return a handle of strings. One string fills the shape. Raises InvalidArgument for another number of strings."""
-    texts = _filled(shape, value, "strings")
-    array = np.empty(prod(shape), object)
-    array[:] = [text.encode("utf-8", "surrogateescape") for text in texts]
-    return runtime_of(step.host).tensor(array.reshape(shape))
+    _check_count(shape, value, "strings")
+    array = step.host.memory.maker(shape, np.dtype(object), "a tensor")()
+    texts = [text.encode("utf-8", "surrogateescape") for text in value]
+    array.reshape(-1)[:] = texts
+    return runtime_of(step.host).tensor(array)
 
 
 def _creator(name: str) -> Callable[..., Any]:
@@ -49,21 +50,19 @@ def _creator(name: str) -> Callable[..., Any]:
 
         Raises InvalidArgument for another number of elements, ResourceExhausted.
         """
-        elements = _filled(shape, value if isinstance(value, tuple) else (value,), "values")
+        values = value if isinstance(value, tuple) else (value,)
+        _check_count(shape, values, "values")
         array = allocated(step, name, shape)
-        array[...] = np.asarray(elements, ELEMENTS[name].numpy).reshape(shape)
+        array.reshape(-1)[:] = np.asarray(values, ELEMENTS[name].numpy)
         return runtime_of(step.host).tensor(array)
 
     return create_dense_tensor
 
 
-def _filled(shape: tuple[int, ...], values: Sequence[Any], what: str) -> Sequence[Any]:
-    count = -1 if any(dim < 0 for dim in shape) else prod(shape)
-    if count >= 0 and len(values) == 1:
-        return list(values) * count
-    if len(values) != count:
+def _check_count(shape: tuple[int, ...], values: Sequence[Any], what: str) -> None:
+    """Raises InvalidArgument unless the values fill the shape, or one value does."""
+    if any(dim < 0 for dim in shape) or len(values) not in (1, prod(shape)):
         raise errors.InvalidArgument(f"{len(values)} {what} are given for the shape {listed(shape)}")
-    return values
 
 
 def print_tensorhandle(step: Step, handle: Handle, chain: Chain) -> Chain:

@@ -166,7 +166,10 @@ def _outputs(node: ParsedNode, builder: NodeBuilder, declarations: Declarations)
 
 def _define_taken(scope: Scope, taken: Taken) -> None:
     source = scope.typed(taken.source, OPAQUE)
-    node = source.text.split(":", 1)[0]
+    node, colon, _ = source.text.partition(":")
+    if not colon:
+        raise scope.reader.error("'tfg.get_result' op takes a result of an operation, and this is an argument",
+                                 taken.source.at)
     scope.define(taken.result, [Tensor(f"{node}:{taken.output}:{taken.number}", OPAQUE, taken.at)], taken.at)
 
 

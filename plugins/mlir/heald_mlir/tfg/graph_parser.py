@@ -53,12 +53,14 @@ _NO_UTF8 = re.compile("[\udc80-\udcff]")  # bytes of the file that are none
 def read_graph(text: str, file: str, ops: Any, verify: bool = True) -> Graph:
     """The graph in a text. `ops`: the registry of ops. `verify`: False leaves out the checks of `verifier`.
 
-    Raises MalformedText with file, line and column.
+    Raises MalformedText with file, line and column, ResourceExhausted for constants beyond the memory budget.
     """
     reader = GraphReader(text, file)
     graph, functions = reader.module()
     try:
         raw = b"".join(GraphBuilder(reader, functions, ops, verify).graph(graph))
+    except errors.ResourceExhausted as error:
+        raise error.at(location=errors.Location(file)) from None
     except errors.InvalidArgument as error:
         if error.location is not None:
             raise

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from math import prod
 from typing import Any
 
 from .. import attributes as a
@@ -16,6 +17,7 @@ from .signature import Argument, AttrDef, Values
 
 _TEXTS = {"tfg.name": "name", "tfg.description": "description", "tfg.type_attr": "type_attr",
           "tfg.number_attr": "number_attr", "tfg.type_list_attr": "type_list_attr"}
+_MOST_IDS = 1 << 20  # one for each argument of a function
 _UNIQUE_IDS = ("resource_arg_unique_ids_keys", "resource_arg_unique_ids_values")
 _DIMS = re.compile(r"\*x|(?:(?:\d+|\?)x)*")
 _SUBTYPES = re.compile(r"(!tf_type\.(?:resource|variant))<.*>", re.DOTALL)
@@ -108,7 +110,10 @@ class SignatureReader:
         from heald.api import TensorValue
 
         raw = b"".join(attribute.pieces)
-        return tuple(TensorValue.read(raw, 0, len(raw)).array().ravel().tolist())
+        ids = TensorValue.read(raw, 0, len(raw))
+        if prod(ids.shape) > _MOST_IDS:  # a short text may stand for any number of equal elements
+            raise self._reader.error(f"attribute '{name}' has {prod(ids.shape)} elements, the most is {_MOST_IDS}", at)
+        return tuple(ids.array().ravel().tolist())
 
     def _attr_def(self, attribute: a.Attribute, at: int) -> AttrDef:
         if not isinstance(attribute, a.DictionaryAttr):

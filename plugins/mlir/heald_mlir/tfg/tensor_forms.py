@@ -158,7 +158,7 @@ def to_proto(elements: Elements) -> list[Buffer]:
     if not len(data):
         return [head]
     if number in _COMPLEX:
-        return [head, wire.put_bytes(storage.field, bytes(data) * (prod(shape) if splat else 1))]
+        return [head, wire.put_bytes(storage.field, _repeat(data, prod(shape) if splat else 1))]
     if splat and data == bytes(storage.size):
         return [head]
     if storage.content and not splat:
@@ -178,11 +178,22 @@ def encoded(elements: Elements, encoding: str) -> list[Buffer]:
         return [head]
     times = count if splat and encoding != "one" else 1
     if number == STRING:
-        return [head, *(wire.put_bytes(_STRINGS, text) for text in [*strings] * times)]
-    data = bytes(data) * times if times > 1 else data
+        field = b"".join([wire.put_bytes(_STRINGS, text) for text in strings])
+        return [head, _repeat(field, times)]
+    data = _repeat(data, times)
     if encoding == "content":
         return [head, b"\x22" + wire.put_varint(len(data)), data]
     return [head, wire.put_bytes(STORAGE[number].field, _list_bytes(data, STORAGE[number]))]
+
+
+def _repeat(data: Buffer, times: int) -> Buffer:
+    """The data so many times. Raises ResourceExhausted where a short text stands for more than the memory budget."""
+    if times == 1:
+        return data
+    import heald
+
+    heald.default_host().memory.ask(len(data) * times, "a constant of equal elements")
+    return bytes(data) * times
 
 
 ENCODINGS = ("one", "list", "content")
