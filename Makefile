@@ -36,9 +36,9 @@ mutants: $(VENV)/.ready
 	$(VENV)/bin/python -m fuzz run --mutants $(MUTANTS) --jobs 2
 
 random-graphs: $(VENV)/.ready
-	HEALDTEST_GRAPHS=$(GRAPHS) $(VENV)/bin/python -m pytest -n 2 -o faulthandler_timeout=0 tests/executor/test_dataflow.py \
-	    tests/executor/test_parallel_schedule.py tests/executor/test_devices.py tests/executor/test_control_edges.py \
-	    tests/host_kernels/test_random_programs.py tests/session/test_partial_runs.py
+	HEALDTEST_GRAPHS=$(GRAPHS) $(VENV)/bin/python -m pytest -n 2 -o faulthandler_timeout=0 tests/runtime/executor/test_dataflow.py \
+	    tests/runtime/executor/test_parallel_schedule.py tests/runtime/executor/test_devices.py tests/runtime/executor/test_control_edges.py \
+	    tests/runtime/host_kernels/test_random_programs.py tests/graphs/session/test_partial_runs.py
 
 kills: $(VENV)/.ready
 	PYTHONPATH=tests $(VENV)/bin/python -m workers.kill_writers --kills $(KILLS)

@@ -11,13 +11,13 @@ from collections.abc import Callable
 from functools import partial
 
 import numpy as np
-from heald.contract.allocator import HostAllocator, PlainAllocator
-from heald.host.allocators.array_maker import array_maker
-from heald.host.allocators.budgeted import BudgetedAllocator
-from heald.host.allocators.counting import CountingAllocator
-from heald.host.allocators.failing import FailingAllocator
-from heald.host.allocators.poisoning import PoisoningAllocator
-from heald.host.allocators.pooled import PooledAllocator
+from heald.runtime.contract.allocator import HostAllocator, PlainAllocator
+from heald.runtime.host.allocators.array_maker import array_maker
+from heald.runtime.host.allocators.budgeted import BudgetedAllocator
+from heald.runtime.host.allocators.counting import CountingAllocator
+from heald.runtime.host.allocators.failing import FailingAllocator
+from heald.runtime.host.allocators.poisoning import PoisoningAllocator
+from heald.runtime.host.allocators.pooled import PooledAllocator
 from tabulate import tabulate
 from timing import paired
 

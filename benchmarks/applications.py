@@ -49,13 +49,13 @@ for name in model.outputs:
     feeds[name] = array.astype("S") if array.dtype == object else array
 np.savez(found, **{name: feeds[name] for name in model.outputs})
 print(*sorted({".".join(name.split(".")[:2]) for name in sys.modules
-               if name.startswith(("heald.graph", "heald.protobuf"))}))
+               if name.startswith(("heald.graphs.graph", "heald.graphs.protobuf"))}))
 """
 
 
 def compiled(path: Path, form: Mapping[str, Any], feeds: Arrays, given: Path, folder: Path) -> tuple[Run, list[str]]:
     """The application of this form, compiled and run once in a process of its own, and what that process imported."""
-    from heald.session import compile_model
+    from heald.graphs.session import compile_model
 
     if "before" in form or "targets" in form:
         raise heald.errors.Unimplemented("it runs nodes for their effect")

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import heald
 import numpy as np
-from heald.graph.graph import Graph, Node
+from heald.graphs.graph.graph import Graph, Node
 
 X, Y = np.ones((2, 2), np.float32), np.full((2, 2), 1e-3, np.float32)
 

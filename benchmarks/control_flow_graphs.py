@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import heald
 import numpy as np
 from heald.api import DType, Graph, Input, Node, ShapeAttr, constant, dtypes
-from heald.contract.op import ArgDef
-from heald.graph.attr_value import Func
-from heald.graph.graph import Function
+from heald.graphs.graph.attr_value import Func
+from heald.graphs.graph.graph import Function
+from heald.runtime.contract.op import ArgDef
 
 BOOL, FLOAT, INT, VARIANT = dtypes.bool_, dtypes.float32, dtypes.int32, dtypes.variant
 TIMES = 10_000  # iterations of the long loops

@@ -18,8 +18,8 @@ from typing import Any
 
 import heald
 import numpy as np
-from heald.graph.graph import Node
-from heald.values import dtypes
+from heald.graphs.graph.graph import Node
+from heald.runtime.values import dtypes
 from tabulate import tabulate
 from timing import least, paired, seconds
 

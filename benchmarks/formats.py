@@ -15,10 +15,10 @@ from pathlib import Path
 from statistics import median
 
 from google.protobuf import text_format
-from heald.graph.graph import Graph, Node
-from heald.graph.graphdef import dumps, load, loads
-from heald.protobuf.descriptor_pool import message_class
-from heald.values import dtypes
+from heald.graphs.graph.graph import Graph, Node
+from heald.graphs.graph.graphdef import dumps, load, loads
+from heald.graphs.protobuf.descriptor_pool import message_class
+from heald.runtime.values import dtypes
 from tabulate import tabulate
 from timing import in_turn, ratio
 

@@ -27,9 +27,9 @@ from typing import Any
 import heald
 import numpy as np
 from heald.api import STREAM, Node, dtypes
-from heald.graph.attr_value import ShapeAttr
-from heald.graph.graph import Graph
-from heald.session.runtime import runtime
+from heald.graphs.graph.attr_value import ShapeAttr
+from heald.graphs.graph.graph import Graph
+from heald.runtime.service.runtime import runtime
 from tabulate import tabulate
 from timing import least
 

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO, cast
 
 import heald
-from heald.program.host_program import Call, ProgramFunction
+from heald.runtime.program.host_program import Call, ProgramFunction
 from tabulate import tabulate
 from timing import least
 

@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 import heald
 import ml_dtypes
 import numpy as np
-from heald.graph.attr_value import ShapeAttr
-from heald.graph.graph import Graph, Node
-from heald.session.runtime import runtime
-from heald.values import dtypes
+from heald.graphs.graph.attr_value import ShapeAttr
+from heald.graphs.graph.graph import Graph, Node
+from heald.runtime.service.runtime import runtime
+from heald.runtime.values import dtypes
 from numpy.lib.stride_tricks import sliding_window_view
 from tabulate import tabulate
 from timing import TURN, Work, least, seconds

@@ -21,11 +21,11 @@ from typing import Any
 
 import heald
 import numpy as np
-from heald.executor.frame_calls import STREAM
-from heald.graph.attr_value import ShapeAttr
-from heald.graph.graph import Graph, Node
-from heald.session.runtime import runtime
-from heald.values import dtypes
+from heald.graphs.graph.attr_value import ShapeAttr
+from heald.graphs.graph.graph import Graph, Node
+from heald.runtime.executor.frame_calls import STREAM
+from heald.runtime.service.runtime import runtime
+from heald.runtime.values import dtypes
 from heald_kernel_text import (
     INPUT,
     OPENCL_CPU,

@@ -12,10 +12,10 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import Any
 
-from heald.host.work_queues.multi_threaded import MultiThreadedWorkQueue
-from heald.host.work_queues.seeded import SeededWorkQueue
-from heald.host.work_queues.single_threaded import SingleThreadedWorkQueue
-from heald.values.async_value import AsyncValue
+from heald.runtime.host.work_queues.multi_threaded import MultiThreadedWorkQueue
+from heald.runtime.host.work_queues.seeded import SeededWorkQueue
+from heald.runtime.host.work_queues.single_threaded import SingleThreadedWorkQueue
+from heald.runtime.values.async_value import AsyncValue
 from tabulate import tabulate
 from timing import paired
 

@@ -70,7 +70,7 @@ def end(part):
     now = time.monotonic()
     parts[part], last = now - last, now
 import heald
-from heald.session.compiled_model import LoadedCompiledModel
+from heald.runtime.service.compiled_model import LoadedCompiledModel
 end("import heald")
 imported = last
 compiled = heald.bef.load(model + ".bef")
@@ -83,7 +83,7 @@ except ImportError:
     pass
 loaded = LoadedCompiledModel(compiled)
 end("plugins, devices")
-from heald.session.prepared_step import PreparedStep
+from heald.runtime.service.prepared_step import PreparedStep
 link, linked = PreparedStep.executable, []
 def timed(*args):
     before = time.monotonic()

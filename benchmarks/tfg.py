@@ -23,8 +23,8 @@ from statistics import median
 from time import perf_counter
 
 import heald
-from heald.graph.graph import Graph, Node
-from heald.values import dtypes
+from heald.graphs.graph.graph import Graph, Node
+from heald.runtime.values import dtypes
 from tabulate import tabulate
 
 WORK = ("parse", "print", "verify")
@@ -41,7 +41,7 @@ def chain(count: int) -> Graph:
 
 def measured(file: Path) -> Times:
     """One measurement, in this process, whose modules are loaded by a small graph first."""
-    from heald.compiler import faults
+    from heald.graphs.compiler import faults
 
     text, ops = file.read_bytes(), heald.default_host().registries.ops
     assert not faults(heald.tfg.loads(heald.tfg.dumps(chain(3), canonical=True)), ops)

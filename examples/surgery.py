@@ -6,7 +6,7 @@ from pathlib import Path
 import heald
 import numpy as np
 from heald.api import Graph, Node
-from heald.values.dtypes import float32, int32
+from heald.runtime.values.dtypes import float32, int32
 
 DIGITS = Path(__file__).parent / "digits"
 SOFTMAX, LOGITS = "functional_1/probabilities_1/Softmax", "functional_1/logits_1/BiasAdd"

@@ -7,10 +7,10 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from heald.program.typed_attribute import ShapeAttribute, TypedNumber
-from heald.values import dtypes
-from heald.values.attribute_values import ShapeAttr
-from heald.values.dtypes import DType
+from heald.runtime.program.typed_attribute import ShapeAttribute, TypedNumber
+from heald.runtime.values import dtypes
+from heald.runtime.values.attribute_values import ShapeAttr
+from heald.runtime.values.dtypes import DType
 
 from .raw import EDGES
 

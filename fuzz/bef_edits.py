@@ -8,9 +8,9 @@ from random import Random
 
 from heald import bef
 from heald.errors import HealdError
-from heald.program import CompiledModel
-from heald.program.bef.sections import MAGIC, VERSION, Section, put_header, read_sections
-from heald.program.bef.vbr import put_vbr
+from heald.runtime.program import CompiledModel
+from heald.runtime.program.bef.sections import MAGIC, VERSION, Section, put_header, read_sections
+from heald.runtime.program.bef.vbr import put_vbr
 
 from . import raw
 from .compiled_models import edit_model

@@ -9,9 +9,8 @@ import re
 from random import Random
 
 from heald.errors import HealdError
-from heald.protobuf import wire
-from heald.protobuf.wire import put_varint
-from heald.values import dtypes
+from heald.runtime.values import dtypes, wire
+from heald.runtime.values.wire import put_varint
 from heald_saved_model import sstable
 from heald_saved_model.crc32c import masked_crc32c
 

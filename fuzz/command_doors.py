@@ -15,9 +15,9 @@ from zlib import crc32
 
 import heald
 from heald import graphdef
-from heald.cli import edit as edit_command
-from heald.cli import opt as opt_command
-from heald.graph.graph import Graph
+from heald.cli.commands import edit as edit_command
+from heald.cli.commands import opt as opt_command
+from heald.graphs.graph.graph import Graph
 from heald_tools import diff as diff_command
 
 from .graph_runs import Lossy, run_graph

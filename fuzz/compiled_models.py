@@ -12,11 +12,11 @@ from random import Random
 from typing import Any
 
 import numpy as np
-from heald.program import CompiledModel, ProgramFunction, RegisterType
-from heald.program.host_program import CONSTANT, HOST, OWN, Call
-from heald.values import dtypes
-from heald.values.attribute_values import ShapeAttr
-from heald.values.tensor import TensorMetadata
+from heald.runtime.program import CompiledModel, ProgramFunction, RegisterType
+from heald.runtime.program.host_program import CONSTANT, HOST, OWN, Call
+from heald.runtime.values import dtypes
+from heald.runtime.values.attribute_values import ShapeAttr
+from heald.runtime.values.tensor import TensorMetadata
 from heald_conformance import golden
 
 from .attribute_values import EDGE_FLOATS, other_value

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import heald
 from heald import bef, graphdef
-from heald.config.config import load_config, plugin_config
-from heald.discovery.discovery import Plugins
 from heald.errors import InvalidArgument
-from heald.session.feeds import convert
-from heald.session.model import Model, find_inputs, find_outputs
-from heald.values import dtypes
-from heald.values.tensor import TensorMetadata
+from heald.graphs.session.model import Model, find_inputs, find_outputs
+from heald.runtime.config.config import load_config, plugin_config
+from heald.runtime.discovery.discovery import Plugins
+from heald.runtime.service.feeds import convert
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import TensorMetadata
 from heald_tools import inputs
 
 from .graph_runs import Lossy, run_graph

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import heald
 from heald import graphdef
-from heald.graph.graph import Graph
-from heald.session.model import find_inputs, find_outputs
+from heald.graphs.graph.graph import Graph
+from heald.graphs.session.model import find_inputs, find_outputs
 
 from .program_runs import OPTIONS, made_up
 

@@ -12,14 +12,14 @@ from itertools import zip_longest
 from typing import Any
 
 import heald
-from heald.compiler.attribute_forms import check_attributes
-from heald.compiler.infer import of_constant
-from heald.contract.op import ArgDef, OpDef, infer
 from heald.errors import HealdError
-from heald.program import CompiledModel, ProgramFunction, RegisterType
-from heald.program.compiled_model import Port
-from heald.program.host_program import CONSTANT, COPY, OWN, Call, meta_of
-from heald.values.tensor import TensorMetadata, ValueInfo
+from heald.runtime.contract.attribute_forms import check_attributes
+from heald.runtime.contract.op import ArgDef, OpDef, infer
+from heald.runtime.program import CompiledModel, ProgramFunction, RegisterType
+from heald.runtime.program.compiled_model import Port
+from heald.runtime.program.host_program import CONSTANT, COPY, OWN, Call, meta_of
+from heald.runtime.program.infer import of_constant
+from heald.runtime.values.tensor import TensorMetadata, ValueInfo
 
 _MOST_RESULTS = 64  # of a call whose attributes count them
 

@@ -14,12 +14,12 @@ from zlib import crc32
 import heald
 import numpy as np
 from heald.errors import HealdError, Internal, PluginError
-from heald.executor.step import RunOptions
-from heald.program import CompiledModel, RegisterType
-from heald.session.compiled_model import CompiledSignature, LoadedCompiledModel
-from heald.values import dtypes
-from heald.values.async_value import AsyncValue
-from heald.values.tensor import TensorMetadata
+from heald.runtime.executor.step import RunOptions
+from heald.runtime.program import CompiledModel, RegisterType
+from heald.runtime.service.compiled_model import CompiledSignature, LoadedCompiledModel
+from heald.runtime.values import dtypes
+from heald.runtime.values.async_value import AsyncValue
+from heald.runtime.values.tensor import TensorMetadata
 
 from .guarded import GuardedAllocator
 

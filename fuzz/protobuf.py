@@ -7,7 +7,7 @@ from collections.abc import Callable
 from random import Random
 from typing import NamedTuple
 
-from heald.protobuf.wire import put_varint
+from heald.runtime.values.wire import put_varint
 
 from . import raw
 from .raw import EDGES, MOST, Words

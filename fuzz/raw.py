@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from random import Random
 from typing import Literal
 
-from heald.protobuf.wire import put_varint
+from heald.runtime.values.wire import put_varint
 
 Words = Sequence[bytes]  # the vocabulary of a format
 Edit = Callable[[Random, bytes, bytes, Words], bytes]  # takes the bytes, another sample's bytes, and a vocabulary

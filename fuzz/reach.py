@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from heald.executor.dataflow import Dataflow
-from heald.executor.executable import Executable
-from heald.linker import folding
+from heald.runtime.executor.dataflow import Dataflow
+from heald.runtime.executor.executable import Executable
+from heald.runtime.linker import folding
 
 
 class Reach:

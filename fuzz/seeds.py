@@ -19,13 +19,13 @@ import heald
 import numpy as np
 from heald import bef, graphdef
 from heald.errors import HealdError, InvalidArgument, Location, NotFound
-from heald.graph.attr_value import ShapeAttr
-from heald.graph.graph import Graph, Node
-from heald.program import Call, ProgramDef, ProgramFunction
-from heald.program.bef.vbr import put_vbr
-from heald.session.ahead_of_time import compile_model
-from heald.session.model import find_inputs, find_outputs
-from heald.values import dtypes
+from heald.graphs.graph.attr_value import ShapeAttr
+from heald.graphs.graph.graph import Graph, Node
+from heald.graphs.session.ahead_of_time import compile_model
+from heald.graphs.session.model import find_inputs, find_outputs
+from heald.runtime.program import Call, ProgramDef, ProgramFunction
+from heald.runtime.program.bef.vbr import put_vbr
+from heald.runtime.values import dtypes
 from heald_conformance import golden
 
 from . import samples

@@ -1,6 +1,6 @@
 """Write the metadata that all manifests share: version, pins among our distributions, classifiers, addresses, licence.
 
-    python -m release.manifests    # after a change of `__version__` in core/heald/__init__.py, or of a constant below
+    python -m release.manifests    # after a change of core/heald/runtime/version.py, or of a constant below
 
 The rest of a manifest is written by hand. Examples are the templates of `heald new`: they get no address of heald, and
 a copy of one has no licence text of heald.
@@ -52,7 +52,7 @@ def is_template(folder: Path) -> bool:
 
 def project_version() -> str:
     """The version of all distributions, `__version__` of heald."""
-    source = (ROOT / "core/heald/__init__.py").read_text("utf-8")
+    source = (ROOT / "core/heald/runtime/version.py").read_text("utf-8")
     (version,) = re.findall(r'^__version__ = "(.*)"$', source, re.MULTILINE)
     return str(Version(version))
 

@@ -17,11 +17,11 @@ _plain: list[object] = []  # the default runtime of the tests below, made by the
 @pytest.fixture(scope="module")
 def graphs_as_written() -> Iterator[None]:
     """What is run is what the test has written down: the passes that are installed change no graph."""
-    import heald.session.runtime
+    import heald.runtime.service.runtime
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HEALD_PLUGINS__BLOCK", "simplify")
-        patch.setattr(heald.session.runtime, "_default", _plain)
+        patch.setattr(heald.runtime.service.runtime, "_default", _plain)
         yield
 
 

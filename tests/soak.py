@@ -32,10 +32,10 @@ import numpy as np
 from builders.graphs import const, graph, node, placeholder
 from builders.programs import Body, program
 from harness.garbage import collect
-from heald.cli.progress import lasting
+from heald.cli.printing.progress import lasting
 from heald.errors import Aborted, Cancelled, DeadlineExceeded, FailedPrecondition, HealdError, InvalidArgument, NotFound
-from heald.graph.node import Node
-from heald.values import dtypes
+from heald.graphs.graph.node import Node
+from heald.runtime.values import dtypes
 from plugins_for_tests import plugin
 from tabulate import tabulate
 from tqdm import tqdm

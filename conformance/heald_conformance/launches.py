@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from heald.api import Node, errors
-from heald.contract import run_of
-from heald.executor import BoundCall
-from heald.host import KernelContext
+from heald.runtime.contract import run_of
+from heald.runtime.executor import BoundCall
+from heald.runtime.host import KernelContext
 
 from .samples import Sample
 from .subject import Subject, constant, placeholder, tolerant_of_fallback

@@ -1,6 +1,6 @@
 """The rules of the contract that cases refer to, by the place that states them. Messages quote both."""
 
-PROTOCOL = "heald.contract.device.Device"
+PROTOCOL = "heald.runtime.contract.device.Device"
 
 RULES = {
     "Device": f"{PROTOCOL} has type, uid, attributes and open, close, allocate, free, copy_in, copy_out, record, "

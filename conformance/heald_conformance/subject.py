@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import heald
 import numpy as np
 from heald.api import STREAM, Device, Graph, Node, dtypes
-from heald.config import load_config
 from heald.errors import HealdWarning, NotFound
-from heald.session import Runtime
+from heald.runtime.config import load_config
+from heald.runtime.service import Runtime
 
 from .settings import Settings
 from .verdict import Broken, NotApplicable, expect
@@ -24,7 +24,7 @@ from .verdict import Broken, NotApplicable, expect
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from heald.contract import KernelDef
+    from heald.runtime.contract import KernelDef
 
 Array = np.ndarray[Any, Any]
 REFERENCE = "CPU:0"

@@ -2,7 +2,7 @@
 
 import sys
 
-from .support.working_folder import remove_working_folder
+from .runtime.support.working_folder import remove_working_folder
 
 
 def main() -> int:
@@ -11,7 +11,7 @@ def main() -> int:
     from .cli import main as command
 
     status = command()
-    from .cli.notices import one_line_from_here
+    from .cli.printing.notices import one_line_from_here
 
     one_line_from_here()
     return status

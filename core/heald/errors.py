@@ -281,6 +281,12 @@ def closest(name: str, candidates: Iterable[object], *, most: int = 3) -> list[s
     return get_close_matches(name, [text for text in texts if len(text) <= MOST_COMPARED], n=most)
 
 
+def did_you_mean(name: str, names: Iterable[object]) -> str | None:
+    """A hint with the names nearest to `name`, or None when none is near."""
+    near = closest(name, names)
+    return f"did you mean {' or '.join(repr(n) for n in near)}?" if near else None
+
+
 def boundary(function: Callable[P, R]) -> Callable[P, R]:
     """Decorate a public entry: every exception inside leaves it as a HealdError, with its cause."""
 

@@ -5,7 +5,7 @@ import sys
 import numpy as np
 import pytest
 from heald.api import Graph, Node, constant, dtypes
-from heald.graph.graphdef import dump
+from heald.graphs.graph.graphdef import dump
 
 F32 = dtypes.float32
 

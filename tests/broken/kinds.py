@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from heald.support.install import install_hint
+from heald.runtime.support.install import install_hint
 
 HEAD = "import numpy as np\nfrom heald.api import OpSpec, hookimpl\nHEALD_API = (1, 0)\n"
 DEVICE = HEAD + """

@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 from broken.kinds import KINDS
 from builders.graphs import graph, node, placeholder
-from heald.config.config import load_config
 from heald.errors import HealdError
-from heald.session.runtime import Runtime
+from heald.runtime.config.config import load_config
+from heald.runtime.service.runtime import Runtime
 
 X = np.float32([1, 2, 3])
 PAGE = Path(__file__).parents[2] / "docs" / "broken-plugins.md"

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from builders.graphs import FLOAT
-from heald.contract.op import ArgDef
-from heald.graph.attr_value import Func
-from heald.graph.graph import Function, Graph, Node
-from heald.values import dtypes
-from heald.values.dtypes import DType
+from heald.graphs.graph.attr_value import Func
+from heald.graphs.graph.graph import Function, Graph, Node
+from heald.runtime.contract.op import ArgDef
+from heald.runtime.values import dtypes
+from heald.runtime.values.dtypes import DType
 
 Args = str | Mapping[str, DType]
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from heald.contract.op import OpRegistry
-from heald.contract.op_spec import OpSpec
-from heald.contract.structural import OPS as STRUCTURAL
-from heald.graph.graph import Graph, Node
-from heald.graph.rewriting import constant
-from heald.values import dtypes
+from heald.graphs.graph.graph import Graph, Node
+from heald.graphs.graph.rewriting import constant
+from heald.runtime.contract.op import OpRegistry
+from heald.runtime.contract.op_spec import OpSpec
+from heald.runtime.contract.structural import OPS as STRUCTURAL
+from heald.runtime.values import dtypes
 
 INT, BOOL = dtypes.int32, dtypes.bool_
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heald.contract.host_kernel import HostKernelRegistry, HostPack
+from heald.runtime.contract.host_kernel import HostKernelRegistry, HostPack
 from heald_mlir.dialects.registry import KernelDialects
 
 
@@ -14,6 +14,6 @@ def kernels_of(**packs):
     return made
 
 
-KERNELS = kernels_of(heald="heald.host_kernels:register", mlir="heald_mlir.kernels:register",
+KERNELS = kernels_of(heald="heald.runtime.host_kernels:register", mlir="heald_mlir.kernels:register",
                      tfrt_test="plugins_for_tests.tfrt_test.kernels:register")
 DIALECTS = KernelDialects(KERNELS)

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from heald.graph.graph import Graph, Node
-from heald.values import dtypes
+from heald.graphs.graph.graph import Graph, Node
+from heald.runtime.values import dtypes
 
 FLOAT = dtypes.float32
 
 
 def placeholder(name: str, shape: tuple[int | None, ...] | None = None, dtype: dtypes.DType = FLOAT) -> Node:
-    from heald.graph.attr_value import ShapeAttr
+    from heald.graphs.graph.attr_value import ShapeAttr
 
     return Node(name, "Placeholder", attrs={"dtype": dtype, "shape": None if shape is None else ShapeAttr(shape)})
 

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from heald.program.compiled_model import CompiledModel
-from heald.program.host_program import CONSTANT, OWN, Call, ProgramFunction, RegisterType
-from heald.values import dtypes
-from heald.values.tensor import TensorMetadata
+from heald.runtime.program.compiled_model import CompiledModel
+from heald.runtime.program.host_program import CONSTANT, OWN, Call, ProgramFunction, RegisterType
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import TensorMetadata
 
 Lie = tuple[str, CompiledModel]  # what it states, and the model
 

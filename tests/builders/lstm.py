@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 from builders.graphs import FLOAT, const, node, placeholder
-from heald.graph.graph import Node
-from heald.values import dtypes
+from heald.graphs.graph.graph import Node
+from heald.runtime.values import dtypes
 
 INT = dtypes.int32
 CELLS = 4

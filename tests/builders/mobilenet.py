@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from heald.graph.graph import Graph, Node
+from heald.graphs.graph.graph import Graph, Node
 
 from .graphs import const, graph, node, placeholder
 
@@ -53,7 +53,7 @@ def mobilenet(side: int, seed: int = 0, *, batch: int = 1) -> Graph:
             depth = channels
     y = net.layer(y, depth, 1280)
     net.nodes.append(const("axes", [1, 2], np.int32))
-    from heald.values import dtypes
+    from heald.runtime.values import dtypes
 
     y = net.add("Mean", y, "axes", Tidx=dtypes.int32, keep_dims=False)
     y = net.add("MatMul", y, net.weight(1280, CLASSES, inputs=1280), transpose_a=False, transpose_b=False)

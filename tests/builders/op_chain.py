@@ -8,9 +8,9 @@ from typing import Any
 import heald
 import numpy as np
 from harness.run_op import REGISTRIES
-from heald.graph.attr_value import ShapeAttr
-from heald.graph.graph import Graph, Node
-from heald.values import dtypes
+from heald.graphs.graph.attr_value import ShapeAttr
+from heald.graphs.graph.graph import Graph, Node
+from heald.runtime.values import dtypes
 
 
 class Chain:

@@ -6,7 +6,7 @@ from typing import Any
 
 import heald
 from heald.errors import Location
-from heald.program.host_program import Call, ProgramFunction
+from heald.runtime.program.host_program import Call, ProgramFunction
 
 CHAIN = "!tfrt.chain"
 

@@ -7,10 +7,10 @@ from random import Random
 from typing import Any
 
 from builders.random_tensors import TEXTS, random_tensor
-from heald.contract.op import REQUIRED, AttrDef
-from heald.protobuf.descriptor_pool import message_class
-from heald.values import dtypes
-from heald.values.dtypes import DType
+from heald.graphs.protobuf.descriptor_pool import message_class
+from heald.runtime.contract.op import REQUIRED, AttrDef
+from heald.runtime.values import dtypes
+from heald.runtime.values.dtypes import DType
 
 NAMELESS = ("int2", "uint2", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2fnuz", "float4_e2m1fn")  # in MLIR
 IMPORTED = tuple(dtype for dtype in dtypes.ALL if dtype.name not in NAMELESS)

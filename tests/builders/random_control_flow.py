@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from builders.control_flow_v1 import BOOL, INT, ControlFlowBuilder
-from heald.contract.structural import ENTERS, EXITS, LOOP_COND, NEXT_ITERATIONS
+from heald.runtime.contract.structural import ENTERS, EXITS, LOOP_COND, NEXT_ITERATIONS
 from hypothesis import strategies as st
 
 GONE = ENTERS | EXITS | NEXT_ITERATIONS | {LOOP_COND}

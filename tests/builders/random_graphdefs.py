@@ -10,8 +10,8 @@ from typing import Any
 
 from builders.random_attributes import put
 from builders.random_nodes import GraphMaker, Signature, Tensor
-from heald.protobuf.descriptor_pool import message_class
-from heald.values import dtypes
+from heald.graphs.protobuf.descriptor_pool import message_class
+from heald.runtime.values import dtypes
 
 INT, FLOAT, BOOL, RESOURCE = dtypes.int32, dtypes.float32, dtypes.bool_, dtypes.resource
 FORMS = (((INT,), (INT,)), ((INT,), (BOOL,)), ((INT,), (INT,)), ((FLOAT, INT), (FLOAT,)), ((FLOAT, INT), (FLOAT, INT)),

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from builders.control_flow import branch, call, case, function, loop
 from builders.graphs import const, node, placeholder
-from heald.graph.attr_value import ShapeAttr
-from heald.graph.graph import Graph, Node, Versions
-from heald.values import dtypes
+from heald.graphs.graph.attr_value import ShapeAttr
+from heald.graphs.graph.graph import Graph, Node, Versions
+from heald.runtime.values import dtypes
 from hypothesis import strategies as st
 
 FEEDS = {"x": np.float32([[1, -2], [3, 0.5]]), "p": np.bool_(True), "k": np.int32(1)}

@@ -11,10 +11,10 @@ from typing import Any, NamedTuple
 import heald
 from builders.random_attributes import EXTRA, IMPORTED, func, put, shape, undeclared, value
 from builders.random_tensors import random_tensor
-from heald.contract.op import OpDef
-from heald.protobuf.descriptor_pool import message_class
-from heald.values import dtypes
-from heald.values.dtypes import DType
+from heald.graphs.protobuf.descriptor_pool import message_class
+from heald.runtime.contract.op import OpDef
+from heald.runtime.values import dtypes
+from heald.runtime.values.dtypes import DType
 
 DATA = Path(__file__).parents[1] / "data/tfg/ops_of_tests.txt"
 DEVICES = ("", "", "", "/device:CPU:0", "/job:worker/replica:0/task:1/device:GPU:0", "/gpu:3", "odd device")

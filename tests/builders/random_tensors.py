@@ -7,8 +7,8 @@ from math import prod
 from random import Random
 from typing import Any
 
-from heald.protobuf.descriptor_pool import message_class
-from heald.values.dtypes import DType
+from heald.graphs.protobuf.descriptor_pool import message_class
+from heald.runtime.values.dtypes import DType
 
 LISTS = {  # the list field of each element type, by its number
     1: "float_val", 2: "double_val", 7: "string_val", 8: "scomplex_val", 9: "int64_val", 10: "bool_val",

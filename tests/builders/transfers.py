@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from heald.contract.rendezvous import RendezvousKey
-from heald.graph.graph import Node
-from heald.values import dtypes
+from heald.graphs.graph.graph import Node
+from heald.runtime.contract.rendezvous import RendezvousKey
+from heald.runtime.values import dtypes
 
 CPU = "/job:localhost/replica:0/task:0/device:CPU:0"
 

@@ -9,11 +9,11 @@ from pathlib import Path
 import heald.api.cli
 import pytest
 from heald.cli.commands import COMMANDS
-from heald.contract.command import RESERVED, Command, CommandRegistry
-from heald.contract.hookspecs import CommandRegistrar, Contribution
-from heald.discovery import discovery
 from heald.errors import PluginError
-from heald.support import install
+from heald.runtime.contract.command import RESERVED, Command, CommandRegistry
+from heald.runtime.contract.hookspecs import CommandRegistrar, Contribution
+from heald.runtime.discovery import discovery
+from heald.runtime.support import install
 from hypothesis import given
 from hypothesis import strategies as st
 

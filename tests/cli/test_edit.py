@@ -6,8 +6,8 @@ import heald
 import numpy as np
 import pytest
 from builders.graphs import const, node, placeholder
-from heald.graph.graphdef import load
-from heald.values import dtypes
+from heald.graphs.graph.graphdef import load
+from heald.runtime.values import dtypes
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def edited(command, model):
                                                           dtypes={"a/sum:0": dtypes.float32})),
 ])
 def test_each_step_is_the_method_of_its_name(edited, model, steps, expected):
-    assert not heald.graph.compare(edited(*steps), expected(load(model)))
+    assert not heald.graphs.graph.compare(edited(*steps), expected(load(model)))
 
 
 def test_steps_are_done_in_the_order_of_the_command_line(edited):

@@ -18,8 +18,8 @@ from typing import Any, NamedTuple
 import pytest
 from builders.graphs import node, placeholder
 from heald.cli.commands import COMMANDS, of_plugins, parser_of
-from heald.graph.graph import Graph
-from heald.graph.graphdef import dump
+from heald.graphs.graph.graph import Graph
+from heald.graphs.graph.graphdef import dump
 
 ROOT = Path(__file__).parents[2]
 INSTALLED = ("numpy", "google", "pluggy", "tabulate", "tqdm", "PIL", "ml_dtypes", "re2", "scipy", "pyopencl",
@@ -47,17 +47,17 @@ DRIVER = """
 import json, os, sys
 from heald.__main__ import remove_working_folder
 remove_working_folder()
-import heald.session.runtime
+import heald.runtime.service.runtime
 from heald.cli import main
 statuses = {}
 for arguments in json.loads(sys.argv[1]):
-    heald.session.runtime._default.clear()
+    heald.runtime.service.runtime._default.clear()
     try:
         statuses[" ".join(arguments)] = main(arguments)
     except SystemExit as end:
         statuses[" ".join(arguments)] = end.code
 os.chdir("models")
-heald.session.runtime._default.clear()
+heald.runtime.service.runtime._default.clear()
 statuses["below"] = main(["inspect", "model.pb"])
 print()
 print(json.dumps(statuses))
@@ -196,15 +196,15 @@ def test_importing_heald_runs_nothing_of_the_folder(hostile: Folder) -> None:
 def test_entry_points_in_the_working_folder_are_not_taken(tmp_path: Path) -> None:
     folder = make(tmp_path, frozenset())
     code = """
-import os, sys, heald, heald.session.runtime
+import os, sys, heald, heald.runtime.service.runtime
 heald.load("model.pb")
 for place in ("", os.getcwd()):  # as python -c and python -m write it
     sys.path[0] = place
-    heald.session.runtime._default.clear()
+    heald.runtime.service.runtime._default.clear()
     print(*sorted(record.id for record in heald.plugins()))
 """
     done = folder.run(sys.executable, "-c", code)
     assert folder.has_run == []
-    plugins = ["cpu", "cuda", "example_device", "mlir", "onednn", "opencl", "saved_model", "sim", "simplify", "tf_ops",
-               "tools"]
+    plugins = ["cpu", "cuda", "eager", "example_device", "heald", "mlir", "onednn", "opencl", "saved_model", "sim",
+               "simplify", "tf_ops", "tools"]
     assert done.stdout.split() == plugins * 2, done.stderr

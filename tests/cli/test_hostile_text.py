@@ -13,11 +13,11 @@ import heald
 import pytest
 from builders.graphs import const, graph, node, placeholder
 from heald import graphdef
-from heald.cli.notices import tell_error
+from heald.cli.printing.notices import tell_error
 from heald.errors import InvalidArgument, Location
-from heald.graph.attr_value import Func
-from heald.graph.graph import Node
-from heald.values import dtypes
+from heald.graphs.graph.attr_value import Func
+from heald.graphs.graph.graph import Node
+from heald.runtime.values import dtypes
 
 HOSTILE = "\x1b[2J\x1b]0;x\x07\r\t\x00\x7f\x9b31m\u202e\u2066\u2028\x85"
 MODELS = Path(__file__).parents[1] / "data" / "saved_models"

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 from builders.graphs import FLOAT, const, node, placeholder
-from heald.graph.graph import Node
-from heald.values import dtypes
+from heald.graphs.graph.graph import Node
+from heald.runtime.values import dtypes
 
 
 @pytest.fixture

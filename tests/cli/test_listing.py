@@ -4,7 +4,7 @@ import json
 import sys
 
 import pytest
-from heald.support.install import install_hint
+from heald.runtime.support.install import install_hint
 
 BROKEN = """
 from heald.api import Unavailable, hookimpl

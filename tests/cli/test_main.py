@@ -8,9 +8,10 @@ import warnings
 import heald
 import pytest
 from builders.graphs import node, placeholder
-from heald.cli import main, translate
+from heald.cli import main
+from heald.cli.commands import translate
 from heald.errors import DataLoss, HealdWarning, Location
-from heald.support import mapped_file
+from heald.runtime.support import mapped_file
 
 COMMANDS = ("run", "bench", "diff", "inspect", "explain", "devices", "plugins", "ops", "config", "translate")
 HEAVY = ("numpy", "google.protobuf", "tabulate", "pluggy", "tqdm")
@@ -77,8 +78,8 @@ print(sorted(names))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert "    bench " in done.stdout
     assert done.stdout.splitlines()[-1] == str([
-        "heald.cli.arguments", "heald.cli.commands", "heald.cli.notices", "heald.cli.progress",
-        "heald.cli.standard_streams", "heald_tools.plugin"])
+        "heald.cli.commands", "heald.cli.commands.arguments", "heald.cli.printing", "heald.cli.printing.notices",
+        "heald.cli.printing.progress", "heald.cli.printing.standard_streams", "heald_tools.plugin"])
 
 
 def test_an_error_is_told_with_place_hint_and_cause(command, monkeypatch):

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from builders.graphs import node, placeholder
 from heald.errors import NotFound, Unimplemented
-from heald.graph.graph import Node
-from heald.support import install
-from heald.values import dtypes
+from heald.graphs.graph.graph import Node
+from heald.runtime.support import install
+from heald.runtime.values import dtypes
 
 
 def test_ops_with_kernels_are_listed(command):

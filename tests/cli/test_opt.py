@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from builders.control_flow import branch, function
 from builders.graphs import const, node, placeholder
-from heald.graph.graph import Graph
-from heald.graph.graphdef import dump, load
-from heald.values import dtypes
+from heald.graphs.graph.graph import Graph
+from heald.graphs.graph.graphdef import dump, load
+from heald.runtime.values import dtypes
 
 TWICE = function("twice", "x", [node("sum", "AddV2", "x", "x")], {"y": "sum:z:0"})
 HALF = function("half", "x", [const("two", 2), node("part", "RealDiv", "x", "two:output:0")], {"y": "part:z:0"})

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 
 import pytest
 import tqdm
-from heald.cli import progress
+from heald.cli.printing import progress
 
 
 class Terminal(io.StringIO):

@@ -4,7 +4,7 @@ import json
 import math
 
 import pytest
-from heald.cli import table
+from heald.cli.printing import table
 
 ROWS = [{"name": "scope/" * 12 + "leaf", "why": "words that go on " * 6, "empty": "", "count": 1234, "on": True}]
 

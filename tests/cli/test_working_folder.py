@@ -8,8 +8,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from heald.support import working_folder
-from heald.support.working_folder import is_working_folder, remove_working_folder
+from heald.runtime.support import working_folder
+from heald.runtime.support.working_folder import is_working_folder, remove_working_folder
 
 HERE = "HERE"  # stands for the working folder in the tables below
 

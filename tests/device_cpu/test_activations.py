@@ -6,8 +6,8 @@ import pytest
 from builders.graphs import graph, node, placeholder
 from harness.run_op import run_op
 from heald.errors import InvalidArgument
-from heald.values import dtypes
-from heald.values.tensor import info
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import info
 from heald_tf_ops.metadata import RULES
 
 INF, NAN = np.inf, np.nan

@@ -7,11 +7,11 @@ import pytest
 from builders.graphs import graph, placeholder
 from harness.run_op import REGISTRIES, attributes, outputs, run_op
 from heald.api import geometry
-from heald.contract.op import infer
 from heald.errors import InvalidArgument, ResourceExhausted
-from heald.graph.graph import Node
-from heald.values import dtypes
-from heald.values.tensor import TensorMetadata, ValueInfo, constant_info, info, merge_shapes
+from heald.graphs.graph.graph import Node
+from heald.runtime.contract.op import infer
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import TensorMetadata, ValueInfo, constant_info, info, merge_shapes
 from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings
 from hypothesis import strategies as st

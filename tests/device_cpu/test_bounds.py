@@ -6,13 +6,13 @@ import heald
 import numpy as np
 import pytest
 from builders.graphs import const, graph, node, placeholder
-from heald.compiler.resolve import Resolved, resolve
-from heald.contract.op import MOST_OUTPUTS, infer
 from heald.errors import HealdError, InvalidArgument, ResourceExhausted
-from heald.linker.folding import is_worth_folding
-from heald.session.runtime import runtime
-from heald.values import dtypes
-from heald.values.tensor import MOST_DIMS, constant_info, info
+from heald.graphs.compiler.resolve import Resolved, resolve
+from heald.runtime.contract.op import MOST_OUTPUTS, infer
+from heald.runtime.linker.folding import is_worth_folding
+from heald.runtime.service.runtime import runtime
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import MOST_DIMS, constant_info, info
 from heald_conformance.golden import Case, cases
 from heald_tf_ops.metadata import RULES
 from hypothesis import given

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from harness.run_op import outputs
 from heald.errors import InvalidArgument
-from heald.values import dtypes
-from heald.values.tensor import TensorMetadata, ValueInfo, info
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import TensorMetadata, ValueInfo, info
 from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings
 from hypothesis.extra import numpy as hnp

@@ -7,9 +7,9 @@ import pytest
 from builders.graphs import const, graph, node
 from harness.run_op import run_op
 from heald.errors import Aborted, InvalidArgument
-from heald.graph.node import Node
-from heald.values import dtypes
-from heald.values.tensor import info
+from heald.graphs.graph.node import Node
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import info
 from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings
 from hypothesis import strategies as st

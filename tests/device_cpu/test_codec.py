@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from harness.run_op import run_op
 from heald.errors import InvalidArgument, Unimplemented
-from heald.values import dtypes
+from heald.runtime.values import dtypes
 from heald_cpu.kernels import codec
 from PIL import Image
 

@@ -7,11 +7,11 @@ import pytest
 from builders.graphs import const, graph, node, placeholder
 from harness.run_op import REGISTRIES, run_op
 from heald.api import geometry
-from heald.contract.kernel import Bind
-from heald.contract.op import infer
 from heald.errors import InvalidArgument, Unimplemented
-from heald.values import dtypes
-from heald.values.tensor import info
+from heald.runtime.contract.kernel import Bind
+from heald.runtime.contract.op import infer
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import info
 from heald_cpu.device import Cpu
 from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings

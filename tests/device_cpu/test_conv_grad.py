@@ -4,11 +4,11 @@ import ml_dtypes
 import numpy as np
 import pytest
 from harness.run_op import REGISTRIES, run_op
-from heald.contract.kernel import Bind
-from heald.contract.op import infer
 from heald.errors import InvalidArgument, Unimplemented
-from heald.values import dtypes
-from heald.values.tensor import constant_info, info
+from heald.runtime.contract.kernel import Bind
+from heald.runtime.contract.op import infer
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import constant_info, info
 from heald_cpu.device import Cpu
 from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings

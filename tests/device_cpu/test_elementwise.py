@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 from harness.run_op import REGISTRIES, run_op
 from heald.api import geometry
-from heald.contract.kernel import Bind
 from heald.errors import InvalidArgument
-from heald.values import dtypes
-from heald.values.tensor import TensorMetadata, ValueInfo, constant_info, info
+from heald.runtime.contract.kernel import Bind
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import TensorMetadata, ValueInfo, constant_info, info
 from heald_cpu.device import Cpu
 from heald_cpu.kernels import activations, arithmetic, gradients
 from heald_cpu.kernels.elementwise import IN_STEPS, LOGICAL, SAME_TYPE, UPPER_BOUND

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from builders.graphs import const, graph, node, placeholder
 from heald.errors import FailedPrecondition, InvalidArgument, NotFound, PermissionDenied
-from heald.graph.node import Node
-from heald.values import dtypes
+from heald.graphs.graph.node import Node
+from heald.runtime.values import dtypes
 from heald_cpu.file_patterns import compiled
 from hypothesis import given
 from hypothesis import strategies as st

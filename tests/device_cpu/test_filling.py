@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from harness.run_op import outputs
 from heald.errors import InvalidArgument
-from heald.values import dtypes
+from heald.runtime.values import dtypes
 
 TEXT = bytes(range(256)) * 2
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import heald
 import numpy as np
 import pytest
-from heald.compiler.resolve import Resolved, resolve
-from heald.config.config import load_config
-from heald.contract.op import infer
-from heald.graph.graph import Graph, Node
-from heald.session.runtime import runtime
-from heald.values.tensor import ValueInfo, info
+from heald.graphs.compiler.resolve import Resolved, resolve
+from heald.graphs.graph.graph import Graph, Node
+from heald.runtime.config.config import load_config
+from heald.runtime.contract.op import infer
+from heald.runtime.service.runtime import runtime
+from heald.runtime.values.tensor import ValueInfo, info
 from heald_conformance.golden import Case, cases, disagreements
 from plugins_for_tests import kept_plugin
 

@@ -10,7 +10,7 @@ import heald_cpu
 import numpy as np
 import pytest
 from harness.run_op import REGISTRIES, run_op
-from heald.support import install
+from heald.runtime.support import install
 
 PACKAGE = Path(heald_cpu.__file__).parent
 REQUIRED = {"heald", "heald_cpu", "heald_tf_ops", "ml_dtypes", "numpy"}  # by the distribution itself

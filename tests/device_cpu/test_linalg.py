@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from harness.run_op import run_op
 from heald.errors import InvalidArgument
-from heald.values import dtypes
-from heald.values.tensor import info
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import info
 from heald_tf_ops.metadata import RULES
 
 TYPES = [np.float32, np.float64, np.complex64, np.complex128]

@@ -11,8 +11,8 @@ import pytest
 from builders.graphs import const, graph, node, placeholder
 from builders.op_chain import Chain
 from heald.errors import InvalidArgument, ResourceExhausted
-from heald.graph.graph import Node
-from heald.values import dtypes
+from heald.graphs.graph.graph import Node
+from heald.runtime.values import dtypes
 from heald_cpu.resources.tensor_list import TensorList
 from plugins_for_tests import kept_plugin
 

@@ -11,8 +11,8 @@ from builders.graphs import const, graph, node, placeholder
 from builders.string_arrays import array, scalar
 from harness.run_op import outputs, run_op
 from heald.errors import InvalidArgument, Unimplemented
-from heald.graph.node import Node
-from heald.values import dtypes
+from heald.graphs.graph.node import Node
+from heald.runtime.values import dtypes
 
 SHOWN = [  # recorded: what is shown of a tensor, how many elements at most
     (np.float32([1, 2.5, 1e10, 1 / 3]), 3, "[1 2.5 1e+10...]"),

@@ -11,9 +11,9 @@ import pytest
 from builders.graphs import const, graph, placeholder
 from builders.string_arrays import array
 from heald.errors import Aborted, FailedPrecondition, InvalidArgument, Unimplemented
-from heald.graph.attr_value import ShapeAttr
-from heald.graph.node import Node
-from heald.values import dtypes
+from heald.graphs.graph.attr_value import ShapeAttr
+from heald.graphs.graph.node import Node
+from heald.runtime.values import dtypes
 
 STRING, INT, LONG, FLOAT, DOUBLE, BOOL, RESOURCE = (
     dtypes.string, dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64, dtypes.bool_, dtypes.resource)

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from builders.graphs import FLOAT, graph, placeholder
 from heald.errors import DeadlineExceeded, InvalidArgument, Unimplemented
-from heald.graph.node import Node
-from heald.values import dtypes
+from heald.graphs.graph.node import Node
+from heald.runtime.values import dtypes
 
 INT, LONG = dtypes.int32, dtypes.int64
 KINDS = FLOAT, INT, dtypes.string

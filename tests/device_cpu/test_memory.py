@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from builders.graphs import const, graph
 from heald.errors import ResourceExhausted
-from heald.graph.attr_value import ShapeAttr
-from heald.graph.graph import Node
-from heald.values import dtypes
+from heald.graphs.graph.attr_value import ShapeAttr
+from heald.graphs.graph.graph import Node
+from heald.runtime.values import dtypes
 
 LIMIT = 64 << 20
 
@@ -87,7 +87,7 @@ def test_a_list_of_elements_that_were_never_written_asks_before_it_is_stacked():
 
 
 def test_features_of_different_lengths_ask_before_they_are_padded():
-    from heald.protobuf import wire
+    from heald.runtime.values import wire
 
     def example(count):
         floats = wire.put_bytes(2, wire.put_bytes(1, b"\0" * (4 * count)))

@@ -6,9 +6,8 @@ import pytest
 from builders.string_arrays import array, scalar
 from harness.run_op import run_op
 from heald.errors import InvalidArgument, Unimplemented
-from heald.protobuf import wire
-from heald.values import dtypes
-from heald.values.tensor import info
+from heald.runtime.values import dtypes, wire
+from heald.runtime.values.tensor import info
 from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from harness.run_op import outputs as run
 from heald.errors import InvalidArgument, Unimplemented
-from heald.values import dtypes
-from heald.values.tensor import info
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import info
 from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings
 from hypothesis import strategies as st

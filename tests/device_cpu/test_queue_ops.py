@@ -15,9 +15,9 @@ import pytest
 from builders.graphs import const, graph, node, placeholder
 from builders.string_arrays import array
 from heald.errors import Cancelled, DeadlineExceeded, FailedPrecondition, InvalidArgument, OutOfRange, Unimplemented
-from heald.graph.attr_value import ShapeAttr
-from heald.graph.node import Node
-from heald.values import dtypes
+from heald.graphs.graph.attr_value import ShapeAttr
+from heald.graphs.graph.node import Node
+from heald.runtime.values import dtypes
 
 INT, FLOAT, STRING, LONG = dtypes.int32, dtypes.float32, dtypes.string, dtypes.int64
 SOON = heald.RunOptions(timeout=0.05)

@@ -8,9 +8,9 @@ import pytest
 from builders.graphs import const, graph
 from harness.run_op import run_op
 from heald.errors import InvalidArgument
-from heald.graph.graph import Graph, Node
-from heald.values import dtypes
-from heald.values.tensor import ValueInfo, info
+from heald.graphs.graph.graph import Graph, Node
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import ValueInfo, info
 from heald_cpu.kernels.float_functions import log, sin_cos
 from heald_cpu.philox import Sequence, blocks, from_seed
 from heald_tf_ops.metadata import RULES

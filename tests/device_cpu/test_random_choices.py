@@ -6,7 +6,7 @@ import pytest
 from builders.graphs import const, graph
 from harness.run_op import outputs
 from heald.errors import InvalidArgument
-from heald.graph.graph import Node
+from heald.graphs.graph.graph import Node
 from heald_cpu.philox import below, blocks, words
 
 TRUE = np.int64([[1, 2], [9, 0]])

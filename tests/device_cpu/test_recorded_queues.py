@@ -17,9 +17,9 @@ import numpy as np
 import pytest
 from builders.graphs import graph, placeholder
 from heald.errors import HealdError
-from heald.graph.attr_value import ShapeAttr
-from heald.graph.node import Node
-from heald.values import dtypes
+from heald.graphs.graph.attr_value import ShapeAttr
+from heald.graphs.graph.node import Node
+from heald.runtime.values import dtypes
 
 SITUATIONS = json.loads((Path(__file__).parents[1] / "data" / "queues.json").read_text("utf-8"))
 SAME_WORDS = " is closed", " is already closed", "operation was cancelled"  # these messages are TensorFlow's

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from harness.run_op import REGISTRIES, run_op
 from heald.api import geometry
-from heald.contract.op import infer
 from heald.errors import InvalidArgument
-from heald.values import dtypes
-from heald.values.tensor import TensorMetadata, ValueInfo, constant_info, info
+from heald.runtime.contract.op import infer
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import TensorMetadata, ValueInfo, constant_info, info
 from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from builders.graphs import const, graph, node
 from heald.errors import FailedPrecondition, InvalidArgument, NotFound, OutOfRange
-from heald.graph.attr_value import ShapeAttr
-from heald.graph.node import Node
-from heald.support.fork_safety import inherited
-from heald.values import dtypes
+from heald.graphs.graph.attr_value import ShapeAttr
+from heald.graphs.graph.node import Node
+from heald.runtime.support.fork_safety import inherited
+from heald.runtime.values import dtypes
 from heald_cpu.resources.variable import Variable
 
 pytestmark = pytest.mark.usefixtures("graphs_as_written")

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from harness.call_op import call, same
 from heald.errors import InvalidArgument
-from heald.values import dtypes
+from heald.runtime.values import dtypes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from harness.run_op import run_op
-from heald.values import dtypes
+from heald.runtime.values import dtypes
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

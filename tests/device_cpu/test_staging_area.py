@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from builders.graphs import FLOAT, graph, placeholder
 from heald.errors import DeadlineExceeded, InvalidArgument, Unimplemented
-from heald.graph.node import Node
-from heald.values import dtypes
+from heald.graphs.graph.node import Node
+from heald.runtime.values import dtypes
 
 INT = dtypes.int32
 SOON = heald.RunOptions(timeout=0.02)

@@ -7,8 +7,8 @@ import pytest
 from builders.string_arrays import array, scalar
 from harness.run_op import run_op
 from heald.errors import InvalidArgument, OutOfRange
-from heald.values import dtypes
-from heald.values.tensor import constant_info, info
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import constant_info, info
 from heald_cpu.kernels.hash_functions import farmhash64, murmur64a, siphash
 from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from builders.op_chain import Chain
 from heald.errors import HealdError, InvalidArgument, ResourceExhausted, Unimplemented
-from heald.values import dtypes
+from heald.runtime.values import dtypes
 from plugins_for_tests import kept_plugin
 
 POISON = kept_plugin.CONFIG | {"debug": {"poison": True}}

@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from harness.call_op import call, same
 from heald.errors import InvalidArgument
-from heald.values import dtypes
-from heald.values.tensor import constant_info, info
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import constant_info, info
 from heald_tf_ops.metadata import RULES
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -19,9 +19,9 @@ from builders.graphs import const, graph
 from harness.run_op import REGISTRIES
 from harness.threads import in_threads
 from heald.errors import FailedPrecondition, InvalidArgument
-from heald.graph.attr_value import ShapeAttr
-from heald.graph.node import Node
-from heald.values import dtypes
+from heald.graphs.graph.attr_value import ShapeAttr
+from heald.graphs.graph.node import Node
+from heald.runtime.values import dtypes
 from heald_cpu.kernels import training
 
 DATA = json.loads((Path(__file__).parent.parent / "data" / "optimizers.json").read_text("utf-8"))

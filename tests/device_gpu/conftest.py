@@ -9,7 +9,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import heald.session.runtime
+import heald.runtime.service.runtime
 import pytest
 from fake_cuda.host_compiler import is_there
 
@@ -35,7 +35,7 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType
     fake_driver.reset()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     runtimes: list[Any] = []
-    monkeypatch.setattr(heald.session.runtime, "_default", runtimes)
+    monkeypatch.setattr(heald.runtime.service.runtime, "_default", runtimes)
     yield fake_driver
     for each in runtimes:
         each.host.close()

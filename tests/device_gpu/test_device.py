@@ -346,8 +346,8 @@ print(session.run("y", {"x": np.ones(3, np.float32)}))
 
 def bound(device: Any, op: str, result: tuple[int, ...], *shapes: tuple[int, ...], **attrs: Any) -> Any:
     """The plugin's own kernel of an op, for operands of these shapes."""
-    from heald.contract.kernel import Bind
-    from heald.values.tensor import TensorMetadata, ValueInfo
+    from heald.runtime.contract.kernel import Bind
+    from heald.runtime.values.tensor import TensorMetadata, ValueInfo
     from heald_cuda.kernels import bind
     from heald_kernel_text import NODES
 

@@ -8,10 +8,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from heald.contract.kernel import Bind, Declined, FusedOp
 from heald.errors import Internal, InvalidArgument, Unavailable, Unimplemented
-from heald.values import dtypes
-from heald.values.tensor import TensorMetadata, ValueInfo, constant_info, info
+from heald.runtime.contract.kernel import Bind, Declined, FusedOp
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import TensorMetadata, ValueInfo, constant_info, info
 from heald_cuda import blas, cudnn, libraries, library_kernels
 from heald_kernel_text import (
     CHANNEL,

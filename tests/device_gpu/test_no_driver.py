@@ -20,7 +20,7 @@ LIBRARY = "libno-such-cuda-driver.so.1"
 @pytest.fixture
 def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "LIBRARY", LIBRARY)
-    monkeypatch.setattr(heald.session.runtime, "_default", [])
+    monkeypatch.setattr(heald.runtime.service.runtime, "_default", [])
 
 
 def run(code: str) -> dict[str, object]:

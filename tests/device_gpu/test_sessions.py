@@ -14,7 +14,7 @@ from builders.graphs import const, graph, node, placeholder
 from builders.mobilenet import mobilenet
 from fake_cuda.foreign_library import ForeignTensor
 from heald.api import STREAM, Node, dtypes
-from heald.session.runtime import runtime
+from heald.runtime.service.runtime import runtime
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
 STRICT = {"placement": {"fallback": "error"}}

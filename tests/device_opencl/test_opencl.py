@@ -193,7 +193,7 @@ tell(right=right, commands=[n for _, n in found], held=held, left=memory.used)
 
 def test_what_is_constant_for_one_shape_of_the_feeds_is_packed_for_that(run: Run) -> None:
     facts = run("""
-        from heald.graph.graph import Node
+        from heald.graphs.graph.graph import Node
         I = dtypes.int32
         g = graph(placeholder("x", (None, 2)), node("s", "Shape", "x", device="CPU:0", out_type=I),
                   Node("f", "Cast", ["s"], attrs={"SrcT": I, "DstT": FLOAT}, device="CPU:0"),
@@ -253,8 +253,8 @@ TESTS = Path(__file__).parents[1]
 
 
 @pytest.mark.parametrize("tests", [
-    "session/test_two_devices.py", "linker/test_unknown_shapes.py", "compiler/test_host_integers.py",
-    "compiler/test_colocation.py"])
+    "graphs/session/test_two_devices.py", "runtime/linker/test_unknown_shapes.py",
+    "graphs/compiler/test_host_integers.py", "graphs/compiler/test_colocation.py"])
 def test_programs_over_it_and_the_cpu_do_what_those_over_other_devices_do(run: Run, tests: str) -> None:
     facts = run(f"""
         import pytest
@@ -274,7 +274,7 @@ def test_programs_over_it_and_the_cpu_do_what_those_over_other_devices_do(run: R
 
 def test_a_control_edge_to_the_host_waits_until_the_device_is_done(run: Run, real_driver: None) -> None:
     facts = run("""
-        from heald.program.host_program import EVENT
+        from heald.runtime.program.host_program import EVENT
         g = [placeholder("x", (1,)), node("slow", "Test>Slow", "x", device="OPENCL:0")]
         config = {"plugins": {"load": [os.environ["PLUGIN"]]}}
         found, crossed = {}, 0
@@ -297,7 +297,7 @@ def test_a_control_edge_to_the_host_waits_until_the_device_is_done(run: Run, rea
 def test_a_graph_saved_for_gpus_runs_on_it_from_the_shell(run: Run, tmp_path: Path) -> None:
     facts = run("""
         from heald.cli import main
-        from heald.graph.graphdef import dump
+        from heald.graphs.graph.graphdef import dump
         os.chdir(os.environ["MODELS"])
         dump(graph(placeholder("x", (3,)), node("a", "Neg", "x", device="/device:GPU:1"),
                    node("y", "Relu", "a", device="/job:localhost/replica:0/task:0/device:GPU:0")), "gpu.pb")
@@ -648,7 +648,7 @@ def test_a_cache_that_cannot_be_written_is_no_error(run: Run) -> None:
 def test_recorded_cases_pass_through_execute(run: Run, device: str) -> None:
     facts = run("""
         from harness.eager_golden import passed
-        from heald.eager.core_runtime import CoreRuntime
+        from heald_eager.core_runtime import CoreRuntime
         count, wrong = passed(CoreRuntime(runtime().host), "OPENCL:0", is_sample="HEALDTEST_CASES" not in os.environ)
         tell(count=count, wrong=wrong)
     """)
@@ -685,8 +685,8 @@ def test_a_traced_run_has_the_times_of_the_devices_own_clock(run: Run) -> None:
 
 def test_a_kernel_touches_no_memory_but_its_operands(run: Run) -> None:
     facts = run("""
-        from heald.contract.kernel import Bind, Declined
-        from heald.values.tensor import TensorMetadata, ValueInfo
+        from heald.runtime.contract.kernel import Bind, Declined
+        from heald.runtime.values.tensor import TensorMetadata, ValueInfo
         from heald_kernel_text import NODES
         from heald_opencl.kernels import bind
 

@@ -272,7 +272,7 @@ def test_the_second_call_of_a_kind_on_a_device_takes_no_signature(monkeypatch):
     x = cpu.handle(ONES).to("SIM:0")
     first = [cpu.execute("AddV2", x, x), cpu.execute("AddV2", x, x, device="SIM:0")]
     split = cpu.execute("Unpack", x, attrs={"num": 2})
-    monkeypatch.setattr("heald.eager.signature.MatchMemo.match", None)
+    monkeypatch.setattr("heald_eager.signature.MatchMemo.match", None)
     second = [cpu.execute("AddV2", x, x), cpu.execute("AddV2", x, x, device="SIM:0")]
     assert [values(each) for each in first + second] == [[[2, 2], [2, 2]]] * 4
     assert [values(each) for each in cpu.execute("Unpack", x, attrs={"num": 2})] == [values(each) for each in split]

@@ -323,7 +323,7 @@ def test_the_second_call_of_a_kind_takes_no_signature(op, inputs, attrs, device,
         given = [[heald.TensorHandle(each) for each in x] if isinstance(x, list) else
                  heald.TensorHandle(x) if isinstance(x, np.ndarray) else x for x in inputs]
         if turn:
-            monkeypatch.setattr("heald.eager.signature.MatchMemo.match", None)
+            monkeypatch.setattr("heald_eager.signature.MatchMemo.match", None)
         results = heald.execute(op, *given, attrs=attrs, device=device)
         made.append([handle.numpy().tolist() for handle in (results if isinstance(results, tuple) else (results,))])
     assert made == [expected, expected]

@@ -12,16 +12,16 @@ from builders.control_flow import branch, function, program
 from builders.graphs import FLOAT, const, graph, node, placeholder
 from harness.eager_runtime import core
 from heald import errors
-from heald.config.config import load_config
-from heald.contract.op import ArgDef
-from heald.eager.core_runtime import CoreRuntime
-from heald.eager.function import CompositeOp
-from heald.eager.function_source import function_source
-from heald.graph.attr_value import AttrPlaceholder
-from heald.graph.function import Function
-from heald.graph.graph import Node
-from heald.session.runtime import runtime
-from heald.values import dtypes
+from heald.graphs.graph.attr_value import AttrPlaceholder
+from heald.graphs.graph.function import Function
+from heald.graphs.graph.graph import Node
+from heald.runtime.config.config import load_config
+from heald.runtime.contract.op import ArgDef
+from heald.runtime.service.runtime import runtime
+from heald.runtime.values import dtypes
+from heald_eager.core_runtime import CoreRuntime
+from heald_eager.function import CompositeOp
+from heald_eager.function_source import function_source
 
 ONES = np.ones((2, 2), np.float32)
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
@@ -114,7 +114,7 @@ def test_an_argument_of_unknown_shape_is_waited_for():
 def test_one_kernel_runs_at_once_without_a_program(monkeypatch):
     f = heald.function(ADD)
     a = heald.TensorHandle(ONES)
-    monkeypatch.setattr("heald.eager.function.CompositeRun", None)
+    monkeypatch.setattr("heald_eager.function.CompositeRun", None)
     assert f(ONES, ONES).is_available
     first = f(a, a)
     monkeypatch.setattr(CompositeOp, "_slow", None)  # a call with handles of these kinds is one look-up
@@ -126,7 +126,7 @@ def test_one_kernel_runs_at_once_without_a_program(monkeypatch):
 def test_constants_are_arguments_of_the_one_kernel(monkeypatch):
     weights = np.float32([[1, 2, 3], [4, 5, 6]])
     f = heald.function(graph(X, const("w", weights), node("y", "MatMul", "x", "w")))
-    monkeypatch.setattr("heald.eager.function.CompositeRun", None)
+    monkeypatch.setattr("heald_eager.function.CompositeRun", None)
     for _ in range(2):
         assert np.array_equal(f(heald.TensorHandle(ONES)).numpy(), ONES @ weights)
 
@@ -224,7 +224,7 @@ def test_one_kernel_on_a_device_runs_as_this_op(monkeypatch):
     own = runtime(load_config({"plugins": {"allow": ["cpu", "tf_ops", "sim"]}}))
     cpu = CoreRuntime(own.host)
     f = over(cpu, graph(X, Y, node("d", "Sub", "y", "x")), inputs=["x", "y"], outputs="d", device="SIM:0", config=own)
-    monkeypatch.setattr("heald.eager.function.CompositeRun", None)
+    monkeypatch.setattr("heald_eager.function.CompositeRun", None)
     x, y = cpu.handle(ONES).to("SIM:0"), cpu.handle(ONES * 3)
     for _ in range(2):
         result = f(x, y)

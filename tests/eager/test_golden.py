@@ -8,10 +8,10 @@ import heald
 import numpy as np
 import pytest
 from harness.eager_golden import NO_KERNEL, executed, passed
-from heald.config.config import load_config
-from heald.eager.core_runtime import CoreRuntime
-from heald.session.runtime import runtime
+from heald.runtime.config.config import load_config
+from heald.runtime.service.runtime import runtime
 from heald_conformance.golden import Case, cases, disagreements
+from heald_eager.core_runtime import CoreRuntime
 from plugins_for_tests import kept_plugin
 
 CONFIG = load_config({"plugins": {"allow": ["cpu", "tf_ops", "sim"]} | kept_plugin.CONFIG["plugins"]})

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from harness.eager_runtime import core
 from heald import errors
-from heald.config.config import load_config
-from heald.eager.core_runtime import CoreRuntime
-from heald.eager.layouts import coo_handle
-from heald.session.runtime import Runtime
+from heald.runtime.config.config import load_config
+from heald.runtime.service.runtime import Runtime
+from heald_eager.core_runtime import CoreRuntime
+from heald_eager.layouts import coo_handle
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "batching_handler.py"
 ONES = np.ones((2, 2), np.float32)

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from harness.eager_runtime import core
 from heald import errors
-from heald.config.config import load_config
-from heald.eager.core_runtime import CoreRuntime
-from heald.session.runtime import HostContext
+from heald.runtime.config.config import load_config
+from heald.runtime.service.runtime import HostContext
+from heald_eager.core_runtime import CoreRuntime
 
 A, B = np.float32([[1, 2], [3, 4]]), np.float32([[2, 2], [5, 3]])
 

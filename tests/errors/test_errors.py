@@ -24,7 +24,7 @@ from heald.errors import (
     told,
     unexpected,
 )
-from heald.support.kernel_errors import as_heald_error
+from heald.runtime.support.kernel_errors import as_heald_error
 from hypothesis import example, given
 from hypothesis import strategies as st
 

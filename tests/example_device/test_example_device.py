@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from heald.config.config import load_config
-from heald.contract.kernel import Bind, Declined
-from heald.contract.op import infer
-from heald.discovery.discovery import Plugins, load_plugins
-from heald.host.host import Host
-from heald.values.tensor import ValueInfo, constant_info
+from heald.runtime.config.config import load_config
+from heald.runtime.contract.kernel import Bind, Declined
+from heald.runtime.contract.op import infer
+from heald.runtime.discovery.discovery import Plugins, load_plugins
+from heald.runtime.host.host import Host
+from heald.runtime.values.tensor import ValueInfo, constant_info
 from heald_example_device.device import Example, scan
 from heald_example_device.plugin import Config
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from builders.graphs import const, graph, node, placeholder
 from heald import bef
-from heald.compiler.infer import infer_registers
 from heald.errors import HealdError
-from heald.program.bef.sections import read_sections
-from heald.session.ahead_of_time import compile_model
-from heald.values.tensor import ValueInfo
+from heald.graphs.session.ahead_of_time import compile_model
+from heald.runtime.program.bef.sections import read_sections
+from heald.runtime.program.infer import infer_registers
+from heald.runtime.values.tensor import ValueInfo
 
 from fuzz import bef_edits, compiled_models, mlir_edits, seeds
 from fuzz.mlir_spans import ATTRIBUTE, OPERAND, OPERATION, REGION, SYMBOL, TYPE, spans

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from harness.run_op import REGISTRIES, run_op
-from heald.values import dtypes
+from heald.runtime.values import dtypes
 
 
 def call(op: str, *inputs: Any, **attrs: Any) -> Any:

@@ -10,11 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-import heald.session.runtime
+import heald.runtime.service.runtime
 import pytest
 from heald.cli import main
-from heald.graph.graph import Graph, Node
-from heald.graph.graphdef import dump
+from heald.graphs.graph.graph import Graph, Node
+from heald.graphs.graph.graphdef import dump
 
 
 class Done(NamedTuple):
@@ -37,8 +37,8 @@ ROOT = Path(__file__).parents[2]
 def own_runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """What a test registers or sets is gone after it, and no config file of this machine counts; nor does a pack that
     only some platforms have."""
-    monkeypatch.setattr(heald.session.runtime, "_default", [])
-    monkeypatch.setattr(heald.session.runtime, "_registered", [])
+    monkeypatch.setattr(heald.runtime.service.runtime, "_default", [])
+    monkeypatch.setattr(heald.runtime.service.runtime, "_registered", [])
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     if find_spec("heald_onednn") is not None:

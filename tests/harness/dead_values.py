@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from heald.graph.graph import Function, Graph, Input, Node
+from heald.graphs.graph.graph import Function, Graph, Input, Node
 
 DEAD = "dead"
 MODULUS = 101

@@ -8,7 +8,7 @@ from typing import Any
 import heald
 import pytest
 from builders.graphs import graph
-from heald.graph.graph import Node
+from heald.graphs.graph.graph import Node
 
 PAIRS = os.environ.get("HEALDTEST_PAIRS", "EXAMPLE:0/EXAMPLE:1 SIM:0/SIM:1").split()
 CONFIG: dict[str, Any] = {"plugin": {"example_device": {"devices": 2}, "sim": {"devices": 2}}}

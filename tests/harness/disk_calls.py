@@ -1,4 +1,4 @@
-"""Kills and power cuts of writers, at each call of `heald.support.disk`."""
+"""Kills and power cuts of writers, at each call of `heald.runtime.support.disk`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from random import Random
 from typing import Any, NamedTuple
 from unittest.mock import patch
 
-from heald.support import disk
+from heald.runtime.support import disk
 
 CALLS = ("create", "write", "sync", "sync_file", "sync_folder", "make_folder", "rename", "exchange", "link", "remove",
          "remove_folder")

@@ -17,8 +17,8 @@ import pytest
 PREAMBLE = """
 import json, sys, warnings
 import heald
-from heald.config.config import load_config
-from heald.discovery.discovery import load_plugins
+from heald.runtime.config.config import load_config
+from heald.runtime.discovery.discovery import load_plugins
 
 def shown(records):
     names = ("id", "status", "module", "distribution", "version", "reason", "remedy", "traceback")

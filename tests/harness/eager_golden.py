@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import heald
 import numpy as np
-from heald.compiler.resolve import Resolved, resolve
-from heald.eager.core_runtime import CoreRuntime
+from heald.graphs.compiler.resolve import Resolved, resolve
 from heald_conformance.golden import Case, cases, disagreements
+from heald_eager.core_runtime import CoreRuntime
 
 NO_KERNEL = {"Const", "MergeV2Checkpoints"}  # one is recorded without a graph; only saving needs the other
 

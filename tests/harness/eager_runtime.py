@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from heald.config.config import load_config
-from heald.eager.core_runtime import CoreRuntime
-from heald.session.runtime import HostContext
+from heald.runtime.config.config import load_config
+from heald.runtime.service.runtime import HostContext
+from heald_eager.core_runtime import CoreRuntime
 
 
 def core(
@@ -15,7 +15,7 @@ def core(
     **sim: object,
 ) -> CoreRuntime:
     """A runtime over CPU:0, SIM:0 and SIM:1."""
-    settings: dict[str, object] = {"plugins": {"allow": ["cpu", "tf_ops", "sim"]},
+    settings: dict[str, object] = {"plugins": {"allow": ["cpu", "eager", "tf_ops", "sim"]},
                                    "plugin": {"sim": {"devices": 2, **sim}}}
     if seed is not None:
         settings["work_queue"] = {"name": "seeded", "seed": seed}

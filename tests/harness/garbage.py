@@ -5,9 +5,9 @@ from __future__ import annotations
 import gc
 from collections.abc import Collection
 
-from heald.executor.dataflow import Dataflow
-from heald.executor.step_loop import StepLoop
-from heald.host.host import Host
+from heald.runtime.executor.dataflow import Dataflow
+from heald.runtime.executor.step_loop import StepLoop
+from heald.runtime.host.host import Host
 
 
 def collect() -> None:

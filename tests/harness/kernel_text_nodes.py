@@ -6,10 +6,10 @@ from typing import Any
 
 import numpy as np
 from harness.run_op import REGISTRIES, run_op
-from heald.contract.kernel import Bind
-from heald.contract.op import infer
-from heald.values import dtypes
-from heald.values.tensor import constant_info
+from heald.runtime.contract.kernel import Bind
+from heald.runtime.contract.op import infer
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import constant_info
 from heald_cpu.device import Cpu
 from heald_kernel_text import NODES, Target
 from workers.run_plan import run_plan

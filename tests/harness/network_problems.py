@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from harness.run_op import REGISTRIES
-from heald.contract.kernel import Bind, FusedOp
-from heald.values import dtypes
-from heald.values.tensor import TensorMetadata, ValueInfo
+from heald.runtime.contract.kernel import Bind, FusedOp
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import TensorMetadata, ValueInfo
 from heald_cpu.device import Cpu
 from heald_kernel_text import FUSIONS, NODES, Plan, Target
 

@@ -10,7 +10,7 @@ import heald
 import numpy as np
 import pytest
 from builders.graphs import const, graph, node
-from heald.graph.graph import Node
+from heald.graphs.graph.graph import Node
 from heald_onednn.library import library, open_library
 from hypothesis import strategies as st
 

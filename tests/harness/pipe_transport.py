@@ -13,7 +13,7 @@ from queue import SimpleQueue
 from typing import Any
 
 from heald.api import AsyncValue, Rendezvous, RendezvousKey, errors
-from heald.host.rendezvous import LocalRendezvous
+from heald.runtime.host.rendezvous import LocalRendezvous
 
 
 class Wire:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from heald.contract.device import DeviceType
-from heald.contract.kernel import Bind, Declined, KernelPack
-from heald.contract.op import infer
-from heald.host.registries import Registries
-from heald.values.dtypes import of_numpy
-from heald.values.tensor import constant_info
+from heald.runtime.contract.device import DeviceType
+from heald.runtime.contract.kernel import Bind, Declined, KernelPack
+from heald.runtime.contract.op import infer
+from heald.runtime.host.registries import Registries
+from heald.runtime.values.dtypes import of_numpy
+from heald.runtime.values.tensor import constant_info
 from heald_cpu.device import Cpu
 from heald_tf_ops.plugin import OPS
 

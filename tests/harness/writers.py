@@ -15,10 +15,10 @@ import heald
 import numpy as np
 from heald import bef, graphdef, mlir, tfg
 from heald.api import Graph, Input, Node, ShapeAttr, constant, dtypes
-from heald.config import trust
-from heald.executor.trace import Trace
-from heald.protobuf import parse_message
-from heald.support.disk_cache import DiskCache
+from heald.graphs.protobuf import parse_message
+from heald.runtime.config import trust
+from heald.runtime.executor.trace import Trace
+from heald.runtime.support.disk_cache import DiskCache
 from heald_mlir import translation
 from heald_saved_model.checkpoint import Checkpoint, shard_name
 from heald_saved_model.checkpoint_writer import merge_checkpoints, write_checkpoint

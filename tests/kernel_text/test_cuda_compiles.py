@@ -10,7 +10,7 @@ from math import prod
 import pytest
 from harness.network_problems import problems
 from harness.nvrtc import CompileError, compiled, joined, library
-from heald.values import dtypes
+from heald.runtime.values import dtypes
 from heald_kernel_text import CUDA_GPU, SIZE, Step, elementwise, has, matmul
 from heald_kernel_text.dialect import PRODUCTS
 from heald_kernel_text.element_types import ELEMENTS

@@ -15,7 +15,7 @@ from harness.cuda_plans import run_on_host
 from harness.kernel_text_nodes import near, node, numbers
 from harness.network_problems import problems
 from harness.run_op import run_op
-from heald.values import dtypes
+from heald.runtime.values import dtypes
 from heald_kernel_text import (
     CHANNEL,
     CUDA_GPU,

@@ -7,7 +7,7 @@ from fake_cuda.host_compiler import is_there
 from harness.cuda_plans import run_on_host
 from harness.kernel_text_nodes import near, node, numbers
 from harness.run_op import run_op
-from heald.values import dtypes
+from heald.runtime.values import dtypes
 from heald_kernel_text import CUDA_GPU, NODES
 
 pytestmark = pytest.mark.skipif(is_there() is not None, reason=str(is_there()))

@@ -6,7 +6,7 @@ import pytest
 from harness.kernel_text_nodes import check, near, numbers
 from harness.run_op import REGISTRIES, run_op
 from heald.errors import Unimplemented
-from heald.values import dtypes
+from heald.runtime.values import dtypes
 from heald_kernel_text import OPENCL_CPU, OPENCL_GPU, Literal, Step, elementwise, has
 from heald_kernel_text.element_types import ELEMENTS
 from heald_kernel_text.elementwise_ops import MORE_OPERANDS, OPS

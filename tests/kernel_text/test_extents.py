@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import pytest
 from harness.kernel_text_nodes import node
-from heald.contract.kernel import Bind, FusedOp
 from heald.errors import InvalidArgument, Unimplemented
-from heald.values import dtypes
-from heald.values.tensor import TensorMetadata, ValueInfo, info
+from heald.runtime.contract.kernel import Bind, FusedOp
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import TensorMetadata, ValueInfo, info
 from heald_cpu.device import Cpu
 from heald_kernel_text import (
     CUDA_GPU,

@@ -5,10 +5,10 @@ import numpy as np
 import pytest
 from harness.kernel_text_nodes import check, near, node, numbers, on_device
 from harness.run_op import run_op
-from heald.contract.kernel import Bind, FusedOp
 from heald.errors import Unimplemented
-from heald.values import dtypes
-from heald.values.tensor import TensorMetadata, info
+from heald.runtime.contract.kernel import Bind, FusedOp
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import TensorMetadata, info
 from heald_cpu.device import Cpu
 from heald_kernel_text import (
     CHANNEL,

@@ -7,7 +7,7 @@ import pytest
 from harness.kernel_text_nodes import node
 from harness.run_op import REGISTRIES
 from heald.errors import Unimplemented
-from heald.values import dtypes
+from heald.runtime.values import dtypes
 from heald_kernel_text import (
     ALIASES,
     CUDA_GPU,

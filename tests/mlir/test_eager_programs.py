@@ -7,7 +7,7 @@ from pathlib import Path
 import heald
 import pytest
 from heald import errors
-from heald.eager import runtime_of
+from heald_eager import runtime_of
 
 PROGRAMS = sorted((Path(__file__).parents[1] / "programs" / "corert").glob("*.mlir"))
 RUNNING = [path for path in PROGRAMS if "tfrt_opt" not in path.read_text("utf-8")]

@@ -8,10 +8,10 @@ import heald
 import numpy as np
 import pytest
 from heald.errors import InvalidArgument, NotFound, Unimplemented
-from heald.program.compiled_model import CompiledModel, Entry
-from heald.program.host_program import Call, ProgramDef, ProgramFunction
-from heald.program.typed_attribute import typed
-from heald.values import dtypes
+from heald.runtime.program.compiled_model import CompiledModel, Entry
+from heald.runtime.program.host_program import Call, ProgramDef, ProgramFunction
+from heald.runtime.program.typed_attribute import typed
+from heald.runtime.values import dtypes
 from heald_mlir import MalformedText
 from hypothesis import given
 from hypothesis import strategies as st
@@ -121,7 +121,7 @@ def test_text_program_and_bef_hold_the_same(program):
 
 
 def test_a_compiled_graph_is_read_as_text_and_runs_from_it():
-    from heald.session import compile_model
+    from heald.graphs.session import compile_model
 
     model = compile_model(ROOT / "examples/digits/frozen.pb", inputs={"image": [(2, 8, 8, 1)]})
     with pytest.raises(Unimplemented, match=r"heald.mlir.dumps\(model.program\)"):

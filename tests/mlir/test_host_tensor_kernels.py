@@ -9,8 +9,8 @@ import heald
 import numpy as np
 import pytest
 from builders.programs import CHAIN, Body, program
-from heald.contract.host_kernel import HostPack
 from heald.errors import DataLoss, InvalidArgument, NotFound, PermissionDenied, ResourceExhausted
+from heald.runtime.contract.host_kernel import HostPack
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -15,7 +15,7 @@ import pytest
 from builders.functions import CHANNELS, GELUS, HARD_SWISHES, LAYER_NORMS
 from builders.graphs import const, graph, node, placeholder
 from harness.onednn_pair import ALONE, AS_WRITTEN, NUMPY_ALONE, conv, numbers
-from heald.graph.graph import Node, TensorValue
+from heald.graphs.graph.graph import Node, TensorValue
 from heald_onednn import plugin, precision
 
 TESTS = Path(__file__).parents[1]

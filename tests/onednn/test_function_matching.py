@@ -11,7 +11,7 @@ import pytest
 from builders.functions import CHANNELS, GAMMA, GELUS, HALF, HARD_SWISHES, KEEP, LAYER_NORMS
 from builders.graphs import const, graph, node, placeholder
 from harness.onednn_pair import ALONE, AS_WRITTEN, FUSES_ALL, compare, numbers
-from heald.graph.graph import Node
+from heald.graphs.graph.graph import Node
 from heald_onednn import activations
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st

@@ -20,7 +20,7 @@ import pytest
 from builders.graphs import const, graph, node, placeholder
 from harness.onednn_pair import numbers
 from heald import graphdef
-from heald.values import dtypes
+from heald.runtime.values import dtypes
 
 CHANNELS = 512
 WEIGHTS = 9 * CHANNELS * CHANNELS * 4  # bytes

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from builders.graphs import const, graph, node, placeholder
 from harness.onednn_pair import conv, numbers
-from heald.executor import parallel_schedule as piecewise
+from heald.runtime.executor import parallel_schedule as piecewise
 from heald_onednn import primitives
 
 TESTS = Path(__file__).parents[1]

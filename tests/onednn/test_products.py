@@ -11,7 +11,7 @@ import pytest
 from builders.graphs import const, graph, node, placeholder
 from harness.onednn_pair import ALONE, FUSES_ALL, NORM, STATISTICS, compare, conv, numbers, statistics, windows
 from heald.api import dtypes
-from heald.graph.graph import Node
+from heald.graphs.graph.graph import Node
 from heald_onednn import primitives, single_thread
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st

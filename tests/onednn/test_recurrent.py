@@ -8,7 +8,7 @@ import pytest
 from builders.graphs import const, graph, node, placeholder
 from builders.lstm import FLOAT, layer, numbers, rows, unpacked, weights
 from harness.onednn_pair import AS_WRITTEN, NUMPY_ALONE
-from heald.graph.graph import Node
+from heald.graphs.graph.graph import Node
 from heald_onednn.kernels import recurrent
 from hypothesis import given, settings
 from hypothesis import strategies as st

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from builders.graphs import const, graph, node, placeholder
 from harness.onednn_pair import conv, numbers
-from heald.graph.graph import Node
+from heald.graphs.graph.graph import Node
 from heald_onednn import primitives
 from heald_onednn.library import library
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 
 from heald.api import OpSpec, hookimpl
-from heald.host.work_queues.multi_threaded import MultiThreadedWorkQueue
+from heald.runtime.host.work_queues.multi_threaded import MultiThreadedWorkQueue
 
 HEALD_API = (1, 0)
 tasks: Counter[int] = Counter()  # by the seed that config gives the queue

@@ -79,7 +79,7 @@ class Program(pytest.Item):
 @contextmanager
 def _kernels_of_tests() -> Iterator[None]:
     """A default runtime with TFRT's test kernels, which other tests do not see."""
-    import heald.session.runtime as room
+    import heald.runtime.service.runtime as room
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(room, "_default", _runtimes[0])

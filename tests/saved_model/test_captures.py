@@ -10,12 +10,12 @@ import pytest
 from builders.graphs import FLOAT, const, placeholder
 from harness.saved_values import begun
 from harness.saved_values import frozen as froze
-from heald.contract.op import ArgDef
-from heald.graph.attr_value import Func
-from heald.graph.graph import Function, Graph, Input, Node
-from heald.graph.rewriting import pruned
-from heald.graph.verifier import verify
-from heald.values import dtypes
+from heald.graphs.graph.attr_value import Func
+from heald.graphs.graph.graph import Function, Graph, Input, Node
+from heald.graphs.graph.rewriting import pruned
+from heald.graphs.graph.verifier import verify
+from heald.runtime.contract.op import ArgDef
+from heald.runtime.values import dtypes
 
 X, Y, HANDLE = ArgDef("x", FLOAT), ArgDef("y", FLOAT), ArgDef("v", dtypes.resource)
 VARIABLE = Node("v", "VarHandleOp", attrs={"dtype": FLOAT, "shape": None})

@@ -9,9 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from heald.errors import DataLoss, HealdError, InvalidArgument, NotFound, Unimplemented
-from heald.protobuf import wire
-from heald.protobuf.descriptor_pool import message_class
-from heald.values import dtypes
+from heald.graphs.protobuf.descriptor_pool import message_class
+from heald.runtime.values import dtypes, wire
 from heald_saved_model.checkpoint import Checkpoint
 from heald_saved_model.crc32c import masked_crc32c
 from heald_saved_model.snappy import decompress

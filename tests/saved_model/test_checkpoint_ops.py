@@ -93,7 +93,7 @@ def test_a_shard_that_is_a_link_out_of_the_folder_is_refused(tmp_path):
 
 def test_the_check_covers_branches_and_functions(tmp_path):
     """A branch that opens files refuses the step, whichever branch the run would take."""
-    from heald.graph import graphdef
+    from heald.graphs.graph import graphdef
 
     text = """
       node { name: "prefix" op: "Placeholder" attr { key: "dtype" value { type: DT_STRING } }

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from harness.disk_calls import recording
 from heald.errors import HealdError, InvalidArgument, NotFound, PermissionDenied, ResourceExhausted
-from heald.support import disk
-from heald.values import dtypes
+from heald.runtime.support import disk
+from heald.runtime.values import dtypes
 from heald_saved_model.checkpoint import Checkpoint, shard_name
 from heald_saved_model.checkpoint_writer import TensorToSave, merge_checkpoints, write_checkpoint
 from heald_saved_model.sstable import entries

@@ -10,7 +10,7 @@ from builders.graphs import FLOAT, const, placeholder
 from harness.saved_values import begun, frozen
 from heald import errors
 from heald.api import Graph, Initializer, Node, ShapeAttr, dtypes
-from heald.graph.verifier import verify
+from heald.graphs.graph.verifier import verify
 from heald_saved_model.checkpoint import Checkpoint
 from hypothesis import given
 from hypothesis import strategies as st

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from heald import errors
 from heald.api import LoadOptions
-from heald.protobuf.descriptor_pool import message_class
+from heald.graphs.protobuf.descriptor_pool import message_class
 from heald_saved_model.checkpoint import Checkpoint
 from heald_saved_model.loader import LOADER
 

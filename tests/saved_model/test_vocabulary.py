@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from heald.errors import InvalidArgument
-from heald.values import dtypes
+from heald.runtime.values import dtypes
 from heald_saved_model.vocabulary import LINE_NUMBER, WHOLE_LINE, read
 
 S, I, L, F, D = dtypes.string, dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64  # noqa: E741

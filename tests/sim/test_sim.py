@@ -14,10 +14,10 @@ import pytest
 from builders.graphs import const, graph, node, placeholder
 from harness.run_op import REGISTRIES
 from heald.errors import HealdError, HealdWarning, Internal, InvalidArgument, ResourceExhausted, Unavailable
-from heald.graph.graph import Node
-from heald.session.runtime import runtime
-from heald.values import dtypes
-from heald.values.tensor import TensorMetadata
+from heald.graphs.graph.graph import Node
+from heald.runtime.service.runtime import runtime
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import TensorMetadata
 from heald_conformance.golden import agree, cases
 from heald_sim.device import Sim, scan
 from heald_sim.kernels import HOST, OnStream
@@ -54,7 +54,7 @@ def sync(device: Sim, stream: int = 0) -> None:
 
 
 def negate(device: Sim, x: Any, out: Any, stream: int = 0, node: str = "n") -> None:
-    from heald.values.tensor import TensorMetadata
+    from heald.runtime.values.tensor import TensorMetadata
 
     meta = TensorMetadata(dtypes.float32, (3,))
     device.native.launch(stream, Kernel("Neg", node, np.negative, (meta,), (meta,), 3), (x, out))

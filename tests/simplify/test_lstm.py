@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from builders.graphs import const, graph, node, placeholder
 from builders.lstm import CELLS, FLOAT, layer, numbers, rows, step, unpacked, weights
-from heald.graph.graph import Node
-from heald.values import dtypes
+from heald.graphs.graph.graph import Node
+from heald.runtime.values import dtypes
 
 STYLES = ("keras", "tf1")
 PASSES = {"cells": ["sequences"], "sequences": []}

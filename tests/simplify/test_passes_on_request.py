@@ -5,15 +5,15 @@ import numpy as np
 import pytest
 from builders.control_flow import branch, function
 from builders.graphs import const, graph, node, placeholder
-from heald.contract.graph_pass import GRAPH, ON_REQUEST, PRE_PLACEMENT
-from heald.graph import Func, compare
-from heald.graph.attr_value import ShapeAttr
-from heald.graph.function import ArgDef
-from heald.graph.graph import Function, Graph
-from heald.session.requested_passes import requested_graphs
-from heald.session.runtime import runtime
-from heald.session.session_graph import enabled_passes
-from heald.values import dtypes
+from heald.graphs.graph import Func, compare
+from heald.graphs.graph.attr_value import ShapeAttr
+from heald.graphs.graph.function import ArgDef
+from heald.graphs.graph.graph import Function, Graph
+from heald.graphs.session.requested_passes import requested_graphs
+from heald.graphs.session.session_graph import enabled_passes
+from heald.runtime.contract.graph_pass import GRAPH, ON_REQUEST, PRE_PLACEMENT
+from heald.runtime.service.runtime import runtime
+from heald.runtime.values import dtypes
 from hypothesis import given
 from hypothesis import strategies as st
 

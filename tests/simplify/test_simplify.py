@@ -13,13 +13,12 @@ import numpy as np
 import pytest
 from builders.graphs import FLOAT, const, graph, node, placeholder
 from heald.errors import InvalidArgument
-from heald.graph.attr_value import ShapeAttr
-from heald.graph.graph import Node, TensorValue
-from heald.protobuf import wire
-from heald.session.requested_passes import requested_graphs
-from heald.session.runtime import runtime
-from heald.values import dtypes
-from heald.values.tensor_proto import put_shape
+from heald.graphs.graph.attr_value import ShapeAttr
+from heald.graphs.graph.graph import Node, TensorValue
+from heald.graphs.session.requested_passes import requested_graphs
+from heald.runtime.service.runtime import runtime
+from heald.runtime.values import dtypes, wire
+from heald.runtime.values.tensor_proto import put_shape
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

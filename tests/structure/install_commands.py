@@ -1,4 +1,4 @@
-"""The pip commands of pages and sources, and their renewal when `PUBLISHED` of `heald.support.install` changes.
+"""The pip commands of pages and sources, and their renewal when `PUBLISHED` of `heald.runtime.support.install` changes.
 
     python tests/structure/install_commands.py    # writes the commands of heald's distributions into all pages anew
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from heald.support import install
+from heald.runtime.support import install
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted(path for pattern in ("*.md", "docs/*.md", "*/README.md", "plugins/*/README.md")

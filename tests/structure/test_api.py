@@ -45,7 +45,7 @@ def test_an_unknown_name_is_an_attribute_error():
 
 
 def test_a_name_loads_its_own_module_only():
-    code = "import sys; from heald.api import hookimpl; print(sys.modules.keys() & {'numpy', 'heald.graph.graph'})"
+    code = "import sys; from heald.api import hookimpl; print(sys.modules.keys() & {'numpy', 'heald.graphs.graph'})"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
 

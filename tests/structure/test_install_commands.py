@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from heald.support import install
-from heald.support.install import DISTRIBUTIONS, normalized
+from heald.runtime.support import install
+from heald.runtime.support.install import DISTRIBUTIONS, normalized
 from packaging.requirements import Requirement
 from structure.install_commands import (
     PAGES,
@@ -83,7 +83,7 @@ def test_the_table_has_the_distributions_of_the_manifests():
 
 
 def test_the_table_has_the_commands_of_heald_s_plugins():
-    from heald.session.runtime import runtime
+    from heald.runtime.service.runtime import runtime
 
     brought: dict[str, set[str]] = {}
     for command in runtime().plugins.registries.commands.usable():
@@ -127,8 +127,8 @@ def test_the_hint_of_a_command_with_folders_names_the_place(published):
                  install.install_hint("numpy"), install.install_hint("ml_dtypes", upgrade=True)]
     assert hints[2:] == ["pip install numpy", "pip install -U ml_dtypes"]
     assert hints[:2] == (["pip install heald-mlir", "pip install -U heald-mlir"] if published else [
-        "pip install ./core ./plugins/mlir (in heald's repository)",
-        "pip install ./core ./plugins/mlir (in the newest state of heald's repository)"])
+        "pip install ./core ./plugins/eager ./plugins/mlir (in heald's repository)",
+        "pip install ./core ./plugins/eager ./plugins/mlir (in the newest state of heald's repository)"])
 
 
 @pytest.mark.parametrize("page", [*PAGES, ROOT / "Makefile", ROOT / "device_gpu/check.sh"],
@@ -156,7 +156,7 @@ def test_a_source_has_no_command_that_installs_heald(path):
     if path.samefile(install.__file__):
         return
     for words in commands_in(path.read_text("utf-8")):
-        assert "{" not in words, f"take the command from heald.support.install: pip install {words}"
+        assert "{" not in words, f"take the command from heald.runtime.support.install: pip install {words}"
         assert names_asked_of_index(words, path) == set(), f"pip install {words}"
 
 

@@ -21,10 +21,10 @@ def named(text: str) -> Iterator[str]:
             yield node.value
 
 
-@pytest.mark.parametrize("module", [m for m in MODULES if m != "contract/structural.py"])
+@pytest.mark.parametrize("module", [m for m in MODULES if m != "runtime/contract/structural.py"])
 def test_a_module_of_core_names_no_op(module):
     assert not set(named((CORE / module).read_text("utf-8"))) - WORDS
 
 
 def test_the_table_of_structural_ops_names_them():
-    assert {"Const", "Switch", "While"} <= set(named((CORE / "contract/structural.py").read_text("utf-8")))
+    assert {"Const", "Switch", "While"} <= set(named((CORE / "runtime/contract/structural.py").read_text("utf-8")))

@@ -1,4 +1,4 @@
-"""All files are written by `heald.support.whole_file`, and it alone uses `heald.support.disk`."""
+"""All files are written by `heald.runtime.support.whole_file`, and it alone uses `heald.runtime.support.disk`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 PRODUCT = ("core/heald", "device_cpu/heald_cpu", "device_gpu", "device_opencl", "conformance/heald_conformance",
            "plugins")
-DISK, WHOLE_FILE = "core/heald/support/disk.py", "core/heald/support/whole_file.py"
+DISK, WHOLE_FILE = "core/heald/runtime/support/disk.py", "core/heald/runtime/support/whole_file.py"
 # These write tables and stubs of the source tree, which is under version control.
 GENERATORS = ("device_cpu/heald_cpu/kernels/__main__.py", "plugins/onednn/make_declarations.py",
               "plugins/tf_ops/heald_tf_ops/metadata/__main__.py", "plugins/tf_ops/heald_tf_ops/stubs.py")
@@ -56,7 +56,7 @@ def sources() -> list[Path]:
 
 def test_no_module_changes_files_past_the_disk():
     allowed = {  # by file: the expressions that write something else than a file of a user
-        "core/heald/cli/standard_streams.py": {"os.O_WRONLY", "open(number, 'w', encoding='utf-8', "
+        "core/heald/cli/printing/standard_streams.py": {"os.O_WRONLY", "open(number, 'w', encoding='utf-8', "
                                                "errors='backslashreplace', closefd=False)"},  # standard streams
         "plugins/saved_model/heald_saved_model/checkpoint_ops.py": {"folder.rmdir()"},  # empty since a merge
         "plugins/tools/heald_tools/outputs.py": {  # a member of an archive that whole_file opened

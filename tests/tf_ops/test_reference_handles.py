@@ -8,8 +8,8 @@ import pytest
 from builders.graphs import const, graph, node, placeholder
 from builders.string_arrays import array
 from heald.errors import FailedPrecondition, HealdError, OutOfRange
-from heald.graph.node import Node
-from heald.values import dtypes
+from heald.graphs.graph.node import Node
+from heald.runtime.values import dtypes
 
 INT, STRING, LONG = dtypes.int32, dtypes.string, dtypes.int64
 

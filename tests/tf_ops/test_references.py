@@ -1,6 +1,6 @@
 """The pass `references`: the places of reads, the nodes that it leaves alone, and random programs against an oracle.
 
-tests/session/test_recorded_programs.py compares whole programs with TensorFlow.
+tests/graphs/session/test_recorded_programs.py compares whole programs with TensorFlow.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from builders.graphs import FLOAT, const, graph, node, placeholder
 from heald.errors import FailedPrecondition, ResourceExhausted, Unimplemented
-from heald.graph.graph import Graph, Node, ShapeAttr
-from heald.values import dtypes
+from heald.graphs.graph.graph import Graph, Node, ShapeAttr
+from heald.runtime.values import dtypes
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -186,7 +186,7 @@ def test_the_results_of_updates_are_no_outputs_of_a_model():
     nodes = graph(variable("v"), const("one", 1), node("a", "Assign", "v", "one"), variable("unused"),
                   node("y", "Neg", "v"))
     with heald.Session(nodes) as session:
-        assert heald.session.find_outputs(session) == ("y",)
+        assert heald.graphs.session.find_outputs(session) == ("y",)
 
 
 def test_a_temporary_variable_lives_for_one_run_and_counts_as_memory():

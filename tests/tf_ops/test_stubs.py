@@ -45,4 +45,4 @@ def test_a_type_checker_reads_the_stub(tmp_path):
     done = subprocess.run([sys.executable, "-m", "mypy", "--cache-dir", str(tmp_path), "--follow-imports", "silent",
                            str(program)], capture_output=True, text=True, check=False)
     assert 'Argument "transpose_b" to "mat_mul" has incompatible type "int"' in done.stdout
-    assert "tuple[heald.eager.tensor_handle.TensorHandle, heald.eager.tensor_handle.TensorHandle]" in done.stdout
+    assert "tuple[heald_eager.tensor_handle.TensorHandle, heald_eager.tensor_handle.TensorHandle]" in done.stdout

@@ -5,7 +5,7 @@ from __future__ import annotations
 import heald
 import pytest
 from google.protobuf import text_format
-from heald.protobuf import message_class
+from heald.graphs.protobuf import message_class
 from tfg.recorded import DATA, GRAPHS, PROBES, recorded
 
 

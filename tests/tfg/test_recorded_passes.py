@@ -7,10 +7,10 @@ from collections.abc import Callable
 import heald
 import pytest
 from harness.recorded_tfg import recorded
-from heald.graph.graph import Graph
-from heald.graph.graphdef import loads
-from heald.session.requested_passes import requested_graphs
-from heald.session.runtime import runtime
+from heald.graphs.graph.graph import Graph
+from heald.graphs.graph.graphdef import loads
+from heald.graphs.session.requested_passes import requested_graphs
+from heald.runtime.service.runtime import runtime
 from heald_mlir.tfg.region_passes import functional_to_region
 
 FILES = recorded("passes")
@@ -65,7 +65,7 @@ def test_the_graph_after_a_pass_is_that_of_tensorflow(after):
     for name in NAMES:
         graph, text = canonical(name), theirs(name, after)
         expected = graph if text is None else heald.tfg.loads(text, verify=False)
-        found = heald.graph.compare(PASSES[after](graph), expected)
+        found = heald.graphs.graph.compare(PASSES[after](graph), expected)
         changes = [change for each in (found.changed, found.functions_changed) for of in each.values() for change in of]
         fields = {change.field.rpartition(".")[2] for change in changes}
         if found and not (after == "strip-default-attrs" and fields <= {*DECLARED}):

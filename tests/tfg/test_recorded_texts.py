@@ -9,9 +9,9 @@ import heald
 import pytest
 from builders.random_graphdefs import random_graphdef
 from harness.recorded_tfg import DATA, recorded
-from heald.graph.graphdef import dumps, loads
-from heald.protobuf import wire
-from heald.protobuf.descriptor_pool import message_class
+from heald.graphs.graph.graphdef import dumps, loads
+from heald.graphs.protobuf.descriptor_pool import message_class
+from heald.runtime.values import wire
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -7,8 +7,8 @@ import pytest
 from builders.control_flow import branch, case, function, loop
 from builders.graphs import const, node, placeholder
 from heald.errors import ResourceExhausted
-from heald.graph.graph import Graph
-from heald.values import dtypes
+from heald.graphs.graph.graph import Graph
+from heald.runtime.values import dtypes
 from heald_mlir.tfg.region_forms import FunctionNames
 
 DEPTH = 25

@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 import heald
 import pytest
 from harness.recorded_tfg import DATA, recorded
-from heald.compiler.infer_node import fed_metadata
-from heald.compiler.pass_manager import NodeFacts
-from heald.compiler.resolve import Resolved, resolve
-from heald.contract.structural import PLACEHOLDERS
-from heald.graph.graph import Graph
-from heald.values import dtypes
-from heald.values.tensor import Shape, ValueInfo, merge_shapes
+from heald.graphs.compiler.infer_node import fed_metadata
+from heald.graphs.compiler.pass_manager import NodeFacts
+from heald.graphs.compiler.resolve import Resolved, resolve
+from heald.graphs.graph.graph import Graph
+from heald.runtime.contract.structural import PLACEHOLDERS
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import Shape, ValueInfo, merge_shapes
 
 GRAPHS = sorted(name.removesuffix(".shapes") for name in recorded("shapes") if name.endswith(".shapes"))
 NETWORKS = ("densenet121", "efficientnetb0", "inceptionv3", "mobilenetv2", "resnet50")

@@ -8,8 +8,8 @@ import heald
 import numpy as np
 import pytest
 from builders.graphs import const, node, placeholder
-from heald.graph.graph import Function, Graph
-from heald.graph.graphdef import dump, load, loads
+from heald.graphs.graph.graph import Function, Graph
+from heald.graphs.graph.graphdef import dump, load, loads
 
 
 @pytest.fixture

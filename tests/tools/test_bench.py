@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from builders.graphs import const, node, placeholder
 from heald.api import OpCost
-from heald.values import dtypes
-from heald.values.tensor import TensorMetadata
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import TensorMetadata
 from heald_tf_ops.op_cost import op_cost
 from heald_tools import peers
 

@@ -8,7 +8,7 @@ import zlib
 import numpy as np
 import pytest
 from builders.graphs import node, placeholder
-from heald.values import dtypes
+from heald.runtime.values import dtypes
 from PIL import Image
 
 

@@ -5,8 +5,8 @@ import json
 import numpy as np
 import pytest
 from builders.graphs import const, node, placeholder
-from heald.graph.graph import Function, Graph, Versions
-from heald.graph.graphdef import dump
+from heald.graphs.graph.graph import Function, Graph, Versions
+from heald.graphs.graph.graphdef import dump
 
 CHAIN = (placeholder("x", (2,)), const("one", [1, 2]), node("sum", "AddV2", "x", "one"), node("y", "Neg", "sum"))
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from builders.graphs import const, node, placeholder
-from heald.values import dtypes
+from heald.runtime.values import dtypes
 from heald_tools import outputs
 
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 from builders.graphs import const, node, placeholder
 from heald.errors import InvalidArgument
-from heald.graph.graph import Node
-from heald.values import dtypes
-from heald.values.tensor import TensorMetadata
+from heald.graphs.graph.graph import Node
+from heald.runtime.values import dtypes
+from heald.runtime.values.tensor import TensorMetadata
 from heald_tools.inputs import made_up
 
 PLUGIN = """

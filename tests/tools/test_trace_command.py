@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from heald.protobuf import parse_message
+from heald.graphs.protobuf import parse_message
 
 
 def test_the_calls_of_a_run_are_told_in_order(command, digits):

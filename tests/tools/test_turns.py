@@ -1,7 +1,7 @@
 """Runs in turn, under a clock that only pauses and runs move."""
 
 import pytest
-from heald.cli import progress
+from heald.cli.printing import progress
 from heald_tools import turns
 
 

@@ -21,12 +21,12 @@ from typing import Any
 import heald
 import numpy as np
 from heald import errors
-from heald.compiler.resolve import Resolved, resolve
-from heald.contract.op import OpDef
-from heald.graph.graph import Graph, Node
-from heald.session.runtime import runtime
-from heald.values import dtypes
-from heald.values.dtypes import DType
+from heald.graphs.compiler.resolve import Resolved, resolve
+from heald.graphs.graph.graph import Graph, Node
+from heald.runtime.contract.op import OpDef
+from heald.runtime.service.runtime import runtime
+from heald.runtime.values import dtypes
+from heald.runtime.values.dtypes import DType
 from heald_conformance.golden import Case, cases
 from tabulate import tabulate
 from tqdm import tqdm

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 from harness.network_problems import problems
 from harness.nvrtc import Entry, compiled, joined
-from heald.values import dtypes
+from heald.runtime.values import dtypes
 from heald_kernel_text import CUDA_GPU, KernelText, Step, elementwise, has
 from heald_kernel_text.elementwise_ops import OPS
 from tabulate import tabulate

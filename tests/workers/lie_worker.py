@@ -20,10 +20,10 @@ import heald
 import numpy as np
 from builders.lies import lies
 from heald.errors import HealdError, Internal, PluginError, Unknown
-from heald.graph.graph import Node
-from heald.program.compiled_model import CompiledModel
-from heald.session.ahead_of_time import compile_model
-from heald.session.compiled_model import LoadedCompiledModel
+from heald.graphs.graph.graph import Node
+from heald.graphs.session.ahead_of_time import compile_model
+from heald.runtime.program.compiled_model import CompiledModel
+from heald.runtime.service.compiled_model import LoadedCompiledModel
 from heald_conformance.golden import Case, agree, cases
 
 FAULTS = (Internal, PluginError, Unknown)

@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from harness.run_op import REGISTRIES
 from heald import errors
-from heald.contract.kernel import Bind, Declined, FusedOp, KernelDef, KernelPack
-from heald.contract.op import infer
-from heald.host.registries import Registries
-from heald.values.tensor import TensorMetadata, ValueInfo, constant_info
+from heald.runtime.contract.kernel import Bind, Declined, FusedOp, KernelDef, KernelPack
+from heald.runtime.contract.op import infer
+from heald.runtime.host.registries import Registries
+from heald.runtime.values.tensor import TensorMetadata, ValueInfo, constant_info
 from heald_cpu.device import Cpu
 from heald_onednn import kernels as families
 from heald_onednn.library import open_library

@@ -21,8 +21,8 @@ import gc, json, os, sys, threading
 import numpy as np
 import heald
 from builders.graphs import FLOAT, const, graph, node, placeholder
-from heald.values import dtypes
-from heald.session.runtime import runtime
+from heald.runtime.values import dtypes
+from heald.runtime.service.runtime import runtime
 
 def tell(**facts):
     print(json.dumps(facts))

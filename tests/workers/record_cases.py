@@ -25,14 +25,14 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from heald import errors, graphdef
-from heald.contract.op import OpDef, Tensor
-from heald.contract.op_attrs import OpAttrs
-from heald.eager.signature import match
-from heald.graph.graph import Graph, Node
-from heald.session.runtime import runtime
-from heald.support.whole_file import write_whole
-from heald.values.dtypes import DType
+from heald.graphs.graph.graph import Graph, Node
+from heald.runtime.contract.op import OpDef, Tensor
+from heald.runtime.contract.op_attrs import OpAttrs
+from heald.runtime.service.runtime import runtime
+from heald.runtime.support.whole_file import write_whole
+from heald.runtime.values.dtypes import DType
 from heald_conformance.golden import FOLDER, Case, agree, cases
+from heald_eager.signature import match
 from workers.tensorflow_process import TensorFlow, plain
 
 Array = np.ndarray[Any, Any]

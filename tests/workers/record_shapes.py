@@ -17,10 +17,10 @@ from pathlib import Path
 from typing import Any
 
 import heald
-from heald.graph.graph import Graph, Node
-from heald.protobuf.descriptor_pool import message_class
-from heald.values.dtypes import float32
-from heald.values.tensor_proto import TensorValue
+from heald.graphs.graph.graph import Graph, Node
+from heald.graphs.protobuf.descriptor_pool import message_class
+from heald.runtime.values.dtypes import float32
+from heald.runtime.values.tensor_proto import TensorValue
 from workers.tfg_oracle import DATA, Job, pack, run
 
 SHAPES = DATA / "tfg/shapes.tar.xz"

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from heald.contract.op import OpDef, Tensor
-from heald.graph.attr_value import Func, ShapeAttr
-from heald.values.dtypes import DType
-from heald.values.tensor_proto import TensorValue
+from heald.graphs.graph.attr_value import Func, ShapeAttr
+from heald.runtime.contract.op import OpDef, Tensor
+from heald.runtime.values.dtypes import DType
+from heald.runtime.values.tensor_proto import TensorValue
 
 
 class TensorFlow:

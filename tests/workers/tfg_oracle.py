@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import heald
 from builders.random_graphdefs import random_bytes
 from google.protobuf import text_format
-from heald.protobuf.descriptor_pool import message_class
+from heald.graphs.protobuf.descriptor_pool import message_class
 from tqdm import tqdm
 
 DATA = Path(__file__).parents[1] / "data"

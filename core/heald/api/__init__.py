@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from .. import errors
-    from ..compiler.patterns import Known, Match, Pattern, Rule, rewrite
-    from ..compiler.resolve import Resolved
-    from ..contract.allocator import AllocatorStats, HostAllocator, PlainAllocator
-    from ..contract.api_version import API
-    from ..contract.device import STREAM, Buffer, Device, Event, Stream
-    from ..contract.graph_pass import PassContext
-    from ..contract.hookspecs import (
+    from ..errors import HealdError, InvalidArgument, Unavailable
+    from ..graphs.compiler.patterns import Known, Match, Pattern, Rule, rewrite
+    from ..graphs.compiler.resolve import Resolved
+    from ..graphs.graph.function import Function
+    from ..graphs.graph.graph import Graph, Input, Node, Versions, topological_order
+    from ..graphs.graph.rewriting import constant, new_name, placed_like, pruned, without_idle_controls
+    from ..runtime.contract.allocator import AllocatorStats, HostAllocator, PlainAllocator
+    from ..runtime.contract.api_version import API
+    from ..runtime.contract.device import STREAM, Buffer, Device, Event, Stream
+    from ..runtime.contract.graph_pass import PassContext
+    from ..runtime.contract.hookspecs import (
         CommandRegistrar,
         DeviceRegistrar,
         Factory,
@@ -27,9 +31,9 @@ if TYPE_CHECKING:
         SessionRegistrar,
         hookimpl,
     )
-    from ..contract.host_kernel import Callee, HostKernels
-    from ..contract.host_type import F32, F64, I1, I32, I64, Chain, HostType, String, Tensor
-    from ..contract.kernel import (
+    from ..runtime.contract.host_kernel import Callee, HostKernels
+    from ..runtime.contract.host_type import F32, F64, I1, I32, I64, Chain, HostType, String, Tensor
+    from ..runtime.contract.kernel import (
         ANY,
         Alias,
         Attachable,
@@ -44,33 +48,36 @@ if TYPE_CHECKING:
         Kernels,
         PatternDef,
     )
-    from ..contract.loader import Description, Initializer, Loader, LoadOptions, SignatureDef, Source, TensorInfo
-    from ..contract.op import Attrs, MetadataFunction, MetadataRule, OpDef
-    from ..contract.op_attrs import OpAttrs
-    from ..contract.op_handler import OpFunction, OpHandler, OpHandlerContext, OpInvocation
-    from ..contract.op_spec import OpSpec
-    from ..contract.op_table import OpCost, OpTable
-    from ..contract.operator_table import OperatorTable
-    from ..contract.rendezvous import Rendezvous, RendezvousKey
-    from ..contract.session import SessionInterface
-    from ..contract.work_queue import ConcurrentWorkQueue, Task, WorkQueueConfig
-    from ..errors import HealdError, InvalidArgument, Unavailable
-    from ..executor.step import Step
-    from ..graph.function import Function
-    from ..graph.graph import Graph, Input, Node, Versions, topological_order
-    from ..graph.rewriting import constant, new_name, placed_like, pruned, without_idle_controls
-    from ..program.host_program import NATIVE
-    from ..protobuf import wire
-    from ..support.disk_cache import DiskCache
-    from ..support.fork_safety import inherited
-    from ..support.install import Library, install_hint
-    from ..support.whole_file import make_folders, write_whole
-    from ..values import dtypes, geometry
-    from ..values.async_value import DEAD, AsyncValue, available, failed
-    from ..values.attribute_values import Func, ShapeAttr
-    from ..values.dtypes import DType
-    from ..values.layouts import CooTensor, ScalarTensor
-    from ..values.tensor import (
+    from ..runtime.contract.loader import (
+        Description,
+        Initializer,
+        Loader,
+        LoadOptions,
+        SignatureDef,
+        Source,
+        TensorInfo,
+    )
+    from ..runtime.contract.op import Attrs, MetadataFunction, MetadataRule, OpDef
+    from ..runtime.contract.op_attrs import OpAttrs
+    from ..runtime.contract.op_handler import OpFunction, OpHandler, OpHandlerContext, OpInvocation
+    from ..runtime.contract.op_spec import OpSpec
+    from ..runtime.contract.op_table import OpCost, OpTable
+    from ..runtime.contract.operator_table import OperatorTable
+    from ..runtime.contract.rendezvous import Rendezvous, RendezvousKey
+    from ..runtime.contract.session import SessionInterface
+    from ..runtime.contract.work_queue import ConcurrentWorkQueue, Task, WorkQueueConfig
+    from ..runtime.executor.step import Step
+    from ..runtime.program.host_program import NATIVE
+    from ..runtime.support.disk_cache import DiskCache
+    from ..runtime.support.fork_safety import inherited
+    from ..runtime.support.install import Library, install_hint
+    from ..runtime.support.whole_file import make_folders, write_whole
+    from ..runtime.values import dtypes, geometry, wire
+    from ..runtime.values.async_value import DEAD, AsyncValue, available, failed
+    from ..runtime.values.attribute_values import Func, ShapeAttr
+    from ..runtime.values.dtypes import DType
+    from ..runtime.values.layouts import CooTensor, ScalarTensor
+    from ..runtime.values.tensor import (
         MOST_DIMS,
         Shape,
         TensorMetadata,
@@ -80,51 +87,54 @@ if TYPE_CHECKING:
         merge_shapes,
         shape_text,
     )
-    from ..values.tensor_proto import TensorValue
+    from ..runtime.values.tensor_proto import TensorValue
 
 _NAMES = {  # module -> its public names
-    "compiler.patterns": ("Known", "Match", "Pattern", "Rule", "rewrite"),
-    "compiler.resolve": ("Resolved",),
-    "contract.allocator": ("AllocatorStats", "HostAllocator", "PlainAllocator"),
-    "contract.api_version": ("API",),
-    "contract.device": ("STREAM", "Buffer", "Device", "Event", "Stream"),
-    "contract.graph_pass": ("PassContext",),
-    "contract.hookspecs": ("CommandRegistrar", "DeviceRegistrar", "Factory", "FactoryRegistrar", "KernelPackRegistrar",
-                           "LoaderRegistrar", "OpHandlerRegistrar", "OpRegistrar", "PassRegistrar", "SessionRegistrar",
-                           "hookimpl"),
-    "contract.host_kernel": ("Callee", "HostKernels"),
-    "contract.host_type": ("F32", "F64", "I1", "I32", "I64", "Chain", "HostType", "String", "Tensor"),
-    "contract.kernel": ("ANY", "Alias", "Attachable", "Bind", "BindFunction", "Bound", "Declined", "Find", "FusedOp",
-                        "FusionDef", "KernelDef", "Kernels", "PatternDef"),
-    "contract.loader": ("Description", "Initializer", "Loader", "LoadOptions", "SignatureDef", "Source", "TensorInfo"),
-    "contract.op": ("Attrs", "MetadataFunction", "MetadataRule", "OpDef"),
-    "contract.op_attrs": ("OpAttrs",),
-    "contract.op_handler": ("OpFunction", "OpHandler", "OpHandlerContext", "OpInvocation"),
-    "contract.op_spec": ("OpSpec",),
-    "contract.op_table": ("OpCost", "OpTable"),
-    "contract.operator_table": ("OperatorTable",),
-    "contract.rendezvous": ("Rendezvous", "RendezvousKey"),
-    "contract.session": ("SessionInterface",),
-    "contract.work_queue": ("ConcurrentWorkQueue", "Task", "WorkQueueConfig"),
+    "graphs.compiler.patterns": ("Known", "Match", "Pattern", "Rule", "rewrite"),
+    "graphs.compiler.resolve": ("Resolved",),
+    "runtime.contract.allocator": ("AllocatorStats", "HostAllocator", "PlainAllocator"),
+    "runtime.contract.api_version": ("API",),
+    "runtime.contract.device": ("STREAM", "Buffer", "Device", "Event", "Stream"),
+    "runtime.contract.graph_pass": ("PassContext",),
+    "runtime.contract.hookspecs": (
+        "CommandRegistrar", "DeviceRegistrar", "Factory", "FactoryRegistrar", "KernelPackRegistrar",
+        "LoaderRegistrar", "OpHandlerRegistrar", "OpRegistrar", "PassRegistrar", "SessionRegistrar", "hookimpl"),
+    "runtime.contract.host_kernel": ("Callee", "HostKernels"),
+    "runtime.contract.host_type": ("F32", "F64", "I1", "I32", "I64", "Chain", "HostType", "String", "Tensor"),
+    "runtime.contract.kernel": (
+        "ANY", "Alias", "Attachable", "Bind", "BindFunction", "Bound", "Declined", "Find", "FusedOp", "FusionDef",
+        "KernelDef", "Kernels", "PatternDef"),
+    "runtime.contract.loader": (
+        "Description", "Initializer", "Loader", "LoadOptions", "SignatureDef", "Source", "TensorInfo"),
+    "runtime.contract.op": ("Attrs", "MetadataFunction", "MetadataRule", "OpDef"),
+    "runtime.contract.op_attrs": ("OpAttrs",),
+    "runtime.contract.op_handler": ("OpFunction", "OpHandler", "OpHandlerContext", "OpInvocation"),
+    "runtime.contract.op_spec": ("OpSpec",),
+    "runtime.contract.op_table": ("OpCost", "OpTable"),
+    "runtime.contract.operator_table": ("OperatorTable",),
+    "runtime.contract.rendezvous": ("Rendezvous", "RendezvousKey"),
+    "runtime.contract.session": ("SessionInterface",),
+    "runtime.contract.work_queue": ("ConcurrentWorkQueue", "Task", "WorkQueueConfig"),
     "errors": ("InvalidArgument", "Unavailable", "HealdError"),
-    "executor.step": ("Step",),
-    "graph.function": ("Function",),
-    "graph.graph": ("Graph", "Input", "Node", "Versions", "topological_order"),
-    "graph.rewriting": ("constant", "new_name", "placed_like", "pruned", "without_idle_controls"),
-    "program.host_program": ("NATIVE",),
-    "support.disk_cache": ("DiskCache",),
-    "support.fork_safety": ("inherited",),
-    "support.install": ("Library", "install_hint"),
-    "support.whole_file": ("make_folders", "write_whole"),
-    "values.attribute_values": ("Func", "ShapeAttr"),
-    "values.async_value": ("DEAD", "AsyncValue", "available", "failed"),
-    "values.dtypes": ("DType",),
-    "values.layouts": ("CooTensor", "ScalarTensor"),
-    "values.tensor": ("MOST_DIMS", "Shape", "TensorMetadata", "ValueInfo", "constant_info", "info", "merge_shapes",
-                      "shape_text"),
-    "values.tensor_proto": ("TensorValue",),
+    "runtime.executor.step": ("Step",),
+    "graphs.graph.function": ("Function",),
+    "graphs.graph.graph": ("Graph", "Input", "Node", "Versions", "topological_order"),
+    "graphs.graph.rewriting": ("constant", "new_name", "placed_like", "pruned", "without_idle_controls"),
+    "runtime.program.host_program": ("NATIVE",),
+    "runtime.support.disk_cache": ("DiskCache",),
+    "runtime.support.fork_safety": ("inherited",),
+    "runtime.support.install": ("Library", "install_hint"),
+    "runtime.support.whole_file": ("make_folders", "write_whole"),
+    "runtime.values.attribute_values": ("Func", "ShapeAttr"),
+    "runtime.values.async_value": ("DEAD", "AsyncValue", "available", "failed"),
+    "runtime.values.dtypes": ("DType",),
+    "runtime.values.layouts": ("CooTensor", "ScalarTensor"),
+    "runtime.values.tensor": (
+        "MOST_DIMS", "Shape", "TensorMetadata", "ValueInfo", "constant_info", "info", "merge_shapes", "shape_text"),
+    "runtime.values.tensor_proto": ("TensorValue",),
 }
-_MODULES = {"dtypes": "values.dtypes", "errors": "errors", "geometry": "values.geometry", "wire": "protobuf.wire"}
+_MODULES = {"dtypes": "runtime.values.dtypes", "errors": "errors", "geometry": "runtime.values.geometry",
+            "wire": "runtime.values.wire"}
 _WHERE = {name: module for module, names in _NAMES.items() for name in names}
 
 __all__ = [

@@ -5,27 +5,28 @@ A command is registered by the hook `heald_commands` (docs/commands.md). Every n
 
 from typing import TYPE_CHECKING
 
-from ..support.lazy_exports import lazy_exports
+from ..runtime.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
-    from ..cli.arguments import Opened, add_device, add_json, add_loading, add_model, open_graph, positive
-    from ..cli.graph_changes import change_rows, compare_models, tell_changes
-    from ..cli.notices import tell_error
-    from ..cli.progress import counted, lasting, ticking
-    from ..cli.table import byte_text, plural, show, show_json, show_markdown
-    from ..cli.terminal import say
+    from ..cli.commands.arguments import Opened, add_device, add_json, add_loading, add_model, open_graph, positive
+    from ..cli.commands.graph_changes import change_rows, compare_models, tell_changes
+    from ..cli.printing.notices import tell_error
+    from ..cli.printing.progress import counted, lasting, ticking
+    from ..cli.printing.table import byte_text, plural, show, show_json, show_markdown
+    from ..cli.printing.terminal import say
 
 __all__ = ["Opened", "add_device", "add_json", "add_loading", "add_model", "byte_text", "change_rows",
            "compare_models", "counted", "lasting", "open_graph", "plural", "positive", "say", "show", "show_json",
            "show_markdown", "tell_changes", "tell_error", "ticking"]
 
 __getattr__ = lazy_exports(__name__, {
-    "heald.cli.arguments": ("Opened", "add_device", "add_json", "add_loading", "add_model", "open_graph", "positive"),
-    "heald.cli.graph_changes": ("change_rows", "compare_models", "tell_changes"),
-    "heald.cli.notices": ("tell_error",),
-    "heald.cli.progress": ("counted", "lasting", "ticking"),
-    "heald.cli.table": ("byte_text", "plural", "show", "show_json", "show_markdown"),
-    "heald.cli.terminal": ("say",),
+    "heald.cli.commands.arguments": (
+        "Opened", "add_device", "add_json", "add_loading", "add_model", "open_graph", "positive"),
+    "heald.cli.commands.graph_changes": ("change_rows", "compare_models", "tell_changes"),
+    "heald.cli.printing.notices": ("tell_error",),
+    "heald.cli.printing.progress": ("counted", "lasting", "ticking"),
+    "heald.cli.printing.table": ("byte_text", "plural", "show", "show_json", "show_markdown"),
+    "heald.cli.printing.terminal": ("say",),
 })
 
 

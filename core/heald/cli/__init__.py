@@ -37,7 +37,7 @@ Every command has --help; those that print tables have --json."""
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command in `argv` and return its exit status; wrong usage and --help end in SystemExit."""
-    from .standard_streams import drop, standard_streams
+    from .printing.standard_streams import drop, standard_streams
 
     with standard_streams():
         try:
@@ -51,7 +51,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except KeyboardInterrupt:
             return INTERRUPTED
         except OSError as error:  # of the last flush
-            from .notices import tell_error
+            from .printing.notices import tell_error
 
             drop(sys.stdout)
             tell_error(_typed(error))
@@ -73,7 +73,7 @@ def _parser() -> ArgumentParser:
 def _run(argv: Sequence[str] | None) -> int:
     parser = _parser()
     given = parser.parse_args(argv)
-    from .notices import one_line_warnings
+    from .printing.notices import one_line_warnings
 
     with one_line_warnings():
         if given.help or given.command is None:
@@ -93,7 +93,7 @@ def _help(parser: ArgumentParser) -> str:
 
     from ..errors import printable
     from .commands import COMMANDS, of_plugins
-    from .notices import tell_error
+    from .printing.notices import tell_error
 
     commands = dict(COMMANDS)
     try:
@@ -114,7 +114,7 @@ def _config_file(path: str | None) -> Iterator[None]:
     if path is None:
         yield
         return
-    from ..config.sources import FILE_VARIABLE
+    from ..runtime.config.sources import FILE_VARIABLE
 
     before = os.environ.get(FILE_VARIABLE)
     os.environ[FILE_VARIABLE] = path
@@ -130,7 +130,7 @@ def _config_file(path: str | None) -> Iterator[None]:
 def _attempt(parser: ArgumentParser, name: str, arguments: Sequence[str], plugins: Sequence[str]) -> int:
     """The error boundary: errors of a command are told on stderr."""
     from . import commands
-    from .notices import tell_error
+    from .printing.notices import tell_error
 
     command = commands.COMMANDS.get(name)
     try:
@@ -149,14 +149,14 @@ def _attempt(parser: ArgumentParser, name: str, arguments: Sequence[str], plugin
 
 def _drop_after(error: Exception) -> None:
     """Drop what is left to print after an error of standard output, so that the error is told once."""
-    from .standard_streams import NAME, drop
+    from .printing.standard_streams import NAME, drop
 
     if isinstance(error, OSError) and error.filename == NAME:
         drop(sys.stdout)
 
 
 def _missing(parser: ArgumentParser, name: str) -> int:
-    from ..support.install import COMMANDS
+    from ..runtime.support.install import COMMANDS
     from .commands import missing
 
     remedy = missing(name)
@@ -168,8 +168,8 @@ def _missing(parser: ArgumentParser, name: str) -> int:
 
 def _typed(error: Exception, plugin: str | None = None) -> HealdError:
     """The error itself, or a typed one with it as the cause; a fault in a plugin's command names the plugin."""
-    from ..contract.command import CORE
     from ..errors import HealdError, Internal, unexpected
+    from ..runtime.contract.command import CORE
 
     if isinstance(error, HealdError):
         return error

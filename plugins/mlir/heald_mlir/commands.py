@@ -6,11 +6,10 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from heald.api import errors
-from heald.support import file_path
+from heald.runtime.support import file_path
 
 from . import executor_driver, optimizer, translation
-from .text_file import SUFFIXES
-from .tfg.text_file import is_graph_text
+from .loaders import PROGRAM_SUFFIX, is_graph_text
 
 BEF = ".bef"
 _HEAD = 4096  # bytes that tell a graph's text
@@ -35,8 +34,8 @@ def add_translate_arguments(parser: ArgumentParser) -> None:
 def translate(args: Namespace) -> int:
     """Translate a program. Raises InvalidArgument for an output whose suffix is not that of the result."""
     suffix = Path(args.output).suffix.lower()
-    if args.output != translation.STDIN and suffix not in (BEF, *SUFFIXES):
-        raise errors.InvalidArgument(f"'{args.output}': programs are written as {BEF} and {', '.join(SUFFIXES)}",
+    if args.output != translation.STDIN and suffix not in (BEF, PROGRAM_SUFFIX):
+        raise errors.InvalidArgument(f"'{args.output}': programs are written as {BEF} and {PROGRAM_SUFFIX}",
                                      hint="the suffix tells the form; - is stdout")
     return translation.translate(args)
 
@@ -44,7 +43,7 @@ def translate(args: Namespace) -> int:
 def is_program(path: str) -> bool:
     """Return True for a file of a host program: a text, or a BEF file without a model."""
     file = file_path.file_path(path)
-    is_text = file.suffix.lower() in SUFFIXES
+    is_text = file.suffix.lower() == PROGRAM_SUFFIX
     if not file.is_file():
         return is_text
     with file.open("rb") as opened:

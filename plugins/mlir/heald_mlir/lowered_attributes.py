@@ -16,7 +16,7 @@ from __future__ import annotations
 from typing import Any
 
 from heald.api import errors
-from heald.program import HOST, Call, ProgramDef, ProgramFunction, RegisterType
+from heald.runtime.program import HOST, Call, ProgramDef, ProgramFunction, RegisterType
 
 from . import attributes as a
 from .ir import Operation

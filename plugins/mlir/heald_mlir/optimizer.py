@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
 
-from heald.program import Stream, analyse_streams
+from heald.runtime.program import Stream, analyse_streams
 
 from . import attributes as a
 from .diagnosed import handle

@@ -25,8 +25,8 @@ def heald_passes(registry: Any) -> None:
 
 @hookimpl
 def heald_loaders(registry: Any) -> None:
-    registry.add("mlir", "heald_mlir.text_file:LOADER")
-    registry.add("tfg", "heald_mlir.tfg.text_file:LOADER")
+    registry.add("mlir", "heald_mlir.loaders:MLIR")
+    registry.add("tfg", "heald_mlir.loaders:TFG")
 
 
 @hookimpl

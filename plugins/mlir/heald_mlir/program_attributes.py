@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from heald.api import DType, TensorMetadata, dtypes, errors
-from heald.program import ELEMENT_TYPES, RegisterType, ShapeAttribute, is_number, number_type, typed
+from heald.runtime.program import ELEMENT_TYPES, RegisterType, ShapeAttribute, is_number, number_type, typed
 
 from . import attributes as a
 from . import floats

@@ -15,7 +15,16 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from heald.api import errors
-from heald.program import HOST, Call, ProgramDef, ProgramFunction, RegisterType, native_function, stream_numbers, verify
+from heald.runtime.program import (
+    HOST,
+    Call,
+    ProgramDef,
+    ProgramFunction,
+    RegisterType,
+    native_function,
+    stream_numbers,
+    verify,
+)
 
 from . import attributes as a
 from . import lowered_attributes as lowered

@@ -10,7 +10,7 @@ from collections import Counter
 
 from heald.api import NATIVE as NATIVE_PREFIX
 from heald.api import errors
-from heald.program import Call, ProgramDef, ProgramFunction, stream_numbers
+from heald.runtime.program import Call, ProgramDef, ProgramFunction, stream_numbers
 
 from . import attributes as a
 from . import lowered_attributes as lowered

@@ -1,4 +1,4 @@
-"""Host programs in text files: the public functions of `heald.mlir`, and the loader of `.mlir` files."""
+"""Host programs in text files: the public functions of `heald.mlir`, and the Source of `.mlir` files."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from heald.api import Description, LoadOptions, errors
-from heald.program import CompiledModel, ProgramDef
-from heald.support import file_path, gc_pause, whole_file
+from heald.api import Description, errors
+from heald.runtime.program import CompiledModel, ProgramDef
+from heald.runtime.support import file_path, gc_pause, whole_file
 
 from .dialects.registry import KernelDialects
 from .dialects.verifier import verify as verify_module
@@ -22,8 +22,6 @@ from .program_writer import write_program
 
 if TYPE_CHECKING:
     import heald
-
-SUFFIXES = (".mlir",)
 
 
 @errors.boundary
@@ -136,19 +134,6 @@ def declared_callees(code: str) -> tuple[tuple[str, ...], bool]:
     return kernel.callees, kernel.takes_more_callees
 
 
-class MlirLoader:
-    """Recognises files by their suffix; the text of a graph is none of its own."""
-
-    def recognise(self, path: Path, head: bytes) -> bool:
-        from .tfg.text_file import is_graph_text
-
-        return path.suffix.lower() in SUFFIXES and not is_graph_text(head)
-
-    def open(self, path: Path, options: LoadOptions) -> MlirSource:
-        """Raises the errors of `heald.mlir.load`."""
-        return MlirSource(_load(path))
-
-
 class MlirSource:
     """The program of a text."""
 
@@ -167,5 +152,9 @@ class MlirSource:
         return ()
 
 
-LOADER = MlirLoader()
+def read_program_file(path: Path) -> MlirSource:
+    """The Source of a file. Raises the errors of `load`."""
+    return MlirSource(_load(path))
+
+
 __all__ = ["InvalidProgram", "dump", "dumps", "load", "loads"]

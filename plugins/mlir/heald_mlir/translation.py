@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from heald.api import errors
-from heald.support import whole_file
+from heald.runtime.support import whole_file
 
 from .diagnosed import handle
 from .diagnostics import Diagnostic, Piece

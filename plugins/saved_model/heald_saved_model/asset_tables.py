@@ -10,11 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from heald.api import DType, Graph, Input, Node, TensorValue, constant
-from heald.compiler import check_attributes
-from heald.contract import OpRegistry
 from heald.errors import InvalidArgument
-from heald.graph import graphdef
-from heald.support import mapped_file
+from heald.runtime.contract import OpRegistry, check_attributes
+from heald.runtime.support import input_file, mapped_file
 
 from . import vocabulary
 
@@ -48,7 +46,7 @@ def _filling(graph: Graph, node: Node, paths: Mapping[str, str], ops: OpRegistry
 
 
 def _read(path: Path, node: Node, attrs: Mapping[str, Any], key: DType, value: DType) -> tuple[Any, Any]:
-    with graphdef.reading(path):
+    with input_file.reading(path):
         text = mapped_file.read(path)
     try:
         return vocabulary.read(text, attrs, key, value)

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from heald.api import DType, dtypes, shape_text, wire
-from heald.errors import DataLoss, HealdError, InvalidArgument, Location, NotFound, Unimplemented
-from heald.graph import did_you_mean, graphdef
-from heald.protobuf import Buffer, parse_message
-from heald.support import mapped_file
+from heald.errors import DataLoss, HealdError, InvalidArgument, Location, NotFound, Unimplemented, did_you_mean
+from heald.graphs.protobuf import parse_message
+from heald.runtime.support import input_file, mapped_file
+from heald.runtime.values import Buffer
 
 from .crc32c import masked_crc32c
 from .sstable import entries
@@ -194,10 +194,10 @@ def file_contents(file: Path, *, mapped: bool = True) -> Buffer:
 
     Raises NotFound, PermissionDenied, InvalidArgument for a folder, pipe or device.
     """
-    with graphdef.reading(file):
+    with input_file.reading(file):
         if file.is_file() and not file.stat().st_size:
             return b""
-        graphdef.check_file(file)
+        input_file.check_file(file)
         return mapped_file.contents(file, mapped=mapped)
 
 

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from heald.api import dtypes, wire
 from heald.errors import DataLoss, HealdError, InvalidArgument
-from heald.graph import graphdef
-from heald.protobuf import Buffer, message_class, parse_message
-from heald.support import mapped_file, whole_file
+from heald.graphs.protobuf import message_class, parse_message
+from heald.runtime.support import input_file, mapped_file, whole_file
+from heald.runtime.values import Buffer
 
 from .checkpoint import shard_name
 from .crc32c import masked_crc32c
@@ -92,7 +92,7 @@ def merge_checkpoints(
                                   hint="save this part first, or set allow_missing_files")
         if file in indices:
             continue
-        with graphdef.reading(file):
+        with input_file.reading(file):
             count = index.merge(mapped_file.read(file), str(prefix), len(parts))
         parts += _shards(prefix, count)
         indices.append(file)

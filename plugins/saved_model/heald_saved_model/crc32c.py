@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import google_crc32c
 import numpy as np
-from heald.protobuf import Buffer
+from heald.runtime.values import Buffer
 
 
 def masked_crc32c(data: Buffer) -> int:

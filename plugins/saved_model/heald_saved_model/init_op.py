@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Container, Iterable, Mapping
 
 from heald.api import Graph, Initializer
-from heald.graph import ancestors
+from heald.graphs.graph import ancestors
 
 from .freeze import ASSIGNS, READS, OpOf, has_effect
 from .state_names import STATE_HOLDERS

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from heald.api import DType, Graph, Input, Node
-from heald.contract import ArgDef
-from heald.graph import Func, Function
+from heald.graphs.graph import Func, Function
+from heald.runtime.contract import ArgDef
 
 
 class _Taker(NamedTuple):

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 
 from heald.api import DType, Graph, Node, SignatureDef, TensorInfo, TensorMetadata, TensorValue, dtypes, wire
 from heald.errors import DataLoss, FailedPrecondition, InvalidArgument, NotFound
-from heald.graph import Func, ancestors, graphdef, graphdef_text, parse_input
-from heald.protobuf import Buffer, parse_message
-from heald.support import mapped_file
-from heald.values import read_shape
+from heald.graphs.graph import Func, ancestors, graphdef, graphdef_text, parse_input
+from heald.graphs.protobuf import parse_message
+from heald.runtime.support import input_file, mapped_file
+from heald.runtime.values import Buffer, read_shape
 
 from .checkpoint import Checkpoint, file_contents, shard_name
 from .loader import FILES
@@ -132,7 +132,7 @@ class SavedModel:
     def checkpoint(self) -> Checkpoint:
         """The folder's checkpoint. Raises NotFound without one, DataLoss for a damaged one."""
         index = self._contents("variables.index")
-        with graphdef.reading(self._variables.with_suffix(".index")):
+        with input_file.reading(self._variables.with_suffix(".index")):
             return Checkpoint(index, self._shard, str(self._variables))
 
     @property
@@ -223,8 +223,8 @@ def read(folder: Path, tags: Collection[str] = SERVE, *, mmap: bool = True, weig
     file = next((found for name in FILES if (found := folder / name).exists()), None)
     if file is None:
         raise NotFound(f"'{folder}' is no SavedModel: it has no {FILES[0]}")
-    with graphdef.reading(contained(folder, file.name)):
-        graphdef.check_file(file)
+    with input_file.reading(contained(folder, file.name)):
+        input_file.check_file(file)
         if file.suffix == ".pbtxt":
             view = memoryview(graphdef_text.parse(mapped_file.read(file), str(file), "SavedModel"))
         else:

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from heald import Model, Session
 from heald.api import Graph, Input, Node, TensorMetadata, constant, dtypes, new_name
 from heald.errors import FailedPrecondition, InvalidArgument, boundary
-from heald.graph import graphdef, parse_input
-from heald.protobuf import message_class
-from heald.support import file_path, mapped_file, whole_file
+from heald.graphs.graph import graphdef, parse_input
+from heald.graphs.protobuf import message_class
+from heald.runtime.support import file_path, mapped_file, whole_file
 
 from .checkpoint_writer import write_checkpoint
 from .freeze import ASSIGNS, REFERENCES

@@ -16,10 +16,10 @@ from heald.api import (
     new_name,
     without_idle_controls,
 )
-from heald.compiler import inline
-from heald.contract import OpRegistry
-from heald.errors import HealdError, NotFound, Unimplemented
-from heald.graph import ancestors, did_you_mean, parse_input
+from heald.errors import HealdError, NotFound, Unimplemented, did_you_mean
+from heald.graphs.compiler import inline
+from heald.graphs.graph import ancestors, parse_input
+from heald.runtime.contract import OpRegistry
 
 from .asset_tables import with_constants
 from .freeze import idle_reads, only_read

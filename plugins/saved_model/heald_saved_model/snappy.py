@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from heald.api import wire
 from heald.errors import DataLoss
-from heald.protobuf import Buffer
+from heald.runtime.values import Buffer
 
 _EXPANSION = 32  # a copy element takes two bytes or more and stands for 64 at most
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from heald.api import wire
 from heald.errors import DataLoss, Unimplemented
-from heald.protobuf import Buffer
+from heald.runtime.values import Buffer
 
 from .crc32c import masked_crc32c
 from .snappy import decompress

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from heald.api import Graph, Node
-from heald.graph import Func, Function
+from heald.graphs.graph import Func, Function
 
 
 def without_unused_functions(graph: Graph) -> Graph:

@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from heald.api import Bind, DType, Kernels
 from heald.errors import FailedPrecondition, InvalidArgument
-from heald.graph import graphdef
-from heald.support import mapped_file
+from heald.runtime.support import input_file, mapped_file
 
 from . import vocabulary
 
@@ -39,7 +38,7 @@ def initialize_table_from_text_file(b: Bind) -> Callable[..., None]:
         if not isinstance(table, ConstantTable) or not table.is_constant:
             raise InvalidArgument(f"the handle is of a {type(table).__name__}, which no file initializes")
         path = b.file(filename.item(), READ)
-        with graphdef.reading(path):
+        with input_file.reading(path):
             if path.is_dir():
                 raise FailedPrecondition("a vocabulary is a file, this is a folder")
             b.ask(path.stat().st_size, f"the vocabulary '{path}'")

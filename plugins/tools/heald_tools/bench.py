@@ -5,7 +5,7 @@ from __future__ import annotations
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from heald.api.cli import add_device, add_json, add_model, positive, say, ticking
 
@@ -98,13 +98,14 @@ def _load(args: Namespace) -> AnyModel:
 
     config = None if args.threads is None else {"work_queue": {"threads": args.threads}}
     with ticking(f"loading {args.model}"):
-        return heald.load(args.model, config=config, device=args.device, signature=args.signature, tags=args.tags,
-                         format=args.format, mmap=args.mmap)
+        model: Any = heald.load(args.model, config=config, device=args.device, signature=args.signature, tags=args.tags,
+                                format=args.format, mmap=args.mmap)
+    return cast("AnyModel", model)
 
 
 def _feeds(args: Namespace, model: AnyModel) -> dict[str, Any]:
     """Return an array for each input of the model."""
-    from heald.session import convert
+    from heald.runtime.service import convert
 
     from .inputs import made_up, named, parse, read
     from .run import check_known

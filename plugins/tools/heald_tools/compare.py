@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from heald import Session
 from heald.api import Graph, Initializer, Resolved, topological_order
-from heald.compiler import HELD
 from heald.errors import InvalidArgument
+from heald.graphs.compiler import HELD
 
 TOLERANCE = 1e-3  # in standard deviations of the reference's tensor
 ABREAST = 64  # tensors fetched by one run, each kept until its comparison

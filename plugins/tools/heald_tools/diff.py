@@ -69,7 +69,7 @@ def _check(args: Namespace) -> None:
 
 def _devices(args: Namespace) -> int:
     from heald import Session
-    from heald.session import find_inputs, find_outputs
+    from heald.graphs.session import find_inputs, find_outputs
 
     from .compare import TOLERANCE, differences
 

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from heald.api import TensorMetadata, dtypes, shape_text
 from heald.errors import DataLoss, HealdError, InvalidArgument, NotFound, closest, of_system, told
-from heald.values import fits
+from heald.runtime.values import fits
 
 from .images import read_image
 

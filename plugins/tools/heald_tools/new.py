@@ -15,7 +15,7 @@ from pathlib import Path
 
 from heald import errors
 from heald.api.cli import say
-from heald.support import install, whole_file
+from heald.runtime.support import install, whole_file
 
 NEXT = {  # by kind of plugin, the command that tests the copy
     "device": "pytest --pyargs heald_conformance --device {type}:0",

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from heald import RunMetadata, RunOptions, default_host
 from heald.api.cli import say
-from heald.program import OWN
+from heald.runtime.program import OWN
 
 if TYPE_CHECKING:
     from heald import Model
     from heald.api import OpCost
-    from heald.executor import Executable
+    from heald.runtime.executor import Executable
 
 RUNS = 20
 SIDE = 1024  # side of the matrices whose product measures the machine's arithmetic

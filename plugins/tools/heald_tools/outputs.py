@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from heald.errors import InvalidArgument, Unimplemented
-from heald.support import whole_file
+from heald.runtime.support import whole_file
 
 
 def check_place(output: str) -> None:

@@ -6,14 +6,14 @@ import shlex
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from heald.api.cli import add_device, add_json, add_model, counted, positive, say, ticking
 
 if TYPE_CHECKING:
     from heald import Model
     from heald.api import TensorMetadata
-    from heald.session import LoadedCompiledModel
+    from heald.runtime.service import LoadedCompiledModel
 
     AnyModel = Model | LoadedCompiledModel
 
@@ -190,8 +190,9 @@ def loaded(args: Namespace) -> AnyModel:
 
     outputs = args.fetch or ([] if args.target else None)
     with ticking(f"loading {args.model}"):
-        return heald.load(args.model, outputs=outputs, device=args.device, signature=args.signature, tags=args.tags,
-                         format=args.format, mmap=args.mmap)
+        model: Any = heald.load(args.model, outputs=outputs, device=args.device, signature=args.signature,
+                                tags=args.tags, format=args.format, mmap=args.mmap)
+    return cast("AnyModel", model)
 
 
 def names_and_feeds(args: Namespace, model: Model) -> tuple[list[str], dict[str, str], list[Any]]:
@@ -199,7 +200,7 @@ def names_and_feeds(args: Namespace, model: Model) -> tuple[list[str], dict[str,
 
     Raises InvalidArgument with every missing input.
     """
-    from heald.session import find_inputs
+    from heald.graphs.session import find_inputs
 
     from .inputs import named, parse, read
 

@@ -11,7 +11,7 @@ from heald.api.cli import add_json, say, ticking
 from .run import add_step
 
 if TYPE_CHECKING:
-    from heald.executor import Event
+    from heald.runtime.executor import Event
 
 FEW = 20  # rows of the table of calls without --all
 

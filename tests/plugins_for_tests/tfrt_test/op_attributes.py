@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from heald.api import Chain, HostType, OpAttrs, Step, errors
-from heald.eager.attrs_text import attrs_text
+from heald_eager.attrs_text import attrs_text
 from heald_mlir.kernels.op_attributes import OpAttributesType
 from heald_mlir.kernels.tensor_handles import Handle
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any, NamedTuple
 
-from heald.contract import HostKernel
+from heald.runtime.contract import HostKernel
 
 from .. import attributes as a
 from .. import floats

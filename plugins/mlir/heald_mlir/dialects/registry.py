@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from heald.api import errors
-from heald.contract import HostKernelRegistry
+from heald.runtime.contract import HostKernelRegistry
 
 from ..parser import OpSyntax
 from .assembly_format import compiled

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from heald.api import Callee, HostKernels, Step, failed
-from heald.eager import completion
-from heald.host_kernels import Turns, finished, settled
+from heald.runtime.host_kernels import Turns, finished, settled
+from heald_eager import completion
 
 from .tensor_handles import Handle, is_true
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Annotated, Any, NamedTuple
 
 from heald.api import I1, AsyncValue, Callee, Chain, HostKernels, HostType, Step, available, errors
-from heald.eager import LinkedHandler, runtime_of
 from heald.errors import Location
+from heald_eager import LinkedHandler, runtime_of
 
 from .op_attributes import Text, pairs
 from .tensor_handles import Handle

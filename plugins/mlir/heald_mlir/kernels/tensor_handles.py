@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import numpy as np
 from heald.api import I32, Chain, HostKernels, HostType, Step, errors
-from heald.eager import TensorHandle, runtime_of
+from heald_eager import TensorHandle, runtime_of
 
 from .dense import allocated
 from .host_tensors import ELEMENTS, PLAIN, HostTensor, Integers, StringTensor, listed, text_of

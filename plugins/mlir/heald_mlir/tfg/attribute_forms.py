@@ -12,7 +12,8 @@ from typing import NamedTuple
 
 import numpy as np
 from heald.api import wire
-from heald.protobuf import Buffer, definitions
+from heald.graphs.protobuf import definitions
+from heald.runtime.values import Buffer
 
 from ..attribute_text import name_text, symbol_text
 from ..lexer import escaped_bytes

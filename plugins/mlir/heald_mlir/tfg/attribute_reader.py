@@ -8,7 +8,7 @@ from math import prod
 from typing import Any
 
 from heald.api import wire
-from heald.protobuf import Buffer
+from heald.runtime.values import Buffer
 
 from .. import attributes as a
 from .. import types as t

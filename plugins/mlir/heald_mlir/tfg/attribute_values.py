@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from heald.api import wire
-from heald.protobuf import Buffer
+from heald.runtime.values import Buffer
 
 from .. import attributes as a
 from .. import floats

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from heald.api import Input, Node, errors
-from heald.graph import Func, Function
+from heald.graphs.graph import Func, Function
 
 from .element_types import OPAQUE
 from .names import op_name, string_text

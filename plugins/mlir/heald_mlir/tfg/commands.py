@@ -106,17 +106,18 @@ def verify(args: Namespace) -> int:
     MalformedText, with the place in the text that `heald tfg print --canonical` prints.
     """
     from heald import default_host
-    from heald.compiler import faults
+    from heald.graphs.compiler import faults
 
     from ..attribute_text import MOST_LISTED
+    from ..loaders import GRAPH_SUFFIX
     from .elision import without_large_constants
-    from .text_file import SUFFIX, dumps, loads
+    from .text_file import dumps, loads
 
     graph = open_graph(args).graph
     with ticking("verifying"):
         rows = [{"node": name, "op": graph[name].op, "fault": error.message}
                 for name, error in faults(graph, default_host().registries.ops).items()]
-        if not args.model.endswith(SUFFIX):  # the loader of texts verifies them
+        if not args.model.endswith(GRAPH_SUFFIX):  # the loader of texts verifies them
             short = without_large_constants(graph, MOST_LISTED)
             loads(dumps(short, canonical=True), file=f"{args.model} as text")
     if args.json:
@@ -151,7 +152,7 @@ def _read(source: str) -> Graph:
 
 def _write(target: str, pieces: Iterable[str]) -> None:
     """Write a text to a file, which appears when it is whole, or to stdout."""
-    from heald.support import file_path, whole_file
+    from heald.runtime.support import file_path, whole_file
 
     encoded = (piece.encode("utf-8", "surrogateescape") for piece in pieces)
     if target != STDIN:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from heald.protobuf import Buffer
+from heald.runtime.values import Buffer
 
 from ..attributes import ArrayAttr, Attribute, DictionaryAttr
 

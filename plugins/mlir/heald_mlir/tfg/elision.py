@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from heald.api import Graph, Node, TensorValue
-from heald.graph import Func
+from heald.graphs.graph import Func
 
 from .element_types import TEXTS
 from .tensor_forms import type_of

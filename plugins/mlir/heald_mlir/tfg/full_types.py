@@ -8,7 +8,7 @@ from functools import cache
 from pathlib import Path
 
 from heald.api import dtypes
-from heald.protobuf import Buffer
+from heald.runtime.values import Buffer
 
 from .result_types import type_number, type_numbers
 

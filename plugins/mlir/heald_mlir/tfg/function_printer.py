@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from heald.api import Input, Node, errors, wire
-from heald.graph import AttrPlaceholder, Function, parse_input
-from heald.protobuf import Buffer
+from heald.graphs.graph import AttrPlaceholder, Function, parse_input
+from heald.runtime.values import Buffer
 
 from ..attribute_text import symbol_text
 from ..lexer import escaped_bytes

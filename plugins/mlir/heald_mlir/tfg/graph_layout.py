@@ -12,8 +12,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from heald.api import Graph, Node, errors, wire
-from heald.graph import Versions, graphdef
-from heald.protobuf import Buffer
+from heald.graphs.graph import Versions, graphdef
+from heald.runtime.values import Buffer
 
 from .. import attributes as a
 from ..lexer import escaped_bytes

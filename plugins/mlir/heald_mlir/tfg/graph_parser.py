@@ -8,8 +8,8 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from heald.api import Graph, errors, wire
-from heald.graph import Versions, graphdef
-from heald.protobuf import Buffer
+from heald.graphs.graph import Versions, graphdef
+from heald.runtime.values import Buffer
 
 from .. import attributes as a
 from . import dialect_attributes as d

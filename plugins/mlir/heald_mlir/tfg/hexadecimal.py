@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 import numpy as np
-from heald.protobuf import Buffer
+from heald.runtime.values import Buffer
 
 _SMALL = 4096  # bytes that the table does not pay for
 _CHUNK = 1 << 16  # look-ups at a time: NumPy makes eight bytes of each index

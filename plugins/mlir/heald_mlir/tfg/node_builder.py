@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from heald.api import errors, wire
-from heald.graph import parse_input
-from heald.protobuf import Buffer
+from heald.graphs.graph import parse_input
+from heald.runtime.values import Buffer
 
 from .. import attributes as a
 from ..lexer import Lexer

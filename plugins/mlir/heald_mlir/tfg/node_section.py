@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from heald.api import wire
-from heald.protobuf import Buffer
+from heald.runtime.values import Buffer
 
 from ..attribute_text import name_text
 from ..lexer import escaped, escaped_bytes

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from heald.api import Node, wire
-from heald.protobuf import Buffer
+from heald.runtime.values import Buffer
 
 from ..attribute_text import name_text
 from ..lexer import escaped_bytes

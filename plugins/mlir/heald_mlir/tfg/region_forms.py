@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from heald.api import Graph, Node
-from heald.graph import Func, Function
+from heald.graphs.graph import Func, Function
 
 REGION = "_heald.region"
 MOST_DEPTH = 48  # of regions within each other

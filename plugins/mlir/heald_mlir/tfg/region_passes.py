@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from heald.api import Graph, Input, Node, PassContext
-from heald.graph import AttrPlaceholder, ExpansionLimit, Func, Function
+from heald.graphs.graph import AttrPlaceholder, ExpansionLimit, Func, Function
 
 from .graph_layout import gradients
 from .region_forms import FORMS, MOST_DEPTH, REGION, FunctionNames, called, is_region, shown_name

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from heald.api import Node, errors
-from heald.graph import Func, Function, attr_bytes
+from heald.graphs.graph import Func, Function, attr_bytes
 
 from .attribute_forms import form_of
 from .element_types import CONTROL

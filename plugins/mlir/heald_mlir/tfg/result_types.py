@@ -6,9 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from heald.api import ShapeAttr, errors, wire
-from heald.contract import REQUIRED
-from heald.graph import attr_bytes
-from heald.protobuf import Buffer
+from heald.graphs.graph import attr_bytes
+from heald.runtime.contract import REQUIRED
+from heald.runtime.values import Buffer
 
 from .element_types import OPAQUE, TEXTS
 from .signature import Argument, Signature

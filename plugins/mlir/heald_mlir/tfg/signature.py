@@ -6,8 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from heald.api import wire
-from heald.graph import parse_input
-from heald.protobuf import Buffer
+from heald.graphs.graph import parse_input
+from heald.runtime.values import Buffer
 
 from .attribute_forms import NoForm, entry_of, full_type_form
 from .node_section import safe_form

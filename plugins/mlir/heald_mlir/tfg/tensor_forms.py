@@ -12,7 +12,8 @@ from math import prod
 from typing import Any, NamedTuple
 
 from heald.api import wire
-from heald.protobuf import Buffer, message_class
+from heald.graphs.protobuf import message_class
+from heald.runtime.values import Buffer
 
 from ..attribute_text import MOST_LISTED, listed
 from ..floats import text_of

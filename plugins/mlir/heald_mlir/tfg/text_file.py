@@ -1,23 +1,19 @@
-"""Graphs in text files: the public functions of `heald.tfg`, and the loader of `.tfg` files."""
+"""Graphs in text files: the public functions of `heald.tfg`, and the Source of `.tfg` files."""
 
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
 from heald.api import Description, Graph, LoadOptions, errors
-from heald.support import file_path, gc_pause, whole_file
+from heald.runtime.support import file_path, gc_pause, whole_file
 
 from ..text_file import decoded
 from .graph_parser import read_graph
 from .graph_printer import graph_text
-
-SUFFIX, SHARED_SUFFIX = ".tfg", ".mlir"
-_GRAPH = re.compile(rb"^\s*+(?:tfg\.|\"tfg\.|module\b[^\n]*\{\s*+\"?tfg\.)(?:graph|func)\b", re.MULTILINE)
 
 
 @errors.boundary
@@ -88,26 +84,6 @@ def _load(path: Path, ops: Any, verify: bool = True) -> Graph:
     return _read(decoded(text, str(path)), str(path), ops, verify)
 
 
-def is_graph_text(head: bytes) -> bool:
-    """True for the first bytes of the text of a graph."""
-    return _GRAPH.search(head) is not None
-
-
-class TfgLoader:
-    """Recognises `.tfg` files, and `.mlir` files that begin with a graph or a function of one."""
-
-    def recognise(self, path: Path, head: bytes) -> bool:
-        suffix = path.suffix.lower()
-        return suffix == SUFFIX or (suffix == SHARED_SUFFIX and is_graph_text(head))
-
-    def open(self, path: Path, options: LoadOptions) -> TfgSource:
-        """Raises the errors of `heald.tfg.load`, and InvalidArgument for a signature or tags."""
-        if options.signature is not None or options.tags is not None:
-            raise errors.InvalidArgument("this is the text of a graph: it has no signatures and no tags",
-                                         location=errors.Location(str(path)))
-        return TfgSource(_load(path, options.ops))
-
-
 class TfgSource:
     """The graph of a text."""
 
@@ -126,5 +102,12 @@ class TfgSource:
         return ()
 
 
-LOADER = TfgLoader()
+def read_graph_file(path: Path, options: LoadOptions) -> TfgSource:
+    """The Source of a file. Raises the errors of `load`, and InvalidArgument for a signature or tags."""
+    if options.signature is not None or options.tags is not None:
+        raise errors.InvalidArgument("this is the text of a graph: it has no signatures and no tags",
+                                     location=errors.Location(str(path)))
+    return TfgSource(_load(path, options.ops))
+
+
 __all__ = ["dump", "dumps", "load", "loads"]

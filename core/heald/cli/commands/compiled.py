@@ -1,0 +1,104 @@
+"""What commands show of a compiled model: its file as data, and where its nodes run."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from ..printing.progress import ticking
+from ..printing.terminal import say
+
+if TYPE_CHECKING:
+    from ...runtime.program.compiled_model import CompiledModel
+
+
+def open_compiled(args: Namespace) -> CompiledModel | None:
+    """Return the model or program in the BEF file MODEL; None for another file. Raises as `heald.bef.load`."""
+    from ...runtime.program.bef import file as bef
+    from ...runtime.service.loading import is_bef
+    from ...runtime.support.file_path import file_path
+
+    file = file_path(args.model)
+    if args.format != "bef" and (args.format is not None or not is_bef(file)):
+        return None
+    with ticking(f"loading {args.model}"):
+        return bef.load(file, mmap=args.mmap)
+
+
+def described(model: CompiledModel) -> dict[str, Any]:
+    """Return a compiled model as data: functions, devices, plugins, constants, packed arrays."""
+    entries = {entry.function: entry.signature for entry in model.entries}
+    functions, needs = [], dict[str, dict[str, Any]]()
+    for name, function in model.program.functions.items():
+        inputs = map(str, function.arg_types)
+        if name in entries:  # the names of others' arguments are the compiler's
+            inputs = map(" ".join, zip(function.arg_names, inputs, strict=True))
+        functions.append({
+            "function": name, "signature": entries.get(name, ""), "inputs": ", ".join(inputs),
+            "results": len(function.results), "calls": len(function.kernels),
+            "shapes": "these" if function.is_compiled else "any" if name in entries else ""})
+    for each in model.requirements:
+        row = needs.setdefault(each.plugin, {"plugin": each.plugin, "distribution": each.distribution,
+                                             "version": each.version, "for": []})
+        row["for"].append(each.use)
+    stored = {id(one.value): one.value for one in model.prepared}
+    return {
+        "format": f"BEF of a {model.form}" if model.form else "BEF", "signature": model.chosen, "functions": functions,
+        "devices": [*model.program.requires], "needs": [*needs.values()], "constants": len(model.program.constants),
+        "packed": {"count": len(stored), "bytes": sum(array.nbytes for array in stored.values()),
+                   "by": sorted({one.fingerprint for one in model.prepared})},
+    }
+
+
+def inspect(args: Namespace, model: CompiledModel) -> int:
+    from pathlib import Path
+
+    from ...errors import InvalidArgument
+    from ..printing.table import byte_text, plural, show, show_json
+
+    if args.passes or args.client or args.partitions:
+        raise InvalidArgument(f"'{args.model}' is compiled: it has no graph that these views show",
+                              hint="inspect the model that it was compiled from")
+    found = {"file": args.model, "bytes": Path(args.model).stat().st_size, **described(model)}
+    kernels = Counter(call.code for function in model.program.functions.values() for call in function.kernels)
+    found["kernels"] = [{"kernel": code, "calls": count} for code, count in kernels.most_common()]
+    if args.json:
+        show_json(found)
+        return 0
+    say(f"{args.model}: {found['format']}, {byte_text(found['bytes'])}, {plural(found['constants'], 'constant')}, "
+        f"{plural(found['packed']['count'], 'packed array')} of {byte_text(found['packed']['bytes'])}")
+    tell_functions(found)
+    if found["needs"]:
+        say("\nplugins that it needs")
+        show([row | {"for": ", ".join(row["for"])} for row in found["needs"]],
+             ("plugin", "distribution", "version", "for"))
+    say("\nkernels")
+    show(found["kernels"], ("kernel", "calls"))
+    return 0
+
+
+def tell_functions(found: dict[str, Any]) -> None:
+    from ..printing.table import show
+
+    say(f"\nfunctions, on {', '.join(found['devices']) or 'the host'}")
+    show(found["functions"], ("function", "signature", "inputs", "results", "calls", "shapes"),
+         cut=("function", "inputs"))
+
+
+def explained(args: Namespace, model: CompiledModel) -> list[dict[str, str]]:
+    """Return the rows of `heald explain` for the chosen signature.
+
+    Raises InvalidArgument for a program without entries and for options that need a graph.
+    """
+    from ...errors import InvalidArgument
+    from ...runtime.service.load import loaded_model
+    from ...runtime.support.file_path import file_path
+
+    if args.fetch or args.input:
+        raise InvalidArgument(f"'{args.model}' is compiled: its outputs and shapes are those of its functions",
+                              hint="explain the model that it was compiled from")
+    with ticking("linking"):
+        loaded = loaded_model(model, file_path(args.model), None, args.device, args.signature)
+        ways = loaded.algorithms()
+        return [row | {"how": ways.get(row["node"], "")} for row in loaded.placement().table()]

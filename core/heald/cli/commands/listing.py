@@ -1,0 +1,207 @@
+"""heald devices and heald plugins: what there is on this machine, and what is wrong with it."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, Namespace
+from collections.abc import Mapping, Sequence
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from ...runtime.support.install import install_hint
+from ..printing.progress import ticking
+from ..printing.terminal import say
+from .arguments import add_listing
+
+if TYPE_CHECKING:
+    from ...runtime.discovery.plugin_record import PluginRecord
+    from ...runtime.host.device_record import DeviceRecord
+    from ...runtime.host.host import Host
+
+NO_KERNELS = "it only copies: no plugin has kernels for {type}"
+NAME_KERNELS = "its plugin names them: registry.device(kernels=...)"
+
+
+def add_device_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("names", nargs="*", metavar="NAME", help="only these devices, such as CPU:0")
+    parser.add_argument("--check", action="store_true", help="open each device and run a kernel; status 1 if one fails")
+    parser.add_argument("--isolate", action="store_true",
+                        help="check each device in a process of its own, which its driver may take down")
+    add_listing(parser)
+
+
+def add_plugin_arguments(parser: ArgumentParser) -> None:
+    parser.add_argument("--traceback", metavar="ID", help="where this plugin's own code went wrong")
+    add_listing(parser)
+
+
+def devices(args: Namespace) -> int:
+    from ...runtime.service.runtime import runtime
+    from ..printing.table import show, show_json
+
+    host = runtime().host
+    if args.isolate:
+        rows = _checked_apart(host, args.names, args.plugin)
+    else:
+        rows = _listed(host, args)
+    if args.json:
+        show_json(rows)
+    elif rows:
+        texts = [row | {"memory": _memory(row), "attributes": _attributes(row)} for row in rows]
+        columns = ("name", "check", "ms", "plugin", "status", "reason", "remedy", "memory", "attributes")
+        show(texts, columns, wrap=("reason", "remedy", "attributes"))
+    else:
+        say(f"no plugin brings a device; the CPU's is installed with: {install_hint('heald-cpu')}")
+    return int(any(row.get("check") == "FAIL" for row in rows))
+
+
+def _listed(host: Host, args: Namespace) -> list[dict[str, Any]]:
+    """The rows of the chosen devices. Named devices are requested, and scanned in this process. Of all devices, those
+    that serve on request only are scanned in processes of their own."""
+    from ...runtime.service.runtime import scanned_apart
+
+    if args.names:
+        with ticking("scanning"):
+            records = _chosen(host, args.names)
+        return [_check(record, host) if args.check else _device(record) for record in records]
+    rows: list[dict[str, Any]] = []
+    for device_type in host.preference():
+        nobody = scanned_apart(device_type)
+        if nobody is not None:
+            rows += [row if args.check else _unchecked(row) for row in _apart(nobody, args.plugin, check=args.check)]
+            continue
+        with ticking("scanning"):
+            records = host.records(device_type)
+        rows += [_check(record, host) if args.check else _device(record) for record in records]
+    return rows
+
+
+def _unchecked(row: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in row.items() if key not in ("check", "ms")}
+
+
+def _apart(device: Mapping[str, Any], plugins: Sequence[str], *, check: bool) -> list[dict[str, Any]]:
+    """The rows of a device or a type from a process of its own."""
+    from ...runtime.service.device_process import list_apart
+
+    with ticking(f"{'checking' if check else 'scanning'} {device['name']}"):
+        return list_apart(device, plugins, check=check)
+
+
+def _chosen(host: Host, names: Sequence[str]) -> list[DeviceRecord]:
+    """The records of these names; `T:*` names all of a type. Raises NotFound."""
+    from ...errors import NotFound, closest
+
+    types = [t for t in host.preference() if t in [name.partition(":")[0] for name in names]]
+    records = [record for device_type in types for record in host.records(device_type)]
+    for name in names:
+        if name not in [record.name for record in records] and name.removesuffix(":*") not in types:
+            near = closest(name, [record.name for record in records] or types)
+            raise NotFound(f"there is no device {name}", device=name,
+                           hint=f"did you mean {near[0]}?" if near else "heald devices lists them")
+    return [record for record in records if record.name in names or f"{record.type}:*" in names]
+
+
+def _checked_apart(host: Host, names: Sequence[str], plugins: Sequence[str]) -> list[dict[str, Any]]:
+    """As _check, each device in a process of its own. A type is scanned in one, too."""
+    types = dict.fromkeys(name.partition(":")[0] for name in names) if names else host.preference()
+    announced = {announced.type: announced.plugin for announced in host.registries.device_types.by_priority()}
+    rows: list[dict[str, Any]] = []
+    for device_type in types:
+        if device_type not in announced:
+            _chosen(host, [f"{device_type}:*"])
+        nobody = {"name": f"{device_type}:*", "type": device_type, "plugin": announced[device_type], "attributes": {}}
+        for row in _apart(nobody, plugins, check=False):
+            if not names or row["name"] in names or f"{device_type}:*" in names:
+                rows += [row] if row.get("check") == "FAIL" else _apart(row, plugins, check=True)
+    dead = {row["type"] for row in rows if row["name"].endswith(":*")}
+    for name in names:
+        if name not in [row["name"] for row in rows] and name.partition(":")[0] not in dead:
+            _chosen(host, [name])
+    return rows
+
+
+def _device(record: DeviceRecord) -> dict[str, Any]:
+    return {"name": record.name, "type": record.type, "plugin": record.plugin, "status": record.status,
+            "reason": record.reason, "remedy": record.remedy, "attributes": dict(record.attributes)}
+
+
+def _check(record: DeviceRecord, host: Host) -> dict[str, Any]:
+    """Open a device, which runs a copy and a kernel on it."""
+    from ...errors import HealdError, PluginError
+
+    start = perf_counter()
+    with ticking(f"checking {record.name}"):
+        try:
+            host.open(record.name)
+            passed = True
+            without_kernels = not any(k.device_type == record.type for k in host.registries.kernels.loaded())
+        except PluginError:  # of a plugin that the command line or config names, which may be another than the device's
+            raise
+        except HealdError:  # the record says why
+            passed = without_kernels = False
+    took = round(1000 * (perf_counter() - start), 1)
+    row = {"check": "PASS" if passed else "FAIL", "ms": took, **_device(record)}
+    return row | {"reason": NO_KERNELS.format(type=record.type), "remedy": NAME_KERNELS} if without_kernels else row
+
+
+def _memory(row: Mapping[str, Any]) -> str:
+    from ..printing.table import byte_text
+
+    memory = row["attributes"].get("memory")
+    return byte_text(memory) if isinstance(memory, int) else ""
+
+
+def _attributes(row: Mapping[str, Any]) -> str:
+    given = {key: _figures(value) if key == "cost" else value for key, value in row["attributes"].items()
+             if key != "memory"}
+    return ", ".join(key if value is True else f"{key} {value}" for key, value in given.items() if value is not False)
+
+
+def _figures(cost: object) -> object:
+    if not isinstance(cost, Mapping):
+        return cost
+    return "; ".join(f"{name} {figure:g}" if isinstance(figure, float) else f"{name} {figure}"
+                     for name, figure in cost.items())
+
+
+def plugins(args: Namespace) -> int:
+    from ...runtime.service.runtime import runtime
+    from ..printing.table import show, show_json
+
+    records = runtime(checks=False).plugins.listing()
+    failed = int(bool(runtime(checks=False).plugins.refused))  # by --plugin
+    if args.traceback is not None:
+        return _traceback(records, args.traceback) or failed
+    rows = [_plugin(record) for record in records]
+    if args.json:
+        show_json(rows)
+    elif rows:
+        texts = [row | {"brings": _brings(row["registered"])} for row in rows]
+        show(texts, ("id", "status", "distribution", "version", "brings", "reason", "remedy"),
+             wrap=("brings", "reason", "remedy"))
+    else:
+        say(f"no plugin is installed; the CPU's is installed with: {install_hint('heald-cpu')}")
+    return failed
+
+
+def _plugin(record: PluginRecord) -> dict[str, Any]:
+    return {"id": record.id, "status": record.status, "distribution": record.distribution, "version": record.version,
+            "module": record.module, "registered": dict(record.registered), "reason": record.reason,
+            "remedy": record.remedy}
+
+
+def _brings(registered: Mapping[str, Any]) -> str:
+    texts = {kind: ", ".join(what) if isinstance(what, list) else str(what) for kind, what in registered.items()}
+    return "; ".join(f"{kind} {text}" for kind, text in texts.items())
+
+
+def _traceback(records: list[PluginRecord], wanted: str) -> int:
+    from ...errors import NotFound, closest
+
+    for record in records:
+        if record.id == wanted:
+            say(record.traceback.rstrip() or f"plugin {wanted} is {record.status}: it has no traceback")
+            return 0
+    near = closest(wanted, [record.id for record in records])
+    hint = f"did you mean {near[0]}?" if near else "heald plugins lists them"
+    raise NotFound(f"no plugin is called '{wanted}'", hint=hint)

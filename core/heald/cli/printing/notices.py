@@ -1,0 +1,66 @@
+"""What goes to stderr: errors and warnings, told in a line each, and under an error what helps to mend it."""
+
+from __future__ import annotations
+
+import sys
+import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from ...errors import MOST_TEXT, HealdError, HealdWarning, Internal, printable, shortened, shown, told
+from .progress import erase
+
+MOST_ERROR, MOST_MORE = 2200, 600  # characters of an error's first line, and of each below it: 4 kB in all
+MOST_TRACEBACK = 20_000
+
+
+def tell_error(error: HealdError) -> None:
+    """`error: ...` in one line; below it hint, place in the graph and cause, as far as there are any."""
+    where = f"{error.location}: " if error.location is not None else ""
+    _tell(f"error: {_line(where + error.message, MOST_ERROR)}")
+    place = [part for part in error.place() if part.partition(" ")[2] not in error.message]
+    cause = error.__cause__
+    is_told = (getattr(cause, "strerror", None) or told(cause).partition(": ")[2]) in error.message if cause else True
+    for title, text in (
+        ("hint", error.hint), ("where", ", ".join(place)),
+        ("cause", told(cause) if cause and not is_told else ""),
+    ):
+        if text:
+            _tell(f"  {title}: {_line(text, MOST_MORE)}")
+    if isinstance(error, Internal) and cause is not None:
+        _tell(shortened("".join(traceback.format_exception(cause)).rstrip(), MOST_TRACEBACK))
+
+
+@contextmanager
+def one_line_warnings() -> Iterator[None]:
+    """While a command runs, warnings are told as `warning: ...`, each text once."""
+    with warnings.catch_warnings():
+        one_line_from_here()
+        yield
+
+
+def one_line_from_here() -> None:
+    """As `one_line_warnings`, to the end of the process: devices are closed there."""
+    shown_before: set[str] = set()
+
+    def show(message: Warning | str, *_: Any, **__: Any) -> None:
+        text = _line(str(message), MOST_TEXT)
+        if text not in shown_before:
+            shown_before.add(text)
+            _tell(f"warning: {text}")
+
+    warnings.simplefilter("always", HealdWarning)
+    warnings.showwarning = show
+
+
+def _tell(text: str) -> None:
+    with suppress(OSError):  # stderr is full, or has no reader: the exit status tells
+        erase()
+        print(printable(text, lines=True), file=sys.stderr, flush=True)
+
+
+def _line(text: str, most: int) -> str:
+    """The text in one line, at most so many characters of it."""
+    return shown(" ".join(shortened(text, 2 * most).split()), most)

@@ -1,0 +1,10 @@
+"""Text on stdout: no character of a model, a file's name or a result acts on the terminal."""
+
+from __future__ import annotations
+
+from ...errors import printable
+
+
+def say(text: str = "") -> None:
+    """Print a line, or several, with escapes for what is not printable."""
+    print(printable(text, lines=True))

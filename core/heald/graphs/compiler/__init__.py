@@ -1,0 +1,35 @@
+"""The compiler turns a graph into a host program: resolve, place, prune, passes, lower.
+
+Each step is a function from values to values. A session calls them in this order, and stores the results.
+
+- The compiler reads no file, opens no device and starts no thread. `place` asks the host through `DeviceView`.
+- The compiler binds and runs no kernel itself. Placement picks kernels by their declarations; the linker binds them.
+- A node that cannot be resolved or placed is recorded as an error. Only a step that needs the node raises it.
+- No function recurses on the depth of a graph, since files may nest arbitrarily deep.
+- The graph stays as it is: passes and inlining return new graphs.
+
+Modules: `resolve` matches nodes with the op table. `place`, `colocation`, `host_integers` and `cost_rule` choose
+devices, the last by `node_cost`; `placement` is the result. `names` reads the names of users. `prune` orders the needed
+nodes. `pass_manager` runs passes, `passes` has the compiler's own, `patterns` rewrites by tables of fusions. `inline`
+replaces calls by bodies, `function_form` numbers the outputs in a body. `functionalize` turns the control flow of
+TensorFlow 1 into calls: `frames` finds the loops around each node, `liveness` the condition of its life, `loops` and
+`conditionals` write the calls, and `function_library` has their functions. `client_graph` has feeds and fetches as
+nodes, `step_devices` gives all of its nodes devices, and `partition` cuts it by device: graphs for people and
+transports, which no program is made of. `infer` and `infer_node` derive metadata, `lower` writes the program.
+"""
+
+from typing import TYPE_CHECKING
+
+from ...runtime.support.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from . import inline as inline
+    from .names import HELD as HELD
+    from .names import flatten as flatten
+    from .names import listed as listed
+    from .resolve import faults as faults
+
+__getattr__ = lazy_exports(__name__, {
+    ".names": ("HELD", "flatten", "listed"),
+    ".resolve": ("faults",),
+})

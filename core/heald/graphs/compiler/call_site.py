@@ -1,0 +1,167 @@
+"""CallSite: one node that calls functions of its graph, and how the program's call passes arguments and results."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from ...errors import InvalidArgument
+from ...runtime.contract.structural import (
+    CALL,
+    CONTROL_FLOW,
+    FRAME,
+    IDENTITY,
+    OF_SWITCHES,
+    STATEFUL_CALL,
+    branch,
+    is_true,
+)
+from ...runtime.values import dtypes
+from ...runtime.values.attribute_values import Func
+from ...runtime.values.dtypes import DType
+from ...runtime.values.tensor import TensorMetadata, ValueInfo
+from ..graph.graph import Graph, Node
+from .function_body import FunctionBody
+from .pass_manager import NodeFacts
+from .prune import Tensor
+from .resolve import Resolved
+
+COND = "cond"  # the attribute of a loop's condition, whose function returns no loop variables
+_BRANCHES = {"heald.if", "heald.case"}
+
+
+class CallSite(NamedTuple):
+    """A node that calls functions.
+
+    `types`: the types of the functions' arguments.
+    `results`: the types of the results that the node's functions return, but for the condition of a loop.
+    `varying`: the number of arguments in front that differ from call to call though the node is no loop's: those of a
+        frame.
+    `dropped`: the arguments, by index among the node's own, that the functions have as constants.
+    `functions`: the names of the program's functions.
+    `has_effects`: True when a function returns a chain behind its results.
+    """
+
+    entry: Resolved
+    types: tuple[DType, ...]
+    results: tuple[DType, ...]
+    varying: int = 0
+    dropped: tuple[int, ...] = ()
+    functions: tuple[str, ...] = ()
+    has_effects: bool = False
+
+    @property
+    def code(self) -> str:
+        return CONTROL_FLOW[self.entry.op.name].code
+
+    @property
+    def leading(self) -> int:
+        return CONTROL_FLOW[self.entry.op.name].leading
+
+    @property
+    def extra(self) -> int:
+        return CONTROL_FLOW[self.entry.op.name].extra
+
+    @property
+    def is_loop(self) -> bool:
+        return CONTROL_FLOW[self.entry.op.name].is_loop
+
+    @property
+    def attrs(self) -> dict[str, Any]:
+        """The attributes of the program's call."""
+        frame = {"variables": self.varying, "exits": len(self.entry.output_tensors)}
+        is_frame = self.entry.op.name == FRAME
+        chain = {"chain": True} if (self.is_loop or is_frame) and self.has_effects else {}
+        scalar = {"scalar": True} if OF_SWITCHES in self.entry.node.attrs else {}
+        return (frame if is_frame else {}) | chain | scalar
+
+    @property
+    def inputs(self) -> list[int]:
+        """The indices of the node's inputs that the program's call takes."""
+        gone = {index + self.leading for index in self.dropped}
+        return [index for index in range(len(self.entry.inputs)) if index not in gone]
+
+    @property
+    def passed(self) -> dict[int, int]:
+        """The outputs of the node that are inputs of it, by index: a loop's variables that never change."""
+        return {index: index + self.leading for index in self.dropped} if self.is_loop else {}
+
+    def kept(self, body: FunctionBody, label: str) -> tuple[Tensor, ...]:
+        """Return the results of a function that the program's function returns."""
+        wanted = 1 if label == COND else len(self.results)
+        if len(body.results) != wanted:
+            raise InvalidArgument(f"function '{label}' returns {len(body.results)} values, {wanted} are expected")
+        gone = self.dropped if self.is_loop and label != COND else ()
+        return tuple(result for index, result in enumerate(body.results) if index not in gone)
+
+    def metas(self, infos: Sequence[ValueInfo], body: FunctionBody) -> list[TensorMetadata]:
+        """Return dtype and shape of each argument, as far as they are the same in every call.
+
+        `infos` has the arguments of the first call. `body` is the function that makes the arguments of the next call:
+        what a loop changes from one iteration to the next has an unknown shape.
+        """
+        own = [info.meta if self.is_constant(body, index) else TensorMetadata(info.dtype, None)
+               for index, info in enumerate(infos)]
+        return [TensorMetadata(dtypes.int32, ())] * self.extra + own
+
+    def is_constant(self, body: FunctionBody, index: int) -> bool:
+        """True when this argument is the same in every call: a loop's body returns it as it is."""
+        if not self.is_loop:
+            return index >= self.varying
+        name, output = body.results[index] if index < len(body.results) else ("", 0)
+        while name in body.graph and body.graph[name].op == IDENTITY and body.graph[name].inputs:
+            name, _, output = body.graph[name].inputs[0]
+        return (name, output) == (body.arguments[index + self.extra], 0)
+
+
+def call_site(entry: Resolved) -> CallSite:
+    """Return the call of a node, with all arguments."""
+    flow = CONTROL_FLOW[entry.op.name]
+    own = tuple(tensor.dtype for tensor in entry.input_tensors[flow.leading:])
+    outputs = tuple(tensor.dtype for tensor in entry.output_tensors)
+    varying = entry.attrs["variables"] if entry.op.name == FRAME else 0
+    if varying > len(own):
+        raise InvalidArgument(f"a frame of {varying} variables has {len(own)} inputs")
+    return CallSite(entry, (dtypes.int32,) * flow.extra + own, own[:varying] + outputs, varying)
+
+
+def listed_functions(entry: Resolved) -> list[tuple[str, Func]]:
+    """Return the functions that a node names, each with its attribute and, in a list, its index."""
+    found: list[tuple[str, Func]] = []
+    for name in CONTROL_FLOW[entry.op.name].functions:
+        value = entry.attrs[name]
+        if isinstance(value, tuple):
+            found += [(f"{name}_{index}", func) for index, func in enumerate(value)]
+        else:
+            found.append((name, value))
+    return found
+
+
+def known_branches(graph: Graph, facts: NodeFacts) -> list[Node]:
+    """Return the nodes whose branch is known before the run, as calls of that branch."""
+    deciding = [node for node in graph if node.op in CONTROL_FLOW and CONTROL_FLOW[node.op].code in _BRANCHES]
+    if not deciding:
+        return []
+    known = facts.infer(graph)
+    return [call for node in deciding for call in _known_branch(node, facts.resolve(node), known)]
+
+
+def _known_branch(
+    node: Node, entry: Resolved | None, known: Mapping[str, tuple[ValueInfo, ...]]
+) -> Iterator[Node]:
+    if entry is None:
+        return
+    name, index = entry.inputs[0]
+    outputs = known.get(name, ())
+    if index >= len(outputs) or not outputs[index].is_known:
+        return
+    value, is_case = outputs[index].value, CONTROL_FLOW[node.op].code == "heald.case"
+    if (is_case or OF_SWITCHES in node.attrs) and outputs[index].meta.shape != ():
+        return  # the run raises the error
+    funcs = [func for _, func in listed_functions(entry)]
+    chosen = branch(funcs, value) if is_case else funcs[0 if is_true(value) else 1]
+    kept: dict[str, Any] = {
+        key: value for key, value in node.attrs.items() if key.startswith("_") and key != OF_SWITCHES}
+    types = {"Tin": entry.attrs["Tin"], "Tout": entry.attrs["Tout"]}
+    yield Node(node.name, STATEFUL_CALL if entry.op.stateful else CALL, node.inputs[1:], controls=node.controls,
+               device=node.device, attrs={"f": chosen, **types, **kept})

@@ -1,0 +1,89 @@
+"""Function bodies: a function of a graph as a graph of its own, whose arguments are placeholders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from ...errors import InvalidArgument, NotFound, did_you_mean
+from ...runtime.contract.op import ArgDef, OpRegistry
+from ...runtime.contract.structural import CALL, PLACEHOLDER, STATEFUL_CALL
+from ...runtime.values.attribute_values import Func
+from ...runtime.values.dtypes import DType
+from ..graph.graph import Function, Graph, Input, Node
+from .inline import inline
+from .prune import Tensor
+
+
+class FunctionBody(NamedTuple):
+    """The nodes of one call of a function, under names of their own, without further calls of known depth.
+
+    `arguments`: the placeholders, in order.
+    `results`: the tensors that the function returns.
+    `effects`: the node that runs what the function does beside its results, or None when it does nothing.
+    `inside`: node to the names of the functions around it, the outermost first.
+    """
+
+    graph: Graph
+    arguments: tuple[str, ...]
+    results: tuple[Tensor, ...]
+    effects: str | None
+    inside: Mapping[str, tuple[str, ...]]
+
+
+def function_body(
+    site: str, func: Func, types: Sequence[DType], library: Graph, ops: OpRegistry, around: tuple[str, ...] = ()
+) -> FunctionBody:
+    """Return the body of a function of `library` as it is called at `site`, with arguments of these types.
+
+    `site` begins the names of all nodes. `around` are the functions that the call is in; the function is none of them.
+
+    Raises NotFound for an unknown function, InvalidArgument for the wrong number of arguments and for missing
+    attributes, ResourceExhausted for too many nodes.
+    """
+    function = library.functions.get(func.name)
+    if function is None:
+        raise NotFound(f"the graph has no function '{func.name}'", hint=did_you_mean(func.name, library.functions))
+    if len(function.inputs) != len(types):
+        raise InvalidArgument(f"function '{func.name}' takes {len(function.inputs)} arguments, {len(types)} are given")
+    arguments = [Node(f"{site}/{arg.name}", PLACEHOLDER, attrs={"dtype": dtype})
+                 for arg, dtype in zip(function.inputs, types, strict=True)]
+    call = Node(site, STATEFUL_CALL, [node.name for node in arguments], attrs={"f": func})
+    graph = library.with_nodes([*arguments, call])
+    made = inline(graph, ops, around=around)
+    results = [made.given[Input(site, None, index)] for index in range(len(function.outputs))]
+    effects = made.graph[site].controls
+    return FunctionBody(with_partitioned_calls(made.graph), tuple(node.name for node in arguments),
+                        tuple((tensor.node, tensor.index) for tensor in results), site if effects else None,
+                        made.inside)
+
+
+def with_partitioned_calls(graph: Graph) -> Graph:
+    """Return the graph with nodes whose op is a function of the graph as calls of that function."""
+    if not graph.functions:
+        return graph
+    nodes = [partitioned_call(node, graph.functions[node.op]) for node in graph if node.op in graph.functions]
+    return graph.replace(nodes=nodes) if nodes else graph
+
+
+def partitioned_call(node: Node, function: Function) -> Node:
+    """Return a node whose op is this function as a call of it.
+
+    Raises InvalidArgument when the node does not give the types of the function.
+    """
+    kept = {key: value for key, value in node.attrs.items() if key.startswith("_")}
+    func = Func(function.name, {key: value for key, value in node.attrs.items() if key not in kept})
+    types = {name: _types(arguments, func, node) for name, arguments in
+             (("Tin", function.inputs), ("Tout", function.outputs))}
+    return Node(node.name, STATEFUL_CALL if function.stateful else CALL, node.inputs, controls=node.controls,
+                device=node.device, attrs={"f": func, **types, **kept})
+
+
+def _types(arguments: Sequence[ArgDef], func: Func, node: Node) -> tuple[DType, ...]:
+    try:
+        types = tuple(dtype for argument in arguments for dtype in argument.expand(func.attrs))
+    except (KeyError, TypeError, AssertionError):
+        types = ()
+    if not all(isinstance(dtype, DType) for dtype in types) or (arguments and not types):
+        raise InvalidArgument(f"the call does not give the types of function '{func.name}'", node=node.name, op=node.op)
+    return types

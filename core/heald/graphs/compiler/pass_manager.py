@@ -1,0 +1,188 @@
+"""The pass manager runs the graph passes of plugins one after the other, and gives them facts about nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import nullcontext
+
+from ...errors import HealdError, InvalidArgument
+from ...runtime.contract.device import load_callable
+from ...runtime.contract.graph_pass import GraphPass, PassContext
+from ...runtime.contract.host_kernel import OWN
+from ...runtime.contract.op import OpRegistry
+from ...runtime.contract.placement import Assignment, Placement
+from ...runtime.contract.structural import CONST, MUST_FEED, NO_KERNEL
+from ...runtime.support.plugin_guard import plugin_guard
+from ...runtime.values.tensor import TensorMetadata, ValueInfo, info
+from ..graph.graph import Graph, Node, topological_order, verify
+from .infer_node import fed_metadata, infer_node
+from .prune import Tensor
+from .resolve import Resolved, resolve_node
+
+Fold = Callable[[Resolved, Sequence[ValueInfo], tuple[ValueInfo, ...]], tuple[ValueInfo, ...]]
+
+
+def run_passes(graph: Graph, passes: Sequence[GraphPass], context: PassContext) -> Iterator[tuple[str, Graph]]:
+    """Yield the name of each pass, and the graph after it.
+
+    Raises PluginError for a plugin's pass that fails, and the error of core's own pass. Raises InvalidArgument for a
+    pass that returns no graph, loses a kept node, or returns a malformed graph.
+    """
+    for entry in passes:
+        who = f"pass '{entry.name}' of plugin {entry.plugin}"
+        before = graph
+        with nullcontext() if entry.plugin == OWN else plugin_guard(who):
+            graph = load_callable(entry.function)(before, context)
+        if not isinstance(graph, Graph):
+            raise InvalidArgument(f"{who} returned {type(graph).__name__}, not a Graph")
+        for name in sorted(context.kept - graph.nodes.keys()):
+            raise InvalidArgument(f"{who} lost the node '{name}', which is fed, fetched or run", node=name,
+                                  hint="a pass keeps all nodes that `context.kept` names")
+        if graph is not before:
+            verify(graph)
+        yield entry.name, graph
+
+
+def is_of(graph: Graph, node: Node) -> bool:
+    """True when the graph has this node, apart from its inputs."""
+    own = graph.nodes.get(node.name)
+    return own is not None and own.op == node.op and own.device == node.device and own.attrs is node.attrs
+
+
+def placed_alike(graph: Graph, placement: Placement, order: Sequence[Resolved], anew: Placement) -> Placement | str:
+    """Return a placement of the graph after passes, or the reason why a new node among those to be run cannot be there.
+
+    The graph's own nodes stay where `placement` has them, new nodes go where `anew` has them. A new node must not be
+    refused where it asks to be. Without a request it must go to a device that the graph uses already.
+    """
+    used = {row.device for row in placement.values()}
+    for entry in order:
+        if entry.op.name not in NO_KERNEL and not is_of(graph, entry.node):
+            why = _why_not(anew[entry.node.name], placement.get(entry.node.name), used)
+            if why is not None:
+                return f"{entry.op.name} '{entry.node.name}': {why}"
+    kept = {entry.node.name: placement[entry.node.name] for entry in order if is_of(graph, entry.node)}
+    return Placement({**anew, **kept})
+
+
+def _why_not(row: Assignment, own: Assignment | None, used: Collection[str | None]) -> str | None:
+    """Return the reason why a new node cannot stay where it is placed, or None.
+
+    `own` is the row of the graph's own node with the same name, if there was one.
+    """
+    if row.error is not None:
+        return row.error.message
+    refused = None if own is not None and own.refused else _refused_elsewhere(row)
+    if refused is None and not row.requested and row.device not in used:
+        return f"it would go to {row.device}, where nothing of the graph runs"
+    return refused
+
+
+def _refused_elsewhere(row: Assignment) -> str | None:
+    """Return why a device of another type than the node's refused it, or None.
+
+    Refusals by its own type do not count.
+    """
+    own = (row.device or "").partition(":")[0]
+    return next((f"{candidate}: {why}" for candidate, why in row.refused
+                 if candidate.partition(" ")[0].partition(":")[0] != own), None)
+
+
+class NodeFacts:
+    """Facts about nodes while passes change the graph around them: `resolve` and `infer` of PassContext.
+
+    `nodes`: the session's resolved nodes.
+    `fed`: metadata of the fed tensors.
+    `fold`: returns known outputs of a node with their elements, if it can compute them.
+    """
+
+    def __init__(
+        self, graph: Graph, nodes: Mapping[str, Resolved | HealdError], fed: Mapping[Tensor, TensorMetadata],
+        ops: OpRegistry, fold: Fold,
+    ) -> None:
+        self._graph = graph
+        self._known: dict[Node, Resolved | None] = {
+            entry.node: entry for entry in nodes.values() if isinstance(entry, Resolved)}
+        self._fed = fed
+        self._fed_nodes = {name for name, _ in fed}
+        self._ops = ops
+        self._fold = fold
+
+    def resolve(self, node: Node) -> Resolved | None:
+        if node not in self._known:
+            try:
+                self._known[node] = resolve_node(node, self._graph, self._ops)
+            except HealdError:
+                self._known[node] = None
+        return self._known[node]
+
+    def infer(self, graph: Graph) -> Inferred:
+        return Inferred(graph, self.resolve, self._outputs)
+
+    def _outputs(self, entry: Resolved, inputs: Sequence[ValueInfo]) -> tuple[ValueInfo, ...]:
+        outputs = infer_node(entry, inputs, self._ops)
+        name = entry.node.name
+        if entry.op.name in MUST_FEED:
+            outputs = (ValueInfo(fed_metadata(entry, 0, self._graph.versions.producer)),)
+        elif entry.op.name != CONST:
+            outputs = self._fold(entry, inputs, outputs)
+        if name not in self._fed_nodes:
+            return outputs
+        return tuple(ValueInfo(self._fed[name, i]) if (name, i) in self._fed else output
+                     for i, output in enumerate(outputs))
+
+
+class Inferred(Mapping[str, tuple[ValueInfo, ...]]):
+    """Known facts about the outputs of a graph's nodes, inferred on demand.
+
+    `outputs` infers them for one node from the facts about its inputs.
+    """
+
+    def __init__(
+        self, graph: Graph, resolve: Callable[[Node], Resolved | None],
+        outputs: Callable[[Resolved, Sequence[ValueInfo]], tuple[ValueInfo, ...]],
+    ) -> None:
+        self._resolve = resolve
+        self._outputs = outputs
+        self._nodes = {node.name: node for node in topological_order(graph)}
+        self._number = {name: number for number, name in enumerate(self._nodes)}
+        self._found: dict[str, tuple[ValueInfo, ...] | None] = {}  # None for a node that does not fit its op
+
+    def __getitem__(self, name: str) -> tuple[ValueInfo, ...]:
+        if name not in self._found:
+            for needed in sorted(self._needed(name), key=self._number.__getitem__):
+                self._found[needed] = self._tell(self._nodes[needed])
+        outputs = self._found[name]
+        if outputs is None:
+            raise KeyError(name)
+        return outputs
+
+    def __iter__(self) -> Iterator[str]:
+        return (name for name, node in self._nodes.items() if self._resolve(node) is not None)
+
+    def __len__(self) -> int:
+        return sum(1 for _ in self)
+
+    def _needed(self, name: str) -> set[str]:
+        """Return the node and all its direct and indirect sources that have not been inferred yet."""
+        needed: set[str] = set()
+        stack = [name] if name in self._nodes else []
+        while stack:
+            taker = stack.pop()
+            needed.add(taker)
+            stack += {source.node for source in self._nodes[taker].inputs
+                      if self._number.get(source.node, len(self._nodes)) < self._number[taker]
+                      and source.node not in self._found} - needed
+        return needed
+
+    def _tell(self, node: Node) -> tuple[ValueInfo, ...] | None:
+        entry = self._resolve(node)
+        if entry is None:
+            return None
+        inputs = [self._output(source) or info(tensor.dtype, None)
+                  for source, tensor in zip(entry.inputs, entry.input_tensors, strict=True)]
+        return self._outputs(entry, inputs)
+
+    def _output(self, source: Tensor) -> ValueInfo | None:
+        outputs = self._found.get(source[0]) or ()
+        return outputs[source[1]] if source[1] < len(outputs) else None

@@ -1,0 +1,55 @@
+"""Pass `shape-inference`, on request: writes the inferred shapes of all outputs as `_output_shapes`, in functions too.
+
+A shape that a node has already is merged with the inferred one; where both contradict each other, the inferred one
+stays. Arguments of functions have the shapes that the function declares. Generic functions stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from ....runtime.contract.graph_pass import PassContext
+from ....runtime.values.attribute_values import ShapeAttr
+from ....runtime.values.tensor import ValueInfo, merge_shapes
+from ...graph.function import Function
+from ...graph.graph import Graph, Node
+from ..function_form import as_graph, is_generic
+
+SHAPES = "_output_shapes"
+
+
+def infer_shapes(graph: Graph, context: PassContext) -> Graph:
+    changed = _annotated(graph, context.infer(graph))
+    functions = [after for function in graph.functions.values() if not is_generic(function)
+                 and (after := _in_function(function, graph, context)) is not function]
+    return graph.replace(nodes=changed, functions=functions or None) if changed or functions else graph
+
+
+def _in_function(function: Function, library: Graph, context: PassContext) -> Function:
+    known = context.infer(as_graph(function, library, context.resolve))
+    changed = {node.name: node for node in _annotated(function.nodes.values(), known)}
+    if not changed:
+        return function
+    return function.replace(nodes=[changed.get(node.name, node) for node in function.nodes.values()])
+
+
+def _annotated(nodes: Iterable[Node], known: Mapping[str, tuple[ValueInfo, ...]]) -> list[Node]:
+    """The nodes whose shapes are not yet written as they are known."""
+    changed = []
+    for node in nodes:
+        outputs = known.get(node.name, ())
+        own = node.attrs.get(SHAPES)
+        before = own if isinstance(own, tuple) and len(own) == len(outputs) else (None,) * len(outputs)
+        shapes = tuple(_merged(output.shape, shape) for output, shape in zip(outputs, before, strict=True))
+        if shapes and own != shapes:
+            changed.append(node.replace(attrs={SHAPES: shapes}))
+    return changed
+
+
+def _merged(inferred: tuple[int | None, ...] | None, own: Any) -> ShapeAttr | None:
+    try:
+        shape = merge_shapes(inferred, own)
+    except ValueError:
+        shape = inferred
+    return None if shape is None else ShapeAttr(shape)

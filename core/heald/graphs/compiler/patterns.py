@@ -1,0 +1,286 @@
+"""Patterns: a declarative rewriter for graph passes. A fusion is a row of a table, and `rewrite` applies the rows.
+
+    Rule("squared difference", Pattern("Square", Pattern("Sub", "a", "b")), Pattern("SquaredDifference", "a", "b"))
+
+A pattern is a tree of ops. Text is a hole: a name for any tensor, and the same name is the same tensor. `Known` is a
+hole for a constant. The nodes below the root go, so nothing outside of the match may need them: no other consumer, no
+control edge, no request for another place than the root's, and they are not kept. The replacement has the root's name,
+place and control edges.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ...errors import HealdError, InvalidArgument
+from ...runtime.contract.graph_pass import PassContext
+from ...runtime.contract.structural import CONST
+from ..graph.graph import Graph, Node, TensorValue, topological_order
+from ..graph.node import Input
+from ..graph.rewriting import constant, new_name, placed_like
+
+Array = np.ndarray[Any, Any]
+_MOST_ROUNDS = 1000  # a table whose rules undo each other never comes to an end
+
+
+class Pattern:
+    """A node of one of the ops `op`, with these inputs: holes by name, `Known` holes, and patterns of other nodes.
+
+    `attrs`: in a pattern, a value or a predicate for each attribute that decides. In a replacement, its attributes; a
+        function of the Match returns a value. A replacement that has the root's op is the root with these changes. Any
+        other one takes the attributes over that both ops have.
+    `commutes`: True to match two inputs in either order.
+    `name`: the name under which `Match.nodes` has the node; the root is `root`.
+    """
+
+    __slots__ = ("attrs", "commutes", "inputs", "name", "ops")
+
+    def __init__(
+        self, op: str | tuple[str, ...], *inputs: str | Known | Pattern, attrs: Mapping[str, Any] | None = None,
+        commutes: bool = False, name: str = "",
+    ) -> None:
+        self.ops = (op,) if isinstance(op, str) else op
+        self.inputs, self.attrs, self.commutes, self.name = inputs, attrs or {}, commutes, name
+
+
+class Known(NamedTuple):
+    """In a pattern, a hole for a Const whose elements satisfy `check`; an exact number stands for a scalar of this
+    value. In a replacement, a new constant: an array, or a function of the Match that returns one."""
+
+    name: str
+    check: Callable[[Any], Any] | float | None = None
+
+    def fits(self, value: Array) -> bool:
+        if callable(self.check):
+            return bool(self.check(value))
+        return self.check is None or (value.shape == () and bool(value == self.check))
+
+
+class Rule(NamedTuple):
+    """A row: nodes that match `pattern` become `replacement`, which is a pattern or the name of a hole.
+
+    `where`: a further condition on the Match.
+    """
+
+    name: str
+    pattern: Pattern
+    replacement: Pattern | str
+    where: Callable[[Match], bool] | None = None
+
+
+class Match:
+    """A match of a pattern: `tensors` by hole, `nodes` by the names of patterns, and facts about them."""
+
+    def __init__(self, facts: _Facts, root: Node) -> None:
+        self.root, self._facts = root, facts
+        self.tensors: dict[str, Input] = {}
+        self.nodes: dict[str, Node] = {"root": root}
+        self.inner: tuple[Node, ...] = ()
+
+    def copy(self) -> Match:
+        other = Match(self._facts, self.root)
+        other.tensors, other.nodes, other.inner = {**self.tensors}, {**self.nodes}, self.inner
+        return other
+
+    def value(self, hole: str) -> Array:
+        """The elements of a `Known` hole."""
+        found = self._facts.constant(self.tensors[hole])
+        assert found is not None
+        return found
+
+    def attrs(self, name: str = "root") -> Mapping[str, Any]:
+        """All attributes of a matched node, as kernels see them."""
+        attrs: Mapping[str, Any] = self._facts.context.resolve(self.nodes[name]).attrs
+        return attrs
+
+    def shape(self, hole: str) -> tuple[int | None, ...] | None:
+        """The shape of a tensor as far as it is known before the run."""
+        return self._facts.shape(self.tensors[hole])
+
+    def producer(self, hole: str) -> Node:
+        """The node that a tensor comes from."""
+        return self._facts.graph.nodes[self.tensors[hole].node]
+
+
+def rewrite(graph: Graph, context: PassContext, rules: tuple[Rule, ...]) -> Graph:
+    """The graph after the rules, until none applies. Of several rules for a node the first applies.
+
+    Raises InvalidArgument for a replacement that does not fit its op, and for rules that undo each other.
+    """
+    roots = {op for rule in rules for op in rule.pattern.ops}
+    for _ in range(_MOST_ROUNDS):
+        if not any(node.op in roots for node in graph):
+            return graph
+        after = _Round(graph, context).applied(rules)
+        if after is graph:
+            return graph
+        graph = after
+    raise InvalidArgument(f"the rules {', '.join(rule.name for rule in rules)} do not come to an end",
+                          hint="a replacement must not match a rule that leads back to it")
+
+
+class _Facts:
+    """A graph with the facts that patterns read."""
+
+    def __init__(self, graph: Graph, context: PassContext) -> None:
+        self.graph, self.context = graph, context
+        self.consumers: dict[str, set[str]] = {}
+        self.bound = set(context.kept)  # nodes that something beside the consumers of their first output needs
+        for node in graph:
+            for source in node.inputs:
+                self.consumers.setdefault(source.node, set()).add(node.name)
+                if source.index:
+                    self.bound.add(source.node)
+            self.bound.update(node.controls)
+        self._inferred: Mapping[str, Any] | None = None
+
+    def constant(self, source: Input) -> Array | None:
+        node = self.graph.nodes[source.node]
+        value = node.attrs.get("value")
+        if node.op != CONST or node.controls or node.name in self.context.kept or not isinstance(value, TensorValue):
+            return None
+        try:
+            return None if value.is_filled and value.shape else value.array()
+        except HealdError:  # a malformed value: running the node raises the error
+            return None
+
+    def shape(self, source: Input) -> tuple[int | None, ...] | None:
+        if self._inferred is None:
+            self._inferred = self.context.infer(self.graph)
+        outputs = self._inferred.get(source.node, ())
+        shape: tuple[int | None, ...] | None = outputs[source.index].shape if source.index < len(outputs) else None
+        return shape
+
+    def is_inner(self, node: Node, root: Node) -> bool:
+        """True where a node may go with the root, as far as the node itself tells."""
+        return (node.name not in self.bound and not node.controls and node.device == root.device
+                and node.attrs.get("_class") == root.attrs.get("_class"))
+
+    def matches(self, rule: Rule, root: Node) -> Match | None:
+        for found in self._nodes(rule.pattern, root, Match(self, root)):
+            if self._is_closed(found) and (rule.where is None or rule.where(found)):
+                return found
+        return None
+
+    def _is_closed(self, found: Match) -> bool:
+        """True where no node outside of the match consumes a node below the root."""
+        inside = {found.root.name, *(node.name for node in found.inner)}
+        return all(self.consumers[node.name] <= inside for node in found.inner)
+
+    def _nodes(self, pattern: Pattern, node: Node, match: Match) -> Iterator[Match]:
+        if node.op not in pattern.ops or len(node.inputs) != len(pattern.inputs):
+            return
+        entry = self.context.resolve(node)
+        if entry is None or not all(_fits(wanted, entry.attrs.get(key)) for key, wanted in pattern.attrs.items()):
+            return
+        match = match.copy()
+        if pattern.name:
+            match.nodes[pattern.name] = node
+        orders = (node.inputs, node.inputs[::-1]) if pattern.commutes else (node.inputs,)
+        for inputs in orders:
+            found = [match]
+            for wanted, source in zip(pattern.inputs, inputs, strict=True):
+                found = [after for before in found for after in self._tensors(wanted, source, before)]
+            yield from found
+
+    def _tensors(self, wanted: str | Known | Pattern, source: Input, match: Match) -> Iterator[Match]:
+        if isinstance(wanted, Pattern):
+            node = self.graph.nodes[source.node]
+            if source.index == 0 and (node in match.inner or self.is_inner(node, match.root)):
+                for found in self._nodes(wanted, node, match):
+                    found.inner = (*found.inner, node)
+                    yield found
+            return
+        hole = wanted if isinstance(wanted, str) else wanted.name
+        if match.tensors.get(hole, source) != source:
+            return
+        value = self.constant(source) if isinstance(wanted, Known) else None
+        if isinstance(wanted, str) or (value is not None and wanted.fits(value)):
+            after = match.copy()
+            after.tensors[hole] = source
+            yield after
+
+
+def _fits(wanted: Any, value: Any) -> bool:
+    return bool(wanted(value)) if callable(wanted) else bool(wanted == value)
+
+
+class _Round:
+    """The replacements of one round: no node takes part in two of them."""
+
+    def __init__(self, graph: Graph, context: PassContext) -> None:
+        self._facts, self._context = _Facts(graph, context), context
+        self._taken = set(graph.nodes)
+        self._used: set[str] = set()
+        self._gone: set[str] = set()
+        self._new: list[Node] = []
+        self._instead: dict[Input, Input] = {}
+
+    def applied(self, rules: tuple[Rule, ...]) -> Graph:
+        graph = self._facts.graph
+        for node in topological_order(graph):
+            for rule in rules:
+                match = self._facts.matches(rule, node) if node.op in rule.pattern.ops else None
+                if match is not None and self._may(rule, match):
+                    self._replace(rule, match)
+                    break
+        if not self._used:
+            return graph
+        others = [node for node in graph if node.name not in self._used]
+        nodes = [after for node in (*others, *self._new) if (after := self._rewired(node)) is not graph.nodes.get(
+            node.name)]
+        return graph.replace(nodes=nodes, without=self._gone)
+
+    def _replace(self, rule: Rule, match: Match) -> None:
+        self._used.update(each.name for each in (match.root, *match.inner))
+        self._gone.update(each.name for each in match.inner)
+        if isinstance(rule.replacement, str):
+            self._instead[Input(match.root.name)] = match.tensors[rule.replacement]
+            self._gone.add(match.root.name)
+        else:
+            self._write(rule, rule.replacement, match, match.root.name)
+
+    def _rewired(self, node: Node) -> Node:
+        if not any(source in self._instead for source in node.inputs):
+            return node
+        return node.replace(inputs=[self._instead.get(source, source) for source in node.inputs])
+
+    def _may(self, rule: Rule, match: Match) -> bool:
+        """True where no earlier replacement of this round concerns the match, and the root may go if it has to."""
+        if any(each.name in self._used for each in (match.root, *match.inner)) or any(
+                source.node in self._gone for source in match.tensors.values()):
+            return False
+        return not isinstance(rule.replacement, str) or (
+            match.root.name not in self._facts.bound and not match.root.controls)
+
+    def _write(self, rule: Rule, made: Pattern, match: Match, name: str) -> Input:
+        """Add the nodes of a replacement, the innermost first."""
+        root = match.root
+        inputs = [self._written(rule, each, match) for each in made.inputs]
+        attrs = {key: value(match) if callable(value) else value for key, value in made.attrs.items()}
+        is_root = name == root.name
+        if is_root and root.op == made.ops[0]:
+            node = root.replace(inputs=inputs, attrs=attrs)
+        else:
+            op = self._context.ops.get(made.ops[0])
+            own = {key: value for key, value in root.attrs.items() if key in op.attrs or key.startswith("_")}
+            node = placed_like(Node(name, op.name, inputs, controls=root.controls if is_root else (),
+                                    attrs=own | attrs), root)
+        if self._context.resolve(node) is None:
+            raise InvalidArgument(f"the replacement of rule '{rule.name}' does not fit op {node.op}", node=name,
+                                  op=node.op, hint="give its attributes in the rule")
+        self._new.append(node)
+        return Input(name)
+
+    def _written(self, rule: Rule, part: str | Known | Pattern, match: Match) -> Input:
+        if isinstance(part, str):
+            return match.tensors[part]
+        name = new_name(f"{match.root.name}/{part.name or 'inner'}", self._taken)
+        if isinstance(part, Pattern):
+            return self._write(rule, part, match, name)
+        value = part.check(match) if callable(part.check) else part.check
+        self._new.append(placed_like(constant(name, np.asarray(value)), match.root))
+        return Input(name)

@@ -1,0 +1,452 @@
+"""Placement: chooses a device for every node of a graph, with the reason and the refused candidates.
+
+The whole graph is placed once. Requests are met if possible. Other nodes go to the first device type, in order, with a
+kernel for their op, types and attributes. Colocated nodes are placed as one, and so are a resource and its users. Last,
+nodes without a request move where they are cheaper (`cost_rule`). A node that cannot be placed is recorded, and is an
+error only for a step that needs it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import NamedTuple, Protocol
+
+from ...errors import HealdError, HealdWarning, InvalidArgument, Unimplemented
+from ...runtime.config.placement import PlacementConfig
+from ...runtime.contract.device import DeviceName
+from ...runtime.contract.device_cost import DeviceCost
+from ...runtime.contract.kernel import KernelDef, KernelRegistry, dtype_names
+from ...runtime.contract.placement import Assignment, Placement, refusals
+from ...runtime.contract.structural import NO_KERNEL
+from .colocation import groups, merged, resource_edges, unknown_partner
+from .cost_rule import CostRule
+from .host_integers import is_of_numbers, kept
+from .node_cost import NodeCosts
+from .resolve import Resolved
+
+LISTS = "'heald plugins' lists what is installed; 'heald ops --missing MODEL' lists all that a model lacks"
+ON_REQUEST = "not asked, for they serve on request only: {types}; request one with device='{first}:0'"
+REMEDY = 'set [placement] fallback = "allow", or remap'
+
+
+class DeviceView(Protocol):
+    """The placer's view of the host, whose methods may scan and open devices."""
+
+    def preference(self) -> list[str]:
+        """Device types in order of preference."""
+
+    def choices(self) -> Iterator[DeviceName]:
+        """Device types or single devices to try, in turn, for a node without a request."""
+
+    def on_request(self) -> list[str]:
+        """The device types that serve requests only. They are not scanned, and their kernels are not imported, for a
+        node without a request."""
+
+    def first(self, device_type: str, index: int | None = None) -> str | None:
+        """The short name of the first usable device of a type, or of the device with this index; None without one."""
+
+    def why_not(self, device_type: str, index: int | None) -> str:
+        """The reason why a device of this type, or the device with this index, cannot be used."""
+
+    def absence(self, name: str, wanted: DeviceName) -> HealdError:
+        """Return the error for a device that a caller asks for as `name`, and that is not usable."""
+
+    def is_host_visible(self, name: str) -> bool:
+        """True when this device works on host memory."""
+
+    def cost(self, name: str) -> DeviceCost | None:
+        """The figures of cost of this device, or None for a device without."""
+
+    def host_device(self) -> str | None:
+        """The short name of a device that works on host memory, or None."""
+
+    def missing_plugins(self) -> list[str]:
+        """The plugins that are not in use, each with the reason."""
+
+
+_PREFERRED, _REQUESTED, _REMAPPED = "the session's device", "requested", "requested, and remapped"
+_ASKED = frozenset({_REQUESTED, _REMAPPED})  # reasons of nodes that are where they themselves ask to be
+Likeness = tuple[str, str, int]  # op, requested device, attributes by identity
+
+
+class Member(NamedTuple):
+    """A node to be placed, with its row."""
+
+    row: Assignment
+    entry: Resolved
+
+
+class PlacementGroup:
+    """Nodes that go to one device; most groups have one node.
+
+    `asker`: the row whose request counts, maybe of a node without a kernel; None without a request.
+    `lacking`: device type to a member without a kernel there, and the reason.
+    """
+
+    __slots__ = ("asker", "lacking", "members")
+
+    def __init__(self, members: Sequence[Member]) -> None:
+        self.members = members
+        self.asker: Assignment | None = None
+        self.lacking: dict[str, tuple[Assignment, str]] = {}
+
+    @property
+    def first(self) -> Assignment:
+        """The row that the other members are colocated with."""
+        return self.members[0].row if self.asker is None else self.asker
+
+
+class Placer:
+    """Places the nodes of one session. Kernels that decline at bind are remembered, and not chosen again."""
+
+    def __init__(self, devices: DeviceView, kernels: KernelRegistry, config: PlacementConfig,
+                 prefer: str | None = None) -> None:
+        """`prefer`: the session's device. Raises NotFound or Unavailable when it cannot be used."""
+        self._devices = devices
+        self._kernels = kernels
+        self._config = config
+        self._remap = [(DeviceName.parse(old), DeviceName.parse(new)) for old, new in config.remap.items()]
+        self._prefer = None if prefer is None else self._preferred(prefer)
+        self._declined: dict[tuple[str, str], list[tuple[str, str]]] = {}  # (node, device type) -> (pack, reason)
+        self._missing: dict[tuple[str, str], list[str]] = {}  # (warning, reason) -> nodes
+        self._reported: set[tuple[str, str]] = set()
+
+    def place(
+        self, nodes: Mapping[str, Resolved | HealdError], ops: Mapping[str, tuple[str, str]],
+        costs: Callable[[Mapping[str, Resolved]], NodeCosts],
+    ) -> Placement:
+        """Assign every node. `ops` has (op, requested device) of each node, resolved or not.
+
+        `costs` is called for a graph on several memories only: it infers shapes.
+        """
+        rows = {name: Assignment(name, *ops[name]) for name in nodes}
+        resolved = {name: entry for name, entry in nodes.items() if isinstance(entry, Resolved)}
+        for name, entry in nodes.items():
+            rows[name].error = entry if isinstance(entry, HealdError) else _lost_partner(entry, nodes)
+        free = []  # nodes without a request and without colocation
+        placed: dict[Likeness, Assignment] = {}  # one placed node for all that are alike
+        for names in groups((entry.node for entry in resolved.values()), resource_edges(resolved.values())):
+            members = [Member(rows[name], resolved[name]) for name in names if rows[name].error is None]
+            if len(names) > 1:
+                self._assign(members)
+            elif members and self._place_alone(members[0], placed):
+                free += names
+        on_host = self._keep_on_host(free, rows, resolved)
+        if self._prefer is None:
+            self._move_to_cheaper(free, on_host, rows, resolved, costs)
+        self._report()
+        return Placement(rows)
+
+    def decline(self, node: str, device: str, pack: str, reason: str) -> None:
+        """Remember that a pack's kernel declined this node on a device's type.
+
+        The next placement tries other kernels.
+        """
+        self._declined.setdefault((node, device.partition(":")[0]), []).append((pack, reason))
+
+    def requested(self, text: str) -> str | None:
+        """Return the usable device that a request asks for after clear and remap, else the session's, or None.
+
+        A request that cannot be read asks for none.
+        """
+        try:
+            request = self._request(text) or self._prefer
+        except HealdError:
+            return None
+        return None if request is None else self._usable(request)
+
+    def _place_alone(self, member: Member, placed: dict[Likeness, Assignment]) -> bool:
+        """Place a node without colocation. Returns True when it is free to go anywhere.
+
+        The placement of a node without a request, or with one that is met, holds for all nodes like it.
+        """
+        row, entry = member
+        likeness = row.op, row.requested, 0 if row.op in NO_KERNEL else id(entry.attrs)
+        other = placed.get(likeness)
+        if other is not None:
+            row.device, row.kernel, row.reason, row.refused = other.device, other.kernel, other.reason, [*other.refused]
+            return row.kernel is not None and other.reason not in _ASKED
+        group = self._assign([member])
+        met = row.reason in (_PREFERRED, *_ASKED) and not row.refused
+        asks_nothing = group.asker is None and self._prefer is None
+        if (met or asks_nothing) and row.error is None and not self._declined:
+            placed[likeness] = row
+        return group.asker is None and bool(group.members)
+
+    def _assign(self, colocated: Sequence[Member]) -> PlacementGroup:
+        group = PlacementGroup([member for member in colocated if member.row.op not in NO_KERNEL])
+        for row, _ in colocated:
+            if row.op in NO_KERNEL:
+                row.device, row.reason = "", "needs no kernel"
+        request = self._request_of(group, colocated)
+        if group.members and request is None:
+            self._first_that_can(group, self._devices.choices(), "first in order with a kernel")
+        elif group.members and request is not None:
+            self._meet(group, request)
+        return group
+
+    def _meet(self, group: PlacementGroup, request: DeviceName) -> None:
+        """Place the group where it asks to be or, if the fallback policy allows that, elsewhere."""
+        if self._try(group, request, self._how(group, request)):
+            return
+        missed = next((row for row, _ in group.members if row is group.asker), group.members[0].row).refused[-1][1]
+        same = [DeviceName(type=request.type)] if self._usable(DeviceName(type=request.type)) else []
+        choices = chain(same, self._devices.choices())  # another device of the same type comes first
+        reason = f"first in order with a kernel; the request could not be met: {missed}"
+        if self._first_that_can(group, choices, reason):
+            self._not_met(group, request, missed)
+
+    def _keep_on_host(
+        self, free: Iterable[str], rows: Mapping[str, Assignment], entries: Mapping[str, Resolved]
+    ) -> set[str]:
+        """Assign nodes to the host whose integers only the host consumes, and return them. `free`: nodes without a
+        requested device."""
+        visible = {device: not device or self._devices.is_host_visible(device)
+                   for device in {row.device for row in rows.values()} if device is not None}
+        on_host = {name for name, row in rows.items() if row.device is not None and visible[row.device]}
+        candidates = {name for name in free if name not in on_host and rows[name].kernel is not None
+                      and is_of_numbers(entries[name])}
+        host = self._devices.host_device() if candidates else None
+        if host is None:
+            return set()
+        reads = {name: [(source, name not in on_host and tensor.arg not in _host_inputs(rows[name]))
+                        for (source, _), tensor in zip(entry.inputs, entry.input_tensors, strict=True)]
+                 for name, entry in entries.items()}
+        found = kept(candidates, on_host, reads)
+        for name in found:
+            alone = PlacementGroup([Member(rows[name], entries[name])])
+            self._try(alone, DeviceName.parse(host), "only the host reads it")
+        return found
+
+    def _move_to_cheaper(
+        self, free: Iterable[str], on_host: Collection[str], rows: Mapping[str, Assignment],
+        entries: Mapping[str, Resolved], costs: Callable[[Mapping[str, Resolved]], NodeCosts],
+    ) -> None:
+        """Assign free nodes to other devices where they are cheaper. `on_host`: free nodes that stay on the host."""
+        used = dict.fromkeys(row.device for row in rows.values() if row.device)
+        figures = {device: cost for device in used if (cost := self._devices.cost(device)) is not None}
+        visible = {device for device in used if self._devices.is_host_visible(device)}
+        if len(figures) < 2 or visible.issuperset(figures):
+            return
+
+        def serves(name: str, device: str) -> KernelDef | None:
+            return self._kernel_there(name, entries[name], device.partition(":")[0])
+
+        rule = CostRule(rows, entries, figures, visible, serves, lambda: costs(entries))
+        rule.move([name for name in free if name not in on_host and rows[name].kernel is not None], on_host)
+
+    def _request_of(self, group: PlacementGroup, colocated: Sequence[Member]) -> DeviceName | None:
+        """Return the common request of a group's nodes, or the session's, or None.
+
+        A node whose request cannot be read or followed leaves the group with an error.
+        """
+        found = DeviceName()
+        for row, _ in colocated:
+            try:
+                request = self._request(row.requested)
+            except HealdError as error:
+                if row.op not in NO_KERNEL:
+                    row.error = error.at(node=row.node, op=row.op)
+                continue
+            if request is None:
+                continue
+            both = request if group.asker is None else merged(found, request)
+            if both is None:
+                self._differ(group, row, request, found)
+            else:
+                found, group.asker = both, group.asker or row
+        group.members = [member for member in group.members if member.row.error is None]
+        return self._prefer if group.asker is None else found
+
+    def _request(self, text: str) -> DeviceName | None:
+        """Return a node's request after clear and remap; None when it asks for no device type."""
+        wanted = DeviceName() if self._config.clear else DeviceName.parse(text)
+        found = self._remapped(wanted)
+        return found if found.type is not None else None
+
+    def _preferred(self, text: str) -> DeviceName | None:
+        """Return the session's device after remap. Raises the error of a device that is not usable."""
+        found = self._remapped(DeviceName.of_this_process(text))
+        if found.type is None:
+            return None
+        if self._usable(found) is None:
+            raise self._devices.absence(text, found)
+        return found
+
+    def _remapped(self, wanted: DeviceName) -> DeviceName:
+        """Return the name that config puts in the place of this one, or this one."""
+        return next((new for old, new in self._remap
+                     if old.type == wanted.type and old.index in (None, wanted.index)), wanted)
+
+    def _how(self, group: PlacementGroup, request: DeviceName) -> str:
+        """Return the reason text for a request that is met."""
+        if group.asker is None:
+            return _PREFERRED
+        own = not self._remap or merged(DeviceName.parse(group.asker.requested), request) is not None
+        return _REQUESTED if own else _REMAPPED
+
+    def _first_that_can(self, group: PlacementGroup, choices: Iterable[DeviceName], reason: str) -> bool:
+        if any(self._try(group, choice, reason) for choice in choices):
+            return True
+        if len(group.members) == 1:
+            row, entry = group.members[0]
+            row.error = self._unplaceable(row, entry)
+        else:
+            self._part(group)
+        return False
+
+    def _try(self, group: PlacementGroup, wanted: DeviceName, reason: str) -> bool:
+        """Assign the group to a device of the wanted type and return True, or note the reason and return False."""
+        assert wanted.type is not None
+        if wanted.type in group.lacking:
+            return False
+        device = self._usable(wanted)
+        if device is None:
+            why = self._devices.why_not(wanted.type, wanted.index) if wanted.is_local else "it is not in this process"
+            for row, _ in group.members:
+                if not any(told == why and other.partition(":")[0] == wanted.type for other, told in row.refused):
+                    _refuse(row, _text(wanted), why)
+            return False
+        candidate = wanted.type if wanted.index is None else wanted.short
+        found = []
+        for row, entry in group.members:
+            kernel = self._kernel(row, entry, wanted.type, candidate)
+            if kernel is None:
+                group.lacking[wanted.type] = row, row.refused[-1][1]
+                for other, _ in group.members:
+                    if other is not row:
+                        _refuse(other, candidate, f"colocated with '{row.node}': {row.refused[-1][1]}")
+                return False
+            found.append(kernel)
+        for (row, _), kernel in zip(group.members, found, strict=True):
+            row.device, row.kernel = device, kernel
+            row.reason = reason if row is group.first else f"colocated with '{group.first.node}'"
+        return True
+
+    def _usable(self, wanted: DeviceName) -> str | None:
+        """Return the first usable device that meets a request, or None."""
+        return self._devices.first(wanted.type, wanted.index) if wanted.type is not None and wanted.is_local else None
+
+    def _kernel(self, row: Assignment, entry: Resolved, device_type: str, candidate: str) -> KernelDef | None:
+        """Return the kernel that serves a node on devices of this type, or None after noting the reasons."""
+        asked = False
+        for kernel, why in self._asked(row.node, entry, device_type):
+            if why is None:
+                return kernel
+            _refuse(row, f"{candidate} {kernel.pack}.{row.op}", why)
+            asked = True
+        if not asked:
+            _refuse(row, candidate, f"no kernel for {row.op}")
+        return None
+
+    def _kernel_there(self, node: str, entry: Resolved, device_type: str) -> KernelDef | None:
+        """Return the kernel that would serve a node on devices of this type, or None."""
+        return next((kernel for kernel, why in self._asked(node, entry, device_type) if why is None), None)
+
+    def _asked(self, node: str, entry: Resolved, device_type: str) -> Iterator[tuple[KernelDef, str | None]]:
+        """Yield the kernels for a node on devices of this type, each with the reason why it is none of its candidates,
+        or None."""
+        declined = dict(self._declined.get((node, device_type), ()))
+        for kernel in self._kernels.candidates(entry.op.name, device_type):
+            yield kernel, kernel.refuses(entry.attrs) or declined.get(kernel.pack)
+
+    def _unplaceable(self, row: Assignment, entry: Resolved) -> HealdError:
+        types = sorted({tensor.dtype.name for tensor in (*entry.input_tensors, *entry.output_tensors)})
+        on_request = self._devices.on_request()
+        have = [f"{k.device_type} {k.pack}.{row.op}" + "".join(f" {a}: {dtype_names(d)}" for a, d in k.dtypes.items())
+                for t in self._devices.preference() if t not in on_request
+                for k in self._kernels.candidates(row.op, t)]
+        registered = [f"registered: {'; '.join(have)}"] if have else []
+        unasked = [ON_REQUEST.format(types=", ".join(on_request), first=on_request[0])] if on_request else []
+        hint = "; ".join([*registered, *unasked, *self._devices.missing_plugins(), LISTS])
+        return Unimplemented(f"no kernel for op {row.op} with types {', '.join(types) or 'none'}: {refusals(row)}",
+                             node=row.node, op=row.op, hint=hint)
+
+    def _not_met(self, group: PlacementGroup, request: DeviceName, reason: str) -> None:
+        wanted = _text(request)
+        if self._config.fallback == "error":
+            for row, _ in group.members:
+                asks = ("the session asks" if group.asker is None else "the node asks" if group.asker is row else
+                        f"the node is colocated with '{group.asker.node}', which asks")
+                row.error = InvalidArgument(f"{asks} for {wanted}, which cannot serve it: {reason}", node=row.node,
+                                            op=row.op, device=wanted, hint=REMEDY)
+                row.device = row.kernel = None
+        elif self._config.fallback == "warn":
+            ops = ", ".join(dict.fromkeys(row.op for row, _ in group.members))
+            do = "do" if ", " in ops else "does"
+            what = f"{ops} {do} not run on {wanted}" if self._usable(request) else f"nothing runs on {wanted}"
+            self._missing.setdefault((what, reason), []).extend(row.node for row, _ in group.members)
+
+    def _differ(self, group: PlacementGroup, row: Assignment, request: DeviceName, other: DeviceName) -> None:
+        """The node of `row` requests the device `request`, a node that it is colocated with requests `other`.
+
+        By `[placement] fallback` all members of the group fail, or the request of `row` is dropped, with a warning.
+        """
+        assert group.asker is not None
+        asker, asked = group.asker, _text(other)
+        if self._config.fallback == "error":
+            for member, _ in group.members:
+                member.error = InvalidArgument(
+                    f"'{asker.node}' asks for {asked} and '{row.node}' for {_text(request)}, but they are colocated",
+                    node=member.node, op=member.op, device=_text(request), hint=REMEDY)
+            return
+        _refuse(row, _text(request), f"colocated with '{asker.node}', which asks for {asked}")
+        if self._config.fallback == "warn":
+            what = f"nothing that is colocated with '{asker.node}' runs on {_text(request)}"
+            self._missing.setdefault((what, f"it asks for {asked}"), []).append(row.node)
+
+    def _part(self, group: PlacementGroup) -> None:
+        """Place the nodes of a group that no device serves as a whole: one by one.
+
+        With fallback "error" each node becomes an error instead.
+        """
+        lacking = {row.node for row, _ in group.lacking.values()}
+        by_fault = sorted((row.node for row, _ in group.members), key=lambda name: name not in lacking)
+        one, other = by_fault[:2]
+        why = f"no device serves both '{one}' and '{other}'"
+        asked = "; ".join(f"{device_type}: {missed}" for device_type, (_, missed) in group.lacking.items())
+        for member in group.members:
+            row = member.row
+            if self._config.fallback == "error":
+                row.error = InvalidArgument(f"{why}, which are colocated: {asked}", node=row.node, op=row.op,
+                                            hint=REMEDY)
+                continue
+            row.refused = [(f"colocation with '{group.first.node if row is not group.first else other}'", why)]
+            self._assign([member])
+        devices = {row.device for row, _ in group.members if row.device is not None}
+        if self._config.fallback == "warn" and len(devices) > 1:  # else a member has no kernel at all
+            nodes = [row.node for row, _ in group.members]
+            self._missing.setdefault(("colocated nodes are on several devices", f"{why}: {asked}"), []).extend(nodes)
+
+    def _report(self) -> None:
+        for (what, reason), nodes in self._missing.items():
+            if (what, reason) in self._reported:
+                continue
+            self._reported.add((what, reason))
+            named = ", ".join(nodes[:3]) + (f" and {len(nodes) - 3} more" if len(nodes) > 3 else "")
+            text = f"{what}: {reason}; nodes {named}"
+            warnings.warn(text, HealdWarning, stacklevel=2)
+        self._missing.clear()
+
+
+def _lost_partner(entry: Resolved, nodes: Mapping[str, object]) -> HealdError | None:
+    partner = unknown_partner(entry.node, nodes)
+    return None if partner is None else InvalidArgument(
+        f"the node is to be colocated with '{partner}', which is not in the graph", node=entry.node.name,
+        op=entry.op.name, hint=f"remove 'loc:@{partner}' from its attribute '_class'")
+
+
+def _host_inputs(row: Assignment) -> frozenset[str]:
+    """The inputs that a node's kernel reads in host memory."""
+    return row.kernel.host if row.kernel is not None else frozenset()
+
+
+def _text(wanted: DeviceName) -> str:
+    return wanted.short if wanted.is_local else str(wanted)
+
+
+def _refuse(row: Assignment, candidate: str, why: str) -> None:
+    if (candidate, why) not in row.refused:
+        row.refused.append((candidate, why))

@@ -1,0 +1,106 @@
+"""Resolving: matches nodes with the op table, which gives op, attributes with defaults, inputs and outputs.
+
+A node that does not fit its op is recorded as an error, and raised when a step needs the node. So a graph with unknown
+ops still runs where it can.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from ...errors import HealdError, InvalidArgument, Unimplemented
+from ...runtime.contract.attribute_forms import check_attributes
+from ...runtime.contract.op import GRAPH_DEF_VERSION, OpDef, OpRegistry, Tensor
+from ...runtime.contract.structural import CONST
+from ..graph.graph import Graph, Node
+
+
+class Resolved(NamedTuple):
+    """A node that fits its op. `inputs` are (producer, output index) pairs, in order."""
+
+    node: Node
+    op: OpDef
+    attrs: Mapping[str, Any]
+    inputs: tuple[tuple[str, int], ...]
+    input_tensors: tuple[Tensor, ...]
+    output_tensors: tuple[Tensor, ...]
+
+
+def resolve(graph: Graph, ops: OpRegistry) -> dict[str, Resolved | HealdError]:
+    """Return every node of the graph by name: resolved, or the error for the steps that need it.
+
+    Nodes that share their attributes share the resolved ones.
+    """
+    found: dict[str, Resolved | HealdError] = {}
+    alike: dict[tuple[str, int, int], Resolved] = {}  # (op, id of attributes, number of inputs) -> such a node
+    for name, node in graph.nodes.items():
+        try:
+            key = node.op, id(node.attrs), len(node.inputs)
+            other = alike.get(key)
+            if other is None:
+                found[name] = alike[key] = resolve_node(node, graph, ops)
+            else:
+                found[name] = other._replace(node=node, inputs=_sources(node))
+        except HealdError as error:
+            found[name] = error.at(node=name, op=node.op)
+    for name, entry in found.items():
+        if isinstance(entry, Resolved):
+            try:
+                _check_edges(entry, found)
+                entry.op.check_references()
+            except HealdError as error:
+                found[name] = error.at(node=name, op=entry.op.name)
+    return found
+
+
+def faults(graph: Graph, ops: OpRegistry) -> dict[str, HealdError]:
+    """Return the error of each node of the graph that does not fit its op, by name."""
+    return {name: entry for name, entry in resolve(graph, ops).items() if isinstance(entry, HealdError)}
+
+
+def check_versions(graph: Graph) -> None:
+    """Raises InvalidArgument when the graph excludes consumers of heald's version."""
+    wanted = graph.versions.min_consumer
+    if wanted > GRAPH_DEF_VERSION:
+        raise InvalidArgument(f"this graph is for consumers of GraphDef version {wanted} or newer; "
+                              f"heald reads up to {GRAPH_DEF_VERSION}", hint="upgrade heald")
+    if GRAPH_DEF_VERSION in graph.versions.bad_consumers:
+        raise InvalidArgument(f"this graph refuses consumers of GraphDef version {GRAPH_DEF_VERSION}",
+                              hint="write it again with a newer TensorFlow")
+
+
+def resolve_node(node: Node, graph: Graph, ops: OpRegistry) -> Resolved:
+    """Match one node with its op, apart from its edges. Raises NotFound, InvalidArgument, Unimplemented."""
+    producer = graph.versions.producer
+    op = ops.get(node.op)
+    if op.deprecated is not None and producer >= op.deprecated:
+        raise Unimplemented(f"op {op.name} is deprecated since GraphDef version {op.deprecated}, and this graph is "
+                            f"of version {producer}", hint="write the graph again without it")
+    attrs = check_attributes(op, node.attrs)
+    if op.name == CONST and attrs["value"].dtype is not attrs["dtype"]:
+        raise InvalidArgument(f"attribute 'value' is {attrs['value'].dtype.name}, 'dtype' says {attrs['dtype'].name}")
+    count = op.count_inputs(attrs)
+    if count != len(node.inputs):
+        raise InvalidArgument(f"op {op.name} takes {count} inputs with these attributes, "
+                              f"the node has {len(node.inputs)}")
+    op.check_outputs(attrs)
+    return Resolved(node, op, attrs, _sources(node), tuple(op.expand_inputs(attrs)), tuple(op.expand_outputs(attrs)))
+
+
+def _sources(node: Node) -> tuple[tuple[str, int], ...]:
+    return tuple([(source, index) for source, _, index in node.inputs])
+
+
+def _check_edges(entry: Resolved, found: Mapping[str, Resolved | HealdError]) -> None:
+    for (producer, index), wanted in zip(entry.inputs, entry.input_tensors, strict=True):
+        source = found[producer]
+        if not isinstance(source, Resolved):
+            continue
+        outputs = source.output_tensors
+        if index >= len(outputs):
+            raise InvalidArgument(f"input '{wanted.arg}' is output {index} of '{producer}' ({source.op.name}), "
+                                  f"which has {len(outputs)} outputs")
+        if outputs[index].dtype is not wanted.dtype:
+            raise InvalidArgument(f"input '{wanted.arg}' must be {wanted.dtype.name}, but '{producer}:{index}' "
+                                  f"({source.op.name}) is {outputs[index].dtype.name}")

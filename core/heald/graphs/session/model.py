@@ -1,0 +1,209 @@
+"""Model: a file loaded for inference. Its inputs and outputs are found, and calling it runs a step."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import cached_property, partial
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from ...errors import HealdError, HealdWarning, NotFound, boundary
+from ...runtime.contract.loader import LoadOptions, SignatureDef, Source, TensorInfo, signature_text
+from ...runtime.contract.placement import Placement
+from ...runtime.executor.step import RunOptions
+from ...runtime.service.arguments import in_order, take_options
+from ...runtime.service.loading import open_file
+from ...runtime.service.runtime import runtime
+from ...runtime.values.tensor import TensorMetadata
+from ..compiler.names import HELD, listed
+from ..compiler.prune import needed_placeholders
+from ..compiler.resolve import Resolved
+from ..graph.graph import Graph
+from ..graph.rewriting import pruned
+from ..graph.traversal import unused
+from .asynchronous_step import AsynchronousStep
+from .session import Session
+from .source_graph import read_graph
+
+MOST_WARNINGS = 10  # of outputs that are left out: a file may have any number of them
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+class Signature:
+    """One signature of a loaded file. Calling it runs a step of `session`, which all signatures of the file share.
+
+    `inputs` and `outputs` map names to metadata, in the order that calls use.
+    """
+
+    def __init__(
+        self, session: Session, inputs: Mapping[str, TensorInfo], outputs: Mapping[str, TensorInfo],
+        error: HealdError | None = None,
+    ) -> None:
+        """The step is prepared by the first call, which also raises `error`, the reason why it cannot be run."""
+        self.session = session
+        self.inputs: dict[str, TensorMetadata] = {name: info.meta for name, info in inputs.items()}
+        self.outputs: dict[str, TensorMetadata] = {name: info.meta for name, info in outputs.items()}
+        self.fed = {name: info.tensor for name, info in inputs.items()}  # the session's names of inputs
+        self.fetched = {name: info.tensor for name, info in outputs.items()}
+        self._input_names = tuple(inputs)
+        self._error = error
+
+    def __str__(self) -> str:
+        return signature_text(self.inputs, self.outputs)
+
+    @property
+    def is_runnable(self) -> bool:
+        """False when loading found a reason why the signature cannot be run."""
+        return self._error is None
+
+    @property
+    def graph(self) -> Graph:
+        """The part of the session's graph that the signature needs. Variables that are only read are constants there,
+        so the graph of a SavedModel is the frozen model."""
+        return pruned(self.session.graph, {tensor.partition(":")[0] for tensor in (*self.fed.values(),
+                                                                                  *self.fetched.values())})
+
+    @cached_property
+    def _step(self) -> Callable[..., Any]:
+        return self._prepare(self.session.make_callable)
+
+    def _prepare(self, make: Callable[..., Callable[..., Any]]) -> Callable[..., Any]:
+        if self._error is not None:
+            raise self._error
+        return make(self.fetched if len(self.fetched) != 1 else next(iter(self.fetched.values())), self.fed)
+
+    @boundary
+    def asynchronous(self) -> AsynchronousStep:
+        """Return the step of the signature, for callers that do not wait for its runs. Raises as a call."""
+        if self._error is not None:
+            raise self._error
+        return self.session.asynchronous(tuple(self.fetched.values()), tuple(self.fed.values()))
+
+    def __call__(self, *arrays: Any, **named: Any) -> Any:
+        """Outputs for these inputs, in order or by name (or one dict by name): the array, or several in a dict.
+
+        `options=RunOptions(...)`: limits of the run and its preparation. Other values of that name are an input's.
+
+        Raises InvalidArgument when inputs are missing, unknown or do not fit; also the error of a node that the
+        outputs need, where loading did not raise it. Raises DeadlineExceeded and Cancelled as the options say.
+        """
+        options = take_options(named)
+        inputs = in_order(self._input_names, arrays, named)
+        return self._step(*inputs) if options is None else self._run_limited(inputs, options)
+
+    @boundary
+    def _run_limited(self, inputs: Sequence[Any], options: RunOptions) -> Any:
+        with self.session.limited_step(options) as step:
+            if "_step" not in self.__dict__:
+                self._step = self._prepare(partial(self.session.callable_within, step))
+            return self._step(*inputs, options=step)
+
+
+class Model(Signature):
+    """A loaded file: its chosen signature, and in `signatures` all of the file, by name, over the same session."""
+
+    def __init__(
+        self, session: Session, inputs: Mapping[str, TensorInfo], outputs: Mapping[str, TensorInfo],
+        signatures: Mapping[str, Signature] = _NONE, source: Source | None = None,
+    ) -> None:
+        """`source` is the opened file."""
+        super().__init__(session, inputs, outputs)
+        self.source = source
+        self.signatures = signatures
+
+    def placement(self) -> Placement:
+        """Where each node runs and why."""
+        return self.session.placement()
+
+
+def load_graph(
+    file: Path, *, inputs: Sequence[str] | None, outputs: Sequence[str] | None, device: str | None, config: Any,
+    signature: str | None, tags: Collection[str] | None, form: str | None, mmap: bool,
+) -> Model:
+    """Load a file of a graph. The arguments and errors are those of `heald.load`."""
+    inputs, outputs, tags = (None if names is None else listed(names, use)
+                             for names, use in ((inputs, "feed"), (outputs, "fetch"), (tags, "tag")))
+    own = runtime(config)
+    registries = own.host.registries
+    options = LoadOptions(registries.ops, signature, tags, inputs, outputs, mmap)
+    opened = open_file(file, options, registries, form)
+    chosen = opened.chosen()
+    session = Session(read_graph(opened), own, device=device, initial_state=opened.initial_state())
+    signatures = {name: _signature(session, found, opened.description.signatures.get(name))
+                  for name, found in opened.signatures.items()}
+    if chosen is not None and inputs is None and outputs is None:
+        return Model(session, chosen.inputs, chosen.outputs, signatures, opened.source)
+    return Model(session, *_described(session, *_tensors(session, chosen, inputs, outputs)), signatures,
+                 opened.source)
+
+
+def _signature(session: Session, found: SignatureDef | HealdError, declared: SignatureDef | None) -> Signature:
+    if not isinstance(found, HealdError):
+        return Signature(session, found.inputs, found.outputs)
+    inputs, outputs = (_NONE, _NONE) if declared is None else (declared.inputs, declared.outputs)
+    return Signature(session, inputs, outputs, found)
+
+
+def _tensors(
+    session: Session, chosen: SignatureDef | None, inputs: Sequence[str] | None, outputs: Sequence[str] | None
+) -> tuple[dict[str, str], dict[str, str]]:
+    """The tensors to feed and to fetch, by the names of the inputs and outputs of a model."""
+    sides = (_NONE, _NONE) if chosen is None else (chosen.inputs, chosen.outputs)
+    fed, fetched = ({name: info.tensor for name, info in side.items()} for side in sides)
+    if outputs is None and chosen is None:
+        outputs = find_outputs(session)
+    if outputs is not None:
+        fetched = {name: fetched.get(name, name) for name in outputs}
+    if inputs is not None:
+        return {name: fed.get(name, name) for name in inputs}, fetched
+    names = {tensor.removesuffix(":0"): name for name, tensor in fed.items()}
+    return {names.get(node, node): node for node in find_inputs(session, tuple(fetched.values()))}, fetched
+
+
+def _described(
+    session: Session, fed: Mapping[str, str], fetched: Mapping[str, str]
+) -> tuple[dict[str, TensorInfo], dict[str, TensorInfo]]:
+    """What the step for these tensors, by the names of inputs and outputs, tells of them."""
+    function = session.prepare(tuple(fetched.values()), tuple(fed.values())).program.functions["main"]
+    return _infos(fed, function.arg_metas), _infos(fetched, function.result_metas)
+
+
+def _infos(tensors: Mapping[str, str], metas: Sequence[TensorMetadata]) -> dict[str, TensorInfo]:
+    return {name: TensorInfo(tensor, meta) for (name, tensor), meta in zip(tensors.items(), metas, strict=True)}
+
+
+def find_outputs(session: Session) -> tuple[str, ...]:
+    """The nodes with outputs that no node takes, in the graph's order: tensors by name. Warns of nodes that are left
+    out because their ops are not known.
+
+    Raises NotFound when there are none, or what is wrong with the only ones there are.
+    """
+    graph: Graph = session.graph
+    found: list[str] = []
+    broken: list[HealdError] = []
+    for name in unused(graph.nodes):
+        entry = session.nodes[name]
+        if not isinstance(entry, Resolved):
+            broken.append(entry)
+            continue
+        tensors = () if entry.op.for_effect else entry.output_tensors
+        found += [name if len(tensors) == 1 else f"{name}:{i}" for i, tensor in enumerate(tensors)
+                  if tensor.dtype not in HELD]
+    if not found and broken:
+        raise broken[0]
+    for error in broken[:MOST_WARNINGS]:
+        warnings.warn(f"output '{error.node}' is left out: {error}", HealdWarning, stacklevel=4)
+    if len(broken) > MOST_WARNINGS:
+        warnings.warn(f"{len(broken) - MOST_WARNINGS:,} more outputs are left out; "
+                      "'heald ops --missing MODEL' lists the reasons", HealdWarning, stacklevel=4)
+    if not found:
+        raise NotFound("the graph has no node whose result nobody takes", hint="name the outputs: outputs=['y']")
+    return tuple(found)
+
+
+def find_inputs(session: Session, outputs: Sequence[str]) -> tuple[str, ...]:
+    """The placeholders that must be fed for these outputs, in the graph's order."""
+    needed = needed_placeholders(session.nodes, [name.partition(":")[0] for name in outputs])
+    return tuple(name for name in session.graph.nodes if name in needed)

@@ -1,0 +1,527 @@
+"""Session: a graph, placed once, from which steps run."""
+
+from __future__ import annotations
+
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from functools import partial
+from math import inf
+from typing import Any, TypeVar
+
+from ...errors import Cancelled, FailedPrecondition, HealdError, InvalidArgument, boundary, unexpected
+from ...runtime.contract.graph_pass import FUSION, GRAPH
+from ...runtime.contract.loader import Initializer
+from ...runtime.contract.placement import Assignment, Placement
+from ...runtime.contract.rendezvous import Rendezvous
+from ...runtime.executor.executable import Executable
+from ...runtime.executor.step import RunOptions, Step, lasting_step
+from ...runtime.host.cancellation import CancelToken
+from ...runtime.host.resources import Resources
+from ...runtime.service.arguments import mapped
+from ...runtime.service.named_feeds import NamedFeeds
+from ...runtime.service.prepared_step import PreparedStep
+from ...runtime.service.run_step import make_run_step
+from ...runtime.service.runtime import Runtime, runtime
+from ...runtime.support.fork_safety import inherited
+from ...runtime.support.gc_pause import gc_paused
+from ...runtime.values.tensor import TensorMetadata
+from ..compiler.infer_node import fed_metadata
+from ..compiler.names import flatten, listed, target, tensor
+from ..compiler.prune import Tensor, prune
+from ..compiler.resolve import Resolved, check_versions
+from ..graph.graph import Graph, verify
+from ..graph.traversal import ancestors
+from .asynchronous_step import AsynchronousStep
+from .constant_folding import ConstantFolder
+from .effects import has_effects
+from .extension import extended
+from .function_graph import Environment, StepSignature
+from .partial_run import PartialRun, PartialRuns, PartialStep
+from .placed_graph import Nodes, PlacedGraph, Placers, with_rows
+from .run_metadata import RunMetadata
+from .session_graph import enabled_passes, session_graphs
+from .step_compiler import StepCompiler
+from .step_graphs import StepGraphs
+from .targets import check_arguments, is_local, session_at
+
+MOST_PREPARED_BYTES = 32 << 20  # bytes of prepared steps that are kept, without their arrays
+ARRAY_SHARE = 8  # the arrays of prepared steps may take this fraction, 1/8, of the memory limit
+
+
+S = TypeVar("S", bound=Step)
+
+
+class Session:
+    """Runs steps of a graph. Several threads may share one session.
+
+    `config`: a dict, a path or a Config, for this session alone.
+    `target`: where the session runs: "" or "local" for this process; the prefix of any other target, such as "ray" of
+        "ray://head:10001", names the plugin's factory whose session is returned.
+    `device`: for nodes that ask for no device, such as "CPU:0".
+    `initial_state`: initializers; each runs once, before the first step that needs its resources or, for all steps,
+        before the first step.
+    `rendezvous`: makes the rendezvous of one run, through which its Send and Recv nodes reach other processes.
+
+    Raises InvalidArgument for a graph that no step could run. A fault of a single node is raised by the steps that need
+    the node. Raises NotFound for a target that no plugin serves, PluginError when a plugin's factory fails; NotFound or
+    Unavailable for a `device` that cannot be used.
+    """
+
+    @boundary
+    def __new__(cls, *args: Any, target: Any = "", **options: Any) -> Any:
+        """Return an empty session, or for a target of a plugin the session that the plugin's factory makes."""
+        if cls is not Session or is_local(target):
+            return object.__new__(cls)
+        return session_at(target, *args, **options)
+
+    @boundary
+    def __init__(
+        self, graph: Graph, config: Any = None, *, target: str = "", device: str | None = None,
+        initial_state: Sequence[Initializer] = (), rendezvous: Callable[[], Rendezvous] | None = None,
+    ) -> None:
+        if not is_local(target):
+            if hasattr(self, "_runtime"):
+                return  # the target's factory has made this session; Python calls `__init__` after `__new__`
+            raise InvalidArgument(f"{type(self).__name__} is a subclass of Session, whose target is ''",
+                                  hint=f"heald.Session(graph, target={target!r})")
+        check_arguments(graph, device)
+        device = None if device is None else str.__str__(device)
+        self._lock = threading.RLock()
+        self._prepared: dict[Any, PreparedStep] = {}
+        self._steps: weakref.WeakKeyDictionary[PreparedStep, Any] = weakref.WeakKeyDictionary()  # also of callables
+        self._closed = False
+        self._rendezvous = rendezvous
+        self._partial_runs = PartialRuns()
+        self._initial_state = self._left = tuple(initial_state)  # `_left`: initializers that have not run
+        self._waiting: dict[Any, tuple[Initializer, ...]] = {}  # by prepared step, those that run before its first run
+        verify(graph)  # only graphs from files have been verified
+        check_versions(graph)
+        self._runtime: Runtime = runtime(config)
+        host, settings = self._runtime.host, self._runtime.config
+        self.given_graph = graph  # before passes: the graph to save
+        self._step = lasting_step(host, Resources())
+        self._closing = CancelToken()
+        *_, (_, graph) = session_graphs(graph, self._left, self._runtime)
+        self._left = tuple(each for each in self._left if each.target in graph)
+        placers = Placers(host, settings.placement, device)
+        self._placed = PlacedGraph(graph, placers, host)
+        self._served: dict[str, Assignment] = {}  # rows that links have changed, by node
+        self._served_after = 0  # the number of declined kernels that these rows go by
+        self._environment = Environment(host, placers, enabled_passes(self._runtime, GRAPH),
+                                        FUSION not in settings.passes.disable, ConstantFolder(host))
+        inherited.add(self)
+
+    @property
+    def graph(self) -> Graph:
+        """The graph after the passes of the stage "pre_placement"."""
+        return self._placed.graph
+
+    @property
+    def nodes(self) -> Nodes:
+        """The resolved nodes of the graph; for a node that cannot be resolved the error."""
+        return self._placed.nodes
+
+    @boundary
+    def run(
+        self, fetches: Any, feeds: Mapping[str, Any] | None = None, *, targets: Sequence[str] = (),
+        options: RunOptions | None = None, metadata: RunMetadata | None = None,
+    ) -> Any:
+        """Return the fetched tensors: an array for a name, a list for a list, a dict for a dict.
+
+        `feeds`: tensor names to array-likes.
+        `targets`: nodes to run for their effects.
+        `options`: limits of the run, and the records that it makes.
+        `metadata`: receives the records.
+
+        Arrays belong to the caller. Raises InvalidArgument and NotFound for names and feeds that do not fit, and the
+        error of the first kernel that fails. Raises DeadlineExceeded and Cancelled as `options` say, and what
+        `partitions` raises when they ask for these graphs.
+        """
+        names, rebuild = flatten(fetches)
+        feeds = {} if feeds is None else mapped(feeds, "feeds")
+        names_fed, acting = listed(tuple(feeds), "feed"), listed(targets, "target")
+        if options is None:
+            return rebuild(self._ready(names, names_fed, acting, self._step)(tuple(feeds.values())))
+        with self.limited_step(options) as step:
+            prepared = self._ready(names, names_fed, acting, step)
+            if metadata is not None:
+                graphs = self.partitions(fetches, names_fed, acting) if options.partition_graphs else {}
+                metadata.trace, metadata.partition_graphs = step.trace, graphs
+            return rebuild(prepared(tuple(feeds.values()), step))
+
+    @boundary
+    def make_callable(
+        self, fetches: Any, feeds: Sequence[str] | Mapping[str, str] = (), targets: Sequence[str] = ()
+    ) -> Callable[..., Any]:
+        """Return a function of the arrays to feed, in the order of `feeds`: the fastest way to run a step.
+
+        The function takes `options=RunOptions(...)`, too. A mapping has the tensors by names of the caller's, which
+        errors use. Names of one tensor take equal values.
+        """
+        return self.callable_within(self._step, fetches, feeds, targets)
+
+    @contextmanager
+    def limited_step(self, options: RunOptions) -> Iterator[Step]:
+        """Give a step for one run, its preparation included. Raises InvalidArgument for options of the wrong type."""
+        step = self._new_step(options)
+        try:
+            yield step
+        finally:
+            step.close()
+
+    def callable_within(
+        self, within: Step, fetches: Any, feeds: Sequence[str] | Mapping[str, str] = (), targets: Sequence[str] = ()
+    ) -> Callable[..., Any]:
+        """As `make_callable`; the step is prepared in `within`, whose error ends that. A Step serves as options."""
+        names, rebuild = flatten(fetches)
+        named = None
+        if isinstance(feeds, Mapping):
+            given = mapped(feeds, "feeds")
+            named = NamedFeeds(dict(zip(listed(tuple(given), "feed"), listed(tuple(given.values()), "feed"),
+                                        strict=True)))
+        names_fed = listed(feeds if named is None else named.tensors, "feed")
+        key = names, names_fed, listed(targets, "target")
+        prepared = self._ready(*key, within)
+        shown = names_fed if named is None else named.names
+        count = len(shown)
+        shares = named if named is not None and not named.are_distinct else None
+        single = isinstance(fetches, str)
+
+        def step(*arrays: Any, options: RunOptions | Step | None = None) -> Any:
+            if len(arrays) != count:
+                wanted = ", ".join(shown) or "none"
+                raise InvalidArgument(f"this callable takes {count} arrays ({wanted}), {len(arrays)} given")
+            if self._closed:
+                raise _closed()
+            limited = None  # no `with`: a callable that refers to itself would outlive its last user
+            if options is not None and not isinstance(options, Step):
+                options = limited = self._new_step(options)
+            try:
+                if self._waiting and key in self._waiting:  # the session was reset
+                    self._initialize(key, options or self._step)
+                values = arrays if shares is None else shares.distinct(arrays, prepared.metas)
+                try:
+                    results = prepared(values, options)
+                except InvalidArgument:
+                    if named is not None:
+                        named.check(values, prepared.metas, self._runtime.host.memory)
+                    raise
+                except HealdError:
+                    raise
+                except Exception as error:  # the boundary, without the cost of the decorator's call
+                    raise unexpected(error) from error
+            finally:
+                if limited is not None:
+                    limited.close()
+            return results[0] if single else rebuild(results)
+
+        return step
+
+    @boundary
+    def asynchronous(
+        self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()
+    ) -> AsynchronousStep:
+        """Return the step for these names, for callers that do not wait for its runs. Raises as `make_callable`."""
+        key = flatten(fetches)[0], listed(feeds, "feed"), listed(targets, "target")
+        signature = self._signature(*key)
+
+        def ready() -> PreparedStep:
+            if self._closed:
+                raise _closed()
+            return self._ready(*key, self._step)
+
+        return AsynchronousStep(self, ready, partial(self._step_of, PartialStep, RunOptions()),
+                                [*signature.fed.values()],
+                                has_effects=has_effects(self.graph, prune(self.nodes, *signature), self._runtime.host))
+
+    @boundary
+    def extend(self, graph: Graph) -> None:
+        """Add the nodes and functions of a graph, which may use the session's. Nothing is added after an error.
+
+        The session's nodes keep their devices and their state. Steps and callables that exist go on meanwhile, and stay
+        valid.
+
+        Raises InvalidArgument for names that the session has and for a graph that does not fit, FailedPrecondition for
+        a closed session and for a new node that would make a constant of a frozen variable wrong.
+        """
+        if not isinstance(graph, Graph):
+            raise InvalidArgument(f"extend takes a Graph, not {type(graph).__name__}",
+                                  hint="session.extend(heald.graphdef.load(path))")
+        with self._step.holding(self._lock):
+            if self._closed:
+                raise _closed()
+            given = extended(self.given_graph, graph)
+            *_, (_, whole) = session_graphs(given, self._initial_state, self._runtime)
+            placed = self._placed.extended(whole)
+            self.given_graph, self._placed = given, placed
+
+    @boundary
+    def reset(self, containers: Sequence[str] = ()) -> None:
+        """Drop the state in these containers, by default in the one without a name: variables, tables, queues.
+
+        Running steps end with Cancelled. Later runs find variables uninitialized; the initial state of a loaded model
+        is read again. Steps and callables stay valid. Random sequences go on.
+        """
+        names = frozenset(listed(containers, "container")) or {""}
+        with self._step.holding(self._lock):
+            if self._closed:
+                raise _closed()
+            self._closing.cancel()
+            self._closing = CancelToken()
+            self._step.cancel(Cancelled("the session was reset while this ran"))
+            self._step.restart()
+            self._step.resources = self._step.resources.without(names)
+            self._left = tuple(each for each in self._initial_state if each.target in self.graph)
+            for prepared, key in list(self._steps.items()):
+                if waiting := self._uninitialized(self._signature(*key)):
+                    self._waiting[key] = waiting
+                prepared.forget_state()
+
+    @boundary
+    def partial_run_setup(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> str:
+        """Start a step whose feeds and fetches come in several calls of `partial_run`. Return its handle.
+
+        Raises InvalidArgument and NotFound for names that do not fit, and Unimplemented when a device needs the feeds'
+        static shapes and the placeholders declare none.
+        """
+        names, names_fed, acting = flatten(fetches)[0], listed(feeds, "feed"), listed(targets, "target")
+        if not names and not acting:
+            raise InvalidArgument("a partial run needs at least one fetch or target", hint="partial_run_setup(['y:0'])")
+        prepared = self._ready(names, names_fed, acting, self._step)
+        executable = prepared.for_partial_runs(self._step)
+        signature, step = self._signature(names, names_fed, acting), self._step_of(PartialStep, RunOptions())
+        return self._partial_runs.add(PartialRun(signature, self.nodes, executable, step))
+
+    @boundary
+    def partial_run(self, handle: str, fetches: Any, feeds: Mapping[str, Any] | None = None) -> Any:
+        """Feed and fetch a part of a partial run. Fetches are returned as by `run`.
+
+        Each feed and each fetch of the setup is given once; the partial run ends with the last one, or with an error of
+        a kernel. Raises InvalidArgument, and changes nothing, for an unknown or ended handle, for names that the setup
+        lacks or that were given already, and for a fetch that needs feeds which were not given.
+        """
+        if self._closed:
+            raise _closed()
+        names, rebuild = flatten(fetches)
+        given = {} if feeds is None else mapped(feeds, "feeds")
+        listed(tuple(given), "feed")
+        return rebuild(self._partial_runs.run(handle, names, given, self._runtime.host.memory,
+                                              lambda name, role: tensor(name, self.nodes, role)))
+
+    def initializers(self, fetches: Sequence[str], feeds: Sequence[str]) -> tuple[Initializer, ...]:
+        """Return the initializers that run before the first step for these names, and have not run."""
+        return self._uninitialized(self._signature(tuple(fetches), tuple(feeds), ()))
+
+    def placement(self) -> Placement:
+        """Return the device of each node, the reason, and the refused candidates.
+
+        Nodes of functions, loops and branches are among them once a step that needs them was prepared.
+        """
+        return with_rows(self._placed.placement, self._served)
+
+    @boundary
+    def prepare(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> PreparedStep:
+        """Return the step for these names without running it, for inspection."""
+        return self._prepare(flatten(fetches)[0], listed(feeds, "feed"), listed(targets, "target"), self._step)
+
+    @boundary
+    def optimized(
+        self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()
+    ) -> Iterator[tuple[str, Graph]]:
+        """Yield the graph that a step needs under "", and then the graph after each pass under the pass's name."""
+        signature = self._signature(flatten(fetches)[0], listed(feeds, "feed"), listed(targets, "target"))
+        return StepCompiler(self._placed, signature, self._environment).stages(self._step.check)
+
+    @boundary
+    def client_graph(
+        self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = (), *, convention: str = "call_frame",
+    ) -> Graph:
+        """Return the graph that a step runs after pruning, with default attributes and devices.
+
+        `convention`: "call_frame" has _Arg and _Retval nodes for feeds and fetches, with their indices, as in
+        TensorFlow's subgraph rewriting; "rendezvous" has _Recv and _Send nodes.
+
+        Raises InvalidArgument for another convention, NotFound and InvalidArgument for names, and the errors of nodes
+        that the step needs.
+        """
+        return self._step_graphs(fetches, feeds, targets).client_graph(convention)
+
+    @boundary
+    def partitions(
+        self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()
+    ) -> dict[str, Graph]:
+        """Return the client graph's partitions by device, such as "/job:localhost/replica:0/task:0/device:CPU:0".
+
+        Edges between devices are pairs of _Send and _Recv nodes, as TensorFlow's partitioner writes them. Raises
+        Unimplemented for a loop on several devices, and what `client_graph` raises.
+        """
+        return self._step_graphs(fetches, feeds, targets).partitions()
+
+    @boundary
+    def beside(self, graph: Graph) -> Session:
+        """Return a session of another graph with the state of this one.
+
+        Nodes that would share a resource within one graph share it: those of equal container and shared name, or of
+        equal name. Raises as `Session`.
+        """
+        other = Session(graph, self._runtime)
+        other._step = lasting_step(self._runtime.host, self._step.resources)
+        return other
+
+    def close(self) -> None:
+        """End the session: runs are cancelled, and later runs raise FailedPrecondition. Closing twice is no error."""
+        self._closed = True
+        self._closing.cancel()
+        self._step.cancel(Cancelled("the session was closed while this ran"))
+        self._partial_runs.close()
+        self._prepared.clear()
+        self._runtime.host.device_memory.free_dropped()
+
+    def forked(self) -> None:
+        self._lock = threading.RLock()  # an unfinished step is not in the dict
+
+    def __enter__(self) -> Session:
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.close()
+
+    def _new_step(self, options: RunOptions) -> Step:
+        """Return a step for one run. Raises InvalidArgument for options of the wrong type."""
+        return self._step_of(Step, options)
+
+    def _step_of(self, kind: type[S], options: RunOptions) -> S:
+        return make_run_step(kind, self._runtime.host, options, (self._closing,), resources=self._step.resources,
+                             ends_at_error=True, rendezvous=self._rendezvous)
+
+    def _ready(
+        self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...], step: Step
+    ) -> PreparedStep:
+        """Return the prepared step for these names. The initializers of its state have run."""
+        prepared = self._prepare(fetches, feeds, targets, step)
+        if self._waiting:
+            self._initialize((fetches, feeds, targets), step)
+        return prepared
+
+    def _prepare(
+        self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...], step: Step
+    ) -> PreparedStep:
+        """Return the prepared step for these names, prepared now if there is none.
+
+        Raises the error of `step` when it ends meanwhile.
+        """
+        key = (fetches, feeds, targets)
+        found = self._prepared.get(key)
+        if found is not None:
+            return found
+        if self._closed:
+            raise _closed()
+        with step.holding(self._lock):
+            if key not in self._prepared:
+                prepared = self._make(*key, step)
+                self._make_room()
+                self._prepared[key] = prepared
+                if waiting := self._uninitialized(self._signature(*key)):
+                    self._waiting[key] = waiting
+            return self._prepared[key]
+
+    def _make_room(self) -> None:
+        """Drop the oldest prepared steps while all of them together take too many bytes."""
+        limit = self._runtime.host.memory.limit
+        most = MOST_PREPARED_BYTES, inf if limit is None else limit // ARRAY_SHARE
+        held = {key: prepared.held() for key, prepared in self._prepared.items()}
+        calls, arrays = (sum(each[i] for each in held.values()) for i in (0, 1))
+        for key, (its_calls, its_arrays) in held.items():
+            if calls <= most[0] and arrays <= most[1]:
+                return
+            self._prepared.pop(key, None)
+            calls, arrays = calls - its_calls, arrays - its_arrays
+
+    def _initialize(self, key: tuple[tuple[str, ...], ...], step: Step) -> None:
+        """Run the initializers that a prepared step waits for; a failed initializer stays for the next run.
+
+        Raises the error of `step` when it ends meanwhile.
+        """
+        with step.holding(self._lock):
+            for initializer in self._waiting.get(key, ()):
+                if initializer not in self._left:
+                    continue  # it ran for another prepared step
+                step.check()
+                values = initializer.values()
+                self._make((), tuple(values), (initializer.target,), step)(tuple(values.values()))
+                self._left = tuple(each for each in self._left if each is not initializer)
+            self._waiting.pop(key, None)
+
+    def _uninitialized(self, signature: StepSignature) -> tuple[Initializer, ...]:
+        """The initializers that have not run: those for all steps and all before them, and those of resources that a
+        step needs or that these initializers need."""
+        if not self._left:
+            return ()
+        first = max((i + 1 for i, each in enumerate(self._left) if each.for_all_steps), default=0)
+        found = {each.target for each in self._left[:first]}
+        needed = {entry.node.name for entry in prune(self.nodes, *signature)} | ancestors(self.graph.nodes, found)
+        while more := {each.target for each in self._left if not each.resources.isdisjoint(needed)} - found:
+            found |= more
+            needed = ancestors(self.graph.nodes, more)
+        return tuple(each for each in self._left if each.target in found)
+
+    @gc_paused()
+    def _make(
+        self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...], step: Step
+    ) -> PreparedStep:
+        signature = self._signature(fetches, feeds, targets)
+        compiler = StepCompiler(self._placed, signature, self._environment)
+        prepared = PreparedStep(feeds, [*signature.fed.values()], compiler, self._runtime.host, self._step, step,
+                                self._new_step, self._note)
+        self._steps[prepared] = fetches, feeds, targets
+        return prepared
+
+    def _step_graphs(self, fetches: Any, feeds: Sequence[str], targets: Sequence[str]) -> StepGraphs:
+        signature = self._signature(flatten(fetches)[0], listed(feeds, "feed"), listed(targets, "target"))
+        return StepGraphs(self._placed, signature, self.placement(), self._runtime.host)
+
+    def _signature(self, fetches: Sequence[str], feeds: Sequence[str], targets: Sequence[str]) -> StepSignature:
+        fed: dict[Tensor, TensorMetadata] = {}
+        for name in feeds:
+            given = tensor(name, self.nodes, "feed")
+            if given in fed:
+                raise InvalidArgument(f"tensor '{given[0]}:{given[1]}' is fed more than once", node=given[0],
+                                      hint="feed it under one name: 'x' and 'x:0' are the same tensor")
+            fed[given] = self._feed_meta(given)
+        wanted = [tensor(name, self.nodes, "fetch") for name in fetches]
+        return StepSignature(fed, wanted, [target(name, self.nodes) for name in targets])
+
+    def _feed_meta(self, fed: Tensor) -> TensorMetadata:
+        entry = self.nodes[fed[0]]
+        assert isinstance(entry, Resolved)
+        return fed_metadata(entry, fed[1], self.graph.versions.producer)
+
+    def _note(self, executable: Executable, compiler: StepCompiler) -> None:
+        """Record the kernels that declined, the kernels that serve instead, and fused kernels."""
+        declined = self._environment.placers.declined
+        if self._served_after != declined:
+            self._served, self._served_after = {}, declined
+        rows = compiler.rows()
+        placement = with_rows(self._placed.placement, rows)
+        for each in executable.all():
+            for bound in each.layout.calls:
+                fused = bound.call.fused
+                for name in fused:
+                    if name in placement:  # a pass's own node has no row
+                        rows[name] = replace(placement[name], fused=(bound.call.code, bound.call.node))
+                row = placement.get(bound.call.node)
+                if row is None or row.op != bound.call.op or fused or bound.kernel is None:
+                    continue  # a pass may have replaced the node by another op
+                if bound.kernel is not row.kernel:
+                    refused = [(f"{row.device} {pack}.{row.op}", why) for pack, why in each.declined.get(row.node, ())]
+                    rows[row.node] = replace(row, kernel=bound.kernel, refused=[*row.refused, *refused])
+                elif row.node in self._served:
+                    rows[row.node] = row  # an earlier link fused it
+        self._served = {**self._served, **rows}
+
+
+def _closed() -> FailedPrecondition:
+    return FailedPrecondition("the session has been closed", hint="open a new one")

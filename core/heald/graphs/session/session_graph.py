@@ -1,0 +1,55 @@
+"""The graph of a session: passes of the stage "pre_placement" make it of the given graph, once per session."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
+
+from ...errors import HealdError, PluginError
+from ...runtime.contract.graph_pass import PRE_PLACEMENT, GraphPass, PassContext, in_order
+from ...runtime.contract.loader import Initializer
+from ...runtime.service.runtime import Runtime
+from ..compiler.function_body import with_partitioned_calls
+from ..compiler.pass_manager import NodeFacts, run_passes
+from ..graph.graph import Graph
+from .constant_folding import ConstantFolder
+
+
+def enabled_passes(own: Runtime, stage: str) -> list[GraphPass]:
+    """Return the passes of a stage that config does not disable, in order. Raises PluginError for a cycle."""
+    disabled = own.config.passes.disable
+    return in_order([each for name, each in own.host.registries.passes.items() if name not in disabled], stage)
+
+
+def session_graphs(
+    graph: Graph, initial_state: Sequence[Initializer], own: Runtime
+) -> Iterator[tuple[str, Graph]]:
+    """Yield the graph under "", and then the graph after each pass of the stage "pre_placement" under the pass's name.
+    Nodes whose op is a function of the graph are calls of it.
+
+    Raises the errors of `run_passes`, and the error of an initializer whose values a pass asks for and cannot get.
+    """
+    graph = with_partitioned_calls(graph)
+    yield "", graph
+    passes, failed = enabled_passes(own, PRE_PLACEMENT), list[HealdError]()
+    if not passes:
+        return
+
+    def noted(values: Callable[[], Mapping[str, Any]]) -> Callable[[], Mapping[str, Any]]:
+        def read() -> Mapping[str, Any]:
+            try:
+                return values()
+            except HealdError as error:
+                failed.append(error)
+                raise
+        return read
+
+    ops = own.host.registries.ops
+    facts = NodeFacts(graph, {}, {}, ops, ConstantFolder(own.host))
+    state = tuple(each._replace(values=noted(each.values)) for each in initial_state)
+    try:
+        yield from run_passes(graph, passes, PassContext(frozenset(), facts.resolve, facts.infer, state, ops))
+    except PluginError as error:
+        if failed and error.__cause__ is failed[-1]:  # the fault is the file's, not the pass's
+            raise failed[-1] from None
+        raise

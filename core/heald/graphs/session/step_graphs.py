@@ -1,0 +1,96 @@
+"""Step graphs: the graph that a step runs, whole and in partitions, as data for people and transports."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from ...runtime.contract.device import DeviceName
+from ...runtime.contract.placement import Placement
+from ...runtime.contract.structural import NO_KERNEL
+from ...runtime.host.host import Host
+from ..compiler.client_graph import CALL_FRAME, Convention, Endpoint, client_graph
+from ..compiler.colocation import within
+from ..compiler.partition import HostTensors, partition
+from ..compiler.prune import prune
+from ..compiler.resolve import Resolved, resolve
+from ..compiler.step_devices import refuse_split_loops, step_devices
+from ..graph.graph import Graph
+from .function_graph import StepSignature
+from .placed_graph import PlacedGraph
+
+
+class StepGraphs(NamedTuple):
+    """The graphs of one step of a session, before the passes of the stage "graph"."""
+
+    own: PlacedGraph
+    signature: StepSignature
+    placement: Placement
+    host: Host
+
+    def client_graph(self, convention: str) -> Graph:
+        """Return the graph that the step runs, each node with its device. `convention` as in `Session.client_graph`.
+
+        Raises InvalidArgument for an unknown convention, and the errors of the nodes that the step needs.
+        """
+        fed, wanted, acting = self.signature
+        nodes = self.own.nodes
+        client = self._client()
+        rules = Convention(convention, _full(client))
+        order = prune(nodes, fed, wanted, acting)
+        feeds = [Endpoint(tensor, meta.dtype, index) for index, (tensor, meta) in enumerate(fed.items())]
+        fetches = [Endpoint((name, port), _of(nodes[name]).output_tensors[port].dtype, index)
+                   for index, (name, port) in enumerate(wanted)]
+        graph = client_graph(self.own.graph, order, feeds, fetches, rules)
+        own = {entry.node.name for entry in order}
+        placed = {node.name: self._device(node.name) if node.name in own else client for node in graph}
+        devices = step_devices(graph, {name: device for name, device in placed.items() if device},
+                               self.own.requested, client)
+        return graph.replace(nodes=within([node.replace(device=_full(devices[node.name])) for node in graph]))
+
+    def partitions(self) -> dict[str, Graph]:
+        """Return the graph of each device, by its full name.
+
+        Raises Unimplemented for a loop on several devices, and the errors of the nodes that the step needs.
+        """
+        graph = self.client_graph(CALL_FRAME)
+        refuse_split_loops(graph, self.own.requested)
+        nodes = {name: _of(entry) for name, entry in resolve(graph, self.host.registries.ops).items()}
+        return partition(graph, nodes, self._host_tensors(graph, nodes))
+
+    def _client(self) -> str:
+        """Return the device of feeds and fetches: the first one that works on host memory."""
+        records = (record for device_type in self.host.preference() for record in self.host.records(device_type))
+        return next((record.name for record in records if record.attributes.get("host_visible")), "CPU:0")
+
+    def _device(self, name: str) -> str:
+        """Return the device of a node; "" where the runtime itself serves the node. Raises the node's error."""
+        row = self.placement[name]
+        if row.error is not None:
+            raise row.error
+        return row.device or ""
+
+    def _host_tensors(self, graph: Graph, nodes: dict[str, Resolved]) -> HostTensors:
+        """Return the tensors in host memory: all of nodes without kernels, and inputs that kernels read there."""
+        visible = {node.device: self.host.is_host_visible(DeviceName.parse(node.device).short) for node in graph}
+        inputs, outputs = set(), set()
+        for name, entry in nodes.items():
+            if visible[graph[name].device]:
+                continue
+            row = self.placement.get(name)
+            args = None if entry.op.name in NO_KERNEL or row is None or row.kernel is None else row.kernel.host
+            inputs |= {(name, index) for index, tensor in enumerate(entry.input_tensors)
+                       if args is None or tensor.arg in args}
+            if args is None:
+                outputs |= {(name, index) for index in range(len(entry.output_tensors))}
+        return HostTensors(inputs, outputs)
+
+
+def _full(device: str) -> str:
+    """Return the full name of a device of this process."""
+    return str(DeviceName.parse(device)._replace(job="localhost", replica=0, task=0))
+
+
+def _of(entry: Resolved | Exception) -> Resolved:
+    if isinstance(entry, Resolved):
+        return entry
+    raise entry

@@ -1,0 +1,317 @@
+"""Config: the settings of a process, typed and closed, each with its origin.
+
+A setting is taken from the strongest source that has it. From the strongest: the argument `config=`, environment
+variables `HEALD_SECTION__KEY`, the file that `$HEALD_CONFIG` names, the nearest heald.toml, [tool.heald] of the nearest
+pyproject.toml, the user's own file.
+
+A file that was found by searching may come from a stranger: it sets the settings in `FOUND` and harmless options of
+plugins, and stops no command. A mistake in it is a warning with file and line, and the setting does not count.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import Field, dataclass, fields
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any, TypeVar
+
+from ...errors import InvalidArgument, callers_code
+from ..contract.work_queue import WorkQueueConfig
+from ..support.plugin_guard import plugin_guard
+from .debug import DebugConfig
+from .files import FilesConfig
+from .limits import LimitsConfig
+from .placement import PlacementConfig
+from .schema import (
+    Found,
+    Reading,
+    Refusal,
+    Row,
+    Setting,
+    as_table,
+    known_entries,
+    plain,
+    read,
+    read_section,
+    read_tables,
+    refusing,
+)
+from .sources import SECTIONS, gather
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class PluginsConfig:
+    """The section [plugins].
+
+    `block`: Ids of plugins that are left out.
+    `allow`: If given, the ids of the only installed plugins that are loaded.
+    `strict`: True makes a plugin that cannot be used an error.
+    `load`: Paths of one-file plugins, or module names.
+    """
+
+    block: tuple[str, ...] = ()
+    allow: tuple[str, ...] | None = None
+    strict: bool = False
+    load: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class AllocatorConfig:
+    """The section [allocator].
+
+    `name`: The host allocator: "plain", "pooled", "counting", "poisoning" or a name that a plugin registers.
+    `limit`: The most memory that may be in use at a time: bytes, "2GiB", or "80%" of the physical memory.
+    """
+
+    name: str = "plain"
+    limit: int | str | None = None
+
+
+@dataclass(frozen=True)
+class PassesConfig:
+    """The section [passes]. `disable`: names of graph passes that do not run; "fusion" for kernels of several nodes."""
+
+    disable: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class EagerConfig:
+    """The section [eager]. `handler`: the op handler of `heald.execute`, or the names of a chain of them; "" for the
+    devices' own."""
+
+    handler: str | tuple[str, ...] = ""
+
+
+# Heald's own settings that a found file may make, besides [kernels]. They choose among installed things.
+FOUND = frozenset({
+    "plugins.block", "placement.order", "placement.fallback", "placement.remap", "placement.provider",
+    "placement.clear", "allocator.name", "work_queue.name", "work_queue.threads", "work_queue.seed", "passes.disable",
+    "eager.handler",
+})
+MOST_NAMED = 10  # keys in a warning
+
+
+class Config:
+    """The merged settings of all layers; `Config()` has every default. Raises InvalidArgument, with the origin of the
+    setting.
+
+    `left_out`: A warning for each found file, and each environment variable, that is not used at all.
+    """
+
+    def __init__(self, layers: Sequence[Setting] = (), left_out: Sequence[str] = ()) -> None:
+        self._sources = tuple(layers)
+        self._left_out = tuple(left_out)
+        self._rows: list[Row] = []
+        self._ignored: list[Row] = []
+        self._refused: list[Refusal] = []
+        self._layers = [known_entries(table, SECTIONS, "", self._refused)
+                        for table in read_tables(layers, "", self._refused)]
+        self.plugins = self._section(PluginsConfig, "plugins")
+        self.placement = self._section(PlacementConfig, "placement")
+        self.kernels: dict[str, str] = self._entries("kernels")  # op -> plugin
+        self.allocator = self._section(AllocatorConfig, "allocator")
+        self.limits = self._section(LimitsConfig, "limits")
+        self.files = self._section(FilesConfig, "files")
+        self.work_queue = self._section(WorkQueueConfig, "work_queue")
+        self.work_queues = self._sections(WorkQueueConfig, "work_queues", "work_queue")  # by name
+        self.passes = self._section(PassesConfig, "passes")
+        self.eager = self._section(EagerConfig, "eager")
+        self.debug = self._section(DebugConfig, "debug")
+        self._plugin: dict[str, list[tuple[str, Setting]]] = {}  # by folded id: the id as written, and the section
+        for table in read_tables(self._of("plugin"), "plugin", self._refused):
+            for name, section in table.items():
+                if read_tables([section], f"plugin.{name}", self._refused):
+                    self._plugin.setdefault(folded(name), []).append((name, section))
+
+    def plugin(self, plugin_id: str) -> dict[str, Any]:
+        """The section [plugin.<id>] as it was given, unchecked: only the plugin knows its keys."""
+        return {option: row.value for own, option, row in self._options() if own == folded(plugin_id)}
+
+    def plugin_layers(self, plugin_id: str) -> list[Setting]:
+        return [section for _, section in self._plugin.get(folded(plugin_id), ())]
+
+    def plugin_sections(self) -> list[Row]:
+        """A row for each [plugin.<id>], with the id as key and the section's strongest origin."""
+        return [Row(name, None, section.origin, section.found) for (name, section), *_ in self._plugin.values()]
+
+    def origins(self, plugins: Mapping[str, Any] = MappingProxyType({})) -> list[Row]:
+        """Every setting with its origin, defaults included; options of plugins that were given as they were given.
+
+        `plugins` has the settings of each loaded plugin, as in `ignored`.
+        """
+        gone = self.ignored(plugins)
+        given = {(own, option): row for own, option, row in self._options() if row not in gone}
+        defaults = [Row(f"plugin.{name}.{field.name}", getattr(settings, field.name, None), "default")
+                    for name, settings in plugins.items() if settings is not None for field in fields(settings)
+                    if field.init and (folded(name), field.name) not in given]
+        return [*self._rows, *given.values(), *defaults]
+
+    def ignored(self, plugins: Mapping[str, Any]) -> list[Row]:
+        """The settings of found files that do not count.
+
+        `plugins` has the settings of each loaded plugin by its id: an instance of its dataclass, or None.
+        """
+        return [*self._forbidden(plugins), *(refusal.row for refusal in self._refusals(plugins))]
+
+    def warnings(self, plugins: Mapping[str, Any]) -> Iterator[str]:
+        """A text for each found file with settings that do not count. `plugins` is as in `ignored`."""
+        yield from self._left_out
+        forbidden: dict[Found, list[Row]] = {}
+        for row in self._forbidden(plugins):
+            assert row.found is not None
+            forbidden.setdefault(row.found, []).append(row)
+        for found, rows in forbidden.items():
+            yield _warning(found, rows)
+        refusals = list(self._refusals(plugins))
+        for refusal in refusals[:MOST_NAMED]:
+            yield f"{refusal.reason}; this setting is not used"
+        if len(refusals) > MOST_NAMED:
+            yield f"{len(refusals) - MOST_NAMED} more settings of found files are not used"
+
+    def without(self, keys: Collection[str]) -> Config:
+        """This config without the settings of found files under these keys, such as `allocator.name`."""
+        return Config([_pruned(layer, keys) for layer in self._sources], self._left_out)
+
+    def _forbidden(self, plugins: Mapping[str, Any]) -> list[Row]:
+        """The settings that found files may not make."""
+        declared = {folded(name): {field.name: field for field in fields(settings)}
+                    for name, settings in plugins.items() if settings is not None}
+        refused = {refusal.row.key for refusal in self._refusals(plugins)}
+        options = [row for own, option, row in self._options()
+                   if row.found and row.key not in refused
+                   and not is_harmless_option(declared.get(own, {}).get(option), row.value)]
+        return [*self._ignored, *options]
+
+    def _refusals(self, plugins: Mapping[str, Any]) -> Iterator[Refusal]:
+        """The settings of found files that do not fit, those of loaded plugins included."""
+        yield from self._refused
+        for name, settings in plugins.items():
+            layers = self.plugin_layers(name)
+            if settings is not None and any(layer.found for layer in layers):
+                yield from _read_plugin(self, name, type(settings))[1].refused
+            elif settings is None:
+                yield from (Refusal(Row(f"plugin.{name}", plain(layer), layer.origin, layer.found),
+                                    f"{layer.origin}: plugin {name} takes no settings")
+                            for layer in layers if layer.found)
+
+    def _of(self, section: str) -> list[Setting]:
+        return [layer[section] for layer in self._layers if section in layer]
+
+    def _section(self, cls: type[T], name: str) -> T:
+        return self._read(cls, self._of(name), name, name)
+
+    def _sections(self, cls: type[T], name: str, like: str) -> dict[str, T]:
+        """The sections [name.ENTRY], by entry. A found file may set what it may set in the section `like`."""
+        tables = read_tables(self._of(name), name, self._refused)
+        entries = sorted({entry for table in tables for entry in table})
+        return {entry: self._read(cls, [table[entry] for table in tables if entry in table], f"{name}.{entry}",
+                                  like) for entry in entries}
+
+    def _read(self, cls: type[T], layers: Sequence[Setting], section: str, like: str) -> T:
+        """One section. `like`: The name under which `FOUND` has its settings."""
+        value, reading = read_section(
+            cls, layers, section, lambda field, _: field is not None and f"{like}.{field.name}" in FOUND,
+            lambda values: _make(cls, values, section))
+        self._rows += reading.rows
+        self._ignored += reading.ignored
+        self._refused += reading.refused
+        return value
+
+    def _entries(self, name: str) -> dict[str, str]:
+        rows: dict[str, Row] = {}
+        for table in reversed(read_tables(self._of(name), name, self._refused)):
+            for entry, setting in table.items():
+                key = f"{name}.{entry}"
+                with refusing(setting, key, self._refused):
+                    rows[entry] = Row(key, read(setting, str, key), setting.origin, setting.found)
+        self._rows += [rows[entry] for entry in sorted(rows)]
+        return {entry: row.value for entry, row in rows.items()}
+
+    def _options(self) -> Iterator[tuple[str, str, Row]]:
+        """The options of plugins in every layer, the weakest first: folded id, option, row."""
+        for own in sorted(self._plugin):
+            for name, section in reversed(self._plugin[own]):
+                for option, setting in as_table(section, f"[plugin.{name}]").items():
+                    yield own, option, Row(f"plugin.{name}.{option}", plain(setting), setting.origin, setting.found)
+
+
+def is_harmless_option(field: Field[Any] | None, value: Any) -> bool:
+    """True for an option of a plugin that a found file may set: by the mark `found` in the field's metadata or, without
+    a mark, every number and boolean."""
+    if field is not None and "found" in field.metadata:
+        return field.metadata["found"] is True
+    return type(value) in (bool, int, float)
+
+
+def _make(cls: type[T], values: dict[str, Any], section: str) -> T:
+    try:
+        return cls(**values)
+    except InvalidArgument as error:
+        raise InvalidArgument(f"[{section}] {error.message}", hint=error.hint) from None
+
+
+def _pruned(setting: Setting, keys: Collection[str], path: str = "") -> Setting:
+    """A table without the found settings under these keys."""
+    if not isinstance(setting.value, dict):
+        return setting
+    return setting._replace(value={
+        key: _pruned(entry, keys, f"{path}{key}.") for key, entry in setting.value.items()
+        if entry.found is None or f"{path}{key}" not in keys})
+
+
+def _warning(found: Found, rows: Sequence[Row]) -> str:
+    import shlex
+
+    keys = [f"{row.key} ({row.origin.removeprefix(found.path).replace(':', 'line ')})" for row in rows]
+    more = f" and {len(keys) - MOST_NAMED} more" if len(keys) > MOST_NAMED else ""
+    return (f"{found.path} {found.why}: it cannot set {', '.join(keys[:MOST_NAMED])}{more}; "
+            f"to let it: {shlex.join(found.remedy)}, or --config {shlex.quote(found.path)}")
+
+
+def folded(plugin_id: str) -> str:
+    """A plugin id for comparison: environment variables can spell neither case nor '-'."""
+    return plugin_id.lower().replace("-", "_")
+
+
+def load_config(
+    argument: Config | Mapping[str, Any] | str | os.PathLike[str] | None = None,
+    *,
+    environ: Mapping[str, str] | None = None,
+    folder: str | os.PathLike[str] | None = None,
+) -> Config:
+    """The config of a process, by default of this process in its working directory.
+
+    Raises InvalidArgument for unknown keys, wrong types and malformed TOML, NotFound for a named file that does not
+    exist. Both name the origin of the setting.
+    """
+    if isinstance(argument, Config):
+        return argument
+    if isinstance(argument, str | os.PathLike):
+        from ..support.file_path import file_path  # imported late: only a named file needs it
+
+        argument = file_path(argument)
+    elif isinstance(argument, Mapping):
+        with callers_code("config= cannot be read"):
+            argument = dict(argument.items())
+    here = Path(folder) if folder is not None else Path.cwd()
+    return Config(*gather(argument, os.environ if environ is None else environ, here.absolute()))
+
+
+def plugin_config(config: Config, plugin_id: str, cls: type[T]) -> T:
+    """The section [plugin.<id>] as the plugin's own frozen dataclass `cls`.
+
+    Raises InvalidArgument as `load_config`. Raises PluginError when `cls` is unfit or refuses the values.
+    """
+    return _read_plugin(config, plugin_id, cls)[0]
+
+
+def _read_plugin(config: Config, plugin_id: str, cls: type[T]) -> tuple[T, Reading]:
+    def make(values: dict[str, Any]) -> T:
+        with plugin_guard(f"Config of plugin {plugin_id}", hint=f"check [plugin.{plugin_id}]"):
+            return cls(**values)
+
+    return read_section(cls, config.plugin_layers(plugin_id), f"plugin.{plugin_id}", is_harmless_option, make)

@@ -1,0 +1,678 @@
+"""Kernels: the registration of a plugin's kernels for a device type, and the binding of a kernel to a node.
+
+A kernel has three phases.
+- *bind* runs once per link. It sees the op, the attributes, the known facts of each input, and the device. It chooses
+    the algorithm and packs constant weights. It returns the run function, None for an alias, or an object with `run`
+    and `attach`. A bind function may decline; then the next candidate is asked.
+- *attach* runs once per frame. It receives the frame's buffers and returns a call without arguments. A bound kernel
+    without `attach` is attached as `partial(run, *inputs, *outputs)`.
+- *run* is that call. It runs in a thread where NumPy warns of nothing and denormals are 0 (`host/kernel_context.py`).
+
+A run writes every element of its outputs, only reads its inputs, and returns no other array
+(`executor/array_contract.py`). A bound kernel is immutable: several steps may run it at once.
+
+Operands. The run function receives the inputs, then the outputs. An argument that stands for several tensors, `xs: N *
+T`, is flattened: each tensor is an operand of its own, in the order of the signature. On a device that works on host
+memory an operand is a C-contiguous, aligned NumPy array of exactly the type and shape that `Bind` states. On other
+devices it is a buffer of the device in the same layout; an input that `host=` names is a NumPy array there too.
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from threading import RLock
+from types import MappingProxyType
+from typing import Any, NamedTuple, Protocol, TypeVar
+
+from ...errors import HealdError, HealdWarning, InvalidArgument, PermissionDenied, PluginError, Unavailable
+from ..support.fork_safety import inherited
+from ..support.install import Library
+from ..support.plugin_guard import plugin_guard
+from ..support.remedy import of_kernel, of_loading
+from ..values.dtypes import DType, named
+from ..values.layouts import LAYOUTS
+from ..values.tensor import TensorMetadata, ValueInfo
+from .device import Conflict, Device, DeviceTypeRegistry, Stream, load_callable
+from .op import Attrs, OpRegistry
+from .prepared import PreparedObject, sources
+
+ANY = "any"  # in the place of types in `Kernels.kernel(dtypes=)`: every type
+T = TypeVar("T")
+
+
+class Declined(NamedTuple):
+    """The result of a bind function whose kernel cannot serve the node. `reason` is shown by `heald explain`."""
+
+    reason: str
+
+
+class Attachable(Protocol):
+    """A bound kernel that receives its buffers once per frame instead of with every call.
+
+    An Attachable may have an attribute `inplace`: {output index: input index}, as in KernelDef, but for this node
+    alone. The memory plan may then give such an output the buffer of its input. `attach` has to test whether the two
+    buffers are the same one; `run` always receives different ones.
+    """
+
+    def run(self, *inputs_then_outputs: Any) -> Any:
+        """Compute over these operands. Called instead of an attached call where an operand is made anew in each run,
+        such as a fed array or a fetched result."""
+
+    def attach(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Callable[[], Any]:
+        """Return the call of one frame over these operands, each as `run` receives it: buffers of the device, and
+        NumPy arrays for the inputs that `host=` names. Their memory stays; their content is new in each run. A frame
+        runs one step at a time, so the call may own scratch memory."""
+
+    # Optional attributes:
+    #
+    #     how: str
+    #         """The chosen algorithm in a few words, for `heald explain --all` and `heald bench --nodes`."""
+    #
+    #     nbytes: int
+    #         """Bytes that the kernel holds besides Python objects, approximately. The cache of bound calls is bounded
+    #         by bytes."""
+    #
+    # Optional attribute on a device with a queue of its own:
+    #
+    #     captures: bool
+    #         """False for a kernel whose attached call must run each time: it waits, or reads values of the host. The
+    #         device may replay the work of other attached calls without calling them (`Device.capture`)."""
+    #
+    # Optional attributes on a device that works on host memory:
+    #
+    #     reads: Collection[int]
+    #         """Indices of the inputs that the kernel's calls read. A constant that no call reads is not kept, because
+    #         bind has prepared all its content. The call receives an array of its shape with arbitrary elements."""
+    #     fills_cores: bool
+    #         """True when a call has threads of its own for all cores. Other calls beside it gain nothing."""
+
+
+Bound = Callable[..., Any] | Attachable | None  # a bound kernel: the run function, an Attachable, None for an alias
+# {output index: index of the input whose buffer it is}, or a function of the attributes that returns it
+Alias = Mapping[int, int] | Callable[[Attrs], Mapping[int, int]]  # a value of `Kernels.kernel(alias=)`
+BindFunction = Callable[..., "Bound | Declined"]  # takes a Bind, returns a bound kernel or declines
+
+
+class FusedOp(NamedTuple):
+    """One op of a fusion, the group of ops that one kernel computes at once.
+
+    Values are numbered: the inputs of the fusion come first, then the results of its ops in their order. `args` and
+    `results` are such numbers; `outputs` has the static metadata of each result. The output of the fusion is the first
+    result of its last op.
+    """
+
+    op: str
+    attrs: Attrs
+    args: tuple[int, ...]
+    results: tuple[int, ...]
+    outputs: tuple[TensorMetadata, ...]
+
+
+Keep = Callable[[str, Callable[[], Any], str | None], Any]  # (name, make, container): the object, made at first
+Ask = Callable[[int, str], None]  # (bytes, their purpose for the error message)
+
+
+def _keep_nothing(_: str, make: Callable[[], T], __: str | None = None) -> T:
+    return make()
+
+
+# (key, fingerprint, metadata of the array, make): the array of a file, or what `make` returns
+Stored = Callable[[str, str, TensorMetadata, Callable[[], Any]], Any]
+
+
+def _nothing_stored(_: str, __: str, ___: TensorMetadata, make: Callable[[], T]) -> T:
+    return make()
+
+
+OpenFile = Callable[[str | bytes, str], Path]  # (name, "read" or "write"): the path to open
+
+
+def _refuse_files(name: str | bytes, access: str) -> Path:
+    """Refuse every file: the policy of a kernel that is bound outside any host."""
+    raise PermissionDenied(f"a kernel that no session has bound may not {access} {name!r}")
+
+
+def _grant_all(nbytes: int, what: str) -> None:
+    """Grant every request: the budget of a kernel that is bound outside any host."""
+
+
+class Bind:
+    """The node that a bind function binds its kernel to.
+
+    `node`, `op`: The name and the op of the node. For a fusion `node` is the node of its last op, `op` the name of the
+        fusion.
+    `attrs`: Every declared attribute, defaults included: strings as str, types as DType, shapes as tuple or None, lists
+        as tuples. For a fusion it belongs to none of its nodes.
+    `inputs`: A ValueInfo for each input tensor, lists flattened, with static metadata. `value` is the array where the
+        elements are known before the run: for a constant, and for an input that the op's metadata function reads.
+        Otherwise `value` is None. Reading `value` may have to make the array; `is_known` tells at no cost whether there
+        is one.
+    `outputs`: The TensorMetadata of each output. It is static, except for kernels that are declared `allocates`.
+    `needed`: The indices of the outputs that have consumers. The content of the other outputs does not matter.
+    `device`, `stream`: The device that runs the kernel, and the stream that it enqueues on.
+    `fused`: The ops that a fusion computes, in order; empty for a single node.
+    `function`: The name of the function of the program that contains the node.
+    `ask(nbytes, what)`: Raises ResourceExhausted when the host's memory budget has no room for `nbytes` bytes now. A
+        run function that makes its results calls `ask` first, as soon as their size is known.
+    `file(name, access)`: Returns the path of a file that the kernel may open, "read" or "write" being the access.
+        Raises PermissionDenied for a file that [files] does not permit. The kernel is declared with `files`.
+    """
+
+    __slots__ = ("_prepared", "_stored", "ask", "attrs", "device", "file", "function", "fused", "inputs", "keep",
+                 "needed", "node", "op", "outputs", "stream")
+
+    def __init__(
+        self, node: str, op: str, attrs: Attrs, inputs: tuple[ValueInfo, ...], outputs: tuple[TensorMetadata, ...],
+        device: Device, stream: Stream, prepared: dict[Any, Any], fused: tuple[FusedOp, ...] = (),
+        keep: Keep = _keep_nothing, function: str = "", needed: Collection[int] | None = None,
+        ask: Ask = _grant_all, file: OpenFile = _refuse_files, stored: Stored = _nothing_stored,
+    ) -> None:
+        self.node = node
+        self.op = op
+        self.attrs = attrs
+        self.inputs = inputs
+        self.outputs = outputs
+        self.device = device
+        self.stream = stream
+        self.fused = fused
+        self.keep = keep
+        self.ask = ask
+        self.file = file
+        self.function = function
+        self.needed = frozenset(range(len(outputs)) if needed is None else needed)
+        self._prepared = prepared
+        self._stored = stored
+
+    def decline(self, reason: str) -> Declined:
+        """Leave this node to the next candidate. The bind function returns the result; `heald explain` shows the
+        reason."""
+        return Declined(reason)
+
+    def prepared(
+        self, key: str, make: Callable[[], T], *, fingerprint: str = "", meta: TensorMetadata | None = None
+    ) -> T:
+        """The object made from this node's constants under `key`. `make()` runs once per node, device and key; all
+        links of a program share its result, as long as the node's op, attributes and constants are the same.
+
+        With a fingerprint the object is stored in compiled files. A loaded program of the same fingerprint and `meta`
+        returns the array of the file, read-only and aligned to 64 bytes; `make` does not run. `make` is then the only
+        reader of the constants' elements, which the file may lack.
+
+        `fingerprint`: The name of the pack, and everything else that the bytes depend on besides node and key: the
+            revision of its layouts, library, version, instruction set.
+        `meta`: The type and shape of the array that `make()` returns, or that a callable without arguments returns,
+            which `make()` returns.
+
+        Raises InvalidArgument for a fingerprint without `meta`, FailedPrecondition when `make` would need constants
+        that the file lacks.
+        """
+        slot = (self.node, id(self.device), key)
+        ops, constants = sources(self.op, self.attrs, self.fused, self.inputs)
+        prepared = self._prepared.get(slot)
+        if prepared is None or not prepared.serves(ops, constants):
+            if fingerprint and meta is None:
+                raise InvalidArgument(f"the prepared object '{key}' has a fingerprint and no metadata",
+                                      hint="give the array's type and shape: meta=TensorMetadata(dtype, shape)")
+            value = make() if meta is None else self._stored(key, fingerprint, meta, make)
+            prepared = self._prepared[slot] = PreparedObject(ops, constants, value)
+        return prepared.value  # type: ignore[no-any-return]
+
+    def resource(self, kind: str, make: Callable[[], T]) -> T:
+        """The object that the session keeps for this node from run to run, one per `kind`. `make()` runs once.
+
+        Nodes whose attributes `container` and `shared_name` are equal share one object. A node without `shared_name`
+        has an object of its own. Every kernel bound to such a node receives the same object, and several threads may
+        use it at once. `Session.reset` drops the objects of nodes with the attribute `container`, and then kernels are
+        bound anew.
+        """
+        shared = self.attrs.get("shared_name")
+        owner = f"{self.attrs.get('container')!r}/{shared!r}" if shared else f"{self.node} in {self.function}"
+        container = self.attrs.get("container")  # without this attribute the object outlives every reset
+        return self.keep(f"{kind} of {owner}", make, container)  # type: ignore[no-any-return]
+
+
+class KernelDef(NamedTuple):
+    """A registered kernel. `dtypes` maps a type attribute to the types that the kernel takes; None, or an attribute
+    that is missing in it, allows every type. The comment at each further field states its meaning."""
+
+    op: str
+    device_type: str
+    pack: str
+    bind: BindFunction
+    dtypes: Mapping[str, frozenset[DType] | None] = MappingProxyType({})
+    when: Callable[[Attrs], bool] | None = None
+    priority: int = 0
+    host: frozenset[str] = frozenset()  # names of the inputs that the kernel reads in host memory
+    alias: Alias = MappingProxyType({})  # {output: input} whose buffer the output always is
+    inplace: Mapping[int, int] = MappingProxyType({})  # {output: input} that the output may be written over
+    retains: frozenset[str] = frozenset()  # inputs that are read after the run returned: no other call writes them
+    allocates: bool = False  # the run returns its outputs, whose shapes depend on data
+    # The run returns an AsyncValue for each output, or its payload where that is available already. For an op without
+    # outputs the run returns an AsyncValue that tells the end of the work, or None when the work is done.
+    asynchronous: bool = False
+    nonstrict: bool = False  # called when one input is available; takes all as AsyncValues, returns its outputs
+    step: bool = False  # the first argument of the run is the running Step
+    files: frozenset[str] = frozenset()  # "read", "write": the accesses to files; steps run it only if [files] permits
+    # {input or output: "scalar" or "coo"}: the layouts that an eager call's tensors have; the others are dense. Such a
+    # kernel serves eager calls of exactly these inputs. Its run takes and returns ScalarTensors and CooTensors.
+    layouts: Mapping[str, str] = MappingProxyType({})
+    library: Library | None = None  # without it the kernel is no candidate, and no bind function is asked
+
+    @property
+    def returns(self) -> bool:
+        """True when the run function returns its outputs instead of writing them."""
+        return self.allocates or self.asynchronous or self.nonstrict or bool(self.layouts)
+
+    def aliases(self, attrs: Attrs) -> Mapping[int, int]:
+        """The aliases of a node with these attributes: {output index: index of the input whose buffer it is}."""
+        return self.alias(attrs) if callable(self.alias) else self.alias
+
+    def refuses(self, attrs: Attrs) -> str | None:
+        """The reason why this kernel is no candidate for a node with these attributes, or None when it is one."""
+        for name, allowed in self.dtypes.items():
+            given = attrs.get(name)
+            types = given if isinstance(given, tuple | list) else (given,)
+            if allowed is not None and not allowed.issuperset(types):
+                return f"{name}={', '.join(str(t) for t in types)} is not among {dtype_names(allowed)}"
+        try:
+            holds = self.when is None or self.when(attrs)
+        except Exception as error:  # noqa: BLE001 - a plugin's fault: its kernel is no candidate
+            return f"its condition on the attributes raised {type(error).__name__}: {error}"
+        if not holds:
+            return "its condition on the attributes does not hold"
+        return None if self.library is None else self.library.lack()
+
+
+def dtype_names(allowed: Iterable[DType] | None) -> str:
+    return "any" if allowed is None else ", ".join(d.name for d in sorted(allowed, key=lambda d: d.number))
+
+
+class FusionDef(NamedTuple):
+    """A fusion: a chain of ops that one kernel of a pack can compute at once.
+
+    The same pack serves all ops, on the same device, and all have the shape of the last op. Only the fusion's own ops
+    consume the values between them. The ops are of `ops`; at most one is of `heads`, and is the first. At most one op
+    of `leads` precedes the head: it makes the head's first input, may have any shape, and is then the first of
+    `Bind.fused`.
+    """
+
+    kernel: KernelDef  # its `op` is the fusion's name
+    ops: frozenset[str]
+    heads: frozenset[str] = frozenset()
+    leads: frozenset[str] = frozenset()
+
+
+Find = Callable[[FusedOp, Mapping[int, FusedOp], Sequence[ValueInfo]], Collection[FusedOp]]  # `PatternDef.find`
+
+
+class PatternDef(NamedTuple):
+    """A pattern: ops that one kernel of a pack can compute at once, found by a function of the pack.
+
+    `find(last, made, known)` is called for each op in `ends` that this pack's kernels serve.
+    `made`: Every op that the pack's kernels serve, in order, by the numbers of the values that it makes.
+    `known`: The ValueInfo of each value, by its number.
+
+    `find` returns the ops to compute at once, `last` among them, or none. Their shapes may differ. The ops are left as
+    they are when a value between them has another consumer.
+    """
+
+    kernel: KernelDef  # its `op` is the pattern's name
+    ends: frozenset[str]
+    find: Find
+
+
+class KernelPack(NamedTuple):
+    """The kernels of one plugin for one device type. `register` is imported when the type is first used."""
+
+    device_type: str
+    register: str | Callable[..., None]
+    priority: int
+    plugin: str
+    own: bool = False  # announced with the device type: void when another plugin wins that type
+
+
+class Kernels:
+    """The registry that a pack's register function receives. The function adds the kernels of one plugin for one device
+    type.
+
+    The register function raises Unavailable when a requirement of its kernels is missing on this machine. Then the
+    kernels of other packs serve, and the plugin's record states the reason.
+    """
+
+    def __init__(self, pack: KernelPack) -> None:
+        self._pack = pack
+        self.added: list[KernelDef] = []
+        self.fusions: list[FusionDef] = []
+        self.patterns: list[PatternDef] = []
+        self.families: list[tuple[Sequence[str], Callable[..., None]]] = []
+
+    def later(self, ops: Sequence[str], register: Callable[..., None]) -> None:
+        """Declare a family: the kernels for `ops`. `register` adds them, and imports their requirements, when one of
+        the ops is first asked for."""
+        self.families.append((ops, register))
+
+    def kernel(
+        self, op: str, *, dtypes: Mapping[str, str | Iterable[str]] | None = None,
+        when: Callable[[Attrs], bool] | None = None, priority: int = 0, host: Iterable[str] = (),
+        alias: Alias | None = None, inplace: Mapping[int, int] | None = None, retains: Iterable[str] = (),
+        allocates: bool = False, asynchronous: bool = False, nonstrict: bool = False, step: bool = False,
+        files: Iterable[str] = (), layouts: Mapping[str, str] | None = None, library: Library | None = None,
+    ) -> Callable[[BindFunction], BindFunction]:
+        """Decorate a bind function: it serves `op` for these types and attributes.
+
+        `dtypes`: By type attribute, the name of one type, several names, or ANY.
+        `when`: A condition on the attributes. The kernel is no candidate where `when(attrs)` is false or raises.
+        `priority`: Added to the priority of the pack. The candidate of the highest priority is asked first.
+
+        The other arguments are the fields of KernelDef.
+        """
+
+        def add(bind: BindFunction) -> BindFunction:
+            sets = {attr: None if types == ANY else frozenset(map(named, [types] if isinstance(types, str) else types))
+                    for attr, types in (dtypes or {}).items()}
+            self.added.append(KernelDef(
+                op, self._pack.device_type, self._pack.plugin, bind, sets, when, self._pack.priority + priority,
+                frozenset(host), alias or {}, inplace or {}, frozenset(retains), allocates, asynchronous, nonstrict,
+                step, frozenset(files), layouts or {}, library,
+            ))
+            return bind
+
+        return add
+
+    def fusion(
+        self, name: str, *, ops: Iterable[str], heads: Iterable[str] = (), leads: Iterable[str] = (), priority: int = 0
+    ) -> Callable[[BindFunction], BindFunction]:
+        """Decorate a bind function that makes one kernel of several nodes (`Bind.fused`), or declines.
+
+        The bind function is asked for nodes that this pack's kernels serve and that follow each other as FusionDef
+        says. A fusion of higher priority is asked first.
+        """
+
+        def add(bind: BindFunction) -> BindFunction:
+            kernel = KernelDef(name, self._pack.device_type, self._pack.plugin, bind, priority=priority)
+            self.fusions.append(FusionDef(kernel, frozenset(ops), frozenset(heads), frozenset(leads)))
+            return bind
+
+        return add
+
+    def pattern(self, name: str, *, ends: Iterable[str], find: Find) -> Callable[[BindFunction], BindFunction]:
+        """Decorate a bind function that makes one kernel of the nodes that `find` returns (`Bind.fused`), or declines.
+        All patterns are looked for before the first fusion is asked. See PatternDef."""
+
+        def add(bind: BindFunction) -> BindFunction:
+            kernel = KernelDef(name, self._pack.device_type, self._pack.plugin, bind)
+            self.patterns.append(PatternDef(kernel, frozenset(ends), find))
+            return bind
+
+        return add
+
+
+class KernelRegistry:
+    """Kernels by op and device type, the best candidate first.
+
+    Packs are imported when their device type is first asked for. Any thread may call: loading holds the registry's
+    lock.
+    """
+
+    def __init__(
+        self, device_types: DeviceTypeRegistry, override: Mapping[str, str] | None = None,
+        ops: OpRegistry | None = None,
+    ) -> None:
+        self.failures: dict[tuple[str, str], HealdError] = {}  # (device type, plugin): why its kernels are missing
+        self._device_types = device_types
+        self._ops = OpRegistry() if ops is None else ops
+        self._override = dict(override or {})  # op -> the pack that config chooses
+        self._waiting: list[KernelPack] = []
+        self._loaded: list[KernelPack] = []
+        self._kernels: dict[tuple[str, str], list[KernelDef]] = {}
+        self._of_layouts: dict[tuple[str, str], list[KernelDef]] = {}  # those of `KernelDef.layouts`
+        self._fusions: dict[tuple[str, str], list[FusionDef]] = {}  # (device type, pack)
+        self._patterns: dict[tuple[str, str], list[PatternDef]] = {}
+        self._families: list[tuple[KernelPack, frozenset[str]]] = []  # not registered yet, with their ops
+        self._awaited: set[tuple[str, str]] = set()  # (op, device type) of the families that are not registered yet
+        self._ready: set[str] = set()  # device types whose packs are all registered
+        self._displaced: set[tuple[str, ...]] = set()  # (device type, pack, pack) that were noted
+        self._to_tell: list[str] = []
+        self.named: set[str] = set()  # plugins that the user named: their failure is an error, not a warning
+        self._refused: list[PluginError] = []  # failures of their packs, to be raised
+        self._lock = RLock()
+        inherited.add(self)
+
+    def add_pack(self, pack: KernelPack) -> None:
+        with self._lock:
+            self._waiting.append(pack)
+            self._ready.discard(pack.device_type)
+
+    def packs(self) -> list[KernelPack]:
+        return [*self._loaded, *self._waiting]
+
+    def load(self, device_type: str) -> None:
+        """Import and register every pack for a device type. A pack that fails is left out as a whole and named in
+        `failures`. Raises PluginError, once, for a failed pack of a plugin in `named`."""
+        with self._lock:
+            announced = self._device_types.get(device_type)
+            owner = announced.plugin if announced is not None else None
+            for pack in [p for p in self._waiting if p.device_type == device_type]:
+                self._waiting.remove(pack)
+                self._loaded.append(pack)
+                if not pack.own or owner == pack.plugin:
+                    self._register(pack)
+            self._ready.add(device_type)
+        self._tell()
+        self._raise_refused()
+
+    def reload(self, device_type: str) -> None:
+        """Forget the kernels for a device type: another plugin serves the type now. They are registered anew when next
+        asked for."""
+        with self._lock:
+            self._ready.discard(device_type)
+            self._waiting += [pack for pack in self._loaded if pack.device_type == device_type]
+            self._keep_ready()
+
+    def candidates(self, op: str, device_type: str) -> list[KernelDef]:
+        """The kernels that may serve `op` on this device type over dense tensors, best first. The pack that config
+        chooses comes first, then the highest priority, then the name of the pack."""
+        self._load_for(op, device_type)
+        return self._kernels.get((op, device_type), [])
+
+    def of_layouts(self, op: str, device_type: str) -> list[KernelDef]:
+        """The kernels for `op` on this device type that are declared for other layouts than dense ones, in the order of
+        `candidates`."""
+        self._load_for(op, device_type)
+        return self._of_layouts.get((op, device_type), [])
+
+    def _load_for(self, op: str, device_type: str) -> None:
+        if device_type not in self._ready:
+            self.load(device_type)
+        if (op, device_type) in self._awaited:
+            self._load_families(op, device_type)
+        self._raise_refused()
+
+    def _raise_refused(self) -> None:
+        if self._refused:
+            raise self._refused.pop(0)
+
+    def fusions(self, device_type: str, pack: str) -> list[FusionDef]:
+        """The fusions of a pack on this device type, in the order in which they are asked."""
+        if device_type not in self._ready:
+            self.load(device_type)
+        return self._fusions.get((device_type, pack), [])
+
+    def patterns(self, device_type: str, pack: str) -> list[PatternDef]:
+        """The patterns of a pack on this device type, in the order of their registration."""
+        if device_type not in self._ready:
+            self.load(device_type)
+        return self._patterns.get((device_type, pack), [])
+
+    def failure(self, device_type: str, plugin: str) -> Exception | None:
+        """The reason why a plugin's kernels for a device type could not be registered, or None. Raises as `load`."""
+        self.load(device_type)
+        return self.failures.get((device_type, plugin))
+
+    def loaded(self) -> Iterable[KernelDef]:
+        """Every kernel of the device types that were asked for so far. All their families are registered first."""
+        for op, device_type in sorted(self._awaited):
+            self._load_families(op, device_type)
+        return [kernel for rivals in self._kernels.values() for kernel in rivals]
+
+    def conflicts(self) -> list[Conflict]:
+        """Kernels of equal priority that two plugins register for one op and device type, by pair of plugins. Ops whose
+        pack config chooses have no conflict."""
+        contested: dict[tuple[str, str, str], set[str]] = {}
+        self.loaded()
+        for (op, device_type), rivals in self._kernels.items():
+            for winner, loser in combinations(rivals, 2):
+                if op not in self._override and winner.pack != loser.pack and _overlap(winner, loser):
+                    contested.setdefault((device_type, winner.pack, loser.pack), set()).add(op)
+        return [
+            Conflict(f"{_op_names(ops)} on {device_type} at equal priority", winner, loser,
+                     f"set [kernels] {min(ops)} = '{loser}' or '{winner}'")
+            for (device_type, winner, loser), ops in sorted(contested.items())
+        ]
+
+    def forked(self) -> None:
+        """Register unfinished device types anew: the thread that was registering their kernels does not exist in the
+        child."""
+        self._lock = RLock()
+        self._waiting = [p for p in self.packs() if p.device_type not in self._ready]
+        self._keep_ready()
+
+    def _keep_ready(self) -> None:
+        """Drop the kernels of all device types that are not ready."""
+        self._loaded = [p for p in self._loaded if p.device_type in self._ready]
+        self._kernels = {key: rivals for key, rivals in self._kernels.items() if key[1] in self._ready}
+        self._of_layouts = {key: rivals for key, rivals in self._of_layouts.items() if key[1] in self._ready}
+        self._fusions = {key: fusions for key, fusions in self._fusions.items() if key[0] in self._ready}
+        self._patterns = {key: patterns for key, patterns in self._patterns.items() if key[0] in self._ready}
+        self._families = [family for family in self._families if family[0].device_type in self._ready]
+        self._awaited = {each for each in self._awaited if each[1] in self._ready}
+
+    def _load_families(self, op: str, device_type: str) -> None:
+        """Register the families that have kernels for an op, and all families that share ops with them. Families are
+        registered in their order, which decides between kernels of equal rank."""
+        with self._lock:
+            ops, count = {op}, 0
+            while count < len(ops):
+                count = len(ops)
+                for pack, theirs in self._families:
+                    if pack.device_type == device_type and not ops.isdisjoint(theirs):
+                        ops |= theirs
+            for pack, theirs in [*self._families]:
+                if pack.device_type == device_type and theirs <= ops:
+                    self._register(pack)
+                    self._families.remove((pack, theirs))
+            self._awaited -= {(each, device_type) for each in ops}
+        self._tell()
+
+    def _tell(self) -> None:
+        """Warn of packs that failed and of kernels that were displaced since the last call."""
+        while self._to_tell:
+            warnings.warn(self._to_tell.pop(0), HealdWarning, stacklevel=4)
+
+    def _register(self, pack: KernelPack) -> None:
+        kernels = Kernels(pack)
+        try:
+            with plugin_guard(f"registering its kernels for {pack.device_type}", hint=of_loading(pack.plugin)):
+                load_callable(pack.register)(kernels)
+            for kernel in kernels.added:
+                self._check_names(kernel)
+        except PluginError as error:
+            missing = error.__cause__ if isinstance(error.__cause__, Unavailable) else error
+            self.failures[pack.device_type, pack.plugin] = missing
+            if missing is error and pack.plugin in self.named:
+                refused = PluginError(f"plugin {pack.plugin}: {error.message}", hint=error.hint, plugin=pack.plugin)
+                refused.__cause__ = error
+                self._refused.append(refused)
+            elif missing is error:
+                self._to_tell.append(f"plugin {pack.plugin}: {error}")
+            return
+        for ops, register in kernels.families:
+            self._families.append((pack._replace(register=register), frozenset(ops)))
+            self._awaited.update((op, pack.device_type) for op in ops)
+        for kernel in kernels.added:
+            by_op = self._of_layouts if kernel.layouts else self._kernels
+            rivals = by_op.setdefault((kernel.op, pack.device_type), [])
+            rivals.append(kernel)
+            rivals.sort(key=self._rank)
+            if not kernel.layouts:
+                self._note_displaced(kernel, rivals)
+        if kernels.fusions:
+            self._fusions[pack.device_type, pack.plugin] = sorted(kernels.fusions, key=lambda f: -f.kernel.priority)
+        self._patterns[pack.device_type, pack.plugin] = kernels.patterns
+
+    def _note_displaced(self, kernel: KernelDef, rivals: Sequence[KernelDef]) -> None:
+        """Note that a kernel and a rival of equal rank serve the same nodes: once for each pair of packs."""
+        for rival in rivals if kernel.op not in self._override else ():
+            pair = (kernel.device_type, *sorted((kernel.pack, rival.pack)))
+            is_alike = kernel.when is None and rival.when is None and _overlap(kernel, rival)
+            if rival.pack != kernel.pack and pair not in self._displaced and is_alike:
+                self._displaced.add(pair)
+                winner, loser = sorted((kernel.pack, rival.pack))
+                self._to_tell.append(
+                    f"plugins {winner} and {loser} have kernels for {kernel.op} on {kernel.device_type} at equal "
+                    f"priority: {winner}'s is used; set [kernels] {kernel.op} = '{loser}' or '{winner}'")
+
+    def _check_names(self, kernel: KernelDef) -> None:
+        """Raise PluginError when the kernel names an input that its op does not have, or an unknown layout. An op that
+        is not registered is not checked."""
+        wrong = sorted(set(kernel.layouts.values()) - set(LAYOUTS))
+        if wrong:
+            raise PluginError(f"layouts of {kernel.pack}'s kernel for {kernel.op} has {wrong[0]!r}, which is no layout",
+                              op=kernel.op, hint=f"the layouts: {', '.join(LAYOUTS)}")
+        if kernel.layouts and (kernel.alias or kernel.asynchronous or kernel.nonstrict):
+            raise PluginError(f"{kernel.pack}'s kernel for {kernel.op} declares layouts, and an alias or a late result",
+                              op=kernel.op, hint="a kernel of declared layouts is strict and returns its outputs")
+        if kernel.op not in self._ops or not (kernel.host or kernel.retains or kernel.layouts):
+            return
+        op = self._ops.get(kernel.op)
+        inputs, outputs = ([arg.name for arg in args] for args in (op.inputs, op.outputs))
+        for what, names, kind, known in (("host", kernel.host, "input", inputs),
+                                         ("retains", kernel.retains, "input", inputs),
+                                         ("layouts", kernel.layouts, "input or output", inputs + outputs)):
+            for name in sorted(set(names).difference(known)):
+                raise PluginError(f"{what} of {kernel.pack}'s kernel for {kernel.op} names '{name}', which is no "
+                                  f"{kind} of the op", op=kernel.op,
+                                  hint=f"the op's {kind}s: {', '.join(known) or 'none'}")
+
+    def _rank(self, kernel: KernelDef) -> tuple[bool, int, str]:
+        return self._override.get(kernel.op) != kernel.pack, -kernel.priority, kernel.pack
+
+
+def _op_names(ops: Collection[str]) -> str:
+    """The ops of a conflict as text: `the kernel for Add`, `the kernels for Add, Mul and 7 more`."""
+    first = sorted(ops)[:3]
+    more = f" and {len(ops) - len(first)} more" if len(ops) > len(first) else ""
+    return f"the kernel{'s' if len(ops) > 1 else ''} for {', '.join(first)}{more}"
+
+
+def _overlap(a: KernelDef, b: KernelDef) -> bool:
+    """True when some node could be served by either kernel alike. False when priorities or declared types rule that
+    out."""
+    if a.priority != b.priority:
+        return False
+    for attr in a.dtypes.keys() & b.dtypes.keys():
+        x, y = a.dtypes[attr], b.dtypes[attr]
+        if x is not None and y is not None and not x & y:
+            return False
+    return True
+
+
+def run_of(bound: Callable[..., Any] | Attachable) -> Callable[..., Any]:
+    """The run function of a bound kernel that is no alias."""
+    return bound if callable(bound) else bound.run
+
+
+def check_bound(bound: object, pack: str, op: str) -> None:
+    """Raise PluginError when a bind function returned neither a callable, None, nor an object with `run` and
+    `attach`."""
+    if isinstance(bound, Declined):
+        return
+    if bound is not None and not callable(bound) and not (hasattr(bound, "run") and hasattr(bound, "attach")):
+        raise PluginError(f"bind of {pack}'s kernel for {op} returned {type(bound).__name__}; "
+                          "expected a function, None, or an object with run and attach",
+                          hint=of_kernel(pack, op))
+
+

@@ -1,0 +1,311 @@
+"""Ops: what they are called, what they take and give. Device-free; kernels are another matter (see kernel.py).
+
+Plugins bring ops: one by one (OpSpec) or a whole op set as a table (OpTable). Core brings those that its compiler
+interprets. A metadata function tells what is known of an op's outputs from what is known of its inputs, before any
+kernel runs. An OpSpec has its own, a table has them by op.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...errors import InvalidArgument, NotFound, PluginError, ResourceExhausted, Unimplemented, closest
+from ..support.install import plugin_hint
+from ..values.dtypes import DType
+from ..values.tensor import MOST_DIMS, MOST_ELEMENTS, TensorMetadata, ValueInfo, merge_shapes, shape_text
+
+if TYPE_CHECKING:
+    from .op_table import Metas, OpCost, OpTable
+
+# Every declared attribute, defaults included: strings as str, types as DType, shapes as tuple or None, lists as tuples.
+Attrs = Mapping[str, Any]  # the attributes of a node, as metadata functions and kernels see them
+MetadataFunction = Callable[..., "ValueInfo | tuple[ValueInfo, ...]"]  # (attrs, *inputs): the ValueInfo of each output
+GRAPH_DEF_VERSION = 2474  # the newest GraphDef producer version that is read
+MOST_OUTPUTS = 1 << 16  # of one argument whose number is an attribute
+REQUIRED: Any = object()  # the default of an attribute that has none
+CORE = ""  # in the place of a plugin's id: core itself
+OP_SET = "tf_ops"  # the plugin that brings TensorFlow's ops
+_NONE: Mapping[str, Any] = MappingProxyType({})
+
+
+class ArgDef(NamedTuple):
+    """One declared input or output of an op.
+
+    A tensor of the fixed type `dtype`, or of the type in attribute `type_attr`. With `number_attr` it stands for that
+    many tensors, with `type_list_attr` for one tensor of each type in that list.
+    """
+
+    name: str
+    dtype: DType | None = None
+    type_attr: str | None = None
+    number_attr: str | None = None
+    type_list_attr: str | None = None
+    is_ref: bool = False
+
+    def count(self, attrs: Attrs) -> int:
+        """The number of tensors of this argument in a node with these attributes."""
+        if self.type_list_attr is not None:
+            return len(attrs[self.type_list_attr])
+        return max(0, attrs[self.number_attr]) if self.number_attr is not None else 1
+
+    def expand(self, attrs: Attrs) -> list[DType]:
+        """The types of the tensors of this argument in a node with these attributes."""
+        if self.type_list_attr is not None:
+            return list(attrs[self.type_list_attr])
+        dtype = self.dtype if self.type_attr is None else attrs[self.type_attr]
+        assert dtype is not None
+        return [dtype] * (attrs[self.number_attr] if self.number_attr is not None else 1)
+
+
+class AttrDef(NamedTuple):
+    """A declared attribute. `type` is string, int, float, bool, type, shape, tensor, func, or list(...) of one of
+    these."""
+
+    name: str
+    type: str
+    default: Any = REQUIRED
+    minimum: int | None = None
+    allowed: tuple[Any, ...] | None = None
+
+
+class Tensor(NamedTuple):
+    """One tensor in the expanded signature of a node."""
+
+    arg: str
+    dtype: DType
+
+
+class OpDef(NamedTuple):
+    """The signature of an op, and further facts about it."""
+
+    name: str
+    inputs: tuple[ArgDef, ...] = ()
+    outputs: tuple[ArgDef, ...] = ()
+    attrs: Mapping[str, AttrDef] = MappingProxyType({})
+    stateful: bool = False
+    commutative: bool = False
+    deprecated: int | None = None  # refused from this GraphDef version on
+    metadata: MetadataFunction | None = None
+    values: tuple[str, ...] = ()  # inputs whose elements decide the outputs' metadata
+    for_effect: bool = False  # the outputs only repeat the inputs: they are no results of a model
+
+    @property
+    def signature(self) -> tuple[Any, ...]:
+        """The parts that two declarations of one op must have in common."""
+        attrs = {name: attr._replace(default=_comparable(attr.default)) for name, attr in self.attrs.items()}
+        return self.name, self.inputs, self.outputs, attrs, self.stateful
+
+    def expand_inputs(self, attrs: Attrs) -> list[Tensor]:
+        return [Tensor(a.name, d) for a in self.inputs for d in a.expand(attrs)]
+
+    def count_inputs(self, attrs: Attrs) -> int:
+        """The number of inputs of a node with these attributes, without expanding them."""
+        return sum(arg.count(attrs) for arg in self.inputs)
+
+    def check_outputs(self, attrs: Attrs) -> None:
+        """Raises ResourceExhausted for a node with these attributes that has more than MOST_OUTPUTS outputs.
+
+        A list of types has no limit, nor has a number that also counts inputs: the file itself spells out as many.
+        """
+        counted = {arg.number_attr for arg in self.inputs}
+        for arg in self.outputs:
+            if arg.number_attr is not None and arg.number_attr not in counted and arg.count(attrs) > MOST_OUTPUTS:
+                raise ResourceExhausted(f"attribute '{arg.number_attr}' is {arg.count(attrs)}: output '{arg.name}' has "
+                                        f"at most {MOST_OUTPUTS} tensors", hint="divide the tensor in several steps")
+
+    def check_references(self) -> None:
+        """Raises Unimplemented for an op on references: kernels have none."""
+        for arg in (*self.inputs, *self.outputs):
+            if arg.is_ref:
+                raise Unimplemented(
+                    f"op {self.name} works on references ('{arg.name}'), and no graph pass put an op on resources in "
+                    "its place: no pass knows the op, or its input is no reference, or the pass is disabled",
+                    hint="write the graph with the op's form for resources")
+
+    def expand_outputs(self, attrs: Attrs) -> list[Tensor]:
+        return [Tensor(a.name, d) for a in self.outputs for d in a.expand(attrs)]
+
+    def output_index(self, name: str, index: int, attrs: Attrs) -> int:
+        """The index among all outputs of tensor `index` of the output argument `name`; -1 if there is none."""
+        start = 0
+        for arg in self.outputs:
+            count = arg.count(attrs)
+            if arg.name == name:
+                return start + index if index < count else -1
+            start += count
+        return -1
+
+
+class MetadataRule(NamedTuple):
+    """A metadata function, and the inputs whose elements it reads where they are known."""
+
+    function: MetadataFunction
+    values: tuple[str, ...] = ()
+
+
+class OpRegistry:
+    """Ops by name: core's own, those of plugins' tables, and those that plugins add one by one.
+
+    `missing` has the plugins that are not in use, each with the reason, for the error of an unknown op.
+    """
+
+    def __init__(self, own: Mapping[str, OpDef] = _NONE, missing: Mapping[str, str] = _NONE) -> None:
+        self._sources: list[tuple[str, Mapping[str, OpDef]]] = [(CORE, own)]  # plugin, its ops
+        self._added: dict[str, dict[str, OpDef]] = {}  # by plugin, those that it added one by one
+        self._tables: list[OpTable] = []
+        self._missing = missing
+        self._known: dict[str, OpDef] = {}
+        self._rules: dict[str, MetadataRule | None] = {}  # of those that were asked for
+
+    def get(self, name: str) -> OpDef:
+        """The op called `name`.
+
+        Raises NotFound with the names nearest to it, PluginError where two plugins declare it differently.
+        """
+        found = self._known.get(name)
+        if found is None:
+            found = self._known[name] = self._declared(name)
+        return found
+
+    def __contains__(self, name: str) -> bool:
+        return any(name in ops for _, ops in self._sources)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted({name for _, ops in self._sources for name in ops}))
+
+    def check(self, op: OpDef) -> None:
+        """Raise InvalidArgument when an op of this name exists with another signature."""
+        if op.name in self and self.get(op.name).signature != op.signature:
+            raise InvalidArgument(
+                f"op {op.name} is {_owner(self.plugin_of(op.name))} already, with another signature", op=op.name,
+                hint="declare an equal signature, or name it MINE>OP, with a prefix of your own")
+
+    def add(self, op: OpDef, plugin: str) -> None:
+        """Add a plugin's op, checked before; naming an existing op again changes nothing."""
+        if op.name not in self:
+            if plugin not in self._added:
+                self._added[plugin] = {}
+                self._sources.append((plugin, self._added[plugin]))
+            self._added[plugin][op.name] = op
+
+    def add_table(self, table: OpTable, plugin: str) -> None:
+        """Add a plugin's op set. Its rows are compared with those of others when they are first asked for."""
+        self._sources.append((plugin, table))
+        self._tables.append(table)
+        self._known.clear()
+        self._rules.clear()
+
+    def plugin_of(self, name: str) -> str | None:
+        """The plugin that brought the op first; None for core's own ops and for unknown ones."""
+        plugin = next((plugin for plugin, ops in self._sources if name in ops), CORE)
+        return None if plugin == CORE else plugin
+
+    def metadata(self, op: OpDef) -> MetadataRule | None:
+        """The op's metadata function, or None where nobody wrote one."""
+        if op.metadata is not None:
+            return MetadataRule(op.metadata, op.values)
+        if op.name not in self._rules:
+            found = (table.rule(op.name) for table in self._tables if op.name in table)
+            self._rules[op.name] = next((rule for rule in found if rule is not None), None)
+        return self._rules[op.name]
+
+    def cost(self, op: str, attrs: Attrs, inputs: Metas, outputs: Metas) -> OpCost | None:
+        """The work of a node by the op's own table, or None where that is not known."""
+        found = (table.cost(op, attrs, inputs, outputs) for table in self._tables if op in table)
+        return next((cost for cost in found if cost is not None), None)
+
+    def tiers(self) -> dict[str, int]:
+        """The tier of each op that real graphs were found to have, as the tables say."""
+        return {op: tier for table in self._tables for op, tier in table.tier_of.items()}
+
+    def probes(self) -> list[str]:
+        """The ops by which devices are probed, as the tables say."""
+        return [table.probe for table in self._tables if table.probe is not None]
+
+    def _declared(self, name: str) -> OpDef:
+        declared = [(plugin, ops[name]) for plugin, ops in self._sources if name in ops]
+        if not declared:
+            raise self._unknown(name)
+        first, op = declared[0]
+        for plugin, other in declared[1:]:
+            if other.signature != op.signature:
+                raise PluginError(f"op {name} of plugin {plugin} and {_owner(first)} have different signatures",
+                                  op=name, hint=f"[plugins] block = ['{plugin}'] leaves one of them out")
+        return op
+
+    def _unknown(self, name: str) -> NotFound:
+        return NotFound(f"no op is called '{name}'", op=name, hint=partial(self._remedy, name))
+
+    def _remedy(self, name: str) -> str:
+        spelled = name.replace("_", "").lower()
+        near = [op for op in self if op.lower() == spelled] or closest(name, self)
+        hints = [f"did you mean {' or '.join(near)}?"] if near else ["a plugin may bring it: heald plugins"]
+        if not self._tables:
+            hints.append(self._without_tables())
+        return "; ".join([*hints, "'heald ops --missing MODEL' lists all that a model lacks"])
+
+    def _without_tables(self) -> str:
+        if OP_SET in self._missing:
+            return f"no op set is in use: plugin {OP_SET} is {self._missing[OP_SET]}"
+        return f"no op set is in use; TensorFlow's is installed with: {plugin_hint(OP_SET)}"
+
+
+def _owner(plugin: str | None) -> str:
+    return "heald's own" if plugin in (None, CORE) else f"plugin {plugin}'s"
+
+
+def infer(op: OpDef, rule: MetadataRule | None, attrs: Attrs, inputs: Sequence[ValueInfo]) -> tuple[ValueInfo, ...]:
+    """The ValueInfo of each output. Without a metadata function only their types are known.
+
+    Raises InvalidArgument when the inputs do not fit the op, and when the metadata function contradicts the signature.
+    """
+    declared = op.expand_outputs(attrs)
+    if rule is None:
+        return tuple(ValueInfo(TensorMetadata(t.dtype, None)) for t in declared)
+    result = rule.function(attrs, *inputs)
+    infos = result if isinstance(result, tuple) else (result,)
+    if [i.meta.dtype for i in infos] != [t.dtype for t in declared]:
+        raise InvalidArgument(
+            f"the metadata function of {op.name} returned {[i.dtype for i in infos]}, its signature declares "
+            f"{[t.dtype for t in declared]}", op=op.name)
+    for each in infos:
+        _check_shape(each.meta)
+    return infos
+
+
+def _check_shape(meta: TensorMetadata) -> None:
+    """Raises InvalidArgument for a shape that no tensor can have."""
+    if meta.shape is not None and len(meta.shape) > MOST_DIMS:
+        raise InvalidArgument(f"an output would have {len(meta.shape)} dimensions, a tensor has at most {MOST_DIMS}")
+    if meta.is_static and meta.size > MOST_ELEMENTS:
+        raise InvalidArgument(f"an output of shape {shape_text(meta.shape)} would have more than 2**63 - 1 elements")
+
+
+def merge_info(a: ValueInfo, b: ValueInfo) -> ValueInfo:
+    """The ValueInfo that holds all facts of two descriptions of one value. Raises InvalidArgument when they
+    contradict."""
+    try:
+        if a.dtype is not b.dtype:
+            raise ValueError(f"{a.dtype} and {b.dtype} differ")
+        meta = TensorMetadata(a.dtype, merge_shapes(a.shape, b.shape))
+    except ValueError as error:
+        raise InvalidArgument(str(error)) from None
+    return ValueInfo(meta, a.value if a.value is not None else b.value, a.dims or b.dims, a.handle or b.handle)
+
+
+def _comparable(value: Any) -> Any:
+    """A default in a form whose `==` gives one truth value; the comparison of arrays gives one for each element."""
+    return (value.dtype.str, value.shape, value.tobytes()) if hasattr(value, "tobytes") else value
+
+
+def attr_text(value: object) -> str:
+    """An attribute's value as text for users."""
+    if isinstance(value, DType):
+        return value.tf_name
+    if isinstance(value, tuple | list):
+        return f"[{', '.join(attr_text(v) for v in value)}]"
+    shape = getattr(value, "shape", None)
+    return f"tensor {shape_text(shape)}" if shape is not None else repr(value)

@@ -1,0 +1,151 @@
+"""OpTable: an op set as data, registered whole and decoded one op at a time.
+
+The file `rows` is UTF-8 text. Its first line is a comment. Each other line is an op: its name, a tab, a JSON object.
+The object has these keys, all optional:
+
+    in, out                    arguments: name, one of type | attr (a type attribute) | types (a list of types);
+                               n: the attribute that says how many; ref: true for a reference
+    attr                       by name: type, default, min, allowed
+    stateful, commutative      booleans
+    for_effect                 true where the outputs only repeat the inputs: `heald.load` takes none as a result
+    deprecated                 the GraphDef version from which on the op is refused
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from ...errors import PluginError
+from ..support.plugin_guard import plugin_guard
+from ..values import dtypes
+from ..values.tensor import TensorMetadata
+from .device import load_callable
+from .op import REQUIRED, ArgDef, AttrDef, Attrs, MetadataRule, OpDef
+
+Metas = Sequence[TensorMetadata]
+Rules = Callable[[str], MetadataRule | None]
+
+
+class OpCost(NamedTuple):
+    """The work of a node: floating-point operations by the op's definition, bytes of its inputs and outputs."""
+
+    flops: int
+    nbytes: int
+
+
+Costs = Callable[[str, Attrs, Metas, Metas], OpCost]
+
+
+@dataclass(frozen=True, eq=False)
+class OpTable(Mapping[str, OpDef]):
+    """An op set. Nothing of it is read or imported before an op is asked for.
+
+    `rules` gives an op's metadata function by the op's name. An input that the function returns keeps its known
+    elements. `costs` gives a node's work from the op's name, its attributes, and the metadata of inputs and outputs.
+    Both may be named "module:function", which imports them when they are first needed. `tiers` is a text file of op,
+    tab, tier: how often real graphs have the op, 1 most often. `probe` is an op that adds two tensors of type `T`: a
+    device must give the right sum by it before it is offered.
+    """
+
+    rows: Path
+    rules: str | Rules | None = None
+    costs: str | Costs | None = None
+    tiers: Path | None = None
+    probe: str | None = None
+
+    def __getitem__(self, name: str) -> OpDef:
+        """The op's signature. Raises KeyError, and PluginError for a row that cannot be decoded."""
+        row = self._rows[name]
+        try:
+            return _decode(name, json.loads(row))
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise PluginError(f"the row of op {name} in '{self.rows}' cannot be decoded: {error}", op=name,
+                              hint="install the plugin again") from error
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._rows
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._rows)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def rule(self, name: str) -> MetadataRule | None:
+        """The op's metadata function, or None where it has none. Raises PluginError where `rules` fails."""
+        if self.rules is None:
+            return None
+        with plugin_guard(f"the rules of the op table '{self.rows}'"):
+            rule = load_callable(self.rules)(name)
+        if not isinstance(rule, MetadataRule | None):
+            raise PluginError(f"the rules of the op table '{self.rows}' give a {type(rule).__name__} for {name}, not a "
+                              "MetadataRule", op=name)
+        return rule
+
+    def cost(self, name: str, attrs: Attrs, inputs: Metas, outputs: Metas) -> OpCost | None:
+        """The work of a node, or None where the table knows no costs. Raises PluginError where `costs` fails."""
+        if self.costs is None:
+            return None
+        with plugin_guard(f"the costs of the op table '{self.rows}'"):
+            cost: OpCost = load_callable(self.costs)(name, attrs, inputs, outputs)
+        return cost
+
+    @cached_property
+    def tier_of(self) -> Mapping[str, int]:
+        """The tier of each op that real graphs were found to have."""
+        return {} if self.tiers is None else {op: int(tier) for op, tier in _lines(self.tiers)}
+
+    @cached_property
+    def _rows(self) -> Mapping[str, str]:
+        return dict(_lines(self.rows))
+
+
+def _lines(path: Path) -> Iterator[tuple[str, str]]:
+    """The lines below the comment, divided at the first tab. Raises PluginError for a file that cannot be read."""
+    try:
+        lines = path.read_text("utf-8").splitlines()[1:]
+    except (OSError, UnicodeDecodeError) as error:
+        raise PluginError(f"the op table '{path}' cannot be read: {error}", hint="install the plugin again") from error
+    return ((name, rest) for name, _, rest in (line.partition("\t") for line in lines))
+
+
+def _decode(name: str, row: dict[str, Any]) -> OpDef:
+    return OpDef(
+        name,
+        tuple(_decode_arg(a) for a in row.get("in", ())),
+        tuple(_decode_arg(a) for a in row.get("out", ())),
+        {n: _decode_attr(n, a) for n, a in row.get("attr", {}).items()},
+        stateful=row.get("stateful", False),
+        commutative=row.get("commutative", False),
+        deprecated=row.get("deprecated"),
+        for_effect=row.get("for_effect", False),
+    )
+
+
+def _decode_arg(arg: dict[str, Any]) -> ArgDef:
+    dtype = dtypes.named(arg["type"]) if "type" in arg else None
+    return ArgDef(arg["name"], dtype, arg.get("attr"), arg.get("n"), arg.get("types"), arg.get("ref", False))
+
+
+def _decode_attr(name: str, attr: dict[str, Any]) -> AttrDef:
+    kind = attr["type"].removeprefix("list(").removesuffix(")")
+
+    def value(v: Any) -> Any:
+        if isinstance(v, list):
+            return tuple(value(x) for x in v)
+        if kind == "tensor":
+            import numpy as np
+
+            return np.array(v["v"], dtypes.named(v["t"]).numpy).reshape(v["shape"])
+        if kind == "type":
+            return dtypes.named(v)
+        return float(v) if kind == "float" else v
+
+    default = value(attr["default"]) if "default" in attr else REQUIRED
+    allowed = value(attr["allowed"]) if "allowed" in attr else None
+    return AttrDef(name, attr["type"], default, attr.get("min"), allowed)

@@ -1,0 +1,113 @@
+"""Names in config: plugins, device types, ops, passes, allocators and work queues that a setting names and nobody has.
+
+They are compared once all plugins are loaded, whether or not a run would use them.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from ...errors import HealdError, closest
+from ..config.config import Config, folded
+from ..config.schema import Row
+from ..contract.device import DeviceName
+from ..contract.graph_pass import FUSION
+from ..host.registries import Registries
+from ..support.install import plugin_hint
+
+_NAMES_OF_PARTS = re.compile(r"allocator\.name|work_queue\.name|work_queues\..*\.name|eager\.handler", re.DOTALL)
+
+
+def unknown_names(config: Config, registries: Registries, plugins: Collection[str]) -> Iterator[str]:
+    """Yield a text for each name in config that nothing has. `plugins`: the ids of all plugins."""
+    for row in config.plugin_sections():
+        if not _has(row.key, plugins):
+            yield _not_installed(f"[plugin.{row.key}] ({row.origin})", row.key, plugins)
+    known = _Known(registries, plugins)
+    for row in config.origins():
+        if row.origin != "default" and not row.key.startswith("plugin."):
+            yield from known.unknown(row)
+
+
+def unusable_keys(config: Config, registries: Registries) -> set[str]:
+    """The settings of found files that name an allocator, a work queue or an op handler which nothing has."""
+    known = _Known(registries, ())
+    return {row.key for row in config.origins()
+            if row.found is not None and _NAMES_OF_PARTS.fullmatch(row.key) and any(known.unknown(row))}
+
+
+class _Known:
+    """The registered names, by the kind of thing that a setting names."""
+
+    def __init__(self, registries: Registries, plugins: Collection[str]) -> None:
+        self._plugins = plugins
+        self._types = [announced.type for announced in registries.device_types.by_priority()]
+        self._ops = registries.ops
+        self._handlers = registries.op_handlers
+        self._named: dict[str, tuple[str, Collection[str]]] = {
+            "plugins.block": ("plugin", plugins), "plugins.allow": ("plugin", plugins),
+            "placement.order": ("device type", self._types),
+            "passes.disable": ("pass", [*registries.passes, FUSION]),
+            "allocator.name": ("allocator", registries.allocators),
+            "work_queue.name": ("work queue", registries.work_queues),
+        }
+
+    def unknown(self, row: Row) -> Iterator[str]:
+        section, _, entry = row.key.partition(".")
+        if section == "work_queues" and entry.endswith(".name"):
+            yield from self._among(row, "work queue", self._named["work_queue.name"][1])
+        elif section == "kernels":
+            if entry not in self._ops:
+                yield _unknown(row.key, row, "op", entry, self._ops)
+            if not _has(row.value, self._plugins):
+                yield _not_installed(f"{row.key} = '{row.value}' ({row.origin})", row.value, self._plugins)
+        elif row.key == "eager.handler":
+            given = row.value if isinstance(row.value, tuple) else (row.value,)
+            named = tuple(name for name in given if ":" not in name)  # a device's handler has the device's name
+            yield from self._among(row._replace(value=named), "op handler", self._handlers)
+        elif row.key in self._named:
+            yield from self._among(row, *self._named[row.key])
+        elif row.key.startswith("placement.remap."):
+            yield from self._target(row)
+        elif row.key.startswith("placement.provider."):
+            yield from self._among(row._replace(value=row.key.removeprefix("placement.provider.")), "device type",
+                                   self._types)
+            yield from self._among(row, "plugin", self._plugins)
+
+    def _among(self, row: Row, kind: str, known: Collection[str]) -> Iterator[str]:
+        for name in row.value if isinstance(row.value, tuple) else (row.value,):
+            if isinstance(name, str) and name != "auto" and not _has(name, known, exact=kind != "plugin"):
+                yield _unknown(row.key, row, kind, name, known)
+
+    def _target(self, row: Row) -> Iterator[str]:
+        """Only the replacing device has to be there: a request is replaced since its own device is not."""
+        try:
+            wanted = DeviceName.parse(row.value).type
+        except HealdError as error:
+            yield f"{row.key} ({row.origin}): {error.message}"
+            return
+        if wanted is not None and wanted not in self._types:
+            yield _unknown(row.key, row, "device type", wanted, self._types)
+
+
+def _has(name: Any, known: Collection[str], *, exact: bool = False) -> bool:
+    return name in known if exact else folded(name) in map(folded, known)
+
+
+def _unknown(key: str, row: Row, kind: str, name: str, known: Collection[str] | Any) -> str:
+    by_capitals = {each.upper(): each for each in map(str, known)}
+    near = [by_capitals[text] for text in closest(name.upper(), by_capitals, most=1)]
+    remedy = f"did you mean {near[0]}?" if near else _listed(by_capitals.values(), kind)
+    return f"{key} ({row.origin}) names the {kind} '{name}', which is not there; {remedy}"
+
+
+def _listed(known: Collection[str], kind: str) -> str:
+    return "heald ops --all lists them" if kind == "op" else f"known: {', '.join(sorted(known)) or 'none'}"
+
+
+def _not_installed(mention: str, plugin_id: str, known: Collection[str]) -> str:
+    near = closest(plugin_id, known)
+    remedy = f"did you mean {near[0]}?" if near else plugin_hint(folded(plugin_id))
+    return f"{mention} is for a plugin that is not installed{f'; {remedy}' if remedy else ''}"

@@ -1,0 +1,159 @@
+"""From a plugin's light module to its Contribution: import, version of the contract, settings, hooks."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module, util
+from pathlib import Path
+from types import ModuleType, SimpleNamespace
+from typing import Any
+
+import pluggy
+
+from ...errors import DeadlineExceeded, InvalidArgument, PluginError, closest
+from ..config.config import Config, plugin_config
+from ..contract.api_version import API
+from ..contract.hookspecs import PROJECT, Contribution, Hooks, registrars
+from ..support.install import CORE, named_hint
+from ..support.plugin_guard import plugin_guard
+from ..support.time_limit import run_within
+from .plugin_record import Incompatible
+
+LONGEST_HOOKS_SECONDS = 10.0  # of all hooks of a plugin; no other plugin works before they end
+Source = ModuleType | Path | str  # a module, the file of a one-file plugin, "package.module"
+_SPECS = [name for name in vars(Hooks) if name.startswith("heald_")]
+
+
+def import_plugin(source: Source) -> ModuleType:
+    """The plugin's module. Raises PluginError when it does not exist or cannot be imported."""
+    if isinstance(source, Path):
+        return _import_file(source)
+    if isinstance(source, ModuleType):
+        return source
+    try:
+        with plugin_guard(f"import of {source}"):
+            return import_module(source)
+    except PluginError as error:
+        missing = getattr(error.__cause__, "name", None)
+        if isinstance(error.__cause__, ModuleNotFoundError) and f"{source}.".startswith(f"{missing}."):
+            raise PluginError(f"module {source} does not exist: no '{missing}' on sys.path",
+                              hint=f"reinstall the distribution that '{missing}' is part of") from error
+        raise
+
+
+def contribution(module: ModuleType, plugin_id: str, config: Config, distribution: str | None) -> Contribution:
+    """All registrations of a plugin, gathered by calling its hooks. Raises PluginError, and InvalidArgument for its
+    settings."""
+    _check_api(module, distribution)
+    hooks = _hooks(module, plugin_id)
+    brought = Contribution(plugin_id, _settings(module, plugin_id, config))
+    called: list[str] = []  # names of hooks, in order
+
+    def call_all() -> Contribution:
+        for name, registry in registrars(brought).items():
+            if name in hooks:
+                called.append(name)
+                function, parameters = hooks[name]
+                handed = {"registry": registry, "config": brought.config}
+                with plugin_guard(f"hook {name}"):
+                    function(**{parameter: handed[parameter] for parameter in parameters})
+        return brought
+
+    if _is_being_imported(module.__name__):
+        return call_all()  # in another thread a hook's imports would wait for this import
+    try:
+        return run_within(LONGEST_HOOKS_SECONDS, lambda: f"hook {called[-1]}", call_all)
+    except DeadlineExceeded as error:
+        raise PluginError(error.message, hint="hooks only register: leave slow work to scans and to kernels") from None
+
+
+def _is_being_imported(module: str) -> bool:
+    """True while the module, or a package that it is in, is being imported: its import called heald."""
+    parts = module.split(".")
+    specs = (getattr(sys.modules.get(".".join(parts[:count])), "__spec__", None) for count in range(1, len(parts) + 1))
+    return any(getattr(spec, "_initializing", False) for spec in specs)
+
+
+def _import_file(path: Path) -> ModuleType:
+    """Import a one-file plugin. The module's name is the file's name, so that the plugin may write it in
+    "module:function"."""
+    if not path.is_file():
+        raise PluginError(f"the file {path} does not exist")
+    name = path.stem
+    spec = sys.modules[name].__spec__ if name in sys.modules else util.find_spec(name)
+    if spec is not None and (spec.origin is None or Path(spec.origin).resolve() != path.resolve()):
+        raise PluginError(f"a module called '{name}' exists already", hint=f"rename {path.name}")
+    if name in sys.modules:
+        return sys.modules[name]
+    spec = util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = sys.modules[name] = util.module_from_spec(spec)
+    try:
+        with plugin_guard(f"import of {path}"):
+            spec.loader.exec_module(module)
+    except PluginError:
+        del sys.modules[name]
+        raise
+    return module
+
+
+def _check_api(module: ModuleType, distribution: str | None) -> None:
+    wanted = vars(module).get("HEALD_API")
+    if not (isinstance(wanted, tuple) and len(wanted) == 2 and all(type(part) is int for part in wanted)):
+        given = "is missing" if wanted is None else f"= {wanted!r} is not a pair of integers"
+        raise PluginError(f"HEALD_API {given} in {module.__name__}: it must state the plugin API",
+                          hint=f"write HEALD_API = {API}")
+    if wanted[0] == API[0] and wanted <= API:
+        return
+    outdated = CORE if wanted > API else distribution or ""
+    raise Incompatible(
+        f"it is written for plugin API {wanted[0]}.{wanted[1]}, this heald has {API[0]}.{API[1]}",
+        hint=named_hint(outdated, [outdated]) or f"change it to fit HEALD_API = {API}")
+
+
+def _hooks(module: ModuleType, plugin_id: str) -> dict[str, tuple[Callable[..., Any], tuple[str, ...]]]:
+    """The hooks of a module by name, each with its parameters, after pluggy has checked them."""
+    manager = pluggy.PluginManager(PROJECT)
+    manager.add_hookspecs(Hooks)
+    marked = SimpleNamespace()  # the hooks alone: other attributes of the module may be lazy and raise
+    for name, value in vars(module).items():
+        options = manager.parse_hookimpl_opts(module, name)
+        if options is not None and _is_hook(name, options):
+            setattr(marked, name, value)
+        elif options is None and name in _SPECS:
+            raise PluginError(f"{name} is not marked as a hook", hint="decorate it with @hookimpl")
+    try:
+        manager.register(marked, plugin_id)
+    except pluggy.PluginValidationError as error:
+        raise PluginError(" ".join(str(error).split()),
+                          hint="a hook takes `registry` and, optionally, `config`") from error
+    return {caller.name: (impl.function, (*impl.argnames, *impl.kwargnames))
+            for caller in manager.get_hookcallers(marked) or () for impl in caller.get_hookimpls()}
+
+
+def _is_hook(name: str, options: pluggy.HookimplOpts) -> bool:
+    """True for a hook of heald. False for an unknown hook that is optional. Raises PluginError for an unknown hook that
+    is not, and for a wrapper."""
+    called = options["specname"] or name
+    if called not in _SPECS:
+        if options["optionalhook"]:
+            return False
+        near = closest(called, _SPECS)
+        hint = f"did you mean {near[0]}?" if near else f"hooks are {', '.join(_SPECS)}"
+        raise PluginError(f"there is no hook called {called}", hint=hint)
+    if options["wrapper"] or options["hookwrapper"]:
+        raise PluginError(f"hook {called} is declared as a wrapper", hint="write @hookimpl without arguments")
+    return True
+
+
+def _settings(module: ModuleType, plugin_id: str, config: Config) -> Any:
+    declared = vars(module).get("Config")
+    if declared is not None:
+        return plugin_config(config, plugin_id, declared)
+    for setting in config.plugin_layers(plugin_id):
+        if setting.found is not None:
+            continue  # `Config.warnings` reports it
+        raise InvalidArgument(f"{setting.origin}: plugin {plugin_id} takes no settings")
+    return None

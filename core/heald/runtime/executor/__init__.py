@@ -1,0 +1,48 @@
+"""The executor runs linked functions, each step in a frame of its own.
+
+A step first calls the flat list of its frame: calls without arguments, in order, with no test between them. Calls that
+depend on a pending value run afterwards in a `Dataflow`, which the step's `StepLoop` drives. Calls that wait for every
+pending value are attached, too: a second list, the frame's tail.
+
+- Nothing static happens per run. The linker infers shapes, binds kernels and builds the executable beforehand.
+- Bound calls are immutable and shared by concurrent steps. Per-step state lives in the step's frame.
+- Two steps never share a frame, and one thread at a time drives a step. So no counter of a step needs a lock.
+- The executor knows no control flow. Kernels call functions of the program through `Step.call`, which never waits.
+- No module here imports the linker, a session or a plugin. Devices, memory and threads come from the `Host`.
+
+Modules: `executable` has the run and its errors, `step` the kernels' view of it. `frame_layout` has
+the properties of frames as data, `memory_plan` the buffers, `frame_factory` makes a `frame`. `bound_call`,
+`frame_calls`, `fresh_calls` and `kernel_runs` have the forms of calls. `replay` turns kernels into one launch.
+`schedule`, `autotune`, `task_partition` and
+`parallel_schedule` decide the order of calls. `dataflow` and `step_loop` await values that come later. `host_array`
+checks payloads; `array_contract` and `dead_memory` are test modes. `trace` records times, `device_clock` has the times
+of devices with queues.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..support.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from . import only_call as only_call
+    from .array_contract import buffer_poisoner as buffer_poisoner
+    from .array_contract import check_returned as check_returned
+    from .array_contract import poison_array as poison_array
+    from .array_contract import watched as watched
+    from .bound_call import BoundCall as BoundCall
+    from .executable import Executable as Executable
+    from .frame_calls import returning as returning
+    from .host_array import given as given
+    from .host_array import view as view
+    from .only_call import writing as writing
+    from .trace import Event as Event
+
+__getattr__ = lazy_exports(__name__, {
+    ".array_contract": ("buffer_poisoner", "check_returned", "poison_array", "watched"),
+    ".bound_call": ("BoundCall",),
+    ".executable": ("Executable",),
+    ".frame_calls": ("returning",),
+    ".host_array": ("given", "view"),
+    ".only_call": ("writing",),
+    ".trace": ("Event",),
+})

@@ -1,0 +1,288 @@
+"""Dataflow: runs calls when their arguments are available, in any order.
+
+A call is ready when all its arguments are available; a non-strict call is ready with one of them. An error or a dead
+value among the arguments becomes the call's results, and the call does not run; so does a dead value that a strict call
+waits for. The step's loop runs ready calls and reports values that have come.
+
+A Dataflow writes no memory of the plan, since the plan holds for the order of attached calls only. The results of its
+calls are new arrays. Once nothing is pending and no remaining call may pend, it runs the remaining calls in order. The
+layout's tail then runs attached, through `run_tail`, unless a dead value stands before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+from ...errors import HealdError
+from ..support.kernel_errors import as_heald_error, is_interrupt
+from ..values.async_value import DEAD, AsyncValue, available, failed
+from .bound_call import BoundCall
+from .call_level import at_level, current_level
+from .frame_layout import FrameLayout
+from .fresh_calls import FreshCalls
+
+if TYPE_CHECKING:
+    from .device_clock import Timed
+    from .step import Step
+    from .trace import Trace
+
+Record = Callable[["Trace", BoundCall, int, Sequence[Any], "Timed | None"], None]
+
+MISSING: Any = object()  # in a register that a call has yet to fill
+REST = -1  # in place of a call's index: all remaining calls
+
+
+class Dataflow:
+    """Runs the calls of `layout` with the indices `calls` over `values`, one payload or AsyncValue per register.
+
+    `stop`: True when the first error ends the step (a session's run). Otherwise independent calls go on (a host
+        program's run).
+    `typed(error, call)`: returns the typed error for an exception of a call.
+    `record(trace, call, started, values, timed)`: records a call that has just returned.
+    `run_tail(values)`: runs the layout's tail attached. Returns False, and has run nothing, when a value is dead. By
+        default the tail runs like all other calls.
+    """
+
+    def __init__(
+        self, layout: FrameLayout, fresh_calls: FreshCalls, calls: Sequence[int], values: list[Any], step: Step, *,
+        stop: bool, typed: Callable[[BaseException, BoundCall], HealdError], record: Record,
+        run_tail: Callable[[list[Any]], bool] | None = None,
+    ) -> None:
+        self.values = values
+        self.rank = step.loop.next_rank()
+        self._record = record
+        self._layout = layout
+        self._fresh_calls = fresh_calls
+        self._step = step
+        self._stop = stop
+        self._typed = typed
+        self._run_tail = run_tail
+        self._level = current_level()
+        self._users: dict[int, list[int]] = {}  # register -> calls that wait for it
+        self._missing: dict[int, int] = {}  # call -> number of needed values that are not available
+        self._unfed: set[int] = set()  # non-strict calls without any available argument
+        self._promises: dict[int, list[AsyncValue]] = {}  # register -> promises of its value
+        self._pending: set[int] = set()  # registers that hold a pending value
+        if run_tail is not None:
+            calls = calls[: len(calls) - len(layout.tail)]
+        self._left = dict.fromkeys(calls)  # calls that have not run, in order; without the tail
+        self._uses: dict[int, int] = {}  # register -> number of remaining consumers; its value dies with the last
+        self._may_pend = sum(layout.calls[number].may_pend for number in calls)  # of the remaining calls
+        self._expect(calls)
+        for register, value in enumerate(values):
+            if isinstance(value, AsyncValue):
+                self._receive(register, value)
+        if not self._enter_rest():
+            for number in calls:
+                self._enter(number)
+
+    def value(self, register: int) -> AsyncValue:
+        """Return the register's value, or a promise of it."""
+        value = self.values[register]
+        if value is not MISSING and register not in self._pending:
+            return value if isinstance(value, AsyncValue) else available(value)
+        promise = AsyncValue()
+        self._promises.setdefault(register, []).append(promise)
+        self._step.loop.promises(self)
+        return promise
+
+    def break_promises(self, error: AsyncValue) -> None:
+        """Complete all open promises with this error, at the end of the step."""
+        promises, self._promises = self._promises, {}
+        for waiting in promises.values():
+            for promise in waiting:
+                promise.forward_to(error)
+
+    def run(self, number: int) -> None:
+        """Run the ready call with this index, or with REST all remaining calls."""
+        at_level(self._level, self._run, number)
+
+    def _run(self, number: int) -> None:
+        if number != REST:
+            if number in self._left:
+                self._run_call(number)
+            return
+        self._run_in_order()
+        run_tail, self._run_tail = self._run_tail, None
+        if run_tail is not None and not run_tail(self.values):
+            self._left = dict.fromkeys(self._layout.tail)
+            self._expect(self._layout.tail)
+            self._run_in_order()
+
+    def _run_in_order(self) -> None:
+        step = self._step
+        for each in list(self._left):
+            if step.error is not None or (step.deadline is not None and step.cancelled()):
+                return
+            self._run_call(each)
+
+    def _expect(self, calls: Sequence[int]) -> None:
+        """Mark the registers that these calls will fill, and count the consumers of each value."""
+        layout = self._layout
+        for number in calls:
+            for register in layout.gives[number]:
+                self.values[register] = MISSING
+            for register in layout.needs[number]:
+                self._uses[register] = self._uses.get(register, 0) + 1
+        # never 0: the caller or the tail takes the value
+        self._uses.update(dict.fromkeys(layout.results, -1) if self._run_tail is None else layout.lasting)
+
+    def _enter_rest(self) -> bool:
+        """Queue all remaining calls at once when no value is pending and no remaining call may pend.
+
+        The remaining calls then run in order, without counters. Returns True when the calls were queued.
+        """
+        if self._pending or self._may_pend or not (self._left or self._run_tail):
+            return False
+        self._step.loop.enter(self, REST)
+        return True
+
+    def _run_call(self, number: int) -> None:
+        call = self._layout.calls[number]
+        del self._left[number]
+        self._may_pend -= call.may_pend
+        if number in self._layout.nonstrict:
+            arguments: list[Any] = [self.value(r) for r in call.call.args]
+            stopped = None
+        else:
+            values = self.values
+            arguments = [values[r] for r in call.call.args]
+            stopped = _stopped(arguments)
+        if call.call.after and stopped is None:
+            stopped = _stopped([self.values[r] for r in call.call.after])
+            if stopped is not None and number in self._layout.nonstrict and not stopped.is_error():
+                stopped = None  # dead control inputs do not kill a Merge
+        if stopped is not None:
+            self._finish(number, call, [stopped] * len(self._layout.gives[number]), None)
+            return
+        started = 0
+        if self._step.trace is not None:
+            started = perf_counter_ns()
+            if self._step.error is not None:  # after the clock: a trace shows no start after the step's end
+                return
+        # No local variable here may hold an error: its traceback leads through this frame.
+        self._finish(number, call, *self._results(number, call, arguments), started=started)
+
+    def _results(self, number: int, call: BoundCall, arguments: list[Any]) -> tuple[list[Any], Timed | None]:
+        """Run a call and return its values, and its times on a device. An exception becomes all values."""
+        try:
+            timed = None if self._step.trace is None else self._step.trace.begin(call.device)
+            results = self._fresh_calls.call(number)(self._step, arguments)
+            if timed is not None:
+                timed.end()
+            return results if len(results) == len(self._layout.gives[number]) else [*results, None], timed
+        except BaseException as error:  # a kernel may raise any exception, which becomes the results
+            if is_interrupt(error):
+                raise
+            return self._failed(self._typed(error, call), len(self._layout.gives[number])), None
+
+    def _failed(self, error: HealdError, count: int) -> list[Any]:
+        if self._stop:
+            self._step.cancel(error)
+        return [failed(error)] * count
+
+    def _enter(self, number: int) -> None:
+        needed = {r for r in self._layout.needs[number] if self.values[r] is MISSING or r in self._pending}
+        for register in needed:
+            self._users.setdefault(register, []).append(number)
+        if number in self._layout.nonstrict:
+            call = self._layout.calls[number].call
+            self._missing[number] = len(needed.intersection(call.after))
+            if call.args and needed.issuperset(call.args):
+                self._missing[number] += 1
+                self._unfed.add(number)
+        else:
+            self._missing[number] = len(needed)
+        if not self._missing[number]:
+            self._step.loop.enter(self, number)
+
+    def _counts(self, number: int, register: int) -> bool:
+        """True when a non-strict call could not run without this value, which has just come."""
+        if register in self._layout.calls[number].call.after:
+            return True
+        is_first = number in self._unfed
+        self._unfed.discard(number)
+        return is_first
+
+    def _finish(
+        self, number: int, call: BoundCall, results: Sequence[Any], timed: Timed | None, started: int = 0
+    ) -> None:
+        """Store the results of a call.
+
+        `started` is the ns at its start, 0 when it did not run or no trace is recorded.
+        """
+        if self._step.trace is not None and started:
+            values = results if call.pends else [None if isinstance(each, AsyncValue) else each for each in results]
+            self._record(self._step.trace, call, started, values, timed)
+        for register in self._layout.needs[number]:
+            self._uses[register] -= 1
+            if not self._uses[register]:
+                self.values[register] = None
+        for register, value in zip(self._layout.gives[number], results, strict=True):
+            if isinstance(value, AsyncValue):
+                self._receive(register, value)
+            else:
+                self._fill(register, value)
+        if call.may_pend:
+            self._enter_rest()
+
+    def _receive(self, register: int, value: AsyncValue) -> None:
+        """Store a value that may come later. The register holds it until then."""
+        if value.is_available():
+            self._fill(register, value)
+            return
+        self.values[register] = value
+        self._pending.add(register)
+        self._step.loop.expect(value, partial(self._arrive, register, value))
+
+    def _arrive(self, register: int, value: AsyncValue) -> None:
+        self._pending.discard(register)
+        self._fill(register, value)
+        self._enter_rest()
+
+    def _fill(self, register: int, value: Any) -> None:
+        if isinstance(value, AsyncValue):
+            value = self._settled(register, value)
+        self.values[register] = value if register in self._uses else None
+        if register in self._promises:
+            for promise in self._promises.pop(register):
+                promise.forward_to(value if isinstance(value, AsyncValue) else available(value))
+            if not self._promises:
+                self._step.loop.has_kept(self)
+        if register not in self._users:
+            return
+        for number in self._users.pop(register):
+            if number not in self._layout.nonstrict or self._counts(number, register):
+                self._missing[number] -= 1
+                if not self._missing[number]:
+                    self._step.loop.enter(self, number)
+
+    def _settled(self, register: int, value: AsyncValue) -> Any:
+        """Convert an available AsyncValue to a register's form: payload, DEAD, or the error with its node."""
+        if value.is_dead():
+            return DEAD
+        call = self._layout.producer.get(register)
+        error = value.error
+        if error is None:
+            try:
+                return self._layout.payload(register, value.get())
+            except Exception as unfit:  # noqa: BLE001 - the kernel's payload may be any object
+                error = as_heald_error(unfit, "an argument") if call is None else self._typed(unfit, call)
+                return self._failed(error, 1)[0]
+        if call is not None:
+            error = self._typed(error, call)
+        if self._stop:
+            self._step.cancel(error)
+        return value
+
+
+def _stopped(arguments: list[Any]) -> AsyncValue | None:
+    """Return the last error among the arguments, as TFRT does, else a dead value, else None."""
+    stopped = None
+    for value in arguments:
+        if isinstance(value, AsyncValue) and (stopped is None or value.is_error()):
+            stopped = value
+    return stopped

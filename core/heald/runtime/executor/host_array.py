@@ -1,0 +1,66 @@
+"""Payloads in host memory: NumPy arrays, C-contiguous and aligned."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...errors import HealdError, Internal, InvalidArgument
+from ..support.remedy import of_kernel
+from ..values.async_value import AsyncValue, unwrapped
+from ..values.tensor import TensorMetadata, fits, shape_text
+
+
+def typed(buffer: Any, meta: TensorMetadata) -> Any:
+    """View the start of a byte buffer as an array of this static type and shape."""
+    return buffer[: meta.nbytes].view(meta.dtype.numpy).reshape(meta.dims)
+
+
+def view(array: Any, meta: TensorMetadata) -> Any:
+    """View the elements of an array under an alias's type and shape."""
+    if array.dtype != meta.dtype.numpy:
+        array = array.view(meta.dtype.numpy)
+    return array if array.shape == meta.shape else array.reshape(meta.dims)
+
+
+def stand_in(meta: TensorMetadata) -> Any:
+    """Make an array of this static type and shape, without memory, for a constant that no call reads."""
+    return np.broadcast_to(np.zeros((), meta.dtype.numpy), meta.dims)
+
+
+def returned(result: Any, metas: Sequence[TensorMetadata], op: str, plugin: str = "") -> list[Any]:
+    """Check the result of a kernel and list its values: contiguous arrays, or AsyncValues without a payload.
+
+    An AsyncValue stays when it is pending, failed or dead. Raises Internal when the number of values differs from the
+    number of `metas`, or when an array does not fit its metadata.
+    """
+    values = list(result) if isinstance(result, tuple | list) else [result]
+    if len(values) != len(metas) or any(v is None for v in values):
+        got = 0 if result is None else len(values)
+        raise _unfit(f"{got} values", str(len(metas)), op, plugin)
+    return [given(v, meta, op, plugin) for v, meta in zip(values, metas, strict=True)]
+
+
+def given(value: Any, meta: TensorMetadata, op: str, plugin: str = "") -> Any:
+    """Convert a value from a kernel to a register's form: a contiguous array, or an AsyncValue without a payload.
+
+    A Python number fits any type. Raises Internal when an array of a plugin's kernel does not match `meta`. Without a
+    plugin `meta` is the program's, which raises InvalidArgument.
+    """
+    value = unwrapped(value)
+    if isinstance(value, AsyncValue):
+        return value
+    array = np.asarray(value, meta.dtype.numpy if isinstance(value, int | float | complex) else None, order="C")
+    if array.dtype != meta.dtype.numpy or not fits(array.shape, meta):
+        found = f"{array.dtype}{shape_text(array.shape)}"
+        raise _unfit(found, str(meta), op, plugin)
+    return array
+
+
+def _unfit(found: str, expected: str, op: str, plugin: str) -> HealdError:
+    if not plugin:
+        return InvalidArgument(f"{op} gives {found}, the program states {expected}")
+    return Internal(f"the kernel of {op} (plugin {plugin}) returned {found}, expected {expected}", op=op, plugin=plugin,
+                    hint=of_kernel(plugin, op))

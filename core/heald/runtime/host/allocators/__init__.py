@@ -1,0 +1,72 @@
+"""Allocators: heald's own allocators by name, and the construction of the allocator that configuration chooses.
+
+Each allocator but the plain one wraps another and adds one property to it. Any thread may call an allocator; a buffer
+returns to it once. The end of a buffer may be found by the garbage collector, within any other call: code that hears of
+it takes no lock.
+
+`pooled`: Keeps returned blocks for reuse.
+`counting`: Records the callers of live buffers, to find leaks.
+`poisoning`: Fills fresh and returned memory with a pattern.
+`budgeted`: Limits the bytes in use.
+`failing`: Fails one request, for tests.
+`ledger`: The count of bytes and buffers that these allocators keep.
+`loan`: The detection that the last array over a block is gone.
+`array_maker`: Typed arrays in an allocator's memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from ....errors import NotFound, closest
+from ...contract.allocator import HostAllocator, PlainAllocator
+from ...contract.device import load_callable
+from ...support.memory_size import limit_bytes
+from ...support.plugin_guard import plugin_guard
+
+
+def pooled() -> HostAllocator:
+    from .pooled import PooledAllocator
+
+    return PooledAllocator()
+
+
+def counting() -> HostAllocator:
+    from .counting import CountingAllocator
+
+    return CountingAllocator()
+
+
+def poisoning() -> HostAllocator:
+    from .poisoning import PoisoningAllocator
+
+    return PoisoningAllocator()
+
+
+GIVEN: dict[str, Callable[[], HostAllocator]] = {
+    "plain": PlainAllocator, "pooled": pooled, "counting": counting, "poisoning": poisoning,
+}
+
+
+def make_allocator(
+    factories: Mapping[str, str | Callable[..., Any]], name: str, limit: int | str | None
+) -> HostAllocator:
+    """Return the allocator of this name. With a `limit` (bytes, "2GiB", "80%" of physical memory) it is a
+    BudgetedAllocator around it.
+
+    Raises NotFound for a name without a factory, PluginError when the factory fails, InvalidArgument for a limit that
+    cannot be read.
+    """
+    if name not in factories:
+        near = closest(name, factories, most=1)
+        raise NotFound(f"no allocator is called '{name}'", hint=f"did you mean {near[0]}?" if near else
+                       f"[allocator] name: one of {', '.join(sorted(factories))}")
+    within = None if limit is None else limit_bytes(limit)
+    with plugin_guard(f"the factory of allocator '{name}'"):
+        allocator: HostAllocator = load_callable(factories[name])()
+    if within is None:
+        return allocator
+    from .budgeted import BudgetedAllocator
+
+    return BudgetedAllocator(within, allocator)

@@ -1,0 +1,35 @@
+"""Device fault: the one place where an exception of a device's own code becomes a typed error with its owner."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ...errors import HealdError, told
+from ..contract.device import Device
+from ..support.fault_place import method_of, with_place
+from ..support.kernel_errors import as_heald_error
+from ..support.remedy import of_device
+
+
+def device_fault(error: BaseException, device: Device | None, name: str, plugin: str) -> HealdError:
+    """Return the typed error for an exception of a device: it names device, plugin and, where known, the method.
+
+    An error of heald stays itself, for the device means it for the user.
+    """
+    method = None if device is None else method_of(error, device)
+    what = f"{method} of device {name}" if method is not None else f"device {name}"
+    typed = as_heald_error(error, f"{what} (plugin {plugin})")
+    if typed is not error:
+        typed.message = with_place(typed.message, error, type(device).__module__)
+        typed.hint = of_device(plugin)
+    return typed.at(device=name, plugin=plugin, method=method)
+
+
+def scan_fault(error: BaseException, device_type: str, plugin: str, scan: Any) -> HealdError:
+    """Return the typed error for an exception of a plugin's scan. An error of heald stays itself."""
+    typed = as_heald_error(error, f"scan of {device_type} (plugin {plugin})")
+    if typed is not error:
+        module = scan.partition(":")[0] if isinstance(scan, str) else getattr(scan, "__module__", "")
+        typed.message = with_place(f"scan of plugin {plugin} raised {told(error)}", error, module)
+        typed.hint = of_device(plugin)
+    return typed.at(plugin=plugin)

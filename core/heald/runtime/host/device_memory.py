@@ -1,0 +1,108 @@
+"""Memory of a host's devices: allocation of buffers, and their release.
+
+A frame or a program may be collected at any moment, even within a device's own method and under its lock. So a
+finalizer only notes the buffers. They are freed before the next allocation, at the end of a run on devices, and when a
+session is closed.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, MutableSequence
+from contextlib import suppress
+from typing import Any
+
+from ...errors import InvalidArgument, ResourceExhausted
+from ..contract.device import STREAM, Device
+from ..values.foreign_array import ForeignArray
+from ..values.tensor import shape_text
+
+Owned = tuple[Callable[[Any], None], Any]  # a buffer, after the function that takes it back
+
+
+class DeviceMemory:
+    """The memory of the devices of one host. Any thread may call."""
+
+    def __init__(self) -> None:
+        self.dropped: deque[Owned] = deque()  # finalizers of collected owners extend this
+        self._is_closed = False
+        self._refused: list[Callable[[Any], None]] = []  # `free` of devices that may not be called
+
+    def refuse(self, devices: Iterable[Device]) -> None:
+        """Free no buffer of these devices any more. Called in a forked child, for devices of its parent."""
+        self._refused += [device.free for device in devices]
+
+    def allocate(self, device: Device, nbytes: int, what: str = "") -> Any:
+        """Return a buffer of at least `nbytes` bytes, and of at least one. Raises ResourceExhausted, whose text names
+        `what` as the purpose."""
+        if self.dropped:
+            self.free_dropped()
+        buffer = device.allocate(max(nbytes, 1))
+        if buffer is None:
+            figures = getattr(device, "figures", str)()
+            raise ResourceExhausted(f"no memory for a buffer of {nbytes} bytes{what and ', '}{what}"
+                                    f"{figures and ': '}{figures}")
+        return buffer
+
+    def enter(self, device: Device, array: Any, what: str = "") -> Any:
+        """Return a buffer with the content of a C-contiguous array. A device that can read the array's own memory gets
+        a buffer over it; else a copy is enqueued.
+
+        The array must not change until the buffer is freed. Raises ResourceExhausted.
+        """
+        if array.__class__ is ForeignArray:
+            return self._adopt(device, array)
+        wrap = getattr(device, "wrap", None)
+        buffer = None if wrap is None else wrap(array)
+        if buffer is None:
+            buffer = self.allocate(device, array.nbytes, what)
+            try:
+                device.copy_in(array, buffer, STREAM)
+            except BaseException:
+                device.free(buffer)
+                raise
+        return buffer
+
+    def _adopt(self, device: Device, foreign: ForeignArray) -> Any:
+        buffer = device.adopt(foreign.array)  # type: ignore[attr-defined] # an optional method
+        if buffer is None:
+            raise InvalidArgument(f"a feed of shape {shape_text(foreign.shape)} is in the memory of another device",
+                                  hint="give an array of NumPy, or one on the device that reads it")
+        return buffer
+
+    def upload(self, device: Device, array: Any) -> Any:
+        """Return a buffer for a constant. The copy is complete on return. Raises ResourceExhausted."""
+        buffer = self.enter(device, array, "a constant")
+        try:
+            device.synchronize(device.record(STREAM))
+        except BaseException:
+            device.free(buffer)
+            raise
+        return buffer
+
+    def free(self, buffers: Iterable[Owned]) -> None:
+        """Return buffers to their devices, unless the devices are closed."""
+        for take_back, buffer in buffers:
+            if not self._is_closed and take_back not in self._refused:
+                take_back(buffer)
+
+    def drain(self, buffers: MutableSequence[Owned]) -> None:
+        """Return all buffers of a list, the newest first. Each buffer leaves the list before it is freed, so that none
+        is freed twice."""
+        while buffers:
+            self.free([buffers.pop()])
+
+    def free_dropped(self) -> None:
+        """Free the buffers of collected owners. An exception of a device is dropped: it is no error of the caller."""
+        while self.dropped:
+            try:
+                owned = self.dropped.popleft()
+            except IndexError:  # another thread was faster
+                return
+            with suppress(Exception):
+                self.free([owned])
+
+    def close(self) -> None:
+        """Free the noted buffers, and ignore all later ones. Called before the devices are closed."""
+        self.free_dropped()
+        self._is_closed = True

@@ -1,0 +1,65 @@
+"""FilePolicy: the files that ops of a graph may open, as [files] says."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable
+from pathlib import Path
+
+from ...errors import InvalidArgument, PermissionDenied
+from ..config.files import FilesConfig
+
+READ, WRITE = "read", "write"
+
+
+class FilePolicy:
+    """Permits an op to read or write a file. Immutable.
+
+    A step is checked by `permits` before it runs, and each path by `path` when a kernel opens it.
+    """
+
+    def __init__(self, config: FilesConfig) -> None:
+        self._ops = frozenset(config.allow_ops)
+        self._folders = {READ: _resolved(config.read), WRITE: _resolved(config.write)}
+
+    def permits(self, op: str, accesses: Iterable[str]) -> bool:
+        """True when some file could be opened by the op in each of these ways, "read" and "write"."""
+        return op in self._ops or all(self._folders[access] for access in accesses)
+
+    def path(self, op: str, name: str | bytes, access: str) -> Path:
+        """Return the path of a file, its folder resolved.
+
+        Raises PermissionDenied for a path, or the target of a link, outside the folders of this access; InvalidArgument
+        for a name that no file can have.
+        """
+        try:
+            given = Path(os.fsdecode(name))
+            place = given.parent.resolve() / given.name
+            target = place.resolve()
+        except (OSError, RuntimeError, ValueError) as error:  # too long, links in a circle, zeros
+            raise InvalidArgument(f"{name!r} names no file: {error}", op=op) from None
+        if op not in self._ops and not any(
+            place.is_relative_to(root) and target.is_relative_to(root) for root in self._folders[access]
+        ):
+            raise PermissionDenied(f"{op} may not {access} '{place}'", op=op,
+                                   hint=f"add its folder to [files] {access}")
+        return place
+
+
+def refusal(nodes: Iterable[tuple[str, str, Iterable[str]]]) -> PermissionDenied:
+    """Return the error of a step whose nodes may not open files: name, op and accesses of each node."""
+    listed = [(f"{node} ({op})", op, {*accesses}) for node, op, accesses in nodes]
+    keys = {access for _, _, accesses in listed for access in accesses}
+    ops = ", ".join(repr(op) for op in sorted({op for _, op, _ in listed}))
+    shown = ", ".join(each[0] for each in listed[:_MOST_SHOWN])
+    more = f" and {len(listed) - _MOST_SHOWN} more" if len(listed) > _MOST_SHOWN else ""
+    folders = " and ".join(f"[files] {key} = [FOLDER, ...]" for key in sorted(keys))
+    return PermissionDenied(f"these nodes open files, and the config permits none: {shown}{more}",
+                            hint=f"set {folders}, or [files] allow_ops = [{ops}]")
+
+
+_MOST_SHOWN = 20
+
+
+def _resolved(folders: Iterable[str]) -> tuple[Path, ...]:
+    return tuple(Path(folder).resolve() for folder in folders)

@@ -1,0 +1,71 @@
+"""Probe: a device is offered only after a copy and a kernel returned the right result on it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from ...errors import Unavailable
+from ..contract.device import STREAM, Device
+from ..contract.kernel import Bind, Declined, run_of
+from ..support.disk_cache import DiskCache
+from ..values.dtypes import float32
+from ..values.tensor import info
+from .registries import Registries
+
+SHAPE = (16,)
+
+
+def probe_once(device: Device, registries: Registries, plugin: str) -> None:
+    """Probe a device, unless a probe with this plugin, driver and hardware succeeded before, in any process. A device
+    that does not name its driver is always probed. Raises as `probe` does."""
+    driver = device.attributes.get("driver")
+    key = "\n".join((plugin, device.type, device.uid, str(driver)))
+    cache = DiskCache("probes")
+    if driver is None or cache.get(key) is None:
+        probe(device, registries)
+        if driver is not None:
+            cache.put(key, key.encode())
+
+
+def probe(device: Device, registries: Registries) -> None:
+    """Copy in, add, copy out. Raises Unavailable when the sum is wrong, and every exception of the device."""
+    x = np.arange(SHAPE[0], dtype=np.float32)
+    if device.attributes.get("host_visible"):
+        result = np.zeros_like(x)
+        added = _add(device, registries, (x, x), result)
+    else:
+        inputs, output = [_buffer(device, x) for _ in range(2)], _buffer(device, np.zeros_like(x))
+        added = _add(device, registries, inputs, output)
+        result = np.empty_like(x)
+        device.copy_out(output, result, STREAM)
+        device.synchronize(device.record(STREAM))
+        for buffer in (*inputs, output):
+            device.free(buffer)
+    expected = x + x if added else np.zeros_like(x)
+    if not np.array_equal(result, expected):
+        raise Unavailable(f"a probe on {device.type} returned {result[:4]}..., expected {expected[:4]}...",
+                          hint="the device or its driver computes wrongly")
+
+
+def _add(device: Device, registries: Registries, inputs: Sequence[object], output: object) -> bool:
+    """Run the device type's first float32 kernel of an op that an op set names for this, if it has one."""
+    meta = info(float32, SHAPE)
+    attrs = {"T": float32}
+    for kernel in (k for op in registries.ops.probes() for k in registries.kernels.candidates(op, device.type)):
+        if kernel.refuses(attrs) is None:
+            bound = kernel.bind(Bind("probe", kernel.op, attrs, (meta, meta), (meta.meta,), device, STREAM, {}))
+            if isinstance(bound, Declined) or bound is None:
+                continue
+            run_of(bound)(*inputs, output)
+            return True
+    return False
+
+
+def _buffer(device: Device, host: np.ndarray[tuple[int], np.dtype[np.float32]]) -> object:
+    buffer = device.allocate(host.nbytes)
+    if buffer is None:
+        raise Unavailable(f"{device.type} has no memory for {host.nbytes} bytes")
+    device.copy_in(host, buffer, STREAM)
+    return buffer

@@ -1,0 +1,93 @@
+"""Registries: the registrations of all plugins by kind, for placement, linking and the Host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+from ...errors import PluginError
+from ..contract import structural
+from ..contract.command import CommandRegistry
+from ..contract.device import DeviceTypeRegistry
+from ..contract.graph_pass import GraphPass
+from ..contract.host_kernel import OWN, HostKernelRegistry, HostPack
+from ..contract.kernel import KernelRegistry
+from ..contract.loader import LoaderEntry
+from ..contract.op import OpRegistry
+from ..contract.op_handler import OpHandlerEntry
+from ..contract.operator_table import OperatorTable
+from ..contract.session import SessionRegistry
+from . import allocators, work_queues
+
+if TYPE_CHECKING:
+    from ..contract.hookspecs import Contribution, Factory
+
+
+class Registries:
+    """Filled while plugins are loaded, one whole Contribution at a time; read after that."""
+
+    def __init__(
+        self, kernel_override: Mapping[str, str] | None = None, provider: Mapping[str, str] = MappingProxyType({})
+    ) -> None:
+        self.missing_plugins: dict[str, str] = {}  # plugins that are not in use, and why: what they bring is not here
+        self.ops = OpRegistry(structural.OPS, self.missing_plugins)
+        self.device_types = DeviceTypeRegistry(provider)
+        self.kernels = KernelRegistry(self.device_types, kernel_override, self.ops)
+        self.host_kernels = HostKernelRegistry()
+        self.host_kernels.add_pack(HostPack("heald.runtime.host_kernels:register", OWN))
+        self.allocators: dict[str, str | Callable[..., Any]] = dict(allocators.GIVEN)
+        self.work_queues: dict[str, str | Callable[..., Any]] = dict(work_queues.GIVEN)
+        self.passes: dict[str, GraphPass] = {}
+        self.operators: OperatorTable | None = None
+        self._owners: dict[tuple[str, str], str] = {}  # (kind, name) to the plugin that registered it; none for core's
+        self.op_handlers: dict[str, OpHandlerEntry] = {}
+        self.commands = CommandRegistry()
+        self.sessions = SessionRegistry()
+        self.loaders = {"bef": LoaderEntry("bef", "heald.runtime.program.bef.loader:LOADER", OWN)}
+        self.graph_models: Factory | None = None  # makes models of files whose Source has a graph
+
+    def add(self, brought: Contribution) -> None:
+        """Add all registrations of a plugin. If one of them does not fit, none is added, and the error names it."""
+        named = (
+            ("allocator", self.allocators, brought.allocators),
+            ("work queue", self.work_queues, brought.work_queues),
+            ("pass", self.passes, {p.name: p for p in brought.passes}),
+            ("loader", self.loaders, brought.loaders),
+            ("op handler", self.op_handlers, brought.op_handlers),
+            ("table", {} if self.operators is None else {"operators": self.operators},
+             dict.fromkeys(("operators",) if brought.operators else ())),
+            ("function", {} if self.graph_models is None else {"graph_models": self.graph_models},
+             dict.fromkeys(("graph_models",) if brought.graph_models else ())),
+        )
+        for kind, mine, theirs in named:
+            for name in mine.keys() & theirs.keys():
+                owner = self._owners.get((kind, name))
+                whose = "heald's own" if owner in (None, OWN) else f"plugin {owner}'s"
+                block = "" if owner in (None, OWN) else f"; or set [plugins] block = ['{owner}']"
+                raise PluginError(f"{kind} '{name}' is {whose} already",
+                                  hint=f"rename it, or leave it out, in plugin {brought.plugin}{block}")
+        self._owners.update({(kind, name): brought.plugin for kind, _, theirs in named for name in theirs})
+        for op in brought.ops:
+            self.ops.check(op)
+        for table in brought.op_tables:
+            self.ops.add_table(table, brought.plugin)
+        for op in brought.ops:
+            self.ops.add(op, brought.plugin)
+        for announced in brought.device_types:
+            self.device_types.add(announced)
+        for pack in brought.packs:
+            self.kernels.add_pack(pack)
+        for host_pack in brought.host_packs:
+            self.host_kernels.add_pack(host_pack)
+        self.allocators |= brought.allocators
+        self.work_queues |= brought.work_queues
+        self.passes |= {p.name: p for p in brought.passes}
+        for command in brought.commands:
+            self.commands.add(command)
+        for factory in brought.sessions:
+            self.sessions.add(factory)
+        self.operators = brought.operators[0] if brought.operators else self.operators
+        self.graph_models = brought.graph_models or self.graph_models
+        self.loaders |= brought.loaders
+        self.op_handlers |= brought.op_handlers

@@ -1,0 +1,188 @@
+"""Binder: binds one call to the first of its kernels that takes it, at link time or, for unknown shapes, in the run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...errors import Unimplemented
+from ..contract.device import STREAM
+from ..contract.kernel import Bind, Bound, Declined, Keep, KernelDef, check_bound, run_of
+from ..contract.op import MetadataRule, OpDef
+from ..executor.array_contract import check_returned, poison_array, watched
+from ..executor.frame_calls import returning
+from ..executor.host_array import view
+from ..host.bound_call_cache import bytes_of_call
+from ..host.file_policy import FilePolicy
+from ..host.host_memory import LARGE, HostMemory
+from ..program.host_program import Call
+from ..program.infer import infer_call
+from ..support.kernel_errors import raise_of
+from ..values.tensor import TensorMetadata, ValueInfo
+from .stored_constants import MADE, StoredConstants, stored_for
+
+if TYPE_CHECKING:
+    from ..contract.device import Device
+    from ..executor.step import Step
+
+
+class Binder(NamedTuple):
+    """The inputs of binding one call, apart from its shapes.
+
+    `candidates`: kernels in the order in which they are asked.
+    `stored`: the source of prepared constants of compiled files.
+    `keep`: the session's store for `Bind.resource`.
+    `files`: decides about the files that the kernel may open.
+    `checks`: `[debug] poison` is on, so each run is checked against the array contract.
+    """
+
+    call: Call
+    op: OpDef
+    rule: MetadataRule | None
+    candidates: tuple[KernelDef, ...]
+    device: Device
+    device_name: str
+    prepared: dict[Any, Any]
+    memory: HostMemory
+    keep: Keep
+    function: str
+    checks: bool
+    files: FilePolicy
+    stored: StoredConstants = MADE
+
+    def bind(
+        self, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata], needed: Collection[int] | None = None
+    ) -> tuple[KernelDef | None, Bound, list[tuple[str, str]]]:
+        """Bind the first candidate that takes the call. Returns kernel, bound kernel, and (pack, reason) of each
+        refusal.
+
+        The kernel is None when all candidates declined. `needed` is as in `Bind`. Raises ResourceExhausted when memory
+        for the outputs is short: a kernel may compute as much when it is bound.
+        """
+        refusals: list[tuple[str, str]] = []
+        in_host_memory = self.device.attributes.get("host_visible")  # the budget does not cover devices' own memory
+        for output in outputs:
+            if in_host_memory and output.is_static and output.nbytes >= LARGE and not self._may_share():
+                self.memory.ask(output.nbytes, f"the result {output} of {self.op.name}")
+        stored = stored_for(self.stored, (self.function, self.call.node, self.device_name), inputs)
+        for kernel in self.candidates:
+            node = Bind(self.call.node, self.op.name, self.call.attrs, tuple(inputs), tuple(outputs), self.device,
+                        STREAM, self.prepared, keep=self.keep, function=self.function, needed=needed,
+                        ask=self.memory.ask, file=partial(self.files.path, self.op.name), stored=stored)
+            bound = bind(kernel, node, self.device_name)
+            if not isinstance(bound, Declined):
+                return kernel, bound, refusals
+            refusals.append((kernel.pack, bound.reason))
+        return None, None, refusals
+
+    def _may_share(self) -> bool:
+        """True when a result may need no memory for all its elements: an alias, or a scalar or sparse tensor."""
+        return any(kernel.aliases(self.call.attrs) or kernel.layouts for kernel in self.candidates)
+
+    def value_inputs(self) -> frozenset[int]:
+        """Indices of the inputs whose elements the metadata function reads."""
+        if self.rule is None:
+            return frozenset()
+        tensors = self.op.expand_inputs(self.call.attrs)
+        return frozenset(i for i, tensor in enumerate(tensors) if tensor.arg in self.rule.values)
+
+    def retained(self, kernels: Sequence[KernelDef]) -> frozenset[int]:
+        """Indices of the inputs that one of these kernels reads after it has returned.
+
+        Raises Unimplemented for retained inputs in a device's memory.
+        """
+        names = {name for kernel in kernels for name in kernel.retains}
+        if not names:
+            return frozenset()
+        if not self.device.attributes.get("host_visible") and not names <= kernels[0].host:
+            raise Unimplemented(f"{kernels[0].pack}'s kernel for {self.op.name} retains inputs in the memory of "
+                                f"{self.device_name}", node=self.call.node, op=self.op.name,
+                                hint="a kernel may only retain inputs that it reads in host memory")
+        tensors = self.op.expand_inputs(self.call.attrs)
+        return frozenset(i for i, tensor in enumerate(tensors) if tensor.arg in names)
+
+
+def bind(kernel: KernelDef, node: Bind, device: str) -> Bound | Declined:
+    """Return the result of the kernel's bind function. Raises as `raise_of`."""
+    try:
+        bound = kernel.bind(node)
+        check_bound(bound, kernel.pack, node.op)
+    except Exception as error:  # noqa: BLE001 - raised again, typed
+        raise_of("bind", error, kernel, node.node, node.op, device)
+    return bound
+
+
+class LazyKernel:
+    """A call whose shapes are known only in the run.
+
+    The call binds once for each combination of shapes, and of the elements that its metadata function reads.
+    """
+
+    def __init__(self, binder: Binder, known: Sequence[ValueInfo], needed: Collection[int]) -> None:
+        self._binder = binder
+        self._needed = needed
+        self._known = tuple(known)  # facts about the inputs that hold in every run
+        self._values = tuple(sorted(i for i in binder.value_inputs() if not known[i].is_known))
+        self._bound: dict[Any, Callable[[Step, list[Any]], list[Any]]] = {}
+
+    def __call__(self, step: Step, inputs: list[Any]) -> list[Any]:
+        """Return the outputs for these input arrays. Raises InvalidArgument when they do not fit the op."""
+        key = (tuple([x.shape for x in inputs]), tuple([_elements(inputs[i]) for i in self._values]))
+        run = self._bound.get(key)
+        if run is None:
+            run, nbytes = self._bind(inputs)
+            self._bound[key] = run
+            self._binder.memory.bound_calls.keep(self, key, nbytes + sum(inputs[i].nbytes for i in self._values))
+        return run(step, inputs)
+
+    def forget(self, key: Any) -> None:
+        self._bound.pop(key, None)
+
+    def _bind(self, inputs: list[Any]) -> tuple[Callable[[Step, list[Any]], list[Any]], int]:
+        """Bind the call for these inputs. Returns the run function and its approximate bytes."""
+        binder = self._binder
+        infos = []
+        for i, (array, known) in enumerate(zip(inputs, self._known, strict=True)):
+            value = array.copy() if i in self._values else known.value
+            infos.append(ValueInfo(TensorMetadata(known.dtype, array.shape), value, handle=known.handle))
+        outputs = [o.meta for o in infer_call(binder.call, binder.op, binder.rule, infos)]
+        open_output = next((o for o in outputs if not o.is_static), None)
+        if open_output is not None and not binder.candidates[0].returns:
+            raise Unimplemented(f"the metadata function leaves a result open: {open_output}",
+                                node=binder.call.node, op=binder.op.name,
+                                hint="a kernel of such an op allocates its outputs: allocates=True")
+        kernel, bound, refusals = binder.bind(infos, outputs, self._needed)
+        if kernel is None:
+            why = "; ".join(f"{pack}: {reason}" for pack, reason in refusals)
+            raise Unimplemented(f"no kernel takes these inputs: {why}", node=binder.call.node, op=binder.op.name)
+        return self._run_of(kernel, bound, outputs), bytes_of_call(bound)
+
+    def _run_of(
+        self, kernel: KernelDef, bound: Bound, outputs: Sequence[TensorMetadata]
+    ) -> Callable[[Step, list[Any]], list[Any]]:
+        binder = self._binder
+        if bound is None:
+            alias = kernel.aliases(binder.call.attrs)
+            return lambda _, ins: [view(ins[alias[i]], meta) for i, meta in enumerate(outputs)]
+        run, takes_step = run_of(bound), kernel.step
+        if binder.checks and not kernel.nonstrict:
+            poisons = () if kernel.returns else (poison_array,) * len(outputs)
+            run = watched(run, poisons, kernel, first=int(takes_step))
+        if kernel.returns and not takes_step:
+            returns = returning(run, outputs, binder.call, kernel, binder.memory)
+            return lambda _, ins: returns(ins)
+        if kernel.returns:
+            return lambda step, ins: returning(partial(run, step), outputs, binder.call, kernel, binder.memory)(ins)
+        makers = [binder.memory.maker(o.dims, o.dtype.numpy, "a result") for o in outputs]
+
+        def call(step: Step, ins: list[Any]) -> list[Any]:
+            outs = [make() for make in makers]
+            check_returned(run(*((step,) if takes_step else ()), *ins, *outs), outs, kernel)
+            return outs
+
+        return call
+
+
+def _elements(array: Any) -> Any:
+    return tuple(array.reshape(-1)) if array.dtype == object else array.tobytes()

@@ -1,0 +1,55 @@
+"""The check that every call reads its arguments in the memory that it works on.
+
+The compiler copies values between memories. A file may lack a copy, and a kernel would take the handle of a buffer for
+an array, or an array for a handle.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from ...errors import InvalidArgument
+from ..contract.op import OpRegistry
+from ..executor.bound_call import BoundCall
+from ..program.host_program import COPY, HOST, ProgramFunction
+from .candidates import Candidates
+
+
+def check_memory(
+    function: ProgramFunction, bound_calls: Sequence[BoundCall], memory: Mapping[int, int], candidates: Candidates,
+    ops: OpRegistry,
+) -> None:
+    """Raises InvalidArgument for an argument in another memory than the call's, and for a result on a device.
+
+    `memory`: for each register the stream whose memory holds it, HOST for host memory.
+    """
+    if all(device.attributes.get("host_visible") for device in candidates.devices):
+        return
+    for bound in bound_calls:
+        for register, wanted in zip(bound.call.args, _read_in(bound, ops), strict=True):
+            if memory[register] != wanted:
+                where, expected = (_name(stream, candidates) for stream in (memory[register], wanted))
+                raise InvalidArgument(f"{bound.call.code} reads register {register} in {expected}, it is in {where}",
+                                      node=bound.call.node or None, location=bound.call.location,
+                                      hint="a call of heald.copy moves it")
+    if any(memory[register] != HOST for register in function.results):
+        raise InvalidArgument(f"function '{function.name}' returns a value in a device's memory",
+                              location=function.location, hint="a call of heald.copy moves it")
+
+
+def _read_in(bound: BoundCall, ops: OpRegistry) -> list[int]:
+    """Return for each argument the stream in whose memory the call reads it."""
+    call = bound.call
+    if call.code == COPY:
+        to_host = call.attrs["to"] == "host"
+        return [call.stream if to_host else call.attrs.get("from", HOST)]
+    if bound.sees_host or bound.kernel is None:
+        return [HOST] * len(call.args)
+    if call.fused:  # no kernel of several ops reads in host memory
+        return [call.stream] * len(call.args)
+    tensors = ops.get(call.op).expand_inputs(call.attrs)
+    return [HOST if tensor.arg in bound.kernel.host else call.stream for tensor in tensors]
+
+
+def _name(stream: int, candidates: Candidates) -> str:
+    return "host memory" if stream == HOST else f"the memory of {candidates.names[stream]}"

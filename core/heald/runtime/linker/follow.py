@@ -1,0 +1,133 @@
+"""Following: what is known of the results of calls of functions, from what is known of their arguments.
+
+A loop's variables are described by the facts that hold in every iteration: those that the body keeps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from ...errors import InvalidArgument
+from ..program.host_program import OPAQUE, Call, ProgramDef
+from ..values import dtypes
+from ..values.dtypes import DType
+from ..values.tensor import Shape, TensorMetadata, ValueInfo
+
+DEEPEST_LINK = 8  # nested functions that are linked with their callers
+_FEW_BODIES, _TIMES = 200, 2  # one link may link this many bodies, and this multiple of the program's functions
+_ROUNDS = 2  # iterations in which a loop's variables may lose single dimensions; then they lose their shape
+
+
+@dataclass
+class BodyBudget:
+    """The number of bodies that a link may still link with their callers.
+
+    Functions that each call another one twice would have exponentially many.
+    """
+
+    left: int
+
+    @classmethod
+    def of(cls, program: ProgramDef) -> BodyBudget:
+        return cls(_FEW_BODIES + _TIMES * len(program.functions))
+
+
+class FunctionLink(Protocol):
+    """The link of a function for known arguments."""
+
+    @property
+    def results(self) -> Sequence[ValueInfo]:
+        """The facts about the function's results."""
+
+
+BodyOf = Callable[[int, Sequence[ValueInfo]], FunctionLink]  # index of a function and facts about its arguments
+Followed = tuple[list[Any], Sequence[ValueInfo]]  # the links of the functions, and the results
+_DONE = ValueInfo(OPAQUE)  # the chain behind the results of functions with effects
+
+
+def _branches(first: int, call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> Followed:
+    bodies = [body(index, inputs[first:]) for index in range(len(call.functions))]
+    if not bodies:
+        raise InvalidArgument(f"{call.code} names no function")
+    results = list(bodies[0].results)
+    for name, other in zip(call.functions[1:], bodies[1:], strict=True):
+        _check_alike(results, other.results, name)
+        results = list(map(common, results, other.results))
+    return bodies, results
+
+
+def _loop(before: Sequence[ValueInfo], of_body: int, call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> tuple[
+        FunctionLink, list[ValueInfo]]:
+    """Return the link of a loop's body, and the facts about its variables in every iteration."""
+    variables = [ValueInfo(info.meta, handle=info.handle) for info in inputs]
+    done = [_DONE] * bool(call.attrs.get("chain"))
+    for turn in range(_ROUNDS + len(variables) + 1):  # each variable loses its shape once; the last turn changes none
+        link = body(of_body, [*before, *variables])
+        _check_alike([*variables, *done], link.results, call.functions[of_body])
+        after = list(map(common, variables, link.results))
+        if after == variables:
+            break
+        variables = after if turn < _ROUNDS else [
+            a if a == b else ValueInfo(TensorMetadata(a.dtype, None)) for a, b in zip(after, variables, strict=True)]
+    return link, variables + done
+
+
+def _check_alike(expected: Sequence[ValueInfo], results: Sequence[ValueInfo], function: str) -> None:
+    """Raises InvalidArgument for a function with results of other numbers or types."""
+    wanted, types = ([info.dtype for info in side] for side in (expected, results))
+    if types != wanted:
+        raise InvalidArgument(f"function '{function}' returns {dtypes_text(types)}, expected is {dtypes_text(wanted)}")
+
+
+def dtypes_text(types: Sequence[DType]) -> str:
+    return f"({', '.join(dtype.name for dtype in types)})"
+
+
+def _call(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> Followed:
+    return _branches(0, call, body, inputs)
+
+
+def _choice(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> Followed:
+    return _branches(1, call, body, inputs)
+
+
+def _while(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> Followed:
+    link, results = _loop((), 1, call, body, inputs)
+    condition = body(0, results[: len(inputs)])
+    if not condition.results or condition.results[0].meta is OPAQUE:
+        raise InvalidArgument(f"function '{call.functions[0]}' returns no condition")
+    return [condition, link], results
+
+
+def _for(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> Followed:
+    number = ValueInfo(TensorMetadata(dtypes.int32, ()))
+    link, results = _loop((number,), 0, call, body, inputs[3:])
+    return [link], results
+
+
+def _frame(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> Followed:
+    """Return no facts about the results, the exits of any iteration: a run compares these with their types."""
+    varying = [ValueInfo(TensorMetadata(info.dtype, None)) for info in inputs[: call.attrs["variables"]]]
+    link = body(0, [*varying, *inputs[len(varying):]])
+    _check_alike(varying, link.results[: len(varying)], call.functions[0])
+    return [link], ()
+
+
+FOLLOWED: Mapping[str, Callable[[Call, BodyOf, Sequence[ValueInfo]], Followed]] = {
+    "heald.call": _call, "heald.if": _choice, "heald.case": _choice, "heald.while": _while, "heald.for": _for,
+    "heald.frame": _frame,
+}  # by the code of a call
+
+
+def common(a: ValueInfo, b: ValueInfo) -> ValueInfo:
+    """Return the facts that hold for both values."""
+    return ValueInfo(TensorMetadata(a.dtype, _common_shape(a.shape, b.shape)),
+                     handle=a.handle if a.handle == b.handle else None)
+
+
+def _common_shape(a: Shape, b: Shape) -> Shape:
+    if a is None or b is None or len(a) != len(b):
+        return None
+    return tuple(x if x == y else None for x, y in zip(a, b, strict=True))

@@ -1,0 +1,74 @@
+"""KnownValues: constants and folded values of a function, in the memory of the calls that read them."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import Any
+
+from ...errors import ResourceExhausted
+from ..host.host import Host
+from ..host.host_memory import LaidOut
+from ..program.host_program import COPY, HOST, OWN, ProgramFunction
+from ..support.aligned_array import is_solid
+from ..values.tensor import MadeInfo, ValueInfo
+from .candidates import Candidates
+from .folding import laid_out
+from .shared import Shared
+
+
+class KnownValues:
+    """`frozen`: registers with the same value in every link of the program."""
+
+    def __init__(
+        self, function: ProgramFunction, frozen: Collection[int], candidates: Candidates, host: Host, shared: Shared
+    ) -> None:
+        self._function = function
+        self._frozen = frozen
+        self._candidates = candidates
+        self._host = host
+        self._shared = shared
+
+    def memory(self) -> dict[int, int]:
+        """For each register return the stream whose memory holds it, HOST for host memory."""
+        memory: dict[int, int] = dict.fromkeys(range(len(self._function.register_types)), HOST)
+        for call in self._function.kernels:
+            if call.code == COPY:
+                memory[call.results[0]] = call.stream if call.attrs["to"] == "device" else HOST
+            elif call.code not in OWN and not call.is_host_kernel and not self._candidates.works_on_host(call):
+                memory |= dict.fromkeys(call.results, call.stream)
+        return memory
+
+    def preset(self, register: int, value: Any, memory: int) -> Any:
+        """Return a known value in the memory of its register. A value that all links share is uploaded once."""
+        if memory == HOST:
+            return value if is_solid(value) else self._laid_out(register, value)
+        if register in self._frozen and register in self._shared.uploaded:
+            return self._shared.uploaded[register]
+        device = self._candidates.devices[memory]
+        try:
+            laid_out = value if is_solid(value) else self._laid_out(register, value).array()
+            buffer = self._host.device_memory.upload(device, laid_out)
+        except Exception as error:  # noqa: BLE001 - raised again, typed
+            raise self._host.fault(device, error)  # noqa: B904 - the cause is set there
+        self._shared.buffers.append((device.free, buffer))
+        if register in self._frozen:
+            self._shared.uploaded[register] = buffer
+        return buffer
+
+    def elements(self, register: int, known: ValueInfo) -> Any:
+        """Return the elements of a known value. Raises ResourceExhausted when they need memory and it is short."""
+        if not isinstance(known, MadeInfo):
+            return known.value
+        node = self._node_of(register)
+        try:
+            return self._host.memory.lend(laid_out(known.meta), f"constant '{node}' {known.meta}", lambda: known.value)
+        except ResourceExhausted as error:
+            raise error.at(node=node)  # noqa: B904 - the same error, with its node
+
+    def _node_of(self, register: int) -> str:
+        return next((call.node for call in self._function.kernels if register in call.results), "")
+
+    def _laid_out(self, register: int, value: Any) -> LaidOut:
+        """Return the value as calls read it, one object for all links that share it."""
+        laid = LaidOut(value, self._host.memory, self._node_of(register))
+        return self._shared.laid_out.setdefault(register, laid) if register in self._frozen else laid

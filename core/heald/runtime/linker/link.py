@@ -1,0 +1,458 @@
+"""Link: binds a function of a host program to the kernels of this host, for given metadata of its arguments.
+
+All static work happens here, once. Shapes are inferred, known values are folded, and kernels are bound; the executable
+plans memory. A call without static shapes binds in the run (see `LazyKernel`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from ...errors import FailedPrecondition, HealdError, InvalidArgument, Unimplemented
+from ..contract.device import reaches
+from ..contract.kernel import KernelDef
+from ..contract.structural import SEND_CODE
+from ..executor.bound_call import BoundCall
+from ..executor.executable import Executable
+from ..executor.host_array import stand_in
+from ..host.host_memory import HostMemory
+from ..host.kernel_context import KernelContext
+from ..host.resources import Resources
+from ..program.host_program import CONSTANT, COPY, EVENT, HOST, OWN, Call, ProgramDef, ProgramFunction
+from ..program.infer import infer_registers
+from ..support.mapped_file import check_unchanged
+from ..values.foreign_array import refused
+from ..values.tensor import TensorMetadata, ValueInfo, constant_info
+from .binder import Binder, LazyKernel
+from .candidates import Candidates
+from .checked_memory import check_memory
+from .folding import folded, is_worth_folding, laid_out
+from .follow import DEEPEST_LINK, FOLLOWED, BodyBudget
+from .fused_binding import FusedBinding
+from .host_binding import bind_host_kernel
+from .known_values import KnownValues
+from .shared import Shared
+
+if TYPE_CHECKING:
+    from ..contract.host_kernel import Callee
+    from ..executor.step import Step
+    from ..host.host import Host
+
+Refusal = tuple[str, str, str, str]  # node, device, pack, reason
+HUGE = 1 << 28  # bytes of a tensor beyond which its kernel binds in the run, not in the link
+
+
+def nothing() -> None:
+    """The default check of a link: the link runs to its end."""
+
+
+class NodesDeclined(Unimplemented):
+    """Every kernel on the assigned device declined these nodes. `refusals` has the reasons."""
+
+    def __init__(self, refusals: list[Refusal]) -> None:
+        node, device, pack, reason = refusals[0]
+        super().__init__(f"no kernel takes this node: {pack}: {reason}", node=node, device=device,
+                         hint="place it on another device")
+        self.refusals = refusals
+
+
+class LinkedBody:
+    """A function that is linked for the one call that it serves."""
+
+    def __init__(self, name: str, executable: Executable) -> None:
+        self.name = name
+        self.executable: Any = executable
+
+
+class LinkedFunction:
+    """A function of a program, linked on first use."""
+
+    def __init__(
+        self, program: ProgramDef, name: str, host: Host, functions: dict[str, Callee],
+        resources: Resources,
+    ) -> None:
+        self.name = name
+        self._program = program
+        self._host = host
+        self._functions = functions
+        self._resources = resources
+        self._executable: Executable | None = None
+
+    @property
+    def executable(self) -> Executable:
+        if self._executable is None:  # two threads may link it at once: either link is right
+            shared = Shared(self._functions, self._resources)
+            self._executable = link(self._program, self._host, function=self.name, shared=shared,
+                                    checks_arguments=True)
+        return self._executable
+
+
+def link(
+    program: ProgramDef, host: Host, arguments: Sequence[TensorMetadata] | None = None,
+    *, function: str = "main", shared: Shared | None = None, waits: bool = False, fuses: bool = True,
+    check: Callable[[], object] = nothing, entered: frozenset[int] = frozenset(), checks_arguments: bool = False,
+) -> Executable:
+    """Bind a function of the program for arguments of this metadata (default: as far as the program knows them).
+
+    `shared`: the same object for all links of one program.
+    `waits`: True when every run waits for the devices at its end. A value that is copied out for the caller alone then
+        needs no wait of its own.
+    `fuses`: True to ask packs for kernels that do several calls at once.
+    `check`: called once per call of the program; it raises to end the link.
+    `entered`: the arguments that are ForeignArrays, each in the memory of the device that reads it.
+    `checks_arguments`: as of Executable.
+
+    Raises NodesDeclined, InvalidArgument when metadata contradicts an op, and FailedPrecondition when a mapped file
+    with constants has changed.
+    """
+    check_unchanged(program.constants)
+    chosen = program.functions[function]
+    infos = [ValueInfo(meta) for meta in arguments or chosen.arg_metas]
+    linker = Linker(program, chosen, host, Shared({}, Resources()) if shared is None else shared, infos, waits, fuses,
+                    check, entered=entered)
+    bind_all = partial(linker.link, checks_arguments=checks_arguments)
+    linked: Executable = KernelContext().run(bind_all)  # packs may start their threads
+    return linked
+
+
+class Linker:
+    """The state of one link of a function, for arguments of which `arguments` is known.
+
+    `around`: the functions whose links this link is part of; `budget`: the one of the outermost.
+    """
+
+    def __init__(
+        self, program: ProgramDef, function: ProgramFunction, host: Host, shared: Shared,
+        arguments: Sequence[ValueInfo], waits: bool, fuses: bool, check: Callable[[], object],
+        around: tuple[str, ...] = (), entered: frozenset[int] = frozenset(), budget: BodyBudget | None = None,
+    ) -> None:
+        self.arguments = tuple(arguments)
+        self._budget = budget or BodyBudget.of(program)
+        self._check = check
+        self._waits = waits
+        self._entered = entered
+        self._fuses = fuses
+        self._program = program
+        self._function = function
+        self._host = host
+        self._shared = shared
+        self._around = (*around, function.name)
+        self._candidates = Candidates(program, function.name, host, shared)
+        self._declined: dict[str, list[tuple[str, str]]] = {}
+        self._frozen: set[int] = set()  # registers with the same value in every link of this program
+        self._calls: list[Call] = list(function.kernels)
+        self._taken: set[int] = set()  # registers with consumers
+        self._bodies: dict[int, list[Linker]] = {}  # id of a call -> the links of its functions
+        self._executables: list[Executable] = []  # of these
+        self._derived: set[int] = set()  # results of calls of functions that are known to fit their types
+        self._known: list[ValueInfo] | None = None
+
+    @property
+    def known(self) -> list[ValueInfo]:
+        """The facts about all registers, inferred at the first use."""
+        if self._known is None:
+            self._known = self._infer()
+        return self._known
+
+    def _infer(self) -> list[ValueInfo]:
+        function = self._function
+        for call in function.kernels:
+            if call.code == CONSTANT or (call.args and not call.is_host_kernel and self._frozen.issuperset(call.args)):
+                self._frozen.update(call.results)
+        fold = None if function.is_compiled else self._fold
+        return infer_registers(function, self.arguments, self._program.constants, self._host.registries.ops, fold,
+                               self._follow)
+
+    def kept(self) -> tuple[list[Call], dict[int, ValueInfo]]:
+        """Return the calls that runs need, before aliases and fusions, and the registers with known values."""
+        known, after_others = self.known, self._after_others()
+        values = {r: info for r, info in enumerate(known) if info.is_known and r not in after_others}
+        self._calls = list(self._function.kernels)
+        return self._needed(values), values
+
+    def bodies(self, call: Call) -> list[Linker]:
+        """Return the links of a call's functions; none when they are linked at their first call."""
+        return self._bodies.get(id(call), [])
+
+    def memory(self) -> dict[int, int]:
+        """For each register return the stream whose memory holds it, HOST for host memory."""
+        return KnownValues(self._function, self._frozen, self._candidates, self._host, self._shared).memory()
+
+    @property
+    def function(self) -> ProgramFunction:
+        return self._function
+
+    @property
+    def results(self) -> list[ValueInfo]:
+        return [self.known[register] for register in self._function.results]
+
+    def link(self, *, checks_arguments: bool = False) -> Executable:
+        self._check_entered()
+        function, known = self._function, self.known
+        open_registers = set(range(len(function.arg_names))) | self._after_others()
+        values = {r: info for r, info in enumerate(known) if info.is_known and r not in open_registers}
+        self._calls = self._without_other_names(known)
+        bound_calls: list[BoundCall] = []
+        refusals: list[Refusal] = []
+        needed = self._needed(values)
+        fused = FusedBinding(function, known, self._candidates, self._host, self._shared)
+        for each in fused.calls(needed) if self._fuses else reversed(needed):
+            self._check()
+            refused: list[Refusal] = []
+            bound = each if isinstance(each, BoundCall) else self._bind(each, known, refused)
+            if bound is not None:
+                bound_calls.append(bound)
+            refusals = refused + refusals
+        if refusals:
+            raise NodesDeclined(refusals)
+        bound_calls.reverse()
+        metas = [info.meta for info in known]
+        constants = KnownValues(function, self._frozen, self._candidates, self._host, self._shared)
+        memory = constants.memory()
+        check_memory(function, bound_calls, memory, self._candidates, self._host.registries.ops)
+        bound_calls = self._keep_feeds(bound_calls, metas)
+        read = {r for bound in bound_calls for r in bound.read}
+        taken = read.union(function.results) & values.keys()
+        as_they_are = {r for r in taken - read if memory[r] == HOST}  # results, which the run copies for the user
+        presets = {r: constants.elements(r, values[r]) for r in as_they_are}
+        presets |= {r: constants.preset(r, constants.elements(r, values[r]), memory[r]) for r in taken - as_they_are}
+        unread = {r for bound in bound_calls for r in bound.call.args} & values.keys() - presets.keys()
+        presets |= {r: stand_in(metas[r]) for r in unread}
+        devices = dict(zip(self._program.requires, self._candidates.devices, strict=True))
+        return Executable(function, metas, bound_calls, presets, devices, self._host, self._declined,
+                          self._executables, checks_arguments=checks_arguments)
+
+    def _follow(self, call: Call, inputs: list[ValueInfo]) -> Sequence[ValueInfo]:
+        """Return the facts about the results of a call of functions, and keep the links of these.
+
+        Functions that call themselves, are nested too deep or are too many are linked when they are first called. A run
+        then compares the results with their stated types.
+        """
+        if not self._is_followed(call):
+            return ()
+        try:
+            bodies, results = FOLLOWED[call.code](call, partial(self._body, call), inputs)
+        except HealdError as error:
+            raise error.at(node=call.node or None, location=call.location)  # noqa: B904 - the same error, with its place
+        if results and len(results) != len(call.results):
+            raise InvalidArgument(f"the functions of {call.code} return {len(results)} values, the call has "
+                                  f"{len(call.results)} results", node=call.node or None, location=call.location)
+        self._bodies[id(call)] = bodies
+        self._derived.update(call.results[: len(results)])
+        return results
+
+    def _is_followed(self, call: Call) -> bool:
+        return (call.code in FOLLOWED and len(self._around) <= DEEPEST_LINK and self._budget.left > 0
+                and set(self._around).isdisjoint(call.functions))
+
+    def _body(self, call: Call, index: int, arguments: Sequence[ValueInfo]) -> Linker:
+        """Return the link of a call's function for these arguments."""
+        name = call.functions[index]
+        self._budget.left -= 1
+        return Linker(self._program, self._program.functions[name], self._host, self._shared.of(name), arguments,
+                      False, self._fuses, self._check, self._around, budget=self._budget)
+
+    def _keep_feeds(self, bound_calls: Sequence[BoundCall], metas: list[TensorMetadata]) -> list[BoundCall]:
+        """Add a copy, in a new register, of each feed that a kernel retains: after the run the user may change it."""
+        feeds = set(range(len(self._function.arg_names)))
+        kept: list[BoundCall] = []
+        for bound in bound_calls:
+            args = list(bound.call.args)
+            feeds.update(bound.call.results[o] for o, i in bound.alias.items() if args[i] in feeds)
+            for i in sorted(i for i in bound.retained if args[i] in feeds):
+                copy = Call(COPY, (args[i],), (len(metas),), {"to": "host"}, bound.call.stream, bound.call.node)
+                kept.append(BoundCall(copy, bound.device, HOST, lazy=partial(_copied, self._host.memory)))
+                metas.append(metas[args[i]])
+                args[i] = copy.results[0]
+            kept.append(bound._replace(call=bound.call._replace(args=tuple(args))) if bound.retained else bound)
+        return kept
+
+    def _after_others(self) -> set[int]:
+        """Return the results of calls with incoming control edges, and all values computed from them.
+
+        Such calls run even when their results are known beforehand, since the work before them must happen.
+        """
+        found: set[int] = set()
+        for call in self._function.kernels:
+            if call.after or not found.isdisjoint(call.args):
+                found.update(call.results)
+        return found
+
+    def _without_other_names(self, known: Sequence[ValueInfo]) -> list[Call]:
+        """Return the function's calls, with arguments that are mere aliases in host memory replaced by their sources.
+
+        A consumer of one output of an IdentityN then does not depend on the other outputs.
+        """
+        calls = []
+        source: dict[int, int] = {}
+        for call in self._function.kernels:
+            if not source.keys().isdisjoint(call.args):
+                call = call._replace(args=tuple(source.get(a, a) for a in call.args))
+            calls.append(call)
+            if call.is_host_kernel or call.code in OWN or call.after or not self._candidates.works_on_host(call):
+                continue
+            binder = self._candidates.binder(call)
+            if not all(known[call.args[i]].is_known for i in binder.value_inputs()):
+                continue
+            for result, argument in binder.candidates[0].aliases(call.attrs).items():
+                meta = known[call.results[result]].meta
+                if meta.is_static and meta == known[call.args[argument]].meta:
+                    source[call.results[result]] = call.args[argument]
+        return calls
+
+    def _needed(self, values: Mapping[int, Any]) -> list[Call]:
+        """Return the calls that have unknown results with consumers, or effects on the outside."""
+        wanted = self._taken = {*self._function.results, *self._function.targets}
+        needed = []
+        for call in reversed(self._calls):
+            acts = call.is_host_kernel or (call.code not in OWN and self._candidates.binder(call).op.stateful)
+            if acts or any(r in wanted and r not in values for r in call.gives):
+                needed.append(call)
+                wanted.update(call.needs)
+        return needed[::-1]
+
+    def _fold(
+        self, call: Call, inputs: list[ValueInfo], outputs: tuple[ValueInfo, ...]
+    ) -> tuple[ValueInfo, ...]:
+        """Return the outputs, with their values when all inputs are known and computing them now is worth it."""
+        self._check()
+        frozen = self._frozen.issuperset(call.args)
+        if not is_worth_folding(inputs, outputs):
+            return outputs
+        if frozen and call.results in self._shared.folded:
+            return tuple(map(constant_info, self._shared.folded[call.results]))
+        of_shapes = all(info.dtype.kind in "iub" and info.rank in (0, 1) for info in (*inputs, *outputs))
+        binder = self._candidates.folder(call) if frozen or of_shapes or self._candidates.works_on_host(call) else None
+        if binder is None or binder.op.stateful:
+            return outputs
+        values = folded(binder, inputs, outputs)
+        if values is None:
+            return outputs
+        if frozen:
+            self._shared.folded[call.results] = values
+        return tuple(map(constant_info, values))
+
+    def _bind_host(self, call: Call) -> BoundCall:
+        kernel = self._host.registries.host_kernels.get(call.code)
+        types = self._function.register_types
+        stated = {i: types[r] for i, r in enumerate(call.results) if r not in self._derived}
+        callees = self._callees(call)
+        run = bind_host_kernel(kernel, call, stated, callees, self._host.debug.check_types)
+        settled = id(call) in self._bodies and not any(callee.executable.is_asynchronous for callee in callees)
+        flags = KernelDef(call.code, "", kernel.plugin, bind_host_kernel, asynchronous=kernel.asynchronous,
+                          nonstrict=kernel.nonstrict or call.nonstrict, step=kernel.step)
+        retained = frozenset({0} if call.code == SEND_CODE else ())  # a transport may send it after the run
+        return BoundCall(call, None, HOST, flags, run, settled=settled, retained=retained)
+
+    def _callees(self, call: Call) -> list[Callee]:
+        """Return the functions of a call, linked for it or, on first use, for all calls."""
+        if id(call) in self._bodies:
+            linked = [body.link() for body in self._bodies[id(call)]]
+            self._executables += linked
+            return [LinkedBody(name, executable) for name, executable in zip(call.functions, linked, strict=True)]
+        functions, resources = self._shared.functions, self._shared.resources
+        for name in call.functions:
+            functions.setdefault(name, LinkedFunction(self._program, name, self._host, functions, resources))
+        return [functions[name] for name in call.functions]
+
+    def _check_entered(self) -> None:
+        """Raises InvalidArgument where something else reads a foreign argument than devices that can adopt it."""
+        function = self._function
+        for call in function.kernels if self._entered else ():
+            for register in self._entered.intersection(call.args):
+                is_entry = call.code == COPY and call.attrs["to"] == "device"
+                if not is_entry or not hasattr(self._candidates.devices[call.stream], "adopt"):
+                    where = self._candidates.devices[call.stream].type if is_entry else "the host"
+                    raise refused(function.arg_names[register], f"node '{call.node}' reads it on {where}")
+        for register in self._entered.intersection(function.results):
+            raise refused(function.arg_names[register], "it is fetched")
+
+    def _transfer(self, call: Call, known: Sequence[ValueInfo]) -> BoundCall | None:
+        if not _has_size(known[call.args[0]].meta):
+            return None  # the producer or consumer on the device is refused instead
+        if call.attrs["to"] == "device":
+            device = self._candidates.devices[call.stream]
+            if "from" in call.attrs:
+                source = self._candidates.devices[call.attrs["from"]]
+                if not reaches(device, source):
+                    raise FailedPrecondition(f"device {device.uid} does not reach the memory of {source.uid}",
+                                             node=call.node, hint="compile the model on this machine")
+                return BoundCall(call, device, call.stream, source=source)
+            # A caller that does not wait for the devices may write a feed while they still read it.
+            wraps = self._waits and call.args[0] < len(self._function.arg_names) and hasattr(device, "wrap")
+            return BoundCall(call, device, call.stream, wraps=wraps or call.args[0] in self._entered)
+        awaited = not self._waits or any(call.results[0] in other.args for other in self._function.kernels)
+        return BoundCall(call, self._candidates.devices[call.stream], HOST, awaited=awaited)
+
+    def _bind(
+        self, call: Call, known: Sequence[ValueInfo], refusals: list[Refusal]
+    ) -> BoundCall | None:
+        """Return the call with its kernel, or None when every kernel declined; `refusals` then receives the reasons."""
+        if call.is_host_kernel:
+            return self._bind_host(call)
+        if call.code == COPY:
+            return self._transfer(call, known)
+        if call.code == EVENT:
+            return BoundCall(call, self._candidates.devices[call.stream], HOST, awaited=True)
+        binder = self._candidates.binder(call)
+        inputs = [known[a] for a in call.args]
+        outputs = [known[r].meta for r in call.results]
+        needed = [number for number, register in enumerate(call.results) if register in self._taken]
+        visible = self._candidates.works_on_host(call)
+        memory = HOST if visible else call.stream
+        if not visible and (why := _unknown(binder, inputs, outputs)):
+            packs = {k.pack for k in self._host.registries.kernels.candidates(call.op, binder.device.type)}
+            refusals += [(call.node, binder.device_name, pack, why) for pack in sorted(packs)]
+            return None
+        returns = binder.candidates[0].returns
+        ready = all(i.meta.is_static for i in inputs) and (returns or all(o.is_static for o in outputs))
+        if visible and ready and _are_huge(inputs, outputs):
+            ready = False  # some kernels compute tables of this size when they bind
+        if not ready or not all(inputs[i].is_known for i in binder.value_inputs()):
+            may_alias = {o: i for kernel in binder.candidates for o, i in kernel.aliases(call.attrs).items()}
+            lazy = LazyKernel(binder, inputs, needed)
+            return BoundCall(call, binder.device, memory, binder.candidates[0], lazy=lazy, alias=may_alias,
+                             retained=binder.retained(binder.candidates), stateful=binder.op.stateful)
+        kernel, bound, declined = binder.bind(inputs, outputs, needed)
+        if kernel is None:
+            refusals += [(call.node, binder.device_name, pack, reason) for pack, reason in declined]
+            return None
+        if declined:
+            self._declined[call.node] = declined
+            call = call._replace(code=f"{kernel.pack}.{call.op}")  # traces show it
+        alias = kernel.aliases(call.attrs) if bound is None else {}
+        return BoundCall(call, binder.device, memory, kernel, bound, alias=alias, retained=binder.retained([kernel]),
+                         stateful=binder.op.stateful)
+
+
+def _are_huge(inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata]) -> bool:
+    """True when outputs, or known inputs as a kernel reads them, take more memory than a link may."""
+    metas = [*outputs, *(each.meta for each in inputs if each.is_known)]
+    return any(meta.is_static and laid_out(meta) > HUGE for meta in metas)
+
+
+def _has_size(meta: TensorMetadata) -> bool:
+    return meta.is_static and meta.dtype.itemsize > 0
+
+
+def _unknown(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata]) -> str | None:
+    """Return a missing fact about this call that kernels outside host memory need, or None."""
+    args = [tensor.arg for tensor in binder.op.expand_inputs(binder.call.attrs)]
+    host = binder.candidates[0].host
+    there = [i.meta for i, arg in zip(inputs, args, strict=True) if arg not in host] + [*outputs]
+    sizeless = next((meta.dtype.name for meta in there if not meta.dtype.itemsize), None)
+    if sizeless is not None:
+        return f"{sizeless} values have no fixed size"
+    if not all(meta.is_static for meta in (*there, *(i.meta for i in inputs))):
+        return "shapes known only while it runs" if binder.rule else "no metadata function tells its shapes"
+    open_value = next((args[i] for i in sorted(binder.value_inputs()) if not inputs[i].is_known), None)
+    return f"elements of '{open_value}' known only while it runs" if open_value is not None else None
+
+
+def _copied(memory: HostMemory, _: Step, arrays: list[Any]) -> list[Any]:
+    copies = [memory.maker(array.shape, array.dtype, "the copy of a feed")() for array in arrays]
+    for copy, array in zip(copies, arrays, strict=True):
+        copy[...] = array
+    return copies

@@ -1,0 +1,80 @@
+"""Patterns: groups of calls that a pack's own function finds, so that one kernel of the pack does them at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+
+from ...errors import PluginError
+from ..contract.kernel import FusedOp, PatternDef
+from ..program.host_program import Call
+from ..values.tensor import ValueInfo
+
+Patterns = Callable[[Call], Sequence[PatternDef]]
+
+
+def found(
+    calls: Sequence[Call], known: Sequence[ValueInfo], kept: Collection[int], patterns: Patterns
+) -> Iterator[tuple[PatternDef, list[Call]]]:
+    """Yield each pattern and the calls that it covers, in order; patterns come from the last call to the first.
+
+    `patterns`: returns the patterns of a call's pack, none when the call must stay alone.
+    `kept`: registers with consumers outside the function.
+
+    No two patterns share a call.
+    """
+    producer = {call.results[0]: call for call in calls if call.results and patterns(call)}
+    position = {register: i for i, register in enumerate(producer)}
+    users, leaving = _users(calls), {*kept, *(register for call in calls for register in call.after)}
+    by_pack = _by_pack(producer.values(), known)
+    for last in reversed(producer.values()):
+        of_pack = by_pack[last.pack, last.stream]
+        for pattern in patterns(last) if last.results[0] in of_pack else ():
+            numbers = _looked_for(pattern, last, of_pack, known) if last.op in pattern.ends else []
+            members = [producer[number] for number in sorted(numbers, key=position.__getitem__)]
+            if len(members) > 1 and members[-1] is last and _is_closed(members, users, leaving):
+                yield pattern, members
+                for register in (register for member in members for register in member.results):
+                    of_pack.pop(register)
+                break
+
+
+def _users(calls: Sequence[Call]) -> dict[int, list[int]]:
+    """For each register list the ids of the calls that consume it."""
+    users: dict[int, list[int]] = {register: [] for call in calls for register in (*call.results, *call.args)}
+    for call in calls:
+        for register in call.args:
+            users[register].append(id(call))
+    return users
+
+
+def _by_pack(calls: Iterable[Call], known: Sequence[ValueInfo]) -> dict[tuple[str, int], dict[int, FusedOp]]:
+    """For each (pack, stream) map result registers to the ops of its calls."""
+    by_pack: dict[tuple[str, int], dict[int, FusedOp]] = {}
+    for call in calls:
+        op = FusedOp(call.op, call.attrs, call.args, call.results, tuple(known[r].meta for r in call.results))
+        by_pack.setdefault((call.pack, call.stream), {}).update(dict.fromkeys(call.results, op))
+    return by_pack
+
+
+def _looked_for(
+    pattern: PatternDef, last: Call, ops: Mapping[int, FusedOp], known: Sequence[ValueInfo]
+) -> list[int]:
+    """Call the pattern's function and return the register of output 0 of each op in its match.
+
+    Raises PluginError when the function raises.
+    """
+    try:
+        return [op.results[0] for op in pattern.find(ops[last.results[0]], ops, known)]
+    except Exception as error:
+        raise PluginError(f"the function of pattern '{pattern.kernel.op}' of plugin {pattern.kernel.pack} raised "
+                          f"{type(error).__name__}: {error}", node=last.node, op=last.op,
+                          hint='[passes] disable = ["fusion"] runs the graph without patterns') from error
+
+
+def _is_closed(members: Sequence[Call], users: Mapping[int, Sequence[int]], leaving: Set[int]) -> bool:
+    """True when inner results have no consumers outside the group, and the last call only one consumed result, its
+    first."""
+    inside = {id(member) for member in members}
+    inner = [register for member in members[:-1] for register in member.results]
+    needed = any(users[register] or register in leaving for register in members[-1].results[1:])
+    return not needed and leaving.isdisjoint(inner) and all(inside.issuperset(users[register]) for register in inner)

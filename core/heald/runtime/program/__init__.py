@@ -1,0 +1,49 @@
+"""Host programs: flat lists of kernel calls over registers, as pure data.
+
+The compiler lowers graphs to programs, and users write programs of host kernels directly. The linker binds a program to
+the kernels of a host.
+
+- A program names kernels, functions and devices, and holds none of them.
+- Registers are numbered per function and assigned once. Calls stand in an order in which they may run.
+- The verifier checks all that holds for any kernel. The linker checks calls against kernel declarations.
+- The room imports no op graph; every room that compiles, links or runs builds on it.
+
+Modules: `host_program` has the types, `typed_attribute` the numbers of attributes, `compiled_model` a program with the
+facts for loading it as a model. `stream_analysis` and `execution_order` find the order of calls. `verifier` rejects
+programs that are not well formed. `bef/` is the binary form.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..support.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from .bef.encode import ELEMENT_TYPES as ELEMENT_TYPES
+    from .compiled_model import CompiledModel as CompiledModel
+    from .host_program import HOST as HOST
+    from .host_program import OWN as OWN
+    from .host_program import Call as Call
+    from .host_program import ProgramDef as ProgramDef
+    from .host_program import ProgramFunction as ProgramFunction
+    from .host_program import RegisterType as RegisterType
+    from .host_program import native_function as native_function
+    from .infer import infer_outputs as infer_outputs
+    from .stream_analysis import Stream as Stream
+    from .stream_analysis import analyse_streams as analyse_streams
+    from .stream_analysis import stream_numbers as stream_numbers
+    from .typed_attribute import ShapeAttribute as ShapeAttribute
+    from .typed_attribute import is_number as is_number
+    from .typed_attribute import number_type as number_type
+    from .typed_attribute import plain as plain
+    from .typed_attribute import typed as typed
+    from .verifier import verify as verify
+
+__getattr__ = lazy_exports(__name__, {
+    ".bef.encode": ("ELEMENT_TYPES",),
+    ".compiled_model": ("CompiledModel",),
+    ".host_program": ("Call", "HOST", "OWN", "ProgramDef", "ProgramFunction", "RegisterType", "native_function"),
+    ".infer": ("infer_outputs",),
+    ".stream_analysis": ("Stream", "analyse_streams", "stream_numbers"),
+    ".typed_attribute": ("ShapeAttribute", "is_number", "number_type", "plain", "typed"),
+    ".verifier": ("verify",),
+})

@@ -1,0 +1,34 @@
+"""Service: the runtime of the process, and the objects by which users load and run host programs.
+
+- Every public entry passes `errors.boundary`, so users see typed errors only.
+- Results belong to the user, and feeds are never written. An array that a run does not own is copied first.
+- A run looks up its executable by shapes, and nothing else. Programs without a config of their own share the runtime
+  of the process.
+- The room knows no graph. A file with a graph becomes a model by the function that core's graphs register.
+
+`runtime`: Runtime: config, plugins and host; the public functions `register`, `plugins` and `devices`.
+`load`, `loading`: `heald.load`; the choice of the loader that reads a file.
+`compiled_model`, `host_program`: Compiled models and host programs, as users run them.
+`prepared_step`: One combination of feeds and fetches, with its executables by feed shapes.
+`feeds`, `named_feeds`, `arguments`: Conversion of feeds; feeds by the caller's names; arguments in order.
+`request`: RequestContext: resources, trace and cancellation of related executions.
+"""
+
+from typing import TYPE_CHECKING
+
+from ..support.lazy_exports import lazy_exports
+
+if TYPE_CHECKING:
+    from . import runtime as runtime
+    from .arguments import in_order as in_order
+    from .arguments import mapped as mapped
+    from .compiled_model import LoadedCompiledModel as LoadedCompiledModel
+    from .feeds import convert as convert
+    from .runtime import Runtime as Runtime
+
+__getattr__ = lazy_exports(__name__, {
+    ".arguments": ("in_order", "mapped"),
+    ".compiled_model": ("LoadedCompiledModel",),
+    ".feeds": ("convert",),
+    ".runtime": ("Runtime",),
+})

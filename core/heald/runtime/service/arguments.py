@@ -1,0 +1,55 @@
+"""The arguments of a call of a model, by position or by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...errors import InvalidArgument, callers_code
+from ..executor.step import RunOptions
+from .run_step import check_limits
+
+
+def take_options(named: dict[str, Any]) -> RunOptions | None:
+    """Remove and return the RunOptions under the name "options". Any other value of that name is an input's.
+
+    Raises InvalidArgument for options that ask for records of the run.
+    """
+    if not isinstance(named.get("options"), RunOptions):
+        return None
+    return check_limits(named.pop("options"), "model.session.run(..., options=options, metadata=metadata) records them")
+
+
+def in_order(names: Sequence[str], arrays: Sequence[Any], named: Mapping[str, Any],
+             callee: str = "the model") -> list[Any]:
+    """Return the inputs of a call of `callee` in the order of `names`. The first positional argument may be a dict of
+    all.
+
+    Raises InvalidArgument for inputs that are missing, unknown, or given twice.
+    """
+    if len(arrays) == 1 and isinstance(arrays[0], Mapping) and not named:
+        named, arrays = mapped(arrays[0], "inputs"), ()
+    if len(arrays) > len(names):
+        raise InvalidArgument(f"{callee} takes {len(names)} inputs, {len(arrays)} given")
+    given = dict(zip(names, arrays, strict=False))
+    for name, value in named.items():
+        if name not in names:
+            raise InvalidArgument(f"{callee} has no input '{name}'",
+                                  hint=f"its inputs: {', '.join(names) or 'none'}")
+        if name in given:
+            raise InvalidArgument(f"input '{name}' is given twice")
+        given[name] = value
+    missing = [name for name in names if name not in given]
+    if missing:
+        raise InvalidArgument(f"missing input: {', '.join(missing)}")
+    return [given[name] for name in names]
+
+
+def mapped(given: Any, what: str) -> dict[Any, Any]:
+    """Return a mapping as a dict. Raises InvalidArgument for other objects; `what` is the user's word for it."""
+    if type(given) is dict:
+        return given
+    if not isinstance(given, Mapping):
+        raise InvalidArgument(f"{what} are a {type(given).__name__}; give a dict by name")
+    with callers_code(f"{what} cannot be read"):
+        return dict(given.items())

@@ -1,0 +1,146 @@
+"""Feeds: converts array-like objects of users to a tensor's element type, by one rule.
+
+Python numbers and lists take the tensor's type if every value survives. Arrays are cast when that is safe, from float64
+to any float (as TensorFlow does), and between integers when all values fit. Any other feed is an error that names the
+cast to write.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from ...errors import HealdError, InvalidArgument, callers_code
+from ..host.host_memory import HostMemory
+from ..values import dtypes
+from ..values.dtypes import DType
+from ..values.foreign_array import ForeignArray
+from ..values.tensor import MOST_DIMS, TensorMetadata, fits, shape_text
+
+POINTER = 8  # bytes of an element that is a Python object
+
+
+def convert(value: Any, meta: TensorMetadata, name: str, memory: HostMemory | None = None, what: str = "feed") -> Any:
+    """Return a C-contiguous, aligned array of the tensor's type, which shares memory with `value` where possible.
+
+    `name` is the user's name of the tensor, `what` the word for it in errors. Raises InvalidArgument when the type or
+    the shape does not fit, and ResourceExhausted when `memory` has no room for a copy.
+    """
+    name = f"{what} '{name}'"
+    with callers_code(f"{name} is no tensor of {meta.dtype.name}"):
+        if memory is None or (isinstance(value, np.ndarray) and value.dtype == meta.dtype.numpy
+                              and value.flags.c_contiguous and value.flags.aligned):
+            return _converted(value, meta, name)
+        nbytes = _count(value) * (meta.dtype.itemsize or POINTER)
+        asker = f"{name}, converted to {meta.dtype.name},"
+        return memory.lend(nbytes, asker, partial(_converted, value, meta, name))
+
+
+def entering(value: Any, meta: TensorMetadata, name: str, memory: HostMemory) -> Any:
+    """As `convert`, and for an array in a device's memory a ForeignArray of exactly the tensor's type."""
+    with callers_code(f"feed '{name}' is no tensor of {meta.dtype.name}"):
+        foreign = ForeignArray(value) if ForeignArray.is_one(value) else None
+    if foreign is None:
+        return convert(value, meta, name, memory)
+    if foreign.dtype is not meta.dtype or not fits(foreign.shape, meta):
+        raise InvalidArgument(f"feed '{name}' is {foreign.dtype.name}{shape_text(foreign.shape)} in a device's memory, "
+                              f"the tensor is {meta}", hint="cast it there, or give an array of NumPy")
+    return foreign
+
+
+def _count(value: Any) -> int:
+    """Count the elements of an array, or of nested lists, judged by their first items."""
+    if isinstance(value, np.ndarray):
+        return value.size
+    count = 1
+    for _ in range(MOST_DIMS):  # a list may hold itself
+        if not isinstance(value, list | tuple):
+            return count
+        count *= len(value)
+        value = value[0] if value else None
+    return 0  # too deep: the conversion refuses it
+
+
+def _converted(value: Any, meta: TensorMetadata, name: str) -> Any:
+    array = _array(value, meta.dtype, name)
+    if not fits(array.shape, meta):
+        raise InvalidArgument(f"{name} has shape {shape_text(array.shape)}, "
+                              f"the tensor's is {shape_text(meta.shape)}")
+    return np.require(array, requirements=("C", "A"))
+
+
+def _array(value: Any, dtype: DType, name: str) -> Any:
+    if isinstance(value, np.ma.MaskedArray) and np.ma.is_masked(value):
+        raise InvalidArgument(f"{name} is a masked array with masked elements",
+                              hint="give them a value: x.filled(0)")
+    if isinstance(value, np.ndarray | np.generic):
+        return _cast(np.asarray(value), dtype, name)
+    if dtype is dtypes.string:
+        return _strings(value, name)
+    given = np.asarray(value)
+    if given.dtype == object or given.dtype.kind in "SU":
+        raise InvalidArgument(f"{name} is {type(value).__name__} of {given.dtype}, the tensor is {dtype.name}",
+                              hint="give numbers, or lists of numbers of equal lengths")
+    if given.size == 0:
+        return given.astype(dtype.numpy)
+    return _survives(given, dtype, name) if not hasattr(value, "dtype") else _cast(given, dtype, name)
+
+
+def _cast(given: Any, dtype: DType, name: str) -> Any:
+    """Cast an array to the tensor's type, if the rule allows it."""
+    if dtype is dtypes.string:
+        return _strings(given, name)
+    wanted = dtype.numpy
+    if given.dtype == wanted:
+        return given if given.dtype.isnative else given.astype(wanted)
+    try:
+        kind = dtypes.of_numpy(given.dtype.newbyteorder("=")).kind
+    except HealdError:
+        kind = "o"
+    if kind != "o" and np.can_cast(given.dtype, wanted, "safe"):
+        return given.astype(wanted)
+    if given.dtype == np.float64 and dtype.kind == "f":
+        with np.errstate(over="ignore"):
+            return given.astype(wanted)
+    if kind in "iu" and dtype.kind in "iu":
+        cast = given.astype(wanted)
+        if np.array_equal(cast, given):
+            return cast
+    raise InvalidArgument(f"{name} is {given.dtype}, the tensor is {dtype.name}, and the cast may lose values",
+                          hint=f"write it: x.astype('{dtype.name}')")
+
+
+def _survives(given: Any, dtype: DType, name: str) -> Any:
+    """Convert Python numbers to the tensor's type: integers exactly, floats rounded but never to infinity."""
+    kinds = given.dtype.kind, dtype.kind
+    kept = (kinds[0] == "b") == (kinds[1] == "b") and (kinds[0] != "c" or kinds[1] == "c")
+    if kept:
+        with np.errstate(all="ignore"):
+            cast = given.astype(dtype.numpy)
+        if kinds[1] in "fc":
+            kept = np.array_equal(np.isfinite(cast.astype(complex)), np.isfinite(given.astype(complex)))
+        else:
+            kept = np.array_equal(cast, given)
+    if not kept:
+        lost = given.reshape(-1)[0] if given.size == 1 else given.tolist()
+        raise InvalidArgument(f"{name} is {str(lost)[:60]}, which {dtype.name} cannot hold")
+    return cast
+
+
+def _strings(value: Any, name: str) -> Any:
+    """Return an object array of bytes. Text is encoded as UTF-8."""
+    given = np.asarray(value, dtype=object) if not isinstance(value, np.ndarray) else value.astype(object)
+    flat = [_bytes(item, name) for item in given.reshape(-1)]
+    result = np.empty(given.shape, object)
+    result.reshape(-1)[:] = flat
+    return result
+
+
+def _bytes(item: Any, name: str) -> bytes:
+    if isinstance(item, str):
+        return item.encode("utf-8")
+    if isinstance(item, bytes):
+        return bytes(item)
+    raise InvalidArgument(f"{name} has an element of type {type(item).__name__}; strings are bytes or str")

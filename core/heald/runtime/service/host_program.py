@@ -1,0 +1,123 @@
+"""HostProgram: a host program that users can run."""
+
+from __future__ import annotations
+
+import os
+import weakref
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import InvalidArgument, NotFound, boundary
+from ..contract.host_kernel import Callee
+from ..contract.loader import LoadOptions
+from ..executor.step import RunOptions
+from ..host.host import Host
+from ..host.host_memory import HostMemory
+from ..host.resources import Resources
+from ..linker.checked_program import CheckedFunctions
+from ..linker.host_binding import check_argument
+from ..linker.link import LinkedFunction
+from ..program.execution_order import in_execution_order
+from ..program.host_program import ProgramDef, ProgramFunction, RegisterType
+from ..program.verifier import verify
+from ..support.file_path import file_path
+from ..values.async_value import AsyncValue
+from .feeds import convert
+from .request import NO_OPTIONS, RequestContext
+from .runtime import runtime
+
+
+@dataclass(frozen=True)
+class HostProgram:
+    """Functions of kernel calls over registers, by name; their constants; one device for each stream.
+
+    Raises InvalidArgument, with kernel and location, for a program that is not well formed.
+    """
+
+    functions: Mapping[str, ProgramFunction]
+    constants: tuple[Any, ...] = ()
+    requires: tuple[str, ...] = ()
+
+    @boundary
+    def __post_init__(self) -> None:
+        verify(ProgramDef(self.functions, self.constants, self.requires))
+
+    @classmethod
+    @boundary
+    def load(
+        cls, path: str | os.PathLike[str], *, format: str | None = None, mmap: bool = True,  # noqa: A002
+    ) -> HostProgram:
+        """The program in a file: BEF, or a format that a plugin reads. `format` and `mmap` are as of `heald.load`.
+
+        Raises InvalidArgument for a file of a graph, others as `heald.load`.
+        """
+        from .loading import open_file  # programs that are made in memory need no loaders
+
+        registries = runtime().host.registries
+        made = open_file(file_path(path), LoadOptions(registries.ops, mmap=mmap), registries, format).program()
+        return cls(made.functions, made.constants, made.requires)
+
+    @boundary
+    def dump(self, path: str | os.PathLike[str]) -> None:
+        """Write the program to a BEF file. Raises as `heald.bef.dump`."""
+        from ..program.bef import file  # programs that stay in memory need no codec
+
+        file.dump(ProgramDef(self.functions, self.constants, self.requires), path)
+
+    @boundary
+    def run(
+        self, function: str, *arguments: Any, request: RequestContext | None = None, options: RunOptions = NO_OPTIONS
+    ) -> list[AsyncValue]:
+        """Run a function and return its results, which may come later; wait for them with `host.await_values`.
+
+        Arrays in `arguments` must not change before all results are available. A kernel that fails makes errors of its
+        results and of their dependents; independent work goes on. Without a request, the program runs in a request of
+        its own, on the host of the process. `options` limits this run alone: missing results become DeadlineExceeded
+        or Cancelled, and calls that have not started are skipped. Its time begins behind the linking of the function.
+
+        Raises NotFound for an unknown function or kernel, and InvalidArgument for arguments and calls that do not fit.
+        """
+        chosen = self.functions.get(function)
+        if chosen is None:
+            have = ", ".join(self.functions) or "none"
+            raise NotFound(f"the program has no function '{function}'", hint=f"its functions: {have}")
+        if len(arguments) != len(chosen.arg_names):
+            raise InvalidArgument(f"function '{function}' takes {len(chosen.arg_names)} arguments, "
+                                  f"{len(arguments)} given", location=chosen.location)
+        request = RequestContext(runtime().host) if request is None else request
+        linked = self._linked(request.host)[function]
+        given = zip(arguments, chosen.arg_types, chosen.arg_names, strict=True)
+        return request.execute(linked.executable, [_argument(*each, request.host.memory) for each in given],
+                               options)
+
+    def _linked(self, host: Host) -> dict[str, Callee]:
+        """Return the functions by name, each linked on first call, once per host. Every call is checked first.
+
+        The host holds the links, and they hold its kernels. So a program that outlives a host keeps nothing of it.
+        """
+        key = id(self)
+        if key not in host.linked:
+            checked = CheckedFunctions(self.functions, host.registries)
+            linked: dict[str, Callee] = {}
+            resources = Resources()
+            ordered = {name: in_execution_order(function) for name, function in checked.items()}
+            definition = ProgramDef(ordered, self.constants, self.requires)  # the links would keep `self` alive
+            for name in self.functions:
+                linked[name] = LinkedFunction(definition, name, host, linked, resources)
+            host.linked[key] = linked
+            weakref.finalize(self, _forget, weakref.ref(host), key).atexit = False
+        return host.linked[key]  # type: ignore[no-any-return]
+
+
+def _forget(of: weakref.ref[Host], key: int) -> None:
+    host = of()
+    if host is not None:
+        host.linked.pop(key, None)
+
+
+def _argument(value: Any, kind: RegisterType, name: str, memory: HostMemory) -> Any:
+    if isinstance(value, AsyncValue) or isinstance(kind, str):
+        check_argument(value, kind, name)
+        return value
+    return convert(value, kind, name, memory)

@@ -1,0 +1,201 @@
+"""Loading: a path meets the loader that recognises it. Code of a loader's plugin is called here alone, and guarded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, partial
+from pathlib import Path
+from typing import TypeVar
+
+from ...errors import (
+    HealdError,
+    Internal,
+    InvalidArgument,
+    NotFound,
+    PluginError,
+    did_you_mean,
+    told,
+    unexpected,
+)
+from ..contract.host_kernel import OWN
+from ..contract.loader import (
+    HEAD_BYTES,
+    Description,
+    Initializer,
+    Loader,
+    LoaderEntry,
+    LoadOptions,
+    SignatureDef,
+    Source,
+)
+from ..host.registries import Registries
+from ..program.bef.sections import MAGIC
+from ..program.host_program import ProgramDef
+from ..support import mapped_file
+from ..support.input_file import check_file, reading
+from ..support.install import plugin_hint
+
+T = TypeVar("T")
+# Formats that a plugin of heald's reads: the name of plugin and loader, and the files that tell such a folder.
+_KNOWN = {"saved_model": frozenset(("saved_model.pb", "saved_model.pbtxt"))}
+# Suffixes of files that TensorFlow and Keras read, and the export that has a loader.
+_EXPORTS = {".h5": "export a SavedModel with Keras: model.export('folder')",
+            ".keras": "export a SavedModel with Keras: model.export('folder')",
+            ".meta": "a .meta file has no values: restore the checkpoint with TensorFlow and export a SavedModel"}
+
+
+@dataclass(frozen=True)
+class OpenedFile:
+    """A file and its Source. Every method raises PluginError for an exception of the loader's own code."""
+
+    file: Path
+    entry: LoaderEntry
+    source: Source
+
+    @cached_property
+    def description(self) -> Description:
+        return self.made("describe", self.source.describe, Description)
+
+    @property
+    def signatures(self) -> Mapping[str, SignatureDef | HealdError]:
+        return self.made("signatures", lambda: self.source.signatures, Mapping)
+
+    def program(self) -> ProgramDef:
+        """Raises InvalidArgument for a file of a graph."""
+        program = getattr(self.source, "program", None)
+        if program is None:
+            raise InvalidArgument(f"'{self.file}' is a graph, not a host program",
+                                  hint=f"load it with heald.load('{self.file}')")
+        made: ProgramDef = self.made("program", program, ProgramDef)
+        return made
+
+    def initial_state(self) -> tuple[Initializer, ...]:
+        found = self.made("initial_state", lambda: tuple(self.source.initial_state()), tuple)
+        return tuple(each._replace(values=partial(self.made, "values", each.values, Mapping)) for each in found)
+
+    def chosen(self) -> SignatureDef | None:
+        """The signature that the caller asked for, or the format's default; None for a format without signatures.
+
+        Raises the error of a signature that cannot be run.
+        """
+        name = self.description.signature
+        if name is None:
+            return None
+        found = self.signatures.get(name)
+        if isinstance(found, HealdError):
+            raise found
+        if found is None:
+            raise PluginError(f"{self.entry} describes the signature '{name}' of '{self.file}' and does not have it")
+        return found
+
+    def made(self, method: str, function: Callable[[], T], kind: type) -> T:
+        """What a method of the Source returns. Raises PluginError for another type than `kind`."""
+        with _loader_code(self.entry, method, self.file):
+            made = function()
+        if not isinstance(made, kind):
+            raise PluginError(f"{self.entry}: {method} of '{self.file}' returned {type(made).__name__}, "
+                              f"expected {kind.__name__}")
+        return made
+
+
+def open_file(path: Path, options: LoadOptions, registries: Registries, form: str | None = None) -> OpenedFile:
+    """Open a file with the loader called `form` or, without one, the only loader that recognises the file.
+
+    Raises NotFound for a path without a file, an unknown format, and a file that no loader recognises; InvalidArgument
+    for a file that several loaders recognise; PluginError for a loader that fails; the errors of the loader.
+    """
+    if form is None and is_bef(path):
+        form = "bef"  # no other loader is imported for it
+    entry = _recognised(path, registries) if form is None else _named(form, registries)
+    loader = _loaded(entry, path)
+    with _loader_code(entry, "open", path):
+        return OpenedFile(path, entry, loader.open(path, options))
+
+
+def is_bef(file: Path) -> bool:
+    """True for a file that begins as BEF."""
+    try:
+        with file.open("rb") as opened:
+            return opened.read(len(MAGIC)) == MAGIC
+    except OSError:
+        return False  # the loaders tell what is wrong with the path
+
+
+def _named(form: str, registries: Registries) -> LoaderEntry:
+    if not isinstance(form, str):
+        raise InvalidArgument(f"format= is a {type(form).__name__}, expected the name of a loader",
+                              hint=f"known formats: {_names(registries)}")
+    if form not in registries.loaders:
+        known = f"known formats: {_names(registries)}"
+        install = _remedy(form, registries) if form in _KNOWN else None
+        raise NotFound(f"no loader is called '{form}'; {known}",
+                       hint=install or did_you_mean(form, registries.loaders))
+    return registries.loaders[form]
+
+
+def _recognised(path: Path, registries: Registries) -> LoaderEntry:
+    head = _head(path)
+    found = []
+    for _, entry in sorted(registries.loaders.items()):
+        loader = _loaded(entry, path)
+        with _loader_code(entry, "recognise", path):
+            if loader.recognise(path, head):
+                found.append(entry)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise _unrecognised(path, registries)
+    raise InvalidArgument(f"several loaders recognise '{path}': {' and '.join(map(str, found))}",
+                          hint=f"choose one: format={' or format='.join(repr(entry.name) for entry in found)}")
+
+
+def _head(path: Path) -> bytes:
+    """The first bytes of a file, b"" for a folder. Raises NotFound with similar names, InvalidArgument for a pipe."""
+    with reading(path):
+        if path.is_dir():
+            return b""
+        if not path.exists():
+            check_file(path)
+        return mapped_file.head(path, HEAD_BYTES)
+
+
+def _unrecognised(path: Path, registries: Registries) -> NotFound:
+    kind = "folder" if path.is_dir() else "file"
+    files = {file.name for file in path.iterdir()} if kind == "folder" else set()
+    for name, telling in _KNOWN.items():
+        if files & telling:
+            return NotFound(f"'{path}' is of format '{name}', for which there is no loader here",
+                            hint=_remedy(name, registries))
+    return NotFound(f"no loader recognises the {kind} '{path}'; known formats: {_names(registries)}",
+                    hint=_EXPORTS.get(path.suffix.lower(), "name the format: format='graphdef'") if kind == "file" else
+                    None)
+
+
+def _remedy(plugin: str, registries: Registries) -> str | None:
+    why = registries.missing_plugins.get(plugin)
+    return plugin_hint(plugin) if why is None else f"plugin {plugin} is {why}"
+
+
+def _names(registries: Registries) -> str:
+    return ", ".join(sorted(registries.loaders))
+
+
+def _loaded(entry: LoaderEntry, path: Path) -> Loader:
+    with _loader_code(entry, "import", path):
+        return entry.load()
+
+
+@contextmanager
+def _loader_code(entry: LoaderEntry, method: str, path: Path) -> Iterator[None]:
+    """Errors of heald pass; an OSError becomes a typed error, any other exception of a plugin a PluginError."""
+    try:
+        yield
+    except HealdError:
+        raise
+    except (Exception, SystemExit) as error:
+        typed: HealdError = Internal("") if isinstance(error, SystemExit) else unexpected(error)
+        if isinstance(typed, Internal) and entry.plugin != OWN:
+            typed = PluginError(f"{entry}: {method} of '{path}' raised {' '.join(told(error).split())}")
+        raise typed from error

@@ -1,0 +1,212 @@
+"""The runtime of a process: its config, the loaded plugins, and the host on which programs run."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Collection
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any, TextIO
+
+from ...errors import HealdError, InvalidArgument, boundary
+from ..config.config import Config, load_config
+from ..contract.allocator import HostAllocator
+from ..contract.work_queue import ConcurrentWorkQueue, WorkQueueConfig
+from ..discovery.discovery import PluginRecord, Plugins
+from ..host.device_record import DeviceRecord
+from ..host.host import Host
+from ..support.fork_safety import inherited
+
+
+class HostContext(Host):
+    """A host of the user's own, over the plugins that `config` allows.
+
+    `work_queue`, `allocator`: a name or an object, in place of the config's choice.
+    `diagnostics`: called with each error of a kernel.
+    `config`: a dict, a path or a Config.
+    `output`: a text stream that kernels print to, in place of the standard output.
+
+    Raises InvalidArgument for an object that lacks the methods of its protocol.
+    """
+
+    @boundary
+    def __init__(
+        self, *, work_queue: str | WorkQueueConfig | ConcurrentWorkQueue | None = None,
+        allocator: str | HostAllocator | None = None, diagnostics: Callable[[HealdError], Any] | None = None,
+        config: Any = None, output: TextIO | None = None,
+    ) -> None:
+        settings = load_config(config)
+        _check_has("work_queue", work_queue, "add_task")
+        _check_has("allocator", allocator, "allocate")
+        _check_has("output", output, "write")
+        plugins = _load(settings)
+        plugins.check()
+        settings = plugins.usable_config()
+        if work_queue is None or isinstance(work_queue, str):
+            work_queue = replace(settings.work_queue, name=work_queue or settings.work_queue.name)
+        super().__init__(plugins.registries, settings.placement.order,
+                         settings.allocator.name if allocator is None else allocator,
+                         settings.allocator.limit, work_queue, settings.debug, diagnostics,
+                         memory=settings.limits.memory, nested_calls=settings.limits.nested_calls, files=settings.files,
+                         work_queues=settings.work_queues, output=output)
+
+
+def _check_has(argument: str, given: object, method: str) -> None:
+    """Raises InvalidArgument for an object that is neither a name nor of the protocol with this method."""
+    if not isinstance(given, str | WorkQueueConfig | None) and not hasattr(given, method):
+        raise InvalidArgument(f"{argument} is a {type(given).__name__}, which has no method '{method}'",
+                              hint="give a name, or an object of that protocol")
+
+
+class Runtime:
+    """Plugins loaded under one config, and a host over them.
+
+    `distributions`: load the plugins of these alone, until `load_others`.
+
+    Plugins and config are compared by `check`, once all plugins are there.
+    """
+
+    def __init__(self, config: Config, distributions: Collection[str] | None = None) -> None:
+        self.plugins = _load(config, distributions)
+        self._has_all = distributions is None
+        if not self._has_all and self.plugins.usable_config() is not config:  # another plugin may have the part
+            self.plugins.load()
+            self._has_all = True
+        self.config = config = self.plugins.usable_config()
+        self._is_checked = False
+        self.apart: dict[str, list[DeviceRecord]] = {}  # by device type: the devices that another process has scanned
+        self.host = Host(self.plugins.registries, config.placement.order, config.allocator.name,
+                         config.allocator.limit, config.work_queue, config.debug,
+                         memory=config.limits.memory, nested_calls=config.limits.nested_calls, files=config.files,
+                         work_queues=config.work_queues)
+
+    def load_others(self) -> None:
+        """Load the plugins that were left out."""
+        with _making.lock:
+            if not self._has_all:
+                self._has_all = True
+                self.plugins.load()
+                self.check()
+
+    def check(self) -> None:
+        """Warn and raise as `Plugins.check`, once, and not before all plugins are loaded."""
+        if self._has_all and not self._is_checked:
+            self.plugins.check()
+            self._is_checked = True
+
+
+class _Making:
+    """A lock: one thread at a time makes runtimes or registers plugins."""
+
+    def __init__(self) -> None:
+        self.lock = threading.RLock()
+        inherited.add(self)
+
+    def forked(self) -> None:
+        self.lock = threading.RLock()  # the lists below hold finished objects only
+
+
+_making = _Making()
+_default: list[Runtime] = []
+_registered: list[Any] = []
+
+
+def _load(config: Config, distributions: Collection[str] | None = None) -> Plugins:
+    """Load installed plugins, plugins that the config names, and plugins that the process has registered."""
+    plugins = Plugins(config)
+    plugins.load(distributions)
+    for module in _registered:
+        plugins.register(module)
+    return plugins
+
+
+def runtime(config: Any = None, distributions: Collection[str] | None = None, *, checks: bool = True) -> Runtime:
+    """Return the runtime of the process, made on first use; with `config` a new runtime under that config. A Runtime
+    given as config is returned.
+
+    `distributions`: those whose plugins are needed. A runtime that is made for them loads no others; a later call
+    without them does.
+    `checks`: False leaves out the comparison of plugins and config.
+    """
+    if isinstance(config, Runtime):
+        return config
+    with _making.lock:
+        if config is None and _default:
+            if distributions is None or not _default[0].plugins.distributions().issuperset(distributions):
+                _default[0].load_others()
+            created = _default[0]
+        else:
+            created = Runtime(load_config(config), distributions)
+        if checks:
+            created.check()
+        if config is None and not _default:
+            _default.append(created)
+        return created
+
+
+def default_host() -> Host:
+    """Return the host of sessions without a config of their own, with its devices and registries."""
+    return runtime().host
+
+
+@boundary
+def register(module_or_path: Any) -> PluginRecord:
+    """Load a plugin without installing it: a module, its dotted name, or the path of a one-file plugin.
+
+    Later sessions use it. Raises PluginError when the plugin cannot be used, InvalidArgument for other objects.
+    """
+    if not isinstance(module_or_path, ModuleType | Path | str) or module_or_path == "":
+        raise InvalidArgument(f"a plugin is a module, a name or a path, not this {type(module_or_path).__name__}",
+                              hint="give a module, its dotted name, or the path of a one-file plugin")
+    with _making.lock:
+        record = runtime(checks=False).plugins.register(module_or_path)  # the checks come with the first use
+        _registered.append(module_or_path)
+        return record
+
+
+def plugins() -> list[PluginRecord]:
+    """List every plugin that discovery found, with its status and reason."""
+    return runtime(checks=False).plugins.listing()
+
+
+def devices() -> list[DeviceRecord]:
+    """Scan every device type that was not scanned yet, and list every device with its status and reason.
+
+    Device types that serve on request only, and are not in use, are scanned in processes of their own: their records
+    have no device.
+    """
+    own = runtime()
+    return [record for device_type in own.host.preference() for record in _records(own, device_type)]
+
+
+def _records(own: Runtime, device_type: str) -> list[DeviceRecord]:
+    nobody = scanned_apart(device_type)
+    if nobody is None:
+        return own.host.records(device_type)
+    if device_type not in own.apart:
+        from .device_process import list_apart, record_of
+
+        own.apart[device_type] = [record_of(row) for row in list_apart(nobody, registered_names())]
+    return own.apart[device_type]
+
+
+def scanned_apart(device_type: str) -> dict[str, Any] | None:
+    """None for a device type that a list of all devices scans in this process. For any other, the row of the type as
+    long as no device is known."""
+    from .device_process import can_start_python
+
+    own = runtime()
+    host = own.host
+    if host.is_scanned(device_type) or device_type not in host.on_request() or not can_start_python():
+        return None
+    plugin = host.registries.device_types.claims(device_type)[0].plugin
+    record = own.plugins.loaded(plugin)
+    if record is None or record.module in [m.__name__ for m in _registered if isinstance(m, ModuleType)]:
+        return None  # another process has no way to the module
+    return {"name": f"{device_type}:*", "type": device_type, "plugin": plugin, "attributes": {}}
+
+
+def registered_names() -> list[str]:
+    """The paths and dotted names of the plugins that the process has registered."""
+    return [str(plugin) for plugin in _registered if not isinstance(plugin, ModuleType)]

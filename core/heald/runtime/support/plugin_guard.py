@@ -1,0 +1,18 @@
+"""Plugin guard: turns an exception of a plugin's own code, at import or in a hook, into an error of heald."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from ...errors import PluginError, told
+
+
+@contextmanager
+def plugin_guard(what: str, *, hint: str | None = None) -> Iterator[None]:
+    """Raise PluginError for an exception inside the block, SystemExit included. Its text says that `what` raised; the
+    exception is its cause."""
+    try:
+        yield
+    except (Exception, SystemExit) as error:  # a plugin may raise anything; other plugins go on
+        raise PluginError(f"{what} raised {' '.join(told(error).split())}", hint=hint) from error

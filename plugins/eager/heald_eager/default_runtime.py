@@ -1,0 +1,59 @@
+"""The core runtime of the process: `heald.execute` over the default host."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from heald.api import inherited
+from heald.runtime.service import runtime
+
+from .core_runtime import CoreRuntime
+from .execute import DEFAULT_TABLE, FastTable, execute_over
+
+
+class _Default:
+    """The one CoreRuntime of the process, made at the first call. Its fast table is made before it."""
+
+    def __init__(self) -> None:
+        self._made: list[CoreRuntime] = []
+        self._lock = threading.Lock()
+        self.fast: FastTable = DEFAULT_TABLE
+        inherited.add(self)
+
+    def forked(self) -> None:
+        self._lock = threading.Lock()
+
+    def get(self) -> CoreRuntime:
+        for made in self._made:
+            return made
+        process = runtime.runtime()
+        with self._lock:
+            if not self._made:
+                self._made.append(CoreRuntime(process.host, process.config.eager.handler, self.fast))
+            return self._made[0]
+
+
+_default = _Default()
+
+
+def default_runtime() -> CoreRuntime:
+    """Return the core runtime over the process's default host."""
+    return _default.get()
+
+
+def default_call(
+    op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None = None, device: str | None = None,
+    handler: Any = None, chain: Any = None, donate: Sequence[int] = (),
+) -> Any:
+    """`CoreRuntime.call` of the default runtime."""
+    return _default.get().call(op, inputs, attrs, device, handler, chain, donate)
+
+
+def default_table() -> FastTable:
+    """The fast table of the default runtime."""
+    return _default.fast
+
+
+execute = execute_over(_default.fast, default_call)

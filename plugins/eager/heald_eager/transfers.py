@@ -1,0 +1,134 @@
+"""Transfers: asynchronous copies of values between host memory and devices, and the end of a device's work."""
+
+from __future__ import annotations
+
+import threading
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from heald.api import AsyncValue, Device, inherited
+from heald.errors import HealdError, InvalidArgument
+from heald.runtime.values import COO
+
+from .handle_state import DeviceValue, DeviceWork, Failed, Pending, Ready, State
+from .layouts import dense
+from .promise import QueuedCall
+from .source_line import nowhere
+
+if TYPE_CHECKING:
+    from .core_runtime import CoreRuntime
+
+
+class Transfers:
+    """The copies of one runtime. Any thread may call.
+
+    `enqueuing`: held from the launch of a call to the event behind it, so that an event's error is that call's.
+    """
+
+    def __init__(self, runtime: CoreRuntime) -> None:
+        self._runtime = runtime
+        self.enqueuing = threading.RLock()
+        self._running: dict[int, DeviceWork] = {}  # by id: enqueued, and not done
+        inherited.add(self)
+
+    def forked(self) -> None:
+        self.enqueuing = threading.RLock()
+
+    def to_device(self, state: Ready, device: Device, name: str) -> Ready:
+        """Enqueue a copy of an array, which must not change. Raises ResourceExhausted, InvalidArgument for elements
+        without a fixed size, and the errors of the device."""
+        runtime, meta = self._runtime, state.kind.meta
+        if state.kind.layout == COO:
+            raise InvalidArgument(f"a sparse tensor of {meta} stays in host memory", device=name,
+                                  hint=f"convert it first: x.to_dense().to('{name}')")
+        state = dense(runtime, state)
+        if not meta.dtype.itemsize:
+            raise InvalidArgument(f"a tensor of {meta} has no fixed element size: it stays in host memory",
+                                  device=name)
+        memory = runtime.host.device_memory
+        runtime.host.check((device,))
+        work = DeviceWork("a copy", (), nowhere)
+        with self.enqueuing:
+            buffer = memory.enter(device, state.value, "an input")
+            value = DeviceValue(buffer, work, device.free, memory.dropped)
+            self.watch(work, device, name, (state.value, value))
+        return Ready(runtime.kinds.get(meta, name, device), value)
+
+    def to_host(self, state: Ready) -> Pending:
+        """Enqueue a copy of a device's value into a new array."""
+        runtime, kind, source = self._runtime, state.kind, state.value
+        device, meta = kind.native, kind.meta
+        assert device is not None
+        promise = runtime.promises.make()
+        result = Pending(meta, runtime.default_device, promise.value, runtime)
+        array = runtime.host.memory.maker(meta.dims, meta.dtype.numpy, "a copy")()
+        with self.enqueuing:
+            copied = runtime.host.waiter(device).leave(source.buffer, array)
+        target = runtime.kinds.get(meta, runtime.default_device)
+
+        def done() -> None:
+            error = source.work.error or copied.error
+            if error is not None and error is not source.work.error:
+                error = error.at(device=kind.device, location=source.work.location())
+                runtime.host.failed(device, error)
+            promise.settle(Ready(target, array) if error is None else Failed(error))
+
+        copied.and_then(done)
+        return result
+
+    def move(self, state: State, device: str) -> State:
+        """Return the state of a copy on another device, by its short name. Raises as `to_device`, and NotFound and
+        Unavailable for the device."""
+        runtime = self._runtime
+        target = runtime.host.open(device)
+        native = None if target.attributes.get("host_visible") else target
+        if isinstance(state, Failed):
+            return state
+        if isinstance(state, Ready):
+            if state.kind.device == device:
+                return state
+            if native is None and state.kind.native is None:
+                return Ready(runtime.kinds.get(state.kind.meta, device, None, state.kind.handle,
+                                               state.kind.layout), state.value)
+            if state.kind.native is None:
+                assert native is not None
+                return self.to_device(state, native, device)
+            state = self.to_host(state)
+            if native is None and device == runtime.default_device:
+                return state
+        if state.demand is not None:
+            state.demand()
+        later, need = state, state.value
+        queued = QueuedCall(runtime, (need,), (later.meta,), device, lambda: ([self.move(need.get(), device)], None),
+                            _unchanged)
+        return queued.results[0]
+
+    def watch(self, work: DeviceWork, device: Device, name: str, kept: Any) -> None:
+        """Complete `work` when the device has done all that is enqueued so far. `kept` lives until then."""
+        self._running[id(work)] = work
+        reached = self._runtime.host.waiter(device).reach()
+        reached.and_then(partial(self._done, work, device, name, reached, kept))
+
+    def cancel(self, error: HealdError) -> None:
+        """Give the error to all work that is not done."""
+        for work in list(self._running.values()):
+            work.error = work.error or error
+
+    def _done(self, work: DeviceWork, device: Device, name: str, reached: AsyncValue, _kept: Any) -> None:
+        self._running.pop(id(work), None)
+        own = reached.error
+        inherited_error = next((one.error for one in work.inputs if one.error is not None), None)
+        if work.error is None and inherited_error is not None:
+            work.error = inherited_error
+        elif work.error is None and own is not None:
+            work.error = own.at(op=work.op, device=name, location=work.location())
+            self._runtime.host.failed(device, work.error)
+            self._runtime.host.report(work.error)
+        work.inputs = ()
+        work.is_done = True
+
+
+def _unchanged(error: HealdError) -> HealdError:
+    return error
+
+

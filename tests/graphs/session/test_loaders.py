@@ -1,0 +1,273 @@
+"""Loaders: the table of formats, the choice of the entry that opens a file, and the faults of a loader."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+
+import heald
+import numpy as np
+import pytest
+from heald.cli import main
+from heald.errors import DataLoss, InvalidArgument, NotFound, PluginError, ResourceExhausted, Unimplemented
+from heald.graphs.plugin import heald_loaders
+from heald.graphs.session.source_graph import read_graph
+from heald.runtime.contract.hookspecs import Contribution, LoaderRegistrar
+from heald.runtime.contract.loader import Description, LoaderEntry, LoadOptions
+from heald.runtime.host.registries import Registries
+from heald.runtime.program.host_program import Call, ProgramDef, ProgramFunction
+from heald.runtime.service import loading
+from heald.runtime.service.loading import open_file
+from heald.runtime.support.install import install_hint
+from plugins_for_tests import plugin
+
+HERE = Path(__file__).parent
+DATA = HERE.parents[1] / "data"
+FROZEN = DATA / "graphs" / "keras_tiny_cnn.pb"
+WITH_SCALE = {"plugins": {"load": [plugin("formats")]}}
+WITHOUT_SAVED_MODELS = {"plugins": {"block": ["saved_model"]}}
+
+
+@pytest.fixture
+def scale(tmp_path: Path) -> Path:
+    file = tmp_path / "model.scale"
+    file.write_text("scale 3")
+    return file
+
+
+def registries(**loaders: object) -> Registries:
+    """Core's loaders with further loaders, of a plugin `tests`."""
+    made, brought = Registries(), Contribution("tests")
+    own = Contribution("heald")
+    heald_loaders(LoaderRegistrar(own))
+    made.add(own)
+    for name, loader in loaders.items():
+        LoaderRegistrar(brought).add(name, loader)  # type: ignore[arg-type]
+    made.add(brought)
+    return made
+
+
+def loader(recognise=lambda path, head: True, open=lambda path, options: None):  # noqa: A002
+    return SimpleNamespace(recognise=recognise, open=open)
+
+
+def opened(path: Path, form: str | None = None, **loaders: object) -> loading.OpenedFile:
+    table = registries(**loaders)
+    return open_file(path, LoadOptions(table.ops), table, form)
+
+
+def test_a_file_of_a_third_partys_format_is_a_model(scale: Path) -> None:
+    model = heald.load(scale, config=WITH_SCALE)
+    assert {name: str(meta) for name, meta in model.inputs.items()} == {"x": "float32[?]"}
+    assert model(np.ones(2, "f4")).tolist() == [3, 3]
+    assert model.signatures["doubled"]() == 6
+    assert model(x=np.ones(1, "f4")).tolist() == [6]
+    assert heald.load(scale, config=WITH_SCALE, signature="doubled")() == 6
+
+
+def test_saved_state_is_read_once_and_by_the_first_step_that_needs_it(scale: Path) -> None:
+    model = heald.load(scale, config=WITH_SCALE)
+    assert model.session.run("x", {"x": [1.0]}).tolist() == [1]
+    scale.write_text("scale 4")
+    assert model([1.0]).tolist() == [4]
+    scale.unlink()
+    assert model([1.0]).tolist() == [4]
+
+
+def test_a_step_that_is_prepared_later_leaves_the_state_as_it_is(scale: Path) -> None:
+    model = heald.load(scale, config=WITH_SCALE)
+    assert model.signatures["doubled"]() == 6
+    assert model([1.0]).tolist() == [6]
+    assert model.session.run("read") == 6
+
+
+def test_state_that_cannot_be_read_is_an_error_of_each_step_that_needs_it(scale: Path) -> None:
+    model = heald.load(scale, config=WITH_SCALE)
+    scale.write_text("scale three")
+    with pytest.raises(PluginError, match="loader 'scale' of plugin formats: values of .*ValueError"):
+        model([1.0])
+    scale.write_text("scale 5")
+    assert model([1.0]).tolist() == [5]
+
+
+def test_two_loaders_that_claim_a_file_are_named_and_either_may_be_chosen(scale: Path) -> None:
+    table = {"one": loader(), "two": loader(open=lambda path, options: options)}
+    with pytest.raises(InvalidArgument, match=r"'one' of plugin tests and loader 'two' of plugin tests.*"
+                                              r"format='one' or format='two'"):
+        opened(scale, **table)
+    assert opened(scale, "two", **table).entry.name == "two"
+
+
+def test_the_order_of_registration_decides_nothing(scale: Path) -> None:
+    table = {"two": loader(), "one": loader()}
+    with pytest.raises(InvalidArgument, match="'one' of plugin tests and loader 'two'"):
+        opened(scale, **table)
+
+
+def test_an_unknown_format_is_told_with_those_that_are_known(scale: Path) -> None:
+    known = "no loader is called 'grafdef'; known formats: bef, graphdef, mlir, saved_model.*graphdef"
+    with pytest.raises(NotFound, match=known):
+        heald.load(FROZEN, format="grafdef")
+    with pytest.raises(InvalidArgument, match="format= is a int, expected the name of a loader"):
+        heald.load(FROZEN, format=3)  # type: ignore[arg-type]
+    assert heald.load(FROZEN, format="graphdef").outputs
+
+
+def test_a_file_that_no_loader_recognises_says_so(tmp_path: Path) -> None:
+    file = tmp_path / "notes.md"
+    file.write_text("# notes")
+    with pytest.raises(NotFound, match=r"no loader recognises the file '.*notes.md'; known formats: bef, graphdef"):
+        heald.load(file)
+    with pytest.raises(NotFound, match="no loader recognises the folder"):
+        heald.load(tmp_path)
+    with pytest.raises(NotFound, match=r"no such file; did you mean 'notes.md'"):
+        heald.load(tmp_path / "note.md")
+
+
+@pytest.mark.parametrize(("name", "head", "hint"), [
+    ("README.md", b"# A model\n\n{x}\n", "name the format: format='graphdef'"),
+    ("model.h5", b"\x89HDF\r\n\x1a\n" + bytes(90), "export a SavedModel with Keras: model.export('folder')"),
+    ("model.keras", b"PK\x03\x04" + bytes(90), "export a SavedModel with Keras: model.export('folder')"),
+    ("x.meta", b"\x0a\x09\x12\x07unknown\x12\x02\x0a\x00", "a .meta file has no values: restore the checkpoint "
+     "with TensorFlow and export a SavedModel"),
+])
+def test_a_file_of_another_kind_is_told_with_the_way_out(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, head: bytes, hint: str
+) -> None:
+    (tmp_path / name).write_bytes(head)
+    with pytest.raises(NotFound, match=f"no loader recognises the file '.*{name}'") as caught:
+        heald.load(tmp_path / name)
+    assert caught.value.hint == hint
+    assert main(["inspect", str(tmp_path / name)]) == 1
+    assert capsys.readouterr().err.startswith(f"error: no loader recognises the file '{tmp_path / name}'")
+
+
+def test_a_graphdef_is_recognised_under_any_suffix(tmp_path: Path) -> None:
+    file = shutil.copy(FROZEN, tmp_path / "weights.bin")
+    assert list(heald.load(file).outputs) == list(heald.load(FROZEN).outputs)
+
+
+def test_a_saved_model_without_its_plugin_tells_how_to_install_it(tmp_path: Path) -> None:
+    (tmp_path / "saved_model.pb").touch()
+    for form in (None, "saved_model"):
+        with pytest.raises(NotFound, match=re.escape(install_hint("heald-saved-model"))):
+            opened(tmp_path, form)
+
+
+def test_a_saved_model_whose_plugin_is_blocked_says_so() -> None:
+    with pytest.raises(NotFound, match=r"plugin saved_model is blocked: \[plugins\] block names it"):
+        heald.load(DATA / "saved_models" / "keras" / "model", config=WITHOUT_SAVED_MODELS)
+
+
+def raising(error: BaseException):
+    def function(*args):
+        raise error
+    return function
+
+
+@pytest.mark.parametrize("method", ["recognise", "open"])
+def test_a_loader_that_raises_is_named(scale: Path, method: str) -> None:
+    for error in (ValueError("bad\nbyte"), SystemExit(3)):
+        with pytest.raises(PluginError, match=f"loader 'x' of plugin tests: {method} of '.*' raised ") as caught:
+            opened(scale, x=loader(**{method: raising(error)}))
+        assert caught.value.__cause__ is error
+    with pytest.raises(DataLoss, match="^half a file$"):
+        opened(scale, x=loader(**{method: raising(DataLoss("half a file"))}))
+    with pytest.raises(NotFound, match="gone: No such file"):
+        opened(scale, x=loader(**{method: raising(FileNotFoundError(2, "No such file", "gone"))}))
+    with pytest.raises(ResourceExhausted):
+        opened(scale, x=loader(**{method: raising(MemoryError())}))
+
+
+def test_a_source_that_breaks_its_contract_is_named(scale: Path) -> None:
+    source = SimpleNamespace(describe=raising(KeyError("k")), graph=lambda: "graph", initial_state=lambda: 3,
+                             signatures=[])
+    found = opened(scale, x=loader(open=lambda path, options: source))
+    for look, match in ((lambda: found.description, "describe of .* raised KeyError"),
+                        (lambda: read_graph(found), "graph of .* returned str, expected Graph"),
+                        (found.initial_state, "initial_state of .* raised TypeError"),
+                        (lambda: found.signatures, "signatures of .* returned list, expected Mapping")):
+        with pytest.raises(PluginError, match=f"loader 'x' of plugin tests: {match}"):
+            look()
+    source.describe, source.signatures = (lambda: Description("x", signature="s")), {}
+    with pytest.raises(PluginError, match="describes the signature 's'"):
+        opened(scale, x=loader(open=lambda path, options: source)).chosen()
+
+
+def test_an_object_that_is_no_loader_is_refused() -> None:
+    class Unmade:
+        pass
+
+    with pytest.raises(PluginError, match=r"loader 'x' is the class Unmade, expected an instance; register Unmade\(\)"):
+        registries(x=Unmade)
+    with pytest.raises(PluginError, match="SimpleNamespace without the method open"):
+        registries(x=SimpleNamespace(recognise=print))
+    with pytest.raises(PluginError, match="loader 'graphdef' is heald's own already"):
+        registries(graphdef=loader())
+
+
+@pytest.mark.parametrize(("target", "match"), [
+    ("no_such_module:LOADER", "import of .* raised ModuleNotFoundError"), ("json:nothing", "without the method"),
+])
+def test_a_loader_that_cannot_be_imported_is_named(scale: Path, target: str, match: str) -> None:
+    with pytest.raises(PluginError, match=f"loader 'x'.*{match}"):
+        opened(scale, x=target)
+
+
+def test_a_loader_sees_the_first_four_kilobytes_of_a_file_and_none_of_a_folder(tmp_path: Path) -> None:
+    seen = []
+    file = tmp_path / "long"
+    file.write_bytes(bytes(range(256)) * 32)
+    for path in (file, tmp_path):
+        opened(path, x=loader(lambda path, head: seen.append((path, head)) or True))
+    assert seen == [(file, bytes(range(256)) * 16), (tmp_path, b"")]
+
+
+def test_a_host_program_is_loaded_as_one(scale: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    add = ProgramFunction("main", ("a",), ("i32", "i32"), (Call("tfrt.add.i32", (0, 0), (1,)),), (1,))
+    source = SimpleNamespace(program=lambda: ProgramDef({"main": add}), describe=lambda: Description("steps"))
+    entry = LoaderEntry("steps", loader(open=lambda path, options: source), "tests")  # type: ignore[arg-type]
+    monkeypatch.setitem(heald.default_host().registries.loaders, "steps", entry)
+    (result,) = heald.HostProgram.load(scale).run("main", 21)
+    assert result.get() == 42
+    with pytest.raises(Unimplemented, match="is a host program, not a graph; load it with heald.HostProgram.load"):
+        heald.load(scale)
+    with pytest.raises(InvalidArgument, match="is a graph, not a host program; load it with heald.load"):
+        heald.HostProgram.load(FROZEN, format="graphdef")
+
+
+def test_a_module_of_another_distribution_is_forwarded_or_says_how_to_install_it(monkeypatch) -> None:
+    import heald_saved_model
+
+    assert heald.saved_model is heald_saved_model
+    monkeypatch.delattr(heald, "saved_model")  # names that were imported stay
+    monkeypatch.setitem(heald._FORWARDED, "saved_model", "heald_saved_model.no_such_module")
+    with pytest.raises(NotFound, match="heald.saved_model is part of heald-saved-model, which is not") as caught:
+        heald.saved_model  # noqa: B018
+    assert caught.value.hint == install_hint("heald-saved-model", upgrade=True)
+
+
+def test_commands_choose_by_the_files_loader(
+    scale: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from heald.cli import main
+
+    heald.load(scale, config=WITH_SCALE)  # imports the plugin's file under its name
+    table = heald.default_host().registries.loaders
+    monkeypatch.setitem(table, "scale", LoaderEntry("scale", "plugin_of_formats:LOADER", "formats"))
+    assert main(["inspect", str(scale), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert (found["format"], found["signatures"]["doubled"]) == ("scale", "() -> (v: float32[])")
+    assert [row["name"] for row in found["inputs"]] == ["x"]
+    assert main(["run", str(scale), "--input", "x=[2, 3]", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["outputs"]["y"]["values"] == [6, 9]
+    assert main(["explain", str(scale), "--signature", "doubled", "--json"]) == 0
+    assert {row["node"] for row in json.loads(capsys.readouterr().out)} == {"v", "read", "twice", "assign", "v2"}
+    assert main(["ops", "--missing", str(scale), "--json"]) == 0
+    assert main(["run", str(scale), "--format", "graphdef", "--input", "x=1"]) == 1
+    monkeypatch.setitem(table, "other", LoaderEntry("other", loader(), "tests"))  # type: ignore[arg-type]
+    assert main(["inspect", str(scale)]) == 1
+    assert "several loaders recognise" in capsys.readouterr().err

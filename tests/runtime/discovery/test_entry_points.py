@@ -1,0 +1,67 @@
+"""The scan finds what importlib.metadata finds, and requirements are judged as pip judges them."""
+
+from __future__ import annotations
+
+import importlib.metadata
+from pathlib import Path
+
+import pytest
+from heald.runtime.discovery.entry_points import GROUP, Distribution, scan, too_old, unmet
+from hypothesis import given
+from hypothesis import strategies as st
+from packaging.specifiers import SpecifierSet
+
+RELEASES = st.lists(st.integers(0, 3), min_size=1, max_size=3).map(lambda parts: ".".join(map(str, parts)))
+CLAUSES = st.one_of(
+    st.builds("{}{}".format, st.sampled_from([">=", "<=", ">", "<", "==", "!="]), RELEASES),
+    st.builds("{}{}.*".format, st.sampled_from(["==", "!="]), RELEASES),
+    st.builds("~={}.{}".format, st.integers(0, 3), RELEASES),
+)
+
+
+def distribution(*requires: str) -> Distribution:
+    return Distribution("heald-x", "1.0", requires, {})
+
+
+def test_the_scan_finds_the_entry_points_that_importlib_metadata_finds() -> None:
+    expected = {(e.dist.name, e.dist.version, e.name, e.value) for e in importlib.metadata.entry_points(group=GROUP)
+                if e.dist is not None}
+    assert {(d.name, d.version, *plugin) for d in scan() for plugin in d.plugins.items()} == expected
+
+
+@given(st.lists(CLAUSES, min_size=1, max_size=3), RELEASES)
+def test_a_requirement_is_met_when_packaging_says_so(clauses: list[str], version: str) -> None:
+    text = ",".join(clauses)
+    assert (unmet(distribution(f"heald-core{text}"), version) is None) == SpecifierSet(text).contains(version)
+
+
+@pytest.mark.parametrize(
+    ("line", "met"),
+    [
+        ("numpy>=99", True), ("heald-core", True), ("Heald_Core (>=9)", False), ("heald.core[images] >= 9", False),
+        ("heald-core>=9; extra == 'all'", True), ("heald-core>=9 ; python_version >= '3.11'", False),
+        ("heald-core-extra>=9", True), ("heald-core @ https://example.org/x.whl", True), ("???", True),
+    ],
+)
+def test_only_requirements_on_heald_core_count(line: str, met: bool) -> None:
+    assert (unmet(distribution("other", line), "0.1.0") is None) is met
+
+
+@pytest.mark.parametrize(("requirement", "older"), [
+    ("heald-core>=0.2,<1", True), ("heald-core==0.2.*", True), ("heald-core~=1.0", True), ("heald-core<0.1", False),
+    ("heald-core!=0.1.0", False), ("heald-core>=0.0,<0.1", False),
+])
+def test_the_remedy_knows_whether_heald_core_is_too_old(requirement: str, older: bool) -> None:
+    assert too_old(requirement, "0.1.0") is older
+
+
+def test_the_first_distribution_of_a_name_on_the_path_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for place, version in (("one", "1.0"), ("two", "2.0")):
+        info = tmp_path / place / f"Heald.Twin-{version}.dist-info"
+        info.mkdir(parents=True)
+        (info / "METADATA").write_text(f"Name: Heald.Twin\r\nVersion: {version}\r\nRequires-Dist: heald-core>=0.1\r\n")
+        (info / "entry_points.txt").write_text("[other]\na = b\n[heald.plugins]\n# words\ntwin = twin.plugin [extra]\n")
+    (tmp_path / "broken.zip").write_bytes(b"")
+    paths = [tmp_path / name for name in ("absent", "broken.zip", "one", "two")]
+    monkeypatch.setattr("sys.path", [str(path) for path in paths])
+    assert scan() == [Distribution("Heald.Twin", "1.0", ("heald-core>=0.1",), {"twin": "twin.plugin"})]

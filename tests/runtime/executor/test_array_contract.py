@@ -1,0 +1,150 @@
+"""A kernel writes every output, returns no other array, and changes no input; the error names a kernel that does."""
+
+from __future__ import annotations
+
+import gc
+import weakref
+
+import heald
+import numpy as np
+import pytest
+from builders.graphs import const, graph, node, placeholder
+from heald.errors import InvalidArgument, PluginError
+from heald.graphs.graph.attr_value import ShapeAttr
+from heald.runtime.executor.array_contract import look_once, watched
+from heald.runtime.executor.frame import Frame
+from heald.runtime.executor.step import RunOptions
+from plugins_for_tests import plugin
+
+CONFIG = {"plugins": {"load": [plugin(name) for name in ("contracts", "tests")]}}
+POISON = CONFIG | {"debug": {"poison": True}}
+X = np.float32([1, 2, 3])
+NONSENSE = np.full(12, 0xCB, np.uint8).view(np.float32).tolist()
+
+
+def cube(how, source="x", op="Cube", name="y"):
+    return node(name, f"Contract>{op}", source, how=how)
+
+
+WAYS = {  # nodes in which a cube of (1, 2, 3) is made: y
+    "alone": lambda how: [placeholder("x", (3,)), cube(how)],
+    "attached": lambda how: [placeholder("x", (3,)), node("a", "Neg", "x"), node("b", "Neg", "a"),
+                             cube(how, "b", "CubeAttached", "c"), node("d", "Neg", "c"), node("y", "Neg", "d")],
+    "between buffers": lambda how: [placeholder("x", (3,)), node("a", "Neg", "x"), node("b", "Neg", "a"),
+                                    cube(how, "b", name="c"), node("d", "Neg", "c"), node("y", "Neg", "d")],
+    "with its step": lambda how: [placeholder("x", (3,)), node("a", "Neg", "x"), node("b", "Neg", "a"),
+                                  cube(how, "b", "CubeWithStep")],
+    "behind an asynchronous kernel": lambda how: [
+        placeholder("x", (3,)), const("zero", [0, 0, 0]), node("later", "Test>Later", "x", "zero"), cube(how, "later")],
+    "of a value that dies there": lambda how: [
+        placeholder("x", (3,)), const("i", [0, 1, 2], np.int32), node("own", "DynamicStitch", "i", "x", N=1),
+        node("a", "EnsureShape", "own", shape=ShapeAttr((3,))), cube(how, "a", name="c"), node("d", "Neg", "c"),
+        node("y", "Neg", "d")],
+    "of any shape": lambda how: [placeholder("x"), cube(how)],
+    "of a constant": lambda how: [placeholder("x", (3,)), const("c", X), cube(how, "c", name="k"),
+                                  node("zero", "Sub", "x", "x"), node("y", "AddV2", "k", "zero")],
+}
+
+
+def step_of(way, how, config):
+    """The step of a way, which is on the dynamic variant if it takes any shape."""
+    session = heald.Session(graph(*WAYS[way](how)), config)
+    if way == "of any shape":
+        for n in range(4, 12):
+            session.prepare("y", ["x"])._variants[((n,),)] = None
+    return session.make_callable("y", ["x"])
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("how", ["returns", "returns_a_tuple"])
+@pytest.mark.parametrize("config", [CONFIG, POISON], ids=["plain", "poison"])
+def test_a_kernel_that_returns_an_array_in_place_of_writing_it_is_named(way, how, config):
+    step = step_of(way, how, config)
+    with pytest.raises(PluginError, match=r"Contract>Cube\w* \(plugin .*contracts.*\) returned an array") as caught:
+        step(X)
+    assert caught.value.node in ("y", "c", "k")
+    assert "allocates=True" in caught.value.hint
+
+
+@pytest.mark.parametrize("way", [way for way in WAYS if way != "of a constant"])
+@pytest.mark.parametrize(("how", "what"), [("changes", "(an|its) input"), ("changes_past_numpy", "its input 0")])
+def test_a_kernel_that_changes_its_input_is_named_with_poison(way, how, what):
+    step = step_of(way, how, POISON)
+    with pytest.raises(PluginError, match=rf"Contract>Cube\w* \(plugin .*contracts.*\) changed {what}") as caught:
+        step(X.copy())
+    assert caught.value.node in ("y", "c", "k")
+    assert caught.value.device == "CPU:0"
+
+
+def test_a_constant_is_no_array_that_a_kernel_can_change():
+    with pytest.raises(InvalidArgument, match="Contract>Cube failed with ValueError: output array is read-only"):
+        step_of("of a constant", "changes", CONFIG)(X)
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_kernel_that_writes_nothing_gives_nonsense_with_poison_each_time(way):
+    step = step_of(way, "writes_nothing", POISON)
+    assert [step(X).tolist() for _ in range(3)] == [NONSENSE] * 3
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("how", ["writes", "writes_and_counts"])
+@pytest.mark.parametrize("config", [CONFIG, POISON], ids=["plain", "poison"])
+def test_a_kernel_may_return_its_output_or_what_is_no_array(way, how, config):
+    step = step_of(way, how, config)
+    assert [step(x).tolist() for x in (X, X, X)] == [[1, 8, 27]] * 3
+
+
+@pytest.mark.parametrize("config", [CONFIG, POISON], ids=["plain", "poison"])
+def test_a_kernel_that_returns_an_array_is_named_in_a_traced_run_too(config):
+    session = heald.Session(graph(*WAYS["between buffers"]("returns")), config)
+    with pytest.raises(PluginError, match="returned an array"):
+        session.run("y", {"x": X}, options=RunOptions(trace=True))
+
+
+def test_a_kernel_on_a_device_that_writes_nothing_gives_nonsense_with_poison():
+    nodes = [placeholder("x", (3,)), node("y", "Contract>Cube", "x", how="writes_nothing", device="EXAMPLE:0")]
+    step = heald.Session(graph(*nodes), POISON).make_callable("y", ["x"])
+    assert [step(X).tolist() for _ in range(2)] == [NONSENSE] * 2
+
+
+def test_a_kernel_on_a_device_that_returns_an_array_is_named():
+    nodes = [placeholder("x", (3,)), node("y", "Contract>Cube", "x", how="returns", device="EXAMPLE:0")]
+    with pytest.raises(PluginError, match="returned an array") as caught:
+        heald.Session(graph(*nodes), CONFIG).run("y", {"x": X})
+    assert (caught.value.node, caught.value.device) == ("y", "EXAMPLE:0")
+
+
+def test_an_output_over_its_input_is_neither_overwritten_nor_compared():
+    x, y = np.float32([1, 2]), np.float32([3, 4])
+    poisoned = []
+    run = watched(np.add, [poisoned.append], kernel=None)
+    run(x, y, x)
+    assert (x.tolist(), poisoned) == ([4, 6], [])
+    out = np.empty_like(x)
+    run(x, y, out)
+    assert len(poisoned) == 1
+
+
+def test_calls_are_looked_at_once_and_are_themselves_from_then_on():
+    calls, seen = [lambda: 1, lambda: None, lambda: 3], []
+    frame = Frame([], list(calls), [], [], range(len(calls)))
+    look_once(frame, lambda place, returned: seen.append((place, returned)))
+    for _ in range(2):
+        for call in frame.calls:
+            call()
+    assert seen == [(0, 1), (2, 3)]
+    assert frame.calls == calls
+
+
+def test_a_frame_that_is_never_run_is_freed_with_its_last_reference():
+    gc.disable()
+    try:
+        frame = Frame([], [lambda: None], [], [], [0])
+        look_once(frame, lambda place, returned: None)
+        gone = weakref.ref(frame)
+        block = weakref.ref(frame.calls[0])
+        del frame
+        assert (gone(), block()) == (None, None)
+    finally:
+        gc.enable()
