@@ -13,6 +13,7 @@ from ..compiler.prune import Tensor, prune
 from ..compiler.resolve import Resolved, resolve
 from ..contract.graph_pass import GraphPass, PassContext
 from ..contract.structural import PLACEHOLDER
+from ..errors import InvalidArgument
 from ..graph.graph import Graph, Node
 from ..host.host import Host
 from ..values.dtypes import DType
@@ -110,11 +111,19 @@ class FunctionGraph:
             self._after_passes = None
 
     def result_type(self, tensor: Tensor) -> DType:
-        """Return the type of a tensor of the graph before passes."""
-        entry = self._plain.nodes[tensor[0]]
+        """Return the type of a tensor of the graph before passes.
+
+        Raises InvalidArgument for an output that its node lacks.
+        """
+        node, index = tensor
+        entry = self._plain.nodes[node]
         if not isinstance(entry, Resolved):
             raise entry
-        return entry.output_tensors[tensor[1]].dtype
+        count = len(entry.output_tensors)
+        if index >= count:
+            raise InvalidArgument(f"the function returns output {index} of '{node}', which has {count}", node=node,
+                                  op=entry.op.name)
+        return entry.output_tensors[index].dtype
 
     def facts(self) -> Mapping[str, tuple[ValueInfo, ...]]:
         """Return what is known of each output after passes: dtype, shape and, of constants, the value, by node name."""
