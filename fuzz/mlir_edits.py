@@ -22,6 +22,7 @@ _NUMBER = re.compile(r"(?<![\w%#.])-?\d+(?:\.\d+(?:e[+-]?\d+)?)?(?=[\sx,>\]})]|\
 _DIM = re.compile(r"(?<=[<x])(?:\d+|\?)(?=x)")
 _NAME = re.compile(r'(?:[^="]*=\s*)?("[^"\n]+"|[A-Za-z_][\w$.]*)')  # behind the names of results
 _ATTEMPTS = 6  # to find a change that the text has a place for
+_NODE_NAME = re.compile(r'((?:name\(|_mlir_name = )"[^"\n]*)"')
 _VALUE = re.compile(r"%([\w$.\-]+)")
 _DEFINED = re.compile(r"%([\w$.\-]+)(?=(?::\d+)?\s*=|:\s)")
 _DEPTHS = (1, 2, 5, 33, 70)  # of a region within itself
@@ -69,7 +70,7 @@ def _behind_results(operation: str) -> str:
 def _renamed(operation: str, number: int) -> str:
     """An operation with new names for its results and for its node."""
     head = re.sub(r"%([\w$.\-]+)", rf"%r\1_{number}", _results_of(operation))
-    return head + re.sub(r'name\("([^"\n]*)"\)', rf'name("\1_{number}")', _behind_results(operation))
+    return head + _NODE_NAME.sub(rf'\1_{number}"', _behind_results(operation))
 
 
 def _exchange(rng: Random, text: str, parts: Sequence[Span], theirs: str) -> str | None:
@@ -181,19 +182,23 @@ def _graft(rng: Random, text: str, parts: Sequence[Span], theirs: str) -> str | 
 
 def _nest(rng: Random, text: str, parts: Sequence[Span], _theirs: str) -> str | None:
     """An operation with a region within this region, many times: it stands before the first operation there."""
-    regions = [span for span in parts if span.kind == REGION]
-    inner = [(outer, min(within)) for outer in parts if outer.kind == OPERATION and (within := [
-        span.begin for span in parts if span.kind == OPERATION and any(
-            outer.begin < region.begin <= span.begin < region.end <= outer.end for region in regions)])]
-    if not inner:
+    outer = [part for part in parts if part.kind == OPERATION and "{\n" in _of(text, part)]
+    span = rng.choice(outer) if outer else None
+    regions = [part for part in parts if part.kind == REGION and span and span.begin < part.begin < span.end]
+    begins = [part.begin for part in parts if regions and part.kind == OPERATION
+              and regions[0].begin < part.begin < regions[0].end]
+    if span is None or not begins:
         return None
-    span, at = rng.choice(inner)
+    at = min(begins)
     defined = set(_DEFINED.findall(_of(text, span)))
     before, after = text[span.begin : at], text[at : span.end]
     levels = range(min(rng.choice(_DEPTHS), MOST // (4 * len(before + after))) + 1)
 
     def part(text: str, level: int) -> str:
-        return _VALUE.sub(lambda match: f"{match[0]}_{level}" if level and match[1] in defined else match[0], text)
+        if not level:
+            return text
+        named = _NODE_NAME.sub(rf'\1_{level}"', text)
+        return _VALUE.sub(lambda match: f"{match[0]}_{level}" if match[1] in defined else match[0], named)
 
     return _put(text, span, "\n".join([*(part(before, level) for level in levels),
                                        *(part(after, level) for level in reversed(levels))]))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections import Counter
 from pathlib import Path
 from random import Random
 
@@ -196,7 +197,17 @@ def test_the_table_has_the_share_of_mutants_that_came_to_a_kernel():
     assert [cell.strip() for cell in row.split("|")[2:4]] == ["100", "75%"]
 
 
+def test_rows_of_targets_without_a_state_stay_in_the_table():
+    bef = State("bef", 0, {"result": 3, "NotFound": 1}, reached=1, counted=4)
+    page = table.renewed(f"{table.BEGIN}\n{table.END}", [bef, State("npz", 0, {"result": 2000})])
+    again = table.renewed(page, [State("npz", 1, {"DataLoss": 7})])
+    rows = table.read(again)
+    assert rows["bef"].counts + Counter() == Counter({"result": 3, "NotFound": 1})
+    assert rows["bef"].share == "25%"
+    assert rows["npz"].counts + Counter() == Counter({"DataLoss": 7})
+
+
 def test_the_docs_have_a_place_for_the_table():
     page = (Path(__file__).parents[2] / "docs" / "fuzzing.md").read_text("utf-8")
-    assert table.renewed(page, []) != page
+    assert table.renewed(page, [State("npz", 0, {"result": 1})]) != page
     assert not [target for target in TARGETS if f"| {target} |" not in page]

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import heald
+import numpy as np
 import pytest
 from builders.control_flow import branch, call, case, function, loop, program
 from builders.graphs import const, node, placeholder
 from heald.errors import HealdError, Internal, InvalidArgument, PluginError, Unknown
-from heald.graphs.graph.graph import Graph
+from heald.graphs.graphs.graph.graph import Graph
 from heald.runtime.values import dtypes
 
 X, P, INDEX = placeholder("x", ()), placeholder("p", (), dtypes.bool_), placeholder("i", (), dtypes.int32)
@@ -60,3 +61,14 @@ def test_a_loop_whose_body_returns_an_identity_of_nothing_names_it():
     with heald.Session(program(FLOW["loop"][0], BELOW, empty)) as session, pytest.raises(InvalidArgument) as caught:
         session.run("y", {"x": 1})
     assert "kept" in str(caught.value)
+
+
+@pytest.mark.parametrize("source", ["neg:other:0", "neg:y:1", "neg:y:7"])
+@pytest.mark.parametrize("flow", ["branch", "case", "call"])
+def test_a_function_that_returns_an_output_which_its_node_lacks_is_an_error(flow, source):
+    nodes, functions = FLOW[flow]
+    wrong = function("negative", "x", [*NEGATIVE.nodes.values()], {"y": source})
+    graph = program(nodes, wrong, *functions[1:])
+    feeds = {each.name: np.zeros((), each.attrs["dtype"].numpy) for each in nodes if each.op == "Placeholder"}
+    with pytest.raises(InvalidArgument, match="output"), heald.Session(graph) as session:
+        session.run("y", feeds)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import NamedTuple
 
+from ...errors import InvalidArgument
 from ...runtime.contract.graph_pass import GraphPass, PassContext
 from ...runtime.contract.placement import Placement
 from ...runtime.contract.structural import PLACEHOLDER
@@ -110,11 +111,19 @@ class FunctionGraph:
             self._after_passes = None
 
     def result_type(self, tensor: Tensor) -> DType:
-        """Return the type of a tensor of the graph before passes."""
-        entry = self._plain.nodes[tensor[0]]
+        """Return the type of a tensor of the graph before passes.
+
+        Raises InvalidArgument for an output that its node lacks.
+        """
+        node, index = tensor
+        entry = self._plain.nodes[node]
         if not isinstance(entry, Resolved):
             raise entry
-        return entry.output_tensors[tensor[1]].dtype
+        count = len(entry.output_tensors)
+        if index >= count:
+            raise InvalidArgument(f"the function returns output {index} of '{node}', which has {count}", node=node,
+                                  op=entry.op.name)
+        return entry.output_tensors[index].dtype
 
     def facts(self) -> Mapping[str, tuple[ValueInfo, ...]]:
         """Return what is known of each output after passes: dtype, shape and, of constants, the value, by node name."""

@@ -14,6 +14,7 @@ from ..single_thread import SingleThread, is_small, single_thread
 
 Head = Callable[[Bind, FusedOp, Epilogue], NativeKernel]
 LEFT = "by itself it is no faster than NumPy's kernel"
+MOST_ELEMENTS = 2**31 - 1
 BindFunction = Callable[[Bind], NativeKernel | Declined]
 
 
@@ -24,6 +25,7 @@ def declining(bind: Callable[[Bind], NativeKernel]) -> BindFunction:
     @wraps(bind)
     def bound(b: Bind) -> NativeKernel | Declined:
         try:
+            _check_counts(b)
             if not is_small(b, b.fused or [node_of(b)]):
                 return _checked(bind(b), b)
             with single_thread():
@@ -32,6 +34,14 @@ def declining(bind: Callable[[Bind], NativeKernel]) -> BindFunction:
             return b.decline(error.message)
 
     return bound
+
+
+def _check_counts(b: Bind) -> None:
+    """Raise Unimplemented for a tensor with more elements than the library counts: some of its code divides by lengths
+    in 32 bits, which may be 0 then."""
+    metas = [*(info.meta for info in b.inputs), *b.outputs, *(meta for node in b.fused for meta in node.outputs)]
+    if any(meta.size > MOST_ELEMENTS for meta in metas):
+        raise errors.Unimplemented(f"a tensor has more than {MOST_ELEMENTS:,} elements, which oneDNN counts in 32 bits")
 
 
 def _checked(kernel: NativeKernel, b: Bind) -> NativeKernel:
