@@ -10,7 +10,7 @@ import pytest
 from builders.control_flow import branch, call, case, function, loop, program
 from builders.graphs import const, node, placeholder
 from heald.errors import HealdError, Internal, InvalidArgument, PluginError, Unknown
-from heald.graphs.graphs.graph.graph import Graph
+from heald.graphs.graph.graph import Graph
 from heald.runtime.values import dtypes
 
 X, P, INDEX = placeholder("x", ()), placeholder("p", (), dtypes.bool_), placeholder("i", (), dtypes.int32)
