@@ -123,6 +123,16 @@ def test_compiled_files_run_without_a_module_of_graphs(code, tmp_path):
     subprocess.run([sys.executable, "-c", BLOCKED + run, str(model), str(program)], check=True, timeout=60)
 
 
+@pytest.mark.parametrize("folder", sorted(path.parent for path in CORE.rglob("__init__.py") if path.parent != CORE),
+                         ids=lambda folder: folder.relative_to(CORE).as_posix())
+def test_the_sign_of_a_room_names_all_of_its_modules(folder):
+    sign = ast.get_docstring(ast.parse((folder / "__init__.py").read_text("utf-8"))) or ""
+    named = set(re.findall(r"`([a-z_0-9.]+)/?`", sign))
+    inside = {path.stem for path in folder.glob("*.py")} - {"__init__"}
+    inside |= {path.parent.name for path in folder.glob("*/__init__.py")}
+    assert inside <= {name.rpartition(".")[2] for name in named}
+
+
 def test_modules_do_not_import_each_other_in_circles():
     graph = {name: set(imports(name, path, type_only=False, lazy=False)) - {name} for name, path in modules().items()}
     # a package's own modules are imported through it

@@ -2,6 +2,8 @@
 
 Importing it and `heald --version` load nothing but argparse. `heald --help`, and a command that is not core's, load the
 light modules of plugins. A command's own module is imported when it is chosen.
+
+`commands/`: The table of commands, and core's commands. `printing/`: Tables, progress and notices.
 """
 
 from __future__ import annotations

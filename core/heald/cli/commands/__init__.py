@@ -1,4 +1,12 @@
-"""The commands of `heald`: core's in a table, the plugins' from their registry, and a parser for each."""
+"""The commands of `heald`: core's in a table, the plugins' from their registry, and a parser for each.
+
+`arguments`: Options that several commands have, and the graph that they open.
+`inspect`, `explain`, `compile`, `translate`, `edit`, `opt`, `ops`: The commands of these names.
+`listing`, `settings`: `heald devices` and `heald plugins`; `heald config`.
+`passes`, `graphs`: The parts of `heald inspect` about passes, and about the graph that a step runs.
+`compiled`: What commands show of a compiled model.
+`coverage`: The nodes that kernels can run. `editing`: A model between two files. `graph_changes`: Differences as rows.
+"""
 
 from __future__ import annotations
 

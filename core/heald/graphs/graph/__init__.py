@@ -8,7 +8,7 @@ needs. Readers and orders do not recurse on the depth of their input.
 `graph`: Graph: nodes and functions by name, versions, edits by `replace`.
 `node`, `function`: One operation and its inputs; a graph with arguments that nodes call by name.
 `attr_value`: Attribute values: AttrValue in a file, plain Python values in a graph.
-`graphdef`, `graphdef_text`: GraphDef files, in binary and in text form.
+`graphdef`, `graphdef_text`: GraphDef files, in binary and in text form. `graphdef_loader` recognises them.
 `verifier`: The checks of a graph that need no knowledge of its ops.
 `expansion`: The bound of the nodes that may replace calls of functions.
 `traversal`: Topological order, consumers and ancestors.

@@ -1,11 +1,10 @@
-"""Protobuf: the wire format, the text form's fields and scalars, and TensorFlow's messages.
+"""Protobuf: the text form's fields and scalars, and TensorFlow's messages. The wire format is `runtime/values/wire`.
 
 Readers work in place: they copy no field and allocate nothing for a length that a file claims. In the binary form every
 malformed byte is a DataLoss with its offset. Importing the room loads no protobuf package; only `descriptor_pool` loads
 it, when a message class is first asked for. TensorFlow's messages are in a private pool, so heald and tensorflow can
 share a process.
 
-`wire`: Fields of a message in its binary form: reading, writing, replacing.
 `text_scalars`: Numbers, names and strings of the text form, as bytes of the wire.
 `text_fields`: Message types as the parser of the text form needs them.
 `descriptor_pool`: The table of TensorFlow's messages, and their classes.

@@ -1,4 +1,4 @@
-"""Sessions: the objects that users run, and the runtime of the process behind them.
+"""Sessions: the objects by which users run graphs.
 
 A `Session` places a graph once. For each combination of feeds, fetches and targets it prepares a step: prune, passes,
 lower, link. A run then converts feeds and calls the linked executable.
@@ -9,15 +9,16 @@ lower, link. A run then converts feeds and calls the linked executable.
 - A run looks up its prepared step by names and its executable by shapes, and nothing else.
 - Sessions without a config of their own share the runtime of the process. No lower room imports this one.
 
-Modules: `session` runs graphs and `model` runs files, `prepared_step` runs one combination. `step_graph` and
-`constant_folding` apply passes to the graph of a step. `step_graphs` returns that graph and its partitions.
-`partial_run` feeds and fetches a step in several calls, `asynchronous_step` runs one for callers that do not wait,
-`effects` finds the steps whose runs keep their order, `extension` adds nodes to a session's graph. `feeds` converts
-feeds, `arguments` orders them. `ahead_of_time` compiles models, `compiled_model` runs them.
-`host_program` and `request` run host programs. `run_metadata` has the records of a run,
-`step_statistics` reads them back for placement. `runtime` holds config,
-plugins and host, `device_process` lists devices in processes of their own. `compare` compares the results of two
-devices.
+`session`, `model`: Session, which runs graphs; Model, which runs files. `targets` chooses a plugin's session.
+`source_graph`: The graph of an opened file.
+`session_graph`, `placed_graph`: The graph after the passes before placement; the device of each of its nodes.
+`step_compiler`, `function_graph`: From a step to its program; one function of it while it is compiled.
+`constant_folding`, `effects`: Values of constants alone; steps whose runs keep their order.
+`step_graphs`, `requested_passes`: The graph of a step for people, and its partitions; passes that a user names.
+`partial_run`, `asynchronous_step`: A step in several calls; a step for callers that do not wait.
+`extension`: Nodes that a session's graph gets later.
+`ahead_of_time`: Compiles models into files.
+`run_metadata`, `step_statistics`: The records of a run, which placement reads back.
 """
 
 from typing import TYPE_CHECKING

@@ -10,7 +10,7 @@ The room reads files; it writes one file alone, the list of trusted files. It lo
 `search`: The files that are found: near the working folder, and the user's own.
 `file`: TOML files, read within bounds, with the line of each setting.
 `trust`: The list of files that the user trusts.
-`placement`, `debug`: The sections [placement] and [debug].
+`placement`, `debug`, `files`, `limits`: The sections of these names.
 """
 
 from typing import TYPE_CHECKING

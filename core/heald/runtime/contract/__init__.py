@@ -7,8 +7,10 @@ owns no device.
 
 `hookspecs`: The hooks of a plugin, and the registry that each hook receives.
 `device`: The protocol of a device, device names and requests, announced device types.
-`device_cost`: The figures by which placement compares devices.
+`device_cost`, `placement`: The figures by which placement compares devices; its result.
 `op`, `op_spec`: Signatures of ops and their metadata functions; the notation in which a plugin declares its own op.
+`op_table`, `operator_table`: An op set as data; the ops behind the operators of handles.
+`attribute_forms`: The forms in which attributes are written, and seen by kernels.
 `structural`, `structural_metadata`: The ops that the compiler itself interprets; their metadata functions.
 `op_handler`, `op_attrs`: Components that execute eager ops; the attributes of a call.
 `kernel`: Kernels of ops: registration, bind and attach, fusions, patterns.
@@ -18,7 +20,7 @@ owns no device.
 `allocator`, `work_queue`: The protocols of host memory and of task queues.
 `rendezvous`: The protocol through which Send and Recv nodes exchange tensors, and its keys.
 `graph_pass`: Graph passes, their context and their order.
-`loader`: Loaders of file formats; a Source is one opened file.
+`loader`, `model`: Loaders of file formats, where a Source is one opened file; what `heald.load` returns.
 `command`: Commands of the program `heald`.
 `session`: Sessions of plugins, chosen by the prefix of a target.
 `claims`: Entries that plugins register by name, where no entry replaces another.

@@ -10,10 +10,10 @@ pending value are attached, too: a second list, the frame's tail.
 - The executor knows no control flow. Kernels call functions of the program through `Step.call`, which never waits.
 - No module here imports the linker, a session or a plugin. Devices, memory and threads come from the `Host`.
 
-Modules: `executable` has the run and its errors, `step` the kernels' view of it. `frame_layout` has
-the properties of frames as data, `memory_plan` the buffers, `frame_factory` makes a `frame`. `bound_call`,
-`frame_calls`, `fresh_calls` and `kernel_runs` have the forms of calls. `replay` turns kernels into one launch.
-`schedule`, `autotune`, `task_partition` and
+Modules: `executable` has the run and its errors, `step` the kernels' view of it, `call_level` the depth of calls.
+`only_call` serves executables of one call without a frame. `frame_layout` has the properties of frames as data,
+`memory_plan` the buffers, `frame_factory` makes a `frame`. `bound_call`, `frame_calls`, `fresh_calls` and `kernel_runs`
+have the forms of calls. `replay` turns kernels into one launch. `schedule`, `autotune`, `task_partition` and
 `parallel_schedule` decide the order of calls. `dataflow` and `step_loop` await values that come later. `host_array`
 checks payloads; `array_contract` and `dead_memory` are test modes. `trace` records times, `device_clock` has the times
 of devices with queues.

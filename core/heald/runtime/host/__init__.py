@@ -7,6 +7,7 @@ wait for no lock.
 
 `host`: The Host: a DeviceSet with work queue, allocator and memory budget; cancellation and diagnostics.
 `device_set`: The DeviceSet: records of devices, scan, opening, placement's order of devices, loss of a device.
+`device_record`, `scan`: One scanned device; the checks of a plugin's scan. `device_fault` finds the owner of a fault.
 `forked_devices`: The refusal of a parent's devices in a forked child.
 `registries`: The ops, device types, kernels, allocators, work queues and passes that plugins registered.
 `probe`: The test that a device passes before it is offered.
@@ -18,6 +19,7 @@ wait for no lock.
 `parallel`: Jobs: work of one thread that idle threads of the queue help with. `work_queues/` has the queues.
 `rendezvous`: The rendezvous of a step within one process.
 `cancellation`, `resources`: Cancel tokens; the named objects that several calls share.
+`file_policy`: The files that ops may open.
 """
 
 from typing import TYPE_CHECKING

@@ -9,8 +9,8 @@ the kernels of a host.
 - The room imports no op graph; every room that compiles, links or runs builds on it.
 
 Modules: `host_program` has the types, `typed_attribute` the numbers of attributes, `compiled_model` a program with the
-facts for loading it as a model. `stream_analysis` and `execution_order` find the order of calls. `verifier` rejects
-programs that are not well formed. `bef/` is the binary form.
+facts for loading it as a model. `stream_analysis` and `execution_order` find the order of calls. `infer` derives
+the types of registers, `verifier` rejects programs that are not well formed. `bef/` is the binary form.
 """
 
 from typing import TYPE_CHECKING

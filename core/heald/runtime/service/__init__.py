@@ -11,7 +11,8 @@
 `compiled_model`, `host_program`: Compiled models and host programs, as users run them.
 `prepared_step`: One combination of feeds and fetches, with its executables by feed shapes.
 `feeds`, `named_feeds`, `arguments`: Conversion of feeds; feeds by the caller's names; arguments in order.
-`request`: RequestContext: resources, trace and cancellation of related executions.
+`request`, `run_step`: RequestContext: resources, trace and cancellation of related executions; the Step of one run.
+`device_process`: Lists devices in processes of their own.
 """
 
 from typing import TYPE_CHECKING
