@@ -29,7 +29,7 @@ if "HEALDTEST_PYTHONS" not in os.environ:
 ROOT = Path(__file__).parents[2]
 DIGITS = ROOT / "examples" / "digits"
 WANTED = "heald[opencl,mlir]"
-PLUGINS = {"cpu", "mlir", "onednn", "opencl", "saved_model", "simplify", "tf_ops", "tools"}
+PLUGINS = {"cpu", "eager", "heald", "mlir", "onednn", "opencl", "saved_model", "simplify", "tf_ops", "tools"}
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser(), "heald", "third-parties")
 
 
