@@ -101,8 +101,12 @@ def is_true(condition: Any, *, scalar: bool = False) -> bool:
 
 
 def branch(branches: Sequence[Any], index: Any) -> Any:
-    """Return the branch with this index, the last one for an index out of range. Raises InvalidArgument for an index
-    that is not a scalar."""
+    """Return the branch with this index, the last one for an index out of range.
+
+    Raises InvalidArgument for an index that is not a scalar, and where there is no branch.
+    """
+    if not branches:
+        raise InvalidArgument("a Case needs a branch, a Switch an output, and it has none")
     if index.shape != ():
         raise InvalidArgument(f"the index of a Case must be a scalar, but it has shape {list(index.shape)}")
     number = int(index)
