@@ -13,7 +13,7 @@ from heald.runtime.program.host_program import Call, ProgramDef, ProgramFunction
 from heald.runtime.program.typed_attribute import typed
 from heald.runtime.values import dtypes
 from heald_mlir import MalformedText
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 ROOT = Path(__file__).parents[2]
@@ -105,7 +105,12 @@ def programs(draw, functions=3):
     return ProgramDef(made)
 
 
+HUGE = ProgramDef({"f": ProgramFunction("f", (), (), (Call("k.a", (), (), {"a": (None, 10**18), "b": (None, 9)}),),
+                                        ())})
+
+
 @given(programs())
+@example(HUGE)
 def test_text_program_and_bef_hold_the_same(program):
     text = heald.mlir.dumps(program)
     read = heald.mlir.loads(text)

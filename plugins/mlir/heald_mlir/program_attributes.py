@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _DTYPES = {text: dtypes.named(name) for name, text in ELEMENT_TYPES.items()}
 _TF_TYPE = "!tf_type."  # begins the element types that MLIR's builtin dialect lacks
 _SHAPE = re.compile(r"\.shape<(\*|(?:(?:\?|\d{1,18})(?:x(?:\?|\d{1,18}))*)?)>\Z", re.ASCII)
+_LARGEST_DIM = 10**18 - 1  # of a shape, as the pattern above reads it; other tuples are arrays
 _SHAPE_DIALECTS = ("corert", "tfrt")
 _MOST_BITS = 64
 
@@ -100,7 +101,7 @@ def _number(value: Any, dtype: DType) -> a.Attribute:
 def _is_partial(value: Any) -> bool:
     """Return True for a shape with unknown dimensions."""
     return isinstance(value, tuple) and any(dim is None for dim in value) and all(
-        dim is None or (type(dim) is int and dim >= 0) for dim in value)
+        dim is None or (type(dim) is int and 0 <= dim <= _LARGEST_DIM) for dim in value)
 
 
 def _shape(body: str) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterable
 from pathlib import Path
@@ -34,6 +35,7 @@ class FilePolicy:
         """
         try:
             given = Path(os.fsdecode(name))
+            _check_links(given.parent)
             place = given.parent.resolve() / given.name
             target = place.resolve()
         except (OSError, RuntimeError, ValueError) as error:  # too long, links in a circle, zeros
@@ -59,6 +61,15 @@ def refusal(nodes: Iterable[tuple[str, str, Iterable[str]]]) -> PermissionDenied
 
 
 _MOST_SHOWN = 20
+
+
+def _check_links(folder: Path) -> None:
+    """Raises OSError for links in a circle, which `Path.resolve` passes over since Python 3.13."""
+    try:
+        folder.stat()
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise
 
 
 def _resolved(folders: Iterable[str]) -> tuple[Path, ...]:
