@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ...errors import FailedPrecondition, InvalidArgument, Location, boundary
 from ..contract.device import DeviceName, load_callable
-from ..contract.model import LoadedModel
 from ..program.bef import file as bef
 from ..program.compiled_model import CompiledModel
 from ..support.file_path import file_path
@@ -17,6 +16,9 @@ from ..support.gc_pause import gc_paused
 from .compiled_model import LoadedCompiledModel
 from .loading import is_bef
 from .runtime import runtime
+
+if TYPE_CHECKING:
+    from ..contract.model import LoadedModel
 
 
 @boundary

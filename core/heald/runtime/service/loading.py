@@ -106,8 +106,6 @@ def open_file(path: Path, options: LoadOptions, registries: Registries, form: st
     Raises NotFound for a path without a file, an unknown format, and a file that no loader recognises; InvalidArgument
     for a file that several loaders recognise; PluginError for a loader that fails; the errors of the loader.
     """
-    if form is None and is_bef(path):
-        form = "bef"  # no other loader is imported for it
     entry = _recognised(path, registries) if form is None else _named(form, registries)
     loader = _loaded(entry, path)
     with _loader_code(entry, "open", path):
@@ -137,6 +135,8 @@ def _named(form: str, registries: Registries) -> LoaderEntry:
 
 def _recognised(path: Path, registries: Registries) -> LoaderEntry:
     head = _head(path)
+    if head.startswith(MAGIC):
+        return registries.loaders["bef"]  # no other loader is imported for it
     found = []
     for _, entry in sorted(registries.loaders.items()):
         loader = _loaded(entry, path)
