@@ -18,7 +18,7 @@ from .outcomes import DEADLINE, OWN_PLUGINS, SIGNAL, TIMEOUT, Outcome
 from .samples import MEMORY_FILES
 
 ROOT = Path(__file__).parents[1]
-_START = 60.0  # seconds of a child's imports on a busy machine
+_START = 60.0  # seconds on a busy machine: of a child's imports, of the making of a mutant
 _GRACE = 1.0  # seconds beyond the deadline, in which the child itself reports a mutant that was only just late
 _DUMP = 0.5  # seconds for the traceback of a late child
 _LOG = 4000  # characters kept of a child's log
@@ -76,8 +76,8 @@ class Child:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request).encode() + b"\n")
         self._process.stdin.flush()
-        while answer := json.loads(self._line(DEADLINE + _GRACE)):
-            number, *outcome = answer
+        while json.loads(self._line(_START)):  # a mutant is made
+            number, *outcome = json.loads(self._line(DEADLINE + _GRACE))
             self.runs += 1
             yield number, Outcome(*outcome)
 

@@ -1,7 +1,8 @@
 """The child process: puts mutants through their door under limits, and answers with the outcome of each.
 
-Requests are lines of JSON, [target, seed, first, stop] or [target, file]. Each mutant gets a line [number, kind, where,
-text], each request a last line []. The parent kills a child whose answer takes too long.
+Requests are lines of JSON, [target, seed, first, stop] or [target, file]. Each mutant gets a line [number] when it is
+made, and a line [number, kind, where, text] when it is judged; each request gets a last line []. The parent kills a
+child whose verdict takes too long. The time of making a mutant does not count: its seed may have to be compiled first.
 """
 
 from __future__ import annotations
@@ -19,8 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from .judge import Judge
-from .outcomes import Outcome
-from .samples import unpacked
+from .samples import Sample, unpacked
 from .targets import TARGETS, mutant
 
 _ADDRESSES = 1 << 30  # bytes of address space beyond those at rest: threads map more than they touch
@@ -41,19 +41,19 @@ def main() -> None:
     limit()
     tell(answers, [])
     for line in sys.stdin:
-        for number, outcome in outcomes(judge, *json.loads(line)):
-            tell(answers, [number, *outcome])
+        request = json.loads(line)
+        for number, sample in samples(*request):
+            tell(answers, [number])
+            tell(answers, [number, *judge(request[0], sample)])
         tell(answers, [])
 
 
-def outcomes(
-    judge: Judge, target: str, what: int | str, first: int = 0, stop: int = 0,
-) -> Iterator[tuple[int, Outcome]]:
-    """The outcomes of a request: of a file, or of mutants [first, stop) of the seed `what`."""
-    if isinstance(what, str):
-        yield 0, judge(target, unpacked(Path(what).read_bytes(), is_folder=TARGETS[target].is_folder))
+def samples(target: str, seed: int | str, first: int = 0, stop: int = 0) -> Iterator[tuple[int, Sample]]:
+    """The samples of a request: that of the file `seed`, or mutants [first, stop) of a seed."""
+    if isinstance(seed, str):
+        yield 0, unpacked(Path(seed).read_bytes(), is_folder=TARGETS[target].is_folder)
     else:
-        yield from ((number, judge(target, mutant(target, what, number))) for number in range(first, stop))
+        yield from ((number, mutant(target, seed, number)) for number in range(first, stop))
 
 
 def tell(answers: Any, content: object) -> None:
