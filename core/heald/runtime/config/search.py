@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 
@@ -86,6 +85,8 @@ class Search:
             self._leave_out_faulty(error)
 
     def _leave_out(self, path: Path, *remedy: str) -> None:
+        import shlex  # for this message alone
+
         self.left_out.append(f"{path} belongs to another user and is not used; to use it: {shlex.join(remedy)}")
 
     def _leave_out_faulty(self, error: InvalidArgument) -> None:

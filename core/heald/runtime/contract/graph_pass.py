@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import PluginError
@@ -78,6 +77,8 @@ def in_order(passes: Collection[GraphPass], stage: str) -> list[GraphPass]:
 
     Raises PluginError for a cycle.
     """
+    from graphlib import CycleError, TopologicalSorter  # compiled files have no passes
+
     chosen = {p.name: p for p in sorted(passes, key=lambda p: p.name) if p.stage == stage}
     sorter: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(chosen, ()))
     for name, entry in chosen.items():

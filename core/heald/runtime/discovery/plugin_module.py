@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from importlib import import_module, util
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 from typing import Any
@@ -78,6 +78,8 @@ def _is_being_imported(module: str) -> bool:
 def _import_file(path: Path) -> ModuleType:
     """Import a one-file plugin. The module's name is the file's name, so that the plugin may write it in
     "module:function"."""
+    from importlib import util  # installed plugins need it not
+
     if not path.is_file():
         raise PluginError(f"the file {path} does not exist")
     name = path.stem

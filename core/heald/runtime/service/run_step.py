@@ -6,7 +6,6 @@ from typing import Any, TypeVar
 
 from ...errors import InvalidArgument
 from ..executor.step import RunOptions, Step
-from ..executor.trace import Trace
 from ..host.cancellation import CancelToken
 from ..host.host import Host
 
@@ -27,6 +26,8 @@ def make_run_step(
     given = () if options.cancel is None else (options.cancel,)
     workers = None if options.work_queue is None else host.workers(_queue_name(options.work_queue))
     if options.trace:
+        from ..executor.trace import Trace  # most runs have none
+
         more["trace"] = Trace()
     step = kind(host, options.timeout, (*parents, host.cancellation, *given), **more)
     if workers is not None:

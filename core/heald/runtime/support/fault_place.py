@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from traceback import walk_tb
 from types import FrameType
 
 
@@ -32,4 +31,7 @@ def with_place(text: str, error: BaseException, module: str) -> str:
 
 
 def _frames(error: BaseException) -> Iterator[tuple[FrameType, int]]:
-    return walk_tb(error.__traceback__)
+    traceback = error.__traceback__
+    while traceback is not None:
+        yield traceback.tb_frame, traceback.tb_lineno
+        traceback = traceback.tb_next

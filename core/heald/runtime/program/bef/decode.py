@@ -15,8 +15,7 @@ from ..host_program import HOST, Call, ProgramDef, ProgramFunction, RegisterType
 from ..verifier import VerifiedFunctions, verify_function
 from . import attributes
 from .arrays import Arrays, Lazy, read_dtype
-from .encode import CHAIN, NONSTRICT, SIGNATURE, STATEFUL, SYNC
-from .sections import ALIGNMENT, Section, Strings, read_sections
+from .sections import ALIGNMENT, CHAIN, NONSTRICT, SIGNATURE, STATEFUL, SYNC, Section, Strings, read_sections
 from .vbr import SectionReader
 
 _HEADER = struct.Struct("<6I")  # of a kernel

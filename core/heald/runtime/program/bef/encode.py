@@ -14,12 +14,21 @@ from ..compiled_model import CompiledModel, Port
 from ..host_program import Call, ProgramFunction, RegisterType
 from . import attributes
 from .arrays import ArrayWriter
-from .sections import ALIGNMENT, MAGIC, PADDING, VERSION, Section, put_header, string_table
+from .sections import (
+    ALIGNMENT,
+    CHAIN,
+    MAGIC,
+    NONSTRICT,
+    PADDING,
+    SYNC,
+    VERSION,
+    Section,
+    put_header,
+    string_table,
+)
 from .vbr import put_bytes, put_text, put_vbr
 
 PSEUDO_CODE, PSEUDO_LOCATION = 0xABABABAB, 0xCDCDCDCD  # of kernel 0, whose results are the arguments
-SYNC = 2  # the kind of a function
-NONSTRICT, CHAIN, SIGNATURE, STATEFUL = 1, 2, 4, 8  # flags of a call
 ELEMENT_TYPES = {  # MLIR's names
     "float16": "f16", "float32": "f32", "float64": "f64", "bfloat16": "bf16", "bool": "i1", "int4": "i4", "int8": "i8",
     "int16": "i16", "int32": "i32", "int64": "i64", "uint4": "ui4", "uint8": "ui8", "uint16": "ui16", "uint32": "ui32",

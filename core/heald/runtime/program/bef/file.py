@@ -15,7 +15,6 @@ from ..compiled_model import CompiledModel
 from ..host_program import ProgramDef
 from ..verifier import verify
 from .decode import decode
-from .encode import pieces
 
 __all__ = ["dump", "dumps", "load", "loads"]
 
@@ -81,6 +80,8 @@ def dumps(model: Any) -> bytes:
 
 
 def _pieces(model: Any) -> list[Any]:
+    from .encode import pieces  # most processes write no file
+
     compiled = _compiled(model)
     verify(compiled.program)
     check_unchanged((*compiled.program.constants, *(one.value for one in compiled.prepared)))

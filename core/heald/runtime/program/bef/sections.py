@@ -1,4 +1,4 @@
-"""The sections of a file: their ids, names and alignment, and the header of each."""
+"""The sections of a file: their ids, names and alignment, the header of each, and the flags within them."""
 
 from __future__ import annotations
 
@@ -11,6 +11,8 @@ from .vbr import NAMES, SectionReader, put_vbr
 MAGIC = b"\x0b\xef"
 VERSION = 0
 PADDING = b"\xcc"
+SYNC = 2  # the kind of a function
+NONSTRICT, CHAIN, SIGNATURE, STATEFUL = 1, 2, 4, 8  # flags of a call
 _HEADER = 16  # bytes of a section's id, length and alignment: less than this
 _MOST_ALIGNMENT = 128
 
