@@ -86,6 +86,14 @@ def test_a_module_imports_from_its_own_room_or_from_floors_below(name):
     assert not wrong, f"{name} imports {wrong}, which the table in ARCHITECTURE.md puts on its own floor or above"
 
 
+def test_the_table_of_storeys_states_their_sizes():
+    rows = re.findall(r"^\| `(\w+)/` \| ([\d,]+) \|", ARCHITECTURE.read_text("utf-8"), re.MULTILINE)
+    assert {storey for storey, _ in rows} == {*STOREYS, "api"}
+    for storey, lines in rows:
+        size = sum(len(path.read_text("utf-8").splitlines()) for path in (CORE / storey).rglob("*.py"))
+        assert size == pytest.approx(int(lines.replace(",", "")), rel=0.1), storey
+
+
 def test_the_runtime_names_neither_graphs_nor_eager_ops_in_an_import_or_a_text():
     for module, path in modules().items():
         if module.startswith("runtime"):
