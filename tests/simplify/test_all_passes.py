@@ -224,7 +224,8 @@ class Drawn:
             self.add(last.op, *map(str, last.inputs), **last.attrs)
             self.add("AddV2", last.name, self.last)
 
-BLOCKS = (Drawn.layer, Drawn.layer, Drawn.pixels, Drawn.bias_add, Drawn.batch_norm, Drawn.scaling_nodes, Drawn.scaling_nodes, Drawn.pad,
+BLOCKS = (Drawn.layer, Drawn.layer, Drawn.pixels, Drawn.bias_add, Drawn.batch_norm, Drawn.scaling_nodes,
+          Drawn.scaling_nodes, Drawn.pad,
           Drawn.same, Drawn.twice)
 
 TOLERANCE = {"float16": 3e-2, "float32": 2e-5, "float64": 1e-13}

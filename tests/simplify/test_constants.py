@@ -87,7 +87,8 @@ def test_who_waits_for_constants_waits_for_nothing():
              Node("n", "NoOp", controls=["i", "s"]), node("m", "Neg", "x").replace(controls=["s"]),
              node("y", "Identity", "m").replace(controls=["n"])]
     rewritten = rewrite_and_compare(nodes, "constants")
-    assert (op_counts(rewritten), rewritten["y"].controls, rewritten["m"].controls) == ({"Identity": 1, "Neg": 1}, (), ())
+    assert (op_counts(rewritten), rewritten["y"].controls, rewritten["m"].controls) == ({"Identity": 1, "Neg": 1}, (),
+                                                                                        ())
 
 
 def test_who_waits_for_what_may_fail_still_does():

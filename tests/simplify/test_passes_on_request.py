@@ -115,7 +115,8 @@ def test_equal_constants_become_the_first_one_but_for_kept_ones_and_partners():
 def test_nodes_and_functions_that_nothing_needs_are_removed():
     call = node("y", "PartitionedCall", "x", f=Func("outer"), Tin=(dtypes.float32,), Tout=(dtypes.float32,))
     functions = [Function("outer", nodes=[node("n", "inner")]), Function("inner"), Function("idle")]
-    rewritten = after(Graph([placeholder("x", (2,)), call, node("z", "Neg", "x")], functions), "dead-nodes", kept=("y",))
+    rewritten = after(Graph([placeholder("x", (2,)), call, node("z", "Neg", "x")], functions), "dead-nodes",
+                      kept=("y",))
     assert ([*rewritten.nodes], [*rewritten.functions]) == (["x", "y"], ["outer", "inner"])
 
 
