@@ -29,7 +29,7 @@ def main(include: str) -> None:
     used = {name for text in sources for name in re.findall(r"\bdnnl_\w+", text)}
     used |= {f"dnnl_{kind}_destroy" for text in sources for kind in re.findall(r'\bmake\(\s*"(\w+)"', text)}
     used = {name for name in used if not name.endswith(("_t", "dnnl_"))}
-    header = preprocessed(include)
+    header = preprocess_header(include)
     everything = FFI()
     everything.cdef(header)
     library = everything.dlopen(None)
@@ -52,7 +52,7 @@ def main(include: str) -> None:
     MADE.write_text(f'"""Made by {Path(__file__).name}."""\n' + MADE.read_text())
 
 
-def preprocessed(include: str) -> str:
+def preprocess_header(include: str) -> str:
     """dnnl.h without the declarations of the system's headers, and without attributes."""
     command = ["gcc", "-E", "-P", "-I", include, "-x", "c", "-"]
     text = subprocess.run(command, input=HEADERS, check=True, capture_output=True, text=True).stdout  # noqa: S603

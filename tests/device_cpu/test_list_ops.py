@@ -135,7 +135,7 @@ GIVES: dict[str, tuple[Made, list[Any]]] = {
     "push": (lambda c: [stack(c, push(c, empty(c), [1.0, 2.0], [3.0, 4.0]))], [X]),
     "push scalars": (lambda c: [stack(c, push(c, empty(c), 1.0, 2.0))], [[1, 2]]),
     "push texts": (lambda c: [stack(c, push(c, empty(c, dtype=TEXT), [b"a", b"b"]), dtype=TEXT)], [[[b"a", b"b"]]]),
-    "push beyond a negative bound": (lambda c: [size(c, push(c, empty(c, most=-5), 1.0))], [1]),
+    "push beyond a negative bound": (lambda c: [size(c, push(c, empty(c, max_num_elements=-5), 1.0))], [1]),
     "push twice onto one list": (
         lambda c: [(x := push(c, empty(c), 1.0)) and stack(c, push(c, x, 2.0)), stack(c, push(c, x, 3.0)), stack(c, x)],
         [[1, 2], [1, 3], [1]]),
@@ -192,7 +192,7 @@ GIVES: dict[str, tuple[Made, list[Any]]] = {
     "split, of a shape": (lambda c: [shape_of(c, x := split(c, np.float32(SIX), [1, 2], [-1, 2])), get(c, x, 1)],
                           [[-1, 2], [[3, 4], [5, 6]]]),
     "push to several": (
-        lambda c: [stack(c, one_of(c, x := push_batch(c, several(c, empty(c, most=0), rows(c, [[0.0, 0.0]])), X), 0)),
+        lambda c: [stack(c, one_of(c, x := push_batch(c, several(c, empty(c, max_num_elements=0), rows(c, [[0.0, 0.0]])), X), 0)),
                    stack(c, one_of(c, x, 1))], [[[1, 2]], [[0, 0], [3, 4]]]),
     "join": (lambda c: [stack(c, join(c, rows(c, [[1.0, 2.0]]), rows(c, [[3.0, 4.0]])))], [X]),
     "join several": (
@@ -226,8 +226,8 @@ REFUSED: dict[str, Made] = {
     "a matrix as a shape": lambda c: size(c, empty(c, [[1]])),
     "a length below -1": lambda c: size(c, empty(c, [-2])),
     "a bound that is a vector": lambda c: size(c, c("EmptyTensorList", np.int32(ANY), [1])),
-    "more than the bound": lambda c: size(c, push(c, empty(c, most=1), 1.0, 2.0)),
-    "more than the bound of joined lists": lambda c: size(c, push(c, join(c, push(c, empty(c, most=2), 1.0),
+    "more than the bound": lambda c: size(c, push(c, empty(c, max_num_elements=1), 1.0, 2.0)),
+    "more than the bound of joined lists": lambda c: size(c, push(c, join(c, push(c, empty(c, max_num_elements=2), 1.0),
                                                                           push(c, empty(c), 2.0)), 3.0)),
     "push of another shape": lambda c: size(c, push(c, empty(c, [2]), [1.0])),
     "push of another type": lambda c: size(c, push(c, empty(c, [2], dtype=INT), [1.0, 2.0])),

@@ -137,7 +137,7 @@ def test_behind_a_product_gelu_of_what_is_large_or_no_number_is_that_of_tensorfl
 
 def test_constants_of_more_than_one_element_are_no_part_of_gelu() -> None:
     """As many as there are numbers to try, and right for those."""
-    halves = np.where(activations.NUMBERS < -7, 3, 0.5)
+    halves = np.where(activations.SAMPLE_INPUTS < -7, 3, 0.5)
     nodes = [const("half", halves), *GELUS["erf"][1:]]
     v = numbers(60, len(halves))
     assert compare([placeholder("v"), *nodes], {"v": v}, "g", close=1e-5).kernels != ["onednn.Chain"]

@@ -18,7 +18,7 @@ from heald_onednn.packing import Packed, packers
 @pytest.fixture
 def threaded(monkeypatch):
     """Packing in threads, whatever the size and however many cores there are."""
-    monkeypatch.setattr(packing, "LEAST", 0)
+    monkeypatch.setattr(packing, "SMALLEST_THREADED_BYTES", 0)
     monkeypatch.setattr(library(), "threads", 2)
 
 
@@ -48,7 +48,7 @@ def test_what_is_packed_is_made_once_for_all_who_need_it():
         time.sleep(0.01)
         return np.zeros(1, np.uint8)
 
-    packed = packing.packing(1, make)
+    packed = packing.pack_in_thread(1, make)
     found = []
     in_threads(lambda _: found.append(packed()))
     assert len(made) == 1
@@ -56,7 +56,7 @@ def test_what_is_packed_is_made_once_for_all_who_need_it():
 
 
 def test_small_arrays_are_made_at_once():
-    assert packing.packing(100, lambda: np.ones(1, np.uint8)).tolist() == [1]
+    assert packing.pack_in_thread(100, lambda: np.ones(1, np.uint8)).tolist() == [1]
 
 
 @pytest.mark.usefixtures("threaded")
@@ -64,7 +64,7 @@ def test_an_error_is_raised_to_whoever_needs_the_array_and_threads_go_on():
     def fail():
         raise MemoryError("of 1 byte")
 
-    failing, packed = packing.packing(1, fail), packing.packing(1, lambda: np.ones(1, np.uint8))
+    failing, packed = packing.pack_in_thread(1, fail), packing.pack_in_thread(1, lambda: np.ones(1, np.uint8))
     for _ in range(2):
         with pytest.raises(MemoryError, match="of 1 byte"):
             failing()
@@ -76,7 +76,7 @@ def test_a_thread_without_memory_is_told_of_with_the_node(monkeypatch):
     def fail(*_):
         raise MemoryError("of 1 byte")
 
-    monkeypatch.setattr(products, "packed", fail)
+    monkeypatch.setattr(products, "pack_array", fail)
     nodes = [placeholder("x"), const("w", numbers(1, 1, 8, 8)), conv("y", "x", "w"), node("z", "Neg", "y")]
     with (heald.Session(graph(*nodes), ALONE) as session,
           pytest.raises(heald.errors.ResourceExhausted, match="of 1 byte") as caught):
@@ -86,7 +86,7 @@ def test_a_thread_without_memory_is_told_of_with_the_node(monkeypatch):
 
 @pytest.mark.usefixtures("threaded")
 def test_threads_end_when_nothing_is_left_to_do():
-    arrays = [packing.packing(1, lambda: np.ones(1, np.uint8)) for _ in range(20)]
+    arrays = [packing.pack_in_thread(1, lambda: np.ones(1, np.uint8)) for _ in range(20)]
     assert len(packer_threads()) <= 2
     for array in arrays:
         array()

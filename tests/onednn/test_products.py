@@ -24,7 +24,7 @@ few = st.integers(1, 4)
 def by_all_threads() -> Iterator[None]:
     """As large products are done."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(single_thread, "MOST", 0)
+        patch.setattr(single_thread, "LARGEST_WORK_ELEMENTS", 0)
         yield
 
 

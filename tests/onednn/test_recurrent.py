@@ -96,8 +96,8 @@ def test_an_output_that_is_needed_later_is_right_too():
 def test_cells_with_the_same_weights_share_what_is_packed_of_them(monkeypatch):
     nodes = [*rows(2, 6, 5), *weights(6), *layer(unpacked(5)), node("y", "Neg", "4.h")]
     others = [each.replace(attrs={"value": numbers(6, 16, seed=9)}) if each.name == "w" else each for each in nodes]
-    made, pack = [], recurrent.packed
-    monkeypatch.setattr(recurrent, "packed", lambda *given: made.append(given) or pack(*given))
+    made, pack = [], recurrent.pack_array
+    monkeypatch.setattr(recurrent, "pack_array", lambda *given: made.append(given) or pack(*given))
     feed = {"x": numbers(5, 2, 6, seed=3)}
     for count, each in ((2, nodes), (4, others)):
         with heald.Session(graph(*each), NUMPY_ALONE) as session:

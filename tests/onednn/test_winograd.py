@@ -32,7 +32,7 @@ class Calls:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    seen, make = Calls(), winograd.in_tiles
+    seen, make = Calls(), winograd.bind_in_tiles
     attach, run = winograd.Winograd.attach, winograd.Winograd.run
 
     def bound(b: Any, node: Any, after: Any, size: winograd_tiling.Size) -> Any:
@@ -47,7 +47,7 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
         seen.open += 1
         run(self, *arrays)
 
-    monkeypatch.setattr(winograd, "in_tiles", bound)
+    monkeypatch.setattr(winograd, "bind_in_tiles", bound)
     monkeypatch.setattr(winograd.Winograd, "attach", attached)
     monkeypatch.setattr(winograd.Winograd, "run", called)
     return seen
@@ -56,12 +56,13 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
 @pytest.fixture
 def always(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever it costs."""
-    monkeypatch.setattr(single_thread, "MOST", 0)
+    monkeypatch.setattr(single_thread, "LARGEST_WORK_ELEMENTS", 0)
     monkeypatch.setattr(convolution, "LEAST_CHANNELS", 1)
-    monkeypatch.setattr(winograd_tiling, "WORTH", float("inf"))
+    monkeypatch.setattr(winograd_tiling, "LARGEST_RELATIVE_COST", float("inf"))
 
 
-@pytest.mark.parametrize(("m", "taps"), [(m, k) for m in (1, *winograd_tiling.M) for k in (1, 3, 5, 7)
+@pytest.mark.parametrize(("m", "taps"),
+                         [(m, k) for m in (1, *winograd_tiling.RESULTS_PER_TILE_SIDE) for k in (1, 3, 5, 7)
                                          if m + k - 1 in winograd_tiling.POINTS])
 def test_the_matrices_give_the_sums_of_a_convolution(m: int, taps: int) -> None:
     a, g, b = winograd_tiling.matrices(m, taps)
@@ -72,8 +73,8 @@ def test_the_matrices_give_the_sums_of_a_convolution(m: int, taps: int) -> None:
 
 
 @pytest.mark.usefixtures("always")
-@given(windows(), st.sampled_from(TAPS), st.sampled_from(winograd_tiling.M), st.integers(1, 4),
-       st.sampled_from([1, 3, 16]), st.sampled_from([1, 5, 16, winograd.MOST_IN_ROWS + 8]),
+@given(windows(), st.sampled_from(TAPS), st.sampled_from(winograd_tiling.RESULTS_PER_TILE_SIDE), st.integers(1, 4),
+       st.sampled_from([1, 3, 16]), st.sampled_from([1, 5, 16, winograd.LARGEST_ROW_MAJOR_FILTERS + 8]),
        st.sampled_from([1 << 11, 1 << 14, 1 << 23]))
 @settings(max_examples=120, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_any_images_are_cut_into_tiles(
@@ -85,8 +86,8 @@ def test_any_images_are_cut_into_tiles(
     assume(window["padding"] == "SAME" or (padded[0] >= taps[0] and padded[1] >= taps[1]))
     before = len(calls.bound)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(winograd_tiling, "IN_CACHE", in_cache)
-        patch.setattr(winograd_tiling, "M", (m,))
+        patch.setattr(winograd_tiling, "LARGEST_TURN_BYTES", in_cache)
+        patch.setattr(winograd_tiling, "RESULTS_PER_TILE_SIDE", (m,))
         compare([placeholder("x"), const("w", numbers(*taps, depth, filters)), conv("y", "x", "w", **window)],
                 {"x": numbers(batch, *size, depth)}, "y", close=CLOSE)
     pads_more = max(pads[:2]) >= taps[0] or max(pads[2:]) >= taps[1]
@@ -96,7 +97,8 @@ def test_any_images_are_cut_into_tiles(
 
 
 @given(st.integers(1, 6), st.integers(1, 40), st.integers(1, 40), st.sampled_from([1, 3, 5]),
-       st.sampled_from(winograd_tiling.M), st.integers(0, 2), st.integers(0, 2), st.integers(10, 23))
+       st.sampled_from(winograd_tiling.RESULTS_PER_TILE_SIDE), st.integers(0, 2), st.integers(0, 2),
+       st.integers(10, 23))
 def test_turns_make_all_results_of_the_pixels_that_these_need(
     images: int, rows: int, columns: int, taps: int, m: int, above: int, below: int, bits: int
 ) -> None:
@@ -105,7 +107,7 @@ def test_turns_make_all_results_of_the_pixels_that_these_need(
     whole = winograd_tiling.Size(images, winograd_tiling.Axis(taps, m if taps > 1 else 1, height, rows, above),
                        winograd_tiling.Axis(3, m, columns + 2, columns, 0), 8, 16)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(winograd_tiling, "IN_CACHE", 1 << bits)
+        patch.setattr(winograd_tiling, "LARGEST_TURN_BYTES", 1 << bits)
         turns = [*whole.turns()]
     made = np.zeros((images, rows), bool)
     for size, first_pixel, first_result in turns:
@@ -185,7 +187,7 @@ def test_threads_and_programs_share_workspaces_and_leave_none() -> None:
         run_by_threads([first, second], [numbers(1, 28, 28, 128), numbers(1, 40, 40, 64)])
         idle = [each.array.nbytes for each in workspace.workspaces(0)._idle]
     assert 1 <= len(idle) <= 4
-    assert max(idle) < 2 * winograd_tiling.IN_CACHE
+    assert max(idle) < 2 * winograd_tiling.LARGEST_TURN_BYTES
     del first, second
     gc.collect()
     assert not workspace.workspaces(0)._idle
@@ -220,7 +222,7 @@ def test_a_cpu_without_a_part_of_it_gets_the_convolution(monkeypatch: pytest.Mon
     def refuses(*_: Any) -> Any:
         raise heald.errors.Unimplemented("oneDNN has only 'ref' for this")
 
-    monkeypatch.setattr(winograd, "in_tiles", refuses)
+    monkeypatch.setattr(winograd, "bind_in_tiles", refuses)
     done = compare([placeholder("x"), const("w", numbers(3, 3, 128, 128)), conv("y", "x", "w")],
                    {"x": numbers(1, 28, 28, 128)}, "y")
     assert done.kernels == ["onednn.Conv2D"]

@@ -31,12 +31,12 @@ def compared(nodes, fetches=("y",), passes="sequences", batch=2, feed=None, **co
     for a, b in zip(*(each.run(list(fetches), given) for each in (plain, ours)), strict=True):
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
         np.testing.assert_allclose(b.astype(float), a.astype(float), rtol=0, atol=1e-5 if a.itemsize > 2 else 5e-3)
-    *_, (_, found) = ours.optimized(list(fetches), tuple(given))
-    return found
+    *_, (_, rewritten) = ours.optimized(list(fetches), tuple(given))
+    return rewritten
 
 
-def count(found, *ops):
-    counted = Counter(each.op for each in found)
+def count(rewritten, *ops):
+    counted = Counter(each.op for each in rewritten)
     return {op: counted[op] for op in ops or ("LSTMBlockCell", "BlockLSTM", "Tanh") if counted[op]}
 
 
@@ -51,8 +51,8 @@ def one_step(style="keras", **changed):
 
 def compared_step(nodes, fetches=("s.h", "y"), **more):
     last = [] if any(each.name == "y" for each in nodes) else [node("y", "Neg", "s.c")]
-    found = compared([*nodes, *last], fetches, "cells", feed=FEED, **more)
-    return count(found, "LSTMBlockCell", "Tanh")
+    rewritten = compared([*nodes, *last], fetches, "cells", feed=FEED, **more)
+    return count(rewritten, "LSTMBlockCell", "Tanh")
 
 
 # cells
@@ -155,8 +155,8 @@ def test_cells_are_of_the_types_that_the_op_has(dtype, is_taken):
         if "dtype" in types and each.op == "Const":
             types["value"] = each.attrs["value"].array().astype(dtype.numpy)
         nodes.append(each.replace(attrs=types))
-    found = compared(nodes, ("s.h", "y"), "cells", feed={name: x.astype(dtype.numpy) for name, x in FEED.items()})
-    assert count(found, "LSTMBlockCell") == ({"LSTMBlockCell": 1} if is_taken else {})
+    rewritten = compared(nodes, ("s.h", "y"), "cells", feed={name: x.astype(dtype.numpy) for name, x in FEED.items()})
+    assert count(rewritten, "LSTMBlockCell") == ({"LSTMBlockCell": 1} if is_taken else {})
 
 
 @pytest.mark.parametrize("shapes", [((None, INPUTS), (2, CELLS), (2, CELLS)), ((2, INPUTS), (1, CELLS), (2, CELLS)),
@@ -194,10 +194,10 @@ def pack(name, count_of, prefix="", what="h"):
 @pytest.mark.parametrize("batch", [None, 2])
 @pytest.mark.parametrize("passes", PASSES)
 def test_cells_over_the_rows_of_a_tensor_are_a_sequence(style, batch, passes):
-    found = compared([*sequence(style, batch), node("y", "Neg", "2.h")], passes=passes)
-    assert count(found) == ({"BlockLSTM": 1} if passes == "sequences" else {"LSTMBlockCell": 3})
-    assert len({each.inputs[4].node for each in found if each.op == "BlockLSTM"}) < 2
-    assert len({each.inputs[3].node for each in found if each.op == "LSTMBlockCell"}) < 2  # one constant for all
+    rewritten = compared([*sequence(style, batch), node("y", "Neg", "2.h")], passes=passes)
+    assert count(rewritten) == ({"BlockLSTM": 1} if passes == "sequences" else {"LSTMBlockCell": 3})
+    assert len({each.inputs[4].node for each in rewritten if each.op == "BlockLSTM"}) < 2
+    assert len({each.inputs[3].node for each in rewritten if each.op == "LSTMBlockCell"}) < 2  # one constant for all
 
 
 @pytest.mark.parametrize("batch", [1, 0, 7])
@@ -208,8 +208,8 @@ def test_a_sequence_has_as_many_rows_as_are_fed(batch):
 @pytest.mark.parametrize("time", [1, 2])
 def test_a_single_step_is_a_cell(time):
     nodes = [*rows(None, INPUTS, time), *weights(INPUTS), *layer(unpacked(time)), node("y", "Neg", f"{time - 1}.h")]
-    found = compared(nodes, feed={"x": numbers(time, 2, INPUTS)})
-    assert count(found) == ({"LSTMBlockCell": 1} if time == 1 else {"BlockLSTM": 1})
+    rewritten = compared(nodes, feed={"x": numbers(time, 2, INPUTS)})
+    assert count(rewritten) == ({"LSTMBlockCell": 1} if time == 1 else {"BlockLSTM": 1})
 
 
 def test_who_takes_something_of_each_step_gets_it_from_the_sequence():
@@ -217,8 +217,8 @@ def test_who_takes_something_of_each_step_gets_it_from_the_sequence():
              node("first", "Neg", "0.c"), node("end", "Neg", "2.h")]
     for fetches, left in ((("y", "z"), {"Unpack": 1}), (("last", "first", "z"), {"Unpack": 2}), (("end",), {}),
                           (("last", "end"), {}), (("last", "z"), {"Unpack": 1})):
-        found = compared(nodes, fetches)
-        assert count(found, "BlockLSTM", "Unpack") == {"BlockLSTM": 1} | left
+        rewritten = compared(nodes, fetches)
+        assert count(rewritten, "BlockLSTM", "Unpack") == {"BlockLSTM": 1} | left
 
 
 def test_steps_that_are_put_together_are_the_sequence_itself():
@@ -236,9 +236,9 @@ def test_layers_upon_each_other_are_sequences(apart):
     second = [*weights(CELLS, name="second.", seed=5),
               *layer(unpacked(TIME, "p_t") if apart else [f"{t}.h" for t in range(TIME)], name="second.")]
     between = [pack("p", TIME), node("p_t", "Unpack", "p", num=TIME, axis=0)] if apart else []
-    found = compared([*sequence(), *between, *second, node("y", "Neg", "second.2.h")])
-    assert count(found) == {"BlockLSTM": 2}
-    assert not any(each.op == "Unpack" for each in found)
+    rewritten = compared([*sequence(), *between, *second, node("y", "Neg", "second.2.h")])
+    assert count(rewritten) == {"BlockLSTM": 2}
+    assert not any(each.op == "Unpack" for each in rewritten)
 
 
 def test_a_layer_that_goes_backwards_is_a_sequence_of_what_is_turned():
@@ -300,5 +300,5 @@ def test_passes_can_be_switched_off_by_name():
 
 
 def _last(nodes, *disabled):
-    *_, (_, found) = session(nodes, *disabled).optimized(["y"], ["x"])
-    return found
+    *_, (_, rewritten) = session(nodes, *disabled).optimized(["y"], ["x"])
+    return rewritten

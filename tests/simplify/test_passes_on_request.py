@@ -22,8 +22,8 @@ NAMES = ["topological-sort", "dead-nodes", "dedupe-constants", "strip-defaults",
 
 
 def after(before, *names, kept=(), **more):
-    *_, (_, found) = requested_graphs(before, names, kept, runtime(), **more)
-    return found
+    *_, (_, rewritten) = requested_graphs(before, names, kept, runtime(), **more)
+    return rewritten
 
 
 @st.composite
@@ -47,12 +47,12 @@ def graphs(draw):
 @given(graphs())
 def test_results_and_kept_names_stay_and_a_second_run_changes_nothing(name, made):
     output, before = made
-    found = after(before, name, kept=("x", output))
-    assert {"x", output} <= found.nodes.keys()
-    assert after(found, name, kept=("x", output)) is found
+    rewritten = after(before, name, kept=("x", output))
+    assert {"x", output} <= rewritten.nodes.keys()
+    assert after(rewritten, name, kept=("x", output)) is rewritten
     x = np.float32([3, 4])
     results = []
-    for each in (before, found):
+    for each in (before, rewritten):
         with heald.Session(each) as session:
             results.append(session.run(output, {"x": x}))
     np.testing.assert_array_equal(*results)
@@ -60,10 +60,10 @@ def test_results_and_kept_names_stay_and_a_second_run_changes_nothing(name, made
 
 @given(graphs())
 def test_sorting_changes_nothing_but_the_order(made):
-    found = after(made[1], "topological-sort")
-    assert not compare(made[1], found)._replace(reordered=False)
-    place = {name: i for i, name in enumerate(found.nodes)}
-    assert all(place[i.node] < place[n.name] for n in found for i in n.inputs)
+    rewritten = after(made[1], "topological-sort")
+    assert not compare(made[1], rewritten)._replace(reordered=False)
+    place = {name: i for i, name in enumerate(rewritten.nodes)}
+    assert all(place[i.node] < place[n.name] for n in rewritten for i in n.inputs)
 
 
 @given(graphs())
@@ -90,10 +90,10 @@ def test_defaults_of_each_type_are_added_and_stripped():
 def test_attributes_with_other_values_and_nodes_of_unknown_ops_stay():
     mul = node("m", "MatMul", "x", "x", transpose_a=True, transpose_b=False)
     before = graph(placeholder("x", (2, 2)), mul, node("u", "Unknown", "x", flag=False))
-    found = after(before, "strip-defaults")
-    assert found["m"].attrs["transpose_a"] is True
-    assert "transpose_b" not in found["m"].attrs
-    assert found["u"] is before["u"]
+    rewritten = after(before, "strip-defaults")
+    assert rewritten["m"].attrs["transpose_a"] is True
+    assert "transpose_b" not in rewritten["m"].attrs
+    assert rewritten["u"] is before["u"]
 
 
 def test_defaults_in_functions_are_stripped_too():
@@ -106,23 +106,24 @@ def test_equal_constants_become_the_first_one_but_for_kept_ones_and_partners():
     before = graph(const("a", [1, 2]), const("b", [1, 2]), const("c", [1, 2]), const("d", [1, 2]), const("e", [1, 3]),
                    const("f", [1, 2], np.int32), node("y", "AddV2", "b", "e", _class=(b"loc:@d",)),
                    node("z", "Neg", "y").replace(controls=["a", "b"]))
-    found = after(before, "dedupe-constants", kept=("c",))
-    assert [*found.nodes] == ["a", "c", "d", "e", "f", "y", "z"]
-    assert [str(i) for i in found["y"].inputs] == ["a", "e"]
-    assert found["z"].controls == ("a",)
+    rewritten = after(before, "dedupe-constants", kept=("c",))
+    assert [*rewritten.nodes] == ["a", "c", "d", "e", "f", "y", "z"]
+    assert [str(i) for i in rewritten["y"].inputs] == ["a", "e"]
+    assert rewritten["z"].controls == ("a",)
 
 
 def test_nodes_and_functions_that_nothing_needs_are_removed():
     call = node("y", "PartitionedCall", "x", f=Func("outer"), Tin=(dtypes.float32,), Tout=(dtypes.float32,))
     functions = [Function("outer", nodes=[node("n", "inner")]), Function("inner"), Function("idle")]
-    found = after(Graph([placeholder("x", (2,)), call, node("z", "Neg", "x")], functions), "dead-nodes", kept=("y",))
-    assert ([*found.nodes], [*found.functions]) == (["x", "y"], ["outer", "inner"])
+    rewritten = after(Graph([placeholder("x", (2,)), call, node("z", "Neg", "x")], functions), "dead-nodes",
+                      kept=("y",))
+    assert ([*rewritten.nodes], [*rewritten.functions]) == (["x", "y"], ["outer", "inner"])
 
 
 def test_a_fed_node_hides_the_nodes_in_front_of_it():
     before = graph(placeholder("x", (2,)), node("a", "Neg", "x"), node("y", "Neg", "a"), node("idle", "Neg", "x"))
-    found = after(before, "dead-nodes", feeds=["a"], fetches=["y"])
-    assert [(n.name, n.op) for n in found] == [("a", "Placeholder"), ("y", "Neg")]
+    rewritten = after(before, "dead-nodes", feeds=["a"], fetches=["y"])
+    assert [(n.name, n.op) for n in rewritten] == [("a", "Placeholder"), ("y", "Neg")]
 
 
 def test_an_entry_function_keeps_the_functions_that_it_calls():
@@ -144,12 +145,12 @@ def test_names_in_functions_are_those_of_tensorflows_pass():
     body = function("body", "first second", [
         node("sum", "AddV2", "first", "second"), node("c", "callee", "sum:z:0"),
         node("last", "NoOp").replace(controls=["first"])], {"y": "c:y:0", "same": "first"}, effects=["last"])
-    found = after(Graph([placeholder("x")], [body, callee]), "name-compression").functions["body"]
-    assert [[arg.name for arg in args] for args in (found.inputs, found.outputs)] == [["A", "B"], ["C", "D"]]
-    assert {**found.control_ret} == {"E": "H"}
-    assert {n.name: [*map(str, n.inputs), *n.controls] for n in found.nodes.values()} == {
+    rewritten = after(Graph([placeholder("x")], [body, callee]), "name-compression").functions["body"]
+    assert [[arg.name for arg in args] for args in (rewritten.inputs, rewritten.outputs)] == [["A", "B"], ["C", "D"]]
+    assert {**rewritten.control_ret} == {"E": "H"}
+    assert {n.name: [*map(str, n.inputs), *n.controls] for n in rewritten.nodes.values()} == {
         "F": ["A", "B"], "G": ["F:z:0"], "H": ["A"]}
-    assert {key: str(tensor) for key, tensor in found.ret.items()} == {"C": "G:B:0", "D": "A"}
+    assert {key: str(tensor) for key, tensor in rewritten.ret.items()} == {"C": "G:B:0", "D": "A"}
 
 
 @pytest.mark.parametrize(("index", "name"), [
@@ -158,8 +159,8 @@ def test_names_in_functions_are_those_of_tensorflows_pass():
 ])
 def test_numbers_are_written_with_63_and_66_characters(index, name):
     nodes = [node(f"n{i}", "NoOp") for i in range(index + 1)]
-    found = after(Graph([], [Function("f", nodes=nodes)]), "name-compression")
-    assert [*found.functions["f"].nodes][index] == name
+    rewritten = after(Graph([], [Function("f", nodes=nodes)]), "name-compression")
+    assert [*rewritten.functions["f"].nodes][index] == name
 
 
 @pytest.mark.parametrize(("any_op", "own", "expected"), [
@@ -171,6 +172,6 @@ def test_shapes_that_a_node_states_twice_become_what_both_state(any_op, own, exp
     y = branch("y", "p", "f", "f", "x").replace(attrs={"_output_shapes": made[0], "output_shapes": made[1]})
     f = function("f", "x", [], {"y": "x"})
     before = Graph([placeholder("x"), placeholder("p", (), dtypes.bool_), y], [f])
-    found = after(before, "consolidate-attributes")["y"].attrs
+    rewritten = after(before, "consolidate-attributes")["y"].attrs
     shapes = made if expected is None else [tuple(map(ShapeAttr, expected))] * 2
-    assert [found["_output_shapes"], found["output_shapes"]] == shapes
+    assert [rewritten["_output_shapes"], rewritten["output_shapes"]] == shapes

@@ -42,7 +42,7 @@ def sequence(b: Bind) -> Callable[..., None] | Declined:
     output = b.outputs[0]
     if any(x.meta != output for x in b.inputs):
         return b.decline("shapes differ; broadcasting is not implemented")
-    steps = [(ELEMENTWISE[each.op], each.args) for each in b.fused]
+    steps = [(ELEMENTWISE[fused_op.op], fused_op.args) for fused_op in b.fused]
     return partial(b.device.native.sequence(steps, output.dtype.numpy, output.size), b.stream)
 
 

@@ -28,14 +28,14 @@ def session(pack: str, *nodes: Node) -> Any:
 ], ids=["Softplus", "Softmax", "MatMul", "MatMul of columns"])
 def test_a_kernel_of_the_pack_returns_what_the_reference_returns(nodes: list[Node]) -> None:
     ours = session("example_kernels", *nodes)
-    found = [ours.run("y", {"x": x}) for x in (X, X + 1, X)]
+    results = [ours.run("y", {"x": x}) for x in (X, X + 1, X)]
     expected = [session("cpu", *nodes).run("y", {"x": x}) for x in (X, X + 1, X)]
-    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(results, expected, rtol=1e-5, atol=1e-6)
     kernel = {row["node"]: row["kernel"] for row in ours.placement().table()}["y"]
     assert kernel == f"example_kernels.{nodes[-1].op}"
 
 
 def test_a_matrix_that_is_not_constant_is_left_to_the_next_pack() -> None:
     nodes = [FED, Node("w", "Placeholder", attrs={"dtype": "float32"}), Node("y", "MatMul", ["x", "w"], attrs=FLOAT)]
-    found = session("example_kernels", *nodes).run("y", {"x": X, "w": WEIGHTS})
-    np.testing.assert_allclose(found, X @ WEIGHTS, rtol=1e-5, atol=1e-6)
+    results = session("example_kernels", *nodes).run("y", {"x": X, "w": WEIGHTS})
+    np.testing.assert_allclose(results, X @ WEIGHTS, rtol=1e-5, atol=1e-6)

@@ -13,8 +13,8 @@ NODES = [Node("x", "Placeholder", attrs={"dtype": "float32"}),
          *(Node(name, "Neg", [source], attrs={"T": "float32"}) for name, source in ("ax", "ba", "cb"))]
 
 
-def ops(*kept: str) -> list[str]:
-    context = PassContext(frozenset(kept), resolve=lambda node: None, infer=lambda graph: {})
+def ops(*kept_names: str) -> list[str]:
+    context = PassContext(frozenset(kept_names), resolve=lambda node: None, infer=lambda graph: {})
     return [node.op for node in remove_double_negation(Graph(NODES), context)]
 
 
@@ -29,8 +29,8 @@ def test_a_negation_that_is_fed_or_fetched_stays() -> None:
 @pytest.mark.parametrize("fetches", ["c", ["b", "c"], ["a", "b", "c"]])
 def test_results_stay(fetches: str | list[str]) -> None:
     without = {"passes": {"disable": ["example-pass"]}}
-    found, expected = (heald.Session(Graph(NODES), config).run(fetches, {"x": X}) for config in ({}, without))
-    np.testing.assert_array_equal(found, expected)
+    results, expected = (heald.Session(Graph(NODES), config).run(fetches, {"x": X}) for config in ({}, without))
+    np.testing.assert_array_equal(results, expected)
 
 
 def test_a_fed_negation_counts_with_its_feed() -> None:

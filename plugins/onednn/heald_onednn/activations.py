@@ -16,14 +16,14 @@ import numpy as np
 from heald.api import Bind, FusedOp
 
 from .attributes import Eltwise, number
-from .function_matching import Part, computed, is_close, is_closed, parts
+from .function_matching import Part, is_close, is_closed, part_result, parts
 from .memory import Array
 
 ACTIVATION = "Activation"  # the op of a FusedOp that replaces the nodes
 CURVES = ("Erf", "Erfc", "Relu6", "Tanh")
-LAST = ("Mul", "RealDiv")
-FEWEST = 4  # nodes of an activation
-NUMBERS: Array = np.concatenate([np.linspace(-8, 8, 129), np.logspace(1, 4, 16), -np.logspace(1, 4, 16)])
+LAST_OPS = ("Mul", "RealDiv")
+SMALLEST_ACTIVATION_OPS = 4  # nodes of an activation
+SAMPLE_INPUTS: Array = np.concatenate([np.linspace(-8, 8, 129), np.logspace(1, 4, 16), -np.logspace(1, 4, 16)])
 
 
 def by_tanh(x: Array) -> Array:
@@ -32,52 +32,52 @@ def by_tanh(x: Array) -> Array:
 
 
 def by_erf(x: Array) -> Array:
-    return np.asarray(x * np.array([0.5 * math.erfc(-each / math.sqrt(2)) for each in x]))
+    return np.asarray(x * np.array([0.5 * math.erfc(-element / math.sqrt(2)) for element in x]))
 
 
 def hard_swish(x: Array) -> Array:
     return np.asarray(x * np.clip(x + 3, 0, 6) / 6)
 
 
-FORMS = {
-    Eltwise(number("dnnl_eltwise_gelu_erf")): by_erf(NUMBERS),
-    Eltwise(number("dnnl_eltwise_gelu_tanh")): by_tanh(NUMBERS),
-    Eltwise(number("dnnl_eltwise_hardswish"), 1 / 6, 1 / 2): hard_swish(NUMBERS),
+LIBRARY_FUNCTIONS = {
+    Eltwise(number("dnnl_eltwise_gelu_erf")): by_erf(SAMPLE_INPUTS),
+    Eltwise(number("dnnl_eltwise_gelu_tanh")): by_tanh(SAMPLE_INPUTS),
+    Eltwise(number("dnnl_eltwise_hardswish"), 1 / 6, 1 / 2): hard_swish(SAMPLE_INPUTS),
 }
 
 
 def with_activations(b: Bind, ops: Sequence[FusedOp]) -> list[FusedOp]:
     """The ops, where each activation is one op. The attribute `step` of that op is the library's function."""
-    kept = list(ops)
+    remaining = list(ops)
     if not any(op.op in CURVES for op in ops):
-        return kept
-    made = {op.results[0]: op for op in ops}
+        return remaining
+    producers = {op.results[0]: op for op in ops}
     for op in reversed(ops):
-        found = _found(b, op, made, kept) if op.op in LAST and op in kept else None
-        if found is not None:
-            part, step = found
-            whole = FusedOp(ACTIVATION, {"step": step}, (part.source,), op.results, op.outputs)
-            kept = [whole if each is op else each for each in kept if each is op or each not in part.ops]
-    return kept
+        match = _match_activation(b, op, producers, remaining) if op.op in LAST_OPS and op in remaining else None
+        if match is not None:
+            part, step = match
+            activation = FusedOp(ACTIVATION, {"step": step}, (part.source,), op.results, op.outputs)
+            remaining = [activation if old is op else old for old in remaining if old is op or old not in part.ops]
+    return remaining
 
 
-def _found(
-    b: Bind, last: FusedOp, made: Mapping[int, FusedOp], kept: Sequence[FusedOp]
+def _match_activation(
+    b: Bind, last: FusedOp, producers: Mapping[int, FusedOp], remaining: Sequence[FusedOp]
 ) -> tuple[Part, Eltwise] | None:
     """The part that ends with this op and is an activation, and the library's function; else None.
 
     No op outside the part needs its values, and the part keeps the shape of its source.
     """
-    def known(place: int) -> Array | None:
-        info = b.inputs[place] if place < len(b.inputs) else None
+    def elements_of(input_index: int) -> Array | None:
+        info = b.inputs[input_index] if input_index < len(b.inputs) else None
         return info.value if info is not None and info.size == 1 else None
 
-    for part in parts(last, made, known):
+    for part in parts(last, producers, elements_of):
         shape = b.inputs[part.source].meta.dims if part.source < len(b.inputs) else last.outputs[0].dims
-        if len(part.ops) < FEWEST or shape != last.outputs[0].dims or not is_closed(part, kept):
+        if len(part.ops) < SMALLEST_ACTIVATION_OPS or shape != last.outputs[0].dims or not is_closed(part, remaining):
             continue
-        given = computed(part, NUMBERS, known)
-        step = next((step for step, numbers in FORMS.items() if is_close(given, numbers)), None)
+        function_values = part_result(part, SAMPLE_INPUTS, elements_of)
+        step = next((step for step, numbers in LIBRARY_FUNCTIONS.items() if is_close(function_values, numbers)), None)
         if step is not None:
             return part, step
     return None

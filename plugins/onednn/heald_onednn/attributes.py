@@ -54,12 +54,12 @@ def attributes(post_ops: Sequence[PostOp] = (), scaled: int = 0) -> Any:
             check(c.dnnl_post_ops_append_sum(steps, 1.0, 0, c.dnnl_data_type_undef), "step")
         else:
             check(c.dnnl_post_ops_append_binary(steps, step.algorithm, step.layout.descriptor), "step")
-    made = make("primitive_attr", c.dnnl_primitive_attr_create)
-    check(c.dnnl_primitive_attr_set_post_ops(made, steps), "steps")
+    primitive_attributes = make("primitive_attr", c.dnnl_primitive_attr_create)
+    check(c.dnnl_primitive_attr_set_post_ops(primitive_attributes, steps), "steps")
     if scaled:
-        check(c.dnnl_primitive_attr_set_scales_mask(made, FIRST, scaled), "scales")
-    check(c.dnnl_primitive_attr_set_scratchpad_mode(made, c.dnnl_scratchpad_mode_user), "scratch mode")
-    return made
+        check(c.dnnl_primitive_attr_set_scales_mask(primitive_attributes, FIRST, scaled), "scales")
+    check(c.dnnl_primitive_attr_set_scratchpad_mode(primitive_attributes, c.dnnl_scratchpad_mode_user), "scratch mode")
+    return primitive_attributes
 
 
 def operands(post_ops: Sequence[PostOp]) -> dict[int, tuple[Layout, Operand]]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from heald.api import errors, geometry
 
-from .memory import Layout, rows
+from .memory import Layout, row_major_strides
 
 Labels = tuple[geometry.Label, ...]
 
@@ -34,10 +34,11 @@ class Contraction:
     """The product of an einsum. `turned`: the second operand is on the left. Raises Unimplemented for other einsums."""
 
     def __init__(self, equation: str, shapes: Sequence[tuple[int, ...]]) -> None:
-        found = geometry.einsum_labels(equation, [len(shape) for shape in shapes])
-        if found is None or len(shapes) != 2 or any(len({*each}) < len(each) for each in (*found[0], found[1])):
+        labels = geometry.einsum_labels(equation, [len(shape) for shape in shapes])
+        if labels is None or len(shapes) != 2 or any(len({*operand_labels}) < len(operand_labels)
+                                                     for operand_labels in (*labels[0], labels[1])):
             raise errors.Unimplemented("an einsum of one operand, or of diagonals")
-        (first, second), self._output = found
+        (first, second), self._output = labels
         self._lengths = dict(zip((*first, *second), (*shapes[0], *shapes[1]), strict=True))
         if any(self._lengths[label] != n for label, n in zip(first, shapes[0], strict=True)):
             raise errors.Unimplemented("an einsum that broadcasts")
@@ -50,35 +51,35 @@ class Contraction:
         inner = tuple(label for label in shared if label not in self._output)
         if not {*self._rows, *self._columns} <= {*self._output}:
             raise errors.Unimplemented("an einsum that sums one operand by itself")
-        self.left = self._seen(left, self._rows, inner)
-        self.right = self._seen(right, inner, self._columns)
+        self.left = self._matrices(left, self._rows, inner)
+        self.right = self._matrices(right, inner, self._columns)
         self.result = self.of_result([self._lengths[label] for label in self._output])
 
     def of_result(self, shape: Sequence[int]) -> Matrices:
         """The matrices of an array of the result's rank, whose dimensions have the result's lengths, or 1."""
-        whole = dict(zip(self._output, shape, strict=True))
-        return self._seen(self._output, self._rows, self._columns, whole)
+        lengths_by_label = dict(zip(self._output, shape, strict=True))
+        return self._matrices(self._output, self._rows, self._columns, lengths_by_label)
 
-    def _seen(
+    def _matrices(
         self, labels: Labels, first: Labels, second: Labels, lengths: Mapping[geometry.Label, int] | None = None
     ) -> Matrices:
         lengths = self._lengths if lengths is None else lengths
-        strides = dict(zip(labels, rows([lengths[label] for label in labels]), strict=True))
-        seen = [_merged(group, lengths, strides) for group in (*self._batch, first, second)]
-        *_, (high, down), (wide, across) = seen
+        strides = dict(zip(labels, row_major_strides([lengths[label] for label in labels]), strict=True))
+        axes = [_merge_axes(group, lengths, strides) for group in (*self._batch, first, second)]
+        *_, (high, down), (wide, across) = axes
         if high == across == 1:  # the library needs the distance of rows even for a single row
-            seen[-2] = high, wide
+            axes[-2] = high, wide
         elif wide == down == 1:
-            seen[-1] = wide, high
-        return Matrices([n for n, _ in seen], [stride for _, stride in seen])
+            axes[-1] = wide, high
+        return Matrices([n for n, _ in axes], [stride for _, stride in axes])
 
 
-def _merged(
+def _merge_axes(
     group: Labels, lengths: Mapping[geometry.Label, int], strides: Mapping[geometry.Label, int]
 ) -> tuple[int, int]:
     """The length and stride of axes merged into one. Raises Unimplemented if they are not adjacent in memory."""
-    own = [label for label in group if lengths[label] > 1]
-    for outer, inner in pairwise(own):
+    long_axes = [label for label in group if lengths[label] > 1]
+    for outer, inner in pairwise(long_axes):
         if strides[outer] != strides[inner] * lengths[inner]:
             raise errors.Unimplemented("an einsum whose axes are not adjacent in memory")
-    return prod(lengths[label] for label in group), strides[own[-1]] if own else 1
+    return prod(lengths[label] for label in group), strides[long_axes[-1]] if long_axes else 1

@@ -34,99 +34,103 @@ class Epilogue:
     steps: list[PostOp] = field(default_factory=list)
 
 
-Lay = Callable[[int], tuple[Layout, Operand]]  # from the index of an input to its layout as an operand, and the operand
+# from the index of an input to its layout as an operand, and the operand
+OperandLayouts = Callable[[int], tuple[Layout, Operand]]
 
 
-def epilogue(b: Bind, head: FusedOp, rest: Sequence[FusedOp], lay: Lay) -> Epilogue:
-    """The epilogue of the ops `rest` after `head`, a product whose second input is the weights.
+def epilogue(b: Bind, head: FusedOp, following_ops: Sequence[FusedOp], operand_layout: OperandLayouts) -> Epilogue:
+    """The epilogue of `following_ops` after `head`, a product whose second input is the weights.
 
     Raises Unimplemented for ops that the library cannot compute as steps.
     """
-    known = b.inputs[head.args[1]].is_known
-    following = _Following(b, head, lay, ("AddV2", "Mul", "Sub") if known else ("AddV2", "Sub"))
-    following.take_all(with_swish(b, rest))
-    return following.made
+    are_weights_known = b.inputs[head.args[1]].is_known
+    builder = _EpilogueBuilder(b, head, operand_layout,
+                               ("AddV2", "Mul", "Sub") if are_weights_known else ("AddV2", "Sub"))
+    builder.add_ops(with_swish(b, following_ops))
+    return builder.epilogue
 
 
-def broadcast(b: Bind, rank: int, layout: Callable[[Sequence[int], DType], Layout]) -> Lay:
+def broadcast(b: Bind, rank: int, layout: Callable[[Sequence[int], DType], Layout]) -> OperandLayouts:
     """Lay each input out with its own shape, padded with leading lengths of 1 to `rank`."""
 
-    def lay(place: int) -> tuple[Layout, Operand]:
-        meta = b.inputs[place].meta
-        return layout((1,) * (rank - len(meta.dims)) + meta.dims, meta.dtype), place
+    def operand_layout(input_index: int) -> tuple[Layout, Operand]:
+        meta = b.inputs[input_index].meta
+        return layout((1,) * (rank - len(meta.dims)) + meta.dims, meta.dtype), input_index
 
-    return lay
-
-
-def steps_after(b: Bind, first: FusedOp, rest: Sequence[FusedOp], lay: Lay) -> list[PostOp]:
-    """The steps of the ops `rest` after a node without weights and bias. Raises Unimplemented as `epilogue` does."""
-    following = _Following(b, first, lay, ())
-    following.take_all(rest)
-    return following.made.steps
+    return operand_layout
 
 
-class _Following:
+def steps_after(b: Bind, first: FusedOp, following_ops: Sequence[FusedOp],
+                operand_layout: OperandLayouts) -> list[PostOp]:
+    """The steps of `following_ops` after a node without weights and bias. Raises Unimplemented as `epilogue` does."""
+    builder = _EpilogueBuilder(b, first, operand_layout, ())
+    builder.add_ops(following_ops)
+    return builder.epilogue.steps
+
+
+class _EpilogueBuilder:
     """Builds an epilogue op by op. `folds`: the ops whose known operand may go into weights and bias."""
 
-    def __init__(self, b: Bind, head: FusedOp, lay: Lay, folds: Sequence[str]) -> None:
-        self.made = Epilogue()
+    def __init__(self, b: Bind, head: FusedOp, operand_layout: OperandLayouts, folds: Sequence[str]) -> None:
+        self.epilogue = Epilogue()
         self._b = b
-        self._lay = lay
+        self._operand_layout = operand_layout
         self._folds = folds
         self._value = head.results[0]
         self._rank, self._channels = len(head.outputs[0].dims), head.outputs[0].dims[-1]
 
-    def take_all(self, ops: Sequence[FusedOp]) -> None:
-        for each in ops:
-            others = [a for a in each.args if a != self._value]
-            if len(others) != len(each.args) - 1 or any(a >= len(self._b.inputs) for a in others):
-                raise errors.Unimplemented(f"{each.op} of a value that is not the product's and not an input")
-            self._take(each)
-            self._value = each.results[0]
+    def add_ops(self, ops: Sequence[FusedOp]) -> None:
+        for op in ops:
+            others = [a for a in op.args if a != self._value]
+            if len(others) != len(op.args) - 1 or any(a >= len(self._b.inputs) for a in others):
+                raise errors.Unimplemented(f"{op.op} of a value that is not the product's and not an input")
+            self._add_op(op)
+            self._value = op.results[0]
 
-    def _take(self, each: FusedOp) -> None:
-        if each.op == ROUNDING:
+    def _add_op(self, op: FusedOp) -> None:
+        if op.op == ROUNDING:
             return
-        if each.op in UNARY:
-            self.made.steps.append(UNARY[each.op](each.attrs))
-        elif each.op == SWISH:
-            self.made.steps.append(swish(each.attrs["factor"]))
-        elif each.op == ACTIVATION:
-            self.made.steps.append(each.attrs["step"])
-        elif each.op in PARTS:
-            raise errors.Unimplemented(f"{each.op} outside a known activation")
-        elif _channels_first(each):
+        if op.op in UNARY:
+            self.epilogue.steps.append(UNARY[op.op](op.attrs))
+        elif op.op == SWISH:
+            self.epilogue.steps.append(swish(op.attrs["factor"]))
+        elif op.op == ACTIVATION:
+            self.epilogue.steps.append(op.attrs["step"])
+        elif op.op in PARTS:
+            raise errors.Unimplemented(f"{op.op} outside a known activation")
+        elif _channels_first(op):
             raise errors.Unimplemented("channels that are not last")
-        elif each.op in NORMALISATIONS:
-            self._normalisation(each)
+        elif op.op in NORMALISATIONS:
+            self._add_normalisation(op)
         else:
-            self._binary("AddV2" if each.op == "BiasAdd" else each.op, *each.args)
+            self._add_binary("AddV2" if op.op == "BiasAdd" else op.op, *op.args)
 
-    def _binary(self, op: str, left: int, right: int) -> None:
+    def _add_binary(self, op: str, left: int, right: int) -> None:
         turned = right == self._value
         operand = left if turned else right
-        vector = self._vector(operand) if op in self._folds and not self.made.steps else None
+        vector = self._vector(operand) if op in self._folds and not self.epilogue.steps else None
         if vector is None or (op == "Sub" and turned):
-            self._step(op, operand, turned)
+            self._add_step(op, operand, turned)
         elif op == "Mul":
             self._fold(vector, 0.0)
         else:
             self._fold(1.0, vector if op == "AddV2" else -vector)
 
-    def _step(self, op: str, operand: int, turned: bool) -> None:
+    def _add_step(self, op: str, operand: int, turned: bool) -> None:
         if turned and op == "RealDiv":
             raise errors.Unimplemented("a division by the product's value")
         if turned and op not in COMMUTING:  # y - x is y + -x
-            self.made.steps.append(linear(-1.0, 0.0))
+            self.epilogue.steps.append(linear(-1.0, 0.0))
             op = "AddV2"
-        self.made.steps.append(Binary(BINARY[op], *self._lay(operand)))
+        self.epilogue.steps.append(Binary(BINARY[op], *self._operand_layout(operand)))
 
-    def _normalisation(self, each: FusedOp) -> None:
-        vectors = [self._vector(a) for a in each.args[1:]]
-        if each.attrs["is_training"] or "Mul" not in self._folds or self.made.steps or any(v is None for v in vectors):
+    def _add_normalisation(self, op: FusedOp) -> None:
+        vectors = [self._vector(a) for a in op.args[1:]]
+        folds = "Mul" in self._folds and not self.epilogue.steps
+        if op.attrs["is_training"] or not folds or any(v is None for v in vectors):
             raise errors.Unimplemented("a normalisation that cannot go into the weights")
         gamma, beta, mean, variance = vectors
-        factor = gamma / np.sqrt(variance + each.attrs["epsilon"])
+        factor = gamma / np.sqrt(variance + op.attrs["epsilon"])
         self._fold(factor, beta - mean * factor)
 
     def _vector(self, value: int) -> Any:
@@ -140,13 +144,13 @@ class _Following:
 
     def _fold(self, scale: Any, shift: Any) -> None:
         """Compose the epilogue with y * scale + shift."""
-        made, scales = self.made, _differs(scale, 1.0)
+        folded, scales = self.epilogue, _differs(scale, 1.0)
         if scales:
-            made.scale = np.full(self._channels, scale) if made.scale is None else made.scale * scale
-        if made.bias is not None:
-            made.bias = made.bias * scale + shift if scales else made.bias + shift
+            folded.scale = np.full(self._channels, scale) if folded.scale is None else folded.scale * scale
+        if folded.bias is not None:
+            folded.bias = folded.bias * scale + shift if scales else folded.bias + shift
         elif _differs(shift, 0.0):
-            made.bias = np.full(self._channels, shift)
+            folded.bias = np.full(self._channels, shift)
 
 
 def _differs(numbers: Any, number: float) -> bool:
@@ -154,37 +158,37 @@ def _differs(numbers: Any, number: float) -> bool:
     return numbers != number if isinstance(numbers, float) else bool((numbers != number).any())
 
 
-def _channels_first(each: FusedOp) -> bool:
-    return len(each.outputs[0].dims) > 2 and each.attrs.get("data_format", "NHWC")[1] == "C"
+def _channels_first(op: FusedOp) -> bool:
+    return len(op.outputs[0].dims) > 2 and op.attrs.get("data_format", "NHWC")[1] == "C"
 
 
 def with_swish(b: Bind, ops: Sequence[FusedOp]) -> list[FusedOp]:
     """The ops, where each product of a value with its own sigmoid is one op, and each activation is one op."""
     ops = with_activations(b, ops)
-    made = {op.results[0]: op for op in ops}
+    producers = {op.results[0]: op for op in ops}
     uses = [a for op in ops for a in op.args]
-    kept = list(ops)
+    remaining = list(ops)
     for op in ops:
-        found = _swish(b, op, made)
-        if found is None:
+        swish_match = _swish(b, op, producers)
+        if swish_match is None:
             continue
-        parts, source, factor = found
-        if all(uses.count(part.results[0]) == 1 for part in parts) and all(part in kept for part in parts):
-            kept = [each for each in kept if each not in parts]
-            kept[kept.index(op)] = FusedOp(SWISH, {"factor": factor}, (source,), op.results, op.outputs)
-    return kept
+        parts, source, factor = swish_match
+        if all(uses.count(part.results[0]) == 1 for part in parts) and all(part in remaining for part in parts):
+            remaining = [old for old in remaining if old not in parts]
+            remaining[remaining.index(op)] = FusedOp(SWISH, {"factor": factor}, (source,), op.results, op.outputs)
+    return remaining
 
 
-def _swish(b: Bind, op: FusedOp, made: dict[int, FusedOp]) -> tuple[list[FusedOp], int, float] | None:
+def _swish(b: Bind, op: FusedOp, producers: dict[int, FusedOp]) -> tuple[list[FusedOp], int, float] | None:
     """If `op` is x * Sigmoid(factor * x): the ops before it, x and the factor. Else None."""
     for source, other in (op.args, op.args[::-1]) if op.op == "Mul" else ():
-        sigmoid = made.get(other)
+        sigmoid = producers.get(other)
         if sigmoid is None or sigmoid.op != "Sigmoid":
             continue
         (inner,) = sigmoid.args
         if inner == source:
             return [sigmoid], source, 1.0
-        scaled = made.get(inner)
+        scaled = producers.get(inner)
         if scaled is not None and scaled.op == "Mul" and source in scaled.args:
             factor = scaled.args[1 - scaled.args.index(source)]
             info = b.inputs[factor] if factor < len(b.inputs) else None

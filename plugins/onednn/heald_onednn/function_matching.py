@@ -17,10 +17,10 @@ from heald.api import Attrs, FusedOp
 
 from .memory import Array
 
-MOST = 16  # ops of a function
-CLOSE = 1e-6  # the constants of a graph are float32
+LARGEST_FUNCTION_OPS = 16  # ops of a function
+RELATIVE_TOLERANCE = 1e-6  # the constants of a graph are float32
 
-Known = Callable[[int], Array | None]  # a value's elements by its number; None unless known before the run
+KnownElements = Callable[[int], Array | None]  # a value's elements by its number; None unless known before the run
 
 
 def _elementwise(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -37,7 +37,7 @@ ELEMENTWISE: Mapping[str, Callable[..., Any]] = {
     "Relu6": lambda x: np.clip(x, 0, 6), "Rsqrt": lambda x: 1 / np.sqrt(x), "Sqrt": np.sqrt, "Square": np.square,
     "SquaredDifference": lambda x, y: np.square(x - y), "Sub": np.subtract, "Tanh": np.tanh,
 }
-COMPUTED = {op: _elementwise(function) for op, function in ELEMENTWISE.items()} | {"Mean": _mean}
+EVALUATORS = {op: _elementwise(function) for op, function in ELEMENTWISE.items()} | {"Mean": _mean}
 
 
 class Part(NamedTuple):
@@ -47,57 +47,57 @@ class Part(NamedTuple):
     ops: list[FusedOp]
 
 
-def reaches(last: FusedOp, made: Mapping[int, FusedOp], wanted: str) -> bool:
-    """True where an op of the type `wanted` is among the nearest producers of `last`. Most ops fail this cheap test."""
-    queue, seen = deque([last]), 1
-    while queue and seen < 2 * MOST:
+def has_near_producer(last: FusedOp, producers: Mapping[int, FusedOp], op_type: str) -> bool:
+    """True where an op of this type is among the nearest producers of `last`. Most ops fail this cheap test."""
+    queue, visited = deque([last]), 1
+    while queue and visited < 2 * LARGEST_FUNCTION_OPS:
         for number in queue.popleft().args:
-            op = made.get(number)
-            if op is not None and op.op in COMPUTED:
-                if op.op == wanted:
+            op = producers.get(number)
+            if op is not None and op.op in EVALUATORS:
+                if op.op == op_type:
                     return True
                 queue.append(op)
-                seen += 1
+                visited += 1
     return False
 
 
-def parts(last: FusedOp, made: Mapping[int, FusedOp], known: Known) -> Iterator[Part]:
-    """Yield the parts that end with `last`, shortest first. `made` has the ops by the numbers of their results, in
-    order."""
-    position = {number: i for i, number in enumerate(made)}
+def parts(last: FusedOp, producers: Mapping[int, FusedOp], elements_of: KnownElements) -> Iterator[Part]:
+    """Yield the parts that end with `last`, shortest first. `producers`: the ops by the numbers of their results,
+    in order."""
+    position = {number: i for i, number in enumerate(producers)}
     ops = [last]
-    needed = {a for a in last.args if known(a) is None}
-    while len(ops) < MOST:
+    needed = {a for a in last.args if elements_of(a) is None}
+    while len(ops) < LARGEST_FUNCTION_OPS:
         if len(needed) == 1:
             yield Part(next(iter(needed)), ops[::-1])
-        latest = max(needed & made.keys(), key=position.__getitem__, default=None)
-        if latest is None or made[latest].op not in COMPUTED:
+        latest = max(needed & producers.keys(), key=position.__getitem__, default=None)
+        if latest is None or producers[latest].op not in EVALUATORS:
             return
-        ops.append(made[latest])
-        needed = (needed - {latest}) | {a for a in made[latest].args if known(a) is None}
+        ops.append(producers[latest])
+        needed = (needed - {latest}) | {a for a in producers[latest].args if elements_of(a) is None}
 
 
-def computed(part: Part, x: Array, known: Known) -> Array | None:
+def part_result(part: Part, x: Array, elements_of: KnownElements) -> Array | None:
     """The float64 result of the part for x. None where the shapes do not fit, the result has another shape, or a
     constant is larger than x."""
     values: dict[int, Any] = {part.source: x}
-    beside = [known(a) for op in part.ops for a in op.args if a != part.source]
+    beside = [elements_of(a) for op in part.ops for a in op.args if a != part.source]
     if any(array is not None and array.size > x.size for array in beside):
         return None
     try:
         with np.errstate(all="ignore"):
             for op in part.ops:
-                arrays = [values[a] if a in values else known(a) for a in op.args]
-                values[op.results[0]] = COMPUTED[op.op](op.attrs, *(
+                arrays = [values[a] if a in values else elements_of(a) for a in op.args]
+                values[op.results[0]] = EVALUATORS[op.op](op.attrs, *(
                     a if a.dtype.kind == "i" else a.astype(np.float64) for a in arrays if a is not None))
     except ValueError:  # shapes that do not broadcast
         return None
-    found: Array = values[part.ops[-1].results[0]]
-    return found if found.shape == x.shape else None
+    last_result: Array = values[part.ops[-1].results[0]]
+    return last_result if last_result.shape == x.shape else None
 
 
 def is_close(a: Array | None, b: Array) -> bool:
-    return a is not None and bool(np.all(np.abs(a - b) <= CLOSE * (1 + np.abs(b))))
+    return a is not None and bool(np.all(np.abs(a - b) <= RELATIVE_TOLERANCE * (1 + np.abs(b))))
 
 
 def is_closed(part: Part, ops: Sequence[FusedOp]) -> bool:

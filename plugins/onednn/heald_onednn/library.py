@@ -40,12 +40,12 @@ class Library:
         self.ffi = ffi
         # The library stays loaded: objects that it must destroy may outlive this object at the interpreter's end.
         self.c = ffi.dlopen(path, ffi.RTLD_NOW | ffi.RTLD_LOCAL | ffi.RTLD_NODELETE)
-        found = self.c.dnnl_version()
-        self.version = f"{found.major}.{found.minor}.{found.patch}"
-        if (found.major, found.minor) < OLDEST:
+        found_version = self.c.dnnl_version()
+        self.version = f"{found_version.major}.{found_version.minor}.{found_version.patch}"
+        if (found_version.major, found_version.minor) < OLDEST:
             needed = ".".join(map(str, OLDEST))
             raise errors.Unavailable(f"{path} is oneDNN {self.version}, {needed} is needed", hint=REMEDY)
-        self.revision = f"{self.version} {ffi.string(found.hash).decode()[:12]}"
+        self.revision = f"{self.version} {ffi.string(found_version.hash).decode()[:12]}"
         self.check(self.c.dnnl_set_primitive_cache_capacity(CACHED), "primitive cache")
         self.threads: int = self.c.omp_get_max_threads()
         self.engine = self.make("engine", self.c.dnnl_engine_create, self.c.dnnl_cpu, 0)
@@ -121,5 +121,5 @@ def _path() -> str:
     import site
 
     prefixes = (sys.prefix, *([site.getuserbase()] if site.ENABLE_USER_SITE else ()))
-    found = (path for prefix in prefixes if (path := Path(prefix, "lib", NAME)).exists())
-    return str(next(found, NAME))
+    candidates = (path for prefix in prefixes if (path := Path(prefix, "lib", NAME)).exists())
+    return str(next(candidates, NAME))

@@ -56,11 +56,11 @@ class Layout:
     def name(self) -> str:
         """A name that two layouts share if they place all elements alike."""
         c = library().c
-        whole = [self._numbers(what, c.dnnl_query_ndims_s32) for what in (c.dnnl_query_padded_dims,
+        dims_and_strides = [self._numbers(what, c.dnnl_query_ndims_s32) for what in (c.dnnl_query_padded_dims,
                                                                            c.dnnl_query_strides)]
         blocks = [self._numbers(what, c.dnnl_query_inner_nblks_s32) for what in (c.dnnl_query_inner_idxs,
                                                                                  c.dnnl_query_inner_blks)]
-        return f"{whole}/{blocks}"
+        return f"{dims_and_strides}/{blocks}"
 
     def _numbers(self, what: int, how_many: int) -> list[int]:
         c = library().c
@@ -97,26 +97,26 @@ def _reach(dims: Sequence[int], strides: Sequence[int], dtype: DType) -> int:
     return (last + 1) * dtype.itemsize if all(dims) else 0
 
 
-def aligned(nbytes: int) -> Array:
+def aligned_bytes(nbytes: int) -> Array:
     """A new byte array whose address is a multiple of the cache line's length."""
     memory: Array = PLAIN.allocate(nbytes)
     return memory
 
 
-def rows(dims: Sequence[int]) -> list[int]:
+def row_major_strides(dims: Sequence[int]) -> list[int]:
     """The strides, in elements, of a row-major array."""
     return [prod(dims[i + 1 :]) for i in range(len(dims))]
 
 
 def row_major(shape: Sequence[int], dtype: DType = FLOAT) -> Layout:
     """The layout of a row-major array of this shape, with the axes in their own order."""
-    return Layout.of(shape, rows(shape), dtype)
+    return Layout.of(shape, row_major_strides(shape), dtype)
 
 
 def dense(shape: Sequence[int], dtype: DType = FLOAT) -> Layout:
     """The layout of a row-major array of this shape. Images have channels last, and the layout has them second."""
     order = channels_second(len(shape))
-    strides = rows(shape)
+    strides = row_major_strides(shape)
     return Layout.of([shape[i] for i in order], [strides[i] for i in order], dtype)
 
 

@@ -14,8 +14,8 @@ from heald.api import Bind, TensorMetadata, dtypes, inherited
 from .library import library
 from .memory import Array, Layout
 
-FORMS = 1  # the revision of heald_onednn's own part in packed weights; a change of their content raises it
-LEAST = 1 << 20  # bytes from which the gain exceeds the cost of taking turns with Python
+PACKING_REVISION = 1  # the revision of heald_onednn's own part in packed weights; a change of their content raises it
+SMALLEST_THREADED_BYTES = 1 << 20  # bytes from which the gain exceeds the cost of taking turns with Python
 
 
 class Packed:
@@ -89,12 +89,12 @@ def packed_once(
 def fingerprint() -> str:
     """The names and versions that packed weights depend on besides their layout."""
     instructions = library().c.dnnl_get_effective_cpu_isa()
-    return f"onednn, forms {FORMS}, oneDNN {library().revision}, instructions {instructions:#x}"
+    return f"onednn, forms {PACKING_REVISION}, oneDNN {library().revision}, instructions {instructions:#x}"
 
 
-def packing(nbytes: int, make: Callable[[], Array]) -> Array | Packed:
+def pack_in_thread(nbytes: int, make: Callable[[], Array]) -> Array | Packed:
     """The array of `nbytes` that `make` returns, or a `Packed` that a thread computes with it."""
-    if nbytes < LEAST or library().threads == 1:
+    if nbytes < SMALLEST_THREADED_BYTES or library().threads == 1:
         return make()
     packed = Packed(make)
     packers().add(packed)

@@ -17,7 +17,7 @@ from heald.api import Attachable, errors
 
 from .attributes import Eltwise, PostOp, attributes, number
 from .library import library
-from .memory import Array, Layout, Operand, aligned, row_major
+from .memory import Array, Layout, Operand, aligned_bytes, row_major
 
 SOURCE, SECOND_SOURCE, RESULT, WEIGHTS, BIAS, SCRATCH = 1, 2, 17, 33, 41, 80  # the library's argument numbers
 MEAN, VARIANCE, SCALE, SHIFT = 49, 50, 51, 52
@@ -36,7 +36,7 @@ class NativeKernel(Attachable, Protocol):
         """The bytes of each input and output that its native calls touch, by the indices of the operands."""
 
 
-class Parallel:
+class LibraryKernel:
     """A bound kernel that calls the library. `extents`: see NativeKernel."""
 
     nbytes = CODE
@@ -51,7 +51,7 @@ class Parallel:
         return library().threads > 1
 
 
-class Described(Parallel):
+class DescribedKernel(LibraryKernel):
     """A bound kernel with a primitive's description, which names the library's implementation."""
 
     def __init__(self, description: Any) -> None:
@@ -62,7 +62,7 @@ class Described(Parallel):
         return implementation(self._description)
 
 
-class Primitive(Described):
+class Primitive(DescribedKernel):
     """A primitive of the library. `operands`: by the library's argument numbers."""
 
     def __init__(self, description: Any, operands: Mapping[int, tuple[Layout, Operand]]) -> None:
@@ -79,10 +79,10 @@ class Primitive(Described):
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
         arguments = Arguments(self, (*inputs, *outputs))
         execute, handle, stream = self._execute, self.handle, arguments.stream
-        count, listed = arguments.count, arguments.listed
+        count, exec_args = arguments.count, arguments.exec_args
 
-        def call(arguments: Arguments = arguments) -> None:  # keeps the objects that `listed` points to
-            status = execute(handle, stream, count, listed)
+        def call(arguments: Arguments = arguments) -> None:  # keeps the objects that `exec_args` points to
+            status = execute(handle, stream, count, exec_args)
             if status:
                 library().check(status, "call")
 
@@ -94,9 +94,9 @@ class Primitive(Described):
         except IndexError:
             arguments = Arguments(self, None)
         point, from_buffer = self._point, self._from_buffer
-        for memory, place in arguments.movable:
-            point(memory, from_buffer(arrays[place]))
-        status = self._execute(self.handle, arguments.stream, arguments.count, arguments.listed)
+        for memory, array_index in arguments.movable:
+            point(memory, from_buffer(arrays[array_index]))
+        status = self._execute(self.handle, arguments.stream, arguments.count, arguments.exec_args)
         self._idle.append(arguments)
         if status:
             library().check(status, "call")
@@ -111,20 +111,20 @@ def extents_of(operands: Mapping[int, tuple[Layout, Operand]]) -> dict[int, int]
     return extents
 
 
-class Accumulating(Described):
-    """A product that adds the input at `place`, and may write its result over that input.
+class Accumulating(DescribedKernel):
+    """A product that adds the input at `input_index`, and may write its result over that input.
 
     The primitive `over` does so, with this `description`; `apart` writes into other memory. Each is made at first use.
     """
 
     def __init__(
-        self, apart: Callable[[], Primitive], over: Callable[[], Primitive], place: int,
+        self, apart: Callable[[], Primitive], over: Callable[[], Primitive], input_index: int,
         extents: Mapping[int, int], description: Any,
     ) -> None:
         super().__init__(description)
-        self.inplace = {0: place}
+        self.inplace = {0: input_index}
         self.extents = extents
-        self._apart, self._over, self._place = cache(apart), cache(over), place
+        self._apart, self._over, self._place = cache(apart), cache(over), input_index
 
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
         is_over = inputs[self._place].ctypes.data == outputs[0].ctypes.data
@@ -134,7 +134,7 @@ class Accumulating(Described):
         self._apart().run(*arrays)
 
 
-class Around(Parallel):
+class KernelAroundPrimitive(LibraryKernel):
     """A bound kernel that runs a primitive and further work."""
 
     def __init__(self, primitive: Primitive | Accumulating) -> None:
@@ -146,14 +146,14 @@ class Around(Parallel):
         return self._primitive.how
 
 
-class InTurn(Around):
-    """A primitive, and then a second one in place on its result, the array at index `place`."""
+class PrimitiveThenPrimitive(KernelAroundPrimitive):
+    """A primitive, and then a second one in place on its result, the array at `result_index`."""
 
-    def __init__(self, first: Primitive | Accumulating, second: Primitive, place: int) -> None:
+    def __init__(self, first: Primitive | Accumulating, second: Primitive, result_index: int) -> None:
         super().__init__(first)
         self.inplace: dict[int, int] = getattr(first, "inplace", {})
-        self.extents = {**first.extents, place: max(first.extents[place], second.extents[0])}
-        self._second, self._place = second, place
+        self.extents = {**first.extents, result_index: max(first.extents[result_index], second.extents[0])}
+        self._second, self._place = second, result_index
 
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
         first = self._primitive.attach(inputs, outputs)
@@ -192,13 +192,13 @@ class Arguments:
             if isinstance(operand, int) and arrays is None:
                 self.movable.append((memories[role], operand))
         if primitive.scratch.nbytes:
-            self._kept.append(aligned(primitive.scratch.nbytes))
+            self._kept.append(aligned_bytes(primitive.scratch.nbytes))
             memories[SCRATCH] = primitive.scratch.memory(self._kept[-1])
         self.count = len(memories)
-        self.listed = ffi.new("dnnl_exec_arg_t[]", list(memories.items()))
+        self.exec_args = ffi.new("dnnl_exec_arg_t[]", list(memories.items()))
 
 
-def described(create: Callable[..., int], *arguments: Any) -> Any:
+def describe_primitive(create: Callable[..., int], *arguments: Any) -> Any:
     """A primitive's description. Raises Unimplemented if the library has none, or only its slow reference code."""
     description = library().make("primitive_desc", create, library().engine, *arguments)
     name = implementation(description)
@@ -207,17 +207,17 @@ def described(create: Callable[..., int], *arguments: Any) -> Any:
     return description
 
 
-def of_elements(step: Eltwise, source: Layout, result: Layout) -> Any:
+def eltwise_description(step: Eltwise, source: Layout, result: Layout) -> Any:
     """The description of an elementwise function."""
-    return described(library().c.dnnl_eltwise_forward_primitive_desc_create, INFERENCE, step.algorithm,
+    return describe_primitive(library().c.dnnl_eltwise_forward_primitive_desc_create, INFERENCE, step.algorithm,
                      source.descriptor, result.descriptor, step.alpha, step.beta, attributes())
 
 
-def of_matrices(
+def matmul_description(
     left: Layout, right: Layout, result: Layout, bias: Layout | None = None, steps: Sequence[PostOp] = ()
 ) -> Any:
     """The description of a matrix product, or of a batch of them."""
-    return described(library().c.dnnl_matmul_primitive_desc_create, left.descriptor, right.descriptor,
+    return describe_primitive(library().c.dnnl_matmul_primitive_desc_create, left.descriptor, right.descriptor,
                      library().ffi.NULL if bias is None else bias.descriptor, result.descriptor, attributes(steps))
 
 
@@ -229,25 +229,28 @@ def implementation(description: Any) -> str:
     return ffi.string(name[0]).decode()  # type: ignore[no-any-return]
 
 
-def wanted(description: Any, what: int, index: int = 0) -> Layout:
+def chosen_layout(description: Any, what: int, index: int = 0) -> Layout:
     """The layout that a description wants for an operand: the operand of query `what` with this index."""
     return Layout.like(library().c.dnnl_primitive_desc_query_md(description, what, index))
 
 
-def packed(array: Array, given: Layout, chosen: Layout, mask: int = 0, factors: Array | None = None) -> Array:
-    """An array's elements in the layout `chosen`, as bytes, times `factors`: one for each place along the dimensions
-    of `mask`."""
-    result = aligned(chosen.nbytes)  # the library writes zeros where a layout pads
-    operands: dict[int, tuple[Layout, Operand]] = {SOURCE: (given, 0), RESULT: (chosen, 1)}
+def pack_array(array: Array, source_layout: Layout, target_layout: Layout, mask: int = 0,
+               factors: Array | None = None) -> Array:
+    """An array's elements in the layout `target_layout`, as bytes, times `factors`: one for each index along the
+    dimensions of `mask`."""
+    result = aligned_bytes(target_layout.nbytes)  # the library writes zeros where a layout pads
+    operands: dict[int, tuple[Layout, Operand]] = {SOURCE: (source_layout, 0), RESULT: (target_layout, 1)}
     if factors is not None:
         vector = np.ascontiguousarray(factors.reshape(-1), np.float32)
         operands[SCALES | SOURCE] = row_major(vector.shape), vector
-    Primitive(reordered(given, chosen, 0 if factors is None else mask), operands).attach((array, result), ())()
+    Primitive(reorder_description(source_layout, target_layout, 0 if factors is None else mask),
+              operands).attach((array, result), ())()
     return result
 
 
-def reordered(given: Layout, chosen: Layout, scaled: int = 0) -> Any:
+def reorder_description(source_layout: Layout, target_layout: Layout, scaled: int = 0) -> Any:
     """The description of a copy to another layout or element type, with factors along the dimensions `scaled`."""
     engine = library().engine
-    return library().make("primitive_desc", library().c.dnnl_reorder_primitive_desc_create, given.descriptor, engine,
-                          chosen.descriptor, engine, attributes(scaled=scaled))
+    return library().make("primitive_desc", library().c.dnnl_reorder_primitive_desc_create, source_layout.descriptor,
+                          engine,
+                          target_layout.descriptor, engine, attributes(scaled=scaled))

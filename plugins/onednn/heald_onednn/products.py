@@ -14,25 +14,25 @@ from .epilogue import Epilogue
 from .functions import BINARY
 from .library import library
 from .memory import ANY, FLOAT, Array, Layout, Operand, dense, row_major
-from .packing import packed_once, packing
+from .packing import pack_in_thread, packed_once
 from .primitives import (
     BIAS,
     RESULT,
     SOURCE,
     WEIGHTS,
     Accumulating,
-    InTurn,
     NativeKernel,
     Primitive,
-    described,
+    PrimitiveThenPrimitive,
+    chosen_layout,
+    describe_primitive,
+    eltwise_description,
     extents_of,
-    of_elements,
-    packed,
-    wanted,
+    pack_array,
 )
 
-LONG = (number("dnnl_eltwise_logistic"), number("dnnl_eltwise_swish"), number("dnnl_eltwise_tanh"))
-LEAST_APART = 1 << 14  # elements
+LONG_FUNCTIONS = (number("dnnl_eltwise_logistic"), number("dnnl_eltwise_swish"), number("dnnl_eltwise_tanh"))
+SMALLEST_APART_ELEMENTS = 1 << 14  # elements
 BY_CHANNEL = ("DepthwiseConv2dNative",)  # products without sums over channels
 
 
@@ -50,60 +50,65 @@ class Weights(NamedTuple):
     mask: int
 
 
-def stripped(shape: Sequence[int]) -> tuple[int, ...]:
+def without_leading_ones(shape: Sequence[int]) -> tuple[int, ...]:
     """A shape without its leading ones."""
     return tuple(shape[next((i for i, length in enumerate(shape) if length > 1), len(shape)) :])
 
 
-Describe = Callable[[Any, Any, Any], Sequence[Any]]  # of the descriptors of weights and bias, and the attributes
+# of the descriptors of weights and bias, and the attributes
+DescriptionArguments = Callable[[Any, Any, Any], Sequence[Any]]
 
 
 def product(
     b: Bind, node: FusedOp, after: Epilogue, weights: Weights, source: Layout, result: Layout,
-    create: Callable[..., int], arguments: Describe,
+    create: Callable[..., int], arguments: DescriptionArguments,
 ) -> NativeKernel:
     """The primitive of the node and its epilogue. Known weights are packed in the primitive's layout, once for all
     links with the same layout."""
-    after, last = _apart(b, node, after)
+    after, last = _split_long_step(b, node, after)
     operand, is_known = b.inputs[node.args[1]], b.inputs[node.args[1]].is_known
-    given = Layout.of(weights.dims, weights.strides, FLOAT if is_known else operand.dtype)
+    plain_layout = Layout.of(weights.dims, weights.strides, FLOAT if is_known else operand.dtype)
     bias = None if after.bias is None else row_major(weights.bias, b.outputs[0].dtype)  # the fastest layout
 
     def description(weights: Layout, steps: Sequence[PostOp]) -> Any:
         bias_descriptor = library().ffi.NULL if bias is None else bias.descriptor
-        return described(create, *arguments(weights.descriptor, bias_descriptor, attributes(steps)))
+        return describe_primitive(create, *arguments(weights.descriptor, bias_descriptor, attributes(steps)))
 
-    apart = description(Layout.of(weights.dims, ANY, operand.dtype) if is_known else given, after.steps)
-    chosen = wanted(apart, number("dnnl_query_weights_md")) if is_known else given
+    apart = description(Layout.of(weights.dims, ANY, operand.dtype) if is_known else plain_layout, after.steps)
+    packed_layout = chosen_layout(apart, number("dnnl_query_weights_md")) if is_known else plain_layout
     all_operands: dict[int, tuple[Layout, Operand]] = {
         SOURCE: (source, node.args[0]), RESULT: (result, len(b.inputs)),
-        WEIGHTS: (chosen, _laid(b, node, after.scale, weights, given, chosen) if is_known else node.args[1]),
+        WEIGHTS: (packed_layout, _pack_weights(b, node, after.scale, weights, plain_layout, packed_layout)
+                  if is_known else node.args[1]),
     }
     if bias is not None and after.bias is not None:
         all_operands[BIAS] = bias, after.bias.astype(b.outputs[0].dtype.numpy)
 
-    def made(description: Any, steps: Sequence[PostOp]) -> Primitive:
+    def make_primitive(description: Any, steps: Sequence[PostOp]) -> Primitive:
         return Primitive(description, all_operands | operands(steps))
 
-    added = _added(b, node, after, result)
+    added = _summand_step(b, node, after, result)
     if added is None:
-        return _then(made(apart, after.steps), last, b)
-    number_of_step, place = added
+        return _with_step_after(make_primitive(apart, after.steps), last, b)
+    number_of_step, input_index = added
     steps = [*after.steps[:number_of_step], Sum(), *after.steps[number_of_step + 1 :]]
-    over = description(chosen, steps)
+    over = description(packed_layout, steps)
     extents = extents_of(all_operands | operands(after.steps))
-    accumulating = Accumulating(lambda: made(apart, after.steps), lambda: made(over, steps), place, extents, over)
-    return _then(accumulating, last, b)
+    accumulating = Accumulating(lambda: make_primitive(apart, after.steps), lambda: make_primitive(over, steps),
+                                input_index, extents, over)
+    return _with_step_after(accumulating, last, b)
 
 
-def _laid(b: Bind, node: FusedOp, scale: Array | None, weights: Weights, given: Layout, chosen: Layout) -> Operand:
-    """Known weights times `scale`, one number per channel, in the layout `chosen`."""
+def _pack_weights(b: Bind, node: FusedOp, scale: Array | None, weights: Weights, plain_layout: Layout,
+                  packed_layout: Layout) -> Operand:
+    """Known weights times `scale`, one number per channel, in the layout `packed_layout`."""
 
     def pack() -> Array:
         array, factors = with_factors(b.inputs[node.args[1]], scale, weights.channels)
-        return packed(array, given, chosen, weights.mask, factors)
+        return pack_array(array, plain_layout, packed_layout, weights.mask, factors)
 
-    return packed_once(b, name_of_weights(node, scale, chosen), chosen, lambda: packing(chosen.nbytes, pack))
+    return packed_once(b, name_of_weights(node, scale, packed_layout), packed_layout,
+                       lambda: pack_in_thread(packed_layout.nbytes, pack))
 
 
 def with_factors(operand: ValueInfo, scale: Array | None, channels: Sequence[int]) -> tuple[Array, Array | None]:
@@ -112,7 +117,7 @@ def with_factors(operand: ValueInfo, scale: Array | None, channels: Sequence[int
     The factors are the graph's own times `scale`; None without either.
     """
     array, factors = operand.parts()
-    if factors is not None and stripped(factors.shape) != stripped(channels):
+    if factors is not None and without_leading_ones(factors.shape) != without_leading_ones(channels):
         array, factors = operand.value, None
     if scale is not None:
         by_channel = scale.reshape(channels)
@@ -120,32 +125,33 @@ def with_factors(operand: ValueInfo, scale: Array | None, channels: Sequence[int
     return np.ascontiguousarray(array, np.float32), factors
 
 
-def name_of_weights(node: FusedOp, scale: Array | None, chosen: Layout, form: str = "") -> str:
+def name_of_weights(node: FusedOp, scale: Array | None, packed_layout: Layout, form: str = "") -> str:
     """The key under which the packed weights are kept."""
-    return f"onednn {library().version}/{node.op}{'' if scale is None else ' scaled'}{form}/{chosen.name}"
+    return f"onednn {library().version}/{node.op}{'' if scale is None else ' scaled'}{form}/{packed_layout.name}"
 
 
-def _apart(b: Bind, node: FusedOp, after: Epilogue) -> tuple[Epilogue, Eltwise | None]:
+def _split_long_step(b: Bind, node: FusedOp, after: Epilogue) -> tuple[Epilogue, Eltwise | None]:
     """The epilogue without its last step, and that step if it is better computed after the product.
 
     Products of bfloat16 are summed by tiles, which makes long functions in the epilogue slow.
     """
     last = after.steps[-1] if after.steps else None
     is_narrow = node.op not in BY_CHANNEL and b.inputs[node.args[0]].dtype is not FLOAT
-    if is_narrow and isinstance(last, Eltwise) and last.algorithm in LONG and b.outputs[0].size >= LEAST_APART:
+    pays = is_narrow and b.outputs[0].size >= SMALLEST_APART_ELEMENTS
+    if pays and isinstance(last, Eltwise) and last.algorithm in LONG_FUNCTIONS:
         return replace(after, steps=after.steps[:-1]), last
     return after, None
 
 
-def _then(product: Primitive | Accumulating, step: Eltwise | None, b: Bind) -> NativeKernel:
+def _with_step_after(product: Primitive | Accumulating, step: Eltwise | None, b: Bind) -> NativeKernel:
     if step is None:
         return product
     layout = dense((b.outputs[0].size,), b.outputs[0].dtype)
-    after = Primitive(of_elements(step, layout, layout), {SOURCE: (layout, 0), RESULT: (layout, 0)})
-    return InTurn(product, after, len(b.inputs))
+    after = Primitive(eltwise_description(step, layout, layout), {SOURCE: (layout, 0), RESULT: (layout, 0)})
+    return PrimitiveThenPrimitive(product, after, len(b.inputs))
 
 
-def _added(b: Bind, node: FusedOp, after: Epilogue, result: Layout) -> tuple[int, int] | None:
+def _summand_step(b: Bind, node: FusedOp, after: Epilogue, result: Layout) -> tuple[int, int] | None:
     """The index of a step that adds an input of the result's shape, and the input's index; else None. The input has no
     other use in the group."""
     uses = [*node.args, *(step.operand for step in after.steps if isinstance(step, Binary))]

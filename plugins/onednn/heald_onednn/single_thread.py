@@ -16,14 +16,14 @@ from heald.api import Attachable, Bind, FusedOp, geometry
 from .library import library
 from .memory import Array
 
-MOST = 50_000  # elements read and written: about 10 us of one core
+LARGEST_WORK_ELEMENTS = 50_000  # elements read and written: about 10 us of one core
 # The same for a product of one row, which waits for memory: one thread takes 13 us for 131,000 elements. Two take 9 us
 # while both are awake, and 45 to 60 us when the second has to be woken, as in each turn of a loop.
-MOST_OF_ROW = 150_000
+LARGEST_ROW_ELEMENTS = 150_000
 # The same for one step of a sequence: its threads meet several times, and the weights stay in the caches from step to
 # step. One thread takes 12 us for 420,000 elements and 34 us for 600,000. Beside a busy process a step of two threads
-# takes 100 us to 1 ms, whatever its size.
-MOST_OF_STEP = 600_000
+# takes 100 us to 1 ms at any size.
+LARGEST_STEP_ELEMENTS = 600_000
 MULTIPLICATIONS = 16  # per element: they take as long as reading or writing it
 Dims = tuple[int, ...]
 RECURRENT = frozenset({"BlockLSTM", "BlockLSTMV2", "LSTMBlockCell"})
@@ -47,10 +47,10 @@ def is_small(b: Bind, nodes: Sequence[FusedOp]) -> bool:
     if library().threads == 1:
         return False
     if b.op in RECURRENT:
-        return _work_of_step(b) < MOST_OF_STEP
-    moved = sum(each.meta.size for each in b.inputs) + sum(each.size for each in b.outputs)
-    work = moved + sum(_multiplied(b, node) for node in nodes) / MULTIPLICATIONS
-    return work < (MOST_OF_ROW if any(map(_is_row, nodes)) else MOST)
+        return _work_of_step(b) < LARGEST_STEP_ELEMENTS
+    moved = sum(operand.meta.size for operand in b.inputs) + sum(operand.size for operand in b.outputs)
+    work = moved + sum(_multiplications(b, node) for node in nodes) / MULTIPLICATIONS
+    return work < (LARGEST_ROW_ELEMENTS if any(map(_is_row, nodes)) else LARGEST_WORK_ELEMENTS)
 
 
 def _work_of_step(b: Bind) -> float:
@@ -65,16 +65,16 @@ def _is_row(node: FusedOp) -> bool:
     return node.op == "MatMul" and result.dims[0] == 1
 
 
-def _multiplied(b: Bind, node: FusedOp) -> float:
+def _multiplications(b: Bind, node: FusedOp) -> float:
     if node.op == "Einsum":
-        return _multiplied_by_einsum(node.attrs["equation"], [b.inputs[a].meta.dims for a in node.args])
+        return _multiplications_of_einsum(node.attrs["equation"], [b.inputs[a].meta.dims for a in node.args])
     depth, result = DEPTH.get(node.op), node.outputs[0]
     if depth is None or not result.size:
         return 0
     return result.size * depth(b.inputs[node.args[1]].meta.dims, result.dims[-1])
 
 
-def _multiplied_by_einsum(equation: str, shapes: Sequence[Dims]) -> float:
+def _multiplications_of_einsum(equation: str, shapes: Sequence[Dims]) -> float:
     """One multiplication for each combination of the labels' values; 0 for an einsum that no kernel takes."""
     labels = geometry.einsum_labels(equation, [len(shape) for shape in shapes])
     if labels is None:
@@ -100,16 +100,16 @@ class SingleThread:
 
     fills_cores = False
 
-    def __init__(self, made: Attachable) -> None:
-        self._made = made
+    def __init__(self, kernel: Attachable) -> None:
+        self._kernel = kernel
 
     def __getattr__(self, name: str) -> Any:  # how, inplace, reads
-        return getattr(self._made, name)
+        return getattr(self._kernel, name)
 
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], Any]:
         set_threads, threads = library().c.omp_set_num_threads, library().threads
         with single_thread():
-            work = self._made.attach(inputs, outputs)
+            work = self._kernel.attach(inputs, outputs)
 
         def call() -> None:  # inlined: the context manager takes as long as some of the work
             set_threads(1)
@@ -122,4 +122,4 @@ class SingleThread:
 
     def run(self, *arrays: Array) -> None:
         with single_thread():
-            self._made.run(*arrays)
+            self._kernel.run(*arrays)

@@ -11,14 +11,14 @@ from heald.api import geometry
 
 from .memory import FLOAT, Array
 
-M = (2, 4)  # candidates for the results along a side of a tile
+RESULTS_PER_TILE_SIDE = (2, 4)  # candidates for the results along a side of a tile
 POINTS: dict[int, tuple[float, ...]] = {  # by the side of a tile; of the points tried, these round least
     1: (), 4: (0, 1, -1), 6: (0, 2 / 3, -2 / 3, 3 / 2, -3 / 2), 8: (0, 1 / 2, -1 / 2, 1, -1, 2, -2),
     10: (0, 2 / 5, -2 / 5, 3 / 4, -3 / 4, 13 / 10, -13 / 10, 11 / 5, -11 / 5),
 }
 MOST_PLACES = 64  # in a tile; larger tiles round too much
-WORTH = 0.9  # of the direct convolution's time, at most: the filters take more memory
-IN_CACHE = 1 << 23  # bytes of intermediate data in one turn
+LARGEST_RELATIVE_COST = 0.9  # of the direct convolution's time, at most: the filters take more memory
+LARGEST_TURN_BYTES = 1 << 23  # bytes of intermediate data in one turn
 
 
 class Axis(NamedTuple):
@@ -88,14 +88,14 @@ class Size(NamedTuple):
         multiplied = self.places * self.tiles * matrix
         moved = self.places * self.tiles * (self.channels + self.filters)
         longer = (self.places - taps) * matrix  # filters
-        whole = taps * self.images * self.down.results * self.across.results * matrix
-        return (1.2 * multiplied + 50 * moved + 30 * longer + 6e6) / whole
+        direct_multiplications = taps * self.images * self.down.results * self.across.results * matrix
+        return (1.2 * multiplied + 50 * moved + 30 * longer + 6e6) / direct_multiplications
 
     def turns(self) -> Iterator[tuple[Size, int, int]]:
         """Yield the size of each turn, and the element offsets of its images and results. A turn's intermediate
         data stays in the cache."""
         images = next(n for n in range(self.images, 0, -1) if self.images % n == 0 and (
-            n == 1 or self._replace(images=n).nbytes <= IN_CACHE))
+            n == 1 or self._replace(images=n).nbytes <= LARGEST_TURN_BYTES))
         bands = [*self._replace(images=images)._bands()]
         for i in range(0, self.images, images):
             for size, pixel, row in bands:
@@ -105,7 +105,7 @@ class Size(NamedTuple):
     def _bands(self) -> Iterator[tuple[Size, int, int]]:
         """Bands of one height, in whole tiles. The last band may repeat rows of the band before it."""
         down = self.down
-        count = -(-self.nbytes // IN_CACHE) if self.images == 1 else 1
+        count = -(-self.nbytes // LARGEST_TURN_BYTES) if self.images == 1 else 1
         rows = -(-down.tiles // count) * down.m
         if rows >= down.results:
             yield self, 0, 0
@@ -125,14 +125,14 @@ def fastest(
     strides. `images`: [images, rows, columns, channels]; `taps`: down, across; `results`: [images, rows, columns,
     filters]."""
     sizes = []
-    for m in M:
+    for m in RESULTS_PER_TILE_SIDE:
         down, across = (Axis(k, m if k > 1 else 1, pixels, n, window.before)
                         for k, pixels, n, window in zip(taps, images[1:3], results[1:3], windows, strict=True))
         size = Size(images[0], down, across, images[3], results[3])
         if down.is_served and across.is_served and 1 < size.places <= MOST_PLACES:
             sizes.append(size)
     best = min(sizes, key=lambda size: size.cost, default=None)
-    return best if best is not None and best.cost < WORTH else None
+    return best if best is not None and best.cost < LARGEST_RELATIVE_COST else None
 
 
 @cache

@@ -6,12 +6,12 @@ from __future__ import annotations
 from collections import deque
 from weakref import WeakValueDictionary
 
-from .memory import Array, aligned
+from .memory import Array, aligned_bytes
 
 
 class Workspace:
     def __init__(self, nbytes: int) -> None:
-        self.array: Array = aligned(nbytes)
+        self.array: Array = aligned_bytes(nbytes)
 
 
 class Workspaces:
@@ -41,6 +41,6 @@ _shared: WeakValueDictionary[str, Workspaces] = WeakValueDictionary()
 
 def workspaces(nbytes: int) -> Workspaces:
     """The workspaces of the process; each has at least this size from now on."""
-    found = _shared.setdefault("all", Workspaces())
-    found.reserve(nbytes)
-    return found
+    shared_workspaces = _shared.setdefault("all", Workspaces())
+    shared_workspaces.reserve(nbytes)
+    return shared_workspaces

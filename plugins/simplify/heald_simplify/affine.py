@@ -10,7 +10,7 @@ from heald.api import DType, Input, Node, constant, dtypes, placed_like
 
 from .graph_view import Array, GraphView
 
-MOST = 1 << 14  # elements of a factor or a shift; larger constants are no channel vectors
+LARGEST_CHANNEL_ELEMENTS = 1 << 14  # elements of a factor or a shift; larger constants are no channel vectors
 FLOATS = (dtypes.float16, dtypes.float32, dtypes.float64)
 
 
@@ -36,20 +36,20 @@ _PARTS: dict[tuple[str, int], Callable[[Array], Parts]] = {  # by op and the ind
 _OPS = {op for op, _ in _PARTS}
 
 
-def scaling(view: GraphView, node: Node) -> Affine | None:
+def scaling_step(view: GraphView, node: Node) -> Affine | None:
     """The affine form of a product, quotient, sum or difference with a constant; None for other nodes."""
     if node.op not in _OPS or not is_of_floats(view, node):
         return None
     for number in (1, 0):
         parts, value = _PARTS.get((node.op, number)), view.array(node.inputs[number])
-        if parts is not None and value is not None and value.size <= MOST:
+        if parts is not None and value is not None and value.size <= LARGEST_CHANNEL_ELEMENTS:
             with np.errstate(all="ignore"):
                 factor, shift = parts(value.astype(np.float64))
             return Affine(node, node.inputs[1 - number], factor, shift, (node.inputs[number],))
     return None
 
 
-def bias(view: GraphView, node: Node) -> Affine | None:
+def bias_step(view: GraphView, node: Node) -> Affine | None:
     """The affine form of a BiasAdd with a constant; None for other nodes. In NCHW the shift is [channels, 1, 1]."""
     value = view.array(node.inputs[1]) if node.op == "BiasAdd" and is_of_floats(view, node) else None
     if value is None or value.ndim != 1:
@@ -65,7 +65,7 @@ def is_of_floats(view: GraphView, node: Node) -> bool:
     return entry is not None and entry.attrs.get("T") in FLOATS
 
 
-def together(chain: list[Affine]) -> Parts:
+def composed_parts(chain: list[Affine]) -> Parts:
     """Factor and shift of a chain of affine nodes."""
     factor: Array | None = None
     shift: Array | None = None
@@ -79,7 +79,7 @@ def together(chain: list[Affine]) -> Parts:
     return factor, shift
 
 
-def rounded(values: Array, dtype: DType, *, small: bool = False) -> Array | None:
+def rounded_to_dtype(values: Array, dtype: DType, *, small: bool = False) -> Array | None:
     """The values in `dtype`. None on overflow and, with `small` or in float16, on underflow.
 
     A shift that underflows in a wider float is negligible; a factor is not.
@@ -87,13 +87,13 @@ def rounded(values: Array, dtype: DType, *, small: bool = False) -> Array | None
     under: Any = "raise" if small or dtype is dtypes.float16 else "ignore"
     try:
         with np.errstate(over="raise", invalid="raise", under=under):
-            found = np.asarray(values).astype(dtype.numpy)
+            converted = np.asarray(values).astype(dtype.numpy)
     except FloatingPointError:
         return None
-    return found if np.isfinite(found).all() else None
+    return converted if np.isfinite(converted).all() else None
 
 
-def written(view: GraphView, source: Input, parts: Parts, last: Node, inner: str) -> list[Node] | None:
+def scaling_nodes(view: GraphView, source: Input, parts: Parts, last: Node, inner: str) -> list[Node] | None:
     """The Mul and AddV2 for a factor and a shift, with the name and device of `last`. A Mul in front of an AddV2 is
     called `inner`. None where the numbers do not fit the type."""
     entry = view.resolve(last)
@@ -101,7 +101,7 @@ def written(view: GraphView, source: Input, parts: Parts, last: Node, inner: str
     nodes: list[Node] = []
     ops = [(op, values) for op, values in zip(("Mul", "AddV2"), parts, strict=True) if values is not None]
     for number, (op, values) in enumerate(ops, 1):
-        numbers = rounded(values, entry.attrs["T"], small=op == "Mul")
+        numbers = rounded_to_dtype(values, entry.attrs["T"], small=op == "Mul")
         if numbers is None:
             return None
         name = last.name if number == len(ops) else inner

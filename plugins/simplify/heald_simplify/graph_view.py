@@ -28,8 +28,8 @@ class GraphView:
         self._named = set(graph.nodes)
 
     def resolve(self, node: Node) -> Resolved | None:
-        found: Resolved | None = self._context.resolve(node)
-        return found
+        entry: Resolved | None = self._context.resolve(node)
+        return entry
 
     def is_kept(self, node: Node) -> bool:
         return node.name in self._context.kept
@@ -78,9 +78,9 @@ class GraphView:
 
     def value(self, source: Input) -> Array:
         """The elements of a tensor, which must be known before the run."""
-        found: Array | None = self._inferred[source.node][source.index].value
-        assert found is not None
-        return found
+        elements: Array | None = self._inferred[source.node][source.index].value
+        assert elements is not None
+        return elements
 
     def is_known(self, node: Node) -> bool:
         """True where the elements of all outputs are known before the run."""
@@ -91,11 +91,11 @@ class GraphView:
     def _inferred(self) -> Any:
         return self._context.infer(self.graph)
 
-    def new_name(self, wanted: str) -> str:
+    def new_name(self, base: str) -> str:
         """A name that no node has. Each call returns another name."""
-        return new_name(wanted, self._named)
+        return new_name(base, self._named)
 
-    def edited(self, nodes: Iterable[Node], without: Iterable[str] = ()) -> Graph:
+    def with_edits(self, nodes: Iterable[Node], without: Iterable[str] = ()) -> Graph:
         """The graph with `nodes` added or replaced and `without` removed, pruned to the kept nodes."""
         nodes, without = tuple(nodes), tuple(without)
         if not nodes and not without:

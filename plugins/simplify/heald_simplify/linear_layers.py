@@ -9,11 +9,11 @@ from typing import Any, NamedTuple
 import numpy as np
 from heald.api import Graph, Input, Node, PassContext, Resolved, TensorValue, constant, dtypes, placed_like
 
-from .affine import Affine, is_of_floats, rounded, together
+from .affine import Affine, composed_parts, is_of_floats, rounded_to_dtype
 from .graph_view import Array, GraphView, asks_for_same_place
 
 WEIGHTS = 1  # index of the weights among a layer's inputs
-SMALL = 64 << 10  # bytes
+LARGEST_SPLAT_BYTES = 64 << 10  # bytes
 
 
 class Kind(NamedTuple):
@@ -50,8 +50,8 @@ class Layer(NamedTuple):
 
     @property
     def data_format(self) -> str:
-        found: str = self.entry.attrs.get("data_format", "NHWC")
-        return found
+        data_format: str = self.entry.attrs.get("data_format", "NHWC")
+        return data_format
 
     @property
     def axis(self) -> int:
@@ -66,10 +66,10 @@ class Layer(NamedTuple):
         """The sum that a shift of each input channel adds to each output channel, without padding. [channels]."""
         shape = [length if axis in self.kind.depth else 1 for axis, length in enumerate(self.weights.shape)]
         others = tuple(axis for axis in range(self.rank) if axis not in self.kind.filters)
-        found: Array = (self.weights.array() * shift.reshape(shape)).sum(axis=others).reshape(-1)
-        return found
+        response: Array = (self.weights.array() * shift.reshape(shape)).sum(axis=others).reshape(-1)
+        return response
 
-    def by_channel(self, step: Affine, channels: int) -> Affine | None:
+    def step_by_channel(self, step: Affine, channels: int) -> Affine | None:
         """The node with one factor and one shift a channel, as vectors; None where they differ within a channel."""
         parts = [None if values is None else self._vector(values, channels) for values in (step.factor, step.shift)]
         fits = [part is None for part in parts] == [values is None for values in (step.factor, step.shift)]
@@ -91,16 +91,16 @@ class Layer(NamedTuple):
         dtype, weights = self.entry.attrs["T"], self.weights
         shape = [length if axis in axes else 1 for axis, length in enumerate(weights.shape)]
         if dtype is dtypes.float16:
-            product = rounded(weights.array() * factor.reshape(shape), dtype)
+            product = rounded_to_dtype(weights.array() * factor.reshape(shape), dtype)
             return None if product is None else TensorValue(product)
         with np.errstate(all="ignore"):
             factors = factor.astype(dtype.numpy).reshape(shape)
-            most, array = np.abs(factors).max(), weights.array()
-            fits = np.isfinite(most * _bound(array)) or np.isfinite(most * _largest(array))
+            largest_factor, array = np.abs(factors).max(), weights.array()
+            fits = np.isfinite(largest_factor * magnitude_bound(array)) or np.isfinite(largest_factor * _largest(array))
         return TensorValue.scaled(weights, factors) if fits else None
 
 
-def _bound(array: Array) -> Any:
+def magnitude_bound(array: Array) -> Any:
     """An upper bound of the magnitudes, twice as fast as the maximum: it has every bit that is set in any element, and
     the bits of floats, signs aside, are ordered like the floats. It may be NaN or infinite where no element is."""
     bits = np.bitwise_or.reduce(array.view(f"u{array.itemsize}"), axis=None)
@@ -123,7 +123,7 @@ def linear_layer(view: GraphView, node: Node) -> Layer | None:
     if weights is None or not weights.size or view.only_consumer(view.graph[source.node]) is None:
         return None
     array = view.array(source) if weights.scaling is None else None
-    if weights.scaling is None and (array is None or (0 in array.strides and array.nbytes > SMALL)):
+    if weights.scaling is None and (array is None or (0 in array.strides and array.nbytes > LARGEST_SPLAT_BYTES)):
         return None  # a splat takes no memory; scaled it would
     if len(weights.shape) != (2 if node.op == "MatMul" else 4):
         return None
@@ -145,34 +145,35 @@ def fold_affine(graph: Graph, context: PassContext, read: Reader) -> Graph:
     """The graph with the affine nodes behind layers, as `read` recognises them, folded into weights and a BiasAdd."""
     view = GraphView(graph, context)
     changed: list[Node] = []
-    gone: list[str] = []
+    removed: list[str] = []
     for node in graph:
         layer = linear_layer(view, node)
-        chain = [] if layer is None else _behind(view, layer, read)
+        chain = [] if layer is None else _affine_chain(view, layer, read)
         if layer is None or (len(chain) < 2 and all(step.factor is None for step in chain)):
             continue
-        nodes = _taken_in(view, layer, chain)
+        nodes = _folded_layer_nodes(view, layer, chain)
         if nodes:
             changed += nodes
-            gone += {layer.node.name, *(step.node.name for step in chain)} - {new.name for new in nodes}
-    return view.edited(changed, gone)
+            removed += {layer.node.name, *(step.node.name for step in chain)} - {new.name for new in nodes}
+    return view.with_edits(changed, removed)
 
 
-def _behind(view: GraphView, layer: Layer, read: Reader) -> list[Affine]:
+def _affine_chain(view: GraphView, layer: Layer, read: Reader) -> list[Affine]:
     """The chain of affine nodes behind a layer, by channel. Each is the only consumer of the node before it."""
     chain: list[Affine] = []
     node = layer.node
     while view.is_free(node) and (consumer := view.only_consumer(node)) is not None:
         step = read(view, consumer) if asks_for_same_place(consumer, layer.node) and not consumer.controls else None
-        found = None if step is None or step.source.node != node.name else of_output(view, layer, step)
-        if found is None:
+        channel_step = None if step is None or step.source.node != node.name else step_by_output_channel(view, layer,
+                                                                                                         step)
+        if channel_step is None:
             break
-        chain.append(found)
+        chain.append(channel_step)
         node = consumer
     return chain
 
 
-def of_output(view: GraphView, layer: Layer, step: Affine) -> Affine | None:
+def step_by_output_channel(view: GraphView, layer: Layer, step: Affine) -> Affine | None:
     """The node with one factor and one shift for each output channel of the layer; None where the channels differ."""
     entry = view.resolve(step.node)
     assert entry is not None
@@ -180,21 +181,21 @@ def of_output(view: GraphView, layer: Layer, step: Affine) -> Affine | None:
     sizes = {values.size for values in (step.factor, step.shift) if values is not None}
     if data_format is not None and (data_format != layer.data_format or sizes != {layer.channels}):
         return None
-    return layer.by_channel(step, layer.channels)
+    return layer.step_by_channel(step, layer.channels)
 
 
-def _taken_in(view: GraphView, layer: Layer, chain: list[Affine]) -> list[Node]:
+def _folded_layer_nodes(view: GraphView, layer: Layer, chain: list[Affine]) -> list[Node]:
     """The layer with scaled weights, and a BiasAdd with the name of the chain's last node. Empty on overflow."""
-    factor, shift = together(chain)
-    node, last, made = layer.node, chain[-1].node, []
+    factor, shift = composed_parts(chain)
+    node, last, new_nodes = layer.node, chain[-1].node, []
     if factor is not None:
         weights = layer.scaled(factor, layer.kind.filters)
         if weights is None:
             return []
-        made.append(placed_like(constant(layer.weights_name, weights), view.graph[layer.weights_name]))
+        new_nodes.append(placed_like(constant(layer.weights_name, weights), view.graph[layer.weights_name]))
     if shift is None:
-        return [*made, node.replace(name=last.name)]
-    numbers = rounded(shift, layer.entry.attrs["T"])
+        return [*new_nodes, node.replace(name=last.name)]
+    numbers = rounded_to_dtype(shift, layer.entry.attrs["T"])
     if numbers is None:
         return []
     name = next((source.node for step in reversed(chain) if step.shift is not None for source in step.constants[-1:]
@@ -202,4 +203,4 @@ def _taken_in(view: GraphView, layer: Layer, chain: list[Affine]) -> list[Node]:
     bias = constant(name or view.new_name(f"{last.name}/bias"), numbers)
     added = Node(last.name, "BiasAdd", [node.name, bias.name],
                  attrs={"T": layer.entry.attrs["T"], "data_format": layer.data_format})
-    return [*made, node, placed_like(bias, node), placed_like(added, node)]
+    return [*new_nodes, node, placed_like(bias, node), placed_like(added, node)]

@@ -10,11 +10,11 @@ Size = int | tuple[Input, int]  # a known size, or the size of an axis of a tens
 
 
 class SymbolicSizes:
-    """Traces dimensions through a graph. `told`: sizes that a pass has found by other means, by tensor and axis."""
+    """Traces dimensions through a graph. `derived`: sizes that a pass has found by other means, by tensor and axis."""
 
     def __init__(self, view: GraphView) -> None:
         self._view = view
-        self.told: dict[tuple[Input, int], Size] = {}
+        self.derived: dict[tuple[Input, int], Size] = {}
 
     def of(self, source: Input, axis: int) -> Size | None:
         """The size of an axis, counted from 0, traced to its origin. None where the tensor may have too low a rank."""
@@ -22,9 +22,9 @@ class SymbolicSizes:
             shape, node = self._view.shape(source), self._view.graph[source.node]
             if shape is None or axis >= len(shape):
                 return None
-            known, told = shape[axis], self.told.get((source, axis))
-            if known is not None or told is not None:
-                return told if known is None else known
+            inferred_size, derived_size = shape[axis], self.derived.get((source, axis))
+            if inferred_size is not None or derived_size is not None:
+                return derived_size if inferred_size is None else inferred_size
             before = None if self._view.is_kept(node) else self._before(node, axis)
             if before is None:
                 return source, axis

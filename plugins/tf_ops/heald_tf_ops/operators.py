@@ -1,7 +1,7 @@
 """Operators of TensorHandles by TensorFlow's rules (tensorflow/python/ops/tensor_math_operator_overrides.py).
 
-A Python number takes the tensor's type. Tensors of different types are an error. Integers are divided as float64, those
-of 16 bits and less as float32. Operands of `==` that do not broadcast are unequal as a whole.
+A Python number takes the tensor's type. Tensors of different types are an error. Division converts integers of 16 bits
+and less to float32, wider ones to float64. Operands of `==` that do not broadcast are unequal as a whole.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ def promote(symbol: str, operands: Sequence[Any], execute: Execute) -> Sequence[
     handle = next(x for x in operands if hasattr(x, "to"))
     if handle.error is not None or handle.dtype.kind not in "iu":
         return operands
-    wanted = "float32" if handle.dtype.itemsize <= NARROW else "float64"
-    return [_cast(x, handle, wanted, execute) for x in operands]
+    dtype_name = "float32" if handle.dtype.itemsize <= NARROW else "float64"
+    return [_cast(x, handle, dtype_name, execute) for x in operands]
 
 
-def _cast(operand: Any, handle: Any, wanted: str, execute: Execute) -> Any:
+def _cast(operand: Any, handle: Any, dtype_name: str, execute: Execute) -> Any:
     """Cast one operand of a true division of integers. Raises InvalidArgument for a number that is no integer."""
     if isinstance(operand, float):
         raise errors.InvalidArgument(f"{operand} is divided with a tensor of {handle.dtype.name}, which cannot hold it",
                                      hint="cast the tensor first")
     if isinstance(operand, int):
-        return np.asarray(operand, wanted)
-    return execute("Cast", operand, attrs={"DstT": wanted})
+        return np.asarray(operand, dtype_name)
+    return execute("Cast", operand, attrs={"DstT": dtype_name})
 
 
 def index(handle: Any, key: Any, execute: Execute) -> Any:

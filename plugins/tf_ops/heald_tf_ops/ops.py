@@ -1,4 +1,4 @@
-"""The ops of TensorFlow as typed functions: those of `heald.ops`, by their names in snake_case.
+"""The ops of TensorFlow as typed functions: the content of `heald.ops`, by names in snake_case.
 
 `ops.pyi` has the signatures and docstrings for editors and type checkers; `python -m heald_tf_ops.stubs` makes it of
 the op table.

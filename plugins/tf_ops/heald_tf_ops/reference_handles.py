@@ -34,31 +34,32 @@ def rewrite_handles(graph: Graph, _: PassContext) -> Graph:
     makers = [node for node in graph if node.op in MAKERS]
     if not makers:
         return graph
-    return graph.replace(nodes=_rewritten(graph, {*(node.name for node in makers), *_moved(graph, makers)}))
+    return graph.replace(nodes=_changed_nodes(graph,
+                                              {*(node.name for node in makers), *_handle_carriers(graph, makers)}))
 
 
-def _moved(graph: Graph, makers: list[Node]) -> set[str]:
+def _handle_carriers(graph: Graph, makers: list[Node]) -> set[str]:
     """Return the nodes of control flow that pass on the handles of `makers`."""
     consumers: dict[str, list[str]] = {}
     for node in graph:
         if node.op in MOVES and node.inputs:
             for name in {source.node for source in (node.inputs if node.op == "RefMerge" else node.inputs[:1])}:
                 consumers.setdefault(name, []).append(node.name)
-    found: set[str] = set()
+    carriers: set[str] = set()
     stack = [node.name for node in makers]
     while stack:
-        new = [name for name in consumers.get(stack.pop(), ()) if name not in found]
-        found.update(new)
+        new = [name for name in consumers.get(stack.pop(), ()) if name not in carriers]
+        carriers.update(new)
         stack += new
-    return found
+    return carriers
 
 
-def _rewritten(graph: Graph, sources: set[str]) -> Iterator[Node]:
+def _changed_nodes(graph: Graph, sources: set[str]) -> Iterator[Node]:
     """Yield the nodes that change, and the new ones. `sources`: the nodes whose outputs become resources."""
-    taken = set(graph.nodes)
+    names_in_use = set(graph.nodes)
     for node in graph:
         if node.op == STACK and not node.inputs:
-            size = constant(new_name(f"{node.name}/max_size", taken), np.array(UNLIMITED, np.int32), node.device)
+            size = constant(new_name(f"{node.name}/max_size", names_in_use), np.array(UNLIMITED, np.int32), node.device)
             yield size
             yield node.replace(op=MAKERS[STACK], inputs=[size.name])
         elif node.op in MAKERS:

@@ -11,7 +11,7 @@ memory. The pass writes these reads into the graph:
     c = Mul(v, z, ^a)           takes c/_ReadReference_0 = _ReadReference(v/handle, ^a/AssignVariableOp) for v
     s = RefSwitch(v, p)         s = Switch(v/handle, p); its consumers read s:0 and s:1
 
-Every node keeps its name, and all but those of control flow keep the values of their outputs. A control edge from `v`
+Every node keeps its name. All nodes except control flow keep the values of their outputs. A control edge from `v`
 or `a` becomes an edge from the node that does the work, which reads nothing. A consumer has a read of its own only if
 an input or control of it comes after a change of the variable; else it shares the read under the variable's name. A
 value that is fed for `v:0` or `v/read:0` reaches the consumers of the shared read alone.
@@ -127,8 +127,8 @@ class _Variables:
             if entry.op.name in CHANGES:
                 for variable in {self.of(entry.inputs[index][0]) for index in takes}:
                     self._changes.setdefault(variable, []).append(name)
-        self.reshaped = {self.of(name) for name, each in references.items()
-                         if each.entry.op.name == "Assign" and not each.entry.attrs["validate_shape"]}
+        self.reshaped = {self.of(name) for name, reference in references.items()
+                         if reference.entry.op.name == "Assign" and not reference.entry.attrs["validate_shape"]}
 
     def of(self, node: Hashable) -> Hashable:
         """Return the variable behind the references that a node returns."""
@@ -146,10 +146,10 @@ class _Variables:
         """
         variable = self.of(node)
         if variable not in self._after and self._visits > 0:
-            self._after[variable] = self._behind(self._changes.get(variable, ()))
+            self._after[variable] = self._consumers_behind(self._changes.get(variable, ()))
         if variable not in self._after:
             if self._after_any is None:
-                self._after_any = self._behind([name for names in self._changes.values() for name in names])
+                self._after_any = self._consumers_behind([name for names in self._changes.values() for name in names])
             self._after[variable] = self._after_any
         return self._after[variable]
 
@@ -158,36 +158,36 @@ class _Variables:
         if one != other:
             self._above[one] = other
 
-    def _behind(self, names: Iterable[str]) -> set[str]:
-        found = set(names)
-        stack = [*found]
+    def _consumers_behind(self, names: Iterable[str]) -> set[str]:
+        reached = set(names)
+        stack = [*reached]
         while stack:
             users = self._consumers[stack.pop()]
             self._visits -= len(users)
-            more = {name for name in users if name not in found}
-            found |= more
+            more = {name for name in users if name not in reached}
+            reached |= more
             stack += more
-        return found
+        return reached
 
 
 class _Rewriting:
-    """The rewriting of one graph. `made` has the nodes that are new or change."""
+    """The rewriting of one graph. `new_nodes` has the nodes that are new or change."""
 
     def __init__(self, graph: Graph, context: PassContext) -> None:
         self.graph = graph
-        self.taken = set(graph.nodes)
+        self.names_in_use = set(graph.nodes)
         self.consumers = _consumers(graph)
         self.references = {node.name: _reference(entry) for node in graph
                            if node.op in FORMS and (entry := context.resolve(node)) is not None}
-        self.dtypes = {(name, index): each.entry.output_tensors[index].dtype
-                       for name, each in self.references.items() for index in each.gives}
+        self.dtypes = {(name, index): reference.entry.output_tensors[index].dtype
+                       for name, reference in self.references.items() for index in reference.gives}
         self._leave_misfits()
         self.variables = _Variables(self.references, self.consumers)
         self.memory = self._memory()
         self.names: dict[tuple[str, str], str] = {}  # (node, role) -> a new node
-        self.moved = {name for name, each in self.references.items() if each.entry.op.name in CONTROL_FLOW}
+        self.carriers = {name for name, reference in self.references.items() if reference.entry.op.name in CONTROL_FLOW}
         self.handles: list[str] = []  # nodes whose handle is taken and yet to be made
-        self.made: list[Node] = []
+        self.new_nodes: list[Node] = []
 
     def result(self) -> Graph:
         for node in self.graph:
@@ -196,39 +196,39 @@ class _Rewriting:
             else:
                 self._rewire(node)
         while self.handles:
-            self._hand_on(self.graph[self.handles.pop()])
-        return self.graph.replace(nodes=self.made)
+            self._carry_handle(self.graph[self.handles.pop()])
+        return self.graph.replace(nodes=self.new_nodes)
 
     def _leave_misfits(self) -> None:
         """Drop each node that is given a value for a reference, and the nodes that take the references it returns."""
         suspects = [*self.references]
         while suspects:
             name = suspects.pop()
-            found = self.references.get(name)
-            if found is None or all(found.entry.inputs[index] in self.dtypes for index in found.takes):
+            reference = self.references.get(name)
+            if reference is None or all(reference.entry.inputs[index] in self.dtypes for index in reference.takes):
                 continue
             del self.references[name]
-            for index in found.gives:
+            for index in reference.gives:
                 del self.dtypes[name, index]
             suspects += self.consumers[name]
 
     def _memory(self) -> dict[Tensor, tuple[Tensor, Tensor]]:
         """Return the tensors that are the memory of a variable: the reference that each comes from, and the nearest
         tensor before it that has a handle."""
-        found = {tensor: (tensor, tensor) for tensor in self.dtypes}
-        stack = [*found]
+        memory = {tensor: (tensor, tensor) for tensor in self.dtypes}
+        stack = [*memory]
         while stack:
             tensor = stack.pop()
-            origin, anchor = found[tensor]
+            origin, anchor = memory[tensor]
             for user in self.consumers[tensor[0]]:
                 node = self.graph[user]
                 if node.op not in SHARES or not node.inputs or (node.inputs[0].node, node.inputs[0].index) != tensor:
                     continue
                 for output in [(user, 0), (user, 1)] if node.op == "Switch" else [(user, 0)]:
-                    if output not in found:
-                        found[output] = origin, output if node.op in OWN_HANDLE else anchor
+                    if output not in memory:
+                        memory[output] = origin, output if node.op in OWN_HANDLE else anchor
                         stack.append(output)
-        return found
+        return memory
 
     def _rewrite(self, reference: _Reference) -> None:
         entry, takes, _ = reference
@@ -277,52 +277,53 @@ class _Rewriting:
         """Give a node that takes no references values, and controls that do the work of the old ones."""
         inputs, controls = self._inputs(node, ()), self._gates(node.controls)
         if inputs != [*node.inputs] or controls != [*node.controls]:
-            self.made.append(node.replace(inputs=inputs, controls=controls))
+            self.new_nodes.append(node.replace(inputs=inputs, controls=controls))
 
     def _inputs(self, node: Node, takes: Collection[int]) -> list[Input]:
         """Return the node's inputs: handles at the indices in `takes`, else values, which are read when it runs."""
-        late = self._late(node, takes)
-        ready = self._ready(node, set().union(*{id(names): names for names in late.values()}.values())) if late else ""
-        found = []
+        late = self._late_reads(node, takes)
+        ready = self._node_after(node,
+                                 set().union(*{id(names): names for names in late.values()}.values())) if late else ""
+        inputs = []
         for index, source in enumerate(node.inputs):
             tensor = source.node, source.index
             if index in takes:
-                found.append(self._handle(tensor))
+                inputs.append(self._handle(tensor))
             elif tensor not in self.memory:
-                found.append(source)
+                inputs.append(source)
             elif tensor not in late:
-                found.append(self._shared_read(tensor))
+                inputs.append(self._shared_read(tensor))
             else:
                 origin, _ = self.memory[tensor]
                 read = self._name(node.name, f"{READ}_{index}")
-                found.append(self._read(read, self._handle(tensor), self.dtypes[origin], [ready]))
-        return found
+                inputs.append(self._read(read, self._handle(tensor), self.dtypes[origin], [ready]))
+        return inputs
 
-    def _late(self, node: Node, takes: Collection[int]) -> dict[Tensor, set[str]]:
+    def _late_reads(self, node: Node, takes: Collection[int]) -> dict[Tensor, set[str]]:
         """Return the tensors of a node's inputs that the node must read anew, and the nodes that each read waits for:
         its sources that come after a change of the variable."""
         if node.op in MERGES:
             return {}
         sources = {*(source.node for source in node.inputs), *node.controls}
-        known: dict[int, set[str]] = {}  # id of the nodes after a change -> the sources among them
-        found = {}
+        late_by_changes: dict[int, set[str]] = {}  # id of the nodes after a change -> the sources among them
+        late_tensors = {}
         for index, source in enumerate(node.inputs):
             tensor = source.node, source.index
             if index not in takes and tensor in self.memory:
                 after = self.variables.after(self.memory[tensor][0][0])
-                if id(after) not in known:
-                    known[id(after)] = sources & after
-                late = known[id(after)]
+                if id(after) not in late_by_changes:
+                    late_by_changes[id(after)] = sources & after
+                late = late_by_changes[id(after)]
                 if not late <= {source.node}:
-                    found[tensor] = late
-        return found
+                    late_tensors[tensor] = late
+        return late_tensors
 
-    def _ready(self, node: Node, late: set[str]) -> str:
+    def _node_after(self, node: Node, late: set[str]) -> str:
         """Return a node that runs after the nodes `late`, made if they are several: each read waits for one."""
-        taken = [(source.node, source.index) for source in node.inputs
+        switched = [(source.node, source.index) for source in node.inputs
                  if (switch := self.graph[source.node]).op in SWITCHES and isinstance(switch.attrs.get("T"), DType)]
-        gates = [self._pivot(tensor) for tensor in dict.fromkeys(taken) if tensor[0] in late]
-        gates += self._gates(sorted(late - {name for name, _ in taken}))
+        gates = [self._pivot(tensor) for tensor in dict.fromkeys(switched) if tensor[0] in late]
+        gates += self._gates(sorted(late - {name for name, _ in switched}))
         if len(gates) == 1:
             return gates[0]
         ready = self._name(node.name, "ready")
@@ -360,10 +361,10 @@ class _Rewriting:
         if (name, "handle") not in self.names:
             self.handles.append(name)
             if name not in self.references:
-                self.moved.add(self._name(name, "handle"))
+                self.carriers.add(self._name(name, "handle"))
         return Input(self._name(name, "handle"), None, index)
 
-    def _hand_on(self, node: Node) -> None:
+    def _carry_handle(self, node: Node) -> None:
         """Make the handle of an update, behind its change, or of a Switch or Enter that has a variable's memory."""
         source = self._handle((node.inputs[0].node, node.inputs[0].index))
         handle, attrs = self._name(node.name, "handle"), dict[str, Any](T=dtypes.resource)
@@ -378,16 +379,16 @@ class _Rewriting:
 
     def _gate(self, name: str) -> str:
         """Return the node that does the work of an old one, for control edges."""
-        found = self.references.get(name)
-        if found is None or found.entry.op.name in QUERIES or found.entry.op.name in CONTROL_FLOW:
+        reference = self.references.get(name)
+        if reference is None or reference.entry.op.name in QUERIES or reference.entry.op.name in CONTROL_FLOW:
             return name
-        form = UPDATES.get(found.entry.op.name)
+        form = UPDATES.get(reference.entry.op.name)
         return self._name(name, "handle" if form is None else form.op)
 
     def _name(self, node: str, role: str) -> str:
         """Return the name of the new node that has this role for an old one."""
         if (node, role) not in self.names:
-            self.names[node, role] = new_name(f"{node}/{role}", self.taken)
+            self.names[node, role] = new_name(f"{node}/{role}", self.names_in_use)
         return self.names[node, role]
 
     def _make(
@@ -397,20 +398,20 @@ class _Rewriting:
         """Make a node, with the placement request of `like`, and on the device of the node whose output is `beside`."""
         colocated = () if like is None else like.attrs.get("_class", ())
         partners = [*colocated] if isinstance(colocated, list | tuple) else []
-        if beside is not None and beside.node not in self.moved:
+        if beside is not None and beside.node not in self.carriers:
             partners.append(b"loc:@" + beside.node.encode())
         device = "" if like is None else like.device
         placed = {"_class": partners} if partners else {}
-        self.made.append(Node(name, op, inputs, controls=controls, device=device, attrs=attrs | placed))
+        self.new_nodes.append(Node(name, op, inputs, controls=controls, device=device, attrs=attrs | placed))
 
 
 def _consumers(graph: Graph) -> dict[str, list[str]]:
     """Return by name of each node the nodes that take a tensor of it or run after it."""
-    found: dict[str, list[str]] = {node.name: [] for node in graph}
+    consumers: dict[str, list[str]] = {node.name: [] for node in graph}
     for node in graph:
         for name in {*(source.node for source in node.inputs), *node.controls}:
-            found[name].append(node.name)
-    return found
+            consumers[name].append(node.name)
+    return consumers
 
 
 def _reference(entry: Resolved) -> _Reference:

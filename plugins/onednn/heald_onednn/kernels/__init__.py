@@ -30,5 +30,5 @@ def register_kernels(kernels: Kernels, types: Collection[str], winograd: bool) -
         family.register_kernels(kernels)
     for typed in TYPED:
         typed.register_kernels(kernels, types)
-    for each in OF_CONVOLUTIONS:
-        each.register_kernels(kernels, types, winograd)
+    for module in OF_CONVOLUTIONS:
+        module.register_kernels(kernels, types, winograd)

@@ -13,7 +13,7 @@ from ..primitives import NativeKernel
 from ..single_thread import SingleThread, is_small, single_thread
 
 Head = Callable[[Bind, FusedOp, Epilogue], NativeKernel]
-LEFT = "by itself it is no faster than NumPy's kernel"
+NO_GAIN = "by itself it is no faster than NumPy's kernel"
 MOST_ELEMENTS = 2**31 - 1
 BindFunction = Callable[[Bind], NativeKernel | Declined]
 
@@ -23,17 +23,17 @@ def declining(bind: Callable[[Bind], NativeKernel]) -> BindFunction:
     than its operands'. Small work is bound for one thread."""
 
     @wraps(bind)
-    def bound(b: Bind) -> NativeKernel | Declined:
+    def bind_or_decline(b: Bind) -> NativeKernel | Declined:
         try:
             _check_counts(b)
             if not is_small(b, b.fused or [node_of(b)]):
-                return _checked(bind(b), b)
+                return _check_extents(bind(b), b)
             with single_thread():
-                return SingleThread(_checked(bind(b), b))
+                return SingleThread(_check_extents(bind(b), b))
         except errors.Unimplemented as error:
             return b.decline(error.message)
 
-    return bound
+    return bind_or_decline
 
 
 def _check_counts(b: Bind) -> None:
@@ -44,17 +44,18 @@ def _check_counts(b: Bind) -> None:
         raise errors.Unimplemented(f"a tensor has more than {MOST_ELEMENTS:,} elements, which oneDNN counts in 32 bits")
 
 
-def _checked(kernel: NativeKernel, b: Bind) -> NativeKernel:
+def _check_extents(kernel: NativeKernel, b: Bind) -> NativeKernel:
     """Raise Unimplemented unless the kernel stays within its inputs and writes all of its outputs."""
     metas = [*(info.meta for info in b.inputs), *b.outputs]
-    for place, nbytes in kernel.extents.items():
-        if nbytes > metas[place].nbytes or (place >= len(b.inputs) and nbytes < metas[place].nbytes):
+    for operand_index, nbytes in kernel.extents.items():
+        meta = metas[operand_index]
+        if nbytes > meta.nbytes or (operand_index >= len(b.inputs) and nbytes < meta.nbytes):
             raise errors.Unimplemented(f"the types contradict each other: oneDNN touches {nbytes} bytes of operand "
-                                       f"{place}, {metas[place]}, which has {metas[place].nbytes}")
+                                       f"{operand_index}, {meta}, which has {meta.nbytes}")
     return kernel
 
 
-def alone(head: Head) -> BindFunction:
+def without_epilogue(head: Head) -> BindFunction:
     """The bind function of a head without an epilogue."""
     return declining(lambda b: head(b, node_of(b), Epilogue()))
 
@@ -65,7 +66,7 @@ def node_of(b: Bind) -> FusedOp:
     return FusedOp(b.op, b.attrs, tuple(range(count)), tuple(range(count, count + len(b.outputs))), b.outputs)
 
 
-def has_elements(*shapes: Sequence[int]) -> None:
+def check_elements(*shapes: Sequence[int]) -> None:
     """Raise Unimplemented for shapes without elements, for the library has no memory objects without elements."""
     if not all(map(prod, shapes)):
         raise errors.Unimplemented("there are no elements")
@@ -78,4 +79,4 @@ def is_narrow(b: Bind) -> bool:
 
 def left_to_numpy(b: Bind) -> Declined:
     """The bind function of ops that this pack serves in groups only."""
-    return b.decline(LEFT)
+    return b.decline(NO_GAIN)

@@ -7,19 +7,19 @@ from collections.abc import Collection
 from heald.api import Bind, Kernels, errors
 
 from ..memory import dense
-from ..primitives import RESULT, SOURCE, Primitive, reordered
-from .binding import declining, has_elements
+from ..primitives import RESULT, SOURCE, Primitive, reorder_description
+from .binding import check_elements, declining
 
-LEAST = 1 << 13  # elements from which NumPy's call is not cheaper
+SMALLEST_ELEMENTS = 1 << 13  # elements from which NumPy's call is not cheaper
 
 
 def cast(b: Bind) -> Primitive:
-    has_elements(b.outputs[0].dims)
+    check_elements(b.outputs[0].dims)
     size = b.outputs[0].size
-    if size < LEAST:
+    if size < SMALLEST_ELEMENTS:
         raise errors.Unimplemented("NumPy's call is cheaper for so few elements")
     source, result = dense((size,), b.inputs[0].meta.dtype), dense((size,), b.outputs[0].dtype)
-    return Primitive(reordered(source, result), {SOURCE: (source, 0), RESULT: (result, 1)})
+    return Primitive(reorder_description(source, result), {SOURCE: (source, 0), RESULT: (result, 1)})
 
 
 def register_kernels(kernels: Kernels, types: Collection[str]) -> None:

@@ -11,11 +11,11 @@ from heald.api import Bind, FusedOp, Kernels, errors, geometry
 from ..attributes import Eltwise, number
 from ..epilogue import Epilogue
 from ..library import library
-from ..memory import FLOAT, dense, rows
+from ..memory import FLOAT, dense, row_major_strides
 from ..primitives import INFERENCE, NativeKernel
 from ..products import Weights, product
 from ..single_thread import is_small
-from .binding import Head, alone, has_elements
+from .binding import Head, check_elements, without_epilogue
 
 DIRECT, TRANSPOSED = number("dnnl_convolution_direct"), number("dnnl_deconvolution_direct")
 LEAST_CHANNELS = 48
@@ -26,7 +26,7 @@ def conv(b: Bind, node: FusedOp, after: Epilogue, *, winograd: bool = False) -> 
     channels."""
     images, (*taps, depth, filters) = (b.inputs[a].meta.dims for a in node.args)
     groups = images[-1] // max(depth, 1)
-    *steps, inward, _ = rows((*taps, depth, filters))
+    *steps, inward, _ = row_major_strides((*taps, depth, filters))
     dims, strides = [filters, depth, *taps], [1, inward, *steps]
     if groups > 1:
         dims, strides = [groups, filters // groups, *dims[1:]], [filters // groups, *strides]
@@ -39,7 +39,7 @@ def depthwise_conv2d(b: Bind, node: FusedOp, after: Epilogue) -> NativeKernel:
     if node.attrs["strides"][1] != node.attrs["strides"][2] or max(node.attrs["dilations"]) > 1:
         raise errors.Unimplemented("TensorFlow's kernel takes no dilations, and equal strides")
     height, width, channels, multiplier = shape = b.inputs[node.args[1]].meta.dims
-    down, right, across, _ = rows(shape)
+    down, right, across, _ = row_major_strides(shape)
     dims, strides = (channels, multiplier, 1, height, width), (across, 1, 1, down, right)
     return _convolution(b, node, after, Weights(dims, strides, (channels, multiplier), (channels * multiplier,), 0b11))
 
@@ -52,12 +52,12 @@ def _convolution(
     places = geometry.spatial_windows(attrs, images.dims[1:-1], filters.dims[:-2])
     if winograd and _is_of_neighbours(b, node, after) and not is_small(b, b.fused or [node]):
         from .. import winograd_tiling  # imported late, for many programs need neither module
-        from .winograd import in_tiles
+        from .winograd import bind_in_tiles
 
         size = winograd_tiling.fastest(images.dims, filters.dims[:-2], node.outputs[0].dims, places)
         if size is not None:
             with suppress(errors.Unimplemented):  # some CPUs lack a primitive of a stage
-                return in_tiles(b, node, after, size)
+                return bind_in_tiles(b, node, after, size)
     source, result = dense(images.dims, images.dtype), dense(node.outputs[0].dims, b.outputs[0].dtype)
     create = library().c.dnnl_convolution_forward_primitive_desc_create
     return product(b, node, after, weights, source, result, create, lambda weights, bias, attributes: (
@@ -83,10 +83,10 @@ def conv_input_gradient(b: Bind, node: FusedOp, after: Epilogue) -> NativeKernel
     _check(b, node, at_filters, images.dims, shape, taps)
     if shape[-1] != depth:
         raise errors.Unimplemented("groups of channels")
-    *steps, outward, _ = rows((*taps, depth, channels))
+    *steps, outward, _ = row_major_strides((*taps, depth, channels))
     weights = Weights([depth, channels, *taps], [outward, 1, *steps], (depth, 1), (depth,), 1)
     strides, dilations = attrs["strides"][1:-1], attrs["dilations"][1:-1]
-    before = [place.before for place in geometry.spatial_windows(attrs, shape[1:-1], taps)]
+    before = [window.before for window in geometry.spatial_windows(attrs, shape[1:-1], taps)]
     reached = [(n - 1) * stride + (k - 1) * dilation + 1
                for n, stride, k, dilation in zip(images.dims[1:-1], strides, taps, dilations, strict=True)]
     behind = [total - first - n for total, first, n in zip(reached, before, shape[1:-1], strict=True)]
@@ -107,7 +107,7 @@ def _check(b: Bind, node: FusedOp, filters: int, *shapes: Sequence[int]) -> None
         raise errors.Unimplemented("strides or dilations of batch or depth")
     if not b.inputs[filters].is_known:
         raise errors.Unimplemented("filters that are not known before the run")
-    has_elements(*shapes, node.outputs[0].dims)
+    check_elements(*shapes, node.outputs[0].dims)
 
 
 CONVOLUTIONS: Mapping[str, Head] = {
@@ -123,4 +123,4 @@ def heads(winograd: bool) -> Mapping[str, Head]:
 
 def register_kernels(kernels: Kernels, types: Collection[str], winograd: bool) -> None:
     for op, head in heads(winograd).items():
-        kernels.kernel(op, dtypes={"T": types})(alone(head))
+        kernels.kernel(op, dtypes={"T": types})(without_epilogue(head))

@@ -8,41 +8,42 @@ from math import prod
 from heald.api import Bind, FusedOp, Kernels, errors
 
 from ..contraction import Contraction
-from ..epilogue import Epilogue, Lay, steps_after
+from ..epilogue import Epilogue, OperandLayouts, steps_after
 from ..library import library
 from ..memory import Layout, Operand
 from ..primitives import NativeKernel
 from ..products import Weights, product
-from .binding import declining, has_elements, node_of
-from .matmul import LEAST
+from .binding import check_elements, declining, node_of
+from .matmul import SMALLEST_MULTIPLICATIONS
 
 
 def einsum(b: Bind) -> NativeKernel:
     return einsum_and(b, node_of(b), [])
 
 
-def einsum_and(b: Bind, node: FusedOp, rest: Sequence[FusedOp]) -> NativeKernel:
-    """Bind the einsum `node` with the ops `rest` that follow it."""
+def einsum_and(b: Bind, node: FusedOp, following_ops: Sequence[FusedOp]) -> NativeKernel:
+    """Bind the einsum `node` with the `following_ops` that follow it."""
     shapes = [b.inputs[a].meta.dims for a in node.args]
-    has_elements(*shapes)
-    found = Contraction(node.attrs["equation"], shapes)
-    if not node.outputs[0].dims or prod(found.result.dims) * found.left.dims[-1] < LEAST:
+    check_elements(*shapes)
+    contraction = Contraction(node.attrs["equation"], shapes)
+    if not node.outputs[0].dims or prod(contraction.result.dims) * contraction.left.dims[-1] < SMALLEST_MULTIPLICATIONS:
         raise errors.Unimplemented("NumPy's call is cheaper for one number, and for so few elements")
-    source, result = found.left.layout, found.result.layout
-    weights = Weights(found.right.dims, found.right.strides, (), (), 0)
-    after = Epilogue(steps=steps_after(b, node, rest, _lay(b, found, len(node.outputs[0].dims))))
-    ordered = node._replace(args=node.args[::-1]) if found.turned else node
+    source, result = contraction.left.layout, contraction.result.layout
+    weights = Weights(contraction.right.dims, contraction.right.strides, (), (), 0)
+    after = Epilogue(steps=steps_after(b, node, following_ops,
+                                       _operand_layouts(b, contraction, len(node.outputs[0].dims))))
+    ordered = node._replace(args=node.args[::-1]) if contraction.turned else node
     return product(b, ordered, after, weights, source, result, library().c.dnnl_matmul_primitive_desc_create,
                    lambda weights, bias, attributes: (source.descriptor, weights, bias, result.descriptor, attributes))
 
 
-def _lay(b: Bind, found: Contraction, rank: int) -> Lay:
+def _operand_layouts(b: Bind, contraction: Contraction, rank: int) -> OperandLayouts:
     """Lay out the operands of the steps, which broadcast against the result as it is written."""
-    def lay(place: int) -> tuple[Layout, Operand]:
-        shape = b.inputs[place].meta.dims
-        return found.of_result((1,) * (rank - len(shape)) + shape).layout, place
+    def operand_layout(input_index: int) -> tuple[Layout, Operand]:
+        shape = b.inputs[input_index].meta.dims
+        return contraction.of_result((1,) * (rank - len(shape)) + shape).layout, input_index
 
-    return lay
+    return operand_layout
 
 
 def register_kernels(kernels: Kernels) -> None:

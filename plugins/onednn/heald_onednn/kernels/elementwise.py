@@ -10,15 +10,15 @@ from heald.api import Attrs, Bind, FusedOp, Kernels, ValueInfo, errors
 
 from ..activations import ACTIVATION
 from ..attributes import Eltwise, attributes, operands
-from ..epilogue import CHAINED, SWISH, Lay, broadcast, steps_after, with_swish
+from ..epilogue import CHAINED, SWISH, OperandLayouts, broadcast, steps_after, with_swish
 from ..functions import BINARY, COMMUTING, PARTS, UNARY, swish
 from ..library import library
 from ..memory import Layout, Operand, dense, row_major
-from ..primitives import RESULT, SECOND_SOURCE, SOURCE, NativeKernel, Primitive, described, of_elements
-from .binding import LEFT, BindFunction, declining, has_elements, is_narrow, left_to_numpy, node_of
+from ..primitives import RESULT, SECOND_SOURCE, SOURCE, NativeKernel, Primitive, describe_primitive, eltwise_description
+from .binding import NO_GAIN, BindFunction, check_elements, declining, is_narrow, left_to_numpy, node_of
 
-LEAST = 1 << 13  # elements from which NumPy's calls are not cheaper
-FEW = 16  # channels: with fewer, the library's vectors are partly empty
+SMALLEST_ELEMENTS = 1 << 13  # elements from which NumPy's calls are not cheaper
+FEW_CHANNELS = 16  # channels: with fewer, the library's vectors are partly empty
 IN_PASSES = ("Elu", "Sigmoid")  # ops for which NumPy's kernels take several passes
 STEPS: Mapping[str, Callable[[Attrs], Eltwise]] = {
     **UNARY, SWISH: lambda attrs: swish(attrs["factor"]), ACTIVATION: lambda attrs: attrs["step"],
@@ -36,7 +36,7 @@ def binary(b: Bind) -> NativeKernel:
     _check(b)
     is_long = b.inputs[0].meta.dims == b.inputs[1].meta.dims or 1 in (b.inputs[0].size, b.inputs[1].size)
     if is_long and not is_narrow(b):
-        raise errors.Unimplemented(LEFT)
+        raise errors.Unimplemented(NO_GAIN)
     return _of_two(b, node_of(b), [])
 
 
@@ -48,17 +48,17 @@ def if_narrow(bind: BindFunction) -> BindFunction:
 def chain(b: Bind) -> NativeKernel:
     """Bind two nodes or more. The first has two operands, or all are one x * sigmoid(x) or one activation."""
     _check(b)
-    first, *rest = with_swish(b, b.fused)
-    if first.op in (SWISH, ACTIVATION) and not rest:
+    first, *following_ops = with_swish(b, b.fused)
+    if first.op in (SWISH, ACTIVATION) and not following_ops:
         return _of_one(b, first)
     if first.op not in BINARY:
         raise errors.Unimplemented("the library fuses nothing with a function of one operand")
-    return _of_two(b, first, rest)
+    return _of_two(b, first, following_ops)
 
 
 def _check(b: Bind) -> None:
-    has_elements(b.outputs[0].dims)
-    if b.outputs[0].size < LEAST:
+    check_elements(b.outputs[0].dims)
+    if b.outputs[0].size < SMALLEST_ELEMENTS:
         raise errors.Unimplemented("NumPy's calls are cheaper for so few elements")
 
 
@@ -66,21 +66,21 @@ def _of_one(b: Bind, node: FusedOp) -> Primitive:
     step = STEPS[node.op](node.attrs)
     size = (b.outputs[0].size,)
     source, result = dense(size, b.inputs[node.args[0]].meta.dtype), dense(size, b.outputs[0].dtype)
-    return Primitive(of_elements(step, source, result),
+    return Primitive(eltwise_description(step, source, result),
                      {SOURCE: (source, node.args[0]), RESULT: (result, len(b.inputs))})
 
 
-def _of_two(b: Bind, node: FusedOp, rest: list[FusedOp]) -> Primitive:
+def _of_two(b: Bind, node: FusedOp, following_ops: list[FusedOp]) -> Primitive:
     shape = node.outputs[0].dims
-    lay = _in_rows(b, shape) if _is_of_few_channels(b, shape) else broadcast(b, len(shape), dense)
-    steps = steps_after(b, node, rest, lay)
+    operand_layout = _in_rows(b, shape) if _is_of_few_channels(b, shape) else broadcast(b, len(shape), dense)
+    steps = steps_after(b, node, following_ops, operand_layout)
     places = list(node.args)
     if b.inputs[places[0]].meta.dims != shape and node.op in COMMUTING:
         places.reverse()
     if b.inputs[places[0]].meta.dims != shape:
         raise errors.Unimplemented("the first operand broadcasts")
-    (left, first), (right, second) = map(lay, places)
-    description = described(library().c.dnnl_binary_primitive_desc_create, BINARY[node.op], left.descriptor,
+    (left, first), (right, second) = map(operand_layout, places)
+    description = describe_primitive(library().c.dnnl_binary_primitive_desc_create, BINARY[node.op], left.descriptor,
                             right.descriptor, left.descriptor, attributes(steps))
     return Primitive(description, {SOURCE: (left, first), SECOND_SOURCE: (right, second),
                                    RESULT: (left, len(b.inputs)), **operands(steps)})
@@ -95,24 +95,24 @@ def _is_of_few_channels(b: Bind, shape: tuple[int, ...]) -> bool:
         dims = info.meta.dims
         return dims == shape or (info.value is not None and (info.size == 1 or info.size == dims[-1] == shape[-1]))
 
-    return len(shape) > 1 and shape[-1] < FEW and all(map(fits, b.inputs))
+    return len(shape) > 1 and shape[-1] < FEW_CHANNELS and all(map(fits, b.inputs))
 
 
-def _in_rows(b: Bind, shape: tuple[int, ...]) -> Lay:
+def _in_rows(b: Bind, shape: tuple[int, ...]) -> OperandLayouts:
     """Lay the channels of a row of places out as one dimension. A known operand of one place is repeated."""
     *_, places, channels = shape
     rows = prod(shape[:-2])
 
-    def lay(place: int) -> tuple[Layout, Operand]:
-        info = b.inputs[place]
+    def operand_layout(input_index: int) -> tuple[Layout, Operand]:
+        info = b.inputs[input_index]
         if info.meta.dims == shape:
-            return row_major((rows, places * channels), info.dtype), place
+            return row_major((rows, places * channels), info.dtype), input_index
         assert info.value is not None
         row = np.empty((places, channels), info.dtype.numpy)
         row[:] = info.value.reshape(-1)
         return row_major((1, places * channels), info.dtype), row
 
-    return lay
+    return operand_layout
 
 
 def register_kernels(kernels: Kernels, types: Collection[str]) -> None:

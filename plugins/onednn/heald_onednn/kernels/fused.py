@@ -21,34 +21,34 @@ PRODUCTS: Mapping[str, Head] = {"BatchMatMulV2": batch_matmul, "MatMul": matmul}
 
 
 def product(b: Bind, by_op: Mapping[str, Head]) -> NativeKernel:
-    head = next((each for each in b.fused if each.op in by_op or each.op == EINSUM), None)
+    head = next((node for node in b.fused if node.op in by_op or node.op == EINSUM), None)
     if head is None:
         raise errors.Unimplemented("there is no product among these nodes")
     if head.attrs["T"] is FLOAT and b.outputs[0].dtype is not FLOAT:
         raise errors.Unimplemented(f"the library has no products of float32 that give {b.outputs[0].dtype}")
-    if any(each.op == ROUNDING and each.outputs[0].dtype is not FLOAT for each in b.fused[:-1]):
+    if any(node.op == ROUNDING and node.outputs[0].dtype is not FLOAT for node in b.fused[:-1]):
         raise errors.Unimplemented("a Cast before the last op, for intermediate values are not rounded")
     first = b.fused[0]
     lead = first if first.results[0] == head.args[0] else None
-    rest = [each for each in b.fused if each is not head and each is not lead]
+    following_ops = [node for node in b.fused if node is not head and node is not lead]
     if lead is not None and lead.op == GATE:
-        return squeeze_excite(b, lead, head, rest)
+        return squeeze_excite(b, lead, head, following_ops)
     if head.op == EINSUM:
-        return einsum_and(b, head, rest)
-    lay = broadcast(b, len(head.outputs[0].dims), dense) if head.op in CONVOLUTIONS else operands_of(b, head)
-    after = epilogue(b, head, rest, lay)
-    return by_op[head.op](b, head if lead is None else _padded(b, lead, head), after)
+        return einsum_and(b, head, following_ops)
+    operand_layout = broadcast(b, len(head.outputs[0].dims), dense) if head.op in CONVOLUTIONS else operands_of(b, head)
+    after = epilogue(b, head, following_ops, operand_layout)
+    return by_op[head.op](b, head if lead is None else _with_own_padding(b, lead, head), after)
 
 
-def _padded(b: Bind, padding: FusedOp, head: FusedOp) -> FusedOp:
+def _with_own_padding(b: Bind, padding: FusedOp, head: FusedOp) -> FusedOp:
     """The convolution with the padding in its own attributes. Raises Unimplemented."""
-    images, amounts = padding.args
-    known = b.inputs[amounts].value
-    if known is None or known.shape != (4, 2) or (known < 0).any() or known[[0, 3]].any():
+    images, amounts_index = padding.args
+    amounts = b.inputs[amounts_index].value
+    if amounts is None or amounts.shape != (4, 2) or (amounts < 0).any() or amounts[[0, 3]].any():
         raise errors.Unimplemented("padding of more than height and width, or not known before the run")
     if head.attrs.get("padding") != "VALID" or head.attrs["data_format"] != "NHWC":
         raise errors.Unimplemented("padding before a convolution that pads itself, or has channels first")
-    pads = {"padding": "EXPLICIT", "explicit_paddings": tuple(int(n) for n in known.reshape(-1))}
+    pads = {"padding": "EXPLICIT", "explicit_paddings": tuple(int(n) for n in amounts.reshape(-1))}
     return head._replace(attrs={**head.attrs, **pads}, args=(images, head.args[1]))
 
 

@@ -7,14 +7,14 @@ from math import prod
 
 from heald.api import Bind, DType, FusedOp, Kernels, errors
 
-from ..epilogue import Epilogue, Lay, broadcast
+from ..epilogue import Epilogue, OperandLayouts, broadcast
 from ..library import library
-from ..memory import Layout, row_major, rows
+from ..memory import Layout, row_major, row_major_strides
 from ..primitives import NativeKernel
 from ..products import Weights, product
-from .binding import alone, has_elements
+from .binding import check_elements, without_epilogue
 
-LEAST = 1 << 16  # multiplications from which NumPy's call is not cheaper
+SMALLEST_MULTIPLICATIONS = 1 << 16  # multiplications from which NumPy's call is not cheaper
 Matrices = tuple[list[int], list[int]]  # dimensions and strides
 
 
@@ -26,7 +26,7 @@ def batch_matmul(b: Bind, node: FusedOp, after: Epilogue) -> NativeKernel:
     return _product(b, node, after, (node.attrs["adj_x"], node.attrs["adj_y"]))
 
 
-def operands_of(b: Bind, node: FusedOp) -> Lay:
+def operands_of(b: Bind, node: FusedOp) -> OperandLayouts:
     """The layouts of the epilogue's operands, which broadcast against the product's result."""
     return broadcast(b, len(node.outputs[0].dims), _in_rows if _is_of_one_matrix(b, node) else row_major)
 
@@ -43,7 +43,7 @@ def _is_of_one_matrix(b: Bind, node: FusedOp) -> bool:
     output, (left, right) = node.outputs[0].dims, (b.inputs[a].meta.dims for a in node.args)
     if node.attrs.get("adj_x", False) or len(left) < len(output) or prod(right[:-2]) != 1:
         return False
-    beside = {a for each in b.fused if each is not node for a in each.args if a < len(b.inputs)}
+    beside = {a for other_node in b.fused if other_node is not node for a in other_node.args if a < len(b.inputs)}
     return all(dims == output or prod(dims[:-1]) == 1 for dims in (b.inputs[a].meta.dims for a in beside))
 
 
@@ -57,8 +57,8 @@ def _product(b: Bind, node: FusedOp, after: Epilogue, turned: tuple[bool, bool])
     if len(output) > 2 and _is_of_one_matrix(b, node):
         output, shapes = _as_rows(output), [_as_rows(shapes[0]), shapes[1][-2:]]
     left, right = (_matrices(shape, len(output), turn) for shape, turn in zip(shapes, turned, strict=True))
-    has_elements(*shapes)
-    if prod(output) * left[0][-1] < LEAST:
+    check_elements(*shapes)
+    if prod(output) * left[0][-1] < SMALLEST_MULTIPLICATIONS:
         raise errors.Unimplemented("NumPy's call is cheaper for so few elements")
     columns = output[-1]
     weights = Weights(*right, (columns, 1) if turned[1] else (columns,), (1,) * (len(output) - 1) + (columns,),
@@ -72,13 +72,13 @@ def _product(b: Bind, node: FusedOp, after: Epilogue, turned: tuple[bool, bool])
 def _matrices(shape: tuple[int, ...], rank: int, turned: bool) -> Matrices:
     """Dimensions and strides of this rank, with leading lengths of 1. `turned` transposes each matrix."""
     dims = [1] * (rank - len(shape)) + list(shape)
-    strides = rows(dims)
+    strides = row_major_strides(dims)
     if turned:
         dims[-2:], strides[-2:] = dims[:-3:-1], strides[:-3:-1]
     return dims, strides
 
 
 def register_kernels(kernels: Kernels, types: Collection[str]) -> None:
-    kernels.kernel("MatMul", dtypes={"T": types})(alone(matmul))
+    kernels.kernel("MatMul", dtypes={"T": types})(without_epilogue(matmul))
     for op in ("BatchMatMul", "BatchMatMulV2"):
-        kernels.kernel(op, dtypes={"T": types})(alone(batch_matmul))
+        kernels.kernel(op, dtypes={"T": types})(without_epilogue(batch_matmul))

@@ -20,18 +20,18 @@ from ..primitives import (
     SHIFT,
     SOURCE,
     VARIANCE,
-    Around,
+    KernelAroundPrimitive,
     NativeKernel,
     Primitive,
-    described,
+    describe_primitive,
 )
-from .binding import declining, has_elements
+from .binding import check_elements, declining
 
 FLAGS = number("dnnl_use_global_stats") | number("dnnl_use_scale") | number("dnnl_use_shift")
 STATISTICS = (3, 4)  # the inputs that the outputs beside the first repeat
 
 
-class Normalization(Around):
+class Normalization(KernelAroundPrimitive):
     """The primitive, and TensorFlow's further outputs: mean and variance, twice, and a zero."""
 
     def run(self, *arrays: Array) -> None:
@@ -58,14 +58,14 @@ def batch_norm(b: Bind) -> NativeKernel:
     shape = b.inputs[0].meta.dims
     if b.attrs["is_training"] or b.attrs["data_format"] != "NHWC":
         raise errors.Unimplemented("statistics of the batch, or channels that are not last")
-    has_elements(shape)
+    check_elements(shape)
     layout, vector = dense(shape), dense(shape[-1:])
-    description = described(
+    description = describe_primitive(
         library().c.dnnl_batch_normalization_forward_primitive_desc_create, INFERENCE, layout.descriptor,
         layout.descriptor, b.attrs["epsilon"], FLAGS, attributes(),
     )
     operands: dict[int, tuple[Layout, Operand]] = {
-        number: (vector, place) for place, number in enumerate((SCALE, SHIFT, MEAN, VARIANCE), 1)}
+        number: (vector, input_index) for input_index, number in enumerate((SCALE, SHIFT, MEAN, VARIANCE), 1)}
     return Normalization(Primitive(description, operands | {SOURCE: (layout, 0), RESULT: (layout, 5)}))
 
 

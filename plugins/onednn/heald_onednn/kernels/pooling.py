@@ -12,8 +12,8 @@ from ..epilogue import CHAINED, Epilogue, broadcast, steps_after, with_swish
 from ..functions import linear
 from ..library import library
 from ..memory import dense
-from ..primitives import INFERENCE, RESULT, SOURCE, NativeKernel, Primitive, described
-from .binding import Head, alone, declining, has_elements
+from ..primitives import INFERENCE, RESULT, SOURCE, NativeKernel, Primitive, describe_primitive
+from .binding import Head, check_elements, declining, without_epilogue
 
 LARGEST, MEAN = number("dnnl_pooling_max"), number("dnnl_pooling_avg_exclude_padding")
 IMAGE = (1, 2)  # the axes of one channel of an image
@@ -42,11 +42,11 @@ POOLS: Mapping[str, Head] = {
 
 def pool_and(b: Bind) -> NativeKernel:
     """Bind a pooling op with the ops that follow it."""
-    node, *rest = b.fused
+    node, *following_ops = b.fused
     if node.op not in POOLS:
         raise errors.Unimplemented("there are no windows among these nodes")
-    lay = broadcast(b, len(node.outputs[0].dims), dense)
-    return POOLS[node.op](b, node, Epilogue(steps=steps_after(b, node, with_swish(b, rest), lay)))
+    operand_layout = broadcast(b, len(node.outputs[0].dims), dense)
+    return POOLS[node.op](b, node, Epilogue(steps=steps_after(b, node, with_swish(b, following_ops), operand_layout)))
 
 
 def of_images(scaled: Callable[[int], Sequence[PostOp]]) -> Callable[[Bind], Primitive]:
@@ -68,17 +68,18 @@ def _pool(
     pads: tuple[list[int], list[int]], after: Sequence[PostOp],
 ) -> Primitive:
     """The pooling primitive. `images`: the index of the input with the images."""
-    given = b.inputs[images].meta
-    has_elements(given.dims, output)
-    source, result = dense(given.dims, given.dtype), dense(output, b.outputs[0].dtype)
-    description = described(library().c.dnnl_pooling_forward_primitive_desc_create, INFERENCE, kind, source.descriptor,
+    images_meta = b.inputs[images].meta
+    check_elements(images_meta.dims, output)
+    source, result = dense(images_meta.dims, images_meta.dtype), dense(output, b.outputs[0].dtype)
+    description = describe_primitive(library().c.dnnl_pooling_forward_primitive_desc_create, INFERENCE, kind,
+                                     source.descriptor,
                             result.descriptor, list(strides), list(taps), [0] * len(taps), *pads, attributes(after))
     return Primitive(description, {SOURCE: (source, images), RESULT: (result, len(b.inputs)), **operands(after)})
 
 
 def register_kernels(kernels: Kernels, types: Collection[str]) -> None:
     for op, head in POOLS.items():
-        kernels.kernel(op, dtypes={"T": types})(alone(head))
+        kernels.kernel(op, dtypes={"T": types})(without_epilogue(head))
     kernels.kernel("Mean", dtypes={"T": types})(declining(of_images(lambda _: ())))
     kernels.kernel("Sum", dtypes={"T": types})(declining(of_images(lambda count: [linear(count, 0.0)])))
     kernels.fusion("Pool", heads=POOLS, ops=CHAINED)(declining(pool_and))

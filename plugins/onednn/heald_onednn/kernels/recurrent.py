@@ -16,8 +16,19 @@ from ..attributes import attributes, number
 from ..library import library
 from ..memory import ANY, Array, Layout, Operand, row_major
 from ..packing import packed_once
-from ..primitives import BIAS, INFERENCE, RESULT, SOURCE, WEIGHTS, Around, Primitive, described, packed, wanted
-from .binding import declining, has_elements
+from ..primitives import (
+    BIAS,
+    INFERENCE,
+    RESULT,
+    SOURCE,
+    WEIGHTS,
+    KernelAroundPrimitive,
+    Primitive,
+    chosen_layout,
+    describe_primitive,
+    pack_array,
+)
+from .binding import check_elements, declining
 
 LEFT_TO_RIGHT = number("dnnl_unidirectional_left2right")
 HIDDEN, STATE, LAST_HIDDEN, LAST_STATE, RECURRENT = 2, 3, 18, 19, 34  # the library's argument numbers for LSTMs
@@ -37,7 +48,7 @@ class Size(NamedTuple):
     cells: int
 
 
-class Steps(Around):
+class Steps(KernelAroundPrimitive):
     """A sequence computed by a primitive of one step, from x [time, ...] to two results [time, ...], cs and h.
 
     `places`: the indices of x, state and hidden among the inputs, then of cs and h behind the inputs.
@@ -47,11 +58,11 @@ class Steps(Around):
         super().__init__(step)
         self._time, self._places = time, places
         x, _, _, cs, h = places
-        self.extents = {place: nbytes * time if place in (x, cs, h) else nbytes
-                        for place, nbytes in step.extents.items()}
+        self.extents = {operand_index: nbytes * time if operand_index in (x, cs, h) else nbytes
+                        for operand_index, nbytes in step.extents.items()}
 
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
-        calls = [self._primitive.attach(each, ()) for each in self._each((*inputs, *outputs))]
+        calls = [self._primitive.attach(step_arrays, ()) for step_arrays in self._arrays_of_steps((*inputs, *outputs))]
 
         def call() -> None:
             for step in calls:
@@ -60,20 +71,20 @@ class Steps(Around):
         return call
 
     def run(self, *arrays: Array) -> None:
-        for each in self._each(arrays):
-            self._primitive.run(*each)
+        for step_arrays in self._arrays_of_steps(arrays):
+            self._primitive.run(*step_arrays)
 
-    def _each(self, arrays: Sequence[Array]) -> list[tuple[Array, ...]]:
+    def _arrays_of_steps(self, arrays: Sequence[Array]) -> list[tuple[Array, ...]]:
         """The arrays of each step, at the same indices as the whole arrays."""
         x, state, hidden, cs, h = self._places
-        steps = {place: arrays[place].reshape(self._time, -1) for place in (x, cs, h)}
-        listed: list[tuple[Array, ...]] = []
+        steps = {operand_index: arrays[operand_index].reshape(self._time, -1) for operand_index in (x, cs, h)}
+        arrays_by_step: list[tuple[Array, ...]] = []
         for t in range(self._time):
-            now = {place: rows[t] for place, rows in steps.items()}
+            now = {operand_index: rows[t] for operand_index, rows in steps.items()}
             if t:
                 now |= {state: steps[cs][t - 1], hidden: steps[h][t - 1]}
-            listed.append(tuple(now.get(place, array) for place, array in enumerate(arrays)))
-        return listed
+            arrays_by_step.append(tuple(now.get(operand_index, array) for operand_index, array in enumerate(arrays)))
+        return arrays_by_step
 
 
 def lstm_block_cell(b: Bind) -> Primitive:
@@ -106,60 +117,62 @@ def _lstm(b: Bind, size: Size, time: int, places: Mapping[int, int]) -> Primitiv
         raise errors.Unimplemented("peepholes or a state that is clipped")
     if not (weights.is_known and bias.is_known):
         raise errors.Unimplemented("weights that are not known before the run")
-    has_elements((time, *size))
+    check_elements((time, *size))
     batch, inputs, cells = size
-    state, whole = row_major((1, 1, batch, cells)), row_major((time, batch, cells))
+    state, all_states = row_major((1, 1, batch, cells)), row_major((time, batch, cells))
     source, vector = row_major((time, batch, inputs)), row_major((1, 1, 4, cells))
     null = library().ffi.NULL
     last = state.descriptor if CS in b.needed else null
-    description = described(
+    description = describe_primitive(
         library().c.dnnl_lstm_forward_primitive_desc_create, INFERENCE, LEFT_TO_RIGHT, source.descriptor,
-        state.descriptor, state.descriptor, _any(inputs, cells).descriptor, _any(cells, cells).descriptor, null, null,
-        vector.descriptor, whole.descriptor, last, last, 0, attributes())
+        state.descriptor, state.descriptor, _layout_by_library(inputs, cells).descriptor,
+                                     _layout_by_library(cells, cells).descriptor, null, null,
+        vector.descriptor, all_states.descriptor, last, last, 0, attributes())
     operands: dict[int, tuple[Layout, Operand]] = {
         SOURCE: (source, places[SOURCE]), STATE: (state, places[STATE]), HIDDEN: (state, places[HIDDEN]),
         WEIGHTS: _weights(b, weights, slice(inputs), description, 0),
         RECURRENT: _weights(b, weights, slice(inputs, None), description, 1),
-        BIAS: (vector, _bias(b, bias.value)), RESULT: (whole, len(b.inputs) + H)}
+        BIAS: (vector, _bias(b, bias.value)), RESULT: (all_states, len(b.inputs) + H)}
     if CS in b.needed:  # the last hidden value is that of the only step
         operands |= {LAST_HIDDEN: (state, len(b.inputs) + H), LAST_STATE: (state, len(b.inputs) + CS)}
     return Primitive(description, operands)
 
 
-def _any(rows: int, cells: int) -> Layout:
+def _layout_by_library(rows: int, cells: int) -> Layout:
     """The layout of all gates' weights, left to the library's choice."""
     return Layout.of((1, 1, rows, 4, cells), ANY)
 
 
 def _weights(b: Bind, weights: ValueInfo, rows: slice, description: Any, index: int) -> tuple[Layout, Operand]:
     """Rows of w [inputs + cells, 4 * cells], in the description's layout for the weights of this index."""
-    chosen = wanted(description, number("dnnl_query_weights_md"), index)
+    packed_layout = chosen_layout(description, number("dnnl_query_weights_md"), index)
 
     def pack(array: Array) -> Array:
         gates = array[rows].reshape(-1, 4, array.shape[1] // 4)[:, GATES[b.op]]
-        return packed(np.ascontiguousarray(gates), row_major((1, 1, *gates.shape)), chosen)
+        return pack_array(np.ascontiguousarray(gates), row_major((1, 1, *gates.shape)), packed_layout)
 
-    key = f"onednn {library().version}/{b.op} {index}/{chosen.name}"
-    return chosen, packed_once(b, key, chosen, lambda: _shared(weights.value, key, pack))
+    key = f"onednn {library().version}/{b.op} {index}/{packed_layout.name}"
+    return packed_layout, packed_once(b, key, packed_layout, lambda: _pack_shared(weights.value, key, pack))
 
 
 _packed: dict[tuple[int, str], tuple[ref[Array], ref[Array]]] = {}  # by id and key: the weights and the packed array
 
 
-def _shared(weights: Array | None, key: str, pack: Callable[[Array], Array]) -> Array:
+def _pack_shared(weights: Array | None, key: str, pack: Callable[[Array], Array]) -> Array:
     """The packed form of an array, shared with other nodes while it is in use.
 
     Without this, the steps of a network that cannot be one call would read a copy each.
     """
     assert weights is not None
-    source, made = (each() for each in _packed.get((id(weights), key), (lambda: None, lambda: None)))
-    if made is not None and source is weights:
-        return made
-    made = pack(weights)
-    for dead in [each for each, (_, theirs) in [*_packed.items()] if theirs() is None]:
-        _packed.pop(dead, None)
-    _packed[id(weights), key] = ref(weights), ref(made)
-    return made
+    references = _packed.get((id(weights), key), (lambda: None, lambda: None))
+    source, packed_weights = (reference() for reference in references)
+    if packed_weights is not None and source is weights:
+        return packed_weights
+    packed_weights = pack(weights)
+    for dead_key in [packed_key for packed_key, (_, theirs) in [*_packed.items()] if theirs() is None]:
+        _packed.pop(dead_key, None)
+    _packed[id(weights), key] = ref(weights), ref(packed_weights)
+    return packed_weights
 
 
 def _bias(b: Bind, bias: Any) -> Array:

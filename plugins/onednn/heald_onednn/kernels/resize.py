@@ -9,8 +9,8 @@ from heald.api import Attrs, Bind, Kernels, errors
 from ..attributes import attributes, number
 from ..library import library
 from ..memory import dense
-from ..primitives import INFERENCE, RESULT, SOURCE, Primitive, described
-from .binding import declining, has_elements
+from ..primitives import INFERENCE, RESULT, SOURCE, Primitive, describe_primitive
+from .binding import check_elements, declining
 
 LINEAR, NEAREST = number("dnnl_resampling_linear"), number("dnnl_resampling_nearest")
 Fits = Callable[[Attrs, Sequence[int], Sequence[int]], bool]  # takes height and width before and after
@@ -28,11 +28,11 @@ def whole_times(attrs: Attrs, before: Sequence[int], after: Sequence[int]) -> bo
 def resize(kind: int, fits: Fits) -> Callable[[Bind], Primitive]:
     def bind(b: Bind) -> Primitive:
         images, result_dims = b.inputs[0].meta, b.outputs[0].dims
-        has_elements(images.dims, result_dims)
+        check_elements(images.dims, result_dims)
         if not fits(b.attrs, images.dims[1:3], result_dims[1:3]):
             raise errors.Unimplemented("the library places the centers of pixels elsewhere")
         source, result = dense(images.dims, images.dtype), dense(result_dims, b.outputs[0].dtype)
-        description = described(library().c.dnnl_resampling_forward_primitive_desc_create, INFERENCE, kind,
+        description = describe_primitive(library().c.dnnl_resampling_forward_primitive_desc_create, INFERENCE, kind,
                                 library().ffi.NULL, source.descriptor, result.descriptor, attributes())
         return Primitive(description, {SOURCE: (source, 0), RESULT: (result, len(b.inputs))})
 

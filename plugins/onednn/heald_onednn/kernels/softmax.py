@@ -11,13 +11,13 @@ from heald.api import Bind, Kernels
 from ..attributes import attributes, number
 from ..library import library
 from ..memory import Array, dense
-from ..primitives import INFERENCE, RESULT, SOURCE, Around, NativeKernel, Primitive, described
-from .binding import declining, has_elements
+from ..primitives import INFERENCE, RESULT, SOURCE, KernelAroundPrimitive, NativeKernel, Primitive, describe_primitive
+from .binding import check_elements, declining
 
 ACCURATE = number("dnnl_softmax_accurate")
 
 
-class Softmax(Around):
+class Softmax(KernelAroundPrimitive):
     """The primitive, which leaves NaN out of a row's sum. This kernel then makes the whole row NaN."""
 
     def run(self, x: Array, out: Array) -> None:
@@ -42,9 +42,9 @@ def _spread_nan(out: Array) -> None:
 
 def softmax(b: Bind) -> NativeKernel:
     shape = b.inputs[0].meta.dims
-    has_elements(shape)
+    check_elements(shape)
     layout = dense((prod(shape[:-1]), shape[-1]))
-    description = described(library().c.dnnl_softmax_forward_primitive_desc_create, INFERENCE, ACCURATE,
+    description = describe_primitive(library().c.dnnl_softmax_forward_primitive_desc_create, INFERENCE, ACCURATE,
                             layout.descriptor, layout.descriptor, 1, attributes())
     return Softmax(Primitive(description, {SOURCE: (layout, 0), RESULT: (layout, 1)}))
 

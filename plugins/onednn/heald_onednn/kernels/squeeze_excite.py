@@ -15,58 +15,61 @@ from heald.api import Bind, DType, FusedOp, errors
 from ..attributes import operands
 from ..epilogue import Epilogue, broadcast, epilogue
 from ..memory import FLOAT, PLAIN, Array, Layout, Operand, row_major
-from ..primitives import BIAS, RESULT, SOURCE, WEIGHTS, Around, Primitive, of_matrices
-from .binding import has_elements
+from ..primitives import BIAS, RESULT, SOURCE, WEIGHTS, KernelAroundPrimitive, Primitive, matmul_description
+from .binding import check_elements
 
 PIXELS_PER_FILTER = 8  # at least: with fewer, scaling and packing the filters takes longer
 
 
-class ScaledFilters(Around):
+class ScaledFilters(KernelAroundPrimitive):
     """`product` of images and filters. Each run makes the filters [batch, C, F] from `filters` [C, F] and the factors,
-    the array with index `place`. The product reads them as the array with index `made`."""
+    the array with index `factors_index`. The product reads them as the array with index `filters_index`."""
 
     def __init__(
-        self, product: Primitive, filters: Array, place: int, made: int, shape: tuple[int, int, int]
+        self, product: Primitive, filters: Array, factors_index: int, filters_index: int, shape: tuple[int, int, int]
     ) -> None:
         super().__init__(product)
         batch, channels, _ = shape
-        self.extents = {number: nbytes for number, nbytes in product.extents.items() if number != made}
-        self.extents[place] = max(batch * channels * filters.itemsize, self.extents.get(place, 0))
-        self._filters, self._place, self._shape = filters, place, shape
+        self.extents = {number: nbytes for number, nbytes in product.extents.items() if number != filters_index}
+        self.extents[factors_index] = max(batch * channels * filters.itemsize, self.extents.get(factors_index, 0))
+        self._filters, self._place, self._shape = filters, factors_index, shape
 
     def run(self, *arrays: Array) -> None:
-        made = np.empty(self._shape, np.float32)
-        self._multiply(arrays[self._place], made)
-        self._primitive.run(*arrays, made)
+        scaled_filters = np.empty(self._shape, np.float32)
+        self._multiply(arrays[self._place], scaled_filters)
+        self._primitive.run(*arrays, scaled_filters)
 
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
-        made: Array = np.ndarray(self._shape, np.float32, PLAIN.allocate(self._filters.nbytes * self._shape[0]))
-        call, multiply, factors = self._primitive.attach(inputs, (*outputs, made)), self._multiply, inputs[self._place]
+        scaled_filters: Array = np.ndarray(self._shape, np.float32,
+                                           PLAIN.allocate(self._filters.nbytes * self._shape[0]))
+        call = self._primitive.attach(inputs, (*outputs, scaled_filters))
+        multiply, factors = self._multiply, inputs[self._place]
 
         def run() -> None:
-            multiply(factors, made)
+            multiply(factors, scaled_filters)
             call()
 
         return run
 
-    def _multiply(self, factors: Array, made: Array) -> None:
-        np.multiply(self._filters, factors.reshape(*made.shape[:2], 1), made)
+    def _multiply(self, factors: Array, scaled_filters: Array) -> None:
+        np.multiply(self._filters, factors.reshape(*scaled_filters.shape[:2], 1), scaled_filters)
 
 
-def squeeze_excite(b: Bind, gate: FusedOp, head: FusedOp, rest: Sequence[FusedOp]) -> ScaledFilters:
+def squeeze_excite(b: Bind, gate: FusedOp, head: FusedOp, following_ops: Sequence[FusedOp]) -> ScaledFilters:
     """Bind the multiplication `gate`, the convolution `head` and its epilogue. Raises Unimplemented where scaling the
     filters does not pay, or the convolution is no matrix product."""
     images, factors = _operands(b, gate)
     batch, height, width, channels = dims = b.inputs[images].meta.dims
     filters = _filters(b, head, channels)
     count = filters.shape[1]
-    has_elements(dims, filters.shape)
+    check_elements(dims, filters.shape)
     if height * width < PIXELS_PER_FILTER * count:
         raise errors.Unimplemented("there are fewer pixels to multiply than filters")
-    lay = partial(_pixels, (height, width))
-    after = epilogue(b, head, rest, broadcast(b, 4, lay))
+    pixel_layout = partial(_pixels, (height, width))
+    after = epilogue(b, head, following_ops, broadcast(b, 4, pixel_layout))
     scaled = filters if after.scale is None else (filters * after.scale).astype(np.float32)
-    product = _product(b, after, (lay(dims), images), lay((batch, height, width, count)), (batch, channels, count))
+    product = _product(b, after, (pixel_layout(dims), images), pixel_layout((batch, height, width, count)),
+                       (batch, channels, count))
     return ScaledFilters(product, scaled, factors, len(b.inputs) + 1, (batch, channels, count))
 
 
@@ -108,7 +111,7 @@ def _product(
 ) -> Primitive:
     """The matrix product of images and filters. The filters are the array after the result."""
     weights, bias = row_major(filters), row_major((1, 1, filters[-1]))
-    description = of_matrices(source[0], weights, result, None if after.bias is None else bias, after.steps)
+    description = matmul_description(source[0], weights, result, None if after.bias is None else bias, after.steps)
     places: dict[int, tuple[Layout, Operand]] = {
         SOURCE: source, RESULT: (result, len(b.inputs)), WEIGHTS: (weights, len(b.inputs) + 1),
         **operands(after.steps)}

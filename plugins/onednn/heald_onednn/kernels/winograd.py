@@ -25,8 +25,8 @@ from heald.api import Bind, FusedOp
 from ..attributes import PostOp, attributes, number
 from ..epilogue import Epilogue
 from ..library import library
-from ..memory import ANY, FLOAT, Array, Layout, Operand, aligned, dense, row_major
-from ..packing import packed_once, packing
+from ..memory import ANY, FLOAT, Array, Layout, Operand, aligned_bytes, dense, row_major
+from ..packing import pack_in_thread, packed_once
 from ..primitives import (
     BIAS,
     CODE,
@@ -34,41 +34,41 @@ from ..primitives import (
     RESULT,
     SOURCE,
     WEIGHTS,
-    Parallel,
+    LibraryKernel,
     Primitive,
-    described,
-    of_matrices,
-    packed,
-    reordered,
-    wanted,
+    chosen_layout,
+    describe_primitive,
+    matmul_description,
+    pack_array,
+    reorder_description,
 )
 from ..products import name_of_weights, with_factors
 from ..winograd_tiling import Axis, Size
 from ..workspace import Workspace, workspaces
 
 DIRECT = number("dnnl_convolution_direct")
-MOST_IN_ROWS = 256  # filters up to which products are as fast with row-major filters as with packed ones
-SIZES = 32  # sizes in the caches: convolutions of one size share the stages without weights
+LARGEST_ROW_MAJOR_FILTERS = 256  # filters up to which products are as fast with row-major filters as with packed ones
+CACHED_SIZES = 32  # sizes in the caches: convolutions of one size share the stages without weights
 IMAGES, FIRST, SECOND, RESULTS = range(4)  # the arrays that stages read and write; two are in the workspace
 
 
-class Place(NamedTuple):
+class ArrayStart(NamedTuple):
     """An array of a stage, and the index of the first element in use."""
 
     array: int
     first: int = 0
 
-    def moved(self, by: Sequence[int]) -> Place:
-        return Place(self.array, self.first + by[self.array])
+    def shifted_by(self, by: Sequence[int]) -> ArrayStart:
+        return ArrayStart(self.array, self.first + by[self.array])
 
 
 class Stage(NamedTuple):
     primitive: Primitive
-    source: Place
-    result: Place
+    source: ArrayStart
+    result: ArrayStart
 
 
-class Winograd(Parallel):
+class Winograd(LibraryKernel):
     """The stages of all turns as one bound kernel.
 
     `parts`: the elements of the two parts of the workspace; `images`, `results`: indices among inputs and outputs;
@@ -85,17 +85,18 @@ class Winograd(Parallel):
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
         take, give = self._workspaces.take, self._workspaces.give
         arrays = (*inputs, *outputs)
-        made: WeakKeyDictionary[Workspace, list[Callable[[], None]]] = WeakKeyDictionary()
+        calls_of_workspace: WeakKeyDictionary[Workspace, list[Callable[[], None]]] = WeakKeyDictionary()
 
         def call() -> None:
             workspace = take()
             try:
-                calls = made.get(workspace)
+                calls = calls_of_workspace.get(workspace)
                 if calls is None:
-                    calls = [p.attach((source,), (result,)) for p, source, result in self._each(arrays, workspace)]
-                    made[workspace] = calls
-                for each in calls:
-                    each()
+                    calls = [p.attach((source,), (result,)) for p, source,
+                             result in self._stage_arrays(arrays, workspace)]
+                    calls_of_workspace[workspace] = calls
+                for run_stage in calls:
+                    run_stage()
             finally:
                 give(workspace)
 
@@ -104,12 +105,12 @@ class Winograd(Parallel):
     def run(self, *arrays: Array) -> None:
         workspace = self._workspaces.take()
         try:
-            for primitive, source, result in self._each(arrays, workspace):
+            for primitive, source, result in self._stage_arrays(arrays, workspace):
                 primitive.run(source, result)
         finally:
             self._workspaces.give(workspace)
 
-    def _each(self, arrays: Sequence[Array], workspace: Workspace) -> Iterator[tuple[Primitive, Array, Array]]:
+    def _stage_arrays(self, arrays: Sequence[Array], workspace: Workspace) -> Iterator[tuple[Primitive, Array, Array]]:
         between: Array = workspace.array.view(np.float32)
         first, second = self._parts
         parts = (arrays[self._images].reshape(-1), between[:first], between[first : first + second],
@@ -120,25 +121,27 @@ class Winograd(Parallel):
 
 def _extent(stages: Sequence[Stage], array: int) -> int:
     """The bytes that the stages touch of the images or the results."""
-    return max(place.first * FLOAT.itemsize + stage.primitive.extents[which] for stage in stages
-               for which, place in enumerate((stage.source, stage.result)) if place.array == array)
+    return max(array_start.first * FLOAT.itemsize + stage.primitive.extents[which] for stage in stages
+               for which, array_start in enumerate((stage.source, stage.result)) if array_start.array == array)
 
 
-def in_tiles(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Winograd:
-    made: dict[Size, list[Stage]] = {}
+def bind_in_tiles(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Winograd:
+    stages_of_turn: dict[Size, list[Stage]] = {}
     stages: list[Stage] = []
     for turn, first_pixel, first_result in size.turns():
-        if turn not in made:
-            made[turn] = [*_of_images(turn), _products(b, node, after, turn), _of_results(turn, after), *_untiled(turn)]
+        if turn not in stages_of_turn:
+            stages_of_turn[turn] = [*_image_stages(turn), _products(b, node, after, turn), _result_stage(turn, after),
+                                    *_untiling_stages(turn)]
         by = (first_pixel, 0, 0, first_result)
-        stages += [Stage(primitive, source.moved(by), result.moved(by)) for primitive, source, result in made[turn]]
-    first, second = (max(each) for each in zip(*(turn.parts for turn in made), strict=True))
+        stages += [Stage(primitive, source.shifted_by(by), result.shifted_by(by)) for primitive, source,
+                   result in stages_of_turn[turn]]
+    first, second = (max(sizes) for sizes in zip(*(turn.parts for turn in stages_of_turn), strict=True))
     how = f"Winograd, tiles of {size.down.m}x{size.across.m}"
     return Winograd(stages, (first, second), node.args[0], len(b.inputs), how)
 
 
-@lru_cache(maxsize=SIZES)
-def _of_images(size: Size) -> tuple[Stage, ...]:
+@lru_cache(maxsize=CACHED_SIZES)
+def _image_stages(size: Size) -> tuple[Stage, ...]:
     """The stages that transform images to [down.side, across.side, tiles, channels]. Between the axes, the shape is
     [across.side, images, pixels, across.tiles, channels]."""
     down, across, channels = size.down, size.across, size.channels
@@ -146,15 +149,15 @@ def _of_images(size: Size) -> tuple[Stage, ...]:
     stages: list[Stage] = []
     if across.taps > 1:
         shape, filtered = ((size.images, down.pixels, n, channels) for n in (across.pixels, across.tiles))
-        stages += _filtered(across, shape, filtered, 1, IMAGES, FIRST if both else SECOND)
+        stages += _convolution_stages(across, shape, filtered, 1, IMAGES, FIRST if both else SECOND)
     if down.taps > 1:
         images = size.images * across.side
         shape, filtered = ((images, n, across.tiles, channels) for n in (down.pixels, down.tiles))
-        stages += _filtered(down, shape, filtered, 0, FIRST if both else IMAGES, SECOND)
+        stages += _convolution_stages(down, shape, filtered, 0, FIRST if both else IMAGES, SECOND)
     return tuple(stages)
 
 
-def _filtered(
+def _convolution_stages(
     axis: Axis, shape: tuple[int, ...], filtered: tuple[int, ...], which: int, source: int, result: int
 ) -> Iterator[Stage]:
     """Yield one convolution of all channels for each row of the axis' B. The results are contiguous, one after the
@@ -164,45 +167,46 @@ def _filtered(
     taps[which], steps[which], before[which] = axis.side, axis.m, axis.before
     after[which] = (axis.tiles - 1) * axis.m + axis.side - axis.pixels - axis.before
     filters = (shape[-1], 1, 1, *taps)
-    description = described(
+    description = describe_primitive(
         library().c.dnnl_convolution_forward_primitive_desc_create, INFERENCE, DIRECT, images.descriptor,
         Layout.of(filters, ANY).descriptor, library().ffi.NULL, results.descriptor, steps, [0, 0], before, after,
         attributes())
-    chosen = wanted(description, number("dnnl_query_weights_md"))
+    packed_layout = chosen_layout(description, number("dnnl_query_weights_md"))
     for i, row in enumerate(axis.matrices[2]):
-        weights = packed(np.tile(row.astype(np.float32), shape[-1]), row_major(filters), chosen)
+        weights = pack_array(np.tile(row.astype(np.float32), shape[-1]), row_major(filters), packed_layout)
         operands: dict[int, tuple[Layout, Operand]] = {
-            SOURCE: (images, 0), WEIGHTS: (chosen, weights), RESULT: (results, 1)}
-        yield Stage(Primitive(description, operands), Place(source), Place(result, i * prod(filtered)))
+            SOURCE: (images, 0), WEIGHTS: (packed_layout, weights), RESULT: (results, 1)}
+        yield Stage(Primitive(description, operands), ArrayStart(source), ArrayStart(result, i * prod(filtered)))
 
 
 def _products(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Stage:
     """The stage of the products, [places, tiles, filters]."""
-    shape, in_rows = (size.places, size.channels, size.filters), size.filters <= MOST_IN_ROWS
+    shape, in_rows = (size.places, size.channels, size.filters), size.filters <= LARGEST_ROW_MAJOR_FILTERS
     tiles, results = (row_major((size.places, size.tiles, n)) for n in (size.channels, size.filters))
     plain = row_major(shape)
-    description = of_matrices(tiles, plain if in_rows else Layout.of(shape, ANY), results)
-    chosen = wanted(description, number("dnnl_query_weights_md"))
+    description = matmul_description(tiles, plain if in_rows else Layout.of(shape, ANY), results)
+    packed_layout = chosen_layout(description, number("dnnl_query_weights_md"))
 
-    def transformed() -> Array:
+    def pack_filters() -> Array:
         taps, factors = with_factors(b.inputs[node.args[1]], after.scale, (size.filters,))
         if factors is not None:
             taps = taps * factors.astype(np.float32)
-        made = aligned(plain.nbytes)
-        _transform(size, 1, size.channels * size.filters).attach((taps, made), ())()
-        return made if in_rows else packed(made, plain, chosen)
+        transformed_filters = aligned_bytes(plain.nbytes)
+        _transform(size, 1, size.channels * size.filters).attach((taps, transformed_filters), ())()
+        return transformed_filters if in_rows else pack_array(transformed_filters, plain, packed_layout)
 
-    name = name_of_weights(node, after.scale, chosen, f" of {size.down.m}x{size.across.m}")
-    weights = packed_once(b, name, chosen, lambda: packing(plain.nbytes, transformed))
+    name = name_of_weights(node, after.scale, packed_layout, f" of {size.down.m}x{size.across.m}")
+    weights = packed_once(b, name, packed_layout, lambda: pack_in_thread(plain.nbytes, pack_filters))
     operands: dict[int, tuple[Layout, Operand]] = {
-        SOURCE: (tiles, 0), WEIGHTS: (chosen, weights), RESULT: (results, 1)}
-    return Stage(Primitive(description, operands), Place(SECOND), Place(FIRST))
+        SOURCE: (tiles, 0), WEIGHTS: (packed_layout, weights), RESULT: (results, 1)}
+    return Stage(Primitive(description, operands), ArrayStart(SECOND), ArrayStart(FIRST))
 
 
-def _of_results(size: Size, after: Epilogue) -> Stage:
+def _result_stage(size: Size, after: Epilogue) -> Stage:
     """The stage that transforms results to [down.m, across.m, tiles, filters]."""
     bias = None if after.bias is None else np.tile(after.bias.astype(np.float32), size.tiles)
-    return Stage(_transform(size, 0, size.tiles * size.filters, bias, after.steps), Place(FIRST), Place(SECOND))
+    return Stage(_transform(size, 0, size.tiles * size.filters, bias, after.steps), ArrayStart(FIRST),
+                 ArrayStart(SECOND))
 
 
 def _transform(
@@ -221,28 +225,30 @@ def _transform(
     if bias is not None:
         added = row_major((1, columns))
         operands[BIAS] = added, bias
-    return Primitive(of_matrices(left, right, result, added, steps), operands)
+    return Primitive(matmul_description(left, right, result, added, steps), operands)
 
 
-@lru_cache(maxsize=SIZES)
-def _untiled(size: Size) -> tuple[Stage, ...]:
+@lru_cache(maxsize=CACHED_SIZES)
+def _untiling_stages(size: Size) -> tuple[Stage, ...]:
     """The stages that write the results [images, rows, columns, filters]. The last tiles of a row or column may be
     written in part."""
     down, across, filters = size.down, size.across, size.filters
-    line, place, stages = across.results * filters, size.tiles * filters, []
-    tile_strides = (across.m * place, place, down.tiles * across.tiles * filters, across.tiles * filters, filters, 1)
+    line, place_stride, stages = across.results * filters, size.tiles * filters, []
+    tile_strides = (across.m * place_stride, place_stride, down.tiles * across.tiles * filters, across.tiles * filters,
+                    filters, 1)
     strides = (line, filters, down.results * line, down.m * line, across.m * filters, 1)
     for top, many_down, rows in _whole_and_part(down):
         for left, many_across, columns in _whole_and_part(across):
             dims = (rows, columns, size.images, many_down, many_across, filters)
             tiles, results = Layout.of(dims, tile_strides), Layout.of(dims, strides)
-            stages.append(Stage(Primitive(reordered(tiles, results), {SOURCE: (tiles, 0), RESULT: (results, 1)}),
-                                Place(SECOND, (top * across.tiles + left) * filters),
-                                Place(RESULTS, top * down.m * line + left * across.m * filters)))
+            stages.append(Stage(Primitive(reorder_description(tiles, results),
+                                          {SOURCE: (tiles, 0), RESULT: (results, 1)}),
+                                ArrayStart(SECOND, (top * across.tiles + left) * filters),
+                                ArrayStart(RESULTS, top * down.m * line + left * across.m * filters)))
     return tuple(stages)
 
 
 def _whole_and_part(axis: Axis) -> list[tuple[int, int, int]]:
     """The whole tiles, then a partial one: the first tile, the number of tiles, and the number of results of each."""
-    whole, rest = divmod(axis.results, axis.m)
-    return [each for each in ((0, whole, axis.m), (whole, 1, rest)) if each[1] and each[2]]
+    whole_tiles, remainder = divmod(axis.results, axis.m)
+    return [part for part in ((0, whole_tiles, axis.m), (whole_tiles, 1, remainder)) if part[1] and part[2]]

@@ -10,7 +10,7 @@ import numpy as np
 from heald.api import Graph, Node, PassContext, dtypes
 
 from .. import linear_layers
-from ..affine import Affine, bias, is_of_floats, written
+from ..affine import Affine, bias_step, is_of_floats, scaling_nodes
 from ..graph_view import GraphView
 
 OPS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
@@ -19,16 +19,16 @@ OPS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 def fold_batch_norm(graph: Graph, context: PassContext) -> Graph:
     if not any(node.op in OPS for node in graph):
         return graph
-    view = GraphView(linear_layers.fold_affine(graph, context, _read), context)
-    apart = [_apart(view, node) for node in view.graph if node.op in OPS]
-    return view.edited(node for nodes in apart for node in nodes)
+    view = GraphView(linear_layers.fold_affine(graph, context, _affine_node), context)
+    apart = [_scaling_of_normalisation(view, node) for node in view.graph if node.op in OPS]
+    return view.with_edits(node for nodes in apart for node in nodes)
 
 
-def _read(view: GraphView, node: Node) -> Affine | None:
-    return bias(view, node) or normalisation(view, node)
+def _affine_node(view: GraphView, node: Node) -> Affine | None:
+    return bias_step(view, node) or normalisation_step(view, node)
 
 
-def normalisation(view: GraphView, node: Node) -> Affine | None:
+def normalisation_step(view: GraphView, node: Node) -> Affine | None:
     """The factor and shift of a batch normalisation with constants, of which only the first output is consumed."""
     if node.op not in OPS or view.is_kept(node) or not is_of_floats(view, node):
         return None
@@ -36,10 +36,10 @@ def normalisation(view: GraphView, node: Node) -> Affine | None:
     assert entry is not None
     values = [view.array(source) for source in node.inputs[1:]]
     others = any(consumer.inputs[number].index for consumer, number in view.consumers[node.name])
-    given = [value.astype(np.float64) for value in values if value is not None and value.ndim == 1]
-    if entry.attrs["is_training"] or others or len(given) < 4 or len({value.shape for value in given}) > 1:
+    parameters = [value.astype(np.float64) for value in values if value is not None and value.ndim == 1]
+    if entry.attrs["is_training"] or others or len(parameters) < 4 or len({value.shape for value in parameters}) > 1:
         return None
-    scale, offset, mean, variance = given
+    scale, offset, mean, variance = parameters
     with np.errstate(all="ignore"):
         factor = scale / np.sqrt(variance + entry.attrs["epsilon"])
         shift = offset - mean * factor
@@ -48,14 +48,15 @@ def normalisation(view: GraphView, node: Node) -> Affine | None:
     return Affine(node, node.inputs[0], factor.reshape(shape), shift.reshape(shape), tuple(node.inputs[1:]))
 
 
-def _apart(view: GraphView, node: Node) -> list[Node]:
+def _scaling_of_normalisation(view: GraphView, node: Node) -> list[Node]:
     """The Mul and AddV2 for a normalisation whose input is sure to have its channels. None for float16, which would be
     rounded twice."""
-    found = normalisation(view, node)
+    affine = normalisation_step(view, node)
     entry, shape = view.resolve(node), view.shape(node.inputs[0])
-    if found is None or entry is None or found.factor is None or entry.attrs["T"] is dtypes.float16 or node.controls:
+    if affine is None or entry is None or affine.factor is None or entry.attrs["T"] is dtypes.float16 or node.controls:
         return []
     data_format = entry.attrs["data_format"]
-    if shape is None or len(shape) != len(data_format) or shape[data_format.index("C")] != found.factor.size:
+    if shape is None or len(shape) != len(data_format) or shape[data_format.index("C")] != affine.factor.size:
         return []
-    return written(view, found.source, (found.factor, found.shift), node, view.new_name(f"{node.name}/scaled")) or []
+    return scaling_nodes(view, affine.source, (affine.factor, affine.shift), node,
+                         view.new_name(f"{node.name}/scaled")) or []

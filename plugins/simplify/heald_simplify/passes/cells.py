@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from heald.api import DType, Graph, Input, Node, PassContext, constant, dtypes, placed_like, topological_order
 
-from ..affine import scaling
+from ..affine import scaling_step
 from ..graph_view import Array, GraphView, asks_for_same_place
 from ..symbolic_sizes import SymbolicSizes
 
@@ -64,7 +64,7 @@ def fuse_lstm_cells(graph: Graph, context: PassContext) -> Graph:
     cells = _Cells(GraphView(graph, context))
     for node in topological_order(graph):
         if node.op == "Split":
-            cells.look_at(node)
+            cells.add_cell_of_split(node)
     return cells.graph()
 
 
@@ -74,7 +74,7 @@ class _Cells:
     def __init__(self, view: GraphView) -> None:
         self._view = view
         self._sizes = SymbolicSizes(view)
-        self._made: list[Node] = []
+        self._new_nodes: list[Node] = []
         self._constants: dict[Any, Node] = {}
         self._instead: dict[Input, Input] = {}
         self._hidden: dict[Input, Input] = {}  # of each state of a step
@@ -82,17 +82,17 @@ class _Cells:
 
     def graph(self) -> Graph:
         """The graph with the cells. Consumers of a step read its cell."""
-        replaced = {node.name: node for node in self._made}
+        replaced = {node.name: node for node in self._new_nodes}
         nodes = [replaced.get(node.name, node) for node in self._view.graph]
-        nodes += [node for node in self._made if node.name not in self._view.graph.nodes]
+        nodes += [node for node in self._new_nodes if node.name not in self._view.graph.nodes]
         rewired = [node.replace(inputs=[self._instead.get(source, source) for source in node.inputs])
                    if any(source in self._instead for source in node.inputs) else node for node in nodes]
         changed = [node for node in rewired if self._view.graph.nodes.get(node.name) is not node]
-        return self._view.edited([*self._constants.values(), *changed])
+        return self._view.with_edits([*self._constants.values(), *changed])
 
-    def look_at(self, split: Node) -> None:
-        total = _sum(self._view, split)
-        step = None if total is None else _step(self._view, split, total.bias.size // GATES)
+    def add_cell_of_split(self, split: Node) -> None:
+        total = _gate_sum(self._view, split)
+        step = None if total is None else _lstm_step(self._view, split, total.bias.size // GATES)
         if total is None or step is None:
             return
         operands = _operands(self._view, total)
@@ -100,31 +100,32 @@ class _Cells:
             self._starts[Input(step.state.name)] = total, step
             return
         if step.before in self._starts:
-            self._start(*self._starts.pop(step.before), operands)
-        placed = self._ordered(operands, total, step)
+            self._make_first_cell(*self._starts.pop(step.before), operands)
+        placed = self._x_and_h(operands, total, step)
         if placed is not None:
-            self._make(placed, total, step)
+            self._make_cell(placed, total, step)
 
-    def _start(self, total: Sum, step: Step, following: Sequence[Operand]) -> None:
+    def _make_first_cell(self, total: Sum, step: Step, following: Sequence[Operand]) -> None:
         """Make the cell of a first step without h, if its number of rows is known."""
         (x,), cells = _operands(self._view, total), total.bias.size // GATES
         rows, hidden = self._sizes.of(x.source, 0), Input(step.hidden.name)
-        weights = next((each for each in following if each.source == hidden and _height(each) == cells), None)
+        weights = next((operand for operand in following if operand.source == hidden
+                        and _depth_of_operand(operand) == cells), None)
         if weights is None or not isinstance(rows, int) or self._view.shape(step.before) != (rows, cells):
             return
         if total.rows <= {rows} and self._view.shape(weights.weights) == (weights.rows.stop, total.bias.size):
             zeros = self._constant(step.hidden, "zeros", (rows, cells, step.dtype),
                                    lambda: np.zeros((rows, cells), step.dtype.numpy))
-            self._make([x, weights._replace(source=Input(zeros))], total, step)
+            self._make_cell([x, weights._replace(source=Input(zeros))], total, step)
 
-    def _ordered(self, operands: Sequence[Operand], total: Sum, step: Step) -> list[Operand] | None:
+    def _x_and_h(self, operands: Sequence[Operand], total: Sum, step: Step) -> list[Operand] | None:
         """The operands as x, h. None unless x, h and c_prev are matrices with equal numbers of rows, and h and c_prev
         have one column a cell. If both operands could be h, the output of the previous step is h; without one, the
         second operand is, as in the usual order."""
         cells = total.bias.size // GATES
-        able = [each for each in operands if _height(each) == cells]
+        able = [operand for operand in operands if _depth_of_operand(operand) == cells]
         earlier = self._hidden.get(step.before)
-        hidden = next((each for each in able if each.source == earlier), able[-1] if able else None)
+        hidden = next((operand for operand in able if operand.source == earlier), able[-1] if able else None)
         if hidden is None:
             return None
         x = operands[operands[0] is hidden]
@@ -133,37 +134,37 @@ class _Cells:
         fits = shape is not None and len(shape) == 2 and (shape[1] == cells or step.before in self._hidden)
         return [x, hidden] if fits and rows[0] is not None and len({*rows, *total.rows}) == 1 else None
 
-    def _make(self, operands: list[Operand], total: Sum, step: Step) -> None:
+    def _make_cell(self, operands: list[Operand], total: Sum, step: Step) -> None:
         view, like, dtype = self._view, step.hidden, step.dtype
         gates = total.bias.reshape(GATES, -1)[list(step.order)]
         with np.errstate(all="ignore"):
             bias = np.stack([gate if shift is None else gate + shift.reshape(-1)
                              for gate, shift in zip(gates, step.shifts, strict=True)]).reshape(-1).astype(dtype.numpy)
-        key = tuple((each.weights, each.rows.start, each.rows.stop) for each in operands), step.order
-        weights = self._constant(like, "weights", key, lambda: self._weights(operands, step.order))
+        key = tuple((operand.weights, operand.rows.start, operand.rows.stop) for operand in operands), step.order
+        weights = self._constant(like, "weights", key, lambda: self._weights_of_operands(operands, step.order))
         biases = self._constant(like, "bias", (bias.tobytes(), dtype), lambda: bias)
         zeros = self._constant(like, "peepholes", (gates.shape[1], dtype),
                                lambda: np.zeros(gates.shape[1], dtype.numpy))
         inputs: list[str | Input] = [operands[0].source, step.before, operands[1].source, weights, *[zeros] * 3, biases]
         cell = Node(view.new_name(f"{like.name}/cell"), OP, inputs, attrs={"T": dtype} | PLAIN)
-        self._made.append(placed_like(cell, like))
+        self._new_nodes.append(placed_like(cell, like))
         rows = self._sizes.of(operands[0].source, 0)
         for node, index in ((step.state, STATE), (step.hidden, HIDDEN)):
-            output, given = Input(node.name), Input(cell.name, None, index)
+            output, cell_output = Input(node.name), Input(cell.name, None, index)
             if rows is not None and not view.is_kept(node):
-                self._sizes.told[output, 0] = rows
+                self._sizes.derived[output, 0] = rows
             if view.is_free(node):
-                self._instead[output] = given
+                self._instead[output] = cell_output
             else:
-                self._made.append(node.replace(op="Identity", inputs=[given]))
+                self._new_nodes.append(node.replace(op="Identity", inputs=[cell_output]))
         self._hidden[Input(step.state.name)] = Input(step.hidden.name)
 
-    def _weights(self, operands: Sequence[Operand], order: Sequence[int]) -> Array:
+    def _weights_of_operands(self, operands: Sequence[Operand], order: Sequence[int]) -> Array:
         parts = []
-        for each in operands:
-            array = self._view.array(each.weights)
+        for operand in operands:
+            array = self._view.array(operand.weights)
             assert array is not None
-            parts.append(array[each.rows].reshape(-1, GATES, array.shape[1] // GATES)[:, list(order)])
+            parts.append(array[operand.rows].reshape(-1, GATES, array.shape[1] // GATES)[:, list(order)])
         return np.concatenate(parts).reshape(-1, GATES * parts[0].shape[2])
 
     def _constant(self, like: Node, name: str, key: Any, make: Any) -> str:
@@ -174,7 +175,7 @@ class _Cells:
         return self._constants[key].name
 
 
-def _sum(view: GraphView, split: Node) -> Sum | None:
+def _gate_sum(view: GraphView, split: Node) -> Sum | None:
     """The input of a Split into four, if it is one or two products with constants plus vectors."""
     entry = view.resolve(split)
     axis = view.array(split.inputs[0]) if entry is not None else None
@@ -188,7 +189,7 @@ def _sum(view: GraphView, split: Node) -> Sum | None:
         node, value = view.graph[source.node], view.array(source)
         if value is not None:
             biases.append(value)
-        elif node.op == "MatMul" and _is_inner(view, node, consumer) and _is_plain(view, node):
+        elif node.op == "MatMul" and _is_inner(view, node, consumer) and _is_untransposed(view, node):
             products.append(node)
         else:
             return None
@@ -215,7 +216,7 @@ def _summands(view: GraphView, split: Node) -> Iterator[tuple[Node, Input]]:
         consumer, source = stack.pop()
         node = view.graph[source.node]
         if node.op in (*SUMS, "BiasAdd") and _is_inner(view, node, consumer):
-            stack += [(node, each) for each in node.inputs[::-1]]
+            stack += [(node, summand_input) for summand_input in node.inputs[::-1]]
         else:
             yield consumer, source
 
@@ -226,7 +227,7 @@ def _is_inner(view: GraphView, node: Node, consumer: Node) -> bool:
             and asks_for_same_place(node, consumer))
 
 
-def _is_plain(view: GraphView, product: Node) -> bool:
+def _is_untransposed(view: GraphView, product: Node) -> bool:
     entry, weights = view.resolve(product), view.constant(product.inputs[1])
     return (entry is not None and not entry.attrs["transpose_a"] and not entry.attrs["transpose_b"]
             and weights is not None and len(weights.shape) == 2)
@@ -235,15 +236,15 @@ def _is_plain(view: GraphView, product: Node) -> bool:
 def _operands(view: GraphView, total: Sum) -> list[Operand]:
     """The operands of the products. One product of a concatenation [x, h] has two."""
     if len(total.products) == 2:
-        return [_operand(view, each) for each in total.products]
+        return [_operand(view, product_node) for product_node in total.products]
     product = total.products[0]
-    both, whole = view.graph[product.inputs[0].node], _operand(view, product)
+    both, joint_operand = view.graph[product.inputs[0].node], _operand(view, product)
     axis = view.array(both.inputs[2]) if both.op == "ConcatV2" and len(both.inputs) == 3 else None
     shape = view.shape(both.inputs[0]) if axis is not None and _is_inner(view, both, product) else None
     if axis is None or axis.tolist() not in (1, -1) or shape is None or len(shape) != 2 or shape[1] is None:
-        return [whole]
-    parts = slice(0, shape[1]), slice(shape[1], whole.rows.stop)
-    return [Operand(source, whole.weights, rows) for source, rows in zip(both.inputs, parts, strict=False)]
+        return [joint_operand]
+    parts = slice(0, shape[1]), slice(shape[1], joint_operand.rows.stop)
+    return [Operand(source, joint_operand.weights, rows) for source, rows in zip(both.inputs, parts, strict=False)]
 
 
 def _operand(view: GraphView, product: Node) -> Operand:
@@ -252,35 +253,36 @@ def _operand(view: GraphView, product: Node) -> Operand:
     return Operand(product.inputs[0], product.inputs[1], slice(0, weights.shape[0]))
 
 
-def _height(operand: Operand) -> int:
+def _depth_of_operand(operand: Operand) -> int:
     return int(operand.rows.stop - operand.rows.start)
 
 
-def _step(view: GraphView, split: Node, cells: int) -> Step | None:
+def _lstm_step(view: GraphView, split: Node, cells: int) -> Step | None:
     """The LSTM step that consumes the four outputs of a Split, None where the ops differ."""
-    found = [_gate(view, split, number) for number in range(GATES)]
-    gates = {gate[0].name: (number, gate) for number, gate in enumerate(found) if gate is not None}
+    activations = [_gate_activation(view, split, number) for number in range(GATES)]
+    gates = {gate[0].name: (number, gate) for number, gate in enumerate(activations) if gate is not None}
     candidates = [node for _, (node, _) in gates.values() if node.op == "Tanh"]
     if len(gates) != GATES or len(candidates) != 1:
         return None
-    product = _product(view, candidates[0], gates)
+    product = _candidate_and_gate(view, candidates[0], gates)
     if product is None:
         return None
-    given, entering = product
-    state = view.only_consumer(given)
-    other = None if state is None else _other(state, given)
+    gated_candidate, input_gate = product
+    state = view.only_consumer(gated_candidate)
+    other = None if state is None else _other_input(state, gated_candidate)
     carried = view.graph[other.node] if other is not None and other.index == 0 else None
-    if state is None or carried is None or state.op not in SUMS or not _is_last(view, state, given):
+    if state is None or carried is None or state.op not in SUMS or not _may_end_step(view, state, gated_candidate):
         return None
-    forgetting = _factor(view, carried, gates) if carried.op == "Mul" and _is_inner(view, carried, state) else None
-    before = None if forgetting is None else _other(carried, forgetting)
-    outgoing = _hidden(view, state, gates)
-    if view.is_kept(state) or forgetting is None or before is None or outgoing is None:
+    forget_gate = _gate_factor(view, carried, gates) if carried.op == "Mul" and _is_inner(view, carried,
+                                                                                          state) else None
+    before = None if forget_gate is None else _other_input(carried, forget_gate)
+    outgoing = _hidden_and_gate(view, state, gates)
+    if view.is_kept(state) or forget_gate is None or before is None or outgoing is None:
         return None
     hidden, output = outgoing
     if view.shape(Input(hidden.name)) is None:  # the node fails, and the error must name it
         return None
-    order = [gates[node.name] for node in (entering, candidates[0], forgetting, output)]
+    order = [gates[node.name] for node in (input_gate, candidates[0], forget_gate, output)]
     shifts, entry = tuple(gate[1] for _, gate in order), view.resolve(split)
     if entry is None or len({number for number, _ in order}) != GATES:
         return None
@@ -292,14 +294,15 @@ def _step(view: GraphView, split: Node, cells: int) -> Step | None:
 Gates = dict[str, tuple[int, tuple[Node, Array | None]]]  # by activation name: index, activation, added constant
 
 
-def _gate(view: GraphView, split: Node, number: int) -> tuple[Node, Array | None] | None:
+def _gate_activation(view: GraphView, split: Node, number: int) -> tuple[Node, Array | None] | None:
     """The activation that is the only consumer of one output of the Split, and the constant added in front of it."""
-    consumers = [consumer for consumer, place in view.consumers[split.name] if consumer.inputs[place].index == number]
+    consumers = [consumer for consumer,
+                 input_index in view.consumers[split.name] if consumer.inputs[input_index].index == number]
     if len(consumers) != 1:
         return None
     node: Node | None = consumers[0]
     assert node is not None
-    added, previous = scaling(view, node), split
+    added, previous = scaling_step(view, node), split
     shift = None
     if added is not None and added.factor is None and view.is_free(node) and asks_for_same_place(node, split):
         shift, previous, node = added.shift, node, view.only_consumer(node)
@@ -307,42 +310,42 @@ def _gate(view: GraphView, split: Node, number: int) -> tuple[Node, Array | None
     return (node, shift) if node is not None and is_function and asks_for_same_place(node, previous) else None
 
 
-def _product(view: GraphView, candidate: Node, gates: Gates) -> tuple[Node, Node] | None:
+def _candidate_and_gate(view: GraphView, candidate: Node, gates: Gates) -> tuple[Node, Node] | None:
     """The product of the candidate with a gate, and the gate."""
     node = view.only_consumer(candidate)
-    gate = _factor(view, node, gates, but=candidate) if node is not None and node.op == "Mul" else None
+    gate = _gate_factor(view, node, gates, but=candidate) if node is not None and node.op == "Mul" else None
     return (node, gate) if node is not None and gate is not None and view.is_free(node) else None
 
 
-def _factor(view: GraphView, product: Node, gates: Gates, but: Node | None = None) -> Node | None:
+def _gate_factor(view: GraphView, product: Node, gates: Gates, but: Node | None = None) -> Node | None:
     """The operand of a product that is a sigmoid gate with no other consumer."""
     for source in product.inputs:
-        found = gates.get(source.node)
-        gate = None if found is None else found[1][0]
+        gate_entry = gates.get(source.node)
+        gate = None if gate_entry is None else gate_entry[1][0]
         if gate is not None and gate is not but and gate.op == "Sigmoid" and _is_inner(view, gate, product):
             return gate
     return None
 
 
-def _other(node: Node, one: Node) -> Input | None:
+def _other_input(node: Node, one: Node) -> Input | None:
     """The other input of a binary node that consumes the first output of `one`."""
     if node.inputs[0] == Input(one.name):
         return node.inputs[1]
     return node.inputs[0] if node.inputs[1] == Input(one.name) else None
 
 
-def _is_last(view: GraphView, node: Node, before: Node) -> bool:
+def _may_end_step(view: GraphView, node: Node, before: Node) -> bool:
     """True where the node can be the end of a step: it may be kept, but no control edge orders it."""
     return not node.controls and view.resolve(node) is not None and asks_for_same_place(node, before)
 
 
-def _hidden(view: GraphView, state: Node, gates: Gates) -> tuple[Node, Node] | None:
+def _hidden_and_gate(view: GraphView, state: Node, gates: Gates) -> tuple[Node, Node] | None:
     """The product h of a gate and the Tanh of the state, and the gate."""
     for squashed, _ in view.consumers[state.name]:
         if squashed.op != "Tanh" or not view.is_free(squashed) or not asks_for_same_place(squashed, state):
             continue
         node = view.only_consumer(squashed)
-        gate = _factor(view, node, gates) if node is not None and node.op == "Mul" else None
-        if node is not None and gate is not None and _other(node, gate) == Input(squashed.name):
-            return (node, gate) if _is_last(view, node, state) else None
+        gate = _gate_factor(view, node, gates) if node is not None and node.op == "Mul" else None
+        if node is not None and gate is not None and _other_input(node, gate) == Input(squashed.name):
+            return (node, gate) if _may_end_step(view, node, state) else None
     return None

@@ -1,7 +1,7 @@
 """Pass `consolidate-attributes`, on request: a node states the shapes of its outputs once, as TFG's consolidation does.
 
 If, Case and While have them in `output_shapes`, every node may have them in `_output_shapes`. Where a node has both,
-each becomes what both together state: [2, ?] and [?, 3] are [2, 3]. A list with a wrong number of shapes stays, and so
+both become their combination: [2, ?] and [?, 3] are [2, 3]. A list with a wrong number of shapes stays, and so
 do shapes that contradict each other.
 """
 
@@ -15,13 +15,13 @@ _ANY, _OWN = "_output_shapes", "output_shapes"
 
 
 def consolidate_attributes(graph: Graph, context: PassContext) -> Graph:
-    def consolidated(node: Node) -> Node:
+    def merge_shape_attributes(node: Node) -> Node:
         if _ANY not in node.attrs or not node.attrs.get(_OWN):
             return node
         entry = context.resolve(node)
         both = [node.attrs[name] for name in (_ANY, _OWN)]
-        if entry is None or any(not isinstance(each, tuple) or len(each) != len(entry.output_tensors)
-                                for each in both) or _OWN not in entry.op.attrs:
+        if entry is None or any(not isinstance(shapes, tuple) or len(shapes) != len(entry.output_tensors)
+                                for shapes in both) or _OWN not in entry.op.attrs:
             return node
         try:
             merged = tuple(map(merge_shapes, *both))
@@ -30,4 +30,4 @@ def consolidate_attributes(graph: Graph, context: PassContext) -> Graph:
         shapes = tuple(None if shape is None else ShapeAttr(shape) for shape in merged)
         return node if both == [shapes, shapes] else node.replace(attrs={_ANY: shapes, _OWN: shapes})
 
-    return with_nodes_edited(graph, consolidated)
+    return with_nodes_edited(graph, merge_shape_attributes)

@@ -25,47 +25,47 @@ IDENTITIES = frozenset({"Identity", "PreventGradient", "Snapshot", "StopGradient
 
 
 def fold_constants(graph: Graph, context: PassContext) -> Graph:
-    view = GraphView(_freed(graph, context), context)
-    settled = _settled(view)
-    found: dict[Input, Node] = {}
+    view = GraphView(_without_idle_nodes(graph, context), context)
+    foldable = _foldable_nodes(view)
+    constants: dict[Input, Node] = {}
     changed: list[Node] = []
     for node in view.graph:
-        if node.name in settled:
+        if node.name in foldable:
             continue
-        inputs = [_constant(view, settled, source, found) for source in node.inputs]
-        controls = [name for name in node.controls if name not in settled]
+        inputs = [_constant_or_tensor(view, foldable, source, constants) for source in node.inputs]
+        controls = [name for name in node.controls if name not in foldable]
         if tuple(inputs) != node.inputs or len(controls) < len(node.controls):
             changed.append(node.replace(inputs=inputs, controls=controls))
-    return _freed(view.edited([*found.values(), *changed]), context)
+    return _without_idle_nodes(view.with_edits([*constants.values(), *changed]), context)
 
 
-def _freed(graph: Graph, context: PassContext) -> Graph:
+def _without_idle_nodes(graph: Graph, context: PassContext) -> Graph:
     """The graph without control edges that order nothing, and without nodes that nothing needs then."""
-    freed = without_idle_controls(graph)
-    return graph if freed is graph else pruned(freed, context.kept)
+    unordered = without_idle_controls(graph)
+    return graph if unordered is graph else pruned(unordered, context.kept)
 
 
-def _settled(view: GraphView) -> dict[str, Node]:
+def _foldable_nodes(view: GraphView) -> dict[str, Node]:
     """The nodes with constant inputs only, all of whose outputs are known."""
-    settled: dict[str, Node] = {}
+    foldable: dict[str, Node] = {}
     for node in topological_order(view.graph):
         if not node.inputs or node.controls or node.op in CONTROL_FLOW or view.is_kept(node):
             continue
-        needs = all(source.node in settled or view.constant(source) is not None for source in node.inputs)
+        needs = all(source.node in foldable or view.constant(source) is not None for source in node.inputs)
         if needs and (node.op in IDENTITIES or view.is_known(node)):
-            settled[node.name] = node
-    return settled
+            foldable[node.name] = node
+    return foldable
 
 
-def _constant(view: GraphView, settled: dict[str, Node], source: Input, found: dict[Input, Node]) -> Input:
-    """The replacement of a tensor: for an output of a settled node its constant, which the function adds to `found`;
-    for any other tensor itself."""
-    while source.node in settled and settled[source.node].op in IDENTITIES:
-        source = settled[source.node].inputs[0]
-    if source.node not in settled:
+def _constant_or_tensor(view: GraphView, foldable: dict[str, Node], source: Input,
+                        constants: dict[Input, Node]) -> Input:
+    """The constant of a foldable node's output, which the function adds to `constants`; any other tensor itself."""
+    while source.node in foldable and foldable[source.node].op in IDENTITIES:
+        source = foldable[source.node].inputs[0]
+    if source.node not in foldable:
         return source
-    if source not in found:
-        node = settled[source.node]
+    if source not in constants:
+        node = foldable[source.node]
         name = view.new_name(f"{node.name}/{source.index}") if source.index else node.name
-        found[source] = placed_like(constant(name, view.value(source)), node)
-    return Input(found[source].name)
+        constants[source] = placed_like(constant(name, view.value(source)), node)
+    return Input(constants[source].name)

@@ -23,11 +23,11 @@ def dedupe_constants(graph: Graph, context: PassContext) -> Graph:
                 merged[node.name] = name
     if not merged:
         return graph
-    changed = [after for node in graph if (after := _rewired(node, merged)) is not node]
+    changed = [after for node in graph if (after := _reads_merged_constants(node, merged)) is not node]
     return graph.replace(nodes=[node for node in changed if node.name not in merged], without=merged)
 
 
-def _rewired(node: Node, merged: dict[str, str]) -> Node:
+def _reads_merged_constants(node: Node, merged: dict[str, str]) -> Node:
     if not any(name in merged for name in (*(i.node for i in node.inputs), *node.controls)):
         return node
     return node.replace(inputs=[i._replace(node=merged.get(i.node, i.node)) for i in node.inputs],
@@ -37,5 +37,6 @@ def _rewired(node: Node, merged: dict[str, str]) -> Node:
 def _partners(graph: Graph) -> set[str]:
     """The nodes that others are colocated with."""
     groups = [node.attrs.get("_class") for node in graph]
-    return {group.removeprefix(_COLOCATED).decode("utf-8", "replace") for found in groups if isinstance(found, tuple)
-            for group in found if isinstance(group, bytes)}
+    return {group.removeprefix(_COLOCATED).decode("utf-8", "replace") for groups_of_node in groups
+            if isinstance(groups_of_node, tuple)
+            for group in groups_of_node if isinstance(group, bytes)}

@@ -22,14 +22,14 @@ def eliminate_common_subexpressions(graph: Graph, context: PassContext) -> Graph
         inputs = [source._replace(node=merged.get(source.node, source.node)) for source in node.inputs]
         equal = None
         if inputs and node.op not in CONTROL_FLOW:
-            place = (node.op, node.device, frozenset(node.controls))
-            first = first_of.setdefault((*place, frozenset(node.attrs.items()), *inputs), node)
+            key = (node.op, node.device, frozenset(node.controls))
+            first = first_of.setdefault((*key, frozenset(node.attrs.items()), *inputs), node)
             equal = None if first is node else first
         if equal is not None and view.is_replaceable(node) and _is_pure(view, node):
             merged[node.name] = equal.name
         elif tuple(inputs) != node.inputs:
             changed.append(node.replace(inputs=inputs))
-    return view.edited(changed) if merged else graph
+    return view.with_edits(changed) if merged else graph
 
 
 def _is_pure(view: GraphView, node: Node) -> bool:

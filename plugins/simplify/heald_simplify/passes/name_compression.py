@@ -16,63 +16,63 @@ from typing import Any
 
 from heald.api import Graph, Input, Node, PassContext
 
-_FIRST = f"{ascii_uppercase}{ascii_lowercase}{digits}."
-_LATER = f"{_FIRST}_>/"
-_REFUSED = re.compile(r">(?![A-Za-z0-9.])")
+_FIRST_CHARACTERS = f"{ascii_uppercase}{ascii_lowercase}{digits}."
+_LATER_CHARACTERS = f"{_FIRST_CHARACTERS}_>/"
+_INVALID_NAME = re.compile(r">(?![A-Za-z0-9.])")
 _COLOCATED = b"loc:@"
 
 
 def compress_names(graph: Graph, _: PassContext) -> Graph:
-    results = {name: _names(function)[1] for name, function in graph.functions.items()}
-    functions = [_compressed(function, results) for function in graph.functions.values()]
+    results = {name: _new_names(function)[1] for name, function in graph.functions.items()}
+    functions = [_with_short_names(function, results) for function in graph.functions.values()]
     changed = [after for after in functions if after is not graph.functions[after.name]]
     return graph.replace(functions=changed) if changed else graph
 
 
-def _numbered() -> Iterator[str]:
+def _short_names() -> Iterator[str]:
     for number in count():
-        rest, at = divmod(number, len(_FIRST))
-        name = _FIRST[at]
-        while rest:
-            rest, at = divmod(rest - 1, len(_LATER))
-            name += _LATER[at]
-        if not _REFUSED.search(name):
+        quotient, at = divmod(number, len(_FIRST_CHARACTERS))
+        name = _FIRST_CHARACTERS[at]
+        while quotient:
+            quotient, at = divmod(quotient - 1, len(_LATER_CHARACTERS))
+            name += _LATER_CHARACTERS[at]
+        if not _INVALID_NAME.search(name):
             yield name
 
 
-def _names(function: Any) -> tuple[dict[str, str], dict[str, str], dict[str, str], dict[str, str]]:
+def _new_names(function: Any) -> tuple[dict[str, str], dict[str, str], dict[str, str], dict[str, str]]:
     """The new names of arguments, results, control results and nodes."""
-    new = _numbered()
+    new = _short_names()
     groups = ([arg.name for arg in function.inputs], [arg.name for arg in function.outputs],
               [*function.control_outputs], [*function.nodes])
     arguments, results, controls, nodes = ({name: next(new) for name in group} for group in groups)
     return arguments, results, controls, nodes
 
 
-def _compressed(function: Any, results: Mapping[str, Mapping[str, str]]) -> Any:
-    """The function with short names. `results` has those of the results of functions, which the nodes that call them
-    by op refer to."""
-    names = _names(function)
-    arguments, own, controls, nodes = names
+def _with_short_names(function: Any, results: Mapping[str, Mapping[str, str]]) -> Any:
+    """The function with short names. `results`: by function, the new names of its results, to which
+    nodes refer that call the function by op."""
+    names = _new_names(function)
+    arguments, own_results, controls, nodes = names
     if all(old == new for group in names for old, new in group.items()):
         return function
-    known = arguments | nodes
+    new_names = arguments | nodes
 
-    def moved(tensor: Input) -> Input:
+    def renamed_tensor(tensor: Input) -> Input:
         called = function.nodes.get(tensor.node)
         ports = results.get(called.op, {}) if called is not None else {}
         port = tensor.output and ports.get(tensor.output, tensor.output)
-        return tensor._replace(node=known[tensor.node], output=port)
+        return tensor._replace(node=new_names[tensor.node], output=port)
 
-    def renamed(node: Node) -> Node:
-        return node.replace(name=nodes[node.name], inputs=[moved(tensor) for tensor in node.inputs],
-                            controls=[known[name] for name in node.controls], attrs=_colocation(node, nodes))
+    def renamed_node(node: Node) -> Node:
+        return node.replace(name=nodes[node.name], inputs=[renamed_tensor(tensor) for tensor in node.inputs],
+                            controls=[new_names[name] for name in node.controls], attrs=_colocation(node, nodes))
 
     return function.replace(
         inputs=[arg._replace(name=arguments[arg.name]) for arg in function.inputs],
-        outputs=[arg._replace(name=own[arg.name]) for arg in function.outputs],
-        nodes=map(renamed, function.nodes.values()),
-        ret={own[name]: moved(tensor) for name, tensor in function.ret.items()},
+        outputs=[arg._replace(name=own_results[arg.name]) for arg in function.outputs],
+        nodes=map(renamed_node, function.nodes.values()),
+        ret={own_results[name]: renamed_tensor(tensor) for name, tensor in function.ret.items()},
         control_ret={controls[name]: nodes[node] for name, node in function.control_ret.items()})
 
 

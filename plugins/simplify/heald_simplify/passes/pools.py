@@ -16,10 +16,11 @@ def sink_average_pools(graph: Graph, context: PassContext) -> Graph:
     if not any(node.op == "AvgPool" for node in graph):
         return graph
     view = GraphView(graph, context)
-    return view.edited(new for node in graph if node.op == "AvgPool" for new in _sunk(view, node))
+    return view.with_edits(new for node in graph if node.op == "AvgPool"
+                           for new in _pool_behind_convolution(view, node))
 
 
-def _sunk(view: GraphView, pool: Node) -> list[Node]:
+def _pool_behind_convolution(view: GraphView, pool: Node) -> list[Node]:
     """The convolution of the pool's input, the bias, and the pool under the name of the bias; empty where they stay."""
     convolution = view.only_consumer(pool)
     shift = None if convolution is None else view.only_consumer(convolution)
@@ -29,9 +30,9 @@ def _sunk(view: GraphView, pool: Node) -> list[Node]:
         return []
     if not _is_shift(view, shift, convolution):
         return []
-    whole = view.new_name(f"{shift.name}/whole")
-    return [convolution.replace(inputs=[pool.inputs[0], convolution.inputs[1]]), shift.replace(name=whole),
-            pool.replace(name=shift.name, inputs=[whole])]
+    unpooled_name = view.new_name(f"{shift.name}/whole")
+    return [convolution.replace(inputs=[pool.inputs[0], convolution.inputs[1]]), shift.replace(name=unpooled_name),
+            pool.replace(name=shift.name, inputs=[unpooled_name])]
 
 
 def _keeps_size(view: GraphView, pool: Node) -> bool:
@@ -56,7 +57,7 @@ def _is_shift(view: GraphView, node: Node, convolution: Node) -> bool:
     """True for an addition of a constant scalar or channel vector to the convolution."""
     if node.op not in ("Add", "AddV2", "BiasAdd") or node.controls or not asks_for_same_place(node, convolution):
         return False
-    entry, others = view.resolve(node), [each for each in node.inputs if each.node != convolution.name]
+    entry, others = view.resolve(node), [source for source in node.inputs if source.node != convolution.name]
     vector = view.array(others[0]) if entry is not None and len(others) == 1 else None
     channels_last = entry is not None and entry.attrs.get("data_format", "NHWC") == "NHWC"
     return vector is not None and vector.ndim < 2 and channels_last and is_of_floats(view, node)

@@ -14,7 +14,7 @@ from heald.api import Graph, Input, Node, PassContext, constant, placed_like
 
 from ..affine import is_of_floats
 from ..graph_view import Array, GraphView, asks_for_same_place
-from .identities import is_sure
+from .identities import is_certain_reshape
 
 SCALINGS = {"Add": (0, 1), "AddV2": (0, 1), "Div": (1,), "Mul": (0, 1), "RealDiv": (1,), "Sub": (0, 1)}
 Dims = Sequence[int | None]
@@ -24,39 +24,40 @@ def eliminate_reshapes(graph: Graph, context: PassContext) -> Graph:
     if not any(node.op == "Reshape" for node in graph):
         return graph
     view = GraphView(graph, context)
-    view = GraphView(view.edited([new for node in graph if (new := _product(view, node)) is not None]), context)
-    return view.edited([new for node in view.graph for new in _in_front(view, node)])
+    view = GraphView(view.with_edits([new for node in graph if (new := _product_of_reshapes(view, node)) is not None]),
+                     context)
+    return view.with_edits([new for node in view.graph for new in _scaling_before_reshape(view, node)])
 
 
-def _product(view: GraphView, last: Node) -> Node | None:
+def _product_of_reshapes(view: GraphView, last: Node) -> Node | None:
     """The BatchMatMulV2 for Reshape(MatMul(Reshape(x), weights)); None unless that is x @ weights for every x."""
-    product = _before(view, last, "Reshape", "MatMul")
-    first = None if product is None else _before(view, product, "MatMul", "Reshape", only=False)
+    product = _removable_producer(view, last, "Reshape", "MatMul")
+    first = None if product is None else _removable_producer(view, product, "MatMul", "Reshape", only=False)
     entry = None if first is None or product is None else view.resolve(product)
     if entry is None or product is None or first is None or entry.attrs["transpose_a"]:
         return None
     if not (is_of_floats(view, product) and is_of_floats(view, last)):
         return None
     source, columns = first.inputs[0], _columns(view, product)
-    before, rows, after = (view.shape(each) for each in (source, Input(first.name), Input(last.name)))
+    before, rows, after = (view.shape(tensor) for tensor in (source, Input(first.name), Input(last.name)))
     if before is None or rows is None or after is None or columns is None or len(before) < 3:
         return None
     apart = (*before[:-1], columns)
     if not _is_positive(before) or len(rows) != 2 or rows[1] != before[-1] or tuple(after) != apart:
         return None
-    if not (_gives_rows(view, first, source, len(before)) and _takes_apart(view, last, source, apart)):
+    if not (_gives_rows(view, first, source, len(before)) and _restores_dims(view, last, source, apart)):
         return None
     attrs = {"T": entry.attrs["T"], "adj_x": False, "adj_y": entry.attrs["transpose_b"]}
-    made = Node(last.name, "BatchMatMulV2", [source, product.inputs[1]], controls=last.controls, attrs=attrs)
-    return placed_like(made, last)
+    batch_product = Node(last.name, "BatchMatMulV2", [source, product.inputs[1]], controls=last.controls, attrs=attrs)
+    return placed_like(batch_product, last)
 
 
-def _before(view: GraphView, node: Node, op: str, wanted: str, *, only: bool = True) -> Node | None:
-    """The producer of the first input of a node of type `op`, if its type is `wanted` and it may be removed."""
+def _removable_producer(view: GraphView, node: Node, op: str, producer_op: str, *, only: bool = True) -> Node | None:
+    """The producer of the first input of a node of type `op`, if its type is `producer_op` and it may be removed."""
     if node.op != op:
         return None
     source = view.graph[node.inputs[0].node]
-    fits = source.op == wanted and view.is_free(source) and asks_for_same_place(source, node)
+    fits = source.op == producer_op and view.is_free(source) and asks_for_same_place(source, node)
     return source if fits and (not only or view.only_consumer(source) is node) else None
 
 
@@ -72,56 +73,56 @@ def _is_positive(dims: Dims) -> bool:
 
 def _gives_rows(view: GraphView, first: Node, source: Input, rank: int) -> bool:
     """True where the Reshape surely gives [rows, channels]: its shape is constant, or computed from the source's."""
-    if is_sure(view, first):
+    if is_certain_reshape(view, first):
         return True
     stack = view.graph[first.inputs[1].node]
     if stack.op != "Pack" or len(stack.inputs) != 2:
         return False
-    return all(_is_product(view, part, source, axes)
+    return all(_is_product_of_sizes(view, part, source, axes)
                for part, axes in zip(stack.inputs, (range(rank - 1), range(rank - 1, rank)), strict=True))
 
 
-def _takes_apart(view: GraphView, last: Node, source: Input, dims: Dims) -> bool:
+def _restores_dims(view: GraphView, last: Node, source: Input, dims: Dims) -> bool:
     """True where the Reshape is certain to give `dims`, which are the source's except for the last."""
-    wanted = view.array(last.inputs[1])
-    if wanted is not None:
-        return None not in dims or wanted.tolist() == [-1 if n is None else n for n in dims]
+    target_dims = view.array(last.inputs[1])
+    if target_dims is not None:
+        return None not in dims or target_dims.tolist() == [-1 if n is None else n for n in dims]
     joined = view.graph[last.inputs[1].node]
     if joined.op != "ConcatV2" or len(joined.inputs) != 3:
         return False
     lengths, columns = joined.inputs[0], view.array(joined.inputs[1])
     leading = range(len(dims) - 1)
-    return columns is not None and columns.tolist() == [dims[-1]] and _is_lengths(view, lengths, source, leading)
+    return columns is not None and columns.tolist() == [dims[-1]] and _are_sizes_of_axes(view, lengths, source, leading)
 
 
-def _is_product(view: GraphView, number: Input, source: Input, axes: Sequence[int]) -> bool:
+def _is_product_of_sizes(view: GraphView, number: Input, source: Input, axes: Sequence[int]) -> bool:
     """True where the scalar is the product of the sizes of these axes of the source."""
-    known, shape = view.array(number), view.shape(source)
-    if known is not None and shape is not None:
-        return known.ndim == 0 and known == prod(shape[axis] or 0 for axis in axes)
+    constant_size, shape = view.array(number), view.shape(source)
+    if constant_size is not None and shape is not None:
+        return constant_size.ndim == 0 and constant_size == prod(shape[axis] or 0 for axis in axes)
     node = view.graph[number.node]
     over = view.array(node.inputs[1]) if node.op == "Prod" else None
-    return over is not None and over.tolist() in ([0], 0) and _is_lengths(view, node.inputs[0], source, axes)
+    return over is not None and over.tolist() in ([0], 0) and _are_sizes_of_axes(view, node.inputs[0], source, axes)
 
 
-def _is_lengths(view: GraphView, lengths: Input, source: Input, axes: Sequence[int]) -> bool:
+def _are_sizes_of_axes(view: GraphView, lengths: Input, source: Input, axes: Sequence[int]) -> bool:
     """True where the vector has the sizes of these axes of the source: GatherV2(Shape(source), axes, 0)."""
     node = view.graph[lengths.node]
     if node.op != "GatherV2":
         return False
-    shape, (chosen, axis) = view.graph[node.inputs[0].node], map(view.array, node.inputs[1:])
+    shape, (indices, axis) = view.graph[node.inputs[0].node], map(view.array, node.inputs[1:])
     return (shape.op == "Shape" and shape.inputs[0] == source and axis is not None and axis.tolist() in (0, [0])
-            and chosen is not None and chosen.tolist() == list(axes))
+            and indices is not None and indices.tolist() == list(axes))
 
 
-def _in_front(view: GraphView, node: Node) -> list[Node]:
+def _scaling_before_reshape(view: GraphView, node: Node) -> list[Node]:
     """The nodes for a scaling by channel, moved from behind a Reshape to in front of it."""
     for number in SCALINGS.get(node.op, ()):
         reshape = view.graph[node.inputs[1 - number].node]
         values = view.array(node.inputs[number])
         fits = (reshape.op == "Reshape" and view.is_free(reshape) and view.only_consumer(reshape) is node
                 and not node.controls and asks_for_same_place(reshape, node) and is_of_floats(view, node))
-        flat = _flat(view, reshape, values) if fits and values is not None else None
+        flat = _channel_vector(view, reshape, values) if fits and values is not None else None
         if flat is not None:
             by = placed_like(constant(view.new_name(f"{node.name}/by"), flat), node)
             inner = view.new_name(f"{node.name}/whole")
@@ -132,7 +133,7 @@ def _in_front(view: GraphView, node: Node) -> list[Node]:
     return []
 
 
-def _flat(view: GraphView, reshape: Node, values: Array) -> Array | None:
+def _channel_vector(view: GraphView, reshape: Node, values: Array) -> Array | None:
     """The constants as a vector over the channels in front of the Reshape. None where they differ along other axes, or
     the Reshape does not split the channels."""
     before, after = view.shape(reshape.inputs[0]), view.shape(Input(reshape.name))

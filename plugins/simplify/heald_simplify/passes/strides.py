@@ -24,7 +24,7 @@ SPATIAL = slice(1, 3)  # axes of images, channels last
 Edits = dict[str, Node]
 
 
-class Strided(NamedTuple):
+class StridedConvolution(NamedTuple):
     """A convolution in NHWC. `attrs`: all attributes, defaults included; `taps`: height and width of the filters."""
 
     attrs: Mapping[str, Any]
@@ -44,19 +44,20 @@ def propagate_strides(graph: Graph, context: PassContext) -> Graph:
     """Move strides one producer further in each round, until no round changes the graph."""
     while True:
         view = GraphView(graph, context)
-        known = {node.name: found for node in graph if node.op in CONVOLUTIONS
-                 if (found := _strided(view, node)) is not None}
+        convolutions = {node.name: convolution for node in graph if node.op in CONVOLUTIONS
+                 if (convolution := _convolution_of_node(view, node)) is not None}
         edits: Edits = {}
-        for source in dict.fromkeys(graph[name].inputs[0] for name, found in known.items() if found.skips):
-            subsampling = _Subsampling(view, known)
-            if subsampling.starts_at(source) and edits.keys().isdisjoint(subsampling.edits):
+        for source in dict.fromkeys(graph[name].inputs[0] for name,
+                                    convolution in convolutions.items() if convolution.skips):
+            subsampling = _Subsampling(view, convolutions)
+            if subsampling.propagate_from(source) and edits.keys().isdisjoint(subsampling.edits):
                 edits |= subsampling.edits
         if not edits:
             return graph
-        graph = view.edited(edits.values())
+        graph = view.with_edits(edits.values())
 
 
-def _strided(view: GraphView, node: Node) -> Strided | None:
+def _convolution_of_node(view: GraphView, node: Node) -> StridedConvolution | None:
     entry, filters = view.resolve(node), view.constant(node.inputs[1]) if len(node.inputs) == 2 else None
     if entry is None or filters is None or filters.shape is None or len(filters.shape) != 4:
         return None
@@ -65,97 +66,99 @@ def _strided(view: GraphView, node: Node) -> Strided | None:
         return None
     if len(attrs["strides"]) != 4 or len(attrs["dilations"]) != 4:
         return None  # its metadata function refuses it
-    return Strided(attrs, (filters.shape[0], filters.shape[1]))
+    return StridedConvolution(attrs, (filters.shape[0], filters.shape[1]))
 
 
 class _Subsampling:
     """Moves the strides of one tensor's consumers to its producers. `edits` has the changed nodes."""
 
-    def __init__(self, view: GraphView, known: Mapping[str, Strided]) -> None:
+    def __init__(self, view: GraphView, convolutions: Mapping[str, StridedConvolution]) -> None:
         self.edits: Edits = {}
         self._view = view
-        self._known = known
+        self._convolutions = convolutions
 
-    def starts_at(self, source: Input) -> bool:
+    def propagate_from(self, source: Input) -> bool:
         """Fill `edits`, and return True, where all consumers skip the same pixels and a producer saves work."""
         consumers = [node for node, _ in self._view.consumers[source.node]]
-        found = [self._known.get(node.name) for node in consumers]
-        if source.index or not all(each is not None and each.skips for each in found):
+        readers = [self._convolutions.get(node.name) for node in consumers]
+        if source.index or not all(reader is not None and reader.skips for reader in readers):
             return False
-        strides = {each.strides for each in found if each is not None}
+        strides = {reader.strides for reader in readers if reader is not None}
         names = {node.name for node in consumers}
-        if len(strides) != 1 or not self._gains(source, names):
+        if len(strides) != 1 or not self._reaches_convolution(source, names):
             return False
         for node in consumers:
             self.edits[node.name] = node.replace(attrs={"strides": [1, 1, 1, 1]})
-        self._thin(source, strides.pop(), names)
+        self._subsample(source, strides.pop(), names)
         return True
 
-    def _gains(self, source: Input, consumers: set[str]) -> bool:
+    def _reaches_convolution(self, source: Input, consumers: set[str]) -> bool:
         """True where a convolution is reached whose only consumers are on the way."""
         node = self._view.graph[source.node]
-        if not self._is_theirs(source, consumers):
+        if not self._is_read_only_by(source, consumers):
             return False
         if node.op in CONVOLUTIONS:
             return self._padding(node) is not None
-        whole = self._whole(node)
-        return whole is not None and any(self._gains(each, {node.name}) for each in whole)
+        full_size_inputs = self._full_size_inputs(node)
+        return full_size_inputs is not None and any(self._reaches_convolution(tensor, {node.name})
+                                                    for tensor in full_size_inputs)
 
-    def _is_theirs(self, source: Input, consumers: set[str]) -> bool:
+    def _is_read_only_by(self, source: Input, consumers: set[str]) -> bool:
         node = self._view.graph[source.node]
         return (source.index == 0 and self._view.is_free(node)
                 and all(consumer.name in consumers for consumer, _ in self._view.consumers[node.name]))
 
-    def _whole(self, node: Node) -> list[Input] | None:
+    def _full_size_inputs(self, node: Node) -> list[Input] | None:
         """The inputs of an elementwise op that have its rows and columns. None for other ops, and where
         shapes are not known."""
         if node.op not in POINTWISE or self._view.resolve(node) is None:
             return None
         if len(node.inputs) == 1 or node.op == "BiasAdd":
             return list(node.inputs[:1])
-        shapes = [self._view.shape(each) for each in node.inputs]
+        shapes = [self._view.shape(tensor) for tensor in node.inputs]
         sides = [((1,) * (4 - len(shape)) + shape)[SPATIAL]
                  for shape in shapes if shape is not None and len(shape) <= 4]
         sizes = {*sides} - {(1, 1)}
         if len(sides) != len(shapes) or len(sizes) != 1 or None in next(iter(sizes)):
             return None
-        return [each for each, side in zip(node.inputs, sides, strict=True) if side in sizes]
+        return [tensor for tensor, side in zip(node.inputs, sides, strict=True) if side in sizes]
 
     def _padding(self, node: Node) -> list[int] | None:
         """The explicit padding of a convolution, None where it depends on the strides."""
-        found = self._known.get(node.name)
-        if found is None:
+        convolution = self._convolutions.get(node.name)
+        if convolution is None:
             return None
-        if found.attrs["padding"] != "SAME":
-            return list(found.attrs["explicit_paddings"])
-        if found.taps != (1, 1) and found.strides != (1, 1):
+        if convolution.attrs["padding"] != "SAME":
+            return list(convolution.attrs["explicit_paddings"])
+        if convolution.taps != (1, 1) and convolution.strides != (1, 1):
             return None
-        dilations = found.attrs["dilations"][SPATIAL]
-        sums = [(taps - 1) * dilation for taps, dilation in zip(found.taps, dilations, strict=True)]
+        dilations = convolution.attrs["dilations"][SPATIAL]
+        sums = [(taps - 1) * dilation for taps, dilation in zip(convolution.taps, dilations, strict=True)]
         return [0, 0, *(part for total in sums for part in (total // 2, total - total // 2)), 0, 0]
 
-    def _thin(self, source: Input, strides: tuple[int, int], consumers: set[str]) -> Input:
+    def _subsample(self, source: Input, strides: tuple[int, int], consumers: set[str]) -> Input:
         """The tensor reduced to every strides-th row and column."""
         node = self._view.graph[source.node]
-        whole = self._whole(node) if self._is_theirs(source, consumers) else None
-        if whole is not None:
-            inputs = [self._thin(each, strides, {node.name}) if each in whole else each for each in node.inputs]
+        full_size_inputs = self._full_size_inputs(node) if self._is_read_only_by(source, consumers) else None
+        if full_size_inputs is not None:
+            inputs = [self._subsample(tensor, strides, {node.name}) if tensor in full_size_inputs else tensor
+                      for tensor in node.inputs]
             self.edits[node.name] = node.replace(inputs=inputs)
             return source
-        paddings = self._padding(node) if self._is_theirs(source, consumers) else None
+        paddings = self._padding(node) if self._is_read_only_by(source, consumers) else None
         if paddings is None:
-            return self._pooled(source, strides)
-        down, right = (a * b for a, b in zip(self._known[node.name].strides, strides, strict=True))
+            return self._subsample_by_pool(source, strides)
+        down, right = (a * b for a, b in zip(self._convolutions[node.name].strides, strides, strict=True))
         attrs: dict[str, Any] = {"strides": [1, down, right, 1]}
         if any(paddings):
             attrs |= {"padding": b"EXPLICIT", "explicit_paddings": paddings}
         self.edits[node.name] = node.replace(attrs=attrs)
         return source
 
-    def _pooled(self, source: Input, strides: tuple[int, int]) -> Input:
+    def _subsample_by_pool(self, source: Input, strides: tuple[int, int]) -> Input:
         node = self._view.graph[source.node]
         name = self._view.new_name(f"{node.name}/thinned")
-        consumer = next(iter(self._known.values()))
+        consumer = next(iter(self._convolutions.values()))
         self.edits[name] = placed_like(Node(name, "AvgPool", [source], attrs={
             "T": consumer.attrs["T"], "ksize": [1, 1, 1, 1], "strides": [1, *strides, 1], "padding": b"VALID",
             "data_format": b"NHWC"}), node)

@@ -12,22 +12,25 @@ from heald.api import Graph, Node, PassContext, wire
 
 from ..node_edits import with_nodes_edited
 
-KEPT = ("tensor", "func", "list(tensor)", "list(func)")  # types of attributes that stay, here and in add-defaults
+# types of attributes that stay, here and in add-defaults
+UNCHANGED_TYPES = ("tensor", "func", "list(tensor)", "list(func)")
 
 
 def strip_defaults(graph: Graph, context: PassContext) -> Graph:
-    def stripped(node: Node) -> Node:
+    def drop_defaults(node: Node) -> Node:
         entry = context.resolve(node)
-        gone = [] if entry is None else [
-            name for name, declared in entry.op.attrs.items() if name in node.attrs and declared.type not in KEPT
-            and repr(entry.attrs[name]) == repr(_written(declared.default))]  # 0.0 is not -0.0, and True is not 1
-        return node.replace(without_attrs=gone) if gone else node
+        default_attributes = [] if entry is None else [
+            name for name, declared in entry.op.attrs.items() if name in node.attrs
+                                                       and declared.type not in UNCHANGED_TYPES
+            # 0.0 is not -0.0, and True is not 1
+            and repr(entry.attrs[name]) == repr(_default_in_file(declared.default))]
+        return node.replace(without_attrs=default_attributes) if default_attributes else node
 
-    return with_nodes_edited(graph, stripped)
+    return with_nodes_edited(graph, drop_defaults)
 
 
-def _written(default: Any) -> Any:
+def _default_in_file(default: Any) -> Any:
     """A default as an attribute in a file has it: numbers are of 32 bits there."""
     if isinstance(default, tuple | list):
-        return tuple(map(_written, default))
+        return tuple(map(_default_in_file, default))
     return wire.as_float32(default) if isinstance(default, float) else default

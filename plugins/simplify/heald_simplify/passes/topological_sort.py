@@ -20,14 +20,14 @@ _CONTROL = (1, "", 0)  # greater than the key of any output
 def sort_topologically(graph: Graph, _: PassContext) -> Graph:
     """The graph in topological order. Raises InvalidArgument for a cycle."""
     functions = [function.replace(nodes=order) for function in graph.functions.values()
-                 if (order := _sorted(function.nodes)) != [*function.nodes.values()]]
-    order = _sorted(graph.nodes)
+                 if (order := _nodes_in_order(function.nodes)) != [*function.nodes.values()]]
+    order = _nodes_in_order(graph.nodes)
     if order != [*graph.nodes.values()]:
         graph = graph.with_nodes(order)
     return graph.replace(functions=functions) if functions else graph
 
 
-def _sorted(nodes: Mapping[str, Node]) -> list[Node]:
+def _nodes_in_order(nodes: Mapping[str, Node]) -> list[Node]:
     topological_order(nodes)  # raises the error of a cycle
     behind: dict[str, dict[str, tuple[int, str, int]]] = {name: {} for name in nodes}
     missing: Counter[str] = Counter()  # by node: its sources that are not yet taken

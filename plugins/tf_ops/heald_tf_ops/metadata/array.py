@@ -8,7 +8,7 @@ import numpy as np
 from heald.api import Attrs, DType, InvalidArgument, Shape, TensorMetadata, ValueInfo, dtypes, info, shape_text
 
 from .rules import rule
-from .shapes import Dims, axis_in, elements_in, ranked, same_shape, single, vector, view
+from .shapes import Dims, axis_in, dims_of_rank, elements_in, same_shape, single_integer, vector, view
 
 
 @rule("PreventGradient", "Snapshot", "StopGradient")
@@ -30,7 +30,7 @@ def like(_: Attrs, x: ValueInfo) -> ValueInfo:
 def zeros_like(_: Attrs, x: ValueInfo) -> ValueInfo:
     """A variant must be a scalar; the output's elements have the type and shape of the input's elements."""
     if x.dtype is dtypes.variant:
-        ranked(x, 0, "ZerosLike's variant")
+        dims_of_rank(x, 0, "ZerosLike's variant")
     return ValueInfo(x.meta, handle=x.handle)
 
 
@@ -60,10 +60,10 @@ def reshape(_: Attrs, x: ValueInfo, shape: ValueInfo) -> ValueInfo:
     if shape.rank is not None and shape.rank > 1:
         raise InvalidArgument(f"sizes input must be 1-D, not {shape_text(shape.shape)}")
     target = shape.vector() if shape.rank in (None, 0) else vector(shape, "shape")
-    return view(x, None if target is None else _filled_in(x.shape, target))
+    return view(x, None if target is None else _with_inferred_length(x.shape, target))
 
 
-def _filled_in(source: Shape, target: Dims) -> Dims:
+def _with_inferred_length(source: Shape, target: Dims) -> Dims:
     """Return `target`; its -1 (or its one unknown length) is computed if the number of elements allows it."""
     for i, length in enumerate(target):
         if length is not None and length < -1:
@@ -75,42 +75,46 @@ def _filled_in(source: Shape, target: Dims) -> Dims:
     if size is None or dims.count(None) > 1:
         return dims
     if None in dims:
-        place = dims.index(None)
-        dims = (*dims[:place], _missing(source, size, target, place), *dims[place + 1 :])
-    given = elements_in(dims)
-    if given is not None and given != size:
+        unknown_index = dims.index(None)
+        dims = (*dims[:unknown_index], _inferred_length(source, size, target, unknown_index),
+                *dims[unknown_index + 1 :])
+    known_size = elements_in(dims)
+    if known_size is not None and known_size != size:
         raise InvalidArgument(f"a tensor of {size} elements, {shape_text(source)}, cannot have shape {list(target)}")
     return dims
 
 
-def _missing(source: Shape, size: int, target: Dims, place: int) -> int | None:
-    """Return the length at `place`. A -1 among zeros is computed as if zeros in `target` and `source` were ones."""
-    given = prod(length for i, length in enumerate(target) if i != place and length)
+def _inferred_length(source: Shape, size: int, target: Dims, unknown_index: int) -> int | None:
+    """Return the length at `unknown_index`.
+
+    A -1 among zeros is computed as if zeros in `target` and `source` were ones.
+    """
+    known_size = prod(length for i, length in enumerate(target) if i != unknown_index and length)
     if 0 not in target:
-        if size % given:
+        if size % known_size:
             raise InvalidArgument(f"Input to reshape is a tensor with {size} values, but the requested shape "
-                                  f"requires a multiple of {given}")
-        return size // given
-    if target[place] is None or source is None or None in source:
+                                  f"requires a multiple of {known_size}")
+        return size // known_size
+    if target[unknown_index] is None or source is None or None in source:
         return None
-    return prod(length for length in source if length) // given
+    return prod(length for length in source if length) // known_size
 
 
 @rule("Squeeze")
 def squeeze(attrs: Attrs, x: ValueInfo) -> ValueInfo:
-    wanted = attrs["squeeze_dims"]
-    if x.shape is None or (not wanted and None in x.shape):
+    squeeze_dims = attrs["squeeze_dims"]
+    if x.shape is None or (not squeeze_dims and None in x.shape):
         return view(x, None)
-    gone = {axis_in(d, len(x.shape), "squeeze dimension") for d in wanted}
-    for i in gone:
+    squeezed_axes = {axis_in(d, len(x.shape), "squeeze dimension") for d in squeeze_dims}
+    for i in squeezed_axes:
         if x.shape[i] not in (1, None):
             raise InvalidArgument(f"Can not squeeze dim[{i}], expected a dimension of 1, got {x.shape[i]}")
-    return view(x, tuple(d for i, d in enumerate(x.shape) if i not in gone and (wanted or d != 1)))
+    return view(x, tuple(d for i, d in enumerate(x.shape) if i not in squeezed_axes and (squeeze_dims or d != 1)))
 
 
 @rule("ExpandDims", values=("dim",))
 def expand_dims(_: Attrs, x: ValueInfo, dim: ValueInfo) -> ValueInfo:
-    axis = single(dim, "dim", most_rank=1)
+    axis = single_integer(dim, "dim", most_rank=1)
     if x.shape is None or axis is None:
         return info(x.dtype, None)
     at = axis_in(axis, len(x.shape) + 1, "dim")

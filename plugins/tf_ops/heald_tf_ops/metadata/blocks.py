@@ -7,7 +7,7 @@ from math import prod
 from heald.api import Attrs, InvalidArgument, ValueInfo, errors, geometry, info
 
 from .rules import rule
-from .shapes import Dims, Pairs, pairs_in, ranked, same_dim, vector
+from .shapes import Dims, Pairs, dims_of_rank, pairs_in, same_dim, vector
 
 
 @rule("SpaceToDepth")
@@ -23,17 +23,17 @@ def depth_to_space(attrs: Attrs, x: ValueInfo) -> ValueInfo:
 def _between_space_and_depth(attrs: Attrs, x: ValueInfo, *, to_depth: bool) -> ValueInfo:
     block, layout = attrs["block_size"], attrs["data_format"]
     if layout == "NCHW_VECT_C":
-        n, c, h, w, four = ranked(x, 5, "input")
+        n, c, h, w, four = dims_of_rank(x, 5, "input")
         same_dim(four, 4, "the last dimension of NCHW_VECT_C and 4")
         depth = None if c is None else c * 4
     else:
-        n, h, w, depth = (ranked(x, 4, "input")[layout.index(axis)] for axis in "NHWC")
+        n, h, w, depth = (dims_of_rank(x, 4, "input")[layout.index(axis)] for axis in "NHWC")
     if to_depth:
-        h, w, depth = _divided(h, block), _divided(w, block), _times(depth, block * block)
+        h, w, depth = _quotient(h, block), _quotient(w, block), _times(depth, block * block)
     else:
-        h, w, depth = _times(h, block), _times(w, block), _divided(depth, block * block)
+        h, w, depth = _times(h, block), _times(w, block), _quotient(depth, block * block)
     if layout == "NCHW_VECT_C":
-        return info(x.dtype, (n, _divided(depth, 4), h, w, 4))
+        return info(x.dtype, (n, _quotient(depth, 4), h, w, 4))
     sizes = {"N": n, "H": h, "W": w, "C": depth}
     return info(x.dtype, tuple(sizes[axis] for axis in layout))
 
@@ -42,7 +42,7 @@ def _times(length: int | None, factor: int) -> int | None:
     return None if length is None else length * factor
 
 
-def _divided(length: int | None, by: int) -> int | None:
+def _quotient(length: int | None, by: int) -> int | None:
     if length is not None and length % by:
         raise InvalidArgument(f"Dimension size must be evenly divisible by {by} but is {length}")
     return None if length is None else length // by
@@ -50,7 +50,7 @@ def _divided(length: int | None, by: int) -> int | None:
 
 @rule("SpaceToBatch", values=("paddings",))
 def space_to_batch(attrs: Attrs, x: ValueInfo, paddings: ValueInfo) -> ValueInfo:
-    ranked(x, 4, "input")
+    dims_of_rank(x, 4, "input")
     return _space_to_batch(x, (attrs["block_size"],) * 2, pairs_in(paddings, 2, "paddings"))
 
 
@@ -64,7 +64,7 @@ def space_to_batch_nd(_: Attrs, x: ValueInfo, block_shape: ValueInfo, paddings: 
 
 @rule("BatchToSpace", values=("crops",))
 def batch_to_space(attrs: Attrs, x: ValueInfo, crops: ValueInfo) -> ValueInfo:
-    ranked(x, 4, "input")
+    dims_of_rank(x, 4, "input")
     return _batch_to_space(x, (attrs["block_size"],) * 2, pairs_in(crops, 2, "crops"))
 
 
@@ -99,7 +99,7 @@ def _space_to_batch(x: ValueInfo, blocks: Dims, paddings: Pairs | None) -> Value
     for i, (pair, block) in enumerate(zip(paddings or (), blocks, strict=False)):
         length = x.shape[i + 1]
         if length is not None and block is not None:
-            space[i] = _divided(length + sum(pair), block)
+            space[i] = _quotient(length + sum(pair), block)
     return info(x.dtype, (batch, *space, *x.shape[1 + len(blocks) :]))
 
 
@@ -107,7 +107,7 @@ def _batch_to_space(x: ValueInfo, blocks: Dims, crops: Pairs | None) -> ValueInf
     if x.shape is None:
         return info(x.dtype, None)
     count = _product(blocks)
-    batch = None if x.shape[0] is None or count is None else _divided(x.shape[0], count)
+    batch = None if x.shape[0] is None or count is None else _quotient(x.shape[0], count)
     space: list[int | None] = [None] * len(blocks)
     for i, (pair, block) in enumerate(zip(crops or (), blocks, strict=False)):
         length = x.shape[i + 1]
@@ -128,7 +128,7 @@ def extract_image_patches(attrs: Attrs, images: ValueInfo) -> ValueInfo:
             raise errors.Unimplemented(f"Only support {name} across space, given {list(steps)}")
         if min(steps) < 1:
             raise errors.OutOfRange(f"{name} is out of range: {list(steps)}")
-    n, h, w, c = ranked(images, 4, "images")
+    n, h, w, c = dims_of_rank(images, 4, "images")
     taps, strides, rates = (attrs[name][1:3] for name in ("ksizes", "strides", "rates"))
     sizes = [geometry.patch_window(length, taps[i], strides[i], rates[i], attrs["padding"]).size
              for i, length in enumerate((h, w))]

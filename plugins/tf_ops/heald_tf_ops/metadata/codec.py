@@ -5,7 +5,7 @@ from __future__ import annotations
 from heald.api import Attrs, DType, InvalidArgument, ValueInfo, dtypes, info, shape_text
 
 from .rules import rule
-from .shapes import ranked, vector
+from .shapes import dims_of_rank, vector
 
 
 @rule("DecodeRaw")
@@ -47,13 +47,13 @@ def decode_webp(attrs: Attrs, contents: ValueInfo) -> ValueInfo:
 
 @rule("ExtractJpegShape")
 def extract_jpeg_shape(attrs: Attrs, contents: ValueInfo) -> ValueInfo:
-    ranked(contents, 0, "contents")
+    dims_of_rank(contents, 0, "contents")
     return info(attrs["output_type"], (3,))
 
 
 @rule("DecodeGif")
 def decode_gif(_: Attrs, contents: ValueInfo) -> ValueInfo:
-    ranked(contents, 0, "contents")
+    dims_of_rank(contents, 0, "contents")
     return info(dtypes.uint8, (None, None, None, 3))
 
 
@@ -64,7 +64,7 @@ def decode_image(attrs: Attrs, contents: ValueInfo) -> ValueInfo:
 
 
 def _decoded_type(attrs: Attrs, contents: ValueInfo) -> DType:
-    ranked(contents, 0, "contents")
+    dims_of_rank(contents, 0, "contents")
     if attrs["channels"] not in (0, 1, 3, 4):
         raise InvalidArgument(f"channels must be 0, 1, 3 or 4, given {attrs['channels']}")
     dtype: DType = attrs.get("dtype", dtypes.uint8)
@@ -92,7 +92,7 @@ CHANNELS = {"": (None, 1, 3), "grayscale": (None, 1), "rgb": (None, 3)}
 def encode_jpeg(attrs: Attrs, image: ValueInfo) -> ValueInfo:
     if not 0 <= attrs["quality"] <= 100:
         raise InvalidArgument(f"quality must be in [0, 100], given {attrs['quality']}")
-    *_lengths, channels = ranked(image, 3, "image")
+    *_lengths, channels = dims_of_rank(image, 3, "image")
     if channels not in CHANNELS[attrs["format"]]:
         raise InvalidArgument(f"format '{attrs['format']}' does not take {channels} channels")
     return info(dtypes.string, ())

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from heald.api import Attrs, InvalidArgument, ValueInfo, errors, geometry, info, shape_text
 
 from .rules import rule
-from .shapes import Dims, lengths_in, ranked, same_dim, same_shape
+from .shapes import Dims, dims_of_rank, lengths_in, same_dim, same_shape
 
 Forward = Callable[[Attrs, ValueInfo, ValueInfo], ValueInfo]
 Gradient = Callable[[Attrs, ValueInfo, ValueInfo, ValueInfo], ValueInfo]
@@ -31,7 +31,7 @@ def channels(attrs: Attrs) -> int:
 
 @rule("Conv2D")
 def conv2d(attrs: Attrs, x: ValueInfo, kernel: ValueInfo) -> ValueInfo:
-    lengths, taps = ranked(x, 4, "input"), ranked(kernel, 4, "filter")
+    lengths, taps = dims_of_rank(x, 4, "input"), dims_of_rank(kernel, 4, "filter")
     if 0 in taps[:3]:
         raise InvalidArgument(f"filter must not have zero elements, given shape {shape_text(taps)}")
     depth, filter_depth, filters = lengths[channels(attrs)], taps[2], taps[3]
@@ -46,7 +46,7 @@ def conv2d(attrs: Attrs, x: ValueInfo, kernel: ValueInfo) -> ValueInfo:
 
 @rule("Conv3D")
 def conv3d(attrs: Attrs, x: ValueInfo, kernel: ValueInfo) -> ValueInfo:
-    lengths, taps = ranked(x, 5, "input"), ranked(kernel, 5, "filter")
+    lengths, taps = dims_of_rank(x, 5, "input"), dims_of_rank(kernel, 5, "filter")
     if 0 in taps:
         raise InvalidArgument(f"filter must not have zero elements, given shape {shape_text(taps)}")
     for name in ("strides", "dilations"):
@@ -58,7 +58,7 @@ def conv3d(attrs: Attrs, x: ValueInfo, kernel: ValueInfo) -> ValueInfo:
 
 @rule("DepthwiseConv2dNative")
 def depthwise_conv2d(attrs: Attrs, x: ValueInfo, kernel: ValueInfo) -> ValueInfo:
-    lengths, taps = ranked(x, 4, "input"), ranked(kernel, 4, "filter")
+    lengths, taps = dims_of_rank(x, 4, "input"), dims_of_rank(kernel, 4, "filter")
     depth = same_dim(lengths[channels(attrs)], taps[2], "the depths of input and filter")
     multiplier = taps[3]
     filters = None if depth is None or multiplier is None else depth * multiplier
@@ -77,15 +77,16 @@ def fused_conv2d(attrs: Attrs, x: ValueInfo, kernel: ValueInfo, *args: ValueInfo
                             f"{attrs['data_format']}")
     if len(attrs["TArgs"]) != attrs["num_args"]:
         raise InvalidArgument(f"num_args is {attrs['num_args']}, given {len(attrs['TArgs'])} types of extra arguments")
-    return _fused(attrs, conv2d, x, kernel, args)
+    return _fused_convolution(attrs, conv2d, x, kernel, args)
 
 
 @rule("_FusedDepthwiseConv2dNative")
 def fused_depthwise_conv2d(attrs: Attrs, x: ValueInfo, kernel: ValueInfo, *args: ValueInfo) -> ValueInfo:
-    return _fused(attrs, depthwise_conv2d, x, kernel, args)
+    return _fused_convolution(attrs, depthwise_conv2d, x, kernel, args)
 
 
-def _fused(attrs: Attrs, forward: Forward, x: ValueInfo, kernel: ValueInfo, args: Sequence[ValueInfo]) -> ValueInfo:
+def _fused_convolution(attrs: Attrs, forward: Forward, x: ValueInfo, kernel: ValueInfo,
+                       args: Sequence[ValueInfo]) -> ValueInfo:
     fused = [op.decode() if isinstance(op, bytes) else op for op in attrs["fused_ops"]]
     if not fused or fused[0] not in FUSED_ARGS or len(fused) > 2 or not {*fused[1:]} <= {*ACTIVATIONS}:
         raise errors.Unimplemented(f"Fusion is not implemented: [{','.join(fused)}]")
@@ -93,15 +94,15 @@ def _fused(attrs: Attrs, forward: Forward, x: ValueInfo, kernel: ValueInfo, args
         raise InvalidArgument(f"a convolution fused with {fused[0]} must have {FUSED_ARGS[fused[0]]} extra arguments, "
                               f"given {attrs['num_args']}")
     output = forward(attrs, x, kernel)
-    filters = ranked(output, 4, "output")[channels(attrs)]
+    filters = dims_of_rank(output, 4, "output")[channels(attrs)]
     for arg in args[: attrs["num_args"]]:
-        filters = same_dim(filters, ranked(arg, 1, "an extra argument")[0], "the filters and an extra argument")
+        filters = same_dim(filters, dims_of_rank(arg, 1, "an extra argument")[0], "the filters and an extra argument")
     return output
 
 
 @rule("Dilation2D")
 def dilation2d(attrs: Attrs, x: ValueInfo, kernel: ValueInfo) -> ValueInfo:
-    lengths, taps = ranked(x, 4, "input"), ranked(kernel, 3, "filter")
+    lengths, taps = dims_of_rank(x, 4, "input"), dims_of_rank(kernel, 3, "filter")
     depth = same_dim(lengths[3], taps[2], "the depths of input and filter")
     return info(x.dtype, slid(dilation_window(attrs), lengths, taps[:2], depth))
 
@@ -121,7 +122,7 @@ def input_gradient(forward: Forward, rank: int) -> Gradient:
     """Return the metadata function of a gradient for the input of `forward`; `input_sizes` is its shape."""
 
     def metadata(attrs: Attrs, sizes: ValueInfo, kernel: ValueInfo, gradient: ValueInfo) -> ValueInfo:
-        taps, places = ranked(kernel, rank, "filter"), ranked(gradient, rank, "out_backprop")
+        taps, places = dims_of_rank(kernel, rank, "filter"), dims_of_rank(gradient, rank, "out_backprop")
         shape = _input_shape(attrs, lengths_in(sizes, rank, "input_sizes"), taps, places)
         _check_gradient(forward(attrs, info(gradient.dtype, shape), kernel), gradient)
         return info(gradient.dtype, shape)
@@ -146,8 +147,8 @@ def filter_gradient(forward: Forward, rank: int) -> Gradient:
     """Return the metadata function of a gradient for the filter of `forward`; `filter_sizes` is its shape."""
 
     def metadata(attrs: Attrs, x: ValueInfo, sizes: ValueInfo, gradient: ValueInfo) -> ValueInfo:
-        ranked(x, rank, "input")
-        ranked(gradient, rank, "out_backprop")
+        dims_of_rank(x, rank, "input")
+        dims_of_rank(gradient, rank, "out_backprop")
         shape = lengths_in(sizes, rank, "filter_sizes")
         if len(shape) != rank:
             raise InvalidArgument(f"filter_sizes must have {rank} elements, given {len(shape)}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from heald.api import Attrs, InvalidArgument, ValueInfo, dtypes, info, shape_text
 
 from .rules import rule
-from .shapes import Dims, elements_in, ranked, same_dim, vector
+from .shapes import Dims, dims_of_rank, elements_in, same_dim, vector
 
 
 @rule("CTCLoss")
@@ -15,22 +15,23 @@ def ctc_loss(
     """Return the loss of each sequence, and its gradient for the logits."""
     shape = _logits(logits, lengths)
     _check_rows(indices, values, "labels")
-    if ranked(indices, 2, "labels_indices")[1] not in (2, None):
+    if dims_of_rank(indices, 2, "labels_indices")[1] not in (2, None):
         raise InvalidArgument(f"labels_indices must have 2 columns, given {shape_text(indices.shape)}")
     return info(logits.dtype, shape[1:2]), info(logits.dtype, shape)
 
 
 def _logits(logits: ValueInfo, lengths: ValueInfo) -> Dims:
     """Return time, batch, classes."""
-    time, batch, classes = ranked(logits, 3, "inputs")
-    batch = same_dim(batch, ranked(lengths, 1, "sequence_length")[0], "the batch and the elements of sequence_length")
+    time, batch, classes = dims_of_rank(logits, 3, "inputs")
+    batch = same_dim(batch, dims_of_rank(lengths, 1, "sequence_length")[0],
+                     "the batch and the elements of sequence_length")
     if elements_in((time, batch, classes)) == 0:
         raise InvalidArgument(f"inputs must not be empty, given {shape_text(logits.shape)}")
     return time, batch, classes
 
 
 def _check_rows(indices: ValueInfo, values: ValueInfo, name: str) -> None:
-    (count,), (rows, _) = ranked(values, 1, f"{name}_values"), ranked(indices, 2, f"{name}_indices")
+    (count,), (rows, _) = dims_of_rank(values, 1, f"{name}_values"), dims_of_rank(indices, 2, f"{name}_indices")
     same_dim(rows, count, f"the rows of {name}_indices and the elements of {name}_values")
 
 
@@ -40,7 +41,7 @@ def ctc_greedy_decoder(attrs: Attrs, logits: ValueInfo, lengths: ValueInfo) -> t
     if classes is not None and not -classes <= attrs["blank_index"] < classes:
         raise InvalidArgument(f"blank_index expected to be between {-classes} and {classes - 1} but was "
                               f"{attrs['blank_index']}")
-    return (*_decoded(1), info(logits.dtype, (batch, 1)))
+    return (*_decoded_paths(1), info(logits.dtype, (batch, 1)))
 
 
 @rule("CTCBeamSearchDecoder")
@@ -49,10 +50,10 @@ def ctc_beam_search_decoder(attrs: Attrs, logits: ValueInfo, lengths: ValueInfo)
     paths = attrs["top_paths"]
     if paths > attrs["beam_width"]:
         raise InvalidArgument(f"requested more paths ({paths}) than the beam width ({attrs['beam_width']})")
-    return (*_decoded(paths), info(logits.dtype, (batch, paths)))
+    return (*_decoded_paths(paths), info(logits.dtype, (batch, paths)))
 
 
-def _decoded(paths: int) -> tuple[ValueInfo, ...]:
+def _decoded_paths(paths: int) -> tuple[ValueInfo, ...]:
     """Return indices, values and shape of a sparse matrix for each path: all indices come first."""
     indices, values, shape = (info(dtypes.int64, s) for s in ((None, 2), (None,), (2,)))
     return (*[indices] * paths, *[values] * paths, *[shape] * paths)
@@ -67,15 +68,15 @@ def edit_distance(
     _check_rows(indices, values, "hypothesis")
     _check_rows(truth_indices, truth_values, "truth")
     rank: int | None = None
-    for given, name in ((shape, "hypothesis_shape"), (truth_shape, "truth_shape")):
-        rank = same_dim(rank, ranked(given, 1, name)[0], "the ranks of truth and hypothesis")
-    for given, name in ((indices, "hypothesis_indices"), (truth_indices, "truth_indices")):
-        rank = same_dim(rank, ranked(given, 2, name)[1], f"the rank and the columns of {name}")
+    for shape_input, name in ((shape, "hypothesis_shape"), (truth_shape, "truth_shape")):
+        rank = same_dim(rank, dims_of_rank(shape_input, 1, name)[0], "the ranks of truth and hypothesis")
+    for shape_input, name in ((indices, "hypothesis_indices"), (truth_indices, "truth_indices")):
+        rank = same_dim(rank, dims_of_rank(shape_input, 2, name)[1], f"the rank and the columns of {name}")
     if rank is not None and rank < 2:
         raise InvalidArgument(f"sequences must be sparse tensors of rank at least 2, given {rank}")
-    known = [vector(given, "a shape") or (None,) for given in (shape, truth_shape)]
-    lengths = [[n for n in dims if n is not None] for dims in known]
-    if any(len(some) < len(dims) for some, dims in zip(lengths, known, strict=True)):
+    shapes = [vector(shape_input, "a shape") or (None,) for shape_input in (shape, truth_shape)]
+    lengths = [[n for n in dims if n is not None] for dims in shapes]
+    if any(len(some) < len(dims) for some, dims in zip(lengths, shapes, strict=True)):
         return info(dtypes.float32, None)
     output = tuple(map(max, *(some[:-1] for some in lengths)))
     if min(*lengths[0], *lengths[1]) < 0 or 0 in output:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from heald.api import Attrs, InvalidArgument, ValueInfo, info, shape_text
 
 from .rules import rule
-from .shapes import Dims, elements_in, ranked, same_dim, same_shape, single
+from .shapes import Dims, dims_of_rank, elements_in, same_dim, same_shape, single_integer
 
 
 @rule("Diag")
@@ -49,11 +49,11 @@ def matrix_set_diag(_: Attrs, x: ValueInfo, diagonal: ValueInfo) -> ValueInfo:
 @rule("MatrixDiagPartV2", "MatrixDiagPartV3", values=("k",))
 def matrix_diag_part_band(_: Attrs, x: ValueInfo, k: ValueInfo, padding: ValueInfo) -> ValueInfo:
     _check_rank(x, 2, "input")
-    ranked(padding, 0, "padding_value")
+    dims_of_rank(padding, 0, "padding_value")
     band = _band(k)
     if x.shape is None or band is None:
         return info(x.dtype, None)
-    return info(x.dtype, _packed(x.shape, band))
+    return info(x.dtype, _band_shape(x.shape, band))
 
 
 @rule("MatrixSetDiagV2", "MatrixSetDiagV3", values=("k",))
@@ -66,8 +66,8 @@ def matrix_diag_band(
     _: Attrs, x: ValueInfo, k: ValueInfo, num_rows: ValueInfo, num_cols: ValueInfo, padding: ValueInfo
 ) -> ValueInfo:
     _check_rank(x, 1, "diagonal")
-    ranked(padding, 0, "padding_value")
-    band, rows, columns = _band(k), single(num_rows, "num_rows"), single(num_cols, "num_cols")
+    dims_of_rank(padding, 0, "padding_value")
+    band, rows, columns = _band(k), single_integer(num_rows, "num_rows"), single_integer(num_cols, "num_cols")
     if x.shape is None or band is None or rows is None or columns is None:
         return info(x.dtype, None)
     lower, upper = band
@@ -83,7 +83,7 @@ def matrix_diag_band(
 def matrix_band_part(_: Attrs, x: ValueInfo, num_lower: ValueInfo, num_upper: ValueInfo) -> ValueInfo:
     _check_rank(x, 2, "input")
     for number, axis, name in ((num_lower, -2, "num_lower"), (num_upper, -1, "num_upper")):
-        count, length = single(number, name), None if x.shape is None else x.shape[axis]
+        count, length = single_integer(number, name), None if x.shape is None else x.shape[axis]
         if count is not None and length is not None and count > length:
             raise InvalidArgument(f"{name} must be negative or less or equal to number of "
                                   f"{'rows' if axis == -2 else 'columns'} ({length}) got: {count}")
@@ -114,7 +114,7 @@ def _longest(shape: Dims, lower: int, upper: int) -> int | None:
     return None if rows is None or columns is None else min(rows + min(upper, 0), columns - max(lower, 0))
 
 
-def _packed(shape: Dims, band: tuple[int, int]) -> Dims:
+def _band_shape(shape: Dims, band: tuple[int, int]) -> Dims:
     """Return the shape of a band of matrices of this shape."""
     lower, upper = band
     rows, columns = shape[-2:]
@@ -130,7 +130,7 @@ def _with_diagonals(x: ValueInfo, diagonal: ValueInfo, band: tuple[int, int] | N
     _check_rank(diagonal, 1, "diagonal")
     if x.shape is None or band is None:
         return ValueInfo(x.meta)
-    together = same_shape((_packed(x.shape, band), diagonal.shape), "diagonal does not fit the input's diagonals")
+    together = same_shape((_band_shape(x.shape, band), diagonal.shape), "diagonal does not fit the input's diagonals")
     assert together is not None
     return info(x.dtype, (*together[: len(x.shape) - 2], *x.shape[-2:]))
 

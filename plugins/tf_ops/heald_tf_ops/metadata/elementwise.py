@@ -19,7 +19,7 @@ from heald.api import (
 )
 
 from .rules import rule
-from .shapes import elements_in, ranked, same_shape
+from .shapes import dims_of_rank, elements_in, same_shape
 from .values import Array, fold
 
 FOLDING = {
@@ -83,13 +83,13 @@ def _has_zero(x: ValueInfo) -> bool:
     return not elements.all() if elements is not None else 0 in (x.dims or ())
 
 
-def _truncated(x: Array, y: Array) -> Array:
+def _truncated_quotient(x: Array, y: Array) -> Array:
     return (x - np.fmod(x, y)) // y
 
 
 DIVIDING: dict[str, Callable[..., Array]] = {
-    "Div": _truncated, "FloorDiv": np.floor_divide, "FloorMod": np.remainder, "Mod": np.fmod,
-    "TruncateDiv": _truncated, "TruncateMod": np.fmod,
+    "Div": _truncated_quotient, "FloorDiv": np.floor_divide, "FloorMod": np.remainder, "Mod": np.fmod,
+    "TruncateDiv": _truncated_quotient, "TruncateMod": np.fmod,
 }
 for _op, _division in DIVIDING.items():
     rule(_op)(dividing(_division))
@@ -121,19 +121,19 @@ def add_n(_: Attrs, *xs: ValueInfo) -> ValueInfo:
     if xs[0].dtype is not dtypes.variant:
         return info(xs[0].dtype, shape)
     for x in xs:
-        ranked(x, 0, "AddN's variant")
-    return ValueInfo(TensorMetadata(dtypes.variant, ()), handle=_held_by_all(xs))
+        dims_of_rank(x, 0, "AddN's variant")
+    return ValueInfo(TensorMetadata(dtypes.variant, ()), handle=_common_handle(xs))
 
 
-def _held_by_all(xs: tuple[ValueInfo, ...]) -> tuple[TensorMetadata, ...] | None:
+def _common_handle(xs: tuple[ValueInfo, ...]) -> tuple[TensorMetadata, ...] | None:
     """Return the element metadata common to the added variants, if every handle has it."""
-    held = [meta for x in xs for meta in x.handle or ()]
-    if len(held) != len(xs):
+    metas = [meta for x in xs for meta in x.handle or ()]
+    if len(metas) != len(xs):
         return None
-    if len({meta.dtype for meta in held}) > 1:
-        raise InvalidArgument(f"what is added holds different types: {', '.join(meta.dtype.name for meta in held)}")
-    shape = same_shape([meta.shape for meta in held], "what is added must hold tensors of one shape")
-    return (TensorMetadata(held[0].dtype, shape),)
+    if len({meta.dtype for meta in metas}) > 1:
+        raise InvalidArgument(f"what is added holds different types: {', '.join(meta.dtype.name for meta in metas)}")
+    shape = same_shape([meta.shape for meta in metas], "what is added must hold tensors of one shape")
+    return (TensorMetadata(metas[0].dtype, shape),)
 
 
 @rule("AccumulateNV2")
@@ -194,4 +194,4 @@ def _equality_shape(a: Shape, b: Shape) -> Shape:
 @rule("Cast")
 def cast(attrs: Attrs, x: ValueInfo) -> ValueInfo:
     meta = TensorMetadata(attrs["DstT"], x.shape)
-    return fold(lambda v: v.astype(np.int64).astype(meta.dtype.numpy), lambda known: known, meta, x)
+    return fold(lambda v: v.astype(np.int64).astype(meta.dtype.numpy), lambda mask: mask, meta, x)

@@ -21,13 +21,13 @@ def _register(suffix: str, rank: int) -> None:
     def of_real(attrs: Attrs, x: ValueInfo, fft_length: ValueInfo) -> ValueInfo:
         lengths = _lengths(attrs, x, fft_length, rank)
         _check_long_enough(x, lengths)
-        return info(attrs["Tcomplex"], _replaced(x.shape, (*lengths[:-1], _half(lengths[-1]))))
+        return info(attrs["Tcomplex"], _with_lengths(x.shape, (*lengths[:-1], _half(lengths[-1]))))
 
     @rule(f"IRFFT{suffix}", values=("fft_length",))
     def to_real(attrs: Attrs, x: ValueInfo, fft_length: ValueInfo) -> ValueInfo:
         lengths = _lengths(attrs, x, fft_length, rank)
         _check_long_enough(x, (*lengths[:-1], _half(lengths[-1])))
-        return info(attrs["Treal"], _replaced(x.shape, lengths))
+        return info(attrs["Treal"], _with_lengths(x.shape, lengths))
 
 
 for _suffix, _rank in RANKS.items():
@@ -58,10 +58,10 @@ def _half(length: int | None) -> int | None:
 
 
 def _check_long_enough(x: ValueInfo, lengths: Dims) -> None:
-    for i, (length, wanted) in enumerate(zip((x.shape or ())[-len(lengths) :], lengths, strict=False)):
-        if length is not None and wanted is not None and length < wanted:
-            raise InvalidArgument(f"Input dimension {i} must have length of at least {wanted} but got: {length}")
+    for i, (length, needed_length) in enumerate(zip((x.shape or ())[-len(lengths) :], lengths, strict=False)):
+        if length is not None and needed_length is not None and length < needed_length:
+            raise InvalidArgument(f"Input dimension {i} must have length of at least {needed_length} but got: {length}")
 
 
-def _replaced(shape: Shape, lengths: Dims) -> Shape:
+def _with_lengths(shape: Shape, lengths: Dims) -> Shape:
     return None if shape is None else (*shape[: -len(lengths)], *lengths)

@@ -5,19 +5,19 @@ from __future__ import annotations
 from heald.api import Attrs, InvalidArgument, ValueInfo, dtypes, info, shape_text
 
 from .rules import rule
-from .shapes import ranked
+from .shapes import dims_of_rank
 
 
 @rule("ReadFile")
 def read_file(_: Attrs, filename: ValueInfo) -> ValueInfo:
-    ranked(filename, 0, "the name of a file")
+    dims_of_rank(filename, 0, "the name of a file")
     return info(dtypes.string, ())
 
 
 @rule("WriteFile")
 def write_file(_: Attrs, filename: ValueInfo, contents: ValueInfo) -> tuple[()]:
-    ranked(filename, 0, "the name of a file")
-    ranked(contents, 0, "the contents of a file")
+    dims_of_rank(filename, 0, "the name of a file")
+    dims_of_rank(contents, 0, "the contents of a file")
     return ()
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from heald.api import Attrs, InvalidArgument, ValueInfo, info
 
 from .rules import rule
-from .shapes import amount, ranked, shape_in
+from .shapes import count_in, dims_of_rank, shape_in
 
 
 @rule("Empty", values=("shape",))
@@ -15,9 +15,9 @@ def empty(attrs: Attrs, shape: ValueInfo) -> ValueInfo:
 
 @rule("OneHot", values=("depth",))
 def one_hot(attrs: Attrs, indices: ValueInfo, depth: ValueInfo, on: ValueInfo, off: ValueInfo) -> ValueInfo:
-    length, axis = amount(depth, "depth"), attrs["axis"]
-    ranked(on, 0, "on_value")
-    ranked(off, 0, "off_value")
+    length, axis = count_in(depth, "depth"), attrs["axis"]
+    dims_of_rank(on, 0, "on_value")
+    dims_of_rank(off, 0, "off_value")
     if axis < -1:
         raise InvalidArgument(f"axis must be >= -1, given {axis}")
     if indices.shape is None:
@@ -30,6 +30,6 @@ def one_hot(attrs: Attrs, indices: ValueInfo, depth: ValueInfo, on: ValueInfo, o
 
 @rule("LinSpace", values=("num",))
 def lin_space(_: Attrs, start: ValueInfo, stop: ValueInfo, num: ValueInfo) -> ValueInfo:
-    ranked(start, 0, "start")
-    ranked(stop, 0, "stop")
-    return info(start.dtype, (amount(num, "num", least=1),))
+    dims_of_rank(start, 0, "start")
+    dims_of_rank(stop, 0, "stop")
+    return info(start.dtype, (count_in(num, "num", least=1),))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from heald.api import Attrs, InvalidArgument, Shape, ValueInfo, info, shape_text
 
 from .rules import rule
-from .shapes import elements_in, ranked, same_dim, same_shape, shape_in
+from .shapes import dims_of_rank, elements_in, same_dim, same_shape, shape_in
 
 POLICIES = ("", "DEFAULT", "ERROR", "IGNORE")
 
@@ -81,7 +81,7 @@ def inplace(_: Attrs, x: ValueInfo, rows: ValueInfo, updates: ValueInfo) -> Valu
     """`updates` has one row for each row that `rows` names."""
     if x.rank == 0:
         raise InvalidArgument("x must be at least a vector, given shape []")
-    (count,) = ranked(rows, 1, "i")
+    (count,) = dims_of_rank(rows, 1, "i")
     if x.shape is not None:
         same_shape(((count, *x.shape[1:]), updates.shape), "v must have the shape of the rows that i names")
     return ValueInfo(x.meta)
@@ -89,11 +89,11 @@ def inplace(_: Attrs, x: ValueInfo, rows: ValueInfo, updates: ValueInfo) -> Valu
 
 @rule("DynamicPartition")
 def dynamic_partition(attrs: Attrs, x: ValueInfo, partitions: ValueInfo) -> tuple[ValueInfo, ...]:
-    rest: Shape = None
+    row_shape: Shape = None
     if x.shape is not None and partitions.shape is not None:
-        rest = _without_prefix(x.shape, partitions.shape, "data", "partitions")
+        row_shape = _without_prefix(x.shape, partitions.shape, "data", "partitions")
     count: int = attrs["num_partitions"]
-    return (info(x.dtype, None if rest is None else (None, *rest)),) * count
+    return (info(x.dtype, None if row_shape is None else (None, *row_shape)),) * count
 
 
 @rule("DynamicStitch", "ParallelDynamicStitch")
@@ -102,8 +102,8 @@ def dynamic_stitch(attrs: Attrs, *indices_then_data: ValueInfo) -> ValueInfo:
     rests = [_without_prefix(x.shape, i.shape, f"data[{n}]", f"indices[{n}]")
              for n, (i, x) in enumerate(zip(indices_then_data[:count], indices_then_data[count:], strict=True))
              if i.shape is not None and x.shape is not None]
-    rest = same_shape(rests, "data must agree beyond the dimensions of indices")
-    return info(indices_then_data[-1].dtype, None if rest is None else (None, *rest))
+    row_shape = same_shape(rests, "data must agree beyond the dimensions of indices")
+    return info(indices_then_data[-1].dtype, None if row_shape is None else (None, *row_shape))
 
 
 def _without_prefix(shape: tuple[int | None, ...], prefix: tuple[int | None, ...], name: str, first: str) -> Shape:

@@ -16,14 +16,14 @@ from .shapes import (
     axis_in,
     check_rank,
     check_single,
+    dims_of_rank,
     pairs_in,
-    ranked,
     same_dim,
     same_shape,
-    single,
+    single_integer,
     vector,
 )
-from .values import MOST, move
+from .values import LARGEST_FOLDED_ELEMENTS, move
 
 
 @rule("Pack")
@@ -39,21 +39,21 @@ def pack(attrs: Attrs, *xs: ValueInfo) -> ValueInfo:
 @rule("ConcatV2", values=("axis",))
 def concat(_: Attrs, *values_then_axis: ValueInfo) -> ValueInfo:
     *xs, axis = values_then_axis
-    return _concatenated(xs, single(axis, "axis", most_rank=1))
+    return _concatenation(xs, single_integer(axis, "axis", most_rank=1))
 
 
 @rule("Concat", values=("concat_dim",))
 def concat_by_dim(_: Attrs, concat_dim: ValueInfo, *xs: ValueInfo) -> ValueInfo:
-    return _concatenated(xs, single(concat_dim, "concat_dim", most_rank=1))
+    return _concatenation(xs, single_integer(concat_dim, "concat_dim", most_rank=1))
 
 
-def _concatenated(xs: Sequence[ValueInfo], at: int | None) -> ValueInfo:
+def _concatenation(xs: Sequence[ValueInfo], at: int | None) -> ValueInfo:
     rank = next((x.rank for x in xs if x.rank is not None), None)
     if rank is None:
         return info(xs[0].dtype, None)
     if rank == 0:
         raise InvalidArgument("Can't concatenate scalars (use tf.stack instead)")
-    shapes = [ranked(x, rank, "every input of a concatenation") for x in xs]
+    shapes = [dims_of_rank(x, rank, "every input of a concatenation") for x in xs]
     if at is None:
         return info(xs[0].dtype, (None,) * rank)
     at = axis_in(at, rank, "axis")
@@ -69,9 +69,9 @@ def _concatenated(xs: Sequence[ValueInfo], at: int | None) -> ValueInfo:
 @rule("ConcatOffset", values=("concat_dim", "shape"))
 def concat_offset(_: Attrs, concat_dim: ValueInfo, *shapes: ValueInfo) -> tuple[ValueInfo, ...]:
     """Return the offset of each of several tensors in their concatenation."""
-    at = single(concat_dim, "concat_dim")
+    at = single_integer(concat_dim, "concat_dim")
     shape = same_shape([s.shape for s in shapes], "the shapes must have equal length")
-    (rank,) = shape if shape is not None and len(shape) == 1 else ranked(shapes[0], 1, "shape")
+    (rank,) = shape if shape is not None and len(shape) == 1 else dims_of_rank(shapes[0], 1, "shape")
     if rank is not None:
         check_rank(rank, "shape")
     axis = None if at is None or rank is None else axis_in(at, rank, "concat_dim")
@@ -86,25 +86,25 @@ def concat_offset(_: Attrs, concat_dim: ValueInfo, *shapes: ValueInfo) -> tuple[
 
 @rule("Pad", values=("paddings",))
 def pad(_: Attrs, x: ValueInfo, paddings: ValueInfo) -> ValueInfo:
-    return info(x.dtype, _padded(x.shape, _pairs(x, paddings)))
+    return info(x.dtype, _padded_shape(x.shape, _pairs(x, paddings)))
 
 
 @rule("PadV2", values=("paddings",))
 def pad_v2(attrs: Attrs, x: ValueInfo, paddings: ValueInfo, constant: ValueInfo) -> ValueInfo:
-    ranked(constant, 0, "constant_values")
+    dims_of_rank(constant, 0, "constant_values")
     return pad(attrs, x, paddings)
 
 
 @rule("MirrorPad", values=("paddings",))
 def mirror_pad(attrs: Attrs, x: ValueInfo, paddings: ValueInfo) -> ValueInfo:
     pairs = _pairs(x, paddings)
-    kept = 1 if attrs["mode"] == "REFLECT" else 0  # the border element is not mirrored
+    unmirrored = 1 if attrs["mode"] == "REFLECT" else 0  # the border element is not mirrored
     if x.shape is not None and paddings.value is not None:
         for axis, (length, pair) in enumerate(zip(x.shape, pairs or (), strict=True)):
-            if length is not None and pair is not None and max(pair) > length - kept:
+            if length is not None and pair is not None and max(pair) > length - unmirrored:
                 raise InvalidArgument(f"paddings {pair} of dimension {axis} must be "
-                                      f"{'less' if kept else 'no greater'} than its size {length}")
-    return info(x.dtype, _padded(x.shape, pairs))
+                                      f"{'less' if unmirrored else 'no greater'} than its size {length}")
+    return info(x.dtype, _padded_shape(x.shape, pairs))
 
 
 @rule("MirrorPadGrad", values=("paddings",))
@@ -112,27 +112,28 @@ def mirror_pad_grad(attrs: Attrs, x: ValueInfo, paddings: ValueInfo) -> ValueInf
     pairs = _pairs(x, paddings)
     if x.shape is None or pairs is None:
         return info(x.dtype, None if pairs is None else (None,) * len(pairs))
-    kept = 1 if attrs["mode"] == "REFLECT" else 0
-    return info(x.dtype, tuple(_unpadded(i, n, p, kept) for i, (n, p) in enumerate(zip(x.shape, pairs, strict=True))))
+    unmirrored = 1 if attrs["mode"] == "REFLECT" else 0
+    return info(x.dtype, tuple(_unpadded_length(i, n, p, unmirrored) for i,
+                               (n, p) in enumerate(zip(x.shape, pairs, strict=True))))
 
 
-def _unpadded(axis: int, length: int | None, pair: tuple[int, int] | None, kept: int) -> int | None:
+def _unpadded_length(axis: int, length: int | None, pair: tuple[int, int] | None, unmirrored: int) -> int | None:
     if length is None or pair is None:
         return None
     inner = length - sum(pair)
-    if inner < 1 or max(pair) > inner - kept:
+    if inner < 1 or max(pair) > inner - unmirrored:
         raise InvalidArgument(f"paddings {pair} of dimension {axis} do not fit its size {length}")
     return inner
 
 
 def _pairs(x: ValueInfo, paddings: ValueInfo) -> Pairs | tuple[None, ...] | None:
     """Return the padding before and after, by dimension; None for an unknown rank."""
-    known = pairs_in(paddings, x.rank, "paddings")
+    pairs = pairs_in(paddings, x.rank, "paddings")
     rank = x.rank if paddings.shape is None or x.rank is not None else paddings.shape[0]
-    return known if known is not None or rank is None else (None,) * rank
+    return pairs if pairs is not None or rank is None else (None,) * rank
 
 
-def _padded(shape: Shape, pairs: Pairs | tuple[None, ...] | None) -> Shape:
+def _padded_shape(shape: Shape, pairs: Pairs | tuple[None, ...] | None) -> Shape:
     if pairs is None:
         return None
     lengths = shape if shape is not None else (None,) * len(pairs)
@@ -178,7 +179,7 @@ def _product(a: int | None, b: int | None) -> int | None:
 def fill(_: Attrs, dims: ValueInfo, value: ValueInfo) -> ValueInfo:
     if dims.rank is not None and dims.rank > 1:
         raise InvalidArgument(f"dims must represent a vector, got shape {shape_text(dims.shape)}")
-    ranked(value, 0, "value")
+    dims_of_rank(value, 0, "value")
     shape: Dims | None = dims.vector() if dims.rank in (None, 0) else vector(dims, "dims")
     for length in shape or ():
         if length is not None and length < 0:
@@ -196,7 +197,7 @@ def range_(_: Attrs, start: ValueInfo, limit: ValueInfo, delta: ValueInfo) -> Va
     first, last, step = (value.reshape(())[()] for value in (start.value, limit.value, delta.value))
     count = _steps(start.dtype.kind == "f", first, last, step)
     meta = TensorMetadata(start.dtype, (count,))
-    if start.dtype.kind == "f" or count > MOST:
+    if start.dtype.kind == "f" or count > LARGEST_FOLDED_ELEMENTS:
         return ValueInfo(meta)
     return ValueInfo(meta, np.arange(count, dtype=np.int64).astype(start.dtype.numpy) * step + first)
 

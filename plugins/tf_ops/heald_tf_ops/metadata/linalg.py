@@ -10,14 +10,14 @@ from .shapes import Dims, same_dim, same_shape
 
 @rule("Cholesky", "MatrixInverse")
 def square(_: Attrs, x: ValueInfo) -> ValueInfo:
-    found = _square(x)
-    return info(x.dtype, None if found is None else (*found[0], found[1], found[1]))
+    batch_and_side = _square(x)
+    return info(x.dtype, None if batch_and_side is None else (*batch_and_side[0], batch_and_side[1], batch_and_side[1]))
 
 
 @rule("MatrixDeterminant")
 def determinant(_: Attrs, x: ValueInfo) -> ValueInfo:
-    found = _square(x)
-    return info(x.dtype, None if found is None else found[0])
+    batch_and_side = _square(x)
+    return info(x.dtype, None if batch_and_side is None else batch_and_side[0])
 
 
 @rule("LogMatrixDeterminant")
@@ -49,10 +49,10 @@ def _solution(matrix: ValueInfo, rhs: ValueInfo, *, broadcast: bool) -> Shape:
 
 @rule("Qr")
 def qr(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ...]:
-    found = _matrices(x, "input")
-    if found is None:
+    matrix_dims = _matrices(x, "input")
+    if matrix_dims is None:
         return info(x.dtype, None), info(x.dtype, None)
-    batch, rows, columns = found
+    batch, rows, columns = matrix_dims
     inner = rows if attrs["full_matrices"] else _least(rows, columns)
     return info(x.dtype, (*batch, rows, inner)), info(x.dtype, (*batch, inner, columns))
 
@@ -60,11 +60,11 @@ def qr(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ...]:
 @rule("Svd")
 def svd(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ...]:
     """Return singular values, and left and right vectors as columns: empty unless `compute_uv` is set."""
-    found = _matrices(x, "input")
+    matrix_dims = _matrices(x, "input")
     vectors: tuple[Shape, Shape] = ((0,), (0,)) if not attrs["compute_uv"] else (None, None)
-    if found is None:
+    if matrix_dims is None:
         return info(x.dtype, None), *(info(x.dtype, shape) for shape in vectors)
-    batch, rows, columns = found
+    batch, rows, columns = matrix_dims
     count = _least(rows, columns)
     if attrs["compute_uv"]:
         left, right = (rows, columns) if attrs["full_matrices"] else (count, count)
@@ -74,9 +74,9 @@ def svd(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ...]:
 
 @rule("SelfAdjointEigV2")
 def self_adjoint_eig(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ...]:
-    found = _square(x)
-    vectors: Shape = None if found is None else (*found[0], found[1], found[1])
-    values: Shape = None if found is None else (*found[0], found[1])
+    batch_and_side = _square(x)
+    vectors: Shape = None if batch_and_side is None else (*batch_and_side[0], batch_and_side[1], batch_and_side[1])
+    values: Shape = None if batch_and_side is None else (*batch_and_side[0], batch_and_side[1])
     return info(x.dtype, values), info(x.dtype, vectors if attrs["compute_v"] else (0,))
 
 
@@ -90,8 +90,11 @@ def _matrices(x: ValueInfo, name: str) -> tuple[Dims, int | None, int | None] | 
 
 
 def _square(x: ValueInfo) -> tuple[Dims, int | None] | None:
-    found = _matrices(x, "input")
-    return None if found is None else (found[0], same_dim(found[1], found[2], "rows and columns of a square matrix"))
+    matrix_dims = _matrices(x, "input")
+    if matrix_dims is None:
+        return None
+    batch, rows, columns = matrix_dims
+    return batch, same_dim(rows, columns, "rows and columns of a square matrix")
 
 
 def _least(rows: int | None, columns: int | None) -> int | None:

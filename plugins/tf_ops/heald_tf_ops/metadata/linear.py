@@ -5,15 +5,15 @@ from __future__ import annotations
 from heald.api import Attrs, InvalidArgument, Shape, ValueInfo, geometry, info, shape_text
 
 from .rules import rule
-from .shapes import ranked, same_dim, same_shape
+from .shapes import dims_of_rank, same_dim, same_shape
 
 ACTIVATIONS = ("Relu", "Relu6", "Tanh", "Sigmoid", "Elu", "LeakyRelu", "GeluApproximate", "GeluExact")
 
 
 @rule("MatMul")
 def matmul(attrs: Attrs, a: ValueInfo, b: ValueInfo) -> ValueInfo:
-    rows, inner = ranked(a, 2, "a")[:: -1 if attrs["transpose_a"] else 1]
-    other_inner, columns = ranked(b, 2, "b")[:: -1 if attrs["transpose_b"] else 1]
+    rows, inner = dims_of_rank(a, 2, "a")[:: -1 if attrs["transpose_a"] else 1]
+    other_inner, columns = dims_of_rank(b, 2, "b")[:: -1 if attrs["transpose_b"] else 1]
     same_dim(inner, other_inner, "the inner dimensions of a product")
     return info(a.dtype, (rows, columns))
 
@@ -22,14 +22,14 @@ def matmul(attrs: Attrs, a: ValueInfo, b: ValueInfo) -> ValueInfo:
 def fused_matmul(attrs: Attrs, a: ValueInfo, b: ValueInfo, *args: ValueInfo) -> ValueInfo:
     """Adds a bias, then applies an activation or adds another tensor of the product's shape."""
     product = matmul(attrs, a, b)
-    first, *rest = attrs["fused_ops"] or [""]
-    if first != "BiasAdd" or len(rest) > 1 or not set(rest) <= {*ACTIVATIONS, "Add"}:
+    first, *later = attrs["fused_ops"] or [""]
+    if first != "BiasAdd" or len(later) > 1 or not set(later) <= {*ACTIVATIONS, "Add"}:
         raise InvalidArgument(f"a product is fused with BiasAdd, then Add or an activation, not {attrs['fused_ops']}")
-    if len(args) != 1 + ("Add" in rest):
-        raise InvalidArgument(f"{attrs['fused_ops']} of a product takes {1 + ('Add' in rest)} tensors, not {len(args)}")
-    (length,) = ranked(args[0], 1, "bias")
-    columns = same_dim(ranked(product, 2, "product")[1], length, "the columns of the product and the bias")
-    shape = (ranked(product, 2, "product")[0], columns)
+    if len(args) != 1 + ("Add" in later):
+        raise InvalidArgument(f"{attrs['fused_ops']} of a product takes {1 + ('Add' in later)} tensors, not {len(args)}")
+    (length,) = dims_of_rank(args[0], 1, "bias")
+    columns = same_dim(dims_of_rank(product, 2, "product")[1], length, "the columns of the product and the bias")
+    shape = (dims_of_rank(product, 2, "product")[0], columns)
     return info(a.dtype, same_shape((shape, *(x.shape for x in args[1:])), "what is added has the product's shape"))
 
 
@@ -72,10 +72,10 @@ def einsum(attrs: Attrs, *xs: ValueInfo) -> ValueInfo:
         return info(xs[0].dtype, None)
     lengths: dict[geometry.Label, int | None] = {}
     for x, axes in zip(xs, labels[0], strict=True):
-        mine: dict[geometry.Label, int | None] = {}
+        operand_lengths: dict[geometry.Label, int | None] = {}
         for label, length in zip(axes, x.shape or (None,) * len(axes), strict=True):
-            mine[label] = same_dim(mine.get(label), length, f"dimensions '{label}' of an einsum")
-        for label, length in mine.items():
+            operand_lengths[label] = same_dim(operand_lengths.get(label), length, f"dimensions '{label}' of an einsum")
+        for label, length in operand_lengths.items():
             lengths[label] = _einsum_length(label, lengths.get(label, 1 if isinstance(label, int) else None), length)
     return info(xs[0].dtype, tuple(lengths[label] for label in labels[1]))
 

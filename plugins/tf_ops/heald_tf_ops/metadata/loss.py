@@ -5,7 +5,7 @@ from __future__ import annotations
 from heald.api import Attrs, InvalidArgument, ValueInfo, geometry, info, shape_text
 
 from .rules import rule
-from .shapes import ranked, same_dim
+from .shapes import dims_of_rank, same_dim
 
 
 @rule("SoftmaxCrossEntropyWithLogits")
@@ -21,8 +21,8 @@ def softmax_cross_entropy(_: Attrs, logits: ValueInfo, labels: ValueInfo) -> tup
 @rule("SparseSoftmaxCrossEntropyWithLogits")
 def sparse_softmax_cross_entropy(_: Attrs, logits: ValueInfo, labels: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
     """A label is the index of a class."""
-    batch, classes = ranked(logits, 2, "logits")
-    batch = same_dim(batch, ranked(labels, 1, "labels")[0], "the examples of logits and labels")
+    batch, classes = dims_of_rank(logits, 2, "logits")
+    batch = same_dim(batch, dims_of_rank(labels, 1, "labels")[0], "the examples of logits and labels")
     if classes == 0:
         raise InvalidArgument(f"Must have at least one class, but got logits shape {shape_text(logits.shape)}")
     return info(logits.dtype, (batch,)), info(logits.dtype, (batch, classes))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from heald.api import Attrs, InvalidArgument, ValueInfo, info, shape_text
 
 from .rules import rule
-from .shapes import Dims, ranked, same_dim, same_shape
+from .shapes import Dims, dims_of_rank, same_dim, same_shape
 
 
 @rule("BiasAdd", "BiasAddV1")
 def bias_add(attrs: Attrs, x: ValueInfo, bias: ValueInfo) -> ValueInfo:
-    (length,) = ranked(bias, 1, "bias")
+    (length,) = dims_of_rank(bias, 1, "bias")
     if x.shape is None:
         return info(x.dtype, None)
     return info(x.dtype, _with_channels(x.shape, _bias_axis(attrs, x.shape), length, "bias"))
@@ -42,7 +42,7 @@ def fused_batch_norm(attrs: Attrs, x: ValueInfo, *parameters: ValueInfo) -> tupl
     channels = None if x.shape is None else x.shape[axis]
     whole_batch = attrs["is_training"] and attrs["exponential_avg_factor"] == 1.0  # mean and variance are not read
     for name, parameter in zip(("scale", "offset", "mean", "variance"), parameters, strict=True):
-        (length,) = ranked(parameter, 1, name)
+        (length,) = dims_of_rank(parameter, 1, name)
         if name in ("scale", "offset") or not whole_batch:
             channels = same_dim(channels, length, f"the channels of x and the elements of {name}")
     y = info(x.dtype, None if x.shape is None else _with_channels(x.shape, axis, channels, "scale"))
@@ -58,7 +58,7 @@ def fused_batch_norm_v3(attrs: Attrs, x: ValueInfo, *parameters: ValueInfo) -> t
 @rule("_FusedBatchNormEx")
 def fused_batch_norm_ex(attrs: Attrs, x: ValueInfo, *others: ValueInfo) -> tuple[ValueInfo, ...]:
     """Fuses batch normalisation, an optional added tensor of the same shape, and an optional activation."""
-    ranked(x, 4, "x")
+    dims_of_rank(x, 4, "x")
     if attrs["activation_mode"] not in ("Identity", "Relu"):
         raise InvalidArgument(f"Unsupported activation mode: {attrs['activation_mode']}")
     if attrs["num_side_inputs"] > 1:
@@ -78,11 +78,11 @@ def fused_batch_norm_gradient(
     """Return the gradients for the input, scale and offset; the other two outputs are empty."""
     rank, dtype = len(attrs["data_format"]), parameters[0].dtype
     for name, image in (("y_backprop", gradient), ("x", x)):
-        ranked(image, rank, name)
+        dims_of_rank(image, rank, name)
     shape = same_shape((gradient.shape, x.shape), "y_backprop and x must have the same shape") or (None,) * rank
     channels = shape[attrs["data_format"].index("C")]
     for name, parameter in zip(("scale", "reserve_space_1", "reserve_space_2"), parameters, strict=False):
-        (length,) = ranked(parameter, 1, name)
+        (length,) = dims_of_rank(parameter, 1, name)
         channels = same_dim(channels, length, f"the channels of x and the elements of {name}")
     vector, nothing = info(dtype, (channels,)), info(dtype, (0,))
     return info(x.dtype, shape), vector, vector, nothing, nothing
@@ -92,7 +92,7 @@ def fused_batch_norm_gradient(
 def response_normalisation(attrs: Attrs, x: ValueInfo) -> ValueInfo:
     if not 0 <= attrs["depth_radius"] < 2**31:
         raise InvalidArgument(f"depth_radius must not be negative nor exceed an int, given {attrs['depth_radius']}")
-    return info(x.dtype, ranked(x, 4, "input"))
+    return info(x.dtype, dims_of_rank(x, 4, "input"))
 
 
 @rule("LRNGrad")

@@ -7,7 +7,7 @@ from math import prod
 from heald.api import Attrs, DType, InvalidArgument, Shape, ValueInfo, dtypes, info, merge_shapes, shape_text
 
 from .rules import rule
-from .shapes import Dims, elements_in, ranked, same_dim, same_shape
+from .shapes import Dims, dims_of_rank, elements_in, same_dim, same_shape
 from .strings import scalar
 
 
@@ -44,11 +44,14 @@ def serialize_tensor(_: Attrs, __: ValueInfo) -> ValueInfo:
 
 
 @rule("ParseExample")
-def parse_example(attrs: Attrs, serialized: ValueInfo, names: ValueInfo, *rest: ValueInfo) -> tuple[ValueInfo, ...]:
-    keys, defaults = rest[: -len(attrs["Tdense"]) or None], rest[attrs["Nsparse"] + attrs["Ndense"] :]
+def parse_example(
+    attrs: Attrs, serialized: ValueInfo, names: ValueInfo, *keys_and_defaults: ValueInfo
+) -> tuple[ValueInfo, ...]:
+    keys = keys_and_defaults[: -len(attrs["Tdense"]) or None]
+    defaults = keys_and_defaults[attrs["Nsparse"] + attrs["Ndense"] :]
     for key in keys:
         scalar(key, "a key")
-    ranked(serialized, 1, "serialized")
+    dims_of_rank(serialized, 1, "serialized")
     _check_names(serialized, names)
     batch = serialized.shape if serialized.shape is not None else (None,)
     _check_counts(attrs["Nsparse"], attrs["sparse_types"], what="sparse_types")
@@ -69,7 +72,7 @@ def parse_example_v2(
         (sparse_keys, attrs["num_sparse"], "sparse_keys"), (dense_keys, len(attrs["Tdense"]), "dense_keys"),
         (ragged_keys, len(attrs["ragged_value_types"]), "ragged_keys"),
     ):
-        same_dim(ranked(keys, 1, what)[0], count, f"the number of {what} and that of their types")
+        same_dim(dims_of_rank(keys, 1, what)[0], count, f"the number of {what} and that of their types")
     _check_counts(attrs["num_sparse"], attrs["sparse_types"], what="sparse_types")
     _check_counts(len(attrs["ragged_value_types"]), attrs["ragged_split_types"], what="ragged_split_types")
     batch, rank = serialized.shape, serialized.rank

@@ -8,27 +8,27 @@ from heald.api import Attrs, InvalidArgument, TensorMetadata, ValueInfo, geometr
 
 from .conv import channels, slid
 from .rules import rule
-from .shapes import Dims, elements_in, lengths_in, ranked, same_shape, vector
+from .shapes import Dims, dims_of_rank, elements_in, lengths_in, same_shape, vector
 
 
 @rule("AvgPool", "MaxPool")
 def pool(attrs: Attrs, x: ValueInfo) -> ValueInfo:
-    return info(x.dtype, _pooled(attrs, ranked(x, 4, "input")))
+    return info(x.dtype, _pooled_lengths(attrs, dims_of_rank(x, 4, "input")))
 
 
 @rule("AvgPool3D", "MaxPool3D")
 def pool3d(attrs: Attrs, x: ValueInfo) -> ValueInfo:
-    return info(x.dtype, _pooled(attrs, ranked(x, 5, "input")))
+    return info(x.dtype, _pooled_lengths(attrs, dims_of_rank(x, 5, "input")))
 
 
-def _pooled(attrs: Attrs, lengths: Dims) -> Dims:
+def _pooled_lengths(attrs: Attrs, lengths: Dims) -> Dims:
     """Strides apply along the spatial dimensions, or along the depth alone if its window is longer than 1."""
     taps, first, c = attrs["ksize"], geometry.first_spatial(attrs["data_format"]), channels(attrs)
     _check_taps(taps, len(lengths))
     spatial = slice(first, first + len(lengths) - 2)
-    for pad, taken in zip(attrs.get("explicit_paddings", ())[2 * first :], (0, 0, 1, 1), strict=False):
-        if pad >= taps[first + taken]:
-            raise InvalidArgument(f"padding {pad} needs to be smaller than the window size {taps[first + taken]}")
+    for pad, side in zip(attrs.get("explicit_paddings", ())[2 * first :], (0, 0, 1, 1), strict=False):
+        if pad >= taps[first + side]:
+            raise InvalidArgument(f"padding {pad} needs to be smaller than the window size {taps[first + side]}")
     shape, depth = slid(attrs, lengths, taps[spatial], None), lengths[c]
     if taps[c] > 1:
         shape, depth = lengths, geometry.window(depth, taps[c], attrs["strides"][c]).size
@@ -43,14 +43,14 @@ def _check_taps(taps: Sequence[int], rank: int) -> None:
 @rule("MaxPoolV2", values=("ksize", "strides"))
 def pool_v2(attrs: Attrs, x: ValueInfo, ksize: ValueInfo, strides: ValueInfo) -> ValueInfo:
     """`ksize` and `strides` are inputs."""
-    ranked(x, 4, "input")
-    given = [vector(i, name) for i, name in ((ksize, "ksize"), (strides, "strides"))]
-    for known, name in zip(given, ("ksize", "strides"), strict=True):
-        if known is not None and len(known) != 4:
-            raise InvalidArgument(f"{name} must have 4 elements, given {len(known)}")
-    if any(known is None or None in known for known in given):
+    dims_of_rank(x, 4, "input")
+    vectors = [vector(i, name) for i, name in ((ksize, "ksize"), (strides, "strides"))]
+    for elements, name in zip(vectors, ("ksize", "strides"), strict=True):
+        if elements is not None and len(elements) != 4:
+            raise InvalidArgument(f"{name} must have 4 elements, given {len(elements)}")
+    if any(elements is None or None in elements for elements in vectors):
         return info(x.dtype, (None,) * 4)
-    return pool({**attrs, "ksize": given[0], "strides": given[1]}, x)
+    return pool({**attrs, "ksize": vectors[0], "strides": vectors[1]}, x)
 
 
 @rule("MaxPoolWithArgmax")
@@ -63,7 +63,7 @@ def pool_with_argmax(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
 
 @rule("MaxPoolGrad", "MaxPool3DGrad")
 def max_pool_gradient(attrs: Attrs, x: ValueInfo, output: ValueInfo, gradient: ValueInfo) -> ValueInfo:
-    pooled = _pooled(attrs, ranked(x, len(attrs["data_format"]), "orig_input"))
+    pooled = _pooled_lengths(attrs, dims_of_rank(x, len(attrs["data_format"]), "orig_input"))
     same_shape((pooled, output.shape, gradient.shape), "orig_output and grad must have the shape of the output")
     return info(gradient.dtype, x.shape or (None,) * len(pooled))
 
@@ -71,9 +71,9 @@ def max_pool_gradient(attrs: Attrs, x: ValueInfo, output: ValueInfo, gradient: V
 @rule("AvgPoolGrad", "AvgPool3DGrad", values=("orig_input_shape",))
 def avg_pool_gradient(attrs: Attrs, sizes: ValueInfo, gradient: ValueInfo) -> ValueInfo:
     rank = len(attrs["data_format"])
-    ranked(gradient, rank, "grad")
+    dims_of_rank(gradient, rank, "grad")
     shape = lengths_in(sizes, rank, "orig_input_shape")
     if len(shape) != rank or any(length is not None and length < 0 for length in shape):
         raise InvalidArgument(f"orig_input_shape must be {rank} lengths, given {shape_text(shape)}")
-    same_shape((_pooled(attrs, shape), gradient.shape), "grad must have the shape of the output")
+    same_shape((_pooled_lengths(attrs, shape), gradient.shape), "grad must have the shape of the output")
     return info(gradient.dtype, shape)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from heald.api import Attrs, InvalidArgument, ValueInfo
 
 from .rules import rule
-from .shapes import Dims, ranked, same_dim, same_shape, single
+from .shapes import Dims, dims_of_rank, same_dim, same_shape, single_integer
 
 
 @rule("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV4")
@@ -18,7 +18,7 @@ def quantize_and_dequantize(attrs: Attrs, x: ValueInfo, low: ValueInfo, high: Va
 def quantize_and_dequantize_v3(
     attrs: Attrs, x: ValueInfo, low: ValueInfo, high: ValueInfo, num_bits: ValueInfo
 ) -> ValueInfo:
-    bits = single(num_bits, "num_bits", most_rank=1)
+    bits = single_integer(num_bits, "num_bits", most_rank=1)
     if bits is not None:
         _check_bits(bits, signed=attrs["signed_input"])
     return _in_range(attrs, x, low, high)
@@ -38,10 +38,10 @@ def _in_range(attrs: Attrs, x: ValueInfo, low: ValueInfo, high: ValueInfo) -> Va
         raise InvalidArgument(f"axis {axis} is not in [0, {x.rank})")
     for limit, name in ((low, "input_min"), (high, "input_max")):
         if axis == -1:
-            ranked(limit, 0, name)
+            dims_of_rank(limit, 0, name)
         else:
             length = None if x.shape is None else x.shape[axis]
-            same_dim(ranked(limit, 1, name)[0], length, f"the length of {name} and dimension {axis} of input")
+            same_dim(dims_of_rank(limit, 1, name)[0], length, f"the length of {name} and dimension {axis} of input")
     return ValueInfo(x.meta)
 
 
@@ -56,8 +56,8 @@ def fake_quant_args(attrs: Attrs, x: ValueInfo) -> ValueInfo:
 @rule("FakeQuantWithMinMaxVars")
 def fake_quant_vars(attrs: Attrs, x: ValueInfo, low: ValueInfo, high: ValueInfo) -> ValueInfo:
     _check_fake_bits(attrs)
-    ranked(low, 0, "min")
-    ranked(high, 0, "max")
+    dims_of_rank(low, 0, "min")
+    dims_of_rank(high, 0, "max")
     return ValueInfo(x.meta)
 
 
@@ -67,7 +67,8 @@ def fake_quant_channels(attrs: Attrs, x: ValueInfo, low: ValueInfo, high: ValueI
     if x.rank == 0:
         raise InvalidArgument("inputs must be at least a vector")
     channels: Dims = (None,) if x.shape is None else x.shape[-1:]
-    same_shape((channels, ranked(low, 1, "min"), ranked(high, 1, "max")), "min and max need one element a channel")
+    same_shape((channels, dims_of_rank(low, 1, "min"), dims_of_rank(high, 1, "max")),
+               "min and max need one element a channel")
     return ValueInfo(x.meta)
 
 

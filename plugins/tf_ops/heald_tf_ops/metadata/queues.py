@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from heald.api import Attrs, DType, InvalidArgument, Shape, TensorMetadata, ValueInfo, dtypes, info, shape_text
 
 from .rules import rule
-from .shapes import ranked, same_dim, same_shape, single
+from .shapes import dims_of_rank, same_dim, same_shape, single_integer
 
 PRIORITY = TensorMetadata(dtypes.int64, ())
 
@@ -22,9 +22,9 @@ def queue(attrs: Attrs) -> ValueInfo:
 
 @rule("RandomShuffleQueueV2")
 def shuffle_queue(attrs: Attrs) -> ValueInfo:
-    kept, capacity = attrs["min_after_dequeue"], attrs["capacity"]
-    if kept < 0 or 0 <= capacity <= kept:
-        raise InvalidArgument(f"min_after_dequeue {kept} must be at least 0 and less than the capacity {capacity}")
+    floor, capacity = attrs["min_after_dequeue"], attrs["capacity"]
+    if floor < 0 or 0 <= capacity <= floor:
+        raise InvalidArgument(f"min_after_dequeue {floor} must be at least 0 and less than the capacity {capacity}")
     return queue(attrs)
 
 
@@ -88,7 +88,7 @@ def dequeue(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ...]:
 
 @rule("QueueDequeueManyV2", values=("n",))
 def dequeue_many(attrs: Attrs, x: ValueInfo, n: ValueInfo) -> tuple[ValueInfo, ...]:
-    return _several(attrs, x, n, single(n, "n"))
+    return _several(attrs, x, n, single_integer(n, "n"))
 
 
 @rule("QueueDequeueUpToV2", values=("n",))
@@ -98,9 +98,9 @@ def dequeue_up_to(attrs: Attrs, x: ValueInfo, n: ValueInfo) -> tuple[ValueInfo, 
 
 def _several(attrs: Attrs, x: ValueInfo, n: ValueInfo, lead: int | None) -> tuple[ValueInfo, ...]:
     """Return the components of several elements at once, `lead` of them."""
-    wanted = single(n, "n")
-    if wanted is not None and wanted < 0:
-        raise InvalidArgument(f"{wanted} elements are asked of a queue, where 0 are the fewest")
+    count = single_integer(n, "n")
+    if count is not None and count < 0:
+        raise InvalidArgument(f"{count} elements are asked of a queue, where 0 are the fewest")
     types = attrs["component_types"]
     components = _check(attrs, x, types, [None] * len(types))
     if x.handle and any(component.shape is None for component in components):
@@ -115,7 +115,7 @@ def _check(
 
     Raises InvalidArgument when the handle contradicts them.
     """
-    ranked(x, 0, "the handle of a queue")
+    dims_of_rank(x, 0, "the handle of a queue")
     if attrs["timeout_ms"] != -1:
         raise InvalidArgument("an op of a queue has no timeout of its own: timeout_ms must be -1",
                               hint="give the run one: RunOptions(timeout=)")
@@ -135,17 +135,17 @@ def _names(types: Iterable[DType]) -> str:
 
 @rule("QueueCloseV2")
 def close(_: Attrs, x: ValueInfo) -> tuple[()]:
-    ranked(x, 0, "the handle of a queue")
+    dims_of_rank(x, 0, "the handle of a queue")
     return ()
 
 
 @rule("QueueSizeV2")
 def size(_: Attrs, x: ValueInfo) -> ValueInfo:
-    ranked(x, 0, "the handle of a queue")
+    dims_of_rank(x, 0, "the handle of a queue")
     return info(dtypes.int32, ())
 
 
 @rule("QueueIsClosedV2")
 def is_closed(_: Attrs, x: ValueInfo) -> ValueInfo:
-    ranked(x, 0, "the handle of a queue")
+    dims_of_rank(x, 0, "the handle of a queue")
     return info(dtypes.bool_, ())

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from heald.api import Attrs, InvalidArgument, Shape, ValueInfo, dtypes, info, shape_text
 
 from .rules import rule
-from .shapes import Dims, elements_in, ranked, same_dim, same_shape, vector
+from .shapes import Dims, dims_of_rank, elements_in, same_dim, same_shape, vector
 
 PARTITIONS = ("FIRST_DIM_SIZE", "ROW_SPLITS", "VALUE_ROWIDS")
 
@@ -72,8 +72,8 @@ def ragged_from_variant(attrs: Attrs, encoded: ValueInfo) -> tuple[ValueInfo, ..
 
 
 def _check_splits(splits: Sequence[ValueInfo], values: ValueInfo) -> None:
-    for each in splits:
-        if ranked(each, 1, "ragged splits") == (0,):
+    for split in splits:
+        if dims_of_rank(split, 1, "ragged splits") == (0,):
             raise InvalidArgument("ragged splits may not be empty")
     if values.rank == 0:
         raise InvalidArgument("the values of a ragged tensor must have at least rank 1, given a scalar")
@@ -84,33 +84,34 @@ def ragged_to_tensor(attrs: Attrs, *inputs: ValueInfo) -> ValueInfo:
     """Lengths of ragged dimensions that `shape` leaves open (-1) depend on the data."""
     shape, values, default_value, *partitions = inputs
     ragged = _ragged_rank(attrs["row_partition_types"], len(partitions))
-    wanted = _wanted(shape)
+    requested_shape = _requested_shape(shape)
     if values.shape is None:
-        return info(values.dtype, wanted)
+        return info(values.dtype, requested_shape)
     if not values.shape:
         raise InvalidArgument("the values of a ragged tensor must have at least rank 1, given a scalar")
     inner = values.shape[1:]
     _check_default(default_value.shape, inner)
-    wanted = wanted if wanted is not None else (None,) * (1 + ragged + len(inner))
-    same_dim(len(wanted), 1 + ragged + len(inner), "the rank of shape and of the ragged tensor")
-    inner = same_shape((wanted[1 + ragged :], inner), "shape must end with the shape of a value") or ()
-    return info(values.dtype, (*wanted[: 1 + ragged], *inner))
+    requested_shape = requested_shape if requested_shape is not None else (None,) * (1 + ragged + len(inner))
+    same_dim(len(requested_shape), 1 + ragged + len(inner), "the rank of shape and of the ragged tensor")
+    inner = same_shape((requested_shape[1 + ragged :], inner), "shape must end with the shape of a value") or ()
+    return info(values.dtype, (*requested_shape[: 1 + ragged], *inner))
 
 
 def _ragged_rank(types: Sequence[str], count: int) -> int:
     same_dim(len(types), count, "the number of row partitions and of their types")
-    for place, kind in enumerate(types):
-        if kind not in PARTITIONS or (kind == "FIRST_DIM_SIZE" and place) or (kind == "VALUE_ROWIDS" and not place):
-            raise InvalidArgument(f"a ragged tensor's partition {place} cannot be {kind}")
+    for position, kind in enumerate(types):
+        is_misplaced = (kind == "FIRST_DIM_SIZE" and position) or (kind == "VALUE_ROWIDS" and not position)
+        if kind not in PARTITIONS or is_misplaced:
+            raise InvalidArgument(f"a ragged tensor's partition {position} cannot be {kind}")
     return count - (types[0] == "FIRST_DIM_SIZE")
 
 
-def _wanted(shape: ValueInfo) -> Shape:
+def _requested_shape(shape: ValueInfo) -> Shape:
     """Return the output's shape that input `shape` requests; the scalar -1 leaves even its rank open."""
-    known = shape.vector()
+    elements = shape.vector()
     if shape.rank == 0:
-        if known is not None and known != (-1,):
-            raise InvalidArgument(f"a scalar shape must be -1, unknown, given {known[0]}")
+        if elements is not None and elements != (-1,):
+            raise InvalidArgument(f"a scalar shape must be -1, unknown, given {elements[0]}")
         return None
     lengths = vector(shape, "shape")
     if any(length is not None and length < -1 for length in lengths or ()):

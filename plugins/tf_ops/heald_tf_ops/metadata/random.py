@@ -5,7 +5,7 @@ from __future__ import annotations
 from heald.api import Attrs, DType, InvalidArgument, ValueInfo, dtypes, info, shape_text
 
 from .rules import rule
-from .shapes import Dims, amount, elements_in, ranked, same_dim, same_shape, single, vector
+from .shapes import Dims, count_in, dims_of_rank, elements_in, same_dim, same_shape, single_integer, vector
 
 KEY, COUNTER, SEED = (1,), (2,), (2,)
 MOST_ELEMENTS = 2**63 - 1
@@ -13,19 +13,19 @@ MOST_ELEMENTS = 2**63 - 1
 
 @rule("RandomStandardNormal", "RandomUniform", "TruncatedNormal", values=("shape",))
 def random(attrs: Attrs, shape: ValueInfo) -> ValueInfo:
-    return _drawn(attrs["dtype"], shape)
+    return _random_tensor(attrs["dtype"], shape)
 
 
 @rule("RandomUniformInt", values=("shape",))
 def random_int(attrs: Attrs, shape: ValueInfo, minval: ValueInfo, maxval: ValueInfo) -> ValueInfo:
-    return _drawn(attrs["Tout"], shape, minval, maxval)
+    return _random_tensor(attrs["Tout"], shape, minval, maxval)
 
 
 @rule("StatelessRandomNormal", "StatelessRandomUniform", "StatelessRandomUniformFullInt", "StatelessRandomUniformInt",
       "StatelessTruncatedNormal", values=("shape",))
 def stateless(attrs: Attrs, shape: ValueInfo, seed: ValueInfo, *bounds: ValueInfo) -> ValueInfo:
     same_shape((seed.shape, SEED), "seed must have shape [2]")
-    return _drawn(attrs["dtype"], shape, *bounds)
+    return _random_tensor(attrs["dtype"], shape, *bounds)
 
 
 @rule("StatelessRandomNormalV2", "StatelessRandomUniformFullIntV2", "StatelessRandomUniformIntV2",
@@ -34,16 +34,16 @@ def stateless_v2(
     attrs: Attrs, shape: ValueInfo, key: ValueInfo, counter: ValueInfo, alg: ValueInfo, *bounds: ValueInfo
 ) -> ValueInfo:
     same_shape((key.shape, KEY), "key must have shape [1]")
-    (length,) = ranked(counter, 1, "counter")
-    single(alg, "alg")
+    (length,) = dims_of_rank(counter, 1, "counter")
+    single_integer(alg, "alg")
     if length is not None and length < COUNTER[0]:
         raise InvalidArgument(f"counter must be a vector of length 2 at least, given shape {shape_text(counter.shape)}")
-    return _drawn(attrs["dtype"], shape, *bounds)
+    return _random_tensor(attrs["dtype"], shape, *bounds)
 
 
-def _drawn(dtype: DType, shape: ValueInfo, *bounds: ValueInfo) -> ValueInfo:
+def _random_tensor(dtype: DType, shape: ValueInfo, *bounds: ValueInfo) -> ValueInfo:
     for bound, name in zip(bounds, ("minval", "maxval"), strict=False):
-        ranked(bound, 0, name)
+        dims_of_rank(bound, 0, name)
     return info(dtype, _lengths(shape))
 
 
@@ -75,8 +75,8 @@ def algorithm(_: Attrs) -> ValueInfo:
 
 @rule("Multinomial", values=("num_samples",))
 def multinomial(attrs: Attrs, logits: ValueInfo, num_samples: ValueInfo) -> ValueInfo:
-    batch, classes = ranked(logits, 2, "logits")
-    count = amount(num_samples, "num_samples")
+    batch, classes = dims_of_rank(logits, 2, "logits")
+    count = count_in(num_samples, "num_samples")
     if classes == 0:
         raise InvalidArgument("num_classes should be positive, got 0")
     return info(attrs["output_dtype"], (batch, count))
@@ -95,7 +95,7 @@ def random_shuffle(_: Attrs, value: ValueInfo) -> ValueInfo:
 
 @rule("LogUniformCandidateSampler", "UniformCandidateSampler")
 def candidates(attrs: Attrs, true_classes: ValueInfo) -> tuple[ValueInfo, ...]:
-    batch, count = ranked(true_classes, 2, "true_classes")
+    batch, count = dims_of_rank(true_classes, 2, "true_classes")
     if count not in (None, attrs["num_true"]):
         raise InvalidArgument(f"true_classes must have num_true columns, expected: {count} was: {attrs['num_true']}")
     if attrs["unique"] and attrs["num_sampled"] > attrs["range_max"]:
@@ -107,10 +107,10 @@ def candidates(attrs: Attrs, true_classes: ValueInfo) -> tuple[ValueInfo, ...]:
 
 @rule("SampleDistortedBoundingBox", "SampleDistortedBoundingBoxV2")
 def distorted_box(attrs: Attrs, size: ValueInfo, boxes: ValueInfo, *covered: ValueInfo) -> tuple[ValueInfo, ...]:
-    same_dim(ranked(size, 1, "image_size")[0], 3, "the elements of image_size and 3")
-    same_dim(ranked(boxes, 3, "bounding_boxes")[2], 4, "the last dimension of bounding_boxes and 4")
+    same_dim(dims_of_rank(size, 1, "image_size")[0], 3, "the elements of image_size and 3")
+    same_dim(dims_of_rank(boxes, 3, "bounding_boxes")[2], 4, "the last dimension of bounding_boxes and 4")
     for x in covered:
-        ranked(x, 0, "min_object_covered")
+        dims_of_rank(x, 0, "min_object_covered")
     for name, what in (("aspect_ratio_range", "Aspect ratio range"), ("area_range", "Area range")):
         if len(attrs[name]) != 2:
             raise InvalidArgument(f"{what} field must specify 2 dimensions")

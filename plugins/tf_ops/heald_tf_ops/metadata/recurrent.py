@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from heald.api import Attrs, ValueInfo, info
 
 from .rules import rule
-from .shapes import check_single, ranked, same_dim
+from .shapes import check_single, dims_of_rank, same_dim
 
 
 @rule("LSTMBlockCell")
@@ -15,7 +15,7 @@ def lstm_block_cell(
     attrs: Attrs, x: ValueInfo, state: ValueInfo, hidden: ValueInfo, weights: ValueInfo, *vectors: ValueInfo
 ) -> tuple[ValueInfo, ...]:
     """Return seven matrices of the state's shape: i, cs, f, o, ci, co, h."""
-    batch, inputs = ranked(x, 2, "x")
+    batch, inputs = dims_of_rank(x, 2, "x")
     *peepholes, bias = vectors
     batch, cells = _state(batch, inputs, state, hidden, weights, bias)
     _check_peepholes(peepholes if attrs["use_peephole"] else (), cells)
@@ -29,7 +29,7 @@ def block_lstm(
 ) -> tuple[ValueInfo, ...]:
     """Return seven arrays [time, batch, cells]: i, cs, f, o, ci, co, h of every step of x [time, batch, inputs]."""
     check_single(length, "seq_len_max")
-    time, batch, inputs = ranked(x, 3, "x")
+    time, batch, inputs = dims_of_rank(x, 3, "x")
     *peepholes, bias = vectors
     batch, cells = _state(batch, inputs, state, hidden, weights, bias)
     _check_peepholes(peepholes, cells)
@@ -40,19 +40,19 @@ def _state(
     batch: int | None, inputs: int | None, state: ValueInfo, hidden: ValueInfo, weights: ValueInfo, bias: ValueInfo
 ) -> tuple[int | None, int | None]:
     """Return the batch and the cells of a state; the hidden values have the same shape."""
-    rows, columns = ranked(weights, 2, "w")
+    rows, columns = dims_of_rank(weights, 2, "w")
     cells: int | None = None
-    for given, name in ((state, "cs_prev"), (hidden, "h_prev")):
-        shape = ranked(given, 2, name)
+    for input_info, name in ((state, "cs_prev"), (hidden, "h_prev")):
+        shape = dims_of_rank(input_info, 2, name)
         batch = same_dim(batch, shape[0], f"the batches of x and {name}")
         cells = same_dim(cells, shape[1], "the cells of cs_prev and h_prev")
     if cells is not None:
         same_dim(rows, None if inputs is None else inputs + cells, "the rows of w, and the inputs and cells")
         same_dim(columns, 4 * cells, "the columns of w and four times the cells")
-        same_dim(ranked(bias, 1, "b")[0], 4 * cells, "the elements of b and four times the cells")
+        same_dim(dims_of_rank(bias, 1, "b")[0], 4 * cells, "the elements of b and four times the cells")
     return batch, cells
 
 
 def _check_peepholes(peepholes: Sequence[ValueInfo], cells: int | None) -> None:
     for peephole in peepholes:
-        same_dim(ranked(peephole, 1, "a peephole")[0], cells, "the elements of a peephole and the cells")
+        same_dim(dims_of_rank(peephole, 1, "a peephole")[0], cells, "the elements of a peephole and the cells")

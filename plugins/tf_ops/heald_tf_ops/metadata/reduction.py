@@ -28,7 +28,7 @@ FOLDING = {"Prod": np.multiply, "Sum": np.add}
 def reduce(attrs: Attrs, x: ValueInfo, axes: ValueInfo) -> ValueInfo:
     if axes.rank is not None and axes.rank > 1:
         raise InvalidArgument(f"reduction_indices is a scalar or vector, given {shape_text(axes.shape)}")
-    return info(x.dtype, _reduced(x.shape, _known(axes), keep_dims=attrs["keep_dims"]))
+    return info(x.dtype, _reduced_shape(x.shape, _known_axes(axes), keep_dims=attrs["keep_dims"]))
 
 
 def folding(ufunc: np.ufunc) -> MetadataFunction:
@@ -36,10 +36,10 @@ def folding(ufunc: np.ufunc) -> MetadataFunction:
 
     def metadata(attrs: Attrs, x: ValueInfo, axes: ValueInfo) -> ValueInfo:
         output = reduce(attrs, x, axes)
-        known = _known(axes)
-        if x.rank is None or known is None:
+        known_axes = _known_axes(axes)
+        if x.rank is None or known_axes is None:
             return output
-        along = {"axis": geometry.reduction_axes(x.rank, known), "keepdims": attrs["keep_dims"]}
+        along = {"axis": geometry.reduction_axes(x.rank, known_axes), "keepdims": attrs["keep_dims"]}
         known_total = partial(np.logical_and.reduce, **along)
         return fold(lambda v: ufunc.reduce(v, dtype=v.dtype, **along), known_total, output.meta, x)
 
@@ -50,20 +50,20 @@ for _op, _ufunc in FOLDING.items():
     rule(_op, values=("reduction_indices",))(folding(_ufunc))
 
 
-def _known(axes: ValueInfo) -> Sequence[int] | None:
-    known = axes.vector()
-    return None if known is None or None in known else [axis for axis in known if axis is not None]
+def _known_axes(axes: ValueInfo) -> Sequence[int] | None:
+    elements = axes.vector()
+    return None if elements is None or None in elements else [axis for axis in elements if axis is not None]
 
 
-def _reduced(shape: Shape, axes: Sequence[int] | None, *, keep_dims: bool) -> Shape:
+def _reduced_shape(shape: Shape, axes: Sequence[int] | None, *, keep_dims: bool) -> Shape:
     if shape is None:
         return None
     if axes is None:
         return (None,) * len(shape) if keep_dims else None
-    gone = geometry.reduction_axes(len(shape), axes)
+    reduced_axes = geometry.reduction_axes(len(shape), axes)
     if keep_dims:
-        return tuple(1 if i in gone else length for i, length in enumerate(shape))
-    return tuple(length for i, length in enumerate(shape) if i not in gone)
+        return tuple(1 if i in reduced_axes else length for i, length in enumerate(shape))
+    return tuple(length for i, length in enumerate(shape) if i not in reduced_axes)
 
 
 @rule("ArgMax", "ArgMin", values=("dimension",))
@@ -81,10 +81,10 @@ def _without(shape: Shape, dimension: ValueInfo) -> Shape:
     rank, axis = len(shape), int(dimension.value)
     if not -rank <= axis < rank:
         raise InvalidArgument(f"Expected dimension in the range [{-rank}, {rank}), but got {axis}")
-    rest = shape[: axis % rank] + shape[axis % rank + 1 :]
+    remaining = shape[: axis % rank] + shape[axis % rank + 1 :]
     if shape[axis] == 0:
         raise InvalidArgument(f"Reduction axis {axis % rank} is empty in shape {shape_text(shape)}")
-    return rest
+    return remaining
 
 
 @rule("L2Loss")

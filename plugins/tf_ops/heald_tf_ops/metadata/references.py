@@ -10,7 +10,7 @@ from heald.api import Attrs, ValueInfo, dtypes, info
 
 from ..references import UPDATES
 from .rules import rule
-from .shapes import ranked, same_shape
+from .shapes import dims_of_rank, same_shape
 
 REBOUND = ("Assign", "AssignAdd", "AssignSub")
 
@@ -34,13 +34,13 @@ def assign(attrs: Attrs, ref: ValueInfo, value: ValueInfo) -> ValueInfo:
 
 
 @rule(*sorted(UPDATES.keys() - set(REBOUND)), "DestroyTemporaryVariable", "RefIdentity", "DebugGradientRefIdentity")
-def updated(attrs: Attrs, ref: ValueInfo, *_: ValueInfo) -> ValueInfo:
+def update_reference(attrs: Attrs, ref: ValueInfo, *_: ValueInfo) -> ValueInfo:
     return info(ref.dtype, ref.shape)
 
 
 @rule("CountUpTo")
 def count_up_to(attrs: Attrs, ref: ValueInfo) -> ValueInfo:
-    ranked(ref, 0, "what counts")
+    dims_of_rank(ref, 0, "what counts")
     return info(attrs["T"], ())
 
 
@@ -52,7 +52,7 @@ def is_initialized(_: Attrs, ref: ValueInfo) -> ValueInfo:
 @rule("RefSelect")
 def select(attrs: Attrs, index: ValueInfo, *refs: ValueInfo) -> ValueInfo:
     """The shape of the references where it is known of each, and the same."""
-    ranked(index, 0, "index")
+    dims_of_rank(index, 0, "index")
     shapes = {ref.shape for ref in refs}
     shape = next(iter(shapes)) if len(shapes) == 1 else None
     return info(attrs["T"], None if shape is None or None in shape else shape)

@@ -7,15 +7,15 @@ from collections import Counter
 from heald.api import Attrs, InvalidArgument, ValueInfo, shape_text
 
 from .rules import rule
-from .shapes import axis_in, ranked, same_dim, same_shape, vector
+from .shapes import axis_in, dims_of_rank, same_dim, same_shape, vector
 
 
 @rule("ReverseV2", values=("axis",))
 def reverse(_: Attrs, x: ValueInfo, axis: ValueInfo) -> ValueInfo:
     axes = vector(axis, "axis")
     if x.shape is not None and axes is not None:
-        found = Counter(axis_in(a, len(x.shape), "axis") for a in axes if a is not None)
-        for at, count in found.items():
+        axis_counts = Counter(axis_in(a, len(x.shape), "axis") for a in axes if a is not None)
+        for at, count in axis_counts.items():
             if count > 1:
                 raise InvalidArgument(f"axis {at} specified more than once")
     return ValueInfo(x.meta)
@@ -23,14 +23,14 @@ def reverse(_: Attrs, x: ValueInfo, axis: ValueInfo) -> ValueInfo:
 
 @rule("Reverse", values=("dims",))
 def reverse_flagged(_: Attrs, x: ValueInfo, dims: ValueInfo) -> ValueInfo:
-    same_dim(x.rank, ranked(dims, 1, "dims")[0], "the rank of tensor and the length of dims")
+    same_dim(x.rank, dims_of_rank(dims, 1, "dims")[0], "the rank of tensor and the length of dims")
     return ValueInfo(x.meta)
 
 
 @rule("ReverseSequence")
 def reverse_sequence(attrs: Attrs, x: ValueInfo, lengths: ValueInfo) -> ValueInfo:
     seq, batch = attrs["seq_dim"], attrs["batch_dim"]
-    (count,) = ranked(lengths, 1, "seq_lengths")
+    (count,) = dims_of_rank(lengths, 1, "seq_lengths")
     if seq == batch:
         raise InvalidArgument(f"batch_dim == seq_dim == {seq}")
     if x.shape is not None:
@@ -45,9 +45,9 @@ def reverse_sequence(attrs: Attrs, x: ValueInfo, lengths: ValueInfo) -> ValueInf
 def roll(_: Attrs, x: ValueInfo, shift: ValueInfo, axis: ValueInfo) -> ValueInfo:
     if x.rank == 0:
         raise InvalidArgument("input must be 1-D or higher")
-    for given, name in ((shift, "shift"), (axis, "axis")):
-        if given.rank is not None and given.rank > 1:
-            raise InvalidArgument(f"{name} must be a scalar or a 1-D vector, found {shape_text(given.shape)}")
+    for input_info, name in ((shift, "shift"), (axis, "axis")):
+        if input_info.rank is not None and input_info.rank > 1:
+            raise InvalidArgument(f"{name} must be a scalar or a 1-D vector, found {shape_text(input_info.shape)}")
     same_shape((shift.shape, axis.shape), "shift and axis must have the same size")
     if x.shape is not None:
         axes = axis.distinct()

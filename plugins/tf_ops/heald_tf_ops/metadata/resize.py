@@ -8,7 +8,7 @@ import numpy as np
 from heald.api import Attrs, InvalidArgument, Shape, ValueInfo, dtypes, info, shape_text
 
 from .rules import rule
-from .shapes import Dims, ranked, same_dim, vector
+from .shapes import Dims, dims_of_rank, same_dim, vector
 
 KERNEL_TYPES = ("lanczos1", "lanczos3", "lanczos5", "gaussian", "box", "triangle", "keyscubic", "mitchellcubic")
 INTERPOLATIONS = ("NEAREST", "BILINEAR")
@@ -18,22 +18,22 @@ FILL_MODES = ("REFLECT", "WRAP", "CONSTANT", "NEAREST")
 @rule("ResizeArea", "ResizeBicubic", "ResizeBilinear", values=("size",))
 def resize(attrs: Attrs, images: ValueInfo, size: ValueInfo) -> ValueInfo:
     """The output is float32 for images of any type."""
-    return info(dtypes.float32, _resized(attrs, images, size))
+    return info(dtypes.float32, _resized_dims(attrs, images, size))
 
 
 @rule("ResizeNearestNeighbor", values=("size",))
 def resize_nearest_neighbor(attrs: Attrs, images: ValueInfo, size: ValueInfo) -> ValueInfo:
-    return info(images.dtype, _resized(attrs, images, size))
+    return info(images.dtype, _resized_dims(attrs, images, size))
 
 
-def _resized(attrs: Attrs, images: ValueInfo, size: ValueInfo) -> Dims:
+def _resized_dims(attrs: Attrs, images: ValueInfo, size: ValueInfo) -> Dims:
     _check_centers(attrs)
     batch, height, width, channels = _images(images)
     if channels == 0:
         raise InvalidArgument("image must have at least one channel")
     rows, columns = sizes = _sizes(size, "size")
-    for length, wanted in ((height, rows), (width, columns)):
-        if length is not None and wanted is not None and _scaled_up_past_int64(length, wanted):
+    for length, requested_length in ((height, rows), (width, columns)):
+        if length is not None and requested_length is not None and _scaled_up_past_int64(length, requested_length):
             raise InvalidArgument("input image scale would cause an overflow")
     return (batch, *sizes, channels)
 
@@ -48,7 +48,7 @@ def _check_centers(attrs: Attrs) -> None:
 
 
 def _images(x: ValueInfo, name: str = "input") -> Dims:
-    shape = ranked(x, 4, name)
+    shape = dims_of_rank(x, 4, name)
     if 0 in shape[1:3]:
         raise InvalidArgument(f"{name} image must be of non-zero size, given shape {shape_text(shape)}")
     return shape
@@ -56,19 +56,19 @@ def _images(x: ValueInfo, name: str = "input") -> Dims:
 
 def _sizes(size: ValueInfo, name: str) -> Dims:
     """Return height and width from an input of two positive numbers."""
-    known = vector(size, name)
-    if known is None:
+    lengths = vector(size, name)
+    if lengths is None:
         return (None, None)
-    if len(known) != 2:
-        raise InvalidArgument(f"{name} must have two elements, given {len(known)}")
-    if any(n is not None and n <= 0 for n in known):
-        raise InvalidArgument(f"{name}: output dimensions must be positive, given {list(known)}")
-    return known
+    if len(lengths) != 2:
+        raise InvalidArgument(f"{name} must have two elements, given {len(lengths)}")
+    if any(n is not None and n <= 0 for n in lengths):
+        raise InvalidArgument(f"{name}: output dimensions must be positive, given {list(lengths)}")
+    return lengths
 
 
 @rule("ResizeNearestNeighborGrad", values=("size",))
 def resize_nearest_neighbor_grad(_attrs: Attrs, grads: ValueInfo, size: ValueInfo) -> ValueInfo:
-    batch, _, _, channels = ranked(grads, 4, "input")
+    batch, _, _, channels = dims_of_rank(grads, 4, "input")
     return info(grads.dtype, (batch, *_sizes(size, "size"), channels))
 
 
@@ -76,7 +76,7 @@ def resize_nearest_neighbor_grad(_attrs: Attrs, grads: ValueInfo, size: ValueInf
 def resize_grad(attrs: Attrs, grads: ValueInfo, original: ValueInfo) -> ValueInfo:
     _check_centers(attrs)
     batch, _, _, channels = _images(grads, "input_grad")
-    _, height, width, _ = ranked(original, 4, "original_image")
+    _, height, width, _ = dims_of_rank(original, 4, "original_image")
     if 0 in (height, width):
         raise InvalidArgument(f"original dimensions must be positive, given {shape_text(original.shape)}")
     return info(original.dtype, (batch, height, width, channels))
@@ -96,7 +96,7 @@ def scale_and_translate_grad(
     attrs: Attrs, grads: ValueInfo, original: ValueInfo, scale: ValueInfo, translation: ValueInfo
 ) -> ValueInfo:
     _check_scaling(attrs, scale, translation)
-    batch, _, _, channels = ranked(grads, 4, "input_grad")
+    batch, _, _, channels = dims_of_rank(grads, 4, "input_grad")
     _, height, width, _ = _images(original, "original_image")
     return info(dtypes.float32, (batch, height, width, channels))
 
@@ -104,7 +104,7 @@ def scale_and_translate_grad(
 def _check_scaling(attrs: Attrs, scale: ValueInfo, translation: ValueInfo) -> None:
     _check_among(attrs, "kernel_type", KERNEL_TYPES)
     for x, name in ((scale, "scale"), (translation, "translation")):
-        same_dim(ranked(x, 1, name)[0], 2, f"the elements of {name} and 2")
+        same_dim(dims_of_rank(x, 1, name)[0], 2, f"the elements of {name} and 2")
 
 
 def _check_among(attrs: Attrs, name: str, allowed: tuple[str, ...]) -> None:
@@ -122,9 +122,9 @@ def crop_and_resize(
 
 def _boxes(boxes: ValueInfo, box_index: ValueInfo) -> int | None:
     """Return the number of boxes."""
-    count, columns = ranked(boxes, 2, "boxes")
+    count, columns = dims_of_rank(boxes, 2, "boxes")
     same_dim(columns, 4, "the columns of boxes and 4")
-    (indices,) = ranked(box_index, 1, "box_index")
+    (indices,) = dims_of_rank(box_index, 1, "box_index")
     return same_dim(count, indices, "the rows of boxes and the elements of box_index")
 
 
@@ -134,12 +134,12 @@ def image_projective_transform(
 ) -> ValueInfo:
     _check_among(attrs, "interpolation", INTERPOLATIONS)
     _check_among(attrs, "fill_mode", FILL_MODES)
-    batch, _, _, channels = ranked(images, 4, "images")
-    rows, columns = ranked(transforms, 2, "transforms")
+    batch, _, _, channels = dims_of_rank(images, 4, "images")
+    rows, columns = dims_of_rank(transforms, 2, "transforms")
     same_dim(columns, 8, "the columns of transforms and 8")
     if rows != 1:
         same_dim(rows, batch, "the rows of transforms, unless there is one, and the number of images")
     for x in fill_value:
-        ranked(x, 0, "fill_value")
+        dims_of_rank(x, 0, "fill_value")
     shape: Shape = (batch, *_sizes(output_shape, "output_shape"), channels)
     return info(images.dtype, shape)

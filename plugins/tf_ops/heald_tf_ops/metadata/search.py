@@ -7,7 +7,7 @@ from itertools import pairwise
 from heald.api import Attrs, InvalidArgument, ValueInfo, dtypes, info
 
 from .rules import rule
-from .shapes import ranked, same_dim
+from .shapes import dims_of_rank, same_dim
 
 
 @rule("Where")
@@ -25,12 +25,12 @@ def bucketize(attrs: Attrs, x: ValueInfo) -> ValueInfo:
 
 
 @rule("LowerBound", "UpperBound")
-def bound(attrs: Attrs, sorted_inputs: ValueInfo, values: ValueInfo) -> ValueInfo:
-    batch, _ = ranked(sorted_inputs, 2, "sorted_inputs")
-    other_batch, count = ranked(values, 2, "values")
+def search_bound(attrs: Attrs, sorted_inputs: ValueInfo, values: ValueInfo) -> ValueInfo:
+    batch, _ = dims_of_rank(sorted_inputs, 2, "sorted_inputs")
+    other_batch, count = dims_of_rank(values, 2, "values")
     return info(attrs["out_type"], (same_dim(batch, other_batch, "the rows of sorted_inputs and values"), count))
 
 
 @rule("InvertPermutation")
 def invert_permutation(_: Attrs, x: ValueInfo) -> ValueInfo:
-    return info(x.dtype, ranked(x, 1, "a permutation"))
+    return info(x.dtype, dims_of_rank(x, 1, "a permutation"))

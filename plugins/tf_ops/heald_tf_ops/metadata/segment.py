@@ -5,14 +5,14 @@ from __future__ import annotations
 from heald.api import Attrs, InvalidArgument, Shape, ValueInfo, info, shape_text
 
 from .rules import rule
-from .shapes import amount, ranked, same_dim, same_shape
+from .shapes import count_in, dims_of_rank, same_dim, same_shape
 
 SPARSE = ("SparseSegmentMean", "SparseSegmentSqrtN", "SparseSegmentSum")
 
 
 @rule("SegmentMax", "SegmentMean", "SegmentMin", "SegmentProd", "SegmentSum")
 def segment(_: Attrs, data: ValueInfo, segment_ids: ValueInfo) -> ValueInfo:
-    (count,) = ranked(segment_ids, 1, "segment_ids")
+    (count,) = dims_of_rank(segment_ids, 1, "segment_ids")
     row = _row(data)
     if data.shape is not None:
         same_dim(data.shape[0], count, "dimension 0 of data and the length of segment_ids")
@@ -21,7 +21,7 @@ def segment(_: Attrs, data: ValueInfo, segment_ids: ValueInfo) -> ValueInfo:
 
 @rule("UnsortedSegmentMax", "UnsortedSegmentMin", "UnsortedSegmentProd", "UnsortedSegmentSum", values=("num_segments",))
 def unsorted_segment(_: Attrs, data: ValueInfo, segment_ids: ValueInfo, num_segments: ValueInfo) -> ValueInfo:
-    count = amount(num_segments, "num_segments")
+    count = count_in(num_segments, "num_segments")
     if data.shape is None or segment_ids.shape is None:
         return info(data.dtype, None)
     lead = data.shape[: len(segment_ids.shape)]
@@ -31,7 +31,7 @@ def unsorted_segment(_: Attrs, data: ValueInfo, segment_ids: ValueInfo, num_segm
 
 @rule(*SPARSE)
 def sparse_segment(_: Attrs, data: ValueInfo, indices: ValueInfo, segment_ids: ValueInfo) -> ValueInfo:
-    same_shape((ranked(indices, 1, "indices"), ranked(segment_ids, 1, "segment_ids")),
+    same_shape((dims_of_rank(indices, 1, "indices"), dims_of_rank(segment_ids, 1, "segment_ids")),
                "indices and segment_ids must have the same length")
     return info(data.dtype, _rows(None, _row(data)))
 
@@ -41,7 +41,7 @@ def sparse_segment_with_count(
     attrs: Attrs, data: ValueInfo, indices: ValueInfo, segment_ids: ValueInfo, num_segments: ValueInfo
 ) -> ValueInfo:
     sparse_segment(attrs, data, indices, segment_ids)
-    return info(data.dtype, _rows(amount(num_segments, "num_segments"), _row(data)))
+    return info(data.dtype, _rows(count_in(num_segments, "num_segments"), _row(data)))
 
 
 def _row(data: ValueInfo) -> Shape:

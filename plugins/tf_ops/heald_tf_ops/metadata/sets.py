@@ -5,14 +5,14 @@ from __future__ import annotations
 from heald.api import Attrs, InvalidArgument, Shape, ValueInfo, dtypes, info, shape_text
 
 from .rules import rule
-from .shapes import axis_in, ranked, same_shape, vector
+from .shapes import axis_in, dims_of_rank, same_shape, vector
 
 OPERATIONS = ("a-b", "b-a", "intersection", "union")
 
 
 @rule("Unique")
 def unique(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
-    return info(x.dtype, (None,)), info(attrs["out_idx"], ranked(x, 1, "x"))
+    return info(x.dtype, (None,)), info(attrs["out_idx"], dims_of_rank(x, 1, "x"))
 
 
 @rule("UniqueWithCounts")
@@ -30,9 +30,9 @@ def unique_v2(attrs: Attrs, x: ValueInfo, axis: ValueInfo) -> tuple[ValueInfo, V
         return unique(attrs, x)
     if at is None or at[0] is None or x.shape is None:
         return info(x.dtype, None if x.shape is None else (None,) * len(x.shape)), info(attrs["out_idx"], (None,))
-    place = axis_in(at[0], len(x.shape), "axis")
-    distinct = (*x.shape[:place], None, *x.shape[place + 1 :])
-    return info(x.dtype, distinct), info(attrs["out_idx"], (x.shape[place],))
+    axis_index = axis_in(at[0], len(x.shape), "axis")
+    distinct = (*x.shape[:axis_index], None, *x.shape[axis_index + 1 :])
+    return info(x.dtype, distinct), info(attrs["out_idx"], (x.shape[axis_index],))
 
 
 @rule("UniqueWithCountsV2", values=("axis",))
@@ -42,8 +42,8 @@ def unique_with_counts_v2(attrs: Attrs, x: ValueInfo, axis: ValueInfo) -> tuple[
 
 @rule("ListDiff")
 def list_diff(attrs: Attrs, x: ValueInfo, y: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
-    ranked(x, 1, "x")
-    ranked(y, 1, "y")
+    dims_of_rank(x, 1, "x")
+    dims_of_rank(y, 1, "y")
     return info(x.dtype, (None,)), info(attrs["out_idx"], (None,))
 
 

@@ -11,7 +11,7 @@ Dims = tuple[int | None, ...]
 Pairs = tuple[tuple[int, int], ...]
 
 
-def ranked(x: ValueInfo, rank: int, name: str) -> Dims:
+def dims_of_rank(x: ValueInfo, rank: int, name: str) -> Dims:
     """Return the shape of an input that must have this rank; all lengths are unknown if the rank was."""
     if x.shape is None:
         return (None,) * rank
@@ -26,31 +26,31 @@ def check_single(x: ValueInfo, name: str, *, most_rank: int = 0) -> None:
         raise InvalidArgument(f"{name} must be a scalar, given shape {shape_text(x.shape)}")
 
 
-def single(x: ValueInfo, name: str, *, most_rank: int = 0) -> int | None:
+def single_integer(x: ValueInfo, name: str, *, most_rank: int = 0) -> int | None:
     """Return the element of an input that must hold just one integer; None while it is unknown."""
     check_single(x, name, most_rank=most_rank)
-    known = x.vector()
-    return known[0] if known else None
+    elements = x.vector()
+    return elements[0] if elements else None
 
 
-def amount(x: ValueInfo, name: str, *, least: int = 0) -> int | None:
-    """Like `single`, for an input that is a count of at least `least`."""
-    known = single(x, name)
-    if known is not None and known < least:
-        raise InvalidArgument(f"{name} must be {'positive' if least else 'non-negative'}, got {known}")
-    return known
+def count_in(x: ValueInfo, name: str, *, least: int = 0) -> int | None:
+    """Like `single_integer`, for an input that is a count of at least `least`."""
+    number = single_integer(x, name)
+    if number is not None and number < least:
+        raise InvalidArgument(f"{name} must be {'positive' if least else 'non-negative'}, got {number}")
+    return number
 
 
-def vector(x: ValueInfo, name: str, *, most: int = MOST_DIMS) -> Dims | None:
+def vector(x: ValueInfo, name: str, *, max_length: int = MOST_DIMS) -> Dims | None:
     """Return the elements of an integer input that must be a vector; None if even its length is unknown.
 
-    Raises InvalidArgument for more than `most` elements: axes and shapes are no longer than a tensor's rank.
+    Raises InvalidArgument for more than `max_length` elements: axes and shapes are no longer than a tensor's rank.
     """
-    (length,) = ranked(x, 1, name)
+    (length,) = dims_of_rank(x, 1, name)
     if length is not None:
-        check_rank(length, name, most)
-    known = x.vector(most)
-    return known if known is not None or length is None else (None,) * length
+        check_rank(length, name, max_length)
+    elements = x.vector(max_length)
+    return elements if elements is not None or length is None else (None,) * length
 
 
 def lengths_in(x: ValueInfo, rank: int, name: str) -> Dims:
@@ -58,14 +58,14 @@ def lengths_in(x: ValueInfo, rank: int, name: str) -> Dims:
 
     An unknown vector has `rank` unknown elements. The caller checks the number of elements.
     """
-    known = vector(x, name)
-    return (None,) * rank if known is None else known
+    elements = vector(x, name)
+    return (None,) * rank if elements is None else elements
 
 
-def check_rank(length: int, name: str, most: int = MOST_DIMS) -> None:
+def check_rank(length: int, name: str, max_length: int = MOST_DIMS) -> None:
     """Raise InvalidArgument for an input that would list more dimensions than a tensor has."""
-    if length > most:
-        raise InvalidArgument(f"{name} has {length} elements, expected at most {most}")
+    if length > max_length:
+        raise InvalidArgument(f"{name} has {length} elements, expected at most {max_length}")
 
 
 def pairs_in(pairs: ValueInfo, rank: int | None, name: str) -> Pairs | None:
@@ -73,17 +73,17 @@ def pairs_in(pairs: ValueInfo, rank: int | None, name: str) -> Pairs | None:
 
     Raises InvalidArgument for another shape, and for negative lengths.
     """
-    rows, columns = ranked(pairs, 2, name)
+    rows, columns = dims_of_rank(pairs, 2, name)
     same_dim(columns, 2, f"the columns of {name} and 2")
     count = same_dim(rank, rows, f"the number of dimensions and the rows of {name}")
     if count is not None:
         check_rank(count, name)
     if pairs.value is None:
         return None
-    found = tuple((int(before), int(after)) for before, after in pairs.value)
-    if any(length < 0 for pair in found for length in pair):
-        raise InvalidArgument(f"{name} must be non-negative: {[list(pair) for pair in found]}")
-    return found
+    length_pairs = tuple((int(before), int(after)) for before, after in pairs.value)
+    if any(length < 0 for pair in length_pairs for length in pair):
+        raise InvalidArgument(f"{name} must be non-negative: {[list(pair) for pair in length_pairs]}")
+    return length_pairs
 
 
 def shape_in(x: ValueInfo, name: str) -> Dims | None:

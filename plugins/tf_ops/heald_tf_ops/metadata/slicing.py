@@ -20,30 +20,41 @@ from heald.api import (
 )
 
 from .rules import rule
-from .shapes import Dims, axis_in, broadcast_into, elements_in, ranked, same_dim, same_shape, shape_in, single, vector
-from .values import MOST, move
+from .shapes import (
+    Dims,
+    axis_in,
+    broadcast_into,
+    dims_of_rank,
+    elements_in,
+    same_dim,
+    same_shape,
+    shape_in,
+    single_integer,
+    vector,
+)
+from .values import LARGEST_FOLDED_ELEMENTS, move
 
 MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
 
 @rule("StridedSlice", values=("begin", "end", "strides"))
 def strided_slice(attrs: Attrs, x: ValueInfo, begin: ValueInfo, end: ValueInfo, strides: ValueInfo) -> ValueInfo:
-    found = _sliced(attrs, x.shape, begin, end, strides)
-    if found is None:
+    slice_dims = _slice_dims(attrs, x.shape, begin, end, strides)
+    if slice_dims is None:
         return info(x.dtype, None)
-    meta = TensorMetadata(x.dtype, found.shape)
-    return ValueInfo(meta) if found.index is None else move(lambda a: a[found.index], meta, x)
+    meta = TensorMetadata(x.dtype, slice_dims.shape)
+    return ValueInfo(meta) if slice_dims.index is None else move(lambda a: a[slice_dims.index], meta, x)
 
 
-def _sliced(
+def _slice_dims(
     attrs: Attrs, shape: Shape, begin: ValueInfo, end: ValueInfo, strides: ValueInfo
 ) -> geometry.Slicing | None:
     """Return the slice of a tensor of this shape; None if not even the slice's rank is known."""
     first, last, steps = vector(begin, "begin"), vector(end, "end"), vector(strides, "strides")
-    known = [v for v in (first, last, steps) if v is not None]
-    if len({len(v) for v in known}) > 1:
+    known_vectors = [v for v in (first, last, steps) if v is not None]
+    if len({len(v) for v in known_vectors}) > 1:
         raise InvalidArgument("begin, end and strides must have the same length, given "
-                              f"{', '.join(str(len(v)) for v in known)}")
+                              f"{', '.join(str(len(v)) for v in known_vectors)}")
     if shape is None or first is None or last is None or steps is None:
         return None
     stride = [s for s in steps if s is not None]
@@ -57,9 +68,9 @@ def strided_slice_grad(
     attrs: Attrs, shape: ValueInfo, begin: ValueInfo, end: ValueInfo, strides: ValueInfo, dy: ValueInfo
 ) -> ValueInfo:
     target = shape_in(shape, "shape")
-    found = _sliced(attrs, target, begin, end, strides)
-    if found is not None:
-        same_shape((found.shape, dy.shape), "dy must have the shape of the slice")
+    slice_dims = _slice_dims(attrs, target, begin, end, strides)
+    if slice_dims is not None:
+        same_shape((slice_dims.shape, dy.shape), "dy must have the shape of the slice")
     return info(dy.dtype, target)
 
 
@@ -67,9 +78,9 @@ def strided_slice_grad(
 def tensor_strided_slice_update(
     attrs: Attrs, x: ValueInfo, begin: ValueInfo, end: ValueInfo, strides: ValueInfo, value: ValueInfo
 ) -> ValueInfo:
-    found = _sliced(attrs, x.shape, begin, end, strides)
-    if found is not None and elements_in(found.shape) != 0:
-        broadcast_into(value.shape, found.shape, "value must fit the slice")
+    slice_dims = _slice_dims(attrs, x.shape, begin, end, strides)
+    if slice_dims is not None and elements_in(slice_dims.shape) != 0:
+        broadcast_into(value.shape, slice_dims.shape, "value must fit the slice")
     return ValueInfo(x.meta)
 
 
@@ -117,7 +128,7 @@ def unpack(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ...]:
 @rule("Split", values=("split_dim",))
 def split(attrs: Attrs, split_dim: ValueInfo, x: ValueInfo) -> tuple[ValueInfo, ...]:
     count: int = attrs["num_split"]
-    at = single(split_dim, "split_dim")
+    at = single_integer(split_dim, "split_dim")
     if x.shape is None or at is None:
         return (info(x.dtype, None if x.shape is None else (None,) * len(x.shape)),) * count
     axis = axis_in(at, len(x.shape), "split_dim")
@@ -136,8 +147,8 @@ def split(attrs: Attrs, split_dim: ValueInfo, x: ValueInfo) -> tuple[ValueInfo, 
 @rule("SplitV", values=("size_splits", "split_dim"))
 def split_v(attrs: Attrs, x: ValueInfo, size_splits: ValueInfo, split_dim: ValueInfo) -> tuple[ValueInfo, ...]:
     count: int = attrs["num_split"]
-    same_dim(count, ranked(size_splits, 1, "size_splits")[0], "num_split and the length of size_splits")
-    sizes, at = vector(size_splits, "size_splits", most=count), single(split_dim, "split_dim")
+    same_dim(count, dims_of_rank(size_splits, 1, "size_splits")[0], "num_split and the length of size_splits")
+    sizes, at = vector(size_splits, "size_splits", max_length=count), single_integer(split_dim, "split_dim")
     if x.shape is None or at is None:
         return (info(x.dtype, None if x.shape is None else (None,) * len(x.shape)),) * count
     axis = axis_in(at, len(x.shape), "split_dim")
@@ -157,10 +168,10 @@ def _split_lengths(length: int | None, sizes: Dims) -> Dims:
         raise InvalidArgument(f"size_splits must be non-negative, with at most one -1, given {list(sizes)}")
     if None in sizes or length is None:
         return tuple(None if n == -1 else n for n in sizes)
-    rest = length - sum(n for n in sizes if n is not None and n != -1)
-    if rest < 0 or (rest > 0 and -1 not in sizes):
+    remainder = length - sum(n for n in sizes if n is not None and n != -1)
+    if remainder < 0 or (remainder > 0 and -1 not in sizes):
         raise InvalidArgument(f"size_splits {list(sizes)} do not add up to the {length} elements along split_dim")
-    return tuple(rest if n == -1 else n for n in sizes)
+    return tuple(remainder if n == -1 else n for n in sizes)
 
 
 @rule("Gather")
@@ -170,7 +181,7 @@ def gather_rows(_: Attrs, params: ValueInfo, indices: ValueInfo) -> ValueInfo:
 
 @rule("GatherV2", values=("axis",))
 def gather(attrs: Attrs, params: ValueInfo, indices: ValueInfo, axis: ValueInfo) -> ValueInfo:
-    at, batch = single(axis, "axis"), attrs["batch_dims"]
+    at, batch = single_integer(axis, "axis"), attrs["batch_dims"]
     if params.rank == 0:
         raise InvalidArgument("params must be at least 1 dimensional")
     if params.shape is None or indices.shape is None:
@@ -181,15 +192,15 @@ def gather(attrs: Attrs, params: ValueInfo, indices: ValueInfo, axis: ValueInfo)
     if at is None:
         return info(params.dtype, (None,) * (len(params.shape) + len(indices.shape) - 1 - batch))
     at = axis_in(at, len(params.shape), "axis")
-    meta = TensorMetadata(params.dtype, _gathered(params.shape, indices.shape, at, batch))
+    meta = TensorMetadata(params.dtype, _gathered_shape(params.shape, indices.shape, at, batch))
     picked = indices.value
-    small = meta.is_static and meta.size <= MOST
+    small = meta.is_static and meta.size <= LARGEST_FOLDED_ELEMENTS
     if picked is None or not small or len(params.shape) != 1 or not _inside(picked, params.shape[0]):
         return ValueInfo(meta)
     return move(lambda a: a[picked], meta, params)
 
 
-def _gathered(params: Dims, indices: Dims, axis: int, batch: int) -> Shape:
+def _gathered_shape(params: Dims, indices: Dims, axis: int, batch: int) -> Shape:
     if batch > axis:
         raise InvalidArgument(f"batch_dims ({batch}) must be less than or equal to axis ({axis})")
     lead = tuple(same_dim(p, i, f"dimension {n} of params and indices")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from heald.api import Attrs, InvalidArgument, Shape, ValueInfo, dtypes, info, shape_text
 
 from .rules import rule
-from .shapes import axis_in, ranked, same_dim, same_shape, vector
+from .shapes import axis_in, dims_of_rank, same_dim, same_shape, vector
 
 
 @rule("SparseToDense", values=("output_shape",))
@@ -13,7 +13,7 @@ def sparse_to_dense(
     _: Attrs, indices: ValueInfo, output_shape: ValueInfo, values: ValueInfo, default_value: ValueInfo
 ) -> ValueInfo:
     """A vector output also takes indices as a vector or a scalar. A scalar value applies to all indices."""
-    ranked(default_value, 0, "default_value")
+    dims_of_rank(default_value, 0, "default_value")
     shape = _lengths(output_shape, "output_shape")
     if indices.shape is None:
         return info(values.dtype, shape)
@@ -22,8 +22,8 @@ def sparse_to_dense(
     count, rank, *_rest = (*indices.shape, 1, 1)
     same_dim(rank, None if shape is None else len(shape), "the elements of an index and the length of output_shape")
     if values.rank != 0:
-        (given,) = ranked(values, 1, "sparse_values")
-        same_dim(count, given, "the number of indices and of values")
+        (value_count,) = dims_of_rank(values, 1, "sparse_values")
+        same_dim(count, value_count, "the number of indices and of values")
     return info(values.dtype, shape)
 
 
@@ -37,9 +37,9 @@ def sparse_reorder(
 
 @rule("SparseReshape")
 def sparse_reshape(_: Attrs, indices: ValueInfo, shape: ValueInfo, new_shape: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
-    count, rank = ranked(indices, 2, "input_indices")
-    same_shape(((rank,), ranked(shape, 1, "input_shape")), "an index must have an element for each dimension")
-    new_shape_length = ranked(new_shape, 1, "new_shape")
+    count, rank = dims_of_rank(indices, 2, "input_indices")
+    same_shape(((rank,), dims_of_rank(shape, 1, "input_shape")), "an index must have an element for each dimension")
+    new_shape_length = dims_of_rank(new_shape, 1, "new_shape")
     return info(dtypes.int64, (count, *new_shape_length)), info(dtypes.int64, new_shape_length)
 
 
@@ -58,7 +58,7 @@ def sparse_concat(attrs: Attrs, *inputs: ValueInfo) -> tuple[ValueInfo, ValueInf
 def sparse_fill_empty_rows(
     _: Attrs, indices: ValueInfo, values: ValueInfo, shape: ValueInfo, default_value: ValueInfo
 ) -> tuple[ValueInfo, ...]:
-    ranked(default_value, 0, "default_value")
+    dims_of_rank(default_value, 0, "default_value")
     count, rank = sparse(indices, values, shape)
     if rank == 0:
         raise InvalidArgument("Dense shape cannot be empty")
@@ -81,7 +81,7 @@ def sparse_dense_matmul(
     _, rank = sparse(indices, values, shape)
     same_dim(rank, 2, "the rank of a and 2")
     rows, inner = (_lengths(shape, "a_shape") or (None, None))[:: -1 if attrs["adjoint_a"] else 1]
-    other_inner, columns = ranked(b, 2, "b")[:: -1 if attrs["adjoint_b"] else 1]
+    other_inner, columns = dims_of_rank(b, 2, "b")[:: -1 if attrs["adjoint_b"] else 1]
     same_dim(inner, other_inner, "the inner dimensions of a product")
     return info(b.dtype, (rows, columns))
 
@@ -95,10 +95,10 @@ def sparse_reduce(
     if axes.rank is not None and axes.rank > 1:
         raise InvalidArgument(f"reduction_axes must be a scalar or a vector, given shape {shape_text(axes.shape)}")
     lengths = _lengths(shape, "input_shape")
-    known = axes.distinct()
-    if known is None or rank is None:
+    distinct_axes = axes.distinct()
+    if distinct_axes is None or rank is None:
         return info(values.dtype, None)
-    dropped = {axis_in(axis, rank, "reduction_axes") for axis in known.reshape(-1).tolist()}
+    dropped = {axis_in(axis, rank, "reduction_axes") for axis in distinct_axes.reshape(-1).tolist()}
     lengths = lengths or (None,) * rank
     if attrs["keep_dims"]:
         return info(values.dtype, tuple(1 if axis in dropped else lengths[axis] for axis in range(rank)))
@@ -117,8 +117,8 @@ def sparse(indices: ValueInfo, values: ValueInfo, shape: ValueInfo) -> tuple[int
 
     Raises InvalidArgument for parts that do not fit.
     """
-    count, rank = ranked(indices, 2, "the indices of a sparse tensor")
-    (values_count,) = ranked(values, 1, "the values of a sparse tensor")
-    (shape_rank,) = ranked(shape, 1, "the shape of a sparse tensor")
+    count, rank = dims_of_rank(indices, 2, "the indices of a sparse tensor")
+    (values_count,) = dims_of_rank(values, 1, "the values of a sparse tensor")
+    (shape_rank,) = dims_of_rank(shape, 1, "the shape of a sparse tensor")
     return (same_dim(count, values_count, "the number of indices and of values"),
             same_dim(rank, shape_rank, "the elements of an index and the length of the shape"))

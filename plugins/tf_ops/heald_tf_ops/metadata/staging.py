@@ -1,11 +1,11 @@
-"""Metadata of ops on staging areas and maps. The shapes of what they give are unknown before the run."""
+"""Metadata of ops on staging areas and maps. The shapes of their outputs are unknown before the run."""
 
 from __future__ import annotations
 
 from heald.api import Attrs, InvalidArgument, ValueInfo, dtypes, info
 
 from .rules import rule
-from .shapes import check_single, ranked
+from .shapes import check_single, dims_of_rank
 
 
 @rule("Stage")
@@ -22,7 +22,7 @@ def unstage(attrs: Attrs) -> tuple[ValueInfo, ...]:
 
 @rule("StagePeek")
 def peek(attrs: Attrs, index: ValueInfo) -> tuple[ValueInfo, ...]:
-    ranked(index, 0, "the index of an element")
+    dims_of_rank(index, 0, "the index of an element")
     return unstage(attrs)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from heald.api import Attrs, InvalidArgument, ValueInfo, dtypes, errors, geometry, info, shape_text
 
 from .rules import rule
-from .shapes import amount, elements_in, ranked, same_dim, same_shape
+from .shapes import count_in, dims_of_rank, elements_in, same_dim, same_shape
 
 FILLS = ("", " ", "+", "-", "0", "#")
 STREAMS = ("stdout", "stderr", "log(info)", "log(warning)", "log(error)")
@@ -47,8 +47,8 @@ def decode(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
 def encode(attrs: Attrs, points: ValueInfo, splits: ValueInfo) -> ValueInfo:
     """Return a string for each row of code points."""
     _check_replacement(attrs)
-    ranked(points, 1, "input_values")
-    (bounds,) = ranked(splits, 1, "input_splits")
+    dims_of_rank(points, 1, "input_values")
+    (bounds,) = dims_of_rank(splits, 1, "input_splits")
     if bounds == 0:
         raise InvalidArgument("input_splits must have at least one element, 0")
     return info(dtypes.string, (None if bounds is None else bounds - 1,))
@@ -96,10 +96,10 @@ def fingerprint(_: Attrs, data: ValueInfo, method: ValueInfo) -> ValueInfo:
     scalar(method, "method")
     if data.rank == 0:
         raise InvalidArgument("data must have at least one dimension, given a scalar")
-    known = None if method.value is None else bytes(method.value.reshape(())[()]).decode("latin1")
-    if known is not None and known not in METHODS:
-        raise InvalidArgument(f"Unsupported fingerprint method: {known}")
-    return info(dtypes.uint8, (None if data.shape is None else data.shape[0], None if known is None else 8))
+    method_name = None if method.value is None else bytes(method.value.reshape(())[()]).decode("latin1")
+    if method_name is not None and method_name not in METHODS:
+        raise InvalidArgument(f"Unsupported fingerprint method: {method_name}")
+    return info(dtypes.uint8, (None if data.shape is None else data.shape[0], None if method_name is None else 8))
 
 
 @rule("RegexFullMatch")
@@ -129,7 +129,7 @@ def substr(_: Attrs, x: ValueInfo, pos: ValueInfo, length: ValueInfo) -> ValueIn
 @rule("StringSplit", "StringSplitV2")
 def split(_: Attrs, x: ValueInfo, separator: ValueInfo) -> tuple[ValueInfo, ...]:
     """Return indices, values and dense shape of a sparse matrix, a row each string."""
-    ranked(x, 1, "input")
+    dims_of_rank(x, 1, "input")
     scalar(separator, "the separator")
     return info(dtypes.int64, (None, 2)), info(dtypes.string, (None,)), info(dtypes.int64, (2,))
 
@@ -145,28 +145,28 @@ def join(_: Attrs, *xs: ValueInfo) -> ValueInfo:
 @rule("ReduceJoin", values=("reduction_indices",))
 def reduce_join(attrs: Attrs, x: ValueInfo, axes: ValueInfo) -> ValueInfo:
     """Axes may have any shape; the op joins them in the order of their elements."""
-    known = axes.vector()
-    if x.shape is None or known is None or None in known:
+    axis_values = axes.vector()
+    if x.shape is None or axis_values is None or None in axis_values:
         return info(dtypes.string, None)
-    gone = _reduced_axes([axis for axis in known if axis is not None], len(x.shape))
+    reduced_axes = _reduced_axes([axis for axis in axis_values if axis is not None], len(x.shape))
     if attrs["keep_dims"]:
-        return info(dtypes.string, tuple(1 if i in gone else n for i, n in enumerate(x.shape)))
-    return info(dtypes.string, tuple(n for i, n in enumerate(x.shape) if i not in gone))
+        return info(dtypes.string, tuple(1 if i in reduced_axes else n for i, n in enumerate(x.shape)))
+    return info(dtypes.string, tuple(n for i, n in enumerate(x.shape) if i not in reduced_axes))
 
 
 def _reduced_axes(axes: list[int], rank: int) -> set[int]:
     for axis in axes:
         if not -rank <= axis < rank:
             raise errors.OutOfRange(f"Invalid reduction dimension {axis} for input with {rank} dimension(s)")
-    gone = {axis % rank for axis in axes}
-    if len(gone) < len(axes):
+    reduced_axes = {axis % rank for axis in axes}
+    if len(reduced_axes) < len(axes):
         raise InvalidArgument(f"Duplicate reduction dimension among {axes}")
-    return gone
+    return reduced_axes
 
 
 @rule("UnsortedSegmentJoin", values=("num_segments",))
 def unsorted_segment_join(_: Attrs, x: ValueInfo, ids: ValueInfo, count: ValueInfo) -> ValueInfo:
-    segments = amount(count, "num_segments")
+    segments = count_in(count, "num_segments")
     if ids.rank == 0:
         raise InvalidArgument("segment_ids must have at least one dimension, given a scalar")
     if x.shape is None or ids.shape is None:
@@ -181,8 +181,8 @@ def unsorted_segment_join(_: Attrs, x: ValueInfo, ids: ValueInfo, count: ValueIn
 
 @rule("StringNGrams")
 def ngrams(attrs: Attrs, data: ValueInfo, splits: ValueInfo) -> tuple[ValueInfo, ...]:
-    ranked(data, 1, "data")
-    (count,) = ranked(splits, 1, "data_splits")
+    dims_of_rank(data, 1, "data")
+    (count,) = dims_of_rank(splits, 1, "data_splits")
     for width in attrs["ngram_widths"]:
         if width < 1:
             raise InvalidArgument(f"ngram_widths must be positive, given {width}")
@@ -193,14 +193,14 @@ def ngrams(attrs: Attrs, data: ValueInfo, splits: ValueInfo) -> tuple[ValueInfo,
 def format_(attrs: Attrs, *xs: ValueInfo) -> ValueInfo:
     template, placeholder = attrs["template"], attrs["placeholder"]
     between = len(template.encode("utf-8", "surrogateescape")) - 1  # positions of an empty placeholder
-    found = template.count(placeholder) if placeholder else max(0, between)
-    if found != len(xs):
-        raise InvalidArgument(f"num placeholders in template and num inputs must match: {found} vs. {len(xs)}")
+    slots = template.count(placeholder) if placeholder else max(0, between)
+    if slots != len(xs):
+        raise InvalidArgument(f"num placeholders in template and num inputs must match: {slots} vs. {len(xs)}")
     return info(dtypes.string, ())
 
 
 @rule("ShardedFilename", "ShardedFilespec")
-def sharded(_: Attrs, *xs: ValueInfo) -> ValueInfo:
+def sharded_filename(_: Attrs, *xs: ValueInfo) -> ValueInfo:
     for name, x in zip(("basename", *("shard",) * (len(xs) - 2), "num_shards"), xs, strict=True):
         scalar(x, name)
     return info(dtypes.string, ())

@@ -8,7 +8,7 @@ from __future__ import annotations
 from heald.api import Attrs, DType, InvalidArgument, Shape, TensorMetadata, ValueInfo, dtypes, info, shape_text
 
 from .rules import rule
-from .shapes import ranked, same_dim, same_shape
+from .shapes import dims_of_rank, same_dim, same_shape
 
 
 @rule("HashTableV2", "MutableHashTableV2", "AnonymousHashTable", "AnonymousMutableHashTable")
@@ -26,8 +26,8 @@ def table_of_tensors(attrs: Attrs) -> ValueInfo:
 
 @rule("MutableDenseHashTableV2")
 def dense_table(attrs: Attrs, empty: ValueInfo, deleted: ValueInfo) -> ValueInfo:
-    ranked(empty, 0, "empty_key")
-    ranked(deleted, 0, "deleted_key")
+    dims_of_rank(empty, 0, "empty_key")
+    dims_of_rank(deleted, 0, "deleted_key")
     shape = attrs["value_shape"]
     if shape is None or None in shape:
         raise InvalidArgument(f"the values of a table have one shape, given {shape_text(shape)}")
@@ -44,7 +44,7 @@ def _value_shape(x: ValueInfo, keys: DType, values: DType | None) -> tuple[bool,
 
     Raises InvalidArgument for a table of other types.
     """
-    ranked(x, 0, "the handle of a table")
+    dims_of_rank(x, 0, "the handle of a table")
     if not x.handle:
         return False, None
     if len(x.handle) != 2:
@@ -58,41 +58,42 @@ def _value_shape(x: ValueInfo, keys: DType, values: DType | None) -> tuple[bool,
 
 @rule("LookupTableFindV2")
 def find(attrs: Attrs, x: ValueInfo, keys: ValueInfo, default: ValueInfo) -> ValueInfo:
-    known, each = _value_shape(x, attrs["Tin"], attrs["Tout"])
-    if not known or keys.shape is None or each is None:
+    is_handle_known, value_shape = _value_shape(x, attrs["Tin"], attrs["Tout"])
+    if not is_handle_known or keys.shape is None or value_shape is None:
         return info(attrs["Tout"], None)
-    shape = (*keys.shape, *each)
-    if default.shape is not None and len(default.shape) != len(each):
-        shape = _together(default.shape, shape, f"the default value must have shape {shape_text(each)}, or that of all")
+    shape = (*keys.shape, *value_shape)
+    if default.shape is not None and len(default.shape) != len(value_shape):
+        shape = _check_shape(default.shape, shape,
+                             f"the default value must have shape {shape_text(value_shape)}, or that of all")
     else:
-        _together(default.shape, each, "the default value")
+        _check_shape(default.shape, value_shape, "the default value")
     return info(attrs["Tout"], shape)
 
 
-def _together(given: Shape, wanted: Shape, what: str) -> tuple[int | None, ...]:
-    return same_shape((wanted, given), what) or ()
+def _check_shape(shape: Shape, expected_shape: Shape, what: str) -> tuple[int | None, ...]:
+    return same_shape((expected_shape, shape), what) or ()
 
 
 @rule("LookupTableInsertV2", "LookupTableImportV2")
 def insert(attrs: Attrs, x: ValueInfo, keys: ValueInfo, values: ValueInfo) -> tuple[()]:
-    known, each = _value_shape(x, attrs["Tin"], attrs["Tout"])
-    if known and keys.shape is not None and each is not None:
-        _together(values.shape, (*keys.shape, *each), "there must be a value for each key")
+    is_handle_known, value_shape = _value_shape(x, attrs["Tin"], attrs["Tout"])
+    if is_handle_known and keys.shape is not None and value_shape is not None:
+        _check_shape(values.shape, (*keys.shape, *value_shape), "there must be a value for each key")
     return ()
 
 
 @rule("InitializeTableV2")
 def initialize(attrs: Attrs, x: ValueInfo, keys: ValueInfo, values: ValueInfo) -> tuple[()]:
     _value_shape(x, attrs["Tkey"], attrs["Tval"])
-    (here,), (there,) = ranked(keys, 1, "the keys of a table"), ranked(values, 1, "the values of a table")
+    (here,), (there,) = dims_of_rank(keys, 1, "the keys of a table"), dims_of_rank(values, 1, "the values of a table")
     same_dim(here, there, "the numbers of keys and values")
     return ()
 
 
 @rule("InitializeTableFromTextFileV2")
 def initialize_from_text_file(_: Attrs, x: ValueInfo, filename: ValueInfo) -> tuple[()]:
-    ranked(x, 0, "the handle of a table")
-    ranked(filename, 0, "the name of a file")
+    dims_of_rank(x, 0, "the handle of a table")
+    dims_of_rank(filename, 0, "the name of a file")
     return ()
 
 
@@ -104,12 +105,12 @@ def remove(attrs: Attrs, x: ValueInfo, _: ValueInfo) -> tuple[()]:
 
 @rule("LookupTableExportV2")
 def export(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
-    known, each = _value_shape(x, attrs["Tkeys"], attrs["Tvalues"])
-    shape = (None, *each) if known and each is not None else None
+    is_handle_known, value_shape = _value_shape(x, attrs["Tkeys"], attrs["Tvalues"])
+    shape = (None, *value_shape) if is_handle_known and value_shape is not None else None
     return info(attrs["Tkeys"], (None,)), info(attrs["Tvalues"], shape)
 
 
 @rule("LookupTableSizeV2")
 def size(_: Attrs, x: ValueInfo) -> ValueInfo:
-    ranked(x, 0, "the handle of a table")
+    dims_of_rank(x, 0, "the handle of a table")
     return info(dtypes.int64, ())

@@ -9,7 +9,7 @@ from __future__ import annotations
 from heald.api import Attrs, DType, Shape, TensorMetadata, ValueInfo, dtypes, info
 
 from .rules import rule
-from .shapes import ranked, same_dim, same_shape, shape_in
+from .shapes import dims_of_rank, same_dim, same_shape, shape_in
 from .tensor_lists import rows
 from .variables import handle
 
@@ -18,7 +18,7 @@ AGREE = "the shapes of an array's elements must agree"
 
 def elements(x: ValueInfo) -> Shape:
     """Return the elements' shape as far as the array's handle knows it."""
-    ranked(x, 0, "the handle of an array")
+    dims_of_rank(x, 0, "the handle of an array")
     return x.handle[0].shape if x.handle else None
 
 
@@ -33,7 +33,7 @@ def unknown_handle() -> ValueInfo:
 
 @rule("TensorArrayV3")
 def array(attrs: Attrs, size: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
-    ranked(size, 0, "size")
+    dims_of_rank(size, 0, "size")
     shape = attrs["element_shape"]
     is_shape_of_all = attrs["identical_element_shapes"] or TensorMetadata(attrs["dtype"], shape).is_static
     return handle(attrs["dtype"], shape) if is_shape_of_all else unknown_handle(), info(dtypes.float32, ())
@@ -56,17 +56,17 @@ def _gradient(x: ValueInfo, shape: Shape, flow: ValueInfo) -> tuple[ValueInfo, V
 
 @rule("TensorArrayWriteV3")
 def write(_: Attrs, x: ValueInfo, index: ValueInfo, value: ValueInfo, flow: ValueInfo) -> ValueInfo:
-    ranked(index, 0, "index")
+    dims_of_rank(index, 0, "index")
     same_shape((elements(x), value.shape), AGREE)
     return flow_of(flow)
 
 
 @rule("TensorArrayScatterV3")
 def scatter(_: Attrs, x: ValueInfo, indices: ValueInfo, value: ValueInfo, flow: ValueInfo) -> ValueInfo:
-    (count,), whole = ranked(indices, 1, "indices"), rows(value, "value")
-    if whole is not None:
-        same_dim(whole[0], count, "the number of rows and that of indices")
-        same_shape((elements(x), whole[1:]), AGREE)
+    (count,), value_dims = dims_of_rank(indices, 1, "indices"), rows(value, "value")
+    if value_dims is not None:
+        same_dim(value_dims[0], count, "the number of rows and that of indices")
+        same_shape((elements(x), value_dims[1:]), AGREE)
     return flow_of(flow)
 
 
@@ -74,19 +74,19 @@ def scatter(_: Attrs, x: ValueInfo, indices: ValueInfo, value: ValueInfo, flow: 
 def split(_: Attrs, x: ValueInfo, value: ValueInfo, lengths: ValueInfo, flow: ValueInfo) -> ValueInfo:
     elements(x)
     rows(value, "value")
-    ranked(lengths, 1, "lengths")
+    dims_of_rank(lengths, 1, "lengths")
     return flow_of(flow)
 
 
 @rule("TensorArrayReadV3")
 def read(attrs: Attrs, x: ValueInfo, index: ValueInfo, _: ValueInfo) -> ValueInfo:
-    ranked(index, 0, "index")
+    dims_of_rank(index, 0, "index")
     return info(attrs["dtype"], elements(x))
 
 
 @rule("TensorArrayGatherV3")
 def gather(attrs: Attrs, x: ValueInfo, indices: ValueInfo, _: ValueInfo) -> ValueInfo:
-    (count,) = ranked(indices, 1, "indices")
+    (count,) = dims_of_rank(indices, 1, "indices")
     shape = same_shape((elements(x), attrs["element_shape"]), AGREE)
     return info(attrs["dtype"], None if shape is None else (count, *shape))
 
@@ -94,11 +94,11 @@ def gather(attrs: Attrs, x: ValueInfo, indices: ValueInfo, _: ValueInfo) -> Valu
 @rule("TensorArrayConcatV3")
 def concat(attrs: Attrs, x: ValueInfo, _: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
     elements(x)
-    return _joined(attrs["dtype"], attrs["element_shape_except0"]), info(dtypes.int64, (None,))
+    return _concatenation(attrs["dtype"], attrs["element_shape_except0"]), info(dtypes.int64, (None,))
 
 
-def _joined(dtype: DType, rest: Shape) -> ValueInfo:
-    return info(dtype, None if rest is None else (None, *rest))
+def _concatenation(dtype: DType, row_shape: Shape) -> ValueInfo:
+    return info(dtype, None if row_shape is None else (None, *row_shape))
 
 
 @rule("TensorArraySizeV3")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from heald.api import Attrs, DType, InvalidArgument, Shape, TensorMetadata, ValueInfo, dtypes, info, shape_text
 
 from .rules import rule
-from .shapes import Dims, check_single, elements_in, ranked, same_dim, same_shape, vector
+from .shapes import Dims, check_single, dims_of_rank, elements_in, same_dim, same_shape, vector
 
 AGREE = "the shapes of a list's elements must agree"
 ANY_RANK = 8  # most rank of a single number: TensorFlow reads one of any shape
@@ -23,9 +23,9 @@ def element_shape(x: ValueInfo) -> Shape:
     """Return the shape from an input: lengths, -1 for an unknown one, or the scalar -1 for an unknown rank."""
     if x.rank is not None and x.rank > 1:
         raise InvalidArgument(f"Shape must be at most rank 1 but is rank {x.rank}")
-    known = x.vector()
+    elements_of_x = x.vector()
     if x.rank == 0:
-        if known not in (None, (-1,)):
+        if elements_of_x not in (None, (-1,)):
             raise InvalidArgument("The only valid scalar shape tensor is the fully unknown shape specified as -1.")
         return None
     lengths = vector(x, "element_shape")
@@ -40,7 +40,7 @@ def elements(x: ValueInfo, dtype: DType) -> Shape:
 
     Raises InvalidArgument for a handle of another type.
     """
-    ranked(x, 0, "the handle of a list")
+    dims_of_rank(x, 0, "the handle of a list")
     return elements_by(x, dtype)
 
 
@@ -54,7 +54,7 @@ def elements_by(x: ValueInfo, dtype: DType) -> Shape:
     return x.handle[0].shape
 
 
-def asked(x: ValueInfo, dtype: DType, shape: ValueInfo) -> Shape:
+def requested_shape(x: ValueInfo, dtype: DType, shape: ValueInfo) -> Shape:
     """Return the shape of an element taken from a list, merged from the handle and the op's input `shape`."""
     return same_shape((elements(x, dtype), element_shape(shape)), AGREE)
 
@@ -67,14 +67,14 @@ def rows(tensor: ValueInfo, name: str = "tensor") -> Dims | None:
 
 
 @rule("EmptyTensorList", values=("element_shape",))
-def empty(attrs: Attrs, shape: ValueInfo, most: ValueInfo) -> ValueInfo:
-    ranked(most, 0, "max_num_elements")
+def empty(attrs: Attrs, shape: ValueInfo, max_num_elements: ValueInfo) -> ValueInfo:
+    dims_of_rank(max_num_elements, 0, "max_num_elements")
     return list_handle(attrs["element_dtype"], element_shape(shape))
 
 
 @rule("TensorListReserve", values=("element_shape",))
 def reserve(attrs: Attrs, shape: ValueInfo, count: ValueInfo) -> ValueInfo:
-    ranked(count, 0, "num_elements")
+    dims_of_rank(count, 0, "num_elements")
     return list_handle(attrs["element_dtype"], element_shape(shape))
 
 
@@ -83,54 +83,55 @@ def from_tensor(attrs: Attrs, tensor: ValueInfo, shape: ValueInfo) -> ValueInfo:
     return _of_rows(attrs, rows(tensor), shape)
 
 
-def _of_rows(attrs: Attrs, whole: Dims | None, shape: ValueInfo) -> ValueInfo:
-    mine = element_shape(shape)
-    if whole is not None:
-        same_shape((mine, whole[1:]), "the rows of the tensor must have the elements' shape")
-    return list_handle(attrs["element_dtype"], mine)
+def _of_rows(attrs: Attrs, tensor_dims: Dims | None, shape: ValueInfo) -> ValueInfo:
+    item_shape = element_shape(shape)
+    if tensor_dims is not None:
+        same_shape((item_shape, tensor_dims[1:]), "the rows of the tensor must have the elements' shape")
+    return list_handle(attrs["element_dtype"], item_shape)
 
 
 @rule("TensorListSplit", values=("element_shape",))
 def split(attrs: Attrs, tensor: ValueInfo, shape: ValueInfo, lengths: ValueInfo) -> ValueInfo:
-    ranked(lengths, 1, "lengths")
-    whole, mine = rows(tensor), element_shape(shape)
-    if mine == ():
+    dims_of_rank(lengths, 1, "lengths")
+    tensor_dims, item_shape = rows(tensor), element_shape(shape)
+    if item_shape == ():
         raise InvalidArgument("TensorListSplit requires element_shape to be at least of rank 1, but saw: []")
-    if whole is not None and mine is not None:
-        same_shape((mine[1:], whole[1:]), f"a tensor of shape {shape_text(whole)} has no parts of {shape_text(mine)}")
-    return list_handle(attrs["element_dtype"], mine)
+    if tensor_dims is not None and item_shape is not None:
+        same_shape((item_shape[1:], tensor_dims[1:]),
+                   f"a tensor of shape {shape_text(tensor_dims)} has no parts of {shape_text(item_shape)}")
+    return list_handle(attrs["element_dtype"], item_shape)
 
 
 @rule("TensorListScatter", "TensorListScatterV2", values=("element_shape",))
 def scatter(attrs: Attrs, tensor: ValueInfo, indices: ValueInfo, shape: ValueInfo, *count: ValueInfo) -> ValueInfo:
     for x in count:
-        ranked(x, 0, "num_elements")
+        dims_of_rank(x, 0, "num_elements")
     _check_count(rows(tensor), elements_in(indices.shape))
     return _of_rows(attrs, tensor.shape, shape)
 
 
-def _check_count(whole: Dims | None, count: int | None) -> None:
-    if whole is not None:
-        same_dim(whole[0], count, "the number of rows and that of indices")
+def _check_count(tensor_dims: Dims | None, count: int | None) -> None:
+    if tensor_dims is not None:
+        same_dim(tensor_dims[0], count, "the number of rows and that of indices")
 
 
 @rule("TensorListScatterIntoExistingList")
 def scatter_into(attrs: Attrs, x: ValueInfo, tensor: ValueInfo, indices: ValueInfo) -> ValueInfo:
-    (count,) = ranked(indices, 1, "indices")
+    (count,) = dims_of_rank(indices, 1, "indices")
     _check_count(rows(tensor), count)
     return list_handle(attrs["element_dtype"], elements(x, attrs["element_dtype"]))
 
 
 @rule("TensorListLength")
 def length(_: Attrs, x: ValueInfo) -> ValueInfo:
-    ranked(x, 0, "the handle of a list")
+    dims_of_rank(x, 0, "the handle of a list")
     return info(dtypes.int32, ())
 
 
 @rule("TensorListElementShape")
 def shape_of_elements(attrs: Attrs, x: ValueInfo) -> ValueInfo:
     """The output is a vector, or the scalar -1 if not even the rank is known."""
-    ranked(x, 0, "the handle of a list")
+    dims_of_rank(x, 0, "the handle of a list")
     shape = x.handle[0].shape if x.handle else None
     return info(attrs["shape_type"], None if shape is None else (len(shape),))
 
@@ -142,9 +143,9 @@ def push(attrs: Attrs, x: ValueInfo, _: ValueInfo) -> ValueInfo:
 
 @rule("TensorListPushBackBatch")
 def push_batch(attrs: Attrs, x: ValueInfo, tensor: ValueInfo) -> ValueInfo:
-    (count,), whole = ranked(x, 1, "input_handles"), rows(tensor)
-    if whole is not None:
-        count = same_dim(count, whole[0], "the number of lists and that of the tensor's rows")
+    (count,), tensor_dims = dims_of_rank(x, 1, "input_handles"), rows(tensor)
+    if tensor_dims is not None:
+        count = same_dim(count, tensor_dims[0], "the number of lists and that of the tensor's rows")
     shape = elements_by(x, attrs["element_dtype"])
     return ValueInfo(TensorMetadata(dtypes.variant, (count,)), handle=(TensorMetadata(attrs["element_dtype"], shape),))
 
@@ -153,59 +154,59 @@ def push_batch(attrs: Attrs, x: ValueInfo, tensor: ValueInfo) -> ValueInfo:
 def pop(attrs: Attrs, x: ValueInfo, shape: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
     """Input `shape` does not refine the output's shape: it describes only an element without a value."""
     element_shape(shape)
-    mine = elements(x, attrs["element_dtype"])
-    return ValueInfo(TensorMetadata(dtypes.variant, ()), handle=x.handle), info(attrs["element_dtype"], mine)
+    item_shape = elements(x, attrs["element_dtype"])
+    return ValueInfo(TensorMetadata(dtypes.variant, ()), handle=x.handle), info(attrs["element_dtype"], item_shape)
 
 
 @rule("TensorListGetItem", values=("element_shape",))
 def get(attrs: Attrs, x: ValueInfo, index: ValueInfo, shape: ValueInfo) -> ValueInfo:
     check_single(index, "index", most_rank=ANY_RANK)
-    return info(attrs["element_dtype"], asked(x, attrs["element_dtype"], shape))
+    return info(attrs["element_dtype"], requested_shape(x, attrs["element_dtype"], shape))
 
 
 @rule("TensorListSetItem")
 def set_item(attrs: Attrs, x: ValueInfo, index: ValueInfo, item: ValueInfo) -> ValueInfo:
     check_single(index, "index", most_rank=ANY_RANK)
-    mine = elements(x, attrs["element_dtype"])
-    same_shape((mine, item.shape), AGREE)
-    return list_handle(attrs["element_dtype"], mine)
+    item_shape = elements(x, attrs["element_dtype"])
+    same_shape((item_shape, item.shape), AGREE)
+    return list_handle(attrs["element_dtype"], item_shape)
 
 
 @rule("TensorListResize")
 def resize(_: Attrs, x: ValueInfo, size: ValueInfo) -> ValueInfo:
-    ranked(x, 0, "the handle of a list")
-    ranked(size, 0, "size")
+    dims_of_rank(x, 0, "the handle of a list")
+    dims_of_rank(size, 0, "size")
     return ValueInfo(TensorMetadata(dtypes.variant, ()), handle=x.handle)
 
 
 @rule("TensorListStack", values=("element_shape",))
 def stack(attrs: Attrs, x: ValueInfo, shape: ValueInfo) -> ValueInfo:
-    count, mine = attrs["num_elements"], asked(x, attrs["element_dtype"], shape)
-    return info(attrs["element_dtype"], None if mine is None else (None if count == -1 else count, *mine))
+    count, item_shape = attrs["num_elements"], requested_shape(x, attrs["element_dtype"], shape)
+    return info(attrs["element_dtype"], None if item_shape is None else (None if count == -1 else count, *item_shape))
 
 
 @rule("TensorListGather", values=("element_shape",))
 def gather(attrs: Attrs, x: ValueInfo, indices: ValueInfo, shape: ValueInfo) -> ValueInfo:
     """The output has one row for each index, for indices of any shape."""
-    mine = asked(x, attrs["element_dtype"], shape)
-    return info(attrs["element_dtype"], None if mine is None else (elements_in(indices.shape), *mine))
+    item_shape = requested_shape(x, attrs["element_dtype"], shape)
+    return info(attrs["element_dtype"], None if item_shape is None else (elements_in(indices.shape), *item_shape))
 
 
 @rule("TensorListConcat")
 def concat(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
     shape = same_shape((elements(x, attrs["element_dtype"]), attrs["element_shape"]), AGREE)
-    return _joined(attrs["element_dtype"], shape)
+    return _concatenation(attrs["element_dtype"], shape)
 
 
 @rule("TensorListConcatV2", values=("element_shape",))
 def concat_v2(
     attrs: Attrs, x: ValueInfo, shape: ValueInfo, leading_dims: ValueInfo
 ) -> tuple[ValueInfo, ValueInfo]:
-    ranked(leading_dims, 1, "leading_dims")
-    return _joined(attrs["element_dtype"], asked(x, attrs["element_dtype"], shape))
+    dims_of_rank(leading_dims, 1, "leading_dims")
+    return _concatenation(attrs["element_dtype"], requested_shape(x, attrs["element_dtype"], shape))
 
 
-def _joined(dtype: DType, shape: Shape) -> tuple[ValueInfo, ValueInfo]:
+def _concatenation(dtype: DType, shape: Shape) -> tuple[ValueInfo, ValueInfo]:
     """Return the concatenated elements, and the length of each."""
     if shape == ():
         raise InvalidArgument("Concat requires elements to be at least vectors, found scalars instead.")
@@ -217,5 +218,5 @@ def concat_lists(attrs: Attrs, a: ValueInfo, z: ValueInfo) -> ValueInfo:
     """Concatenates two lists, or the pairs of two tensors of lists."""
     shape = same_shape((a.shape, z.shape), "Incompatible input TensorList tensor shapes")
     dtype = attrs["element_dtype"]
-    found = same_shape((elements_by(a, dtype), elements_by(z, dtype)), AGREE)
-    return ValueInfo(TensorMetadata(dtypes.variant, shape), handle=(TensorMetadata(dtype, found),))
+    item_shape = same_shape((elements_by(a, dtype), elements_by(z, dtype)), AGREE)
+    return ValueInfo(TensorMetadata(dtypes.variant, shape), handle=(TensorMetadata(dtype, item_shape),))

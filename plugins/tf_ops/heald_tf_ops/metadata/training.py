@@ -7,7 +7,7 @@ from functools import partial
 from heald.api import Attrs, InvalidArgument, Shape, ValueInfo, dtypes, shape_text
 
 from .rules import rule
-from .shapes import elements_in, ranked, same_shape
+from .shapes import dims_of_rank, elements_in, same_shape
 from .variables import variable
 
 DENSE = {  # an op's inputs after the variables
@@ -59,7 +59,7 @@ def arrays(names: str, inputs: tuple[ValueInfo, ...]) -> list[ValueInfo]:
     named = list(zip(names.split(), inputs[-len(names.split()) :], strict=True))
     for name, x in named:
         if name not in ARRAYS:
-            ranked(x, 0, name)
+            dims_of_rank(x, 0, name)
     return [x for name, x in named if name in ARRAYS]
 
 
@@ -72,7 +72,7 @@ def dense(names: str, attrs: Attrs, *inputs: ValueInfo) -> tuple[()]:
 def sparse(names: str, may_be_empty: bool, attrs: Attrs, *inputs: ValueInfo) -> tuple[()]:
     """The gradient has a row for each index."""
     grad, indices = arrays(names, inputs)
-    count, target = ranked(indices, 1, "indices"), variables(attrs, inputs)
+    count, target = dims_of_rank(indices, 1, "indices"), variables(attrs, inputs)
     if target == () or grad.shape == ():
         raise InvalidArgument("var and grad must be at least 1 dimensional")
     if grad.shape is None:

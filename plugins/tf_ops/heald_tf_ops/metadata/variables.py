@@ -10,7 +10,7 @@ from heald.api import Attrs, DType, InvalidArgument, Shape, TensorMetadata, Valu
 
 from .indexed import check_policy, check_updates, gather_nd
 from .rules import rule
-from .shapes import ranked, same_shape
+from .shapes import dims_of_rank, same_shape
 from .slicing import gather
 
 
@@ -24,7 +24,7 @@ def variable(x: ValueInfo, dtype: DType) -> ValueInfo:
 
     Raises InvalidArgument for a handle of another type.
     """
-    ranked(x, 0, "the handle of a variable")
+    dims_of_rank(x, 0, "the handle of a variable")
     if not x.handle:
         return info(dtype, None)
     if len(x.handle) != 1:
@@ -53,20 +53,20 @@ def read(attrs: Attrs, x: ValueInfo) -> ValueInfo:
 @rule("VariableShape")
 def shape_of(attrs: Attrs, x: ValueInfo) -> ValueInfo:
     """Return a vector, unlike Shape's never a constant before the run: a variable may have no value."""
-    ranked(x, 0, "the handle of a variable")
+    dims_of_rank(x, 0, "the handle of a variable")
     shape = x.handle[0].shape if x.handle and len(x.handle) == 1 else None
     return ValueInfo(TensorMetadata(attrs["out_type"], (None if shape is None else len(shape),)), dims=shape)
 
 
 @rule("VarIsInitializedOp")
 def is_initialized(_: Attrs, x: ValueInfo) -> ValueInfo:
-    ranked(x, 0, "the handle of a variable")
+    dims_of_rank(x, 0, "the handle of a variable")
     return info(dtypes.bool_, ())
 
 
 @rule("DestroyResourceOp", "DisableCopyOnRead")
 def destroy(_: Attrs, x: ValueInfo) -> tuple[()]:
-    ranked(x, 0, "the handle of a resource")
+    dims_of_rank(x, 0, "the handle of a resource")
     return ()
 
 
