@@ -36,8 +36,9 @@ from ..values.dtypes import DType, named
 from ..values.layouts import LAYOUTS
 from ..values.tensor import TensorMetadata, ValueInfo
 from .device import Conflict, Device, DeviceTypeRegistry, Stream, load_callable
-from .op import Attrs, OpRegistry
-from .prepared import PreparedObject, sources
+from .op import Attrs
+from .op_registry import OpRegistry
+from .prepared import PreparedObject, constants_of
 
 ANY = "any"  # in the place of types in `Kernels.kernel(dtypes=)`: every type
 T = TypeVar("T")
@@ -210,7 +211,8 @@ class Bind:
         that the file lacks.
         """
         slot = (self.node, id(self.device), key)
-        ops, constants = sources(self.op, self.attrs, self.fused, self.inputs)
+        ops = [(member.op, member.attrs) for member in self.fused] or [(self.op, self.attrs)]
+        constants = constants_of(self.inputs)
         prepared = self._prepared.get(slot)
         if prepared is None or not prepared.serves(ops, constants):
             if fingerprint and meta is None:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from ...errors import HealdError, PluginError
 from ..values.tensor import TensorMetadata
 from .device import load_object
-from .op import OpRegistry
+from .op_registry import OpRegistry
 
 HEAD_BYTES = 4096
 _METHODS = ("recognise", "open")

@@ -14,8 +14,8 @@ from ..contract.graph_pass import GraphPass
 from ..contract.host_kernel import OWN, HostKernelRegistry, HostPack
 from ..contract.kernel import KernelRegistry
 from ..contract.loader import LoaderEntry
-from ..contract.op import OpRegistry
 from ..contract.op_handler import OpHandlerEntry
+from ..contract.op_registry import OpRegistry
 from ..contract.operator_table import OperatorTable
 from ..contract.session import SessionRegistry
 from . import allocators, work_queues

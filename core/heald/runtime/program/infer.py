@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import HealdError, Internal, InvalidArgument, told
-from ..contract.op import Attrs, MetadataRule, OpDef, OpRegistry, infer
-from ..values.tensor import MadeInfo, TensorMetadata, ValueInfo, are_compatible, constant_info
+from ..contract.op import Attrs, MetadataRule, OpDef, infer
+from ..contract.op_registry import OpRegistry
+from ..values.computed_info import ComputedInfo
+from ..values.tensor import TensorMetadata, ValueInfo, are_compatible, constant_info
 from .host_program import CONSTANT, COPY, EVENT, Call, ProgramFunction, meta_of
 
 
@@ -96,4 +98,4 @@ def _contradiction(call: Call, index: int, derived: TensorMetadata, stated: Tens
 
 def of_constant(value: Any) -> ValueInfo:
     """Return the facts about a program's constant: an array, or a TensorValue whose elements are computed on demand."""
-    return constant_info(value) if isinstance(value, np.ndarray) else MadeInfo(value)
+    return constant_info(value) if isinstance(value, np.ndarray) else ComputedInfo(value)
