@@ -133,9 +133,9 @@ class LoaderEntry(NamedTuple):
 
     def load(self) -> Loader:
         """Return the loader's object. Raises PluginError for an object without the methods of a Loader."""
-        found = load_object(self.loader)
-        check_loader(found, self.name)
-        return found  # type: ignore[no-any-return]
+        loader = load_object(self.loader)
+        check_loader(loader, self.name)
+        return loader  # type: ignore[no-any-return]
 
 
 def check_loader(loader: object, name: str) -> None:

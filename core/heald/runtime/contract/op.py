@@ -153,8 +153,8 @@ def infer(op: OpDef, rule: MetadataRule | None, attrs: Attrs, inputs: Sequence[V
         raise InvalidArgument(
             f"the metadata function of {op.name} returned {[i.dtype for i in infos]}, its signature declares "
             f"{[t.dtype for t in declared]}", op=op.name)
-    for each in infos:
-        _check_shape(each.meta)
+    for info in infos:
+        _check_shape(info.meta)
     return infos
 
 

@@ -22,8 +22,8 @@ class OpRegistry:
     `missing` has the plugins that are not in use, each with the reason, for the error of an unknown op.
     """
 
-    def __init__(self, own: Mapping[str, OpDef] = _NONE, missing: Mapping[str, str] = _NONE) -> None:
-        self._sources: list[tuple[str, Mapping[str, OpDef]]] = [(CORE, own)]  # plugin, its ops
+    def __init__(self, core_ops: Mapping[str, OpDef] = _NONE, missing: Mapping[str, str] = _NONE) -> None:
+        self._sources: list[tuple[str, Mapping[str, OpDef]]] = [(CORE, core_ops)]  # plugin, its ops
         self._added: dict[str, dict[str, OpDef]] = {}  # by plugin, those that it added one by one
         self._tables: list[OpTable] = []
         self._missing = missing
@@ -35,10 +35,10 @@ class OpRegistry:
 
         Raises NotFound with the names nearest to it, PluginError where two plugins declare it differently.
         """
-        found = self._known.get(name)
-        if found is None:
-            found = self._known[name] = self._declared(name)
-        return found
+        op = self._known.get(name)
+        if op is None:
+            op = self._known[name] = self._declared(name)
+        return op
 
     def __contains__(self, name: str) -> bool:
         return any(name in ops for _, ops in self._sources)
@@ -78,14 +78,14 @@ class OpRegistry:
         if op.metadata is not None:
             return MetadataRule(op.metadata, op.values)
         if op.name not in self._rules:
-            found = (table.rule(op.name) for table in self._tables if op.name in table)
-            self._rules[op.name] = next((rule for rule in found if rule is not None), None)
+            rules = (table.rule(op.name) for table in self._tables if op.name in table)
+            self._rules[op.name] = next((rule for rule in rules if rule is not None), None)
         return self._rules[op.name]
 
     def cost(self, op: str, attrs: Attrs, inputs: Metas, outputs: Metas) -> OpCost | None:
         """The work of a node by the op's own table, or None where that is not known."""
-        found = (table.cost(op, attrs, inputs, outputs) for table in self._tables if op in table)
-        return next((cost for cost in found if cost is not None), None)
+        costs = (table.cost(op, attrs, inputs, outputs) for table in self._tables if op in table)
+        return next((cost for cost in costs if cost is not None), None)
 
     def tiers(self) -> dict[str, int]:
         """The tier of each op that real graphs were found to have, as the tables say."""
@@ -111,8 +111,9 @@ class OpRegistry:
 
     def _remedy(self, name: str) -> str:
         spelled = name.replace("_", "").lower()
-        near = [op for op in self if op.lower() == spelled] or closest(name, self)
-        hints = [f"did you mean {' or '.join(near)}?"] if near else ["a plugin may bring it: heald plugins"]
+        similar_names = [op for op in self if op.lower() == spelled] or closest(name, self)
+        hints = [f"did you mean {' or '.join(similar_names)}?" if similar_names else
+                 "a plugin may bring it: heald plugins"]
         if not self._tables:
             hints.append(self._without_tables())
         return "; ".join([*hints, "'heald ops --missing MODEL' lists all that a model lacks"])
