@@ -34,18 +34,18 @@ def printable(text: str, *, lines: bool = False) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def shortened(text: str, most: int = MOST_TEXT) -> str:
-    """`text` without its middle, when it has more than `most` characters (64 at least)."""
-    if len(text) <= most:
+def shortened(text: str, limit: int = MOST_TEXT) -> str:
+    """`text` without its middle, when it has more than `limit` characters (64 at least)."""
+    if len(text) <= limit:
         return text
     gap = f" ... {len(text):,} characters ... "
-    tail = (most - len(gap)) // 2
-    return f"{text[: most - len(gap) - tail]}{gap}{text[-tail:]}"
+    tail = (limit - len(gap)) // 2
+    return f"{text[: limit - len(gap) - tail]}{gap}{text[-tail:]}"
 
 
-def shown(text: str, most: int = MOST_TEXT, *, lines: bool = False) -> str:
-    """`text` made printable, at most `most` characters of it."""
-    return shortened(printable(shortened(text, most), lines=lines), most)
+def shown(text: str, limit: int = MOST_TEXT, *, lines: bool = False) -> str:
+    """`text` made printable, at most `limit` characters of it."""
+    return shortened(printable(shortened(text, limit), lines=lines), limit)
 
 
 class Location(NamedTuple):
@@ -118,8 +118,8 @@ class HealdError(Exception):
         return super().__reduce__()
 
     def __str__(self) -> str:
-        place = self.place()
-        text = f"{self.message} ({', '.join(place)})" if place else self.message
+        place_texts = self.place()
+        text = f"{self.message} ({', '.join(place_texts)})" if place_texts else self.message
         if self.location is not None:
             text = f"{self.location}: {text}"
         return shown(f"{text}; {self.hint}" if self.hint else text)
@@ -268,7 +268,7 @@ def callers_code(what: str) -> Iterator[None]:
         raise InvalidArgument(f"{what}: {told(error)}") from error
 
 
-def closest(name: str, candidates: Iterable[object], *, most: int = 3) -> list[str]:
+def closest(name: str, candidates: Iterable[object], *, limit: int = 3) -> list[str]:
     """The candidates most similar to `name`, best first: the field's "did you mean".
 
     Long names, and candidates after the first few thousand, are not compared.
@@ -278,13 +278,13 @@ def closest(name: str, candidates: Iterable[object], *, most: int = 3) -> list[s
     if len(name) > MOST_COMPARED:
         return []
     texts = map(str, islice(candidates, MOST_CANDIDATES))
-    return get_close_matches(name, [text for text in texts if len(text) <= MOST_COMPARED], n=most)
+    return get_close_matches(name, [text for text in texts if len(text) <= MOST_COMPARED], n=limit)
 
 
 def did_you_mean(name: str, names: Iterable[object]) -> str | None:
     """A hint with the names nearest to `name`, or None when none is near."""
-    near = closest(name, names)
-    return f"did you mean {' or '.join(repr(n) for n in near)}?" if near else None
+    similar_names = closest(name, names)
+    return f"did you mean {' or '.join(repr(n) for n in similar_names)}?" if similar_names else None
 
 
 def boundary(function: Callable[P, R]) -> Callable[P, R]:

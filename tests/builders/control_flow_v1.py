@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from heald.graphs.graph.graph import Graph, Node
 from heald.graphs.graph.rewriting import constant
-from heald.runtime.contract.op import OpRegistry
+from heald.runtime.contract.op_registry import OpRegistry
 from heald.runtime.contract.op_spec import OpSpec
 from heald.runtime.contract.structural import OPS as STRUCTURAL
 from heald.runtime.values import dtypes

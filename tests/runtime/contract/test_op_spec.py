@@ -9,7 +9,8 @@ import pytest
 from heald.api import OpSpec, ValueInfo, info
 from heald.errors import InvalidArgument, NotFound
 from heald.runtime.contract.hookspecs import Contribution
-from heald.runtime.contract.op import REQUIRED, OpDef, OpRegistry, infer
+from heald.runtime.contract.op import REQUIRED, OpDef, infer
+from heald.runtime.contract.op_registry import OpRegistry
 from heald.runtime.host.registries import Registries
 from heald.runtime.values import dtypes
 from heald.runtime.values.tensor import constant_info

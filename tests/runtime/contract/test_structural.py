@@ -11,7 +11,7 @@ from heald.graphs.compiler.resolve import resolve
 from heald.graphs.graph.attr_value import ShapeAttr
 from heald.graphs.graph.graph import Graph, Node
 from heald.runtime.contract import structural
-from heald.runtime.contract.op import OpRegistry
+from heald.runtime.contract.op_registry import OpRegistry
 from heald.runtime.values import dtypes
 from heald.runtime.values.tensor import constant_info, info
 from heald_tf_ops.plugin import OPS

@@ -596,7 +596,7 @@ def test_a_host_program_is_written_as_its_definition():
 
 
 def test_the_loader_recognises_the_first_bytes_and_gives_the_program(tmp_path):
-    from heald.runtime.contract.op import OpRegistry
+    from heald.runtime.contract.op_registry import OpRegistry
 
     path = tmp_path / "program"
     bef.dump(rich(), path)

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 from ...errors import HealdError
 from ...graphs.compiler.resolve import Resolved
 from ...graphs.graph.graph import Node, topological_order
-from ...runtime.contract.op import OpRegistry, infer
+from ...runtime.contract.op import infer
+from ...runtime.contract.op_registry import OpRegistry
 from ...runtime.contract.structural import CONST, LEGACY_SCALARS, MUST_FEED
 from ...runtime.values.tensor import TensorMetadata, ValueInfo, constant_info
 

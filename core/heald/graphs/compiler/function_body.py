@@ -6,7 +6,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ...errors import InvalidArgument, NotFound, did_you_mean
-from ...runtime.contract.op import ArgDef, OpRegistry
+from ...runtime.contract.op import ArgDef
+from ...runtime.contract.op_registry import OpRegistry
 from ...runtime.contract.structural import CALL, PLACEHOLDER, STATEFUL_CALL
 from ...runtime.values.attribute_values import Func
 from ...runtime.values.dtypes import DType

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from ...runtime.contract.op import ArgDef, OpRegistry
+from ...runtime.contract.op import ArgDef
+from ...runtime.contract.op_registry import OpRegistry
 from ...runtime.contract.structural import V1_CONTROL_FLOW
 from ...runtime.values.dtypes import DType
 from ..graph.function import Function

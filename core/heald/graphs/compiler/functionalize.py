@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from ...errors import InvalidArgument
-from ...runtime.contract.op import OpRegistry
+from ...runtime.contract.op_registry import OpRegistry
 from ...runtime.contract.structural import ENTERS, IDENTITY, NO_OP, V1_CONTROL_FLOW
 from ..graph.graph import Graph
 from ..graph.node import Input, Node

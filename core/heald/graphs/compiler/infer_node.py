@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import HealdError
-from ...runtime.contract.op import OpRegistry
+from ...runtime.contract.op_registry import OpRegistry
 from ...runtime.contract.structural import CONST, LEGACY_SCALARS, PLACEHOLDERS
 from ...runtime.program.infer import infer_outputs, of_constant
 from ...runtime.values.tensor import TensorMetadata, ValueInfo, info

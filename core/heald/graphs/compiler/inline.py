@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ...errors import HealdError, InvalidArgument
-from ...runtime.contract.op import REQUIRED, OpRegistry
+from ...runtime.contract.op import REQUIRED
+from ...runtime.contract.op_registry import OpRegistry
 from ...runtime.contract.structural import CALLS, CONST, IDENTITY, IDENTITY_N, NO_OP
 from ...runtime.values.attribute_values import Func
 from ..graph.attr_value import AttrPlaceholder

@@ -12,7 +12,7 @@ from typing import Any
 
 from ...errors import InvalidArgument
 from ...runtime.contract.host_type import CHAIN
-from ...runtime.contract.op import OpRegistry
+from ...runtime.contract.op_registry import OpRegistry
 from ...runtime.contract.placement import Assignment, Placement
 from ...runtime.contract.rendezvous import RendezvousKey
 from ...runtime.contract.structural import (

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...runtime.contract.device_cost import DeviceCost
-from ...runtime.contract.op import OpRegistry
+from ...runtime.contract.op_registry import OpRegistry
 from ...runtime.contract.op_table import OpCost
 from ...runtime.values.tensor import TensorMetadata, ValueInfo
 from .prune import Tensor

@@ -9,7 +9,7 @@ from ...errors import HealdError, InvalidArgument
 from ...runtime.contract.device import load_callable
 from ...runtime.contract.graph_pass import GraphPass, PassContext
 from ...runtime.contract.host_kernel import OWN
-from ...runtime.contract.op import OpRegistry
+from ...runtime.contract.op_registry import OpRegistry
 from ...runtime.contract.placement import Assignment, Placement
 from ...runtime.contract.structural import CONST, MUST_FEED, NO_KERNEL
 from ...runtime.support.plugin_guard import plugin_guard

@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 
 from ...errors import HealdError, InvalidArgument, Unimplemented
 from ...runtime.contract.attribute_forms import check_attributes
-from ...runtime.contract.op import GRAPH_DEF_VERSION, OpDef, OpRegistry, Tensor
+from ...runtime.contract.op import GRAPH_DEF_VERSION, OpDef, Tensor
+from ...runtime.contract.op_registry import OpRegistry
 from ...runtime.contract.structural import CONST
 from ..graph.graph import Graph, Node
 

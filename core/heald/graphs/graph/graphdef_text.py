@@ -121,7 +121,7 @@ class _Parser:
         found = self.fields.get(match[1])
         if found is None:
             name, names = shown(match[1]), [name.decode() for name in self.fields]
-            near = closest(name, names, most=1)
+            near = closest(name, names, limit=1)
             raise _Malformed(match.start(), f'{self.message.name} has no field named "{name}"',
                              f"did you mean '{near[0]}'?" if near else f"it has {', '.join(names) or 'none'}")
         return found

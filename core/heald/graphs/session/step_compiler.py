@@ -104,19 +104,19 @@ class StepCompiler:
         return ProgramDef(done, tuple(pool.constants), tuple(pool.devices))
 
     def link(
-        self, program: ProgramDef, given: Sequence[TensorMetadata], shared: Shared, step: Step, *,
-        waits: bool = True, entered: frozenset[int] = frozenset(),
+        self, program: ProgramDef, feed_metas: Sequence[TensorMetadata], shared: Shared, step: Step, *,
+        waits: bool = True, foreign_feeds: frozenset[int] = frozenset(),
     ) -> tuple[ProgramDef, Shared, Executable]:
         """Link the program for feeds of this metadata; when kernels decline nodes, lower it again without them.
 
-        `waits`, `entered`: as of `link`.
+        `waits`, `foreign_feeds`: as of `link`.
 
         Return the program that was linked in the end, and the values for its further links.
         """
         while True:
             try:
-                executable = link(program, self._env.host, given, shared=shared, waits=waits, check=step.check,
-                                  fuses=self._env.fuses, entered=entered)
+                executable = link(program, self._env.host, feed_metas, shared=shared, waits=waits, check=step.check,
+                                  fuses=self._env.fuses, entered=foreign_feeds)
             except NodesDeclined as declined:
                 self._decline(declined)
                 program, shared = self.program(step), shared.renumbered()

@@ -129,7 +129,7 @@ class Config:
 
     def plugin(self, plugin_id: str) -> dict[str, Any]:
         """The section [plugin.<id>] as it was given, unchecked: only the plugin knows its keys."""
-        return {option: row.value for own, option, row in self._options() if own == folded(plugin_id)}
+        return {option: row.value for plugin, option, row in self._options() if plugin == folded(plugin_id)}
 
     def plugin_layers(self, plugin_id: str) -> list[Setting]:
         return [section for _, section in self._plugin.get(folded(plugin_id), ())]
@@ -143,12 +143,12 @@ class Config:
 
         `plugins` has the settings of each loaded plugin, as in `ignored`.
         """
-        gone = self.ignored(plugins)
-        given = {(own, option): row for own, option, row in self._options() if row not in gone}
+        ignored_rows = self.ignored(plugins)
+        option_rows = {(plugin, option): row for plugin, option, row in self._options() if row not in ignored_rows}
         defaults = [Row(f"plugin.{name}.{field.name}", getattr(settings, field.name, None), "default")
                     for name, settings in plugins.items() if settings is not None for field in fields(settings)
-                    if field.init and (folded(name), field.name) not in given]
-        return [*self._rows, *given.values(), *defaults]
+                    if field.init and (folded(name), field.name) not in option_rows]
+        return [*self._rows, *option_rows.values(), *defaults]
 
     def ignored(self, plugins: Mapping[str, Any]) -> list[Row]:
         """The settings of found files that do not count.
@@ -164,8 +164,8 @@ class Config:
         for row in self._forbidden(plugins):
             assert row.found is not None
             forbidden.setdefault(row.found, []).append(row)
-        for found, rows in forbidden.items():
-            yield _warning(found, rows)
+        for source, rows in forbidden.items():
+            yield _warning(source, rows)
         refusals = list(self._refusals(plugins))
         for refusal in refusals[:MOST_NAMED]:
             yield f"{refusal.reason}; this setting is not used"
@@ -181,9 +181,9 @@ class Config:
         declared = {folded(name): {field.name: field for field in fields(settings)}
                     for name, settings in plugins.items() if settings is not None}
         refused = {refusal.row.key for refusal in self._refusals(plugins)}
-        options = [row for own, option, row in self._options()
+        options = [row for plugin, option, row in self._options()
                    if row.found and row.key not in refused
-                   and not is_harmless_option(declared.get(own, {}).get(option), row.value)]
+                   and not is_harmless_option(declared.get(plugin, {}).get(option), row.value)]
         return [*self._ignored, *options]
 
     def _refusals(self, plugins: Mapping[str, Any]) -> Iterator[Refusal]:
@@ -233,10 +233,10 @@ class Config:
 
     def _options(self) -> Iterator[tuple[str, str, Row]]:
         """The options of plugins in every layer, the weakest first: folded id, option, row."""
-        for own in sorted(self._plugin):
-            for name, section in reversed(self._plugin[own]):
+        for plugin in sorted(self._plugin):
+            for name, section in reversed(self._plugin[plugin]):
                 for option, setting in as_table(section, f"[plugin.{name}]").items():
-                    yield own, option, Row(f"plugin.{name}.{option}", plain(setting), setting.origin, setting.found)
+                    yield plugin, option, Row(f"plugin.{name}.{option}", plain(setting), setting.origin, setting.found)
 
 
 def is_harmless_option(field: Field[Any] | None, value: Any) -> bool:
@@ -263,13 +263,13 @@ def _pruned(setting: Setting, keys: Collection[str], path: str = "") -> Setting:
         if entry.found is None or f"{path}{key}" not in keys})
 
 
-def _warning(found: Found, rows: Sequence[Row]) -> str:
+def _warning(source: Found, rows: Sequence[Row]) -> str:
     import shlex
 
-    keys = [f"{row.key} ({row.origin.removeprefix(found.path).replace(':', 'line ')})" for row in rows]
+    keys = [f"{row.key} ({row.origin.removeprefix(source.path).replace(':', 'line ')})" for row in rows]
     more = f" and {len(keys) - MOST_NAMED} more" if len(keys) > MOST_NAMED else ""
-    return (f"{found.path} {found.why}: it cannot set {', '.join(keys[:MOST_NAMED])}{more}; "
-            f"to let it: {shlex.join(found.remedy)}, or --config {shlex.quote(found.path)}")
+    return (f"{source.path} {source.why}: it cannot set {', '.join(keys[:MOST_NAMED])}{more}; "
+            f"to let it: {shlex.join(source.remedy)}, or --config {shlex.quote(source.path)}")
 
 
 def folded(plugin_id: str) -> str:

@@ -48,7 +48,7 @@ def read(path: Path, asked_by: str | None = None) -> Content:
     return content
 
 
-def parse(path: Path, data: bytes, found: Found | None = None) -> Setting:
+def parse(path: Path, data: bytes, found_file: Found | None = None) -> Setting:
     """The settings in a TOML file, or in the table [tool.heald] of a pyproject.toml. Raises InvalidArgument."""
     import tomllib
 
@@ -67,7 +67,7 @@ def parse(path: Path, data: bytes, found: Found | None = None) -> Setting:
         content = content.get(key, {}) if isinstance(content, Mapping) else {}
     _check(content, str(path))
     origin = _lines(path, statements, prefix) if content else lambda _: str(path)
-    return _anchor(as_setting(content, origin, found=found), path.parent)
+    return _anchor(as_setting(content, origin, found_file=found_file), path.parent)
 
 
 def is_path(plugin: str) -> bool:
@@ -95,8 +95,8 @@ def _check(value: Any, path: str, depth: int = 0) -> None:
 
 
 def _location(path: Path, text: str, message: str) -> Location:
-    found = re.search(r"at line (\d+), column (\d+)", message)
-    line, column = (int(found[1]), int(found[2])) if found else (text.count("\n") + 1, None)
+    position = re.search(r"at line (\d+), column (\d+)", message)
+    line, column = (int(position[1]), int(position[2])) if position else (text.count("\n") + 1, None)
     return Location(str(path), line, column)
 
 
@@ -116,8 +116,8 @@ def _statements(path: Path, text: str) -> list[tuple[int, str]]:
         depth += _NESTING.get(mark, 0)
         dots = dots + 1 if mark == "." else 0
         if max(depth, dots) > MOST_DEPTH:
-            place = Location(str(path), text.count("\n", 0, token.start()) + 1)
-            raise InvalidArgument(f"tables and lists are nested more than {MOST_DEPTH} deep", location=place)
+            location = Location(str(path), text.count("\n", 0, token.start()) + 1)
+            raise InvalidArgument(f"tables and lists are nested more than {MOST_DEPTH} deep", location=location)
         if mark == "\n" and depth <= 0:
             statements.append((line, text[start : token.end()]))
             line += text.count("\n", start, token.end())

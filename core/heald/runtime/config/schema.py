@@ -65,12 +65,12 @@ Harmless = Callable[[Field[Any] | None, Any], bool]
 
 
 def as_setting(
-    value: Any, origin: Callable[[tuple[str, ...]], str], path: tuple[str, ...] = (), found: Found | None = None
+    value: Any, origin: Callable[[tuple[str, ...]], str], path: tuple[str, ...] = (), found_file: Found | None = None
 ) -> Setting:
     """Nested dicts as a Setting. `origin` returns the origin of the value at a path of keys."""
     if isinstance(value, Mapping):
-        value = {str(k): as_setting(v, origin, (*path, str(k)), found) for k, v in value.items()}
-    return Setting(value, origin(path), found=found)
+        value = {str(k): as_setting(v, origin, (*path, str(k)), found_file) for k, v in value.items()}
+    return Setting(value, origin(path), found=found_file)
 
 
 def as_table(setting: Setting, key: str) -> dict[str, Setting]:
@@ -158,13 +158,15 @@ def read_section(
     try:
         return make(reading.values), reading
     except HealdError as error:
-        found = [row for row in reading.rows if row.found is not None]
-        if not found:
+        found_rows = [row for row in reading.rows if row.found is not None]
+        if not found_rows:
             raise
-        value, rest = read_section(cls, [layer for layer in layers if layer.found is None], section, harmless, make)
-        rest.ignored.extend(reading.ignored)
-        rest.refused.extend([*reading.refused, *(Refusal(row, f"{row.origin}: {error}") for row in found)])
-        return value, rest
+        named_layers = [layer for layer in layers if layer.found is None]
+        value, named_reading = read_section(cls, named_layers, section, harmless, make)
+        named_reading.ignored.extend(reading.ignored)
+        refused = (Refusal(row, f"{row.origin}: {error}") for row in found_rows)
+        named_reading.refused.extend([*reading.refused, *refused])
+        return value, named_reading
 
 
 def read_fields(cls: type[Any], layers: Sequence[Setting], section: str, harmless: Harmless) -> Reading:
@@ -177,12 +179,12 @@ def read_fields(cls: type[Any], layers: Sequence[Setting], section: str, harmles
                           hint="write @dataclass(frozen=True) above class Config")
     with plugin_guard(f"reading the type hints of {cls.__module__}.{cls.__qualname__}"):
         hints = get_type_hints(cls)
-    known = [field for field in fields(cls) if field.init]
+    declared = [field for field in fields(cls) if field.init]
     reading = Reading({}, [], [], [])
-    names = [field.name for field in known]
+    names = [field.name for field in declared]
     tables = [known_entries(table, names, section, reading.refused)
               for table in read_tables(layers, section, reading.refused)]
-    for field in known:
+    for field in declared:
         _read_field(reading, field, hints[field.name], tables, section, harmless)
     return reading
 
@@ -192,9 +194,9 @@ def _read_field(
     harmless: Harmless,
 ) -> None:
     key = f"{section}.{field.name}"
-    given = [table[field.name] for table in tables if field.name in table]
+    settings = [table[field.name] for table in tables if field.name in table]
     counting: list[Setting] = []
-    for setting in given:
+    for setting in settings:
         with refusing(setting, key, reading.refused):
             row = Row(key, read(setting, hint, key), setting.origin, setting.found)
             if setting.found is None or harmless(field, setting.value):
@@ -209,18 +211,19 @@ def _read_field(
 
 
 def known_entries(
-    table: Mapping[str, Setting], known: Sequence[str], section: str, refused: list[Refusal]
+    table: Mapping[str, Setting], known_keys: Sequence[str], section: str, refused: list[Refusal]
 ) -> dict[str, Setting]:
     """The entries whose keys are known. Raises InvalidArgument for the first other, with the names nearest to it."""
     entries = {}
     for key, setting in table.items():
-        if key in known:
+        if key in known_keys:
             entries[key] = setting
             continue
         with refusing(setting, f"{section}.{key}".lstrip("."), refused):
-            near = closest(key, known) if len(refused) < MOST_HINTED else []
+            similar_keys = closest(key, known_keys) if len(refused) < MOST_HINTED else []
             what = f"[{section}] has no key '{key}'" if section else f"there is no section [{key}]"
-            hint = f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(known) or 'none'}"
+            hint = (f"did you mean {' or '.join(similar_keys)}?" if similar_keys else
+                    f"known: {', '.join(known_keys) or 'none'}")
             raise InvalidArgument(f"{setting.origin}: {what}", hint=hint)
     return entries
 
@@ -239,8 +242,8 @@ def describe(hint: Any) -> str:
 
 
 def _wrong(setting: Setting, hint: Any, key: str) -> InvalidArgument:
-    given = repr(plain(setting))
-    shown = given if len(given) <= MOST_SHOWN else f"{given[:MOST_SHOWN]}..."
+    value_text = repr(plain(setting))
+    shown = value_text if len(value_text) <= MOST_SHOWN else f"{value_text[:MOST_SHOWN]}..."
     return InvalidArgument(f"{setting.origin}: {key} must be {describe(hint)}, not {shown}")
 
 
@@ -292,8 +295,8 @@ def _none(setting: Setting, hint: Any, key: str) -> None:
 
 def _literal(setting: Setting, hint: Any, key: str) -> Any:
     for option in get_args(hint):
-        given = str(option) if setting.is_text else option
-        if type(setting.value) is type(given) and setting.value == given:
+        text = str(option) if setting.is_text else option
+        if type(setting.value) is type(text) and setting.value == text:
             return option
     raise _wrong(setting, hint, key)
 

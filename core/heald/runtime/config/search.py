@@ -38,12 +38,12 @@ class Search:
 
         Raises InvalidArgument for a fault of the user's own file, and of one that the user trusts.
         """
-        known = {os.path.realpath(path) for path in named}
+        named_paths = {os.path.realpath(path) for path in named}
         for path in above(folder):
-            if os.path.realpath(path) not in known:
+            if os.path.realpath(path) not in named_paths:
                 yield from self._project(path)
         user = self._user_folder and self._user_folder / USER_FILE
-        if user is not None and os.path.isfile(user) and os.path.realpath(user) not in known:  # noqa: PTH113
+        if user is not None and os.path.isfile(user) and os.path.realpath(user) not in named_paths:  # noqa: PTH113
             yield from self._user(user)
 
     def _project(self, path: Path) -> Iterator[Setting]:
@@ -74,13 +74,13 @@ class Search:
         elif is_private(content.status):
             yield parse(path, content.data)
         else:
-            found = Found(str(path), "can be written by others", ("chmod", "go-w", str(path)))
-            yield from self._found_layer(path, content.data, found)
+            found_file = Found(str(path), "can be written by others", ("chmod", "go-w", str(path)))
+            yield from self._found_layer(path, content.data, found_file)
 
-    def _found_layer(self, path: Path, data: bytes, found: Found) -> Iterator[Setting]:
+    def _found_layer(self, path: Path, data: bytes, found_file: Found) -> Iterator[Setting]:
         """The layer of a found file, or none for one that cannot be parsed."""
         try:
-            yield parse(path, data, found)
+            yield parse(path, data, found_file)
         except InvalidArgument as error:
             self._leave_out_faulty(error)
 

@@ -63,8 +63,9 @@ def unknown_variables(environ: Mapping[str, str]) -> Iterator[str]:
     """Yield a warning for each variable that begins like heald's own and is no setting."""
     for name in sorted(environ):
         if name.startswith(PREFIX) and not name.startswith(FREE) and name != FILE_VARIABLE and _is_stranger(name):
-            near = closest(name, [FILE_VARIABLE, *(f"{PREFIX}{section.upper()}__KEY" for section in SECTIONS)], most=1)
-            meant = f"did you mean {near[0]}? " if near else ""
+            variables = [FILE_VARIABLE, *(f"{PREFIX}{section.upper()}__KEY" for section in SECTIONS)]
+            similar_names = closest(name, variables, limit=1)
+            meant = f"did you mean {similar_names[0]}? " if similar_names else ""
             yield (f"environment variable {name} is no setting of heald; {meant}names that begin with {FREE} are free "
                    "for plugins")
 

@@ -9,7 +9,8 @@ owns no device.
 `device`: The protocol of a device, device names and requests, announced device types.
 `device_cost`, `placement`: The figures by which placement compares devices; its result.
 `op`, `op_spec`: Signatures of ops and their metadata functions; the notation in which a plugin declares its own op.
-`op_table`, `operator_table`: An op set as data; the ops behind the operators of handles.
+`op_table`, `op_registry`: An op set as data; the ops of core and of all plugins by name.
+`operator_table`: The ops behind the operators of handles.
 `attribute_forms`: The forms in which attributes are written, and seen by kernels.
 `structural`, `structural_metadata`: The ops that the compiler itself interprets; their metadata functions.
 `op_handler`, `op_attrs`: Components that execute eager ops; the attributes of a call.
@@ -45,8 +46,8 @@ if TYPE_CHECKING:
     from .op import REQUIRED as REQUIRED
     from .op import ArgDef as ArgDef
     from .op import AttrDef as AttrDef
-    from .op import OpRegistry as OpRegistry
     from .op import attr_text as attr_text
+    from .op_registry import OpRegistry as OpRegistry
     from .structural import CONST as CONST
     from .structural import CONTROL_TRIGGER as CONTROL_TRIGGER
     from .structural import NO_KERNEL as NO_KERNEL
@@ -58,6 +59,7 @@ __getattr__ = lazy_exports(__name__, {
     ".device": ("DeviceName", "load_callable"),
     ".host_kernel": ("HostKernel", "HostKernelRegistry"),
     ".kernel": ("KernelDef", "run_of"),
-    ".op": ("ArgDef", "AttrDef", "GRAPH_DEF_VERSION", "OP_SET", "OpRegistry", "REQUIRED", "attr_text"),
+    ".op": ("ArgDef", "AttrDef", "GRAPH_DEF_VERSION", "OP_SET", "REQUIRED", "attr_text"),
+    ".op_registry": ("OpRegistry",),
     ".structural": ("CONST", "CONTROL_TRIGGER", "NO_KERNEL", "NO_OP", "PLACEHOLDER"),
 })

@@ -24,7 +24,7 @@ from ..values.dtypes import DType
 from .op import REQUIRED, AttrDef, Attrs, OpDef, attr_text
 
 
-def check_attributes(op: OpDef, given: Attrs) -> dict[str, Any]:
+def check_attributes(op: OpDef, attributes: Attrs) -> dict[str, Any]:
     """Return all declared attributes of an op in the forms that kernels see, defaults included.
 
     Raises InvalidArgument for a missing or unknown attribute, and for a value that its declaration excludes. Names that
@@ -32,21 +32,21 @@ def check_attributes(op: OpDef, given: Attrs) -> dict[str, Any]:
     """
     attrs: dict[str, Any] = {}
     for name, declared in op.attrs.items():
-        if name in given:
-            attrs[name] = _checked(op, declared, given[name])
+        if name in attributes:
+            attrs[name] = _checked(op, declared, attributes[name])
         elif declared.default is REQUIRED:
             raise InvalidArgument(f"attribute '{name}' ({declared.type}) of op {op.name} is missing")
         else:
             attrs[name] = declared.default
-    for name in given:
+    for name in attributes:
         if name not in attrs and not name.startswith("_"):
             raise InvalidArgument(f"op {op.name} has no attribute '{name}'", hint=partial(_nearest, name, op))
     return attrs
 
 
 def _nearest(attribute: str, op: OpDef) -> str:
-    near = closest(attribute, op.attrs)
-    return f"did you mean {near[0]}?" if near else "a newer TensorFlow may have written it"
+    similar_names = closest(attribute, op.attrs)
+    return f"did you mean {similar_names[0]}?" if similar_names else "a newer TensorFlow may have written it"
 
 
 def _checked(op: OpDef, declared: AttrDef, value: Any) -> Any:
@@ -65,7 +65,7 @@ def checked(declared: AttrDef, value: Any) -> Any:
     if kind.startswith("list("):
         if not isinstance(value, list | tuple) or isinstance(value, ShapeAttr):
             raise _wrong(declared, value)
-        result: Any = tuple([_converted(declared, kind[5:-1], each) for each in value])
+        result: Any = tuple([_converted(declared, kind[5:-1], element) for element in value])
         least: int | None = len(result)
     else:
         result = _converted(declared, kind, value)

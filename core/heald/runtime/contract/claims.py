@@ -47,28 +47,28 @@ class ClaimRegistry(Generic[E]):
 
     def usable(self) -> list[E]:
         """The entries without a rival, in order of name."""
-        return [found[0] for name, found in sorted(self._rivals.items())
-                if len(found) == 1 and name not in self.reserved]
+        return [entries[0] for name, entries in sorted(self._rivals.items())
+                if len(entries) == 1 and name not in self.reserved]
 
     def get(self, name: str) -> E | None:
         """The plugins' entry of this name, or None. Raises PluginError when several plugins bring it."""
-        found = self._rivals.get(name, [])
-        if len(found) > 1:
-            raise PluginError(f"{self.kind} '{name}' is brought by plugins {_listed(found)}: none of them is used",
-                              hint=_blocking(found))
-        return found[0] if found and name not in self.reserved else None
+        entries = self._rivals.get(name, [])
+        if len(entries) > 1:
+            raise PluginError(f"{self.kind} '{name}' is brought by plugins {_listed(entries)}: none of them is used",
+                              hint=_blocking(entries))
+        return entries[0] if entries and name not in self.reserved else None
 
     def conflicts(self) -> Iterator[Claim]:
         """Every plugin's claim to a name that core or another plugin has too."""
-        for name, found in sorted(self._rivals.items()):
-            for entry in found:
+        for name, entries in sorted(self._rivals.items()):
+            for entry in entries:
                 if name in self.reserved:
                     yield Claim(entry.plugin, f"{self.kind} '{name}' is core's: the plugin's is not used",
                                 f"register it as another name than {', '.join(self.reserved)}")
-                elif len(found) > 1:
-                    rivals = _listed([other for other in found if other is not entry])
+                elif len(entries) > 1:
+                    rivals = _listed([other for other in entries if other is not entry])
                     yield Claim(entry.plugin, f"{self.kind} '{name}' is brought by plugin {rivals} too: none is used",
-                                _blocking(found))
+                                _blocking(entries))
 
 
 def _listed(entries: Sequence[ClaimedEntry]) -> str:

@@ -278,7 +278,7 @@ class DeviceTypeRegistry:
     def claims(self, name: str) -> list[DeviceType]:
         """The announcements of a type that may serve it, in the order in which their devices are looked for."""
         rivals = self.rivals(name)
-        return [each for each in rivals if each.plugin == self._provider.get(name)] or rivals
+        return [rival for rival in rivals if rival.plugin == self._provider.get(name)] or rivals
 
     def settle(self, name: str, plugin: str) -> bool:
         """Use the announcement of this plugin, since those before it have no device. Returns True when it was not used
@@ -286,7 +286,7 @@ class DeviceTypeRegistry:
         first, *others = self.claims(name)
         if first.plugin == plugin:
             return False
-        self._types[name] = sorted([first, *others], key=lambda each: each.plugin != plugin)
+        self._types[name] = sorted([first, *others], key=lambda announcement: announcement.plugin != plugin)
         return True
 
     def by_priority(self) -> list[DeviceType]:
@@ -299,16 +299,16 @@ class DeviceTypeRegistry:
             Conflict(f"device type {name}", rivals[0].plugin, loser.plugin,
                      f"set [placement.provider] {name} = '{loser.plugin}' or '{rivals[0].plugin}'")
             for name, rivals in sorted(self._types.items()) for loser in rivals[1:]
-            if all(each.plugin != self._provider.get(name) for each in rivals)
+            if all(rival.plugin != self._provider.get(name) for rival in rivals)
         ]
 
 
 def load_callable(target: str | Callable[..., Any]) -> Callable[..., Any]:
     """The callable itself, or what "module:function" names, imported now."""
-    found = load_object(target)
-    if not callable(found):
+    loaded_object = load_object(target)
+    if not callable(loaded_object):
         raise PluginError(f"'{target}' names no function", hint="write it as 'package.module:function'")
-    return found  # type: ignore[no-any-return]
+    return loaded_object  # type: ignore[no-any-return]
 
 
 def load_object(target: Any) -> Any:

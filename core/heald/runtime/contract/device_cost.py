@@ -43,8 +43,8 @@ class DeviceCost(NamedTuple):
             if isinstance(figure, bool) or not isinstance(figure, int | float) or not least <= figure <= MOST:
                 raise InvalidArgument(f"the figure '{name}' of the attribute 'cost' is {figure!r}, not a number from "
                                       f"{least:g} to {MOST:g}", hint=_HINT)
-        given: dict[str, Any] = {name: float(figure) for name, figure in figures.items()}
-        return cls(**given)
+        rates: dict[str, Any] = {name: float(figure) for name, figure in figures.items()}
+        return cls(**rates)
 
     def work(self, flops: float, nbytes: float) -> float:
         """Return the seconds of a kernel with this many operations and bytes."""

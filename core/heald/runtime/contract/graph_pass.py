@@ -79,12 +79,12 @@ def in_order(passes: Collection[GraphPass], stage: str) -> list[GraphPass]:
     """
     from graphlib import CycleError, TopologicalSorter  # compiled files have no passes
 
-    chosen = {p.name: p for p in sorted(passes, key=lambda p: p.name) if p.stage == stage}
-    sorter: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(chosen, ()))
-    for name, entry in chosen.items():
-        sorter.add(name, *(other for other in entry.after if other in chosen))
+    passes_by_name = {p.name: p for p in sorted(passes, key=lambda p: p.name) if p.stage == stage}
+    sorter: TopologicalSorter[str] = TopologicalSorter(dict.fromkeys(passes_by_name, ()))
+    for name, entry in passes_by_name.items():
+        sorter.add(name, *(other for other in entry.after if other in passes_by_name))
         for other in entry.before:
-            if other in chosen:
+            if other in passes_by_name:
                 sorter.add(other, name)
     try:
         sorter.prepare()
@@ -94,6 +94,6 @@ def in_order(passes: Collection[GraphPass], stage: str) -> list[GraphPass]:
     order: list[GraphPass] = []
     while sorter.is_active():
         ready = sorted(sorter.get_ready())
-        order += [chosen[name] for name in ready]
+        order += [passes_by_name[name] for name in ready]
         sorter.done(*ready)
     return order

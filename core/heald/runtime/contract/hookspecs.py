@@ -96,7 +96,7 @@ class OpRegistrar:
         """Declare an op of the plugin. Raises InvalidArgument for a wrong notation, PluginError for a second
         declaration."""
         definition = op.definition()
-        if any(known.name == definition.name for known in self._to.ops):
+        if any(op_def.name == definition.name for op_def in self._to.ops):
             raise PluginError(f"op '{definition.name}' is declared twice")
         self._to.ops.append(definition)
 
@@ -180,7 +180,7 @@ class PassRegistrar:
         """
         if stage not in STAGES:
             raise PluginError(f"pass '{name}' wants stage '{stage}'; stages are {', '.join(STAGES)}")
-        if name == FUSION or any(known.name == name for known in self._to.passes):
+        if name == FUSION or any(graph_pass.name == name for graph_pass in self._to.passes):
             raise PluginError(f"pass '{name}' is registered twice")
         self._to.passes.append(GraphPass(name, function, stage, tuple(after), tuple(before), self._to.plugin,
                                         about, preserves, repeats))
@@ -203,11 +203,12 @@ class CommandRegistrar:
             raise PluginError(f"command {name!r} must be written in small letters, digits and '-'")
         if not help.strip() or not help.isprintable():
             raise PluginError(f"command '{name}' has the help {help!r}", hint="write one line of text")
-        for what, given in (("add_arguments", add_arguments), ("run", run)):
-            if not callable(given) and (not isinstance(given, str) or re.fullmatch(r"[\w.]+:\w+", given) is None):
-                raise PluginError(f"command '{name}' has {what}={given!r}",
+        for what, argument in (("add_arguments", add_arguments), ("run", run)):
+            if not callable(argument) and not (
+                    isinstance(argument, str) and re.fullmatch(r"[\w.]+:\w+", argument) is not None):
+                raise PluginError(f"command '{name}' has {what}={argument!r}",
                                   hint="give a function, or its place as 'package.module:function'")
-        if any(known.name == name for known in self._to.commands):
+        if any(command.name == name for command in self._to.commands):
             raise PluginError(f"command '{name}' is registered twice")
         self._to.commands.append(Command(name, help, add_arguments, run, self._to.plugin))
 
@@ -252,7 +253,7 @@ class SessionRegistrar:
         if not callable(factory) and (not isinstance(factory, str) or re.fullmatch(r"[\w.]+:\w+", factory) is None):
             raise PluginError(f"session target '{prefix}' has the factory {factory!r}",
                               hint="give a function, or its place as 'package.module:function'")
-        if any(known.name == prefix for known in self._to.sessions):
+        if any(session_factory.name == prefix for session_factory in self._to.sessions):
             raise PluginError(f"session target '{prefix}' is registered twice")
         self._to.sessions.append(SessionFactory(prefix, factory, self._to.plugin))
 

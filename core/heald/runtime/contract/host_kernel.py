@@ -247,8 +247,8 @@ class HostKernelRegistry:
         return kernel
 
     def _nearest(self, code: str) -> str:
-        near = closest(code, self._kernels)
-        return f"did you mean {' or '.join(near)}?" if near else "heald plugins lists the plugins"
+        similar_codes = closest(code, self._kernels)
+        return f"did you mean {' or '.join(similar_codes)}?" if similar_codes else "heald plugins lists the plugins"
 
     def load(self) -> None:
         """Import and register every pack. A pack that fails is left out as a whole and named in `failures`.

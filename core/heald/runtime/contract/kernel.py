@@ -36,8 +36,9 @@ from ..values.dtypes import DType, named
 from ..values.layouts import LAYOUTS
 from ..values.tensor import TensorMetadata, ValueInfo
 from .device import Conflict, Device, DeviceTypeRegistry, Stream, load_callable
-from .op import Attrs, OpRegistry
-from .prepared import PreparedObject, sources
+from .op import Attrs
+from .op_registry import OpRegistry
+from .prepared import PreparedObject, constants_of
 
 ANY = "any"  # in the place of types in `Kernels.kernel(dtypes=)`: every type
 T = TypeVar("T")
@@ -210,7 +211,8 @@ class Bind:
         that the file lacks.
         """
         slot = (self.node, id(self.device), key)
-        ops, constants = sources(self.op, self.attrs, self.fused, self.inputs)
+        ops = [(member.op, member.attrs) for member in self.fused] or [(self.op, self.attrs)]
+        constants = constants_of(self.inputs)
         prepared = self._prepared.get(slot)
         if prepared is None or not prepared.serves(ops, constants):
             if fingerprint and meta is None:
@@ -273,8 +275,8 @@ class KernelDef(NamedTuple):
     def refuses(self, attrs: Attrs) -> str | None:
         """The reason why this kernel is no candidate for a node with these attributes, or None when it is one."""
         for name, allowed in self.dtypes.items():
-            given = attrs.get(name)
-            types = given if isinstance(given, tuple | list) else (given,)
+            attr_value = attrs.get(name)
+            types = attr_value if isinstance(attr_value, tuple | list) else (attr_value,)
             if allowed is not None and not allowed.issuperset(types):
                 return f"{name}={', '.join(str(t) for t in types)} is not among {dtype_names(allowed)}"
         try:
@@ -548,7 +550,7 @@ class KernelRegistry:
         self._fusions = {key: fusions for key, fusions in self._fusions.items() if key[0] in self._ready}
         self._patterns = {key: patterns for key, patterns in self._patterns.items() if key[0] in self._ready}
         self._families = [family for family in self._families if family[0].device_type in self._ready]
-        self._awaited = {each for each in self._awaited if each[1] in self._ready}
+        self._awaited = {awaited for awaited in self._awaited if awaited[1] in self._ready}
 
     def _load_families(self, op: str, device_type: str) -> None:
         """Register the families that have kernels for an op, and all families that share ops with them. Families are
@@ -564,7 +566,7 @@ class KernelRegistry:
                 if pack.device_type == device_type and theirs <= ops:
                     self._register(pack)
                     self._families.remove((pack, theirs))
-            self._awaited -= {(each, device_type) for each in ops}
+            self._awaited -= {(family_op, device_type) for family_op in ops}
         self._tell()
 
     def _tell(self) -> None:
@@ -629,13 +631,13 @@ class KernelRegistry:
             return
         op = self._ops.get(kernel.op)
         inputs, outputs = ([arg.name for arg in args] for args in (op.inputs, op.outputs))
-        for what, names, kind, known in (("host", kernel.host, "input", inputs),
+        for what, names, kind, op_names in (("host", kernel.host, "input", inputs),
                                          ("retains", kernel.retains, "input", inputs),
                                          ("layouts", kernel.layouts, "input or output", inputs + outputs)):
-            for name in sorted(set(names).difference(known)):
+            for name in sorted(set(names).difference(op_names)):
                 raise PluginError(f"{what} of {kernel.pack}'s kernel for {kernel.op} names '{name}', which is no "
                                   f"{kind} of the op", op=kernel.op,
-                                  hint=f"the op's {kind}s: {', '.join(known) or 'none'}")
+                                  hint=f"the op's {kind}s: {', '.join(op_names) or 'none'}")
 
     def _rank(self, kernel: KernelDef) -> tuple[bool, int, str]:
         return self._override.get(kernel.op) != kernel.pack, -kernel.priority, kernel.pack

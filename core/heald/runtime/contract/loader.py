@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, Protocol
 from ...errors import HealdError, PluginError
 from ..values.tensor import TensorMetadata
 from .device import load_object
-from .op import OpRegistry
+from .op_registry import OpRegistry
 
 HEAD_BYTES = 4096
 _METHODS = ("recognise", "open")
@@ -133,9 +133,9 @@ class LoaderEntry(NamedTuple):
 
     def load(self) -> Loader:
         """Return the loader's object. Raises PluginError for an object without the methods of a Loader."""
-        found = load_object(self.loader)
-        check_loader(found, self.name)
-        return found  # type: ignore[no-any-return]
+        loader = load_object(self.loader)
+        check_loader(loader, self.name)
+        return loader  # type: ignore[no-any-return]
 
 
 def check_loader(loader: object, name: str) -> None:

@@ -35,14 +35,14 @@ class OpAttrs(Mapping[str, Any]):
         if values is not None and not isinstance(values, Mapping):
             raise InvalidArgument(f"attributes are a mapping from names to values, not a {type(values).__name__}",
                                   hint="attrs={'transpose_a': True}")
-        given = {**(values or {}), **more}
-        for name in given:
+        attributes = {**(values or {}), **more}
+        for name in attributes:
             if not isinstance(name, str):
                 raise InvalidArgument(f"an attribute's name is a text, not the {type(name).__name__} {name!r}")
         if isinstance(values, OpAttrs) and not more:
             self._values, self._key, self._hash = values._values, values._key, values._hash
             return
-        self._values = {name: _frozen(name, value, 0) for name, value in given.items()}
+        self._values = {name: _frozen(name, value, 0) for name, value in attributes.items()}
         self._key = frozenset((name, _typed(value)) for name, value in self._values.items())
         self._hash = hash(self._key)
 
@@ -75,10 +75,10 @@ def _frozen(name: str, value: Any, depth: int) -> Any:
     if depth > MOST_NESTED:
         raise InvalidArgument(f"attribute '{name}' is nested deeper than {MOST_NESTED} lists")
     if isinstance(value, tuple):
-        items = [_frozen(name, each, depth + 1) for each in value]
+        items = [_frozen(name, element, depth + 1) for element in value]
         return type(value)(items) if type(value) is tuple or not hasattr(value, "_fields") else tuple(items)
     if isinstance(value, list):
-        return tuple([_frozen(name, each, depth + 1) for each in value])
+        return tuple([_frozen(name, element, depth + 1) for element in value])
     with callers_code(f"attribute '{name}' cannot be frozen"):
         return _of_numpy(value)
 
@@ -100,5 +100,5 @@ def _of_numpy(value: Any) -> Any:
 def _typed(value: Any) -> Any:
     """A key of the value by which True, 1 and 1.0 differ, and 0.0 and -0.0."""
     if isinstance(value, tuple):
-        return tuple([_typed(each) for each in value])
+        return tuple([_typed(element) for element in value])
     return type(value), str(value) if isinstance(value, float) and not value else value

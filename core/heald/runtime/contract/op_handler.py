@@ -98,8 +98,8 @@ class OpHandlerEntry(NamedTuple):
     def make(self, context: OpHandlerContext, fallback: OpHandler) -> OpHandler:
         """Return a handler over this fallback. Raises PluginError for an object without `make_op`."""
         with plugin_guard(f"the op handler '{self.name}'"):
-            made = load_callable(self.factory)(context, fallback)
-        if not callable(getattr(made, "make_op", None)):
+            handler = load_callable(self.factory)(context, fallback)
+        if not callable(getattr(handler, "make_op", None)):
             raise PluginError(f"the factory of op handler '{self.name}' (plugin {self.plugin}) returned a "
-                              f"{type(made).__name__} without make_op", hint="see heald.api.OpHandler")
-        return made  # type: ignore[no-any-return]
+                              f"{type(handler).__name__} without make_op", hint="see heald.api.OpHandler")
+        return handler  # type: ignore[no-any-return]

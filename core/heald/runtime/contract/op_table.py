@@ -111,7 +111,7 @@ def _lines(path: Path) -> Iterator[tuple[str, str]]:
         lines = path.read_text("utf-8").splitlines()[1:]
     except (OSError, UnicodeDecodeError) as error:
         raise PluginError(f"the op table '{path}' cannot be read: {error}", hint="install the plugin again") from error
-    return ((name, rest) for name, _, rest in (line.partition("\t") for line in lines))
+    return ((name, row) for name, _, row in (line.partition("\t") for line in lines))
 
 
 def _decode(name: str, row: dict[str, Any]) -> OpDef:

@@ -7,12 +7,10 @@ and in a stranger's file. So the object serves a node only if it was made from t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from ..values.tensor import MadeInfo, ValueInfo
-
-if TYPE_CHECKING:
-    from .kernel import FusedOp
+from ..values.computed_info import ComputedInfo
+from ..values.tensor import ValueInfo
 
 
 class PreparedObject(NamedTuple):
@@ -31,13 +29,10 @@ class PreparedObject(NamedTuple):
             for i, constant in self.constants.items())
 
 
-def sources(
-    op: str, attrs: Any, fused: Sequence[FusedOp], inputs: Sequence[ValueInfo]
-) -> tuple[list[tuple[str, Any]], dict[int, Any]]:
-    """Return the ops and the constants that objects are made from."""
-    constants = {i: info.constant if isinstance(info, MadeInfo) else info.value
-                 for i, info in enumerate(inputs) if info.is_known}
-    return [(each.op, each.attrs) for each in fused] or [(op, attrs)], constants
+def constants_of(inputs: Sequence[ValueInfo]) -> dict[int, Any]:
+    """The known inputs by index: arrays, and TensorValues whose elements are not computed yet."""
+    return {i: info.constant if isinstance(info, ComputedInfo) else info.value
+            for i, info in enumerate(inputs) if info.is_known}
 
 
 def _equal(a: Any, b: Any) -> bool:

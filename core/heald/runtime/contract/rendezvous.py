@@ -40,8 +40,8 @@ class RendezvousKey(NamedTuple):
         Raises InvalidArgument for any other text.
         """
         try:
-            source, incarnation, destination, tensor, place = text.split(";")
-            frame, iteration = map(int, place.split(":"))
+            source, incarnation, destination, tensor, frame_iteration = text.split(";")
+            frame, iteration = map(int, frame_iteration.split(":"))
             number = int(incarnation, 16)
         except ValueError:
             number = -1

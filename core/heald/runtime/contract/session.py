@@ -75,14 +75,14 @@ class SessionFactory(NamedTuple):
 
     def make(self, graph: Any, config: Any, target: str, device: str | None) -> SessionInterface:
         """Return the factory's session. Raises PluginError for an object without the methods of a session."""
-        made = load_callable(self.factory)(graph, config, target=target, device=device)
+        session = load_callable(self.factory)(graph, config, target=target, device=device)
         missing = [method for method in METHODS
-                   if not callable(getattr(type(made) if method.startswith("__") else made, method, None))]
+                   if not callable(getattr(type(session) if method.startswith("__") else session, method, None))]
         if missing:
             raise PluginError(f"the session factory '{self.name}' of plugin {self.plugin} returned "
-                              f"{type(made).__name__}, which has no method {', '.join(missing)}",
+                              f"{type(session).__name__}, which has no method {', '.join(missing)}",
                               hint="a session has the methods of heald.api.SessionInterface")
-        return made  # type: ignore[no-any-return]
+        return session  # type: ignore[no-any-return]
 
 
 class SessionRegistry(ClaimRegistry[SessionFactory]):

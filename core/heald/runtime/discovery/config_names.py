@@ -25,17 +25,17 @@ def unknown_names(config: Config, registries: Registries, plugins: Collection[st
     for row in config.plugin_sections():
         if not _has(row.key, plugins):
             yield _not_installed(f"[plugin.{row.key}] ({row.origin})", row.key, plugins)
-    known = _Known(registries, plugins)
+    names = _Known(registries, plugins)
     for row in config.origins():
         if row.origin != "default" and not row.key.startswith("plugin."):
-            yield from known.unknown(row)
+            yield from names.unknown(row)
 
 
 def unusable_keys(config: Config, registries: Registries) -> set[str]:
     """The settings of found files that name an allocator, a work queue or an op handler which nothing has."""
-    known = _Known(registries, ())
+    names = _Known(registries, ())
     return {row.key for row in config.origins()
-            if row.found is not None and _NAMES_OF_PARTS.fullmatch(row.key) and any(known.unknown(row))}
+            if row.found is not None and _NAMES_OF_PARTS.fullmatch(row.key) and any(names.unknown(row))}
 
 
 class _Known:
@@ -64,8 +64,8 @@ class _Known:
             if not _has(row.value, self._plugins):
                 yield _not_installed(f"{row.key} = '{row.value}' ({row.origin})", row.value, self._plugins)
         elif row.key == "eager.handler":
-            given = row.value if isinstance(row.value, tuple) else (row.value,)
-            named = tuple(name for name in given if ":" not in name)  # a device's handler has the device's name
+            names = row.value if isinstance(row.value, tuple) else (row.value,)
+            named = tuple(name for name in names if ":" not in name)  # a device's handler has the device's name
             yield from self._among(row._replace(value=named), "op handler", self._handlers)
         elif row.key in self._named:
             yield from self._among(row, *self._named[row.key])
@@ -76,38 +76,38 @@ class _Known:
                                    self._types)
             yield from self._among(row, "plugin", self._plugins)
 
-    def _among(self, row: Row, kind: str, known: Collection[str]) -> Iterator[str]:
+    def _among(self, row: Row, kind: str, known_names: Collection[str]) -> Iterator[str]:
         for name in row.value if isinstance(row.value, tuple) else (row.value,):
-            if isinstance(name, str) and name != "auto" and not _has(name, known, exact=kind != "plugin"):
-                yield _unknown(row.key, row, kind, name, known)
+            if isinstance(name, str) and name != "auto" and not _has(name, known_names, exact=kind != "plugin"):
+                yield _unknown(row.key, row, kind, name, known_names)
 
     def _target(self, row: Row) -> Iterator[str]:
         """Only the replacing device has to be there: a request is replaced since its own device is not."""
         try:
-            wanted = DeviceName.parse(row.value).type
+            target_type = DeviceName.parse(row.value).type
         except HealdError as error:
             yield f"{row.key} ({row.origin}): {error.message}"
             return
-        if wanted is not None and wanted not in self._types:
-            yield _unknown(row.key, row, "device type", wanted, self._types)
+        if target_type is not None and target_type not in self._types:
+            yield _unknown(row.key, row, "device type", target_type, self._types)
 
 
-def _has(name: Any, known: Collection[str], *, exact: bool = False) -> bool:
-    return name in known if exact else folded(name) in map(folded, known)
+def _has(name: Any, known_names: Collection[str], *, exact: bool = False) -> bool:
+    return name in known_names if exact else folded(name) in map(folded, known_names)
 
 
-def _unknown(key: str, row: Row, kind: str, name: str, known: Collection[str] | Any) -> str:
-    by_capitals = {each.upper(): each for each in map(str, known)}
-    near = [by_capitals[text] for text in closest(name.upper(), by_capitals, most=1)]
-    remedy = f"did you mean {near[0]}?" if near else _listed(by_capitals.values(), kind)
+def _unknown(key: str, row: Row, kind: str, name: str, known_names: Collection[str] | Any) -> str:
+    by_capitals = {known_name.upper(): known_name for known_name in map(str, known_names)}
+    similar_names = [by_capitals[text] for text in closest(name.upper(), by_capitals, limit=1)]
+    remedy = f"did you mean {similar_names[0]}?" if similar_names else _listed(by_capitals.values(), kind)
     return f"{key} ({row.origin}) names the {kind} '{name}', which is not there; {remedy}"
 
 
-def _listed(known: Collection[str], kind: str) -> str:
-    return "heald ops --all lists them" if kind == "op" else f"known: {', '.join(sorted(known)) or 'none'}"
+def _listed(known_names: Collection[str], kind: str) -> str:
+    return "heald ops --all lists them" if kind == "op" else f"known: {', '.join(sorted(known_names)) or 'none'}"
 
 
-def _not_installed(mention: str, plugin_id: str, known: Collection[str]) -> str:
-    near = closest(plugin_id, known)
-    remedy = f"did you mean {near[0]}?" if near else plugin_hint(folded(plugin_id))
+def _not_installed(mention: str, plugin_id: str, known_ids: Collection[str]) -> str:
+    similar_ids = closest(plugin_id, known_ids)
+    remedy = f"did you mean {similar_ids[0]}?" if similar_ids else plugin_hint(folded(plugin_id))
     return f"{mention} is for a plugin that is not installed{f'; {remedy}' if remedy else ''}"

@@ -88,13 +88,13 @@ class Plugins:
 
         `distributions`: load installed plugins of these alone. The others are loaded by a later call.
         """
-        found = [_Candidate(name, module, distribution)
+        candidates = [_Candidate(name, module, distribution)
                  for distribution in sorted(scan(distributions), key=lambda d: d.name.lower())
                  for name, module in distribution.plugins.items()]
-        found.sort(key=lambda candidate: candidate.id)
+        candidates.sort(key=lambda candidate: candidate.id)
         all_brought: list[tuple[int, Contribution]] = []
         before = {(record.id, record.distribution) for record in self._records}
-        for candidate in [*found, *map(_named, () if before else self.config.plugins.load)]:
+        for candidate in [*candidates, *map(_named, () if before else self.config.plugins.load)]:
             if (candidate.id, candidate.record().distribution) in before:
                 continue
             record, brought = self._read(candidate)
@@ -102,7 +102,7 @@ class Plugins:
                 all_brought.append((len(self._records), brought))
             self._records.append(record)
         # A plugin's single ops are compared with op tables, whatever the order of ids: tables come first.
-        for index, brought in sorted(all_brought, key=lambda each: not each[1].op_tables):
+        for index, brought in sorted(all_brought, key=lambda pair: not pair[1].op_tables):
             self._records[index] = self._registered(self._records[index], brought)
 
     def check(self) -> None:
@@ -133,10 +133,10 @@ class Plugins:
                 yield str(record.failure())
         for what, winner, loser, remedy in self.registries.device_types.conflicts():
             yield f"{what} is announced by plugins {winner} and {loser}: {winner}'s is used; {remedy}"
-        told: set[str] = set()  # remedies, which the plugins of one conflict share
+        reported_remedies: set[str] = set()  # remedies, which the plugins of one conflict share
         for claim in [*self.registries.commands.conflicts(), *self.registries.sessions.conflicts()]:
-            if claim.remedy not in told:
-                told.add(claim.remedy)
+            if claim.remedy not in reported_remedies:
+                reported_remedies.add(claim.remedy)
                 yield f"plugin {claim.plugin}: {claim.reason}; {claim.remedy}"
 
     def usable_config(self) -> Config:
@@ -184,11 +184,11 @@ class Plugins:
         return refused
 
     def _check_blocked(self, record: PluginRecord) -> None:
-        plugins, own = self.config.plugins, folded(record.id)
-        if own in map(folded, plugins.block):
+        plugins, plugin_id = self.config.plugins, folded(record.id)
+        if plugin_id in map(folded, plugins.block):
             raise Blocked("[plugins] block names it")
         if (plugins.allow is not None and record.distribution not in (None, CORE)
-                and own not in map(folded, plugins.allow)):
+                and plugin_id not in map(folded, plugins.allow)):
             raise Blocked("[plugins] allow does not name it")
 
     def _check_free(self, record: PluginRecord) -> None:

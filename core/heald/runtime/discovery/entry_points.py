@@ -31,13 +31,13 @@ class Distribution(NamedTuple):
 
 def scan(only: Collection[str] | None = None) -> list[Distribution]:
     """The distributions that announce plugins, in order of sys.path. `only`: the names of those to look at."""
-    wanted = None if only is None else set(map(normalized, only))
-    found: dict[str, Distribution | None] = {}
+    only_names = None if only is None else set(map(normalized, only))
+    distributions: dict[str, Distribution | None] = {}
     for folder in _metadata_folders():
         name = normalized(folder.stem.partition("-")[0])
-        if name not in found and (wanted is None or name in wanted):
-            found[name] = _distribution(folder)
-    return [distribution for distribution in found.values() if distribution is not None]
+        if name not in distributions and (only_names is None or name in only_names):
+            distributions[name] = _distribution(folder)
+    return [distribution for distribution in distributions.values() if distribution is not None]
 
 
 def unmet(distribution: Distribution, core_version: str) -> str | None:
@@ -121,11 +121,11 @@ def _meets(running: tuple[int, ...], clause: str) -> bool:
     """True when the running version meets one clause such as `>=0.1`, `==0.1.*` or `~=0.1.2`. An unreadable clause
     counts as met."""
     sign, version = re.fullmatch(r"([<>=!~]*)(.*)", clause).groups()  # type: ignore[union-attr]
-    wanted = _release(version)
-    if not wanted or sign not in _COMPARE:
+    required = _release(version)
+    if not required or sign not in _COMPARE:
         return True
-    length = len(wanted) if version.endswith(".*") else max(len(running), len(wanted))
+    length = len(required) if version.endswith(".*") else max(len(running), len(required))
     have = (running + (0,) * length)[:length]
-    if sign == "~=" and have[: len(wanted) - 1] != wanted[:-1]:
+    if sign == "~=" and have[: len(required) - 1] != required[:-1]:
         return False
-    return _COMPARE[sign](have, wanted + (0,) * (length - len(wanted)))
+    return _COMPARE[sign](have, required + (0,) * (length - len(required)))

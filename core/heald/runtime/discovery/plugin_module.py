@@ -102,16 +102,16 @@ def _import_file(path: Path) -> ModuleType:
 
 
 def _check_api(module: ModuleType, distribution: str | None) -> None:
-    wanted = vars(module).get("HEALD_API")
-    if not (isinstance(wanted, tuple) and len(wanted) == 2 and all(type(part) is int for part in wanted)):
-        given = "is missing" if wanted is None else f"= {wanted!r} is not a pair of integers"
-        raise PluginError(f"HEALD_API {given} in {module.__name__}: it must state the plugin API",
+    required = vars(module).get("HEALD_API")
+    if not (isinstance(required, tuple) and len(required) == 2 and all(type(part) is int for part in required)):
+        fault = "is missing" if required is None else f"= {required!r} is not a pair of integers"
+        raise PluginError(f"HEALD_API {fault} in {module.__name__}: it must state the plugin API",
                           hint=f"write HEALD_API = {API}")
-    if wanted[0] == API[0] and wanted <= API:
+    if required[0] == API[0] and required <= API:
         return
-    outdated = CORE if wanted > API else distribution or ""
+    outdated = CORE if required > API else distribution or ""
     raise Incompatible(
-        f"it is written for plugin API {wanted[0]}.{wanted[1]}, this heald has {API[0]}.{API[1]}",
+        f"it is written for plugin API {required[0]}.{required[1]}, this heald has {API[0]}.{API[1]}",
         hint=named_hint(outdated, [outdated]) or f"change it to fit HEALD_API = {API}")
 
 
@@ -142,8 +142,8 @@ def _is_hook(name: str, options: pluggy.HookimplOpts) -> bool:
     if called not in _SPECS:
         if options["optionalhook"]:
             return False
-        near = closest(called, _SPECS)
-        hint = f"did you mean {near[0]}?" if near else f"hooks are {', '.join(_SPECS)}"
+        similar_hooks = closest(called, _SPECS)
+        hint = f"did you mean {similar_hooks[0]}?" if similar_hooks else f"hooks are {', '.join(_SPECS)}"
         raise PluginError(f"there is no hook called {called}", hint=hint)
     if options["wrapper"] or options["hookwrapper"]:
         raise PluginError(f"hook {called} is declared as a wrapper", hint="write @hookimpl without arguments")

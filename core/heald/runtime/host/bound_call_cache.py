@@ -26,8 +26,8 @@ class Owner(Protocol):
 class BoundCalls:
     """The calls of one host that were bound while they ran. Any thread may call."""
 
-    def __init__(self, most: int = MOST_BYTES) -> None:
-        self._most = most
+    def __init__(self, limit_bytes: int = MOST_BYTES) -> None:
+        self._most = limit_bytes
         self._lock = threading.RLock()
         self._kept: deque[tuple[weakref.ref[Owner], Any, int]] = deque()
         self.nbytes = 0
@@ -48,7 +48,7 @@ class BoundCalls:
     def _forget(self) -> None:
         """Drop the calls whose owners are gone, then the oldest until an eighth of the bound is free. So the next calls
         have room."""
-        self._kept = deque(each for each in self._kept if each[0]() is not None)
+        self._kept = deque(entry for entry in self._kept if entry[0]() is not None)
         self.nbytes = sum(nbytes for _, _, nbytes in self._kept)
         while self.nbytes > self._most * 7 // 8 and len(self._kept) > 1:
             ref, key, nbytes = self._kept.popleft()

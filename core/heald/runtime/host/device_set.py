@@ -94,14 +94,14 @@ class DeviceSet:
 
     def why_not(self, device_type: str, index: int | None) -> str:
         """The reason why no device of this type, or of this type and index, is usable."""
-        wanted = DeviceName(type=device_type, index=index).short
+        request = DeviceName(type=device_type, index=index).short
         for record in self.records(device_type):
-            if record.status == "unavailable" and (index is None or record.name in (wanted, f"{device_type}:*")):
+            if record.status == "unavailable" and (index is None or record.name in (request, f"{device_type}:*")):
                 return f"unavailable: {record.reason}" + (f"; {record.remedy}" if record.remedy else "")
         have = [r.name for t in self.preference() for r in self._records.get(t, ()) if r.status != "unavailable"]
         if self.registries.device_types.get(device_type) is None:
-            known = ", ".join(self.preference()) or "none"
-            return "; ".join((f"no plugin brings the device type {device_type}", f"device types: {known}",
+            device_types = ", ".join(self.preference()) or "none"
+            return "; ".join((f"no plugin brings the device type {device_type}", f"device types: {device_types}",
                               *self.missing_plugins()))
         return f"no such device; devices: {', '.join(have) or 'none'}"
 
@@ -117,10 +117,10 @@ class DeviceSet:
             if device_type not in self._records:
                 self._records[device_type] = self._scan(device_type)
             faults, self._faults = self._faults, []
-            found = self._records[device_type]
+            records = self._records[device_type]
         for fault in faults:
             warnings.warn(fault, HealdWarning, stacklevel=3)
-        return found
+        return records
 
     def opened(self) -> list[DeviceRecord]:
         """The records of the devices in use so far."""
@@ -188,24 +188,25 @@ class DeviceSet:
     def open(self, name: str) -> Device:
         """The device of this short name, opened and probed. Raises NotFound when there is no such device, Unavailable
         when it cannot be used."""
-        wanted = DeviceName.of_this_process(name)
-        assert wanted.type is not None
-        for record in self.records(wanted.type):
-            if record.name == DeviceName(type=wanted.type, index=wanted.index or 0).short and self._open(record):
+        request = DeviceName.of_this_process(name)
+        assert request.type is not None
+        for record in self.records(request.type):
+            if record.name == DeviceName(type=request.type, index=request.index or 0).short and self._open(record):
                 assert record.device is not None
                 return record.device
-        raise self.absence(name, wanted)
+        raise self.absence(name, request)
 
-    def absence(self, name: str, wanted: DeviceName) -> HealdError:
+    def absence(self, name: str, request: DeviceName) -> HealdError:
         """Return the error for a device that a caller asks for as `name`, and that is not usable."""
-        assert wanted.type is not None
-        if any(record.is_forked for record in self.records(wanted.type)):
+        assert request.type is not None
+        if any(record.is_forked for record in self.records(request.type)):
             return fork_error(name)
-        reason = self.why_not(wanted.type, wanted.index)
+        reason = self.why_not(request.type, request.index)
         if reason.startswith("unavailable"):
             return Unavailable(f"device {name} is {reason}", device=name)
-        near = closest(name, [r.name for records in self._records.values() for r in records])
-        return NotFound(f"device {name}: {reason}", device=name, hint=f"did you mean {near[0]}?" if near else None)
+        similar_names = closest(name, [r.name for records in self._records.values() for r in records])
+        return NotFound(f"device {name}: {reason}", device=name,
+                        hint=f"did you mean {similar_names[0]}?" if similar_names else None)
 
     def waiter(self, device: Device) -> StreamWaiter:
         """The StreamWaiter of a device whose memory the host cannot see. It is made at the first call."""
@@ -242,13 +243,13 @@ class DeviceSet:
         if device_type in USED_TYPES.of_parent:
             return [self._forked_type(device_type)]
         USED_TYPES.add(device_type)
-        found = scan(self.registries.device_types, device_type)
-        if all(record.device is None or record.attributes.get("host_visible") for record in found.records):
+        scanned = scan(self.registries.device_types, device_type)
+        if all(record.device is None or record.attributes.get("host_visible") for record in scanned.records):
             USED_TYPES.remove(device_type)
-        if self.registries.device_types.settle(device_type, found.plugin):
+        if self.registries.device_types.settle(device_type, scanned.plugin):
             self.registries.kernels.reload(device_type)
-        self._faults += found.faults
-        return found.records
+        self._faults += scanned.faults
+        return scanned.records
 
     def _forked_type(self, device_type: str) -> DeviceRecord:
         plugin = self.registries.device_types.claims(device_type)[0].plugin

@@ -34,18 +34,18 @@ class FilePolicy:
         for a name that no file can have.
         """
         try:
-            given = Path(os.fsdecode(name))
-            _check_links(given.parent)
-            place = given.parent.resolve() / given.name
-            target = place.resolve()
+            file = Path(os.fsdecode(name))
+            _check_links(file.parent)
+            resolved = file.parent.resolve() / file.name
+            target = resolved.resolve()
         except (OSError, RuntimeError, ValueError) as error:  # too long, links in a circle, zeros
             raise InvalidArgument(f"{name!r} names no file: {error}", op=op) from None
         if op not in self._ops and not any(
-            place.is_relative_to(root) and target.is_relative_to(root) for root in self._folders[access]
+            resolved.is_relative_to(root) and target.is_relative_to(root) for root in self._folders[access]
         ):
-            raise PermissionDenied(f"{op} may not {access} '{place}'", op=op,
+            raise PermissionDenied(f"{op} may not {access} '{resolved}'", op=op,
                                    hint=f"add its folder to [files] {access}")
-        return place
+        return resolved
 
 
 def refusal(nodes: Iterable[tuple[str, str, Iterable[str]]]) -> PermissionDenied:
@@ -53,7 +53,7 @@ def refusal(nodes: Iterable[tuple[str, str, Iterable[str]]]) -> PermissionDenied
     listed = [(f"{node} ({op})", op, {*accesses}) for node, op, accesses in nodes]
     keys = {access for _, _, accesses in listed for access in accesses}
     ops = ", ".join(repr(op) for op in sorted({op for _, op, _ in listed}))
-    shown = ", ".join(each[0] for each in listed[:_MOST_SHOWN])
+    shown = ", ".join(access_text[0] for access_text in listed[:_MOST_SHOWN])
     more = f" and {len(listed) - _MOST_SHOWN} more" if len(listed) > _MOST_SHOWN else ""
     folders = " and ".join(f"[files] {key} = [FOLDER, ...]" for key in sorted(keys))
     return PermissionDenied(f"these nodes open files, and the config permits none: {shown}{more}",

@@ -122,9 +122,9 @@ class Host(DeviceSet):
 
         Raises NotFound for an unknown name, and as `make_work_queue` does.
         """
-        found = self._named.get(name)
-        if found is not None:  # no lock for an existing queue, as in `work_queue`
-            return found
+        workers = self._named.get(name)
+        if workers is not None:  # no lock for an existing queue, as in `work_queue`
+            return workers
         config = self._named_configs.get(name)
         if config is None:
             raise _no_queue(name, self._named_configs)
@@ -192,10 +192,11 @@ class Host(DeviceSet):
             _close(self._records, self._queues, self._named, self._waiters, self.device_memory)
 
 
-def _no_queue(name: str, known: Iterable[str]) -> NotFound:
-    near = closest(name, known)
-    return NotFound(f"no work queue is called '{name}'; config names {', '.join(sorted(known)) or 'none'}",
-                    hint=f"did you mean {near[0]}?" if near else "describe it in config, as [work_queues.NAME]")
+def _no_queue(name: str, queue_names: Iterable[str]) -> NotFound:
+    similar_names = closest(name, queue_names)
+    return NotFound(f"no work queue is called '{name}'; config names {', '.join(sorted(queue_names)) or 'none'}",
+                    hint=f"did you mean {similar_names[0]}?" if similar_names else
+                    "describe it in config, as [work_queues.NAME]")
 
 
 def _close(

@@ -114,14 +114,14 @@ class HostMemory:
         self._idle[id(idle)] = idle
 
     def _until_gone(self, owner: Any, nbytes: int) -> None:
-        key, held, give_back = id(owner), self._held, self._ledger.give_back
+        key, counted, give_back = id(owner), self._held, self._ledger.give_back
 
         def gone(_: weakref.ref[Any]) -> None:  # a finalizer: no lock, each change in one step
-            if held.pop(key, None) is not None:
+            if counted.pop(key, None) is not None:
                 give_back(nbytes)
 
         ref = weakref.ref(owner, gone)
-        if held.setdefault(key, ref) is not ref:  # counted already
+        if counted.setdefault(key, ref) is not ref:  # counted already
             give_back(nbytes)
 
 

@@ -148,13 +148,13 @@ class Job:
             elif get_ident() != self._driver:
                 self._helpers -= 1  # under the lock, so that the next request for help counts correctly
             is_driver_idle = bool(self._waiting.locks)
-            asked = 0
+            requested_helpers = 0
             if self._ready and not self.stopped and len(self._offers) < 4 * self._most_helpers:
-                asked = max(min(len(self._ready) - is_driver_idle, self._most_helpers - self._helpers), 0)
-                self._helpers += asked
+                requested_helpers = max(min(len(self._ready) - is_driver_idle, self._most_helpers - self._helpers), 0)
+                self._helpers += requested_helpers
         if is_driver_idle and self._is_drivers_turn():
             self._waiting.wake()
-        for _ in range(asked):
+        for _ in range(requested_helpers):
             self._ask_for_help()
         return number
 

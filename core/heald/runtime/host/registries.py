@@ -14,8 +14,8 @@ from ..contract.graph_pass import GraphPass
 from ..contract.host_kernel import OWN, HostKernelRegistry, HostPack
 from ..contract.kernel import KernelRegistry
 from ..contract.loader import LoaderEntry
-from ..contract.op import OpRegistry
 from ..contract.op_handler import OpHandlerEntry
+from ..contract.op_registry import OpRegistry
 from ..contract.operator_table import OperatorTable
 from ..contract.session import SessionRegistry
 from . import allocators, work_queues
@@ -60,8 +60,8 @@ class Registries:
             ("function", {} if self.graph_models is None else {"graph_models": self.graph_models},
              dict.fromkeys(("graph_models",) if brought.graph_models else ())),
         )
-        for kind, mine, theirs in named:
-            for name in mine.keys() & theirs.keys():
+        for kind, registered, theirs in named:
+            for name in registered.keys() & theirs.keys():
                 owner = self._owners.get((kind, name))
                 whose = "heald's own" if owner in (None, OWN) else f"plugin {owner}'s"
                 block = "" if owner in (None, OWN) else f"; or set [plugins] block = ['{owner}']"

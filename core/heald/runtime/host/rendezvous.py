@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
+from itertools import chain
 from threading import RLock
 from typing import Any
 
@@ -67,7 +68,7 @@ class LocalRendezvous:
     def _fail_waiting(self) -> None:
         assert self._error is not None
         with self._lock:
-            receivers = [each for queue in self._waiting.values() for each in queue]
+            receivers = list(chain.from_iterable(self._waiting.values()))
             self._waiting.clear()
         for receiver in receivers:
             receiver.set_error(self._error)

@@ -38,9 +38,9 @@ class Resources:
         """Return a registry with these objects but for those in the containers."""
         anew = Resources()
         with self._lock:
-            kept = [name for name in self._made if self._container_of.get(name) not in containers]
-            anew._made = {name: self._made[name] for name in kept}
-            anew._container_of = {name: self._container_of[name] for name in kept if name in self._container_of}
+            kept_names = [name for name in self._made if self._container_of.get(name) not in containers]
+            anew._made = {name: self._made[name] for name in kept_names}
+            anew._container_of = {name: self._container_of[name] for name in kept_names if name in self._container_of}
         return anew
 
     def forked(self) -> None:

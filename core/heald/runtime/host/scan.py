@@ -53,17 +53,17 @@ def _devices(claim: DeviceType, faults: list[str]) -> list[DeviceRecord]:
         if not hasattr(result, "__iter__"):
             raise PluginError(f"scan of plugin {claim.plugin} returned {type(result).__name__}, expected devices",
                               hint=of_device(claim.plugin))
-        found = list(result)
+        devices = list(result)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin's fault becomes a record
         fault = scan_fault(error, claim.type, claim.plugin, claim.scan)
         nobody.give_up(fault)
         if not isinstance(fault, Unavailable):
             faults.append(f"device type {claim.type}: {fault}")
         return [nobody]
-    if not found:
+    if not devices:
         nobody.reason = f"plugin {claim.plugin} found none"
         return [nobody]
-    records = [_record(DeviceName(type=claim.type, index=i).short, claim, device) for i, device in enumerate(found)]
+    records = [_record(DeviceName(type=claim.type, index=i).short, claim, device) for i, device in enumerate(devices)]
     faults += [f"device {record.name} (plugin {claim.plugin}): {record.reason}; {record.remedy}" for record in records
                if record.status == "unavailable"]
     return records

@@ -79,11 +79,11 @@ def binary(function: Callable[[Any, Any], Any], into: Callable[[Any], Any]) -> C
 
 
 def integer_sum(bits: int) -> Callable[..., Any]:
-    wrap, least, most = wrapped(bits), -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    wrap, least, greatest = wrapped(bits), -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
     def kernel(a: N, b: N) -> N:
         total: Any = a + b  # type: ignore[operator]
-        return total if least <= total <= most else wrap(total)  # type: ignore[return-value]
+        return total if least <= total <= greatest else wrap(total)  # type: ignore[return-value]
 
     return kernel
 
@@ -115,8 +115,8 @@ def less_or_equal(a: I32, b: I32, *chain: Chain) -> I1:  # noqa: ARG001 - the ch
 
 def i64_to_f32(value: I64) -> F32:
     """Return the nearest 32-bit float. (Rounding to a 64-bit float on the way would round twice.)"""
-    kept = (value >> _SHIFT) | (value & ((1 << _SHIFT) - 1) != 0)  # the last bit tells of all that are left out
-    return rounded(float(value) if abs(value) < 1 << 53 else float(kept) * (1 << _SHIFT))
+    rounded_bits = (value >> _SHIFT) | (value & ((1 << _SHIFT) - 1) != 0)  # the last bit tells of all that are left out
+    return rounded(float(value) if abs(value) < 1 << 53 else float(rounded_bits) * (1 << _SHIFT))
 
 
 def i64_to_f64(value: I64) -> F64:

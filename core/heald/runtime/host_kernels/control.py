@@ -76,8 +76,8 @@ def case(step: Step, index: I32, *arguments: Any, branches: tuple[Callee, ...]) 
 
 def ternary(step: Step, condition: I1, when_true: Any, when_false: Any) -> Any:
     """Return one of two values. The other one is not waited for, and may be an error."""
-    (chosen,) = finished(step, _ternary(as_async(condition), when_true, when_false), 1)
-    return chosen
+    (selected,) = finished(step, _ternary(as_async(condition), when_true, when_false), 1)
+    return selected
 
 
 def while_loop(

@@ -71,7 +71,7 @@ def for_loop(
 
     Raises InvalidArgument for a delta of 0, and for numbers that are not scalars.
     """
-    first, end, stride = (int(_scalar(each, "a number of a For loop")) for each in (start, limit, delta))
+    first, end, stride = (int(_scalar(argument, "a number of a For loop")) for argument in (start, limit, delta))
     if not stride:
         raise InvalidArgument("the delta of a For loop is 0")
     numbers = range(first, end, stride)
@@ -105,8 +105,8 @@ def switch_n(data: Any, index: Tensor, *, outputs: I64) -> list[Any]:
 
     Raises InvalidArgument for an index that is not a scalar.
     """
-    chosen = branch(range(outputs), _scalar(index, "the index of the live output"))
-    return [*(data if number == chosen else DEAD for number in range(outputs)), None]
+    live_index = branch(range(outputs), _scalar(index, "the index of the live output"))
+    return [*(data if number == live_index else DEAD for number in range(outputs)), None]
 
 
 def _scalar(value: Any, what: str) -> Any:
@@ -126,9 +126,9 @@ def trigger() -> Chain:
 
 def merge(*inputs: Any) -> tuple[Any, Any]:
     """Return the first input that is alive, and its index; dead values when all inputs are dead."""
-    found = _first_alive(inputs)
-    if found is not None:
-        return found
+    live_result = _first_alive(inputs)
+    if live_result is not None:
+        return live_result
     value, index = AsyncValue(), AsyncValue()
 
     def arrived() -> None:
@@ -137,8 +137,8 @@ def merge(*inputs: Any) -> tuple[Any, Any]:
             value.forward_to(as_async(late[0]))
             index.forward_to(as_async(late[1]))
 
-    for each in inputs:
-        each.and_then(arrived)
+    for argument in inputs:
+        argument.and_then(arrived)
     return value, index
 
 
@@ -146,10 +146,10 @@ def _first_alive(inputs: Sequence[AsyncValue]) -> tuple[Any, Any] | None:
     """The results of a Merge, or None while they depend on inputs that are to come."""
     import numpy as np
 
-    for number, each in enumerate(inputs):
-        if each.is_available() and not each.is_dead():
-            return (each, each) if each.is_error() else (each, np.array(number, np.int32))
-    return (DEAD, DEAD) if all(each.is_dead() for each in inputs) else None
+    for number, argument in enumerate(inputs):
+        if argument.is_available() and not argument.is_dead():
+            return (argument, argument) if argument.is_error() else (argument, np.array(number, np.int32))
+    return (DEAD, DEAD) if all(argument.is_dead() for argument in inputs) else None
 
 
 def _while(
@@ -162,10 +162,10 @@ def _while(
         number += 1
         if step.error is not None or step.deadline is not None:
             step.check()
-        found = test(values)
-        condition = found[0]
+        test_results = test(values)
+        condition = test_results[0]
         if chain or condition.__class__ is AsyncValue:
-            condition, *_ = yield from settled(found)
+            condition, *_ = yield from settled(test_results)
         if condition is DEAD:
             return [DEAD] * (count + chain)
         try:
@@ -211,5 +211,5 @@ def _frame(
         current = results[:variables]
         last = [before if after is DEAD else after
                 for before, after in zip(last, results[variables : variables + exits], strict=True)]
-        if all(each is DEAD for each in current):
+        if all(variable is DEAD for variable in current):
             return last + [None] * chain

@@ -110,5 +110,5 @@ class _Blocks:
 
 
 def _block_body(arguments: Types, _results: Types) -> Sequence[FunctionTypes]:
-    taken = ("i32", "i32", *arguments[3:])
-    return (taken, (CHAIN,)), (taken, ())
+    parameters = ("i32", "i32", *arguments[3:])
+    return (parameters, (CHAIN,)), (parameters, ())

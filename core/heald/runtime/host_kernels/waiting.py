@@ -19,15 +19,15 @@ def settled(values: Sequence[Any]) -> Generator[list[AsyncValue], None, list[Any
     late = pending(values)
     if late:
         yield late
-    found = []
+    payloads = []
     for value in values:
         payload = unwrapped(value)
         if isinstance(payload, AsyncValue):
             if payload.error is not None:
                 raise payload.error
             payload = DEAD
-        found.append(payload)
-    return found
+        payloads.append(payload)
+    return payloads
 
 
 def pending(values: Sequence[Any]) -> list[AsyncValue]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from ...errors import InvalidArgument
-from ..contract.op import OpRegistry
+from ..contract.op_registry import OpRegistry
 from ..executor.bound_call import BoundCall
 from ..program.host_program import COPY, HOST, ProgramFunction
 from .candidates import Candidates

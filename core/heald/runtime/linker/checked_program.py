@@ -11,7 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...errors import HealdError, InvalidArgument
 from ..contract.attribute_forms import check_attributes
-from ..contract.op import OpDef, OpRegistry, Tensor
+from ..contract.op import OpDef, Tensor
+from ..contract.op_registry import OpRegistry
 from ..host.registries import Registries
 from ..program.host_program import OWN, Call, ProgramDef, ProgramFunction, RegisterType
 from ..program.verifier import VerifiedFunctions

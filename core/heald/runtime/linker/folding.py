@@ -13,7 +13,8 @@ from ..executor.array_contract import check_returned, poison_array, watched
 from ..executor.host_array import view
 from ..host.kernel_context import KernelContext
 from ..support.aligned_array import solid
-from ..values.tensor import MadeInfo, TensorMetadata, ValueInfo
+from ..values.computed_info import ComputedInfo
+from ..values.tensor import TensorMetadata, ValueInfo
 from .binder import Binder
 
 Compute = Callable[[Sequence[ValueInfo]], list[Any] | None]  # known inputs to results; None when the kernel fails
@@ -46,7 +47,7 @@ def laid_out(meta: TensorMetadata) -> int:
 
 def _held(known: ValueInfo) -> int:
     """Bytes that a known value takes in memory; a splat takes one element."""
-    if isinstance(known, MadeInfo):
+    if isinstance(known, ComputedInfo):
         return known.held
     value = known.value
     assert value is not None

@@ -10,7 +10,8 @@ from ..host.host import Host
 from ..host.host_memory import LaidOut
 from ..program.host_program import COPY, HOST, OWN, ProgramFunction
 from ..support.aligned_array import is_solid
-from ..values.tensor import MadeInfo, ValueInfo
+from ..values.computed_info import ComputedInfo
+from ..values.tensor import ValueInfo
 from .candidates import Candidates
 from .folding import laid_out
 from .shared import Shared
@@ -57,7 +58,7 @@ class KnownValues:
 
     def elements(self, register: int, known: ValueInfo) -> Any:
         """Return the elements of a known value. Raises ResourceExhausted when they need memory and it is short."""
-        if not isinstance(known, MadeInfo):
+        if not isinstance(known, ComputedInfo):
             return known.value
         node = self._node_of(register)
         try:

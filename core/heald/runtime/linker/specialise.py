@@ -12,7 +12,8 @@ from typing import Any
 from ..host.host import Host
 from ..host.resources import Resources
 from ..program.host_program import CONSTANT, COPY, HOST, Call, ProgramDef, ProgramFunction, RegisterType
-from ..values.tensor import MadeInfo, TensorMetadata, ValueInfo
+from ..values.computed_info import ComputedInfo
+from ..values.tensor import TensorMetadata, ValueInfo
 from .link import Linker, nothing
 from .shared import Shared
 
@@ -134,7 +135,7 @@ class _FunctionWriter:
         return len(self._types) - 1
 
     def _add_constant(self, register: int, info: ValueInfo, memory: int, call: Call | None) -> None:
-        index = self._of.index(info.constant if isinstance(info, MadeInfo) else info.value)
+        index = self._of.index(info.constant if isinstance(info, ComputedInfo) else info.value)
         node, new = "" if call is None else call.node, self._register(register)
         self._calls.append(Call(CONSTANT, (), (new,), {"index": index}, node=node))
         if memory != HOST:

@@ -12,8 +12,9 @@ from ..contract.kernel import Stored
 from ..program.compiled_model import COMPILE_AGAIN, PreparedConstant, StrippedConstant
 from ..support.aligned_array import empty
 from ..support.mapped_file import file_behind
+from ..values.computed_info import ComputedInfo
 from ..values.dtypes import of_numpy
-from ..values.tensor import MadeInfo, TensorMetadata, ValueInfo
+from ..values.tensor import TensorMetadata, ValueInfo
 
 ALIGNMENT = 64  # bytes of a cache line
 Slot = tuple[str, str, str, str]  # function, node, device, key
@@ -56,7 +57,7 @@ class LoadedConstants:
         stored = self._stored.get(slot)
         if stored is not None and stored.fingerprint == fingerprint and _fits(stored.value, meta):
             return _aligned(stored.value)
-        if any(isinstance(known, MadeInfo) and isinstance(known.constant, StrippedConstant) for known in inputs):
+        if any(isinstance(known, ComputedInfo) and isinstance(known.constant, StrippedConstant) for known in inputs):
             raise self._missing(slot, fingerprint, meta)
         return make()
 
@@ -81,7 +82,7 @@ class CollectedConstants:
         self, slot: Slot, inputs: Sequence[ValueInfo], fingerprint: str, meta: TensorMetadata, make: Make
     ) -> Any:
         made = make()
-        self.sources.update(id(each.constant if isinstance(each, MadeInfo) else each.value) for each in inputs)
+        self.sources.update(id(each.constant if isinstance(each, ComputedInfo) else each.value) for each in inputs)
         self._made.append((slot, fingerprint, meta, made))
         return made
 

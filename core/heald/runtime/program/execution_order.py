@@ -64,10 +64,10 @@ def _order(calls: Sequence[Call], streams: Sequence[int], arguments: range) -> l
 
 def _satisfied(registers: Iterable[int], users: dict[int, list[int]], missing: list[int]) -> list[int]:
     """Return the calls that become ready with these values. Their counts of missing values are changed."""
-    found = []
+    ready_calls = []
     for register in registers:
         for user in users.get(register, ()):
             missing[user] -= 1
             if not missing[user]:
-                found.append(user)
-    return found
+                ready_calls.append(user)
+    return ready_calls

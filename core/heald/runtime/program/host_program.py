@@ -134,10 +134,10 @@ def native_function(
     """Return a function that stands for a native one: it calls the host kernel NATIVE + name, which a plugin
     registers."""
     count = len(arguments)
-    given = tuple(range(count, count + len(results)))
-    call = Call(NATIVE + name, tuple(range(count)), given, location=location)
+    result_registers = tuple(range(count, count + len(results)))
+    call = Call(NATIVE + name, tuple(range(count)), result_registers, location=location)
     names = tuple(f"arg{index}" for index in range(count))
-    return ProgramFunction(name, names, (*arguments, *results), (call,), given, location=location)
+    return ProgramFunction(name, names, (*arguments, *results), (call,), result_registers, location=location)
 
 
 def meta_of(register_type: RegisterType) -> TensorMetadata:

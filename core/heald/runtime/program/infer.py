@@ -13,8 +13,10 @@ from typing import Any
 import numpy as np
 
 from ...errors import HealdError, Internal, InvalidArgument, told
-from ..contract.op import Attrs, MetadataRule, OpDef, OpRegistry, infer
-from ..values.tensor import MadeInfo, TensorMetadata, ValueInfo, are_compatible, constant_info
+from ..contract.op import Attrs, MetadataRule, OpDef, infer
+from ..contract.op_registry import OpRegistry
+from ..values.computed_info import ComputedInfo
+from ..values.tensor import TensorMetadata, ValueInfo, are_compatible, constant_info
 from .host_program import CONSTANT, COPY, EVENT, Call, ProgramFunction, meta_of
 
 
@@ -54,38 +56,38 @@ def infer_registers(
     if len(arguments) != len(function.arg_names):
         raise InvalidArgument(f"function '{function.name}' takes {len(function.arg_names)} arguments, "
                               f"{len(arguments)} are given", location=function.location)
-    known = [ValueInfo(meta_of(kind)) for kind in function.register_types]
+    infos = [ValueInfo(meta_of(kind)) for kind in function.register_types]
     for i, argument in enumerate(arguments):
-        if not are_compatible(argument.meta, known[i].meta):
+        if not are_compatible(argument.meta, infos[i].meta):
             raise InvalidArgument(f"argument '{function.arg_names[i]}' of function '{function.name}' is "
-                                  f"{argument.meta}, the function states {known[i].meta}", location=function.location)
-        known[i] = argument
+                                  f"{argument.meta}, the function states {infos[i].meta}", location=function.location)
+        infos[i] = argument
     for call in function.kernels:
-        inputs = [known[a] for a in call.args]
+        inputs = [infos[a] for a in call.args]
         if call.code == CONSTANT:
-            _keep(known, call, (of_constant(constants[call.attrs["index"]]),))
+            _keep(infos, call, (of_constant(constants[call.attrs["index"]]),))
             continue
         if call.code == COPY:
-            _keep(known, call, inputs)
+            _keep(infos, call, inputs)
             continue
         if call.is_host_kernel and call.functions and follow is not None:
-            _keep(known, call, follow(call, inputs))
+            _keep(infos, call, follow(call, inputs))
         if call.is_host_kernel or call.code == EVENT:
             continue
         op = ops.get(call.op)
         outputs = infer_call(call, op, ops.metadata(op), inputs)
         if fold is not None:
             outputs = fold(call, inputs, outputs)
-        _keep(known, call, outputs)
-    return known
+        _keep(infos, call, outputs)
+    return infos
 
 
-def _keep(known: list[ValueInfo], call: Call, derived: Sequence[ValueInfo]) -> None:
+def _keep(infos: list[ValueInfo], call: Call, derived: Sequence[ValueInfo]) -> None:
     """Put the derived facts about a call's results in the place of the stated ones."""
     for index, (register, info) in enumerate(zip(call.results, derived, strict=False)):
-        if not are_compatible(info.meta, known[register].meta):
-            raise _contradiction(call, index, info.meta, known[register].meta)
-        known[register] = info
+        if not are_compatible(info.meta, infos[register].meta):
+            raise _contradiction(call, index, info.meta, infos[register].meta)
+        infos[register] = info
 
 
 def _contradiction(call: Call, index: int, derived: TensorMetadata, stated: TensorMetadata) -> InvalidArgument:
@@ -96,4 +98,4 @@ def _contradiction(call: Call, index: int, derived: TensorMetadata, stated: Tens
 
 def of_constant(value: Any) -> ValueInfo:
     """Return the facts about a program's constant: an array, or a TensorValue whose elements are computed on demand."""
-    return constant_info(value) if isinstance(value, np.ndarray) else MadeInfo(value)
+    return constant_info(value) if isinstance(value, np.ndarray) else ComputedInfo(value)

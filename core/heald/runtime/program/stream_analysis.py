@@ -45,12 +45,12 @@ def stream_numbers(
 ) -> tuple[int, ...]:
     """Return the number of each call's stream, for `ProgramFunction.streams`. Takes the options of
     `analyse_streams`."""
-    found = [0] * len(function.kernels)
+    numbers = [0] * len(function.kernels)
     for stream in analyse_streams(function, threshold, merge_dependent=merge_dependent):
         for call in stream.calls:
-            if 0 <= call < len(found):
-                found[call] = stream.number
-    return tuple(found)
+            if 0 <= call < len(numbers):
+                numbers[call] = stream.number
+    return tuple(numbers)
 
 
 class _Analysis:
@@ -84,13 +84,13 @@ class _Analysis:
     def streams(self) -> list[Stream]:
         for index in range(len(self._sources) - 1, ROOT - 1, -1):
             self._build(index)
-        found: list[Stream] = []
+        streams: list[Stream] = []
         left: list[tuple[int, int | None]] = [(ROOT, None)]
         for first, parent in left:  # grows: a stream is followed by those that it starts
-            number = len(found)
-            found.append(Stream(number, self._total[first], parent, tuple(sorted(self._members[first]))))
+            number = len(streams)
+            streams.append(Stream(number, self._total[first], parent, tuple(sorted(self._members[first]))))
             left += [(child, number) for child in sorted(self._inside[first])]
-        return found
+        return streams
 
     def _build(self, index: int) -> None:
         """Make the stream that begins with this node, of its children's streams."""

@@ -58,9 +58,9 @@ def verify_function(function: ProgramFunction, program: ProgramDef) -> None:
             defined.add(register)
         for name in call.functions:
             if name not in program.functions:
-                near = closest(name, program.functions)
+                similar_names = closest(name, program.functions)
                 raise _wrong(where, call, f"names the function '{name}', which the program lacks",
-                             f"did you mean '{near[0]}'?" if near else None)
+                             f"did you mean '{similar_names[0]}'?" if similar_names else None)
         if not -1 <= call.stream < len(program.requires):
             raise _wrong(where, call, f"is on stream {call.stream}, and the program's devices are {program.requires}")
         if call.chain is not None and (call.results or function.register_types[call.chain] != CHAIN):

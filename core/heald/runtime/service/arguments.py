@@ -31,25 +31,25 @@ def in_order(names: Sequence[str], arrays: Sequence[Any], named: Mapping[str, An
         named, arrays = mapped(arrays[0], "inputs"), ()
     if len(arrays) > len(names):
         raise InvalidArgument(f"{callee} takes {len(names)} inputs, {len(arrays)} given")
-    given = dict(zip(names, arrays, strict=False))
+    inputs = dict(zip(names, arrays, strict=False))
     for name, value in named.items():
         if name not in names:
             raise InvalidArgument(f"{callee} has no input '{name}'",
                                   hint=f"its inputs: {', '.join(names) or 'none'}")
-        if name in given:
+        if name in inputs:
             raise InvalidArgument(f"input '{name}' is given twice")
-        given[name] = value
-    missing = [name for name in names if name not in given]
+        inputs[name] = value
+    missing = [name for name in names if name not in inputs]
     if missing:
         raise InvalidArgument(f"missing input: {', '.join(missing)}")
-    return [given[name] for name in names]
+    return [inputs[name] for name in names]
 
 
-def mapped(given: Any, what: str) -> dict[Any, Any]:
+def mapped(argument: Any, what: str) -> dict[Any, Any]:
     """Return a mapping as a dict. Raises InvalidArgument for other objects; `what` is the user's word for it."""
-    if type(given) is dict:
-        return given
-    if not isinstance(given, Mapping):
-        raise InvalidArgument(f"{what} are a {type(given).__name__}; give a dict by name")
+    if type(argument) is dict:
+        return argument
+    if not isinstance(argument, Mapping):
+        raise InvalidArgument(f"{what} are a {type(argument).__name__}; give a dict by name")
     with callers_code(f"{what} cannot be read"):
-        return dict(given.items())
+        return dict(argument.items())

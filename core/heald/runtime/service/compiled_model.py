@@ -43,35 +43,35 @@ class CompiledEntries:
 
     left_out = ""
 
-    def __init__(self, program: ProgramDef, functions: Sequence[str], own: Runtime) -> None:
-        self._program, self._functions, self._runtime = program, functions, own
+    def __init__(self, program: ProgramDef, functions: Sequence[str], owner: Runtime) -> None:
+        self._program, self._functions, self._runtime = program, functions, owner
 
     def program(self, step: Step) -> ProgramDef:  # noqa: ARG002 - nothing is left to make
         return self._program
 
     def link(
-        self, program: ProgramDef, given: Sequence[TensorMetadata], shared: Shared, step: Step, *, waits: bool = True,
-        entered: frozenset[int] = frozenset(),
+        self, program: ProgramDef, feed_metas: Sequence[TensorMetadata], shared: Shared, step: Step, *,
+        waits: bool = True, foreign_feeds: frozenset[int] = frozenset(),
     ) -> tuple[ProgramDef, Shared, Executable]:
         """Link the function for arguments of this metadata.
 
         Raises FailedPrecondition for shapes that no function is compiled for, and for a node that no kernel takes: a
         program without its graph has one device for it.
         """
-        name = self._function(tuple(given))
+        name = self._function(tuple(feed_metas))
         host = self._runtime.host
         try:
-            linked = link(program, host, given, function=name, shared=shared.of(name), waits=waits, check=step.check,
-                          entered=entered)
+            linked = link(program, host, feed_metas, function=name, shared=shared.of(name), waits=waits,
+                          check=step.check, entered=foreign_feeds)
         except NodesDeclined as declined:
             raise FailedPrecondition(declined.message, node=declined.node, device=declined.device,
                                      hint=COMPILE_AGAIN) from declined
         return program, shared, linked
 
-    def _function(self, given: tuple[TensorMetadata, ...]) -> str:
+    def _function(self, feed_metas: tuple[TensorMetadata, ...]) -> str:
         functions = []
         for function in map(self._program.functions.__getitem__, self._functions):  # each is decoded now
-            if function.is_compiled and function.arg_metas == given:
+            if function.is_compiled and function.arg_metas == feed_metas:
                 return function.name
             functions.append(function)
         for function in functions:
@@ -79,7 +79,7 @@ class CompiledEntries:
                 return function.name
         shapes = "; ".join(", ".join(map(str, function.arg_metas)) for function in functions)
         raise FailedPrecondition(f"function '{functions[0].name}' is compiled for ({shapes}), given "
-                                 f"({', '.join(map(str, given))})",
+                                 f"({', '.join(map(str, feed_metas))})",
                                  hint="compile it for these shapes, too, or load the source")
 
 
@@ -94,10 +94,10 @@ class _CompiledStep(PreparedStep):
 class _State:
     """Program, host and resources of a model, which all its signatures share."""
 
-    def __init__(self, model: CompiledModel, own: Runtime) -> None:
-        self.program, self.host, self._runtime = check_program(model.program, own.host.registries), own.host, own
+    def __init__(self, model: CompiledModel, owner: Runtime) -> None:
+        self.program, self.host, self._runtime = check_program(model.program, owner.host.registries), owner.host, owner
         self._stored = LoadedConstants(model.prepared)
-        self.step = lasting_step(own.host, Resources())
+        self.step = lasting_step(owner.host, Resources())
         self._done: set[str] = set()
         self._lock = threading.RLock()
         inherited.add(self)
@@ -191,11 +191,11 @@ class LoadedCompiledModel(CompiledSignature):
         """
         if not isinstance(model.program.functions, VerifiedFunctions):
             verify(model.program)
-        names_ops = any(each.use in _OPS for each in model.requirements)
-        needed = {each.distribution for each in model.requirements} - {""} if names_ops else None
-        own = runtime(config, needed)
-        _check_requirements(model, own)
-        state = _State(model, own)
+        names_ops = any(requirement.use in _OPS for requirement in model.requirements)
+        needed = {requirement.distribution for requirement in model.requirements} - {""} if names_ops else None
+        owner = runtime(config, needed)
+        _check_requirements(model, owner)
+        state = _State(model, owner)
         entries: dict[str, list[Entry]] = {}
         for entry in model.entries:
             entries.setdefault(entry.signature, []).append(entry)
@@ -204,7 +204,7 @@ class LoadedCompiledModel(CompiledSignature):
                            hint=f"its signatures: {', '.join(entries) or 'none'}")
         super().__init__(state, entries[model.chosen])
         self.signatures: Mapping[str, CompiledSignature] = {
-            name: CompiledSignature(state, found) for name, found in entries.items() if name}
+            name: CompiledSignature(state, signature_entries) for name, signature_entries in entries.items() if name}
 
     @property
     def session(self) -> Any:
@@ -241,28 +241,28 @@ def _common(ports: Sequence[Port]) -> Port:
     return ports[0]._replace(meta=info.meta)
 
 
-def _check_requirements(model: CompiledModel, own: Runtime) -> None:
+def _check_requirements(model: CompiledModel, owner: Runtime) -> None:
     for needed in model.requirements:
-        _check_plugin(needed, own.plugins.loaded(needed.plugin), own.plugins.distributions())
+        _check_plugin(needed, owner.plugins.loaded(needed.plugin), owner.plugins.distributions())
     for name in model.program.requires:
         try:
-            own.host.open(name)
+            owner.host.open(name)
         except HealdError as error:
             raise FailedPrecondition(f"the model is compiled for {name}: {error}", device=name,
                                      hint=error.hint) from error
 
 
-def _check_plugin(needed: Requirement, found: PluginRecord | None, installed: Collection[str]) -> None:
-    if found is None:
+def _check_plugin(needed: Requirement, record: PluginRecord | None, installed: Collection[str]) -> None:
+    if record is None:
         raise FailedPrecondition(f"the model needs plugin {needed.plugin} for its {needed.use}",
                                  hint=named_hint(needed.distribution, installed) or OF_OTHERS)
-    upgrade = named_hint(found.distribution or "", installed)
-    if found.status != "ok":
-        raise FailedPrecondition(f"the model needs plugin {needed.plugin}, which is {found.status}: {found.reason}",
-                                 hint=found.remedy or upgrade)
-    if found.version and _numbers(found.version) < _numbers(needed.version):
+    upgrade = named_hint(record.distribution or "", installed)
+    if record.status != "ok":
+        raise FailedPrecondition(f"the model needs plugin {needed.plugin}, which is {record.status}: {record.reason}",
+                                 hint=record.remedy or upgrade)
+    if record.version and _numbers(record.version) < _numbers(needed.version):
         raise FailedPrecondition(f"the model is compiled with plugin {needed.plugin} {needed.version}, "
-                                 f"installed is {found.version}", hint=upgrade)
+                                 f"installed is {record.version}", hint=upgrade)
 
 
 def _numbers(version: str) -> tuple[tuple[int, str], ...]:

@@ -79,61 +79,61 @@ def _array(value: Any, dtype: DType, name: str) -> Any:
         return _cast(np.asarray(value), dtype, name)
     if dtype is dtypes.string:
         return _strings(value, name)
-    given = np.asarray(value)
-    if given.dtype == object or given.dtype.kind in "SU":
-        raise InvalidArgument(f"{name} is {type(value).__name__} of {given.dtype}, the tensor is {dtype.name}",
+    array = np.asarray(value)
+    if array.dtype == object or array.dtype.kind in "SU":
+        raise InvalidArgument(f"{name} is {type(value).__name__} of {array.dtype}, the tensor is {dtype.name}",
                               hint="give numbers, or lists of numbers of equal lengths")
-    if given.size == 0:
-        return given.astype(dtype.numpy)
-    return _survives(given, dtype, name) if not hasattr(value, "dtype") else _cast(given, dtype, name)
+    if array.size == 0:
+        return array.astype(dtype.numpy)
+    return _survives(array, dtype, name) if not hasattr(value, "dtype") else _cast(array, dtype, name)
 
 
-def _cast(given: Any, dtype: DType, name: str) -> Any:
+def _cast(array: Any, dtype: DType, name: str) -> Any:
     """Cast an array to the tensor's type, if the rule allows it."""
     if dtype is dtypes.string:
-        return _strings(given, name)
-    wanted = dtype.numpy
-    if given.dtype == wanted:
-        return given if given.dtype.isnative else given.astype(wanted)
+        return _strings(array, name)
+    target_dtype = dtype.numpy
+    if array.dtype == target_dtype:
+        return array if array.dtype.isnative else array.astype(target_dtype)
     try:
-        kind = dtypes.of_numpy(given.dtype.newbyteorder("=")).kind
+        kind = dtypes.of_numpy(array.dtype.newbyteorder("=")).kind
     except HealdError:
         kind = "o"
-    if kind != "o" and np.can_cast(given.dtype, wanted, "safe"):
-        return given.astype(wanted)
-    if given.dtype == np.float64 and dtype.kind == "f":
+    if kind != "o" and np.can_cast(array.dtype, target_dtype, "safe"):
+        return array.astype(target_dtype)
+    if array.dtype == np.float64 and dtype.kind == "f":
         with np.errstate(over="ignore"):
-            return given.astype(wanted)
+            return array.astype(target_dtype)
     if kind in "iu" and dtype.kind in "iu":
-        cast = given.astype(wanted)
-        if np.array_equal(cast, given):
+        cast = array.astype(target_dtype)
+        if np.array_equal(cast, array):
             return cast
-    raise InvalidArgument(f"{name} is {given.dtype}, the tensor is {dtype.name}, and the cast may lose values",
+    raise InvalidArgument(f"{name} is {array.dtype}, the tensor is {dtype.name}, and the cast may lose values",
                           hint=f"write it: x.astype('{dtype.name}')")
 
 
-def _survives(given: Any, dtype: DType, name: str) -> Any:
+def _survives(array: Any, dtype: DType, name: str) -> Any:
     """Convert Python numbers to the tensor's type: integers exactly, floats rounded but never to infinity."""
-    kinds = given.dtype.kind, dtype.kind
-    kept = (kinds[0] == "b") == (kinds[1] == "b") and (kinds[0] != "c" or kinds[1] == "c")
-    if kept:
+    kinds = array.dtype.kind, dtype.kind
+    is_kept = (kinds[0] == "b") == (kinds[1] == "b") and (kinds[0] != "c" or kinds[1] == "c")
+    if is_kept:
         with np.errstate(all="ignore"):
-            cast = given.astype(dtype.numpy)
+            cast = array.astype(dtype.numpy)
         if kinds[1] in "fc":
-            kept = np.array_equal(np.isfinite(cast.astype(complex)), np.isfinite(given.astype(complex)))
+            is_kept = np.array_equal(np.isfinite(cast.astype(complex)), np.isfinite(array.astype(complex)))
         else:
-            kept = np.array_equal(cast, given)
-    if not kept:
-        lost = given.reshape(-1)[0] if given.size == 1 else given.tolist()
+            is_kept = np.array_equal(cast, array)
+    if not is_kept:
+        lost = array.reshape(-1)[0] if array.size == 1 else array.tolist()
         raise InvalidArgument(f"{name} is {str(lost)[:60]}, which {dtype.name} cannot hold")
     return cast
 
 
 def _strings(value: Any, name: str) -> Any:
     """Return an object array of bytes. Text is encoded as UTF-8."""
-    given = np.asarray(value, dtype=object) if not isinstance(value, np.ndarray) else value.astype(object)
-    flat = [_bytes(item, name) for item in given.reshape(-1)]
-    result = np.empty(given.shape, object)
+    objects = np.asarray(value, dtype=object) if not isinstance(value, np.ndarray) else value.astype(object)
+    flat = [_bytes(item, name) for item in objects.reshape(-1)]
+    result = np.empty(objects.shape, object)
     result.reshape(-1)[:] = flat
     return result
 

@@ -55,8 +55,8 @@ class HostProgram:
         from .loading import open_file  # programs that are made in memory need no loaders
 
         registries = runtime().host.registries
-        made = open_file(file_path(path), LoadOptions(registries.ops, mmap=mmap), registries, format).program()
-        return cls(made.functions, made.constants, made.requires)
+        program = open_file(file_path(path), LoadOptions(registries.ops, mmap=mmap), registries, format).program()
+        return cls(program.functions, program.constants, program.requires)
 
     @boundary
     def dump(self, path: str | os.PathLike[str]) -> None:
@@ -78,18 +78,18 @@ class HostProgram:
 
         Raises NotFound for an unknown function or kernel, and InvalidArgument for arguments and calls that do not fit.
         """
-        chosen = self.functions.get(function)
-        if chosen is None:
+        definition = self.functions.get(function)
+        if definition is None:
             have = ", ".join(self.functions) or "none"
             raise NotFound(f"the program has no function '{function}'", hint=f"its functions: {have}")
-        if len(arguments) != len(chosen.arg_names):
-            raise InvalidArgument(f"function '{function}' takes {len(chosen.arg_names)} arguments, "
-                                  f"{len(arguments)} given", location=chosen.location)
+        if len(arguments) != len(definition.arg_names):
+            raise InvalidArgument(f"function '{function}' takes {len(definition.arg_names)} arguments, "
+                                  f"{len(arguments)} given", location=definition.location)
         request = RequestContext(runtime().host) if request is None else request
         linked = self._linked(request.host)[function]
-        given = zip(arguments, chosen.arg_types, chosen.arg_names, strict=True)
-        return request.execute(linked.executable, [_argument(*each, request.host.memory) for each in given],
-                               options)
+        typed_arguments = zip(arguments, definition.arg_types, definition.arg_names, strict=True)
+        feeds = [_argument(*typed_argument, request.host.memory) for typed_argument in typed_arguments]
+        return request.execute(linked.executable, feeds, options)
 
     def _linked(self, host: Host) -> dict[str, Callee]:
         """Return the functions by name, each linked on first call, once per host. Every call is checked first.

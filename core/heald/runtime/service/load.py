@@ -55,18 +55,18 @@ def load(
     if format == "bef" or (format is None and is_bef(file)):
         _refuse_of_graphs(file, {"inputs": inputs, "outputs": outputs, "tags": tags})
         return loaded_model(bef.load(file, mmap=mmap), file, config, device, signature)
-    own = runtime(config)
-    if own.host.registries.graph_models is None:
+    owner = runtime(config)
+    if owner.host.registries.graph_models is None:
         raise FailedPrecondition("no plugin in use makes models of graphs", location=Location(str(file)),
                                  hint="heald plugins tells what became of core's own, 'heald'")
-    model: LoadedModel = load_callable(own.host.registries.graph_models)(
-        file, inputs=inputs, outputs=outputs, device=device, config=own, signature=signature, tags=tags, form=format,
+    model: LoadedModel = load_callable(owner.host.registries.graph_models)(
+        file, inputs=inputs, outputs=outputs, device=device, config=owner, signature=signature, tags=tags, form=format,
         mmap=mmap)
     return model
 
 
-def _refuse_of_graphs(file: Path, given: Mapping[str, Any]) -> None:
-    for name, value in given.items():
+def _refuse_of_graphs(file: Path, arguments: Mapping[str, Any]) -> None:
+    for name, value in arguments.items():
         if value is not None:
             raise InvalidArgument(f"{name}= needs a graph, and this is a compiled model", location=Location(str(file)),
                                   hint=f"load its source with {name}=, or choose with signature=")
@@ -87,6 +87,6 @@ def loaded_model(
     return LoadedCompiledModel(model if signature is None else model._replace(chosen=signature), config)
 
 
-def _is_among(wanted: DeviceName, devices: Sequence[str]) -> bool:
+def _is_among(request: DeviceName, devices: Sequence[str]) -> bool:
     names = map(DeviceName.parse, devices)
-    return any(name.type == wanted.type and wanted.index in (None, name.index) for name in names)
+    return any(name.type == request.type and request.index in (None, name.index) for name in names)

@@ -68,12 +68,13 @@ class OpenedFile:
         if program is None:
             raise InvalidArgument(f"'{self.file}' is a graph, not a host program",
                                   hint=f"load it with heald.load('{self.file}')")
-        made: ProgramDef = self.made("program", program, ProgramDef)
-        return made
+        program_def: ProgramDef = self.made("program", program, ProgramDef)
+        return program_def
 
     def initial_state(self) -> tuple[Initializer, ...]:
-        found = self.made("initial_state", lambda: tuple(self.source.initial_state()), tuple)
-        return tuple(each._replace(values=partial(self.made, "values", each.values, Mapping)) for each in found)
+        initializers = self.made("initial_state", lambda: tuple(self.source.initial_state()), tuple)
+        return tuple(initializer._replace(values=partial(self.made, "values", initializer.values, Mapping))
+                     for initializer in initializers)
 
     def chosen(self) -> SignatureDef | None:
         """The signature that the caller asked for, or the format's default; None for a format without signatures.
@@ -83,21 +84,21 @@ class OpenedFile:
         name = self.description.signature
         if name is None:
             return None
-        found = self.signatures.get(name)
-        if isinstance(found, HealdError):
-            raise found
-        if found is None:
+        signature = self.signatures.get(name)
+        if isinstance(signature, HealdError):
+            raise signature
+        if signature is None:
             raise PluginError(f"{self.entry} describes the signature '{name}' of '{self.file}' and does not have it")
-        return found
+        return signature
 
     def made(self, method: str, function: Callable[[], T], kind: type) -> T:
         """What a method of the Source returns. Raises PluginError for another type than `kind`."""
         with _loader_code(self.entry, method, self.file):
-            made = function()
-        if not isinstance(made, kind):
-            raise PluginError(f"{self.entry}: {method} of '{self.file}' returned {type(made).__name__}, "
+            product = function()
+        if not isinstance(product, kind):
+            raise PluginError(f"{self.entry}: {method} of '{self.file}' returned {type(product).__name__}, "
                               f"expected {kind.__name__}")
-        return made
+        return product
 
 
 def open_file(path: Path, options: LoadOptions, registries: Registries, form: str | None = None) -> OpenedFile:
@@ -126,9 +127,9 @@ def _named(form: str, registries: Registries) -> LoaderEntry:
         raise InvalidArgument(f"format= is a {type(form).__name__}, expected the name of a loader",
                               hint=f"known formats: {_names(registries)}")
     if form not in registries.loaders:
-        known = f"known formats: {_names(registries)}"
+        formats = f"known formats: {_names(registries)}"
         install = _remedy(form, registries) if form in _KNOWN else None
-        raise NotFound(f"no loader is called '{form}'; {known}",
+        raise NotFound(f"no loader is called '{form}'; {formats}",
                        hint=install or did_you_mean(form, registries.loaders))
     return registries.loaders[form]
 
@@ -137,18 +138,18 @@ def _recognised(path: Path, registries: Registries) -> LoaderEntry:
     head = _head(path)
     if head.startswith(MAGIC):
         return registries.loaders["bef"]  # no other loader is imported for it
-    found = []
+    entries = []
     for _, entry in sorted(registries.loaders.items()):
         loader = _loaded(entry, path)
         with _loader_code(entry, "recognise", path):
             if loader.recognise(path, head):
-                found.append(entry)
-    if len(found) == 1:
-        return found[0]
-    if not found:
+                entries.append(entry)
+    if len(entries) == 1:
+        return entries[0]
+    if not entries:
         raise _unrecognised(path, registries)
-    raise InvalidArgument(f"several loaders recognise '{path}': {' and '.join(map(str, found))}",
-                          hint=f"choose one: format={' or format='.join(repr(entry.name) for entry in found)}")
+    raise InvalidArgument(f"several loaders recognise '{path}': {' and '.join(map(str, entries))}",
+                          hint=f"choose one: format={' or format='.join(repr(entry.name) for entry in entries)}")
 
 
 def _head(path: Path) -> bytes:

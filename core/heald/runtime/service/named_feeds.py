@@ -17,13 +17,13 @@ class NamedFeeds:
     Signatures may give one tensor several names. Such inputs need equal values.
     """
 
-    def __init__(self, given: Mapping[str, str]) -> None:
+    def __init__(self, tensor_of_input: Mapping[str, str]) -> None:
         """`given` has the graph's names of tensors by the names of inputs."""
-        self.names = tuple(given)
-        keys = [tensor.removesuffix(":0") for tensor in given.values()]
+        self.names = tuple(tensor_of_input)
+        keys = [tensor.removesuffix(":0") for tensor in tensor_of_input.values()]
         self.firsts = tuple(dict.fromkeys(keys.index(key) for key in keys))
         self._first_of = [keys.index(key) for key in keys]
-        self.tensors = tuple([*given.values()][i] for i in self.firsts)
+        self.tensors = tuple([*tensor_of_input.values()][i] for i in self.firsts)
 
     @property
     def are_distinct(self) -> bool:

@@ -47,10 +47,10 @@ class ProgramSource(Protocol):
         """Return the program. Raises the error of `step` when it ends meanwhile."""
 
     def link(
-        self, program: ProgramDef, given: Sequence[TensorMetadata], shared: Shared, step: Step, *, waits: bool = True,
-        entered: frozenset[int] = frozenset(),
+        self, program: ProgramDef, feed_metas: Sequence[TensorMetadata], shared: Shared, step: Step, *,
+        waits: bool = True, foreign_feeds: frozenset[int] = frozenset(),
     ) -> tuple[ProgramDef, Shared, Executable]:
-        """Link for feeds of this metadata, those of `entered` being ForeignArrays. Return the program that was linked,
+        """Link for feeds of this metadata, `foreign_feeds` being ForeignArrays. Return the program that was linked,
         and the values for further links."""
 
 
@@ -99,8 +99,10 @@ class PreparedStep:
         frames."""
         linked = [*self._variants.values(), *self._unwaited.values(), *filter(None, [self._dynamic, self._partial])]
         prepared = list(self._latest[1].prepared.values())
-        arrays = sum(getattr(each.value, "nbytes", 0) for each in prepared) + sum(each.frame_bytes for each in linked)
-        return PREPARED_BYTES + sum(each.nbytes for each in linked), arrays
+        array_bytes = sum(getattr(prepared_object.value, "nbytes", 0) for prepared_object in prepared)
+        frame_bytes = sum(executable.frame_bytes for executable in linked)
+        call_bytes = PREPARED_BYTES + sum(executable.nbytes for executable in linked)
+        return call_bytes, array_bytes + frame_bytes
 
     @property
     def left_out(self) -> str:
@@ -151,13 +153,13 @@ class PreparedStep:
 
         Raises the error of a step that ends meanwhile.
         """
-        metas, entered = self.metas, frozenset[int]()
+        metas, foreign_feeds = self.metas, frozenset[int]()
         if shapes is not None:
             metas = [TensorMetadata(m.dtype, tuple(s)) for m, s in zip(metas, shapes, strict=True)]
-            entered = frozenset(i for i, shape in enumerate(shapes) if shape.__class__ is Elsewhere)
+            foreign_feeds = frozenset(i for i, shape in enumerate(shapes) if shape.__class__ is Elsewhere)
         program, shared = self._latest
         step = self._step if step is None else step
-        program, shared, executable = self._compiler.link(program, metas, shared, step, entered=entered)
+        program, shared, executable = self._compiler.link(program, metas, shared, step, foreign_feeds=foreign_feeds)
         self._latest = program, shared
         self._note(executable, self._compiler)
         return executable
@@ -174,18 +176,18 @@ class PreparedStep:
 
         The links of the last MOST_VARIANTS shapes are kept. Raises InvalidArgument for shapes that do not fit.
         """
-        found = self._unwaited.get(shapes)
-        if found is None:
+        executable = self._unwaited.get(shapes)
+        if executable is None:
             with self._step.holding(self._lock):
                 if len(self._unwaited) >= MOST_VARIANTS:
                     self._unwaited.pop(next(iter(self._unwaited)))
                 metas = [TensorMetadata(m.dtype, s) for m, s in zip(self.metas, shapes, strict=True)]
                 program, shared = self._latest
                 linked = self._compiler.link(program, metas, shared, self._step, waits=False)
-                self._latest, found = linked[:2], linked[2]
-                self._unwaited[shapes] = found
-                self._note(found, self._compiler)
-        return found
+                self._latest, executable = linked[:2], linked[2]
+                self._unwaited[shapes] = executable
+                self._note(executable, self._compiler)
+        return executable
 
     def for_partial_runs(self, step: Step) -> Executable:
         """Link the program, once, for feeds that come later: for the shapes that are known without them.

@@ -23,23 +23,23 @@ def make_run_step(
     if not isinstance(options, RunOptions):
         raise InvalidArgument(f"options= is {type(options).__name__}", hint="pass heald.RunOptions(timeout=2.0)")
     options.check()
-    given = () if options.cancel is None else (options.cancel,)
+    user_tokens = () if options.cancel is None else (options.cancel,)
     workers = None if options.work_queue is None else host.workers(_queue_name(options.work_queue))
     if options.trace:
         from ..executor.trace import Trace  # most runs have none
 
         more["trace"] = Trace()
-    step = kind(host, options.timeout, (*parents, host.cancellation, *given), **more)
+    step = kind(host, options.timeout, (*parents, host.cancellation, *user_tokens), **more)
     if workers is not None:
         step.workers = workers
     return step
 
 
-def check_limits(options: RunOptions, way: str) -> RunOptions:
+def check_limits(options: RunOptions, run_kind: str) -> RunOptions:
     """Return the options of a run that gives no records. Raises InvalidArgument when they ask for records; `way` says
     how to get them."""
     if isinstance(options, RunOptions) and (options.trace or options.partition_graphs):
-        raise InvalidArgument("this call returns no trace and no partition graphs", hint=way)
+        raise InvalidArgument("this call returns no trace and no partition graphs", hint=run_kind)
     return options
 
 

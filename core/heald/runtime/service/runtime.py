@@ -52,10 +52,10 @@ class HostContext(Host):
                          work_queues=settings.work_queues, output=output)
 
 
-def _check_has(argument: str, given: object, method: str) -> None:
+def _check_has(argument: str, argument_value: object, method: str) -> None:
     """Raises InvalidArgument for an object that is neither a name nor of the protocol with this method."""
-    if not isinstance(given, str | WorkQueueConfig | None) and not hasattr(given, method):
-        raise InvalidArgument(f"{argument} is a {type(given).__name__}, which has no method '{method}'",
+    if not isinstance(argument_value, str | WorkQueueConfig | None) and not hasattr(argument_value, method):
+        raise InvalidArgument(f"{argument} is a {type(argument_value).__name__}, which has no method '{method}'",
                               hint="give a name, or an object of that protocol")
 
 
@@ -176,19 +176,19 @@ def devices() -> list[DeviceRecord]:
     Device types that serve on request only, and are not in use, are scanned in processes of their own: their records
     have no device.
     """
-    own = runtime()
-    return [record for device_type in own.host.preference() for record in _records(own, device_type)]
+    owner = runtime()
+    return [record for device_type in owner.host.preference() for record in _records(owner, device_type)]
 
 
-def _records(own: Runtime, device_type: str) -> list[DeviceRecord]:
+def _records(owner: Runtime, device_type: str) -> list[DeviceRecord]:
     nobody = scanned_apart(device_type)
     if nobody is None:
-        return own.host.records(device_type)
-    if device_type not in own.apart:
+        return owner.host.records(device_type)
+    if device_type not in owner.apart:
         from .device_process import list_apart, record_of
 
-        own.apart[device_type] = [record_of(row) for row in list_apart(nobody, registered_names())]
-    return own.apart[device_type]
+        owner.apart[device_type] = [record_of(row) for row in list_apart(nobody, registered_names())]
+    return owner.apart[device_type]
 
 
 def scanned_apart(device_type: str) -> dict[str, Any] | None:
@@ -196,12 +196,12 @@ def scanned_apart(device_type: str) -> dict[str, Any] | None:
     long as no device is known."""
     from .device_process import can_start_python
 
-    own = runtime()
-    host = own.host
+    owner = runtime()
+    host = owner.host
     if host.is_scanned(device_type) or device_type not in host.on_request() or not can_start_python():
         return None
     plugin = host.registries.device_types.claims(device_type)[0].plugin
-    record = own.plugins.loaded(plugin)
+    record = owner.plugins.loaded(plugin)
     if record is None or record.module in [m.__name__ for m in _registered if isinstance(m, ModuleType)]:
         return None  # another process has no way to the module
     return {"name": f"{device_type}:*", "type": device_type, "plugin": plugin, "attributes": {}}

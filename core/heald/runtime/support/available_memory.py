@@ -53,8 +53,8 @@ def ask_system(nbytes: int, asker: str) -> None:
 
 
 def _of_system(root: str) -> list[int]:
-    found = _AVAILABLE.search(_read(f"{root}/proc/meminfo"))
-    return [int(found[1]) << 10] if found else []
+    figure = _AVAILABLE.search(_read(f"{root}/proc/meminfo"))
+    return [int(figure[1]) << 10] if figure else []
 
 
 def _of_groups(root: str) -> Iterator[int]:

@@ -9,11 +9,11 @@ from types import FrameType
 def raised_at(error: BaseException, module: str) -> str | None:
     """Return "FILE:LINE" of the innermost frame in the top package of `module`, or None when no frame is there."""
     package = module.partition(".")[0]
-    place = None
+    position = None
     for frame, line in _frames(error):
         if str(frame.f_globals.get("__name__", "")).partition(".")[0] == package:
-            place = f"{frame.f_code.co_filename}:{line}"
-    return place
+            position = f"{frame.f_code.co_filename}:{line}"
+    return position
 
 
 def method_of(error: BaseException, owner: object) -> str | None:
@@ -26,8 +26,8 @@ def method_of(error: BaseException, owner: object) -> str | None:
 
 def with_place(text: str, error: BaseException, module: str) -> str:
     """Return the text, with the line of the plugin's own code that raised where there is one."""
-    place = raised_at(error, module)
-    return text if place is None else f"{text}, raised at {place}"
+    position = raised_at(error, module)
+    return text if position is None else f"{text}, raised at {position}"
 
 
 def _frames(error: BaseException) -> Iterator[tuple[FrameType, int]]:

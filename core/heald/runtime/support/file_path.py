@@ -19,8 +19,8 @@ def file_path(path: object) -> Path:
             raise InvalidArgument(f"the path {text!r} has characters that no file name can have")
         if text:
             return Path(text)
-    given = "an empty text" if isinstance(text, str) else f"a {type(path).__name__}"
-    raise InvalidArgument(f"the path is {given}", hint="a path is a str or a pathlib.Path")
+    description = "an empty text" if isinstance(text, str) else f"a {type(path).__name__}"
+    raise InvalidArgument(f"the path is {description}", hint="a path is a str or a pathlib.Path")
 
 
 def _has_no_bytes(text: str) -> bool:

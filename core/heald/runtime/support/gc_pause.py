@@ -18,11 +18,11 @@ MOST_MADE = 500_000  # objects between scans of the oldest generation: 0.1 GB at
 class Counts:
     """Numbers of objects and scans since the last scan of the oldest generation, whoever asked for that scan."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, limit: int) -> None:
         self.made = 0  # objects of pauses
         self.scans = 0  # of the oldest generation, since the start of Python
         self.young = 0  # of the youngest generation, before the last scan of the oldest
-        self.most = most
+        self.most = limit
 
     def is_time(self) -> bool:
         """Count the objects of a pause that ends now. True when the oldest generation should be scanned."""

@@ -35,7 +35,7 @@ def as_heald_error(error: BaseException, what: str) -> HealdError:
     if isinstance(error, HealdError):
         return error
     other = type(of_system(error)) if isinstance(error, OSError) else Unknown
-    kind = next((mine for theirs, mine in CODES if isinstance(error, theirs)), other)
+    kind = next((code for theirs, code in CODES if isinstance(error, theirs)), other)
     kind = ResourceExhausted if is_lack_of_memory(error) else kind
     typed = kind(f"{what} failed with {told(error)}")
     typed.__cause__ = error

@@ -88,16 +88,16 @@ def head(path: Path, count: int) -> bytes:
 def _open(path: Path) -> tuple[int, int]:
     """A descriptor of the regular file at `path`, and its size. Opening a pipe does not wait for its writer."""
     descriptor = os.open(path, os.O_RDONLY | _OPENING)
-    found = os.fstat(descriptor)
-    if not stat.S_ISREG(found.st_mode):
+    status = os.fstat(descriptor)
+    if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)
         raise InvalidArgument("this is not a regular file")
-    return descriptor, found.st_size
+    return descriptor, status.st_size
 
 
 def _state(descriptor: int) -> _State:
-    found = os.fstat(descriptor)
-    return found.st_size, found.st_mtime_ns
+    status = os.fstat(descriptor)
+    return status.st_size, status.st_mtime_ns
 
 
 def _read(descriptor: int) -> bytes:
@@ -117,8 +117,8 @@ def _read(descriptor: int) -> bytes:
 
 def kept(data: Buffer, start: int, stop: int) -> Buffer:
     """The bytes at [start, stop) for later use: a small piece is copied, a large one stays a view."""
-    piece = data[start:stop]
-    return piece if stop - start >= VIEWED_FROM else bytes(piece)
+    part = data[start:stop]
+    return part if stop - start >= VIEWED_FROM else bytes(part)
 
 
 def file_behind(value: Any) -> MappedFile | None:

@@ -21,7 +21,7 @@ def limit_bytes(limit: int | str) -> int:
     return nbytes
 
 
-def share_or_bytes(limit: int | str, whole: Callable[[], int | None], setting: str) -> int | None:
+def share_or_bytes(limit: int | str, total_bytes: Callable[[], int | None], setting: str) -> int | None:
     """The bytes that `limit` stands for. A share is one of `whole()`; a share of None is None.
 
     Raises InvalidArgument, which names the setting.
@@ -33,7 +33,7 @@ def share_or_bytes(limit: int | str, whole: Callable[[], int | None], setting: s
         unit = match[2].lower() if match else None
         if match is None or (unit != "%" and unit not in _FOLDED):
             raise _unreadable(limit, setting)
-        total = whole() if unit == "%" else None
+        total = total_bytes() if unit == "%" else None
         if unit == "%" and total is None:
             return None
         nbytes = float(match[1]) * (_FOLDED[unit or ""] if total is None else total / 100)

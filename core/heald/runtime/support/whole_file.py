@@ -32,14 +32,14 @@ _BUFFER_BYTES = 1 << 16
 _NEW, _REPLACED = "new", "replaced"
 
 
-def write_whole(file: Path, pieces: Iterable[Buffer], *, mode: int = READABLE) -> None:
+def write_whole(file: Path, chunks: Iterable[Buffer], *, mode: int = READABLE) -> None:
     """Write pieces of bytes to a file, one behind the other.
 
     Raises InvalidArgument for a path of something else than a file, NotFound for a missing folder, PermissionDenied,
     ResourceExhausted or Unknown when the file cannot be written.
     """
     with writing_file(file, mode=mode) as out:
-        out.writelines(pieces)
+        out.writelines(chunks)
 
 
 @contextmanager
@@ -111,11 +111,11 @@ def writing_folder(folder: Path, *, overwrite: bool = False) -> Iterator[Path]:
         disk.sync_folder(folder.parent)
 
 
-def write_new(file: Path, pieces: Iterable[Buffer]) -> None:
+def write_new(file: Path, chunks: Iterable[Buffer]) -> None:
     """Write a file of a folder that `writing_folder` yielded, and the missing folders above the file."""
     make_folders(file.parent)
     with _creating(file, READABLE) as out:
-        out.writelines(pieces)
+        out.writelines(chunks)
 
 
 def make_folders(folder: Path, mode: int = 0o777) -> None:

@@ -19,12 +19,12 @@ def remove_working_folder() -> None:
     from it.
     """
     here = _working_folder()
-    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib is not frozen
-    gone = {"", os.curdir}
-    if here != own and here in _unnamed_parts():
-        gone.add(here)
-    first = 0 if sys.flags.safe_path or here == own or sys.path[:1] != [here] else 1
-    sys.path[:] = [entry for entry in sys.path[first:] if entry not in gone]
+    package_folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib is not frozen
+    removed_entries = {"", os.curdir}
+    if here != package_folder and here in _unnamed_parts():
+        removed_entries.add(here)
+    first = 0 if sys.flags.safe_path or here == package_folder or sys.path[:1] != [here] else 1
+    sys.path[:] = [entry for entry in sys.path[first:] if entry not in removed_entries]
 
 
 def is_working_folder(entry: str) -> bool:

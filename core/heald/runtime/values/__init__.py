@@ -9,6 +9,7 @@ array that it was given.
 `attribute_values`: ShapeAttr and Func, values of attributes that Python has no class for.
 `layouts`: ScalarTensor and CooTensor, host tensors beside dense arrays.
 `tensor_proto`: TensorValue, a constant of a file: elements stay a view of the file until they are asked for.
+`computed_info`: ComputedInfo, the facts about a constant whose elements are computed when they are asked for.
 `foreign_array`: ForeignArray, an array of another library in a device's memory.
 `geometry`, `wire`: Index arithmetic of shapes; the fields of protobuf's binary form, in place.
 `async_value`: AsyncValue, the future that connects kernels, and DEAD, the value of a branch not taken.

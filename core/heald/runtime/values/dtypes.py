@@ -81,34 +81,35 @@ _BY_NUMPY: dict[Any, DType] = {}
 def numbered(number: int) -> DType:
     """The type with this DataType number. The number of a reference type returns its value type. Raises InvalidArgument
     for an unknown number."""
-    found = _BY_NUMBER.get(number - REF if number > REF else number)
-    if found is None:
+    dtype = _BY_NUMBER.get(number - REF if number > REF else number)
+    if dtype is None:
         raise InvalidArgument(f"{number} is not the number of a data type")
-    return found
+    return dtype
 
 
 def named(name: str) -> DType:
     """The type with this name, NumPy's or TensorFlow's. Raises InvalidArgument for an unknown name."""
-    found = _BY_NAME.get(name)
-    if found is None:
-        known = [each.name for each in ALL]
-        near = closest(str(name), known, most=1)
+    dtype = _BY_NAME.get(name)
+    if dtype is None:
+        type_names = [known_dtype.name for known_dtype in ALL]
+        similar_names = closest(str(name), type_names, limit=1)
         raise InvalidArgument(f"'{name}' is not a data type",
-                              hint=f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}")
-    return found
+                              hint=f"did you mean {similar_names[0]}?" if similar_names else
+                              f"known: {', '.join(type_names)}")
+    return dtype
 
 
 def of_numpy(dtype: np.dtype[Any]) -> DType:
     """The type of arrays with this NumPy dtype. Text and object arrays are strings. Raises InvalidArgument for a dtype
     without a counterpart."""
-    found = _BY_NUMPY.get(dtype)
-    if found is None:
-        found = string if dtype.kind in "OSU" else _BY_NAME.get(dtype.name)
-        if found is None or found.kind not in _NUMPY_ITSELF | {"o"}:
+    element_type = _BY_NUMPY.get(dtype)
+    if element_type is None:
+        element_type = string if dtype.kind in "OSU" else _BY_NAME.get(dtype.name)
+        if element_type is None or element_type.kind not in _NUMPY_ITSELF | {"o"}:
             raise InvalidArgument(f"NumPy's dtype {dtype} has no data type of TensorFlow",
                                   hint="convert the array first, with array.astype(...)")
-        _BY_NUMPY[dtype] = found
-    return found
+        _BY_NUMPY[dtype] = element_type
+    return element_type
 
 
 def from_numpy(value: Any) -> DType:
@@ -152,5 +153,5 @@ def _extended(dtype: DType) -> np.dtype[Any]:
     if kind is None:
         raise Unimplemented(f"this version of ml_dtypes has no {dtype.name}",
                             hint=install_hint("ml_dtypes", upgrade=True))
-    found: np.dtype[Any] = np.dtype(kind)
-    return found
+    numpy_dtype: np.dtype[Any] = np.dtype(kind)
+    return numpy_dtype

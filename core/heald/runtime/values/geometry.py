@@ -61,11 +61,11 @@ def reduction_axes(rank: int, axes: Sequence[int]) -> tuple[int, ...]:
     for axis in axes:
         if not -rank <= axis < rank:
             raise InvalidArgument(f"Invalid reduction dimension ({axis} for input with {rank} dimension(s))")
-    found = sorted(axis % rank for axis in axes)
-    for axis, following in pairwise(found):
+    positive_axes = sorted(axis % rank for axis in axes)
+    for axis, following in pairwise(positive_axes):
         if axis == following:
             raise InvalidArgument(f"Invalid reduction arguments: Axes contains duplicate dimension: {axis}")
-    return tuple(found)
+    return tuple(positive_axes)
 
 
 class Window(NamedTuple):
@@ -136,15 +136,15 @@ def first_spatial(data_format: str) -> int:
 
 
 def _explicit_pads(attrs: Mapping[str, Any], rank: int) -> list[tuple[int, int]]:
-    given = tuple(attrs.get("explicit_paddings", ()))
+    flat_pads = tuple(attrs.get("explicit_paddings", ()))
     if attrs["padding"] != "EXPLICIT":
-        if given:
+        if flat_pads:
             raise InvalidArgument("explicit_paddings must be empty unless padding is EXPLICIT")
         return [(0, 0)] * rank
-    if len(given) != 2 * rank or min(given) < 0:
+    if len(flat_pads) != 2 * rank or min(flat_pads) < 0:
         raise InvalidArgument(f"explicit_paddings must be {2 * rank} numbers that are not negative, "
-                              f"given {list(given)}")
-    pads = list(zip(given[::2], given[1::2], strict=True))
+                              f"given {list(flat_pads)}")
+    pads = list(zip(flat_pads[::2], flat_pads[1::2], strict=True))
     if any(pads[0]) or any(pads[attrs["data_format"].index("C")]):
         raise InvalidArgument("explicit padding in the batch or depth dimension is not supported")
     return pads
@@ -155,7 +155,7 @@ def window_taps(length: int, kernel: int, stride: int, slide: Window) -> list[tu
     assert slide.size is not None
     reached = range(max(0, slide.before - (slide.size - 1) * stride), min(kernel, slide.before + length))
     taps = (tap_slices(length, stride, slide.size, tap - slide.before) for tap in reached)
-    return [found for found in taps if found is not None]
+    return [slices for slices in taps if slices is not None]
 
 
 def tap_slices(length: int, stride: int, size: int, offset: int) -> tuple[slice, slice] | None:
@@ -192,16 +192,16 @@ def strided_slice(
         raise InvalidArgument("Multiple ellipses in slice spec not allowed")
     ellipsis_at = ellipsis_mask.bit_length() - 1 if ellipsis_mask else count
     takes = [i for i in range(count) if i != ellipsis_at and not new_axis_mask >> i & 1]
-    rest = len(shape) - len(takes)  # dimensions that the ellipsis stands for
-    if rest < 0:
+    skipped_dims = len(shape) - len(takes)  # dimensions that the ellipsis stands for
+    if skipped_dims < 0:
         raise InvalidArgument(f"Index out of range: {len(takes)} dimensions sliced, input has {len(shape)}")
     index: list[Any] = []
     selected: list[int | None] = []
     lengths = iter(shape)
     for i in range(max(count, ellipsis_at + 1)):
         if i == ellipsis_at:
-            index += [slice(None)] * rest
-            selected += [next(lengths) for _ in range(rest)]
+            index += [slice(None)] * skipped_dims
+            selected += [next(lengths) for _ in range(skipped_dims)]
         elif new_axis_mask >> i & 1:
             index.append(None)
             selected.append(1)
@@ -225,10 +225,10 @@ def _element(length: int | None, at: int | None, stride: int, axis: int) -> int 
                               f"strides[{axis}] must be non-zero")
     if length is None or at is None:
         return _UNKNOWN
-    found = at + length if at < 0 else at
-    if not 0 <= found < length:
-        raise InvalidArgument(f"slice index {found} of dimension {axis} out of bounds")
-    return found
+    position = at + length if at < 0 else at
+    if not 0 <= position < length:
+        raise InvalidArgument(f"slice index {position} of dimension {axis} out of bounds")
+    return position
 
 
 def _range(
@@ -288,8 +288,8 @@ def einsum_labels(
 
 def _axis_labels(number: int, term: str, rank: int | None) -> tuple[Label, ...]:
     before, ellipsis, after = term.partition("...")
-    rest = 0 if rank is None else rank - len(before) - len(after)
-    if rest < 0 or (rest and not ellipsis):
+    ellipsis_dims = 0 if rank is None else rank - len(before) - len(after)
+    if ellipsis_dims < 0 or (ellipsis_dims and not ellipsis):
         raise InvalidArgument(f"Expected input {number} of subscript '{term}' to have "
                               f"{'at least ' if ellipsis else ''}rank {len(before) + len(after)} but got: {rank}")
-    return (*before, *range(-rest, 0), *after)
+    return (*before, *range(-ellipsis_dims, 0), *after)

@@ -111,22 +111,23 @@ def coo_tensor(indices: Any, values: np.ndarray[Any, Any], shape: Iterable[int])
 
     dims = checked_shape(shape)
     with callers_code("indices cannot be read as an array"):
-        given = np.asarray(indices)
-    if not given.size:  # NumPy gives empty lists the type float64
-        given = given.astype(np.int64) if given.ndim == 2 else np.empty((0, len(dims)), np.int64)
-    if given.dtype.kind not in "iu" or given.ndim != 2 or given.shape[1] != len(dims):
-        raise InvalidArgument(f"indices are {given.dtype}{shape_text(given.shape)}, expected integers of shape "
-                              f"[?,{len(dims)}]", hint=f"a row of {len(dims)} coordinates for each value")
-    if values.shape != given.shape[:1]:
-        raise InvalidArgument(f"values have shape {shape_text(values.shape)}, expected [{len(given)}]: one for each "
-                              "row of indices")
+        coordinates = np.asarray(indices)
+    if not coordinates.size:  # NumPy gives empty lists the type float64
+        coordinates = coordinates.astype(np.int64) if coordinates.ndim == 2 else np.empty((0, len(dims)), np.int64)
+    if coordinates.dtype.kind not in "iu" or coordinates.ndim != 2 or coordinates.shape[1] != len(dims):
+        raise InvalidArgument(f"indices are {coordinates.dtype}{shape_text(coordinates.shape)}, "
+                              f"expected integers of shape [?,{len(dims)}]",
+                              hint=f"a row of {len(dims)} coordinates for each value")
+    if values.shape != coordinates.shape[:1]:
+        raise InvalidArgument(f"values have shape {shape_text(values.shape)}, expected [{len(coordinates)}]: "
+                              "one for each row of indices")
     _check_has_zero(values.dtype)
-    outside = np.flatnonzero(((given < 0) | (given >= np.array(dims, np.int64))).any(axis=1))
+    outside = np.flatnonzero(((coordinates < 0) | (coordinates >= np.array(dims, np.int64))).any(axis=1))
     if len(outside):
-        raise InvalidArgument(f"indices[{outside[0]}] = {given[outside[0]].tolist()} is outside of shape "
+        raise InvalidArgument(f"indices[{outside[0]}] = {coordinates[outside[0]].tolist()} is outside of shape "
                               f"{shape_text(dims)}")
-    order = np.lexsort(given.T[::-1]) if dims else np.arange(len(given))
-    ordered = given.astype(np.int64)[order]
+    order = np.lexsort(coordinates.T[::-1]) if dims else np.arange(len(coordinates))
+    ordered = coordinates.astype(np.int64)[order]
     twice = np.flatnonzero((ordered[1:] == ordered[:-1]).all(axis=1))
     if len(twice):
         raise InvalidArgument(f"the indices {ordered[twice[0]].tolist()} are given twice",

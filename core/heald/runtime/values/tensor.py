@@ -13,8 +13,6 @@ from .dtypes import DType, of_numpy
 if TYPE_CHECKING:
     import numpy as np
 
-    from .tensor_proto import TensorValue
-
 MOST_DIMS = 254  # dimensions of a tensor, as in TensorFlow
 MOST_ELEMENTS = 2**63 - 1  # elements of a tensor, as in TensorFlow
 Shape = tuple[int | None, ...] | None  # None: unknown rank; a dimension of None: unknown length
@@ -173,42 +171,6 @@ def fits(shape: tuple[int, ...], meta: TensorMetadata) -> bool:
     if meta.shape is None:
         return True
     return len(shape) == len(meta.shape) and all(b is None or a == b for a, b in zip(shape, meta.shape, strict=True))
-
-
-class MadeInfo(ValueInfo):
-    """The ValueInfo of a TensorValue whose elements are computed when they are asked for."""
-
-    __slots__ = ("_constant",)
-
-    def __init__(self, constant: TensorValue) -> None:
-        self.meta = TensorMetadata(constant.dtype, constant.shape)
-        self.dims = self.handle = None
-        self._constant = constant
-
-    @property
-    def constant(self) -> TensorValue:
-        """The TensorValue itself, its elements not computed."""
-        return self._constant
-
-    @property
-    def value(self) -> np.ndarray[Any, Any]:  # type: ignore[override]
-        return self._constant.array()
-
-    @property
-    def is_known(self) -> bool:
-        return True
-
-    def parts(self) -> tuple[Any, Any]:
-        if self._constant.scaling is None:
-            return self._constant.array(), None
-        value, factors = self._constant.scaling
-        return value.array(), factors
-
-    @property
-    def held(self) -> int:
-        """Bytes that the value occupies before its elements are computed. A value that one element fills occupies next
-        to none: 0."""
-        return 0 if self._constant.is_filled else self.meta.nbytes
 
 
 def constant_info(value: np.ndarray[Any, Any]) -> ValueInfo:

@@ -140,7 +140,7 @@ class TensorValue:
         return self
 
     @classmethod
-    def read(cls, buf: Buffer, start: int, stop: int, known: dict[bytes, Shape] | None = None) -> TensorValue:
+    def read(cls, buf: Buffer, start: int, stop: int, known_shapes: dict[bytes, Shape] | None = None) -> TensorValue:
         """The TensorProto at [start, stop), checked without allocating memory for its elements. `known` has shapes that
         were read before, by their bytes.
 
@@ -165,15 +165,15 @@ class TensorValue:
         self.file = file_behind(raw) if type(raw) is memoryview else None
         self.scaling, self.is_filled = None, False
         self.dtype = dtype = dtypes.numbered(number)
-        self.shape = _static_shape(buf, shapes, {} if known is None else known)
+        self.shape = _static_shape(buf, shapes, {} if known_shapes is None else known_shapes)
         size = prod(self.shape)
         if size * (dtype.itemsize or 1) > _MOST_BYTES:
             raise InvalidArgument(f"a tensor {self!r} is larger than any memory")
         if content is None:
             self._listed = _listed(raw, start, lists, _LISTS[dtype.number])
-            if (given := _count(self._listed, dtype)) > size:
-                raise InvalidArgument(f"too many values: {given} for a tensor {self!r}")
-            self.is_filled = 1 < given < size and size * (dtype.itemsize or _POINTER) > _LARGE
+            if (listed_count := _count(self._listed, dtype)) > size:
+                raise InvalidArgument(f"too many values: {listed_count} for a tensor {self!r}")
+            self.is_filled = 1 < listed_count < size and size * (dtype.itemsize or _POINTER) > _LARGE
         elif not dtype.itemsize:
             _cut_strings(content, self)
         elif len(content) != size * dtype.itemsize:
@@ -290,24 +290,24 @@ def _restore(raw: bytes) -> TensorValue:
     return TensorValue.read(raw, 0, len(raw))
 
 
-def _static_shape(buf: Buffer, spans: list[tuple[int, int]], known: dict[bytes, Shape]) -> tuple[int, ...]:
+def _static_shape(buf: Buffer, spans: list[tuple[int, int]], known_shapes: dict[bytes, Shape]) -> tuple[int, ...]:
     raw = bytes(buf[slice(*spans[0])]) if len(spans) == 1 else b"".join([buf[at:end] for at, end in spans])
-    shape = known.get(raw)
+    shape = known_shapes.get(raw)
     if shape is None:
         shape = read_shape(buf, *spans[0]) if len(spans) == 1 else read_shape(raw, 0, len(raw))
         if shape is None or None in shape:
             raise InvalidArgument(f"a constant's shape must be known, got {shape_text(shape)}")
-        known[raw] = shape
+        known_shapes[raw] = shape
     return shape  # type: ignore[return-value]
 
 
-def _listed(raw: Buffer, start: int, found: list[tuple[int, int, int, int]], where: _List) -> Sequence[Buffer]:
+def _listed(raw: Buffer, start: int, element_fields: list[tuple[int, int, int, int]], where: _List) -> Sequence[Buffer]:
     """The bytes of the elements. Packed and single elements differ only in the framing, which is left out.
 
     `raw` is the message at byte `start` of its file. `found` and errors have offsets in the file.
     """
     parts = []
-    for number, kind, at, end in found:
+    for number, kind, at, end in element_fields:
         if number == where.number:
             if kind != wire.BYTES:
                 wire.expect(kind, _WIRE.get(where.width, wire.BYTES), at, "a list of elements")
@@ -324,8 +324,8 @@ def _count(listed: Sequence[Buffer], dtype: DType) -> int:
         return len(listed)
     if width == 0:
         return len(bytes(listed[0]).translate(None, _HIGH))
-    count, rest = divmod(len(listed[0]), width * (2 if dtype.kind == "c" else 1))
-    if rest:
+    count, excess_bytes = divmod(len(listed[0]), width * (2 if dtype.kind == "c" else 1))
+    if excess_bytes:
         raise InvalidArgument(
             f"a TensorProto of dtype {dtype.name} holds {len(listed[0])} bytes of elements, expected a multiple of "
             f"{width * (2 if dtype.kind == 'c' else 1)}", hint="the file is truncated, or its dtype is wrong")
@@ -372,9 +372,9 @@ def _cut_strings(content: Buffer, value: TensorValue) -> list[bytes]:
     for _ in range(value.size):
         length, at = wire.varint(content, at, len(content))
         lengths.append(length)
-    taken = at + sum(lengths)
-    if taken != len(content):
-        raise InvalidArgument(f"tensor_content has {len(content)} bytes, its strings take {taken}")
+    total_bytes = at + sum(lengths)
+    if total_bytes != len(content):
+        raise InvalidArgument(f"tensor_content has {len(content)} bytes, its strings take {total_bytes}")
     strings = []
     for length in lengths:
         strings.append(bytes(content[at : at + length]))

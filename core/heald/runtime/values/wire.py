@@ -84,10 +84,10 @@ def _bad_wire_type(wire: int, at: int) -> DataLoss:
     return DataLoss(f"{wire} is {what} (byte {at})")
 
 
-def expect(wire: int, wanted: int, at: int, what: str) -> None:
+def expect(wire: int, expected: int, at: int, what: str) -> None:
     """Raises DataLoss unless the field `what` at byte `at` has the wire type of its definition."""
-    if wire != wanted:
-        raise DataLoss(f"{what} at byte {at} is written as {_NAMES[wire]}, expected {_NAMES[wanted]}")
+    if wire != expected:
+        raise DataLoss(f"{what} at byte {at} is written as {_NAMES[wire]}, expected {_NAMES[expected]}")
 
 
 def check_nesting(depth: int, at: int) -> None:
@@ -211,16 +211,16 @@ def splice(base: Buffer, new: Mapping[Key, bytes], *, maps: Iterable[int] = ()) 
     or last, sorted. `maps` has the numbers of the fields that are maps: of these, single entries are replaced. Empty
     bytes delete a field.
     """
-    found = [
+    segments = [
         ((number, map_key(base, start, stop) if number in maps else ""), stop)
         for number, _, start, stop in fields(base, 0, len(base))
     ]
-    present = {key for key, _ in found}
+    present = {key for key, _ in segments}
     added = sorted((key for key in new if key not in present), reverse=True)
     left = dict(new)
     out: list[Buffer] = []
     at = 0
-    for key, stop in found:
+    for key, stop in segments:
         while added and added[-1][0] < key[0]:
             out.append(new[added.pop()])
         out.append(left.pop(key, b"") if key in new else base[at:stop])

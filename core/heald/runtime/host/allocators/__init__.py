@@ -59,8 +59,9 @@ def make_allocator(
     cannot be read.
     """
     if name not in factories:
-        near = closest(name, factories, most=1)
-        raise NotFound(f"no allocator is called '{name}'", hint=f"did you mean {near[0]}?" if near else
+        similar_names = closest(name, factories, limit=1)
+        raise NotFound(f"no allocator is called '{name}'",
+                       hint=f"did you mean {similar_names[0]}?" if similar_names else
                        f"[allocator] name: one of {', '.join(sorted(factories))}")
     within = None if limit is None else limit_bytes(limit)
     with plugin_guard(f"the factory of allocator '{name}'"):

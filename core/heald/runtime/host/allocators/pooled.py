@@ -59,7 +59,7 @@ class PooledAllocator:
 
     def trim(self) -> int:
         """Release the idle blocks to the inner allocator. Returns their bytes."""
-        given = 0
+        freed_bytes = 0
         for size, free in self._free.copy().items():
             while free:
                 try:
@@ -68,16 +68,17 @@ class PooledAllocator:
                     break
                 self._held.give_back(size)
                 self._inner.deallocate(block.base)
-                given += size
+                freed_bytes += size
         self._measure()
-        return given
+        return freed_bytes
 
     def stats(self) -> AllocatorStats:
         free = self._free.copy()
-        held, idle = self._held.stats(), _bytes(free)
-        assert held.in_use is not None
-        assert held.buffers is not None
-        return AllocatorStats(in_use=held.in_use - idle, buffers=held.buffers - sum(map(len, free.values())), idle=idle)
+        inner_stats, idle = self._held.stats(), _bytes(free)
+        assert inner_stats.in_use is not None
+        assert inner_stats.buffers is not None
+        buffers = inner_stats.buffers - sum(map(len, free.values()))
+        return AllocatorStats(in_use=inner_stats.in_use - idle, buffers=buffers, idle=idle)
 
     def _block(self, size: int) -> Any:
         try:

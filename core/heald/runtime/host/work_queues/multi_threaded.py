@@ -82,10 +82,10 @@ class MultiThreadedWorkQueue:
     def add_task(self, task: Task, /) -> None:
         if self._lifetime.end is not None:
             self._lifetime.check()
-        own = self._mine.own
-        if own is not None:
-            own.append(task)
-            task = own.run_oldest
+        own_tasks = self._mine.own
+        if own_tasks is not None:
+            own_tasks.append(task)
+            task = own_tasks.run_oldest
         pool = self._pool
         pool.tasks.append(task)
         if pool.idle or pool.may_grow:
@@ -93,8 +93,8 @@ class MultiThreadedWorkQueue:
                 pool.wake()
             except ResourceExhausted:
                 if _take_back(pool, task):
-                    if own is not None:
-                        own.pop()
+                    if own_tasks is not None:
+                        own_tasks.pop()
                     raise
 
     def add_blocking_task(self, task: Task, /, allow_queuing: bool) -> bool:
@@ -148,12 +148,12 @@ class MultiThreadedWorkQueue:
                     pool.wake()  # a Ctrl-C may have come between adding a task and waking a thread
         return True
 
-    def _run_own(self, own: OwnTasks, done: Callable[[], bool], deadline: Deadline) -> None:
+    def _run_own(self, own_tasks: OwnTasks, done: Callable[[], bool], deadline: Deadline) -> None:
         self._mine.is_running = True
         try:
             with self._pool.visit():
-                while own and not done() and not deadline.is_over() and self._lifetime.end is None:
-                    self._pool.run(own.run_oldest)
+                while own_tasks and not done() and not deadline.is_over() and self._lifetime.end is None:
+                    self._pool.run(own_tasks.run_oldest)
         finally:
             self._mine.is_running = False
 

@@ -54,8 +54,8 @@ def elements(value: Any, what: str) -> Array:
     """
     import numpy as np
 
-    given = getattr(value, "array", None)
-    array = given() if callable(given) else value
+    array_of = getattr(value, "array", None)
+    array = array_of() if callable(array_of) else value
     if not isinstance(array, np.ndarray | np.generic):
         raise InvalidArgument(f"{what} is a {type(value).__name__}, which a BEF file cannot hold",
                               hint="give an array or a TensorValue")
@@ -82,8 +82,8 @@ class ArrayWriter:
     def shared(self, value: Any, what: str) -> int:
         """Return the index of an array, which is added unless the same object is there. Raises as `elements`."""
         array = elements(value, what)
-        found = self._indices.get(id(array))
-        return self.add(array, what) if found is None else found
+        index = self._indices.get(id(array))
+        return self.add(array, what) if index is None else index
 
     def layout(self, base: Callable[[int], int]) -> tuple[list[Any], bytes]:
         """The pieces of the section, and the table. `base(size)` is where in the file a section of this size begins; it
@@ -99,14 +99,14 @@ class ArrayWriter:
                 size += -(start + size) % alignment
                 offsets.append(size)
                 size += raw.nbytes
-        pieces: list[Any] = []
+        chunks: list[Any] = []
         table = [put_vbr(len(stored))]
         at = 0
         for array, (dtype, flag, raw), offset in zip(self._arrays, stored, offsets, strict=True):
-            pieces += [PADDING * (offset - at), raw]
+            chunks += [PADDING * (offset - at), raw]
             at = offset + raw.nbytes
             table += map(put_vbr, (dtype.number, flag, len(array.shape), *array.shape, offset, raw.nbytes))
-        return pieces, b"".join(table)
+        return chunks, b"".join(table)
 
 
 def _stored(array: Array | StrippedConstant) -> tuple[DType, int, memoryview]:
@@ -206,15 +206,15 @@ class Arrays:
         shape = tuple(map(min, entry.shape, (1,) * len(entry.shape))) if splat else entry.shape
         raw = kept(self._view, entry.offset, entry.offset + entry.size)
         if entry.dtype is dtypes.string:
-            made = _cut(raw, prod(shape), index).reshape(shape)
+            array = _cut(raw, prod(shape), index).reshape(shape)
         elif not entry.size:
-            made = np.zeros(shape, entry.dtype.numpy)
+            array = np.zeros(shape, entry.dtype.numpy)
         else:
-            made = np.frombuffer(raw, np.uint8).view(entry.dtype.numpy).reshape(shape)
+            array = np.frombuffer(raw, np.uint8).view(entry.dtype.numpy).reshape(shape)
             if sys.byteorder == "big":
-                made = made.byteswap()
-        made.flags.writeable = False
-        return np.broadcast_to(made, entry.shape) if splat else made
+                array = array.byteswap()
+        array.flags.writeable = False
+        return np.broadcast_to(array, entry.shape) if splat else array
 
 
 def _read_entry(table: SectionReader, room: int) -> ArrayRecord:
@@ -257,8 +257,8 @@ def _cut(raw: Any, count: int, index: int) -> Any:
     if any(begin > end for begin, end in zip(begins, ends, strict=False)) or (ends[-1] if ends else 0) != len(data):
         raise SectionReader(data, "Arrays").wrong(f"the ends of the strings of array {index} contradict its size")
     try:
-        made = np.empty(count, object)
+        strings = np.empty(count, object)
     except MemoryError:
         raise ResourceExhausted(f"no memory for {count} strings") from None
-    made[:] = [data[begin:end] for begin, end in zip(begins, ends, strict=False)]
-    return made
+    strings[:] = [data[begin:end] for begin, end in zip(begins, ends, strict=False)]
+    return strings

@@ -80,8 +80,8 @@ def _number(value: Any) -> int:
     dtype = number_type(value)
     if dtype is None:
         return TYPE if isinstance(value, DType) and value in _NUMBERS else 0
-    found = _NUMBERS[dtype]
-    return 0 if found == _I64 and value not in _LONG else found
+    number = _NUMBERS[dtype]
+    return 0 if number == _I64 and value not in _LONG else number
 
 
 def _scalar(number: int, value: Any) -> Encoded:
@@ -206,8 +206,8 @@ def _read_numbers(kind: int, cursor: SectionReader, count: int) -> tuple[Any, ..
     form = _FORMATS[kind]
     size = struct.calcsize("<" + form)
     if kind not in _PAIRS:
-        found: tuple[Any, ...] = struct.unpack(f"<{count}{form}", cursor.take(count * size))
-        return _typed(map(_of_bfloat16, found) if kind == _BF16 else found, kind)
+        numbers: tuple[Any, ...] = struct.unpack(f"<{count}{form}", cursor.take(count * size))
+        return _typed(map(_of_bfloat16, numbers) if kind == _BF16 else numbers, kind)
     parts = struct.unpack(f"<{2 * count}{form[-1]}", cursor.take(count * size))
     return _typed(map(complex, parts[::2], parts[1::2]), kind)
 
@@ -241,10 +241,10 @@ def _read_array(kind: int, cursor: SectionReader) -> tuple[Any, ...]:
 
 
 def _dtype(cursor: SectionReader, number: int) -> DType:
-    found = _DTYPES.get(number)
-    if found is None:
+    dtype = _DTYPES.get(number)
+    if dtype is None:
         raise cursor.wrong(f"{number} is not the number of an element type")
-    return found
+    return dtype
 
 
 def _read_string(cursor: SectionReader, _arrays: Arrays | None, _depth: int) -> str:
@@ -290,11 +290,11 @@ def _read_dense(cursor: SectionReader, _arrays: Arrays | None, _depth: int) -> A
         raise cursor.wrong(f"a dense array has shape {list(dims)} and {count} elements")
     cursor.at = min(len(cursor.data), start + offset)
     try:
-        made = np.frombuffer(cursor.take(count * dtype.itemsize) or b"", np.uint8).view(dtype).reshape(dims)
+        array = np.frombuffer(cursor.take(count * dtype.itemsize) or b"", np.uint8).view(dtype).reshape(dims)
     except ValueError as error:  # the product of dimensions beside a 0
         raise cursor.wrong(f"a dense array has shape {list(dims)}: {error}") from None
-    made.flags.writeable = False
-    return made
+    array.flags.writeable = False
+    return array
 
 
 def _read_aggregate(cursor: SectionReader, arrays: Arrays | None, depth: int) -> tuple[Any, ...]:

@@ -87,15 +87,15 @@ class File:
     arrays."""
 
     def __init__(self, view: memoryview) -> None:
-        found = read_sections(view)
+        bounds = read_sections(view)
         for section in _REQUIRED:
-            if section not in found:
+            if section not in bounds:
                 raise DataLoss(f"the file lacks the section {section.title}", hint="write it again")
-        self._is_own = any(section in found for section in _OWN)
-        if self._is_own and not all(section in found for section in _OWN):
+        self._is_own = any(section in bounds for section in _OWN)
+        if self._is_own and not all(section in bounds for section in _OWN):
             raise DataLoss(f"the file has some of the sections {', '.join(s.title for s in _OWN)}, and lacks others",
                            hint="write it again")
-        self._bytes = {number: bytes(view[start:stop]) for number, (start, stop) in found.items()
+        self._bytes = {number: bytes(view[start:stop]) for number, (start, stop) in bounds.items()
                        if number != Section.ARRAYS}
         self._strings = Strings(self._bytes[Section.STRINGS], Section.STRINGS.title)
         self._codes = self._names(Section.KERNELS)
@@ -108,7 +108,7 @@ class File:
             self.index = self._read_index()
             self.model = CompiledModel(ProgramDef(self.functions))
             return
-        start, stop = found[Section.ARRAYS]
+        start, stop = bounds[Section.ARRAYS]
         cursor = self._cursor(Section.MODEL)
         self._read_program(cursor, view, start, stop)
         self.index = self._read_index()
@@ -138,7 +138,7 @@ class File:
 
     def _read_index(self) -> dict[str, Indexed]:
         cursor = self._cursor(Section.FUNCTION_INDEX)
-        found: dict[str, Indexed] = {}
+        rows: dict[str, Indexed] = {}
         start = -1
         for number in range(cursor.count(least=5)):
             kind = cursor.take(1)[0]
@@ -148,14 +148,14 @@ class File:
                                     "functions alone", hint="write the program without it")
             if not name:
                 name = f"%{number}"  # a region, which has no name
-            if name in found:
+            if name in rows:
                 raise cursor.wrong(f"two functions are called '{name}'")
             if not start < offset < len(self._bytes[Section.FUNCTIONS]):
                 raise cursor.wrong(f"function '{name}' is at {offset}, which is not after {start} in the section "
                                    "Functions")
             start = offset
-            found[name] = Indexed(number, offset, name, self._type_ids(cursor), self._type_ids(cursor), kind == SYNC)
-        return found
+            rows[name] = Indexed(number, offset, name, self._type_ids(cursor), self._type_ids(cursor), kind == SYNC)
+        return rows
 
     def _type_ids(self, cursor: SectionReader) -> tuple[int, ...]:
         return tuple(cursor.index(len(self._types), "type") for _ in range(cursor.count()))
@@ -188,8 +188,8 @@ class File:
         cursor.end()
         constants: Sequence[Any] = Lazy(self._constants, arrays.constant)
         program = ProgramDef(self.functions, cast("tuple[Any, ...]", constants), self.requires)
-        made = cast("tuple[PreparedConstant, ...]", Lazy(len(rows), prepared))
-        return CompiledModel(program, entries, requirements, made, self._form, self._chosen)
+        prepared_constants = cast("tuple[PreparedConstant, ...]", Lazy(len(rows), prepared))
+        return CompiledModel(program, entries, requirements, prepared_constants, self._form, self._chosen)
 
     def _entry(self, cursor: SectionReader) -> Entry:
         entry = Entry(cursor.text(), cursor.text(), _ports(cursor), _ports(cursor), _texts(cursor))
@@ -230,10 +230,10 @@ class File:
             device = stream - 1 if self._is_own and stream <= len(self.requires) else HOST
             calls.append(self._call(cursor, device, attribute_names, one))
         streams = self._streams([stream for _, _, stream in listed[1:]])
-        made = ProgramFunction(row.name, names, types, tuple(calls), results, targets, location, is_compiled, streams,
-                               row.is_sync)
-        verify_function(made, ProgramDef(self.functions, (None,) * self._constants, self.requires))
-        return made
+        function = ProgramFunction(row.name, names, types, tuple(calls), results, targets, location, is_compiled,
+                                   streams, row.is_sync)
+        verify_function(function, ProgramDef(self.functions, (None,) * self._constants, self.requires))
+        return function
 
     def _streams(self, numbers: Sequence[int]) -> tuple[int, ...]:
         """The streams of a function's host kernels from the numbers in the file; empty when it has none."""
@@ -328,16 +328,16 @@ class File:
         return {}
 
     def _attribute(self, offset: int) -> Any:
-        known = self._known_attributes
-        if offset not in known:
+        decoded = self._known_attributes
+        if offset not in decoded:
             kind, end = self._attribute_starts.get(offset, (None, 0))
             if kind is None:
                 raise DataLoss(f"section AttributeTypes has no type for the attribute at offset {offset}",
                                hint="the file is damaged: write it again")
             data = self._bytes.get(Section.ATTRIBUTES, b"")[offset:end]
             reader = SectionReader(data, Section.ATTRIBUTES.title, base=offset)
-            known[offset] = attributes.decode(kind, reader, self.arrays)
-        return known[offset]
+            decoded[offset] = attributes.decode(kind, reader, self.arrays)
+        return decoded[offset]
 
     def _attribute_names(self, number: int) -> list[list[str]]:
         """The names of the attributes of each kernel of a function."""
@@ -358,7 +358,7 @@ class File:
     @cached_property
     def _attribute_counts(self) -> list[list[int]]:
         """The number of attributes of each kernel of each function."""
-        found = []
+        counts_by_function = []
         for row in self.index.values():
             cursor = self._body(row)
             cursor.vbr()
@@ -371,8 +371,8 @@ class File:
             counts = [self._words(cursor, cursor.at + at, 6)[3] for at in offsets]
             if sum(counts) > len(cursor.data):
                 raise cursor.wrong(f"the kernels of function '{row.name}' have {sum(counts)} attributes")
-            found.append(counts)
-        return found
+            counts_by_function.append(counts)
+        return counts_by_function
 
     # Locations
 

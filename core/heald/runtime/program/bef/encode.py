@@ -66,8 +66,8 @@ class _Encoder:
         texts.update(chain.from_iterable(call.attrs for call in calls))
         self._strings, self._offsets = string_table(sorted(map(_name, texts), key=_bytewise))
         locations = (*(function.location for function in self._functions), *(call.location for call in calls))
-        places = [place for place in locations if place is not None]
-        self._files, self._file_offsets = string_table(_name(place.file) for place in places)
+        places = [location for location in locations if location is not None]
+        self._files, self._file_offsets = string_table(_name(location.file) for location in places)
         self._has_locations = bool(places)
         self._arrays = ArrayWriter()
         self._attributes = bytearray()

@@ -69,18 +69,18 @@ def read_sections(view: memoryview) -> dict[int, tuple[int, int]]:
     if view[2] != VERSION:
         raise Unimplemented(f"the file has version {view[2]} of BEF, and heald reads version {VERSION}",
                             hint="write it again with this version of heald")
-    found: dict[int, tuple[int, int]] = {}
+    bounds: dict[int, tuple[int, int]] = {}
     at = len(MAGIC) + 1
     while at < len(view):
         number, start, size = _read_header(view, at)
         at = start + size
         if number not in _KNOWN:
             continue
-        if number in found:
-            raise DataLoss(f"the section {Section(number).title} appears twice, at offsets {found[number][0]} "
+        if number in bounds:
+            raise DataLoss(f"the section {Section(number).title} appears twice, at offsets {bounds[number][0]} "
                            f"and {start}", hint="the file is damaged: write it again")
-        found[number] = start, at
-    return found
+        bounds[number] = start, at
+    return bounds
 
 
 def _read_header(view: memoryview, at: int) -> tuple[int, int, int]:

@@ -76,11 +76,11 @@ class SectionReader:
         return number
 
     def take(self, size: int) -> bytes:
-        piece = self.data[self.at : self.at + size]
-        if len(piece) < size:
-            raise self.wrong(f"{size} bytes are expected, {len(piece)} are left")
+        chunk = self.data[self.at : self.at + size]
+        if len(chunk) < size:
+            raise self.wrong(f"{size} bytes are expected, {len(chunk)} are left")
         self.at += size
-        return piece
+        return chunk
 
     def sized(self) -> bytes:
         """Bytes after their length."""
