@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from heald.api import Input, Node, errors
@@ -11,7 +11,7 @@ from heald.graphs.graph import Func, Function
 from .element_types import OPAQUE
 from .names import op_name, string_text
 from .node_texts import NodeText, NodeTexts, Pieces
-from .region_forms import has_regions
+from .region_choice import RegionChoice
 from .result_types import REGISTERED, Declarations
 from .value_names import ValueNames, identifier
 
@@ -40,15 +40,24 @@ class Values:
 
 
 class Context(NamedTuple):
-    """Facts that all bodies of a text share. `functions`: the library. `canonical`: True for TensorFlow's own text."""
+    """Facts that all bodies of a text share.
+
+    `functions`: the library. `canonical`: True for TensorFlow's own text. `region_op`: the printer of a node with
+    regions, out of its body, the node, its text and the indent.
+    """
 
     declarations: Declarations
     functions: Mapping[str, Function]
     canonical: bool
+    choice: RegionChoice
+    region_op: Callable[[GraphBody, Node, NodeText, str], Pieces]
 
 
 class GraphBody:
-    """The nodes of a graph in text: inputs are results of nodes by their index. `depth`: of regions around them."""
+    """The nodes of a graph in text: inputs are results of nodes by their index.
+
+    `depth`: of regions around them. `region_nodes`: the names of the nodes with regions.
+    """
 
     filled = True  # canonical text has missing attributes with their defaults
 
@@ -59,6 +68,7 @@ class GraphBody:
         self.names = names
         self.values: dict[str, Values] = {}
         self.depth = 0
+        self.region_nodes = context.choice.nodes.get(None, frozenset())
 
     def lines(self, indent: str) -> Pieces:
         """The text of all nodes, in pieces."""
@@ -90,15 +100,13 @@ class GraphBody:
         names = self.names
         shown = identifier(node.op)
         if node.op in REGISTERED:
-            shown = f"{node.op}Region" if has_regions(node, self.context.functions) else "outs"
+            shown = f"{node.op}Region" if node.name in self.region_nodes else "outs"
         name = names.unique(shown) if types else ""
         self.values[node.name] = Values(name, types, names.unique("ctl"))
 
     def line(self, node: Node, text: NodeText, indent: str, out: Pieces) -> None:
-        if node.op in REGISTERED and has_regions(node, self.context.functions):
-            from .region_printer import region_op
-
-            out += region_op(self, node, text, indent)
+        if node.name in self.region_nodes:
+            out += self.context.region_op(self, node, text, indent)
             return
         values = self.values[node.name]
         operands, types = self.operands(node)

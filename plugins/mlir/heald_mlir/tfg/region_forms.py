@@ -1,10 +1,11 @@
 """Region control flow, which is a form of text: the node in the graph is the functional op.
 
-A node whose attribute `_heald.region` is set is printed as IfRegion, CaseRegion, WhileRegion or ForRegion. Its branches
-and bodies are functions of the library; the function's own `_heald.region` has the name that its region shows. Such a
-function is printed in its region alone, while a region has it. Values that a region captures are inputs of the node,
-and arguments of the function. So a graph with regions runs, is placed and is written as a GraphDef like any other, and
-a region that is read from text is the same nodes as its functional form.
+A node whose attribute `_heald.region` is set is printed as IfRegion, CaseRegion, WhileRegion or ForRegion, unless its
+region would lose types (see `region_choice`). Its branches and bodies are functions of the library; the function's own
+`_heald.region` has the name that its region shows. Such a function is printed in its region alone, while a region has
+it. Values that a region captures are inputs of the node, and arguments of the function. So a graph with regions runs,
+is placed and is written as a GraphDef like any other. A region that is read from text is the same nodes as its
+functional form.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from heald.api import Graph, Node
+from heald.api import Node
 from heald.graphs.graph import Func, Function
 
 REGION = "_heald.region"
@@ -47,27 +48,12 @@ FORMS: Mapping[str, RegionForm] = {
     f"{kind}{op}": form for op, form in _FORMS.items() for kind in ("", "Stateless", "Stateful")
     if op != "For" or not kind}
 REGION_OPS = frozenset(f"{op}Region" for op in FORMS)
-_BOUNDS = 3  # operands of a For in front of its values: the body gets the index
 OUTPUT_SHAPES = "output_shapes"  # TensorFlow's regions do not have it
 
 
 def is_region(node: Node) -> bool:
     """True for a control flow node that is marked as one with regions."""
     return node.op in FORMS and REGION in node.attrs
-
-
-def has_regions(node: Node, functions: Mapping[str, Function]) -> bool:
-    """True for a marked node that is printed with regions: its functions are bodies of regions that fit it."""
-    if not is_region(node):
-        return False
-    form = FORMS[node.op]
-    most = len(form.functions)
-    bodies = [functions.get(each.name) for each in called(node)]
-    arguments = len(node.inputs) - form.leading + (form.leading == _BOUNDS)
-    return len(node.inputs) >= form.leading and len(bodies) >= most and (
-        most == len(bodies) or form.functions == ("branches",)) and all(
-        body is not None and REGION in body.attrs and len(body.inputs) == arguments for body in bodies) and (
-        form.functions[0] != "cond" or len(bodies[0].outputs) == 1)  # type: ignore[union-attr]
 
 
 def called(node: Node) -> list[Func]:
@@ -100,10 +86,3 @@ class FunctionNames:
         self._numbers[name] = number
         self._taken.add(made)
         return made
-
-
-def hidden_functions(graph: Graph) -> set[str]:
-    """The functions that are printed in regions alone."""
-    bodies = [graph.nodes, *(function.nodes for function in graph.functions.values())]
-    return {each.name for nodes in bodies for node in nodes.values() if has_regions(node, graph.functions)
-            for each in called(node)}

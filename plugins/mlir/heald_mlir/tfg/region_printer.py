@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from heald.api import Node, errors
 from heald.graphs.graph import Func, Function, attr_bytes
 
 from .attribute_forms import form_of
+from .body_printer import GraphBody
 from .element_types import CONTROL
 from .function_printer import FunctionBody
 from .names import op_name
@@ -18,9 +18,6 @@ from .region_forms import FORMS, MOST_DEPTH, OUTPUT_SHAPES, REGION, RegionForm, 
 from .signature import Signature, read_signature
 from .signature_text import argument_attributes, attribute_texts
 from .value_names import ValueNames
-
-if TYPE_CHECKING:
-    from .body_printer import GraphBody
 
 Operand = tuple[str, str]  # a value and its type
 
