@@ -10,7 +10,7 @@ from heald.graphs.graph import Func, Function
 
 from .element_types import OPAQUE
 from .names import op_name, string_text
-from .node_texts import NodeText, NodeTexts, Pieces
+from .node_texts import Fragments, NodeText, NodeTexts
 from .region_choice import RegionChoice
 from .result_types import REGISTERED, Declarations
 from .value_names import ValueNames, identifier
@@ -50,7 +50,7 @@ class Context(NamedTuple):
     functions: Mapping[str, Function]
     canonical: bool
     choice: RegionChoice
-    region_op: Callable[[GraphBody, Node, NodeText, str], Pieces]
+    region_op: Callable[[GraphBody, Node, NodeText, str], Fragments]
 
 
 class GraphBody:
@@ -70,19 +70,19 @@ class GraphBody:
         self.depth = 0
         self.region_nodes = context.choice.nodes.get(None, frozenset())
 
-    def lines(self, indent: str) -> Pieces:
-        """The text of all nodes, in pieces."""
+    def lines(self, indent: str) -> Fragments:
+        """The text of all nodes, in fragments."""
         used = self.highest_uses()
-        found = []
+        node_texts = []
         for node in self.nodes.values():
-            text = self.texts.of(node, spelled(node))
+            text = self.texts.of(node, input_texts(node))
             types = text.types
-            if (most := used.get(node.name, -1)) >= len(types):
-                types += (OPAQUE,) * (most + 1 - len(types))
+            if (highest_use := used.get(node.name, -1)) >= len(types):
+                types += (OPAQUE,) * (highest_use + 1 - len(types))
             self.define(node, types)
-            found.append((node, text))
-        out: Pieces = []
-        for node, text in found:
+            node_texts.append((node, text))
+        out: Fragments = []
+        for node, text in node_texts:
             self.line(node, text, indent, out)
         return out
 
@@ -104,7 +104,7 @@ class GraphBody:
         name = names.unique(shown) if types else ""
         self.values[node.name] = Values(name, types, names.unique("ctl"))
 
-    def line(self, node: Node, text: NodeText, indent: str, out: Pieces) -> None:
+    def line(self, node: Node, text: NodeText, indent: str, out: Fragments) -> None:
         if node.name in self.region_nodes:
             out += self.context.region_op(self, node, text, indent)
             return
@@ -131,8 +131,8 @@ class GraphBody:
         if not node.inputs:
             return "", ""
         shown, types = [], []
-        for each in node.inputs:
-            value, of = self.operand(node, each)
+        for source in node.inputs:
+            value, of = self.operand(node, source)
             shown.append(value)
             types.append(of)
         return f"({', '.join(shown)})", ", ".join(types)
@@ -146,10 +146,10 @@ class GraphBody:
 
     def function_of(self, node: Node, called: Func) -> Function:
         """The function of a region. Raises InvalidArgument for one that the library lacks."""
-        found = self.context.functions.get(called.name)
-        if found is None:
+        function = self.context.functions.get(called.name)
+        if function is None:
             raise errors.InvalidArgument(f"function '{called.name}' does not exist", node=node.name, op=node.op)
-        return found
+        return function
 
     def token(self, node: Node, source: str) -> str:
         """The control token of the node of a data input."""
@@ -162,7 +162,7 @@ class GraphBody:
         return values.control
 
 
-def spelled(node: Node) -> list[str]:
+def input_texts(node: Node) -> list[str]:
     """The inputs of a node as the text spells them."""
     return [*map(str, node.inputs), *[f"^{name}" for name in node.controls]]
 

@@ -18,7 +18,7 @@ from .value_names import ValueNames
 
 
 def graph_text(graph: Graph, ops: Any, canonical: bool) -> Iterator[str]:
-    """The text of a graph, in pieces. `ops`: the registry of ops.
+    """The text of a graph, in fragments. `ops`: the registry of ops.
 
     Raises InvalidArgument for inputs that do not exist.
     """
@@ -33,8 +33,8 @@ def graph_text(graph: Graph, ops: Any, canonical: bool) -> Iterator[str]:
     bad = f", bad_consumers = [{', '.join(map(str, versions.bad_consumers))}]" if versions.bad_consumers else ""
     yield (f"module {{\n  tfg.graph #tf_type.version<producer = {versions.producer}, "
            f"min_consumer = {versions.min_consumer}{bad}>")
-    kept = "" if canonical else layout_text(graph)
-    yield f" attributes {{_heald.layout = {kept}}} {{\n" if kept else " {\n"
+    layout = "" if canonical else layout_text(graph)
+    yield f" attributes {{_heald.layout = {layout}}} {{\n" if layout else " {\n"
     yield from GraphBody(graph.nodes, context, ValueNames()).lines("    ")
     yield "  }\n"
     gradient_of = gradients(graph)

@@ -1,7 +1,7 @@
 """The choice between regions and the functional form, made for all nodes of a graph before it is printed.
 
-A region states no types of its own: the reader takes those of a node's attributes and of its functions' signatures
-from the types of the values, and the printer takes the types of values from the ops. A node whose attributes or
+A region states no types of its own: the reader derives a node's attributes and its functions' signatures from
+the types of the values, and the printer derives the types of the values from the ops. A node whose attributes or
 signatures state other types than its values would lose them. Such a node keeps the functional form, which states both.
 So does a node with a function that the text must name: one with a second caller, or one with a gradient.
 """
@@ -18,7 +18,7 @@ from heald.graphs.graph import AttrPlaceholder, Func, Function, parse_input
 from .element_types import OPAQUE
 from .graph_layout import gradients
 from .node_section import read_section
-from .region_forms import FORMS, REGION, RegionForm, called, is_region
+from .region_forms import FORMS, REGION, RegionForm, called_functions, is_region
 from .result_types import Declarations, Result, tensor_type, type_number, type_numbers
 from .signature import Signature, read_signature
 
@@ -43,9 +43,11 @@ def choose_regions(graph: Graph, declarations: Declarations) -> RegionChoice:
     if not any(marked.values()):
         return RegionChoice({}, frozenset())
     finder = _RegionFinder(graph, bodies, declarations)
-    chosen = {name: finder.region_nodes(name, nodes) for name, nodes in marked.items() if nodes}
-    functions = frozenset(func.name for nodes in chosen.values() for node in nodes for func in called(node))
-    return RegionChoice({name: frozenset(node.name for node in nodes) for name, nodes in chosen.items()}, functions)
+    region_nodes = {name: finder.region_nodes(name, nodes) for name, nodes in marked.items() if nodes}
+    functions = frozenset(
+        func.name for nodes in region_nodes.values() for node in nodes for func in called_functions(node))
+    names = {body: frozenset(node.name for node in nodes) for body, nodes in region_nodes.items()}
+    return RegionChoice(names, functions)
 
 
 class _BodyTypes:
@@ -120,7 +122,7 @@ class _RegionFinder:
 
     def _states_types(self, node: Node, types: _BodyTypes) -> bool:
         form = FORMS[node.op]
-        functions = [self._functions.get(func.name) for func in called(node)]
+        functions = [self._functions.get(func.name) for func in called_functions(node)]
         if len(node.inputs) < form.leading or not _has_all_functions(form, functions):
             return False
         operands = [types.type_of(source) for source in node.inputs]

@@ -21,7 +21,7 @@ MOST_DEPTH = 48  # of regions within each other
 
 
 class RegionForm(NamedTuple):
-    """How an op's functions become regions.
+    """The region form of an op.
 
     `functions`: the attributes that name functions. `regions`: for each the attributes of the text that hold the
     attributes of the call, and those of the function. `leading`: the inputs in front of the functions' arguments.
@@ -56,13 +56,13 @@ def is_region(node: Node) -> bool:
     return node.op in FORMS and REGION in node.attrs
 
 
-def called(node: Node) -> list[Func]:
+def called_functions(node: Node) -> list[Func]:
     """The functions that a control flow node calls, in the order of its regions."""
-    found: list[Any] = []
+    functions: list[Any] = []
     for name in FORMS[node.op].functions:
         value = node.attrs.get(name)
-        found += value if isinstance(value, tuple) else [value]
-    return [each for each in found if isinstance(each, Func)]
+        functions += value if isinstance(value, tuple) else [value]
+    return [function for function in functions if isinstance(function, Func)]
 
 
 def shown_name(function: Function) -> str:
@@ -75,14 +75,14 @@ class FunctionNames:
     """The names of a graph's functions, to which new ones are added."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._taken = set(names)
+        self._used_names = set(names)
         self._numbers: dict[str, int] = {}  # name -> the least number that may be free behind it
 
     def new(self, name: str) -> str:
-        """Add the name or, when it is taken, that name with a number from 0 on. Return what was added."""
-        made, number = name, self._numbers.get(name, 0)
-        while made in self._taken:
-            made, number = f"{name}_{number}", number + 1
+        """Add the name or, when it is taken, that name with a number from 0 on. Return the added name."""
+        free_name, number = name, self._numbers.get(name, 0)
+        while free_name in self._used_names:
+            free_name, number = f"{name}_{number}", number + 1
         self._numbers[name] = number
-        self._taken.add(made)
-        return made
+        self._used_names.add(free_name)
+        return free_name
