@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 from heald.errors import InvalidArgument
-from heald_mlir.diagnostics import Diagnostic, diagnostics_of, expected_diagnostics, split_input, unexpected
+from heald_mlir.diagnostics import Diagnostic, diagnostic_mismatches, diagnostics_of, expected_diagnostics, split_input
 from heald_mlir.lexer import MalformedText
 from heald_mlir.parser import parse
 
@@ -17,7 +17,7 @@ def test_a_diagnostic_shows_its_line_with_a_caret():
     text = '\n\t"a"() : () -> i32 "'
     with pytest.raises(MalformedText) as raised:
         parse(text, "p.mlir")
-    (shown,) = [each.shown(text) for each in diagnostics_of(raised.value)]
+    (shown,) = [each.rendered_text(text) for each in diagnostics_of(raised.value)]
     assert shown == 'p.mlir:2:20: error: expected \'"\' in string literal\n\t"a"() : () -> i32 "\n\t' + " " * 18 + "^"
 
 
@@ -28,19 +28,19 @@ def test_a_diagnostic_shows_its_line_with_a_caret():
 ])
 def test_a_comment_expects_a_diagnostic_on_its_line(comment, line):
     expected = expected_diagnostics(f"\n{comment}\n\n")
-    assert unexpected([Diagnostic("error", "f", line, 1, "too bad")], expected) == []
+    assert diagnostic_mismatches([Diagnostic("error", "f", line, 1, "too bad")], expected) == []
 
 
 def test_what_was_not_expected_and_what_was_not_produced_are_errors():
     expected = expected_diagnostics("// expected-note {{a}}")
-    found = unexpected([Diagnostic("error", "f", 1, 1, "a")], expected)
+    found = diagnostic_mismatches([Diagnostic("error", "f", 1, 1, "a")], expected)
     assert [each.message for each in found] == ["unexpected error: a", 'expected note "a" was not produced']
 
 
 def test_each_comment_stands_for_one_diagnostic():
     expected = expected_diagnostics("// expected-error {{a}}")
     once = Diagnostic("error", "f", 1, 1, "a")
-    assert len(unexpected([once, once], expected)) == 1
+    assert len(diagnostic_mismatches([once, once], expected)) == 1
 
 
 def test_a_pattern_that_is_no_regular_expression_is_an_error():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from heald_mlir.attributes import FileLineColLoc, SymbolRefAttr
 from heald_mlir.floats import bits_of, text_of
-from heald_mlir.lexer import MalformedText, escaped, unescaped
+from heald_mlir.lexer import MalformedText, escaped_text, unescaped_text
 from heald_mlir.parser import parse
 from heald_mlir.printer import print_module
 from hypothesis import given
@@ -55,7 +55,7 @@ def test_a_float_prints_as_mlir_prints_it(value, name, text):
 
 def test_a_string_survives_its_escapes():
     text = 'a"b\\\n\x00\udcff'
-    assert unescaped(f'"{escaped(text)}"') == text
+    assert unescaped_text(f'"{escaped_text(text)}"') == text
 
 
 @given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5), st.sampled_from(("i32", "!a.b"))), max_size=5))

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from . import attributes as a
 from . import floats
 from . import types as t
-from .lexer import Lexer, unescaped
+from .lexer import Lexer, unescaped_text
 
 T = TypeVar("T")
 MOST_DEPTH = 64  # of brackets and regions within each other
@@ -33,7 +33,7 @@ class AttributeParser(Lexer):
         self.aliases: dict[str, a.Attribute] = {}
         super().__init__(text, file, line)
 
-    def nested(self, parse: Callable[[], T]) -> T:
+    def parse_nested(self, parse: Callable[[], T]) -> T:
         """Parse one level deeper. Raises MalformedText beyond MOST_DEPTH."""
         self.depth += 1
         if self.depth > MOST_DEPTH:
@@ -67,8 +67,8 @@ class AttributeParser(Lexer):
     def type(self) -> t.Type:
         """Parse a type that may be a function's."""
         if self.kind == "punctuation" and self.text == "(":
-            return self.nested(self.function_type)
-        return self.nested(self.plain_type)
+            return self.parse_nested(self.function_type)
+        return self.parse_nested(self.plain_type)
 
     def function_type(self) -> t.FunctionType:
         inputs = tuple(self.comma_list("(", ")", self.type))
@@ -79,31 +79,31 @@ class AttributeParser(Lexer):
         """Parse the types behind an arrow: a list, or one type."""
         if self.kind == "punctuation" and self.text == "(":
             return tuple(self.comma_list("(", ")", self.type))
-        return (self.nested(self.plain_type),)
+        return (self.parse_nested(self.plain_type),)
 
     def types_list(self) -> list[t.Type]:
-        found = [self.type()]
+        types = [self.type()]
         while self.accept(","):
-            found.append(self.type())
-        return found
+            types.append(self.type())
+        return types
 
     def plain_type(self) -> t.Type:
         if self.kind == "type":
             return self.dialect_type()
         text = self.text
         if self.kind == "word":
-            known = self.types.get(text)
-            if known is None and (match := _INTEGER.match(text)):
-                known = self.types[text] = t.IntegerType(int(match[2]), match[1])
-            if known is not None:
+            cached_type = self.types.get(text)
+            if cached_type is None and (match := _INTEGER.match(text)):
+                cached_type = self.types[text] = t.IntegerType(int(match[2]), match[1])
+            if cached_type is not None:
                 self.advance()
-                return known
+                return cached_type
             if text in _SHAPED:
                 return self.shaped_type()
             if text == "complex":
                 self.advance()
                 self.expect("<", " in complex type")
-                element = self.nested(self.plain_type)
+                element = self.parse_nested(self.plain_type)
                 self.expect(">", " in complex type")
                 return t.ComplexType(element)
             if text == "tuple":
@@ -114,7 +114,7 @@ class AttributeParser(Lexer):
     def dialect_type(self) -> t.Type:
         at, (dialect, point, body) = self.at, self.dialect_text()
         if not point and not body:
-            return self.aliased(self.type_aliases, dialect, at)
+            return self.resolve_alias(self.type_aliases, dialect, at)
         if not point:
             raise self.error("expected '.' in a dialect's type", at, hint="write !dialect.name<...>")
         return t.OpaqueType(dialect, body)
@@ -152,7 +152,7 @@ class AttributeParser(Lexer):
             self.advance()
         return name, index, at
 
-    def aliased(self, aliases: Mapping[str, T], name: str, at: int) -> T:
+    def resolve_alias(self, aliases: Mapping[str, T], name: str, at: int) -> T:
         """The type or attribute of an alias. Raises MalformedText for an unknown one."""
         if name not in aliases:
             raise self.error(f"undefined symbol alias id '{name}'", at)
@@ -190,7 +190,7 @@ class AttributeParser(Lexer):
         self.jump(match.end())
         shape = None if match[1] == "*x" else tuple(
             None if dim in ("?", "-1") else int(dim) for dim in match[1].split("x")[:-1])
-        element = self.nested(self.plain_type)
+        element = self.parse_nested(self.plain_type)
         start = self.at
         while self.text != ">":
             if self.kind == "end":
@@ -200,20 +200,20 @@ class AttributeParser(Lexer):
                 self.skip_brackets()
             else:
                 self.advance()
-        rest = self.source[start:self.at].strip()
+        suffix = self.source[start:self.at].strip()
         self.advance()
-        return t.ShapedType(kind, shape, element, rest)
+        return t.ShapedType(kind, shape, element, suffix)
 
     # Attributes
 
     def attribute(self) -> a.Attribute:
-        return self.nested(self._attribute)
+        return self.parse_nested(self._attribute)
 
     def _attribute(self) -> a.Attribute:
         kind, text = self.kind, self.text
         if kind == "string":
             self.advance()
-            value = unescaped(text)
+            value = unescaped_text(text)
             return a.StringAttr(value, self.type() if self.accept(":") else None)
         if kind == "number" or text == "-":
             return self.number()
@@ -238,20 +238,20 @@ class AttributeParser(Lexer):
 
     def dictionary(self) -> dict[str, a.Attribute]:
         """Parse `{name = value, unit}`. Raises MalformedText for a name that is given twice."""
-        found: dict[str, a.Attribute] = {}
+        entries: dict[str, a.Attribute] = {}
 
         def entry() -> None:
             at = self.at
             if self.kind not in ("word", "string"):
                 raise self.error("expected attribute name")
-            name = unescaped(self.text) if self.kind == "string" else self.text
+            name = unescaped_text(self.text) if self.kind == "string" else self.text
             self.advance()
-            if name in found:
+            if name in entries:
                 raise self.error(f"duplicate key '{name}' in dictionary attribute", at)
-            found[name] = self.attribute() if self.accept("=") else a.UNIT
+            entries[name] = self.attribute() if self.accept("=") else a.UNIT
 
         self.comma_list("{", "}", entry)
-        return found
+        return entries
 
     def number(self) -> a.Attribute:
         at, negative = self.at, self.accept("-")
@@ -278,8 +278,8 @@ class AttributeParser(Lexer):
         width = of.width if isinstance(of, t.IntegerType) else 64
         sign = of.sign if isinstance(of, t.IntegerType) else ""
         least = 0 if sign == "u" else -(1 << width - 1)
-        most = (1 << width - 1) - 1 if sign == "s" else (1 << width) - 1
-        if not least <= value <= most:
+        largest = (1 << width - 1) - 1 if sign == "s" else (1 << width) - 1
+        if not least <= value <= largest:
             raise self.error("negative integer literal not valid for unsigned integer type" if sign == "u" and value < 0
                              else "integer constant out of range for attribute", at)
         return value - (1 << width) if not sign and width > 1 and value >> width - 1 == 1 else abs(value) if (
@@ -305,12 +305,12 @@ class AttributeParser(Lexer):
 
     def symbol_name(self) -> str:
         text = self.take("symbol", "valid '@'-identifier for symbol name")[1:]
-        return unescaped(text) if text[0] == '"' else text
+        return unescaped_text(text) if text[0] == '"' else text
 
     def dialect_attribute(self) -> a.Attribute:
         at, (dialect, point, body) = self.at, self.dialect_text()
         if not point and not body:
-            return self.aliased(self.aliases, dialect, at)
+            return self.resolve_alias(self.aliases, dialect, at)
         return a.OpaqueAttr(dialect, point + body)
 
     def dense(self) -> a.Attribute:
@@ -340,7 +340,7 @@ class AttributeParser(Lexer):
     def elements(self, out: list[Any]) -> tuple[int, ...]:
         """Parse a nested list of literals and return its shape. Raises MalformedText for a ragged one."""
         if self.text == "[":
-            shapes = self.comma_list("[", "]", lambda: self.nested(lambda: self.elements(out)))
+            shapes = self.comma_list("[", "]", lambda: self.parse_nested(lambda: self.elements(out)))
             if any(shape != shapes[0] for shape in shapes):
                 raise self.error("tensor literal is invalid; ranks are not consistent between elements")
             return (len(shapes), *(shapes[0] if shapes else ()))
@@ -370,7 +370,7 @@ class AttributeParser(Lexer):
             raise self.error(f"expected element type to be complex, it is '{of}'", literal[0][2])
         text, negative, at = literal
         if text[0] == '"':
-            return unescaped(text)
+            return unescaped_text(text)
         if text in ("true", "false"):
             if of != t.I1:
                 raise self.error("expected i1 type for 'true' or 'false' values", at)
@@ -413,12 +413,12 @@ class AttributeParser(Lexer):
         """Parse `loc(...)`."""
         self.expect("loc")
         self.expect("(")
-        found = self.location_inside()
+        location = self.location_inside()
         self.expect(")", " in location")
-        return found
+        return location
 
     def location_inside(self) -> a.Location:
-        return self.nested(self._location)
+        return self.parse_nested(self._location)
 
     def later_alias(self, name: str, at: int) -> a.Attribute:
         """Return the attribute of an alias whose definition follows its use, as MLIR prints locations."""
@@ -427,14 +427,14 @@ class AttributeParser(Lexer):
             raise self.error(f"operation location alias was never defined: '#{name}'", at)
         here = self.at
         self.jump(definition.end())
-        found = self.aliases[name] = self.attribute()
+        attribute = self.aliases[name] = self.attribute()
         self.jump(here)
-        return found
+        return attribute
 
     def _location(self) -> a.Location:
         at = self.at
         if self.kind == "string":
-            text = unescaped(self.text)
+            text = unescaped_text(self.text)
             self.advance()
             if self.accept(":"):
                 line = self.count("integer line number in FileLineColLoc")
@@ -448,10 +448,10 @@ class AttributeParser(Lexer):
         if self.kind == "alias":
             name = self.text[1:]
             self.advance()
-            found = self.aliases.get(name) or self.later_alias(name, at)
-            if not isinstance(found, a.Location):
+            attribute = self.aliases.get(name) or self.later_alias(name, at)
+            if not isinstance(attribute, a.Location):
                 raise self.error("expected location", at)
-            return found
+            return attribute
         if self.accept("unknown"):
             return a.UNKNOWN
         if self.accept("fused"):

@@ -11,7 +11,7 @@ from . import attributes as a
 from . import floats
 from . import types as t
 from .attributes import Elision
-from .lexer import escaped
+from .lexer import escaped_text
 
 MOST_LISTED = 100  # more elements than this are printed as hexadecimal digits
 _BARE = re.compile(r"[A-Za-z_][\w$.]*\Z", re.ASCII)
@@ -24,7 +24,7 @@ def attribute_text(attribute: a.Attribute, elision: Elision = Elision.NEVER) -> 
 
 def name_text(name: str, always: bool = False) -> str:
     """The name of an attribute or an operation, in quotes where it is no bare identifier, or always."""
-    return name if not always and _BARE.match(name) else f'"{escaped(name)}"'
+    return name if not always and _BARE.match(name) else f'"{escaped_text(name)}"'
 
 
 def symbol_text(name: str) -> str:
@@ -34,10 +34,10 @@ def symbol_text(name: str) -> str:
 def location_text(location: a.Attribute) -> str:
     """The text of a location, without `loc(...)` around it."""
     if isinstance(location, a.FileLineColLoc):
-        return f'"{escaped(location.file)}":{location.line}:{location.column}'
+        return f'"{escaped_text(location.file)}":{location.line}:{location.column}'
     if isinstance(location, a.NameLoc):
         child = "" if location.child in (None, a.UNKNOWN) else f"({location_text(location.child)})"
-        return f'"{escaped(location.name)}"{child}'
+        return f'"{escaped_text(location.name)}"{child}'
     if isinstance(location, a.FusedLoc):
         metadata = "" if location.metadata is None else f"<{attribute_text(location.metadata)}>"
         return f"fused{metadata}[{', '.join(map(location_text, location.locations))}]"
@@ -49,23 +49,23 @@ def location_text(location: a.Attribute) -> str:
 def _integer(attribute: a.IntegerAttr, elision: Elision) -> str:
     if attribute.type == t.I1:
         return "true" if attribute.value else "false"
-    return _typed(str(attribute.value), attribute.type, elision, t.I64)
+    return _typed_text(str(attribute.value), attribute.type, elision, t.I64)
 
 
 def _float(attribute: a.FloatAttr, elision: Elision) -> str:
     text = _number(attribute.bits, attribute.type)
     if text[1] == "x" and elision is Elision.USUAL:
         elision = Elision.NEVER  # digits of bits without a type are an integer
-    return _typed(text, attribute.type, elision, t.F64)
+    return _typed_text(text, attribute.type, elision, t.F64)
 
 
-def _typed(text: str, of: t.Type, elision: Elision, usual: t.Type) -> str:
+def _typed_text(text: str, of: t.Type, elision: Elision, usual: t.Type) -> str:
     elided = elision is Elision.ALWAYS or (elision is Elision.USUAL and of == usual)
     return text if elided else f"{text} : {of}"
 
 
 def _string(attribute: a.StringAttr, elision: Elision) -> str:
-    text = f'"{escaped(attribute.value)}"'
+    text = f'"{escaped_text(attribute.value)}"'
     return text if attribute.type is None or elision is Elision.ALWAYS else f"{text} : {attribute.type}"
 
 
@@ -104,11 +104,11 @@ def _dense(attribute: a.DenseAttr, elision: Elision) -> str:
     elif len(values) > MOST_LISTED and (width := _stored_width(of.element)):
         body = f'"0x{_raw(values, width).hex().upper()}"'
     else:
-        body = listed([_number(value, of.element) for value in values], shape)
+        body = nested_list_text([_number(value, of.element) for value in values], shape)
     return f"dense<{body}>" if elision is Elision.ALWAYS else f"dense<{body}> : {of}"
 
 
-def listed(texts: Sequence[str], shape: Sequence[int]) -> str:
+def nested_list_text(texts: Sequence[str], shape: Sequence[int]) -> str:
     """Elements as lists within lists."""
     for size in reversed(shape):
         texts = [f"[{', '.join(texts[start:start + size])}]" for start in range(0, len(texts), size)]
@@ -118,10 +118,10 @@ def listed(texts: Sequence[str], shape: Sequence[int]) -> str:
 def _number(value: Any, of: t.Type) -> str:
     """An element of an array or a tensor, without its type."""
     if isinstance(value, str):
-        return f'"{escaped(value)}"'
+        return f'"{escaped_text(value)}"'
     if isinstance(value, tuple):
         part = of.element if isinstance(of, t.ComplexType) else of
-        return f"({','.join([_number(each, part) for each in value])})"
+        return f"({','.join([_number(component, part) for component in value])})"
     if of == t.I1:
         return "true" if value else "false"
     if isinstance(of, t.NamedType) and of.name in floats.FORMATS:

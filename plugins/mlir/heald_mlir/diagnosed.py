@@ -1,4 +1,4 @@
-"""Texts in pieces, each handled on its own; errors as diagnostics, which are shown or compared with expected ones."""
+"""Texts in chunks, each handled on its own; errors as diagnostics, which are shown or compared with expected ones."""
 
 from __future__ import annotations
 
@@ -7,10 +7,17 @@ from collections.abc import Callable, Iterator
 
 from heald.api import errors
 
-from .diagnostics import Diagnostic, Piece, diagnostics_of, expected_diagnostics, split_input, unexpected
+from .diagnostics import (
+    Diagnostic,
+    InputChunk,
+    diagnostic_mismatches,
+    diagnostics_of,
+    expected_diagnostics,
+    split_input,
+)
 from .program_reader import InvalidProgram
 
-Handler = Callable[[Piece], tuple[str | bytes, list[Diagnostic]]]
+Handler = Callable[[InputChunk], tuple[str | bytes, list[Diagnostic]]]
 
 
 def all_diagnostics(error: errors.HealdError, file: str) -> Iterator[Diagnostic]:
@@ -22,24 +29,24 @@ def all_diagnostics(error: errors.HealdError, file: str) -> Iterator[Diagnostic]
 
 
 def handle(text: str, file: str, handler: Handler, *, split: bool, verify: bool) -> tuple[list[str | bytes], int]:
-    """The output of each piece, and the exit status of MLIR's tools. Diagnostics are written to stderr.
+    """The output of each chunk, and the exit status of MLIR's tools. Diagnostics are written to stderr.
 
-    `split`: each text between lines `// -----` is a piece of its own. `verify`: the status tells only if the
+    `split`: each text between lines `// -----` is a chunk of its own. `verify`: the status tells only if the
     diagnostics are the expected ones, and there is no output.
     """
     outputs: list[str | bytes] = []
     status = 0
-    for piece in split_input(text) if split else [Piece(text, 1)]:
+    for chunk in split_input(text) if split else [InputChunk(text, 1)]:
         failed = False
         try:
-            output, found = handler(piece)
+            output, chunk_diagnostics = handler(chunk)
             outputs.append(output)
         except errors.HealdError as error:
-            found, failed = list(all_diagnostics(error, file)), True
+            chunk_diagnostics, failed = list(all_diagnostics(error, file)), True
         if verify:
-            found = unexpected(found, expected_diagnostics(piece.text, piece.line))
-            failed = bool(found)
-        for each in found:
-            sys.stderr.write(each.shown(piece.text, piece.line) + "\n")
+            chunk_diagnostics = diagnostic_mismatches(chunk_diagnostics, expected_diagnostics(chunk.text, chunk.line))
+            failed = bool(chunk_diagnostics)
+        for diagnostic in chunk_diagnostics:
+            sys.stderr.write(diagnostic.rendered_text(chunk.text, chunk.line) + "\n")
         status = 1 if failed else status
     return [] if verify else outputs, status

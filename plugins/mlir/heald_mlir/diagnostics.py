@@ -32,13 +32,13 @@ class Diagnostic(NamedTuple):
     column: int
     message: str
 
-    def shown(self, source: str | None = None, first_line: int = 1) -> str:
+    def rendered_text(self, source: str | None = None, first_line: int = 1) -> str:
         """The diagnostic as MLIR prints it: `file:line:column: error: message`, then the line with a caret.
 
         `source`: the text, whose first line has the number `first_line`.
         """
-        place = f"{self.file}:{self.line}:{self.column}: " if self.line else f"{self.file}: "
-        lines = [f"{place}{self.kind}: {self.message}"]
+        prefix = f"{self.file}:{self.line}:{self.column}: " if self.line else f"{self.file}: "
+        lines = [f"{prefix}{self.kind}: {self.message}"]
         texts = source.split("\n") if source is not None else []
         if self.line and 0 <= self.line - first_line < len(texts):
             text = texts[self.line - first_line]
@@ -46,7 +46,7 @@ class Diagnostic(NamedTuple):
         return "\n".join(lines)
 
 
-class Piece(NamedTuple):
+class InputChunk(NamedTuple):
     """One of the texts of a file; `line` is the number of its first line."""
 
     text: str
@@ -62,25 +62,25 @@ class Expected:
     pattern: re.Pattern[str]
     text: str
     comment_line: int
-    found: bool = False
+    matched: bool = False
 
 
-def split_input(text: str) -> list[Piece]:
+def split_input(text: str) -> list[InputChunk]:
     """The texts between lines that begin with `// -----`."""
-    pieces, start, line = [], 0, 1
+    chunks, start, line = [], 0, 1
     for match in _SPLIT.finditer(text):
-        pieces.append(Piece(text[start:match.start()], line))
+        chunks.append(InputChunk(text[start:match.start()], line))
         line += text.count("\n", start, match.end())
         start = match.end()
-    return [*pieces, Piece(text[start:], line)]
+    return [*chunks, InputChunk(text[start:], line)]
 
 
 def diagnostics_of(error: errors.HealdError, file: str = "-") -> Iterator[Diagnostic]:
     """An error and its notes as diagnostics. An error without a place has the line 0."""
-    place = error.location
+    location = error.location
     message = error.message
-    if place is not None and place.line:
-        yield Diagnostic("error", place.file, place.line, place.column or 1, message)
+    if location is not None and location.line:
+        yield Diagnostic("error", location.file, location.line, location.column or 1, message)
     else:
         yield Diagnostic("error", file, 0, 0, message)
     if isinstance(error, MalformedText):
@@ -93,7 +93,7 @@ def expected_diagnostics(text: str, first_line: int = 1) -> list[Expected]:
 
     Raises InvalidArgument for a pattern that is no regular expression.
     """
-    found = []
+    expectations = []
     for match in _EXPECTED.finditer(text):
         line = first_line + text.count("\n", 0, match.start())
         target: int | None = line
@@ -102,8 +102,8 @@ def expected_diagnostics(text: str, first_line: int = 1) -> list[Expected]:
         elif match["word"]:
             target = {"above": line - 1, "below": line + 1, "unknown": None}[match["word"]]
         pattern = _pattern(match["text"], match["regex"], line)
-        found.append(Expected(match["kind"], target, pattern, match["text"], line))
-    return found
+        expectations.append(Expected(match["kind"], target, pattern, match["text"], line))
+    return expectations
 
 
 def _pattern(text: str, is_regex: str | None, line: int) -> re.Pattern[str]:
@@ -118,18 +118,20 @@ def _pattern(text: str, is_regex: str | None, line: int) -> re.Pattern[str]:
                                      hint="escape what is to be taken literally") from error
 
 
-def unexpected(diagnostics: Sequence[Diagnostic], expected: Sequence[Expected]) -> list[Diagnostic]:
+def diagnostic_mismatches(diagnostics: Sequence[Diagnostic], expected: Sequence[Expected]) -> list[Diagnostic]:
     """Return an error for each diagnostic that the text does not expect, and for each that it expects in vain."""
-    found = []
-    for each in diagnostics:
-        place = each.line or None
+    mismatches = []
+    for diagnostic in diagnostics:
+        line = diagnostic.line or None
         for one in expected:
-            if not one.found and one.kind == each.kind and one.line == place and one.pattern.search(each.message):
-                one.found = True
+            if not one.matched and one.kind == diagnostic.kind and one.line == line and (
+                    one.pattern.search(diagnostic.message)):
+                one.matched = True
                 break
         else:
-            found.append(each._replace(kind="error", message=f"unexpected {each.kind}: {each.message}"))
+            message = f"unexpected {diagnostic.kind}: {diagnostic.message}"
+            mismatches.append(diagnostic._replace(kind="error", message=message))
     file = diagnostics[0].file if diagnostics else "-"
-    return found + [Diagnostic("error", file, one.comment_line, 1,
+    return mismatches + [Diagnostic("error", file, one.comment_line, 1,
                                f"expected {one.kind} \"{one.text}\" was not produced")
-                    for one in expected if not one.found]
+                    for one in expected if not one.matched]

@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 from heald.api import AsyncValue, TensorMetadata, WorkQueueConfig, errors
 
 from .diagnosed import all_diagnostics
-from .diagnostics import Diagnostic, expected_diagnostics, unexpected
+from .diagnostics import Diagnostic, diagnostic_mismatches, expected_diagnostics
 from .program_writer import is_native
-from .text_file import decoded, program_of
+from .text_file import decode_text, program_of
 from .translation import MAGIC, STDIN, read
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ class Driver:
                 status = 1
         finally:
             host.close()
-        return self._verified() or status
+        return self._check_diagnostics() or status
 
     def _run_on(self, host: heald.HostContext, args: Namespace) -> int:
         program = _program(args.source)
@@ -99,22 +99,22 @@ class Driver:
                 sys.stderr.write(f"{self._name}: couldn't find function {name}\n")
                 return 1
         first = [args.test_init_function] if args.test_init_function in program.functions else []
-        chosen = [name for name in args.functions.split(",") if name] or list(program.functions)
-        for name in (*first, *(each for each in chosen if each not in first)):
+        requested = [name for name in args.functions.split(",") if name] or list(program.functions)
+        for name in (*first, *(requested_name for requested_name in requested if requested_name not in first)):
             runs = not name.startswith("%") and not is_native(program.functions[name])
             if runs and not self._run_function(host, program, name):
                 break
         return 0
 
     def _unknown_kernels(self, host: heald.HostContext, program: heald.HostProgram) -> list[errors.HealdError]:
-        found: list[errors.HealdError] = []
+        unknown: list[errors.HealdError] = []
         for call in (call for function in program.functions.values() for call in function.kernels):
             if call.is_host_kernel:
                 try:
                     host.registries.host_kernels.get(call.code)
                 except errors.NotFound:
-                    found.append(errors.NotFound(f"unknown kernel name '{call.code}'", location=call.location))
-        return found
+                    unknown.append(errors.NotFound(f"unknown kernel name '{call.code}'", location=call.location))
+        return unknown
 
     def _run_function(self, host: heald.HostContext, program: heald.HostProgram, name: str) -> bool:
         """Run a function, and wait until its work is done. Returns False when the program cannot be linked."""
@@ -159,19 +159,19 @@ class Driver:
         sys.stdout.flush()
 
     def _report(self, error: errors.HealdError) -> None:
-        for each in all_diagnostics(error, STDIN):
-            kind = "runtime error: " if each.kind == "error" else ""
-            self._diagnostics.append(each._replace(message=f"{kind}{each.message}"))
+        for diagnostic in all_diagnostics(error, STDIN):
+            kind = "runtime error: " if diagnostic.kind == "error" else ""
+            self._diagnostics.append(diagnostic._replace(message=f"{kind}{diagnostic.message}"))
 
-    def _verified(self) -> int:
+    def _check_diagnostics(self) -> int:
         """Compare the diagnostics with the expected ones; write the differences; return the status."""
         status = 0
-        for file in dict.fromkeys(each.file for each in self._diagnostics):
-            mine = [each for each in self._diagnostics if each.file == file]
+        for file in dict.fromkeys(diagnostic.file for diagnostic in self._diagnostics):
+            file_diagnostics = [diagnostic for diagnostic in self._diagnostics if diagnostic.file == file]
             text = _source(file)
-            wrong = unexpected(mine, expected_diagnostics(text))
-            for each in wrong:
-                sys.stderr.write(each.shown(text) + "\n")
+            wrong = diagnostic_mismatches(file_diagnostics, expected_diagnostics(text))
+            for diagnostic in wrong:
+                sys.stderr.write(diagnostic.rendered_text(text) + "\n")
             status = 1 if wrong else status
         return status
 
@@ -180,7 +180,7 @@ def _program(source: str) -> heald.HostProgram:
     import heald
 
     data = read(source)
-    program = heald.bef.loads(data).program if data.startswith(MAGIC) else program_of(decoded(data, source), source)
+    program = heald.bef.loads(data).program if data.startswith(MAGIC) else program_of(decode_text(data, source), source)
     return heald.HostProgram(program.functions, program.constants, program.requires)
 
 
@@ -209,5 +209,5 @@ def _work_queue(text: str) -> tuple[Any, str]:
 def _code(error: errors.HealdError) -> str:
     """The name of a canonical code, as absl writes it."""
     kind: Sequence[type] = type(error).__mro__
-    name = next(each.__name__ for each in kind if each.__module__ == "heald.errors")
+    name = next(error_class.__name__ for error_class in kind if error_class.__module__ == "heald.errors")
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).upper()

@@ -45,9 +45,9 @@ def _bf16(value: float) -> int:
     bits = bits_of(value, "f32")
     if value != value:
         return bits >> 16 | 0x40
-    near = value_of(bits, "f32")
-    if near != value and abs(near) != float("inf") and not bits & 1:  # the sticky bit
-        bits += 1 if abs(near) < abs(value) else -1
+    nearest = value_of(bits, "f32")
+    if nearest != value and abs(nearest) != float("inf") and not bits & 1:  # the sticky bit
+        bits += 1 if abs(nearest) < abs(value) else -1
     return (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
 
 
@@ -88,10 +88,10 @@ def decimal(value: float, precision: int, padding: int) -> str:
         exponent += dropped
     stripped = digits.rstrip("0")
     exponent += len(digits) - len(stripped)
-    return sign + _placed(stripped, exponent, precision, padding)
+    return sign + _digits_text(stripped, exponent, precision, padding)
 
 
-def _placed(digits: str, exponent: int, precision: int, padding: int) -> str:
+def _digits_text(digits: str, exponent: int, precision: int, padding: int) -> str:
     count = len(digits)
     if exponent >= 0:
         scientific = exponent > padding or count + exponent > precision

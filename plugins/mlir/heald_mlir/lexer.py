@@ -104,7 +104,7 @@ class Lexer:
         return text
 
 
-def unescaped(quoted: str) -> str:
+def unescaped_text(quoted: str) -> str:
     """The content of a string literal. Bytes that are no UTF-8 become surrogates."""
     body = quoted[1:-1]
     return body if "\\" not in body else unescaped_bytes(quoted).decode("utf-8", "surrogateescape")
@@ -128,7 +128,7 @@ def unescaped_bytes(quoted: str) -> bytes:
 _UNPRINTABLE = re.compile(rb'[^ !#-\[\]-~]')
 
 
-def escaped(text: str) -> str:
+def escaped_text(text: str) -> str:
     """A string literal without its quotes: bytes that cannot be printed are two hexadecimal digits."""
     if text.isascii() and text.isprintable() and '"' not in text and "\\" not in text:
         return text

@@ -23,7 +23,7 @@ class LlvmParser(ArgumentParser):
     def error(self, message: str) -> NoReturn:
         self.exit(1, f"{self.prog}: {message}\n")
 
-    def parsed(self, arguments: Sequence[str]) -> Namespace:
+    def parse_arguments(self, arguments: Sequence[str]) -> Namespace:
         return self.parse_args([word for argument in arguments for word in self._words(argument)])
 
     def _words(self, argument: str) -> list[str]:
@@ -56,7 +56,7 @@ def run_filter(
 
 def run(parser: LlvmParser, function: Callable[[Namespace], int], arguments: Sequence[str] | None = None) -> int:
     """Run a program and return its exit status: 1, with the error on stderr, for an error."""
-    args = parser.parsed(sys.argv[1:] if arguments is None else arguments)
+    args = parser.parse_arguments(sys.argv[1:] if arguments is None else arguments)
     try:
         return function(args)
     except errors.HealdError as error:

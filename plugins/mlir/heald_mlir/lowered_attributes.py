@@ -33,12 +33,12 @@ def _read(operation: Operation, name: str, attribute: a.Attribute | None, defaul
     if attribute is None:
         return default
     try:
-        found = value_of(attribute)
+        content = value_of(attribute)
     except NoValue:
-        found = None
-    if default is not None and not isinstance(found, type(default)):
+        content = None
+    if default is not None and not isinstance(content, type(default)):
         raise wrong(operation, name)
-    return found
+    return content
 
 
 def wrong(operation: Operation, name: str) -> errors.InvalidArgument:
@@ -50,9 +50,9 @@ def of_module(module: Operation) -> tuple[tuple[Any, ...], tuple[str, ...]]:
     """The constants and the devices of a program."""
     requires = _read(module, REQUIRES, module.attributes.get(REQUIRES), ())
     constants = _read(module, CONSTANTS, module.attributes.get(CONSTANTS), ())
-    if not all(isinstance(each, str) for each in requires):
+    if not all(isinstance(item, str) for item in requires):
         raise wrong(module, REQUIRES)
-    if not all(hasattr(each, "tobytes") for each in constants):
+    if not all(hasattr(constant, "tobytes") for constant in constants):
         raise wrong(module, CONSTANTS)
     return constants, requires
 
@@ -78,28 +78,28 @@ def _constant(index: int, value: Any) -> a.Attribute:
 
 def argument_names(function: Operation, names: tuple[str, ...]) -> tuple[str, ...]:
     """The names of a function's arguments. An argument's attribute goes before the given name."""
-    given = function.attributes.get("arg_attrs")
-    if not isinstance(given, a.ArrayAttr) or len(given.items) != len(names):
+    argument_attributes = function.attributes.get("arg_attrs")
+    if not isinstance(argument_attributes, a.ArrayAttr) or len(argument_attributes.items) != len(names):
         return names
     return tuple(
-        _read(function, NAME, dict(each.items).get(NAME), name) if isinstance(each, a.DictionaryAttr) else name
-        for each, name in zip(given.items, names, strict=True))
+        _read(function, NAME, dict(item.items).get(NAME), name) if isinstance(item, a.DictionaryAttr) else name
+        for item, name in zip(argument_attributes.items, names, strict=True))
 
 
-def of_function(function: Operation, made: ProgramFunction) -> ProgramFunction:
-    streams = _read(function, STREAMS, function.attributes.get(STREAMS), made.streams)
-    return made._replace(is_compiled=COMPILED in function.attributes, streams=tuple(map(_index, streams)))
+def of_function(function: Operation, program_function: ProgramFunction) -> ProgramFunction:
+    streams = _read(function, STREAMS, function.attributes.get(STREAMS), program_function.streams)
+    return program_function._replace(is_compiled=COMPILED in function.attributes, streams=tuple(map(_index, streams)))
 
 
 def _index(value: Any) -> int:
     return int(value) if isinstance(value, int) else -1  # the verifier refuses it
 
 
-def put_function(function: Operation, of: ProgramFunction, found: tuple[int, ...]) -> None:
-    """`found`: the streams that the analysis finds."""
+def put_function(function: Operation, of: ProgramFunction, derived_streams: tuple[int, ...]) -> None:
+    """`derived_streams`: the result of the analysis."""
     if of.is_compiled:
         function.attributes[COMPILED] = a.UNIT
-    if of.streams and of.streams != found:
+    if of.streams and of.streams != derived_streams:
         function.attributes[STREAMS] = attribute_of(of.streams)
     if any(name != f"arg{index}" for index, name in enumerate(of.arg_names)):
         function.attributes["arg_attrs"] = a.ArrayAttr(tuple(
@@ -109,10 +109,10 @@ def put_function(function: Operation, of: ProgramFunction, found: tuple[int, ...
 
 def count(operation: Operation, name: str) -> int:
     """A number of operands. Raises InvalidArgument for one that is not in range."""
-    found: int = _read(operation, name, operation.attributes.get(name), 0)
-    if not 0 <= found <= len(operation.operands):
+    operand_count: int = _read(operation, name, operation.attributes.get(name), 0)
+    if not 0 <= operand_count <= len(operation.operands):
         raise wrong(operation, name)
-    return found
+    return operand_count
 
 
 def of_call(operation: Operation, call: Call) -> Call:
@@ -138,7 +138,7 @@ def put_call(operation: Operation, call: Call) -> None:
         operation.attributes[CHAIN] = a.UNIT
 
 
-def refused(call: Call, name: str, function: str) -> errors.Unimplemented:
+def unsupported_attribute(call: Call, name: str, function: str) -> errors.Unimplemented:
     """The error of an attribute that text does not hold."""
     return errors.Unimplemented(f"function '{function}': {call.code} has an attribute '{name}' of type "
                                 f"{type(call.attrs[name]).__name__}, which text does not hold", node=call.node or None,

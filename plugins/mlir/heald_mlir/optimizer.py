@@ -8,7 +8,7 @@ from heald.runtime.program import Stream, analyse_streams
 
 from . import attributes as a
 from .diagnosed import handle
-from .diagnostics import Diagnostic, Piece
+from .diagnostics import Diagnostic, InputChunk
 from .dialects.registry import KernelDialects
 from .dialects.verifier import verify
 from .ir import Operation
@@ -17,7 +17,7 @@ from .printer import print_module
 from .program_attributes import place_of
 from .program_reader import fault, read_program, stream_options
 from .rewrites import canonicalize, inline
-from .text_file import declared_callees, decoded, dialects
+from .text_file import declared_callees, decode_text, dialects
 from .translation import SEPARATOR, add_text_arguments, read, write
 
 _BUILTIN = ("builtin", "func")
@@ -36,9 +36,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 def optimize(args: Namespace) -> int:
     """Rewrite `args.source` to `args.output` and return the exit status."""
 
-    def rewritten(piece: Piece) -> tuple[str, list[Diagnostic]]:
+    def rewritten(chunk: InputChunk) -> tuple[str, list[Diagnostic]]:
         declared = dialects()
-        module = parse(piece.text, args.source, piece.line, declared)
+        module = parse(chunk.text, args.source, chunk.line, declared)
         verify(module, declared)
         if not args.allow_unregistered_dialect:
             _check_dialects(module, declared)
@@ -52,7 +52,7 @@ def optimize(args: Namespace) -> int:
         return print_module(module, declared, generic=args.mlir_print_op_generic,
                             locations=args.mlir_print_debuginfo), remarks
 
-    outputs, status = handle(decoded(read(args.source), args.source), args.source, rewritten,
+    outputs, status = handle(decode_text(read(args.source), args.source), args.source, rewritten,
                              split=args.split_input_file, verify=args.verify_diagnostics)
     texts: list[str | bytes] = [part for output in outputs for part in (SEPARATOR, output)]
     if texts:
@@ -72,9 +72,9 @@ def _check_dialects(module: Operation, declared: KernelDialects) -> None:
 def _streams(module: Operation) -> list[Diagnostic]:
     """A remark for each function and operation: its stream, the stream's cost, and the stream that starts it."""
     program = read_program(module, declared_callees)
-    found = []
-    for outer in (each for each in module.walk() if each.name == MODULE):
-        for function in (each for each in outer.regions[0].blocks[0].operations if each.name == FUNCTION):
+    remarks = []
+    for outer in (inner for inner in module.walk() if inner.name == MODULE):
+        for function in (inner for inner in outer.regions[0].blocks[0].operations if inner.name == FUNCTION):
             name = function.attributes["sym_name"]
             assert isinstance(name, a.StringAttr)
             if not function.regions[0].blocks:
@@ -82,8 +82,8 @@ def _streams(module: Operation) -> list[Diagnostic]:
             threshold, merges = stream_options(outer, function)
             operations = function.regions[0].blocks[0].operations
             for stream in analyse_streams(program.functions[name.value], threshold, merge_dependent=merges):
-                found += [_remark(function if call < 0 else operations[call], stream) for call in stream.calls]
-    return sorted(found, key=lambda each: (each.line, each.column))
+                remarks += [_remark(function if call < 0 else operations[call], stream) for call in stream.calls]
+    return sorted(remarks, key=lambda remark: (remark.line, remark.column))
 
 
 def _remark(operation: Operation, stream: Stream) -> Diagnostic:

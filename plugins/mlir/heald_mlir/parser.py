@@ -9,7 +9,7 @@ from . import attributes as a
 from . import types as t
 from .attribute_parser import AttributeParser
 from .ir import Block, Operation, Region, Value
-from .lexer import SUFFIX, unescaped
+from .lexer import SUFFIX, unescaped_text
 
 if TYPE_CHECKING:
     from .printer import Printer
@@ -104,7 +104,7 @@ class Parser(AttributeParser):
                 plain, _, index = operand.partition("#")
                 operands.append(self.resolve(plain, int(index or 0), start, of))
             start += len(operand) + 2
-        operation = self.made(Operation(name, operands, results))
+        operation = self.register_operation(Operation(name, operands, results))
         self.jump(match.end())
         operation.location = self.optional_location(at if result is None else match.start(2) - 1)
         if result is not None:
@@ -113,13 +113,13 @@ class Parser(AttributeParser):
 
     def types_of(self, text: str, at: int) -> tuple[t.Type, ...]:
         """Return the types of a list without brackets, which stands at a position."""
-        found = self.type_lists.get(text)
-        if found is None:
+        types = self.type_lists.get(text)
+        if types is None:
             here = self.at
             self.jump(at)
-            found = self.type_lists[text] = tuple(self.types_list())
+            types = self.type_lists[text] = tuple(self.types_list())
             self.jump(here)
-        return found
+        return types
 
     def operation(self) -> Operation:
         """Parse one operation with its results and location, and define its results."""
@@ -140,13 +140,13 @@ class Parser(AttributeParser):
         if self.kind == "string":
             operation = self.generic()
         elif self.text in ("module", MODULE):
-            operation = self.nested(self.module_operation)
+            operation = self.parse_nested(self.module_operation)
         elif self.text in ("func", FUNCTION):
-            operation = self.nested(self.function)
+            operation = self.parse_nested(self.function)
         elif self.kind == "word" and (syntax := self.dialects.syntax(self.text) if self.dialects else None) is not None:
             name = self.text
             self.advance()
-            operation = self.made(syntax.parse(self, name))
+            operation = self.register_operation(syntax.parse(self, name))
         elif self.kind == "word":
             raise self.error(f"custom op '{self.text}' is unknown", hint="write it in the generic form: \"name\"(...)")
         else:
@@ -164,7 +164,7 @@ class Parser(AttributeParser):
 
     def generic(self) -> Operation:
         """Parse `"name"(operands)[successors]<{properties}>({regions}) {attributes} : type`."""
-        name = unescaped(self.take("string", "operation name in quotes"))
+        name = unescaped_text(self.take("string", "operation name in quotes"))
         if not name:
             raise self.error("empty operation name is invalid")
         uses = self.comma_list("(", ")", self.use)
@@ -184,9 +184,9 @@ class Parser(AttributeParser):
         if len(of.inputs) != len(uses):
             raise self.error(f"expected {len(uses)} operand type{'s' * (len(uses) != 1)} but had {len(of.inputs)}", at)
         operands = [self.resolve(*use, kind) for use, kind in zip(uses, of.inputs, strict=True)]
-        return self.made(Operation(name, operands, of.results, attributes, regions, successors))
+        return self.register_operation(Operation(name, operands, of.results, attributes, regions, successors))
 
-    def made(self, operation: Operation) -> Operation:
+    def register_operation(self, operation: Operation) -> Operation:
         """Remember the operation with the values that it uses before their definition."""
         if self.forward:
             for value in operation.operands:
@@ -248,7 +248,7 @@ class Parser(AttributeParser):
 
     def region(self, arguments: list[Argument] | None = None, isolated: bool = False) -> Region:
         """Parse `{...}`. The entry has these arguments where it has no label."""
-        return self.nested(lambda: self._region(arguments or [], isolated))
+        return self.parse_nested(lambda: self._region(arguments or [], isolated))
 
     def _region(self, arguments: list[Argument], isolated: bool) -> Region:
         start = self.at
@@ -332,7 +332,7 @@ class Parser(AttributeParser):
             attributes["sym_visibility"] = a.StringAttr(self.text)
             self.advance()
         attributes["sym_name"] = a.StringAttr(self.symbol_name())
-        given: list[Argument] = []
+        arguments: list[Argument] = []
         argument_attributes: list[a.DictionaryAttr] = []
         inputs: list[t.Type] = []
 
@@ -345,11 +345,11 @@ class Parser(AttributeParser):
             argument_attributes.append(self.optional_dictionary())
             location = self.optional_location(where)
             if named:
-                given.append(Argument(name, inputs[-1], where, location))
+                arguments.append(Argument(name, inputs[-1], where, location))
 
         at = self.at
         self.comma_list("(", ")", parameter)
-        if given and len(given) != len(inputs):
+        if arguments and len(arguments) != len(inputs):
             raise self.error("expected SSA identifier", at)
         results: list[t.Type] = []
         result_attributes: list[a.DictionaryAttr] = []
@@ -365,15 +365,15 @@ class Parser(AttributeParser):
                 results.append(self.plain_type())
                 result_attributes.append(a.DictionaryAttr(()))
         attributes["function_type"] = a.TypeAttr(t.FunctionType(tuple(inputs), tuple(results)))
-        for name, found in (("arg_attrs", argument_attributes), ("res_attrs", result_attributes)):
-            if any(each.items for each in found):
-                attributes[name] = a.ArrayAttr(tuple(found))
+        for name, dictionaries in (("arg_attrs", argument_attributes), ("res_attrs", result_attributes)):
+            if any(dictionary.items for dictionary in dictionaries):
+                attributes[name] = a.ArrayAttr(tuple(dictionaries))
         if self.accept("attributes"):
             attributes |= self.dictionary()
         if self.text == "{":
-            if inputs and not given:
+            if inputs and not arguments:
                 raise self.error("expected SSA identifier", at)
-            region = self.region(given, isolated=True)
+            region = self.region(arguments, isolated=True)
         else:
             region = Region()
         return Operation(FUNCTION, attributes=attributes, regions=[region])

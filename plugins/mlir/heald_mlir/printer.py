@@ -74,7 +74,7 @@ class Printer:
                         values += 1
                 values = self._number_results(block.operations, values)
             left += [(inner, values, arguments) for block in reversed(region.blocks)
-                     for each in reversed(block.operations) for inner in reversed(each.regions)]
+                     for operation in reversed(block.operations) for inner in reversed(operation.regions)]
 
     def _number_results(self, operations: Iterable[Operation], values: int) -> int:
         names = self._names
@@ -111,9 +111,9 @@ class Printer:
     def dictionary(self, attributes: Mapping[str, a.Attribute], elided: Collection[str] = (), keyword: str = "",
                    ) -> None:
         """Write ` {name = value}` behind a keyword, or nothing when no attributes are left."""
-        kept = {name: value for name, value in attributes.items() if name not in elided} if elided else attributes
-        if kept:
-            self.write(f" {keyword} {_braces(kept)}" if keyword else f" {_braces(kept)}")
+        printed = {name: value for name, value in attributes.items() if name not in elided} if elided else attributes
+        if printed:
+            self.write(f" {keyword} {_braces(printed)}" if keyword else f" {_braces(printed)}")
 
     def functional_type(self, operation: Operation) -> str:
         """The type of an operation: `(i32, i32) -> i32`."""
@@ -180,7 +180,7 @@ class Printer:
     def _label(self, block: Block, region: Region, index: int) -> None:
         arguments = ", ".join([self.argument(argument) for argument in block.arguments])
         before = [self.block(other) for other in region.blocks
-                  for each in other.operations[-1:] for successor in each.successors if successor is block]
+                  for terminator in other.operations[-1:] for successor in terminator.successors if successor is block]
         note = "" if not before and not index else "  // no predecessors" if not before else (
             f"  // pred: {before[0]}" if len(before) == 1 else f"  // {len(before)} preds: {', '.join(before)}")
         self.write(f"{self._indent}{self.block(block)}{f'({arguments})' if arguments else ''}:{note}\n")
@@ -245,12 +245,12 @@ def _print_function(printer: Printer, operation: Operation) -> None:
         printer.region(operation.regions[0], print_arguments=False)
 
 
-def _with_attributes(texts: Iterable[str], given: a.Attribute | None) -> list[str]:
+def _with_attributes(texts: Iterable[str], attributes: a.Attribute | None) -> list[str]:
     """Arguments or results, each with its attributes."""
     texts = list(texts)
-    items = given.items if isinstance(given, a.ArrayAttr) else (_NO_ATTRIBUTES,) * len(texts)
-    return [f"{text} {attribute_text(each)}" if each != _NO_ATTRIBUTES else text
-            for text, each in zip(texts, items, strict=True)]
+    items = attributes.items if isinstance(attributes, a.ArrayAttr) else (_NO_ATTRIBUTES,) * len(texts)
+    return [f"{text} {attribute_text(item)}" if item != _NO_ATTRIBUTES else text
+            for text, item in zip(texts, items, strict=True)]
 
 
 _OWN = {MODULE: _print_module, FUNCTION: _print_function}

@@ -176,10 +176,10 @@ def _bits_type(dtype: DType) -> str:
 def type_named(text: str) -> t.Type:
     """The type of this text. Raises the error of the parser for a text that is no type."""
     parser = AttributeParser(text, "<type>")
-    found = parser.type()
+    parsed_type = parser.type()
     if parser.kind != "end":
         raise parser.error("expected the end of a type")
-    return found
+    return parsed_type
 
 
 def type_of(register: RegisterType) -> t.Type:
@@ -195,7 +195,7 @@ def type_of(register: RegisterType) -> t.Type:
 
 def register_type(of: t.Type) -> RegisterType:
     """The type of a register: metadata of a tensor, else the text of the type."""
-    if isinstance(of, t.ShapedType) and of.kind == "tensor" and not of.rest:
+    if isinstance(of, t.ShapedType) and of.kind == "tensor" and not of.suffix:
         dtype = dtype_of(of.element)
         if dtype is not None:
             return TensorMetadata(dtype, of.shape)
@@ -220,9 +220,10 @@ def place_of(location: a.Location) -> tuple[str, errors.Location | None]:
             return name, None
 
 
-def location_of(name: str, place: errors.Location | None) -> a.Location:
+def location_of(name: str, location: errors.Location | None) -> a.Location:
     """The location with this name and place."""
-    located = a.UNKNOWN if place is None else a.FileLineColLoc(place.file, place.line or 0, place.column or 0)
+    located = a.UNKNOWN if location is None else a.FileLineColLoc(
+        location.file, location.line or 0, location.column or 0)
     if not name:
         return located
-    return a.NameLoc(name, None if place is None else located)
+    return a.NameLoc(name, None if location is None else located)

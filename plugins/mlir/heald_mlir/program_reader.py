@@ -50,10 +50,10 @@ class InvalidProgram(MalformedText):
 
 def fault(location: a.Location, message: str, *notes: Note) -> InvalidProgram:
     """An error at the location of an operation."""
-    return InvalidProgram(message, _placed(location), tuple((_placed(at), text) for at, text in notes))
+    return InvalidProgram(message, _file_location(location), tuple((_file_location(at), text) for at, text in notes))
 
 
-def _placed(location: a.Location) -> errors.Location:
+def _file_location(location: a.Location) -> errors.Location:
     return place_of(location)[1] or errors.Location("-")
 
 
@@ -75,15 +75,15 @@ class _Reader:
         self.constants, self.requires = lowered.of_module(module)
 
     def program(self) -> ProgramDef:
-        found: list[tuple[Operation, Operation]] = []
+        declarations: list[tuple[Operation, Operation]] = []
         failures: list[InvalidProgram] = []
         for module, function in self._declarations(self.module):
             try:
                 self._declare(function)
-                found.append((module, function))
+                declarations.append((module, function))
             except InvalidProgram as error:
                 failures.append(error)
-        for module, function in found:
+        for module, function in declarations:
             try:
                 self._function(module, function)
             except InvalidProgram as error:
@@ -117,20 +117,21 @@ class _Reader:
 
     def _function(self, module: Operation, function: Operation) -> None:
         name, of = _symbol(function), _function_type(function)
-        _, place = place_of(function.location)
+        _, location = place_of(function.location)
         if NATIVE in function.attributes:
-            inputs, results = ([register_type(each) for each in side] for side in (of.inputs, of.results))
-            self.functions[name] = native_function(name, inputs, results, place)
+            inputs, results = ([register_type(of_value) for of_value in side] for side in (of.inputs, of.results))
+            self.functions[name] = native_function(name, inputs, results, location)
             return
         if not function.regions or not function.regions[0].blocks:
             raise fault(function.location, "external functions are not allowed")
         threshold, merges = stream_options(module, function)
         body = self._body(function, function.regions[0], name, threshold, merges)
         names = lowered.argument_names(function, body.arg_names)
-        made = body._replace(name=name, arg_names=names, is_sync=SYNC in function.attributes, location=place)
-        if made.is_sync:
-            _check_sync(function, made.results, len(names))
-        self.functions[name] = lowered.of_function(function, made)
+        program_function = body._replace(
+            name=name, arg_names=names, is_sync=SYNC in function.attributes, location=location)
+        if program_function.is_sync:
+            _check_sync(function, program_function.results, len(names))
+        self.functions[name] = lowered.of_function(function, program_function)
 
     def _body(self, operation: Operation, region: Region, name: str, threshold: int, merges: bool) -> ProgramFunction:
         """The function of a region, after the functions of its own regions."""
@@ -143,26 +144,27 @@ class _Reader:
         registers = {id(value): index for index, value in enumerate(block.arguments)}
         types: list[RegisterType] = [register_type(value.type) for value in block.arguments]
         calls = []
-        for each in block.operations[:-1]:
-            if each.name == RETURN:
-                raise fault(each.location, f"'{RETURN}' op must be the last operation in the parent block")
-            calls.append(self._call(each, block, registers, types, threshold, merges))
+        for inner in block.operations[:-1]:
+            if inner.name == RETURN:
+                raise fault(inner.location, f"'{RETURN}' op must be the last operation in the parent block")
+            calls.append(self._call(inner, block, registers, types, threshold, merges))
         returned = _used(ending, block, registers)
         targets = lowered.count(ending, lowered.TARGETS)
         split = len(returned) - targets
         names = tuple(f"arg{index}" for index in range(len(block.arguments)))
-        made = ProgramFunction(name, names, tuple(types), tuple(calls), returned[:split], returned[split:])
+        program_function = ProgramFunction(name, names, tuple(types), tuple(calls), returned[:split], returned[split:])
         if all(call.is_host_kernel for call in calls):
-            made = made._replace(streams=stream_numbers(made, threshold, merge_dependent=merges))
-        return made
+            streams = stream_numbers(program_function, threshold, merge_dependent=merges)
+            program_function = program_function._replace(streams=streams)
+        return program_function
 
     def _region(self, operation: Operation, region: Region, threshold: int, merges: bool) -> str:
-        made = self._body(operation, region, "", threshold, merges)
+        program_function = self._body(operation, region, "", threshold, merges)
         name = f"%{len(self.functions)}"
         if name in self.declared:
             raise fault(self.declared[name].location, f"function '{name}' has the name of a region",
                         (operation.location, "the region is here"))
-        self.functions[name] = made._replace(name=name, location=place_of(operation.location)[1])
+        self.functions[name] = program_function._replace(name=name, location=place_of(operation.location)[1])
         return name
 
     def _call(self, operation: Operation, block: Block, registers: dict[int, int], types: list[RegisterType],
@@ -178,21 +180,21 @@ class _Reader:
             registers[id(value)] = len(types)
             results.append(len(types))
             types.append(register_type(value.type))
-        node, place = place_of(operation.location)
+        node, location = place_of(operation.location)
         call = Call(operation.name, used, tuple(results), attrs, HOST, node, tuple(functions),
-                    NONSTRICT in operation.attributes, place)
+                    NONSTRICT in operation.attributes, location)
         return lowered.of_call(operation, call)
 
     def _attributes(self, operation: Operation) -> tuple[list[str], dict[str, Any]]:
         functions: list[str] = []
         attrs: dict[str, Any] = {}
         declared, _ = self.callees(operation.name)
-        places = {name: place for place, name in enumerate(declared)}
+        places = {name: index for index, name in enumerate(declared)}
         in_order = sorted(operation.attributes.items(), key=lambda item: (places.get(item[0], -1), item[0]))
         for name, attribute in in_order:
             symbols = _symbols(attribute)
             if symbols:
-                functions += [self._resolved(operation, symbol) for symbol in symbols]
+                functions += [self._resolve_symbol(operation, symbol) for symbol in symbols]
             elif name != NONSTRICT and not name.startswith(lowered.PREFIX):
                 try:
                     attrs[name] = value_of(attribute)
@@ -200,7 +202,7 @@ class _Reader:
                     raise fault(operation.location, f"BEF files cannot encode the '{name}' attribute") from None
         return functions, attrs
 
-    def _resolved(self, operation: Operation, symbol: a.SymbolRefAttr) -> str:
+    def _resolve_symbol(self, operation: Operation, symbol: a.SymbolRefAttr) -> str:
         name = symbol.nested[-1] if symbol.nested else symbol.root
         if symbol.root in self.compiled:
             raise fault(operation.location, f"module @{symbol.root} is compiled, and heald has no compiler for it")
@@ -221,8 +223,8 @@ def _function_type(function: Operation) -> t.FunctionType:
     if not isinstance(of, a.TypeAttr) or not isinstance(of.type, t.FunctionType):
         raise fault(function.location, f"'{FUNCTION}' op requires attribute 'function_type'")
     if function.regions and function.regions[0].blocks:
-        given = tuple(value.type for value in function.regions[0].blocks[0].arguments)
-        if given != of.type.inputs:
+        argument_types = tuple(value.type for value in function.regions[0].blocks[0].arguments)
+        if argument_types != of.type.inputs:
             raise fault(function.location, f"'{FUNCTION}' op type signature differs from the entry block's arguments")
     return of.type
 

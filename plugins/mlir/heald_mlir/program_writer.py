@@ -62,17 +62,17 @@ class _Writer:
         attributes: dict[str, a.Attribute] = {
             "sym_name": a.StringAttr(function.name), "function_type": a.TypeAttr(t.FunctionType(inputs, results))}
         region = Region()
-        made = Operation(FUNCTION, attributes=attributes, regions=[region],
+        operation = Operation(FUNCTION, attributes=attributes, regions=[region],
                          location=location_of("", function.location))
         if is_native(function):
             attributes |= {"sym_visibility": a.StringAttr("private"), NATIVE: a.UNIT}
-            return made
+            return operation
         region.blocks.append(self.block(function, 0))
         if function.is_sync:
             attributes[SYNC] = a.UNIT
         streams = stream_numbers(function) if function.streams else ()
-        lowered.put_function(made, function, streams)
-        return made
+        lowered.put_function(operation, function, streams)
+        return operation
 
     def block(self, function: ProgramFunction, depth: int) -> Block:
         """The calls of a function, and its return. Recursion is as deep as regions are nested."""
@@ -96,27 +96,27 @@ class _Writer:
 
     def call(self, call: Call, function: ProgramFunction, values: dict[int, Value], depth: int) -> Operation:
         types = [type_of(function.register_types[register]) for register in call.gives]
-        made = Operation(call.code, [values[register] for register in call.needs], types,
+        operation = Operation(call.code, [values[register] for register in call.needs], types,
                          location=location_of(call.node, call.location))
         for name, value in call.attrs.items():
             if name.startswith(lowered.PREFIX) or name == NONSTRICT:
-                raise lowered.refused(call, name, function.name)
+                raise lowered.unsupported_attribute(call, name, function.name)
             try:
-                made.attributes[name] = attribute_of(value)
+                operation.attributes[name] = attribute_of(value)
             except NoValue:
-                raise lowered.refused(call, name, function.name) from None
+                raise lowered.unsupported_attribute(call, name, function.name) from None
         regions = [name for name in call.functions if name in self.regions]
         symbols = [name for name in call.functions if name not in self.regions]
         if (*symbols, *regions) != call.functions:
             raise errors.Unimplemented(f"function '{function.name}': {call.code} has a region before a function",
                                        location=call.location, hint="give the regions names")
-        made.attributes |= self.symbols(call.code, tuple(symbols))
-        made.regions = [self.region(name, depth) for name in regions]
+        operation.attributes |= self.symbols(call.code, tuple(symbols))
+        operation.regions = [self.region(name, depth) for name in regions]
         if call.nonstrict:
-            made.attributes[NONSTRICT] = a.UNIT
-        lowered.put_call(made, call)
-        made.attributes = dict(sorted(made.attributes.items()))
-        return made
+            operation.attributes[NONSTRICT] = a.UNIT
+        lowered.put_call(operation, call)
+        operation.attributes = dict(sorted(operation.attributes.items()))
+        return operation
 
     def region(self, name: str, depth: int) -> Region:
         region = Region()

@@ -15,7 +15,7 @@ CALL, MERGE, NEW_CHAIN, CONSTANT = "tfrt.call", "tfrt.merge.chains", "tfrt.new.c
 
 def inline(module: Operation) -> None:
     """Replace strict calls by the body of their function, callees first. A function that calls itself stays."""
-    functions = {_name(each): each for each in module.walk() if each.name == FUNCTION}
+    functions = {_name(function): function for function in module.walk() if function.name == FUNCTION}
     done: set[str] = set()
     for name in functions:
         _inline_into(name, functions, done)
@@ -48,7 +48,7 @@ def _inline_region(region: Region, bodies: dict[str, Operation]) -> None:
             callee = _callee(operation)
             if callee in bodies:
                 body = bodies[callee].regions[0].blocks[0]
-                copies, returned = _copied(body, operation.operands)
+                copies, returned = _copy_block(body, operation.operands)
                 operations += copies
                 replaced |= {id(old): new for old, new in zip(operation.results, returned, strict=True)}
             else:
@@ -63,7 +63,7 @@ def _is_inlinable(function: Operation) -> bool:
             and _name(function) not in _callees(function))
 
 
-def _copied(block: Block, arguments: list[Value]) -> tuple[list[Operation], list[Value]]:
+def _copy_block(block: Block, arguments: list[Value]) -> tuple[list[Operation], list[Value]]:
     """Copies of a block's operations over other arguments, and the values that it returns."""
     values = {id(old): new for old, new in zip(block.arguments, arguments, strict=True)}
     copies = [_copy(operation, values) for operation in block.operations[:-1]]
@@ -71,7 +71,7 @@ def _copied(block: Block, arguments: list[Value]) -> tuple[list[Operation], list
 
 
 def _copy(operation: Operation, values: dict[int, Value]) -> Operation:
-    made = Operation(operation.name, [values.get(id(operand), operand) for operand in operation.operands],
+    copied = Operation(operation.name, [values.get(id(operand), operand) for operand in operation.operands],
                      [result.type for result in operation.results], dict(operation.attributes),
                      location=operation.location)
     for region in operation.regions:
@@ -82,16 +82,16 @@ def _copy(operation: Operation, values: dict[int, Value]) -> Operation:
             inside = values | {id(old): twin.add_argument(old.type, old.location) for old in block.arguments}
             for inner in block.operations:
                 twin.operations.append(_copy(inner, inside))
-        made.regions.append(copy)
-    values |= {id(old): new for old, new in zip(operation.results, made.results, strict=True)}
-    return made
+        copied.regions.append(copy)
+    values |= {id(old): new for old, new in zip(operation.results, copied.results, strict=True)}
+    return copied
 
 
 def canonicalize(module: Operation) -> None:
     """Drop unused constants and chains; merge no chain twice, and no single chain."""
     for block in _blocks(module):
         replaced: dict[int, Value] = {}
-        kept = []
+        remaining = []
         for operation in block.operations:
             _replace_uses(operation, replaced)
             if operation.name == MERGE:
@@ -99,8 +99,8 @@ def canonicalize(module: Operation) -> None:
                 if len(operation.operands) == 1 and operation.operands[0].type == operation.results[0].type:
                     replaced[id(operation.results[0])] = operation.operands[0]
                     continue
-            kept.append(operation)
-        block.operations = kept
+            remaining.append(operation)
+        block.operations = remaining
     for block in _blocks(module):
         _drop_unused(block)
 
@@ -109,13 +109,13 @@ def _drop_unused(block: Block) -> None:
     """Drop operations without effect whose results have no user, the last first."""
     users = Counter(id(operand) for operation in block.operations for inner in operation.walk()
                     for operand in inner.operands)
-    kept = []
+    remaining = []
     for operation in reversed(block.operations):
         if _is_pure(operation) and not any(users[id(result)] for result in operation.results):
             users.subtract(id(operand) for operand in operation.operands)
         else:
-            kept.append(operation)
-    block.operations = kept[::-1]
+            remaining.append(operation)
+    block.operations = remaining[::-1]
 
 
 def _is_pure(operation: Operation) -> bool:
@@ -123,8 +123,8 @@ def _is_pure(operation: Operation) -> bool:
 
 
 def _replace_uses(operation: Operation, replaced: dict[int, Value]) -> None:
-    for each in operation.walk() if replaced else ():
-        each.operands = [replaced.get(id(operand), operand) for operand in each.operands]
+    for inner in operation.walk() if replaced else ():
+        inner.operands = [replaced.get(id(operand), operand) for operand in inner.operands]
 
 
 def _blocks(module: Operation) -> Iterator[Block]:
@@ -134,7 +134,7 @@ def _blocks(module: Operation) -> Iterator[Block]:
 
 
 def _callees(function: Operation) -> set[str]:
-    return {name for each in function.walk() if (name := _callee(each))}
+    return {name for inner in function.walk() if (name := _callee(inner))}
 
 
 def _callee(operation: Operation) -> str:

@@ -31,7 +31,7 @@ def loads(text: str | bytes, *, file: str = "-") -> heald.HostProgram:
     Raises MalformedText, an InvalidArgument, with file, line and column, for a text that is no module, and
     InvalidProgram for a module that is no host program.
     """
-    return _host_program(program_of(decoded(text, file), file))
+    return _host_program(program_of(decode_text(text, file), file))
 
 
 @errors.boundary
@@ -60,7 +60,7 @@ def dump(program: Any, path: str | os.PathLike[str], *, generic: bool = False, l
     whole_file.write_whole(file_path.file_path(path), [text.encode("utf-8", "surrogateescape")])
 
 
-def decoded(text: str | bytes, file: str) -> str:
+def decode_text(text: str | bytes, file: str) -> str:
     """Text from bytes of UTF-8. Raises InvalidArgument for other objects."""
     if isinstance(text, bytes):
         return text.decode("utf-8", "surrogateescape")
@@ -97,10 +97,10 @@ def _load(path: Path) -> ProgramDef:
         raise errors.of_system(error, path) from error
 
 
-def _host_program(made: ProgramDef) -> heald.HostProgram:
+def _host_program(program: ProgramDef) -> heald.HostProgram:
     from heald import HostProgram
 
-    return HostProgram(made.functions, made.constants, made.requires)
+    return HostProgram(program.functions, program.constants, program.requires)
 
 
 def definition(program: Any) -> ProgramDef:

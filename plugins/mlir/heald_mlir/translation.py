@@ -10,10 +10,10 @@ from heald.api import errors
 from heald.runtime.support import whole_file
 
 from .diagnosed import handle
-from .diagnostics import Diagnostic, Piece
+from .diagnostics import Diagnostic, InputChunk
 from .printer import print_module
 from .program_writer import write_program
-from .text_file import declared_callees, decoded, definition, dialects, program_of
+from .text_file import declared_callees, decode_text, definition, dialects, program_of
 
 MAGIC = b"\x0b\xef"
 SEPARATOR = "// -----\n"
@@ -46,7 +46,8 @@ def read(source: str) -> bytes:
 
 def write(target: str, outputs: list[str | bytes]) -> None:
     """Write outputs to a file, or to stdout for `-`. Raises NotFound and others for a file that cannot be written."""
-    raw = b"".join(each.encode("utf-8", "surrogateescape") if isinstance(each, str) else each for each in outputs)
+    raw = b"".join(output.encode("utf-8", "surrogateescape") if isinstance(output, str) else output
+                   for output in outputs)
     if target == STDIN:
         sys.stdout.flush()
         sys.stdout.buffer.write(raw)
@@ -63,12 +64,12 @@ def translate(args: Namespace) -> int:
         return 0
     file = args.source
 
-    def to_bef(piece: Piece) -> tuple[bytes, list[Diagnostic]]:
+    def to_bef(chunk: InputChunk) -> tuple[bytes, list[Diagnostic]]:
         from heald import bef
 
-        return bef.dumps(program_of(piece.text, file, piece.line)), []
+        return bef.dumps(program_of(chunk.text, file, chunk.line)), []
 
-    outputs, status = handle(decoded(data, file), file, to_bef, split=args.split_input_file,
+    outputs, status = handle(decode_text(data, file), file, to_bef, split=args.split_input_file,
                              verify=args.verify_diagnostics)
     if outputs:
         write(args.output, outputs)

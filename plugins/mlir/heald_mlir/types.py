@@ -44,17 +44,17 @@ class ComplexType(Type):
 class ShapedType(Type):
     """A tensor, vector or memref. `shape`: None for an unknown rank; a dimension is None when it is unknown.
 
-    `rest`: the text behind the element type: an encoding, a layout, a memory space; with its comma.
+    `suffix`: the text behind the element type: an encoding, a layout, a memory space; with its comma.
     """
 
     kind: str
     shape: tuple[int | None, ...] | None
     element: Type
-    rest: str = ""
+    suffix: str = ""
 
     def __str__(self) -> str:
         dims = "*x" if self.shape is None else "".join(f"{'?' if dim is None else dim}x" for dim in self.shape)
-        return f"{self.kind}<{dims}{self.element}{self.rest}>"
+        return f"{self.kind}<{dims}{self.element}{self.suffix}>"
 
 
 @dataclass(frozen=True, slots=True)

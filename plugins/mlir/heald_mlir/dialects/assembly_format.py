@@ -32,7 +32,7 @@ _CUSTOM = re.compile(r"custom<([\w.]+:[\w.]+)>")
 _LITERAL = re.compile(r"[A-Za-z_][\w$.]*|->|::|[(){}<>\[\],:=?*+\-/|]")
 
 
-def compiled(declaration: Declaration) -> OpSyntax | None:
+def compile_syntax(declaration: Declaration) -> OpSyntax | None:
     """The syntax of an operation; None for one that has the generic form only.
 
     Raises PluginError for a format that is malformed, or does not say all that the declaration leaves open.
@@ -47,12 +47,12 @@ def compiled(declaration: Declaration) -> OpSyntax | None:
 
 def _custom(declaration: Declaration, name: str) -> OpSyntax:
     try:
-        found = resolve_name(name)
+        syntax = resolve_name(name)
     except (ImportError, AttributeError) as error:
-        raise _malformed(declaration, f"cannot import {name}: {error}") from error
-    if not all(callable(getattr(found, method, None)) for method in ("parse", "print")):
-        raise _malformed(declaration, f"{name} has no functions parse and print")
-    return cast(OpSyntax, found)
+        raise _declaration_error(declaration, f"cannot import {name}: {error}") from error
+    if not all(callable(getattr(syntax, method, None)) for method in ("parse", "print")):
+        raise _declaration_error(declaration, f"{name} has no functions parse and print")
+    return cast(OpSyntax, syntax)
 
 
 def _gives_results(element: f.Element) -> bool:
@@ -60,7 +60,7 @@ def _gives_results(element: f.Element) -> bool:
         isinstance(element, f.OperandTypes) and element.are_results)
 
 
-def _malformed(declaration: Declaration, what: str) -> errors.PluginError:
+def _declaration_error(declaration: Declaration, what: str) -> errors.PluginError:
     return errors.PluginError(f"plugin {declaration.plugin}: the syntax {declaration.syntax!r}: {what}",
                               op=declaration.name, hint="docs/mlir.md lists the elements of a format")
 
@@ -80,28 +80,28 @@ class _Compiler:
         self._regions = 0
 
     def elements(self) -> list[f.Element]:
-        found = [element for element, _ in self._until(None)]
-        given = [name for element in f.flat(found) for name in element.operand_names]
-        if given == [f.ALL]:
+        elements = [element for element, _ in self._until(None)]
+        placed_names = [name for element in f.flat(elements) for name in element.operand_names]
+        if placed_names == [f.ALL]:
             pass
-        elif f.ALL in given:
+        elif f.ALL in placed_names:
             raise self._error("it has both operands and $name of an operand")
         else:
-            wanted = [*self._operands]
+            operand_names = [*self._operands]
             if self._declaration.variadic is not None:
-                wanted.append(self._declaration.variadic.name)
-            if sorted(given) != sorted(wanted):
-                raise self._error(f"the operands are {', '.join(wanted) or 'none'}")
-        if not any(isinstance(element, f.AttributeDictionary) for element in f.flat(found)):
+                operand_names.append(self._declaration.variadic.name)
+            if sorted(placed_names) != sorted(operand_names):
+                raise self._error(f"the operands are {', '.join(operand_names) or 'none'}")
+        if not any(isinstance(element, f.AttributeDictionary) for element in f.flat(elements)):
             raise self._error("attr-dict is missing")
         results = self._declaration.results
-        if not any(map(_gives_results, f.flat(found))) and (
+        if not any(map(_gives_results, f.flat(elements))) and (
                 results is None or any(result.type is None for result in results)):
             raise self._error("the types of the results are left open")
-        return found
+        return elements
 
     def _error(self, what: str) -> errors.PluginError:
-        return _malformed(self._declaration, what)
+        return _declaration_error(self._declaration, what)
 
     def _split(self, text: str) -> Iterator[str]:
         position = 0
@@ -116,13 +116,13 @@ class _Compiler:
         return self._tokens.pop(0) if self._tokens else None
 
     def _expect(self, word: str) -> None:
-        found = self._next()
-        if found != word:
-            raise self._error(f"'{word}' is expected, not {found!r}")
+        token = self._next()
+        if token != word:
+            raise self._error(f"'{word}' is expected, not {token!r}")
 
     def _until(self, closing: str | None) -> list[tuple[f.Element, bool]]:
         """Elements up to a word, each with True for the anchor of a group."""
-        found = []
+        elements = []
         while (word := self._next()) != closing:
             if word is None:
                 raise self._error("a group is open at its end")
@@ -130,8 +130,8 @@ class _Compiler:
             is_anchor = bool(self._tokens) and self._tokens[0] == "^"
             if is_anchor:
                 self._next()
-            found.append((element, is_anchor))
-        return found
+            elements.append((element, is_anchor))
+        return elements
 
     def _element(self, word: str) -> f.Element:
         if word[0] == "`":

@@ -87,10 +87,10 @@ def type_named(text: str) -> t.Type | None:
     """The type with this text; None for a text that is no type."""
     try:
         parser = AttributeParser(text)
-        found = parser.plain_type()
+        plain_type = parser.plain_type()
     except MalformedText:
         return None
-    return found if parser.kind == "end" else None
+    return plain_type if parser.kind == "end" else None
 
 
 def type_text(of: t.Type) -> str:
@@ -118,7 +118,7 @@ def constraint(text: str) -> Constraint | None:
 def _is_integers(value: a.Attribute) -> bool:
     if isinstance(value, a.DenseArrayAttr):
         return isinstance(value.element, t.IntegerType)
-    return isinstance(value, a.ArrayAttr) and all(isinstance(each, a.IntegerAttr) for each in value.items)
+    return isinstance(value, a.ArrayAttr) and all(isinstance(item, a.IntegerAttr) for item in value.items)
 
 
 def _is_string(value: a.Attribute) -> bool:
@@ -131,7 +131,7 @@ def _is_strings(value: a.Attribute) -> bool:
 
 def _is_pairs(value: a.Attribute) -> bool:
     return isinstance(value, a.ArrayAttr) and all(
-        isinstance(each, a.ArrayAttr) and len(each.items) == 2 and _is_string(each.items[0]) for each in value.items)
+        isinstance(pair, a.ArrayAttr) and len(pair.items) == 2 and _is_string(pair.items[0]) for pair in value.items)
 
 
 _CONSTRAINTS = {

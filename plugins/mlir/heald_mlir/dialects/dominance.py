@@ -19,27 +19,28 @@ def check_dominance(function: Operation) -> None:
             dominators |= _dominators(region)
             for block in region.blocks:
                 parents[block] = operation
-                for index, each in enumerate(block.operations):
-                    places[each] = block, index
-    for operation, place in places.items():
+                for index, inner in enumerate(block.operations):
+                    places[inner] = block, index
+    for operation, position in places.items():
         for number, value in enumerate(operation.operands):
-            if place[0] in dominators and not _dominates(value, place, places, parents, dominators):
+            if position[0] in dominators and not _dominates(value, position, places, parents, dominators):
                 definition = places.get(value.owner) if isinstance(value.owner, Operation) else None
-                raise _undominated(operation, number, value, definition is not None and definition[0] is place[0])
+                is_same_block = definition is not None and definition[0] is position[0]
+                raise _dominance_error(operation, number, value, is_same_block)
 
 
-def _dominates(value: Value, place: _Place, places: dict[Operation, _Place], parents: dict[Block, Operation],
+def _dominates(value: Value, position: _Place, places: dict[Operation, _Place], parents: dict[Block, Operation],
                dominators: dict[Block, set[Block]]) -> bool:
-    """True when the value is defined at a place; else at that of the operation around it, and so on outwards."""
+    """True when the value is defined at a position; else at that of the operation around it, and so on outwards."""
     owner = value.owner
     block, index = (owner, -1) if isinstance(owner, Block) else places.get(owner, (None, 0)) if owner else (None, 0)
-    around: _Place | None = place
-    while around is not None:
-        if around[0] is block:
-            return index < around[1]
-        if block in dominators.get(around[0], ()):
+    ancestor: _Place | None = position
+    while ancestor is not None:
+        if ancestor[0] is block:
+            return index < ancestor[1]
+        if block in dominators.get(ancestor[0], ()):
             return True
-        around = places.get(parents[around[0]])
+        ancestor = places.get(parents[ancestor[0]])
     return False
 
 
@@ -48,20 +49,20 @@ def _dominators(region: Region) -> dict[Block, set[Block]]:
     if not region.blocks:
         return {}
     entry = region.blocks[0]
-    found: dict[Block, set[Block]] = {entry: {entry}}
+    dominators: dict[Block, set[Block]] = {entry: {entry}}
     left = [entry]
     while left:
         block = left.pop()
         for successor in block.operations[-1].successors if block.operations else ():
-            before = found.get(successor)
-            after = found[block] | {successor} if before is None else (before & found[block]) | {successor}
+            before = dominators.get(successor)
+            after = dominators[block] | {successor} if before is None else (before & dominators[block]) | {successor}
             if after != before:
-                found[successor] = after
+                dominators[successor] = after
                 left.append(successor)
-    return found
+    return dominators
 
 
-def _undominated(operation: Operation, number: int, value: Value, is_same_block: bool) -> MalformedText:
+def _dominance_error(operation: Operation, number: int, value: Value, is_same_block: bool) -> MalformedText:
     message = f"operand #{number} does not dominate this use"
     where = " (op in the same block)" if is_same_block else ""
     notes = ((location_of(value.owner), f"operand defined here{where}"),) if isinstance(value.owner, Operation) else ()

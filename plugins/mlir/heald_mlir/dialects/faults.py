@@ -20,13 +20,13 @@ def location_of(operation: Operation) -> errors.Location:
     """The place of an operation in a file: the first one that its location has."""
     left: list[a.Location | None] = [operation.location]
     while left:
-        found = left.pop()
-        if isinstance(found, a.FileLineColLoc):
-            return errors.Location(found.file, found.line, found.column)
-        if isinstance(found, a.NameLoc):
-            left.append(found.child)
-        elif isinstance(found, a.FusedLoc):
-            left += reversed(found.locations)
-        elif isinstance(found, a.CallSiteLoc):
-            left += [found.caller, found.callee]
+        location = left.pop()
+        if isinstance(location, a.FileLineColLoc):
+            return errors.Location(location.file, location.line, location.column)
+        if isinstance(location, a.NameLoc):
+            left.append(location.child)
+        elif isinstance(location, a.FusedLoc):
+            left += reversed(location.locations)
+        elif isinstance(location, a.CallSiteLoc):
+            left += [location.caller, location.callee]
     return errors.Location("-")

@@ -201,10 +201,10 @@ class AttributeDictionary(Element):
     def parse(self, parsed: Parsed) -> None:
         parser = parsed.parser
         if parser.accept(self._keyword) if self._keyword else parser.text == "{" and parser.kind == "punctuation":
-            at, found = parser.at, parser.dictionary()
-            for name in found.keys() & self.elided:
+            at, entries = parser.at, parser.dictionary()
+            for name in entries.keys() & self.elided:
                 raise parser.error(f"'{name}' is given by the syntax of '{parsed.declaration.name}'", at)
-            parsed.attributes |= found
+            parsed.attributes |= entries
 
     def print(self, printed: Printed) -> None:
         if printed.operation.attributes:
@@ -254,8 +254,8 @@ class FunctionalType(Element):
         parser = parsed.parser
         if parser.text != "(":
             raise parser.error("expected function type")
-        found = parser.function_type()
-        parsed.types[self._span.name], parsed.results = found.inputs, found.results
+        function_type = parser.function_type()
+        parsed.types[self._span.name], parsed.results = function_type.inputs, function_type.results
 
     def print(self, printed: Printed) -> None:
         operation = printed.operation
@@ -274,8 +274,8 @@ class RegionElement(Element):
         parser = parsed.parser
         arguments = []
         for name, _, _ in self._spans:
-            given = parsed.uses.get(name, [])
-            for (value, index, at), of in zip(given, types_of(parsed, name, given), strict=True):
+            region_uses = parsed.uses.get(name, [])
+            for (value, index, at), of in zip(region_uses, types_of(parsed, name, region_uses), strict=True):
                 if index:
                     raise parser.error(f"'{value}#{index}' cannot name an argument of a region", at,
                                        hint="give the result a name of its own: %a, %b = ...")
@@ -329,10 +329,10 @@ def uses(parser: Parser) -> list[Use]:
     """Parse operands with commas; none where no value stands."""
     if parser.kind != "value":
         return []
-    found = [parser.use()]
+    operands = [parser.use()]
     while parser.accept(","):
-        found.append(parser.use())
-    return found
+        operands.append(parser.use())
+    return operands
 
 
 def typed_number(parser: Parser, of: t.Type) -> a.Attribute:
@@ -344,28 +344,28 @@ def typed_number(parser: Parser, of: t.Type) -> a.Attribute:
     return parser.number_of(parser.take("number", "attribute value"), is_negative, of, at)
 
 
-def types_of(parsed: Parsed, name: str, given: Sequence[Use]) -> Sequence[t.Type]:
+def types_of(parsed: Parsed, name: str, operand_uses: Sequence[Use]) -> Sequence[t.Type]:
     """The types of operands, as the text tells them or the declaration. Raises MalformedText for another number."""
     types = parsed.types.get(name)
     if types is None:
-        types = _declared(parsed.declaration, name, len(given))
-    if len(types) != len(given):
-        at = given[0][2] if given else parsed.parser.at
-        raise parsed.parser.error(f"number of operands and types do not match: got {len(given)} operands and "
+        types = _declared_types(parsed.declaration, name, len(operand_uses))
+    if len(types) != len(operand_uses):
+        at = operand_uses[0][2] if operand_uses else parsed.parser.at
+        raise parsed.parser.error(f"number of operands and types do not match: got {len(operand_uses)} operands and "
                                   f"{len(types)} types", at)
     return types
 
 
-def _declared(declaration: Declaration, name: str, count: int) -> list[t.Type]:
+def _declared_types(declaration: Declaration, name: str, count: int) -> list[t.Type]:
     """The types of `count` operands from the declaration, which has no type for the others."""
     if name == ALL:
-        wanted = [operand.type for operand in declaration.operands if operand.is_required or count]
+        types = [operand.type for operand in declaration.operands if operand.is_required or count]
         least = sum(operand.is_required for operand in declaration.operands)
-        if least <= count <= len(wanted):
-            wanted = wanted[:count]
+        if least <= count <= len(types):
+            types = types[:count]
     else:
-        wanted = [operand.type for operand in declaration.operands if operand.name == name]
+        types = [operand.type for operand in declaration.operands if operand.name == name]
     if declaration.variadic is not None and name in (ALL, declaration.variadic.name):
-        wanted += [declaration.variadic.type] * (count - len(wanted))
-    return [of for of in wanted if of is not None]
+        types += [declaration.variadic.type] * (count - len(types))
+    return [of for of in types if of is not None]
 

@@ -28,10 +28,10 @@ class FormattedSyntax:
         names = [operand.name for operand in declaration.operands]
         self._order = [f.ALL, *names] + ([declaration.variadic.name] if declaration.variadic is not None else [])
         flat = list(f.flat(elements))
-        shown = frozenset(each.name for each in flat if isinstance(each, f.AttributeElement | f.SymbolElement))
-        for each in flat:
-            if isinstance(each, f.AttributeDictionary):
-                each.elided = shown
+        shown = frozenset(element.name for element in flat if isinstance(element, f.AttributeElement | f.SymbolElement))
+        for element in flat:
+            if isinstance(element, f.AttributeDictionary):
+                element.elided = shown
 
     def parse(self, parser: Parser, name: str) -> Operation:
         """Parse all behind the operation's name. Raises MalformedText."""
@@ -41,21 +41,21 @@ class FormattedSyntax:
             element.parse(parsed)
         operands: list[Value] = []
         for span in self._order:
-            given = parsed.uses.get(span)
-            if given is None:
+            span_uses = parsed.uses.get(span)
+            if span_uses is None:
                 continue
             operands += [parser.resolve(*use, of) for use, of in zip(
-                given, f.types_of(parsed, span, given), strict=True)]
+                span_uses, f.types_of(parsed, span, span_uses), strict=True)]
         return Operation(name, operands, self._result_types(parsed, at), parsed.attributes, parsed.regions)
 
     def _result_types(self, parsed: f.Parsed, at: int) -> tuple[t.Type, ...]:
         if parsed.results is None:
             return self._results or ()  # none: a group that gives their types is missing
-        found = tuple(parsed.results)
-        if self._results is not None and found != self._results:
+        result_types = tuple(parsed.results)
+        if self._results is not None and result_types != self._results:
             raise parsed.parser.error(f"'{self._declaration.name}' has results of other types than "
                                       f"'{t.result_list(self._results)}'", at)
-        return found
+        return result_types
 
     def print(self, printer: Printer, operation: Operation) -> None:
         """Write all behind the operation's name. Raises InvalidArgument for one that is not as it was declared."""

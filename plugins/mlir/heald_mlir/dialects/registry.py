@@ -6,11 +6,11 @@ from heald.api import errors
 from heald.runtime.contract import HostKernelRegistry
 
 from ..parser import OpSyntax
-from .assembly_format import compiled
+from .assembly_format import compile_syntax
 from .declaration import Declaration, Operand, declaration_of
 
 RETURN = "tfrt.return"
-_NO_KERNELS = {each.name: each for each in (
+_NO_KERNELS = {declaration.name: declaration for declaration in (
     Declaration(RETURN, (), Operand("values", None), (), {},
                 syntax="attr-dict ($values^ `:` type($values))?", summary="End a function with its results."),
 )}
@@ -40,5 +40,5 @@ class KernelDialects:
         """
         if name not in self._syntaxes:
             declaration = self.declaration(name)
-            self._syntaxes[name] = None if declaration is None else compiled(declaration)
+            self._syntaxes[name] = None if declaration is None else compile_syntax(declaration)
         return self._syntaxes[name]

@@ -24,29 +24,29 @@ def verify(module: Operation, dialects: KernelDialects) -> None:
     """
     left: list[tuple[Operation, tuple[Operation, ...]]] = [(module, ())]
     while left:
-        operation, around = left.pop()
+        operation, ancestors = left.pop()
         declaration = dialects.declaration(operation.name)
         if declaration is not None:
             _check_declared(operation, declaration)
             if declaration.callees:
-                check_callees(operation, declaration, around, dialects)
-        if operation.name == RETURN and around:
-            check_return(operation, around[-1], dialects)
+                check_callees(operation, declaration, ancestors, dialects)
+        if operation.name == RETURN and ancestors:
+            check_return(operation, ancestors[-1], dialects)
         if _COST in operation.attributes:
             _check_cost(operation)
         for region in operation.regions:
             _check_symbols(region)
         if operation.name == FUNCTION:
             check_dominance(operation)
-        inner = (*around, operation)
-        left += [(each, inner) for region in reversed(operation.regions) for block in reversed(region.blocks)
-                 for each in reversed(block.operations)]
+        inner = (*ancestors, operation)
+        left += [(nested, inner) for region in reversed(operation.regions) for block in reversed(region.blocks)
+                 for nested in reversed(block.operations)]
 
 
 def _check_declared(operation: Operation, declaration: Declaration) -> None:
     """Check numbers and types of operands and results, attributes, and regions."""
-    wanted = _operands(operation, declaration)
-    _check_types(operation, "operand", operation.operands, wanted)
+    operands = _operands(operation, declaration)
+    _check_types(operation, "operand", operation.operands, operands)
     results = declaration.results
     if results is not None:
         if len(operation.results) != len(results):
@@ -65,22 +65,22 @@ def _check_declared(operation: Operation, declaration: Declaration) -> None:
 
 def _operands(operation: Operation, declaration: Declaration) -> list[Operand]:
     """The declared operand of each operand. Raises MalformedText for another number of them."""
-    count, wanted = len(operation.operands), list(declaration.operands)
-    least = sum(operand.is_required for operand in wanted)
+    count, operands = len(operation.operands), list(declaration.operands)
+    least = sum(operand.is_required for operand in operands)
     if declaration.variadic is not None:
         if count < least:
             raise fault(operation, f"expected {least} or more operands, but found {count}")
-        return wanted + [declaration.variadic] * (count - len(wanted))
-    if not least <= count <= len(wanted):
-        if least < len(wanted):
-            raise fault(operation, f"expected {least} to {len(wanted)} operands, but found {count}")
+        return operands + [declaration.variadic] * (count - len(operands))
+    if not least <= count <= len(operands):
+        if least < len(operands):
+            raise fault(operation, f"expected {least} to {len(operands)} operands, but found {count}")
         raise fault(operation, {0: "requires zero operands", 1: "requires a single operand"}.get(
             least, f"expected {least} operands, but found {count}"))
-    return wanted[:count]
+    return operands[:count]
 
 
-def _check_types(operation: Operation, kind: str, values: Sequence[Value], wanted: Sequence[Operand]) -> None:
-    for index, (value, declared) in enumerate(zip(values, wanted, strict=False)):
+def _check_types(operation: Operation, kind: str, values: Sequence[Value], operands: Sequence[Operand]) -> None:
+    for index, (value, declared) in enumerate(zip(values, operands, strict=False)):
         if declared.type is not None and value.type != declared.type:
             raise fault(operation, f"{kind} #{index} must be {type_text(declared.type)}, but got '{value.type}'")
 
@@ -102,8 +102,8 @@ def _check_functions(operation: Operation, declaration: Declaration) -> None:
         if not (is_symbols(value) if declaration.any_callees else is_symbol(value)):
             words = "symbol ref array attribute" if declaration.any_callees else "symbol reference attribute"
             raise fault(operation, f"attribute '{name}' failed to satisfy constraint: {words}")
-    count, given = len(declaration.callees) - len(symbols), len(operation.regions)
-    if given != count and not (count and declaration.any_callees and given):
+    count, region_count = len(declaration.callees) - len(symbols), len(operation.regions)
+    if region_count != count and not (count and declaration.any_callees and region_count):
         raise fault(operation, {0: "requires zero regions", 1: "requires one region"}.get(
             count, f"expected {count} regions"))
 
@@ -116,13 +116,13 @@ def _check_cost(operation: Operation) -> None:
 
 def _check_symbols(region: Region) -> None:
     """Check that no two operations of a region have one symbol."""
-    found: dict[str, Operation] = {}
+    symbols: dict[str, Operation] = {}
     for block in region.blocks:
         for operation in block.operations:
             name = operation.attributes.get("sym_name")
             if not isinstance(name, a.StringAttr):
                 continue
-            first = found.setdefault(name.value, operation)
+            first = symbols.setdefault(name.value, operation)
             if first is not operation:
                 raise MalformedText(f"redefinition of symbol named '{name.value}'", location_of(operation),
                                     ((location_of(first), "see existing symbol definition here"),))

@@ -15,8 +15,8 @@ from typing import Any
 
 from heald.api import I32, HostKernels, Step, String, errors
 
-from .dense import allocated
-from .host_tensors import ELEMENTS, PLAIN, HostTensor, listed
+from .dense import allocate_tensor
+from .host_tensors import ELEMENTS, PLAIN, HostTensor, list_text
 
 NAMES = ("i8", "i16", "i32", "i64", "f32", "f64", "ui8", "ui16", "ui32", "ui64")  # by the number of the element type
 RANKS = range(6)
@@ -39,11 +39,11 @@ def _reader(code: str, number: int, rank: int) -> Callable[..., Any]:
         Raises NotFound for a file that cannot be opened, PermissionDenied where [files] permits no access,
         InvalidArgument for another index, element type or rank, DataLoss for a damaged file.
         """
-        place = step.host.files.path(code, path, "read")
+        permitted_path = step.host.files.path(code, path, "read")
 
         def read() -> Any:
             try:
-                file = place.open("rb")
+                file = permitted_path.open("rb")
             except OSError as error:
                 raise errors.NotFound(f"failed to open file {path} for reading") from error
             with file:
@@ -92,8 +92,8 @@ def _read(step: Step, file: _File, index: int, number: int, rank: int) -> Any:
     shape = struct.unpack(f"<{rank}Q", file.read(at, rank * _LONG.size))
     at += rank * _LONG.size
     if prod(shape) * ELEMENTS[NAMES[number]].itemsize > file.size - at:  # before memory is taken
-        raise file.wrong(f"tensor {index} has shape {listed(shape)}, and {file.size - at} bytes are left")
-    array = allocated(step, NAMES[number], shape)
+        raise file.wrong(f"tensor {index} has shape {list_text(shape)}, and {file.size - at} bytes are left")
+    array = allocate_tensor(step, NAMES[number], shape)
     if array.size:
         file.fill(at, array)
     return array

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from heald.api import I1, Chain, HostKernels, Step, errors
 
-from .host_tensors import ELEMENTS, PLAIN, Array, HostTensor, Integers, check, listed, text_of
+from .host_tensors import ELEMENTS, PLAIN, Array, HostTensor, Integers, check, list_text, text_of
 
 RANKS = range(6)
 CLOSE = 2  # ULP
@@ -30,7 +30,7 @@ def register(kernels: HostKernels) -> None:
     kernels.kernel("tfrt_dht.print_tensor_shape", step=True, syntax=PLAIN)(print_tensor_shape)
 
 
-def allocated(step: Step, name: str, shape: tuple[int, ...]) -> Array:
+def allocate_tensor(step: Step, name: str, shape: tuple[int, ...]) -> Array:
     """A new tensor in memory of the host's allocator. Raises ResourceExhausted."""
     try:
         array: Array = step.host.memory.maker(shape, ELEMENTS[name].numpy, "a tensor")()
@@ -46,8 +46,8 @@ def _creator(name: str, rank: int) -> Callable[..., Any]:
         Raises InvalidArgument for a shape of another rank or with negative dimensions, ResourceExhausted.
         """
         if len(shape) != rank or any(dim < 0 for dim in shape):
-            raise errors.InvalidArgument(f"the shape {listed(shape)} is not one of rank {rank}")
-        return allocated(step, name, shape)
+            raise errors.InvalidArgument(f"the shape {list_text(shape)} is not one of rank {rank}")
+        return allocate_tensor(step, name, shape)
 
     return create
 
@@ -64,10 +64,10 @@ def _setter(name: str) -> Callable[..., Any]:
     def set_values(tensor: HostTensor, chain: Chain, *, values: Any) -> Chain:
         """Set the elements in row-major order. Raises InvalidArgument for another number of values."""
         array = check(tensor, name)
-        given = np.asarray(values, ELEMENTS[name].numpy)
-        if given.size != array.size:
-            raise errors.InvalidArgument(f"{given.size} values are given for {array.size} elements")
-        array[...] = given.reshape(array.shape)
+        elements = np.asarray(values, ELEMENTS[name].numpy)
+        if elements.size != array.size:
+            raise errors.InvalidArgument(f"{elements.size} values are given for {array.size} elements")
+        array[...] = elements.reshape(array.shape)
 
     return set_values
 
@@ -88,9 +88,9 @@ def _closeness(bits: Any) -> Callable[[Array, Array], bool]:
     def holds(a: Array, b: Array) -> bool:
         if bool(np.isnan(a).any() or np.isnan(b).any()):
             return False
-        places = [[each if each >= 0 else least - each for each in array.reshape(-1).view(bits).tolist()]
-                  for array in (a, b)]  # the floats in their order, as integers
-        return all(abs(x - y) <= CLOSE for x, y in zip(*places, strict=True))
+        ranks = [[pattern if pattern >= 0 else least - pattern for pattern in array.reshape(-1).view(bits).tolist()]
+                 for array in (a, b)]  # the floats in their order, as integers
+        return all(abs(x - y) <= CLOSE for x, y in zip(*ranks, strict=True))
 
     return holds
 
@@ -101,4 +101,4 @@ def print_tensor(step: Step, tensor: HostTensor, chain: Chain) -> Chain:
 
 
 def print_tensor_shape(step: Step, tensor: HostTensor, chain: Chain) -> Chain:
-    step.host.print_line(f"shape = {listed(tensor.shape)}")
+    step.host.print_line(f"shape = {list_text(tensor.shape)}")

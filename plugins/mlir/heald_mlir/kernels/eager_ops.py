@@ -112,9 +112,9 @@ def execute_crt_op(
         names = ", ".join([*pairs(op_attrs), *pairs(op_func_attrs)])
         raise errors.InvalidArgument(f"the composite op '{op.function.name}' takes no attributes, but has {names}",
                                      hint="give them to the calls of ops within the function")
-    wanted = len(op.function.executable.function.arg_types) - 1
-    if wanted != len(arguments):
-        raise errors.InvalidArgument(f"the composite op '{op.function.name}' takes {wanted} tensors, {len(arguments)} "
-                                     "were given")
+    tensor_count = len(op.function.executable.function.arg_types) - 1
+    if tensor_count != len(arguments):
+        raise errors.InvalidArgument(f"the composite op '{op.function.name}' takes {tensor_count} tensors, "
+                                     f"{len(arguments)} were given")
     return step.call(op.function, [None, *arguments])[1:]
 

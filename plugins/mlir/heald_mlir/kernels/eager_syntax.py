@@ -1,6 +1,6 @@
 """The text of calls of eager ops: `corert.executeop(%handler) "Add"(%a, %b) {axis = 0 : i32} : 1`.
 
-The braces hold the attributes of the op, further braces those that name functions. The number behind the colon is that
+The braces hold the attributes of the op, further braces hold attributes that name functions. The number behind the colon is that
 of the tensors that the op returns; none without it.
 """
 
@@ -14,7 +14,7 @@ from .. import attributes as a
 from .. import types as t
 from ..dialects.format_elements import uses
 from ..ir import Operation
-from ..lexer import unescaped
+from ..lexer import unescaped_text
 
 if TYPE_CHECKING:
     from ..parser import Parser
@@ -39,13 +39,13 @@ class CallSyntax:
     def parse(self, parser: Parser, name: str) -> Operation:
         """Parse all behind the operation's name. Raises MalformedText."""
         parser.expect("(")
-        at, given = parser.at, uses(parser)
-        if len(given) != len(self._leading):
-            raise parser.error(f"'{name}' takes {len(self._leading)} values here, {len(given)} are given", at)
+        at, leading = parser.at, uses(parser)
+        if len(leading) != len(self._leading):
+            raise parser.error(f"'{name}' takes {len(self._leading)} values here, {len(leading)} are given", at)
         parser.expect(")")
         attributes: dict[str, a.Attribute] = {}
         if self._is_named:
-            attributes[_NAME] = a.StringAttr(unescaped(parser.take("string", "the name of an op")))
+            attributes[_NAME] = a.StringAttr(unescaped_text(parser.take("string", "the name of an op")))
         parser.expect("(")
         tensors = uses(parser)
         parser.expect(")")
@@ -53,13 +53,13 @@ class CallSyntax:
         attributes[_FUNCTIONS] = self._pairs(parser)
         count = parser.count("the number of results") if parser.accept(":") else 0
         types = [*self._leading, *[_HANDLE] * len(tensors)]
-        operands = [parser.resolve(*use, of) for use, of in zip([*given, *tensors], types, strict=True)]
+        operands = [parser.resolve(*use, of) for use, of in zip([*leading, *tensors], types, strict=True)]
         return Operation(name, operands, (*self._results, *[_HANDLE] * count), attributes, [])
 
     def print(self, printer: Printer, operation: Operation) -> None:
         """Write all behind the operation's name. Raises InvalidArgument for one that is not as it was declared."""
-        known = {_ATTRS, _FUNCTIONS, _NAME}
-        if not operation.attributes.keys() <= known or (self._is_named and _NAME not in operation.attributes):
+        printed_names = {_ATTRS, _FUNCTIONS, _NAME}
+        if not operation.attributes.keys() <= printed_names or (self._is_named and _NAME not in operation.attributes):
             raise errors.InvalidArgument("the operation has other attributes than its syntax prints", op=operation.name,
                                          hint="print its generic form")
         leading = len(self._leading)
@@ -87,11 +87,11 @@ class CallSyntax:
 
 
 def _entries(operation: Operation, name: str) -> dict[str, a.Attribute]:
-    found = {}
+    attributes = {}
     for pair in getattr(operation.attributes.get(name), "items", ()):
         key, value = pair.items
-        found[key.value] = value
-    return found
+        attributes[key.value] = value
+    return attributes
 
 
 CALL = CallSyntax((_HANDLER,), True)

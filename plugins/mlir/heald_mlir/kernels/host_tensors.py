@@ -35,7 +35,7 @@ _BITS = {"f16": "fp16", "bf16": "bf16"}  # types that print as their bits
 
 def integers(payload: object) -> bool:
     """True for a tuple of integers: an attribute that TFRT writes as an array of i64."""
-    return isinstance(payload, tuple) and all(isinstance(each, int) and not isinstance(each, bool) for each in payload)
+    return isinstance(payload, tuple) and all(isinstance(dim, int) and not isinstance(dim, bool) for dim in payload)
 
 
 Integers = Annotated[tuple[int, ...], HostType("an array of i64", integers)]
@@ -45,27 +45,27 @@ def text_of(tensor: Any) -> str:
     """The text that `tfrt_dht.print_tensor` prints."""
     if isinstance(tensor, StringTensor):
         quoted = [f'"{value}"' for value in tensor.values]
-        return f"StringHostTensor shape = {listed(tensor.shape)}, values = {listed(quoted)}"
+        return f"StringHostTensor shape = {list_text(tensor.shape)}, values = {list_text(quoted)}"
     if isinstance(tensor, CooTensor):
-        return (f"CooHostTensor dtype = {_name(tensor.values)}, shape = {listed(tensor.shape)}, indices = "
-                f"{listed(tensor.indices.reshape(-1).tolist())}, values = {listed(_elements(tensor.values))}")
-    return (f"DenseHostTensor dtype = {_name(tensor)}, shape = {listed(tensor.shape)}, values = "
-            f"{listed(_elements(tensor), tensor.size)}")
+        return (f"CooHostTensor dtype = {_name(tensor.values)}, shape = {list_text(tensor.shape)}, indices = "
+                f"{list_text(tensor.indices.reshape(-1).tolist())}, values = {list_text(_elements(tensor.values))}")
+    return (f"DenseHostTensor dtype = {_name(tensor)}, shape = {list_text(tensor.shape)}, values = "
+            f"{list_text(_elements(tensor), tensor.size)}")
 
 
-def listed(items: Iterable[Any], count: int = 0) -> str:
+def list_text(items: Iterable[Any], count: int = 0) -> str:
     """Items in brackets; a note behind them when `count` is more than is printed."""
     return f"[{', '.join(map(str, items))}{', ... ' if count > MOST_PRINTED else ''}]"
 
 
 def check(tensor: Any, name: str, rank: int | None = None) -> Array:
     """Return a dense tensor of this element type. Raises InvalidArgument for another tensor, or another rank."""
-    wanted = f"a dense tensor of {name}" + ("" if rank is None else f" with rank {rank}")
+    expectation = f"a dense tensor of {name}" + ("" if rank is None else f" with rank {rank}")
     if not isinstance(tensor, np.ndarray):
-        raise errors.InvalidArgument(f"the argument is {wanted_kind(tensor)}, expected {wanted}")
+        raise errors.InvalidArgument(f"the argument is {wanted_kind(tensor)}, expected {expectation}")
     if tensor.dtype != ELEMENTS[name].numpy or (rank is not None and tensor.ndim != rank):
         raise errors.InvalidArgument(f"the argument is a dense tensor of {_name(tensor)} with shape "
-                                     f"{listed(tensor.shape)}, expected {wanted}")
+                                     f"{list_text(tensor.shape)}, expected {expectation}")
     return tensor
 
 

@@ -54,9 +54,9 @@ def _setter(name: str) -> Callable[..., Any]:
 
 def pairs(entries: tuple[Any, ...]) -> dict[str, Any]:
     """Attributes as a call has them, pairs of name and value. Raises InvalidArgument for anything else."""
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for entry in entries:
         if not isinstance(entry, tuple) or len(entry) != 2 or not isinstance(entry[0], str):
             raise errors.InvalidArgument("each op_attr should be a key-value pair, where the key is a string")
-        found[entry[0]] = entry[1]
-    return found
+        attributes[entry[0]] = entry[1]
+    return attributes

@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 from heald.api import I1, I64, Chain, HostKernels, HostType, Step, errors
 
-from .host_tensors import PLAIN, Integers, listed
+from .host_tensors import PLAIN, Integers, list_text
 
 UNKNOWN = -1  # a dimension of a partial shape
 RANKS = range(4)  # of shapes of a fixed rank
@@ -36,9 +36,9 @@ PartialType = Annotated[PartialShape, HostType("!ts.partial_shape", lambda paylo
 def register(kernels: HostKernels) -> None:
     kernels.kernel("ts.build_shape", syntax="$value attr-dict")(build_shape)
     kernels.kernel("ts.build_partial_shape", syntax="$value attr-dict")(build_partial_shape)
-    made: tuple[Callable[..., Any], ...] = (build_unranked_partial_shape, to_shape, to_partial_shape, equal_shape,
-                                            get_num_elements)
-    for function in made:
+    shape_kernels: tuple[Callable[..., Any], ...] = (
+        build_unranked_partial_shape, to_shape, to_partial_shape, equal_shape, get_num_elements)
+    for function in shape_kernels:
         kernels.kernel(f"ts.{function.__name__}", syntax=PLAIN)(function)
     kernels.kernel("ts.print_shape", step=True, syntax=PLAIN)(print_shape)
     kernels.kernel("ts.print_partial_shape", step=True, syntax=PLAIN)(print_partial_shape)
@@ -52,13 +52,13 @@ def register(kernels: HostKernels) -> None:
 def build_shape(*, value: Integers) -> ShapeType:
     """Return a shape. Raises InvalidArgument for a negative dimension."""
     if any(dim < 0 for dim in value):
-        raise errors.InvalidArgument(f"the shape {listed(value)} has a negative dimension",
+        raise errors.InvalidArgument(f"the shape {list_text(value)} has a negative dimension",
                                      hint="ts.build_partial_shape takes -1 for an unknown one")
     return TensorShape(value)
 
 
 def print_shape(step: Step, shape: ShapeType, chain: Chain) -> Chain:
-    step.host.print_line(f"shape = {listed(shape.dims)}")
+    step.host.print_line(f"shape = {list_text(shape.dims)}")
 
 
 def equal_shape(a: ShapeType, b: ShapeType) -> I1:
@@ -73,7 +73,7 @@ def get_num_elements(shape: ShapeType) -> I64:
 def build_partial_shape(*, value: Integers) -> PartialType:
     """Return a partial shape. Raises InvalidArgument for a dimension below -1."""
     if any(dim < UNKNOWN for dim in value):
-        raise errors.InvalidArgument(f"the shape {listed(value)} has a dimension below -1")
+        raise errors.InvalidArgument(f"the shape {list_text(value)} has a dimension below -1")
     return PartialShape(value)
 
 
@@ -82,7 +82,7 @@ def build_unranked_partial_shape() -> PartialType:
 
 
 def print_partial_shape(step: Step, shape: PartialType, chain: Chain) -> Chain:
-    text = "Unknown rank" if shape.dims is None else listed(shape.dims)
+    text = "Unknown rank" if shape.dims is None else list_text(shape.dims)
     step.host.print_line(f"partial_tensor_shape = {text}")
 
 
@@ -92,7 +92,7 @@ def to_shape(shape: PartialType) -> ShapeType:
         raise errors.InvalidArgument("Unknown rank")
     unknown = [index for index, dim in enumerate(shape.dims) if dim == UNKNOWN]
     if unknown:
-        raise errors.InvalidArgument(f"Unknown dimensions at following indices = {listed(unknown)}")
+        raise errors.InvalidArgument(f"Unknown dimensions at following indices = {list_text(unknown)}")
     return TensorShape(shape.dims)
 
 
@@ -104,11 +104,11 @@ def _as_fixed_rank(rank: int) -> Callable[..., Any]:
     def as_fixed_rank_shape(shape: ShapeType) -> S:  # type: ignore[type-var]
         """Return a shape of this rank. Raises InvalidArgument for a shape of another rank."""
         if len(shape.dims) != rank:
-            raise errors.InvalidArgument(f"the shape {listed(shape.dims)} has not the rank {rank}")
+            raise errors.InvalidArgument(f"the shape {list_text(shape.dims)} has not the rank {rank}")
         return FixedRankShape(shape.dims)  # type: ignore[return-value]
 
     return as_fixed_rank_shape
 
 
 def print_fixed_rank_shape(step: Step, shape: S, chain: Chain) -> Chain:
-    step.host.print_line(f"fixed_rank_shape = {listed(shape.dims)}")
+    step.host.print_line(f"fixed_rank_shape = {list_text(shape.dims)}")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from heald.api import I1, Chain, CooTensor, HostKernels, Step, errors
 
-from .dense import allocated
+from .dense import allocate_tensor
 from .host_tensors import PLAIN, HostTensor, check, wanted_kind
 
 NAMES = ("i32", "f32")
@@ -36,7 +36,7 @@ def _to_dense(name: str) -> Callable[..., Any]:
     def convert(step: Step, tensor: HostTensor, chain: Chain) -> tuple[HostTensor, Chain]:
         """Return the dense form. Raises InvalidArgument for another tensor, ResourceExhausted."""
         sparse = _sparse(tensor)
-        array = allocated(step, name, sparse.shape)
+        array = allocate_tensor(step, name, sparse.shape)
         array[...] = 0
         array[tuple(sparse.indices.T)] = sparse.values
         return check(array, name, RANK), None

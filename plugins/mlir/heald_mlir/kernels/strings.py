@@ -7,7 +7,7 @@ from typing import Annotated
 
 from heald.api import HostKernels, HostType, errors
 
-from .host_tensors import HostTensor, Integers, StringTensor, listed
+from .host_tensors import HostTensor, Integers, StringTensor, list_text
 
 Strings = Annotated[tuple[str, ...], HostType(
     "an array of strings", lambda payload: isinstance(payload, tuple) and all(isinstance(s, str) for s in payload))]
@@ -20,5 +20,5 @@ def register(kernels: HostKernels) -> None:
 def create_tensor(*, shape: Integers, values: Strings) -> HostTensor:
     """Return a tensor of strings. Raises InvalidArgument for another number of values than the shape has."""
     if any(dim < 0 for dim in shape) or prod(shape) != len(values):
-        raise errors.InvalidArgument(f"{len(values)} strings are given for the shape {listed(shape)}")
+        raise errors.InvalidArgument(f"{len(values)} strings are given for the shape {list_text(shape)}")
     return StringTensor(shape, values)

@@ -10,8 +10,8 @@ import numpy as np
 from heald.api import I32, Chain, HostKernels, HostType, Step, errors
 from heald_eager import TensorHandle, runtime_of
 
-from .dense import allocated
-from .host_tensors import ELEMENTS, PLAIN, HostTensor, Integers, StringTensor, listed, text_of
+from .dense import allocate_tensor
+from .host_tensors import ELEMENTS, PLAIN, HostTensor, Integers, StringTensor, list_text, text_of
 from .shapes import ShapeType, TensorShape
 from .strings import Strings
 
@@ -52,7 +52,7 @@ def _creator(name: str) -> Callable[..., Any]:
         """
         values = value if isinstance(value, tuple) else (value,)
         _check_count(shape, values, "values")
-        array = allocated(step, name, shape)
+        array = allocate_tensor(step, name, shape)
         array.reshape(-1)[:] = np.asarray(values, ELEMENTS[name].numpy)
         return runtime_of(step.host).tensor(array)
 
@@ -62,7 +62,7 @@ def _creator(name: str) -> Callable[..., Any]:
 def _check_count(shape: tuple[int, ...], values: Sequence[Any], what: str) -> None:
     """Raises InvalidArgument unless the values fill the shape, or one value does."""
     if any(dim < 0 for dim in shape) or len(values) not in (1, prod(shape)):
-        raise errors.InvalidArgument(f"{len(values)} {what} are given for the shape {listed(shape)}")
+        raise errors.InvalidArgument(f"{len(values)} {what} are given for the shape {list_text(shape)}")
 
 
 def print_tensorhandle(step: Step, handle: Handle, chain: Chain) -> Chain:
@@ -84,8 +84,8 @@ def tensorhandle_to_int32(handle: Handle) -> I32:
     """Return the one element. Raises InvalidArgument for a tensor that is no int32 of the shape [] or [1]."""
     array = handle.numpy()
     if array.dtype != np.int32 or array.shape not in ((), (1,)):
-        raise errors.InvalidArgument(f"the tensor is {array.dtype} of the shape {listed(array.shape)}, expected int32 "
-                                     "of the shape [] or [1]")
+        raise errors.InvalidArgument(f"the tensor is {array.dtype} of the shape {list_text(array.shape)}, expected "
+                                     "int32 of the shape [] or [1]")
     return int(array.reshape(()))
 
 
@@ -94,7 +94,8 @@ def host_tensor(handle: TensorHandle) -> Any:
     array = handle.numpy()
     if array.dtype != object:
         return array
-    return StringTensor(array.shape, tuple([each.decode("utf-8", "surrogateescape") for each in array.reshape(-1)]))
+    strings = tuple([element.decode("utf-8", "surrogateescape") for element in array.reshape(-1)])
+    return StringTensor(array.shape, strings)
 
 
 def is_true(handle: TensorHandle) -> bool:
@@ -102,5 +103,5 @@ def is_true(handle: TensorHandle) -> bool:
     element."""
     array = handle.numpy()
     if array.size != 1:
-        raise errors.InvalidArgument(f"a condition has one element, this one has the shape {listed(array.shape)}")
+        raise errors.InvalidArgument(f"a condition has one element, this one has the shape {list_text(array.shape)}")
     return bool(array.reshape(-1)[0])

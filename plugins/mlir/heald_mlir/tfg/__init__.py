@@ -10,10 +10,10 @@ Modules, from a graph to text: `graph_printer`, `body_printer` and `function_pri
 `attribute_forms` and `tensor_forms` a value's text with the bytes that it stands for. From text to a graph:
 `graph_parser`, `body_parser`, `attribute_reader` read text, `body_values` resolves inputs, `node_builder` and
 `attribute_values` make bytes. `signature`, `signature_text` and `signature_reader` do both for functions,
-`graph_layout` for the fields around nodes. `region_forms` says how regions live in a graph; `region_printer`,
-`region_builder` and `region_passes` do it. `result_types` and `element_types` have the types. `text_file` has the
-public functions and the loader. `full_types` has the types that TensorFlow adds, `hexadecimal` the digits of constants.
-`commands` is heald tfg, and `elision` leaves out constants.
+`graph_layout` for the fields around nodes. `region_forms` says how regions live in a graph, and `region_choice` which
+nodes are printed with them; `region_printer`, `region_builder` and `region_passes` do it. `result_types` and
+`element_types` have the types. `text_file` has the public functions and the loader. `full_types` has the types that
+TensorFlow adds, `hexadecimal` the digits of constants. `commands` is heald tfg, and `elision` leaves out constants.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -26,7 +26,7 @@ MOST_DEPTH = 60  # of functions within attributes of functions
 
 
 class Form(NamedTuple):
-    """The text of a value in pieces, and the pieces of the bytes that the text stands for."""
+    """The fragments of a value's text, and the buffers of the bytes that the text stands for."""
 
     text: list[str]
     raw: list[Buffer]
@@ -38,38 +38,38 @@ class NoForm(Exception):
 
 def form_of(raw: Buffer, depth: int = 0) -> Form:
     """The form of an AttrValue. Raises NoForm for a value without text, DataLoss for malformed bytes."""
-    found = [each for each in wire.fields(raw, 0, len(raw)) if each[0] <= _FUNC]
-    if not found:
+    fields = [entry for entry in wire.fields(raw, 0, len(raw)) if entry[0] <= _FUNC]
+    if not fields:
         return Form(["unit"], [b""])
-    if len(found) > 1:
+    if len(fields) > 1:
         raise NoForm
-    number, kind, at, end = found[0]
+    number, kind, at, end = fields[0]
     if number == _LIST:
         return _list_form(raw[at:end], depth)
     value = _single(number, kind, raw, at, end, depth)
-    texts, pieces = value
+    texts, buffers = value
     if number == _INT:
         texts = [f"{texts[0]} : i64"]
-    return Form(texts, field(_WIRE[number], number, pieces))
+    return Form(texts, field(_WIRE[number], number, buffers))
 
 
-def field(wire_type: int, number: int, pieces: list[Buffer]) -> list[Buffer]:
+def field(wire_type: int, number: int, buffers: list[Buffer]) -> list[Buffer]:
     """A field with its tag, and with its length where it has one."""
     tag = wire.put_varint(number << 3 | wire_type)
     if wire_type != wire.BYTES:
-        return [tag, *pieces]
-    return [tag + wire.put_varint(sum(map(len, pieces))), *pieces]
+        return [tag, *buffers]
+    return [tag + wire.put_varint(sum(map(len, buffers))), *buffers]
 
 
-_LARGE = 4096  # bytes; pieces of this size are compared by their place in memory first
+_LARGE = 4096  # bytes; buffers of this size are compared by their place in memory first
 
 
-def same(pieces: Iterable[Buffer], raw: Buffer) -> bool:
-    """True when the pieces, one behind the other, are these bytes."""
+def same(buffers: Iterable[Buffer], raw: Buffer) -> bool:
+    """True when the buffers, one behind the other, are these bytes."""
     at = 0
-    for piece in pieces:
-        end = at + len(piece)
-        if not _equal(piece, raw[at:end]):
+    for buffer in buffers:
+        end = at + len(buffer)
+        if not _equal(buffer, raw[at:end]):
             return False
         at = end
     return at == len(raw)
@@ -132,14 +132,14 @@ def _tensor(raw: Buffer, _: int) -> Value:
     elements = tensor_forms.of_proto(raw)
     if elements is not None:
         return tensor_forms.text(elements), tensor_forms.to_proto(elements)
-    content = tensor_forms.mangled(raw)
+    content = tensor_forms.mangle_tensor(raw)
     number, shape = tensor_forms.type_and_shape(raw)
     if number not in TEXTS:
         raise NoForm
-    kept = tensor_forms.unmangled(content)
-    assert kept is not None
+    content_bytes = tensor_forms.demangle_tensor(content)
+    assert content_bytes is not None
     text = [f'#tf_type<tensor_proto : "0x{content.hex().upper()}"> : {tensor_forms.type_of(number, shape)}']
-    return text, [kept]
+    return text, [content_bytes]
 
 
 def _placeholder(raw: Buffer, _: int) -> Value:
@@ -159,12 +159,12 @@ def _function(raw: Buffer, depth: int) -> Value:
             raise NoForm
     shown = symbol_text(name.decode("utf-8", "surrogateescape")) if name else '""'
     pairs: list[str] = []
-    pieces: list[Buffer] = [wire.put_bytes(1, name)] if name else []
+    buffers: list[Buffer] = [wire.put_bytes(1, name)] if name else []
     for key, value in sorted(entries):
         form = form_of(value, depth + 1)
         pairs.append(pair_text(key, form))
-        pieces += field(wire.BYTES, 2, entry_pieces(key, form.raw))
-    return [f"#tf_type.func<{shown}, {{{', '.join(pairs)}}}>"], pieces
+        buffers += field(wire.BYTES, 2, entry_buffers(key, form.raw))
+    return [f"#tf_type.func<{shown}, {{{', '.join(pairs)}}}>"], buffers
 
 
 def entry_of(raw: Buffer) -> tuple[str, Buffer]:
@@ -181,7 +181,7 @@ def entry_of(raw: Buffer) -> tuple[str, Buffer]:
     return key, value
 
 
-def entry_pieces(key: str, value: list[Buffer]) -> list[Buffer]:
+def entry_buffers(key: str, value: list[Buffer]) -> list[Buffer]:
     """The entry of a map of attributes."""
     return [wire.put_bytes(1, key), *field(wire.BYTES, 2, value)]
 
@@ -193,7 +193,7 @@ def pair_text(key: str, form: Form) -> str:
 
 def _list_form(raw: Buffer, depth: int) -> Form:
     texts: list[str] = []
-    pieces: list[Buffer] = []
+    buffers: list[Buffer] = []
     kinds = set()
     for number, kind, at, end in wire.fields(raw, 0, len(raw)):
         kinds.add(number)
@@ -203,34 +203,34 @@ def _list_form(raw: Buffer, depth: int) -> Form:
         if _WIRE[of] == wire.BYTES:
             text, value = _single(of, kind, raw, at, end, depth)
             texts.append("".join(text))
-            pieces += field(wire.BYTES, number, value)
+            buffers += field(wire.BYTES, number, value)
             continue
-        for first, last in _unpacked(raw, kind, at, end, _WIRE[of]):
+        for first, last in _number_spans(raw, kind, at, end, _WIRE[of]):
             text, value = _SINGLE[of](raw[first:last], depth)
             texts += text
-            pieces += value
+            buffers += value
     if len(kinds) > 1:
         raise NoForm
     number = kinds.pop() if texts else 0
     if number and number != _ITEM_FUNC and _WIRE[number] != wire.BYTES:
-        pieces = field(wire.BYTES, number, pieces)
-    return Form([f"[{', '.join(texts)}]"], field(wire.BYTES, _LIST, pieces))
+        buffers = field(wire.BYTES, number, buffers)
+    return Form([f"[{', '.join(texts)}]"], field(wire.BYTES, _LIST, buffers))
 
 
-def _unpacked(raw: Buffer, kind: int, at: int, end: int, wanted: int) -> list[tuple[int, int]]:
+def _number_spans(raw: Buffer, kind: int, at: int, end: int, wire_type: int) -> list[tuple[int, int]]:
     """The places of the numbers of a repeated field, packed or not."""
-    if kind == wanted:
+    if kind == wire_type:
         return [(at, end)]
     if kind != wire.BYTES:
         raise NoForm
-    if wanted == wire.FIXED32:
+    if wire_type == wire.FIXED32:
         return [(first, first + 4) for first in range(at, end, 4)]
-    found = []
+    spans = []
     while at < end:
         _, after = wire.varint(raw, at, end)
-        found.append((at, after))
+        spans.append((at, after))
         at = after
-    return found
+    return spans
 
 
 _WIRE = {_LIST: wire.BYTES, _STRING: wire.BYTES, _INT: wire.VARINT, _FLOAT: wire.FIXED32, _BOOL: wire.VARINT,
@@ -243,23 +243,24 @@ _SINGLE: dict[int, Callable[[Buffer, int], Value]] = {
 
 def encoding_of(value: Buffer) -> str | None:
     """The encoding of a tensor that TensorFlow's own differs from; None for other values and encodings."""
-    found = [(at, end) for number, kind, at, end in wire.fields(value, 0, len(value))]
-    if len(found) != 1 or bytes(value[:1]) != b"B":
+    spans = [(at, end) for number, kind, at, end in wire.fields(value, 0, len(value))]
+    if len(spans) != 1 or bytes(value[:1]) != b"B":
         return None
-    raw = value[slice(*found[0])]
+    raw = value[slice(*spans[0])]
     elements = tensor_forms.of_proto(raw)
     if elements is None:
         return None
-    return next((name for name in tensor_forms.ENCODINGS if same(tensor_forms.encoded(elements, name), raw)), None)
+    return next((name for name in tensor_forms.ENCODINGS
+                 if same(tensor_forms.encode_tensor(elements, name), raw)), None)
 
 
-def encoded(value: Buffer, encoding: str) -> list[Buffer]:
-    """The pieces of a tensor's AttrValue in an encoding; the value itself where it has none."""
+def encode_tensor_value(value: Buffer, encoding: str) -> list[Buffer]:
+    """The buffers of a tensor's AttrValue in an encoding; the value itself where it has none."""
     raw = next((value[at:end] for number, _, at, end in wire.fields(value, 0, len(value)) if number == _TENSOR), b"")
     elements = tensor_forms.of_proto(raw)
     if elements is None or encoding not in tensor_forms.ENCODINGS:
         return [value]
-    return field(wire.BYTES, _TENSOR, tensor_forms.encoded(elements, encoding))
+    return field(wire.BYTES, _TENSOR, tensor_forms.encode_tensor(elements, encoding))
 
 
 # Full types

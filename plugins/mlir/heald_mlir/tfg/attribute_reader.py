@@ -13,7 +13,7 @@ from heald.runtime.values import Buffer
 from .. import attributes as a
 from .. import types as t
 from ..attribute_parser import AttributeParser
-from ..lexer import unescaped, unescaped_bytes
+from ..lexer import unescaped_bytes, unescaped_text
 from . import dialect_attributes as d
 from . import tensor_forms
 from .attribute_forms import full_types
@@ -43,10 +43,10 @@ class AttributeReader(AttributeParser):
         at, of = self.at, super().dialect_type()
         if not isinstance(of, t.OpaqueType) or of.dialect not in _DIALECTS:
             return of
-        made = t.OpaqueType("tf_type", of.body)  # `!tfg.tensor` is an older spelling
+        plain_type = t.OpaqueType("tf_type", of.body)  # `!tfg.tensor` is an older spelling
         if of.body.partition("<")[0] not in _TYPES:
             raise self.error(f"unknown type in TF graph dialect: {of.body}", at)
-        return made
+        return plain_type
 
     # Attributes of the dialect; the current token is their name
 
@@ -88,19 +88,19 @@ class AttributeReader(AttributeParser):
         self.advance()
         self.expect("<")
         if self.kind == "string":
-            name = unescaped(self.text)
+            name = unescaped_text(self.text)
             self.advance()
         else:
             name = self.symbol_name()
         self.expect(",")
-        attrs = a.DictionaryAttr(tuple(sorted(self.nested(self.dictionary).items(), key=_first)))
+        attrs = a.DictionaryAttr(tuple(sorted(self.parse_nested(self.dictionary).items(), key=_first)))
         self.expect(">")
         return d.FuncAttr(name, attrs)
 
     def placeholder(self) -> d.PlaceholderAttr:
         self.advance()
         self.expect("<")
-        name = unescaped(self.take("string", "a name in quotes"))
+        name = unescaped_text(self.take("string", "a name in quotes"))
         self.expect(">")
         return d.PlaceholderAttr(name)
 
@@ -112,7 +112,7 @@ class AttributeReader(AttributeParser):
         return d.FullTypeAttr(raw)
 
     def full_type_inside(self) -> bytes:
-        return self.nested(self._full_type)
+        return self.parse_nested(self._full_type)
 
     def _full_type(self) -> bytes:
         kind = full_types().get(self.text) if self.kind == "word" else None
@@ -120,7 +120,7 @@ class AttributeReader(AttributeParser):
             raise self.error("expected the name of a full type")
         self.advance()
         arguments = self.comma_list("<", ">", self.full_type_inside) if self.text == "<" else []
-        parts = [wire.put_integer(1, kind) if kind else b"", *(wire.put_bytes(2, each) for each in arguments)]
+        parts = [wire.put_integer(1, kind) if kind else b"", *(wire.put_bytes(2, argument) for argument in arguments)]
         if self.kind == "string":
             parts.append(wire.put_bytes(3, unescaped_bytes(self.text)))
             self.advance()
@@ -132,7 +132,7 @@ class AttributeReader(AttributeParser):
     def region_attrs(self) -> d.RegionAttrs:
         self.advance()
         self.expect("<")
-        attrs = a.DictionaryAttr(tuple(sorted(self.nested(self.dictionary).items(), key=_first)))
+        attrs = a.DictionaryAttr(tuple(sorted(self.parse_nested(self.dictionary).items(), key=_first)))
         lists = [a.ArrayAttr(tuple(self.comma_list("[", "]", self.attribute))) for _ in range(2)]
         self.expect(">")
         return d.RegionAttrs(attrs, *lists)
@@ -150,7 +150,7 @@ class AttributeReader(AttributeParser):
         self.expect(":")
         of = self.type()
         try:
-            raw = tensor_forms.unmangled(bytes.fromhex(text.removeprefix("0x")))
+            raw = tensor_forms.demangle_tensor(bytes.fromhex(text.removeprefix("0x")))
         except ValueError:
             raw = None
         if raw is None:
@@ -188,14 +188,14 @@ class AttributeReader(AttributeParser):
         self.expect("<", " after 'dense'")
         at = self.at
         literals: list[Any] = []
-        found = () if self.text == ">" else self.elements(literals)
+        literal_shape = () if self.text == ">" else self.elements(literals)
         self.expect(">")
         self.expect(":")
         number, shape, of = self.tensor_type(at)
         count = prod(shape)
-        if found != shape and not (found == () and len(literals) == 1) and not (not literals and not count):
-            raise self.error(f"inferred shape of elements literal ({list(found)}) does not match type ({list(shape)})",
-                             at)
+        if literal_shape != shape and not (literal_shape == () and len(literals) == 1) and (literals or count):
+            raise self.error(f"inferred shape of elements literal ({list(literal_shape)}) does not match type "
+                             f"({list(shape)})", at)
         if literals and not count:
             literals = []
         elif count and not literals:

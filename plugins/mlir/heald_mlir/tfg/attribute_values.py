@@ -12,7 +12,7 @@ from .. import attributes as a
 from .. import floats
 from .. import types as t
 from . import dialect_attributes as d
-from .attribute_forms import entry_pieces, field
+from .attribute_forms import entry_buffers, field
 from .element_types import NUMBERS, REF
 from .tensor_forms import shape_bytes
 
@@ -27,13 +27,13 @@ class NoValue(Exception):
 
 
 def attr_value(attribute: a.Attribute) -> list[Buffer]:
-    """The pieces of the AttrValue of an attribute. Raises NoValue."""
+    """The buffers of the AttrValue of an attribute. Raises NoValue."""
     if attribute == a.UNIT:
         return [b""]
     if isinstance(attribute, a.ArrayAttr):
         return field(wire.BYTES, _LIST, _items(attribute))
-    number, pieces = _value(attribute)
-    return field(_WIRE.get(number, wire.BYTES), number, pieces)
+    number, buffers = _value(attribute)
+    return field(_WIRE.get(number, wire.BYTES), number, buffers)
 
 
 def _value(attribute: a.Attribute) -> Value:
@@ -44,19 +44,19 @@ def _value(attribute: a.Attribute) -> Value:
 
 
 def _items(attribute: a.ArrayAttr) -> list[Buffer]:
-    """The pieces of a list."""
-    pieces: list[Buffer] = []
+    """The buffers of a list."""
+    buffers: list[Buffer] = []
     kinds = set()
     for item in attribute.items:
         number, value = _value(item)
         kinds.add(number)
         if number not in _WIRE:
             value = field(wire.BYTES, _ITEM_FUNC if number == _FUNC else number, value)
-        pieces += value
+        buffers += value
     if len(kinds) > 1 or _PLACEHOLDER in kinds:
         raise NoValue("a list has items of different kinds" if len(kinds) > 1 else "a list has placeholders")
     number = kinds.pop() if kinds else 0
-    return field(wire.BYTES, number, pieces) if number in _WIRE else pieces
+    return field(wire.BYTES, number, buffers) if number in _WIRE else buffers
 
 
 def _string(attribute: a.StringAttr) -> Value:
@@ -91,7 +91,7 @@ def _shape(attribute: d.ShapeAttr) -> Value:
 
 
 def _tensor(attribute: d.TensorAttr) -> Value:
-    return _TENSOR, list(attribute.pieces)
+    return _TENSOR, list(attribute.buffers)
 
 
 def _placeholder(attribute: d.PlaceholderAttr) -> Value:
@@ -99,10 +99,10 @@ def _placeholder(attribute: d.PlaceholderAttr) -> Value:
 
 
 def _func(attribute: d.FuncAttr) -> Value:
-    pieces: list[Buffer] = [wire.put_bytes(1, attribute.name)] if attribute.name else []
+    buffers: list[Buffer] = [wire.put_bytes(1, attribute.name)] if attribute.name else []
     for key, value in attribute.attrs.items:
-        pieces += field(wire.BYTES, 2, entry_pieces(key, attr_value(value)))
-    return _FUNC, pieces
+        buffers += field(wire.BYTES, 2, entry_buffers(key, attr_value(value)))
+    return _FUNC, buffers
 
 
 _VALUES: dict[type, Callable[[Any], Value]] = {

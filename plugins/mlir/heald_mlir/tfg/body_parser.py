@@ -10,7 +10,7 @@ import re
 from typing import NamedTuple
 
 from .. import attributes as a
-from ..lexer import SUFFIX, unescaped
+from ..lexer import SUFFIX, unescaped_text
 from .attribute_reader import AttributeReader
 from .element_types import CONTROL
 from .names import DIALECT
@@ -73,7 +73,7 @@ class ParsedNode:
         self.regions = regions
 
 
-class Taken(NamedTuple):
+class GetResult(NamedTuple):
     """A `get_result` of a generic function: tensor `number` of an output argument."""
 
     result: str
@@ -99,7 +99,7 @@ class Return(NamedTuple):
 
 class Body(NamedTuple):
     nodes: list[ParsedNode]
-    taken: list[Taken]
+    get_results: list[GetResult]
     returned: Return | None
 
 
@@ -125,7 +125,7 @@ class BodyReader(AttributeReader):
     def operations(self) -> Body:
         """Parse operations, and the brace behind them."""
         nodes: list[ParsedNode] = []
-        taken: list[Taken] = []
+        get_results: list[GetResult] = []
         returned: Return | None = None
         while not self.accept("}"):
             if returned is not None:
@@ -134,34 +134,34 @@ class BodyReader(AttributeReader):
             if node is not None:
                 nodes.append(node)
                 continue
-            made = self.operation()
-            if isinstance(made, Taken):
-                taken.append(made)
-            elif isinstance(made, Return):
-                returned = made
+            operation = self.operation()
+            if isinstance(operation, GetResult):
+                get_results.append(operation)
+            elif isinstance(operation, Return):
+                returned = operation
             else:
-                nodes.append(made)
-        return Body(nodes, taken, returned)
+                nodes.append(operation)
+        return Body(nodes, get_results, returned)
 
     def line(self) -> ParsedNode | None:
         """Parse a node in the usual form at once; None for another form, or one with a fault."""
         match = _LINE.match(self.source, self.at)
         if match is None:
             return None
-        bound, op, inputs, controls, device, assigned, name, rest = match.groups()
+        bound, op, inputs, controls, device, assigned, name, tail_text = match.groups()
         op = op.removeprefix(DIALECT)
         if op == "get_result" or op in REGION_OPS:
             return None
-        tail = self.tails.get(rest)
+        tail = self.tails.get(tail_text)
         if tail is None:
-            if rest[:2] not in ("", " {", " :"):
+            if tail_text[:2] not in ("", " {", " :"):
                 return None
             self.jump(match.start(8))
             tail = self.tail()
             if self.at < match.end() and self.kind != "end":
                 raise self.error("expected operation name in quotes")
-            if len(rest) <= _MOST_SHARED:
-                self.tails[rest] = tail
+            if len(tail_text) <= _MOST_SHARED:
+                self.tails[tail_text] = tail
         first, _, control = bound.partition(", ")
         value, _, count = first.partition(":")
         results = [(value, int(count) if count else 1)]
@@ -172,7 +172,7 @@ class BodyReader(AttributeReader):
         self.jump(match.end())
         return node
 
-    def operation(self) -> ParsedNode | Taken | Return:
+    def operation(self) -> ParsedNode | GetResult | Return:
         """Parse any operation of a body."""
         at = self.at
         results: list[tuple[str, int]] = []
@@ -189,7 +189,7 @@ class BodyReader(AttributeReader):
                 break
         where = self.at
         if self.kind == "string":
-            op = unescaped(self.text).removeprefix(DIALECT)
+            op = unescaped_text(self.text).removeprefix(DIALECT)
         elif self.kind == "word":
             op = self.text.removeprefix(DIALECT)
         else:
@@ -199,28 +199,28 @@ class BodyReader(AttributeReader):
             raise self.error("empty operation name is invalid")
         self.advance()
         if op in ("return", "yield"):
-            return self.returned(op, where)
+            return self.parse_return(op, where)
         if op == "get_result":
             return self.get_result(results, where)
         if op == "condition":
             return self.condition(where)
         if op in REGION_OPS:
-            return self.nested(lambda: self.region_node(op, at, where, results))
+            return self.parse_nested(lambda: self.region_node(op, at, where, results))
         return self.node(op, at, where, results)
 
     def node(self, op: str, at: int, where: int, results: list[tuple[str, int]]) -> ParsedNode:
         """Parse `(inputs) [controls] device("") assigned_device("") name("") {...} : types` of a node."""
         inputs = self.comma_list("(", ")", self.use) if self.text == "(" and self.kind == "punctuation" else []
         controls = self.comma_list("[", "]", self.use) if self.text == "[" and self.kind == "punctuation" else []
-        found = {}
+        keywords = {}
         for word, key in _KEYWORDS.items():
             if self.kind == "word" and self.accept(word):
                 self.expect("(")
-                found[key] = unescaped(self.take("string", "a string in quotes"))
+                keywords[key] = unescaped_text(self.take("string", "a string in quotes"))
                 self.expect(")")
         tail = self.tail()
-        return ParsedNode(op, at, where, results, inputs, controls, found.get(DEVICE, ""), found.get(ASSIGNED, ""),
-                          found.get(NAME, ""), tail)
+        return ParsedNode(op, at, where, results, inputs, controls, keywords.get(DEVICE, ""),
+                          keywords.get(ASSIGNED, ""), keywords.get(NAME, ""), tail)
 
     def tail(self) -> Tail:
         """Parse `{...} : (types) -> (types)`, all of it optional."""
@@ -240,28 +240,28 @@ class BodyReader(AttributeReader):
         """Parse an operand."""
         return Use(*super().use())
 
-    def get_result(self, results: list[tuple[str, int]], at: int) -> Taken:
+    def get_result(self, results: list[tuple[str, int]], at: int) -> GetResult:
         """Parse `get_result(%value) "output" : 0`, or its older form without parentheses."""
         if self.accept("("):
             source = self.use()
             self.expect(")")
         else:
             source = self.use()
-        output = unescaped(self.take("string", "the name of an output in quotes"))
+        output = unescaped_text(self.take("string", "the name of an output in quotes"))
         self.expect(":")
         index = self.int32("integer index of a result")
         if self.text == "{" and self.kind == "punctuation":
             self.dictionary()
         if [count for _, count in results] != [1]:
             raise self.error(f"operation defines 1 results but was provided {sum(n for _, n in results)} to bind", at)
-        return Taken(results[0][0], source, output, index, at)
+        return GetResult(results[0][0], source, output, index, at)
 
-    def returned(self, op: str, at: int) -> Return:
+    def parse_return(self, op: str, at: int) -> Return:
         """Parse `return(results) [controls] : types`, or a yield."""
         results = self.comma_list("(", ")", self.use) if self.text == "(" and self.kind == "punctuation" else []
         controls: list[tuple[Use, dict[str, a.Attribute]]] = []
         if self.text == "[" and self.kind == "punctuation":
-            controls = self.comma_list("[", "]", self.controlled)
+            controls = self.comma_list("[", "]", self.control_result)
         if self.text == "{" and self.kind == "punctuation":
             self.dictionary()
         types = tuple(map(str, self.types_list())) if self.accept(":") else ()
@@ -275,7 +275,7 @@ class BodyReader(AttributeReader):
         use = self.use()
         self.expect(":")
         of = str(self.plain_type())
-        return self.returned("condition", at)._replace(condition=(use, of))
+        return self.parse_return("condition", at)._replace(condition=(use, of))
 
     def region_node(self, op: str, at: int, where: int, results: list[tuple[str, int]]) -> ParsedNode:
         """Parse a control flow op behind its name, up to its types."""
@@ -309,16 +309,16 @@ class BodyReader(AttributeReader):
         if self.kind == "block":
             self.advance()
             if self.text == "(":
-                arguments = self.comma_list("(", ")", self.labelled)
+                arguments = self.comma_list("(", ")", self.block_argument)
             self.expect(":", " after block name")
         return Region(arguments, self.operations())
 
-    def labelled(self) -> tuple[str, str, int]:
+    def block_argument(self) -> tuple[str, str, int]:
         at, name = self.at, self.take("value", "SSA operand")
         self.expect(":")
         return name, str(self.type()), at
 
-    def controlled(self) -> tuple[Use, dict[str, a.Attribute]]:
+    def control_result(self) -> tuple[Use, dict[str, a.Attribute]]:
         use = self.use()
         return use, self.dictionary() if self.text == "{" and self.kind == "punctuation" else {}
 
@@ -326,8 +326,8 @@ class BodyReader(AttributeReader):
 def _uses(text: str | None, at: int) -> list[Use]:
     """The uses in a list with `, ` between them, which begins at a position."""
     uses = []
-    for each in text.split(", ") if text else ():
-        name, _, index = each.partition("#")
+    for use_text in text.split(", ") if text else ():
+        name, _, index = use_text.partition("#")
         uses.append(Use(name, int(index) if index else 0, at))
-        at += len(each) + 2
+        at += len(use_text) + 2
     return uses

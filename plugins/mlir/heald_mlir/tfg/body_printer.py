@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import NamedTuple
 
 from heald.api import Input, Node, errors
@@ -10,8 +10,8 @@ from heald.graphs.graph import Func, Function
 
 from .element_types import OPAQUE
 from .names import op_name, string_text
-from .node_texts import NodeText, NodeTexts, Pieces
-from .region_forms import has_regions
+from .node_texts import Fragments, NodeText, NodeTexts
+from .region_choice import RegionChoice
 from .result_types import REGISTERED, Declarations
 from .value_names import ValueNames, identifier
 
@@ -40,15 +40,24 @@ class Values:
 
 
 class Context(NamedTuple):
-    """Facts that all bodies of a text share. `functions`: the library. `canonical`: True for TensorFlow's own text."""
+    """Facts that all bodies of a text share.
+
+    `functions`: the library. `canonical`: True for TensorFlow's own text. `region_op`: the printer of a node with
+    regions, out of its body, the node, its text and the indent.
+    """
 
     declarations: Declarations
     functions: Mapping[str, Function]
     canonical: bool
+    choice: RegionChoice
+    region_op: Callable[[GraphBody, Node, NodeText, str], Fragments]
 
 
 class GraphBody:
-    """The nodes of a graph in text: inputs are results of nodes by their index. `depth`: of regions around them."""
+    """The nodes of a graph in text: inputs are results of nodes by their index.
+
+    `depth`: of regions around them. `region_nodes`: the names of the nodes with regions.
+    """
 
     filled = True  # canonical text has missing attributes with their defaults
 
@@ -59,20 +68,21 @@ class GraphBody:
         self.names = names
         self.values: dict[str, Values] = {}
         self.depth = 0
+        self.region_nodes = context.choice.nodes.get(None, frozenset())
 
-    def lines(self, indent: str) -> Pieces:
-        """The text of all nodes, in pieces."""
+    def lines(self, indent: str) -> Fragments:
+        """The text of all nodes, in fragments."""
         used = self.highest_uses()
-        found = []
+        node_texts = []
         for node in self.nodes.values():
-            text = self.texts.of(node, spelled(node))
+            text = self.texts.of(node, input_texts(node))
             types = text.types
-            if (most := used.get(node.name, -1)) >= len(types):
-                types += (OPAQUE,) * (most + 1 - len(types))
+            if (highest_use := used.get(node.name, -1)) >= len(types):
+                types += (OPAQUE,) * (highest_use + 1 - len(types))
             self.define(node, types)
-            found.append((node, text))
-        out: Pieces = []
-        for node, text in found:
+            node_texts.append((node, text))
+        out: Fragments = []
+        for node, text in node_texts:
             self.line(node, text, indent, out)
         return out
 
@@ -90,15 +100,13 @@ class GraphBody:
         names = self.names
         shown = identifier(node.op)
         if node.op in REGISTERED:
-            shown = f"{node.op}Region" if has_regions(node, self.context.functions) else "outs"
+            shown = f"{node.op}Region" if node.name in self.region_nodes else "outs"
         name = names.unique(shown) if types else ""
         self.values[node.name] = Values(name, types, names.unique("ctl"))
 
-    def line(self, node: Node, text: NodeText, indent: str, out: Pieces) -> None:
-        if node.op in REGISTERED and has_regions(node, self.context.functions):
-            from .region_printer import region_op
-
-            out += region_op(self, node, text, indent)
+    def line(self, node: Node, text: NodeText, indent: str, out: Fragments) -> None:
+        if node.name in self.region_nodes:
+            out += self.context.region_op(self, node, text, indent)
             return
         values = self.values[node.name]
         operands, types = self.operands(node)
@@ -123,8 +131,8 @@ class GraphBody:
         if not node.inputs:
             return "", ""
         shown, types = [], []
-        for each in node.inputs:
-            value, of = self.operand(node, each)
+        for source in node.inputs:
+            value, of = self.operand(node, source)
             shown.append(value)
             types.append(of)
         return f"({', '.join(shown)})", ", ".join(types)
@@ -138,10 +146,10 @@ class GraphBody:
 
     def function_of(self, node: Node, called: Func) -> Function:
         """The function of a region. Raises InvalidArgument for one that the library lacks."""
-        found = self.context.functions.get(called.name)
-        if found is None:
+        function = self.context.functions.get(called.name)
+        if function is None:
             raise errors.InvalidArgument(f"function '{called.name}' does not exist", node=node.name, op=node.op)
-        return found
+        return function
 
     def token(self, node: Node, source: str) -> str:
         """The control token of the node of a data input."""
@@ -154,7 +162,7 @@ class GraphBody:
         return values.control
 
 
-def spelled(node: Node) -> list[str]:
+def input_texts(node: Node) -> list[str]:
     """The inputs of a node as the text spells them."""
     return [*map(str, node.inputs), *[f"^{name}" for name in node.controls]]
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..lexer import Lexer
-from .body_parser import Body, ParsedNode, Return, Taken, Use
+from .body_parser import Body, GetResult, ParsedNode, Return, Use
 from .element_types import CONTROL, OPAQUE
 from .node_builder import NodeBuilder, strings
 from .node_section import RESULTS
@@ -67,18 +67,18 @@ class Scope:
 
     def use(self, use: Use) -> Tensor:
         """The tensor of a use. Raises MalformedText for an unknown value."""
-        pack = self.packs.get(use.name) or self.captured(use)
+        pack = self.packs.get(use.name) or self.find_captured(use)
         if pack is None:
             raise self.reader.error(f"use of undeclared SSA value name '{use.name}'", use.at)
         if use.number >= len(pack):
             raise self.reader.error("reference to invalid result number", use.at)
         return pack[use.number]
 
-    def captured(self, use: Use) -> list[Tensor] | None:
+    def find_captured(self, use: Use) -> list[Tensor] | None:
         """The pack of a value of an outer scope; None where it has none."""
         return None
 
-    def typed(self, use: Use, of: str) -> Tensor:
+    def tensor_of_type(self, use: Use, of: str) -> Tensor:
         """The tensor of a use as a value of a type. Raises MalformedText for another type."""
         tensor = self.use(use)
         if tensor.type != of and tensor.type is not of:
@@ -95,8 +95,8 @@ class Scope:
         if len(types) != len(node.inputs):
             raise self.reader.error(f"custom op 'tfg.{node.op}' got {len(node.inputs)} non-control operands, but the "
                                     f"type defines {len(types)} input types", node.where)
-        found = [self.typed(use, of).text for use, of in zip(node.inputs, types, strict=True)]
-        return found if CONTROL not in types else sorted(found, key=_is_control)
+        tensors = [self.tensor_of_type(use, of).text for use, of in zip(node.inputs, types, strict=True)]
+        return tensors if CONTROL not in types else sorted(tensors, key=_is_control)
 
     def controls_of(self, uses: Sequence[Use]) -> list[str]:
         """Control inputs as the text spells them."""
@@ -104,7 +104,7 @@ class Scope:
 
     def control(self, use: Use) -> str:
         """The spelling of a control input."""
-        return self.typed(use, CONTROL).text
+        return self.tensor_of_type(use, CONTROL).text
 
 
     def result_types(self, node: ParsedNode) -> tuple[str, ...]:
@@ -137,8 +137,8 @@ def function_scope(reader: Lexer, body: Body, arguments: Sequence[ParsedArgument
     for argument in arguments:
         scope.packs.setdefault(f"{argument.value}.ctl", [Tensor(f"^{argument.name}", CONTROL, argument.at)])
     define_nodes(scope, body, builder, declarations)
-    for taken in body.taken:
-        _define_taken(scope, taken)
+    for get_result in body.get_results:
+        _define_get_result(scope, get_result)
     return scope
 
 
@@ -160,22 +160,23 @@ def _outputs(node: ParsedNode, builder: NodeBuilder, declarations: Declarations)
     section = builder.section(node)
     declared = declarations.get(node.op)
     results = () if declared is None else declared.results(section.values)
-    known = [f"{result.argument}:{i}" for result in results for i in range(len(result.types))]
-    return [*known, *strings(section.kept.get(RESULTS))]
+    outputs = [f"{result.argument}:{i}" for result in results for i in range(len(result.types))]
+    return [*outputs, *strings(section.heald_attributes.get(RESULTS))]
 
 
-def _define_taken(scope: Scope, taken: Taken) -> None:
-    source = scope.typed(taken.source, OPAQUE)
+def _define_get_result(scope: Scope, get_result: GetResult) -> None:
+    source = scope.tensor_of_type(get_result.source, OPAQUE)
     node, colon, _ = source.text.partition(":")
     if not colon:
         raise scope.reader.error("'tfg.get_result' op takes a result of an operation, and this is an argument",
-                                 taken.source.at)
-    scope.define(taken.result, [Tensor(f"{node}:{taken.output}:{taken.number}", OPAQUE, taken.at)], taken.at)
+                                 get_result.source.at)
+    tensor = Tensor(f"{node}:{get_result.output}:{get_result.number}", OPAQUE, get_result.at)
+    scope.define(get_result.result, [tensor], get_result.at)
 
 
-def returned(scope: Scope, returns: Return) -> tuple[list[str], list[str]]:
+def returned_tensors(scope: Scope, returns: Return) -> tuple[list[str], list[str]]:
     """The tensors that a function returns, and the nodes of its control results."""
-    tensors = [scope.typed(use, of).text for use, of in zip(returns.results, returns.types, strict=True)]
+    tensors = [scope.tensor_of_type(use, of).text for use, of in zip(returns.results, returns.types, strict=True)]
     return tensors, [scope.control(use)[1:] for use, _ in returns.controls]
 
 

@@ -81,21 +81,21 @@ def run(args: Namespace) -> int:
 
 
 def print_text(args: Namespace) -> int:
-    from .elision import elided, without_large_constants
-    from .text_file import pieces
+    from .elision import elided_text, without_large_constants
+    from .text_file import text_fragments
 
     graph = open_graph(args).graph
     if args.elide is None:
-        _write(args.output, pieces(graph, canonical=args.canonical))
+        _write(args.output, text_fragments(graph, canonical=args.canonical))
     else:
-        _write(args.output, elided(pieces(without_large_constants(graph, args.elide), canonical=True)))
+        _write(args.output, elided_text(text_fragments(without_large_constants(graph, args.elide), canonical=True)))
     return 0
 
 
 def parse(args: Namespace) -> int:
-    from .text_file import pieces
+    from .text_file import text_fragments
 
-    _write(args.output, pieces(_read(args.source), canonical=args.canonical))
+    _write(args.output, text_fragments(_read(args.source), canonical=args.canonical))
     return 0
 
 
@@ -150,17 +150,17 @@ def _read(source: str) -> Graph:
     return graph
 
 
-def _write(target: str, pieces: Iterable[str]) -> None:
+def _write(target: str, fragments: Iterable[str]) -> None:
     """Write a text to a file, which appears when it is whole, or to stdout."""
     from heald.runtime.support import file_path, whole_file
 
-    encoded = (piece.encode("utf-8", "surrogateescape") for piece in pieces)
+    encoded = (fragment.encode("utf-8", "surrogateescape") for fragment in fragments)
     if target != STDIN:
         whole_file.write_whole(file_path.file_path(target), encoded)
         return
-    whole = list(encoded)  # an error leaves no part of a text on stdout
+    encoded_fragments = list(encoded)  # an error leaves no part of a text on stdout
     sys.stdout.flush()
-    sys.stdout.buffer.writelines(whole)
+    sys.stdout.buffer.writelines(encoded_fragments)
     sys.stdout.buffer.flush()
 
 

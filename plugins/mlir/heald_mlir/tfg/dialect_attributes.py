@@ -49,13 +49,13 @@ class FullTypeAttr(Attribute):
 
 @dataclass(frozen=True, slots=True)
 class TensorAttr(Attribute):
-    """`dense<...> : type` or `#tf_type<tensor_proto : "0x..."> : type`, as the pieces of a TensorProto.
+    """`dense<...> : type` or `#tf_type<tensor_proto : "0x..."> : type`, as the buffers of a TensorProto.
 
     `type`: the text of the type.
     """
 
     type: str
-    pieces: tuple[Buffer, ...]
+    buffers: tuple[Buffer, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,25 +19,25 @@ _STAND_IN = "__elided__:"
 _TEXT = re.compile(r'#tf_type\.func<@"__elided__:([^"]*)", \{\}>')
 
 
-def without_large_constants(graph: Graph, most: int) -> Graph:
+def without_large_constants(graph: Graph, largest_elements: int) -> Graph:
     """The graph with a function's name, which no function has, in the place of each constant of more elements."""
-    functions = [function.replace(nodes=[_short(node, most) for node in function.nodes.values()])
+    functions = [function.replace(nodes=[_short(node, largest_elements) for node in function.nodes.values()])
                  for function in graph.functions.values()
-                 if any(_large(node.attrs, most) for node in function.nodes.values())]
-    return graph.replace(nodes=[_short(node, most) for node in graph if _large(node.attrs, most)],
-                         functions=functions or None)
+                 if any(_large(node.attrs, largest_elements) for node in function.nodes.values())]
+    nodes = [_short(node, largest_elements) for node in graph if _large(node.attrs, largest_elements)]
+    return graph.replace(nodes=nodes, functions=functions or None)
 
 
-def elided(pieces: Iterator[str]) -> Iterator[str]:
-    """The pieces of the text of such a graph, with MLIR's form of the constants."""
-    return (_TEXT.sub(r"dense_resource<__elided__> : \1", piece) for piece in pieces)
+def elided_text(fragments: Iterator[str]) -> Iterator[str]:
+    """The fragments of the text of such a graph, with MLIR's form of the constants."""
+    return (_TEXT.sub(r"dense_resource<__elided__> : \1", fragment) for fragment in fragments)
 
 
-def _large(attrs: Mapping[str, Any], most: int) -> dict[str, Func]:
+def _large(attrs: Mapping[str, Any], largest_elements: int) -> dict[str, Func]:
     return {name: Func(f"{_STAND_IN}{type_of(value.dtype.number, value.shape)}") for name, value in attrs.items()
-            if isinstance(value, TensorValue) and value.size > most and value.dtype.number in TEXTS}
+            if isinstance(value, TensorValue) and value.size > largest_elements and value.dtype.number in TEXTS}
 
 
-def _short(node: Node, most: int) -> Node:
-    found = _large(node.attrs, most)
-    return node.replace(attrs=found) if found else node
+def _short(node: Node, largest_elements: int) -> Node:
+    large_attrs = _large(node.attrs, largest_elements)
+    return node.replace(attrs=large_attrs) if large_attrs else node

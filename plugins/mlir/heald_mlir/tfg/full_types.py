@@ -27,12 +27,12 @@ def added_full_type(op: str, value: Callable[[str], Buffer]) -> str | None:
     template = _templates().get(op)
     if template is None:
         return None
-    text = _ATTRIBUTE.sub(lambda found: _types(found, value), template)
+    text = _ATTRIBUTE.sub(lambda match: _types(match, value), template)
     return text if "[" in template else text.replace("<tensor<legacy_variant>>", "")  # as TensorFlow does
 
 
-def _types(found: re.Match[str], value: Callable[[str], Buffer]) -> str:
-    one, several = found.groups()
+def _types(match: re.Match[str], value: Callable[[str], Buffer]) -> str:
+    one, several = match.groups()
     if one is not None:
         return _name(type_number(value(one)))
     return f"product<{', '.join(f'tensor<{_name(number)}>' for number in type_numbers(value(several)))}>"

@@ -10,10 +10,10 @@ from heald.runtime.values import Buffer
 
 from ..attribute_text import symbol_text
 from ..lexer import escaped_bytes
-from .body_printer import Context, GraphBody, missing, spelled
+from .body_printer import Context, GraphBody, input_texts, missing
 from .element_types import CONTROL, OPAQUE
-from .node_section import RESULTS, quoted
-from .node_texts import NodeText, Pieces, braces
+from .node_section import RESULTS, quoted_text
+from .node_texts import Fragments, NodeText, braces
 from .result_types import tensor_type
 from .signature import NODE, Signature, head, read_signature, tail
 from .signature_text import argument_text, attribute_texts
@@ -22,8 +22,8 @@ from .value_names import ValueNames, identifier
 HEAD, TAIL, FUNCTION = "_heald.head", "_heald.tail", "_heald.function"
 
 
-def function_text(function: Function, context: Context, gradient: str | None) -> Pieces:
-    """The text of a function, in pieces. `gradient`: the name of the function that is its gradient."""
+def function_text(function: Function, context: Context, gradient: str | None) -> Fragments:
+    """The text of a function, in fragments. `gradient`: the name of the function that is its gradient."""
     try:
         signature = read_signature(function.raw)
         generic = signature.is_generic() or any(map(_has_placeholder, function.nodes.values()))
@@ -37,7 +37,8 @@ def function_text(function: Function, context: Context, gradient: str | None) ->
         gradient = None  # TensorFlow forgets it
     texts = attribute_texts(signature, generic, gradient)
     if not context.canonical:
-        texts |= {name: [text] for name, text in _kept(function.raw, signature.shown(generic)).items()}
+        heald_texts = _heald_texts(function.raw, signature.printed_signature(generic))
+        texts |= {name: [text] for name, text in heald_texts.items()}
     return [*_header(signature, generic, body.arguments, texts), *lines, "  }\n"]
 
 
@@ -45,12 +46,12 @@ def _has_placeholder(node: Node) -> bool:
     return any(isinstance(value, AttrPlaceholder) for value in node.attrs.values())
 
 
-def _header(signature: Signature, generic: bool, names: Mapping[str, str], texts: Mapping[str, Pieces]) -> Pieces:
+def _header(signature: Signature, generic: bool, names: Mapping[str, str], texts: Mapping[str, Fragments]) -> Fragments:
     """The lines in front of the body. TensorFlow indents them as if names were never in quotes."""
-    shown = [f"{names[each.name]}: {argument_text(each, generic)}" for each in signature.inputs]
-    results = [argument_text(each, generic) for each in signature.outputs]
+    shown = [f"{names[argument.name]}: {argument_text(argument, generic)}" for argument in signature.inputs]
+    results = [argument_text(output, generic) for output in signature.outputs]
     if generic:
-        results += [f"{CONTROL} {{tfg.name = {quoted(name)}}}" for name in signature.control_outputs]
+        results += [f"{CONTROL} {{tfg.name = {quoted_text(name)}}}" for name in signature.control_outputs]
     separator = ", \n" + " " * len(f"  tfg.func @{signature.name}(")
     out = [f"  tfg.func {'generic ' if generic else ''}{symbol_text(signature.name)}(", separator.join(shown), ")\n"]
     if results:
@@ -59,16 +60,16 @@ def _header(signature: Signature, generic: bool, names: Mapping[str, str], texts
     return [*out, *(["   attributes", *attributes, " {\n"] if attributes else ["   {\n"])]
 
 
-def _kept(raw: Buffer, signature: Signature) -> dict[str, str]:
+def _heald_texts(raw: Buffer, signature: Signature) -> dict[str, str]:
     """The attributes that lead from the text of a function to its bytes."""
-    parts = divided(raw)
+    parts = fields_around_nodes(raw)
     if parts is None:
         return {FUNCTION: f'"{escaped_bytes(bytes(raw))}"'}
     return {name: f'"{escaped_bytes(part)}"' for name, part, usual in zip(
         (HEAD, TAIL), parts, (head(signature), tail(signature)), strict=True) if part != usual}
 
 
-def divided(raw: Buffer) -> tuple[bytes, bytes] | None:
+def fields_around_nodes(raw: Buffer) -> tuple[bytes, bytes] | None:
     """The fields of a FunctionDef before and behind its nodes; None where they are between nodes, too."""
     parts: tuple[list[Buffer], list[Buffer]] = ([], [])
     behind, at = 0, 0
@@ -86,7 +87,7 @@ def divided(raw: Buffer) -> tuple[bytes, bytes] | None:
 class FunctionBody(GraphBody):
     """The body of a concrete function: inputs are arguments, or elements of output arguments of nodes.
 
-    `arguments`, `shadows`: the values of the arguments by name, and those of their control tokens.
+    `arguments`, `shadows`: the values of the arguments, and of their control tokens, by name.
     """
 
     generic = False
@@ -94,9 +95,11 @@ class FunctionBody(GraphBody):
     def __init__(self, function: Function, signature: Signature, context: Context, names: ValueNames) -> None:
         super().__init__(function.nodes, context, names)
         self.signature = signature
+        self.region_nodes = context.choice.nodes.get(function.name, frozenset())
         self.arguments: dict[str, str] = {}
         self.shadows: dict[str, str] = {}
-        self.types = {each.name: OPAQUE if self.generic else tensor_type(each.type) for each in signature.inputs}
+        self.types = {argument.name: OPAQUE if self.generic else tensor_type(argument.type)
+                      for argument in signature.inputs}
         self.node_texts: dict[str, NodeText] = {}
         self.undeclared: dict[str, dict[str, int]] = {}  # by node: indices of results that its op does not declare
 
@@ -107,19 +110,19 @@ class FunctionBody(GraphBody):
             self.arguments[argument.name] = self.names.unique(name)
             self.shadows[argument.name] = self.names.unique(f"{name}.ctl")
 
-    def lines(self, indent: str) -> Pieces:
-        self.node_texts = {node.name: self.texts.of(node, spelled(node)) for node in self.nodes.values()}
+    def lines(self, indent: str) -> Fragments:
+        self.node_texts = {node.name: self.texts.of(node, input_texts(node)) for node in self.nodes.values()}
         for source in self.uses():
             if source.node in self.nodes and self.declared_index(source) is None:
-                known = self.undeclared.setdefault(source.node, {})
-                known.setdefault(_port(source), len(self.node_texts[source.node].types) + len(known))
+                indices = self.undeclared.setdefault(source.node, {})
+                indices.setdefault(_port(source), len(self.node_texts[source.node].types) + len(indices))
         for node in self.nodes.values():
             more = self.undeclared.get(node.name, {})
             if more:
-                kept = f"[{', '.join(map(quoted, more))}]"
-                self.node_texts[node.name] = self.texts.of(node, spelled(node), {RESULTS: kept})
+                result_names = f"[{', '.join(map(quoted_text, more))}]"
+                self.node_texts[node.name] = self.texts.of(node, input_texts(node), {RESULTS: result_names})
             self.define(node, self.node_texts[node.name].types + (OPAQUE,) * len(more))
-        out: Pieces = []
+        out: Fragments = []
         for node in self.nodes.values():
             self.line(node, self.node_texts[node.name], indent, out)
         return out
@@ -128,12 +131,12 @@ class FunctionBody(GraphBody):
         """The tensors that nodes take and that are returned."""
         for node in self.nodes.values():
             yield from node.inputs
-        yield from self.returned()
+        yield from self.returned_inputs()
 
-    def returned(self) -> list[Input]:
+    def returned_inputs(self) -> list[Input]:
         """The tensors that are returned, in order."""
         ret = self.signature.ret
-        return [parse_input(ret[each.name]) for each in self.signature.outputs if each.name in ret]
+        return [parse_input(ret[output.name]) for output in self.signature.outputs if output.name in ret]
 
     def declared_index(self, source: Input) -> int | None:
         """The index of a tensor among the results that the op of its node declares."""
@@ -160,16 +163,17 @@ class FunctionBody(GraphBody):
             return self.shadows[source]
         return super().control(node, source)
 
-    def end(self) -> Pieces:
+    def end(self) -> Fragments:
         """The line that returns results and control results."""
-        found = [self.operand(None, source) for source in self.returned()]
+        tensors = [self.operand(None, source) for source in self.returned_inputs()]
         controls = [(name, self.control(None, self.signature.control_ret[name]))
                     for name in self.signature.control_outputs if name in self.signature.control_ret]
-        shown = f"({', '.join([value for value, _ in found])})" if found else ""
+        shown = f"({', '.join([value for value, _ in tensors])})" if tensors else ""
         if controls:
-            tokens = [value if self.generic else f"{value} {{tfg.name = {quoted(name)}}}" for name, value in controls]
+            tokens = [value if self.generic else f"{value} {{tfg.name = {quoted_text(name)}}}"
+                      for name, value in controls]
             shown += f" [{', '.join(tokens)}]"
-        types = f" : {', '.join([of for _, of in found])}" if found else ""
+        types = f" : {', '.join([of for _, of in tensors])}" if tensors else ""
         return [f"    return{shown}{types}\n"]
 
 
@@ -186,28 +190,28 @@ class GenericBody(FunctionBody):
     generic = True
     filled = False
 
-    def lines(self, indent: str) -> Pieces:
-        self.taken: dict[Input, str] = {}
+    def lines(self, indent: str) -> Fragments:
+        self.get_results: dict[Input, str] = {}
         order = self.order()
-        for each in order:
-            if isinstance(each, Input):
-                self.taken[each] = self.names.numbered()
+        for line in order:
+            if isinstance(line, Input):
+                self.get_results[line] = self.names.next_numbered()
             else:
-                self.define(each, (OPAQUE,))
-        out: Pieces = []
-        for each in order:
-            if isinstance(each, Input):
-                result = f'get_result({self.values[each.node].name}) "{each.output or ""}" : {each.index}'
-                out.append(f"{indent}{self.taken[each]} = {result}\n")
+                self.define(line, (OPAQUE,))
+        out: Fragments = []
+        for line in order:
+            if isinstance(line, Input):
+                result = f'get_result({self.values[line.node].name}) "{line.output or ""}" : {line.index}'
+                out.append(f"{indent}{self.get_results[line]} = {result}\n")
             else:
-                self.line(each, self.texts.of(each, spelled(each)), indent, out)
+                self.line(line, self.texts.of(line, input_texts(line)), indent, out)
         return out
 
     def order(self) -> list[Node | Input]:
         """Nodes in the order of the text, each tensor in front of its first user."""
         order: list[Node | Input | None] = []
         places: dict[str, int] = {}  # of nodes that are used before they are read
-        seen: set[Input] = set()
+        taken_tensors: set[Input] = set()
 
         def use(source: str) -> None:
             if self.context.canonical and source in self.nodes and source not in places:
@@ -218,8 +222,8 @@ class GenericBody(FunctionBody):
             if source.node not in self.nodes:
                 return
             use(source.node)
-            if source not in seen:
-                seen.add(source)
+            if source not in taken_tensors:
+                taken_tensors.add(source)
                 order.append(source)
 
         for node in self.nodes.values():
@@ -231,13 +235,13 @@ class GenericBody(FunctionBody):
                 order.append(node)
             else:
                 order[places[node.name]] = node
-        for source in self.returned():
+        for source in self.returned_inputs():
             take(source)
-        return [each for each in order if each is not None]
+        return [line for line in order if line is not None]
 
     def operand(self, node: Node | None, source: Input) -> tuple[str, str]:
-        if source in self.taken:
-            return self.taken[source], OPAQUE
+        if source in self.get_results:
+            return self.get_results[source], OPAQUE
         if source.node not in self.arguments:
             raise missing(node, source.node)
         return self.arguments[source.node], OPAQUE

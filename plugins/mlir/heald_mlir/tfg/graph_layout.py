@@ -43,7 +43,7 @@ def layout_text(graph: Graph) -> str:
     """The text of `_heald.layout`; empty for the usual layout."""
     runs = layout(graph)
     usual = usual_layout(len(graph.nodes), len(graph.functions), gradients(graph), graph.functions)
-    return "" if merged(runs) == merged(usual) else _shown(runs)
+    return "" if merge_runs(runs) == merge_runs(usual) else _item_text(runs)
 
 
 def layout(graph: Graph) -> list[Run]:
@@ -52,7 +52,7 @@ def layout(graph: Graph) -> list[Run]:
     if raw is None:
         raw = graphdef.dumps(graph.with_nodes([Node("_", "_")] if graph.nodes else []))
     runs: list[Run] = []
-    for number, whole, value in _fields(raw):
+    for number, raw_field, value in _fields(raw):
         if number == NODE:
             runs.append(("nodes", 1))
         elif number == LIBRARY:
@@ -60,15 +60,16 @@ def layout(graph: Graph) -> list[Run]:
         elif number == VERSIONS and bytes(value) == versions_bytes(graph.versions):
             runs.append(("versions",))
         else:
-            runs.append(("fields", bytes(whole)))
+            runs.append(("fields", bytes(raw_field)))
     if graph.form.whole is None:
         runs = [("nodes", len(graph.nodes)) if run[0] == "nodes" else run for run in runs]
-    return list(merged(runs))
+    return list(merge_runs(runs))
 
 
 def _library(raw: Buffer) -> list[Run]:
-    runs = [("functions", 1) if number == FUNCTION else ("fields", bytes(whole)) for number, whole, _ in _fields(raw)]
-    return list(merged(runs))
+    runs = [("functions", 1) if number == FUNCTION else ("fields", bytes(raw_field))
+            for number, raw_field, _ in _fields(raw)]
+    return list(merge_runs(runs))
 
 
 def _fields(raw: Buffer) -> Iterator[tuple[int, Buffer, Buffer]]:
@@ -79,12 +80,12 @@ def _fields(raw: Buffer) -> Iterator[tuple[int, Buffer, Buffer]]:
         before = end
 
 
-def merged(runs: Iterable[Run]) -> tuple[Run, ...]:
+def merge_runs(runs: Iterable[Run]) -> tuple[Run, ...]:
     """Runs without neighbours of one kind."""
     out: list[Run] = []
     for run in runs:
         if run[0] == "library":
-            run = ("library", *merged(run[1:]))
+            run = ("library", *merge_runs(run[1:]))
         if out and out[-1][0] == run[0] and run[0] in ("nodes", "functions", "fields"):
             out[-1] = (run[0], out[-1][1] + run[1])
         else:
@@ -92,10 +93,10 @@ def merged(runs: Iterable[Run]) -> tuple[Run, ...]:
     return tuple(out)
 
 
-def usual_layout(nodes: int, functions: int, found: Mapping[str, str], order: Iterable[str]) -> list[Run]:
-    """The layout that TensorFlow writes. `found`: gradients by function. `order`: the names of the functions."""
-    entries = b"".join([wire.put_bytes(GRADIENT, wire.put_bytes(1, name) + wire.put_bytes(2, found[name]))
-                        for name in order if name in found])
+def usual_layout(nodes: int, functions: int, gradients: Mapping[str, str], order: Iterable[str]) -> list[Run]:
+    """The layout that TensorFlow writes. `gradients`: by function. `order`: the names of the functions."""
+    entries = b"".join([wire.put_bytes(GRADIENT, wire.put_bytes(1, name) + wire.put_bytes(2, gradients[name]))
+                        for name in order if name in gradients])
     library: list[Run] = [("functions", functions)] if functions else []
     if entries:
         library.append(("fields", entries))
@@ -111,25 +112,25 @@ def versions_bytes(versions: Versions) -> bytes:
                      wire.put_bytes(3, bad) if bad else b""))
 
 
-def _shown(value: Any) -> str:
+def _item_text(value: Any) -> str:
     if isinstance(value, bytes | str):
         return f'"{escaped_bytes(value.encode() if isinstance(value, str) else value)}"'
-    return str(value) if isinstance(value, int) else f"[{', '.join(map(_shown, value))}]"
+    return str(value) if isinstance(value, int) else f"[{', '.join(map(_item_text, value))}]"
 
 
-def assembled(runs: Sequence[Run], nodes: list[list[Buffer]], functions: list[list[Buffer]], versions: Versions,
-              ) -> list[Buffer]:
-    """The pieces of a GraphDef. `nodes`, `functions`: their messages, in pieces."""
+def assemble_graph_def(runs: Sequence[Run], nodes: list[list[Buffer]], functions: list[list[Buffer]],
+                       versions: Versions) -> list[Buffer]:
+    """The bytes of a GraphDef. `nodes`, `functions`: their messages."""
     out: list[Buffer] = []
     left, library_left = iter(nodes), iter(functions)
     last = max((i for i, run in enumerate(runs) if run[0] == "nodes"), default=-1)
     for index, run in enumerate(runs):
         if run[0] == "nodes":
             count = len(nodes) if index == last else run[1]
-            for _, pieces in zip(range(count), left, strict=False):
-                out += message(NODE, pieces)
+            for _, buffers in zip(range(count), left, strict=False):
+                out += message(NODE, buffers)
         elif run[0] == "library":
-            out += message(LIBRARY, _assembled_library(run[1:], library_left, len(functions)))
+            out += message(LIBRARY, _assemble_library(run[1:], library_left, len(functions)))
         elif run[0] == "versions":
             out.append(wire.put_bytes(VERSIONS, versions_bytes(versions)))
         else:
@@ -137,35 +138,35 @@ def assembled(runs: Sequence[Run], nodes: list[list[Buffer]], functions: list[li
     return out
 
 
-def _assembled_library(runs: Sequence[Run], left: Iterator[list[Buffer]], most: int) -> list[Buffer]:
+def _assemble_library(runs: Sequence[Run], left: Iterator[list[Buffer]], largest_count: int) -> list[Buffer]:
     out: list[Buffer] = []
     last = max((i for i, run in enumerate(runs) if run[0] == "functions"), default=-1)
     for index, run in enumerate(runs):
         if run[0] == "functions":
-            for _, pieces in zip(range(most if index == last else run[1]), left, strict=False):
-                out += message(FUNCTION, pieces)
+            for _, buffers in zip(range(largest_count if index == last else run[1]), left, strict=False):
+                out += message(FUNCTION, buffers)
         else:
             out.append(run[1])
     return out
 
 
-def message(number: int, pieces: Sequence[Buffer]) -> list[Buffer]:
-    """A field that holds a message in pieces."""
-    return [wire.put_varint(number << 3 | wire.BYTES) + wire.put_varint(sum(map(len, pieces))), *pieces]
+def message(number: int, buffers: Sequence[Buffer]) -> list[Buffer]:
+    """A field that holds a message, in buffers."""
+    return [wire.put_varint(number << 3 | wire.BYTES) + wire.put_varint(sum(map(len, buffers))), *buffers]
 
 
 class LayoutError(Exception):
     """A kept layout does not fit the text any more."""
 
 
-def read_layout(attribute: a.Attribute, usual: Sequence[Run], versions: Versions, found: Mapping[str, str],
+def read_layout(attribute: a.Attribute, usual: Sequence[Run], versions: Versions, gradients: Mapping[str, str],
                 functions: Sequence[str]) -> list[Run]:
-    """The runs of `_heald.layout`. `found`: the gradients that the text has. `functions`: the names of its functions.
+    """The runs of `_heald.layout`. `gradients`: by function, as the text has them. `functions`: the names of its functions.
 
     Raises LayoutError where the layout says something else than the text, or nothing.
     """
     runs = [_run(item, "nodes") for item in _items(attribute)]
-    rest = b"".join([run[1] for run in runs if run[0] == "fields"])
+    field_bytes = b"".join([run[1] for run in runs if run[0] == "fields"])
     kinds = [run[0] for run in runs]
     for run in usual:
         if run[0] not in kinds and run[0] in ("nodes", "library"):
@@ -173,14 +174,14 @@ def read_layout(attribute: a.Attribute, usual: Sequence[Run], versions: Versions
     gradient_bytes = b"".join([inner[1] for run in runs if run[0] == "library" for inner in run[1:]
                                if inner[0] == "fields"])
     try:
-        kept = dict(library_gradients(gradient_bytes))
-        if {name: kept[name] for name in functions if name in kept} != dict(found):
+        layout_gradients = dict(library_gradients(gradient_bytes))
+        if {name: layout_gradients[name] for name in functions if name in layout_gradients} != dict(gradients):
             raise LayoutError
-        whole = graphdef.read(memoryview(b"".join((wire.put_bytes(VERSIONS, versions_bytes(versions)), rest)
-                                                  if "versions" in kinds else (rest,))))
+        version_bytes = wire.put_bytes(VERSIONS, versions_bytes(versions)) if "versions" in kinds else b""
+        fields_graph = graphdef.read(memoryview(version_bytes + field_bytes))
     except errors.HealdError:
         raise LayoutError from None
-    if whole.versions != versions or whole.nodes or whole.functions:
+    if fields_graph.versions != versions or fields_graph.nodes or fields_graph.functions:
         raise LayoutError
     return runs
 

@@ -14,10 +14,10 @@ from heald.runtime.values import Buffer
 from .. import attributes as a
 from . import dialect_attributes as d
 from .body_parser import Body, BodyReader, ParsedNode, Region, Return
-from .body_values import ParsedArgument, Resolved, Scope, function_scope, graph_scope, returned
+from .body_values import ParsedArgument, Resolved, Scope, function_scope, graph_scope, returned_tensors
 from .element_types import CONTROL, OPAQUE
 from .function_printer import FUNCTION, HEAD, TAIL
-from .graph_layout import LAYOUT, LayoutError, assembled, message, read_layout, usual_layout
+from .graph_layout import LAYOUT, LayoutError, assemble_graph_def, message, read_layout, usual_layout
 from .node_builder import NodeBuilder, data
 from .region_builder import RegionBuilder
 from .region_forms import FORMS, FunctionNames
@@ -67,20 +67,21 @@ def read_graph(text: str, file: str, ops: Any, verify: bool = True) -> Graph:
         odd = _NO_UTF8.search(text)  # in a name, which must be UTF-8
         raise reader.error(error.message, odd.start() if odd else 0) from None
     try:
-        made = graphdef.read(memoryview(raw))
+        graph_def = graphdef.read(memoryview(raw))
     except errors.HealdError as error:
-        place = _place(reader, error.node, graph, functions)
-        raise reader.error(error.message, place, hint=error.hint) from error
+        position = _place(reader, error.node, graph, functions)
+        raise reader.error(error.message, position, hint=error.hint) from error
     assigned = {node.name: node.assigned_device for node in graph.body.nodes if node.assigned_device} if graph else {}
     if assigned:
-        made = made.replace(nodes=[made[name].replace(assigned_device=device) for name, device in assigned.items()])
-    return made
+        graph_def = graph_def.replace(nodes=[
+            graph_def[name].replace(assigned_device=device) for name, device in assigned.items()])
+    return graph_def
 
 
 def _place(reader: BodyReader, node: str | None, graph: ParsedGraph, functions: Sequence[ParsedFunction]) -> int:
     """The position of a node of this name; the start of the text where there is none."""
     bodies = [graph.body, *(function.body for function in functions)]
-    return next((each.where for body in bodies for each in reversed(body.nodes) if each.name == node), 0)
+    return next((body_node.where for body in bodies for body_node in reversed(body.nodes) if body_node.name == node), 0)
 
 
 class GraphReader(BodyReader):
@@ -134,8 +135,8 @@ class GraphReader(BodyReader):
         body = self.body()
         if body.returned is not None:
             raise self.error(f"'tfg.{body.returned.op}' op expects parent op 'tfg.func'", body.returned.at)
-        if body.taken:
-            raise self.error("'tfg.get_result' op expects parent op 'tfg.func'", body.taken[0].at)
+        if body.get_results:
+            raise self.error("'tfg.get_result' op expects parent op 'tfg.func'", body.get_results[0].at)
         return ParsedGraph(Versions(version.producer, version.min_consumer, version.bad_consumers), attributes, body)
 
     def function(self) -> ParsedFunction:
@@ -147,7 +148,7 @@ class GraphReader(BodyReader):
         generic = self.accept("generic")
         name = self.symbol_name()
         signatures = SignatureReader(self)
-        found = self.comma_list("(", ")", lambda: self.argument(signatures))
+        arguments = self.comma_list("(", ")", lambda: self.argument(signatures))
         results: list[tuple[str, Argument]] = []
         if self.accept("->"):
             results = self.comma_list("(", ")", lambda: self.result(signatures))
@@ -155,11 +156,12 @@ class GraphReader(BodyReader):
         parts = signatures.attributes(attributes, at)
         body = self.body()
         gradient = parts.pop("gradient", None)
-        outputs = tuple([each for of, each in results if of != CONTROL])
+        outputs = tuple([output for of, output in results if of != CONTROL])
         if "control_outputs" not in parts:
-            parts["control_outputs"] = tuple([each.name for of, each in results if of == CONTROL])
-        signature = Signature(name, tuple([each for _, each in found]), outputs, **parts)
-        return ParsedFunction(signature, [each for each, _ in found], generic, gradient, attributes, body, at)
+            parts["control_outputs"] = tuple([output.name for of, output in results if of == CONTROL])
+        signature = Signature(name, tuple([argument for _, argument in arguments]), outputs, **parts)
+        values = [argument for argument, _ in arguments]
+        return ParsedFunction(signature, values, generic, gradient, attributes, body, at)
 
     def argument(self, signatures: SignatureReader) -> tuple[ParsedArgument, Argument]:
         """Parse `%name: type {attributes}`."""
@@ -167,10 +169,10 @@ class GraphReader(BodyReader):
         self.expect(":")
         of = str(self.type())
         attributes = self.dictionary() if self.text == "{" and self.kind == "punctuation" else {}
-        made = signatures.argument(of, attributes, at)
-        if not made.name:
-            made = Argument(**{**made.__dict__, "name": value[1:]})
-        return ParsedArgument(value, made.name, of, at), made
+        argument = signatures.argument(of, attributes, at)
+        if not argument.name:
+            argument = Argument(**{**argument.__dict__, "name": value[1:]})
+        return ParsedArgument(value, argument.name, of, at), argument
 
     def result(self, signatures: SignatureReader) -> tuple[str, Argument]:
         """Parse `type {attributes}`."""
@@ -186,31 +188,32 @@ class GraphBuilder:
         self._reader = reader
         self._functions = functions
         self._builder = NodeBuilder(reader)
-        self._names = FunctionNames(each.signature.name for each in functions)
+        self._names = FunctionNames(function.signature.name for function in functions)
         self._region_functions: list[list[Buffer]] = []
-        self._signatures = {each.signature.name: each.signature for each in functions}
+        self._signatures = {function.signature.name: function.signature for function in functions}
         self._declarations = Declarations(ops, self._signatures.get)
         self._verify = verify
         self._verifier = Verifier(reader, self._signatures)
         self._regions = RegionBuilder(reader, self._builder, self._declarations, self)
 
     def graph(self, graph: ParsedGraph) -> list[Buffer]:
-        """The pieces of the GraphDef."""
+        """The buffers of the GraphDef."""
         nodes = self._nodes(graph.body, graph_scope(self._reader, graph.body))
-        functions = [self._placed_function(each) for each in self._functions] + self._region_functions
-        found = {each.signature.name: each.gradient for each in self._functions if each.gradient is not None}
-        names = [each.signature.name for each in self._functions]
-        runs = usual_layout(len(nodes), len(functions), found, names)
+        functions = [self._placed_function(function) for function in self._functions] + self._region_functions
+        gradients = {function.signature.name: function.gradient for function in self._functions
+                     if function.gradient is not None}
+        names = [function.signature.name for function in self._functions]
+        runs = usual_layout(len(nodes), len(functions), gradients, names)
         if LAYOUT in graph.attributes:
             with suppress(LayoutError):  # the text was edited: its own parts count
-                runs = read_layout(graph.attributes[LAYOUT], runs, graph.versions, found, names)
-        return assembled(runs, nodes, functions, graph.versions)
+                runs = read_layout(graph.attributes[LAYOUT], runs, graph.versions, gradients, names)
+        return assemble_graph_def(runs, nodes, functions, graph.versions)
 
     def _nodes(self, body: Body, scope: Scope) -> list[list[Buffer]]:
         """The NodeDefs of a body."""
-        return self._messages(self._resolved(body, scope), scope)
+        return self._messages(self._resolve_nodes(body, scope), scope)
 
-    def _resolved(self, body: Body, scope: Scope) -> list[Resolved]:
+    def _resolve_nodes(self, body: Body, scope: Scope) -> list[Resolved]:
         """The nodes of a body with their data inputs. Regions become functions."""
         for node in body.nodes:
             if node.op in FORMS:
@@ -220,14 +223,14 @@ class GraphBuilder:
 
     def _messages(self, resolved: Sequence[Resolved], scope: Scope) -> list[list[Buffer]]:
         message_of, controls_of = self._builder.message, scope.controls_of
-        made, at = [], 0
+        messages, at = [], 0
         try:
             for node, inputs, hoisted in resolved:
                 at = node.at
-                made.append(message_of(node, [*inputs, *controls_of([*node.controls, *hoisted])]))
+                messages.append(message_of(node, [*inputs, *controls_of([*node.controls, *hoisted])]))
         except errors.InvalidArgument as error:
             raise self._at(error, at) from None
-        return made
+        return messages
 
     def _placed_function(self, function: ParsedFunction) -> list[Buffer]:
         try:
@@ -250,12 +253,12 @@ class GraphBuilder:
 
     def resolve(self, region: Region, scope: Scope) -> list[Resolved]:
         """The nodes of a region with their data inputs, and with them all values that the region captures."""
-        resolved = self._resolved(region.body, scope)
+        resolved = self._resolve_nodes(region.body, scope)
         returns = region.body.returned
         assert returns is not None
-        returned(scope, returns._replace(controls=[]))
+        returned_tensors(scope, returns._replace(controls=[]))
         if returns.condition is not None:
-            scope.typed(*returns.condition)
+            scope.tensor_of_type(*returns.condition)
         return resolved
 
     def add_region(self, signature: Signature, region: Region, scope: Scope, resolved: Sequence[Resolved]) -> None:
@@ -264,22 +267,22 @@ class GraphBuilder:
         returns = region.body.returned
         assert returns is not None
         if returns.condition is not None:
-            tensors = [scope.typed(*returns.condition).text]
+            tensors = [scope.tensor_of_type(*returns.condition).text]
         else:
-            tensors, _ = returned(scope, returns._replace(controls=[]))
+            tensors, _ = returned_tensors(scope, returns._replace(controls=[]))
             captured = len(signature.outputs) - len(tensors)
-            tensors += [each.name for each in signature.inputs[len(signature.inputs) - captured:]]
+            tensors += [argument.name for argument in signature.inputs[len(signature.inputs) - captured:]]
         controls = scope.controls_of([use for use, _ in returns.controls])
         names = tuple([f"control_{index}" for index in range(len(controls))])
-        made = Signature(**{
+        region_signature = Signature(**{
             **signature.__dict__, "control_outputs": names,
-            "ret": {each.name: text for each, text in zip(signature.outputs, tensors, strict=True)},
+            "ret": {output.name: text for output, text in zip(signature.outputs, tensors, strict=True)},
             "control_ret": {name: text[1:] for name, text in zip(names, controls, strict=True)}})
-        self._signatures[made.name] = made
-        out: list[Buffer] = [head(made)]
-        for pieces in nodes:
-            out += message(NODE, pieces)
-        self._region_functions.append([*out, tail(made)])
+        self._signatures[region_signature.name] = region_signature
+        out: list[Buffer] = [head(region_signature)]
+        for buffers in nodes:
+            out += message(NODE, buffers)
+        self._region_functions.append([*out, tail(region_signature)])
 
     def _function(self, function: ParsedFunction) -> list[Buffer]:
         scope = function_scope(self._reader, function.body, function.arguments, self._builder, self._declarations,
@@ -298,7 +301,7 @@ class GraphBuilder:
     def _returning(self, function: ParsedFunction, returns: Return, scope: Scope) -> Signature:
         """The signature with the tensors and nodes that the function returns."""
         signature = function.signature
-        tensors, controls = returned(scope, returns)
+        tensors, controls = returned_tensors(scope, returns)
         if len(tensors) != len(signature.outputs):
             raise self._reader.error(f"'tfg.func' op expects {len(signature.outputs)} returned values but tfg.return "
                                      f"has {len(tensors)} operands", function.at)
@@ -315,31 +318,33 @@ class GraphBuilder:
             raise self._reader.error(f"'tfg.return' op expected {len(names)} control operands but got {len(controls)}",
                                      returns.at)
         parts = dict(signature.__dict__)
-        parts["ret"] = {each.name: text for each, text in zip(signature.outputs, tensors, strict=True)}
+        parts["ret"] = {output.name: text for output, text in zip(signature.outputs, tensors, strict=True)}
         parts["control_outputs"] = names
         parts["control_ret"] = dict(zip(names, controls, strict=True))
         return Signature(**parts)
 
 
 def _exact_function(function: ParsedFunction, signature: Signature, nodes: Sequence[list[Buffer]]) -> list[Buffer]:
-    """The pieces of a FunctionDef, with the bytes that were kept unless the text was edited since."""
-    kept = {name: data(value.value) for name in (HEAD, TAIL, FUNCTION)
+    """The buffers of a FunctionDef, with the bytes that were kept unless the text was edited since."""
+    kept_bytes = {name: data(value.value) for name in (HEAD, TAIL, FUNCTION)
             if isinstance(value := function.attributes.get(name), a.StringAttr)}
     try:
-        if FUNCTION in kept and _same_function(kept[FUNCTION], signature, nodes, function.generic):
-            return [kept[FUNCTION]]
-        first, rest = kept.get(HEAD, head(signature)), kept.get(TAIL, tail(signature))
-        if (HEAD in kept or TAIL in kept) and read_signature(first + rest).shown(function.generic) != signature:
-            first, rest = head(signature), tail(signature)
+        if FUNCTION in kept_bytes and _same_function(kept_bytes[FUNCTION], signature, nodes, function.generic):
+            return [kept_bytes[FUNCTION]]
+        head_bytes, tail_bytes = kept_bytes.get(HEAD, head(signature)), kept_bytes.get(TAIL, tail(signature))
+        is_kept = HEAD in kept_bytes or TAIL in kept_bytes
+        if is_kept and read_signature(head_bytes + tail_bytes).printed_signature(function.generic) != signature:
+            head_bytes, tail_bytes = head(signature), tail(signature)
     except errors.HealdError:
-        first, rest = head(signature), tail(signature)
-    out: list[Buffer] = [first]
-    for pieces in nodes:
-        out += message(NODE, pieces)
-    return [*out, rest]
+        head_bytes, tail_bytes = head(signature), tail(signature)
+    out: list[Buffer] = [head_bytes]
+    for buffers in nodes:
+        out += message(NODE, buffers)
+    return [*out, tail_bytes]
 
 
 def _same_function(raw: bytes, signature: Signature, nodes: Sequence[list[Buffer]], generic: bool) -> bool:
     """True when a FunctionDef has this signature and these nodes."""
-    found = [raw[at:end] for number, _, at, end in wire.fields(raw, 0, len(raw)) if number == NODE]
-    return read_signature(raw).shown(generic) == signature and found == [b"".join(pieces) for pieces in nodes]
+    node_bytes = [raw[at:end] for number, _, at, end in wire.fields(raw, 0, len(raw)) if number == NODE]
+    return read_signature(raw).printed_signature(generic) == signature and node_bytes == [
+        b"".join(buffers) for buffers in nodes]

@@ -10,14 +10,15 @@ from heald.api import Graph
 from .body_printer import Context, GraphBody
 from .function_printer import function_text
 from .graph_layout import gradients, layout_text
-from .region_forms import hidden_functions
+from .region_choice import choose_regions
+from .region_printer import region_op
 from .result_types import Declarations
 from .signature import Signature, read_signature
 from .value_names import ValueNames
 
 
 def graph_text(graph: Graph, ops: Any, canonical: bool) -> Iterator[str]:
-    """The text of a graph, in pieces. `ops`: the registry of ops.
+    """The text of a graph, in fragments. `ops`: the registry of ops.
 
     Raises InvalidArgument for inputs that do not exist.
     """
@@ -25,17 +26,19 @@ def graph_text(graph: Graph, ops: Any, canonical: bool) -> Iterator[str]:
         function = graph.functions.get(name)
         return None if function is None else read_signature(function.raw)
 
-    context = Context(Declarations(ops, signature_of), graph.functions, canonical)
+    declarations = Declarations(ops, signature_of)
+    choice = choose_regions(graph, declarations)
+    context = Context(declarations, graph.functions, canonical, choice, region_op)
     versions = graph.versions
     bad = f", bad_consumers = [{', '.join(map(str, versions.bad_consumers))}]" if versions.bad_consumers else ""
     yield (f"module {{\n  tfg.graph #tf_type.version<producer = {versions.producer}, "
            f"min_consumer = {versions.min_consumer}{bad}>")
-    kept = "" if canonical else layout_text(graph)
-    yield f" attributes {{_heald.layout = {kept}}} {{\n" if kept else " {\n"
+    layout = "" if canonical else layout_text(graph)
+    yield f" attributes {{_heald.layout = {layout}}} {{\n" if layout else " {\n"
     yield from GraphBody(graph.nodes, context, ValueNames()).lines("    ")
     yield "  }\n"
-    found, hidden = gradients(graph), hidden_functions(graph)
+    gradient_of = gradients(graph)
     for function in graph.functions.values():
-        if function.name not in hidden:
-            yield from function_text(function, context, found.get(function.name))
+        if function.name not in choice.functions:
+            yield from function_text(function, context, gradient_of.get(function.name))
     yield "}\n"

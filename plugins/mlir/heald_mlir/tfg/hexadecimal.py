@@ -17,10 +17,10 @@ def digits(data: Buffer) -> str:
     if len(data) < _SMALL:
         return data.hex().upper()
     pairs = np.frombuffer(data, "<u2", len(data) // 2)
-    found = np.empty(len(pairs), "<u4")
+    pairs_of_digits = np.empty(len(pairs), "<u4")
     for at in range(0, len(pairs), _CHUNK):
-        np.take(_table(), pairs[at : at + _CHUNK], out=found[at : at + _CHUNK], mode="clip")
-    return str(found.data.cast("B"), "ascii") + data[2 * len(pairs) :].hex().upper()
+        np.take(_table(), pairs[at : at + _CHUNK], out=pairs_of_digits[at : at + _CHUNK], mode="clip")
+    return str(pairs_of_digits.data.cast("B"), "ascii") + data[2 * len(pairs) :].hex().upper()
 
 
 @cache

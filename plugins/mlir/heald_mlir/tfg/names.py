@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from ..lexer import escaped
+from ..lexer import escaped_text
 
 DIALECT = "tfg."  # may stand before the name of an op, and is no part of it
 BARE_OP = re.compile(r"[A-Za-z_][\w$.]*\Z", re.ASCII)
@@ -14,9 +14,9 @@ def op_name(op: str) -> str:
     """The name of an op, in quotes where it is no identifier. One that begins as the dialect gets its prefix before it.
     """
     op = DIALECT + op if op.startswith(DIALECT) else op
-    return op if BARE_OP.match(op) else f'"{escaped(op)}"'
+    return op if BARE_OP.match(op) else f'"{escaped_text(op)}"'
 
 
 def string_text(text: str, canonical: bool) -> str:
     """The content of a device or a name. TensorFlow writes it as it is, so that its text may not be read back."""
-    return text if canonical else escaped(text)
+    return text if canonical else escaped_text(text)

@@ -1,4 +1,4 @@
-"""NodeDefs from parsed nodes: the bytes that the text stands for, and those that `_heald.*` attributes kept."""
+"""NodeDefs from parsed nodes: the bytes that the text stands for, and the bytes that `_heald.*` attributes kept."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from heald.runtime.values import Buffer
 from .. import attributes as a
 from ..lexer import Lexer
 from . import dialect_attributes as d
-from .attribute_forms import NoForm, encoded, field, full_type_form, same
+from .attribute_forms import NoForm, encode_tensor_value, field, full_type_form, same
 from .attribute_values import NoValue, attr_value
 from .body_parser import ASSIGNED, DEVICE, NAME, ParsedNode, Tail
 from .node_section import (
@@ -28,7 +28,7 @@ from .node_section import (
     prefix,
     read_section,
     safe_form,
-    section_pieces,
+    section_buffers,
 )
 from .node_texts import spelled_inputs
 
@@ -37,11 +37,14 @@ _KEYWORDS = (DEVICE, ASSIGNED, NAME)
 
 
 class BuiltSection(NamedTuple):
-    """The bytes of a node behind its device. `values`: AttrValues by name, in TensorFlow's encoding."""
+    """The bytes of a node behind its device.
 
-    pieces: list[Buffer]
+    `values`: AttrValues by name, in TensorFlow's encoding. `heald_attributes`: the attributes `_heald.*`.
+    """
+
+    buffers: list[Buffer]
     values: Mapping[str, Buffer]
-    kept: Mapping[str, a.Attribute]
+    heald_attributes: Mapping[str, a.Attribute]
 
 
 class NodeBuilder:
@@ -54,64 +57,65 @@ class NodeBuilder:
 
     def section(self, node: ParsedNode) -> BuiltSection:
         """The section of a node. Raises MalformedText for an attribute that no NodeDef holds."""
-        found = self._sections.get(id(node.tail))
-        if found is None:
-            found = self._sections[id(node.tail)] = self._section(node)
+        section = self._sections.get(id(node.tail))
+        if section is None:
+            section = self._sections[id(node.tail)] = self._section(node)
             self._tails.append(node.tail)
-        return found
+        return section
 
     def _section(self, node: ParsedNode) -> BuiltSection:
         values: dict[str, Buffer] = {}
-        kept: dict[str, a.Attribute] = {}
+        heald_attributes: dict[str, a.Attribute] = {}
         full_type = b""
         for name, attribute in node.tail.attributes.items():
             if name == FULL_TYPE_NAME and isinstance(attribute, d.FullTypeAttr):
                 full_type = b"".join(field(wire.BYTES, FULL_TYPE, [attribute.raw]))
             elif name in KEPT:
-                kept[name] = attribute
+                heald_attributes[name] = attribute
             elif name not in _KEYWORDS:
                 values[name] = self.value(name, attribute, node)
-        return BuiltSection(_kept_section(values, full_type, kept), values, kept)
+        return BuiltSection(_kept_section(values, full_type, heald_attributes), values, heald_attributes)
 
     def value(self, name: str, attribute: a.Attribute, node: ParsedNode) -> Buffer:
         try:
-            pieces = attr_value(attribute)
+            buffers = attr_value(attribute)
         except NoValue as reason:
             raise self._reader.error(f"attribute '{name}' of '{node.name}': {reason}", node.at) from None
-        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+        return buffers[0] if len(buffers) == 1 else b"".join(buffers)
 
     def message(self, node: ParsedNode, inputs: Sequence[str]) -> list[Buffer]:
-        """The pieces of a node's NodeDef. `inputs`: its inputs as the text spells them."""
+        """The buffers of a node's NodeDef. `inputs`: its inputs as the text spells them."""
         section = self.section(node)
-        kept = section.kept
-        if kept:
-            if INPUTS in kept:
-                inputs = _kept_inputs(kept[INPUTS], inputs)
-            if NODE in kept:
-                return _kept_node(kept[NODE], node, inputs, section)
-        return [prefix(node.name, node.op, inputs, node.device), *section.pieces]
+        heald_attributes = section.heald_attributes
+        if heald_attributes:
+            if INPUTS in heald_attributes:
+                inputs = _kept_inputs(heald_attributes[INPUTS], inputs)
+            if NODE in heald_attributes:
+                return _kept_node(heald_attributes[NODE], node, inputs, section)
+        return [prefix(node.name, node.op, inputs, node.device), *section.buffers]
 
 
-def _kept_section(values: Mapping[str, Buffer], full_type: bytes, kept: Mapping[str, a.Attribute]) -> list[Buffer]:
+def _kept_section(values: Mapping[str, Buffer], full_type: bytes, heald_attributes: Mapping[str, a.Attribute],
+                  ) -> list[Buffer]:
     names = sorted(values)
-    if not kept:
-        return section_pieces([(name, values[name]) for name in names], full_type, b"")
-    order = strings(kept.get(ORDER))
+    if not heald_attributes:
+        return section_buffers([(name, values[name]) for name in names], full_type, b"")
+    order = strings(heald_attributes.get(ORDER))
     if sorted(order) == names:
         names = order
-    encodings = {name: texts[0] for name, texts in _pairs(kept.get(ENCODING))}
-    raws = {name: data(texts[0]) for name, texts in _pairs(kept.get(VALUES))}
+    encodings = {name: texts[0] for name, texts in _pairs(heald_attributes.get(ENCODING))}
+    raws = {name: data(texts[0]) for name, texts in _pairs(heald_attributes.get(VALUES))}
     entries = []
     for name in names:
         value = values[name]
         if name in encodings:
-            value = b"".join(encoded(value, encodings[name]))
+            value = b"".join(encode_tensor_value(value, encodings[name]))
         elif name in raws and same(_canonical(raws[name]), value):
             value = raws[name]
         entries.append((name, value))
-    fields = kept.get(FIELDS)
+    fields = heald_attributes.get(FIELDS)
     extra = data(fields.value) if isinstance(fields, a.StringAttr) and _is_message(data(fields.value)) else b""
-    return section_pieces(entries, full_type, extra)
+    return section_buffers(entries, full_type, extra)
 
 
 def _canonical(raw: bytes) -> list[Buffer]:
@@ -149,27 +153,27 @@ def _kept_inputs(attribute: a.Attribute, inputs: Sequence[str]) -> Sequence[str]
     """Inputs in the kept spelling, unless they were edited since."""
     written = strings(attribute)
     try:
-        same_inputs = [_spelled(text) for text in written] == list(inputs)
+        same_inputs = [_canonical_input(text) for text in written] == list(inputs)
     except errors.HealdError:
         return inputs
     return written if same_inputs else inputs
 
 
-def _spelled(text: str) -> str:
+def _canonical_input(text: str) -> str:
     return text if text.startswith("^") else str(parse_input(text))
 
 
 def _kept_node(attribute: a.Attribute, node: ParsedNode, inputs: Sequence[str], section: BuiltSection) -> list[Buffer]:
     """A kept NodeDef, unless the text says something else since."""
-    usual = [prefix(node.name, node.op, inputs, node.device), *section.pieces]
+    usual = [prefix(node.name, node.op, inputs, node.device), *section.buffers]
     if not isinstance(attribute, a.StringAttr):
         return usual
     raw = data(attribute.value)
     try:
-        kept = canonical_node(raw)
+        canonical_bytes = canonical_node(raw)
     except (errors.HealdError, NoForm):
         return usual
-    return [raw] if same(kept, b"".join(usual)) else usual
+    return [raw] if same(canonical_bytes, b"".join(usual)) else usual
 
 
 def canonical_node(raw: Buffer) -> list[Buffer]:
@@ -187,7 +191,7 @@ def canonical_node(raw: Buffer) -> list[Buffer]:
     shown = b""
     if FULL_TYPE_NAME in section.texts:
         shown = b"".join(field(wire.BYTES, FULL_TYPE, [full_type_form(full_type)[1]]))
-    inputs = [_spelled(text) for text in spelled_inputs(raw)]
-    return [prefix(texts[1], texts[2], inputs, texts[4]), *section_pieces(entries, shown, b"")]
+    inputs = [_canonical_input(text) for text in spelled_inputs(raw)]
+    return [prefix(texts[1], texts[2], inputs, texts[4]), *section_buffers(entries, shown, b"")]
 
 

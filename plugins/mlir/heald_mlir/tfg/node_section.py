@@ -12,13 +12,13 @@ from heald.api import wire
 from heald.runtime.values import Buffer
 
 from ..attribute_text import name_text
-from ..lexer import escaped, escaped_bytes
+from ..lexer import escaped_bytes, escaped_text
 from .attribute_forms import (
     Form,
     NoForm,
     encoding_of,
+    entry_buffers,
     entry_of,
-    entry_pieces,
     field,
     form_of,
     full_type_form,
@@ -33,15 +33,15 @@ _UNIT = Form(["unit"], [b""])
 
 
 class Section(NamedTuple):
-    """`values`: the AttrValue of each attribute by name. `texts`: the text of each, in pieces.
+    """`values`: the AttrValue of each attribute by name. `texts`: the text of each, in fragments.
 
-    `raw`: the bytes of the section. `kept`: the texts of `_heald.*` attributes; None where they do not suffice.
+    `raw`: the bytes of the section. `heald_texts`: the texts of `_heald.*` attributes; None where they do not suffice.
     """
 
     values: Mapping[str, Buffer]
     texts: Mapping[str, list[str]]
     raw: Buffer
-    kept: Mapping[str, str] | None
+    heald_texts: Mapping[str, str] | None
 
 
 def read_section(node: Buffer) -> Section:
@@ -64,7 +64,7 @@ def read_section(node: Buffer) -> Section:
         elif number > DEVICE:
             extra.append(node[before:end])
         before = end
-    texts, kept = _texts(values), _kept(values, extra)
+    texts, heald_texts = _texts(values), _heald_texts(values, extra)
     if full_type is not None:
         try:
             shown, usual = full_type_form(full_type)
@@ -74,8 +74,8 @@ def read_section(node: Buffer) -> Section:
             plain = False
     raw = node[start:]
     typed = b"" if full_type is None else wire.put_bytes(FULL_TYPE, full_type)
-    plain = plain and same(section_pieces(values.items(), typed, b"".join(extra)), raw)
-    return Section(values, texts, raw, kept if plain else None)
+    plain = plain and same(section_buffers(values.items(), typed, b"".join(extra)), raw)
+    return Section(values, texts, raw, heald_texts if plain else None)
 
 
 def _entry(raw: Buffer) -> tuple[str, Buffer, bool]:
@@ -98,39 +98,39 @@ def _texts(values: Mapping[str, Buffer]) -> dict[str, list[str]]:
     return {name: safe_form(value).text for name, value in values.items()}
 
 
-def _kept(values: Mapping[str, Buffer], extra: Sequence[Buffer]) -> dict[str, str]:
+def _heald_texts(values: Mapping[str, Buffer], extra: Sequence[Buffer]) -> dict[str, str]:
     """The attributes that lead from the text of `values` to their bytes."""
-    kept = {}
+    heald_texts = {}
     if list(values) != sorted(values):
-        kept[ORDER] = f"[{', '.join([quoted(name) for name in values])}]"
+        heald_texts[ORDER] = f"[{', '.join([quoted_text(name) for name in values])}]"
     differing = {name: value for name, value in values.items() if not same(safe_form(value).raw, value)}
-    encodings = {name: found for name, value in differing.items() if (found := encoding_of(value)) is not None}
+    encodings = {name: encoding for name, value in differing.items() if (encoding := encoding_of(value)) is not None}
     if encodings:
-        pairs = [f"{name_text(name)} = {quoted(encodings[name])}" for name in sorted(encodings)]
-        kept[ENCODING] = f"{{{', '.join(pairs)}}}"
+        pairs = [f"{name_text(name)} = {quoted_text(encodings[name])}" for name in sorted(encodings)]
+        heald_texts[ENCODING] = f"{{{', '.join(pairs)}}}"
     differing = {name: value for name, value in differing.items() if name not in encodings}
     if differing:
         pairs = [f'{name_text(name)} = "{escaped_bytes(bytes(differing[name]))}"' for name in sorted(differing)]
-        kept[VALUES] = f"{{{', '.join(pairs)}}}"
+        heald_texts[VALUES] = f"{{{', '.join(pairs)}}}"
     if extra:
-        kept[FIELDS] = f'"{escaped_bytes(b"".join(extra))}"'
-    return kept
+        heald_texts[FIELDS] = f'"{escaped_bytes(b"".join(extra))}"'
+    return heald_texts
 
 
-def quoted(text: str) -> str:
-    return f'"{escaped(text)}"'
+def quoted_text(text: str) -> str:
+    return f'"{escaped_text(text)}"'
 
 
-def section_pieces(entries: Iterable[tuple[str, Buffer]], full_type: Buffer, fields: bytes) -> list[Buffer]:
+def section_buffers(entries: Iterable[tuple[str, Buffer]], full_type: Buffer, fields: bytes) -> list[Buffer]:
     """The bytes of a section: entries in this order, the full type and further fields by their numbers."""
-    pieces: list[Buffer] = []
+    buffers: list[Buffer] = []
     for key, value in entries:
-        pieces += field(wire.BYTES, ATTR, entry_pieces(key, [value]))
+        buffers += field(wire.BYTES, ATTR, entry_buffers(key, [value]))
     split = 0
     for number, _, _, end in wire.fields(fields, 0, len(fields)):
         if number < FULL_TYPE:
             split = end
-    return [*pieces, fields[:split], full_type, fields[split:]]
+    return [*buffers, fields[:split], full_type, fields[split:]]
 
 
 def prefix(name: str, op: str, inputs: Iterable[str], device: str) -> bytes:

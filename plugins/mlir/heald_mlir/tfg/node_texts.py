@@ -13,21 +13,21 @@ from ..attribute_text import name_text
 from ..lexer import escaped_bytes
 from .attribute_forms import same
 from .full_types import added_full_type
-from .node_section import FULL_TYPE_NAME, INPUT, INPUTS, NODE, Section, prefix, quoted, read_section, safe_form
+from .node_section import FULL_TYPE_NAME, INPUT, INPUTS, NODE, Section, prefix, quoted_text, read_section, safe_form
 from .result_types import Declarations, Result
 
-Pieces = list[str]
+Fragments = list[str]
 _NONE: Mapping[str, str] = MappingProxyType({})
 
 
 class NodeText(NamedTuple):
-    """`braces`: the attributes in braces, in pieces.
+    """`braces`: the attributes in braces, in fragments.
 
     `results`: the results that the op declares; None if it is unknown. `types`: their types.
     """
 
     section: Section
-    braces: Pieces
+    braces: Fragments
     results: tuple[Result, ...] | None
     types: tuple[str, ...]
 
@@ -52,41 +52,42 @@ class NodeTexts:
         `inputs`: its data and control inputs as the text spells them. `more`: texts of further attributes.
         """
         key = (node.op, id(node.attrs))
-        found = self._known.get(key)
+        node_text = self._known.get(key)
         raw = node.raw
-        if found is None:
+        if node_text is None:
             section = read_section(raw)
-            found = self._known[key] = self._text(node, section, section.kept or _NONE)
+            node_text = self._known[key] = self._text(node, section, section.heald_texts or _NONE)
             self._used.append(node.attrs)
         if self._canonical:
-            return found
-        if _made_of(prefix(node.name, node.op, inputs, node.device), found.section, raw):
-            return self._text(node, found.section, {**(found.section.kept or _NONE), **more}) if more else found
+            return node_text
+        if _made_of(prefix(node.name, node.op, inputs, node.device), node_text.section, raw):
+            texts = {**(node_text.section.heald_texts or _NONE), **more}
+            return self._text(node, node_text.section, texts) if more else node_text
         return self._exact(node, inputs, raw, more)
 
-    def _text(self, node: Node, section: Section, kept: Mapping[str, str]) -> NodeText:
+    def _text(self, node: Node, section: Section, heald_texts: Mapping[str, str]) -> NodeText:
         declared = self._declarations.get(node.op)
-        texts: dict[str, Pieces] = dict(section.texts)
+        texts: dict[str, Fragments] = dict(section.texts)
         if self._filled and declared is not None:
             texts |= {name: safe_form(value).text for name, value in declared.missing(section.values).items()}
             full_type = added_full_type(node.op, lambda name: declared.value(name, section.values))
             if full_type is not None:
                 texts.setdefault(FULL_TYPE_NAME, [f"#tf_type.full_type<{full_type}>"])
         if not self._canonical:
-            texts |= {name: [text] for name, text in kept.items()}
+            texts |= {name: [text] for name, text in heald_texts.items()}
         results = None if declared is None else declared.results(section.values)
-        types = tuple([each for result in results or () for each in result.types])
+        types = tuple([of for result in results or () for of in result.types])
         return NodeText(section, braces(texts), results, types)
 
     def _exact(self, node: Node, inputs: list[str], raw: Buffer, more: Mapping[str, str]) -> NodeText:
         """The text of a node whose bytes its inputs and attributes alone do not give."""
         section = read_section(raw)
         written = spelled_inputs(raw)
-        if section.kept is not None and _made_of(prefix(node.name, node.op, written, node.device), section, raw):
-            kept = {**section.kept, **more}
+        if section.heald_texts is not None and _made_of(prefix(node.name, node.op, written, node.device), section, raw):
+            heald_texts = {**section.heald_texts, **more}
             if written != inputs:
-                kept[INPUTS] = f"[{', '.join(map(quoted, written))}]"
-            return self._text(node, section, kept)
+                heald_texts[INPUTS] = f"[{', '.join(map(quoted_text, written))}]"
+            return self._text(node, section, heald_texts)
         return self._text(node, section, {NODE: f'"{escaped_bytes(bytes(raw))}"', **more})
 
 
@@ -97,18 +98,18 @@ def spelled_inputs(raw: Buffer) -> list[str]:
 
 def _made_of(start: bytes, section: Section, raw: Buffer) -> bool:
     """True when a NodeDef is these fields and a section, and nothing has to be kept that is not."""
-    return section.kept is not None and same([start, section.raw], raw)
+    return section.heald_texts is not None and same([start, section.raw], raw)
 
 
-def braces(texts: Mapping[str, Pieces]) -> Pieces:
+def braces(texts: Mapping[str, Fragments]) -> Fragments:
     """` {name = value, unit}` by name, or nothing."""
     if not texts:
         return []
-    pieces: Pieces = []
+    fragments: Fragments = []
     for name in sorted(texts):
-        pieces.append(", " if pieces else " {")
-        pieces.append(name_text(name))
+        fragments.append(", " if fragments else " {")
+        fragments.append(name_text(name))
         if texts[name] != ["unit"]:
-            pieces += [" = ", *texts[name]]
-    pieces.append("}")
-    return ["".join(pieces)] if sum(map(len, pieces)) < 4096 else pieces
+            fragments += [" = ", *texts[name]]
+    fragments.append("}")
+    return ["".join(fragments)] if sum(map(len, fragments)) < 4096 else fragments

@@ -24,18 +24,18 @@ _NO_REGION = d.RegionAttrs(a.DictionaryAttr(()), a.ArrayAttr(()), a.ArrayAttr(()
 class Captures:
     """The values of the scope around a control flow op that its regions use. `names`: their arguments by value."""
 
-    def __init__(self, taken: Iterable[str]) -> None:
+    def __init__(self, used_names: Iterable[str]) -> None:
         self.names: dict[str, str] = {}
         self.tensors: list[Tensor] = []
-        self._taken = set(taken)
+        self._used_names = set(used_names)
 
     def argument(self, tensor: Tensor) -> str:
         """The name of the argument that stands for a value."""
         if tensor.text not in self.names:
             number = len(self.names)
-            while f"arg{number}" in self._taken:
+            while f"arg{number}" in self._used_names:
                 number += 1
-            self._taken.add(f"arg{number}")
+            self._used_names.add(f"arg{number}")
             self.names[tensor.text] = f"arg{number}"
             self.tensors.append(tensor)
         return self.names[tensor.text]
@@ -51,7 +51,7 @@ class RegionScope(Scope):
         self.captures = captures
         self.hoisted = hoisted
 
-    def captured(self, use: Use) -> list[Tensor] | None:
+    def find_captured(self, use: Use) -> list[Tensor] | None:
         tensor = self.outer.use(use)
         if tensor.type == CONTROL:
             return [tensor] * (use.number + 1)
@@ -63,14 +63,15 @@ class RegionScope(Scope):
 
     def control_of(self, use: Use) -> str | None:
         """The spelling of a control input; None for one that the op itself gets."""
-        tensor = self.typed(use, CONTROL)
+        tensor = self.tensor_of_type(use, CONTROL)
         if use.name in self.packs:
             return tensor.text
         node = tensor.text[1:]
-        found = next((name for text, name in self.captures.names.items() if text.split(":", 1)[0] == node), None)
-        if found is None:
+        names = self.captures.names.items()
+        argument_name = next((name for text, name in names if text.split(":", 1)[0] == node), None)
+        if argument_name is None:
             self.hoisted[tensor.text] = use
-        return None if found is None else f"^{found}"
+        return None if argument_name is None else f"^{argument_name}"
 
 
 class Library(Protocol):
@@ -104,8 +105,8 @@ class RegionBuilder:
         if len(node.tail.operands) != len(node.inputs):
             raise self._reader.error(f"expected {len(node.inputs)} operand types but had {len(node.tail.operands)}",
                                      node.at)
-        inputs = [scope.typed(use, of) for use, of in zip(node.inputs, node.tail.operands, strict=True)]
-        captures = Captures(each.name for region in node.regions for each in region.body.nodes)
+        inputs = [scope.tensor_of_type(use, of) for use, of in zip(node.inputs, node.tail.operands, strict=True)]
+        captures = Captures(inner.name for region in node.regions for inner in region.body.nodes)
         hoisted: dict[str, Use] = {}
         infos = self._infos(node, form)
         for index, region in enumerate(node.regions):
@@ -122,21 +123,22 @@ class RegionBuilder:
                     for (inner, _), region in zip(scopes, node.regions, strict=True)]
         extra = captures.tensors
         data = [*inputs[form.leading:], *extra]
-        tensors = [Tensor(each.text, each.type, each.at) for each in (*inputs[:form.leading], *data)]
+        tensors = [Tensor(tensor.text, tensor.type, tensor.at) for tensor in (*inputs[:form.leading], *data)]
         results = node.tail.results
         if form.loop:
-            results = (*results, *(each.type for each in extra))
+            results = (*results, *(tensor.type for tensor in extra))
         attributes = {name: value for name, value in node.tail.attributes.items()
                       if name not in (NAME, DEVICE, ASSIGNED) and all(name not in pair for pair in form.regions)}
-        attributes |= self._functions(node, form, functions) | self._implied(form, inputs, data, results)
+        attributes |= self._functions(node, form, functions) | self._implied_attributes(form, inputs, data, results)
         attributes[REGION] = a.TRUE
-        made = ParsedNode(op, node.at, node.where, node.results, node.inputs, node.controls, named.get(DEVICE, ""),
-                          named.get(ASSIGNED, ""), named.get(NAME, ""),
-                          Tail(attributes, tuple([each.type for each in tensors]), results, True))
+        functional_node = ParsedNode(
+            op, node.at, node.where, node.results, node.inputs, node.controls,
+            named.get(DEVICE, ""), named.get(ASSIGNED, ""), named.get(NAME, ""),
+            Tail(attributes, tuple([tensor.type for tensor in tensors]), results, True))
         for (inner, _), signature, region, nodes in zip(scopes, functions, node.regions, resolved, strict=True):
             self._library.add_region(self._complete(signature, captures, form, region), region, inner, nodes)
-        self._library.check(made)
-        return Resolved(made, [each.text for each in tensors], list(hoisted.values()))
+        self._library.check(functional_node)
+        return Resolved(functional_node, [tensor.text for tensor in tensors], list(hoisted.values()))
 
     def _check_end(self, node: ParsedNode, region: Region, op: str) -> None:
         returns = region.body.returned
@@ -146,8 +148,8 @@ class RegionBuilder:
     def _infos(self, node: ParsedNode, form: RegionForm) -> list[d.RegionAttrs]:
         attributes = node.tail.attributes
         if form.functions == ("branches",):
-            found = attributes.get(form.regions[0][1])
-            items = found.items if isinstance(found, a.ArrayAttr) else ()
+            region_attributes = attributes.get(form.regions[0][1])
+            items = region_attributes.items if isinstance(region_attributes, a.ArrayAttr) else ()
             infos = [item if isinstance(item, d.RegionAttrs) else _NO_REGION for item in items]
             return (infos + [_NO_REGION] * len(node.regions))[:len(node.regions)]
         return [value if isinstance(value := attributes.get(name), d.RegionAttrs) else _NO_REGION
@@ -155,20 +157,20 @@ class RegionBuilder:
 
     def _arguments(self, region: Region, info: d.RegionAttrs, scope: RegionScope, form: RegionForm) -> list[Argument]:
         """Define the arguments of a region: values, then a control token for each."""
-        given = region.arguments
-        half = len(given) // 2 if form.loop else 0
-        if (not form.loop and given) or len(given) != 2 * half:
+        region_arguments = region.arguments
+        half = len(region_arguments) // 2 if form.loop else 0
+        if (not form.loop and region_arguments) or len(region_arguments) != 2 * half:
             raise self._reader.error("expected a control token for each argument of a region" if form.loop
-                                     else "expected a region without arguments", given[0][2])
+                                     else "expected a region without arguments", region_arguments[0][2])
         arguments = []
         for index in range(half):
-            value, of, at = given[index]
+            value, of, at = region_arguments[index]
             attributes = _dictionary(info.arguments, index)
             argument = self._signatures.argument(of, attributes, at)
             name = argument.name or value[1:]
             arguments.append(Argument(**{**argument.__dict__, "name": name}))
             scope.define(value, [Tensor(name, of, at)], at)
-            token, kind, where = given[half + index]
+            token, kind, where = region_arguments[half + index]
             if kind != CONTROL:
                 raise self._reader.error(f"expected an argument of type '{CONTROL}'", where)
             scope.define(token, [Tensor(f"^{name}", CONTROL, where)], where)
@@ -196,13 +198,14 @@ class RegionBuilder:
 
     def _complete(self, signature: Signature, captures: Captures, form: RegionForm, region: Region) -> Signature:
         """The signature with arguments, and with results of a loop's body, for captured values."""
-        extra = [self._signatures.argument(each.type, {}, each.at) for each in captures.tensors]
+        extra = [self._signatures.argument(argument.type, {}, argument.at) for argument in captures.tensors]
         names = list(captures.names.values())
-        inputs = [Argument(**{**each.__dict__, "name": name}) for each, name in zip(extra, names, strict=True)]
+        inputs = [Argument(**{**argument.__dict__, "name": name}) for argument, name in zip(extra, names, strict=True)]
         outputs = signature.outputs
         returns = region.body.returned
         if form.loop and returns is not None and returns.condition is None:
-            outputs = (*outputs, *[Argument(**{**each.__dict__, "name": f"{each.name}_result"}) for each in inputs])
+            outputs = (*outputs, *[
+                Argument(**{**argument.__dict__, "name": f"{argument.name}_result"}) for argument in inputs])
         return Signature(**{**signature.__dict__, "inputs": (*signature.inputs, *inputs), "outputs": outputs})
 
     def _functions(self, node: ParsedNode, form: RegionForm, functions: Sequence[Signature]) -> dict[str, a.Attribute]:
@@ -212,25 +215,26 @@ class RegionBuilder:
             calls = attributes.get(form.regions[0][0])
             items = calls.items if isinstance(calls, a.ArrayAttr) else ()
             return {"branches": a.ArrayAttr(tuple(
-                [d.FuncAttr(each.name, items[i] if i < len(items) and isinstance(items[i], a.DictionaryAttr)  # type: ignore[arg-type]
-                            else a.DictionaryAttr(())) for i, each in enumerate(functions)]))}
-        found: dict[str, a.Attribute] = {}
-        for name, (call, _), each in zip(form.functions, form.regions, functions, strict=True):
+                [d.FuncAttr(signature.name, items[i] if i < len(items) and isinstance(items[i], a.DictionaryAttr)  # type: ignore[arg-type]
+                            else a.DictionaryAttr(())) for i, signature in enumerate(functions)]))}
+        funcs: dict[str, a.Attribute] = {}
+        for name, (call, _), signature in zip(form.functions, form.regions, functions, strict=True):
             value = attributes.get(call)
-            found[name] = d.FuncAttr(each.name, value if isinstance(value, a.DictionaryAttr) else a.DictionaryAttr(()))
-        return found
+            call_attrs = value if isinstance(value, a.DictionaryAttr) else a.DictionaryAttr(())
+            funcs[name] = d.FuncAttr(signature.name, call_attrs)
+        return funcs
 
-    def _implied(self, form: RegionForm, inputs: Sequence[Tensor], data: Sequence[Tensor], results: Sequence[str],
-                 ) -> dict[str, a.Attribute]:
+    def _implied_attributes(self, form: RegionForm, inputs: Sequence[Tensor], data: Sequence[Tensor],
+                            results: Sequence[str]) -> dict[str, a.Attribute]:
         """The attributes that types imply."""
-        found: dict[str, a.Attribute] = {}
+        implied: dict[str, a.Attribute] = {}
         for name in form.implied:
             if name == "Tcond":
-                found[name] = _element(inputs[0].type)
+                implied[name] = _element(inputs[0].type)
             else:
-                types = results if name == "Tout" else [each.type for each in data]
-                found[name] = a.ArrayAttr(tuple(map(_element, types)))
-        return found
+                types = results if name == "Tout" else [tensor.type for tensor in data]
+                implied[name] = a.ArrayAttr(tuple(map(_element, types)))
+        return implied
 
 
 def _dictionary(attribute: a.ArrayAttr, index: int) -> Mapping[str, a.Attribute]:

@@ -1,10 +1,11 @@
 """Region control flow, which is a form of text: the node in the graph is the functional op.
 
-A node whose attribute `_heald.region` is set is printed as IfRegion, CaseRegion, WhileRegion or ForRegion. Its branches
-and bodies are functions of the library; the function's own `_heald.region` has the name that its region shows. Such a
-function is printed in its region alone, while a region has it. Values that a region captures are inputs of the node,
-and arguments of the function. So a graph with regions runs, is placed and is written as a GraphDef like any other, and
-a region that is read from text is the same nodes as its functional form.
+A node whose attribute `_heald.region` is set is printed as IfRegion, CaseRegion, WhileRegion or ForRegion, unless its
+region would lose types (see `region_choice`). Its branches and bodies are functions of the library; the function's own
+`_heald.region` has the name that its region shows. Such a function is printed in its region alone, while a region has
+it. Values that a region captures are inputs of the node, and arguments of the function. So a graph with regions runs,
+is placed and is written as a GraphDef like any other. A region that is read from text is the same nodes as its
+functional form.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from heald.api import Graph, Node
+from heald.api import Node
 from heald.graphs.graph import Func, Function
 
 REGION = "_heald.region"
@@ -20,7 +21,7 @@ MOST_DEPTH = 48  # of regions within each other
 
 
 class RegionForm(NamedTuple):
-    """How an op's functions become regions.
+    """The region form of an op.
 
     `functions`: the attributes that name functions. `regions`: for each the attributes of the text that hold the
     attributes of the call, and those of the function. `leading`: the inputs in front of the functions' arguments.
@@ -47,7 +48,6 @@ FORMS: Mapping[str, RegionForm] = {
     f"{kind}{op}": form for op, form in _FORMS.items() for kind in ("", "Stateless", "Stateful")
     if op != "For" or not kind}
 REGION_OPS = frozenset(f"{op}Region" for op in FORMS)
-_BOUNDS = 3  # operands of a For in front of its values: the body gets the index
 OUTPUT_SHAPES = "output_shapes"  # TensorFlow's regions do not have it
 
 
@@ -56,27 +56,13 @@ def is_region(node: Node) -> bool:
     return node.op in FORMS and REGION in node.attrs
 
 
-def has_regions(node: Node, functions: Mapping[str, Function]) -> bool:
-    """True for a marked node that is printed with regions: its functions are bodies of regions that fit it."""
-    if not is_region(node):
-        return False
-    form = FORMS[node.op]
-    most = len(form.functions)
-    bodies = [functions.get(each.name) for each in called(node)]
-    arguments = len(node.inputs) - form.leading + (form.leading == _BOUNDS)
-    return len(node.inputs) >= form.leading and len(bodies) >= most and (
-        most == len(bodies) or form.functions == ("branches",)) and all(
-        body is not None and REGION in body.attrs and len(body.inputs) == arguments for body in bodies) and (
-        form.functions[0] != "cond" or len(bodies[0].outputs) == 1)  # type: ignore[union-attr]
-
-
-def called(node: Node) -> list[Func]:
+def called_functions(node: Node) -> list[Func]:
     """The functions that a control flow node calls, in the order of its regions."""
-    found: list[Any] = []
+    functions: list[Any] = []
     for name in FORMS[node.op].functions:
         value = node.attrs.get(name)
-        found += value if isinstance(value, tuple) else [value]
-    return [each for each in found if isinstance(each, Func)]
+        functions += value if isinstance(value, tuple) else [value]
+    return [function for function in functions if isinstance(function, Func)]
 
 
 def shown_name(function: Function) -> str:
@@ -89,21 +75,14 @@ class FunctionNames:
     """The names of a graph's functions, to which new ones are added."""
 
     def __init__(self, names: Iterable[str]) -> None:
-        self._taken = set(names)
+        self._used_names = set(names)
         self._numbers: dict[str, int] = {}  # name -> the least number that may be free behind it
 
     def new(self, name: str) -> str:
-        """Add the name or, when it is taken, that name with a number from 0 on. Return what was added."""
-        made, number = name, self._numbers.get(name, 0)
-        while made in self._taken:
-            made, number = f"{name}_{number}", number + 1
+        """Add the name or, when it is taken, that name with a number from 0 on. Return the added name."""
+        free_name, number = name, self._numbers.get(name, 0)
+        while free_name in self._used_names:
+            free_name, number = f"{name}_{number}", number + 1
         self._numbers[name] = number
-        self._taken.add(made)
-        return made
-
-
-def hidden_functions(graph: Graph) -> set[str]:
-    """The functions that are printed in regions alone."""
-    bodies = [graph.nodes, *(function.nodes for function in graph.functions.values())]
-    return {each.name for nodes in bodies for node in nodes.values() if has_regions(node, graph.functions)
-            for each in called(node)}
+        self._used_names.add(free_name)
+        return free_name

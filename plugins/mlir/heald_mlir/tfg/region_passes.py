@@ -2,7 +2,7 @@
 
 `functional_to_region` gives each control flow node bodies of its own: copies of its functions, whose nodes have unique
 names. It skips nodes in generic functions, and calls of a function within itself. It skips functions with a gradient,
-as TensorFlow does: a region cannot state one. The copies are bounded as those of inlined calls are.
+as TensorFlow does: a region cannot state one. The bound of inlined calls bounds the copies, too.
 `region_to_functional` is its reverse but for the copies, which stay. Both keep results and effects, and are idempotent.
 """
 
@@ -15,23 +15,23 @@ from heald.api import Graph, Input, Node, PassContext
 from heald.graphs.graph import AttrPlaceholder, ExpansionLimit, Func, Function
 
 from .graph_layout import gradients
-from .region_forms import FORMS, MOST_DEPTH, REGION, FunctionNames, called, is_region, shown_name
+from .region_forms import FORMS, MOST_DEPTH, REGION, FunctionNames, called_functions, is_region, shown_name
 
 
 def functional_to_region(graph: Graph, _: PassContext | None = None) -> Graph:
     """The graph with If, Case, While and For as regions. Raises ResourceExhausted for too many nodes."""
     maker = _RegionMaker(graph)
-    nodes = maker.changed(graph.nodes, ())
+    nodes = maker.make_region_nodes(graph.nodes, ())
     functions = []
     for function in graph.functions.values():
         if REGION in function.attrs or _is_generic(function):
             continue
-        changed = maker.changed(function.nodes, (function.name,))
+        changed = maker.make_region_nodes(function.nodes, (function.name,))
         if changed:
             functions.append(function.replace(nodes=[changed.get(name, node) for name, node in function.nodes.items()]))
     if not nodes and not functions:
         return graph
-    return graph.replace(nodes=list(nodes.values()), functions=[*functions, *maker.made])
+    return graph.replace(nodes=list(nodes.values()), functions=[*functions, *maker.bodies])
 
 
 def region_to_functional(graph: Graph, _: PassContext | None = None) -> Graph:
@@ -53,7 +53,7 @@ def _is_generic(function: Function) -> bool:
 
 
 class _RegionMaker:
-    """Makes the bodies of regions. `made`: their functions."""
+    """Makes the bodies of regions. `bodies`: their functions."""
 
     def __init__(self, graph: Graph) -> None:
         self._functions = graph.functions
@@ -61,44 +61,45 @@ class _RegionMaker:
         self._names = FunctionNames(graph.functions)
         self._limit = ExpansionLimit(len(graph.nodes), graph.functions)
         self._nodes, self._text = len(graph.nodes), 0  # in the graph; characters of new names
-        self.made: list[Function] = []
+        self.bodies: list[Function] = []
 
-    def changed(self, nodes: Mapping[str, Node], path: tuple[str, ...]) -> dict[str, Node]:
+    def make_region_nodes(self, nodes: Mapping[str, Node], path: tuple[str, ...]) -> dict[str, Node]:
         """The nodes that get regions, by name. `path`: the functions around the nodes."""
-        return {name: made for name, node in nodes.items() if (made := self._made(node, path)) is not node}
+        return {name: region_node for name, node in nodes.items()
+                if (region_node := self._make_region_node(node, path)) is not node}
 
-    def _made(self, node: Node, path: tuple[str, ...]) -> Node:
+    def _make_region_node(self, node: Node, path: tuple[str, ...]) -> Node:
         if node.op not in FORMS or is_region(node) or len(path) > MOST_DEPTH:
             return node
-        functions = [self._functions.get(each.name) for each in called(node)]
-        if not functions or any(each is None or each.name in path or each.name in self._with_gradient
-                                or _is_generic(each) for each in functions):
+        functions = [self._functions.get(call.name) for call in called_functions(node)]
+        if not functions or any(body is None or body.name in path or body.name in self._with_gradient
+                                or _is_generic(body) for body in functions):
             return node
-        calls = [self._body(function, node, index, path) for index, function in enumerate(functions) if function]
+        calls = [self._make_body(function, node, index, path) for index, function in enumerate(functions) if function]
         return node.replace(attrs={**_with_calls(node, calls), REGION: True})
 
-    def _body(self, function: Function, node: Node, index: int, path: tuple[str, ...]) -> str:
+    def _make_body(self, function: Function, node: Node, index: int, path: tuple[str, ...]) -> str:
         """Make the function of a region and return its name."""
         self._nodes += 1 + len(function.nodes)
         self._text += (1 + len(function.nodes)) * len(node.name)
         self._limit.check(self._nodes, self._text, node)
         new = {name: f"{name}_tfg_inlined_{node.name}_{index}" for name in function.nodes}
-        nodes = [_renamed(each, new) for each in function.nodes.values()]
-        nodes = [self._made(each, (*path, function.name)) for each in nodes]
+        nodes = [_rename_node(inner, new) for inner in function.nodes.values()]
+        nodes = [self._make_region_node(inner, (*path, function.name)) for inner in nodes]
         name = self._names.new(f"{function.name}_tfg_region_{index}")
-        self.made.append(function.replace(
-            name=name, nodes=nodes, ret={key: _moved(source, new) for key, source in function.ret.items()},
+        self.bodies.append(function.replace(
+            name=name, nodes=nodes, ret={key: _renamed_input(source, new) for key, source in function.ret.items()},
             control_ret={key: new.get(source, source) for key, source in function.control_ret.items()},
             attrs={REGION: shown_name(function)}))
         return name
 
 
-def _renamed(node: Node, new: Mapping[str, str]) -> Node:
-    return node.replace(name=new[node.name], inputs=[_moved(source, new) for source in node.inputs],
+def _rename_node(node: Node, new: Mapping[str, str]) -> Node:
+    return node.replace(name=new[node.name], inputs=[_renamed_input(source, new) for source in node.inputs],
                         controls=[new.get(source, source) for source in node.controls])
 
 
-def _moved(source: Input, new: Mapping[str, str]) -> Input:
+def _renamed_input(source: Input, new: Mapping[str, str]) -> Input:
     return source._replace(node=new.get(source.node, source.node))
 
 
@@ -108,6 +109,6 @@ def _with_calls(node: Node, names: Iterable[str]) -> dict[str, Any]:
     attrs: dict[str, Any] = {}
     for key in FORMS[node.op].functions:
         value = node.attrs[key]
-        attrs[key] = tuple(Func(next(left), each.attrs) for each in value) if isinstance(value, tuple) else Func(
+        attrs[key] = tuple(Func(next(left), call.attrs) for call in value) if isinstance(value, tuple) else Func(
             next(left), value.attrs)
     return attrs

@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from heald.api import Node, errors
 from heald.graphs.graph import Func, Function, attr_bytes
 
 from .attribute_forms import form_of
+from .body_printer import GraphBody
 from .element_types import CONTROL
 from .function_printer import FunctionBody
 from .names import op_name
-from .node_section import quoted
-from .node_texts import NodeText, Pieces, braces
-from .region_forms import FORMS, MOST_DEPTH, OUTPUT_SHAPES, REGION, RegionForm, called, shown_name
+from .node_section import quoted_text
+from .node_texts import Fragments, NodeText, braces
+from .region_forms import FORMS, MOST_DEPTH, OUTPUT_SHAPES, REGION, RegionForm, called_functions, shown_name
 from .signature import Signature, read_signature
 from .signature_text import argument_attributes, attribute_texts
 from .value_names import ValueNames
-
-if TYPE_CHECKING:
-    from .body_printer import GraphBody
 
 Operand = tuple[str, str]  # a value and its type
 
@@ -32,7 +29,7 @@ class RegionBody(FunctionBody):
                  counts: ValueNames) -> None:
         signature = read_signature(function.raw)
         super().__init__(function, signature, outer.context, counts)
-        names = [each.name for each in signature.inputs]
+        names = [argument.name for argument in signature.inputs]
         self.depth = outer.depth + 1
         self.arguments = dict(zip(names, [value for value, _ in operands], strict=True))
         self.shadows = dict(zip(names, controls, strict=True))
@@ -40,25 +37,26 @@ class RegionBody(FunctionBody):
 
     def terminator(self, loop: Sequence[Operand] | None) -> str:
         """The line that ends the region: a condition for the loop's values `loop`, else a yield."""
-        found = [self.operand(None, source) for source in self.returned()]
+        operands = [self.operand(None, source) for source in self.returned_inputs()]
         controls = [self.control(None, self.signature.control_ret[name]) for name in self.signature.control_outputs
                     if name in self.signature.control_ret]
         tokens = f" [{', '.join(controls)}]" if controls else ""
         if loop is None:
-            return f"yield{_listed(found)}{tokens}{_typed(found)}"
-        return f"condition {found[0][0]} : {found[0][1]}{' ' if loop else ''}{_listed(loop)}{tokens}{_typed(loop)}"
+            return f"yield{_values_text(operands)}{tokens}{_types_text(operands)}"
+        condition, of = operands[0]
+        return f"condition {condition} : {of}{' ' if loop else ''}{_values_text(loop)}{tokens}{_types_text(loop)}"
 
 
-def _listed(values: Sequence[Operand]) -> str:
+def _values_text(values: Sequence[Operand]) -> str:
     return f"({', '.join([value for value, _ in values])})" if values else ""
 
 
-def _typed(values: Sequence[Operand]) -> str:
+def _types_text(values: Sequence[Operand]) -> str:
     return f" : {', '.join([of for _, of in values])}" if values else ""
 
 
-def region_op(body: GraphBody, node: Node, text: NodeText, indent: str) -> Pieces:
-    """The text of a node with regions, in pieces. Raises InvalidArgument for functions that do not exist or fit."""
+def region_op(body: GraphBody, node: Node, text: NodeText, indent: str) -> Fragments:
+    """The text of a node with regions, in fragments. Raises InvalidArgument for functions that do not exist or fit."""
     form = FORMS[node.op]
     values = body.values[node.name]
     operands = [body.operand(node, source) for source in node.inputs]
@@ -69,10 +67,10 @@ def region_op(body: GraphBody, node: Node, text: NodeText, indent: str) -> Piece
     shown = data if kind == "While" else operands
     out.append({"If": f" {leading[0][0]}{tokens} then " if leading else "",
                 "Case": f" {leading[0][0]}{tokens} " if leading else "",
-                "While": f"{_listed(data)}{tokens} ",
-                "For": f"{_listed(data)}{tokens} from {' to '.join([v for v, _ in leading[:2]])} by "
+                "While": f"{_values_text(data)}{tokens} ",
+                "For": f"{_values_text(data)}{tokens} from {' to '.join([v for v, _ in leading[:2]])} by "
                        f"{leading[-1][0] if leading else ''} "}[kind])
-    functions = [body.function_of(node, each) for each in called(node)]
+    functions = [body.function_of(node, call) for call in called_functions(node)]
     for index, function in enumerate(functions):
         out += [_BETWEEN[kind] if index else "", *_region(body, node, form, function, index, operands, indent)]
     out += braces(_attributes(body, node, text, form, functions))
@@ -89,7 +87,7 @@ _BETWEEN = {"If": " else ", "Case": ", ", "While": " do ", "For": ""}
 
 
 def _region(body: GraphBody, node: Node, form: RegionForm, function: Function, index: int, operands: Sequence[Operand],
-            indent: str) -> Pieces:
+            indent: str) -> Fragments:
     if body.depth >= MOST_DEPTH:
         raise errors.InvalidArgument(f"regions are nested deeper than {MOST_DEPTH} levels", node=node.name, op=node.op)
     data = list(operands[form.leading:])
@@ -113,15 +111,15 @@ def _region(body: GraphBody, node: Node, form: RegionForm, function: Function, i
 
 
 def _attributes(body: GraphBody, node: Node, text: NodeText, form: RegionForm, functions: Sequence[Function],
-                ) -> dict[str, Pieces]:
+                ) -> dict[str, Fragments]:
     """The texts of a region op's attributes."""
     hidden = {*form.implied, *form.functions, REGION, *((OUTPUT_SHAPES,) if body.context.canonical else ())}
     texts = {name: shown for name, shown in text.section.texts.items() if name not in hidden}
     for name, value in (("_mlir_name", node.name), ("_mlir_device", node.device),
                         ("_mlir_assigned_device", node.assigned_device)):
         if value:
-            texts[name] = [quoted(value)]
-    calls = [_call(each) for each in called(node)]
+            texts[name] = [quoted_text(value)]
+    calls = [_call(func) for func in called_functions(node)]
     regions = [_region_attributes(function, form.loop) for function in functions]
     if form.functions == ("branches",):
         (call, region), = form.regions
@@ -132,22 +130,23 @@ def _attributes(body: GraphBody, node: Node, text: NodeText, form: RegionForm, f
 
 
 def _call(called_function: Func) -> str:
-    return _braced({name: form_of(attr_bytes(value)).text for name, value in called_function.attrs.items()})
+    return _dictionary_text({name: form_of(attr_bytes(value)).text for name, value in called_function.attrs.items()})
 
 
 def _region_attributes(function: Function, arguments: bool) -> str:
     signature = read_signature(function.raw)
     attrs = {name: value for name, value in signature.attrs.items() if name != REGION}
     texts = attribute_texts(_with_attrs(signature, attrs), False, None)
-    texts["sym_name"] = [quoted(shown_name(function))]
-    inputs = [_braced(argument_attributes(each, False)) for each in signature.inputs] if arguments else []
-    outputs = [_braced(argument_attributes(each, False)) for each in signature.outputs]
-    return f"#tfg.region_attrs<{_braced(texts)} [{', '.join(inputs)}] [{', '.join(outputs)}]>"
+    texts["sym_name"] = [quoted_text(shown_name(function))]
+    inputs = [_dictionary_text(argument_attributes(argument, False))
+              for argument in signature.inputs] if arguments else []
+    outputs = [_dictionary_text(argument_attributes(output, False)) for output in signature.outputs]
+    return f"#tfg.region_attrs<{_dictionary_text(texts)} [{', '.join(inputs)}] [{', '.join(outputs)}]>"
 
 
 def _with_attrs(signature: Signature, attrs: Mapping[str, bytes]) -> Signature:
     return Signature(**{**signature.__dict__, "attrs": dict(attrs)})
 
 
-def _braced(texts: Mapping[str, Pieces]) -> str:
+def _dictionary_text(texts: Mapping[str, Fragments]) -> str:
     return "".join(braces(texts)).lstrip() if texts else "{}"

@@ -27,7 +27,7 @@ class Result(NamedTuple):
 
 
 class Declarations:
-    """The ops of a graph: those of the registry, and the functions of its library."""
+    """The ops of a graph: the registry's ops, and the functions of its library."""
 
     def __init__(self, ops: Any, signatures: Callable[[str], Signature | None]) -> None:
         """`signatures`: the signature of a function by its name."""
@@ -44,15 +44,16 @@ class Declarations:
     def _find(self, op: str) -> Declaration | None:
         if op in self._ops:
             try:
-                found = self._ops.get(op)
+                op_def = self._ops.get(op)
             except errors.HealdError:
                 return None
-            defaults = {name: encoded for name, attr in found.attrs.items() if (encoded := _default(attr)) is not None}
-            return Declaration(tuple(found.outputs), defaults)
+            defaults = {name: encoded for name, attr in op_def.attrs.items() if (encoded := _default(attr)) is not None}
+            return Declaration(tuple(op_def.outputs), defaults)
         signature = self._signatures(op)
         if signature is None:
             return None
-        defaults = {name: made.default for name, made in signature.attr_defs.items() if made.default is not None}
+        defaults = {name: attr_def.default for name, attr_def in signature.attr_defs.items()
+                    if attr_def.default is not None}
         return Declaration(signature.outputs, defaults)
 
 
@@ -94,8 +95,8 @@ class Declaration(NamedTuple):
 
     def value(self, name: str, values: Mapping[str, Buffer]) -> Buffer:
         """The AttrValue of an attribute, or of its default."""
-        found = values.get(name)
-        return self.defaults.get(name, b"") if found is None else found
+        value = values.get(name)
+        return self.defaults.get(name, b"") if value is None else value
 
     def missing(self, values: Mapping[str, Buffer]) -> dict[str, bytes]:
         """The default values of attributes that a node lacks."""
@@ -132,7 +133,7 @@ def integer(value: Buffer) -> int:
 
 def type_numbers(value: Buffer) -> list[int]:
     """The types of a list in an AttrValue."""
-    return [each for number, kind, at, end in wire.fields(value, 0, len(value))
+    return [type_number for number, kind, at, end in wire.fields(value, 0, len(value))
             if number == _LIST and kind == wire.BYTES
             for inner, how, first, last in wire.fields(value, at, end) if inner == _TYPES
-            for each in wire.integers(value, how, first, last, "types")]
+            for type_number in wire.integers(value, how, first, last, "types")]

@@ -64,9 +64,10 @@ class Signature:
 
     def is_generic(self) -> bool:
         """True when an attribute of a call gives the type of an argument or the number of its tensors."""
-        return any(each.type_attr or each.number_attr or each.type_list_attr for each in (*self.inputs, *self.outputs))
+        return any(argument.type_attr or argument.number_attr or argument.type_list_attr
+                   for argument in (*self.inputs, *self.outputs))
 
-    def shown(self, generic: bool) -> Signature:
+    def printed_signature(self, generic: bool) -> Signature:
         """The signature as its text has it: a concrete function shows no declarations of attributes."""
         return self if generic else replace(self, attr_defs={})
 
@@ -83,7 +84,7 @@ def _text(raw: Buffer) -> str:
 
 def read_signature(raw: Buffer) -> Signature:
     """The signature of a FunctionDef, in which values have TensorFlow's encoding. Raises DataLoss."""
-    found = Signature("")
+    op_def = Signature("")
     ret: dict[str, str] = {}
     control_ret: dict[str, str] = {}
     attrs: Values = {}
@@ -91,7 +92,7 @@ def read_signature(raw: Buffer) -> Signature:
     argument_attrs: dict[int, Values] = {}
     for number, value, _ in _fields(raw):
         if number == SIGNATURE:
-            found = _read_op_def(value)
+            op_def = _read_op_def(value)
         elif number in (RET, CONTROL_RET):
             pair = {n: _text(part) for n, part, _ in _fields(value)}
             (ret if number == RET else control_ret)[pair.get(1, "")] = pair.get(2, "")
@@ -108,13 +109,14 @@ def read_signature(raw: Buffer) -> Signature:
                 argument_attrs[key] = {}
                 for _, entry, _ in _fields(data):
                     argument_attrs[key] |= _read_entry(entry)
-    inputs = tuple(replace(each, attrs=argument_attrs.get(index, {})) for index, each in enumerate(found.inputs))
-    kept = {each.name: _spelled(ret[each.name]) for each in found.outputs if each.name in ret}
-    controls = {name: control_ret[name] for name in found.control_outputs if name in control_ret}
-    return replace(found, inputs=inputs, ret=kept, control_ret=controls, attrs=attrs, unique_ids=ids)
+    inputs = tuple(replace(argument, attrs=argument_attrs.get(index, {}))
+                   for index, argument in enumerate(op_def.inputs))
+    returned_tensors = {output.name: _tensor_text(ret[output.name]) for output in op_def.outputs if output.name in ret}
+    controls = {name: control_ret[name] for name in op_def.control_outputs if name in control_ret}
+    return replace(op_def, inputs=inputs, ret=returned_tensors, control_ret=controls, attrs=attrs, unique_ids=ids)
 
 
-def _spelled(source: str) -> str:
+def _tensor_text(source: str) -> str:
     """A tensor in the spelling of the text."""
     return str(parse_input(source))
 
@@ -155,20 +157,20 @@ _ARGUMENT_TYPE, _HANDLE_DATA, _IS_REF, _FULL_TYPE = 3, 7, 16, 17
 
 
 def _read_argument(raw: Buffer) -> Argument:
-    found: dict[str, object] = {}
+    fields: dict[str, object] = {}
     handles: list[HandleData] = []
     for number, value, integer in _fields(raw):
         if number in _ARGUMENT_TEXTS:
-            found[_ARGUMENT_TEXTS[number]] = _text(value)
+            fields[_ARGUMENT_TEXTS[number]] = _text(value)
         elif number == _ARGUMENT_TYPE:
-            found["type"] = integer
+            fields["type"] = integer
         elif number == _HANDLE_DATA:
             handles.append(_read_handle(value))
         elif number == _IS_REF:
-            found["is_ref"] = integer != 0
+            fields["is_ref"] = integer != 0
         elif number == _FULL_TYPE:
-            found["full_type"] = _full_type(value)
-    return Argument(**found, handle_data=tuple(handles))  # type: ignore[arg-type]
+            fields["full_type"] = _full_type(value)
+    return Argument(**fields, handle_data=tuple(handles))  # type: ignore[arg-type]
 
 
 def _full_type(raw: Buffer) -> bytes:
@@ -189,24 +191,24 @@ def _read_handle(raw: Buffer) -> HandleData:
 
 
 def _read_attr_def(raw: Buffer) -> dict[str, AttrDef]:
-    name, made = "", AttrDef()
+    name, attr_def = "", AttrDef()
     has_minimum, minimum = False, 0
     for number, value, integer in _fields(raw):
         if number == 1:
             name = _text(value)
         elif number == 2:
-            made = replace(made, type=_text(value))
+            attr_def = replace(attr_def, type=_text(value))
         elif number == 3:
-            made = replace(made, default=b"".join(safe_form(value).raw))
+            attr_def = replace(attr_def, default=b"".join(safe_form(value).raw))
         elif number == 4:
-            made = replace(made, description=_text(value))
+            attr_def = replace(attr_def, description=_text(value))
         elif number == 5:
             has_minimum = integer != 0
         elif number == 6:
             minimum = integer
         elif number == 7:
-            made = replace(made, allowed=b"".join(safe_form(value).raw))
-    return {name: replace(made, minimum=minimum) if has_minimum else made}
+            attr_def = replace(attr_def, allowed=b"".join(safe_form(value).raw))
+    return {name: replace(attr_def, minimum=minimum) if has_minimum else attr_def}
 
 
 # Back to bytes
@@ -214,11 +216,12 @@ def _read_attr_def(raw: Buffer) -> dict[str, AttrDef]:
 
 def head(signature: Signature) -> bytes:
     """The fields of the FunctionDef before its nodes, as TensorFlow writes them."""
-    parts = [_put(_NAME, signature.name)]
-    parts += [wire.put_bytes(_INPUT, _argument(each)) for each in signature.inputs]
-    parts += [wire.put_bytes(_OUTPUT, _argument(each)) for each in signature.outputs]
-    parts += [wire.put_bytes(_ATTR, _attr_def(name, made)) for name, made in sorted(signature.attr_defs.items())]
-    parts.append(_put(_DESCRIPTION, signature.description))
+    parts = [_text_field(_NAME, signature.name)]
+    parts += [wire.put_bytes(_INPUT, _argument(argument)) for argument in signature.inputs]
+    parts += [wire.put_bytes(_OUTPUT, _argument(output)) for output in signature.outputs]
+    attr_defs = sorted(signature.attr_defs.items())
+    parts += [wire.put_bytes(_ATTR, _attr_def(name, attr_def)) for name, attr_def in attr_defs]
+    parts.append(_text_field(_DESCRIPTION, signature.description))
     parts.append(wire.put_integer(_STATEFUL, 1) if signature.is_stateful else b"")
     parts += [wire.put_bytes(_CONTROL, name) for name in signature.control_outputs]
     return wire.put_bytes(SIGNATURE, b"".join(parts))
@@ -226,19 +229,19 @@ def head(signature: Signature) -> bytes:
 
 def tail(signature: Signature) -> bytes:
     """The fields of the FunctionDef behind its nodes, as TensorFlow writes them."""
-    parts = [wire.put_bytes(RET, _pair(*each)) for each in sorted(signature.ret.items())]
-    parts += [wire.put_bytes(ATTR, _entry(*each)) for each in sorted(signature.attrs.items())]
-    parts += [wire.put_bytes(CONTROL_RET, _pair(*each)) for each in sorted(signature.control_ret.items())]
+    parts = [wire.put_bytes(RET, _pair(*pair)) for pair in sorted(signature.ret.items())]
+    parts += [wire.put_bytes(ATTR, _entry(*pair)) for pair in sorted(signature.attrs.items())]
+    parts += [wire.put_bytes(CONTROL_RET, _pair(*pair)) for pair in sorted(signature.control_ret.items())]
     for index, argument in enumerate(signature.inputs):
         if argument.attrs:
-            entries = b"".join([wire.put_bytes(1, _entry(*each)) for each in sorted(argument.attrs.items())])
+            entries = b"".join([wire.put_bytes(1, _entry(*pair)) for pair in sorted(argument.attrs.items())])
             parts.append(wire.put_bytes(ARG_ATTR, wire.put_integer(1, index) + wire.put_bytes(2, entries)))
     parts += [wire.put_bytes(UNIQUE_ID, wire.put_integer(1, key) + wire.put_integer(2, value))
               for key, value in sorted(signature.unique_ids.items())]
     return b"".join(parts)
 
 
-def _put(number: int, text: str) -> bytes:
+def _text_field(number: int, text: str) -> bytes:
     return wire.put_bytes(number, text) if text else b""
 
 
@@ -252,10 +255,11 @@ def _entry(key: str, value: bytes) -> bytes:
 
 def _argument(argument: Argument) -> bytes:
     parts: Iterable[bytes] = (
-        _put(1, argument.name), _put(2, argument.description),
+        _text_field(1, argument.name), _text_field(2, argument.description),
         wire.put_integer(_ARGUMENT_TYPE, argument.type) if argument.type else b"",
-        _put(4, argument.type_attr), _put(5, argument.number_attr), _put(6, argument.type_list_attr),
-        *(wire.put_bytes(_HANDLE_DATA, _handle(*each)) for each in argument.handle_data),
+        _text_field(4, argument.type_attr), _text_field(5, argument.number_attr),
+        _text_field(6, argument.type_list_attr),
+        *(wire.put_bytes(_HANDLE_DATA, _handle(*handle)) for handle in argument.handle_data),
         wire.put_integer(_IS_REF, 1) if argument.is_ref else b"",
         wire.put_bytes(_FULL_TYPE, argument.full_type) if argument.full_type else b"",
     )
@@ -267,13 +271,13 @@ def _handle(dtype: int, shape: tuple[int, ...] | None) -> bytes:
     return wire.put_integer(1, dtype) + wire.put_bytes(2, encoded)
 
 
-def _attr_def(name: str, made: AttrDef) -> bytes:
-    parts = [_put(1, name), _put(2, made.type)]
-    if made.default is not None:
-        parts.append(wire.put_bytes(3, made.default))
-    parts.append(_put(4, made.description))
-    if made.minimum is not None:
-        parts.append(wire.put_integer(5, 1) + (wire.put_integer(6, made.minimum) if made.minimum else b""))
-    if made.allowed is not None:
-        parts.append(wire.put_bytes(7, made.allowed))
+def _attr_def(name: str, attr_def: AttrDef) -> bytes:
+    parts = [_text_field(1, name), _text_field(2, attr_def.type)]
+    if attr_def.default is not None:
+        parts.append(wire.put_bytes(3, attr_def.default))
+    parts.append(_text_field(4, attr_def.description))
+    if attr_def.minimum is not None:
+        parts.append(wire.put_integer(5, 1) + (wire.put_integer(6, attr_def.minimum) if attr_def.minimum else b""))
+    if attr_def.allowed is not None:
+        parts.append(wire.put_bytes(7, attr_def.allowed))
     return b"".join(parts)

@@ -24,33 +24,33 @@ _SUBTYPES = re.compile(r"(!tf_type\.(?:resource|variant))<.*>", re.DOTALL)
 
 
 class SignatureReader:
-    """Turns attributes into parts of a signature. Raises MalformedText for those that have no place in one."""
+    """Turns attributes into parts of a signature. Raises MalformedText for other attributes."""
 
     def __init__(self, reader: Lexer) -> None:
         self._reader = reader
 
     def argument(self, of: str, attributes: Mapping[str, a.Attribute], at: int) -> Argument:
         """An argument or a result of a type, with its attributes."""
-        found: dict[str, Any] = {"type": self._type(of, at)}
+        fields: dict[str, Any] = {"type": self._type(of, at)}
         values: Values = {}
         for name, attribute in attributes.items():
             if name in _TEXTS:
-                found[_TEXTS[name]] = self._text(name, attribute, at)
+                fields[_TEXTS[name]] = self._text(name, attribute, at)
             elif name == "tfg.is_ref":
-                found["is_ref"] = True
+                fields["is_ref"] = True
             elif name == "tfg.type" and isinstance(attribute, a.TypeAttr):
-                found["type"] = NUMBERS.get(str(attribute.type), 0)
+                fields["type"] = NUMBERS.get(str(attribute.type), 0)
             elif name == "tfg.handle_data" and isinstance(attribute, a.ArrayAttr):
-                found["handle_data"] = tuple([self._handle(item, at) for item in attribute.items])
+                fields["handle_data"] = tuple([self._handle(item, at) for item in attribute.items])
             elif name == "tfg.experimental_full_type" and isinstance(attribute, d.FullTypeAttr):
-                found["full_type"] = attribute.raw
+                fields["full_type"] = attribute.raw
             elif name == "tfg.arg_attrs" and isinstance(attribute, a.DictionaryAttr):
                 values |= {key: self.value(key, item, at) for key, item in attribute.items}
             elif name.startswith("tf."):
                 values[name[3:]] = self.value(name, attribute, at)
             else:
                 raise self._reader.error(f"unexpected attribute '{name}' of an argument or result", at)
-        return Argument(**found, attrs=values)
+        return Argument(**fields, attrs=values)
 
     def _type(self, of: str, at: int) -> int:
         if of in (OPAQUE, CONTROL):
@@ -81,35 +81,35 @@ class SignatureReader:
 
     def attributes(self, attributes: Mapping[str, a.Attribute], at: int) -> dict[str, Any]:
         """The parts of a signature that a function's attributes give, and its `gradient`."""
-        found: dict[str, Any] = {"attrs": {}}
+        parts: dict[str, Any] = {"attrs": {}}
         ids: list[tuple[int, ...]] = [(), ()]
         for name, attribute in attributes.items():
             if name == "description":
-                found["description"] = self._text(name, attribute, at)
+                parts["description"] = self._text(name, attribute, at)
             elif name == "is_stateful":
-                found["is_stateful"] = True
+                parts["is_stateful"] = True
             elif name == "gradient" and isinstance(attribute, a.SymbolRefAttr):
-                found["gradient"] = attribute.root
+                parts["gradient"] = attribute.root
             elif name in _UNIQUE_IDS:
                 ids[_UNIQUE_IDS.index(name)] = self._numbers(name, attribute, at)
             elif name == "control_output" and isinstance(attribute, a.ArrayAttr):
-                found["control_outputs"] = tuple([self._text(name, item, at) for item in attribute.items])
+                parts["control_outputs"] = tuple([self._text(name, item, at) for item in attribute.items])
             elif name == "tfg.func_attrs" and isinstance(attribute, a.DictionaryAttr):
-                found["attr_defs"] = {key: self._attr_def(item, at) for key, item in attribute.items}
+                parts["attr_defs"] = {key: self._attr_def(item, at) for key, item in attribute.items}
             elif name.startswith("tf."):
-                found["attrs"][name[3:]] = self.value(name, attribute, at)
+                parts["attrs"][name[3:]] = self.value(name, attribute, at)
             elif not name.startswith("_heald."):
                 raise self._reader.error(f"unexpected attribute '{name}' of a function", at)
         if len(ids[0]) != len(ids[1]):
             raise self._reader.error("expected as many resource_arg_unique_ids_keys as values", at)
-        return found | {"unique_ids": dict(zip(*ids, strict=True))}
+        return parts | {"unique_ids": dict(zip(*ids, strict=True))}
 
     def _numbers(self, name: str, attribute: a.Attribute, at: int) -> tuple[int, ...]:
         if not isinstance(attribute, d.TensorAttr) or not attribute.type.endswith("xi32>"):
             raise self._reader.error(f"expected attribute '{name}' to be a tensor of i32", at)
         from heald.api import TensorValue
 
-        raw = b"".join(attribute.pieces)
+        raw = b"".join(attribute.buffers)
         ids = TensorValue.read(raw, 0, len(raw))
         if prod(ids.shape) > _MOST_IDS:  # a short text may stand for any number of equal elements
             raise self._reader.error(f"attribute '{name}' has {prod(ids.shape)} elements, the most is {_MOST_IDS}", at)
@@ -118,11 +118,11 @@ class SignatureReader:
     def _attr_def(self, attribute: a.Attribute, at: int) -> AttrDef:
         if not isinstance(attribute, a.DictionaryAttr):
             raise self._reader.error("expected a dictionary for each attribute in 'tfg.func_attrs'", at)
-        found = dict(attribute.items)
-        minimum = found.get("minimum")
-        allowed, default = (self.value(name, found[name], at) if name in found else None
+        fields = dict(attribute.items)
+        minimum = fields.get("minimum")
+        allowed, default = (self.value(name, fields[name], at) if name in fields else None
                             for name in ("allowed_values", "default_value"))
-        kind, description = (self._text(name, found[name], at) if name in found else ""
+        kind, description = (self._text(name, fields[name], at) if name in fields else ""
                              for name in ("function_type", "description"))
         least = minimum.value if isinstance(minimum, a.IntegerAttr) else None
         return AttrDef(kind, default, description, least, allowed)

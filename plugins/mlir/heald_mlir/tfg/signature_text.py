@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from ..attribute_text import symbol_text
 from .attribute_forms import form_of, full_type_form
 from .element_types import OPAQUE, TEXTS
-from .node_section import quoted
-from .node_texts import Pieces, braces
+from .node_section import quoted_text
+from .node_texts import Fragments, braces
 from .result_types import tensor_type
 from .signature import Argument, AttrDef, Signature
 
@@ -22,12 +22,12 @@ def argument_text(argument: Argument, generic: bool) -> str:
     return f"{OPAQUE if generic else tensor_type(argument.type)}{''.join(braces(texts))}"
 
 
-def argument_attributes(argument: Argument, generic: bool) -> dict[str, Pieces]:
+def argument_attributes(argument: Argument, generic: bool) -> dict[str, Fragments]:
     """The texts of an argument's attributes by name."""
-    texts: dict[str, Pieces] = {key: [quoted(getattr(argument, slot))] for key, slot in _TEXTS.items()
+    texts: dict[str, Fragments] = {key: [quoted_text(getattr(argument, slot))] for key, slot in _TEXTS.items()
                                 if getattr(argument, slot)}
     if argument.handle_data:
-        texts["tfg.handle_data"] = [f"[{', '.join([_handle(*each) for each in argument.handle_data])}]"]
+        texts["tfg.handle_data"] = [f"[{', '.join([_handle(*handle) for handle in argument.handle_data])}]"]
     if argument.is_ref:
         texts["tfg.is_ref"] = ["unit"]
     if argument.full_type:
@@ -48,11 +48,11 @@ def _handle(dtype: int, shape: tuple[int, ...] | None) -> str:
     return f"tensor<{dims}{TEXTS.get(dtype, 'none')}>"
 
 
-def attribute_texts(signature: Signature, generic: bool, gradient: str | None) -> dict[str, Pieces]:
+def attribute_texts(signature: Signature, generic: bool, gradient: str | None) -> dict[str, Fragments]:
     """The texts of a function's attributes by name."""
-    texts: dict[str, Pieces] = {f"tf.{name}": form_of(value).text for name, value in signature.attrs.items()}
+    texts: dict[str, Fragments] = {f"tf.{name}": form_of(value).text for name, value in signature.attrs.items()}
     if signature.description:
-        texts["description"] = [quoted(signature.description)]
+        texts["description"] = [quoted_text(signature.description)]
     if signature.is_stateful:
         texts["is_stateful"] = ["unit"]
     if gradient is not None:
@@ -63,9 +63,9 @@ def attribute_texts(signature: Signature, generic: bool, gradient: str | None) -
         texts["resource_arg_unique_ids_values"] = [_dense([value for _, value in ids])]
     if generic:
         if signature.control_outputs:
-            texts["control_output"] = [f"[{', '.join(map(quoted, signature.control_outputs))}]"]
+            texts["control_output"] = [f"[{', '.join(map(quoted_text, signature.control_outputs))}]"]
         if signature.attr_defs:
-            defs = {name: _attr_def(made) for name, made in signature.attr_defs.items()}
+            defs = {name: _attr_def(attr_def) for name, attr_def in signature.attr_defs.items()}
             texts["tfg.func_attrs"] = ["".join(braces(defs)).lstrip()]
     return texts
 
@@ -76,15 +76,15 @@ def _dense(values: Sequence[int]) -> str:
     return f"dense<{shown}> : tensor<{len(values)}xi32>"
 
 
-def _attr_def(made: AttrDef) -> Pieces:
-    texts: dict[str, Pieces] = {"function_type": [quoted(made.type)]}
-    if made.default is not None:
-        texts["default_value"] = form_of(made.default).text
-    if made.description:
-        texts["description"] = [quoted(made.description)]
-    if made.minimum is not None:
-        texts["minimum"] = [f"{made.minimum} : i32"]
-    if made.allowed is not None:
-        allowed = form_of(made.allowed).text
+def _attr_def(attr_def: AttrDef) -> Fragments:
+    texts: dict[str, Fragments] = {"function_type": [quoted_text(attr_def.type)]}
+    if attr_def.default is not None:
+        texts["default_value"] = form_of(attr_def.default).text
+    if attr_def.description:
+        texts["description"] = [quoted_text(attr_def.description)]
+    if attr_def.minimum is not None:
+        texts["minimum"] = [f"{attr_def.minimum} : i32"]
+    if attr_def.allowed is not None:
+        allowed = form_of(attr_def.allowed).text
         texts["allowed_values"] = allowed
     return ["".join(braces(texts)).lstrip()]

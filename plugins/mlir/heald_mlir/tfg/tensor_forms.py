@@ -15,7 +15,7 @@ from heald.api import wire
 from heald.graphs.protobuf import message_class
 from heald.runtime.values import Buffer
 
-from ..attribute_text import MOST_LISTED, listed
+from ..attribute_text import MOST_LISTED, nested_list_text
 from ..floats import text_of
 from ..lexer import escaped_bytes
 from .element_types import TEXTS
@@ -28,7 +28,7 @@ BOOL, RESOURCE = 10, 20
 
 
 class Storage(NamedTuple):
-    """How a type's elements are stored: bytes of an element, the list field, the struct code of a number.
+    """The storage of a type's elements: bytes of an element, the list field, the struct code of a number.
 
     `varint`: True for a list of varints. `content`: True where TensorFlow writes different elements as bytes.
     """
@@ -87,17 +87,17 @@ def of_proto(raw: Buffer) -> Elements | None:
     if content is not None and number == BOOL:
         data = bytes(map(bool, content))
     size = storage.size
-    given = len(data) // size
-    if given > count or len(data) % size:
+    element_count = len(data) // size
+    if element_count > count or len(data) % size:
         return None
     if count == 0:
         return Elements(number, shape, b"", (), False)
-    if given == 0:
+    if element_count == 0:
         return Elements(number, shape, bytes(size), (), True)
-    if given == 1 or equal(data, size):
+    if element_count == 1 or equal(data, size):
         return Elements(number, shape, data[:size], (), True)
-    if given < count:
-        data = b"".join((data, bytes(data[-size:]) * (count - given)))
+    if element_count < count:
+        data = b"".join((data, bytes(data[-size:]) * (count - element_count)))
     return Elements(number, shape, data, (), False)
 
 
@@ -116,15 +116,15 @@ def shape_of(raw: Buffer, start: int, stop: int) -> tuple[int, ...]:
 
 def _strings(raw: Buffer, lists: Sequence[tuple[int, int, int, int]], shape: tuple[int, ...], count: int,
              ) -> Elements | None:
-    found = [bytes(raw[at:end]) for field, _, at, end in lists if field == _STRINGS]
-    if len(found) > count:
+    strings = [bytes(raw[at:end]) for field, _, at, end in lists if field == _STRINGS]
+    if len(strings) > count:
         return None
     if count == 0:
         return Elements(STRING, shape, b"", (), False)
-    found = found or [b""]
-    if found.count(found[0]) == len(found):
-        return Elements(STRING, shape, b"", found[:1], True)
-    return Elements(STRING, shape, b"", found + found[-1:] * (count - len(found)), False)
+    strings = strings or [b""]
+    if strings.count(strings[0]) == len(strings):
+        return Elements(STRING, shape, b"", strings[:1], True)
+    return Elements(STRING, shape, b"", strings + strings[-1:] * (count - len(strings)), False)
 
 
 def _data(raw: Buffer, lists: Sequence[tuple[int, int, int, int]], storage: Storage) -> Buffer:
@@ -133,10 +133,10 @@ def _data(raw: Buffer, lists: Sequence[tuple[int, int, int, int]], storage: Stor
     packed = parts[0] if len(parts) == 1 else b"".join(parts)
     if not storage.varint:
         return packed
-    return _packed(wire.integers(packed, wire.BYTES, 0, len(packed), "elements"), storage)
+    return _pack_elements(wire.integers(packed, wire.BYTES, 0, len(packed), "elements"), storage)
 
 
-def _packed(values: Sequence[int], storage: Storage) -> bytes:
+def _pack_elements(values: Sequence[int], storage: Storage) -> bytes:
     mask, size = (1 << 8 * storage.size) - 1, storage.size
     return b"".join([(value & mask).to_bytes(size, "little") for value in values])
 
@@ -150,7 +150,7 @@ def equal(data: Buffer, size: int) -> bool:
 
 
 def to_proto(elements: Elements) -> list[Buffer]:
-    """The pieces of the TensorProto that TensorFlow writes for these elements."""
+    """The buffers of the TensorProto that TensorFlow writes for these elements."""
     number, shape, data, strings, splat = elements
     head = b"\x08%b" % wire.put_varint(number) + wire.put_bytes(_SHAPE, shape_bytes(shape))
     if number == STRING:
@@ -167,8 +167,8 @@ def to_proto(elements: Elements) -> list[Buffer]:
     return [head, wire.put_bytes(storage.field, _list_bytes(data, storage))]
 
 
-def encoded(elements: Elements, encoding: str) -> list[Buffer]:
-    """The pieces of a TensorProto in an encoding that TensorFlow reads, but does not write from text.
+def encode_tensor(elements: Elements, encoding: str) -> list[Buffer]:
+    """The buffers of a TensorProto in an encoding that TensorFlow reads, but does not write from text.
 
     "one": one element in the list of the type. "list": all elements in that list. "content": all elements as bytes.
     """
@@ -216,19 +216,19 @@ def shape_bytes(shape: Sequence[int]) -> bytes:
 
 
 def text(elements: Elements) -> list[str]:
-    """The pieces of `dense<...> : tensor<...>`. Large tensors are hexadecimal digits."""
+    """The fragments of `dense<...> : tensor<...>`. Large tensors are hexadecimal digits."""
     shape, count = elements.shape, prod(elements.shape)
     type_text = f"> : {type_of(elements.number, shape)}"
     if not count:
         return ["dense<", type_text]
     if elements.number == STRING:
-        shown = [f'"{escaped_bytes(each)}"' for each in elements.strings]
-        return [f"dense<{shown[0] if elements.splat else listed(shown, shape)}", type_text]
+        shown = [f'"{escaped_bytes(string)}"' for string in elements.strings]
+        return [f"dense<{shown[0] if elements.splat else nested_list_text(shown, shape)}", type_text]
     if count > MOST_LISTED and not elements.splat:
         data = _bits(elements.data) if elements.number == BOOL else elements.data
         return ['dense<"0x', digits(data), '"', type_text]
     shown = numbers_text(elements.number, elements.data)
-    return [f"dense<{shown[0] if elements.splat else listed(shown, shape)}", type_text]
+    return [f"dense<{shown[0] if elements.splat else nested_list_text(shown, shape)}", type_text]
 
 
 def type_of(number: int, shape: Sequence[int]) -> str:
@@ -271,15 +271,15 @@ _known_floats: dict[tuple[int, str], str] = {}
 
 def float_text(bits: int, name: str) -> str:
     """The text of a float by its bits."""
-    found = _known_floats.get((bits, name))
-    if found is None:
+    text = _known_floats.get((bits, name))
+    if text is None:
         if len(_known_floats) > 10_000:
             _known_floats.clear()
-        found = _known_floats[bits, name] = text_of(bits, name)
-    return found
+        text = _known_floats[bits, name] = text_of(bits, name)
+    return text
 
 
-def mangled(raw: Buffer) -> bytes:
+def mangle_tensor(raw: Buffer) -> bytes:
     """The content of `#tf_type<tensor_proto : "0x...">`: a TensorProto in protobuf's text form, with its elements as
     `tensor_content` where they have a fixed size."""
     from google.protobuf import text_format
@@ -323,7 +323,7 @@ def _messages_as_content(message: Any, name: str) -> None:
     message.tensor_content = b"".join([*(wire.put_varint(len(part)) for part in parts), *parts])
 
 
-def unmangled(content: bytes) -> bytes | None:
+def demangle_tensor(content: bytes) -> bytes | None:
     """The TensorProto of a mangled text; None for a text that is none."""
     from google.protobuf import text_format
 

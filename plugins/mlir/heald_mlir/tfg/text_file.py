@@ -11,7 +11,7 @@ from typing import Any
 from heald.api import Description, Graph, LoadOptions, errors
 from heald.runtime.support import file_path, gc_pause, whole_file
 
-from ..text_file import decoded
+from ..text_file import decode_text
 from .graph_parser import read_graph
 from .graph_printer import graph_text
 
@@ -25,7 +25,7 @@ def loads(text: str | bytes, *, file: str = "-", verify: bool = True) -> Graph:
     Types and values are checked; a cycle is no error. Raises MalformedText, an InvalidArgument, with
     file, line and column, for a text that is no module or no graph.
     """
-    return _read(decoded(text, file), file, _ops(), verify)
+    return _read(decode_text(text, file), file, _ops(), verify)
 
 
 @errors.boundary
@@ -47,18 +47,18 @@ def dumps(graph: Graph, *, canonical: bool = False) -> str:
 
     Raises InvalidArgument for inputs that do not exist.
     """
-    return "".join(pieces(graph, canonical))
+    return "".join(text_fragments(graph, canonical))
 
 
 @errors.boundary
 def dump(graph: Graph, path: str | os.PathLike[str], *, canonical: bool = False) -> None:
     """Write a graph to a text file. Raises as `dumps`; NotFound and others for a file that cannot be written."""
-    encoded = (piece.encode("utf-8", "surrogateescape") for piece in pieces(graph, canonical))
+    encoded = (fragment.encode("utf-8", "surrogateescape") for fragment in text_fragments(graph, canonical))
     whole_file.write_whole(file_path.file_path(path), encoded)
 
 
-def pieces(graph: Graph, canonical: bool) -> Iterator[str]:
-    """The text of a graph in pieces, for files of any size. Raises as `dumps`."""
+def text_fragments(graph: Graph, canonical: bool) -> Iterator[str]:
+    """The text of a graph in fragments, for files of any size. Raises as `dumps`."""
     if not isinstance(graph, Graph):
         raise errors.InvalidArgument(f"a text is written from a Graph, got {type(graph).__name__}",
                                      hint="read a GraphDef with heald.graphdef.load(path)")
@@ -81,7 +81,7 @@ def _load(path: Path, ops: Any, verify: bool = True) -> Graph:
         text = path.read_bytes()
     except OSError as error:
         raise errors.of_system(error, path) from error
-    return _read(decoded(text, str(path)), str(path), ops, verify)
+    return _read(decode_text(text, str(path)), str(path), ops, verify)
 
 
 class TfgSource:

@@ -38,7 +38,7 @@ class ValueNames:
         self.arguments += 1
         return f"%arg{self.arguments - 1}"
 
-    def numbered(self) -> str:
+    def next_numbered(self) -> str:
         """The name of a value that has none."""
         self.number += 1
         return f"%{self.number - 1}"
@@ -48,9 +48,9 @@ def identifier(name: str) -> str:
     """A name with the characters that MLIR allows in names of values."""
     if _ALLOWED.fullmatch(name):
         return name
-    shown = "".join([char if _ALLOWED_CHARACTER.match(char) else _replaced(char) for char in name])
+    shown = "".join([char if _ALLOWED_CHARACTER.match(char) else _hexadecimal_text(char) for char in name])
     return shown if _ALLOWED.match(name) or name[:1] == " " else f"_{shown}"
 
 
-def _replaced(char: str) -> str:
+def _hexadecimal_text(char: str) -> str:
     return "_" if char == " " else "".join([f"{byte:02X}" for byte in char.encode("utf-8", "surrogateescape")])

@@ -1,6 +1,6 @@
 """The verifier of parsed nodes: functional control flow against the functions that it calls.
 
-The texts of the errors are those of TensorFlow's own verifier.
+The errors have the texts of TensorFlow's own verifier.
 """
 
 from __future__ import annotations
@@ -68,7 +68,7 @@ class Verifier:
         kind = node.op.removeprefix("Stateless").removeprefix("Stateful")
         if kind == "For":
             data = (operands[0], *data)
-        for label, called in _called(kind, attributes):
+        for label, called in _called_names(kind, attributes):
             signature = self._signatures.get(called)
             if signature is not None and not signature.is_generic():
                 self._check_function(node, label, signature, data, (_BOOL,) if label == "cond" else results)
@@ -92,15 +92,15 @@ class Verifier:
 
     def _check_function(self, node: ParsedNode, label: str, signature: Signature, operands: Sequence[str],
                         results: Sequence[str]) -> None:
-        inputs = [tensor_type(each.type) for each in signature.inputs]
-        outputs = [tensor_type(each.type) for each in signature.outputs]
+        inputs = [tensor_type(argument.type) for argument in signature.inputs]
+        outputs = [tensor_type(argument.type) for argument in signature.outputs]
         if len(inputs) != len(operands):
             raise self._fault(node, f"{label} function has {len(inputs)} arguments but was provided {len(operands)}")
         if len(outputs) != len(results):
             raise self._fault(node, f"{label} function has {len(outputs)} results but expected {len(results)}")
         sides = (("argument", "operand", inputs, operands), ("result", "result", outputs, results))
-        for what, other, own, given in sides:
-            for index, (of, expected) in enumerate(zip(own, given, strict=True)):
+        for what, other, stated, provided in sides:
+            for index, (of, expected) in enumerate(zip(stated, provided, strict=True)):
                 if not compatible(of, expected):
                     raise self._fault(node, f"{label} function {what} #{index} type '{of}' is not compatible with "
                                             f"corresponding {other} type: '{expected}'")
@@ -112,7 +112,7 @@ class Verifier:
 _KINDS: Mapping[str, type[a.Attribute]] = {"branches": a.ArrayAttr}
 
 
-def _called(kind: str, attributes: Mapping[str, a.Attribute]) -> list[tuple[str, str]]:
+def _called_names(kind: str, attributes: Mapping[str, a.Attribute]) -> list[tuple[str, str]]:
     """The label of each function in texts, and its name."""
     if kind == "Case":
         branches = attributes["branches"]
