@@ -6,12 +6,26 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from operator import attrgetter
 
 from heald.api import Attrs, Bind, Declined, Kernels, errors
-from heald_kernel_text import ALIASES, FUSIONS, GROUPS, NODES, FusedKernel, NodeKernel, check_plan
+from heald_kernel_text import (
+    ALIASES,
+    FUSIONS,
+    GROUPS,
+    NODES,
+    BoundPlan,
+    BoundPlanWithScratch,
+    FusedKernel,
+    KernelText,
+    LaunchDriver,
+    NodeKernel,
+    bind_plan,
+    check_plan,
+)
 
-from .launches import Launches, WithScratch, grid, launches
 from .library_kernels import register_library_kernels
+from .native import Launch
 
 
 def register_kernels(kernels: Kernels) -> None:
@@ -24,15 +38,27 @@ def register_kernels(kernels: Kernels) -> None:
         kernels.kernel(op, alias=own_inputs if op == "IdentityN" else {0: 0}, host=host)(alias)
 
 
-def bind(row: NodeKernel | FusedKernel, b: Bind) -> Launches | WithScratch | Declined:
+def bind(row: NodeKernel | FusedKernel, b: Bind) -> BoundPlan | BoundPlanWithScratch | Declined:
     try:
         plan = row.make(b.device.native.target, b)
         check_plan(plan, b)
     except errors.Unimplemented as error:
         return b.decline(error.message)
-    if any(blocks > GROUPS for text in plan.launches for blocks in grid(text)[1:]):
+    if any(blocks > GROUPS for text in plan.launches for blocks in grid_size(text)[1:]):
         return b.decline(f"a launch has more than {GROUPS} blocks in a dimension")
-    return launches(plan, b)
+    return bind_plan(plan, b, LAUNCHES)
+
+
+def compile_text(text: KernelText, b: Bind) -> Launch:
+    return b.device.native.kernel(text.source, text.name)  # type: ignore[no-any-return]
+
+
+def grid_size(text: KernelText) -> tuple[int, ...]:
+    """The blocks of a launch in each dimension."""
+    return tuple(items // local for items, local in zip(text.global_size, text.local_size, strict=True))
+
+
+LAUNCHES = LaunchDriver("cuda-1", compile_text, grid_size, attrgetter("nbytes"), keeps_scratch=True)
 
 
 def alias(_b: Bind) -> None:

@@ -6,11 +6,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
+from operator import attrgetter
 
 from heald.api import Attrs, Bind, Declined, Kernels, errors
-from heald_kernel_text import ALIASES, FUSIONS, NODES, OPENCL_CPU, OPENCL_GPU, FusedKernel, NodeKernel, check_plan
+from heald_kernel_text import (
+    ALIASES,
+    FUSIONS,
+    NODES,
+    OPENCL_CPU,
+    OPENCL_GPU,
+    BoundPlan,
+    BoundPlanWithScratch,
+    FusedKernel,
+    KernelText,
+    LaunchDriver,
+    NodeKernel,
+    bind_plan,
+    check_plan,
+)
 
-from .launches import Launches, WithScratch, launches
+from .native import Launch
+
+OPTIONS = "-cl-std=CL1.2"  # and no option that lets the compiler change numerical results
 
 
 def register_kernels(kernels: Kernels) -> None:
@@ -22,7 +39,7 @@ def register_kernels(kernels: Kernels) -> None:
         kernels.kernel(op, alias=own_inputs if op == "IdentityN" else {0: 0}, host=host)(alias)
 
 
-def bind(row: NodeKernel | FusedKernel, b: Bind) -> Launches | WithScratch | Declined:
+def bind(row: NodeKernel | FusedKernel, b: Bind) -> BoundPlan | BoundPlanWithScratch | Declined:
     native = b.device.native
     types = {info.dtype.name for info in b.inputs} | {meta.dtype.name for meta in b.outputs}
     if "float64" in types and not native.device.double_fp_config:
@@ -32,7 +49,14 @@ def bind(row: NodeKernel | FusedKernel, b: Bind) -> Launches | WithScratch | Dec
         check_plan(plan, b)
     except errors.Unimplemented as error:
         return b.decline(error.message)
-    return launches(plan, b)
+    return bind_plan(plan, b, LAUNCHES)
+
+
+def compile_text(text: KernelText, b: Bind) -> Launch:
+    return b.device.native.kernel(text.source, text.name, OPTIONS)  # type: ignore[no-any-return]
+
+
+LAUNCHES = LaunchDriver("opencl-1", compile_text, attrgetter("global_size"), attrgetter("size"), keeps_scratch=False)
 
 
 def alias(_b: Bind) -> None:

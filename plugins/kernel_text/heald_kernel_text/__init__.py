@@ -1,8 +1,10 @@
 """Kernel source text for device plugins: tables and templates, no driver.
 
-`NODES` has the plan of each op; the functions beside it serve fused kernels.
+`NODES` has the plan of each op; the functions beside it serve fused kernels. `bind_plan` makes the kernel of a node
+from a plan and a `LaunchDriver`.
 """
 
+from .bound_plan import BoundPlan, BoundPlanWithScratch, Launch, LaunchDriver, bind_plan
 from .convolution import conv2d
 from .copies import transpose
 from .depthwise import depthwise_conv2d
@@ -22,9 +24,10 @@ from .window import Window, sliding
 
 __all__ = [
     "ALIASES", "CHANNEL", "CUDA", "CUDA_GPU", "DIALECTS", "FULL", "FUSIONS", "GROUPS", "HEADS", "INPUT",
-    "NODES", "OPENCL", "OPENCL_CPU", "OPENCL_GPU", "OUTPUT", "SCRATCH", "SIZE", "Argument", "Dialect", "Ending",
-    "Epilogue", "FusedKernel", "GemmProblem", "KernelText", "Lhs", "Literal", "Matrix", "NodeKernel", "Patches",
-    "Plan", "Product", "Step", "Target", "Window", "bias", "check_plan", "check_product", "check_sizes", "conv2d",
+    "NODES", "OPENCL", "OPENCL_CPU", "OPENCL_GPU", "OUTPUT", "SCRATCH", "SIZE", "Argument", "BoundPlan",
+    "BoundPlanWithScratch", "Dialect", "Ending", "Epilogue", "FusedKernel", "GemmProblem", "KernelText",
+    "Launch", "LaunchDriver", "Lhs", "Literal", "Matrix", "NodeKernel", "Patches", "Plan", "Product", "Step",
+    "Target", "Window", "bias", "bind_plan", "check_plan", "check_product", "check_sizes", "conv2d",
     "depthwise_conv2d", "elementwise", "fused_product", "has", "matmul", "product_problem", "simple_ending",
     "sliding", "transpose", "window_of",
 ]
