@@ -192,7 +192,8 @@ GIVES: dict[str, tuple[Made, list[Any]]] = {
     "split, of a shape": (lambda c: [shape_of(c, x := split(c, np.float32(SIX), [1, 2], [-1, 2])), get(c, x, 1)],
                           [[-1, 2], [[3, 4], [5, 6]]]),
     "push to several": (
-        lambda c: [stack(c, one_of(c, x := push_batch(c, several(c, empty(c, max_num_elements=0), rows(c, [[0.0, 0.0]])), X), 0)),
+        lambda c: [stack(c, one_of(c, x := push_batch(
+                       c, several(c, empty(c, max_num_elements=0), rows(c, [[0.0, 0.0]])), X), 0)),
                    stack(c, one_of(c, x, 1))], [[[1, 2]], [[0, 0], [3, 4]]]),
     "join": (lambda c: [stack(c, join(c, rows(c, [[1.0, 2.0]]), rows(c, [[3.0, 4.0]])))], [X]),
     "join several": (

@@ -232,7 +232,7 @@ def test_unknown_attributes_of_heald_are_attribute_errors():
     assert "load" in dir(heald)
 
 
-CIRCLES = {"graphs.graph"}  # two modules each, for type checkers alone
+CIRCLES = {"graphs.graph"}  # modules that name each other, for type checkers alone
 
 
 @pytest.mark.parametrize("room", sorted({room(name) for name in modules() if "." in room(name)} - CIRCLES))

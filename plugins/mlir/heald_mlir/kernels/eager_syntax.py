@@ -1,7 +1,7 @@
 """The text of calls of eager ops: `corert.executeop(%handler) "Add"(%a, %b) {axis = 0 : i32} : 1`.
 
-The braces hold the attributes of the op, further braces hold attributes that name functions. The number behind the colon is that
-of the tensors that the op returns; none without it.
+The braces hold the attributes of the op, further braces hold attributes that name functions. The number behind the
+colon counts the tensors that the op returns; without it the op returns none.
 """
 
 from __future__ import annotations

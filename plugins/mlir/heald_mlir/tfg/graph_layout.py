@@ -161,7 +161,8 @@ class LayoutError(Exception):
 
 def read_layout(attribute: a.Attribute, usual: Sequence[Run], versions: Versions, gradients: Mapping[str, str],
                 functions: Sequence[str]) -> list[Run]:
-    """The runs of `_heald.layout`. `gradients`: by function, as the text has them. `functions`: the names of its functions.
+    """The runs of `_heald.layout`. `gradients`: by function, as the text has them. `functions`: the names of the text's
+    functions.
 
     Raises LayoutError where the layout says something else than the text, or nothing.
     """
