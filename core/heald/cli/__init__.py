@@ -56,7 +56,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             from .printing.notices import tell_error
 
             drop(sys.stdout)
-            tell_error(_typed(error))
+            tell_error(_typed_error(error))
             return ERROR
 
 
@@ -74,18 +74,18 @@ def _parser() -> ArgumentParser:
 
 def _run(argv: Sequence[str] | None) -> int:
     parser = _parser()
-    given = parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
     from .printing.notices import one_line_warnings
 
     with one_line_warnings():
-        if given.help or given.command is None:
-            print(_help(parser), file=sys.stdout if given.help else sys.stderr)
-            return OK if given.help else USAGE
+        if arguments.help or arguments.command is None:
+            print(_help(parser), file=sys.stdout if arguments.help else sys.stderr)
+            return OK if arguments.help else USAGE
         from .commands import early_arguments
 
-        early = early_arguments(given.command, given.arguments)
+        early = early_arguments(arguments.command, arguments.arguments)
         with _config_file(early.config):
-            return _attempt(parser, given.command, given.arguments, early.plugin)
+            return _attempt(parser, arguments.command, arguments.arguments, early.plugin)
 
 
 def _help(parser: ArgumentParser) -> str:
@@ -101,7 +101,7 @@ def _help(parser: ArgumentParser) -> str:
     try:
         commands |= {command.name: command for command in of_plugins().usable()}
     except Exception as error:  # noqa: BLE001 - core's commands are listed whatever becomes of plugins
-        tell_error(_typed(error))
+        tell_error(_typed_error(error))
     lines = ["commands:"]
     for name, command in sorted(commands.items()):
         room = max(get_terminal_size().columns - INDENT - 2, INDENT)
@@ -145,12 +145,12 @@ def _attempt(parser: ArgumentParser, name: str, arguments: Sequence[str], plugin
         raise
     except Exception as error:  # noqa: BLE001 - the boundary
         _drop_after(error)
-        tell_error(_typed(error, None if command is None else command.plugin))
+        tell_error(_typed_error(error, None if command is None else command.plugin))
     return ERROR
 
 
 def _drop_after(error: Exception) -> None:
-    """Drop what is left to print after an error of standard output, so that the error is told once."""
+    """Drop the buffered output after an error of standard output, so that the error is told once."""
     from .printing.standard_streams import NAME, drop
 
     if isinstance(error, OSError) and error.filename == NAME:
@@ -159,16 +159,16 @@ def _drop_after(error: Exception) -> None:
 
 def _missing(parser: ArgumentParser, name: str) -> int:
     from ..runtime.support.install import COMMANDS
-    from .commands import missing
+    from .commands import suggestion_for
 
-    remedy = missing(name)
+    remedy = suggestion_for(name)
     if name not in COMMANDS:
         parser.error(remedy)
     print(f"heald {name}: {remedy}", file=sys.stderr)
     return USAGE
 
 
-def _typed(error: Exception, plugin: str | None = None) -> HealdError:
+def _typed_error(error: Exception, plugin: str | None = None) -> HealdError:
     """The error itself, or a typed one with it as the cause; a fault in a plugin's command names the plugin."""
     from ..errors import HealdError, Internal, unexpected
     from ..runtime.contract.command import CORE

@@ -68,9 +68,9 @@ class ArrayArchive:
         self._place = _place(source)
         self._ask = ask
         with _reading(self._place):
-            self._file = _opened(source)
+            self._file = _open_source(source)
             try:
-                self._members = self._listed()
+                self._members = self._members_by_name()
             except BaseException:
                 self._file.close()
                 raise
@@ -98,18 +98,18 @@ class ArrayArchive:
         self._archive.close()
         self._file.close()
 
-    def _listed(self) -> dict[str, zipfile.ZipInfo]:
+    def _members_by_name(self) -> dict[str, zipfile.ZipInfo]:
         if self._file.read(len(MAGIC)) == MAGIC:
             raise DataLoss("the file holds a single array", hint="name it .npy")
         self._archive = zipfile.ZipFile(self._file)
         members = [info for info in self._archive.infolist() if info.filename.endswith(SUFFIX)]
-        found = {info.filename.removesuffix(SUFFIX): info for info in members}
-        if len(found) < len(members):
+        infos_by_name = {info.filename.removesuffix(SUFFIX): info for info in members}
+        if len(infos_by_name) < len(members):
             raise DataLoss("several arrays have one name")
         packed, size = sum(info.compress_size for info in members), _size(self._file)
         if packed > size:
             raise DataLoss(f"its arrays take {packed} bytes of {size}: they overlap")
-        return found
+        return infos_by_name
 
 
 def read_npy(source: Source, ask: Ask = ask_budget) -> Array:
@@ -118,7 +118,7 @@ def read_npy(source: Source, ask: Ask = ask_budget) -> Array:
     Raises NotFound, PermissionDenied, Unknown for an unreadable file, DataLoss for a damaged one, InvalidArgument and
     Unimplemented for arrays that no tensor can be, ResourceExhausted.
     """
-    with _reading(_place(source)), _opened(source) as file:
+    with _reading(_place(source)), _open_source(source) as file:
         if file.read(4) == b"PK\x03\x04":
             raise DataLoss("the file holds several arrays", hint="name it .npz")
         file.seek(0)
@@ -129,7 +129,7 @@ def _place(source: Source) -> str:
     return "the .npy or .npz given as bytes" if isinstance(source, bytes) else f"'{os.fspath(source)}'"
 
 
-def _opened(source: Source) -> BinaryIO:
+def _open_source(source: Source) -> BinaryIO:
     if isinstance(source, bytes):
         return io.BytesIO(source)
     path = Path(source)
@@ -139,20 +139,20 @@ def _opened(source: Source) -> BinaryIO:
 
 
 @contextmanager
-def _reading(place: str) -> Iterator[None]:
+def _reading(source_name: str) -> Iterator[None]:
     """Turn errors inside into typed errors that name the place."""
     try:
         yield
     except HealdError as error:
-        error.message = f"{place}: {error.message}"
+        error.message = f"{source_name}: {error.message}"
         raise
     except OSError as error:
-        raise of_system(error, place.strip("'")) from error
+        raise of_system(error, source_name.strip("'")) from error
     except MemoryError as error:
-        raise ResourceExhausted(f"{place}: no memory for this array") from error
+        raise ResourceExhausted(f"{source_name}: no memory for this array") from error
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError, OverflowError,
             IndexError) as error:  # the classes that zipfile and NumPy raise
-        raise DataLoss(f"{place} cannot be read: {told(error)}") from error
+        raise DataLoss(f"{source_name} cannot be read: {told(error)}") from error
 
 
 def _size(file: BinaryIO) -> int:
@@ -206,25 +206,25 @@ def _read_header(file: Any) -> _Header:
     raw = file.read(length)
     if len(field) < _SIZE_FIELDS[major] or len(raw) < length:
         raise DataLoss("truncated: the header is not all there")
-    return _parsed(raw.decode("latin-1"))
+    return _parse_header(raw.decode("latin-1"))
 
 
-def _parsed(text: str) -> _Header:
+def _parse_header(text: str) -> _Header:
     """Parse the header `{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2), }`, keys in any order."""
     text = text.strip()
-    given, at = {}, 1
-    while (item := _ITEM.match(text, at)) is not None and item[2] not in given:
-        given[item[2]] = item[3]
+    entries, at = {}, 1
+    while (item := _ITEM.match(text, at)) is not None and item[2] not in entries:
+        entries[item[2]] = item[3]
         at = item.end()
-    if text[:1] != "{" or text[at:] != "}" or len(given) < 3:
+    if text[:1] != "{" or text[at:] != "}" or len(entries) < 3:
         raise _unread(text)
-    dtype, shape = _dtype(given["descr"].strip("'\"")), _shape(given["shape"])
-    if given["fortran_order"] not in ("True", "False") or shape is None:
+    dtype, shape = _dtype(entries["descr"].strip("'\"")), _shape(entries["shape"])
+    if entries["fortran_order"] not in ("True", "False") or shape is None:
         raise _unread(text)
     nbytes = prod(shape) * dtype.itemsize
     if len(shape) > _MOST_DIMS or max(shape, default=0) > _MOST_SIZE or nbytes > _MOST_SIZE:
         raise DataLoss(f"an array of shape {shape} cannot be")
-    return _Header(dtype, shape, given["fortran_order"] == "True", nbytes)
+    return _Header(dtype, shape, entries["fortran_order"] == "True", nbytes)
 
 
 def _unread(text: str) -> HealdError:
@@ -252,5 +252,5 @@ def _shape(text: str) -> tuple[int, ...] | None:
     parts: Sequence[str] = text[1:-1].split(",")
     if not parts[-1].strip():
         parts = parts[:-1]
-    found = [_DIM.fullmatch(part) for part in parts]
-    return tuple(int(match[1]) for match in found if match) if all(found) else None
+    dim_matches = [_DIM.fullmatch(part) for part in parts]
+    return tuple(int(match[1]) for match in dim_matches if match) if all(dim_matches) else None

@@ -66,21 +66,21 @@ def bench(args: Namespace) -> int:
     others = peers(args.against, args, with_graph(args, model), feeds) if args.against else []
     turns = in_turn([lambda: step(*values), *(peer.run for peer in others)], args.seconds,
                     f"timing {', '.join(['heald', *(peer.name for peer in others)])}")
-    found: dict[str, Any] = {
+    report: dict[str, Any] = {
         "model": args.model, "batch": args.batch, "load_ms": (loaded - started) * 1e3,
         "first_run_ms": (first - begun) * 1e3, "peak_memory": after, "memory_before": before,
-        **_compared(turns, step(*values), others, args.batch),
+        **_compare_runtimes(turns, step(*values), others, args.batch),
     }
     if args.nodes:
         from .node_times import node_times
 
-        found |= node_times(with_graph(args, model), feeds)
+        report |= node_times(with_graph(args, model), feeds)
     if args.json:
         from heald.api.cli import show_json
 
-        show_json(found)
+        show_json(report)
     else:
-        _tell(args, found)
+        _tell(args, report)
     return 0
 
 
@@ -107,10 +107,10 @@ def _feeds(args: Namespace, model: AnyModel) -> dict[str, Any]:
     """Return an array for each input of the model."""
     from heald.runtime.service import convert
 
-    from .inputs import made_up, named, parse, read
+    from .inputs import made_up, parse, read, texts_by_input
     from .run import check_known
 
-    texts = named([parse(text) for text in args.input], tuple(model.inputs))
+    texts = texts_by_input([parse(text) for text in args.input], tuple(model.inputs))
     check_known(texts, model)
     return {name: convert(read(texts[name], meta, name), meta, name) if name in texts
             else made_up(meta, name, args.batch) for name, meta in model.inputs.items()}
@@ -128,7 +128,7 @@ def _peak() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def _compared(
+def _compare_runtimes(
     turns: Sequence[Sequence[Turn]], results: Sequence[Any], others: Sequence[Peer], batch: int
 ) -> dict[str, Any]:
     """Compare the runtimes.
@@ -143,9 +143,10 @@ def _compared(
 
     rows = [_row("heald", turns[0], batch)]
     outputs = [peer.run() for peer in others]
-    for peer, theirs, found in zip(others, outputs, turns[1:], strict=True):
-        rows.append(_row(peer.name, found, batch) | {
-            "ratio": ratio(turns[0], found), "first_ms": peer.first_ms, "difference": difference(results, theirs)})
+    for peer, theirs, turns_of_peer in zip(others, outputs, turns[1:], strict=True):
+        rows.append(_row(peer.name, turns_of_peer, batch) | {
+            "ratio": ratio(turns[0], turns_of_peer), "first_ms": peer.first_ms,
+            "difference": difference(results, theirs)})
     apart = [difference(a, b) for a, b in combinations(outputs, 2)]
     return {"runtimes": rows, **({"others_difference": max(apart)} if apart else {})}
 
@@ -159,25 +160,25 @@ def _row(runtime: str, turns: Sequence[Turn], batch: int) -> dict[str, Any]:
             "p90": 1e3 * percent[89], "p99": 1e3 * percent[98], "per_second": batch / median(times)}
 
 
-def _tell(args: Namespace, found: Mapping[str, Any]) -> None:
+def _tell(args: Namespace, report: Mapping[str, Any]) -> None:
     from heald.api.cli import byte_text, show
 
-    more = found["peak_memory"] - found["memory_before"]
-    say(f"{found['model']}: loaded in {found['load_ms']:.0f} ms, first run in {found['first_run_ms']:.1f} ms more; "
-          f"{byte_text(found['peak_memory'])} of memory at the peak, {byte_text(more)} more than before")
+    more = report["peak_memory"] - report["memory_before"]
+    say(f"{report['model']}: loaded in {report['load_ms']:.0f} ms, first run in {report['first_run_ms']:.1f} ms more; "
+          f"{byte_text(report['peak_memory'])} of memory at the peak, {byte_text(more)} more than before")
     rows = [{key: f"{value:.2e}" if key == "difference" else f"{value:.3g}" if key == "ratio" else
              f"{value:,.1f}" if key in ("per_second", "first_ms") else
              f"{value:.3f}" if isinstance(value, float) else value for key, value in row.items()}
-            for row in found["runtimes"]]
+            for row in report["runtimes"]]
     below = "; below 1 of heald / theirs heald is faster" if len(rows) > 1 else ""
-    say(f"\nmilliseconds a run, batch {found['batch']}{below}")
+    say(f"\nmilliseconds a run, batch {report['batch']}{below}")
     show([row | {"per second": row["per_second"], "heald / theirs": row.get("ratio"), "first ms": row.get("first_ms"),
                  "difference / std": row.get("difference")} for row in rows],
          ("runtime", "runs", "min", "median", "p90", "p99", "per second", "heald / theirs", "first ms",
           "difference / std"))
-    if "others_difference" in found:
-        say(f"the others differ by up to {found['others_difference']:.2e} from each other")
-    if "nodes" in found:
+    if "others_difference" in report:
+        say(f"the others differ by up to {report['others_difference']:.2e} from each other")
+    if "nodes" in report:
         from .node_times import tell
 
-        tell(found, None if args.all else FEW)
+        tell(report, None if args.all else FEW)

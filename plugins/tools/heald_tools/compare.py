@@ -56,45 +56,46 @@ def differences(
     with (Session(graph, config, device=device, initial_state=initial_state) as ours,
           Session(graph, config, device=reference, initial_state=initial_state) as theirs):
         rows = {row["node"]: row for row in ours.placement().table()}
-        names = _compared(ours, feeds, fetches)
+        names = _comparable_tensors(ours, feeds, fetches)
         for start in range(0, len(names), ABREAST):
             some = names[start : start + ABREAST]
             fetched = [name for _, name in some]
             pairs = zip(some, ours.run(fetched, feeds), theirs.run(fetched, feeds), strict=True)
-            for (entry, name), mine, other in pairs:
+            for (entry, name), value, other in pairs:
                 row = rows[entry.node.name]
-                largest, relative, is_beyond = compare(mine, other, tolerance)
+                largest, relative, is_beyond = compare(value, other, tolerance)
                 yield Difference(name, entry.op.name, row["assigned"], row["kernel"], other.shape,
                                  entry.output_tensors[int(name.rpartition(":")[2])].dtype.name, largest, relative,
                                  is_beyond)
 
 
-def _compared(session: Session, feeds: Mapping[str, Any], fetches: Sequence[str]) -> list[tuple[Resolved, str]]:
+def _comparable_tensors(session: Session, feeds: Mapping[str, Any], fetches: Sequence[str],
+                        ) -> list[tuple[Resolved, str]]:
     """Return the tensors that the fetches need, in topological order: the node of each, and the tensor's name."""
     _, needed = next(session.optimized(list(fetches), tuple(feeds)))
     fed = {name.partition(":")[0] for name in feeds}
-    found = []
+    tensors = []
     for node in topological_order(needed.nodes):
         entry = session.nodes[node.name]
         if isinstance(entry, Resolved) and node.op != "Const" and node.name not in fed:
-            found += [(entry, f"{node.name}:{i}") for i, output in enumerate(entry.output_tensors)
+            tensors += [(entry, f"{node.name}:{i}") for i, output in enumerate(entry.output_tensors)
                       if output.dtype not in HELD]
-    return found
+    return tensors
 
 
-def compare(mine: Any, other: Any, tolerance: float) -> tuple[float | None, float, bool]:
+def compare(value: Any, other: Any, tolerance: float) -> tuple[float | None, float, bool]:
     """Return the largest absolute difference, the same in standard deviations of `other`, and True when the tensors
     differ beyond the tolerance."""
-    if mine.shape != other.shape:
+    if value.shape != other.shape:
         return float("inf"), float("inf"), True
-    if mine.dtype == object:
-        equal = bool((mine == other).all())
+    if value.dtype == object:
+        equal = bool((value == other).all())
         return None, 0.0 if equal else float("inf"), not equal
     is_float = other.dtype.kind not in "biu"
-    if mine.size == 0 or (not is_float and np.array_equal(mine, other)):
+    if value.size == 0 or (not is_float and np.array_equal(value, other)):
         return 0.0, 0.0, False
     wide = np.complex128 if other.dtype.kind == "c" else np.float64
-    a, b = mine.astype(wide), other.astype(wide)
+    a, b = value.astype(wide), other.astype(wide)
     finite = np.isfinite(b)
     with np.errstate(invalid="ignore"):
         odd = ~finite & ~((a == b) | (np.isnan(a) & np.isnan(b)))

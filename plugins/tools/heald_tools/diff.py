@@ -60,10 +60,10 @@ def _check(args: Namespace) -> None:
         if args.text:
             raise InvalidArgument("--text is for two models, and one is given", hint="leave it out")
         return
-    given = [f"--{name}" for name in ("device", "reference", "input", "fetch", "tolerance")
+    unused_options = [f"--{name}" for name in ("device", "reference", "input", "fetch", "tolerance")
              if getattr(args, name) not in (None, [])]
-    if given:
-        raise InvalidArgument(f"{given[0]} is for one model on two devices, and two models are given",
+    if unused_options:
+        raise InvalidArgument(f"{unused_options[0]} is for one model on two devices, and two models are given",
                               hint="leave one of them out")
 
 
@@ -81,24 +81,25 @@ def _devices(args: Namespace) -> int:
     feeds = _feeds(session, find_inputs(session, fetches), fetches, args.input, opened)
     tolerance = TOLERANCE if args.tolerance is None else args.tolerance
     with ticking(f"running on {args.device} and {args.reference}"):
-        found = list(differences(graph, feeds, args.device, args.reference, fetches, tolerance=tolerance,
-                                 initial_state=opened.initial_state))
-    beyond = [difference for difference in found if difference.is_beyond]
+        differences_of_tensors = list(differences(
+            graph, feeds, args.device, args.reference, fetches, tolerance=tolerance,
+            initial_state=opened.initial_state))
+    beyond = [difference for difference in differences_of_tensors if difference.is_beyond]
     if args.json:
         from heald.api.cli import show_json
 
-        show_json([_row(difference) | {"beyond": difference.is_beyond} for difference in found])
+        show_json([_row(difference) | {"beyond": difference.is_beyond} for difference in differences_of_tensors])
     else:
-        _tell(args, found, beyond, tolerance)
+        _tell(args, differences_of_tensors, beyond, tolerance)
     return DIFFERENT if beyond else 0
 
 
 def _feeds(
-    session: Session, inputs: Sequence[str], fetches: Sequence[str], given: Sequence[str], opened: Opened
+    session: Session, inputs: Sequence[str], fetches: Sequence[str], input_texts: Sequence[str], opened: Opened
 ) -> dict[str, Any]:
-    from .inputs import made_up, named, parse, read
+    from .inputs import made_up, parse, read, texts_by_input
 
-    given_texts = named([parse(text) for text in given], inputs)
+    given_texts = texts_by_input([parse(text) for text in input_texts], inputs)
     texts = {opened.tensor(name): text for name, text in given_texts.items()}
     shown = {opened.tensor(name): name for name in given_texts}
     names = tuple(dict.fromkeys((*inputs, *texts)))
@@ -116,19 +117,19 @@ def _row(difference: Difference) -> dict[str, Any]:
             "relative": f"{difference.relative:.3g}"}
 
 
-def _tell(args: Namespace, found: Sequence[Difference], beyond: Sequence[Difference], tolerance: float) -> None:
+def _tell(args: Namespace, differences: Sequence[Difference], beyond: Sequence[Difference], tolerance: float) -> None:
     from heald.api.cli import plural, show
 
-    shown = found if args.all else beyond[:FEW]
+    shown = differences if args.all else beyond[:FEW]
     if shown:
         show([_row(d) | {"beyond": "yes" if d.is_beyond else ""} for d in shown], COLUMNS, cut=("tensor",))
         say()
-    elsewhere = sum(d.assigned != args.device for d in found)
-    on = f", {elsewhere} of them not computed on {args.device} (heald explain tells why)" if elsewhere else ""
-    say(f"{plural(len(found), 'tensor')} compared{on}")
+    on_reference = sum(d.assigned != args.device for d in differences)
+    on = f", {on_reference} of them not computed on {args.device} (heald explain tells why)" if on_reference else ""
+    say(f"{plural(len(differences), 'tensor')} compared{on}")
     if not beyond:
         say(f"none further apart than {tolerance:g} of the standard deviation; "
-              f"at most {max((d.relative for d in found), default=0.0):.3g}")
+              f"at most {max((d.relative for d in differences), default=0.0):.3g}")
         return
     more = f", {len(beyond) - FEW} more with --all" if len(beyond) > FEW and not args.all else ""
     say(f"{len(beyond)} beyond {tolerance:g}{more}: {args.device} and {args.reference} part at "

@@ -32,8 +32,8 @@ def read_image(path: Path, meta: TensorMetadata) -> Any:
     try:
         with (warnings.catch_warnings(action="error", category=Image.DecompressionBombWarning),
               Image.open(path, formats=FORMATS) as image):
-            own = "L" if image.mode in ("1", "L", "LA") else "RGB"
-            pixels = np.asarray(image.convert("L" if flat else MODES.get(last or 0, own)))
+            image_mode = "L" if image.mode in ("1", "L", "LA") else "RGB"
+            pixels = np.asarray(image.convert("L" if flat else MODES.get(last or 0, image_mode)))
     except (MemoryError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise ResourceExhausted(f"'{path}' has too many pixels: {told(error)}",
                                 hint="resize it first, or feed an .npy file") from error

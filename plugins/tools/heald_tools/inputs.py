@@ -39,18 +39,18 @@ def parse(argument: str) -> Given:
     return Given(match["name"], match["text"]) if match is not None else Given(None, argument)
 
 
-def named(given: Sequence[Given], inputs: Sequence[str]) -> dict[str, str]:
+def texts_by_input(inputs_given: Sequence[Given], inputs: Sequence[str]) -> dict[str, str]:
     """Return the texts by tensor name. A text without a name is for the model's only input. Raises InvalidArgument."""
-    found: dict[str, str] = {}
-    for name, text in given:
+    text_of_input: dict[str, str] = {}
+    for name, text in inputs_given:
         if name is None and len(inputs) != 1:
             has = f"{len(inputs)} inputs: {', '.join(inputs)}" if inputs else "no inputs"
             raise InvalidArgument(f"--input '{text}' names no input, and the model has {has}", hint="--input NAME=...")
         key = name if name is not None else inputs[0]
-        if key in found:
+        if key in text_of_input:
             raise InvalidArgument(f"input '{key}' is given twice")
-        found[key] = text
-    return found
+        text_of_input[key] = text
+    return text_of_input
 
 
 def read(text: str, meta: TensorMetadata, name: str) -> Any:
@@ -92,15 +92,15 @@ def made_up(meta: TensorMetadata, name: str, batch: int = 1) -> Any:
 def _check(file: _File, text: str, meta: TensorMetadata, name: str) -> None:
     if not file.path.is_file():
         beside = file.path.parent
-        near = closest(file.path.name, [p.name for p in beside.iterdir()] if beside.is_dir() else [])
-        quoted = _quoted(text, name) if meta.dtype is dtypes.string else None
+        suggestions = closest(file.path.name, [p.name for p in beside.iterdir()] if beside.is_dir() else [])
+        quoted = _quoting_hint(text, name) if meta.dtype is dtypes.string else None
         raise NotFound(f"there is no file '{file.path}' for input '{name}'",
-                       hint=f"did you mean {near[0]}?" if near else quoted)
+                       hint=f"did you mean {suggestions[0]}?" if suggestions else quoted)
     if file.key is not None and file.path.suffix.lower() != ".npz":
         raise InvalidArgument(f"'{text}': only an .npz file has arrays by name")
 
 
-def _quoted(text: str, name: str) -> str:
+def _quoting_hint(text: str, name: str) -> str:
     return f"for the text itself write {shlex.quote(name)}={shlex.quote(json.dumps(text))}"
 
 
@@ -117,7 +117,7 @@ def _literal(text: str, meta: TensorMetadata, name: str) -> Any:
         if os.path.exists(text):  # noqa: PTH110 - Path's own raises for long texts
             kind = "a folder" if Path(text).is_dir() else "a file of no known kind"
             raise InvalidArgument(f"input '{name}' is {meta}; '{text}' is {kind}",
-                                  hint=f"files: {', '.join(_READERS)}; {_quoted(text, name)}")
+                                  hint=f"files: {', '.join(_READERS)}; {_quoting_hint(text, name)}")
         return text
     value = _number(text) if value is None else value
     if value is None or isinstance(value, str | dict):
@@ -141,8 +141,8 @@ def _with_dimensions(value: Any, meta: TensorMetadata) -> Any:
     if meta.shape is None or 0 in shape or len(shape) >= len(meta.shape):
         return value
     ones = (1,) * (len(meta.shape) - len(shape))
-    found = next((wanted for wanted in (ones + shape, shape + ones) if fits(wanted, meta)), None)
-    return value if found is None else _nested(np.array(value, object).reshape(-1).tolist(), found)
+    fitting_shape = next((padded for padded in (ones + shape, shape + ones) if fits(padded, meta)), None)
+    return value if fitting_shape is None else _nest(np.array(value, object).reshape(-1).tolist(), fitting_shape)
 
 
 def _number(text: str) -> int | float | complex | None:
@@ -165,12 +165,12 @@ def _npz(file: _File, _: TensorMetadata, name: str) -> Any:
 
     with ArrayArchive(file.path) as arrays:
         names = arrays.names
-        wanted = (file.key,) if file.key is not None else (name, name.partition(":")[0], *names[: len(names) == 1])
-        for key in wanted:
+        array_names = (file.key,) if file.key is not None else (name, name.partition(":")[0], *names[: len(names) == 1])
+        for key in array_names:
             if key in names:
                 return arrays[key]
     shown = ", ".join(names[:8]) + (", ..." if len(names) > 8 else "")
-    raise NotFound(f"'{file.path}' has no array '{wanted[0]}'",
+    raise NotFound(f"'{file.path}' has no array '{array_names[0]}'",
                    hint=f"it has {shown or 'none'}: {shlex.quote(name)}=FILE.npz:KEY")
 
 
@@ -186,11 +186,11 @@ def _txt(file: _File, meta: TensorMetadata, name: str) -> Any:
     flat = [number for row in rows for number in row]
     if meta.shape is None or meta.shape.count(None) > 1:
         return rows if len(rows) > 1 else flat
-    known = prod(d for d in meta.shape if d is not None)
+    known_elements = prod(d for d in meta.shape if d is not None)
     exact = None not in meta.shape
-    if not known or (known != len(flat) if exact else len(flat) % known):
+    if not known_elements or (known_elements != len(flat) if exact else len(flat) % known_elements):
         raise InvalidArgument(f"'{file.path}' has {len(flat)} numbers, which do not fill '{name}', {meta}")
-    return _nested(flat, [len(flat) // known if d is None else d for d in meta.shape])
+    return _nest(flat, [len(flat) // known_elements if d is None else d for d in meta.shape])
 
 
 def _word(word: str, path: Path) -> Any:
@@ -200,7 +200,7 @@ def _word(word: str, path: Path) -> Any:
     return value
 
 
-def _nested(flat: list[Any], shape: Sequence[int]) -> Any:
+def _nest(flat: list[Any], shape: Sequence[int]) -> Any:
     """Nest a flat list by shape. Python numbers stay Python numbers: the session has a conversion rule for them."""
     for size in reversed(shape):
         flat = [flat[i : i + size] for i in range(0, len(flat), size)]

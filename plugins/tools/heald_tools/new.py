@@ -64,7 +64,7 @@ def _free_folder(name: str) -> Path:
 
 
 def _names(kind: str, name: str) -> dict[str, str]:
-    """The names of a template and those of the copy, in the order of their replacement."""
+    """The names in a template and in the copy, in the order of their replacement."""
     plugin = name.replace("-", "_")
     return {
         f"example_{kind}": plugin,
@@ -87,8 +87,8 @@ def _write(template: Path, folder: Path, names: dict[str, str]) -> int:
     files = list(_files(template))
     with whole_file.writing_folder(folder) as copy:
         for file in files:
-            target = copy / _renamed(file.relative_to(template).as_posix(), names)
-            whole_file.write_new(target, [_renamed(file.read_text("utf-8"), names).encode()])
+            target = copy / _fill_template(file.relative_to(template).as_posix(), names)
+            whole_file.write_new(target, [_fill_template(file.read_text("utf-8"), names).encode()])
     return len(files)
 
 
@@ -101,5 +101,5 @@ def _files(template: Path) -> Iterator[Path]:
             yield path
 
 
-def _renamed(text: str, names: dict[str, str]) -> str:
-    return re.sub("|".join(map(re.escape, names)), lambda found: names[found[0]], text)
+def _fill_template(text: str, names: dict[str, str]) -> str:
+    return re.sub("|".join(map(re.escape, names)), lambda match: names[match[0]], text)

@@ -30,7 +30,7 @@ def node_times(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
     """
     fed = {model.fed[name]: value for name, value in feeds.items()}
     fetches = list(model.fetched.values())
-    taken: dict[str, list[float]] = defaultdict(list)
+    ms_of_node: dict[str, list[float]] = defaultdict(list)
     calls: dict[str, tuple[Any, str]] = {}
     for _ in range(RUNS):
         metadata = RunMetadata()
@@ -39,18 +39,19 @@ def node_times(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
         for event, _ in metadata.trace.calls():
             if event.call.code not in OWN:
                 calls[event.call.node] = event.call, event.device
-                taken[event.call.node].append(event.ns / 1e6)
+                ms_of_node[event.call.node].append(event.ns / 1e6)
     executable = model.session.prepare(fetches, tuple(fed)).executable(tuple(value.shape for value in fed.values()))
-    works, ways = _op_costs(executable), executable.algorithms()
+    works, algorithms = _op_costs(executable), executable.algorithms()
     rows = []
     for name, (call, device) in calls.items():
-        ms = median(taken[name])
+        ms = median(ms_of_node[name])
         done = [works[node] for node in call.fused or (name,) if node in works]
         flops, nbytes = (sum(column) for column in zip(*done, strict=True)) if done else (0, 0)
         if call.fused:
             nbytes = works[name].nbytes if name in works else 0
-        rows.append({"node": name, "device": device, "kernel": call.code, "how": ways.get(name, ""),
-                     "calls": len(taken[name]) // RUNS, "ms": ms, "gflops": _rate(flops, ms), "gbs": _rate(nbytes, ms),
+        rows.append({"node": name, "device": device, "kernel": call.code, "how": algorithms.get(name, ""),
+                     "calls": len(ms_of_node[name]) // RUNS, "ms": ms, "gflops": _rate(flops, ms),
+                     "gbs": _rate(nbytes, ms),
                      "on_host": device == "host" or default_host().is_host_visible(device)})
     return {"ceilings": ceilings(), "nodes": sorted(rows, key=lambda row: -row["ms"])}
 
@@ -88,10 +89,10 @@ def _least(work: Any) -> float:
     return min(times)
 
 
-def tell(found: Mapping[str, Any], most: int | None) -> None:
+def tell(report: Mapping[str, Any], row_limit: int | None) -> None:
     from heald.api.cli import show
 
-    tops, rows = found["ceilings"], found["nodes"]
+    tops, rows = report["ceilings"], report["nodes"]
     total = sum(row["ms"] for row in rows) or 1.0
     say(f"\nkernel calls, medians of {RUNS} traced runs; NumPy reaches {tops['gflops']:.0f} GFLOP/s (a product of "
           f"matrices) and {tops['gbs']:.1f} GB/s (a copy) here. GFLOP/s are of the op as it is defined: a kernel that "
@@ -101,12 +102,12 @@ def tell(found: Mapping[str, Any], most: int | None) -> None:
     show([{"node": row["node"], "device": row["device"], "kernel": row["kernel"], "how": row["how"],
            "ms": f"{row['ms']:.3f}", "share": f"{row['ms'] / total:.1%}",
            "GFLOP/s": _text(row["gflops"]), "of the most": _part(row, "gflops", tops),
-           "GB/s": _text(row["gbs"]), "of the most ": _part(row, "gbs", tops)} for row in rows[:most]],
+           "GB/s": _text(row["gbs"]), "of the most ": _part(row, "gbs", tops)} for row in rows[:row_limit]],
          ("node", *where, "kernel", *how, "ms", "share", "GFLOP/s", "of the most", "GB/s", "of the most "),
          cut=("node",))
-    if most is not None and len(rows) > most:
-        rest = sum(row["ms"] for row in rows[most:])
-        say(f"{len(rows) - most} more take {rest:.3f} ms together: --all")
+    if row_limit is not None and len(rows) > row_limit:
+        ms_of_others = sum(row["ms"] for row in rows[row_limit:])
+        say(f"{len(rows) - row_limit} more take {ms_of_others:.3f} ms together: --all")
 
 
 def _text(rate: float | None) -> str:

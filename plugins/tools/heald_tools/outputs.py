@@ -75,11 +75,11 @@ def _storable(name: str, array: Any) -> Any:
     return fixed
 
 
-def _file_name(name: str, taken: Any, folder: Path) -> str:
+def _file_name(name: str, used_paths: Any, folder: Path) -> str:
     """Return a file name for a tensor: unsafe characters are replaced, and the name differs from the taken ones."""
     safe = re.sub(r"[^\w.-]", "_", name, flags=re.ASCII).lstrip(".") or "output"
-    number, found = 1, f"{safe}.npy"
-    while str(folder / found) in taken:
+    number, file_name = 1, f"{safe}.npy"
+    while str(folder / file_name) in used_paths:
         number += 1
-        found = f"{safe}_{number}.npy"
-    return found
+        file_name = f"{safe}_{number}.npy"
+    return file_name

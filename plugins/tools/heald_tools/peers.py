@@ -71,18 +71,18 @@ def _tensorflow(args: Namespace, model: Model, feeds: Mapping[str, Any]) -> Run:
         tensors = {name: tf.constant(value) for name, value in feeds.items()}
 
         def run() -> list[Any]:
-            found = function(**tensors)
-            return [found[name].numpy() for name in model.outputs]
+            tensors_by_name = function(**tensors)
+            return [tensors_by_name[name].numpy() for name in model.outputs]
 
         return run
-    session = tf.compat.v1.Session(graph=_imported(tf, args.model), config=tf.compat.v1.ConfigProto(
+    session = tf.compat.v1.Session(graph=_import_graph(tf, args.model), config=tf.compat.v1.ConfigProto(
         intra_op_parallelism_threads=args.threads or 0, inter_op_parallelism_threads=args.threads or 0))
     step = session.make_callable([_port(t) for t in model.fetched.values()], [_port(t) for t in model.fed.values()])
     values = [feeds[name] for name in model.fed]
     return lambda: list(step(*values))
 
 
-def _imported(tf: Any, path: str) -> Any:
+def _import_graph(tf: Any, path: str) -> Any:
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(tf.compat.v1.GraphDef.FromString(Path(path).read_bytes()), name="")
     return graph
@@ -95,13 +95,13 @@ def _onnxruntime(args: Namespace, model: Model, feeds: Mapping[str, Any]) -> Run
     file = Path(args.model).with_suffix(".onnx")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = args.threads or 0
-    what = str(file) if file.is_file() else _converted(args, model)
+    what = str(file) if file.is_file() else _convert_model(args, model)
     session: Any = onnxruntime.InferenceSession(what, options, providers=["CPUExecutionProvider"])
     inputs = dict(zip((i.name for i in session.get_inputs()), (feeds[name] for name in model.fed), strict=True))
     return lambda: list(session.run(None, inputs))
 
 
-def _converted(args: Namespace, model: Model) -> bytes:
+def _convert_model(args: Namespace, model: Model) -> bytes:
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     import tf2onnx
 

@@ -88,7 +88,7 @@ def run(args: Namespace) -> int:
                               hint="--signature names a signature of a model")
     if args.output is not None:
         check_place(args.output)
-    model = loaded(args)
+    model = load_model(args)
     step, values = step_of(args, model)
     limits = _limits(args)
     name = Path(args.model).name
@@ -117,19 +117,19 @@ def _is_program(args: Namespace) -> bool:
     from heald.errors import Unavailable
 
     try:
-        found: bool = args.format in (None, "bef", "mlir") and heald.mlir.is_program(args.model)
+        is_program: bool = args.format in (None, "bef", "mlir") and heald.mlir.is_program(args.model)
     except Unavailable:
         return False
-    return found
+    return is_program
 
 
 def _check_program(args: Namespace) -> None:
     """Raises InvalidArgument for an option of models: a program has its own devices, arguments and results."""
-    given = [name for name in _OF_MODELS if getattr(args, name) not in (None, [], 0, False)]
-    if given:
+    model_options = [name for name in _OF_MODELS if getattr(args, name) not in (None, [], 0, False)]
+    if model_options:
         from heald.errors import InvalidArgument
 
-        raise InvalidArgument(f"--{given[0]} is for models, and '{args.model}' is a host program",
+        raise InvalidArgument(f"--{model_options[0]} is for models, and '{args.model}' is a host program",
                               hint="leave it out; the program itself names devices and arguments")
 
 
@@ -140,16 +140,16 @@ def step_of(args: Namespace, model: AnyModel) -> tuple[Callable[..., Sequence[An
     if isinstance(model, heald.Model):
         fetches, tensors, values = names_and_feeds(args, model)
         return model.session.make_callable(fetches, tensors, args.target), values
-    from .inputs import named, parse, read
+    from .inputs import parse, read, texts_by_input
 
-    texts = named([parse(text) for text in args.input], tuple(model.inputs))
+    texts = texts_by_input([parse(text) for text in args.input], tuple(model.inputs))
     check_known(texts, model)
     _check_missing(model.inputs, texts)
     return outputs_of(model), [read(texts[name], meta, name) for name, meta in model.inputs.items()]
 
 
 def outputs_of(model: AnyModel) -> Callable[..., Sequence[Any]]:
-    """Return a function from the arrays of all inputs to those of all outputs, in order."""
+    """Return a function from the arrays of all inputs to the arrays of all outputs, in order."""
     import heald
 
     if isinstance(model, heald.Model):
@@ -158,8 +158,8 @@ def outputs_of(model: AnyModel) -> Callable[..., Sequence[Any]]:
         return step
 
     def call(*arrays: Any, **limits: Any) -> Sequence[Any]:
-        found = model(*arrays, **limits)
-        return list(found.values()) if len(model.outputs) != 1 else [found]
+        results = model(*arrays, **limits)
+        return list(results.values()) if len(model.outputs) != 1 else [results]
 
     return call
 
@@ -184,7 +184,7 @@ def check_known(texts: Iterable[str], model: AnyModel) -> None:
         raise InvalidArgument(f"the model has no input '{unknown[0]}'", hint=f"its inputs: {', '.join(model.inputs)}")
 
 
-def loaded(args: Namespace) -> AnyModel:
+def load_model(args: Namespace) -> AnyModel:
     """Return the model that the arguments of `add_step` name."""
     import heald
 
@@ -202,12 +202,12 @@ def names_and_feeds(args: Namespace, model: Model) -> tuple[list[str], dict[str,
     """
     from heald.graphs.session import find_inputs
 
-    from .inputs import named, parse, read
+    from .inputs import parse, read, texts_by_input
 
     names = {tensor.removesuffix(":0"): name for name, tensor in model.fed.items()}
     inputs = find_inputs(model.session, [*model.fetched.values(), *args.target])
     needed = _types(args, model, [names.get(node, node) for node in inputs])
-    texts = named([parse(text) for text in args.input], tuple(needed))
+    texts = texts_by_input([parse(text) for text in args.input], tuple(needed))
     _check_missing(needed, texts)
     types = _types(args, model, tuple(texts))
     values = [read(text, types[name], name) for name, text in texts.items()]
@@ -222,9 +222,9 @@ def _types(args: Namespace, model: Model, feeds: Sequence[str]) -> dict[str, Ten
 
 
 def _check_missing(needed: Mapping[str, TensorMetadata], fed: Iterable[str]) -> None:
-    given = {name.removesuffix(":0") for name in fed}
-    missing = [name for name in needed if name not in given]
-    if not missing or given - needed.keys():
+    fed_names = {name.removesuffix(":0") for name in fed}
+    missing = [name for name in needed if name not in fed_names]
+    if not missing or fed_names - needed.keys():
         return  # the feeds include inner tensors: the session knows which inputs these spare
     from heald.errors import InvalidArgument
 
@@ -256,9 +256,10 @@ def _tell(args: Namespace, outputs: dict[str, Any], times: list[float]) -> None:
         if name not in written:
             say("\n".join(summary.lines(name, array)))
     if len(times) > 1:
-        found = _times(times)
-        say(f"first run {found['first_ms']:.3f} ms, which links; then {found['runs']} runs: "
-              f"min {found['min_ms']:.3f}  median {found['median_ms']:.3f}  max {found['max_ms']:.3f} ms")
+        statistics = _times(times)
+        say(f"first run {statistics['first_ms']:.3f} ms, which links; then {statistics['runs']} runs: "
+            f"min {statistics['min_ms']:.3f}  median {statistics['median_ms']:.3f}  "
+            f"max {statistics['max_ms']:.3f} ms")
 
 
 def _times(times: list[float]) -> dict[str, float]:

@@ -27,15 +27,15 @@ def lines(name: str, array: Any) -> list[str]:
 def as_json(array: Any) -> dict[str, Any]:
     """Describe an output for programs: always the statistics, and the values or, of more than `MOST_JSON`, the remedy.
     """
-    found: dict[str, Any] = {"dtype": dtypes.of_numpy(array.dtype).name, "shape": list(array.shape)}
+    description: dict[str, Any] = {"dtype": dtypes.of_numpy(array.dtype).name, "shape": list(array.shape)}
     plain = _plain(array)
     if array.size and plain.dtype.kind in "fiub":
-        found |= _statistics(plain)
+        description |= _statistics(plain)
     if array.size <= MOST_JSON:
-        found["values"] = _listed(plain.tolist())
+        description["values"] = _json_values(plain.tolist())
     else:
-        found["left_out"] = f"{array.size} values, more than {MOST_JSON}: --output FILE.npz writes them"
-    return found
+        description["left_out"] = f"{array.size} values, more than {MOST_JSON}: --output FILE.npz writes them"
+    return description
 
 
 def _plain(array: Any) -> Any:
@@ -56,30 +56,31 @@ def _statistics(array: Any) -> dict[str, Any]:
     import numpy as np
 
     finite = array[np.isfinite(array)]
-    found: dict[str, Any] = {}
+    statistics: dict[str, Any] = {}
     if finite.size:
-        found = {"min": finite.min().item(), "mean": finite.mean(dtype=np.float64).item(), "max": finite.max().item()}
+        statistics = {"min": finite.min().item(), "mean": finite.mean(dtype=np.float64).item(),
+                      "max": finite.max().item()}
     if finite.size < array.size:
-        found["not_finite"] = array.size - finite.size
+        statistics["not_finite"] = array.size - finite.size
     if array.size > 1 and array.size == array.shape[-1] and array.ndim <= 2 and array.dtype.kind != "b":
         flat = array.reshape(-1)
         first = np.argsort(-flat.astype(np.float64), kind="stable")[:TOP]
-        found["top"] = [{"index": int(i), "value": flat[i].item()} for i in first]
-    return found
+        statistics["top"] = [{"index": int(i), "value": flat[i].item()} for i in first]
+    return statistics
 
 
 def _statistics_lines(array: Any) -> list[str]:
-    found = _statistics(array)
-    numbers = "  ".join(f"{key} {found[key]:.6g}" for key in ("min", "mean", "max") if key in found)
-    lost = [f"{found['not_finite']} of {array.size} not finite"] if "not_finite" in found else []
-    top = "  ".join(f"[{t['index']}] {t['value']:.6g}" for t in found.get("top", ()))
+    statistics = _statistics(array)
+    numbers = "  ".join(f"{key} {statistics[key]:.6g}" for key in ("min", "mean", "max") if key in statistics)
+    lost = [f"{statistics['not_finite']} of {array.size} not finite"] if "not_finite" in statistics else []
+    top = "  ".join(f"[{t['index']}] {t['value']:.6g}" for t in statistics.get("top", ()))
     return ["  ".join([numbers, *lost]), *([f"top {TOP}: {top}"] if top else [])]
 
 
-def _listed(values: Any) -> Any:
+def _json_values(values: Any) -> Any:
     """Convert bytes and complex numbers in nested lists to text: JSON lacks these types."""
     if isinstance(values, list):
-        return [_listed(item) for item in values]
+        return [_json_values(item) for item in values]
     if isinstance(values, bytes):
         return values.decode("utf-8", "backslashreplace")
     return str(values) if isinstance(values, complex) else values

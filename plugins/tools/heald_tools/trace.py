@@ -29,9 +29,9 @@ def add_arguments(parser: ArgumentParser) -> None:
 def trace(args: Namespace) -> int:
     from heald import RunMetadata, RunOptions
 
-    from .run import loaded, names_and_feeds, with_graph
+    from .run import load_model, names_and_feeds, with_graph
 
-    model = with_graph(args, loaded(args))
+    model = with_graph(args, load_model(args))
     fetches, tensors, values = names_and_feeds(args, model)
     feeds = dict(zip(tensors.values(), values, strict=True))
     metadata = RunMetadata()

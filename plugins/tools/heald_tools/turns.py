@@ -25,14 +25,14 @@ def in_turn(runs: Sequence[Run], seconds: float, what: str) -> list[list[Turn]]:
     A single runtime has no others to disturb it: all its runs are timed, without a pause.
     """
     alone = len(runs) == 1
-    fit = max(1, int(LONGEST / max(_repeated(run, 1, 0.0)[0] for run in runs)))
+    fit = max(1, int(LONGEST / max(_repeat(run, 1, 0.0)[0] for run in runs)))
     turns: list[list[Turn]] = [[] for _ in runs]
     for _ in lasting(seconds * len(runs), LEAST, what):
-        for run, found in zip(runs, turns, strict=True):
+        for run, turns_of_run in zip(runs, turns, strict=True):
             if not alone:
                 sleep(PAUSE)
-                _repeated(run, min(UNTIMED, fit), WAKING)
-            found.append(_repeated(run, min(TIMED, fit), SHORTEST))
+                _repeat(run, min(UNTIMED, fit), WAKING)
+            turns_of_run.append(_repeat(run, min(TIMED, fit), SHORTEST))
     return turns
 
 
@@ -41,7 +41,7 @@ def ratio(ours: Sequence[Turn], theirs: Sequence[Turn]) -> float:
     return median(median(a) / median(b) for a, b in zip(ours, theirs, strict=True))
 
 
-def _repeated(run: Run, least: int, seconds: float) -> Turn:
+def _repeat(run: Run, least: int, seconds: float) -> Turn:
     """Return the seconds of each run. Runs repeat `least` times or more, and for `seconds` or longer."""
     times: Turn = []
     end = perf_counter() + seconds

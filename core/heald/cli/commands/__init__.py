@@ -4,7 +4,7 @@
 `inspect`, `explain`, `compile`, `translate`, `edit`, `opt`, `ops`: The commands of these names.
 `listing`, `settings`: `heald devices` and `heald plugins`; `heald config`.
 `passes`, `graphs`: The parts of `heald inspect` about passes, and about the graph that a step runs.
-`compiled`: What commands show of a compiled model.
+`compiled`: reports on a compiled model.
 `coverage`: The nodes that kernels can run. `editing`: A model between two files. `graph_changes`: Differences as rows.
 """
 
@@ -71,7 +71,7 @@ def parser_of(command: Command) -> ArgumentParser:
     parser.add_argument("--config", metavar="FILE", help="take settings from this file first")
     if command.plugin != CORE:
         add_plugin(parser)
-    with _guarded(command):
+    with _plugin_guard(command):
         load_callable(command.add_arguments)(parser)
     return parser
 
@@ -81,7 +81,7 @@ def run(command: Command, args: Namespace) -> int:
     no int."""
     if command.plugin == CORE:  # else the plugins are registered: one of them may bring the command
         _register_for(command, vars(args).get("plugin", ()))
-    with _guarded(command):
+    with _plugin_guard(command):
         function = load_callable(command.run)
     status = function(args)
     if not isinstance(status, int):
@@ -100,13 +100,13 @@ def _register_for(command: Command, files: Sequence[str]) -> None:
             register_plugins([file])
 
 
-def missing(name: str) -> str:
+def suggestion_for(name: str) -> str:
     """The remedy for a name that no usable command has. Raises PluginError when its plugin cannot be used."""
     from ...runtime.service.runtime import runtime
 
     if name not in install.COMMANDS:
-        near = closest(name, [*COMMANDS, *install.COMMANDS, *(c.name for c in of_plugins().usable())])
-        remedy = f"did you mean {near[0]}?" if near else "heald --help lists them"
+        suggestions = closest(name, [*COMMANDS, *install.COMMANDS, *(c.name for c in of_plugins().usable())])
+        remedy = f"did you mean {suggestions[0]}?" if suggestions else "heald --help lists them"
         return f"no command is called '{shown(name)}'; {remedy}"
     distribution = install.COMMANDS[name]
     for record in runtime().plugins.records():
@@ -115,7 +115,7 @@ def missing(name: str) -> str:
     return f"not installed: {install.install_hint(distribution)}"
 
 
-def _guarded(command: Command) -> AbstractContextManager[None]:
+def _plugin_guard(command: Command) -> AbstractContextManager[None]:
     """Code of a plugin fails with the plugin's name."""
     if command.plugin == CORE:
         return nullcontext()

@@ -1,4 +1,4 @@
-"""Arguments that several commands share, and what they stand for."""
+"""Arguments that several commands share, and the objects that they name."""
 
 from __future__ import annotations
 
@@ -111,5 +111,5 @@ def open_graph(args: Namespace, *, weights: bool = True) -> Opened:
         options = LoadOptions(registries.ops, args.signature, args.tags, mmap=args.mmap,
                               weights=weights)
         opened = open_file(file_path(args.model), options, registries, args.format)
-        chosen, description = opened.chosen(), opened.description
-        return Opened(read_graph(opened), description.form, chosen, description.signatures, opened.initial_state())
+        signature, description = opened.chosen(), opened.description
+        return Opened(read_graph(opened), description.form, signature, description.signatures, opened.initial_state())

@@ -45,7 +45,7 @@ def run(args: Namespace) -> int:
     from ...graphs.session.ahead_of_time import compile_model
     from ...runtime.program.bef import file as bef
     from ..printing.table import byte_text, plural, show_json
-    from .compiled import described, tell_functions
+    from .compiled import compiled_report, tell_functions
 
     output = args.output or f"{Path(args.model).resolve().stem}.bef"
     inputs: dict[str, list[Shape]] = {}
@@ -56,13 +56,13 @@ def run(args: Namespace) -> int:
                               signature=args.signature, tags=args.tags, format=args.format, mmap=args.mmap,
                               strip=args.strip)
         bef.dump(model, output)
-    found = {"file": output, "bytes": Path(output).stat().st_size, **described(model)}
+    report = {"file": output, "bytes": Path(output).stat().st_size, **compiled_report(model)}
     if args.json:
-        show_json(found)
+        show_json(report)
         return 0
-    packed = found["packed"]
-    say(f"wrote {output}: {byte_text(found['bytes'])}, {plural(packed['count'], 'packed array')} of "
+    packed = report["packed"]
+    say(f"wrote {output}: {byte_text(report['bytes'])}, {plural(packed['count'], 'packed array')} of "
         f"{byte_text(packed['bytes'])}")
-    tell_functions(found)
-    say(f"\nit needs {', '.join(row['distribution'] or row['plugin'] for row in found['needs'])}")
+    tell_functions(report)
+    say(f"\nit needs {', '.join(row['distribution'] or row['plugin'] for row in report['needs'])}")
     return 0

@@ -1,4 +1,4 @@
-"""What commands show of a compiled model: its file as data, and where its nodes run."""
+"""Reports on a compiled model: its file as data, and the placement of its nodes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def open_compiled(args: Namespace) -> CompiledModel | None:
         return bef.load(file, mmap=args.mmap)
 
 
-def described(model: CompiledModel) -> dict[str, Any]:
+def compiled_report(model: CompiledModel) -> dict[str, Any]:
     """Return a compiled model as data: functions, devices, plugins, constants, packed arrays."""
     entries = {entry.function: entry.signature for entry in model.entries}
     functions, needs = [], dict[str, dict[str, Any]]()
@@ -38,10 +38,11 @@ def described(model: CompiledModel) -> dict[str, Any]:
             "function": name, "signature": entries.get(name, ""), "inputs": ", ".join(inputs),
             "results": len(function.results), "calls": len(function.kernels),
             "shapes": "these" if function.is_compiled else "any" if name in entries else ""})
-    for each in model.requirements:
-        row = needs.setdefault(each.plugin, {"plugin": each.plugin, "distribution": each.distribution,
-                                             "version": each.version, "for": []})
-        row["for"].append(each.use)
+    for requirement in model.requirements:
+        row = needs.setdefault(requirement.plugin, {
+            "plugin": requirement.plugin, "distribution": requirement.distribution, "version": requirement.version,
+            "for": []})
+        row["for"].append(requirement.use)
     stored = {id(one.value): one.value for one in model.prepared}
     return {
         "format": f"BEF of a {model.form}" if model.form else "BEF", "signature": model.chosen, "functions": functions,
@@ -60,33 +61,33 @@ def inspect(args: Namespace, model: CompiledModel) -> int:
     if args.passes or args.client or args.partitions:
         raise InvalidArgument(f"'{args.model}' is compiled: it has no graph that these views show",
                               hint="inspect the model that it was compiled from")
-    found = {"file": args.model, "bytes": Path(args.model).stat().st_size, **described(model)}
+    report = {"file": args.model, "bytes": Path(args.model).stat().st_size, **compiled_report(model)}
     kernels = Counter(call.code for function in model.program.functions.values() for call in function.kernels)
-    found["kernels"] = [{"kernel": code, "calls": count} for code, count in kernels.most_common()]
+    report["kernels"] = [{"kernel": code, "calls": count} for code, count in kernels.most_common()]
     if args.json:
-        show_json(found)
+        show_json(report)
         return 0
-    say(f"{args.model}: {found['format']}, {byte_text(found['bytes'])}, {plural(found['constants'], 'constant')}, "
-        f"{plural(found['packed']['count'], 'packed array')} of {byte_text(found['packed']['bytes'])}")
-    tell_functions(found)
-    if found["needs"]:
+    say(f"{args.model}: {report['format']}, {byte_text(report['bytes'])}, {plural(report['constants'], 'constant')}, "
+        f"{plural(report['packed']['count'], 'packed array')} of {byte_text(report['packed']['bytes'])}")
+    tell_functions(report)
+    if report["needs"]:
         say("\nplugins that it needs")
-        show([row | {"for": ", ".join(row["for"])} for row in found["needs"]],
+        show([row | {"for": ", ".join(row["for"])} for row in report["needs"]],
              ("plugin", "distribution", "version", "for"))
     say("\nkernels")
-    show(found["kernels"], ("kernel", "calls"))
+    show(report["kernels"], ("kernel", "calls"))
     return 0
 
 
-def tell_functions(found: dict[str, Any]) -> None:
+def tell_functions(report: dict[str, Any]) -> None:
     from ..printing.table import show
 
-    say(f"\nfunctions, on {', '.join(found['devices']) or 'the host'}")
-    show(found["functions"], ("function", "signature", "inputs", "results", "calls", "shapes"),
+    say(f"\nfunctions, on {', '.join(report['devices']) or 'the host'}")
+    show(report["functions"], ("function", "signature", "inputs", "results", "calls", "shapes"),
          cut=("function", "inputs"))
 
 
-def explained(args: Namespace, model: CompiledModel) -> list[dict[str, str]]:
+def explanation_rows(args: Namespace, model: CompiledModel) -> list[dict[str, str]]:
     """Return the rows of `heald explain` for the chosen signature.
 
     Raises InvalidArgument for a program without entries and for options that need a graph.
@@ -100,5 +101,5 @@ def explained(args: Namespace, model: CompiledModel) -> list[dict[str, str]]:
                               hint="explain the model that it was compiled from")
     with ticking("linking"):
         loaded = loaded_model(model, file_path(args.model), None, args.device, args.signature)
-        ways = loaded.algorithms()
-        return [row | {"how": ways.get(row["node"], "")} for row in loaded.placement().table()]
+        algorithms = loaded.algorithms()
+        return [row | {"how": algorithms.get(row["node"], "")} for row in loaded.placement().table()]

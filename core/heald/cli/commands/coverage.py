@@ -26,7 +26,7 @@ class Missing(NamedTuple):
     nodes: list[str]
 
 
-def rewritten(graph: Graph) -> tuple[Graph, Nodes]:
+def rewritten_graph(graph: Graph) -> tuple[Graph, Nodes]:
     """The graph as a session runs it, after the passes that come before placement, and its resolved nodes."""
     from ...graphs.session.session_graph import session_graphs
     from ...runtime.service.runtime import runtime
@@ -36,63 +36,64 @@ def rewritten(graph: Graph) -> tuple[Graph, Nodes]:
 
 
 def sinks(graph: Graph, nodes: Nodes) -> list[str]:
-    """The nodes whose results nobody takes, as Model finds a graph's outputs, those of unknown ops among them."""
+    """The nodes without consumers, as Model finds a graph's outputs; nodes of unknown ops are among them."""
     return [name for name in unused(graph.nodes) if _may_give(nodes[name])]
 
 
-def needed(graph: Graph, outputs: Iterable[str]) -> list[Node]:
+def dependencies(graph: Graph, outputs: Iterable[str]) -> list[Node]:
     """The nodes that these tensors or nodes depend on, data and control, in the graph's order.
 
     Raises NotFound for a name that is not in the graph.
     """
-    found = ancestors(graph.nodes, [graph[name.partition(":")[0]].name for name in outputs])
-    return [node for node in graph if node.name in found]
+    ancestor_names = ancestors(graph.nodes, [graph[name.partition(":")[0]].name for name in outputs])
+    return [node for node in graph if node.name in ancestor_names]
 
 
-def reached(order: Iterable[Node], nodes: Nodes, graph: Graph, host: Host) -> Iterator[tuple[Node, Entry]]:
-    """These nodes, and those of the functions that they call: a function once for its types and attributes.
+def reachable_nodes(order: Iterable[Node], nodes: Nodes, graph: Graph, host: Host) -> Iterator[tuple[Node, Entry]]:
+    """These nodes, and the nodes of the functions that they call: a function once for its types and attributes.
 
     A node whose functions cannot be called comes with the reason.
     """
     left = [(node, nodes[node.name]) for node in reversed([*order])]
-    seen: set[tuple[Any, ...]] = set()
+    seen_calls: set[tuple[Any, ...]] = set()
     while left:
         node, entry = left.pop()
         if isinstance(entry, Resolved) and entry.op.name in CONTROL_FLOW:
             try:
-                left += _of_functions(entry, graph, host, seen)
+                left += _nodes_of_functions(entry, graph, host, seen_calls)
             except HealdError as error:
                 entry = error
         yield node, entry
 
 
-def missing(reached: Iterable[tuple[Node, Entry]], host: Host) -> list[Missing]:
-    """What stands in the way of running these nodes, most nodes first."""
-    found: dict[tuple[str, str], tuple[Entry, list[str]]] = {}  # with the first of the nodes
+def unrunnable_nodes(reached: Iterable[tuple[Node, Entry]], host: Host) -> list[Missing]:
+    """The ops without a kernel among these nodes, with the reason; most nodes first."""
+    nodes_by_reason: dict[tuple[str, str], tuple[Entry, list[str]]] = {}  # with the first of the nodes
     for node, entry in reached:
         reason = _lacks(entry, host)
         if reason is not None:
-            found.setdefault((node.op, reason), (entry, []))[1].append(node.name)
-    rows = [Missing(op, _with_hint(reason, first), names) for (op, reason), (first, names) in found.items()]
+            nodes_by_reason.setdefault((node.op, reason), (entry, []))[1].append(node.name)
+    rows = [Missing(op, _with_hint(reason, first), names) for (op, reason), (first, names) in nodes_by_reason.items()]
     return sorted(rows, key=lambda row: (-len(row.nodes), row.op))
 
 
-def _of_functions(entry: Resolved, graph: Graph, host: Host, seen: set[tuple[Any, ...]]) -> list[tuple[Node, Entry]]:
-    """The nodes that the functions of a call need, but for functions that were seen."""
+def _nodes_of_functions(entry: Resolved, graph: Graph, host: Host, seen_calls: set[tuple[Any, ...]],
+                        ) -> list[tuple[Node, Entry]]:
+    """The nodes that the functions of a call need, but for functions of seen calls."""
     types, listed = call_site(entry).types, listed_functions(entry)
-    found: list[tuple[Node, Entry]] = []
+    body_nodes: list[tuple[Node, Entry]] = []
     for label, func in listed:
         key = func.name, repr(sorted(func.attrs.items())), types
-        if key in seen:
+        if key in seen_calls:
             continue
-        seen.add(key)
+        seen_calls.add(key)
         site = entry.node.name if len(listed) == 1 else f"{entry.node.name}/{label}"
         body = function_body(site, func, types, graph, host.registries.ops)
         nodes = resolve(body.graph, host.registries.ops)
         acting = [] if body.effects is None else [body.effects]
-        found += [(node, nodes[node.name])
-                  for node in needed(body.graph, [*(name for name, _ in body.results), *acting])]
-    return found[::-1]
+        body_nodes += [(node, nodes[node.name])
+                  for node in dependencies(body.graph, [*(name for name, _ in body.results), *acting])]
+    return body_nodes[::-1]
 
 
 def _may_give(entry: Entry) -> bool:

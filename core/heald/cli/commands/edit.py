@@ -40,8 +40,8 @@ def _rewire(on: Editing, text: str) -> Graph:
 
 
 def _set_input(on: Editing, text: str) -> Graph:
-    place, tensor = _pair(text, "--set-input", "NODE:INDEX=TENSOR")
-    node, _, index = place.rpartition(":")
+    input_text, tensor = _pair(text, "--set-input", "NODE:INDEX=TENSOR")
+    node, _, index = input_text.rpartition(":")
     if not node or not (index.isascii() and index.isdecimal()):
         raise _unreadable(text, "--set-input", "NODE:INDEX=TENSOR")
     return on.graph.set_input(node, int(index), tensor)
@@ -60,14 +60,14 @@ def _dtype(on: Editing, text: str) -> Graph:
 
 
 def _expose_input(on: Editing, text: str) -> Graph:
-    given, _, name = text.partition("=")
-    tensor = on.tensor(given)
+    tensor_text, _, name = text.partition("=")
+    tensor = on.tensor(tensor_text)
     return on.graph.expose_input(tensor, name or None, dtype=on.dtype(tensor))
 
 
 def _expose_output(on: Editing, text: str) -> Graph:
-    given, name = _pair(text, "--expose-output", "TENSOR=NAME")
-    tensor = on.tensor(given)
+    tensor_text, name = _pair(text, "--expose-output", "TENSOR=NAME")
+    tensor = on.tensor(tensor_text)
     return on.graph.expose_output(tensor, name, dtype=on.dtype(tensor))
 
 

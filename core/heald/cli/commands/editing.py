@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 class Editing:
     """A graph between two steps, with the names that the model's signature and state have for its nodes."""
 
-    def __init__(self, opened: Opened, graph: Graph, own: Runtime) -> None:
-        self.opened, self.graph, self.own = opened, graph, own
+    def __init__(self, opened: Opened, graph: Graph, runtime: Runtime) -> None:
+        self.opened, self.graph, self._runtime = opened, graph, runtime
         signature = opened.signature
         sides = () if signature is None else (*signature.inputs.values(), *signature.outputs.values())
         self.ends = [info.tensor.partition(":")[0] for info in sides]
@@ -43,12 +43,13 @@ class Editing:
 
         source = parse_input(tensor)
         try:
-            found = resolve_node(self.graph[source.node], self.graph, self.own.host.registries.ops).output_tensors
+            ops = self._runtime.host.registries.ops
+            tensor_types = resolve_node(self.graph[source.node], self.graph, ops).output_tensors
         except HealdError:
             return None
-        return found[source.index].dtype if source.index < len(found) else None
+        return tensor_types[source.index].dtype if source.index < len(tensor_types) else None
 
-    def kept(self) -> list[str]:
+    def kept_node_names(self) -> list[str]:
         """The nodes that passes keep: placeholders, and the tensors of the signature or, without one, all nodes that no
         other node needs."""
         from ...runtime.contract.structural import PLACEHOLDERS
@@ -60,11 +61,14 @@ class Editing:
 
     def after(self, passes: Sequence[str], *, feeds: Sequence[str] = (), fetches: Sequence[str] = (),
               entry: str | None = None) -> Iterator[tuple[str, Graph]]:
-        """Yield the name of each pass and the graph after it. Without feeds and fetches, `kept` says what stays."""
+        """Yield the name of each pass and the graph after it.
+
+        Without feeds and fetches, the nodes of `kept_node_names` stay.
+        """
         from ...graphs.session.requested_passes import requested_graphs
 
-        kept = () if feeds or fetches else self.kept()
-        for name, graph in requested_graphs(self.graph, passes, kept, self.own, feeds=feeds, fetches=fetches,
+        kept_nodes = () if feeds or fetches else self.kept_node_names()
+        for name, graph in requested_graphs(self.graph, passes, kept_nodes, self._runtime, feeds=feeds, fetches=fetches,
                                             entry=entry):
             self.graph = graph
             yield name, graph

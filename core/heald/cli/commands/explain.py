@@ -1,4 +1,4 @@
-"""heald explain: where each node of a model runs, why, what was refused, and what graph passes and fusions did."""
+"""heald explain: the device of each node of a model, its reason, refusals, and the effects of passes and fusions."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ class ExplainedStep(NamedTuple):
     """The step that runs, as far as it can be known.
 
     `note`: the reason why it was not linked, or was without passes.
-    `ways`: node to its kernel's description of its algorithm.
+    `algorithms`: node to its kernel's description of its algorithm.
     `calls`: the number of kernel calls by device and pack; empty for a step that cannot be made.
     `did`: a line for each pass and each fusion that changed something.
-    `gone`: node to the pass that removed it or gave it another op.
+    `changed_by`: node to the pass that removed it or gave it another op.
     """
 
     note: str
-    ways: Mapping[str, str] = {}
+    algorithms: Mapping[str, str] = {}
     calls: Mapping[tuple[str, str], int] = {}
     did: Sequence[str] = ()
-    gone: Mapping[str, str] = {}
+    changed_by: Mapping[str, str] = {}
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -56,10 +56,10 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def explain(args: Namespace) -> int:
     from ..printing.table import show_json
-    from .compiled import explained, open_compiled
+    from .compiled import explanation_rows, open_compiled
 
     compiled = open_compiled(args)
-    rows, step = _of_graph(args) if compiled is None else (explained(args, compiled), ExplainedStep(""))
+    rows, step = _of_graph(args) if compiled is None else (explanation_rows(args, compiled), ExplainedStep(""))
     if args.json:
         show_json(rows)
     else:
@@ -70,53 +70,54 @@ def explain(args: Namespace) -> int:
 def _of_graph(args: Namespace) -> tuple[list[dict[str, str]], ExplainedStep]:
     """Return the rows of a graph's nodes, and the step that runs."""
     from ...graphs.session.session import Session
-    from .coverage import needed, sinks
+    from .coverage import dependencies, sinks
 
     opened = open_graph(args)
     with ticking("placing"):
         session = Session(opened.needed, device=args.device)
         graph = session.graph
         outputs = [opened.tensor(name) for name in args.fetch] or opened.outputs or sinks(graph, session.nodes)
-        order = [node.name for node in needed(graph, outputs)] if args.fetch else list(graph.nodes)
+        order = [node.name for node in dependencies(graph, outputs)] if args.fetch else list(graph.nodes)
         step = _link(session, outputs, args.input, opened)
-    rows = {row["node"]: row | {"how": step.ways.get(row["node"], ""), "passes": step.gone.get(row["node"], "")}
+    rows = {row["node"]: row | {"how": step.algorithms.get(row["node"], ""),
+                                "passes": step.changed_by.get(row["node"], "")}
             for row in session.placement().table()}
     return [rows[name] for name in order], step
 
 
-def _link(session: Session, outputs: Sequence[str], given: Sequence[str], opened: Opened) -> ExplainedStep:
+def _link(session: Session, outputs: Sequence[str], shape_texts: Sequence[str], opened: Opened) -> ExplainedStep:
     """Link the step for these inputs, so that kernels which decline are known. Without the shapes of all inputs the
     step is only lowered."""
     from ...errors import HealdError
     from ...graphs.session.model import find_inputs
 
-    shapes = {opened.tensor(name): shape for name, shape in map(_shape, given)}
+    shapes = {opened.tensor(name): shape for name, shape in map(_shape, shape_texts)}
     feeds = tuple(dict.fromkeys((*find_inputs(session, outputs), *shapes)))
     try:
         prepared = session.prepare(outputs, feeds)
     except HealdError as error:
         row = session.placement().get(error.node or "")
-        if given and (row is None or row.error is not error):  # what is asked cannot be; the table tells of the rest
+        if shape_texts and (row is None or row.error is not error):  # the request cannot be met
             raise
         where = f", because of node '{error.node}'" if row else ""
         return ExplainedStep(f"not linked{where}: {error.message}")
-    did, gone = _passes(session.optimized(outputs, feeds))
+    did, changed_by = _passes(session.optimized(outputs, feeds))
     metas = dict(zip(feeds, prepared.program.functions["main"].arg_metas, strict=True))
-    wanted = {name: shapes.get(name, meta.dims if meta.is_static else None) for name, meta in metas.items()}
-    unknown = [name for name, shape in wanted.items() if shape is None]
+    input_shapes = {name: shapes.get(name, meta.dims if meta.is_static else None) for name, meta in metas.items()}
+    unknown = [name for name, shape in input_shapes.items() if shape is None]
     if unknown:
         named = ", ".join(f"{name} {metas[name]}" for name in unknown)
         import shlex
 
         example = ",".join(str(dim or 1) for dim in metas[unknown[0]].shape or (None,))
         note = f"not linked, since shapes are open: {named}; give them: --input {shlex.quote(unknown[0])}={example}"
-        return ExplainedStep(note, {}, _lowered(prepared.program), did, gone)
-    for name, shape in wanted.items():
+        return ExplainedStep(note, {}, _count_lowered_calls(prepared.program), did, changed_by)
+    for name, shape in input_shapes.items():
         _check_fits(name, shape or (), metas[name])
-    executable = prepared.executable(tuple(shape or () for shape in wanted.values()))
+    executable = prepared.executable(tuple(shape or () for shape in input_shapes.values()))
     left_out = f"run without what graph passes would make: {prepared.left_out}" if prepared.left_out else ""
-    calls, fusions = _linked(executable)
-    return ExplainedStep(left_out, executable.algorithms(), calls, [*did, *fusions], gone)
+    calls, fusions = _count_linked_calls(executable)
+    return ExplainedStep(left_out, executable.algorithms(), calls, [*did, *fusions], changed_by)
 
 
 def _passes(stages: Iterable[tuple[str, Graph]]) -> tuple[list[str], dict[str, str]]:
@@ -124,41 +125,42 @@ def _passes(stages: Iterable[tuple[str, Graph]]) -> tuple[list[str], dict[str, s
     from ..printing.table import plural
 
     did: list[str] = []
-    gone: dict[str, str] = {}
+    changed_by: dict[str, str] = {}
     before: Graph | None = None
     for name, after in stages:
         if before is not None and after is not before:
             removed = [node for node in before.nodes if node not in after]
-            made = [node.name for node in after if node.name not in before]
+            added = [node.name for node in after if node.name not in before]
             changed = [node.name for node in after if node.name in before and before[node.name] is not node]
-            gone.update(dict.fromkeys(removed, f"removed by {name}"))
-            gone.update({each: f"{after[each].op} by {name}" for each in changed if before[each].op != after[each].op})
+            changed_by.update(dict.fromkeys(removed, f"removed by {name}"))
+            changed_by.update({node: f"{after[node].op} by {name}" for node in changed
+                               if before[node].op != after[node].op})
             counts = [f"{what} {plural(len(nodes), 'node')}" for what, nodes in
-                      (("removed", removed), ("made", made), ("changed", changed)) if nodes]
+                      (("removed", removed), ("made", added), ("changed", changed)) if nodes]
             did += [f"pass {name} {', '.join(counts)}"] if counts else []
         before = after
-    return did, gone
+    return did, changed_by
 
 
-def _lowered(program: ProgramDef) -> Counter[tuple[str, str]]:
-    """Count the kernel calls of a program by device and pack, those of its functions among them."""
+def _count_lowered_calls(program: ProgramDef) -> Counter[tuple[str, str]]:
+    """Count the kernel calls of a program and its functions by device and pack."""
     from ...runtime.program.host_program import OWN
 
     return Counter((program.requires[call.stream], call.pack) for function in program.functions.values()
                    for call in function.kernels if call.code not in OWN)
 
 
-def _linked(executable: Executable) -> tuple[Counter[tuple[str, str]], list[str]]:
+def _count_linked_calls(executable: Executable) -> tuple[Counter[tuple[str, str]], list[str]]:
     """Count the kernel calls of a linked program by device and pack. Return a line for each fused kernel, too."""
     from ...runtime.program.host_program import OWN
     from ..printing.table import plural
 
     calls: Counter[tuple[str, str]] = Counter()
     fused: dict[str, list[int]] = {}
-    for each in executable.all():
-        for bound in each.layout.calls:
+    for linked_function in executable.all():
+        for bound in linked_function.layout.calls:
             if bound.call.code not in OWN and bound.kernel is not None:
-                calls[each.device_name(bound), bound.kernel.pack] += 1
+                calls[linked_function.device_name(bound), bound.kernel.pack] += 1
             if bound.call.fused:
                 fused.setdefault(bound.call.code, []).append(len(bound.call.fused))
     return calls, [f"fusion {code} does {sum(counts)} nodes in {plural(len(counts), 'call')}"
@@ -197,14 +199,14 @@ def _tell(rows: list[dict[str, str]], step: ExplainedStep, every: bool) -> None:
         say(f"{plural(len(rows), 'node')}:")
         counted = Counter((r["assigned"], r["kernel"].partition(".")[0]) for r in rows)
     for (assigned, pack), count in counted.most_common():
-        say(f"  {count:6,}  {_served(assigned, pack)}")
+        say(f"  {count:6,}  {_placement_text(assigned, pack)}")
     for line in (*step.did, *([step.note] if step.note else [])):
         say(line)
     say()
     rows = [row | {"kernel": row["kernel"].partition(".")[0], "reason": _brief(row)} for row in rows]
     if every or len(rows) <= FEW:
-        told = [column for column in ("passes", "fused", "how") if any(row.get(column) for row in rows)]
-        show(rows, ("node", *COLUMNS, *told), cut=("node",), wrap=("reason", "refused"))
+        optional_columns = [column for column in ("passes", "fused", "how") if any(row.get(column) for row in rows)]
+        show(rows, ("node", *COLUMNS, *optional_columns), cut=("node",), wrap=("reason", "refused"))
         return
     groups = Counter(tuple(row[c] for c in COLUMNS) for row in rows)
     show([{"nodes": count, **dict(zip(COLUMNS, group, strict=True))} for group, count in groups.most_common()],
@@ -218,7 +220,7 @@ def _brief(row: dict[str, str]) -> str:
     return head if tail and tail in row["refused"] else row["reason"]
 
 
-def _served(assigned: str, pack: str) -> str:
+def _placement_text(assigned: str, pack: str) -> str:
     if assigned == "-":
         return "nowhere"
     return f"{assigned}, kernels of {pack}" if pack else "by the runtime itself: they need no kernel"

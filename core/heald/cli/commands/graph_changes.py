@@ -24,21 +24,21 @@ _CHUNK = 1 << 20  # elements that are compared at a time
 _SIGNS = {"added": "+", "removed": "-", "changed": "~", "reordered": "~"}
 
 
-def change_rows(found: GraphDifference, before: Graph, after: Graph) -> list[dict[str, str]]:
+def change_rows(difference: GraphDifference, before: Graph, after: Graph) -> list[dict[str, str]]:
     """Return a row for each added, removed and changed node and function, and for each version that differs.
 
     `found` is the comparison of both graphs.
     """
     rows = [
-        *(_row("removed", "node", name, before=_node(before, name)) for name in found.removed),
-        *(_row("added", "node", name, after=_node(after, name)) for name in found.added),
-        *_changed("node", found.changed),
-        *(_row("removed", "function", name) for name in found.functions_removed),
-        *(_row("added", "function", name) for name in found.functions_added),
-        *_changed("function", found.functions_changed),
-        *_changed("graph", {"": found.versions}),
+        *(_row("removed", "node", name, before=_node(before, name)) for name in difference.removed),
+        *(_row("added", "node", name, after=_node(after, name)) for name in difference.added),
+        *_change_rows("node", difference.changed),
+        *(_row("removed", "function", name) for name in difference.functions_removed),
+        *(_row("added", "function", name) for name in difference.functions_added),
+        *_change_rows("function", difference.functions_changed),
+        *_change_rows("graph", {"": difference.versions}),
     ]
-    return [*rows, _row("reordered", "graph", "", "order of nodes")] if found.reordered else rows
+    return [*rows, _row("reordered", "graph", "", "order of nodes")] if difference.reordered else rows
 
 
 def tell_changes(rows: Sequence[Mapping[str, str]], *, few: int, text: bool = False) -> None:
@@ -70,13 +70,13 @@ def compare_models(args: Namespace) -> int:
 
     before, after = (open_graph(Namespace(**vars(args) | {"model": path})).graph for path in (args.model, args.other))
     with ticking("comparing"):
-        found = compare(before, after)
-        rows = change_rows(found, before, after)
+        difference = compare(before, after)
+        rows = change_rows(difference, before, after)
     if args.json:
         show_json(rows)
     else:
         tell_changes(rows, few=len(rows) if args.all else _FEW, text=args.text)
-    return DIFFERENT if found else 0
+    return DIFFERENT if difference else 0
 
 
 def _counts(rows: Sequence[Mapping[str, str]]) -> str:
@@ -86,15 +86,15 @@ def _counts(rows: Sequence[Mapping[str, str]]) -> str:
     for row in rows:
         names.setdefault((row["kind"], row["change"]), set()).add(row["name"])
     return ", ".join("nodes reordered" if change == "reordered" else
-                     "versions changed" if kind == "graph" else f"{plural(len(found), kind)} {change}"
-                     for (kind, change), found in names.items())
+                     "versions changed" if kind == "graph" else f"{plural(len(changed_names), kind)} {change}"
+                     for (kind, change), changed_names in names.items())
 
 
 def _row(change: str, kind: str, name: str, field: str = "", before: str = "", after: str = "") -> dict[str, str]:
     return {"change": change, "kind": kind, "name": name, "field": field, "before": before, "after": after}
 
 
-def _changed(kind: str, changed: Mapping[str, Sequence[Change]]) -> Iterator[dict[str, str]]:
+def _change_rows(kind: str, changed: Mapping[str, Sequence[Change]]) -> Iterator[dict[str, str]]:
     for name, changes in changed.items():
         for change in changes:
             before, after = _texts(change)
@@ -133,15 +133,15 @@ def _first_difference(one: TensorValue, other: TensorValue) -> int | None:
 
     if one.dtype is not other.dtype or one.shape != other.shape or one.dtype.name in ("resource", "variant"):
         return None
-    mine, theirs = one.array().reshape(-1), other.array().reshape(-1)
+    one_flat, theirs = one.array().reshape(-1), other.array().reshape(-1)
     for start in range(0, one.size, _CHUNK):
-        left, right = (np.ascontiguousarray(side[start : start + _CHUNK]) for side in (mine, theirs))
+        left, right = (np.ascontiguousarray(side[start : start + _CHUNK]) for side in (one_flat, theirs))
         if left.dtype != object:
             left, right = (side.view(np.uint8).reshape(len(side), -1) for side in (left, right))
         unequal = left != right
-        found = np.flatnonzero(unequal if unequal.ndim == 1 else unequal.any(axis=1))
-        if found.size:
-            return start + int(found[0])
+        differing = np.flatnonzero(unequal if unequal.ndim == 1 else unequal.any(axis=1))
+        if differing.size:
+            return start + int(differing[0])
     return None
 
 

@@ -15,7 +15,7 @@ _CUT = ("node", "inputs", "tensor", "consumer")
 
 
 def client(graph: Graph) -> dict[str, Any]:
-    """The nodes of a client graph, those that hang on SOURCE, and those on SINK."""
+    """The nodes of a client graph, and the names of the nodes at SOURCE and at SINK."""
     from ...graphs.compiler.client_graph import ends
 
     source, sink = ends(graph)
@@ -29,24 +29,24 @@ def partitions(parts: Mapping[str, Graph]) -> dict[str, Any]:
                           and not node.inputs]}
 
 
-def tell_client(found: Mapping[str, Any]) -> None:
+def tell_client(client_report: Mapping[str, Any]) -> None:
     from ..printing.table import plural
 
-    say(f"\nclient graph, {plural(len(found['nodes']), 'node')}")
-    _show(found["nodes"], _COLUMNS)
+    say(f"\nclient graph, {plural(len(client_report['nodes']), 'node')}")
+    _show(client_report["nodes"], _COLUMNS)
     for end in ("source", "sink"):
-        say(f"{end.upper()}: {', '.join(found[end]) or 'none'}")
+        say(f"{end.upper()}: {', '.join(client_report[end]) or 'none'}")
 
 
-def tell_partitions(found: Mapping[str, Any]) -> None:
+def tell_partitions(partition_report: Mapping[str, Any]) -> None:
     from ..printing.table import plural
 
-    for part in found["parts"]:
+    for part in partition_report["parts"]:
         say(f"\npartition {part['device']}, {plural(len(part['nodes']), 'node')}")
         _show(part["nodes"], _COLUMNS[:-1])
-    say(f"\n{plural(len(found['transfers']), 'transfer')}")
-    if found["transfers"]:
-        _show(found["transfers"], ("name", "tensor", "consumer", "from", "to"))
+    say(f"\n{plural(len(partition_report['transfers']), 'transfer')}")
+    if partition_report["transfers"]:
+        _show(partition_report["transfers"], ("name", "tensor", "consumer", "from", "to"))
 
 
 def _show(rows: Sequence[Mapping[str, Any]], columns: Sequence[str]) -> None:

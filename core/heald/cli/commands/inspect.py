@@ -1,4 +1,4 @@
-"""heald inspect: what a model file contains, also where heald could not run it."""
+"""heald inspect: the content of a model file, also of one that heald cannot run."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def inspect(args: Namespace) -> int:
     from ..printing.table import show_json
     from .compiled import inspect as inspect_compiled
     from .compiled import open_compiled
-    from .coverage import rewritten
+    from .coverage import rewritten_graph
 
     _check(args)
     compiled = open_compiled(args)
@@ -54,8 +54,8 @@ def inspect(args: Namespace) -> int:
     opened = open_graph(args, weights=False)
     graph = opened.needed
     host = runtime().host
-    runnable, nodes = rewritten(graph)
-    found = {
+    runnable, nodes = rewritten_graph(graph)
+    report = {
         "file": args.model,
         "format": opened.form,
         "bytes": _size(Path(args.model)),
@@ -63,17 +63,17 @@ def inspect(args: Namespace) -> int:
         "versions": {"producer": graph.versions.producer, "min_consumer": graph.versions.min_consumer,
                      "bad_consumers": graph.versions.bad_consumers},
         "signatures": {name: str(signature) for name, signature in opened.signatures.items()},
-        **(_signature(runnable, nodes, host) if opened.signature is None else _declared(graph, opened.signature)),
+        **(_signature(runnable, nodes, host) if opened.signature is None else _declared_rows(graph, opened.signature)),
         "ops": _ops(graph, runnable, nodes, host),
         "constants": _constants(graph),
         "functions": _functions(graph),
     }
     if args.passes or args.client or args.partitions:
-        found |= _of_step(opened, args)
+        report |= _of_step(opened, args)
     if args.json:
-        show_json(found)
+        show_json(report)
     else:
-        _tell(found)
+        _tell(report)
     return 0
 
 
@@ -94,19 +94,19 @@ def _of_step(opened: Opened, args: Namespace) -> dict[str, Any]:
     from ...graphs.session.session import Session
     from .graphs import client, partitions
 
-    found: dict[str, Any] = {}
+    step_report: dict[str, Any] = {}
     with Session(opened.graph, initial_state=opened.initial_state) as session:
         fetches = [opened.tensor(name) for name in args.fetch] or opened.outputs or list(find_outputs(session))
         fed = [opened.tensor(name) for name in args.feed]
         named = {name.removesuffix(":0") for name in fed}
         feeds = [*fed, *(name for name in find_inputs(session, fetches) if name not in named)]
         if args.passes:
-            found |= _passes(opened, session, fetches, feeds)
+            step_report |= _passes(opened, session, fetches, feeds)
         if args.client:
-            found["client"] = client(session.client_graph(fetches, feeds, convention=args.convention))
+            step_report["client"] = client(session.client_graph(fetches, feeds, convention=args.convention))
         if args.partitions:
-            found["partitions"] = partitions(session.partitions(fetches, feeds))
-    return found
+            step_report["partitions"] = partitions(session.partitions(fetches, feeds))
+    return step_report
 
 
 def _passes(opened: Opened, session: Session, fetches: list[str], feeds: list[str]) -> dict[str, Any]:
@@ -125,7 +125,7 @@ def _size(path: Path) -> int:
     return sum(file.stat().st_size for file in files)
 
 
-def _declared(graph: Graph, signature: SignatureDef) -> dict[str, Any]:
+def _declared_rows(graph: Graph, signature: SignatureDef) -> dict[str, Any]:
     """Rows of inputs and of outputs, as a signature declares them."""
     def rows(side: Mapping[str, TensorInfo]) -> list[dict[str, Any]]:
         return [{"name": name, "op": graph[info.tensor.partition(":")[0]].op, "dtype": info.meta.dtype.name,
@@ -138,17 +138,17 @@ def _signature(graph: Graph, nodes: Mapping[str, Resolved | HealdError], host: H
     """Rows of inputs and of outputs."""
     from ...runtime.contract.structural import MUST_FEED
     from ..printing.signature import infer_types
-    from .coverage import needed, sinks
+    from .coverage import dependencies, sinks
 
     outputs = sinks(graph, nodes)
-    order = needed(graph, outputs)
+    order = dependencies(graph, outputs)
     infos = infer_types(order, nodes, host.registries.ops, graph.versions.producer)
     rows: dict[str, list[dict[str, Any]]] = {"inputs": [], "outputs": []}
     rows["inputs"] = [_tensor(n.name, infos.get((n.name, 0)), n.op) for n in order if n.op in MUST_FEED]
     for name in outputs:
-        given: list[ValueInfo | None] = [info for (node, _), info in infos.items() if node == name] or [None]
-        names = [name] if len(given) == 1 else [f"{name}:{i}" for i in range(len(given))]
-        rows["outputs"] += [_tensor(n, info, graph[name].op) for n, info in zip(names, given, strict=True)]
+        infos_of_node: list[ValueInfo | None] = [info for (node, _), info in infos.items() if node == name] or [None]
+        names = [name] if len(infos_of_node) == 1 else [f"{name}:{i}" for i in range(len(infos_of_node))]
+        rows["outputs"] += [_tensor(n, info, graph[name].op) for n, info in zip(names, infos_of_node, strict=True)]
     return rows
 
 
@@ -163,10 +163,10 @@ def _ops(
     graph: Graph, runnable: Graph, nodes: Mapping[str, Resolved | HealdError], host: Host
 ) -> list[dict[str, Any]]:
     """Rows of the graph's ops. A node lacks a kernel if its namesake in the graph that runs does."""
-    from .coverage import missing
+    from .coverage import unrunnable_nodes
 
     listed = ((node, nodes[node.name]) for node in runnable)
-    lacking = Counter(graph[name].op for row in missing(listed, host) for name in row.nodes if name in graph)
+    lacking = Counter(graph[name].op for row in unrunnable_nodes(listed, host) for name in row.nodes if name in graph)
     counts = Counter(node.op for node in graph)
     return [{"op": op, "nodes": count, "without_kernel": lacking[op]}
             for op, count in sorted(counts.items(), key=lambda item: (-item[1], item[0]))]
@@ -190,19 +190,19 @@ def _functions(graph: Graph) -> list[dict[str, Any]]:
             for f in graph.functions.values()]
 
 
-def _tell(found: dict[str, Any]) -> None:
+def _tell(report: dict[str, Any]) -> None:
     from ..printing.table import byte_text, plural
 
-    versions, constants = found["versions"], found["constants"]
-    form = f"{found['format']}, with a graph" if found["signatures"] else found["format"]
-    say(f"{found['file']}: {form} of version {versions['producer']}, {byte_text(found['bytes'])}, "
-          f"{plural(found['nodes'], 'node')}")
-    if found["signatures"]:
-        _section("signatures", [{"name": name, "takes and gives": text} for name, text in found["signatures"].items()],
+    versions, constants = report["versions"], report["constants"]
+    form = f"{report['format']}, with a graph" if report["signatures"] else report["format"]
+    say(f"{report['file']}: {form} of version {versions['producer']}, {byte_text(report['bytes'])}, "
+          f"{plural(report['nodes'], 'node')}")
+    if report["signatures"]:
+        _section("signatures", [{"name": name, "takes and gives": text} for name, text in report["signatures"].items()],
                  ("name", "takes and gives"))
     for title, columns in (("inputs", ("name", "dtype", "shape")), ("outputs", ("name", "dtype", "shape", "op"))):
-        _section(title, [row | {"shape": _shape(row)} for row in found[title]], columns)
-    marks = [row | {"kernel": _mark(row)} for row in found["ops"]]
+        _section(title, [row | {"shape": _shape(row)} for row in report[title]], columns)
+    marks = [row | {"kernel": _mark(row)} for row in report["ops"]]
     lacking = sum(bool(row["without_kernel"]) for row in marks)
     _section(plural(len(marks), "op") + (f", {lacking} without a kernel here" if lacking else ""), marks,
              ("op", "nodes", "kernel"))
@@ -210,21 +210,21 @@ def _tell(found: dict[str, Any]) -> None:
     largest = [row | {"bytes": byte_text(row["bytes"])} for row in constants["largest"]]
     total += "; the largest" if len(largest) < constants["count"] else ""
     _section(total, largest, ("name", "type", "bytes"))
-    if found["functions"]:
-        _section(plural(len(found["functions"]), "function"), found["functions"],
+    if report["functions"]:
+        _section(plural(len(report["functions"]), "function"), report["functions"],
                  ("function", "nodes", "inputs", "outputs"))
-    if "passes" in found:
+    if "passes" in report:
         from .passes import tell
 
-        tell(found["passes_before_placement"], found["passes"], found["passes_left_out"])
-    if "client" in found:
+        tell(report["passes_before_placement"], report["passes"], report["passes_left_out"])
+    if "client" in report:
         from .graphs import tell_client
 
-        tell_client(found["client"])
-    if "partitions" in found:
+        tell_client(report["client"])
+    if "partitions" in report:
         from .graphs import tell_partitions
 
-        tell_partitions(found["partitions"])
+        tell_partitions(report["partitions"])
 
 
 def _section(title: str, rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:

@@ -1,4 +1,4 @@
-"""heald devices and heald plugins: what there is on this machine, and what is wrong with it."""
+"""heald devices and heald plugins: the devices and plugins of this machine, and their faults."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def devices(args: Namespace) -> int:
     if args.isolate:
         rows = _checked_apart(host, args.names, args.plugin)
     else:
-        rows = _listed(host, args)
+        rows = _device_rows(host, args)
     if args.json:
         show_json(rows)
     elif rows:
@@ -54,20 +54,21 @@ def devices(args: Namespace) -> int:
     return int(any(row.get("check") == "FAIL" for row in rows))
 
 
-def _listed(host: Host, args: Namespace) -> list[dict[str, Any]]:
-    """The rows of the chosen devices. Named devices are requested, and scanned in this process. Of all devices, those
+def _device_rows(host: Host, args: Namespace) -> list[dict[str, Any]]:
+    """The rows of the chosen devices. Named devices are requested, and scanned in this process. Of all devices, types
     that serve on request only are scanned in processes of their own."""
     from ...runtime.service.runtime import scanned_apart
 
     if args.names:
         with ticking("scanning"):
-            records = _chosen(host, args.names)
+            records = _device_records(host, args.names)
         return [_check(record, host) if args.check else _device(record) for record in records]
     rows: list[dict[str, Any]] = []
     for device_type in host.preference():
         nobody = scanned_apart(device_type)
         if nobody is not None:
-            rows += [row if args.check else _unchecked(row) for row in _apart(nobody, args.plugin, check=args.check)]
+            scanned_rows = _apart(nobody, args.plugin, check=args.check)
+            rows += [row if args.check else _unchecked_row(row) for row in scanned_rows]
             continue
         with ticking("scanning"):
             records = host.records(device_type)
@@ -75,7 +76,7 @@ def _listed(host: Host, args: Namespace) -> list[dict[str, Any]]:
     return rows
 
 
-def _unchecked(row: Mapping[str, Any]) -> dict[str, Any]:
+def _unchecked_row(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key not in ("check", "ms")}
 
 
@@ -87,7 +88,7 @@ def _apart(device: Mapping[str, Any], plugins: Sequence[str], *, check: bool) ->
         return list_apart(device, plugins, check=check)
 
 
-def _chosen(host: Host, names: Sequence[str]) -> list[DeviceRecord]:
+def _device_records(host: Host, names: Sequence[str]) -> list[DeviceRecord]:
     """The records of these names; `T:*` names all of a type. Raises NotFound."""
     from ...errors import NotFound, closest
 
@@ -95,9 +96,9 @@ def _chosen(host: Host, names: Sequence[str]) -> list[DeviceRecord]:
     records = [record for device_type in types for record in host.records(device_type)]
     for name in names:
         if name not in [record.name for record in records] and name.removesuffix(":*") not in types:
-            near = closest(name, [record.name for record in records] or types)
+            suggestions = closest(name, [record.name for record in records] or types)
             raise NotFound(f"there is no device {name}", device=name,
-                           hint=f"did you mean {near[0]}?" if near else "heald devices lists them")
+                           hint=f"did you mean {suggestions[0]}?" if suggestions else "heald devices lists them")
     return [record for record in records if record.name in names or f"{record.type}:*" in names]
 
 
@@ -108,7 +109,7 @@ def _checked_apart(host: Host, names: Sequence[str], plugins: Sequence[str]) -> 
     rows: list[dict[str, Any]] = []
     for device_type in types:
         if device_type not in announced:
-            _chosen(host, [f"{device_type}:*"])
+            _device_records(host, [f"{device_type}:*"])
         nobody = {"name": f"{device_type}:*", "type": device_type, "plugin": announced[device_type], "attributes": {}}
         for row in _apart(nobody, plugins, check=False):
             if not names or row["name"] in names or f"{device_type}:*" in names:
@@ -116,7 +117,7 @@ def _checked_apart(host: Host, names: Sequence[str], plugins: Sequence[str]) -> 
     dead = {row["type"] for row in rows if row["name"].endswith(":*")}
     for name in names:
         if name not in [row["name"] for row in rows] and name.partition(":")[0] not in dead:
-            _chosen(host, [name])
+            _device_records(host, [name])
     return rows
 
 
@@ -152,9 +153,10 @@ def _memory(row: Mapping[str, Any]) -> str:
 
 
 def _attributes(row: Mapping[str, Any]) -> str:
-    given = {key: _figures(value) if key == "cost" else value for key, value in row["attributes"].items()
+    attributes = {key: _figures(value) if key == "cost" else value for key, value in row["attributes"].items()
              if key != "memory"}
-    return ", ".join(key if value is True else f"{key} {value}" for key, value in given.items() if value is not False)
+    return ", ".join(key if value is True else f"{key} {value}" for key, value in attributes.items()
+                     if value is not False)
 
 
 def _figures(cost: object) -> object:
@@ -195,13 +197,13 @@ def _brings(registered: Mapping[str, Any]) -> str:
     return "; ".join(f"{kind} {text}" for kind, text in texts.items())
 
 
-def _traceback(records: list[PluginRecord], wanted: str) -> int:
+def _traceback(records: list[PluginRecord], plugin_id: str) -> int:
     from ...errors import NotFound, closest
 
     for record in records:
-        if record.id == wanted:
-            say(record.traceback.rstrip() or f"plugin {wanted} is {record.status}: it has no traceback")
+        if record.id == plugin_id:
+            say(record.traceback.rstrip() or f"plugin {plugin_id} is {record.status}: it has no traceback")
             return 0
-    near = closest(wanted, [record.id for record in records])
-    hint = f"did you mean {near[0]}?" if near else "heald plugins lists them"
-    raise NotFound(f"no plugin is called '{wanted}'", hint=hint)
+    suggestions = closest(plugin_id, [record.id for record in records])
+    hint = f"did you mean {suggestions[0]}?" if suggestions else "heald plugins lists them"
+    raise NotFound(f"no plugin is called '{plugin_id}'", hint=hint)

@@ -1,4 +1,4 @@
-"""heald ops: which ops have kernels here, what an op takes and gives, what a model lacks."""
+"""heald ops: the ops with kernels here, the signature of an op, the ops that a model lacks."""
 
 from __future__ import annotations
 
@@ -48,11 +48,11 @@ def ops(args: Namespace) -> int:
         return _missing(args, host)
     kernels = _kernels(host, args.device)
     if args.op:
-        found = [_described(host, name, kernels.get(name, [])) for name in args.op]
+        descriptions = [_op_report(host, name, kernels.get(name, [])) for name in args.op]
         if args.json:
-            show_json(found)
+            show_json(descriptions)
         else:
-            say("\n\n".join(_signature(one) for one in found))
+            say("\n\n".join(_signature(one) for one in descriptions))
         return 0
     ranks = host.registries.ops.tiers()
     listed = host.registries.ops if args.all or args.tier else sorted(kernels)
@@ -71,22 +71,24 @@ def _kernels(host: Host, only: str | None) -> dict[str, list[KernelDef]]:
 
     types = host.preference()
     if only is not None and only.upper() not in types:
-        near = closest(only.upper(), types)
-        raise NotFound(f"no plugin brings the device type {only}", hint=f"did you mean {near[0]}?" if near else None)
+        suggestions = closest(only.upper(), types)
+        hint = f"did you mean {suggestions[0]}?" if suggestions else None
+        raise NotFound(f"no plugin brings the device type {only}", hint=hint)
     types = types if only is None else [only.upper()]
-    found: dict[str, list[KernelDef]] = {}
+    kernels_of_op: dict[str, list[KernelDef]] = {}
     for device_type in types:
         host.registries.kernels.load(device_type)
     for kernel in host.registries.kernels.loaded():
         if kernel.device_type in types:
-            found.setdefault(kernel.op, []).append(kernel)
-    return found
+            kernels_of_op.setdefault(kernel.op, []).append(kernel)
+    return kernels_of_op
 
 
 def _row(host: Host, name: str, kernels: list[KernelDef]) -> dict[str, Any]:
     registry = host.registries.ops
-    known = name in registry and registry.metadata(registry.get(name)) is not None
-    return {"op": name, "metadata": known, "plugin": registry.plugin_of(name), "kernels": [_kernel(k) for k in kernels]}
+    has_metadata = name in registry and registry.metadata(registry.get(name)) is not None
+    return {"op": name, "metadata": has_metadata, "plugin": registry.plugin_of(name),
+            "kernels": [_kernel(k) for k in kernels]}
 
 
 def _kernel(kernel: KernelDef) -> dict[str, Any]:
@@ -104,23 +106,23 @@ def _list(rows: list[dict[str, Any]], *, markdown: bool) -> None:
     cells = [{"op": row["op"], "tier": row["tier"], "metadata": row["metadata"], "device": kernel.get("device_type"),
               "pack": kernel.get("pack"), "types": _types(kernel) or ("needs none" if row["op"] in NO_KERNEL else "")}
              for row in rows for kernel in row["kernels"] or [{}]]
-    served = sum(bool(row["kernels"]) or row["op"] in NO_KERNEL for row in rows)
+    count_with_kernel = sum(bool(row["kernels"]) or row["op"] in NO_KERNEL for row in rows)
     if markdown:
         show_markdown(cells, columns)
     elif cells:
         show(cells, columns, wrap=("types",))
-    say(f"\n{plural(len(rows), 'op')}, {served:,} with a kernel")
+    say(f"\n{plural(len(rows), 'op')}, {count_with_kernel:,} with a kernel")
 
 
 def _types(kernel: dict[str, Any]) -> str:
     """`T: floats, int32`: an attribute that is not named may be any type."""
     if not kernel:
         return ""
-    texts = [f"{attr}: {_grouped(allowed)}" for attr, allowed in kernel["dtypes"].items()] or ["any"]
+    texts = [f"{attr}: {_types_text(allowed)}" for attr, allowed in kernel["dtypes"].items()] or ["any"]
     return "; ".join([*texts, *(["for some attributes only"] if kernel["conditional"] else [])])
 
 
-def _grouped(names: list[str] | None) -> str:
+def _types_text(names: list[str] | None) -> str:
     if names is None:
         return "any"
     left, words = list(names), []
@@ -131,7 +133,7 @@ def _grouped(names: list[str] | None) -> str:
     return ", ".join([*words, *left])
 
 
-def _described(host: Host, name: str, kernels: list[KernelDef]) -> dict[str, Any]:
+def _op_report(host: Host, name: str, kernels: list[KernelDef]) -> dict[str, Any]:
     op: OpDef = host.registries.ops.get(name)
     return {
         **_row(host, name, kernels),
@@ -152,30 +154,30 @@ def _arg(arg: ArgDef) -> dict[str, str]:
 def _attr(attr: AttrDef) -> dict[str, Any]:
     from ...runtime.contract.op import REQUIRED, attr_text
 
-    found: dict[str, Any] = {"name": attr.name, "type": attr.type}
+    description: dict[str, Any] = {"name": attr.name, "type": attr.type}
     if attr.default is not REQUIRED:
-        found["default"] = attr_text(attr.default)
+        description["default"] = attr_text(attr.default)
     if attr.minimum is not None:
-        found["minimum"] = attr.minimum
+        description["minimum"] = attr.minimum
     if attr.allowed is not None:
-        found["allowed"] = [_allowed(item) for item in attr.allowed]
-    return found
+        description["allowed"] = [_allowed_text(item) for item in attr.allowed]
+    return description
 
 
-def _allowed(item: DType | str) -> str:
+def _allowed_text(item: DType | str) -> str:
     return item if isinstance(item, str) else item.name
 
 
 def _signature(op: dict[str, Any]) -> str:
     """An op as its documentation would begin."""
 
-    def args(given: Iterable[dict[str, str]]) -> str:
-        return ", ".join(f"{a['name']}: {a['type']}" for a in given)
+    def args(arguments: Iterable[dict[str, str]]) -> str:
+        return ", ".join(f"{a['name']}: {a['type']}" for a in arguments)
 
     lines = [f"{op['op']}({args(op['inputs'])}) -> {args(op['outputs']) or 'nothing'}"]
     for attr in op["attrs"]:
         least = f" >= {attr['minimum']}" if "minimum" in attr else ""
-        allowed = f" in {{{_grouped(attr['allowed'])}}}" if "allowed" in attr else ""
+        allowed = f" in {{{_types_text(attr['allowed'])}}}" if "allowed" in attr else ""
         default = f" = {attr['default']}" if "default" in attr else ""
         lines.append(f"  {attr['name']}: {attr['type']}{least}{allowed}{default}")
     lines += [f"  stateful: {'yes' if op['stateful'] else 'no'}; metadata function: {'yes' if op['metadata'] else 'no'}"
@@ -194,27 +196,27 @@ def _none(op: str) -> str:
 
 def _missing(args: Namespace, host: Host) -> int:
     from ..printing.table import plural, show, show_json
-    from .coverage import missing, needed, reached, rewritten, sinks
+    from .coverage import dependencies, reachable_nodes, rewritten_graph, sinks, unrunnable_nodes
 
     args.model = args.missing
     opened = open_graph(args, weights=False)
-    graph, nodes = rewritten(opened.needed)
-    found = [*reached(needed(graph, opened.outputs or sinks(graph, nodes)), nodes, graph, host)]
-    rows = [row._asdict() for row in missing(found, host)]
+    graph, nodes = rewritten_graph(opened.needed)
+    reachable = [*reachable_nodes(dependencies(graph, opened.outputs or sinks(graph, nodes)), nodes, graph, host)]
+    rows = [row._asdict() for row in unrunnable_nodes(reachable, host)]
     if args.json:
         show_json(rows)
         return int(bool(rows))
     if not rows:
         say(f"nothing is missing: every op that the outputs of {args.missing} need has a kernel")
         return 0
-    cells = [{"op": row["op"], "count": len(row["nodes"]), "reason": row["reason"], "nodes": _named(row["nodes"])}
+    cells = [{"op": row["op"], "count": len(row["nodes"]), "reason": row["reason"], "nodes": _first_names(row["nodes"])}
              for row in rows]
     show(cells, ("op", "count", "reason", "nodes"), wrap=("reason", "nodes"))
     lost = sum(len(row["nodes"]) for row in rows)
-    say(f"\n{plural(lost, 'node')} of {len(found):,} cannot run here")
+    say(f"\n{plural(lost, 'node')} of {len(reachable):,} cannot run here")
     return 1
 
 
-def _named(names: list[str]) -> str:
+def _first_names(names: list[str]) -> str:
     more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
     return ", ".join(names[:NAMED]) + more

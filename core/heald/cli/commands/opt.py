@@ -88,10 +88,10 @@ def _graph(args: Namespace) -> int:
         if args.output is not None:
             on.check_state()
             dump(on.graph, args.output, text=text)
-    found: dict[str, Any] = {"file": args.output, "nodes": len(on.graph), "functions": len(on.graph.functions),
+    report: dict[str, Any] = {"file": args.output, "nodes": len(on.graph), "functions": len(on.graph.functions),
                              "passes": rows}
     if args.json:
-        show_json(found)
+        show_json(report)
         return 0
     show_passes(rows)
     if args.output is not None:
@@ -104,10 +104,12 @@ def _list(args: Namespace) -> int:
     from ...runtime.service.runtime import runtime
     from ..printing.table import show, show_json
 
-    found = sorted(runtime().host.registries.passes.values(), key=lambda each: (STAGES.index(each.stage), each.name))
-    rows = [{"name": each.name, "stage": each.stage, "plugin": each.plugin, "about": each.about,
-             "preserves": each.preserves, "idempotent": f"no: {each.repeats}" if each.repeats else "yes"}
-            for each in found]
+    graph_passes = sorted(runtime().host.registries.passes.values(),
+                          key=lambda graph_pass: (STAGES.index(graph_pass.stage), graph_pass.name))
+    rows = [{"name": graph_pass.name, "stage": graph_pass.stage, "plugin": graph_pass.plugin, "about": graph_pass.about,
+             "preserves": graph_pass.preserves,
+             "idempotent": f"no: {graph_pass.repeats}" if graph_pass.repeats else "yes"}
+            for graph_pass in graph_passes]
     if args.json:
         show_json(rows)
     else:

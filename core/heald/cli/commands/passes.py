@@ -1,4 +1,4 @@
-"""heald inspect --passes: what each graph pass does to the whole graph, or to what the outputs need."""
+"""heald inspect --passes: the effect of each graph pass on the whole graph, or on the nodes that outputs need."""
 
 from __future__ import annotations
 

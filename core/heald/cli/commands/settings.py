@@ -58,7 +58,7 @@ def show_config(args: Namespace) -> int:
     rows = [{"key": row.key, "value": row.value, "origin": row.origin, "ignored": False}
             for row in plugins.config.origins(plugins.configs)]
     if args.origin:
-        rows += _ignored(plugins)
+        rows += _ignored_rows(plugins)
     if args.json:
         show_json(rows)
         return 0
@@ -86,7 +86,7 @@ def trust_file(args: Namespace) -> int:
                               hint="name it: --config FILE or HEALD_CONFIG=FILE")
     data = read(path).data
     Config([parse(path, data)])  # a mistake is an error, since it would stop every command once the file is trusted
-    rows = _ignored(_plugins(Config([parse(path, data, untrusted(path))])))
+    rows = _ignored_rows(_plugins(Config([parse(path, data, untrusted(path))])))
     set_trust(config_folder(os.environ), path, digest(data))
     print(f"{path} is trusted until it changes. Beyond what any found file may set, it sets:")
     texts = [row | {"value": _text(row["value"])} for row in rows]
@@ -118,7 +118,7 @@ def _plugins(config: Config) -> Plugins:
     return plugins
 
 
-def _ignored(plugins: Plugins) -> list[dict[str, Any]]:
+def _ignored_rows(plugins: Plugins) -> list[dict[str, Any]]:
     return [{"key": row.key, "value": row.value, "origin": row.origin, "ignored": True}
             for row in plugins.config.ignored(plugins.configs)]
 

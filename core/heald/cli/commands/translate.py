@@ -54,8 +54,8 @@ def _load(path: str) -> Graph:
     if Path(path).suffix.lower() == TFG:
         import heald
 
-        found: Graph = heald.tfg.load(path)
-        return found
+        graph: Graph = heald.tfg.load(path)
+        return graph
     from ...graphs.graph.graphdef import load
 
     return load(path, text=is_text(path))
@@ -83,7 +83,7 @@ def check_suffix(path: str) -> None:
 
 
 def is_text(path: str) -> bool:
-    """Whether a file is in protobuf's text form. Raises Unimplemented for other forms."""
+    """True for a file in protobuf's text form. Raises Unimplemented for other forms."""
     from pathlib import Path
 
     from ...errors import Unimplemented

@@ -1,4 +1,4 @@
-"""What goes to stderr: errors and warnings, told in a line each, and under an error what helps to mend it."""
+"""Output to stderr: errors and warnings, a line each, and under an error its hint."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def tell_error(error: HealdError) -> None:
     """`error: ...` in one line; below it hint, place in the graph and cause, as far as there are any."""
     where = f"{error.location}: " if error.location is not None else ""
     _tell(f"error: {_line(where + error.message, MOST_ERROR)}")
-    place = [part for part in error.place() if part.partition(" ")[2] not in error.message]
+    node_and_op = [part for part in error.place() if part.partition(" ")[2] not in error.message]
     cause = error.__cause__
     is_told = (getattr(cause, "strerror", None) or told(cause).partition(": ")[2]) in error.message if cause else True
     for title, text in (
-        ("hint", error.hint), ("where", ", ".join(place)),
+        ("hint", error.hint), ("where", ", ".join(node_and_op)),
         ("cause", told(cause) if cause and not is_told else ""),
     ):
         if text:
@@ -61,6 +61,6 @@ def _tell(text: str) -> None:
         print(printable(text, lines=True), file=sys.stderr, flush=True)
 
 
-def _line(text: str, most: int) -> str:
+def _line(text: str, largest_characters: int) -> str:
     """The text in one line, at most so many characters of it."""
-    return shown(" ".join(shortened(text, 2 * most).split()), most)
+    return shown(" ".join(shortened(text, 2 * largest_characters).split()), largest_characters)

@@ -49,7 +49,7 @@ def counted(number: int, what: str) -> Iterable[int]:
 
 
 def lasting(seconds: float, least: int, what: str) -> Iterator[int]:
-    """0, 1, ... for so long, and at least so many numbers, with a bar: the time gone, and what is left of it."""
+    """Yield 0, 1, ... for a time, and at least a number of them, with a bar of the time gone and left."""
     from tqdm import tqdm
 
     start = monotonic()

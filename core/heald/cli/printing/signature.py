@@ -17,7 +17,7 @@ Infos = dict[tuple[str, int], ValueInfo]
 
 
 def infer_types(order: Iterable[Node], nodes: Nodes, ops: OpRegistry, producer: int) -> Infos:
-    """What is known of every tensor of the nodes that fit their ops, by node and output; `producer` is the graph's."""
+    """The known facts of each tensor of the nodes that fit their ops, by node and output. `producer` is the graph's."""
     infos: Infos = {}
     for node in topological_order({node.name: node for node in order}):
         entry = nodes[node.name]
@@ -41,4 +41,4 @@ def _outputs(entry: Resolved, infos: Infos, ops: OpRegistry, producer: int) -> I
                   for source, tensor in zip(entry.inputs, entry.input_tensors, strict=True)]
         return infer(entry.op, ops.metadata(entry.op), entry.attrs, inputs)
     except HealdError:
-        return unknown  # running it would say what is wrong; here its type is all that is known
+        return unknown  # a run would name the fault; only the type is known here

@@ -21,7 +21,7 @@ def show(rows: Sequence[Row], columns: Sequence[str], *, cut: Collection[str] = 
     """Print rows under these headings; a column that is empty throughout is left out.
 
     On a terminal that is too narrow the columns in `cut` lose their middle and those in `wrap` take several lines;
-    what is piped is printed whole.
+    piped output is printed whole.
     """
     columns = [c for c in columns if any(row.get(c) not in (None, "") for row in rows)]
     cells = [[_text(row.get(c)) for c in columns] for row in rows]
@@ -29,9 +29,9 @@ def show(rows: Sequence[Row], columns: Sequence[str], *, cut: Collection[str] = 
 
     tabulate.MIN_PADDING = 0  # it would make a column two wider than its heading
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
-    for index, width in _narrowed(columns, widths, cut, wrap).items():
+    for index, width in _narrowed_widths(columns, widths, cut, wrap).items():
         for line in cells:
-            line[index] = _cut(line[index], width) if columns[index] in cut else _wrapped(line[index], width)
+            line[index] = _cut(line[index], width) if columns[index] in cut else _wrap_text(line[index], width)
     right = [all(type(row.get(c)) in (int, float, type(None)) for row in rows) for c in columns]
     say(tabulate.tabulate(cells, headers=columns, tablefmt="simple", disable_numparse=True,
                           colalign=["right" if r else "left" for r in right]))
@@ -54,11 +54,11 @@ def show_json(value: Any) -> None:
         text.encode(getattr(sys.stdout, "encoding", None) or "utf-8", "surrogatepass")
     except UnicodeEncodeError:  # Python's escapes for letters that the terminal lacks are not JSON's
         text = json.dumps(finite, indent=2, default=str)
-    say("\n".join(line if line.isprintable() else _escaped(line) for line in text.split("\n")))
+    say("\n".join(line if line.isprintable() else _escape_line(line) for line in text.split("\n")))
 
 
-def _escaped(line: str) -> str:
-    """A line of JSON with JSON's escapes for what is not printable, which can only be within its texts."""
+def _escape_line(line: str) -> str:
+    """A line of JSON with JSON's escapes for unprintable characters, which only its texts can have."""
     return "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in line)
 
 
@@ -77,10 +77,10 @@ def plural(count: int, noun: str) -> str:
     return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
-def _narrowed(
+def _narrowed_widths(
     columns: Sequence[str], widths: Sequence[int], cut: Collection[str], wrap: Collection[str]
 ) -> dict[int, int]:
-    """By column, the width for those that must become narrower: the widest give first."""
+    """The widths of the columns that must become narrower; the widest columns give first."""
     if not (sys.stdout.isatty() or "COLUMNS" in os.environ):
         return {}
     room = shutil.get_terminal_size().columns - 2 * (len(widths) - 1)
@@ -101,7 +101,7 @@ def _cut(text: str, width: int) -> str:
     return f"{text[: width - 1 - tail]}…{text[-tail:]}"
 
 
-def _wrapped(text: str, width: int) -> str:
+def _wrap_text(text: str, width: int) -> str:
     from textwrap import wrap
 
     return "\n".join(wrap(text, width))

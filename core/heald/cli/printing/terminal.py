@@ -6,5 +6,5 @@ from ...errors import printable
 
 
 def say(text: str = "") -> None:
-    """Print a line, or several, with escapes for what is not printable."""
+    """Print a line, or several, with escapes for unprintable characters."""
     print(printable(text, lines=True))
