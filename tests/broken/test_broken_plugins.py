@@ -21,20 +21,20 @@ WHEN = {"load": "it is loaded", "scan": "devices are scanned", "open": "a device
         "close": "its host is closed"}
 
 
-def told(own: Runtime, when: str, path: Path) -> str:
+def report_of(runtime: Runtime, when: str, path: Path) -> str:
     """All that heald says of the plugin, as one text."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
-            own.plugins.register(path)
+            runtime.plugins.register(path)
             if when == "scan":
-                own.host.records("BROKEN")
+                runtime.host.records("BROKEN")
             if when in ("open", "close"):
-                own.host.open("BROKEN:0")
+                runtime.host.open("BROKEN:0")
             if when == "close":
-                own.host.close()
+                runtime.host.close()
             if when == "run":
-                with heald.Session(graph(placeholder("x", (3,)), node("y", "Broken>Op", "x")), own) as session:
+                with heald.Session(graph(placeholder("x", (3,)), node("y", "Broken>Op", "x")), runtime) as session:
                     session.run("y", {"x": X})
             error = ""
         except HealdError as raised:
@@ -48,14 +48,14 @@ def test_a_broken_plugin_is_named_in_one_line_and_the_others_work(name, tmp_path
     path = tmp_path / f"{plugin_id}.py"
     path.write_text(kind.source)
     monkeypatch.delitem(sys.modules, plugin_id, raising=False)
-    own = Runtime(load_config(kind.config))
-    text = told(own, kind.when, path)
+    runtime = Runtime(load_config(kind.config))
+    text = report_of(runtime, kind.when, path)
     lines = [line for line in text.splitlines() if kind.line.format(id=plugin_id) in line]
     assert lines, text
     assert plugin_id in lines[0]
     assert kind.remedy.format(id=plugin_id) in lines[0]
-    own = own if kind.when != "close" else Runtime(load_config({}))
-    with heald.Session(graph(placeholder("x", (3,)), node("y", "Neg", "x")), own) as session:
+    runtime = runtime if kind.when != "close" else Runtime(load_config({}))
+    with heald.Session(graph(placeholder("x", (3,)), node("y", "Neg", "x")), runtime) as session:
         assert session.run("y", {"x": X}).tolist() == [-1, -2, -3]
 
 

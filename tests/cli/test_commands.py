@@ -58,27 +58,27 @@ def test_a_one_file_plugin_brings_a_command(command, plugin):
     assert command("greet", "--plugin", file, "--count", "2") == (3, "hello 2\n", "")
 
 
-def test_its_options_are_checked_as_those_of_other_commands_are(command, plugin):
+def test_options_of_a_plugins_command_are_checked_as_others_are(command, plugin):
     done = command("greet", "--plugin", plugin("greeting_checked"), "--count", "0")
     assert (done.status, done.out) == (2, "")
     assert done.err.endswith("error: argument --count: '0' is no whole number from 1 on, such as 10\n")
 
 
-def test_its_help_has_its_own_options_and_those_of_all_commands(command, plugin):
+def test_the_help_of_a_plugins_command_has_its_options_and_the_common_ones(command, plugin):
     done = command("greet", "--plugin", plugin("greeting_helped"), "--help")
     assert done.out.startswith("usage: heald greet [-h] [--config FILE] [--plugin FILE] [--count COUNT]\n")
     assert "\nGreet 100% of people.\n" in done.out
 
 
-@pytest.mark.parametrize("way", ["--config", "HEALD_CONFIG"])
-def test_a_config_file_loads_the_plugin_of_a_command(command, plugin, tmp_path, monkeypatch, way):
+@pytest.mark.parametrize("source", ["--config", "HEALD_CONFIG"])
+def test_a_config_file_loads_the_plugin_of_a_command(command, plugin, tmp_path, monkeypatch, source):
     plugin("greeting_loaded", "say('hello'); return 0")
     config = tmp_path / "settings.toml"
     config.write_text('[plugins]\nload = ["./greeting_loaded.py"]\n')
-    if way == "--config":
+    if source == "--config":
         assert command("greet", "--config", config) == (0, "hello\n", "")
         return
-    monkeypatch.setenv(way, str(config))
+    monkeypatch.setenv(source, str(config))
     assert command("greet") == (0, "hello\n", "")
     assert "    greet       greet 100% of people\n" in command("--help").out
 
@@ -96,7 +96,7 @@ def test_functions_of_a_command_are_imported_when_it_is_chosen(command, plugin, 
         sys.modules.pop("greeting_work", None)
 
 
-@pytest.mark.parametrize(("given", "message"), [
+@pytest.mark.parametrize(("arguments", "message"), [
     ({"body": "1 / 0"}, "error: ZeroDivisionError: division by zero\n  hint: this is a fault of plugin greeting_bad: "
                         "please report it to its authors\n"),
     ({"body": "return None"}, "error: command 'greet' of plugin greeting_bad returned None, not a status\n"
@@ -108,8 +108,8 @@ def test_functions_of_a_command_are_imported_when_it_is_chosen(command, plugin, 
     ({"body": "raise FileNotFoundError(2, 'No such file or directory', 'x.txt')"},
      "error: x.txt: No such file or directory\n"),
 ], ids=["run", "status", "module", "function", "arguments", "system"])
-def test_a_fault_of_a_command_is_told_with_its_plugin(command, plugin, given, message):
-    done = command("greet", "--plugin", plugin("greeting_bad", **given))
+def test_a_fault_of_a_command_is_told_with_its_plugin(command, plugin, arguments, message):
+    done = command("greet", "--plugin", plugin("greeting_bad", **arguments))
     assert (done.status, done.out) == (1, "")
     assert done.err.startswith(message)
 
@@ -189,9 +189,9 @@ def test_the_names_that_core_reserves_are_those_of_its_commands():
     ({"add_arguments": None}, "command 'greet' has add_arguments=None"),
 ])
 def test_a_registration_that_cannot_work_is_refused(changed, message):
-    given = {"name": "greet", "help": "greet", "add_arguments": "a.b:c", "run": len} | changed
+    registration = {"name": "greet", "help": "greet", "add_arguments": "a.b:c", "run": len} | changed
     with pytest.raises(PluginError, match=message):
-        CommandRegistrar(Contribution("x")).add(given.pop("name"), **given)
+        CommandRegistrar(Contribution("x")).add(registration.pop("name"), **registration)
 
 
 def test_a_plugin_registers_a_name_once():
@@ -203,14 +203,14 @@ def test_a_plugin_registers_a_name_once():
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", "ops"]), st.sampled_from("xyz")), max_size=4, unique=True))
 def test_the_order_of_plugins_decides_nothing(pairs):
-    found = set()
+    winners = set()
     for order in permutations(pairs):
         registry = CommandRegistry()
         for name, plugin_id in order:
             registry.add(Command(name, "help", print, len, plugin_id))
-        found.add((tuple(registry.usable()), frozenset(registry.conflicts())))
-    assert len(found) == 1
-    (usable, conflicts) = found.pop()
+        winners.add((tuple(registry.usable()), frozenset(registry.conflicts())))
+    assert len(winners) == 1
+    (usable, conflicts) = winners.pop()
     assert {plugin for _, plugin in pairs} == {c.plugin for c in usable} | {c.plugin for c in conflicts}
 
 

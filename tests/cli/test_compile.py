@@ -1,4 +1,4 @@
-"""heald compile, and the commands that take what it writes."""
+"""heald compile, and the commands that take compiled files."""
 
 from __future__ import annotations
 
@@ -31,20 +31,20 @@ def arrays(tmp_path, batch=2):
     return x, f"{name}={tmp_path / 'x.npy'}"
 
 
-def test_it_tells_the_functions_and_what_they_need(command, tmp_path):
+def test_compile_tells_the_functions_and_their_needs(command, tmp_path):
     file = tmp_path / "many.bef"
     done = command("compile", str(DIGITS), "-o", str(file), "--input", shape_of(2),
                    "--input", shape_of(5).replace(",", "x"), "--json")
-    found = json.loads(done.out)
-    assert [row["shapes"] for row in found["functions"]].count("these") == 2
-    assert found["devices"] == ["CPU:0"]
-    assert "heald-cpu" in [row["distribution"] for row in found["needs"]]
-    assert found["bytes"] == file.stat().st_size
+    report = json.loads(done.out)
+    assert [row["shapes"] for row in report["functions"]].count("these") == 2
+    assert report["devices"] == ["CPU:0"]
+    assert "heald-cpu" in [row["distribution"] for row in report["needs"]]
+    assert report["bytes"] == file.stat().st_size
     x, _ = arrays(tmp_path, 5)
     assert heald.load(file)(x).keys() == heald.load(DIGITS).outputs.keys()
 
 
-def test_it_compiles_the_outputs_that_are_named(command, tmp_path):
+def test_compile_takes_the_outputs_that_are_named(command, tmp_path):
     file = tmp_path / "digit.bef"
     done = command("compile", str(DIGITS), "-o", str(file), "--input", shape_of(2), "--fetch", "digit")
     assert done.status == 0
@@ -52,7 +52,7 @@ def test_it_compiles_the_outputs_that_are_named(command, tmp_path):
     assert np.array_equal(heald.load(file)(x), heald.load(DIGITS, outputs=["digit"])(x))
 
 
-def test_without_a_name_it_writes_beside_nothing_but_here(command, tmp_path, monkeypatch):
+def test_compile_without_a_name_writes_into_the_working_folder(command, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     assert "wrote frozen.bef" in command("compile", str(DIGITS), "--input", shape_of(2), "--strip").out
     assert [file.name for file in tmp_path.iterdir()] == ["frozen.bef"]
@@ -74,30 +74,30 @@ def test_open_dimensions_and_folders_that_are_not_there_are_errors(command, tmp_
 
 
 def test_run_gives_the_outputs_of_the_source(command, tmp_path, compiled):
-    x, given = arrays(tmp_path)
+    x, input_file = arrays(tmp_path)
     output = tmp_path / "y.npz"
-    assert command("run", str(compiled), "--input", given, "--output", str(output), "--repeat", "2").status == 0
-    wanted, found = heald.load(DIGITS)(x), np.load(output)
-    assert all(np.array_equal(found[name], wanted[name]) for name in wanted)
+    assert command("run", str(compiled), "--input", input_file, "--output", str(output), "--repeat", "2").status == 0
+    expected, output_arrays = heald.load(DIGITS)(x), np.load(output)
+    assert all(np.array_equal(output_arrays[name], expected[name]) for name in expected)
 
 
 def test_run_names_missing_and_unknown_inputs(command, tmp_path, compiled):
     assert "the model needs an input" in command("run", str(compiled)).err
-    _, given = arrays(tmp_path)
-    assert "the model has no input 'y'" in command("run", str(compiled), "--input", given, "--input", "y=1").err
-    assert "needs a graph" in command("run", str(compiled), "--input", given, "--fetch", "z").err
+    _, input_file = arrays(tmp_path)
+    assert "the model has no input 'y'" in command("run", str(compiled), "--input", input_file, "--input", "y=1").err
+    assert "needs a graph" in command("run", str(compiled), "--input", input_file, "--fetch", "z").err
 
 
 def test_bench_times_it_and_sends_views_of_a_graph_away(command, compiled):
-    found = json.loads(command("bench", str(compiled), "--batch", "2", "--seconds", "0.01", "--json").out)
-    assert found["runtimes"][0]["runs"] > 0
+    report = json.loads(command("bench", str(compiled), "--batch", "2", "--seconds", "0.01", "--json").out)
+    assert report["runtimes"][0]["runs"] > 0
     assert "needs a graph" in command("bench", str(compiled), "--batch", "2", "--seconds", "0.01", "--nodes").err
 
 
 def test_inspect_tells_functions_kernels_and_needs(command, compiled):
-    found = json.loads(command("inspect", str(compiled), "--json").out)
-    assert found["format"] == "BEF of a GraphDef"
-    assert {row["kernel"].partition(".")[2] for row in found["kernels"]} >= {"MatMul", "constant"}
+    report = json.loads(command("inspect", str(compiled), "--json").out)
+    assert report["format"] == "BEF of a GraphDef"
+    assert {row["kernel"].partition(".")[2] for row in report["kernels"]} >= {"MatMul", "constant"}
     assert "plugins that it needs" in command("inspect", str(compiled)).out
     assert "is compiled" in command("inspect", str(compiled), "--partitions").err
 

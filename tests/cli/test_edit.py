@@ -1,4 +1,4 @@
-"""heald edit: steps of surgery in the order of the command line, and the summary of what they changed."""
+"""heald edit: steps of surgery in the order of the command line, and the summary of their changes."""
 
 import json
 
@@ -17,7 +17,7 @@ def model(saved):
 
 
 @pytest.fixture
-def edited(command, model):
+def run_edit(command, model):
     def edit(*steps):
         done = command("edit", model, "-o", "out.pb", *steps)
         assert done.status == 0, done.err
@@ -43,31 +43,31 @@ def edited(command, model):
     (("--extract", "a/sum:0:a/y,z:0"), lambda g: g.extract("a/sum:0", ["a/y", "z:0"],
                                                           dtypes={"a/sum:0": dtypes.float32})),
 ])
-def test_each_step_is_the_method_of_its_name(edited, model, steps, expected):
-    assert not heald.graphs.graph.compare(edited(*steps), expected(load(model)))
+def test_each_step_is_the_method_of_its_name(run_edit, model, steps, expected):
+    assert not heald.graphs.graph.compare(run_edit(*steps), expected(load(model)))
 
 
-def test_steps_are_done_in_the_order_of_the_command_line(edited):
-    assert "w" in edited("--rename", "z=w", "--rename", "x=z")
-    assert [n.name for n in edited("--force", "--keep-outputs", "a/y", "--const", "x=[0, 1]", "--rename", "a/=")] == [
+def test_steps_are_done_in_the_order_of_the_command_line(run_edit):
+    assert "w" in run_edit("--rename", "z=w", "--rename", "x=z")
+    assert [n.name for n in run_edit("--force", "--keep-outputs", "a/y", "--const", "x=[0, 1]", "--rename", "a/=")] == [
         "x", "one", "sum", "y"]
 
 
-def test_constants_come_from_files_of_numpy_too(edited, tmp_path):
+def test_constants_come_from_files_of_numpy_too(run_edit, tmp_path):
     np.save(tmp_path / "new.npy", np.float32([[5]]))
-    assert edited("--const", "one=new.npy")["one"].attrs["value"].array().tolist() == [[5]]
+    assert run_edit("--const", "one=new.npy")["one"].attrs["value"].array().tolist() == [[5]]
 
 
-def test_another_model_is_merged_under_a_prefix(edited, saved):
+def test_another_model_is_merged_under_a_prefix(run_edit, saved):
     other = saved(placeholder("x", (2,)), node("y", "Abs", "x"), name="other.pb")
-    found = edited("--merge", f"{other}:head/", "--rewire", "head/x=a/y", "--remove", "head/x")
-    assert [str(i) for i in found["head/y"].inputs] == ["a/y"]
+    merged_graph = run_edit("--merge", f"{other}:head/", "--rewire", "head/x=a/y", "--remove", "head/x")
+    assert [str(i) for i in merged_graph["head/y"].inputs] == ["a/y"]
 
 
-def test_another_model_takes_the_place_of_nodes_and_reads_tensors_by_name(edited, saved):
+def test_another_model_takes_the_place_of_nodes_and_reads_tensors_by_name(run_edit, saved):
     other = saved(placeholder("a/sum", (2,)), node("z", "Log", "a/sum"), name="other.pb")
-    found = edited("--replace", f"z={other}")
-    assert (found["z"].op, [str(i) for i in found["z"].inputs]) == ("Log", ["a/sum"])
+    replaced_graph = run_edit("--replace", f"z={other}")
+    assert (replaced_graph["z"].op, [str(i) for i in replaced_graph["z"].inputs]) == ("Log", ["a/sum"])
 
 
 def test_the_summary_compares_the_result_with_the_model(command, model):
@@ -77,8 +77,8 @@ def test_the_summary_compares_the_result_with_the_model(command, model):
         ["changed", "node", "one", "value", "float32[2]", "[1.0,", "2.0]", "float32[2]", "[1.0,", "3.0]"],
         ["1", "node", "removed,", "1", "node", "changed"]]
     assert done.out.splitlines()[-1].startswith("wrote out.pb: 4 nodes, ")
-    found = json.loads(command("edit", model, "-o", "out.pb", "--force", "--remove", "z", "--json").out)
-    assert (found["nodes"], [row["name"] for row in found["changes"]]) == (4, ["z"])
+    summary = json.loads(command("edit", model, "-o", "out.pb", "--force", "--remove", "z", "--json").out)
+    assert (summary["nodes"], [row["name"] for row in summary["changes"]]) == (4, ["z"])
 
 
 def test_a_file_that_exists_is_replaced_on_request_only(command, model, tmp_path):
@@ -125,8 +125,8 @@ def test_a_saved_model_is_frozen_and_then_runs_without_its_variables(command, di
     (fed,) = (n.name for n in graph if n.op == "Placeholder")
     (expected,) = heald.load(digits / "frozen.pb").session.run(["probabilities:0"], {"image:0": image})
     with heald.Session(graph) as session:
-        found = session.run(next(n.name for n in graph if n.op == "Softmax"), {fed: image})
-    np.testing.assert_allclose(found, expected, 1e-5, 1e-6)
+        outputs = session.run(next(n.name for n in graph if n.op == "Softmax"), {fed: image})
+    np.testing.assert_allclose(outputs, expected, 1e-5, 1e-6)
 
 
 @pytest.mark.parametrize("steps", [(), ("--rename", "=m/")])
@@ -141,7 +141,7 @@ def test_requested_passes_keep_inputs_and_outputs(command, saved):
     model = saved(placeholder("x", (2,)), const("one", [1, 2]), node("n", "Neg", "one"), node("unread", "Abs", "x"),
                   node("y", "AddV2", "x", "n"))
     assert command("edit", model, "-o", "out.pb", "--passes", "constants").status == 0
-    found = load("out.pb")
-    assert {n.name: n.op for n in found} == {"x": "Placeholder", "n": "Const", "unread": "Abs", "y": "AddV2"}
-    assert found["n"].attrs["value"].array().tolist() == [-1, -2]
+    optimized_graph = load("out.pb")
+    assert {n.name: n.op for n in optimized_graph} == {"x": "Placeholder", "n": "Const", "unread": "Abs", "y": "AddV2"}
+    assert optimized_graph["n"].attrs["value"].array().tolist() == [-1, -2]
     assert command("edit", "out.pb", "-o", "twice.pb", "--passes", "constants").out.startswith("no difference")

@@ -61,9 +61,9 @@ def test_all_shows_every_node(command, chain):
 
 
 def test_json_has_every_row_in_full(command, chain):
-    found = rows(command("explain", chain, "--json"))
-    assert len(found) == 44
-    assert found["side"] == {"node": "side", "op": "Neg", "requested": "", "assigned": "CPU:0", "kernel": "cpu.Neg",
+    table = rows(command("explain", chain, "--json"))
+    assert len(table) == 44
+    assert table["side"] == {"node": "side", "op": "Neg", "requested": "", "assigned": "CPU:0", "kernel": "cpu.Neg",
                              "fused": "", "reason": "first in order with a kernel", "refused": "", "how": "",
                              "passes": ""}
 
@@ -76,8 +76,8 @@ def test_the_graph_that_runs_is_counted_with_what_passes_did(command, saved, mon
     assert done.out.splitlines()[0] == "6 nodes, which run as 2 kernel calls:"
     assert "pass constants removed 1 node, changed 1 node\n" in done.out
     assert "pass identities removed 1 node, changed 1 node\n" in done.out
-    found = rows(command("explain", model, "--json"))
-    assert {name: row["passes"] for name, row in found.items() if row["passes"]} == {
+    table = rows(command("explain", model, "--json"))
+    assert {name: row["passes"] for name, row in table.items() if row["passes"]} == {
         "one": "removed by constants", "two": "Const by constants", "same": "removed by identities"}
 
 
@@ -94,13 +94,13 @@ def test_open_shapes_are_named_with_what_to_write(command, chain):
     assert "not linked, since shapes are open: x float32[?,2]; give them: --input x=1,2\n" in done.out
 
 
-def test_with_shapes_the_kernels_that_decline_are_seen(command, chain):
+def test_shapes_show_the_kernels_that_decline(command, chain):
     arguments = ("explain", chain, "--device", "EXAMPLE:0", "--json")
     assert rows(command(*arguments))["last"]["assigned"] == "EXAMPLE:0"
-    found = rows(command(*arguments, "--input", "x=5,2"))
-    assert found["n1"]["assigned"] == "EXAMPLE:0"
-    assert found["last"]["assigned"] == "CPU:0"
-    assert "shapes differ" in found["last"]["refused"]
+    table = rows(command(*arguments, "--input", "x=5,2"))
+    assert table["n1"]["assigned"] == "EXAMPLE:0"
+    assert table["last"]["assigned"] == "CPU:0"
+    assert "shapes differ" in table["last"]["refused"]
 
 
 @pytest.mark.parametrize("shape", ["x=5,2", "x=[5, 2]", "x=(5,2)"])
@@ -108,12 +108,12 @@ def test_shapes_may_be_written_in_brackets(command, chain, shape):
     assert "not linked" not in command("explain", chain, "--input", shape).out
 
 
-@pytest.mark.parametrize(("given", "message"), [
+@pytest.mark.parametrize(("shape_texts", "message"), [
     ("x=5,two", "--input 'x=5,two' gives no shape"), ("5,2", "--input '5,2' gives no shape"),
     ("x=5,3", "input 'x' is float32[?,2], it cannot have shape [5,3]"), ("z=1", "feed 'z': no node is called 'z'"),
 ])
-def test_shapes_that_cannot_be_are_told(command, chain, given, message):
-    done = command("explain", chain, "--input", given)
+def test_shapes_that_cannot_be_are_told(command, chain, shape_texts, message):
+    done = command("explain", chain, "--input", shape_texts)
     assert (done.status, done.out) == (1, "")
     assert done.err.startswith(f"error: {message}")
 
@@ -131,7 +131,7 @@ def test_a_name_that_is_not_there_is_told(command, chain):
     assert command("explain", chain, "--fetch", "lost").err.startswith("error: no node is called 'lost'")
 
 
-def test_what_a_request_met_stands_once_in_a_row(command, saved):
+def test_the_answer_to_a_request_stands_once_in_a_row(command, saved):
     model = saved(placeholder("x", ()), node("y", "Neg", "x", device="/device:NOSUCH:0"))
     lines = command("explain", model).words
     assert sum("device type NOSUCH" in " ".join(line) for line in lines) == 1
@@ -143,9 +143,9 @@ def test_a_graph_over_two_devices_is_told_where_and_why_with_what_was_refused(co
                   node("d", "Relu", "c", device="EXAMPLE:7"), node("e", "Relu", "d"))
     monkeypatch.setenv("HEALD_PLACEMENT__REMAP", '{"GPU:*" = "SIM:0"}')
     monkeypatch.setenv("HEALD_PLACEMENT__FALLBACK", "allow")
-    found = rows(command("explain", model, "--json"))
+    table = rows(command("explain", model, "--json"))
     unmet = "first in order with a kernel; the request could not be met: "
-    assert {name: tuple(row[c] for c in ("assigned", "reason", "refused")) for name, row in found.items()} == {
+    assert {name: tuple(row[c] for c in ("assigned", "reason", "refused")) for name, row in table.items()} == {
         "x": ("host", "needs no kernel", ""),
         "a": ("SIM:0", "requested, and remapped", ""),
         "b": ("CPU:0", unmet + "no kernel for Rsqrt", "EXAMPLE:0: no kernel for Rsqrt"),
@@ -159,7 +159,7 @@ def test_a_graph_over_two_devices_is_told_where_and_why_with_what_was_refused(co
     assert sum("no such device" in line for line in done.out.splitlines()) == 1
 
 
-def test_what_placement_refuses_is_in_the_table_also_where_shapes_are_given(command, saved, monkeypatch):
+def test_refusals_of_placement_are_in_the_table_also_with_shapes(command, saved, monkeypatch):
     monkeypatch.setenv("HEALD_PLACEMENT__FALLBACK", "error")
     model = saved(placeholder("x", (None,)), node("a", "Rsqrt", "x", device="EXAMPLE:0"), node("b", "Neg", "a"))
     done = command("explain", model, "--input", "x=3")
@@ -170,19 +170,19 @@ def test_what_placement_refuses_is_in_the_table_also_where_shapes_are_given(comm
 
 @pytest.fixture(scope="module")
 def telling(tmp_path_factory):
-    """Where a plugin is whose kernels for Neg tell how they work, of one axis."""
+    """The path of a plugin whose kernels for Neg describe their algorithm, of one axis."""
     path = tmp_path_factory.mktemp("plugin") / "telling.py"
     path.write_text(TELLING)
     return path
 
 
-def test_what_a_kernel_tells_of_its_way_is_shown(command, saved, telling):
+def test_the_algorithm_that_a_kernel_tells_is_shown(command, saved, telling):
     model = saved(placeholder("x", (3,)), node("a", "Neg", "x"), node("b", "Relu", "a"))
     explained = rows(command("explain", model, "--plugin", telling, "--json"))
     assert {name: row["how"] for name, row in explained.items()} == {"x": "", "a": "by rows", "b": ""}
     assert "by rows" in command("explain", model, "--plugin", telling).out
-    found = json.loads(command("bench", model, "--plugin", telling, "--nodes", "--json", "--seconds", "0.01").out)
-    assert {row["node"]: row["how"] for row in found["nodes"]} == {"a": "by rows", "b": ""}
+    report = json.loads(command("bench", model, "--plugin", telling, "--nodes", "--json", "--seconds", "0.01").out)
+    assert {row["node"]: row["how"] for row in report["nodes"]} == {"a": "by rows", "b": ""}
     assert "by rows" in command("bench", model, "--plugin", telling, "--nodes", "--seconds", "0.01").out
 
 

@@ -70,11 +70,12 @@ class Folder(NamedTuple):
 
     def run(self, *command: str, within: str = ".", **environ: str) -> subprocess.CompletedProcess[str]:
         self.mark.unlink(missing_ok=True)
-        kept = {key: value for key, value in os.environ.items() if not key.startswith(("HEALD_", "PYTHON"))}
-        kept |= {"XDG_CONFIG_HOME": str(self.path.parent / "user"), "XDG_CACHE_HOME": str(self.path.parent / "cache"),
-                 "HEALD_PLUGINS__BLOCK": "onednn,opencl,sim"}
-        return subprocess.run(command, cwd=self.path / within, env=kept | environ, capture_output=True, text=True,
-                              timeout=60, check=False)
+        environment = {key: value for key, value in os.environ.items() if not key.startswith(("HEALD_", "PYTHON"))}
+        environment |= {
+            "XDG_CONFIG_HOME": str(self.path.parent / "user"), "XDG_CACHE_HOME": str(self.path.parent / "cache"),
+            "HEALD_PLUGINS__BLOCK": "onednn,opencl,sim"}
+        return subprocess.run(command, cwd=self.path / within, env=environment | environ, capture_output=True,
+                              text=True, timeout=60, check=False)
 
     @property
     def has_run(self) -> list[str]:
@@ -83,22 +84,22 @@ class Folder(NamedTuple):
 
 def make(folder: Path, names: frozenset[str]) -> Folder:
     """A folder with a model, and these modules and a plugin that are all of a stranger."""
-    made = Folder(folder / "hostile", folder / "mark")
-    (made.path / "models").mkdir(parents=True)
-    source = f"open({str(made.mark)!r}, 'a').write(__name__ + ' ')\nHEALD_API = (1, 0)\n"
+    folder_of_files = Folder(folder / "hostile", folder / "mark")
+    (folder_of_files.path / "models").mkdir(parents=True)
+    source = f"open({str(folder_of_files.mark)!r}, 'a').write(__name__ + ' ')\nHEALD_API = (1, 0)\n"
     for name in names | {"heald_evil"}:
-        (made.path / f"{name}.py").write_text(source)
-    info = made.path / "evil-1.0.dist-info"
+        (folder_of_files.path / f"{name}.py").write_text(source)
+    info = folder_of_files.path / "evil-1.0.dist-info"
     info.mkdir()
     (info / "METADATA").write_text("Name: evil\nVersion: 1.0\n")
     (info / "entry_points.txt").write_text(ENTRY_POINTS)
-    (made.path / "heald.toml").write_text(CONFIG)
-    (made.path / "pyproject.toml").write_text(CONFIG.replace("\n[", "\n[tool.heald."))
-    for place in (made.path, made.path / "models"):
-        dump(Graph([placeholder("x", (2,)), node("y", "Neg", "x")]), place / "model.pb")
+    (folder_of_files.path / "heald.toml").write_text(CONFIG)
+    (folder_of_files.path / "pyproject.toml").write_text(CONFIG.replace("\n[", "\n[tool.heald."))
+    for directory in (folder_of_files.path, folder_of_files.path / "models"):
+        dump(Graph([placeholder("x", (2,)), node("y", "Neg", "x")]), directory / "model.pb")
     (folder / "harmless").mkdir()
     (folder / "harmless" / "heald.toml").write_text("[placement]\nclear = false\n")
-    return made
+    return folder_of_files
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +143,7 @@ def leaves_of_all() -> Iterator[tuple[tuple[str, ...], ArgumentParser]]:
         yield from leaves(parser_of(command), command.name)
 
 
-def needed(action: Action) -> list[str]:
+def required_words(action: Action) -> list[str]:
     value = next(iter(action.choices)) if action.choices else GIVEN.get(str(action.metavar), "model.pb")
     return [action.option_strings[-1], value] if action.option_strings else [value]
 
@@ -151,8 +152,8 @@ def every_command() -> list[list[str]]:
     commands = []
     for names, parser in leaves_of_all():
         actions = [action for action in parser._actions if action.required and action.nargs != "*"]
-        given = [word for action in actions for word in needed(action)]
-        commands.append([*names, *given, *BESIDES.get(names[0], [])])
+        action_words = [word for action in actions for word in required_words(action)]
+        commands.append([*names, *action_words, *BESIDES.get(names[0], [])])
     return [["--version"], ["--help"], *commands]
 
 

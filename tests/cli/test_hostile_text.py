@@ -1,4 +1,4 @@
-"""Text of a model that a terminal would act on reaches none: it is shown with escapes, whatever command prints it."""
+"""Every command shows escapes for text of a model that a terminal would act on."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ HOSTILE = "\x1b[2J\x1b]0;x\x07\r\t\x00\x7f\x9b31m\u202e\u2066\u2028\x85"
 MODELS = Path(__file__).parents[1] / "data" / "saved_models"
 
 
-def forged(model, **replaced):
+def forge_file(model, **replaced):
     """A file's bytes with the text that stands for hostile text replaced, as long as it is."""
     for name, text in replaced.items():
         raw = text.encode()[: len(name)].decode("utf-8", "ignore").encode().ljust(len(name), b"\x1b")
@@ -38,14 +38,15 @@ def hostile(tmp_path):
     attrs = {"MARKMARKMARKMARKMARKMARKMARKMARKMARKMARK": b"MARKMARKMARKMARKMARKMARKMARKMARKMARKMARK",
              "_class": [b"loc:@MARKMARKMARKMARKMARKMARKMARKMARKMARKMARK"],
              "f": Func("MARKMARKMARKMARKMARKMARKMARKMARKMARKMARK")}
-    made = graph(placeholder("x", (2,)), node("y", "Neg", "x"), const("text", [HOSTILE.encode()], object),
+    hostile_graph = graph(placeholder("x", (2,)), node("y", "Neg", "x"), const("text", [HOSTILE.encode()], object),
                  Node("odd", "MARKMARKMARKMARKMARKMARKMARKMARKMARKMARK", ("x",), device="/device:MARKMARKMARKMARK:0",
                       attrs=attrs),
                  Node("far", "Neg", ("x",), device="/device:MARKMARKMARKMARK:0", attrs={"T": dtypes.float32}),
                  Node("with", "Neg", ("x",), attrs={"T": dtypes.float32, **attrs}))
     path = tmp_path / "hostile.pb"
-    whole = graphdef.dumps(made)
-    path.write_bytes(forged(whole, MARKMARKMARKMARKMARKMARKMARKMARKMARKMARK=HOSTILE, MARKMARKMARKMARK=HOSTILE))
+    graph_bytes = graphdef.dumps(hostile_graph)
+    forged = forge_file(graph_bytes, MARKMARKMARKMARKMARKMARKMARKMARKMARKMARK=HOSTILE, MARKMARKMARKMARK=HOSTILE)
+    path.write_bytes(forged)
     return path
 
 
@@ -78,7 +79,7 @@ def test_no_command_prints_what_a_terminal_acts_on(command, hostile, arguments):
 
 def test_a_model_that_is_refused_is_told_with_escapes(command, tmp_path):
     raw = graphdef.dumps(graph(Node("MARKMARKMARKMARK", "NoOp")))
-    (tmp_path / "bad.pb").write_bytes(forged(raw, MARKMARKMARKMARK=HOSTILE))
+    (tmp_path / "bad.pb").write_bytes(forge_file(raw, MARKMARKMARKMARK=HOSTILE))
     done = command("inspect", tmp_path / "bad.pb")
     assert_shown(done)
     assert r"\x1b[2J" in done.err
@@ -88,7 +89,7 @@ def test_a_model_that_is_refused_is_told_with_escapes(command, tmp_path):
 def test_signatures_and_tags_are_shown_with_escapes(command, tmp_path, name):
     shutil.copytree(MODELS / "keras" / "model", tmp_path / "model")
     file = tmp_path / "model" / "saved_model.pb"
-    file.write_bytes(forged(file.read_bytes(), **{name: HOSTILE}))
+    file.write_bytes(forge_file(file.read_bytes(), **{name: HOSTILE}))
     for arguments in (["inspect"], ["run"], ["explain"]):
         done = command(arguments[0], tmp_path / "model")
         assert_shown(done)
@@ -107,8 +108,8 @@ def test_files_of_odd_names_are_shown_with_escapes(command, tmp_path, hostile):
 
 def test_json_keeps_every_character(command, words_of, tmp_path):
     text = "é\u202e\x9b\x1b\u2028 \\ \""
-    found = json.loads(command("run", words_of, "--input", f"s={json.dumps([text])}", "--json").out)
-    assert found["outputs"]["t"]["values"] == [text]
+    report = json.loads(command("run", words_of, "--input", f"s={json.dumps([text])}", "--json").out)
+    assert report["outputs"]["t"]["values"] == [text]
 
 
 @pytest.fixture
@@ -118,20 +119,20 @@ def words_of(saved):
 
 def test_a_graph_that_prints_writes_escapes_to_a_terminal(monkeypatch):
     ours, theirs = pty.openpty()
-    made = graph(const("text", HOSTILE.encode(), object),
+    printing_graph = graph(const("text", HOSTILE.encode(), object),
                  Node("p", "PrintV2", ("text",), attrs={"output_stream": b"stderr", "end": b"\n"}))
     with os.fdopen(ours, "rb", 0) as terminal, os.fdopen(theirs, "w") as stream:
         monkeypatch.setattr(sys, "stderr", stream)
-        heald.Session(made).run([], targets="p")
-        seen = terminal.read(4096)
-    assert rb"\x1b[2J\x1b]0;x\x07\r\t\x00\x7f\x9b31m\u202e" in seen
-    assert b"\x1b" not in seen
+        heald.Session(printing_graph).run([], targets="p")
+        terminal_bytes = terminal.read(4096)
+    assert rb"\x1b[2J\x1b]0;x\x07\r\t\x00\x7f\x9b31m\u202e" in terminal_bytes
+    assert b"\x1b" not in terminal_bytes
 
 
 def test_an_error_of_long_texts_is_told_in_four_kilobytes(capsys):
     error = InvalidArgument("m" * 10**6, node="n" * 10**6, hint="h" * 10**6, location=Location("f" * 10**6))
     error.__cause__ = ValueError("c" * 10**6)
     tell_error(error)
-    told = capsys.readouterr().err
-    assert len(told) <= 4096
-    assert [line.split()[0] for line in told.splitlines()] == ["error:", "hint:", "where:", "cause:"]
+    stderr = capsys.readouterr().err
+    assert len(stderr) <= 4096
+    assert [line.split()[0] for line in stderr.splitlines()] == ["error:", "hint:", "where:", "cause:"]

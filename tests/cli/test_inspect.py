@@ -1,4 +1,4 @@
-"""heald inspect: what is told of a model, ops that nobody knows included."""
+"""heald inspect: the report on a model, also on one with unknown ops."""
 
 import json
 
@@ -21,16 +21,16 @@ def strange(saved):
 
 def test_shapes_are_inferred_without_a_device(command, saved):
     model = saved(placeholder("x", (None, 3)), const("w", np.ones((3, 5))), node("y", "MatMul", "x", "w"))
-    found = json.loads(command("inspect", model, "--json").out)
-    assert found["inputs"] == [{"name": "x", "op": "Placeholder", "dtype": "float32", "shape": [None, 3]}]
-    assert found["outputs"] == [{"name": "y", "op": "MatMul", "dtype": "float32", "shape": [None, 5]}]
+    report = json.loads(command("inspect", model, "--json").out)
+    assert report["inputs"] == [{"name": "x", "op": "Placeholder", "dtype": "float32", "shape": [None, 3]}]
+    assert report["outputs"] == [{"name": "y", "op": "MatMul", "dtype": "float32", "shape": [None, 5]}]
 
 
-def test_what_is_not_known_is_told_as_such(command, strange):
-    found = json.loads(command("inspect", strange, "--json").out)
-    told = [(t["name"], t["dtype"], t["shape"]) for t in found["outputs"]]
-    assert told == [("after", "float32", None), ("unfit", "?", None)]
-    lacking = {row["op"]: row["without_kernel"] for row in found["ops"]}
+def test_unknown_facts_are_told_as_such(command, strange):
+    report = json.loads(command("inspect", strange, "--json").out)
+    output_rows = [(t["name"], t["dtype"], t["shape"]) for t in report["outputs"]]
+    assert output_rows == [("after", "float32", None), ("unfit", "?", None)]
+    lacking = {row["op"]: row["without_kernel"] for row in report["ops"]}
     assert lacking == {"Placeholder": 0, "AddV2": 0, "Const": 0, "Neg": 0, "NoSuchOp": 1, "Relu": 1}
 
 
@@ -49,21 +49,21 @@ def test_people_get_sections(command, strange):
 
 def test_outputs_of_one_node_are_numbered(command, saved):
     model = saved(placeholder("x", (2, 3)), Node("u", "Unpack", ["x"], attrs={"T": FLOAT, "num": 2, "axis": 0}))
-    found = json.loads(command("inspect", model, "--json").out)
-    assert [(t["name"], t["shape"]) for t in found["outputs"]] == [("u:0", [3]), ("u:1", [3])]
+    report = json.loads(command("inspect", model, "--json").out)
+    assert [(t["name"], t["shape"]) for t in report["outputs"]] == [("u:0", [3]), ("u:1", [3])]
 
 
 def test_the_largest_constants_come_first(command, saved):
     constants = [const(f"c{n}", np.zeros(n)) for n in range(1, 8)]
-    found = json.loads(command("inspect", saved(*constants), "--json").out)["constants"]
-    assert (found["count"], found["bytes"]) == (7, 4 * 28)
-    assert [row["name"] for row in found["largest"]] == ["c7", "c6", "c5", "c4", "c3"]
+    constants_report = json.loads(command("inspect", saved(*constants), "--json").out)["constants"]
+    assert (constants_report["count"], constants_report["bytes"]) == (7, 4 * 28)
+    assert [row["name"] for row in constants_report["largest"]] == ["c7", "c6", "c5", "c4", "c3"]
 
 
 def test_legacy_placeholders_have_no_shape(command, saved):
     """Writers of old GraphDefs left the shape out, which reads as a scalar's."""
-    found = json.loads(command("inspect", saved(placeholder("x", ()), node("y", "Neg", "x")), "--json").out)
-    assert [t["shape"] for t in (*found["inputs"], *found["outputs"])] == [None, None]
+    report = json.loads(command("inspect", saved(placeholder("x", ()), node("y", "Neg", "x")), "--json").out)
+    assert [t["shape"] for t in (*report["inputs"], *report["outputs"])] == [None, None]
 
 
 def test_an_unknown_rank_and_strings_are_told(command, saved):
@@ -76,38 +76,38 @@ def test_passes_tell_what_they_do_to_what_the_outputs_need(command, saved):
                   node("m", "MatMul", "x", "read"), const("c", [1, 2, 3, 4]), const("one", 1),
                   node("by", "AddV2", "c", "one"), node("s", "Mul", "m", "by"), node("y", "Relu", "s"),
                   node("aside", "NoOp"))
-    found = json.loads(command("inspect", model, "--passes", "--json").out)["passes"]
-    told = [(row["pass"], row["nodes"], row["less"], row["more"]) for row in found]
-    assert told == [
+    report = json.loads(command("inspect", model, "--passes", "--json").out)["passes"]
+    pass_rows = [(row["pass"], row["nodes"], row["less"], row["more"]) for row in report]
+    assert pass_rows == [
         ("constants", 6, {"Identity": 1, "AddV2": 1, "Const": 1}, {}), ("identities", 6, {}, {}),
         ("activations", 6, {}, {}), ("batch-norm", 6, {}, {}), ("cells", 6, {}, {}), ("pads", 6, {}, {}),
         ("scales", 4, {"Mul": 1, "Const": 1}, {}), ("sequences", 4, {}, {}), ("duplicates", 4, {}, {}),
         ("pools", 4, {}, {}), ("reshapes", 4, {}, {}), ("strides", 4, {}, {}),
     ]
-    assert all(row["ms"] >= 0 for row in found)
+    assert all(row["ms"] >= 0 for row in report)
     words = command("inspect", model, "--passes").words
     assert ["passes,", "in", "order"] in words
     assert next(line for line in words if line[:1] == ["scales"])[2:] == ["4", "1", "Const,", "1", "Mul"]
 
 
 @pytest.fixture
-def biased(saved):
+def biased_model(saved):
     """A product whose factors and shifts become a BiasAdd, which its device has no kernel for."""
-    place = {"device": "EXAMPLE:0"}
-    return saved(placeholder("x", (2, 3)), const("w", np.ones((3, 4))), node("m", "MatMul", "x", "w", **place),
-                 const("c", np.ones((2, 4))[:1] * 2), node("s", "Mul", "m", "c", **place), const("d", [[1, 2, 3, 4]]),
-                 node("y", "AddV2", "s", "d", **place))
+    placement = {"device": "EXAMPLE:0"}
+    return saved(placeholder("x", (2, 3)), const("w", np.ones((3, 4))), node("m", "MatMul", "x", "w", **placement),
+                 const("c", np.ones((2, 4))[:1] * 2), node("s", "Mul", "m", "c", **placement),
+                 const("d", [[1, 2, 3, 4]]), node("y", "AddV2", "s", "d", **placement))
 
 
-def test_that_what_a_pass_makes_is_not_run_is_told_with_the_reason(command, biased, saved):
+def test_a_pass_whose_nodes_are_not_run_is_told_with_the_reason(command, biased_model, saved):
     why = "pass 'scales': BiasAdd 'y': EXAMPLE:0: no kernel for BiasAdd"
-    found = json.loads(command("inspect", biased, "--passes", "--json").out)
-    assert found["passes_left_out"] == why
-    assert f"the graph is run without some of that: {why}\n" in command("inspect", biased, "--passes").out
-    assert f"run without what graph passes would make: {why}\n" in command("explain", biased).out
+    report = json.loads(command("inspect", biased_model, "--passes", "--json").out)
+    assert report["passes_left_out"] == why
+    assert f"the graph is run without some of that: {why}\n" in command("inspect", biased_model, "--passes").out
+    assert f"run without what graph passes would make: {why}\n" in command("explain", biased_model).out
 
 
-def test_of_passes_whose_nodes_are_run_no_such_thing_is_told(command, saved, monkeypatch):
+def test_passes_whose_nodes_are_run_are_told_without_a_reason(command, saved, monkeypatch):
     model = saved(placeholder("x", (2,)), node("i", "Identity", "x"), node("y", "Neg", "i"))
     assert json.loads(command("inspect", model, "--passes", "--json").out)["passes_left_out"] == ""
     assert "run without" not in command("inspect", model, "--passes").out + command("explain", model).out
@@ -115,30 +115,30 @@ def test_of_passes_whose_nodes_are_run_no_such_thing_is_told(command, saved, mon
 
 def test_passes_are_told_of_a_graph_that_cannot_be_run(command, saved):
     model = saved(Node("fact", "Fact"), node("y", "Identity", "fact", T=dtypes.string))
-    found = json.loads(command("inspect", model, "--passes", "--json").out)
-    assert (bool(found["passes"]), found["passes_left_out"]) == (True, "")
+    report = json.loads(command("inspect", model, "--passes", "--json").out)
+    assert (bool(report["passes"]), report["passes_left_out"]) == (True, "")
 
 
 def test_passes_that_are_disabled_do_nothing(command, saved, monkeypatch):
     model = saved(placeholder("x", (2,)), node("i", "Identity", "x"), node("y", "Neg", "i"))
     others = "constants,identities,activations,batch-norm,cells,duplicates,pads,pools,sequences,strides"
     monkeypatch.setenv("HEALD_PASSES__DISABLE", others)
-    found = json.loads(command("inspect", model, "--passes", "--json").out)["passes"]
-    assert [(row["pass"], row["nodes"], row["less"]) for row in found] == [("scales", 3, {}), ("reshapes", 3, {})]
+    pass_rows = json.loads(command("inspect", model, "--passes", "--json").out)["passes"]
+    assert [(row["pass"], row["nodes"], row["less"]) for row in pass_rows] == [("scales", 3, {}), ("reshapes", 3, {})]
 
 
-def test_that_there_are_no_passes_is_told(command, saved, monkeypatch):
+def test_a_lack_of_passes_is_told(command, saved, monkeypatch):
     model = saved(placeholder("x", (2,)), node("y", "Neg", "x"))
     monkeypatch.setenv("HEALD_PLUGINS__BLOCK", "simplify")
     assert "no passes: no plugin brings one, or config disables them" in command("inspect", model, "--passes").out
 
 
 def test_the_digits_network(command, digits):
-    found = json.loads(command("inspect", digits / "frozen.pb", "--json").out)
-    assert [t["shape"] for t in found["inputs"]] == [[None, 8, 8, 1]]
-    assert [t["shape"] for t in found["outputs"]] == [[None], [None, 10], [None, 10]]
-    assert (found["nodes"], sum(row["nodes"] for row in found["ops"])) == (200, 200)
-    assert found["versions"]["producer"] > 21
+    report = json.loads(command("inspect", digits / "frozen.pb", "--json").out)
+    assert [t["shape"] for t in report["inputs"]] == [[None, 8, 8, 1]]
+    assert [t["shape"] for t in report["outputs"]] == [[None], [None, 10], [None, 10]]
+    assert (report["nodes"], sum(row["nodes"] for row in report["ops"])) == (200, 200)
+    assert report["versions"]["producer"] > 21
 
 
 @pytest.fixture
@@ -151,19 +151,19 @@ def crossing(saved, monkeypatch):
 
 
 def test_the_client_graph_tells_what_hangs_on_source_and_sink(command, crossing, own_runtime):
-    found = json.loads(command("inspect", crossing, "--client", "--json").out)["client"]
-    assert [row["node"] for row in found["nodes"]] == ["_arg_x_0_0", "a", "b", "c", "f", "_retval_f_0_0"]
-    assert [*found["nodes"][3].values()][:3] == ["c", "Neg", ["_arg_x_0_0", "^b"]]
-    assert (found["source"], found["sink"]) == (["_arg_x_0_0"], ["_retval_f_0_0"])
+    report = json.loads(command("inspect", crossing, "--client", "--json").out)["client"]
+    assert [row["node"] for row in report["nodes"]] == ["_arg_x_0_0", "a", "b", "c", "f", "_retval_f_0_0"]
+    assert [*report["nodes"][3].values()][:3] == ["c", "Neg", ["_arg_x_0_0", "^b"]]
+    assert (report["source"], report["sink"]) == (["_arg_x_0_0"], ["_retval_f_0_0"])
     words = command("inspect", crossing, "--client", "--convention", "rendezvous").words
     assert ["SOURCE:", "_recv_x_0"] in words
     assert ["SINK:", "_send_f_0"] in words
 
 
 def test_partitions_are_told_with_their_transfers(command, crossing, own_runtime):
-    found = json.loads(command("inspect", crossing, "--partitions", "--json").out)["partitions"]
-    assert [part["device"][-5:] for part in found["parts"]] == ["CPU:0", "CPU:1"]
-    assert sorted((row["tensor"], row["consumer"], row["from"][-1], row["to"][-1]) for row in found["transfers"]) == [
+    report = json.loads(command("inspect", crossing, "--partitions", "--json").out)["partitions"]
+    assert [part["device"][-5:] for part in report["parts"]] == ["CPU:0", "CPU:1"]
+    assert sorted((row["tensor"], row["consumer"], row["from"][-1], row["to"][-1]) for row in report["transfers"]) == [
         ("a", "b", "0", "1"), ("b", "c", "1", "0"), ("b", "f", "1", "0")]
     words = command("inspect", crossing, "--partitions").words
     assert ["3", "transfers"] in words

@@ -54,7 +54,7 @@ def test_figures_of_cost_are_listed(command, monkeypatch):
 
 
 def test_checking_opens_every_device(command, monkeypatch):
-    monkeypatch.setenv("HEALD_PLUGINS__ALLOW", "cpu, example, tf_ops")  # not those that this machine has no driver for
+    monkeypatch.setenv("HEALD_PLUGINS__ALLOW", "cpu, example, tf_ops")  # device types with a driver everywhere
     done = command("devices", "--check", "--json")
     assert done.status == 0
     assert {(row["check"], row["status"]) for row in json.loads(done.out)} == {("PASS", "ok")}
@@ -157,7 +157,7 @@ def test_a_plugin_that_works_has_no_traceback(command):
         "error: no plugin is called 'cpux'\n  hint: did you mean cpu?\n")
 
 
-def test_without_plugins_the_way_to_devices_is_told(command, monkeypatch):
+def test_an_installation_without_plugins_is_told_the_way_to_devices(command, monkeypatch):
     monkeypatch.setenv("HEALD_PLUGINS__ALLOW", "")
     done = command("devices")
     assert done.status == 0

@@ -7,7 +7,7 @@ import json
 import pytest
 from builders.graphs import node, placeholder
 
-MISTAKES = {  # environment variable and value: what the line says
+MISTAKES = {  # environment variable and value: the text of the line
     ("HEALD_PLUGINS__BLOCK", "example_devcie"): "plugins.block (environment HEALD_PLUGINS__BLOCK) names the plugin "
                                                "'example_devcie', which is not there; did you mean example_device?",
     ("HEALD_PLACEMENT__ORDER", "cpu"): "names the device type 'cpu', which is not there; did you mean CPU?",
@@ -138,13 +138,13 @@ def register(kernels):
     "kernels.kernel('Neg', dtypes={'T': 'flaot32'})(print)",
     "kernels.later(['Neg', 'AddV2'], lambda kernels: kernels.kernel('Neg', dtypes={'T': 'flaot32'})(print))",
 ])
-@pytest.mark.parametrize("way", ["--plugin", "load"])
-def test_kernels_that_fail_are_an_error_where_the_plugin_was_named(command, model, tmp_path, monkeypatch, way, body):
-    path = tmp_path / f"late_{way.strip('-')}_{len(body)}.py"
+@pytest.mark.parametrize("source", ["--plugin", "load"])
+def test_kernels_that_fail_are_an_error_where_the_plugin_was_named(command, model, tmp_path, monkeypatch, source, body):
+    path = tmp_path / f"late_{source.strip('-')}_{len(body)}.py"
     path.write_text(LATE.format(body=body))
-    if way == "load":
+    if source == "load":
         monkeypatch.setenv("HEALD_PLUGINS__LOAD", json.dumps([str(path)]))
-    done = command("run", model, "--input", "x=1.0", *(["--plugin", path] if way == "--plugin" else []))
+    done = command("run", model, "--input", "x=1.0", *(["--plugin", path] if source == "--plugin" else []))
     assert done.status == 1
     assert done.err.startswith(f"error: plugin {path.stem}: registering its kernels for CPU raised InvalidArgument: ")
     assert "did you mean float32?" in done.err

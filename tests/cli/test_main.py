@@ -1,4 +1,4 @@
-"""The tree of commands, exit statuses, and what reaches stderr."""
+"""The tree of commands, exit statuses, and the output to stderr."""
 
 import os
 import subprocess
@@ -83,8 +83,8 @@ print(sorted(names))
 
 
 def test_an_error_is_told_with_place_hint_and_cause(command, monkeypatch):
-    place = Location("m.pb", 3)
-    error = DataLoss("the file\nends", node="n", op="Op", device="CPU:0", location=place, hint="copy it again")
+    location = Location("m.pb", 3)
+    error = DataLoss("the file\nends", node="n", op="Op", device="CPU:0", location=location, hint="copy it again")
     error.__cause__ = EOFError("at 12")
     raising(error, monkeypatch)
     assert command("translate", "a.pb", "-o", "b.pb") == (1, "", (
@@ -171,14 +171,14 @@ def test_a_model_is_mapped_unless_told_otherwise(command, saved, monkeypatch, ar
 
     class Counted(mapped_file.MappedFile):
         @classmethod
-        def of(cls, *given):
-            maps.append(given)
-            return super().of(*given)
+        def of(cls, *arguments_of_open):
+            maps.append(arguments_of_open)
+            return super().of(*arguments_of_open)
 
     monkeypatch.setattr(mapped_file, "MAPPED_FROM", 1)
     monkeypatch.setattr(mapped_file, "MappedFile", Counted)
-    name, *rest = arguments
-    given = (name, *rest, model) if name == "ops" else (name, model, *rest)
+    name, *options = arguments
+    arguments_of_open = (name, *options, model) if name == "ops" else (name, model, *options)
     for flags, mapped in (("--no-mmap",), False), ((), True):
-        done = command(*given, *flags)
+        done = command(*arguments_of_open, *flags)
         assert (done.status, bool(maps)) == (0, mapped), done.err

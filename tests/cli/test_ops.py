@@ -1,4 +1,4 @@
-"""heald ops: kernels, signatures, what a model lacks."""
+"""heald ops: kernels, signatures, and the ops that a model lacks."""
 
 import json
 from pathlib import Path
@@ -21,10 +21,10 @@ def test_ops_with_kernels_are_listed(command):
 
 
 def test_all_lists_ops_without_a_kernel_too(command):
-    found = {row["op"]: row for row in json.loads(command("ops", "--all", "--json").out)}
-    assert found["Fact"] == {"op": "Fact", "tier": None, "metadata": False, "plugin": "tf_ops", "kernels": []}
-    assert found["Example>Gelu"]["plugin"] == "example_device"
-    assert len(found) > 1900
+    rows_by_op = {row["op"]: row for row in json.loads(command("ops", "--all", "--json").out)}
+    assert rows_by_op["Fact"] == {"op": "Fact", "tier": None, "metadata": False, "plugin": "tf_ops", "kernels": []}
+    assert rows_by_op["Example>Gelu"]["plugin"] == "example_device"
+    assert len(rows_by_op) > 1900
 
 
 def test_types_are_told_in_groups(command):
@@ -55,16 +55,16 @@ def test_signatures_of_every_kind(command, op, line):
 
 
 def test_several_ops_and_json(command):
-    found = json.loads(command("ops", "Relu", "MatMul", "--json").out)
-    assert [op["op"] for op in found] == ["Relu", "MatMul"]
-    assert {"name": "transpose_a", "type": "bool", "default": "False"} in found[1]["attrs"]
+    descriptions = json.loads(command("ops", "Relu", "MatMul", "--json").out)
+    assert [op["op"] for op in descriptions] == ["Relu", "MatMul"]
+    assert {"name": "transpose_a", "type": "bool", "default": "False"} in descriptions[1]["attrs"]
 
 
 def test_an_op_that_is_not_there_is_told(command):
     assert command("ops", "MatMull").err.startswith("error: no op is called 'MatMull'\n  hint: did you mean MatMul")
 
 
-def test_what_a_model_lacks_is_told_with_nodes_and_reasons(command, saved):
+def test_ops_that_a_model_lacks_are_told_with_nodes_and_reasons(command, saved):
     names = [f"m{i}" for i in range(5)]
     model = saved(
         placeholder("x", ()), *(node(name, "NoSuchOp", "x") for name in names),
@@ -76,9 +76,9 @@ def test_what_a_model_lacks_is_told_with_nodes_and_reasons(command, saved):
     assert lines[1][:2] == ["NoSuchOp", "5"]
     assert lines[1][-6:] == ["m0,", "m1,", "m2", "and", "2", "more"]
     assert lines[2][:2] == ["Exp", "1"]
-    found = json.loads(command("ops", "--missing", model, "--json").out)
-    assert found[0]["nodes"] == names
-    assert "T is bool" in found[1]["reason"] or "bool" in found[1]["reason"]
+    report = json.loads(command("ops", "--missing", model, "--json").out)
+    assert report[0]["nodes"] == names
+    assert "T is bool" in report[1]["reason"] or "bool" in report[1]["reason"]
 
 
 @pytest.mark.parametrize("op", ["NoSuchOp", "MatMull", "BesselI0"])
@@ -116,11 +116,11 @@ library { function { signature { name: "outer" input_arg { name: "a" type: DT_FL
 
 @pytest.mark.parametrize(("callee", "second"), [
     ("outer", None), ("missing", ["StatefulPartitionedCall", "the graph has no function 'missing'", ["y/again"]])])
-def test_what_functions_lack_is_told_once_also_where_they_call_themselves(command, tmp_path, callee, second):
+def test_ops_that_functions_lack_are_told_once_also_in_recursion(command, tmp_path, callee, second):
     (tmp_path / "calls.pbtxt").write_text(CALLING.replace("CALLEE", callee))
-    found = json.loads(command("ops", "--missing", tmp_path / "calls.pbtxt", "--json").out)
-    assert ("NoSuchOp", ["y/lost"]) in [(row["op"], row["nodes"]) for row in found]
-    assert second is None or second in [[row["op"], row["reason"], row["nodes"]] for row in found]
+    report = json.loads(command("ops", "--missing", tmp_path / "calls.pbtxt", "--json").out)
+    assert ("NoSuchOp", ["y/lost"]) in [(row["op"], row["nodes"]) for row in report]
+    assert second is None or second in [[row["op"], row["reason"], row["nodes"]] for row in report]
 
 
 def test_the_digits_network_lacks_nothing(command, digits):
@@ -153,5 +153,5 @@ def test_tiers_list_what_is_missing_as_well(command):
 
 def test_the_page_of_ops_says_what_the_table_says(command):
     page = (Path(__file__).parents[2] / "docs" / "ops.md").read_text("utf-8")
-    told = command("ops", "--tier", "1", "2", "3", "4", "--device", "CPU", "--markdown").out
-    assert page.partition("\n\n| op")[2] == told.removeprefix("| op"), "make tables"
+    table = command("ops", "--tier", "1", "2", "3", "4", "--device", "CPU", "--markdown").out
+    assert page.partition("\n\n| op")[2] == table.removeprefix("| op"), "make tables"

@@ -27,14 +27,14 @@ def model(tmp_path):
 def test_passes_run_in_their_order_and_the_result_is_written(command, model):
     done = command("opt", "--passes", "lower-control-flow,dead-nodes", model, "-o", "out.pb")
     assert (done.status, done.err) == (0, "")
-    found = load("out.pb")
-    assert not found.functions
-    assert {"Switch", "Merge"} <= {each.op for each in found}
-    with heald.Session(found) as session:
+    optimized_graph = load("out.pb")
+    assert not optimized_graph.functions
+    assert {"Switch", "Merge"} <= {optimized_node.op for optimized_node in optimized_graph}
+    with heald.Session(optimized_graph) as session:
         np.testing.assert_array_equal(session.run("y", {"x": np.float32([4, 6]), "p": False}), [2, 3])
 
 
-def test_without_an_output_the_effect_of_each_pass_is_told(command, model, tmp_path):
+def test_opt_without_an_output_tells_the_effect_of_each_pass(command, model, tmp_path):
     done = command("opt", "--passes", "lower-control-flow", model, "--json")
     (row,) = json.loads(done.out)["passes"]
     assert (row["pass"], row["less"], row["more"]["Merge"]) == ("lower-control-flow", {"If": 1}, 2)
@@ -44,7 +44,7 @@ def test_without_an_output_the_effect_of_each_pass_is_told(command, model, tmp_p
 def test_fed_and_fetched_tensors_say_what_stays(command, saved):
     model = saved(placeholder("x", (2,)), node("a", "Neg", "x"), node("b", "Abs", "a"), node("c", "Exp", "b"))
     assert command("opt", "--passes", "dead-nodes", model, "--feed", "a", "--fetch", "b:0", "-o", "out.pb").status == 0
-    assert [(each.name, each.op) for each in load("out.pb")] == [("a", "Placeholder"), ("b", "Abs")]
+    assert [(graph_node.name, graph_node.op) for graph_node in load("out.pb")] == [("a", "Placeholder"), ("b", "Abs")]
 
 
 def test_the_list_has_the_passes_of_core_and_plugins_with_what_they_preserve(command):

@@ -63,7 +63,7 @@ def test_short_work_shows_nothing(monkeypatch):
     assert stderr.getvalue() == ""
 
 
-def test_without_a_terminal_there_is_no_thread_and_no_bar(monkeypatch):
+def test_work_without_a_terminal_has_no_thread_and_no_bar(monkeypatch):
     stderr = _stderr(io.StringIO(), monkeypatch)
     before = threading.active_count()
     with progress.ticking("work"):

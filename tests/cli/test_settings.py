@@ -16,8 +16,8 @@ def test_defaults_are_shown_without_their_origin(command):
 def test_origins_name_file_and_variable(command, tmp_path, monkeypatch):
     (tmp_path / "heald.toml").write_text('[placement]\nfallback = "allow"\n')
     monkeypatch.setenv("HEALD_PLUGINS__STRICT", "true")
-    found = {row["key"]: row for row in json.loads(command("config", "show", "--json").out)}
-    assert found["placement.fallback"] == {
+    rows_by_key = {row["key"]: row for row in json.loads(command("config", "show", "--json").out)}
+    assert rows_by_key["placement.fallback"] == {
         "key": "placement.fallback", "value": "allow", "origin": f"{tmp_path / 'heald.toml'}:2", "ignored": False}
     done = command("config", "show", "--origin")
     assert ["plugins.strict", "true", "environment", "HEALD_PLUGINS__STRICT"] in done.words
@@ -67,7 +67,7 @@ def test_a_file_with_a_mistake_is_not_trusted(command, tmp_path):
     assert "threads must be from 1 to 4096" in done.err
 
 
-def test_what_a_found_file_must_not_set_is_shown_as_ignored(command, tmp_path):
+def test_settings_that_a_found_file_must_not_make_are_shown_as_ignored(command, tmp_path):
     (tmp_path / "heald.toml").write_text('[plugins]\nload = ["evil.py"]\n[plugin.example_device]\ndevices = 2\n')
     done = command("config", "show", "--origin")
     assert ["plugins.load", "[]", "default"] in done.words

@@ -17,10 +17,11 @@ CLOSED = "error: standard output: Bad file descriptor\n"
 
 def run(arguments: str, *, folder: Path, **environ: str) -> subprocess.CompletedProcess[str]:
     """Run heald by a shell, with redirections among the arguments."""
-    kept = {key: value for key, value in os.environ.items() if not key.startswith(("HEALD_", "LC_", "PYTHONUNBUFF"))}
-    kept |= {"HEALD_PLUGINS__ALLOW": "cpu, tf_ops", "XDG_CONFIG_HOME": str(folder)}
+    environment = {key: value for key, value in os.environ.items()
+                   if not key.startswith(("HEALD_", "LC_", "PYTHONUNBUFF"))}
+    environment |= {"HEALD_PLUGINS__ALLOW": "cpu, tf_ops", "XDG_CONFIG_HOME": str(folder)}
     return subprocess.run(["/bin/sh", "-c", f'exec "$0" -m heald {arguments}', sys.executable], cwd=folder, timeout=60,
-                          capture_output=True, encoding="utf-8", env=kept | environ, check=False)
+                          capture_output=True, encoding="utf-8", env=environment | environ, check=False)
 
 
 @pytest.mark.parametrize("unbuffered", ["", "1"])
@@ -34,7 +35,7 @@ def test_an_output_that_cannot_be_written_is_an_error_of_one_line(command, redir
 
 
 @pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full", "2>&- <&-"])
-def test_without_a_place_for_errors_results_and_status_are_the_same(redirection, tmp_path):
+def test_results_and_status_are_the_same_without_a_place_for_errors(redirection, tmp_path):
     (tmp_path / "heald.toml").write_text("[work_queue]\nthreads = -1\n")  # a warning
     for arguments, status in (("config show", 0), ("inspect nothing.pb", 1), ("nothing", 2)):
         usual = run(arguments, folder=tmp_path)

@@ -1,4 +1,4 @@
-"""Tables fit the terminal; JSON holds whatever a row does."""
+"""Tables fit the terminal; JSON holds the values of a row in full."""
 
 import json
 import math
@@ -9,22 +9,22 @@ from heald.cli.printing import table
 ROWS = [{"name": "scope/" * 12 + "leaf", "why": "words that go on " * 6, "empty": "", "count": 1234, "on": True}]
 
 
-def printed(capsys, **options):
+def print_table(capsys, **options):
     table.show(ROWS, ("name", "why", "empty", "count", "on"), **options)
     return capsys.readouterr().out
 
 
 def test_piped_tables_are_whole(capsys, monkeypatch):
     monkeypatch.delenv("COLUMNS", raising=False)
-    text = printed(capsys, cut=("name",), wrap=("why",))
+    text = print_table(capsys, cut=("name",), wrap=("why",))
     assert ROWS[0]["name"] in text
     assert ROWS[0]["why"].strip() in text
 
 
 @pytest.mark.parametrize("columns", [60, 80, 100])
-def test_on_a_terminal_names_are_cut_and_texts_wrapped(capsys, monkeypatch, columns):
+def test_names_are_cut_and_texts_wrapped_on_a_terminal(capsys, monkeypatch, columns):
     monkeypatch.setenv("COLUMNS", str(columns))
-    text = printed(capsys, cut=("name",), wrap=("why",))
+    text = print_table(capsys, cut=("name",), wrap=("why",))
     assert max(map(len, text.splitlines())) <= columns
     assert "…" in text
     assert "leaf" in text
@@ -32,7 +32,7 @@ def test_on_a_terminal_names_are_cut_and_texts_wrapped(capsys, monkeypatch, colu
 
 
 def test_empty_columns_are_left_out_and_values_are_for_people(capsys):
-    head, _, row = printed(capsys).splitlines()
+    head, _, row = print_table(capsys).splitlines()
     assert head.split() == ["name", "why", "count", "on"]
     assert row.split()[-2:] == ["1,234", "yes"]
 

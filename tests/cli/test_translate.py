@@ -11,7 +11,7 @@ def model(saved):
     return saved(placeholder("x", (None, 2)), node("y", "Neg", "x"))
 
 
-def test_there_and_back_is_the_same_graph(command, model):
+def test_a_graph_survives_translation_there_and_back(command, model):
     done = command("translate", model, "-o", "y.pbtxt")
     assert done.status == 0
     assert done.out.startswith("wrote y.pbtxt: 2 nodes, ")

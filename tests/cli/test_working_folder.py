@@ -20,7 +20,7 @@ def _in_a_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PYTHONPATH", raising=False)
 
 
-def removed(path: list[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def path_after_removal(path: list[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """This sys.path after the removal."""
     here = str(Path.cwd())
     monkeypatch.setattr(sys, "path", [here if entry == HERE else entry for entry in path])
@@ -35,8 +35,9 @@ def removed(path: list[str], monkeypatch: pytest.MonkeyPatch) -> list[str]:
     ([HERE, "/lib", HERE], ["/lib", HERE]),  # the second one is of a .pth file
     ([], []),
 ])
-def test_what_python_adds_is_removed(path: list[str], left: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert removed(path, monkeypatch) == left
+def test_the_folder_that_python_adds_is_removed(path: list[str], left: list[str], monkeypatch: pytest.MonkeyPatch,
+                                                ) -> None:
+    assert path_after_removal(path, monkeypatch) == left
 
 
 @pytest.mark.parametrize(("parts", "left"), [
@@ -48,20 +49,20 @@ def test_an_empty_part_of_the_path_is_removed_and_a_named_one_is_not(
 ) -> None:
     named = [str(Path.cwd()) if part == HERE else part for part in parts]
     monkeypatch.setenv("PYTHONPATH", os.pathsep.join(named))
-    assert removed(["/bin", HERE, "/x"], monkeypatch) == left
+    assert path_after_removal(["/bin", HERE, "/x"], monkeypatch) == left
 
 
 def test_the_folder_that_heald_is_imported_from_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(Path(working_folder.__file__).parent.parent)
-    assert removed([HERE, "/lib"], monkeypatch) == [HERE, "/lib"]
+    assert path_after_removal([HERE, "/lib"], monkeypatch) == [HERE, "/lib"]
 
 
 def test_a_folder_that_is_gone_is_no_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def gone() -> str:
+    def raise_missing_folder() -> str:
         raise FileNotFoundError
 
     monkeypatch.setattr(sys, "path", ["", "/lib"])
-    monkeypatch.setattr(os, "getcwd", gone)
+    monkeypatch.setattr(os, "getcwd", raise_missing_folder)
     remove_working_folder()
     assert sys.path == ["/lib"]
 

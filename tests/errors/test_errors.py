@@ -43,24 +43,24 @@ def test_escapes_are_those_of_repr():
 
 
 @given(st.text(), st.integers(64, 300))
-def test_shortened_text_keeps_both_ends(text, most):
-    found = shortened(text * 20, most)
-    assert len(found) <= most
-    assert found[:16] == (text * 20)[:16]
-    assert found[-16:] == (text * 20)[-16:]
+def test_shortened_text_keeps_both_ends(text, largest_characters):
+    shortened_text = shortened(text * 20, largest_characters)
+    assert len(shortened_text) <= largest_characters
+    assert shortened_text[:16] == (text * 20)[:16]
+    assert shortened_text[-16:] == (text * 20)[-16:]
 
 
-@pytest.mark.parametrize("given", [
+@pytest.mark.parametrize("error_arguments", [
     {"message": "m" * 10**6}, {"message": "m", "node": "n" * 10**6}, {"message": "m", "op": "\x1b" * 10**6},
     {"message": "m", "device": "d" * 10**6}, {"message": "m", "location": Location("f" * 10**6)},
     {"message": "m", "hint": "h" * 10**6},
-], ids=lambda given: max(given, key=lambda key: len(given[key]) if key != "location" else 9))
-def test_an_error_is_at_most_four_kilobytes_of_printable_text(given):
-    error = InvalidArgument(**given)
+], ids=lambda texts: max(texts, key=lambda key: len(texts[key]) if key != "location" else 9))
+def test_an_error_is_at_most_four_kilobytes_of_printable_text(error_arguments):
+    error = InvalidArgument(**error_arguments)
     assert len(str(error)) == MOST_TEXT
     assert str(error).isprintable()
     assert " characters ... " in str(error)
-    assert error.message == given["message"]
+    assert error.message == error_arguments["message"]
 
 
 @pytest.mark.parametrize("kind", [InvalidArgument, HealdWarning])
@@ -114,10 +114,10 @@ def test_only_a_fault_of_heald_is_internal(error, kind):
     def fail():
         raise error
 
-    with pytest.raises(kind) as found:
+    with pytest.raises(kind) as raised:
         fail()
-    assert type(found.value) is kind
-    assert found.value.__cause__ is error
+    assert type(raised.value) is kind
+    assert raised.value.__cause__ is error
     assert type(unexpected(error)) is kind
 
 
@@ -138,9 +138,9 @@ def test_a_typed_error_passes_a_boundary_as_it_is():
     def fail():
         raise error
 
-    with pytest.raises(PluginError) as found:
+    with pytest.raises(PluginError) as raised:
         fail()
-    assert found.value is error
+    assert raised.value is error
 
 
 def test_an_exception_without_a_text_is_told_by_its_class():
@@ -181,12 +181,12 @@ def test_an_exception_of_a_kernel_is_typed_and_no_fault_of_heald(error, kind):
 
 
 def test_a_hint_that_a_function_makes_is_made_once_when_it_is_read():
-    made = []
-    error = NotFound("no op is called 'Nog'", hint=lambda: made.append(1) or "did you mean Neg?")
+    made_hints = []
+    error = NotFound("no op is called 'Nog'", hint=lambda: made_hints.append(1) or "did you mean Neg?")
     assert error.at(node="n").message == "no op is called 'Nog'"
-    assert not made
+    assert not made_hints
     assert [str(error), error.hint] == ["no op is called 'Nog' (node 'n'); did you mean Neg?", "did you mean Neg?"]
-    assert made == [1]
+    assert made_hints == [1]
 
 
 def test_an_error_is_pickled_with_its_hint():

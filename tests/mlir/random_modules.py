@@ -76,9 +76,9 @@ attributes = st.recursive(single, lambda inner: st.one_of(
 
 
 @st.composite
-def operations(draw: st.DrawFn, known: list[Value], blocks: list[Block], depth: int) -> Operation:
-    operands = draw(st.lists(st.sampled_from(known), max_size=3)) if known else []
-    regions = [draw(regions_with(known, depth - 1)) for _ in range(draw(st.integers(0, 2 if depth else 0)))]
+def operations(draw: st.DrawFn, visible: list[Value], blocks: list[Block], depth: int) -> Operation:
+    operands = draw(st.lists(st.sampled_from(visible), max_size=3)) if visible else []
+    regions = [draw(regions_with(visible, depth - 1)) for _ in range(draw(st.integers(0, 2 if depth else 0)))]
     successors = draw(st.lists(st.sampled_from(blocks), max_size=2)) if blocks else []
     return Operation(
         "test." + draw(words), operands, draw(st.lists(types, max_size=3)),
@@ -87,30 +87,31 @@ def operations(draw: st.DrawFn, known: list[Value], blocks: list[Block], depth: 
 
 @st.composite
 def regions_with(
-    draw: st.DrawFn, known: list[Value], depth: int, arguments: tuple[t.Type, ...] | None = None,
+    draw: st.DrawFn, visible: list[Value], depth: int, arguments: tuple[t.Type, ...] | None = None,
 ) -> Region:
     region = Region()
     region.blocks = [Block() for _ in range(draw(st.integers(1, 2)))]
-    known = [*known]
+    visible = [*visible]
     for index, block in enumerate(region.blocks):
-        given = arguments if arguments is not None and index == 0 else draw(st.lists(types, max_size=2))
-        known += [block.add_argument(of, draw(locations)) for of in given]
+        argument_types = arguments if arguments is not None and index == 0 else draw(st.lists(types, max_size=2))
+        visible += [block.add_argument(of, draw(locations)) for of in argument_types]
         for _ in range(draw(st.integers(1, 2))):
-            block.operations.append(draw(operations(known, region.blocks[1:], depth)))
-            known += block.operations[-1].results
+            block.operations.append(draw(operations(visible, region.blocks[1:], depth)))
+            visible += block.operations[-1].results
     return region
 
 
 @st.composite
 def functions(draw: st.DrawFn) -> Operation:
     inputs, results = (tuple(draw(st.lists(types, max_size=2))) for _ in range(2))
-    found: dict[str, a.Attribute] = draw(st.dictionaries(words, attributes, max_size=1))
-    found |= {"sym_name": a.StringAttr(draw(texts)), "function_type": a.TypeAttr(t.FunctionType(inputs, results))}
+    attributes_of_function: dict[str, a.Attribute] = draw(st.dictionaries(words, attributes, max_size=1))
+    function_type = a.TypeAttr(t.FunctionType(inputs, results))
+    attributes_of_function |= {"sym_name": a.StringAttr(draw(texts)), "function_type": function_type}
     external = draw(st.booleans())
     if external:
-        found["sym_visibility"] = a.StringAttr("private")
+        attributes_of_function["sym_visibility"] = a.StringAttr("private")
     region = Region() if external else draw(regions_with([], 2, inputs))
-    return Operation("func.func", attributes=found, regions=[region], location=draw(locations))
+    return Operation("func.func", attributes=attributes_of_function, regions=[region], location=draw(locations))
 
 
 @st.composite

@@ -17,7 +17,7 @@ def test_a_diagnostic_shows_its_line_with_a_caret():
     text = '\n\t"a"() : () -> i32 "'
     with pytest.raises(MalformedText) as raised:
         parse(text, "p.mlir")
-    (shown,) = [each.rendered_text(text) for each in diagnostics_of(raised.value)]
+    (shown,) = [diagnostic.rendered_text(text) for diagnostic in diagnostics_of(raised.value)]
     assert shown == 'p.mlir:2:20: error: expected \'"\' in string literal\n\t"a"() : () -> i32 "\n\t' + " " * 18 + "^"
 
 
@@ -31,10 +31,11 @@ def test_a_comment_expects_a_diagnostic_on_its_line(comment, line):
     assert diagnostic_mismatches([Diagnostic("error", "f", line, 1, "too bad")], expected) == []
 
 
-def test_what_was_not_expected_and_what_was_not_produced_are_errors():
+def test_unexpected_and_missing_diagnostics_are_errors():
     expected = expected_diagnostics("// expected-note {{a}}")
-    found = diagnostic_mismatches([Diagnostic("error", "f", 1, 1, "a")], expected)
-    assert [each.message for each in found] == ["unexpected error: a", 'expected note "a" was not produced']
+    mismatches = diagnostic_mismatches([Diagnostic("error", "f", 1, 1, "a")], expected)
+    assert [mismatch.message for mismatch in mismatches] == [
+        "unexpected error: a", 'expected note "a" was not produced']
 
 
 def test_each_comment_stands_for_one_diagnostic():

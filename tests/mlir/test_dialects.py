@@ -1,4 +1,4 @@
-"""Declared operations: their syntax is compiled from their kernels, and prints what it reads."""
+"""Declared operations: their syntax is compiled from their kernels, and prints the text that it reads."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ HEAD = """module {
 """
 
 
-def printed(line, dialects=DIALECTS):
+def print_twice(line, dialects=DIALECTS):
     """The body of a function with these lines, read and printed, and read and printed again."""
     text = print_module(parse(f"{HEAD}{line}\n}}}}", "p.mlir", dialects=dialects), dialects)
     assert print_module(parse(text, dialects=dialects), dialects) == text
     assert text.startswith(HEAD)
-    return "\n".join(each[4:] for each in text.removeprefix(HEAD).splitlines()[:-2])
+    return "\n".join(printed_line[4:] for printed_line in text.removeprefix(HEAD).splitlines()[:-2])
 
 
 @pytest.mark.parametrize("line", [
@@ -74,7 +74,7 @@ def printed(line, dialects=DIALECTS):
     "%0 = tfrt_tutorial.create_coordinate %arg0, %arg1",
 ])
 def test_text_that_is_read_prints_as_it_was(line):
-    assert printed(line) == line.replace("#0", "").replace(" : i64, 2 : i64", ", 2")
+    assert print_twice(line) == line.replace("#0", "").replace(" : i64, 2 : i64", ", 2")
 
 
 @pytest.mark.parametrize(("line", "message"), [
@@ -172,7 +172,7 @@ def test_a_third_party_has_a_dialect_with_types_and_a_syntax_of_its_own(monkeypa
     dialects = KernelDialects(kernels_of(third=third_party))
     for line in ("%0 = third.box %arg0 kept 7[]", "%0 = third.box %arg0, %arg1, %arg2 kept -7[] {a} : i32, !tfrt.chain",
                  "third.arrow %arg0 => %arg1"):
-        assert printed(line, dialects) == line
+        assert print_twice(line, dialects) == line
     module = parse(f"{HEAD}%0 = third.box %arg0 kept 7[]\n}}}}", dialects=dialects)
     assert str([*module.walk()][2].results[0].type) == "!third.box<i32>"
 

@@ -61,7 +61,7 @@ ATTRIBUTES = st.deferred(lambda: st.one_of(
     st.booleans(), st.text(max_size=5), st.just(()), st.none(),
     st.tuples(st.integers(0, 9), st.none()),
     st.lists(st.floats(width=16, allow_nan=False, allow_infinity=False), min_size=1, max_size=3).map(tuple),
-    *(st.integers(least, most).map(lambda n, name=name: typed(n, dtypes.named(name))) for name, least, most in (
+    *(st.integers(least, largest).map(lambda n, name=name: typed(n, dtypes.named(name))) for name, least, largest in (
         ("int8", -128, 127), ("uint8", 0, 255), ("int32", -2**31, 2**31 - 1), ("uint64", 0, 2**64 - 1),
         ("int64", -2**63, 2**63 - 1))),
     *(st.floats(width=width, allow_nan=False).map(lambda n, name=name: typed(n, dtypes.named(name)))
@@ -75,7 +75,7 @@ ATTRIBUTES = st.deferred(lambda: st.one_of(
 @st.composite
 def programs(draw, functions=3):
     """Functions of any calls, regions among them, in the order of the walk."""
-    made: dict[str, ProgramFunction] = {}
+    program_functions: dict[str, ProgramFunction] = {}
     named: list[str] = []
 
     def body(name, depth):
@@ -96,13 +96,13 @@ def programs(draw, functions=3):
                               functions=(*symbols, *regions), nonstrict=draw(st.booleans())))
         returned = tuple(draw(st.lists(st.integers(0, len(types) - 1), max_size=2))) if types else ()
         if name is None:
-            name = f"%{len(made)}"
-        made[name] = ProgramFunction(name, names, tuple(types), tuple(calls), returned)
+            name = f"%{len(program_functions)}"
+        program_functions[name] = ProgramFunction(name, names, tuple(types), tuple(calls), returned)
         return name
 
     for index in range(draw(st.integers(1, functions))):
         named.append(body(f"f{index}", 0))
-    return ProgramDef(made)
+    return ProgramDef(program_functions)
 
 
 HUGE = ProgramDef({"f": ProgramFunction("f", (), (), (Call("k.a", (), (), {"a": (None, 10**18), "b": (None, 9)}),),
@@ -119,9 +119,9 @@ def test_text_program_and_bef_hold_the_same(program):
     assert heald.mlir.dumps(heald.mlir.loads(heald.mlir.dumps(read, generic=True))) == text
     assert [*read.functions] == [*program.functions]
     for name, function in program.functions.items():
-        found = read.functions[name]
-        assert found.register_types == function.register_types
-        assert [(c.code, c.args, c.results, c.functions, c.nonstrict) for c in found.kernels] == [
+        read_function = read.functions[name]
+        assert read_function.register_types == function.register_types
+        assert [(c.code, c.args, c.results, c.functions, c.nonstrict) for c in read_function.kernels] == [
             (c.code, c.args, c.results, c.functions, c.nonstrict) for c in function.kernels]
 
 
@@ -135,9 +135,9 @@ def test_a_compiled_graph_is_read_as_text_and_runs_from_it():
     program = heald.mlir.loads(text)
     assert heald.mlir.dumps(program, locations=True) == text
     assert program.functions["main"].kernels == model.program.functions["main"].kernels
-    given = np.ones((2, 8, 8, 1), np.float32)
-    expected = heald.HostProgram(*model.program).run("main", given)
-    for ours, theirs in zip(program.run("main", given), expected, strict=True):
+    images = np.ones((2, 8, 8, 1), np.float32)
+    expected = heald.HostProgram(*model.program).run("main", images)
+    for ours, theirs in zip(program.run("main", images), expected, strict=True):
         np.testing.assert_array_equal(ours.get(), theirs.get())
 
 

@@ -25,34 +25,35 @@ def host_with(**options):
 
 @pytest.fixture(scope="module")
 def host():
-    made = host_with()
-    yield made
-    made.close()
+    host_context = host_with()
+    yield host_context
+    host_context.close()
 
 
 @pytest.fixture
 def give(host):
     """`give(write)`: the results that `write(b)` names, of a program as built and of its BEF; they are equal."""
-    def given(write, on=host):
+    def run_both_programs(write, on=host):
         b = Body()
         registers = write(b)
-        made = program(b.function("main", *(registers if isinstance(registers, tuple | list) else (registers,))))
-        read = heald.bef.loads(heald.bef.dumps(made)).program
+        results = registers if isinstance(registers, tuple | list) else (registers,)
+        host_program = program(b.function("main", *results))
+        read = heald.bef.loads(heald.bef.dumps(host_program)).program
         every = []
-        for each in (made, heald.HostProgram(read.functions)):
-            results = each.run("main", request=heald.RequestContext(on))
+        for variant in (host_program, heald.HostProgram(read.functions)):
+            results = variant.run("main", request=heald.RequestContext(on))
             assert on.await_values(results, timeout=20)
             every.append([r.error if r.is_error() else r.get() for r in results])
         return every[0]
 
-    return given
+    return run_both_programs
 
 
 @pytest.fixture
-def printed(give, capsys):
-    """`printed(write)`: the lines that both programs print."""
+def printed_lines(give, capsys):
+    """`printed_lines(write)`: the lines that both programs print."""
     def lines(write):
-        errors = [each for each in give(write) if isinstance(each, Exception)]
+        errors = [outcome for outcome in give(write) if isinstance(outcome, Exception)]
         out = capsys.readouterr().out.splitlines()
         assert out[: len(out) // 2] == out[len(out) // 2 :]
         return [*out[: len(out) // 2], *(error.message for error in errors)]
@@ -65,16 +66,16 @@ def shape(b, *dims, code="ts.build_shape", kind=SHAPE):
 
 
 @pytest.mark.parametrize("dims", [(), (0,), (2, 3), (2**32 - 1, 1), (1,) * 10])
-def test_shapes_print_their_dimensions(printed, dims):
-    assert printed(lambda b: b("ts.print_shape", shape(b, *dims), b.chain(), results=CHAIN)) == [
+def test_shapes_print_their_dimensions(printed_lines, dims):
+    assert printed_lines(lambda b: b("ts.print_shape", shape(b, *dims), b.chain(), results=CHAIN)) == [
         f"shape = [{', '.join(map(str, dims))}]"]
 
 
 @given(st.lists(st.integers(0, 2**32 - 1), max_size=10))
 def test_the_number_of_elements_is_the_product_in_64_bits(host, dims):
     b = Body()
-    made = program(b.function("main", b("ts.get_num_elements", shape(b, *dims), results="i64")))
-    (result,) = made.run("main", request=heald.RequestContext(host))
+    host_program = program(b.function("main", b("ts.get_num_elements", shape(b, *dims), results="i64")))
+    (result,) = host_program.run("main", request=heald.RequestContext(host))
     with np.errstate(over="ignore"):
         assert result.get() == int(np.prod(np.array(dims, np.int64), dtype=np.int64))
 
@@ -84,28 +85,28 @@ def test_shapes_are_compared(give):
                            for other in ((2, 3), (3, 2), (2, 3, 1))]) == [True, False, False]
 
 
-def test_shapes_of_a_fixed_rank(printed):
+def test_shapes_of_a_fixed_rank(printed_lines):
     def write(b):
         kind = "!ts.fixed_rank_shape.3"
         fixed = b("ts.as_fixed_rank_shape.3", shape(b, 1, 57, 92), results=kind)
         wrong = b("ts.as_fixed_rank_shape.3", shape(b, 1, 57), results=kind)
         return b("ts.print_fixed_rank_shape.3", fixed, b.chain(), results=CHAIN), wrong
 
-    assert printed(write) == ["fixed_rank_shape = [1, 57, 92]", "the shape [1, 57] has not the rank 3"]
+    assert printed_lines(write) == ["fixed_rank_shape = [1, 57, 92]", "the shape [1, 57] has not the rank 3"]
 
 
-def test_partial_shapes(printed):
+def test_partial_shapes(printed_lines):
     def write(b):
         some = shape(b, 1, -1, 3, -1, code="ts.build_partial_shape", kind=PARTIAL)
         none = b("ts.build_unranked_partial_shape", results=PARTIAL)
-        whole = b("ts.to_partial_shape", shape(b, 4), results=PARTIAL)
+        ranked = b("ts.to_partial_shape", shape(b, 4), results=PARTIAL)
         chain = b.chain()
-        for each in (some, none, whole):
-            chain = b("ts.print_partial_shape", each, chain, results=CHAIN)
-        b("ts.print_shape", b("ts.to_shape", whole, results=SHAPE), chain, results=CHAIN)
+        for partial_shape in (some, none, ranked):
+            chain = b("ts.print_partial_shape", partial_shape, chain, results=CHAIN)
+        b("ts.print_shape", b("ts.to_shape", ranked, results=SHAPE), chain, results=CHAIN)
         return chain, b("ts.to_shape", some, results=SHAPE), b("ts.to_shape", none, results=SHAPE)
 
-    assert printed(write) == [
+    assert printed_lines(write) == [
         "partial_tensor_shape = [1, -1, 3, -1]", "partial_tensor_shape = Unknown rank", "partial_tensor_shape = [4]",
         "shape = [4]", "Unknown dimensions at following indices = [1, 3]", "Unknown rank"]
 
@@ -118,8 +119,8 @@ def test_a_shape_has_no_dimensions_below_those_that_have_a_meaning(give, code):
 
 def tensor(b, name, dims, values):
     """A tensor with these values, and the chain behind it."""
-    made = b(f"tfrt_dht.create_uninitialized_tensor.{name}.{len(dims)}", results=TENSOR, shape=tuple(dims))
-    return made, b(f"tfrt_dht.set_tensor_with_constant_values.{name}", made, b.chain(), results=CHAIN,
+    created = b(f"tfrt_dht.create_uninitialized_tensor.{name}.{len(dims)}", results=TENSOR, shape=tuple(dims))
+    return created, b(f"tfrt_dht.set_tensor_with_constant_values.{name}", created, b.chain(), results=CHAIN,
                    values=tuple(values))
 
 
@@ -137,32 +138,32 @@ def tensor(b, name, dims, values):
     ("f16", (1,), (1.0,), "dtype = f16, shape = [1], values = [fp16(15360)]"),
     ("i32", (17,), range(17), f"dtype = i32, shape = [17], values = [{', '.join(map(str, range(16)))}, ... ]"),
 ])
-def test_dense_tensors_print_their_first_elements(printed, name, dims, values, text):
-    assert printed(lambda b: b("tfrt_dht.print_tensor", *tensor(b, name, dims, values), results=CHAIN)) == [
+def test_dense_tensors_print_their_first_elements(printed_lines, name, dims, values, text):
+    assert printed_lines(lambda b: b("tfrt_dht.print_tensor", *tensor(b, name, dims, values), results=CHAIN)) == [
         f"DenseHostTensor {text}"]
 
 
-def test_a_tensor_is_filled_in_place(printed):
+def test_a_tensor_is_filled_in_place(printed_lines):
     def write(b):
-        made, chain = tensor(b, "f32", (2,), (1.0, 2.0))
-        chain = b("tfrt_dht.fill_tensor_with_constant.f32", made, chain, results=CHAIN, value=0.5)
-        chain = b("tfrt_dht.print_tensor_shape", made, chain, results=CHAIN)
-        return b("tfrt_dht.print_tensor", made, chain, results=CHAIN)
+        filled, chain = tensor(b, "f32", (2,), (1.0, 2.0))
+        chain = b("tfrt_dht.fill_tensor_with_constant.f32", filled, chain, results=CHAIN, value=0.5)
+        chain = b("tfrt_dht.print_tensor_shape", filled, chain, results=CHAIN)
+        return b("tfrt_dht.print_tensor", filled, chain, results=CHAIN)
 
-    assert printed(write) == ["shape = [2]",
+    assert printed_lines(write) == ["shape = [2]",
                               "DenseHostTensor dtype = f32, shape = [2], values = [5.000000e-01, 5.000000e-01]"]
 
 
 def test_tensors_are_compared(give):
-    near = float(np.nextafter(np.nextafter(np.float32(1), np.float32(2)), np.float32(2)))
-    far = float(np.nextafter(np.float32(near), np.float32(2)))
+    next_but_one = float(np.nextafter(np.nextafter(np.float32(1), np.float32(2)), np.float32(2)))
+    far = float(np.nextafter(np.float32(next_but_one), np.float32(2)))
 
     def write(b):
         merged = lambda *pairs: b("tfrt.merge.chains", *(p[1] for p in pairs), results=CHAIN)  # noqa: E731
         results = []
         for code, name, first, last in [
             ("tensor_equal.i32", "i32", [1, 2], [1, 2]), ("tensor_equal.i32", "i32", [1, 2], [1, 3]),
-            ("tensor_equal.i32", "i32", [1, 2], [1]), ("tensor_allclose.f32", "f32", [1.0, -0.0], [near, 0.0]),
+            ("tensor_equal.i32", "i32", [1, 2], [1]), ("tensor_allclose.f32", "f32", [1.0, -0.0], [next_but_one, 0.0]),
             ("tensor_allclose.f32", "f32", [1.0], [far]), ("tensor_allclose.f32", "f32", [1.0], [float("nan")]),
         ]:
             x, y = tensor(b, name, (len(first),), first), tensor(b, name, (len(last),), last)
@@ -197,15 +198,15 @@ def test_memory_that_is_short_is_an_error(give):
     small.close()
 
 
-def test_string_tensors_print(printed):
+def test_string_tensors_print(printed_lines):
     def write(b):
-        made = b("tfrt_sht.create_tensor", results=TENSOR, shape=(2,), values=("a", "b"))
-        return b("tfrt_dht.print_tensor", made, b.chain(), results=CHAIN)
+        created = b("tfrt_sht.create_tensor", results=TENSOR, shape=(2,), values=("a", "b"))
+        return b("tfrt_dht.print_tensor", created, b.chain(), results=CHAIN)
 
-    assert printed(write) == ['StringHostTensor shape = [2], values = ["a", "b"]']
+    assert printed_lines(write) == ['StringHostTensor shape = [2], values = ["a", "b"]']
 
 
-def test_sparse_tensors_print_and_become_dense_again(printed, give):
+def test_sparse_tensors_print_and_become_dense_again(printed_lines, give):
     def write(b):
         dense, chain = tensor(b, "i32", (2, 3), (0, 5, 0, 7, 0, 0))
         sparse, chain = b("coo.convert_dht_to_coo.i32.2", dense, chain, results=(TENSOR, CHAIN))
@@ -215,7 +216,8 @@ def test_sparse_tensors_print_and_become_dense_again(printed, give):
         equal, _ = b("coo.tensor_equal.i32.2", sparse, sparse, chain, results=("i1", CHAIN))
         return same, equal
 
-    assert printed(write) == ["CooHostTensor dtype = i32, shape = [2, 3], indices = [0, 1, 1, 0], values = [5, 7]"]
+    assert printed_lines(write) == [
+        "CooHostTensor dtype = i32, shape = [2, 3], indices = [0, 1, 1, 0], values = [5, 7]"]
     assert give(write) == [True, True]
 
 
@@ -239,8 +241,8 @@ def reading(tmp_path):
         if data is not None:
             path.write_bytes(data)
         b = Body(STRING, "i32")
-        made = program(b.function("main", b(f"btf.read_dense_tensor.{code}", 0, 1, results=TENSOR)))
-        (value,) = made.run("main", str(path), index, request=heald.RequestContext(host))
+        host_program = program(b.function("main", b(f"btf.read_dense_tensor.{code}", 0, 1, results=TENSOR)))
+        (value,) = host_program.run("main", str(path), index, request=heald.RequestContext(host))
         assert host.await_values([value], timeout=20)
         return value.error if value.is_error() else value.get()
 

@@ -27,7 +27,7 @@ def test_a_function_is_parsed_with_a_value_that_is_defined_after_its_use():
     assert late.location == FileLineColLoc("f", 1, 2)
 
 
-@pytest.mark.parametrize(("text", "place", "message"), [
+@pytest.mark.parametrize(("text", "position", "message"), [
     ('"a"() : () -> i32\n"b"(%x) : (i32) -> ()', (2, 5), "use of undeclared SSA value name '%x'"),
     ('"a"() -> ()', (1, 7), "expected ':' followed by operation type"),
     ('%x = "a"() : () -> i32\n%x = "a"() : () -> i32', (2, 1), "redefinition of SSA value '%x'"),
@@ -37,11 +37,11 @@ def test_a_function_is_parsed_with_a_value_that_is_defined_after_its_use():
     ('"a"() : ' + "(" * 9999, (1, 74), "nested deeper than 64 levels"),
     ('"a"() {b = 300 : i8} : () -> ()', (1, 12), "integer constant out of range for attribute"),
 ])
-def test_malformed_text_is_an_error_with_line_and_column(text, place, message):
+def test_malformed_text_is_an_error_with_line_and_column(text, position, message):
     with pytest.raises(MalformedText) as raised:
         parse(text, "p.mlir")
     assert message in raised.value.message
-    assert (raised.value.location.line, raised.value.location.column) == place
+    assert (raised.value.location.line, raised.value.location.column) == position
 
 
 @pytest.mark.parametrize(("value", "name", "text"), [

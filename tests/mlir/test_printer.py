@@ -66,8 +66,8 @@ def test_a_module_prints_as_mlir_prints_it():
 ])
 def test_an_attribute_prints_as_mlir_prints_it(written, printed):
     text = print_module(parse(f'"t.op"() {{a = {written}}} : () -> ()'))
-    wanted = "a" if printed == "a" else f"a = {printed}"
-    assert text == f'module {{\n  "t.op"() {{{wanted}}} : () -> ()\n}}\n'
+    expected = "a" if printed == "a" else f"a = {printed}"
+    assert text == f'module {{\n  "t.op"() {{{expected}}} : () -> ()\n}}\n'
 
 
 def test_more_than_a_hundred_elements_print_as_digits():

@@ -29,7 +29,7 @@ def test_pooling_of_all_windows_is_the_largest_element_of_each(pool, stride, see
 
 
 def test_pooling_with_padding_has_windows_at_the_edges():
-    """The figures are those of tf.nn.max_pool2d(..., ksize=2, strides=2, padding="SAME")."""
+    """The figures are results of tf.nn.max_pool2d(..., ksize=2, strides=2, padding="SAME")."""
     source, result = np.arange(1, 10, dtype=np.float32).reshape(1, 3, 3, 1), np.empty((1, 2, 2, 1), np.float32)
     max_pooling_2d(source, result, None, padding="same", pool_size=(2, 2), strides=(2, 2))
     assert result.reshape(-1).tolist() == [5, 6, 8, 9]

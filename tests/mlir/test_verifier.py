@@ -15,7 +15,7 @@ VALUES = """
 FUNCTIONS = "func.func @g(%x: i32) -> i32 { tfrt.return %x : i32 }\n"
 
 
-def checked(body, results="", functions=FUNCTIONS):
+def verify_body(body, results="", functions=FUNCTIONS):
     text = f"{functions}func.func @f(){f' -> {results}' if results else ''} {{{VALUES}\n{body}\n}}"
     module = parse(text, "p.mlir", dialects=DIALECTS)
     verify(module, DIALECTS)
@@ -64,7 +64,7 @@ def checked(body, results="", functions=FUNCTIONS):
 ])
 def test_an_operation_that_is_not_as_it_was_declared_is_an_error(line, message):
     with pytest.raises(MalformedText) as raised:
-        checked(f"{line}\ntfrt.return")
+        verify_body(f"{line}\ntfrt.return")
     assert message in raised.value.message
     assert raised.value.location.file == "p.mlir"
     assert raised.value.location.line >= 6
@@ -73,14 +73,14 @@ def test_an_operation_that_is_not_as_it_was_declared_is_an_error(line, message):
 def test_a_return_of_another_type_names_both_types():
     with pytest.raises(MalformedText, match=r"type of return operand 0 \('i32'\) doesn't match function result type "
                                             r"\('i1'\)"):
-        checked("tfrt.return %i : i32", "i1")
+        verify_body("tfrt.return %i : i32", "i1")
 
 
 def test_a_symbol_is_defined_once():
     with pytest.raises(MalformedText, match="redefinition of symbol named 'g'") as raised:
-        checked("tfrt.return", functions=FUNCTIONS * 2)
-    ((place, text),) = raised.value.notes
-    assert (raised.value.location.line, place.line, text) == (2, 1, "see existing symbol definition here")
+        verify_body("tfrt.return", functions=FUNCTIONS * 2)
+    ((location, text),) = raised.value.notes
+    assert (raised.value.location.line, location.line, text) == (2, 1, "see existing symbol definition here")
 
 
 def test_dominance_follows_the_blocks_of_a_function():
@@ -94,10 +94,10 @@ def test_dominance_follows_the_blocks_of_a_function():
       "t.use"(%v) : (i32) -> ()
       tfrt.return"""
     with pytest.raises(MalformedText, match="operand #0 does not dominate this use") as raised:
-        checked(diamond.format("%v = tfrt.constant.i32 1"))
+        verify_body(diamond.format("%v = tfrt.constant.i32 1"))
     ((_, note),) = raised.value.notes
     assert note == "operand defined here"
-    checked(diamond.replace("%v", "%i").format(""))
+    verify_body(diamond.replace("%v", "%i").format(""))
 
 
 @pytest.mark.parametrize("body", [
@@ -109,4 +109,4 @@ def test_dominance_follows_the_blocks_of_a_function():
     '"un.declared"() ({"t.use"(%i) : (i32) -> ()}) : () -> ()\ntfrt.return',
 ])
 def test_valid_functions_pass(body):
-    checked(f"%d = tfrt.constant.i32 1\n%e = tfrt.constant.i32 1\n{body}")
+    verify_body(f"%d = tfrt.constant.i32 1\n%e = tfrt.constant.i32 1\n{body}")

@@ -35,11 +35,11 @@ class ProgramFile(pytest.File):
     def collect(self) -> Iterator[pytest.Item]:
         from heald_mlir.diagnostics import split_input
 
-        pieces = split_input(self.path.read_text("utf-8"))
-        command = _RUN.search(pieces[0].text)
-        for number, piece in enumerate(pieces):
-            item = Program.from_parent(self, name=f"{self.path.stem}-{number}" if len(pieces) > 1 else self.path.stem)
-            item.text = "\n" * (piece.line - 1) + piece.text
+        chunks = split_input(self.path.read_text("utf-8"))
+        command = _RUN.search(chunks[0].text)
+        for number, chunk in enumerate(chunks):
+            item = Program.from_parent(self, name=f"{self.path.stem}-{number}" if len(chunks) > 1 else self.path.stem)
+            item.text = "\n" * (chunk.line - 1) + chunk.text
             item.program, options = command.groups() if command else ("bef_executor", "")
             item.options = shlex.split(options)
             yield item
@@ -56,7 +56,7 @@ class Program(pytest.Item):
         main = import_module(f"heald_mlir.{self.program}").main
         out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
         is_one = _ONE_STREAM in self.options
-        options = [each for each in self.options if each != _ONE_STREAM]
+        options = [option for option in self.options if option != _ONE_STREAM]
         with _kernels_of_tests(), redirect_stdout(out), redirect_stderr(out if is_one else err):
             status = main([*options, str(file)])
         texts = []

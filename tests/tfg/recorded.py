@@ -11,6 +11,6 @@ GRAPHS = sorted(path.stem for path in (DATA / "graphs").glob("*.pb"))
 PROBES = ("argument_names", "attributes", "constants", "declared_attributes", "functions", "generic", "types")
 
 
-def recorded(name: str) -> str:
+def recorded_text(name: str) -> str:
     with ZipFile(DATA / "tfg" / "recorded.zip") as archive:
         return archive.read(name).decode("utf-8", "surrogateescape")

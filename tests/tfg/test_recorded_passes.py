@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import heald
 import pytest
-from harness.recorded_tfg import recorded
+from harness.recorded_tfg import recorded_files
 from heald.graphs.graph.graph import Graph
 from heald.graphs.graph.graphdef import loads
 from heald.graphs.session.requested_passes import requested_graphs
 from heald.runtime.service.runtime import runtime
 from heald_mlir.tfg.region_passes import functional_to_region
 
-FILES = recorded("passes")
+FILES = recorded_files("passes")
 NAMES = sorted(name.removesuffix(".pb") for name in FILES if name.endswith(".pb"))
 DECLARED = ("output_shapes", "parallel_iterations")  # TensorFlow strips no attribute that its dialect declares
 # Where the results differ, by pass, and why. Graphs with a number are random.
@@ -25,7 +25,7 @@ KNOWN = {
 }
 
 
-def requested(name: str) -> Callable[[Graph], Graph]:
+def requested_pass(name: str) -> Callable[[Graph], Graph]:
     def run(graph: Graph) -> Graph:
         *_, (_, after) = [("", graph), *requested_graphs(graph, [name], list(graph.nodes), runtime())]
         return after
@@ -33,8 +33,8 @@ def requested(name: str) -> Callable[[Graph], Graph]:
     return run
 
 
-PASSES = {"toposort": requested("topological-sort"), "strip-default-attrs": requested("strip-defaults"),
-          "name-compress": requested("name-compression"), "functional-to-region": functional_to_region}
+PASSES = {"toposort": requested_pass("topological-sort"), "strip-default-attrs": requested_pass("strip-defaults"),
+          "name-compress": requested_pass("name-compression"), "functional-to-region": functional_to_region}
 
 
 def canonical(name: str) -> Graph:
@@ -65,9 +65,10 @@ def test_the_graph_after_a_pass_is_that_of_tensorflow(after):
     for name in NAMES:
         graph, text = canonical(name), theirs(name, after)
         expected = graph if text is None else heald.tfg.loads(text, verify=False)
-        found = heald.graphs.graph.compare(PASSES[after](graph), expected)
-        changes = [change for each in (found.changed, found.functions_changed) for of in each.values() for change in of]
+        difference = heald.graphs.graph.compare(PASSES[after](graph), expected)
+        changes = [change for changes_by_name in (difference.changed, difference.functions_changed)
+                   for changes in changes_by_name.values() for change in changes]
         fields = {change.field.rpartition(".")[2] for change in changes}
-        if found and not (after == "strip-default-attrs" and fields <= {*DECLARED}):
+        if difference and not (after == "strip-default-attrs" and fields <= {*DECLARED}):
             differing.add(name)
     assert differing == KNOWN.get(after, set())

@@ -216,9 +216,9 @@ LARGE = """tfg.graph #tf_type.version<producer = 1, min_consumer = 1> {{
     ("f32", "1.0", "content"), ("i1", "true", "list"), ("!tf_type.string", '"a"', "list"),
     ("complex<f32>", "(1.0, 2.0)", "")])
 def test_a_short_text_for_a_large_constant_takes_no_memory_before_the_budget_is_asked(of, element, encoding):
-    kept = f'_heald.encoding = {{value = "{encoding}"}}, ' if encoding else ""
+    encoding_text = f'_heald.encoding = {{value = "{encoding}"}}, ' if encoding else ""
     with pytest.raises(heald.errors.ResourceExhausted, match="of the limit of"):
-        heald.tfg.loads(LARGE.format(of, element, kept), file="large.tfg")
+        heald.tfg.loads(LARGE.format(of, element, encoding_text), file="large.tfg")
 
 
 @pytest.mark.parametrize("prefix", ["", "tfg."])

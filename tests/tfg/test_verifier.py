@@ -7,7 +7,7 @@ import pytest
 from heald_mlir.lexer import MalformedText
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tfg.recorded import recorded
+from tfg.recorded import recorded_text
 
 FUNCTIONS = """  }
   tfg.func @f(%a: tensor<*xf32> {tfg.name = "a"}) -> (tensor<*xf32> {tfg.name = "r"}) {
@@ -104,8 +104,8 @@ TEXTS = [  # a whole text, and its error
 def test_a_faulty_node_is_told_in_tensorflows_words(line, column, words):
     with pytest.raises(MalformedText) as caught:
         heald.tfg.loads(f"{HEAD}    {line}\n{FUNCTIONS}")
-    place = caught.value.location
-    assert (place.line, place.column, caught.value.message) == (5, column, words)
+    location = caught.value.location
+    assert (location.line, location.column, caught.value.message) == (5, column, words)
 
 
 @pytest.mark.parametrize(("text", "words"), TEXTS)
@@ -121,19 +121,19 @@ def test_deep_nesting_is_an_error_and_no_recursion():
             heald.tfg.loads(f"tfg.graph {text}")
 
 
-SOURCE = recorded("regions.tfg")
+SOURCE = recorded_text("regions.tfg")
 
 
 @settings(max_examples=150, deadline=None)
 @given(st.integers(0, len(SOURCE) - 1), st.integers(0, 12), st.sampled_from(("", "{", "%x", '"', "0", ">", "tensor<")))
 def test_every_malformed_text_is_an_error_with_its_place(at, length, new):
     text = SOURCE[:at] + new + SOURCE[at + length:]
-    place = None
+    location = None
     try:
         heald.tfg.loads(text)
     except MalformedText as error:
-        place = error.location
-    assert place is None or (place.line and place.column)
+        location = error.location
+    assert location is None or (location.line and location.column)
 
 
 @pytest.mark.parametrize(("text", "line"), [

@@ -40,7 +40,7 @@ def npz(*, save=np.savez, **named):
     return file.getvalue()
 
 
-def zipped(*members, method=zipfile.ZIP_STORED):
+def zip_archive(*members, method=zipfile.ZIP_STORED):
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w", method) as archive:
         for name, content in members:
@@ -48,7 +48,7 @@ def zipped(*members, method=zipfile.ZIP_STORED):
     return file.getvalue()
 
 
-def headed(header, data=b"", version=b"\1\0"):
+def npy_with_header(header, data=b"", version=b"\1\0"):
     return b"\x93NUMPY" + version + len(header).to_bytes(2 if version[0] == 1 else 4, "little") + header + data
 
 
@@ -64,14 +64,14 @@ def same(a, b):
 def test_arrays_come_back_as_numpy_wrote_them(array, is_fortran):
     array = np.asfortranarray(array) if is_fortran and array.ndim else array
     assert same(read_npy(npy(array)), array)
-    found = read_npz(npz(save=np.savez_compressed, one=array, two=array))
-    assert list(found) == ["one", "two"]
-    assert all(same(one, array) for one in found.values())
+    archive = read_npz(npz(save=np.savez_compressed, one=array, two=array))
+    assert list(archive) == ["one", "two"]
+    assert all(same(one, array) for one in archive.values())
 
 
 @given(st.sampled_from(SAMPLES), st.data())
-def test_a_damaged_file_is_an_array_or_a_typed_error(whole, data):
-    damaged = bytearray(whole)
+def test_a_damaged_file_is_an_array_or_a_typed_error(file_bytes, data):
+    damaged = bytearray(file_bytes)
     for _ in range(data.draw(st.integers(1, 3))):
         at = data.draw(st.integers(0, max(len(damaged) - 1, 0)))
         count = data.draw(st.sampled_from([0, 1, 1, 4, len(damaged)]))
@@ -105,7 +105,7 @@ def test_a_damaged_file_is_an_array_or_a_typed_error(whole, data):
 ])
 def test_a_header_is_read_as_data_and_compared_with_the_file(header, kind, message):
     with pytest.raises(kind, match=message):
-        read_npy(headed(header, b"\0" * 4))
+        read_npy(npy_with_header(header, b"\0" * 4))
 
 
 @pytest.mark.parametrize(("header", "data", "expected"), [
@@ -113,16 +113,16 @@ def test_a_header_is_read_as_data_and_compared_with_the_file(header, kind, messa
     (b"{'descr': '>i2', 'fortran_order': True, 'shape': (2, 1)}   \n", b"\0\1\0\2", [[1], [2]]),
 ])
 def test_headers_that_others_write_are_read(header, data, expected):
-    assert read_npy(headed(header, data)).tolist() == expected
-    assert read_npy(headed(header, data, b"\3\0")).tolist() == expected
+    assert read_npy(npy_with_header(header, data)).tolist() == expected
+    assert read_npy(npy_with_header(header, data, b"\3\0")).tolist() == expected
 
 
 @pytest.mark.parametrize(("damaged", "message"), [
     (npy(SAMPLE) + b"more", "takes 24 bytes, and 28 are there"), (npy(SAMPLE)[:-1], "takes 24 bytes, and 23 are there"),
     (npy(SAMPLE)[:9], "header is not all there"), (b"\x93NUMPY\4\0", "version 4.0 of .npy does not exist"),
     (b"", "this is no .npy file"), (SAMPLES[2], "several arrays"),
-    (headed(b"{'descr': '|b1', 'fortran_order': False, 'shape': (1,)}", b"\2"), "neither true nor false"),
-    (headed(b"{'descr': '>U1', 'fortran_order': False, 'shape': (1,)}", b"\0\x11\0\0"), "no character"),
+    (npy_with_header(b"{'descr': '|b1', 'fortran_order': False, 'shape': (1,)}", b"\2"), "neither true nor false"),
+    (npy_with_header(b"{'descr': '>U1', 'fortran_order': False, 'shape': (1,)}", b"\0\x11\0\0"), "no character"),
 ])
 def test_bytes_that_are_no_array_are_data_loss(damaged, message):
     with pytest.raises(DataLoss, match=message):
@@ -137,17 +137,17 @@ def test_a_member_that_is_not_what_its_checksum_says_is_data_loss():
 
 def test_two_arrays_of_one_name_are_data_loss():
     with pytest.warns(UserWarning, match="Duplicate"):
-        twice = zipped(("x.npy", npy(SAMPLE)), ("x.npy", npy(SAMPLE)))
+        twice = zip_archive(("x.npy", npy(SAMPLE)), ("x.npy", npy(SAMPLE)))
     with pytest.raises(DataLoss, match="several arrays have one name"):
         read_npz(twice)
 
 
 def test_members_over_the_same_bytes_are_data_loss():
     """As in archives of a few bytes that would become any number of arrays."""
-    whole = zipped(*[(f"{name}.npy", npy(np.zeros(500))) for name in "abcd"])
-    start = whole.index(b"PK\1\2")
-    at_first = bytearray(whole)
-    del at_first[len(whole[:start]) // 4 : start]
+    archive_bytes = zip_archive(*[(f"{name}.npy", npy(np.zeros(500))) for name in "abcd"])
+    start = archive_bytes.index(b"PK\1\2")
+    at_first = bytearray(archive_bytes)
+    del at_first[len(archive_bytes[:start]) // 4 : start]
     end = len(at_first) - 22
     at_first[end + 16 : end + 20] = (start // 4).to_bytes(4, "little")
     with pytest.raises(DataLoss, match="they overlap"):
@@ -156,25 +156,25 @@ def test_members_over_the_same_bytes_are_data_loss():
 
 def test_a_member_larger_than_its_bytes_can_become_takes_no_memory():
     header = b"{'descr': '|u1', 'fortran_order': False, 'shape': (1099511627776,)}"
-    whole = bytearray(zipped(("x.npy", headed(header))))
-    at = whole.index(b"PK\1\2")
-    whole[at + 24 : at + 28] = (0xFFFFFFF0).to_bytes(4, "little")  # the size in the archive's directory
+    archive_bytes = bytearray(zip_archive(("x.npy", npy_with_header(header))))
+    at = archive_bytes.index(b"PK\1\2")
+    archive_bytes[at + 24 : at + 28] = (0xFFFFFFF0).to_bytes(4, "little")  # the size in the archive's directory
     with pytest.raises(DataLoss, match="cannot become"):
-        read_npz(bytes(whole))
+        read_npz(bytes(archive_bytes))
 
 
 @pytest.mark.parametrize("method", [zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA])
 def test_other_compression_is_unimplemented(method):
     with pytest.raises(Unimplemented, match="compressed by something else than deflate.*savez"):
-        read_npz(zipped(("x.npy", npy(SAMPLE)), method=method))
+        read_npz(zip_archive(("x.npy", npy(SAMPLE)), method=method))
 
 
 def test_an_encrypted_array_is_unimplemented():
-    whole = bytearray(SAMPLES[2])
-    for at in (whole.index(b"PK\3\4") + 6, whole.index(b"PK\1\2") + 8):
-        whole[at] |= 1
+    archive_bytes = bytearray(SAMPLES[2])
+    for at in (archive_bytes.index(b"PK\3\4") + 6, archive_bytes.index(b"PK\1\2") + 8):
+        archive_bytes[at] |= 1
     with pytest.raises(Unimplemented, match="encrypted"):
-        read_npz(bytes(whole))
+        read_npz(bytes(archive_bytes))
 
 
 def test_arrays_are_read_when_they_are_asked_for():
@@ -197,17 +197,17 @@ def test_a_path_that_cannot_be_read_is_a_typed_error_that_names_it(tmp_path, nam
 
 
 def test_an_array_that_expands_asks_before_memory_is_taken():
-    packed, asked = npz(save=np.savez_compressed, zeros=np.zeros(1 << 20, np.float32), few=np.ones(3)), []
+    packed, reserved = npz(save=np.savez_compressed, zeros=np.zeros(1 << 20, np.float32), few=np.ones(3)), []
 
     def refuse(nbytes, what):
-        asked.append(nbytes)
+        reserved.append(nbytes)
         raise ResourceExhausted(f"{what} is too large")
 
     with ArrayArchive(packed, refuse) as archive:
         assert archive["few"].tolist() == [1, 1, 1]
         with pytest.raises(ResourceExhausted, match=r"zeros: an array of shape \(1048576,\) is too large"):
             archive["zeros"]
-    assert asked == [4 << 20]
+    assert reserved == [4 << 20]
 
 
 def test_inputs_of_commands_ask_the_budget(tmp_path, monkeypatch):

@@ -1,4 +1,4 @@
-"""heald bench: what it tells, without a word on how fast anything is."""
+"""heald bench: the fields of its report, without a bound on any time."""
 
 import json
 import os
@@ -24,32 +24,32 @@ def layer(saved):
 
 
 def test_json_has_the_times_of_runs_and_the_memory(command, layer):
-    found = json.loads(command("bench", layer, "--json", "--batch", "3", *SHORT).out)
-    (row,) = found["runtimes"]
-    assert (row["runtime"], found["batch"]) == ("heald", 3)
+    report = json.loads(command("bench", layer, "--json", "--batch", "3", *SHORT).out)
+    (row,) = report["runtimes"]
+    assert (row["runtime"], report["batch"]) == ("heald", 3)
     assert 0 < row["min"] <= row["median"] <= row["p90"] <= row["p99"]
     assert row["per_second"] == pytest.approx(3 / row["median"] * 1e3)
     assert row["runs"] >= 5
-    assert found["peak_memory"] >= found["memory_before"]
-    assert "nodes" not in found
+    assert report["peak_memory"] >= report["memory_before"]
+    assert "nodes" not in report
 
 
 def test_each_kernel_call_is_beside_what_the_machine_can_do(command, layer):
-    found = json.loads(command("bench", layer, "--json", "--nodes", "--batch", "5", *SHORT).out)
-    rows = {row["node"]: row for row in found["nodes"]}
+    report = json.loads(command("bench", layer, "--json", "--nodes", "--batch", "5", *SHORT).out)
+    rows = {row["node"]: row for row in report["nodes"]}
     assert rows.keys() >= {"product", "y"}
     product = rows["product"]
     assert product["gflops"] * product["ms"] * 1e6 == pytest.approx(2 * 5 * 8 * 4)
     assert product["gbs"] * product["ms"] * 1e6 == pytest.approx(4 * (5 * 8 + 8 * 4 + 5 * 4))
-    assert min(found["ceilings"].values()) > 0
+    assert min(report["ceilings"].values()) > 0
     text = command("bench", layer, "--nodes", *SHORT).out
     assert "of the most" in text
 
 
 def test_calls_on_a_device_with_a_queue_have_the_rates_of_the_device(command, layer):
     """SIM needs 4 us for a launch by its virtual clock, and a call is enqueued much faster than its flops claim."""
-    found = json.loads(command("bench", layer, "--json", "--nodes", "--device", "SIM:0", *SHORT).out)
-    rows = [row for row in found["nodes"] if row["device"] == "SIM:0"]
+    report = json.loads(command("bench", layer, "--json", "--nodes", "--device", "SIM:0", *SHORT).out)
+    rows = [row for row in report["nodes"] if row["device"] == "SIM:0"]
     assert {row["node"] for row in rows} >= {"product", "y"}
     assert all(4e-3 <= row["ms"] <= 10e-3 and not row["on_host"] for row in rows)
     assert "of the most" not in command("bench", layer, "--nodes", "--device", "SIM:0", *SHORT).out.split("\n\n")[-1]
@@ -60,25 +60,25 @@ def test_other_runtimes_take_turns_and_their_results_are_compared(command, layer
         return lambda: [2 * np.maximum(feeds["x"] @ np.ones((8, 4), np.float32), 0)]
 
     monkeypatch.setattr(peers, "OPENERS", {"json": twice})  # a package that is there
-    found = json.loads(command("bench", layer, "--json", "--batch", "9", "--against", "json", *SHORT).out)
-    ours, theirs = found["runtimes"]
+    report = json.loads(command("bench", layer, "--json", "--batch", "9", "--against", "json", *SHORT).out)
+    ours, theirs = report["runtimes"]
     assert (ours["runtime"], theirs["runtime"]) == ("heald", "json")
     assert theirs["ratio"] > 0
     assert theirs["difference"] > 0.1
-    assert "others_difference" not in found
-    told = command("bench", layer, "--against", "json", *SHORT).out
-    assert "below 1 of heald / theirs heald is faster" in told
+    assert "others_difference" not in report
+    stdout = command("bench", layer, "--against", "json", *SHORT).out
+    assert "below 1 of heald / theirs heald is faster" in stdout
 
 
-def test_how_far_the_others_are_from_each_other_tells_what_rounding_counts_for(command, layer, monkeypatch):
+def test_the_distance_of_the_others_from_each_other_tells_the_weight_of_rounding(command, layer, monkeypatch):
     def times(factor):
         return lambda args, model, feeds: lambda: [factor * np.maximum(feeds["x"] @ np.ones((8, 4), np.float32), 0)]
 
     monkeypatch.setattr(peers, "OPENERS", {"json": times(1.0), "ast": times(1.5)})
-    found = json.loads(command("bench", layer, "--json", "--batch", "9", "--against", "json,ast", *SHORT).out)
-    _, same, half = found["runtimes"]
+    report = json.loads(command("bench", layer, "--json", "--batch", "9", "--against", "json,ast", *SHORT).out)
+    _, same, half = report["runtimes"]
     assert same["difference"] < 1e-5
-    assert found["others_difference"] == pytest.approx(half["difference"], rel=1e-3)
+    assert report["others_difference"] == pytest.approx(half["difference"], rel=1e-3)
     assert "from each other" in command("bench", layer, "--batch", "9", "--against", "json,ast", *SHORT).out
 
 
@@ -87,12 +87,12 @@ def test_threads_are_those_of_the_libraries_and_of_heald_itself(command, layer, 
         monkeypatch.setenv(name, "7")  # so that they are put back
     load, threads = heald.load, []
 
-    def watched(*args, **kwargs):
+    def run_watched(*args, **kwargs):
         model = load(*args, **kwargs)
         threads.append(model.session._runtime.config.work_queue.threads)
         return model
 
-    monkeypatch.setattr(heald, "load", watched)
+    monkeypatch.setattr(heald, "load", run_watched)
     assert command("bench", layer, "--threads", "3", *SHORT).status == 0
     assert (os.environ["OMP_NUM_THREADS"], threads) == ("3", [3])
 
@@ -129,5 +129,5 @@ def test_the_work_of_a_node_is_counted_from_its_shapes(op, attrs, inputs, output
     assert op_cost(op, attrs, inputs, [output]) == OpCost(flops, sum(m.nbytes for m in (*inputs, output)))
 
 
-def test_of_what_is_not_known_nothing_is_counted():
+def test_unknown_work_is_not_counted():
     assert op_cost("Tanh", {}, [of((None, 5))], [of(None)]) == OpCost(0, 0)

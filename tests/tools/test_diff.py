@@ -53,7 +53,7 @@ def test_json_has_every_tensor(command, model):
     assert rows[0]["type"] == "float32[1,3]"
 
 
-def test_what_the_device_left_to_another_is_counted(command, saved):
+def test_nodes_that_the_device_left_to_another_are_counted(command, saved):
     model = saved(placeholder("x", (2,)), node("s", "Square", "x"), node("n", "Neg", "s"))
     done = command("diff", model, "--device", "EXAMPLE:0", "--all")
     assert ["s:0", "Square", "CPU:0"] in [line[:3] for line in done.words]
@@ -69,16 +69,16 @@ def test_an_input_that_cannot_be_guessed_must_be_given(command, saved):
 NAN, INF = float("nan"), float("inf")
 
 
-@pytest.mark.parametrize(("mine", "other", "beyond"), [
+@pytest.mark.parametrize(("one", "other", "beyond"), [
     ([1.0, 2.0], [1.0, 2.0], False), ([1.0, 2.0], [1.0, 2.0004], False), ([1.0, 2.0], [1.0, 2.001], True),
     ([NAN, 1.0], [NAN, 1.0], False), ([NAN, 1.0], [0.0, 1.0], True), ([0.0, 1.0], [NAN, 1.0], True),
     ([INF, 1.0], [INF, 1.0], False), ([INF, 1.0], [-INF, 1.0], True), ([], [], False), ([1.0], [1.0, 2.0], True),
 ])
-def test_floats_are_compared_by_the_spread_of_the_reference(mine, other, beyond):
-    assert compare(np.float32(mine), np.float32(other), 1e-3)[2] is beyond
+def test_floats_are_compared_by_the_spread_of_the_reference(one, other, beyond):
+    assert compare(np.float32(one), np.float32(other), 1e-3)[2] is beyond
 
 
-def test_anything_else_is_equal_or_not():
+def test_values_but_floats_are_equal_or_not():
     assert compare(np.int32([1, 2]), np.int32([1, 2]), 1e-3) == (0.0, 0.0, False)
     assert compare(np.int32([1, 2]), np.int32([1, 4]), 1e-3)[::2] == (2.0, True)
     assert compare(np.array([b"a"], object), np.array([b"a"], object), 1e-3) == (None, 0.0, False)

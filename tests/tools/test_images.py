@@ -29,8 +29,8 @@ def pictures(tmp_path):
 @pytest.mark.usefixtures("pictures")
 def test_pixels_take_the_channels_and_the_rank_of_the_input(command, saved, file, shape, fed):
     model = saved(placeholder("x", shape), node("y", "Identity", "x"))
-    found = json.loads(command("run", model, "--input", file, "--json").out)["outputs"]["y"]
-    assert (found["shape"], found["dtype"]) == (fed, "float32")
+    report = json.loads(command("run", model, "--input", file, "--json").out)["outputs"]["y"]
+    assert (report["shape"], report["dtype"]) == (fed, "float32")
 
 
 @pytest.mark.parametrize(("shape", "fed"), [((), []), ((None,), [1]), ((None, 1), [1, 1]), (None, [])])
@@ -40,20 +40,20 @@ def test_a_string_tensor_takes_the_bytes_of_an_image_file(command, saved, tmp_pa
     done = command("run", model, "--input", "b=cat.jpg", "--output", "y.npz")
     assert (done.status, done.err) == (0, "")
     with np.load("y.npz") as arrays:
-        found = arrays["y"]
-    assert ([*found.shape], found.reshape(-1)[0]) == (fed, b"\xff\xd8\x00bytes")
+        output = arrays["y"]
+    assert ([*output.shape], output.reshape(-1)[0]) == (fed, b"\xff\xd8\x00bytes")
 
 
 @pytest.mark.usefixtures("pictures")
-@pytest.mark.parametrize(("file", "channels", "least", "most"), [
+@pytest.mark.parametrize(("file", "channels", "least", "largest"), [
     ("color.png", 3, 0, 200), ("color.png", 1, 60, 60), ("gray.png", 1, 90, 90), ("gray.png", 4, 90, 255),
 ])
 def test_pixels_are_from_0_to_255_and_gray_is_made_of_color_where_there_is_one_channel(
-    command, saved, file, channels, least, most
+    command, saved, file, channels, least, largest
 ):
     model = saved(placeholder("x", (None, 2, 3, channels)), node("y", "Identity", "x"))
-    found = json.loads(command("run", model, "--input", file, "--json").out)["outputs"]["y"]
-    assert (found["min"], found["max"]) == (least, most)
+    report = json.loads(command("run", model, "--input", file, "--json").out)["outputs"]["y"]
+    assert (report["min"], report["max"]) == (least, largest)
 
 
 @pytest.mark.usefixtures("pictures")
@@ -77,7 +77,7 @@ def test_a_file_that_is_no_image_is_told(command, saved):
     assert command("run", model, "--input", "broken.jpeg").err.startswith("error: 'broken.jpeg' is no image")
 
 
-def test_without_pillow_the_error_says_how_to_get_it(command, saved, monkeypatch, tmp_path):
+def test_an_error_without_pillow_says_how_to_get_it(command, saved, monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "PIL", None)
     (tmp_path / "cat.png").touch()
     model = saved(placeholder("x", None), node("y", "Identity", "x"))

@@ -40,8 +40,8 @@ def copies(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, st
                               text=True, check=True)
         assert done.stdout.splitlines()[-1].startswith(f"next: pip install -e './{name}[test]' && pytest")
         install(folder / name, folder / "site")
-    kept = {name: text for name, text in os.environ.items() if not name.startswith("HEALD_")}
-    return folder, kept | {"PYTHONPATH": str(folder / "site")}
+    environment = {name: text for name, text in os.environ.items() if not name.startswith("HEALD_")}
+    return folder, environment | {"PYTHONPATH": str(folder / "site")}
 
 
 def run(copies: tuple[Path, dict[str, str]], *arguments: str) -> str:
@@ -59,9 +59,9 @@ def test_all_copies_are_plugins_beside_the_original(copies: tuple[Path, dict[str
 
 
 def test_a_copy_of_the_device_passes_conformance(copies: tuple[Path, dict[str, str]]) -> None:
-    told = run(copies, "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", "heald_conformance", "--device", "ACME:0",
-               "--conformance-quick")
-    assert int(re.findall(r"(\d+) passed", told)[0]) > 100
+    stdout = run(copies, "pytest", "-q", "-p", "no:cacheprovider", "--pyargs", "heald_conformance", "--device",
+                 "ACME:0", "--conformance-quick")
+    assert int(re.findall(r"(\d+) passed", stdout)[0]) > 100
 
 
 def test_a_copy_of_the_others_passes_its_own_tests(copies: tuple[Path, dict[str, str]]) -> None:
@@ -70,7 +70,7 @@ def test_a_copy_of_the_others_passes_its_own_tests(copies: tuple[Path, dict[str,
 
 
 @pytest.mark.parametrize("kind", NAMES)
-def test_nothing_of_a_copy_has_the_examples_name(copies: tuple[Path, dict[str, str]], kind: str) -> None:
+def test_a_copy_lacks_the_name_of_the_example(copies: tuple[Path, dict[str, str]], kind: str) -> None:
     folder = copies[0] / NAMES[kind]
     files = [path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     assert not [path for path in files

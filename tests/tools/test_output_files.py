@@ -18,15 +18,15 @@ def scopes(saved):
 def test_an_npz_has_every_output_by_name(command, scopes):
     done = command("run", scopes, "--input", "2", "--output", "y.npz")
     assert done.out == "wrote y.npz: a/b float32[], a_b float32[], file float32[]\n"
-    with np.load("y.npz") as found:
-        assert {name: float(found[name]) for name in found} == {"a/b": -2, "a_b": 2, "file": -2}
+    with np.load("y.npz") as archive:
+        assert {name: float(archive[name]) for name in archive} == {"a/b": -2, "a_b": 2, "file": -2}
 
 
 @pytest.mark.parametrize("folder", ["made/deep/", "plain", "has.dot/"])
 def test_a_folder_gets_a_file_for_each_output(command, scopes, folder):
     assert command("run", scopes, "--input", "2", "--output", folder).status == 0
-    found = {path.name: float(np.load(path)) for path in Path(folder).iterdir()}
-    assert found == {"a_b.npy": -2, "a_b_2.npy": 2, "file.npy": -2}
+    values_by_file = {path.name: float(np.load(path)) for path in Path(folder).iterdir()}
+    assert values_by_file == {"a_b.npy": -2, "a_b_2.npy": 2, "file.npy": -2}
 
 
 def test_an_existing_folder_may_have_any_name(command, scopes):
@@ -44,9 +44,9 @@ def test_json_tells_the_files(command, scopes):
     assert '"file": "y.npz"' in command("run", scopes, "--input", "2", "--output", "y.npz", "--json").out
 
 
-@pytest.mark.parametrize("place", ["y.npz", "folder/"])
-def test_a_write_that_fails_leaves_nothing_and_keeps_what_was_there(command, scopes, place, monkeypatch):
-    command("run", scopes, "--input", "2", "--output", place)
+@pytest.mark.parametrize("target", ["y.npz", "folder/"])
+def test_a_write_that_fails_leaves_nothing_and_keeps_what_was_there(command, scopes, target, monkeypatch):
+    command("run", scopes, "--input", "2", "--output", target)
     before = {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()}
     written = []
 
@@ -56,8 +56,8 @@ def test_a_write_that_fails_leaves_nothing_and_keeps_what_was_there(command, sco
         written.append(file.write(b"half"))
 
     monkeypatch.setattr(outputs, "_write_array", fail_at_the_second)
-    file = {"y.npz": "y.npz", "folder/": "folder/a_b_2.npy"}[place]
-    assert command("run", scopes, "--input", "3", "--output", place) == (
+    file = {"y.npz": "y.npz", "folder/": "folder/a_b_2.npy"}[target]
+    assert command("run", scopes, "--input", "3", "--output", target) == (
         1, "", f"error: {file}: No space left on device\n")
     assert {path: path.read_bytes() for path in Path().rglob("*") if path.is_file()} == before
 
@@ -71,8 +71,8 @@ def test_a_folder_that_is_not_there_is_told(command, scopes):
 def test_strings_are_written_as_bytes_unless_that_would_lose_some(command, saved):
     model = saved(const("s", [b"one", b"three"], object), node("t", "Identity", "s", T=dtypes.string))
     command("run", model, "--output", "t.npz")
-    with np.load("t.npz") as found:
-        assert found["t"].tolist() == [b"one", b"three"]
+    with np.load("t.npz") as archive:
+        assert archive["t"].tolist() == [b"one", b"three"]
     lossy = saved(const("s", [b"one\0"], object), node("t", "Identity", "s", T=dtypes.string))
     done = command("run", lossy, "--output", "t.npz")
     assert done.err.startswith("error: output 't' has strings that end in zero bytes")
@@ -81,5 +81,5 @@ def test_strings_are_written_as_bytes_unless_that_would_lose_some(command, saved
 def test_types_that_files_lack_are_written_as_float32(command, saved):
     model = saved(const("a", [1.5, 2], dtypes.bfloat16.numpy), node("b", "Identity", "a", T=dtypes.bfloat16))
     command("run", model, "--output", "b.npz")
-    with np.load("b.npz") as found:
-        assert (found["b"].dtype, found["b"].tolist()) == (np.float32, [1.5, 2])
+    with np.load("b.npz") as archive:
+        assert (archive["b"].dtype, archive["b"].tolist()) == (np.float32, [1.5, 2])

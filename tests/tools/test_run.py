@@ -74,12 +74,12 @@ def test_a_large_output_is_summarised(command, saved):
 
 def test_json_has_type_shape_values_and_what_json_cannot_write_as_text(command, twice):
     done = command("run", twice, "--input", "x=[[1, Infinity]]", "--json")
-    found = json.loads(done.out)
-    assert found["outputs"]["y"] == {
+    report = json.loads(done.out)
+    assert report["outputs"]["y"] == {
         "dtype": "float32", "shape": [1, 2], "min": 2, "mean": 2, "max": 2, "not_finite": 1,
         "top": [{"index": 1, "value": "Infinity"}, {"index": 0, "value": 2}], "values": [[2, "Infinity"]],
     }
-    assert found["times"].keys() == {"first_ms"}
+    assert report["times"].keys() == {"first_ms"}
 
 
 @pytest.mark.parametrize(("text", "dtype", "value"), [
@@ -129,14 +129,14 @@ def test_values_get_the_dimensions_of_length_1_that_they_lack(command, saved, tm
     assert outputs(command("run", model, "--input", f"x={text}", "--json")) == {"y": value}
 
 
-@pytest.mark.parametrize(("text", "shape", "given"), [
+@pytest.mark.parametrize(("text", "shape", "shape_text"), [
     ("33", (None, 2), "[]"), ("[1, 2, 3]", (None, 2), "[3]"), ("[]", (None, 1), "[0]"),
     ("x.npy", (None, 2), "[2]"),
 ])
-def test_values_that_fit_with_no_dimension_of_length_1_are_told_as_they_are(command, saved, text, shape, given):
+def test_values_that_fit_with_no_dimension_of_length_1_are_told_as_they_are(command, saved, text, shape, shape_text):
     np.save("x.npy", np.zeros(2, np.float32))
     model = saved(placeholder("x", shape), node("y", "Neg", "x"))
-    assert command("run", model, "--input", f"x={text}").err.startswith(f"error: feed 'x' has shape {given}")
+    assert command("run", model, "--input", f"x={text}").err.startswith(f"error: feed 'x' has shape {shape_text}")
 
 
 @pytest.mark.parametrize(("text", "message"), [
@@ -156,7 +156,7 @@ def test_values_that_fit_with_no_dimension_of_length_1_are_told_as_they_are(comm
     ("x=[[1, 2, 3]]", "feed 'x' has shape [1,3], the tensor's is [?,2]"),
     ("z=3", "feed 'z': no node is called 'z'"),
 ])
-def test_what_cannot_be_fed_is_told(command, twice, tmp_path, text, message):
+def test_an_input_that_cannot_be_fed_is_told(command, twice, tmp_path, text, message):
     np.savez("some.npz", a=1, b=2)
     (tmp_path / "several.npy").write_bytes((tmp_path / "some.npz").read_bytes())
     np.save("single.npy", 1)
@@ -178,8 +178,8 @@ def test_a_file_name_for_a_string_input_can_be_quoted(command, words):
 
 @pytest.mark.parametrize("name", ["a>b", "a->evil"])
 def test_the_name_of_an_input_is_one_word_of_a_command(command, saved, name):
-    known, unknown = (placeholder(name, shape) for shape in ((2,), None))
-    done = (command("run", saved(known, node("y", "Identity", name))).err,
+    static, unknown = (placeholder(name, shape) for shape in ((2,), None))
+    done = (command("run", saved(static, node("y", "Identity", name))).err,
             command("explain", saved(unknown, node("y", "Neg", name))).out)
     for text in done:
         line = next(line for line in text.splitlines() if "--input " in line)
@@ -218,9 +218,10 @@ def test_text_that_is_no_path_is_the_text_itself(command, words, text):
 
 @pytest.mark.parametrize("name", ["run", "bench", "trace", "diff", "explain", "compile"])
 def test_a_device_that_is_not_there_is_an_error_of_every_command(command, twice, tmp_path, name):
-    given = {"explain": ["--input", "x=1,2"], "compile": ["--input", "x:1,2", "-o", str(tmp_path / "m.bef")],
-             "diff": ["--input", "x=[[1,2]]"], "bench": ["--input", "x=[[1,2]]"]}
-    done = command(name, twice, *given.get(name, ["--input", "x=[[1,2]]"]), "--device", "FOO:0")
+    arguments_of_command = {
+        "explain": ["--input", "x=1,2"], "compile": ["--input", "x:1,2", "-o", str(tmp_path / "m.bef")],
+        "diff": ["--input", "x=[[1,2]]"], "bench": ["--input", "x=[[1,2]]"]}
+    done = command(name, twice, *arguments_of_command.get(name, ["--input", "x=[[1,2]]"]), "--device", "FOO:0")
     assert (done.status, done.out) == (1, "")
     assert done.err.startswith("error: device FOO:0: no plugin brings the device type FOO")
 
@@ -237,12 +238,12 @@ def test_an_option_of_models_is_an_error_for_a_host_program(command, tmp_path, o
 
 def test_json_tells_which_values_it_leaves_out_and_how_they_are_had(command, twice, tmp_path):
     np.save("x.npy", np.ones((501, 2), "f4"))
-    found = json.loads(command("run", twice, "--input", "x=x.npy", "--json").out)["outputs"]["y"]
-    assert found["left_out"] == "1002 values, more than 1000: --output FILE.npz writes them"
-    assert "values" not in found
+    report = json.loads(command("run", twice, "--input", "x=x.npy", "--json").out)["outputs"]["y"]
+    assert report["left_out"] == "1002 values, more than 1000: --output FILE.npz writes them"
+    assert "values" not in report
     done = command("run", twice, "--input", "x=x.npy", "--json", "--output", "y.npz")
-    found = json.loads(done.out)["outputs"]["y"]
-    assert (found["file"], "left_out" in found) == ("y.npz", False)
+    report = json.loads(done.out)["outputs"]["y"]
+    assert (report["file"], "left_out" in report) == ("y.npz", False)
 
 
 def test_all_missing_inputs_are_named_with_type_and_shape(command, both):
@@ -273,7 +274,7 @@ def test_tensors_in_the_middle_can_be_fed(command, saved):
 
 def test_a_target_runs_for_its_effect_and_fetches_nothing(command, saved):
     bad = saved(placeholder("x", ()), node("bessel", "BesselJ0", "x"), Node("done", "NoOp", ["^bessel"]),
-                node("same", "Identity", "x"))  # nobody has a kernel for BesselJ0
+                node("same", "Identity", "x"))  # BesselJ0 has no kernel
     assert command("run", bad, "--fetch", "same", "--input", "1").out == "same float32[]\n  1.\n"
     done = command("run", bad, "--target", "done", "--input", "1")
     assert done.status == 1
@@ -330,8 +331,8 @@ def test_the_digits_are_told_apart(command, digits):
     model, images = digits / "frozen.pb", digits / "test.npz"
     done = command("run", model, "--input", images, "--fetch", "digit", "--output", "out.npz")
     assert done == (0, "wrote out.npz: digit int32[540]\n", "")
-    with np.load("out.npz") as found, np.load(images) as given:
-        assert np.array_equal(found["digit"], given["digit"])
+    with np.load("out.npz") as outputs, np.load(images) as images_archive:
+        assert np.array_equal(outputs["digit"], images_archive["digit"])
 
 
 def test_strings_and_half_floats_are_told_too(command, saved):

@@ -7,7 +7,7 @@ from heald_tools import turns
 
 @pytest.fixture
 def clock(monkeypatch):
-    """Makes runs that take so long, and the list of what has been called."""
+    """Makes runs of given lengths, and the list of the calls."""
     now = [0.0]
     log = []
 
@@ -31,11 +31,11 @@ def clock(monkeypatch):
 
 def test_a_turn_is_a_pause_then_runs_that_are_not_timed_then_those_that_are(clock):
     run, log = clock
-    found = turns.in_turn([run("a", 0.02), run("b", 0.03)], 0.0, "")
+    turns_of_runs = turns.in_turn([run("a", 0.02), run("b", 0.03)], 0.0, "")
     assert log[:2] == ["a", "b"]  # how long they take
     assert log[2:20] == ["pause", *["a"] * 8, "pause", *["b"] * 8]
-    assert [len(side) for side in found] == [5, 5]
-    assert found[1][0] == pytest.approx([0.03] * 6)
+    assert [len(side) for side in turns_of_runs] == [5, 5]
+    assert turns_of_runs[1][0] == pytest.approx([0.03] * 6)
 
 
 def test_runs_that_are_short_fill_a_turn_and_wake_their_threads_before(clock):
@@ -46,11 +46,11 @@ def test_runs_that_are_short_fill_a_turn_and_wake_their_threads_before(clock):
     assert log[2 : log.index("b", 2)] == ["pause", *["a"] * (21 + 42), "pause"]
 
 
-def test_one_that_is_alone_is_timed_run_after_run(clock):
+def test_a_lone_runtime_is_timed_run_after_run(clock):
     run, log = clock
-    found = turns.in_turn([run("a", 0.02)], 0.0, "")
+    turns_of_runs = turns.in_turn([run("a", 0.02)], 0.0, "")
     assert "pause" not in log
-    assert sum(map(len, found[0])) == len(log) - 1
+    assert sum(map(len, turns_of_runs[0])) == len(log) - 1
 
 
 def test_turns_go_on_for_so_long_for_each(clock):
@@ -59,7 +59,7 @@ def test_turns_go_on_for_so_long_for_each(clock):
     assert len(a) == len(b) == 6  # of 0.38 s both together: pauses and runs that are not timed count
 
 
-def test_of_what_takes_long_a_turn_is_one_run(clock):
+def test_a_turn_of_a_long_run_is_one_run(clock):
     run, log = clock
     a, b = turns.in_turn([run("a", 0.02), run("b", 2.0)], 0.0, "")
     assert {len(turn) for turn in (*a, *b)} == {1}
