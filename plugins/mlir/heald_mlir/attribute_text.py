@@ -13,7 +13,7 @@ from . import types as t
 from .attributes import Elision
 from .lexer import escaped_text
 
-MOST_LISTED = 100  # more elements than this are printed as hexadecimal digits
+MAX_LISTED_ELEMENTS = 100  # more elements than this are printed as hexadecimal digits
 _BARE = re.compile(r"[A-Za-z_][\w$.]*\Z", re.ASCII)
 
 
@@ -101,7 +101,7 @@ def _dense(attribute: a.DenseAttr, elision: Elision) -> str:
         body = ""
     elif len(values) == 1:
         body = _number(values[0], of.element)
-    elif len(values) > MOST_LISTED and (width := _stored_width(of.element)):
+    elif len(values) > MAX_LISTED_ELEMENTS and (width := _stored_width(of.element)):
         body = f'"0x{_raw(values, width).hex().upper()}"'
     else:
         body = nested_list_text([_number(value, of.element) for value in values], shape)

@@ -28,7 +28,8 @@ def all_diagnostics(error: errors.HealdError, file: str) -> Iterator[Diagnostic]
             yield from diagnostics_of(other, file)
 
 
-def handle(text: str, file: str, handler: Handler, *, split: bool, verify: bool) -> tuple[list[str | bytes], int]:
+def handle_chunks(text: str, file: str, handler: Handler, *, split: bool, verify: bool,
+                  ) -> tuple[list[str | bytes], int]:
     """The output of each chunk, and the exit status of MLIR's tools. Diagnostics are written to stderr.
 
     `split`: each text between lines `// -----` is a chunk of its own. `verify`: the status tells only if the

@@ -14,7 +14,7 @@ class Format(NamedTuple):
 
 
 FORMATS = {"f16": Format(16, 11), "bf16": Format(16, 8), "f32": Format(32, 24), "f64": Format(64, 53)}
-_SHORT = 6  # digits of the form that is tried first
+_SHORT_FORM_DIGITS = 6  # digits of the form that is tried first
 _CODES = {"f16": ("<e", "<H"), "f32": ("<f", "<I"), "f64": ("<d", "<Q")}
 
 
@@ -56,7 +56,7 @@ def text_of(bits: int, name: str) -> str:
     width, precision = FORMATS[name]
     value = value_of(bits, name)
     if value - value == 0:
-        short = decimal(value, _SHORT, 0)
+        short = decimal(value, _SHORT_FORM_DIGITS, 0)
         if bits_of(float(short), name) == bits:
             return short
         full = decimal(value, 2 + precision * 59 // 196, 3)

@@ -25,7 +25,7 @@ TOKEN = re.compile(rf"""{BLANK}(?:
   | (?P<bad>.)
 )""", re.VERBOSE | re.DOTALL | re.ASCII)
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{2})|(.))")
-_PLAIN = {"n": b"\n", "t": b"\t", '"': b'"', "\\": b"\\"}
+_SHORT_ESCAPES = {"n": b"\n", "t": b"\t", '"': b'"', "\\": b"\\"}
 
 
 class MalformedText(errors.InvalidArgument):
@@ -118,7 +118,7 @@ def unescaped_bytes(quoted: str) -> bytes:
     out, position = bytearray(), 0
     for match in _ESCAPE.finditer(body):
         out += body[position:match.start()].encode("utf-8", "surrogateescape")
-        plain = bytes.fromhex(match[1]) if match[1] else _PLAIN.get(match[2])
+        plain = bytes.fromhex(match[1]) if match[1] else _SHORT_ESCAPES.get(match[2])
         out += match[0].encode("utf-8", "surrogateescape") if plain is None else plain
         position = match.end()
     out += body[position:].encode("utf-8", "surrogateescape")

@@ -7,7 +7,7 @@ from argparse import ArgumentParser, Namespace
 from heald.runtime.program import Stream, analyse_streams
 
 from . import attributes as a
-from .diagnosed import handle
+from .diagnosed import handle_chunks
 from .diagnostics import Diagnostic, InputChunk
 from .dialects.registry import KernelDialects
 from .dialects.verifier import verify
@@ -21,7 +21,7 @@ from .text_file import declared_callees, decode_text, dialects
 from .translation import SEPARATOR, add_text_arguments, read, write
 
 _BUILTIN = ("builtin", "func")
-_OPEN = ("tfrt", "tfrt_test", "corert", "tfrt_dht", "coo")  # dialects whose undeclared operations are permitted
+_OPEN_DIALECTS = ("tfrt", "tfrt_test", "corert", "tfrt_dht", "coo")  # they may have undeclared operations
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -52,7 +52,7 @@ def optimize(args: Namespace) -> int:
         return print_module(module, declared, generic=args.mlir_print_op_generic,
                             locations=args.mlir_print_debuginfo), remarks
 
-    outputs, status = handle(decode_text(read(args.source), args.source), args.source, rewritten,
+    outputs, status = handle_chunks(decode_text(read(args.source), args.source), args.source, rewritten,
                              split=args.split_input_file, verify=args.verify_diagnostics)
     texts: list[str | bytes] = [part for output in outputs for part in (SEPARATOR, output)]
     if texts:
@@ -64,7 +64,7 @@ def _check_dialects(module: Operation, declared: KernelDialects) -> None:
     """Raises InvalidProgram for an operation of a dialect that no kernel belongs to."""
     for operation in module.walk():
         name = operation.name.partition(".")[0]
-        if name not in (*_BUILTIN, *_OPEN) and declared.declaration(operation.name) is None:
+        if name not in (*_BUILTIN, *_OPEN_DIALECTS) and declared.declaration(operation.name) is None:
             raise fault(operation.location, f"'{operation.name}' op created with unregistered dialect. If this is "
                         "intended, please use -allow-unregistered-dialect with the MLIR tool used")
 

@@ -12,7 +12,7 @@ from heald.api import errors
 
 from . import attributes as a
 from . import types as t
-from .attribute_parser import MOST_DEPTH
+from .attribute_parser import DEEPEST_NESTING
 from .attribute_text import attribute_text, location_text, name_text, symbol_text
 from .ir import Block, Operation, Region, Value
 from .parser import FUNCTION, MODULE, Dialects
@@ -131,7 +131,7 @@ class Printer:
         if results:
             write(self._packs[operation] if len(results) > 1 else self._names[results[0]])
             write(" = ")
-        syntax = None if self._generic else _OWN.get(name)
+        syntax = None if self._generic else _OPERATION_PRINTERS.get(name)
         if syntax is not None:
             syntax(self, operation)
         elif self._dialects is not None and (declared := self._dialects.syntax(name)) is not None:
@@ -162,8 +162,8 @@ class Printer:
     def region(self, region: Region, print_arguments: bool = True, print_terminator: bool = True) -> None:
         """Write `{...}`. `print_arguments`: True for the entry's label, where it has arguments or is empty."""
         outer = self._indent
-        if len(outer) > 2 * MOST_DEPTH:
-            raise errors.InvalidArgument(f"regions are nested deeper than {MOST_DEPTH} levels",
+        if len(outer) > 2 * DEEPEST_NESTING:
+            raise errors.InvalidArgument(f"regions are nested deeper than {DEEPEST_NESTING} levels",
                                          hint="texts of them could not be read back")
         self.write("{\n")
         for index, block in enumerate(region.blocks):
@@ -253,4 +253,4 @@ def _with_attributes(texts: Iterable[str], attributes: a.Attribute | None) -> li
             for text, item in zip(texts, items, strict=True)]
 
 
-_OWN = {MODULE: _print_module, FUNCTION: _print_function}
+_OPERATION_PRINTERS = {MODULE: _print_module, FUNCTION: _print_function}

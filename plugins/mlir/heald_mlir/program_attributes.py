@@ -22,7 +22,7 @@ _TF_TYPE = "!tf_type."  # begins the element types that MLIR's builtin dialect l
 _SHAPE = re.compile(r"\.shape<(\*|(?:(?:\?|\d{1,18})(?:x(?:\?|\d{1,18}))*)?)>\Z", re.ASCII)
 _LARGEST_DIM = 10**18 - 1  # of a shape, as the pattern above reads it; other tuples are arrays
 _SHAPE_DIALECTS = ("corert", "tfrt")
-_MOST_BITS = 64
+_MAX_INTEGER_BITS = 64
 
 
 def type_text(of: DType) -> str:
@@ -93,7 +93,7 @@ def _number(value: Any, dtype: DType) -> a.Attribute:
         raise NoValue  # MLIR has no such attribute
     if isinstance(value, float):
         return a.FloatAttr(floats.bits_of(value, str(of)), of)
-    if dtype is dtypes.int64 and not -(1 << _MOST_BITS - 1) <= value < 1 << _MOST_BITS - 1:
+    if dtype is dtypes.int64 and not -(1 << _MAX_INTEGER_BITS - 1) <= value < 1 << _MAX_INTEGER_BITS - 1:
         raise NoValue
     return a.IntegerAttr(int(value), of)
 

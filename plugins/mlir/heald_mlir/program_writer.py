@@ -21,7 +21,7 @@ from .program_attributes import NoValue, attribute_of, location_of, type_of
 from .program_reader import NATIVE, NONSTRICT, RETURN, SYNC, Callees
 
 CALLEE = "callee"
-_MOST_NESTED = 48  # regions within each other: the parser reads 64 levels, and brackets within the innermost
+_DEEPEST_REGIONS = 48  # regions within each other: the parser reads 64 levels, and brackets within the innermost
 
 
 def write_program(program: ProgramDef, callees: Callees) -> Operation:
@@ -76,8 +76,8 @@ class _Writer:
 
     def block(self, function: ProgramFunction, depth: int) -> Block:
         """The calls of a function, and its return. Recursion is as deep as regions are nested."""
-        if depth > _MOST_NESTED:
-            raise errors.Unimplemented(f"regions are nested deeper than {_MOST_NESTED} levels",
+        if depth > _DEEPEST_REGIONS:
+            raise errors.Unimplemented(f"regions are nested deeper than {_DEEPEST_REGIONS} levels",
                                        hint="write the program to a .bef file")
         block = Block()
         values = {index: block.add_argument(type_of(kind), location_of("", function.location))

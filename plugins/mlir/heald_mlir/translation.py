@@ -9,7 +9,7 @@ from pathlib import Path
 from heald.api import errors
 from heald.runtime.support import whole_file
 
-from .diagnosed import handle
+from .diagnosed import handle_chunks
 from .diagnostics import Diagnostic, InputChunk
 from .printer import print_module
 from .program_writer import write_program
@@ -69,7 +69,7 @@ def translate(args: Namespace) -> int:
 
         return bef.dumps(program_of(chunk.text, file, chunk.line)), []
 
-    outputs, status = handle(decode_text(data, file), file, to_bef, split=args.split_input_file,
+    outputs, status = handle_chunks(decode_text(data, file), file, to_bef, split=args.split_input_file,
                              verify=args.verify_diagnostics)
     if outputs:
         write(args.output, outputs)

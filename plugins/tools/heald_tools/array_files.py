@@ -30,11 +30,11 @@ Ask = Callable[[int, str], object]
 MAGIC = b"\x93NUMPY"
 SUFFIX = ".npy"  # suffix of the members of an .npz
 _SIZE_FIELDS = {1: 2, 2: 4, 3: 4}  # bytes of the header's length, by major version
-_MOST_HEADER = 10_000  # bytes, as in NumPy
-_MOST_RATIO = 1032  # most bytes that deflate makes of one
+_MAX_HEADER_BYTES = 10_000  # bytes, as in NumPy
+_MAX_DEFLATE_RATIO = 1032  # most bytes that deflate makes of one
 _CHUNK = 1 << 20  # bytes
-_MOST_SIZE = (1 << 63) - 1
-_MOST_DIMS = 64
+_MAX_ARRAY_BYTES = (1 << 63) - 1
+_MAX_RANK = 64
 _UNICODE = 0x10FFFF
 _ITEM = re.compile(
     r"""\s*+(['"])(descr|fortran_order|shape)\1\s*+:\s*+('[^']*+'|"[^"]*+"|True|False|\([\dL,\s]*+\))\s*+(?:,|(?=}))\s*+""")
@@ -86,7 +86,7 @@ class ArrayArchive:
             if member.flag_bits & _ENCRYPTED or member.compress_type not in _METHODS:
                 raise Unimplemented("this array is encrypted, or compressed by something else than deflate",
                                     hint="write it with numpy.savez or numpy.savez_compressed")
-            if member.file_size > member.compress_size * _MOST_RATIO:
+            if member.file_size > member.compress_size * _MAX_DEFLATE_RATIO:
                 raise DataLoss(f"{member.compress_size} bytes cannot become the {member.file_size} that it says it has")
             with self._archive.open(member) as file:
                 return _read_array(file, member.file_size, self._ask)
@@ -201,8 +201,8 @@ def _read_header(file: Any) -> _Header:
         raise DataLoss(f"version {major}.{minor} of .npy does not exist", hint="the versions are 1.0, 2.0 and 3.0")
     field = file.read(_SIZE_FIELDS[major])
     length = int.from_bytes(field, "little")
-    if length > _MOST_HEADER:
-        raise DataLoss(f"its header has {length} bytes, {_MOST_HEADER} are the most")
+    if length > _MAX_HEADER_BYTES:
+        raise DataLoss(f"its header has {length} bytes, {_MAX_HEADER_BYTES} are the most")
     raw = file.read(length)
     if len(field) < _SIZE_FIELDS[major] or len(raw) < length:
         raise DataLoss("truncated: the header is not all there")
@@ -222,7 +222,7 @@ def _parse_header(text: str) -> _Header:
     if entries["fortran_order"] not in ("True", "False") or shape is None:
         raise _unread(text)
     nbytes = prod(shape) * dtype.itemsize
-    if len(shape) > _MOST_DIMS or max(shape, default=0) > _MOST_SIZE or nbytes > _MOST_SIZE:
+    if len(shape) > _MAX_RANK or max(shape, default=0) > _MAX_ARRAY_BYTES or nbytes > _MAX_ARRAY_BYTES:
         raise DataLoss(f"an array of shape {shape} cannot be")
     return _Header(dtype, shape, entries["fortran_order"] == "True", nbytes)
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .run import AnyModel
     from .turns import Turn
 
-FEW = 20  # rows of the table of nodes without --all
+MAX_ROWS = 20  # rows of the table of nodes without --all
 EPILOG = """\
 Inputs that are not given are made up: random numbers, unknown lengths are 1, the
 first of them --batch. With --against the runtimes take turns in one process, each after
@@ -51,7 +51,7 @@ def bench(args: Namespace) -> int:
     _set_threads(args.threads)
     from .peers import check, peers
     from .run import outputs_of, with_graph
-    from .turns import in_turn
+    from .turns import time_in_turns
 
     check(args.against)
     started, before = perf_counter(), _peak()
@@ -64,7 +64,7 @@ def bench(args: Namespace) -> int:
         step(*values)
     first, after = perf_counter(), _peak()
     others = peers(args.against, args, with_graph(args, model), feeds) if args.against else []
-    turns = in_turn([lambda: step(*values), *(peer.run for peer in others)], args.seconds,
+    turns = time_in_turns([lambda: step(*values), *(peer.run for peer in others)], args.seconds,
                     f"timing {', '.join(['heald', *(peer.name for peer in others)])}")
     report: dict[str, Any] = {
         "model": args.model, "batch": args.batch, "load_ms": (loaded - started) * 1e3,
@@ -107,13 +107,13 @@ def _feeds(args: Namespace, model: AnyModel) -> dict[str, Any]:
     """Return an array for each input of the model."""
     from heald.runtime.service import convert
 
-    from .inputs import made_up, parse, read, texts_by_input
+    from .inputs import made_up_array, parse, read, texts_by_input
     from .run import check_known
 
     texts = texts_by_input([parse(text) for text in args.input], tuple(model.inputs))
     check_known(texts, model)
     return {name: convert(read(texts[name], meta, name), meta, name) if name in texts
-            else made_up(meta, name, args.batch) for name, meta in model.inputs.items()}
+            else made_up_array(meta, name, args.batch) for name, meta in model.inputs.items()}
 
 
 def _peak() -> int:
@@ -179,6 +179,6 @@ def _tell(args: Namespace, report: Mapping[str, Any]) -> None:
     if "others_difference" in report:
         say(f"the others differ by up to {report['others_difference']:.2e} from each other")
     if "nodes" in report:
-        from .node_times import tell
+        from .node_times import tell_node_times
 
-        tell(report, None if args.all else FEW)
+        tell_node_times(report, None if args.all else MAX_ROWS)

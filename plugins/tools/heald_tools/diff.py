@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from .compare import Difference
 
 DIFFERENT = 1
-FEW = 10  # tensors shown without --all
+MAX_TENSORS = 10  # tensors shown without --all
 COLUMNS = ("tensor", "op", "assigned", "kernel", "type", "largest", "relative", "beyond")
 REFERENCE = "CPU:0"
 EPILOG = """\
@@ -97,7 +97,7 @@ def _devices(args: Namespace) -> int:
 def _feeds(
     session: Session, inputs: Sequence[str], fetches: Sequence[str], input_texts: Sequence[str], opened: Opened
 ) -> dict[str, Any]:
-    from .inputs import made_up, parse, read, texts_by_input
+    from .inputs import made_up_array, parse, read, texts_by_input
 
     given_texts = texts_by_input([parse(text) for text in input_texts], inputs)
     texts = {opened.tensor(name): text for name, text in given_texts.items()}
@@ -105,7 +105,7 @@ def _feeds(
     names = tuple(dict.fromkeys((*inputs, *texts)))
     prepared = session.prepare(fetches, names)
     types = dict(zip(names, prepared.program.functions["main"].arg_metas, strict=True))
-    return {name: read(texts[name], meta, shown[name]) if name in texts else made_up(meta, name)
+    return {name: read(texts[name], meta, shown[name]) if name in texts else made_up_array(meta, name)
             for name, meta in types.items()}
 
 
@@ -120,7 +120,7 @@ def _row(difference: Difference) -> dict[str, Any]:
 def _tell(args: Namespace, differences: Sequence[Difference], beyond: Sequence[Difference], tolerance: float) -> None:
     from heald.api.cli import plural, show
 
-    shown = differences if args.all else beyond[:FEW]
+    shown = differences if args.all else beyond[:MAX_TENSORS]
     if shown:
         show([_row(d) | {"beyond": "yes" if d.is_beyond else ""} for d in shown], COLUMNS, cut=("tensor",))
         say()
@@ -131,6 +131,6 @@ def _tell(args: Namespace, differences: Sequence[Difference], beyond: Sequence[D
         say(f"none further apart than {tolerance:g} of the standard deviation; "
               f"at most {max((d.relative for d in differences), default=0.0):.3g}")
         return
-    more = f", {len(beyond) - FEW} more with --all" if len(beyond) > FEW and not args.all else ""
+    more = f", {len(beyond) - MAX_TENSORS} more with --all" if len(beyond) > MAX_TENSORS and not args.all else ""
     say(f"{len(beyond)} beyond {tolerance:g}{more}: {args.device} and {args.reference} part at "
           f"{beyond[0].tensor} ({beyond[0].op})")

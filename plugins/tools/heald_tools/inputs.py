@@ -76,7 +76,7 @@ def read(text: str, meta: TensorMetadata, name: str) -> Any:
         raise DataLoss(f"'{file.path}' cannot be read: {told(error)}") from error
 
 
-def made_up(meta: TensorMetadata, name: str, batch: int = 1) -> Any:
+def made_up_array(meta: TensorMetadata, name: str, batch: int = 1) -> Any:
     """Make up a value for an input without one: unknown lengths are 1, an unknown first dimension is `batch`.
 
     Raises InvalidArgument for an unknown rank, and for types without a fixed size: any value would be a guess.

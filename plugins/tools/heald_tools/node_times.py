@@ -89,7 +89,7 @@ def _least(work: Any) -> float:
     return min(times)
 
 
-def tell(report: Mapping[str, Any], row_limit: int | None) -> None:
+def tell_node_times(report: Mapping[str, Any], row_limit: int | None) -> None:
     from heald.api.cli import show
 
     tops, rows = report["ceilings"], report["nodes"]

@@ -7,8 +7,8 @@ from typing import Any
 from heald.api import TensorMetadata, dtypes
 from heald.errors import printable
 
-SMALL = 32  # most elements printed in full
-MOST_JSON = 1000  # most elements listed in JSON
+MAX_PRINTED_ELEMENTS = 32  # most elements printed in full
+MAX_JSON_ELEMENTS = 1000  # most elements listed in JSON
 TOP = 5
 
 
@@ -19,22 +19,24 @@ def head(name: str, array: Any) -> str:
 def lines(name: str, array: Any) -> list[str]:
     """Describe an output for people."""
     plain = _plain(array)
-    many = plain.size > SMALL and plain.dtype.kind in "fiub"
+    many = plain.size > MAX_PRINTED_ELEMENTS and plain.dtype.kind in "fiub"
     body = _statistics_lines(plain) if many else _values_text(plain).splitlines()
     return [head(name, array), *(f"  {line}" for line in body)]
 
 
 def as_json(array: Any) -> dict[str, Any]:
-    """Describe an output for programs: always the statistics, and the values or, of more than `MOST_JSON`, the remedy.
+    """Describe an output for programs: the statistics, and the values.
+
+    An output of more than `MAX_JSON_ELEMENTS` has the remedy instead of values.
     """
     description: dict[str, Any] = {"dtype": dtypes.of_numpy(array.dtype).name, "shape": list(array.shape)}
     plain = _plain(array)
     if array.size and plain.dtype.kind in "fiub":
         description |= _statistics(plain)
-    if array.size <= MOST_JSON:
+    if array.size <= MAX_JSON_ELEMENTS:
         description["values"] = _json_values(plain.tolist())
     else:
-        description["left_out"] = f"{array.size} values, more than {MOST_JSON}: --output FILE.npz writes them"
+        description["left_out"] = f"{array.size} values, more than {MAX_JSON_ELEMENTS}: --output FILE.npz writes them"
     return description
 
 
@@ -48,7 +50,7 @@ def _values_text(array: Any) -> str:
 
     if array.dtype == object and not array.shape:
         return str(array.item())
-    return np.array2string(array, precision=6, threshold=SMALL, max_line_width=100)
+    return np.array2string(array, precision=6, threshold=MAX_PRINTED_ELEMENTS, max_line_width=100)
 
 
 def _statistics(array: Any) -> dict[str, Any]:

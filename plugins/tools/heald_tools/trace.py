@@ -13,7 +13,7 @@ from .run import add_step
 if TYPE_CHECKING:
     from heald.runtime.executor import Event
 
-FEW = 20  # rows of the table of calls without --all
+MAX_ROWS = 20  # rows of the table of calls without --all
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -70,7 +70,7 @@ def _tell(args: Namespace, events: Sequence[Event]) -> None:
     begin = events[0].start_ns
     total = (max(event.span[1] for event in events) - begin) / 1e6
     rows = [_row(event, begin) for event in events]
-    shown = rows if args.all else sorted(rows, key=lambda row: -float(str(row["ms"])))[:FEW]
+    shown = rows if args.all else sorted(rows, key=lambda row: -float(str(row["ms"])))[:MAX_ROWS]
     show([row | {"start": f"{row['start']:.3f}", "ms": f"{row['ms']:.3f}", "outputs": ", ".join(row["outputs"])}  # type: ignore[arg-type]
           for row in shown], ("start", "ms", "node", "kernel", "device", "outputs"), cut=("node",))
     say(f"{len(events)} calls in {total:.3f} ms on {', '.join(sorted({event.device for event in events}))}"

@@ -12,22 +12,22 @@ from heald.api.cli import lasting
 PAUSE = 0.03  # seconds before a turn: the previous runtime's threads spin for a while, then sleep
 UNTIMED, WAKING = 2, 0.005  # least warm-up runs and seconds: caches hold others' data, own threads sleep
 TIMED, SHORTEST = 6, 0.01  # least runs and seconds of a turn
-LONGEST = 0.5  # approximate seconds of a turn: slow models get fewer runs
-LEAST = 5  # turns
+MAX_TURN_SECONDS = 0.5  # approximate seconds of a turn: slow models get fewer runs
+MIN_TURNS = 5  # turns
 
 Run = Callable[[], Any]
 Turn = list[float]  # seconds of each timed run
 
 
-def in_turn(runs: Sequence[Run], seconds: float, what: str) -> list[list[Turn]]:
+def time_in_turns(runs: Sequence[Run], seconds: float, what: str) -> list[list[Turn]]:
     """Return the turns of each runtime, about `seconds` of turns for each. Turns of one index follow each other.
 
     A single runtime has no others to disturb it: all its runs are timed, without a pause.
     """
     alone = len(runs) == 1
-    fit = max(1, int(LONGEST / max(_repeat(run, 1, 0.0)[0] for run in runs)))
+    fit = max(1, int(MAX_TURN_SECONDS / max(_repeat(run, 1, 0.0)[0] for run in runs)))
     turns: list[list[Turn]] = [[] for _ in runs]
-    for _ in lasting(seconds * len(runs), LEAST, what):
+    for _ in lasting(seconds * len(runs), MIN_TURNS, what):
         for run, turns_of_run in zip(runs, turns, strict=True):
             if not alone:
                 sleep(PAUSE)

@@ -52,7 +52,7 @@ def compiled_report(model: CompiledModel) -> dict[str, Any]:
     }
 
 
-def inspect(args: Namespace, model: CompiledModel) -> int:
+def inspect_compiled(args: Namespace, model: CompiledModel) -> int:
     from pathlib import Path
 
     from ...errors import InvalidArgument

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 EPILOG = """\
 Steps are done in the order in which they are given. A tensor is NODE or NODE:1, a control edge ^NODE; a name that ends
 in / is a scope. --freeze comes before all steps. The summary compares the result with the model."""
-FEW = 10  # differences shown without --all
+MAX_DIFFERENCES = 10  # differences shown without --all
 _TENSOR = r"[^,:]+(?::\d+)?"
 _EXTRACT = re.compile(rf"({_TENSOR}(?:,{_TENSOR})*):({_TENSOR}(?:,{_TENSOR})*)")
 
@@ -120,7 +120,7 @@ def _other(on: Editing, text: str) -> tuple[Graph, str]:
 
 
 def _passes(on: Editing, text: str) -> Graph:
-    *_, graph = (on.graph, *(after for _, after in on.after(_names(text))))
+    *_, graph = (on.graph, *(after for _, after in on.graphs_after(_names(text))))
     return graph
 
 
@@ -194,7 +194,7 @@ def edit(args: Namespace) -> int:
     if args.json:
         show_json({"file": args.output, "bytes": size, "nodes": len(on.graph), "changes": rows})
         return 0
-    tell_changes(rows, few=len(rows) if args.all else FEW)
+    tell_changes(rows, few=len(rows) if args.all else MAX_DIFFERENCES)
     say(f"wrote {args.output}: {plural(len(on.graph), 'node')}, {byte_text(size)}")
     return 0
 

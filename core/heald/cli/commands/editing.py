@@ -59,7 +59,7 @@ class Editing:
         ends = declared or [name for name in self.graph.nodes if name not in needed]
         return [*ends, *(node.name for node in self.graph if node.op in PLACEHOLDERS)]
 
-    def after(self, passes: Sequence[str], *, feeds: Sequence[str] = (), fetches: Sequence[str] = (),
+    def graphs_after(self, passes: Sequence[str], *, feeds: Sequence[str] = (), fetches: Sequence[str] = (),
               entry: str | None = None) -> Iterator[tuple[str, Graph]]:
         """Yield the name of each pass and the graph after it.
 

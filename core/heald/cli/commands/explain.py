@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...runtime.program.host_program import ProgramDef
     from .arguments import Opened
 
-FEW = 30  # rows that are shown one by one without --all
+MAX_ROWS = 30  # rows that are shown one by one without --all
 COLUMNS = ("op", "requested", "assigned", "kernel", "reason", "refused")
 EPILOG = """\
 A kernel may also decline a node for the shapes it meets. That shows when the shape of every input is known:
@@ -204,7 +204,7 @@ def _tell(rows: list[dict[str, str]], step: ExplainedStep, every: bool) -> None:
         say(line)
     say()
     rows = [row | {"kernel": row["kernel"].partition(".")[0], "reason": _brief(row)} for row in rows]
-    if every or len(rows) <= FEW:
+    if every or len(rows) <= MAX_ROWS:
         optional_columns = [column for column in ("passes", "fused", "how") if any(row.get(column) for row in rows)]
         show(rows, ("node", *COLUMNS, *optional_columns), cut=("node",), wrap=("reason", "refused"))
         return

@@ -17,10 +17,10 @@ if TYPE_CHECKING:
 
 COLUMNS = ("change", "kind", "name", "field", "before", "after")
 DIFFERENT = 1  # exit status
-_FEW = 40  # differences shown without --all
-_ELEMENTS = 6  # of a constant that are shown
-_LONGEST = 200  # characters of any other value
-_CHUNK = 1 << 20  # elements that are compared at a time
+_MAX_ROWS = 40  # differences shown without --all
+_SHOWN_ELEMENTS = 6  # of a constant that are shown
+_MAX_VALUE_CHARACTERS = 200  # characters of any other value
+_COMPARED_ELEMENTS = 1 << 20  # elements that are compared at a time
 _SIGNS = {"added": "+", "removed": "-", "changed": "~", "reordered": "~"}
 
 
@@ -75,7 +75,7 @@ def compare_models(args: Namespace) -> int:
     if args.json:
         show_json(rows)
     else:
-        tell_changes(rows, few=len(rows) if args.all else _FEW, text=args.text)
+        tell_changes(rows, few=len(rows) if args.all else _MAX_ROWS, text=args.text)
     return DIFFERENT if difference else 0
 
 
@@ -119,7 +119,7 @@ def _node(graph: Graph, name: str) -> str:
 def _texts(change: Change) -> tuple[str, str]:
     """Both values of a change. Constants of one type and shape are shown at their first element that differs."""
     one, other = change.before, change.after
-    if isinstance(one, TensorValue) and isinstance(other, TensorValue) and one.size > _ELEMENTS:
+    if isinstance(one, TensorValue) and isinstance(other, TensorValue) and one.size > _SHOWN_ELEMENTS:
         at = _first_difference(one, other)
         if at is not None:
             return _tensor(one, at), _tensor(other, at)
@@ -134,8 +134,8 @@ def _first_difference(one: TensorValue, other: TensorValue) -> int | None:
     if one.dtype is not other.dtype or one.shape != other.shape or one.dtype.name in ("resource", "variant"):
         return None
     one_flat, theirs = one.array().reshape(-1), other.array().reshape(-1)
-    for start in range(0, one.size, _CHUNK):
-        left, right = (np.ascontiguousarray(side[start : start + _CHUNK]) for side in (one_flat, theirs))
+    for start in range(0, one.size, _COMPARED_ELEMENTS):
+        left, right = (np.ascontiguousarray(side[start : start + _COMPARED_ELEMENTS]) for side in (one_flat, theirs))
         if left.dtype != object:
             left, right = (side.view(np.uint8).reshape(len(side), -1) for side in (left, right))
         unequal = left != right
@@ -151,7 +151,7 @@ def _tensor(value: TensorValue, at: int | None = None) -> str:
 
     shape = ",".join(map(str, value.shape))
     head = f"{value.dtype.name}[{shape}]"
-    if value.dtype.name in ("resource", "variant") or (at is None and value.size > _ELEMENTS):
+    if value.dtype.name in ("resource", "variant") or (at is None and value.size > _SHOWN_ELEMENTS):
         return head
     if at is None:
         return f"{head} {value.array().tolist()}"
@@ -170,4 +170,4 @@ def _text(value: Any) -> str:
         text = f"({', '.join(map(_text, value))})"
     else:
         text = "" if value is None else str(value)
-    return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
+    return text if len(text) <= _MAX_VALUE_CHARACTERS else f"{text[: _MAX_VALUE_CHARACTERS - 1]}…"

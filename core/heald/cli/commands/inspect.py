@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ...runtime.host.host import Host
     from ...runtime.values.tensor import ValueInfo
 
-LARGEST = 5  # constants that are listed
+LISTED_CONSTANTS = 5  # constants that are listed
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -43,8 +43,7 @@ def inspect(args: Namespace) -> int:
 
     from ...runtime.service.runtime import runtime
     from ..printing.table import show_json
-    from .compiled import inspect as inspect_compiled
-    from .compiled import open_compiled
+    from .compiled import inspect_compiled, open_compiled
     from .coverage import rewritten_graph
 
     _check(args)
@@ -179,7 +178,7 @@ def _constants(graph: Graph) -> dict[str, Any]:
 
     values = {n.name: v for n in graph if n.op == CONST and isinstance(v := n.attrs.get("value"), TensorValue)}
     sizes = {name: value.nbytes or len(value.raw) for name, value in values.items()}
-    largest = sorted(sizes, key=lambda name: -sizes[name])[:LARGEST]
+    largest = sorted(sizes, key=lambda name: -sizes[name])[:LISTED_CONSTANTS]
     rows = [{"name": name, "type": str(TensorMetadata(values[name].dtype, values[name].shape)), "bytes": sizes[name]}
             for name in largest]
     return {"count": len(values), "bytes": sum(sizes.values()), "largest": rows}

@@ -67,7 +67,7 @@ def _device_rows(host: Host, args: Namespace) -> list[dict[str, Any]]:
     for device_type in host.preference():
         nobody = scanned_apart(device_type)
         if nobody is not None:
-            scanned_rows = _apart(nobody, args.plugin, check=args.check)
+            scanned_rows = _rows_of_processes(nobody, args.plugin, check=args.check)
             rows += [row if args.check else _unchecked_row(row) for row in scanned_rows]
             continue
         with ticking("scanning"):
@@ -80,7 +80,7 @@ def _unchecked_row(row: Mapping[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in row.items() if key not in ("check", "ms")}
 
 
-def _apart(device: Mapping[str, Any], plugins: Sequence[str], *, check: bool) -> list[dict[str, Any]]:
+def _rows_of_processes(device: Mapping[str, Any], plugins: Sequence[str], *, check: bool) -> list[dict[str, Any]]:
     """The rows of a device or a type from a process of its own."""
     from ...runtime.service.device_process import list_apart
 
@@ -111,9 +111,9 @@ def _checked_apart(host: Host, names: Sequence[str], plugins: Sequence[str]) -> 
         if device_type not in announced:
             _device_records(host, [f"{device_type}:*"])
         nobody = {"name": f"{device_type}:*", "type": device_type, "plugin": announced[device_type], "attributes": {}}
-        for row in _apart(nobody, plugins, check=False):
+        for row in _rows_of_processes(nobody, plugins, check=False):
             if not names or row["name"] in names or f"{device_type}:*" in names:
-                rows += [row] if row.get("check") == "FAIL" else _apart(row, plugins, check=True)
+                rows += [row] if row.get("check") == "FAIL" else _rows_of_processes(row, plugins, check=True)
     dead = {row["type"] for row in rows if row["name"].endswith(":*")}
     for name in names:
         if name not in [row["name"] for row in rows] and name.partition(":")[0] not in dead:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ...runtime.host.host import Host
     from ...runtime.values.dtypes import DType
 
-NAMED = 3  # nodes that are named for an op that a model lacks
+MAX_NODE_NAMES = 3  # nodes that are named for an op that a model lacks
 # Sets of element types under one word; EPILOG says which.
 GROUPS = (
     ("ints", ("int8", "int16", "int32", "int64")), ("uints", ("uint8", "uint16", "uint32", "uint64")),
@@ -218,5 +218,5 @@ def _missing(args: Namespace, host: Host) -> int:
 
 
 def _first_names(names: list[str]) -> str:
-    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-    return ", ".join(names[:NAMED]) + more
+    more = f" and {len(names) - MAX_NODE_NAMES} more" if len(names) > MAX_NODE_NAMES else ""
+    return ", ".join(names[:MAX_NODE_NAMES]) + more

@@ -83,7 +83,7 @@ def _graph(args: Namespace) -> int:
     on = Editing(opened, frozen(opened) if args.freeze else opened.graph, runtime())
     names = [name for name in args.passes.split(",") if name]
     with ticking(f"rewriting {args.model}"):
-        rows = passes(chain([("", on.graph)], on.after(names, feeds=[*map(on.tensor, args.feed)],
+        rows = passes(chain([("", on.graph)], on.graphs_after(names, feeds=[*map(on.tensor, args.feed)],
                                                        fetches=[*map(on.tensor, args.fetch)], entry=args.function)))
         if args.output is not None:
             on.check_state()

@@ -12,14 +12,15 @@ from typing import Any
 from ...errors import MOST_TEXT, HealdError, HealdWarning, Internal, printable, shortened, shown, told
 from .progress import erase
 
-MOST_ERROR, MOST_MORE = 2200, 600  # characters of an error's first line, and of each below it: 4 kB in all
-MOST_TRACEBACK = 20_000
+MAX_ERROR_CHARACTERS = 2200  # of an error's first line: 4 kB with the lines below it
+MAX_DETAIL_CHARACTERS = 600  # of each line below it
+MAX_TRACEBACK_CHARACTERS = 20_000
 
 
 def tell_error(error: HealdError) -> None:
     """`error: ...` in one line; below it hint, place in the graph and cause, as far as there are any."""
     where = f"{error.location}: " if error.location is not None else ""
-    _tell(f"error: {_line(where + error.message, MOST_ERROR)}")
+    _tell(f"error: {_line(where + error.message, MAX_ERROR_CHARACTERS)}")
     node_and_op = [part for part in error.place() if part.partition(" ")[2] not in error.message]
     cause = error.__cause__
     is_told = (getattr(cause, "strerror", None) or told(cause).partition(": ")[2]) in error.message if cause else True
@@ -28,9 +29,9 @@ def tell_error(error: HealdError) -> None:
         ("cause", told(cause) if cause and not is_told else ""),
     ):
         if text:
-            _tell(f"  {title}: {_line(text, MOST_MORE)}")
+            _tell(f"  {title}: {_line(text, MAX_DETAIL_CHARACTERS)}")
     if isinstance(error, Internal) and cause is not None:
-        _tell(shortened("".join(traceback.format_exception(cause)).rstrip(), MOST_TRACEBACK))
+        _tell(shortened("".join(traceback.format_exception(cause)).rstrip(), MAX_TRACEBACK_CHARACTERS))
 
 
 @contextmanager

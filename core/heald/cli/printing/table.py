@@ -14,7 +14,7 @@ from ...errors import printable
 from .terminal import say
 
 Row = Mapping[str, Any]
-LEAST = 12  # columns of the terminal that a column keeps when the table is too wide
+MIN_COLUMN_WIDTH = 12  # columns of the terminal that a column keeps when the table is too wide
 
 
 def show(rows: Sequence[Row], columns: Sequence[str], *, cut: Collection[str] = (), wrap: Collection[str] = ()) -> None:
@@ -88,7 +88,7 @@ def _narrowed_widths(
     now = dict(flexible)
     while now and sum(widths) - sum(flexible.values()) + sum(now.values()) > room:
         widest = max(now, key=lambda i: now[i])
-        if now[widest] <= LEAST:
+        if now[widest] <= MIN_COLUMN_WIDTH:
             break
         now[widest] -= 1
     return {i: width for i, width in now.items() if width < flexible[i]}

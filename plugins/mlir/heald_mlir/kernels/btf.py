@@ -16,12 +16,12 @@ from typing import Any
 from heald.api import I32, HostKernels, Step, String, errors
 
 from .dense import allocate_tensor
-from .host_tensors import ELEMENTS, PLAIN, HostTensor, list_text
+from .host_tensors import ELEMENTS, OPERANDS_SYNTAX, HostTensor, list_text
 
 NAMES = ("i8", "i16", "i32", "i64", "f32", "f64", "ui8", "ui16", "ui32", "ui64")  # by the number of the element type
 RANKS = range(6)
 DENSE = 0  # the layout
-_LONG = struct.Struct("<Q")
+_UINT64 = struct.Struct("<Q")
 _HEADER = struct.Struct("<QBB6x")
 
 
@@ -29,7 +29,7 @@ def register(kernels: HostKernels) -> None:
     for number, name in enumerate(NAMES):
         for rank in RANKS:
             code = f"btf.read_dense_tensor.{name}.{rank}"
-            kernels.kernel(code, step=True, asynchronous=True, syntax=PLAIN)(_reader(code, number, rank))
+            kernels.kernel(code, step=True, asynchronous=True, syntax=OPERANDS_SYNTAX)(_reader(code, number, rank))
 
 
 def _reader(code: str, number: int, rank: int) -> Callable[..., Any]:
@@ -78,10 +78,10 @@ class _File:
 
 
 def _read(step: Step, file: _File, index: int, number: int, rank: int) -> Any:
-    (count,) = _LONG.unpack(file.read(0, _LONG.size))
+    (count,) = _UINT64.unpack(file.read(0, _UINT64.size))
     if not 0 <= index < count:
         raise errors.InvalidArgument(f"the index is {index}, and the file has {count} tensors")
-    (start,) = _LONG.unpack(file.read((1 + index) * _LONG.size, _LONG.size))
+    (start,) = _UINT64.unpack(file.read((1 + index) * _UINT64.size, _UINT64.size))
     found_rank, found_number, layout = _HEADER.unpack(file.read(start, _HEADER.size))
     if found_number >= len(NAMES) or layout != DENSE:
         raise file.wrong(f"tensor {index} has element type {found_number} and layout {layout}")
@@ -89,8 +89,8 @@ def _read(step: Step, file: _File, index: int, number: int, rank: int) -> Any:
         raise errors.InvalidArgument(f"tensor {index} has element type {NAMES[found_number]} and rank {found_rank}, "
                                      f"expected {NAMES[number]} and {rank}")
     at = start + _HEADER.size
-    shape = struct.unpack(f"<{rank}Q", file.read(at, rank * _LONG.size))
-    at += rank * _LONG.size
+    shape = struct.unpack(f"<{rank}Q", file.read(at, rank * _UINT64.size))
+    at += rank * _UINT64.size
     if prod(shape) * ELEMENTS[NAMES[number]].itemsize > file.size - at:  # before memory is taken
         raise file.wrong(f"tensor {index} has shape {list_text(shape)}, and {file.size - at} bytes are left")
     array = allocate_tensor(step, NAMES[number], shape)

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from heald.api import I1, Chain, HostKernels, Step, errors
 
-from .host_tensors import ELEMENTS, PLAIN, Array, HostTensor, Integers, check, list_text, text_of
+from .host_tensors import ELEMENTS, OPERANDS_SYNTAX, Array, HostTensor, Integers, check, list_text, text_of
 
 RANKS = range(6)
-CLOSE = 2  # ULP
+CLOSE_ULPS = 2  # ULP
 
 
 def register(kernels: HostKernels) -> None:
@@ -22,12 +22,12 @@ def register(kernels: HostKernels) -> None:
         kernels.kernel(f"tfrt_dht.fill_tensor_with_constant.{name}", syntax="operands $value attr-dict")(_filler(name))
         kernels.kernel(f"tfrt_dht.set_tensor_with_constant_values.{name}", syntax="operands $values attr-dict")(
             _setter(name))
-        kernels.kernel(f"tfrt_dht.tensor_equal.{name}", syntax=PLAIN)(
+        kernels.kernel(f"tfrt_dht.tensor_equal.{name}", syntax=OPERANDS_SYNTAX)(
             _comparison(name, lambda a, b: bool((a == b).all())))
     for name, bits in {"f32": np.int32, "f64": np.int64}.items():
-        kernels.kernel(f"tfrt_dht.tensor_allclose.{name}", syntax=PLAIN)(_comparison(name, _closeness(bits)))
-    kernels.kernel("tfrt_dht.print_tensor", step=True, syntax=PLAIN)(print_tensor)
-    kernels.kernel("tfrt_dht.print_tensor_shape", step=True, syntax=PLAIN)(print_tensor_shape)
+        kernels.kernel(f"tfrt_dht.tensor_allclose.{name}", syntax=OPERANDS_SYNTAX)(_comparison(name, _closeness(bits)))
+    kernels.kernel("tfrt_dht.print_tensor", step=True, syntax=OPERANDS_SYNTAX)(print_tensor)
+    kernels.kernel("tfrt_dht.print_tensor_shape", step=True, syntax=OPERANDS_SYNTAX)(print_tensor_shape)
 
 
 def allocate_tensor(step: Step, name: str, shape: tuple[int, ...]) -> Array:
@@ -82,7 +82,7 @@ def _comparison(name: str, holds: Callable[[Array, Array], bool]) -> Callable[..
 
 
 def _closeness(bits: Any) -> Callable[[Array, Array], bool]:
-    """Return the comparison of floats within CLOSE units in the last place."""
+    """Return the comparison of floats within CLOSE_ULPS units in the last place."""
     least = int(np.iinfo(bits).min)
 
     def holds(a: Array, b: Array) -> bool:
@@ -90,7 +90,7 @@ def _closeness(bits: Any) -> Callable[[Array, Array], bool]:
             return False
         ranks = [[pattern if pattern >= 0 else least - pattern for pattern in array.reshape(-1).view(bits).tolist()]
                  for array in (a, b)]  # the floats in their order, as integers
-        return all(abs(x - y) <= CLOSE for x, y in zip(*ranks, strict=True))
+        return all(abs(x - y) <= CLOSE_ULPS for x, y in zip(*ranks, strict=True))
 
     return holds
 

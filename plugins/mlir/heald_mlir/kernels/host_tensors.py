@@ -9,8 +9,8 @@ import numpy as np
 from heald.api import CooTensor, HostType, dtypes, errors
 
 Array = np.ndarray[Any, Any]
-PLAIN = "operands attr-dict"  # the syntax of most kernels
-MOST_PRINTED = 16  # elements of a tensor
+OPERANDS_SYNTAX = "operands attr-dict"  # the syntax of most kernels
+MAX_PRINTED_ELEMENTS = 16  # elements of a tensor
 
 
 class StringTensor(NamedTuple):
@@ -55,7 +55,7 @@ def text_of(tensor: Any) -> str:
 
 def list_text(items: Iterable[Any], count: int = 0) -> str:
     """Items in brackets; a note behind them when `count` is more than is printed."""
-    return f"[{', '.join(map(str, items))}{', ... ' if count > MOST_PRINTED else ''}]"
+    return f"[{', '.join(map(str, items))}{', ... ' if count > MAX_PRINTED_ELEMENTS else ''}]"
 
 
 def check(tensor: Any, name: str, rank: int | None = None) -> Array:
@@ -78,7 +78,7 @@ def _name(array: Array) -> str:
 
 
 def _elements(array: Array) -> Sequence[str]:
-    flat = array.reshape(-1)[:MOST_PRINTED]
+    flat = array.reshape(-1)[:MAX_PRINTED_ELEMENTS]
     name = _name(array)
     if name in _BITS:
         return [f"{_BITS[name]}({bits})" for bits in flat.view(np.uint16).tolist()]

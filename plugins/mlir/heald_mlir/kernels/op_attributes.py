@@ -27,13 +27,13 @@ OpAttributesType = Annotated[OpAttributes, HostType("!corert.opattrs", lambda it
 Text = Annotated[str, HostType("!tfrt.string", lambda payload: isinstance(payload, str))]
 Typed = Annotated[Any, HostType("an attribute", typed=True)]
 
-ONE = ("bool", "i32", "i64", "f32", "f64", "dtype", "dense", "aggregate", "shape", "str")
+ELEMENT_KINDS = ("bool", "i32", "i64", "f32", "f64", "dtype", "dense", "aggregate", "shape", "str")
 ARRAYS = ("i32", "i64", "f32")
 
 
 def register(kernels: HostKernels) -> None:
     kernels.kernel("corert.create_op_attrs")(create_op_attrs)
-    for name in ONE:
+    for name in ELEMENT_KINDS:
         kernels.kernel(f"corert.op_attrs_set.{name}")(_setter(name))
     for name in ARRAYS:
         kernels.kernel(f"corert.op_attrs_set_array.{name}")(_setter(""))

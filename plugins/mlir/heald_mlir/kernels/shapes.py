@@ -8,7 +8,7 @@ from typing import Annotated, Any, NamedTuple, TypeVar
 
 from heald.api import I1, I64, Chain, HostKernels, HostType, Step, errors
 
-from .host_tensors import PLAIN, Integers, list_text
+from .host_tensors import OPERANDS_SYNTAX, Integers, list_text
 
 UNKNOWN = -1  # a dimension of a partial shape
 RANKS = range(4)  # of shapes of a fixed rank
@@ -39,14 +39,14 @@ def register(kernels: HostKernels) -> None:
     shape_kernels: tuple[Callable[..., Any], ...] = (
         build_unranked_partial_shape, to_shape, to_partial_shape, equal_shape, get_num_elements)
     for function in shape_kernels:
-        kernels.kernel(f"ts.{function.__name__}", syntax=PLAIN)(function)
-    kernels.kernel("ts.print_shape", step=True, syntax=PLAIN)(print_shape)
-    kernels.kernel("ts.print_partial_shape", step=True, syntax=PLAIN)(print_partial_shape)
+        kernels.kernel(f"ts.{function.__name__}", syntax=OPERANDS_SYNTAX)(function)
+    kernels.kernel("ts.print_shape", step=True, syntax=OPERANDS_SYNTAX)(print_shape)
+    kernels.kernel("ts.print_partial_shape", step=True, syntax=OPERANDS_SYNTAX)(print_partial_shape)
     for rank in RANKS:
         name = f"fixed_rank_shape.{rank}"
         fixed = Annotated[FixedRankShape, HostType(f"!ts.{name}", lambda payload: isinstance(payload, FixedRankShape))]
-        kernels.kernel(f"ts.as_{name}", S=fixed, syntax=PLAIN)(_as_fixed_rank(rank))
-        kernels.kernel(f"ts.print_{name}", step=True, S=fixed, syntax=PLAIN)(print_fixed_rank_shape)
+        kernels.kernel(f"ts.as_{name}", S=fixed, syntax=OPERANDS_SYNTAX)(_as_fixed_rank(rank))
+        kernels.kernel(f"ts.print_{name}", step=True, S=fixed, syntax=OPERANDS_SYNTAX)(print_fixed_rank_shape)
 
 
 def build_shape(*, value: Integers) -> ShapeType:

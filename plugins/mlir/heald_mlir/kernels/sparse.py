@@ -9,7 +9,7 @@ import numpy as np
 from heald.api import I1, Chain, CooTensor, HostKernels, Step, errors
 
 from .dense import allocate_tensor
-from .host_tensors import PLAIN, HostTensor, check, wanted_kind
+from .host_tensors import OPERANDS_SYNTAX, HostTensor, check, wanted_kind
 
 NAMES = ("i32", "f32")
 RANK = 2
@@ -17,9 +17,9 @@ RANK = 2
 
 def register(kernels: HostKernels) -> None:
     for name in NAMES:
-        kernels.kernel(f"coo.convert_dht_to_coo.{name}.{RANK}", syntax=PLAIN)(_to_sparse(name))
-        kernels.kernel(f"coo.convert_coo_to_dht.{name}.{RANK}", step=True, syntax=PLAIN)(_to_dense(name))
-        kernels.kernel(f"coo.tensor_equal.{name}.{RANK}", syntax=PLAIN)(equal)
+        kernels.kernel(f"coo.convert_dht_to_coo.{name}.{RANK}", syntax=OPERANDS_SYNTAX)(_to_sparse(name))
+        kernels.kernel(f"coo.convert_coo_to_dht.{name}.{RANK}", step=True, syntax=OPERANDS_SYNTAX)(_to_dense(name))
+        kernels.kernel(f"coo.tensor_equal.{name}.{RANK}", syntax=OPERANDS_SYNTAX)(equal)
 
 
 def _to_sparse(name: str) -> Callable[..., Any]:

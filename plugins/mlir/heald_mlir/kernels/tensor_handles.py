@@ -11,7 +11,7 @@ from heald.api import I32, Chain, HostKernels, HostType, Step, errors
 from heald_eager import TensorHandle, runtime_of
 
 from .dense import allocate_tensor
-from .host_tensors import ELEMENTS, PLAIN, HostTensor, Integers, StringTensor, list_text, text_of
+from .host_tensors import ELEMENTS, OPERANDS_SYNTAX, HostTensor, Integers, StringTensor, list_text, text_of
 from .shapes import ShapeType, TensorShape
 from .strings import Strings
 
@@ -27,7 +27,7 @@ def register(kernels: HostKernels) -> None:
     kernels.kernel("corert.print_tensorhandle", step=True)(print_tensorhandle)
     kernels.kernel("corert.tensorhandle_to_shape")(tensorhandle_to_shape)
     kernels.kernel("corert.tensorhandle_to_ht")(tensorhandle_to_ht)
-    kernels.kernel("corert.tensorhandle_to_int32", syntax=PLAIN)(tensorhandle_to_int32)
+    kernels.kernel("corert.tensorhandle_to_int32", syntax=OPERANDS_SYNTAX)(tensorhandle_to_int32)
 
 
 def const_dense_tensor(step: Step, *, value: Dense) -> Handle:

@@ -22,7 +22,7 @@ from .element_types import REF, TEXTS
 
 _LIST, _STRING, _INT, _FLOAT, _BOOL, _TYPE, _SHAPE, _TENSOR, _PLACEHOLDER, _FUNC = range(1, 11)  # fields of AttrValue
 _ITEM_FUNC = 9  # field of AttrValue.ListValue
-MOST_DEPTH = 60  # of functions within attributes of functions
+DEEPEST_FUNCTION_ATTRIBUTES = 60  # of functions within attributes of functions
 
 
 class Form(NamedTuple):
@@ -61,10 +61,10 @@ def field(wire_type: int, number: int, buffers: list[Buffer]) -> list[Buffer]:
     return [tag + wire.put_varint(sum(map(len, buffers))), *buffers]
 
 
-_LARGE = 4096  # bytes; buffers of this size are compared by their place in memory first
+_MIN_ADDRESS_COMPARED_BYTES = 4096  # bytes; buffers of this size are compared by their place in memory first
 
 
-def same(buffers: Iterable[Buffer], raw: Buffer) -> bool:
+def are_bytes(buffers: Iterable[Buffer], raw: Buffer) -> bool:
     """True when the buffers, one behind the other, are these bytes."""
     at = 0
     for buffer in buffers:
@@ -76,7 +76,7 @@ def same(buffers: Iterable[Buffer], raw: Buffer) -> bool:
 
 
 def _equal(one: Buffer, other: Buffer) -> bool:
-    if len(one) < _LARGE:
+    if len(one) < _MIN_ADDRESS_COMPARED_BYTES:
         return one == other
     return len(one) == len(other) and (_address(one) == _address(other) or one == other)
 
@@ -129,9 +129,9 @@ def _shape(raw: Buffer, _: int) -> Value:
 
 
 def _tensor(raw: Buffer, _: int) -> Value:
-    elements = tensor_forms.of_proto(raw)
+    elements = tensor_forms.elements_of_proto(raw)
     if elements is not None:
-        return tensor_forms.text(elements), tensor_forms.to_proto(elements)
+        return tensor_forms.text(elements), tensor_forms.proto_of_elements(elements)
     content = tensor_forms.mangle_tensor(raw)
     number, shape = tensor_forms.type_and_shape(raw)
     if number not in TEXTS:
@@ -147,7 +147,7 @@ def _placeholder(raw: Buffer, _: int) -> Value:
 
 
 def _function(raw: Buffer, depth: int) -> Value:
-    if depth > MOST_DEPTH:
+    if depth > DEEPEST_FUNCTION_ATTRIBUTES:
         raise NoForm
     name, entries = b"", []
     for number, kind, at, end in wire.fields(raw, 0, len(raw)):
@@ -247,17 +247,17 @@ def encoding_of(value: Buffer) -> str | None:
     if len(spans) != 1 or bytes(value[:1]) != b"B":
         return None
     raw = value[slice(*spans[0])]
-    elements = tensor_forms.of_proto(raw)
+    elements = tensor_forms.elements_of_proto(raw)
     if elements is None:
         return None
     return next((name for name in tensor_forms.ENCODINGS
-                 if same(tensor_forms.encode_tensor(elements, name), raw)), None)
+                 if are_bytes(tensor_forms.encode_tensor(elements, name), raw)), None)
 
 
 def encode_tensor_value(value: Buffer, encoding: str) -> list[Buffer]:
     """The buffers of a tensor's AttrValue in an encoding; the value itself where it has none."""
     raw = next((value[at:end] for number, _, at, end in wire.fields(value, 0, len(value)) if number == _TENSOR), b"")
-    elements = tensor_forms.of_proto(raw)
+    elements = tensor_forms.elements_of_proto(raw)
     if elements is None or encoding not in tensor_forms.ENCODINGS:
         return [value]
     return field(wire.BYTES, _TENSOR, tensor_forms.encode_tensor(elements, encoding))
@@ -268,7 +268,7 @@ def encode_tensor_value(value: Buffer, encoding: str) -> list[Buffer]:
 
 def full_type_form(raw: Buffer, depth: int = 0) -> tuple[str, bytes]:
     """A FullTypeDef as text, without `#tf_type.full_type<...>` around it, and the bytes of that text. Raises NoForm."""
-    if depth > MOST_DEPTH:
+    if depth > DEEPEST_FUNCTION_ATTRIBUTES:
         raise NoForm
     kind, arguments, shown = 0, [], ""
     parts: list[bytes] = []

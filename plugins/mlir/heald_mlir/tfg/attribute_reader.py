@@ -228,14 +228,14 @@ class AttributeReader(AttributeParser):
             strings.append(unescaped_bytes(literal[0]))
         splat = bool(strings) and strings.count(strings[0]) == len(strings)
         elements = tensor_forms.Elements(tensor_forms.STRING, shape, b"", strings[:1] if splat else strings, splat)
-        return d.TensorAttr(of, tuple(tensor_forms.to_proto(elements)))
+        return d.TensorAttr(of, tuple(tensor_forms.proto_of_elements(elements)))
 
     def tensor(self, number: int, shape: tuple[int, ...], of: str, data: Buffer) -> d.TensorAttr:
         """The tensor of these elements, of which there is one where all are equal."""
         size = tensor_forms.STORAGE[number].size
         splat = len(data) == size or (len(data) > 0 and tensor_forms.equal(data, size))
         elements = tensor_forms.Elements(number, shape, data[:size] if splat else data, (), splat)
-        return d.TensorAttr(of, tuple(tensor_forms.to_proto(elements)))
+        return d.TensorAttr(of, tuple(tensor_forms.proto_of_elements(elements)))
 
     def tensor_type(self, at: int) -> tuple[int, tuple[int, ...], str]:
         """Number of the DataType, shape and text of the type of a tensor with elements."""
@@ -246,12 +246,12 @@ class AttributeReader(AttributeParser):
         if number is None:
             raise self.error(f"'{of.element}' is no type of a tensor's elements", at)
         shape = tuple(dim or 0 for dim in of.shape)
-        if prod(shape) > _MOST_ELEMENTS:
+        if prod(shape) > _MAX_ELEMENTS:
             raise self.error("a tensor has more than 2**63 - 1 elements", at)
         return number, shape, str(of)
 
 
-_MOST_ELEMENTS = 2**63 - 1
+_MAX_ELEMENTS = 2**63 - 1
 _INTEGERS = [t.IntegerType(width, sign) for width in (1, 8, 16, 32, 64) for sign in ("", "u")]
 _ELEMENTS = {NUMBERS[str(of)]: of for of in (
     *t.WORDS.values(), *_INTEGERS, t.ComplexType(t.F32), t.ComplexType(t.F64)) if str(of) in NUMBERS}

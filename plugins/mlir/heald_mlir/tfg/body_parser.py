@@ -22,7 +22,7 @@ _TEXT = r'"([^"\\\n]*)"'
 _LINE = re.compile(  # the usual form of a node, up to its name
     rf"\s*(%{SUFFIX}(?::\d{{1,9}})?(?:, %{SUFFIX})?) = ([A-Za-z_][\w$.]*)(?:\(({_VALUES})\))?(?: \[({_VALUES})\])?"
     rf"(?: device\({_TEXT}\))?(?: assigned_device\({_TEXT}\))?(?: name\({_TEXT}\))?([^\n]*)\n", re.ASCII)
-_MOST_SHARED = 1024  # characters of a shared part of a line
+_MAX_SHARED_CHARACTERS = 1024  # characters of a shared part of a line
 DEVICE, ASSIGNED, NAME = "_mlir_device", "_mlir_assigned_device", "_mlir_name"
 _KEYWORDS = {"device": DEVICE, "assigned_device": ASSIGNED, "name": NAME}
 
@@ -160,7 +160,7 @@ class BodyReader(AttributeReader):
             tail = self.tail()
             if self.at < match.end() and self.kind != "end":
                 raise self.error("expected operation name in quotes")
-            if len(tail_text) <= _MOST_SHARED:
+            if len(tail_text) <= _MAX_SHARED_CHARACTERS:
                 self.tails[tail_text] = tail
         first, _, control = bound.partition(", ")
         value, _, count = first.partition(":")

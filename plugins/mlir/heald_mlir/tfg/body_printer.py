@@ -42,8 +42,8 @@ class Values:
 class Context(NamedTuple):
     """Facts that all bodies of a text share.
 
-    `functions`: the library. `canonical`: True for TensorFlow's own text. `region_op`: the printer of a node with
-    regions, out of its body, the node, its text and the indent.
+    `functions`: the library. `canonical`: True for TensorFlow's own text. `choice`: the nodes with regions.
+    `region_op`: the printer of a node with regions, from its body, the node, its text and the indent.
     """
 
     declarations: Declarations
@@ -101,8 +101,8 @@ class GraphBody:
         shown = identifier(node.op)
         if node.op in REGISTERED:
             shown = f"{node.op}Region" if node.name in self.region_nodes else "outs"
-        name = names.unique(shown) if types else ""
-        self.values[node.name] = Values(name, types, names.unique("ctl"))
+        name = names.unique_name(shown) if types else ""
+        self.values[node.name] = Values(name, types, names.unique_name("ctl"))
 
     def line(self, node: Node, text: NodeText, indent: str, out: Fragments) -> None:
         if node.name in self.region_nodes:

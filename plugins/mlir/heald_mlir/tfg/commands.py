@@ -108,7 +108,7 @@ def verify(args: Namespace) -> int:
     from heald import default_host
     from heald.graphs.compiler import faults
 
-    from ..attribute_text import MOST_LISTED
+    from ..attribute_text import MAX_LISTED_ELEMENTS
     from ..loaders import GRAPH_SUFFIX
     from .elision import without_large_constants
     from .text_file import dumps, loads
@@ -118,7 +118,7 @@ def verify(args: Namespace) -> int:
         rows = [{"node": name, "op": graph[name].op, "fault": error.message}
                 for name, error in faults(graph, default_host().registries.ops).items()]
         if not args.model.endswith(GRAPH_SUFFIX):  # the loader of texts verifies them
-            short = without_large_constants(graph, MOST_LISTED)
+            short = without_large_constants(graph, MAX_LISTED_ELEMENTS)
             loads(dumps(short, canonical=True), file=f"{args.model} as text")
     if args.json:
         show_json(rows)

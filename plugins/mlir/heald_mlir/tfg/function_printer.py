@@ -107,8 +107,8 @@ class FunctionBody(GraphBody):
         """Name the arguments after those of the function."""
         for argument in self.signature.inputs:
             name = identifier(argument.name)
-            self.arguments[argument.name] = self.names.unique(name)
-            self.shadows[argument.name] = self.names.unique(f"{name}.ctl")
+            self.arguments[argument.name] = self.names.unique_name(name)
+            self.shadows[argument.name] = self.names.unique_name(f"{name}.ctl")
 
     def lines(self, indent: str) -> Fragments:
         self.node_texts = {node.name: self.texts.of(node, input_texts(node)) for node in self.nodes.values()}

@@ -69,7 +69,7 @@ def read_graph(text: str, file: str, ops: Any, verify: bool = True) -> Graph:
     try:
         graph_def = graphdef.read(memoryview(raw))
     except errors.HealdError as error:
-        position = _place(reader, error.node, graph, functions)
+        position = _position_of_node(reader, error.node, graph, functions)
         raise reader.error(error.message, position, hint=error.hint) from error
     assigned = {node.name: node.assigned_device for node in graph.body.nodes if node.assigned_device} if graph else {}
     if assigned:
@@ -78,7 +78,8 @@ def read_graph(text: str, file: str, ops: Any, verify: bool = True) -> Graph:
     return graph_def
 
 
-def _place(reader: BodyReader, node: str | None, graph: ParsedGraph, functions: Sequence[ParsedFunction]) -> int:
+def _position_of_node(reader: BodyReader, node: str | None, graph: ParsedGraph, functions: Sequence[ParsedFunction],
+                      ) -> int:
     """The position of a node of this name; the start of the text where there is none."""
     bodies = [graph.body, *(function.body for function in functions)]
     return next((body_node.where for body in bodies for body_node in reversed(body.nodes) if body_node.name == node), 0)
@@ -199,7 +200,7 @@ class GraphBuilder:
     def graph(self, graph: ParsedGraph) -> list[Buffer]:
         """The buffers of the GraphDef."""
         nodes = self._nodes(graph.body, graph_scope(self._reader, graph.body))
-        functions = [self._placed_function(function) for function in self._functions] + self._region_functions
+        functions = [self._function_or_located_error(function) for function in self._functions] + self._region_functions
         gradients = {function.signature.name: function.gradient for function in self._functions
                      if function.gradient is not None}
         names = [function.signature.name for function in self._functions]
@@ -218,8 +219,8 @@ class GraphBuilder:
         for node in body.nodes:
             if node.op in FORMS:
                 self.check(node)
-        return [self._regions.functional(node, scope) if node.regions else Resolved(node, scope.inputs(node), [])
-                for node in body.nodes]
+        return [self._regions.build_functional_node(node, scope) if node.regions
+                else Resolved(node, scope.inputs(node), []) for node in body.nodes]
 
     def _messages(self, resolved: Sequence[Resolved], scope: Scope) -> list[list[Buffer]]:
         message_of, controls_of = self._builder.message, scope.controls_of
@@ -229,16 +230,16 @@ class GraphBuilder:
                 at = node.at
                 messages.append(message_of(node, [*inputs, *controls_of([*node.controls, *hoisted])]))
         except errors.InvalidArgument as error:
-            raise self._at(error, at) from None
+            raise self._located_error(error, at) from None
         return messages
 
-    def _placed_function(self, function: ParsedFunction) -> list[Buffer]:
+    def _function_or_located_error(self, function: ParsedFunction) -> list[Buffer]:
         try:
             return self._function(function)
         except errors.InvalidArgument as error:
-            raise self._at(error, function.at) from None
+            raise self._located_error(error, function.at) from None
 
-    def _at(self, error: errors.InvalidArgument, at: int) -> errors.InvalidArgument:
+    def _located_error(self, error: errors.InvalidArgument, at: int) -> errors.InvalidArgument:
         """The error with a place, which that of a name without UTF-8 lacks."""
         return error if error.location is not None else self._reader.error(error.message, at)
 
@@ -295,10 +296,10 @@ class GraphBuilder:
             raise self._reader.error(
                 f"'tfg.func' op expects body to be terminated with a tfg.return, but got: tfg.{last}" if last else
                 "custom op 'tfg.func' expected non-empty function body", function.at)
-        signature = self._returning(function, returns, scope)
+        signature = self._signature_with_returns(function, returns, scope)
         return _exact_function(function, signature, nodes)
 
-    def _returning(self, function: ParsedFunction, returns: Return, scope: Scope) -> Signature:
+    def _signature_with_returns(self, function: ParsedFunction, returns: Return, scope: Scope) -> Signature:
         """The signature with the tensors and nodes that the function returns."""
         signature = function.signature
         tensors, controls = returned_tensors(scope, returns)

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 from heald.runtime.values import Buffer
 
-_SMALL = 4096  # bytes that the table does not pay for
+_MIN_TABLE_BYTES = 4096  # bytes that the table does not pay for
 _CHUNK = 1 << 16  # look-ups at a time: NumPy makes eight bytes of each index
 
 
 def digits(data: Buffer) -> str:
     """The digits of the bytes."""
-    if len(data) < _SMALL:
+    if len(data) < _MIN_TABLE_BYTES:
         return data.hex().upper()
     pairs = np.frombuffer(data, "<u2", len(data) // 2)
     pairs_of_digits = np.empty(len(pairs), "<u4")

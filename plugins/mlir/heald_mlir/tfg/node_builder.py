@@ -12,7 +12,7 @@ from heald.runtime.values import Buffer
 from .. import attributes as a
 from ..lexer import Lexer
 from . import dialect_attributes as d
-from .attribute_forms import NoForm, encode_tensor_value, field, full_type_form, same
+from .attribute_forms import NoForm, are_bytes, encode_tensor_value, field, full_type_form
 from .attribute_values import NoValue, attr_value
 from .body_parser import ASSIGNED, DEVICE, NAME, ParsedNode, Tail
 from .node_section import (
@@ -110,7 +110,7 @@ def _kept_section(values: Mapping[str, Buffer], full_type: bytes, heald_attribut
         value = values[name]
         if name in encodings:
             value = b"".join(encode_tensor_value(value, encodings[name]))
-        elif name in raws and same(_canonical(raws[name]), value):
+        elif name in raws and are_bytes(_canonical(raws[name]), value):
             value = raws[name]
         entries.append((name, value))
     fields = heald_attributes.get(FIELDS)
@@ -173,7 +173,7 @@ def _kept_node(attribute: a.Attribute, node: ParsedNode, inputs: Sequence[str], 
         canonical_bytes = canonical_node(raw)
     except (errors.HealdError, NoForm):
         return usual
-    return [raw] if same(canonical_bytes, b"".join(usual)) else usual
+    return [raw] if are_bytes(canonical_bytes, b"".join(usual)) else usual
 
 
 def canonical_node(raw: Buffer) -> list[Buffer]:

@@ -16,13 +16,13 @@ from ..lexer import escaped_bytes, escaped_text
 from .attribute_forms import (
     Form,
     NoForm,
+    are_bytes,
     encoding_of,
     entry_buffers,
     entry_of,
     field,
     form_of,
     full_type_form,
-    same,
 )
 
 NAME, OP, INPUT, DEVICE, ATTR, DEBUG_INFO, FULL_TYPE = range(1, 8)  # fields of NodeDef
@@ -74,7 +74,7 @@ def read_section(node: Buffer) -> Section:
             plain = False
     raw = node[start:]
     typed = b"" if full_type is None else wire.put_bytes(FULL_TYPE, full_type)
-    plain = plain and same(section_buffers(values.items(), typed, b"".join(extra)), raw)
+    plain = plain and are_bytes(section_buffers(values.items(), typed, b"".join(extra)), raw)
     return Section(values, texts, raw, heald_texts if plain else None)
 
 
@@ -103,7 +103,7 @@ def _heald_texts(values: Mapping[str, Buffer], extra: Sequence[Buffer]) -> dict[
     heald_texts = {}
     if list(values) != sorted(values):
         heald_texts[ORDER] = f"[{', '.join([quoted_text(name) for name in values])}]"
-    differing = {name: value for name, value in values.items() if not same(safe_form(value).raw, value)}
+    differing = {name: value for name, value in values.items() if not are_bytes(safe_form(value).raw, value)}
     encodings = {name: encoding for name, value in differing.items() if (encoding := encoding_of(value)) is not None}
     if encodings:
         pairs = [f"{name_text(name)} = {quoted_text(encodings[name])}" for name in sorted(encodings)]

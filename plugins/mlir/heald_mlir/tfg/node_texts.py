@@ -11,7 +11,7 @@ from heald.runtime.values import Buffer
 
 from ..attribute_text import name_text
 from ..lexer import escaped_bytes
-from .attribute_forms import same
+from .attribute_forms import are_bytes
 from .full_types import added_full_type
 from .node_section import FULL_TYPE_NAME, INPUT, INPUTS, NODE, Section, prefix, quoted_text, read_section, safe_form
 from .result_types import Declarations, Result
@@ -60,7 +60,7 @@ class NodeTexts:
             self._used.append(node.attrs)
         if self._canonical:
             return node_text
-        if _made_of(prefix(node.name, node.op, inputs, node.device), node_text.section, raw):
+        if _is_exactly(prefix(node.name, node.op, inputs, node.device), node_text.section, raw):
             texts = {**(node_text.section.heald_texts or _NONE), **more}
             return self._text(node, node_text.section, texts) if more else node_text
         return self._exact(node, inputs, raw, more)
@@ -83,7 +83,8 @@ class NodeTexts:
         """The text of a node whose bytes its inputs and attributes alone do not give."""
         section = read_section(raw)
         written = spelled_inputs(raw)
-        if section.heald_texts is not None and _made_of(prefix(node.name, node.op, written, node.device), section, raw):
+        start = prefix(node.name, node.op, written, node.device)
+        if section.heald_texts is not None and _is_exactly(start, section, raw):
             heald_texts = {**section.heald_texts, **more}
             if written != inputs:
                 heald_texts[INPUTS] = f"[{', '.join(map(quoted_text, written))}]"
@@ -96,9 +97,9 @@ def spelled_inputs(raw: Buffer) -> list[str]:
     return [wire.text(raw, at, end) for number, _, at, end in wire.fields(raw, 0, len(raw)) if number == INPUT]
 
 
-def _made_of(start: bytes, section: Section, raw: Buffer) -> bool:
+def _is_exactly(start: bytes, section: Section, raw: Buffer) -> bool:
     """True when a NodeDef is these fields and a section, and nothing has to be kept that is not."""
-    return section.heald_texts is not None and same([start, section.raw], raw)
+    return section.heald_texts is not None and are_bytes([start, section.raw], raw)
 
 
 def braces(texts: Mapping[str, Fragments]) -> Fragments:

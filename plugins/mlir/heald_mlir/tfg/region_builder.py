@@ -96,7 +96,7 @@ class RegionBuilder:
         self._library = library
         self._signatures = SignatureReader(reader)
 
-    def functional(self, node: ParsedNode, scope: Scope) -> Resolved:
+    def build_functional_node(self, node: ParsedNode, scope: Scope) -> Resolved:
         """The functional node of a node with regions."""
         op = node.op.removesuffix("Region")
         form = FORMS[op]
@@ -108,16 +108,16 @@ class RegionBuilder:
         inputs = [scope.tensor_of_type(use, of) for use, of in zip(node.inputs, node.tail.operands, strict=True)]
         captures = Captures(inner.name for region in node.regions for inner in region.body.nodes)
         hoisted: dict[str, Use] = {}
-        infos = self._infos(node, form)
+        infos = self._region_attributes(node, form)
         for index, region in enumerate(node.regions):
             self._check_end(node, region, "condition" if form.functions[0] == "cond" and index == 0 else "yield")
         scopes = []
         for region, info in zip(node.regions, infos, strict=True):
             inner = RegionScope(self._reader, scope, captures, hoisted)
-            arguments = self._arguments(region, info, inner, form)
+            arguments = self._define_arguments(region, info, inner, form)
             define_nodes(inner, region.body, self._builder, self._declarations)
             scopes.append((inner, arguments))
-        functions = [self._function(node, region, info, arguments)
+        functions = [self._body_signature(node, region, info, arguments)
                      for (_, arguments), region, info in zip(scopes, node.regions, infos, strict=True)]
         resolved = [self._library.resolve(region, inner)
                     for (inner, _), region in zip(scopes, node.regions, strict=True)]
@@ -129,14 +129,16 @@ class RegionBuilder:
             results = (*results, *(tensor.type for tensor in extra))
         attributes = {name: value for name, value in node.tail.attributes.items()
                       if name not in (NAME, DEVICE, ASSIGNED) and all(name not in pair for pair in form.regions)}
-        attributes |= self._functions(node, form, functions) | self._implied_attributes(form, inputs, data, results)
+        attributes |= self._function_attributes(node, form, functions)
+        attributes |= self._implied_attributes(form, inputs, data, results)
         attributes[REGION] = a.TRUE
         functional_node = ParsedNode(
             op, node.at, node.where, node.results, node.inputs, node.controls,
             named.get(DEVICE, ""), named.get(ASSIGNED, ""), named.get(NAME, ""),
             Tail(attributes, tuple([tensor.type for tensor in tensors]), results, True))
         for (inner, _), signature, region, nodes in zip(scopes, functions, node.regions, resolved, strict=True):
-            self._library.add_region(self._complete(signature, captures, form, region), region, inner, nodes)
+            complete_signature = self._signature_with_captures(signature, captures, form, region)
+            self._library.add_region(complete_signature, region, inner, nodes)
         self._library.check(functional_node)
         return Resolved(functional_node, [tensor.text for tensor in tensors], list(hoisted.values()))
 
@@ -145,7 +147,7 @@ class RegionBuilder:
         if returns is None or returns.op != op:
             raise self._reader.error(f"'tfg.{node.op}' op expects its region to end with 'tfg.{op}'", node.where)
 
-    def _infos(self, node: ParsedNode, form: RegionForm) -> list[d.RegionAttrs]:
+    def _region_attributes(self, node: ParsedNode, form: RegionForm) -> list[d.RegionAttrs]:
         attributes = node.tail.attributes
         if form.functions == ("branches",):
             region_attributes = attributes.get(form.regions[0][1])
@@ -155,7 +157,8 @@ class RegionBuilder:
         return [value if isinstance(value := attributes.get(name), d.RegionAttrs) else _NO_REGION
                 for _, name in form.regions]
 
-    def _arguments(self, region: Region, info: d.RegionAttrs, scope: RegionScope, form: RegionForm) -> list[Argument]:
+    def _define_arguments(self, region: Region, info: d.RegionAttrs, scope: RegionScope, form: RegionForm,
+                          ) -> list[Argument]:
         """Define the arguments of a region: values, then a control token for each."""
         region_arguments = region.arguments
         half = len(region_arguments) // 2 if form.loop else 0
@@ -176,7 +179,7 @@ class RegionBuilder:
             scope.define(token, [Tensor(f"^{name}", CONTROL, where)], where)
         return arguments
 
-    def _function(self, node: ParsedNode, region: Region, info: d.RegionAttrs, arguments: Sequence[Argument],
+    def _body_signature(self, node: ParsedNode, region: Region, info: d.RegionAttrs, arguments: Sequence[Argument],
                   ) -> Signature:
         """The signature of a region's function, whose captured values are not all known yet."""
         attributes = dict(info.attrs.items)
@@ -196,7 +199,8 @@ class RegionBuilder:
         parts["attrs"] = {**parts["attrs"], REGION: self._signatures.value(REGION, mark, node.at)}
         return Signature(name, tuple(arguments), tuple(outputs), **parts)
 
-    def _complete(self, signature: Signature, captures: Captures, form: RegionForm, region: Region) -> Signature:
+    def _signature_with_captures(self, signature: Signature, captures: Captures, form: RegionForm, region: Region,
+                                 ) -> Signature:
         """The signature with arguments, and with results of a loop's body, for captured values."""
         extra = [self._signatures.argument(argument.type, {}, argument.at) for argument in captures.tensors]
         names = list(captures.names.values())
@@ -208,7 +212,8 @@ class RegionBuilder:
                 Argument(**{**argument.__dict__, "name": f"{argument.name}_result"}) for argument in inputs])
         return Signature(**{**signature.__dict__, "inputs": (*signature.inputs, *inputs), "outputs": outputs})
 
-    def _functions(self, node: ParsedNode, form: RegionForm, functions: Sequence[Signature]) -> dict[str, a.Attribute]:
+    def _function_attributes(self, node: ParsedNode, form: RegionForm, functions: Sequence[Signature],
+                             ) -> dict[str, a.Attribute]:
         """The attributes that name the functions of a node."""
         attributes = node.tail.attributes
         if form.functions == ("branches",):

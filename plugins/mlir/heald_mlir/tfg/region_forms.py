@@ -17,7 +17,7 @@ from heald.api import Node
 from heald.graphs.graph import Func, Function
 
 REGION = "_heald.region"
-MOST_DEPTH = 48  # of regions within each other
+DEEPEST_REGIONS = 48  # of regions within each other
 
 
 class RegionForm(NamedTuple):

@@ -15,7 +15,7 @@ from heald.api import Graph, Input, Node, PassContext
 from heald.graphs.graph import AttrPlaceholder, ExpansionLimit, Func, Function
 
 from .graph_layout import gradients
-from .region_forms import FORMS, MOST_DEPTH, REGION, FunctionNames, called_functions, is_region, shown_name
+from .region_forms import DEEPEST_REGIONS, FORMS, REGION, FunctionNames, called_functions, is_region, shown_name
 
 
 def functional_to_region(graph: Graph, _: PassContext | None = None) -> Graph:
@@ -69,7 +69,7 @@ class _RegionMaker:
                 if (region_node := self._make_region_node(node, path)) is not node}
 
     def _make_region_node(self, node: Node, path: tuple[str, ...]) -> Node:
-        if node.op not in FORMS or is_region(node) or len(path) > MOST_DEPTH:
+        if node.op not in FORMS or is_region(node) or len(path) > DEEPEST_REGIONS:
             return node
         functions = [self._functions.get(call.name) for call in called_functions(node)]
         if not functions or any(body is None or body.name in path or body.name in self._with_gradient

@@ -14,7 +14,7 @@ from .function_printer import FunctionBody
 from .names import op_name
 from .node_section import quoted_text
 from .node_texts import Fragments, NodeText, braces
-from .region_forms import FORMS, MOST_DEPTH, OUTPUT_SHAPES, REGION, RegionForm, called_functions, shown_name
+from .region_forms import DEEPEST_REGIONS, FORMS, OUTPUT_SHAPES, REGION, RegionForm, called_functions, shown_name
 from .signature import Signature, read_signature
 from .signature_text import argument_attributes, attribute_texts
 from .value_names import ValueNames
@@ -88,8 +88,9 @@ _BETWEEN = {"If": " else ", "Case": ", ", "While": " do ", "For": ""}
 
 def _region(body: GraphBody, node: Node, form: RegionForm, function: Function, index: int, operands: Sequence[Operand],
             indent: str) -> Fragments:
-    if body.depth >= MOST_DEPTH:
-        raise errors.InvalidArgument(f"regions are nested deeper than {MOST_DEPTH} levels", node=node.name, op=node.op)
+    if body.depth >= DEEPEST_REGIONS:
+        raise errors.InvalidArgument(f"regions are nested deeper than {DEEPEST_REGIONS} levels", node=node.name,
+                                     op=node.op)
     data = list(operands[form.leading:])
     if form.leading == 3:
         data.insert(0, operands[0])  # the index of a For has the type of its start
@@ -98,8 +99,8 @@ def _region(body: GraphBody, node: Node, form: RegionForm, function: Function, i
     label = ""
     if form.loop:
         controls = []
-        data = [(counts.argument(), of) for _, of in data]
-        controls = [counts.argument() for _ in data]
+        data = [(counts.next_argument(), of) for _, of in data]
+        controls = [counts.next_argument() for _ in data]
         shown = [*[f"{value}: {of}" for value, of in data], *[f"{value}: {CONTROL}" for value in controls]]
         label = f"{indent}^bb0({', '.join(shown)}):\n" if shown else ""
     else:

@@ -15,7 +15,7 @@ from .signature import Argument, Signature
 
 REGISTERED = frozenset((*(f"{kind}{op}" for op in ("If", "Case", "While") for kind in ("", "Stateless", "Stateful")),
                         "For"))  # ops that TensorFlow's dialect declares: their results have a name of their own
-_MOST_RESULTS = 1 << 16
+_MAX_RESULTS = 1 << 16
 _INT, _TYPE, _LIST, _TYPES = 3, 6, 1, 6  # fields of AttrValue and of its ListValue
 
 
@@ -90,7 +90,7 @@ class Declaration(NamedTuple):
             number = argument.dtype.number if argument.dtype is not None else 0
         count = 1
         if argument.number_attr:
-            count = max(0, min(_MOST_RESULTS, integer(self.value(argument.number_attr, values))))
+            count = max(0, min(_MAX_RESULTS, integer(self.value(argument.number_attr, values))))
         return (tensor_type(number),) * count
 
     def value(self, name: str, values: Mapping[str, Buffer]) -> Buffer:

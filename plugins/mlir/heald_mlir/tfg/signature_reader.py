@@ -17,7 +17,7 @@ from .signature import Argument, AttrDef, Values
 
 _TEXTS = {"tfg.name": "name", "tfg.description": "description", "tfg.type_attr": "type_attr",
           "tfg.number_attr": "number_attr", "tfg.type_list_attr": "type_list_attr"}
-_MOST_IDS = 1 << 20  # one for each argument of a function
+_MAX_UNIQUE_IDS = 1 << 20  # one for each argument of a function
 _UNIQUE_IDS = ("resource_arg_unique_ids_keys", "resource_arg_unique_ids_values")
 _DIMS = re.compile(r"\*x|(?:(?:\d+|\?)x)*")
 _SUBTYPES = re.compile(r"(!tf_type\.(?:resource|variant))<.*>", re.DOTALL)
@@ -111,8 +111,9 @@ class SignatureReader:
 
         raw = b"".join(attribute.buffers)
         ids = TensorValue.read(raw, 0, len(raw))
-        if prod(ids.shape) > _MOST_IDS:  # a short text may stand for any number of equal elements
-            raise self._reader.error(f"attribute '{name}' has {prod(ids.shape)} elements, the most is {_MOST_IDS}", at)
+        if prod(ids.shape) > _MAX_UNIQUE_IDS:  # a short text may stand for any number of equal elements
+            raise self._reader.error(f"attribute '{name}' has {prod(ids.shape)} elements, the most is "
+                                     f"{_MAX_UNIQUE_IDS}", at)
         return tuple(ids.array().ravel().tolist())
 
     def _attr_def(self, attribute: a.Attribute, at: int) -> AttrDef:

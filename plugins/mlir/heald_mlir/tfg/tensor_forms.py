@@ -15,7 +15,7 @@ from heald.api import wire
 from heald.graphs.protobuf import message_class
 from heald.runtime.values import Buffer
 
-from ..attribute_text import MOST_LISTED, nested_list_text
+from ..attribute_text import MAX_LISTED_ELEMENTS, nested_list_text
 from ..floats import text_of
 from ..lexer import escaped_bytes
 from .element_types import TEXTS
@@ -61,7 +61,7 @@ class Elements(NamedTuple):
     splat: bool
 
 
-def of_proto(raw: Buffer) -> Elements | None:
+def elements_of_proto(raw: Buffer) -> Elements | None:
     """The elements of a TensorProto; None for a type or a form that the dialect has no elements for.
 
     Raises DataLoss for malformed bytes.
@@ -149,7 +149,7 @@ def equal(data: Buffer, size: int) -> bool:
 # Back to bytes
 
 
-def to_proto(elements: Elements) -> list[Buffer]:
+def proto_of_elements(elements: Elements) -> list[Buffer]:
     """The buffers of the TensorProto that TensorFlow writes for these elements."""
     number, shape, data, strings, splat = elements
     head = b"\x08%b" % wire.put_varint(number) + wire.put_bytes(_SHAPE, shape_bytes(shape))
@@ -224,7 +224,7 @@ def text(elements: Elements) -> list[str]:
     if elements.number == STRING:
         shown = [f'"{escaped_bytes(string)}"' for string in elements.strings]
         return [f"dense<{shown[0] if elements.splat else nested_list_text(shown, shape)}", type_text]
-    if count > MOST_LISTED and not elements.splat:
+    if count > MAX_LISTED_ELEMENTS and not elements.splat:
         data = _bits(elements.data) if elements.number == BOOL else elements.data
         return ['dense<"0x', digits(data), '"', type_text]
     shown = numbers_text(elements.number, elements.data)

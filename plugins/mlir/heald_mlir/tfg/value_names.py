@@ -20,7 +20,7 @@ class ValueNames:
         self.arguments = 0  # the number of the next argument without a name
         self.used = set(outer)
 
-    def unique(self, name: str) -> str:
+    def unique_name(self, name: str) -> str:
         """A name that no value of the region has, with its percent sign."""
         used = self.used
         if name in used:
@@ -33,7 +33,7 @@ class ValueNames:
         used.add(name)
         return f"%{name}"
 
-    def argument(self) -> str:
+    def next_argument(self) -> str:
         """The name of an argument of a region."""
         self.arguments += 1
         return f"%arg{self.arguments - 1}"
