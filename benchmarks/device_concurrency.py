@@ -62,7 +62,7 @@ def main() -> None:
                     started = perf_counter()
                     session.run(["y0", "y1"], {"x": np.ones(2, np.float32)}, options=options)
                     times.append(perf_counter() - started)
-            first, *others = (f"{each * 1e3:.0f} ms" for each in (times[0], np.median(times[1:]), max(times[1:])))
+            first, *others = (f"{seconds * 1e3:.0f} ms" for seconds in (times[0], np.median(times[1:]), max(times[1:])))
             rows.append(["on" if trace else "off", first, *others])
     print(tabulate(rows, ["trace", "first", "median", "worst"], disable_numparse=True))
 

@@ -48,13 +48,13 @@ class Heald:
 
 
 def row(name: str, folder: Path, peer: TensorFlow | None, rounds: int) -> list[str]:
-    found, ours = WORKS[name](Heald(folder), folder)
+    result, ours = WORKS[name](Heald(folder), folder)
     if peer is None:
         return [name, *figures(name, [ours() for _ in range(rounds)])]
     expected, theirs = peer.work(name, folder)
-    np.testing.assert_allclose(found, expected, 1e-6, err_msg=name)
-    mine, others = zip(*[(ours(), theirs()) for _ in range(rounds)], strict=True)
-    return [name, *figures(name, mine), *figures(name, others), f"{ratio(others, mine):.2f}"]
+    np.testing.assert_allclose(result, expected, 1e-6, err_msg=name)
+    our_times, others = zip(*[(ours(), theirs()) for _ in range(rounds)], strict=True)
+    return [name, *figures(name, our_times), *figures(name, others), f"{ratio(others, our_times):.2f}"]
 
 
 def figures(name: str, times: tuple[float, ...] | list[float]) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 
 from fuzz.child import Child
 from fuzz.outcomes import RESULT
-from fuzz.samples import folder, packed
+from fuzz.samples import folder, pack_sample
 from fuzz.targets import TARGETS
 
 MUTANTS = 200
@@ -33,7 +33,7 @@ def test_mutants_end_in_a_result_or_a_typed_error(child, target):
 def test_a_child_has_the_plugins_that_a_target_needs(child, target):
     pools = TARGETS[target].pools()
     seeds = (pool.samples[index] for pool in pools for index in range(min(len(pool.samples), 20)))
-    assert any(child.judge(target, packed(sample)).kind == RESULT for sample in seeds)
+    assert any(child.judge(target, pack_sample(sample)).kind == RESULT for sample in seeds)
 
 
 @pytest.mark.parametrize("target", ["bef", "mlir", "tfg"])

@@ -37,7 +37,8 @@ def run(nodes: list[Node], feeds: dict[str, Any], fetch: Any, config: dict[str, 
     return got, [event.call.code for event in metadata.trace.events]
 
 
-def near(nodes: list[Node], feeds: dict[str, Any], fetch: str, roundings: int, config: Any = AS_WRITTEN) -> list[str]:
+def compare_in_bfloat16(nodes: list[Node], feeds: dict[str, Any], fetch: str, roundings: int,
+                        config: Any = AS_WRITTEN) -> list[str]:
     """The kernels that are called in bfloat16. The result is float32, not that of float32, and no further off NumPy's
     than so many roundings of it or of the standard deviation."""
     want, _ = run(nodes, feeds, fetch, NUMPY_ALONE)
@@ -69,7 +70,7 @@ HEADS = {
 def test_products(head: str, batch: int) -> None:
     feeds = {"x": numbers(batch, 16, 16, 8)}
     for config in (AS_WRITTEN, ALONE):
-        codes = near([placeholder("x"), *HEADS[head]], feeds, "y", 5, config)
+        codes = compare_in_bfloat16([placeholder("x"), *HEADS[head]], feeds, "y", 5, config)
         assert any(code.startswith("onednn.") for code in codes)
 
 
@@ -81,7 +82,7 @@ def test_what_follows_a_product_is_done_with_it(head: str, after: str) -> None:
         node("r", after, "b", **({"alpha": 0.3} if after == "LeakyRelu" else {}))]
     nodes = [placeholder("x"), *HEADS[head], const("v", numbers(32)),
              node("b", "BiasAdd", "y", "v", data_format="NHWC"), *follow]
-    codes = near(nodes, {"x": numbers(1, 24, 24, 8)}, "r", 8)
+    codes = compare_in_bfloat16(nodes, {"x": numbers(1, 24, 24, 8)}, "r", 8)
     assert codes[-1] == "onednn.Product"
     assert len(codes) - codes.count("heald.constant") <= 3  # with Cast of x, and its Reshape
 
@@ -103,7 +104,7 @@ def test_what_is_between_products(middle: list[Node]) -> None:
              node("m", "Mean", "y", "axes", keep_dims=True, Tidx=INT), node("s", "Sigmoid", "m"), *middle,
              const("v", numbers(1, 1, channels, 16) / 6), conv("z", "r", "v")]
     feeds = {"x": numbers(1, 40, 40, 8)}
-    near(nodes, feeds, "z", 8)
+    compare_in_bfloat16(nodes, feeds, "z", 8)
     _, codes = run(nodes, feeds, "z", AS_WRITTEN | BF16)
     assert codes.count("onednn.Cast") == 1
 
@@ -115,7 +116,7 @@ def test_activations_between_products_are_known_though_their_constants_are_float
     nodes = [placeholder("x"), const("w", numbers(8, 64) / 3), node("p", "BatchMatMulV2", "x", "w", **PLAIN),
              const("bias", numbers(64)), node("v", "AddV2", "p", "bias"), *activation,
              const("w2", numbers(64, 32) / 8), node("y", "BatchMatMulV2", "g", "w2", **PLAIN)]
-    codes = near(nodes, {"x": numbers(4, 64, 8)}, "y", 5)
+    codes = compare_in_bfloat16(nodes, {"x": numbers(4, 64, 8)}, "y", 5)
     assert [code for code in codes if code != "heald.constant"] == ["cpu.Cast", "onednn.Product", "onednn.Product"]
 
 
@@ -126,7 +127,7 @@ def test_layer_normalisation_of_a_residual_sum_is_known(name: str) -> None:
              node("p", "BatchMatMulV2", "given", "w", **PLAIN), node("x", "AddV2", "p", "given"),
              *LAYER_NORMS[name], const("w2", numbers(CHANNELS, 32) / 5),
              node("z", "BatchMatMulV2", "y", "w2", **PLAIN)]
-    codes = near(nodes, {"given": numbers(2, 64, CHANNELS)}, "z", 8)
+    codes = compare_in_bfloat16(nodes, {"given": numbers(2, 64, CHANNELS)}, "z", 8)
     called = [code for code in codes if code != "heald.constant" and not code.endswith(".Cast")]
     assert called == ["onednn.Product", "onednn.LayerNorm", "onednn.Product"]
 
@@ -153,8 +154,8 @@ def test_products_of_float32_that_a_graph_narrows_itself(product: list[Node]) ->
 def test_what_a_graph_rounds_itself_behind_a_product_is_rounded(is_narrow: bool) -> None:
     wide, narrow = heald.api.dtypes.float32, heald.api.dtypes.bfloat16
 
-    def cast(name: str, source: str, given: Any, made: Any) -> Node:
-        return Node(name, "Cast", [source], attrs={"SrcT": given, "DstT": made, "Truncate": False})
+    def cast(name: str, source: str, source_type: Any, target_type: Any) -> Node:
+        return Node(name, "Cast", [source], attrs={"SrcT": source_type, "DstT": target_type, "Truncate": False})
 
     plain = [node("y", "BatchMatMulV2", "x", "x", adj_x=False, adj_y=True)]
     product = plain if not is_narrow else [
@@ -202,7 +203,7 @@ def test_weights_in_parts_are_multiplied_once_where_they_become_narrow_and_nowhe
     multiplied: list[tuple[int, ...]] = []
     elements = TensorValue._elements
 
-    def counted(self: TensorValue) -> Any:
+    def count_elements(self: TensorValue) -> Any:
         multiplied.extend([self.shape] if self.scaling is not None else [])
         return elements(self)
 
@@ -210,11 +211,11 @@ def test_weights_in_parts_are_multiplied_once_where_they_become_narrow_and_nowhe
         value = TensorValue.scaled(TensorValue(numbers(*shape)), numbers(shape[-1]))
         return Node(name, "Const", attrs={"dtype": heald.api.dtypes.float32, "value": value})
 
-    monkeypatch.setattr(TensorValue, "_elements", counted)
-    given = graph(placeholder("x", (1, 8, 8, 8)), weights("w", 3, 3, 8, 16), weights("v", 1, 1, 16, 4),
+    monkeypatch.setattr(TensorValue, "_elements", count_elements)
+    product = graph(placeholder("x", (1, 8, 8, 8)), weights("w", 3, 3, 8, 16), weights("v", 1, 1, 16, 4),
                   weights("f", 3, 3, 8, 2), conv("y", "x", "w"), node("r", "Relu", "y"), conv("z", "r", "v"),
                   conv("first", "x", "f", data_format="NCHW"))
-    with heald.Session(given, AS_WRITTEN | BF16) as session:
+    with heald.Session(product, AS_WRITTEN | BF16) as session:
         *_, (name, after) = session.optimized(["z", "first"], ["x"])
     assert (name, after["z/bfloat16"].inputs[1].node) == ("bfloat16", "v/bfloat16")
     assert multiplied == [(3, 3, 8, 16), (1, 1, 16, 4)]

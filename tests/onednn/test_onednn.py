@@ -135,22 +135,22 @@ def test_what_a_session_has_made_goes_with_it() -> None:
 
 
 def test_settings_of_threads_reach_the_library_and_nobody_else() -> None:
-    told = python("""
+    output = python("""
         import os
         from heald_onednn.library import library, open_library
         open_library(3)
         print(library().c.omp_get_max_threads(), "OMP_NUM_THREADS" in os.environ, "GOMP_SPINCOUNT" in os.environ)
     """)
-    assert told.split() == ["3", "False", "False"]
+    assert output.split() == ["3", "False", "False"]
 
 
 def test_the_plugins_light_module_opens_nothing() -> None:
-    told = python("""
+    output = python("""
         import sys
         import heald_onednn.plugin
         print([m for m in ("numpy", "_cffi_backend", "heald_onednn.library") if m in sys.modules])
     """)
-    assert told.strip() == "[]"
+    assert output.strip() == "[]"
 
 
 
@@ -159,13 +159,13 @@ def test_the_plugins_light_module_opens_nothing() -> None:
 def test_calls_that_use_all_cores_are_not_run_beside_each_other(
     fills_cores: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Any] = []
+    costs_seen: list[Any] = []
     monkeypatch.setattr(primitives.LibraryKernel, "fills_cores", fills_cores)
-    monkeypatch.setattr(piecewise, "divide", lambda needs, costs, threads: asked.append(costs))
-    made = [placeholder("x"), *(const(f"w{i}", numbers(3, 3, 32, 32)) for i in range(2)),
+    monkeypatch.setattr(piecewise, "divide", lambda needs, costs, threads: costs_seen.append(costs))
+    nodes = [placeholder("x"), *(const(f"w{i}", numbers(3, 3, 32, 32)) for i in range(2)),
             *(conv(f"y{i}", "x", f"w{i}") for i in range(2)), node("z", "AddV2", "y0", "y1")]
     x = numbers(4, 64, 64, 32)
-    with heald.Session(graph(*made)) as session:
+    with heald.Session(graph(*nodes)) as session:
         for _ in range(8):  # until it is known which way the program runs fastest
             session.run("z", {"x": x})
-    assert bool(asked) is not fills_cores
+    assert bool(costs_seen) is not fills_cores

@@ -16,7 +16,7 @@ from heald_onednn.packing import Packed, packers
 
 
 @pytest.fixture
-def threaded(monkeypatch):
+def packing_in_threads(monkeypatch):
     """Packing in threads, whatever the size and however many cores there are."""
     monkeypatch.setattr(packing, "SMALLEST_THREADED_BYTES", 0)
     monkeypatch.setattr(library(), "threads", 2)
@@ -26,7 +26,7 @@ def packer_threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "heald-onednn-packer"]
 
 
-@pytest.mark.usefixtures("threaded")
+@pytest.mark.usefixtures("packing_in_threads")
 def test_kernels_whose_weights_are_packed_by_threads_give_what_numpys_give(monkeypatch):
     added, add = [], packers().add
     monkeypatch.setattr(packers(), "add", lambda packed: (added.append(packed), add(packed)))
@@ -39,27 +39,27 @@ def test_kernels_whose_weights_are_packed_by_threads_give_what_numpys_give(monke
     assert len(added) == 3
 
 
-@pytest.mark.usefixtures("threaded")
+@pytest.mark.usefixtures("packing_in_threads")
 def test_what_is_packed_is_made_once_for_all_who_need_it():
-    made = []
+    makes = []
 
     def make():
-        made.append(threading.get_ident())
+        makes.append(threading.get_ident())
         time.sleep(0.01)
         return np.zeros(1, np.uint8)
 
     packed = packing.pack_in_thread(1, make)
-    found = []
-    in_threads(lambda _: found.append(packed()))
-    assert len(made) == 1
-    assert all(array is found[0] for array in found)
+    arrays = []
+    in_threads(lambda _: arrays.append(packed()))
+    assert len(makes) == 1
+    assert all(array is arrays[0] for array in arrays)
 
 
 def test_small_arrays_are_made_at_once():
     assert packing.pack_in_thread(100, lambda: np.ones(1, np.uint8)).tolist() == [1]
 
 
-@pytest.mark.usefixtures("threaded")
+@pytest.mark.usefixtures("packing_in_threads")
 def test_an_error_is_raised_to_whoever_needs_the_array_and_threads_go_on():
     def fail():
         raise MemoryError("of 1 byte")
@@ -71,7 +71,7 @@ def test_an_error_is_raised_to_whoever_needs_the_array_and_threads_go_on():
     assert packed().tolist() == [1]
 
 
-@pytest.mark.usefixtures("threaded")
+@pytest.mark.usefixtures("packing_in_threads")
 def test_a_thread_without_memory_is_told_of_with_the_node(monkeypatch):
     def fail(*_):
         raise MemoryError("of 1 byte")
@@ -84,7 +84,7 @@ def test_a_thread_without_memory_is_told_of_with_the_node(monkeypatch):
     assert caught.value.node == "y"
 
 
-@pytest.mark.usefixtures("threaded")
+@pytest.mark.usefixtures("packing_in_threads")
 def test_threads_end_when_nothing_is_left_to_do():
     arrays = [packing.pack_in_thread(1, lambda: np.ones(1, np.uint8)) for _ in range(20)]
     assert len(packer_threads()) <= 2

@@ -6,7 +6,7 @@ import heald
 import numpy as np
 import pytest
 from builders.graphs import const, graph, node, placeholder
-from builders.lstm import FLOAT, layer, numbers, rows, unpacked, weights
+from builders.lstm import FLOAT, layer, numbers, outputs_of_unpack, rows, weights
 from harness.onednn_pair import AS_WRITTEN, NUMPY_ALONE
 from heald.graphs.graph.graph import Node
 from heald_onednn.kernels import recurrent
@@ -35,7 +35,7 @@ def fed(op, inputs, cells, time, batch, scale=1):
             "h": numbers(batch, cells, seed=4)}
 
 
-def compared(nodes, fetches, feed, name="n"):
+def kernel_of_node(nodes, fetches, feed, name="n"):
     """The kernel of a node, after its results were compared with those of NumPy's kernels."""
     with heald.Session(graph(*nodes), NUMPY_ALONE) as session:
         want = session.run(fetches, feed)
@@ -54,15 +54,15 @@ def compared(nodes, fetches, feed, name="n"):
        fetches=st.lists(st.sampled_from(sorted(WHOLE)), min_size=1, unique=True))
 def test_state_and_hidden_values_are_those_of_numpy(op, time, batch, inputs, cells, static, fetches):
     nodes = lstm(op, inputs, cells, time, batch if static else None)
-    assert compared(nodes, fetches, fed(op, inputs, cells, time, batch)) == f"onednn.{op}"
+    assert kernel_of_node(nodes, fetches, fed(op, inputs, cells, time, batch)) == f"onednn.{op}"
 
 
 @pytest.mark.parametrize("op", ["LSTMBlockCell", *SEQUENCES])
 def test_large_numbers_are_squashed_and_nan_stays(op):
     feed = fed(op, 3, 4, 3, 2, scale=1e4)
-    compared(lstm(op, 3, 4, 3), ["n:6", "n:1"], feed)
+    kernel_of_node(lstm(op, 3, 4, 3), ["n:6", "n:1"], feed)
     feed["x"][..., 0, 0] = np.nan
-    compared(lstm(op, 3, 4, 3), ["n:6", "n:1"], feed)
+    kernel_of_node(lstm(op, 3, 4, 3), ["n:6", "n:1"], feed)
 
 
 @pytest.mark.parametrize("op", ["LSTMBlockCell", *SEQUENCES])
@@ -74,14 +74,14 @@ def test_what_the_library_does_not_do_is_numpy_s(op, case):
     if case == "weights that are fed":
         feed["w"] = numbers(7, 16, seed=8)
     fetches = ["n:6", "n:3"] if case == "another output" else ["n:6"]
-    assert compared(nodes, fetches, feed) == f"cpu.{op}"
+    assert kernel_of_node(nodes, fetches, feed) == f"cpu.{op}"
 
 
 @pytest.mark.parametrize("op", SEQUENCES)
 def test_a_sequence_that_may_end_early_is_numpy_s(op):
     nodes, feed = lstm(op, 3, 4, 3), fed(op, 3, 4, 3, 2)
-    assert compared(nodes, ["n:6"], feed | {"length": 2}) == f"cpu.{op}"
-    assert compared([*(each for each in nodes if each.name != "length"), const("length", 2, np.int64)],
+    assert kernel_of_node(nodes, ["n:6"], feed | {"length": 2}) == f"cpu.{op}"
+    assert kernel_of_node([*(old for old in nodes if old.name != "length"), const("length", 2, np.int64)],
                     ["n:6"], feed) == f"cpu.{op}"
 
 
@@ -94,24 +94,25 @@ def test_an_output_that_is_needed_later_is_right_too():
 
 
 def test_cells_with_the_same_weights_share_what_is_packed_of_them(monkeypatch):
-    nodes = [*rows(2, 6, 5), *weights(6), *layer(unpacked(5)), node("y", "Neg", "4.h")]
-    others = [each.replace(attrs={"value": numbers(6, 16, seed=9)}) if each.name == "w" else each for each in nodes]
-    made, pack = [], recurrent.pack_array
-    monkeypatch.setattr(recurrent, "pack_array", lambda *given: made.append(given) or pack(*given))
+    nodes = [*rows(2, 6, 5), *weights(6), *layer(outputs_of_unpack(5)), node("y", "Neg", "4.h")]
+    others = [old.replace(attrs={"value": numbers(6, 16, seed=9)}) if old.name == "w" else old for old in nodes]
+    packed_arguments, pack = [], recurrent.pack_array
+    monkeypatch.setattr(recurrent, "pack_array",
+                        lambda *arguments: packed_arguments.append(arguments) or pack(*arguments))
     feed = {"x": numbers(5, 2, 6, seed=3)}
-    for count, each in ((2, nodes), (4, others)):
-        with heald.Session(graph(*each), NUMPY_ALONE) as session:
+    for count, old in ((2, nodes), (4, others)):
+        with heald.Session(graph(*old), NUMPY_ALONE) as session:
             want = session.run("y", feed)
-        with heald.Session(graph(*each), {"passes": {"disable": ["sequences"]}}) as session:
+        with heald.Session(graph(*old), {"passes": {"disable": ["sequences"]}}) as session:
             np.testing.assert_allclose(session.run("y", feed), want, rtol=0, atol=1e-5)
-        assert len(made) == count
+        assert len(packed_arguments) == count
 
 
 @pytest.mark.parametrize("style", ["keras", "tf1"])
 @pytest.mark.parametrize("fetches", [["y"], ["y", "z"], ["all"]])
 def test_steps_that_are_written_out_are_one_call(style, fetches):
     pack = Node("all", "Pack", [f"{t}.h" for t in range(5)], attrs={"T": FLOAT, "N": 5, "axis": 0})
-    nodes = [*rows(None, 6, 5), *weights(6, style), *layer(unpacked(5), style), node("y", "Neg", "4.h"),
+    nodes = [*rows(None, 6, 5), *weights(6, style), *layer(outputs_of_unpack(5), style), node("y", "Neg", "4.h"),
              node("z", "Neg", "4.c"), pack]
     metadata = heald.RunMetadata()
     for batch in (2, 1):

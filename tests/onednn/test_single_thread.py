@@ -23,13 +23,13 @@ def matmul(name: str, *inputs: str) -> Node:
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many threads each call of the library might use."""
-    seen: list[int] = []
+    thread_counts: list[int] = []
     attach, run = primitives.Primitive.attach, primitives.Primitive.run
 
     def note() -> None:
-        seen.append(library().c.omp_get_max_threads())
+        thread_counts.append(library().c.omp_get_max_threads())
 
-    def attached(self: Any, inputs: Any, outputs: Any) -> Any:
+    def attach_and_note(self: Any, inputs: Any, outputs: Any) -> Any:
         call = attach(self, inputs, outputs)
         return lambda: (note(), call())
 
@@ -37,9 +37,9 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         note()
         run(self, *arrays)
 
-    monkeypatch.setattr(primitives.Primitive, "attach", attached)
+    monkeypatch.setattr(primitives.Primitive, "attach", attach_and_note)
     monkeypatch.setattr(primitives.Primitive, "run", ran)
-    return seen
+    return thread_counts
 
 
 def back(name: str, *inputs: str) -> Node:

@@ -24,7 +24,8 @@ def test_what_needs_constants_alone_becomes_a_constant_under_its_name():
     nodes = [placeholder("x", (2,)), const("c", [3, 4]), node("s", "Square", "c"), node("i", "Identity", "s"),
              node("r", "Rsqrt", "i"), node("y", "Mul", "x", "r")]
     rewritten = rewrite_and_compare(nodes, "constants")
-    assert [(each.name, each.op) for each in rewritten] == [("x", "Placeholder"), ("r", "Const"), ("y", "Mul")]
+    assert [(graph_node.name, graph_node.op) for graph_node in rewritten] == [("x", "Placeholder"), ("r", "Const"),
+                                                                              ("y", "Mul")]
     assert rewritten["r"].attrs["value"].array().tolist() == pytest.approx([1 / 3, 1 / 4])
 
 

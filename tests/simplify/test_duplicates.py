@@ -36,8 +36,8 @@ def test_of_nodes_that_do_the_same_to_the_same_tensors_one_stays():
 
 
 @pytest.mark.parametrize(("known", "relus"), [("a", 1), ("b", 2)])
-def test_a_duplicate_that_somebody_knows_stays(known, relus):
-    assert op_counts(rewrite_and_compare(twin_chains(), "duplicates", fetches=("y", known)))["Relu"] == relus
+def test_a_duplicate_that_somebody_knows_stays(fetched, relus):
+    assert op_counts(rewrite_and_compare(twin_chains(), "duplicates", fetches=("y", fetched)))["Relu"] == relus
 
 DIFFERENT = {
     "op": [node("a", "Relu", "x"), node("b", "Elu", "x")],
@@ -60,8 +60,9 @@ def test_nodes_that_differ_are_no_duplicates(case):
 def test_many_nodes_that_differ_are_not_compared_with_each_other(monkeypatch):
     compared_pairs, equal = [], TensorValue.__eq__
     nodes = [node(f"n{i}", "Exp", "x", _number=np.array(i)) for i in range(200)]
-    whole = graph(placeholder("x", (2,)), *nodes, node("y", "AddN", *(each.name for each in nodes), N=len(nodes)))
-    with heald.Session(whole, {"placement": {"fallback": "allow"}}) as running:
+    full_graph = graph(placeholder("x", (2,)), *nodes,
+                       node("y", "AddN", *(graph_node.name for graph_node in nodes), N=len(nodes)))
+    with heald.Session(full_graph, {"placement": {"fallback": "allow"}}) as running:
         monkeypatch.setattr(TensorValue, "__eq__", lambda a, b: compared_pairs.append((a, b)) or equal(a, b))
         *_, (_, rewritten) = running.optimized(["y"], ["x"])
     assert op_counts(rewritten)["Exp"] == len(nodes)

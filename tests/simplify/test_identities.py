@@ -51,7 +51,7 @@ def test_an_identity_that_somebody_knows_stays():
     assert session_with_passes(nodes, "identities").run("y", {"a": [1, 2]}).tolist() == [-1, -2]
     after = [nodes[0], between, node("b", "Abs", "x").replace(controls=["a"]), node("y", "AddV2", "a", "b")]
     assert op_counts(rewrite_and_compare(after, "identities"))["Identity"] == 1
-    elsewhere = [nodes[0], between.replace(device="EXAMPLE:0"), nodes[2]]
-    assert op_counts(rewrite_and_compare(elsewhere, "identities"))["Identity"] == 1
+    on_other_device = [nodes[0], between.replace(device="EXAMPLE:0"), nodes[2]]
+    assert op_counts(rewrite_and_compare(on_other_device, "identities"))["Identity"] == 1
     with_others = [nodes[0], between.replace(attrs={"_class": [b"loc:@y"]}), nodes[2]]
     assert op_counts(rewrite_and_compare(with_others, "identities"))["Identity"] == 1

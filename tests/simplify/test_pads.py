@@ -29,7 +29,7 @@ def test_a_pad_that_does_something_else_stays(change, is_taken):
     value = [const("value", change["value"])] if "value" in change else []
     nodes = [placeholder("x", (1, 5, 5, 1)), vector("p", [[0, 0], [1, 1], [1, 1], [0, 0]]), *value,
              node("before", "CheckNumerics", "x", message=""),
-             Node("pad", change.get("op", "Pad"), ["x", "p", *(each.name for each in value)],
+             Node("pad", change.get("op", "Pad"), ["x", "p", *(graph_node.name for graph_node in value)],
                   controls=change.get("controls", []), device=change.get("device", ""),
                   attrs={"T": FLOAT, "Tpaddings": INT}),
              const("w", numbers(3, 3, 1, 2)), conv("y", "pad", "w", padding=change.get("padding", "VALID"))]

@@ -48,8 +48,9 @@ def test_a_product_of_rows_with_turned_weights_and_shapes_that_are_constants():
     {"product": node("product", "MatMul", "flat", "w", transpose_a=True, transpose_b=False)},
 ], ids=str)
 def test_rows_of_something_else_are_left_as_they_are(changed):
-    given = placeholder("given", (None,), INT)
-    nodes = [changed.get(each.name, each) for each in [placeholder("x", (None, 3, 4)), given, *dense_layer("x")]]
+    fed_shape = placeholder("given", (None,), INT)
+    nodes = [changed.get(graph_node.name, graph_node)
+             for graph_node in [placeholder("x", (None, 3, 4)), fed_shape, *dense_layer("x")]]
     *_, (_, rewritten) = session_with_passes(nodes, "constants", "reshapes").optimized(["y"], ["x", "given"])
     assert "BatchMatMulV2" not in op_counts(rewritten)
 

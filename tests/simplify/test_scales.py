@@ -50,7 +50,7 @@ def test_a_layer_that_is_only_multiplied_gets_the_name_of_what_multiplies_it():
     nodes = [placeholder("x", (1, 3)), const("w", numbers(3, 4)), node("l", "MatMul", "x", "w"),
              *scaling_nodes("s", "l", "Mul", (4,), 1), node("y", "Relu", "s")]
     rewritten = rewrite_and_compare(nodes, "scales")
-    assert [(each.name, each.op) for each in rewritten] == [
+    assert [(graph_node.name, graph_node.op) for graph_node in rewritten] == [
         ("x", "Placeholder"), ("w", "Const"), ("s", "MatMul"), ("y", "Relu")]
 
 
@@ -127,7 +127,7 @@ def test_scalings_that_gain_nothing_stay(chain):
     for i, step in enumerate(chain):
         nodes += scaling_nodes(f"s{i + 1}", f"s{i}" if i else "x", *step)
     rewritten = optimized_graph([*nodes, node("y", "Relu", "s2")], "scales")
-    assert [each.name for each in rewritten if each.op != "Const"] == ["x", "s1", "s2", "y"]
+    assert [graph_node.name for graph_node in rewritten if graph_node.op != "Const"] == ["x", "s1", "s2", "y"]
 
 
 def test_a_scaling_within_a_chain_that_somebody_knows_keeps_what_it_gives():
@@ -150,7 +150,7 @@ def test_what_scales_the_images_goes_into_the_first_weights(data_format, op, pad
     behind = bias_add("b", "l", numbers(CHANNELS[op], seed=9), data_format) if biased else []
     nodes = [placeholder("x", IMAGE_SHAPES[data_format]), *scaling_nodes("mean", "x", "Sub", wide, 1),
              *scaling_nodes("by", "mean", "RealDiv", wide, 1), *LAYERS[op](data_format, padding)]
-    nodes = [each.replace(inputs=["by", "w"]) if each.name == "l" else each for each in nodes]
+    nodes = [graph_node.replace(inputs=["by", "w"]) if graph_node.name == "l" else graph_node for graph_node in nodes]
     rewritten = rewrite_and_compare([*nodes, *behind, node("y", "Relu", "b" if biased else "l")], "scales")
     assert op_counts(rewritten) == {op: 1, "Relu": 1} | ({"BiasAdd": 1} if biased else {}) | left
 

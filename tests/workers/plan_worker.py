@@ -102,6 +102,6 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", cl.CompilerWarning)
-    own = os.fdopen(os.dup(1), "wb")
+    binary_output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a driver prints is no answer
-    serve(sys.stdin.buffer, own)
+    serve(sys.stdin.buffer, binary_output)
