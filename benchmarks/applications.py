@@ -55,7 +55,7 @@ print(*sorted({".".join(name.split(".")[:2]) for name in sys.modules
 
 def run_compiled(path: Path, form: Mapping[str, Any], feeds: Arrays, inputs_path: Path,
                  folder: Path) -> tuple[Run, list[str]]:
-    """The application of this form, compiled and run once in a process of its own, and what that process imported."""
+    """The application of this form, compiled and run once in a process of its own, and the modules of that process."""
     from heald.graphs.session import compile_model
 
     if "before" in form or "targets" in form:

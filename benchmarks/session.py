@@ -1,13 +1,13 @@
-"""What users of a session wait for, against TensorFlow's Session: creating and extending it, runs of every kind,
-queues, variables and checkpoints.
+"""The works of a session, against TensorFlow's Session: creation and extension, runs of every kind, queues, variables and
+checkpoints.
 
     python benchmarks/session.py [--rounds N] [--tensorflow PYTHON] [--only TEXT]
 
 TensorFlow does the same works (session_works.py) on the same GraphDef files in a process of its own, in turn with
 heald; both by their defaults. PYTHON is that of an environment with tensorflow-cpu; heald never needs it. Results are
 compared before they are timed. Ratios are medians over the rounds. A session is created from the bytes of a GraphDef,
-which each runtime parses. Checkpoints are written to a folder that is removed; what is read was written just before, so
-it comes from the system's cache.
+which each runtime parses. Checkpoints are written to a temporary folder and read at once, so
+the reads come from the system's cache.
 """
 
 from __future__ import annotations

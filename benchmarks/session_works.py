@@ -1,4 +1,4 @@
-"""What users do with a session, as works that heald and TensorFlow run alike: the same GraphDef files, the same calls.
+"""Typical uses of a session, as works that heald and TensorFlow run alike: the same GraphDef files, the same calls.
 
 Needs NumPy alone. A client makes sessions and extends them; the methods `run`, `make_callable`, `partial_run_setup` and
 `partial_run` of a session have the same names and arguments in heald and in tf.compat.v1.

@@ -212,7 +212,7 @@ class Bench:
         self._files: dict[str, list[str]] = {}
 
     def run_forms(self, forms: Sequence[Form]) -> list[Form]:
-        """Make the forms, run each once, return those that have a result, and print why others have none."""
+        """Make the forms and run each once. Return the forms with a result, and print why the others have none."""
         usable, expected = [], None
         for form in forms:
             if not self._at(form.source).exists():

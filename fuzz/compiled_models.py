@@ -250,7 +250,7 @@ def _with_added_call(rng: Random, function: ProgramFunction) -> ProgramFunction:
                              streams=(*function.streams, 0) if function.streams else ())
 
 
-def _change_argument_type(rng: Random, model: CompiledModel, _other: CompiledModel) -> CompiledModel:
+def change_argument_type(rng: Random, model: CompiledModel, _other: CompiledModel) -> CompiledModel:
     """Another type of an argument of a function: with repaired types a sound file for other shapes."""
     return _with_type(rng, model, lambda function: len(function.arg_names))
 
@@ -401,7 +401,7 @@ _WEIGHTED: dict[ModelEdit, float] = {
     _call_edit(lambda call: call.functions, _change_callees): 2,
     _call_edit(lambda call: call.code == CONSTANT, _change_constant_index): 0.7,
     _call_edit(bool, _repeat_call): 0.4,
-    _delete_call: 1, _swap_calls: 0.7, _add_calls: 5, _change_argument_type: 5, _change_type: 2, _change_results: 1,
+    _delete_call: 1, _swap_calls: 0.7, _add_calls: 5, change_argument_type: 5, _change_type: 2, _change_results: 1,
     _change_function_facts: 0.7, _change_constant: 4, _change_prepared: 2, _change_entry: 1, _change_requirements: 0.4,
 }
 _EDITS, _WEIGHTS = tuple(_WEIGHTED), tuple(_WEIGHTED.values())

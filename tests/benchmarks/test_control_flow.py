@@ -66,7 +66,7 @@ def test_a_graph_that_heald_cannot_run_has_its_error_in_the_row(module, graphs):
     assert module("control_flow").row(unknown, None, 1) == [case.title, "NotFound"]
 
 
-def test_what_is_compared_takes_turns(module):
+def test_compared_works_take_turns(module):
     calls = []
     timed_works = [lambda repeat, name=name: calls.append(name) or 1.0 for name in "ab"]
     assert module("control_flow").in_rounds(timed_works, 3) == [(1.0, 1.0, 1.0), (1.0, 1.0, 1.0)]

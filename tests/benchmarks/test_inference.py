@@ -33,7 +33,7 @@ def run_measurement(*arguments):
     return subprocess.run([sys.executable, SCRIPT, *arguments], capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_it_measures_the_digits_and_tells_them_three_times(tmp_path):
+def test_the_script_measures_the_digits_and_reports_them_three_times(tmp_path):
     done = run_measurement("--networks", "digits", "--batches", "1", "3", "--threads", "1", "--repeats", "1",
                            "--seconds", "0", "--folder", tmp_path / "networks", "--output", tmp_path)
     assert done.returncode == 0, done.stderr
@@ -50,7 +50,7 @@ def test_it_measures_the_digits_and_tells_them_three_times(tmp_path):
     assert "## Batch 3, 1 thread\n" in (tmp_path / "inference.md").read_text()
 
 
-def test_what_was_measured_is_shown_anew(tmp_path, results):
+def test_recorded_results_can_be_shown_anew(tmp_path, results):
     (tmp_path / "old.json").write_text(json.dumps(results))
     done = run_measurement("--results", tmp_path / "old.json", "--output", tmp_path)
     assert done.returncode == 0, done.stderr
@@ -73,7 +73,7 @@ def test_the_readme_has_what_was_measured_with_the_least_batch_and_the_most_thre
     assert table.renew_section(new, results) == new
 
 
-def test_what_is_shown_first_was_measured(module, results):
+def test_the_headline_shows_measured_results(module, results):
     """Batch 1 with 2 threads is missing."""
     results["results"] = [row for row in results["results"] if (row["batch"], row["threads"]) != (1, 2)]
     assert module("inference_table").headline(results) == (1, 1)

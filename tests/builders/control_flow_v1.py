@@ -50,7 +50,7 @@ class ControlFlowBuilder:
 
     def add(self, op: str, *inputs: str, kind: dtypes.DType = INT, controls: Sequence[str] = (), name: str = "",
             **attrs: Any) -> str:
-        """Add a node and return its first output. The node is in the current context, whatever its inputs are."""
+        """Add a node to the current context and return its first output. Its inputs may be of other contexts."""
         name = name or f"{op}_{len(self.nodes)}"
         attributes = {"T": kind} | attrs if op not in ("LoopCond", "NoOp", "ControlTrigger", "Placeholder") else attrs
         self.nodes[name] = Node(name, op, inputs, controls=controls, attrs=attributes)
@@ -97,7 +97,7 @@ class ControlFlowBuilder:
 
     def cond(self, predicate: str, then: Callable[[], Sequence[str]], otherwise: Callable[[], Sequence[str]]
              ) -> list[str]:
-        """Add a conditional, and return the Merges of what the two functions return."""
+        """Add a conditional, and return the Merges of the two functions' results."""
         predicate = self.here(predicate)
         outer = self.context
         switch = self.add("Switch", predicate, predicate, kind=BOOL)

@@ -1,4 +1,4 @@
-"""Lies: changes of one fact of a compiled model, as somebody who has the file may make them."""
+"""Lies: changes of one fact of a compiled model, as an attacker with the file may make them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from heald.runtime.program.host_program import CONSTANT, OWN, Call, ProgramFunct
 from heald.runtime.values import dtypes
 from heald.runtime.values.tensor import TensorMetadata
 
-Lie = tuple[str, CompiledModel]  # what it states, and the model
+Lie = tuple[str, CompiledModel]  # the changed fact, and the model
 
 
 def _with_function(model: CompiledModel, function: ProgramFunction) -> CompiledModel:

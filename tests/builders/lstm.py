@@ -11,7 +11,7 @@ from heald.runtime.values import dtypes
 
 INT = dtypes.int32
 CELLS = 4
-GATES = {"keras": "ifgo", "tf1": "igfo"}  # in the order of what is split
+GATES = {"keras": "ifgo", "tf1": "igfo"}  # in the order of the Split's outputs
 
 
 def numbers(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
@@ -33,7 +33,7 @@ def rows(batch: int | None, inputs: int, time: int, axis: str = "x") -> list[Nod
 
 
 def weights(inputs: int, style: str = "keras", seed: int = 0, name: str = "") -> list[Node]:
-    """Those of a layer: w and u, or `w` for both; b."""
+    """The weights of a layer: w and u, or `w` for both; b."""
     w, u = numbers(inputs, 4 * CELLS, seed=seed), numbers(CELLS, 4 * CELLS, seed=seed + 1)
     weights_by_name = {"w": w, "u": u} if style == "keras" else {"w": np.concatenate([w, u])}
     constants = [const(f"{name}{key}", value) for key, value in weights_by_name.items()]

@@ -80,6 +80,6 @@ class Chain:
             np.testing.assert_array_equal(got, np.asarray(want, got.dtype), strict=True)
 
     def static_shape(self, fetch: str) -> str:
-        """What is known of a value before the run."""
+        """The facts about a value that are known before the run."""
         program = heald.Session(self.graph(), device="CPU:0").prepare(fetch).program
         return str(program.functions["main"].result_metas[0])

@@ -86,16 +86,16 @@ class RandomProgram:
 
     def near(self):
         """Nodes of the current context, or of branches in it, that a control edge may come from."""
-        loop = self._loop(self.build.context)
-        nearby = [name for name in self.build.nodes if self._loop(self.build.home[name]) is loop
+        loop = self.loop_around(self.build.context)
+        nearby = [name for name in self.build.nodes if self.loop_around(self.build.home[name]) is loop
                  and self.build.nodes[name].op not in NEXT_ITERATIONS | {"Switch"}]
         return [self.pick(nearby)] if nearby else []
 
     def raw(self):
         """A Merge, or another node, of any tensors inside the same loops."""
         build = self.build
-        loop = self._loop(build.context)
-        nearby = [name for name, node in build.nodes.items() if self._loop(build.home[name]) is loop
+        loop = self.loop_around(build.context)
+        nearby = [name for name, node in build.nodes.items() if self.loop_around(build.home[name]) is loop
                  and node.op in ("Add", "Mul", "Log", "Const", "Merge", "Placeholder", "Switch")
                  and build.kind(name) is INT and node.attrs.get("dtype") is not BOOL]
         if not nearby:
@@ -108,7 +108,7 @@ class RandomProgram:
             return [new_name, f"{new_name}:1"]
         return [new_name]
 
-    def _loop(self, context):
+    def loop_around(self, context):
         while context.outer is not None and not context.is_loop:
             context = context.outer
         return context
@@ -117,7 +117,7 @@ class RandomProgram:
 def root_tensors(program):
     build = program.build
     return [(name, 0) for name, node in build.nodes.items()
-            if program._loop(build.home[name]) is build.root and node.op not in GONE - EXITS
+            if program.loop_around(build.home[name]) is build.root and node.op not in GONE - EXITS
             and node.op != "Switch"]
 
 

@@ -1,4 +1,4 @@
-"""The template plugin: a device with memory of its own, whose work is done when somebody waits for it."""
+"""The template plugin: a device with memory of its own, which works when a caller waits for a result."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_matmul_packs_constant_weights_once(plugins: Plugins, device: Example, t
     assert all(prepared[slot] is not packed[slot] for slot in packed)
 
 
-def test_what_it_cannot_do_it_declines(plugins: Plugins, device: Example) -> None:
+def test_the_device_declines_unsupported_calls(plugins: Plugins, device: Example) -> None:
     matrix, row = np.ones((2, 3), np.float32), np.ones(3, np.float32)
     declined, _ = bind(plugins, device, "AddV2", [matrix, row])
     assert declined == Declined("shapes differ; broadcasting is not implemented")
@@ -130,7 +130,7 @@ def test_reshape_and_identity_are_aliases_and_the_shape_is_read_on_the_host(plug
     assert reshape.alias == identity.alias == {0: 0}
 
 
-def test_its_memory_is_no_array(device: Example) -> None:
+def test_memory_of_the_device_is_no_array(device: Example) -> None:
     buffer = device.allocate(16)
     with pytest.raises(TypeError, match="copy it out first"):
         np.asarray(buffer)

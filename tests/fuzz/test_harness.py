@@ -91,7 +91,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("action", "kind"), CASES)
-def test_outcomes_are_named_by_what_came_out(action, kind):
+def test_outcomes_are_named_after_their_result_or_error(action, kind):
     assert outcome(action).kind == kind
 
 
@@ -129,7 +129,7 @@ def test_memory_beyond_the_bound_is_a_failure(planted_judge, monkeypatch):
     assert planted_judge(lambda *_: bytearray(b"x") * (1 << 20)).kind == "result"
 
 
-def test_what_ends_late_is_a_failure(planted_judge, monkeypatch):
+def test_a_late_end_is_a_failure(planted_judge, monkeypatch):
     monkeypatch.setattr(judge, "DEADLINE", 0.0)
     assert planted_judge(lambda *_: None).kind == TIMEOUT
     assert DEADLINE == 5.0
@@ -165,7 +165,7 @@ def test_a_run_goes_on_where_it_stopped(tmp_path):
         {"result": 1, UNTYPED: 2}, 2, [0, BLOCK + 1])
 
 
-def test_bytes_are_shrunk_to_what_fails():
+def test_bytes_are_shrunk_while_they_fail():
     assert minimise.shorten(bytes(range(256)), lambda data: b"\x10" in data and b"\xf0" in data) == b"\x10\xf0"
 
 

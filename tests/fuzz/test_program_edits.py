@@ -87,7 +87,7 @@ def test_repair_follows_a_changed_argument_to_the_results(model):
     rng = Random(2)
     results = set()
     for _ in range(30):
-        changed = compiled_models._change_argument_type(rng, model, model)
+        changed = compiled_models.change_argument_type(rng, model, model)
         function = repair_types(changed).program.functions["main"]
         results.add(str(function.result_metas[0]))
         assert repair_types(changed).entries[0].outputs[0].meta == function.result_metas[0]

@@ -43,7 +43,7 @@ def test_mutants_of_programs_and_graphs_come_to_kernels(child, target):
 
 
 @pytest.mark.parametrize("name", folder(REGRESSIONS))
-def test_what_failed_once_does_not_fail_again(child, name):
+def test_a_recorded_failure_does_not_occur_again(child, name):
     outcome = child.judge(name.partition("/")[0], (REGRESSIONS / name).read_bytes())
     assert not outcome.is_failure, outcome.text
 

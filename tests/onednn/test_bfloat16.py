@@ -1,4 +1,4 @@
-"""Precision: what is computed in bfloat16, how far that is off, and where float32 is used nevertheless."""
+"""Precision: the nodes that compute in bfloat16, their errors, and the nodes that stay in float32."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from builders.functions import CHANNELS, GELUS, HARD_SWISHES, LAYER_NORMS
 from builders.graphs import const, graph, node, placeholder
 from harness.onednn_pair import ALONE, AS_WRITTEN, NUMPY_ALONE, conv, numbers
 from heald.graphs.graph.graph import Node, TensorValue
+from heald.graphs.session.session_graph import enabled_passes
+from heald.runtime.contract.graph_pass import GRAPH
+from heald.runtime.service.runtime import runtime
 from heald_onednn import plugin, precision
 
 TESTS = Path(__file__).parents[1]
@@ -77,7 +80,7 @@ def test_products(head: str, batch: int) -> None:
 @fast
 @pytest.mark.parametrize("after", ["Relu", "Relu6", "Elu", "Sigmoid", "Tanh", "swish", "LeakyRelu"])
 @pytest.mark.parametrize("head", ["Conv2D", "depthwise", "MatMul"])
-def test_what_follows_a_product_is_done_with_it(head: str, after: str) -> None:
+def test_a_product_and_its_following_ops_are_one_call(head: str, after: str) -> None:
     follow = [node("z", "Sigmoid", "b"), node("r", "Mul", "b", "z")] if after == "swish" else [
         node("r", after, "b", **({"alpha": 0.3} if after == "LeakyRelu" else {}))]
     nodes = [placeholder("x"), *HEADS[head], const("v", numbers(32)),
@@ -96,7 +99,7 @@ def test_what_follows_a_product_is_done_with_it(head: str, after: str) -> None:
     [const("axis", 3, np.int32), node("r", "ConcatV2", "y", "y2", "axis", N=2, Tidx=INT)],
     [const("pads", [[0, 0], [1, 0], [2, 1], [0, 0]], np.int32), node("r", "Pad", "y", "pads", Tpaddings=INT)],
 ], ids=lambda nodes: nodes[-1].op)
-def test_what_is_between_products(middle: list[Node]) -> None:
+def test_ops_between_products_compute_in_bfloat16(middle: list[Node]) -> None:
     """Two convolutions and the means of squeeze-and-excitation before it, another behind it: one Cast for all of it."""
     channels = 64 if middle[-1].op == "ConcatV2" else 32
     nodes = [placeholder("x"), const("w", numbers(3, 3, 8, 32) / 8), conv("y", "x", "w"),
@@ -112,7 +115,7 @@ def test_what_is_between_products(middle: list[Node]) -> None:
 @fast
 @pytest.mark.parametrize("activation", [*GELUS.values(), HARD_SWISHES["keras 3"], HARD_SWISHES["divided last"]])
 def test_activations_between_products_are_known_though_their_constants_are_float32(activation: list[Node]) -> None:
-    """What comes before and after is bfloat16; it is done with the first product, which writes that."""
+    """The tensors before and after are bfloat16. The first product computes the ops behind it and writes bfloat16."""
     nodes = [placeholder("x"), const("w", numbers(8, 64) / 3), node("p", "BatchMatMulV2", "x", "w", **PLAIN),
              const("bias", numbers(64)), node("v", "AddV2", "p", "bias"), *activation,
              const("w2", numbers(64, 32) / 8), node("y", "BatchMatMulV2", "g", "w2", **PLAIN)]
@@ -151,7 +154,7 @@ def test_products_of_float32_that_a_graph_narrows_itself(product: list[Node]) ->
 
 @fast
 @pytest.mark.parametrize("is_narrow", [False, True])
-def test_what_a_graph_rounds_itself_behind_a_product_is_rounded(is_narrow: bool) -> None:
+def test_a_cast_of_the_graph_behind_a_product_rounds(is_narrow: bool) -> None:
     wide, narrow = heald.api.dtypes.float32, heald.api.dtypes.bfloat16
 
     def cast(name: str, source: str, source_type: Any, target_type: Any) -> Node:
@@ -235,7 +238,7 @@ def test_graphs_of_bfloat16_are_served_too() -> None:
 
 @fast
 @pytest.mark.parametrize("off", [{"passes": {"disable": ["bfloat16"]}}, {"plugin": {"onednn": {"precision": "f32"}}}])
-def test_it_can_be_switched_off(off: dict[str, Any]) -> None:
+def test_the_pass_can_be_switched_off(off: dict[str, Any]) -> None:
     nodes, feeds = [placeholder("x"), *HEADS["Conv2D"], node("r", "Relu", "y")], {"x": numbers(1, 16, 16, 8)}
     want, codes = run(nodes, feeds, "r", AS_WRITTEN)
     got, same = run(nodes, feeds, "r", AS_WRITTEN | BF16 | off)
@@ -244,8 +247,7 @@ def test_it_can_be_switched_off(off: dict[str, Any]) -> None:
 
 
 def test_float32_is_the_default_and_brings_no_pass() -> None:
-    with heald.Session(graph(placeholder("x"))) as session:
-        assert "bfloat16" not in [entry.name for entry in session._environment.passes]
+    assert "bfloat16" not in [entry.name for entry in enabled_passes(runtime(), GRAPH)]
 
 
 def test_another_precision_is_an_error() -> None:
@@ -281,7 +283,7 @@ def test_a_cpu_without_it_computes_in_float32_and_says_so_once_if_it_was_asked()
 
 @fast
 def test_a_mask_of_the_least_float32_stays_finite() -> None:
-    """Where all is masked, softmax would make NaN of infinities."""
+    """Softmax would turn infinities into NaN in a row that is masked as a whole."""
     nodes = [placeholder("x"), *HEADS["batches"], const("mask", np.full((1, 1, 1, 32), np.finfo(np.float32).min)),
              node("masked", "AddV2", "y", "mask"), node("s", "Softmax", "masked")]
     got, _ = run(nodes, {"x": numbers(2, 4, 4, 8)}, "s", AS_WRITTEN | BF16)

@@ -43,7 +43,7 @@ AFTER_POOLS = {
 
 @pytest.mark.parametrize("op", ["MaxPool", "AvgPool"])
 @pytest.mark.parametrize("case", AFTER_POOLS)
-def test_pooling_and_what_follows_are_one_call(op: str, case: str) -> None:
+def test_pooling_and_its_following_ops_are_one_call(op: str, case: str) -> None:
     attrs = {"ksize": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "data_format": "NHWC", "padding": "SAME"}
     if op == "MaxPool":
         attrs["explicit_paddings"] = []
@@ -131,7 +131,7 @@ def test_a_chain_of_functions_is_one_pass() -> None:
     assert "onednn.Mul" in compare(nodes, {"x": numbers(1, 40, 40, 16)}, "y", **ALONE).kernels
 
 
-def test_a_result_may_be_written_over_what_it_was_made_of() -> None:
+def test_a_result_may_be_written_over_its_source() -> None:
     nodes = [placeholder("x"), node("a", "Neg", "x"), node("b", "Sigmoid", "a"), node("c", "Neg", "b"),
             const("v", numbers(16)), node("d", "Mul", "v", "c"), node("e", "Neg", "d"), node("f", "AddV2", "e", "v"),
             node("g", "Neg", "f"), node("h", "Softmax", "g"), node("y", "Neg", "h")]

@@ -1,4 +1,4 @@
-"""What networks and their runs take: weights that were packed are not kept beside, and runs leave nothing.
+"""Memory of networks and runs: the originals of packed weights are freed, and runs leave nothing.
 
 Weights are counted by tracemalloc, which sees NumPy's arrays, over a layer that is much larger than all else.
 """
@@ -29,7 +29,7 @@ X = numbers(1, 6, 6, CHANNELS)
 
 
 def network(*after: Any) -> heald.Graph:
-    """A convolution whose weights stay views of a GraphDef, at an odd address, and what is to come after it."""
+    """A convolution whose weights stay views of a GraphDef, at an odd address, and the nodes `after`."""
     network_graph = graph(placeholder("x", X.shape), const("w", numbers(3, 3, CHANNELS, CHANNELS)),
                  node("conv", "Conv2D", "x", "w", **CONV), *after)
     return graphdef.loads(graphdef.dumps(network_graph))
@@ -37,7 +37,7 @@ def network(*after: Any) -> heald.Graph:
 
 @pytest.fixture
 def memory_trace() -> Iterator[None]:
-    heald.Session(network()).run("conv", {"x": X})  # what is imported and opened once
+    heald.Session(network()).run("conv", {"x": X})  # imports modules, opens devices
     gc.collect()
     tracemalloc.start()
     yield
@@ -45,7 +45,7 @@ def memory_trace() -> Iterator[None]:
 
 
 def memory_of_session(network_graph: heald.Graph, fetch: str, *arrays: Any) -> tuple[float, float]:
-    """What a session keeps after its runs, and what it took at most, in parts of the weights."""
+    """The memory of a session after its runs, and its peak, in parts of the weights."""
     tracemalloc.clear_traces()
     session = heald.Session(network_graph)
     step = session.make_callable(fetch, ["x"])
@@ -72,7 +72,7 @@ def test_weights_that_passes_scale_are_multiplied_while_they_are_packed() -> Non
 
 
 @pytest.mark.usefixtures("memory_trace")
-def test_links_for_several_shapes_share_what_was_packed() -> None:
+def test_links_for_several_shapes_share_packed_weights() -> None:
     network_graph = network(const("c", numbers(CHANNELS)), node("y", "Mul", "conv", "c"))
     reloaded = graphdef.loads(graphdef.dumps(network_graph.replace(nodes=[placeholder("x",
                                                                                       (None, None, None, CHANNELS))])))

@@ -17,7 +17,7 @@ from heald_onednn.packing import Packed, packers
 
 @pytest.fixture
 def packing_in_threads(monkeypatch):
-    """Packing in threads, whatever the size and however many cores there are."""
+    """Packing in threads for arrays of any size and any number of cores."""
     monkeypatch.setattr(packing, "SMALLEST_THREADED_BYTES", 0)
     monkeypatch.setattr(library(), "threads", 2)
 
@@ -40,7 +40,7 @@ def test_kernels_whose_weights_are_packed_by_threads_give_what_numpys_give(monke
 
 
 @pytest.mark.usefixtures("packing_in_threads")
-def test_what_is_packed_is_made_once_for_all_who_need_it():
+def test_packed_weights_are_made_once_for_all_their_readers():
     makes = []
 
     def make():
@@ -60,7 +60,7 @@ def test_small_arrays_are_made_at_once():
 
 
 @pytest.mark.usefixtures("packing_in_threads")
-def test_an_error_is_raised_to_whoever_needs_the_array_and_threads_go_on():
+def test_an_error_of_packing_is_raised_to_the_reader_and_threads_go_on():
     def fail():
         raise MemoryError("of 1 byte")
 
@@ -95,11 +95,22 @@ def test_threads_end_when_nothing_is_left_to_do():
     assert not packer_threads()
 
 
-def test_a_child_makes_what_a_thread_of_its_parent_was_making():
-    packed = Packed(lambda: np.ones(1, np.uint8))
-    packed._lock.acquire()
-    packers()._lock.acquire()
+def test_a_child_makes_the_array_that_a_thread_of_its_parent_was_packing():
+    has_begun, goes_on = threading.Event(), threading.Event()
+
+    def make():
+        if not has_begun.is_set():
+            has_begun.set()
+            goes_on.wait(10)
+        return np.ones(1, np.uint8)
+
+    packed = Packed(make)
+    thread_of_parent = threading.Thread(target=packed)
+    thread_of_parent.start()
+    assert has_begun.wait(10)
     packed.forked()
     packers().forked()
     packers().add(packed)
     assert packed().tolist() == [1]
+    goes_on.set()
+    thread_of_parent.join(10)

@@ -1,4 +1,4 @@
-"""Convolutions and matrix products, alone and with what follows them, next to NumPy's."""
+"""Convolutions and matrix products, alone and with their following ops, next to NumPy's."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def test_transposed_convolutions(window: Any, taps: Any, strides: Any, dilation:
 
 
 @pytest.mark.parametrize("batch", [1, 3])
-def test_what_follows_a_transposed_convolution_of_any_batch(batch: int) -> None:
+def test_a_transposed_convolution_of_any_batch_is_fused_with_its_following_ops(batch: int) -> None:
     nodes = [placeholder("x"), node("shape", "Shape", "x", out_type=dtypes.int32),
             *(const(name, [i], np.int32) for i, name in enumerate(("from", "to"))),
             node("batch", "StridedSlice", "shape", "from", "to", "to", T=dtypes.int32, Index=dtypes.int32, begin_mask=0,
@@ -146,12 +146,12 @@ def of_one_matrix(matrix: tuple[int, ...], beside: tuple[int, ...], adjoint: boo
 @pytest.mark.parametrize("beside", [(2, 6, 9, 32), (32,), (), (1, 1, 1, 32), (2, 1, 1, 32)])
 @pytest.mark.parametrize("matrix", [(32, 32), (1, 1, 32, 32)])
 @pytest.mark.parametrize("adjoint", [False, True])
-def test_rows_that_meet_one_matrix_and_what_is_added_to_them(matrix: Any, beside: Any, adjoint: bool) -> None:
+def test_rows_that_meet_one_matrix_and_their_summands_are_one_call(matrix: Any, beside: Any, adjoint: bool) -> None:
     assert of_one_matrix(matrix, beside, adjoint) == ["onednn.Product"]
 
 
 @pytest.mark.parametrize("beside", [(6, 9, 32), (9, 32), (1, 6, 1, 32), (2, 6, 9, 1), (1, 1, 9, 1)])
-def test_what_is_added_to_some_of_the_rows_is_added_apart(beside: Any) -> None:
+def test_a_summand_for_some_rows_is_added_apart(beside: Any) -> None:
     assert of_one_matrix((32, 32), beside)[0] == "onednn.BatchMatMulV2"
 
 
@@ -162,7 +162,7 @@ def test_matrices_turned_round_meet_one_matrix_each(adj_x: bool) -> None:
     assert compare(nodes, feeds, "z", close=1e-5).kernels == ["onednn.BatchMatMulV2"]
 
 
-def test_what_follows_a_batch_of_matrix_products() -> None:
+def test_a_batch_of_matrix_products_is_fused_with_its_following_ops() -> None:
     nodes = [placeholder("x"), placeholder("y"), node("z", "BatchMatMulV2", "x", "y", adj_x=False, adj_y=False),
             placeholder("other"), const("vector", numbers(20)), node("a", "AddV2", "z", "vector"),
             node("b", "Mul", "a", "other"), node("c", "Mul", "b", "vector"), node("d", "Relu", "c")]
@@ -184,7 +184,7 @@ HEADS = {  # the head, its weights, its input
     "DepthwiseConv2dNative": (conv("y", "x", "w", op="DepthwiseConv2dNative"), (3, 3, 16, 1), (1, 6, 6, 16)),
     "MatMul": (node("y", "MatMul", "x", "w", transpose_a=False, transpose_b=False), (70, 16), (60, 70)),
 }
-AFTER = {  # what is done to the value before: its nodes, which read {v} and give {n}
+AFTER = {  # the nodes after a product: they read {v} and give {n}
     "bias": [("BiasAdd", "{v}", "vector")], "add": [("AddV2", "{v}", "vector")], "mul": [("Mul", "vector", "{v}")],
     "sub": [("Sub", "{v}", "vector")], "turned": [("Sub", "vector", "{v}")], "number": [("Mul", "{v}", "number")],
     "residual": [("AddV2", "other", "{v}")], "product": [("Mul", "{v}", "other")],
@@ -197,7 +197,7 @@ AFTER = {  # what is done to the value before: its nodes, which read {v} and giv
 
 @given(st.sampled_from(sorted(HEADS)), st.lists(st.sampled_from(sorted(AFTER)), min_size=1, max_size=5))
 @settings(max_examples=80, deadline=None)
-def test_what_follows_a_product_is_done_with_it(head: str, after: list[str]) -> None:
+def test_a_product_and_its_following_ops_are_one_call(head: str, after: list[str]) -> None:
     product, weights, shape = HEADS[head]
     nodes = [placeholder("x"), const("w", numbers(*weights)), product, placeholder("other"), const("number", 0.5),
             const("vector", numbers(16))]
@@ -219,7 +219,7 @@ def test_what_follows_a_product_is_done_with_it(head: str, after: list[str]) -> 
 @pytest.mark.parametrize("turned", [True, False])
 @pytest.mark.parametrize("first", ["MatMul", "AddV2"])
 def test_nan_wins_over_every_number(op: str, turned: bool, first: str) -> None:
-    """Of what goes before, and of what it is compared with."""
+    """NaN from the first product, and NaN from the other operand of the comparison."""
     attrs = {"transpose_a": False, "transpose_b": False} if first == "MatMul" else {}
     nodes = [placeholder("x"), placeholder("other"), const("w", numbers(128, 128)), node("v", first, "x", "w", **attrs),
             node("y", op, *(("other", "v") if turned else ("v", "other")))]
@@ -280,11 +280,11 @@ def block(name: str, x: str, added: str) -> list[Node]:
 
 
 @pytest.mark.parametrize(("sources", "is_over"), [
-    (["mn"], [True]),  # n is needed by nobody else
-    (["nn"], []),  # n is what is convolved, too
+    (["mn"], [True]),  # n has no other consumer
+    (["nn"], []),  # n is the input of the convolution, too
     (["mn", "yn"], [False, True]),  # n is needed again
 ])
-def test_a_sum_is_written_over_what_is_added_where_that_is_needed_no_more(
+def test_a_sum_is_written_over_its_dead_summand(
     sources: list[str], is_over: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     overlaps: list[bool] = []
@@ -318,7 +318,7 @@ def test_two_branches_that_meet_are_a_primitive_each() -> None:
     assert compare(nodes, {"x": numbers(1, 6, 6, 8)}, "r", close=1e-5).kernels == ["onednn.Product"] * 2
 
 
-def test_packed_weights_are_shared_by_what_is_linked_for_several_batches() -> None:
+def test_packed_weights_are_shared_by_links_for_several_batches() -> None:
     session = heald.Session(graph(placeholder("x", (None, 6, 6, 8)), const("w", numbers(3, 3, 8, 16)),
                                  conv("y", "x", "w")), ALONE)
     call = session.make_callable("y", ["x"])

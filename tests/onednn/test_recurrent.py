@@ -1,4 +1,4 @@
-"""LSTMs by the oneDNN pack: cells and sequences give what NumPy's kernels give, and so do those that passes make."""
+"""LSTMs by the oneDNN pack: cells and sequences, from the graph or from passes, give the results of NumPy's kernels."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def fed(op, inputs, cells, time, batch, scale=1):
 
 
 def kernel_of_node(nodes, fetches, feed, name="n"):
-    """The kernel of a node, after its results were compared with those of NumPy's kernels."""
+    """The kernel of a node. Asserts that its results equal NumPy's."""
     with heald.Session(graph(*nodes), NUMPY_ALONE) as session:
         want = session.run(fetches, feed)
     with heald.Session(graph(*nodes), AS_WRITTEN) as session:
@@ -67,7 +67,7 @@ def test_large_numbers_are_squashed_and_nan_stays(op):
 
 @pytest.mark.parametrize("op", ["LSTMBlockCell", *SEQUENCES])
 @pytest.mark.parametrize("case", ["another output", "peepholes", "clipping", "no rows", "weights that are fed"])
-def test_what_the_library_does_not_do_is_numpy_s(op, case):
+def test_numpy_runs_the_lstms_that_the_library_lacks(op, case):
     attrs = {"peepholes": {"use_peephole": True}, "clipping": {"cell_clip": 0.5}}.get(case, {})
     feed = fed(op, 3, 4, 3, 0 if case == "no rows" else 2)
     nodes = lstm(op, 3, 4, 3, 0 if case == "no rows" else 2, **attrs)
@@ -93,7 +93,7 @@ def test_an_output_that_is_needed_later_is_right_too():
                 np.testing.assert_allclose(b, a, rtol=0, atol=1e-5)
 
 
-def test_cells_with_the_same_weights_share_what_is_packed_of_them(monkeypatch):
+def test_cells_with_the_same_weights_share_their_packed_form(monkeypatch):
     nodes = [*rows(2, 6, 5), *weights(6), *layer(outputs_of_unpack(5)), node("y", "Neg", "4.h")]
     others = [old.replace(attrs={"value": numbers(6, 16, seed=9)}) if old.name == "w" else old for old in nodes]
     packed_arguments, pack = [], recurrent.pack_array

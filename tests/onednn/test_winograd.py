@@ -23,7 +23,7 @@ WIDE = 128  # channels
 
 
 class Calls:
-    """How often kernels were bound, and called with arrays that are fixed or not."""
+    """The bound sizes, and the numbers of calls with fixed and with changing arrays."""
 
     def __init__(self) -> None:
         self.bound: list[winograd_tiling.Size] = []
@@ -123,7 +123,7 @@ def test_turns_make_all_results_of_the_pixels_that_these_need(
 
 
 def test_a_network_has_them_where_they_take_less_time(calls: Calls) -> None:
-    """28x28 and 128 channels: yes; 7x7, or 32 filters: no. What follows each result goes with it."""
+    """28x28 and 128 channels: yes; 7x7, or 32 filters: no. The ops behind each result are fused with it."""
     nodes = [
         placeholder("x", (1, 28, 28, WIDE)), const("w", numbers(3, 3, WIDE, WIDE) / 30), const("bias", numbers(WIDE)),
         conv("a", "x", "w"), node("b", "AddV2", "a", "bias"), node("c", "Relu6", "b"),
@@ -156,7 +156,7 @@ def test_others_are_left_to_the_library(calls: Calls, how: dict[str, Any]) -> No
 
 
 def three(channels: int) -> heald.Graph:
-    """The first reads what is fed, the last gives the result; what is between has its place."""
+    """Three convolutions: the first reads the feed, the last gives the result, the middle one is internal."""
     return graph(placeholder("x"), const("w", numbers(3, 3, channels, channels) / 30),
                  conv("a", "x", "w"), conv("b", "a", "w"), conv("y", "b", "w"))
 
@@ -194,7 +194,7 @@ def test_threads_and_programs_share_workspaces_and_leave_none() -> None:
     assert not workspace.workspaces(0)._idle
 
 
-def test_what_is_no_number_stays_so_where_it_was() -> None:
+def test_nan_of_an_image_stays_nan_in_its_windows_and_spreads_over_its_tiles_alone() -> None:
     """It spreads over its tiles; nowhere does it become a number."""
     x, w = numbers(1, 28, 28, 128), numbers(3, 3, 128, 128)
     x[0, 13, 13, 5] = np.nan

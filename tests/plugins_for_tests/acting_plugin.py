@@ -57,7 +57,7 @@ def register(kernels):
 
     @kernels.kernel("Act>ActNow", asynchronous=True)
     def act_now(b):
-        """Declared asynchronous: what depends on it runs event-driven."""
+        """Declared asynchronous: its consumers run event-driven."""
         def run(x):
             begin(b.node)
             return available(x + 1)

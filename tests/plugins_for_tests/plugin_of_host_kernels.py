@@ -132,7 +132,7 @@ def cancel(step: Step, chain: Chain) -> Chain:
 
 
 def times_made(step: Step, *, name: String) -> I32:
-    """How often the resource was made."""
+    """The number of times that the resource was made."""
     names_made = step.resources.get("made", list)
     step.resources.get(name, lambda: names_made.append(name))
     return names_made.count(name)

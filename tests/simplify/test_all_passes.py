@@ -107,7 +107,7 @@ LENGTHS = [[], [1], [1, 1], [1, 2, 2], [1, 2, 2, 1, 1]]
 @pytest.mark.parametrize("strides", LENGTHS, ids=len)
 @pytest.mark.parametrize("op", ["Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool"])
 def test_strides_of_a_wrong_number_are_refused_by_the_metadata_function_not_by_a_pass(op, strides):
-    """With every pass, those of the pack for oneDNN included."""
+    """All passes run, including oneDNN's."""
     taps = {"ksize": strides} if op.endswith("Pool") else {"dilations": strides}
     padded = [placeholder("x", (1, 4, 4, 2)), const("p", [[0, 0], [1, 1], [1, 1], [0, 0]], np.int32),
               node("r", "Relu", "x"), node("pad", "Pad", "r", "p", Tpaddings=INT)]

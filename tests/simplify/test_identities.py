@@ -37,13 +37,13 @@ SAME = {
 
 
 @pytest.mark.parametrize("case", SAME)
-def test_nodes_that_give_what_they_take_go(case):
+def test_nodes_that_return_their_input_are_removed(case):
     nodes, left = SAME[case]
     rewritten = rewrite_and_compare([placeholder("x", (None, 4)), *nodes, node("y", "Neg", "a")], "identities")
     assert op_counts(rewritten) == {"Neg": 1} | left
 
 
-def test_an_identity_that_somebody_knows_stays():
+def test_an_identity_with_other_readers_stays():
     between = node("a", "Identity", "x")
     nodes = [placeholder("x", (2,)), between, node("y", "Neg", "a")]
     assert op_counts(rewrite_and_compare(nodes, "identities")) == {"Neg": 1}

@@ -1,6 +1,6 @@
 """The passes `cells` and `sequences` of heald-simplify: LSTMs that graphs have as the ops of their steps.
 
-What they give is compared with the graph as it was, by NumPy's kernels.
+Their results are compared with the original graph's, by NumPy's kernels.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ def test_a_state_that_is_fetched_keeps_its_step_apart():
 
 
 @pytest.mark.parametrize("name", ["s.sum", "s.z", "s.split", "s.split:2", "s.f", "s.g", "s.fc", "s.ig", "s.t"])
-def test_what_is_fetched_within_a_step_keeps_it_apart(name):
+def test_a_fetch_within_a_step_keeps_it_apart(name):
     assert rewrite_step(one_step(), ("s.h", "y", name)) == {"Tanh": 2}
 
 
 @pytest.mark.parametrize("name", ["s.xw", "s.z", "s.f", "s.fc", "s.c", "s.t", "s.h"])
-def test_what_is_fed_within_a_step_is_what_counts(name):
+def test_a_feed_within_a_step_decides_its_result(name):
     nodes = [*one_step(), node("y", "Neg", "s.h"), node("z", "Neg", "s.c")]
     feed = FEED | {name: numbers(2, 16 if name in ("s.xw", "s.z") else CELLS, seed=4)}
     rewrite_lstm(nodes, ("y", "z"), "cells", feed=feed)
@@ -129,13 +129,13 @@ OTHERS = {
 
 
 @pytest.mark.parametrize("case", OTHERS)
-def test_what_is_no_step_of_an_lstm_is_none(case):
+def test_a_near_miss_of_a_step_stays(case):
     more = [const("u2", numbers(16, CELLS)), const("f2", 2.0), node("scaled", "Mul", "s.split:1", "f2")]
     nodes = [*one_step(**OTHERS[case]), *more]
     assert rewrite_step(nodes, placement={"fallback": "allow"}).get("LSTMBlockCell", 0) == 0
 
 
-def test_what_others_take_or_wait_for_within_a_step_keeps_it_apart():
+def test_a_consumer_or_control_edge_within_a_step_keeps_it_apart():
     for name in ("s.z", "s.g", "s.ig", "s.t"):
         nodes = [*one_step(), node("other", "Neg", name)]
         assert rewrite_step(nodes, ("s.h", "y", "other")) == {"Tanh": 2}
@@ -143,7 +143,7 @@ def test_what_others_take_or_wait_for_within_a_step_keeps_it_apart():
         assert rewrite_step(waits, ("s.h", "y", "other")) == {"Tanh": 2}
 
 
-def test_who_waits_for_a_result_still_does():
+def test_control_edges_from_a_result_stay():
     nodes = [*one_step(), node("other", "Neg", "x").replace(controls=["s.h", "s.c"])]
     assert rewrite_step(nodes, ("s.h", "y", "other")) == {"LSTMBlockCell": 1}
 
@@ -216,7 +216,7 @@ def test_a_single_step_is_a_cell(time):
     assert count(rewritten) == ({"LSTMBlockCell": 1} if time == 1 else {"BlockLSTM": 1})
 
 
-def test_who_takes_something_of_each_step_gets_it_from_the_sequence():
+def test_consumers_of_single_steps_read_the_sequence():
     nodes = [*sequence(), node("y", "Neg", "0.h"), node("z", "AddV2", "1.h", "2.h"), node("last", "Neg", "2.c"),
              node("first", "Neg", "0.c"), node("end", "Neg", "2.h")]
     for fetches, left in ((("y", "z"), {"Unpack": 1}), (("last", "first", "z"), {"Unpack": 2}), (("end",), {}),
@@ -287,7 +287,7 @@ def test_cells_that_do_not_follow_each_other_are_no_sequence(case):
     assert count(rewrite_lstm(nodes), "BlockLSTM") == {}
 
 
-def test_what_is_fetched_or_fed_between_the_steps_is_as_before():
+def test_fetches_and_feeds_between_the_steps_keep_their_values():
     nodes = [*sequence(batch=2), node("y", "Neg", "2.h"), node("z", "Neg", "1.h")]
     x = numbers(TIME, 2, INPUTS)
     for fetches in (("y", "1.h"), ("1.h", "z"), ("0.c", "y"), ("x_t:1", "y"), ("2.h",), ("1.g", "y")):

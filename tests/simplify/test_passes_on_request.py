@@ -1,4 +1,4 @@
-"""Passes on request: each preserves what it states, is idempotent, and runs in no session by itself."""
+"""Passes on request: each keeps its stated promises, is idempotent, and runs in no session by itself."""
 
 import heald
 import numpy as np
@@ -163,7 +163,7 @@ def test_numbers_are_written_with_63_and_66_characters(index, name):
     assert [*rewritten.functions["f"].nodes][index] == name
 
 
-@pytest.mark.parametrize(("any_op", "own", "expected"), [
+@pytest.mark.parametrize(("any_op", "op_shapes", "expected"), [
     ([(2, None)], [(None, 3)], [(2, 3)]), ([None], [(2,)], [(2,)]), ([(2,)], [(3,)], None),
     ([(2,)], [(2,), (2,)], None), ([(2,)], [], None),
 ])

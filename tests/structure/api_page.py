@@ -31,7 +31,7 @@ names of `heald.api.cli`. `help(heald.api.NAME)` prints the whole documentation.
 
 
 def documentation(name: str) -> str:
-    """The first sentence of a name's documentation on one line; empty where nobody wrote one."""
+    """The first sentence of a name's documentation on one line; empty where it has none."""
     value = getattr(api, name)
     if isinstance(value, ModuleType) or getattr(value, "__name__", "") == name:
         return _sentence(_own_docstring(value))

@@ -92,7 +92,7 @@ def test_a_pinned_distribution_takes_the_exports_that_are_listed(package):
 
 
 @pytest.mark.parametrize("package", sorted(PINNED))
-def test_what_is_listed_is_exported_by_a_room(package):
+def test_a_listed_name_is_exported_by_a_room(package):
     for module, names in PINNED[package].items():
         assert module.count(".") == 2
         room = __import__(module, fromlist=sorted(names))  # a name may be a module's

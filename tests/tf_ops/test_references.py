@@ -150,7 +150,7 @@ def test_an_update_of_a_value_is_unimplemented():
         session.run("a", {"x": 1})
 
 
-def test_without_the_pass_references_are_unimplemented():
+def test_references_are_unimplemented_without_the_pass():
     session = heald.Session(graph(variable("v")), {"passes": {"disable": ["references"]}})
     with session, pytest.raises(Unimplemented, match="VariableV2 works on references"):
         session.run("v")

@@ -2,8 +2,8 @@
 
     python tests/against_tensorflow.py [--cases 20000] [--seed 0] [OP ...]
 
-A case is a recorded one with something changed: types, sizes of dimensions, elements, attributes. Where TensorFlow
-gives an error, heald must give one of the same class; where its process ends, nothing is compared.
+A case is a recorded one with something changed: types, sizes of dimensions, elements, attributes. TensorFlow's
+errors and heald's must be of one class. A case that ends TensorFlow's process is not compared.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 1e30, 1e-30)
 ROUNDING = {"float64": 1e-9, "float32": 2e-4, "float16": 1e-2, "bfloat16": 6e-2, "complex128": 1e-9, "complex64": 2e-4}
 RANDOM = ("Random", "Multinomial", "Truncated", "Sampler", "Shuffle", "SampleDistorted")  # seeds are tested elsewhere
 ODD = r"\([^)]* (nan|inf|huge)"  # an input with numbers of no ordinary size
-KNOWN = (  # differences that stay: what the report of one looks like, and why
+KNOWN = (  # accepted differences: the pattern of the report, and the reason
     (r"^FusedBatchNorm.*is_training=False.*\n +output [345] ", "TensorFlow leaves unset what nobody may use"),
     (r"^FusedBatchNorm.*\[\d*,? ?0,.*is_training=True.*\n +output [34] ", "statistics of no images are no numbers"),
     (r"^FusedBatchNormGrad.*\n +output [34] ", "TensorFlow leaves unset what nobody may use"),
@@ -103,7 +103,7 @@ class Trial:
         return f"{self.op.name}({shown}{', no label' * self.all_null()}) {attrs} (from {self.based_on})"
 
     def all_null(self) -> bool:
-        """Whether the labels of a loss are all beyond the last class."""
+        """True where all labels of a loss are beyond the last class."""
         return self.op.name == "CTCLoss" and bool((self.inputs[2] >= self.inputs[0].shape[2] - 1).all())
 
     def tensors(self) -> list[Any]:
@@ -111,7 +111,7 @@ class Trial:
 
 
 def beyond(x: Array) -> str:
-    """Which numbers of no ordinary size a tensor has."""
+    """The kinds of extraordinary numbers in a tensor: nan, inf, huge."""
     if x.dtype.kind not in "fcV":
         return ""
     with np.errstate(all="ignore"):
@@ -209,7 +209,7 @@ def ours(trial: Trial) -> list[Array] | errors.HealdError:
 
 
 def verdict(want: Any, got: list[Array] | errors.HealdError) -> str:
-    """What is wrong; nothing where they agree."""
+    """The fault; an empty text where both agree."""
     if isinstance(want, tuple):
         code, message = want[0], re.sub(r"^{{function_node [^}]*}} ", "", want[1])
         if not isinstance(got, errors.HealdError):
@@ -250,7 +250,7 @@ def able() -> list[str]:
 
 
 def compare(ops: Sequence[str], count: int, seed: int, *, quiet: bool = False) -> tuple[Counter[str], list[str]]:
-    """How many cases ended how, and what was wrong."""
+    """The number of cases of each outcome, and the reports of wrong ones."""
     tensorflow, ended, wrong = TensorFlow(), Counter[str](), []
     for trial in tqdm(trials(ops, count, seed), total=count, disable=quiet or None):
         try:

@@ -1,4 +1,4 @@
-"""Kills processes that write files, without end, at random moments, and reads what they leave.
+"""Kills processes that write files, without end, at random moments, and reads the files that they leave.
 
     PYTHONPATH=tests python -m workers.kill_writers --kills 200
 

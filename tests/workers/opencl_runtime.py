@@ -45,7 +45,7 @@ def environment() -> dict[str, str]:
 
 
 def run(code: str, cache: Path, env: Mapping[str, str] | None = None) -> Any:
-    """What `code` hands to `tell(...)` in a fresh interpreter where warnings are errors."""
+    """The argument of `tell(...)` in `code`, run by a fresh interpreter where warnings are errors."""
     cache_folders = {"XDG_CONFIG_HOME": str(cache), "XDG_CACHE_HOME": str(cache)}
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", PREAMBLE + textwrap.dedent(code)],

@@ -180,7 +180,7 @@ def call_of(case: Case) -> Call:
 
 
 def differences(case: Case, fresh: Recorded) -> Iterator[str]:
-    """The differences of a recorded case to what TensorFlow says now."""
+    """The differences between a recorded case and TensorFlow's present answer."""
     static = fresh.static if isinstance(fresh.static, list) else {"error": fresh.static}
     if static != case.static and not (isinstance(static, dict) and isinstance(case.static, dict)):
         yield f"{case.id}: shapes {static}, recorded {case.static}"

@@ -1,5 +1,5 @@
-"""A process that runs single ops by real TensorFlow, on its CPU: see against_tensorflow. TensorFlow ends a process for
-some of what it is asked; the one that asks starts another then.
+"""A process that runs single ops by real TensorFlow, on its CPU: see against_tensorflow. Some requests
+make TensorFlow end the process; the client starts another then.
 
 It reads pickled (op, attributes, inputs, number of outputs, place) from stdin, and answers with the outputs, or with
 the code and the message of an error. The place is "eager", or one of two graphs, in which nothing runs: in a "graph"

@@ -70,7 +70,7 @@ def message(text: str) -> Any:
 
 
 def compare(program: str, graphs: Iterable[tuple[str, bytes]]) -> Counter[str]:
-    """Print each difference. Counts what is equal, and what differs in which way."""
+    """Print each difference. Counts equal graphs, and each kind of difference."""
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)

@@ -16,7 +16,7 @@ PLAIN, VALUE, TYPED = "operands attr-dict", "$value attr-dict", "operands attr-d
 ANY = "operands attr-dict `:` functional-type(operands, results)"
 SYNTAX = {"get_string": VALUE, "identity": ANY, "multi_arg_result": ANY, "share_to_two": ANY, "test_cost": TYPED,
           "flat": "attr-dict `:` type(results)", "unique_loc": "attr-dict"}
-LEAKED = []  # nobody ever frees these
+LEAKED = []  # never freed
 
 
 def register(kernels):
