@@ -3,7 +3,8 @@
     python benchmarks/device_concurrency.py
 
 Each device has one kernel of 50 ms that releases the GIL. Two devices that work at the same time take 50 ms
-together; in turns they take 100 ms. `first`: the first run of a shape, which links. `worst`: the slowest of the next 60 runs.
+together; in turns they take 100 ms. `first`: the first run of a shape, which links. `worst`: the slowest of the next
+60 runs.
 """
 
 from __future__ import annotations

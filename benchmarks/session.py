@@ -1,5 +1,5 @@
-"""The works of a session, against TensorFlow's Session: creation and extension, runs of every kind, queues, variables and
-checkpoints.
+"""The works of a session, against TensorFlow's Session: creation and extension, runs of every kind, queues, variables
+and checkpoints.
 
     python benchmarks/session.py [--rounds N] [--tensorflow PYTHON] [--only TEXT]
 
