@@ -68,7 +68,7 @@ def row(case: Case, peer: TensorFlow | None, rounds: int) -> list[str]:
         np.testing.assert_allclose(result, expected, CLOSE, CLOSE, err_msg=case.title)
     our_times, *others = in_rounds([ours, *(timed for _, timed in theirs)], rounds)
     return [case.title, duration(our_times), *(cell for time in others
-                                          for cell in (duration(time), f"{ratio(time, our_times):.2f}"))]
+                                               for cell in (duration(time), f"{ratio(time, our_times):.2f}"))]
 
 
 def duration(times: tuple[float, ...]) -> str:

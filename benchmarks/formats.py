@@ -28,7 +28,7 @@ def chain(count: int) -> Graph:
     first = Node("x", "Placeholder", attrs={"dtype": dtypes.float32})
     names = ["x", *(f"add_{index}" for index in range(1, count))]
     additions = (Node(name, "AddV2", [before, before], attrs={"T": dtypes.float32})
-            for before, name in pairwise(names))
+                 for before, name in pairwise(names))
     return Graph([first, *additions])
 
 

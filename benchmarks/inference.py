@@ -92,8 +92,8 @@ def without_erfc(graph: Graph) -> Graph:
             of = {"T": node.attrs["T"]}
             replaced += [constant(f"{node.name}/by", by), constant(f"{node.name}/one", np.ones_like(by))]
             replaced += [Node(f"{node.name}/scaled", "RealDiv", [negative.inputs[0], f"{node.name}/by"], attrs=of),
-                     Node(f"{node.name}/erf", "Erf", [f"{node.name}/scaled"], attrs=of),
-                     Node(node.name, "AddV2", [f"{node.name}/erf", f"{node.name}/one"], attrs=of)]
+                         Node(f"{node.name}/erf", "Erf", [f"{node.name}/scaled"], attrs=of),
+                         Node(node.name, "AddV2", [f"{node.name}/erf", f"{node.name}/one"], attrs=of)]
     return graph.replace(nodes=replaced, without=removed)
 
 

@@ -117,8 +117,8 @@ def main() -> int:
     for name in options.names:
         for problem in problems_of(options.folder / f"{name}.pb"):
             networks.setdefault(problem, []).append(name)
-    rows = [json.dumps([names, json.loads(problem)], separators=(",", ":")) for problem,
-            names in sorted(networks.items())]
+    rows = [json.dumps([names, json.loads(problem)], separators=(",", ":"))
+            for problem, names in sorted(networks.items())]
     options.output.write_text("[\n" + ",\n".join(rows) + "\n]\n")
     print(f"{len(rows)} problems of {len(options.names)} networks: {options.output}")
     return 0

@@ -146,7 +146,7 @@ def products(device: Any) -> list[list[str]]:
     out = np.empty_like(a)
     works = attach_plan(device, matmul(target(device), dtypes.float32, a.shape, b.shape), [a, b], a.nbytes)
     all_launches, packed, plain = least(partial(call, device, works), partial(call, device, works[-1:]),
-                                 lambda: np.matmul(a, b, out=out))
+                                        lambda: np.matmul(a, b, out=out))
     return [row(name, time, plain, lambda t: f", {2 * SIDE**3 / t / 1e9:.0f} GFLOP/s")
             for name, time in ((f"product of {SIDE}", all_launches), ("the same, packed before", packed))]
 

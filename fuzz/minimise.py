@@ -69,7 +69,7 @@ def shorten(data: bytes, fails: Fails, seconds: float = math.inf) -> bytes:
     shorter = True
     while shorter and time.monotonic() < until:
         smaller = next((candidate for candidate in (b"", *_without_fields(data))
-                      if len(candidate) < len(data) and time.monotonic() < until and fails(candidate)), None)
+                        if len(candidate) < len(data) and time.monotonic() < until and fails(candidate)), None)
         shorter = smaller is not None
         data = data if smaller is None else smaller
     size = len(data) // 2

@@ -201,7 +201,7 @@ def _nest(rng: Random, text: str, parts: Sequence[Span], _theirs: str) -> str | 
         return _VALUE.sub(lambda match: f"{match[0]}_{level}" if match[1] in defined else match[0], named)
 
     return _replace_span(text, span, "\n".join([*(part(before, level) for level in levels),
-                                       *(part(after, level) for level in reversed(levels))]))
+                                                *(part(after, level) for level in reversed(levels))]))
 
 
 _WEIGHTED: dict[Change, float] = {_exchange: 6, _type_everywhere: 1.5, _number: 5, _delete: 1, _repeat: 1, _swap: 1,

@@ -30,7 +30,7 @@ class Chain:
         names = []
         for arg, input_value in zip(defined.inputs, inputs, strict=True):
             input_names = [self._name(x, arg.dtype, attributes.get(arg.type_attr or "")) for x in
-                    (input_value if arg.number_attr else [input_value])]
+                           (input_value if arg.number_attr else [input_value])]
             names += input_names
             if arg.number_attr:
                 attributes[arg.number_attr] = len(input_names)
@@ -62,8 +62,8 @@ class Chain:
     def graph(self, *, fed: bool = False) -> Graph:
         """`fed`: the constants are placeholders of which nothing is known."""
         nodes = [Node(name[:-2], "Placeholder", attrs={"dtype": self._types[name], "shape": None}) if fed else
-                Node(name[:-2], "Const", attrs={"dtype": self._types[name], "value": value})
-                for name, value in self.constants.items()]
+                 Node(name[:-2], "Const", attrs={"dtype": self._types[name], "value": value})
+                 for name, value in self.constants.items()]
         return Graph([*nodes, *self._nodes])
 
     def run(self, fetches: list[str], *, fed: bool = False, config: Any = None) -> list[Any]:
@@ -71,7 +71,7 @@ class Chain:
         with heald.Session(self.graph(fed=fed), config, device="CPU:0") as session:
             tensors = [f for f in fetches if ":" in f]
             results: list[Any] = session.run(tensors, self.constants if fed else {},
-                                           targets=[f for f in fetches if ":" not in f])
+                                             targets=[f for f in fetches if ":" not in f])
             return results
 
     def gives(self, fetches: list[str], expected: Sequence[Any], *, fed: bool) -> None:

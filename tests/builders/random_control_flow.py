@@ -88,7 +88,7 @@ class RandomProgram:
         """Nodes of the current context, or of branches in it, that a control edge may come from."""
         loop = self.loop_around(self.build.context)
         nearby = [name for name in self.build.nodes if self.loop_around(self.build.home[name]) is loop
-                 and self.build.nodes[name].op not in NEXT_ITERATIONS | {"Switch"}]
+                  and self.build.nodes[name].op not in NEXT_ITERATIONS | {"Switch"}]
         return [self.pick(nearby)] if nearby else []
 
     def raw(self):
@@ -96,8 +96,8 @@ class RandomProgram:
         build = self.build
         loop = self.loop_around(build.context)
         nearby = [name for name, node in build.nodes.items() if self.loop_around(build.home[name]) is loop
-                 and node.op in ("Add", "Mul", "Log", "Const", "Merge", "Placeholder", "Switch")
-                 and build.kind(name) is INT and node.attrs.get("dtype") is not BOOL]
+                  and node.op in ("Add", "Mul", "Log", "Const", "Merge", "Placeholder", "Switch")
+                  and build.kind(name) is INT and node.attrs.get("dtype") is not BOOL]
         if not nearby:
             return []
         ports = [f"{name}{self.draw(st.sampled_from(['', ':1'])) if build.nodes[name].op == 'Switch' else ''}"

@@ -216,8 +216,8 @@ def test_weights_in_parts_are_multiplied_once_where_they_become_narrow_and_nowhe
 
     monkeypatch.setattr(TensorValue, "_elements", count_elements)
     product = graph(placeholder("x", (1, 8, 8, 8)), weights("w", 3, 3, 8, 16), weights("v", 1, 1, 16, 4),
-                  weights("f", 3, 3, 8, 2), conv("y", "x", "w"), node("r", "Relu", "y"), conv("z", "r", "v"),
-                  conv("first", "x", "f", data_format="NCHW"))
+                    weights("f", 3, 3, 8, 2), conv("y", "x", "w"), node("r", "Relu", "y"), conv("z", "r", "v"),
+                    conv("first", "x", "f", data_format="NCHW"))
     with heald.Session(product, AS_WRITTEN | BF16) as session:
         *_, (name, after) = session.optimized(["z", "first"], ["x"])
     assert (name, after["z/bfloat16"].inputs[1].node) == ("bfloat16", "v/bfloat16")

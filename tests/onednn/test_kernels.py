@@ -65,7 +65,7 @@ def test_nan_never_wins_a_window() -> None:
 @pytest.mark.parametrize("keep", [True, False])
 def test_reductions_of_whole_images(op: str, keep: bool) -> None:
     nodes = [placeholder("x"), const("axes", [-2, 1], np.int32),
-            node("y", op, "x", "axes", keep_dims=keep, Tidx=dtypes.int32)]
+             node("y", op, "x", "axes", keep_dims=keep, Tidx=dtypes.int32)]
     assert compare(nodes, {"x": numbers(2, 7, 5, 24)}, "y", close=1e-5).kernels == [f"onednn.{op}"]
     nodes[1] = const("axes", [1, 3], np.int32)
     assert compare(nodes, {"x": numbers(2, 7, 5, 24)}, "y", close=1e-5).kernels == [f"cpu.{op}"]
@@ -87,7 +87,7 @@ def test_a_row_with_nan_is_nan() -> None:
 def test_batch_normalisation_by_given_statistics(constant: bool) -> None:
     feeds = {} if constant else {name: np.abs(numbers(16)) + 0.1 for name in STATISTICS}
     nodes = [placeholder("x"), *(statistics(16) if constant else map(placeholder, STATISTICS)),
-            node("y", "FusedBatchNormV3", "x", *STATISTICS, **NORM)]
+             node("y", "FusedBatchNormV3", "x", *STATISTICS, **NORM)]
     for output in ("y", "y:1", "y:2", "y:3", "y:4"):
         done = compare(nodes, feeds | {"x": numbers(2, 5, 5, 16)}, output, close=1e-5)
         assert done.kernels == ["onednn.FusedBatchNormV3"]
@@ -125,7 +125,7 @@ def test_functions_of_two_that_broadcast(op: str, left: Any, right: Any) -> None
 
 def test_a_chain_of_functions_is_one_pass() -> None:
     nodes = [placeholder("x"), const("scale", numbers(16)), const("shift", numbers(16)), node("m", "Mul", "x", "scale"),
-            node("a", "AddV2", "m", "shift"), node("y", "Relu", "a")]
+             node("a", "AddV2", "m", "shift"), node("y", "Relu", "a")]
     assert compare(nodes, {"x": numbers(1, 40, 40, 16)}, "y").kernels == ["onednn.Chain"]
     assert compare(nodes, {"x": numbers(1, 4, 4, 16)}, "y").kernels == ["cpu.Mul", "cpu.AddV2", "cpu.Relu"]
     assert "onednn.Mul" in compare(nodes, {"x": numbers(1, 40, 40, 16)}, "y", **ALONE).kernels
@@ -133,8 +133,8 @@ def test_a_chain_of_functions_is_one_pass() -> None:
 
 def test_a_result_may_be_written_over_its_source() -> None:
     nodes = [placeholder("x"), node("a", "Neg", "x"), node("b", "Sigmoid", "a"), node("c", "Neg", "b"),
-            const("v", numbers(16)), node("d", "Mul", "v", "c"), node("e", "Neg", "d"), node("f", "AddV2", "e", "v"),
-            node("g", "Neg", "f"), node("h", "Softmax", "g"), node("y", "Neg", "h")]
+             const("v", numbers(16)), node("d", "Mul", "v", "c"), node("e", "Neg", "d"), node("f", "AddV2", "e", "v"),
+             node("g", "Neg", "f"), node("h", "Softmax", "g"), node("y", "Neg", "h")]
     done = compare(nodes, {"x": numbers(1, 40, 40, 16)}, "y", **ALONE)
     assert [kernel for kernel in done.kernels if kernel.startswith("onednn")] == [
         "onednn.Sigmoid", "onednn.Mul", "onednn.AddV2", "onednn.Softmax"]
@@ -144,8 +144,8 @@ def test_a_result_may_be_written_over_its_source() -> None:
 @pytest.mark.parametrize("batch", [1, 2])
 def test_images_of_few_channels_are_normalised_in_one_pass(channels: int, batch: int) -> None:
     nodes = [placeholder("x"), const("mean", numbers(1, 1, 1, channels)), const("factor", numbers(channels)),
-            const("half", 0.5), node("a", "Sub", "x", "mean"), node("b", "Mul", "a", "factor"),
-            node("c", "AddV2", "half", "b")]
+             const("half", 0.5), node("a", "Sub", "x", "mean"), node("b", "Mul", "a", "factor"),
+             node("c", "AddV2", "half", "b")]
     done = compare(nodes, {"x": numbers(batch, 100, 90, channels)}, "c")
     assert done.kernels == ["onednn.Chain"]
 
@@ -158,7 +158,7 @@ def test_a_swish_is_one_pass() -> None:
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_concatenation(axis: int) -> None:
     nodes = [placeholder("x"), placeholder("y"), const("axis", axis, np.int32),
-            node("z", "ConcatV2", "x", "y", "axis", N=2, Tidx=dtypes.int32)]
+             node("z", "ConcatV2", "x", "y", "axis", N=2, Tidx=dtypes.int32)]
     feeds = {"x": numbers(60, 60, 64), "y": numbers(60, 60, 64)}
     assert compare(nodes, feeds, "z").kernels == ["onednn.ConcatV2"]
 

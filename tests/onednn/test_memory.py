@@ -31,7 +31,7 @@ X = numbers(1, 6, 6, CHANNELS)
 def network(*after: Any) -> heald.Graph:
     """A convolution whose weights stay views of a GraphDef, at an odd address, and the nodes `after`."""
     network_graph = graph(placeholder("x", X.shape), const("w", numbers(3, 3, CHANNELS, CHANNELS)),
-                 node("conv", "Conv2D", "x", "w", **CONV), *after)
+                          node("conv", "Conv2D", "x", "w", **CONV), *after)
     return graphdef.loads(graphdef.dumps(network_graph))
 
 
@@ -74,8 +74,8 @@ def test_weights_that_passes_scale_are_multiplied_while_they_are_packed() -> Non
 @pytest.mark.usefixtures("memory_trace")
 def test_links_for_several_shapes_share_packed_weights() -> None:
     network_graph = network(const("c", numbers(CHANNELS)), node("y", "Mul", "conv", "c"))
-    reloaded = graphdef.loads(graphdef.dumps(network_graph.replace(nodes=[placeholder("x",
-                                                                                      (None, None, None, CHANNELS))])))
+    of_any_shape = network_graph.replace(nodes=[placeholder("x", (None, None, None, CHANNELS))])
+    reloaded = graphdef.loads(graphdef.dumps(of_any_shape))
     kept_share, _ = memory_of_session(reloaded, "y", X, numbers(2, 6, 6, CHANNELS), numbers(3, 6, 6, CHANNELS))
     assert kept_share < 1.4
 

@@ -74,8 +74,8 @@ def test_transposed_convolutions(window: Any, taps: Any, strides: Any, dilation:
     places = ([-(-n // s) for n, s in zip(size, strides, strict=True)] if attrs["padding"] == "SAME" else
               [n // s + 1 for n, s in zip(room, strides, strict=True)])
     nodes = [placeholder("x"), const("sizes", [2, *size, depth * groups], np.int32),
-            const("w", numbers(*taps, depth, channels * groups)),
-            conv("y", "sizes", "w", "x", op="Conv2DBackpropInput", use_cudnn_on_gpu=True, **attrs)]
+             const("w", numbers(*taps, depth, channels * groups)),
+             conv("y", "sizes", "w", "x", op="Conv2DBackpropInput", use_cudnn_on_gpu=True, **attrs)]
     done = compare(nodes, {"x": numbers(2, *places, channels * groups)}, "y")
     assert done.kernels == [f"{'onednn' if groups == 1 else 'cpu'}.Conv2DBackpropInput"]
 
@@ -83,14 +83,14 @@ def test_transposed_convolutions(window: Any, taps: Any, strides: Any, dilation:
 @pytest.mark.parametrize("batch", [1, 3])
 def test_a_transposed_convolution_of_any_batch_is_fused_with_its_following_ops(batch: int) -> None:
     nodes = [placeholder("x"), node("shape", "Shape", "x", out_type=dtypes.int32),
-            *(const(name, [i], np.int32) for i, name in enumerate(("from", "to"))),
-            node("batch", "StridedSlice", "shape", "from", "to", "to", T=dtypes.int32, Index=dtypes.int32, begin_mask=0,
-                 end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=1),
-            *(const(name, n, np.int32) for name, n in (("side", 14), ("filters", 8))),
-            node("sizes", "Pack", "batch", "side", "side", "filters", N=4, axis=0, T=dtypes.int32),
-            const("w", numbers(3, 3, 8, 16)), const("b", numbers(8)),
-            conv("up", "sizes", "w", "x", op="Conv2DBackpropInput", use_cudnn_on_gpu=True, strides=[1, 2, 2, 1]),
-            node("a", "BiasAdd", "up", "b", data_format="NHWC"), node("y", "Relu", "a")]
+             *(const(name, [i], np.int32) for i, name in enumerate(("from", "to"))),
+             node("batch", "StridedSlice", "shape", "from", "to", "to", T=dtypes.int32, Index=dtypes.int32,
+                  begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=1),
+             *(const(name, n, np.int32) for name, n in (("side", 14), ("filters", 8))),
+             node("sizes", "Pack", "batch", "side", "side", "filters", N=4, axis=0, T=dtypes.int32),
+             const("w", numbers(3, 3, 8, 16)), const("b", numbers(8)),
+             conv("up", "sizes", "w", "x", op="Conv2DBackpropInput", use_cudnn_on_gpu=True, strides=[1, 2, 2, 1]),
+             node("a", "BiasAdd", "up", "b", data_format="NHWC"), node("y", "Relu", "a")]
     assert "onednn.Product" in compare(nodes, {"x": numbers(batch, 7, 7, 16)}, "y").kernels
 
 
@@ -100,11 +100,11 @@ def test_convolutions_of_volumes(padding: str, steps: tuple[int, int]) -> None:
     stride, dilation = ([1, n, n, n, 1] for n in steps)
     attrs = {"strides": stride, "dilations": dilation, "padding": padding, "data_format": "NDHWC"}
     nodes = [placeholder("x"), const("w", numbers(2, 3, 3, 4, 8)), const("b", numbers(8)),
-            node("c", "Conv3D", "x", "w", **attrs), node("a", "BiasAdd", "c", "b", data_format="NHWC"),
-            node("y", "Relu", "a")]
+             node("c", "Conv3D", "x", "w", **attrs), node("a", "BiasAdd", "c", "b", data_format="NHWC"),
+             node("y", "Relu", "a")]
     assert compare(nodes, {"x": numbers(2, 6, 9, 8, 4)}, "y").kernels == ["onednn.Product"]
     nodes[3:] = [const("sizes", [2, 6, 9, 8, 4], np.int32),
-                node("y", "Conv3DBackpropInputV2", "sizes", "w", "x", Tshape=dtypes.int32, **attrs)]
+                 node("y", "Conv3DBackpropInputV2", "sizes", "w", "x", Tshape=dtypes.int32, **attrs)]
     lengths = {"SAME": lambda n, taps: -(-n // steps[0]),
                "VALID": lambda n, taps: (n - (taps - 1) * steps[1] - 1) // steps[0] + 1}[padding]
     x = numbers(2, *(lengths(n, taps) for n, taps in zip((6, 9, 8), (2, 3, 3), strict=True)), 8)
@@ -164,8 +164,8 @@ def test_matrices_turned_round_meet_one_matrix_each(adj_x: bool) -> None:
 
 def test_a_batch_of_matrix_products_is_fused_with_its_following_ops() -> None:
     nodes = [placeholder("x"), placeholder("y"), node("z", "BatchMatMulV2", "x", "y", adj_x=False, adj_y=False),
-            placeholder("other"), const("vector", numbers(20)), node("a", "AddV2", "z", "vector"),
-            node("b", "Mul", "a", "other"), node("c", "Mul", "b", "vector"), node("d", "Relu", "c")]
+             placeholder("other"), const("vector", numbers(20)), node("a", "AddV2", "z", "vector"),
+             node("b", "Mul", "a", "other"), node("c", "Mul", "b", "vector"), node("d", "Relu", "c")]
     feeds = {"x": numbers(2, 3, 40, 50), "y": numbers(2, 3, 50, 20), "other": numbers(2, 3, 40, 20)}
     assert compare(nodes, feeds, "d", close=1e-5).kernels == ["onednn.Product"]
     nodes[1] = const("y", numbers(50, 20))
@@ -200,14 +200,14 @@ AFTER = {  # the nodes after a product: they read {v} and give {n}
 def test_a_product_and_its_following_ops_are_one_call(head: str, after: list[str]) -> None:
     product, weights, shape = HEADS[head]
     nodes = [placeholder("x"), const("w", numbers(*weights)), product, placeholder("other"), const("number", 0.5),
-            const("vector", numbers(16))]
+             const("vector", numbers(16))]
     value = "y"
     for name in after:
         for i, (op, *inputs) in enumerate(AFTER[name]):
             last = i == len(AFTER[name]) - 1
             nodes.append(node(f"{value}n" if last else f"{value}s{i}", op, *(text.format(v=value) for text in inputs),
-                             **({"alpha": 0.3} if op == "LeakyRelu" else {}),
-                             **({"data_format": "NHWC"} if op == "BiasAdd" else {})))
+                              **({"alpha": 0.3} if op == "LeakyRelu" else {}),
+                              **({"data_format": "NHWC"} if op == "BiasAdd" else {})))
         value += "n"
     x = numbers(*shape)
     other = numbers(*shape[:-1], 16)
@@ -222,7 +222,7 @@ def test_nan_wins_over_every_number(op: str, turned: bool, first: str) -> None:
     """NaN from the first product, and NaN from the other operand of the comparison."""
     attrs = {"transpose_a": False, "transpose_b": False} if first == "MatMul" else {}
     nodes = [placeholder("x"), placeholder("other"), const("w", numbers(128, 128)), node("v", first, "x", "w", **attrs),
-            node("y", op, *(("other", "v") if turned else ("v", "other")))]
+             node("y", op, *(("other", "v") if turned else ("v", "other")))]
     x, other = numbers(128, 128), numbers(128, 128)
     x[0], other[1] = np.nan, np.nan
     done = compare(nodes, {"x": x, "other": other}, "y", close=1e-5)
@@ -231,7 +231,7 @@ def test_nan_wins_over_every_number(op: str, turned: bool, first: str) -> None:
 
 def test_a_gate_on_the_channels_of_one_image() -> None:
     nodes = [placeholder("x"), const("w", numbers(1, 1, 8, 16)), conv("y", "x", "w"), placeholder("gate"),
-            node("z", "Mul", "y", "gate"), node("r", "Relu", "z")]
+             node("z", "Mul", "y", "gate"), node("r", "Relu", "z")]
     feeds = {"x": numbers(1, 5, 5, 8), "gate": numbers(1, 1, 1, 16)}
     assert compare(nodes, feeds, "r").kernels == ["onednn.Product"]
     feeds = {"x": numbers(3, 5, 5, 8), "gate": numbers(3, 1, 1, 16)}
@@ -242,9 +242,9 @@ def test_a_gate_on_the_channels_of_one_image() -> None:
 @pytest.mark.parametrize("turned", [True, False])
 def test_a_gate_before_a_convolution_of_pixels_goes_into_the_filters(batch: int, turned: bool) -> None:
     nodes = [placeholder("x"), placeholder("gate"), placeholder("other"), node("s", "Sigmoid", "gate"),
-            node("g", "Mul", *(("s", "x") if turned else ("x", "s"))), const("w", numbers(1, 1, 8, 4)),
-            conv("y", "g", "w"), const("v", numbers(4)), node("m", "Mul", "y", "v"), node("b", "AddV2", "m", "v"),
-            node("a", "AddV2", "b", "other"), node("r", "Relu", "a")]
+             node("g", "Mul", *(("s", "x") if turned else ("x", "s"))), const("w", numbers(1, 1, 8, 4)),
+             conv("y", "g", "w"), const("v", numbers(4)), node("m", "Mul", "y", "v"), node("b", "AddV2", "m", "v"),
+             node("a", "AddV2", "b", "other"), node("r", "Relu", "a")]
     feeds = {"x": numbers(batch, 8, 8, 8), "gate": numbers(batch, 1, 1, 8), "other": numbers(batch, 8, 8, 4)}
     assert compare(nodes, feeds, "r", close=1e-5).kernels == ["cpu.Sigmoid", "onednn.Product"]
 
@@ -265,8 +265,8 @@ def test_another_factor_before_a_convolution_stays(gate: Any, taps: int, attrs: 
 def test_padding_goes_into_the_convolution(op: str) -> None:
     pads = const("pads", [[0, 0], [0, 1], [2, 0], [0, 0]], np.int32)
     nodes = [placeholder("x"), const("w", numbers(3, 3, 8, 1)), pads,
-            node("p", "Pad", "x", "pads", Tpaddings=heald.api.dtypes.int32),
-            conv("y", "p", "w", op=op, padding="VALID", strides=[1, 2, 2, 1]), node("z", "Relu6", "y")]
+             node("p", "Pad", "x", "pads", Tpaddings=heald.api.dtypes.int32),
+             conv("y", "p", "w", op=op, padding="VALID", strides=[1, 2, 2, 1]), node("z", "Relu6", "y")]
     assert compare(nodes, {"x": numbers(1, 8, 8, 8)}, "z", close=1e-5).kernels == ["onednn.Product"]
     nodes[4] = conv("y", "p", "w", op=op, padding="SAME")
     assert compare(nodes, {"x": numbers(1, 8, 8, 8)}, "z", close=1e-5).kernels == ["cpu.Pad", "onednn.Product"]
@@ -296,7 +296,7 @@ def test_a_sum_is_written_over_its_dead_summand(
 
     monkeypatch.setattr(primitives.Accumulating, "attach", note_overlap)
     nodes = [placeholder("x"), const("w", numbers(3, 3, 8, 8)), const("v", numbers(8)), conv("nc", "x", "w"),
-            node("n", "Relu", "nc"), conv("mc", "n", "w"), node("m", "Relu", "mc")]
+             node("n", "Relu", "nc"), conv("mc", "n", "w"), node("m", "Relu", "mc")]
     for name, (x, added) in zip("yz", sources, strict=False):
         nodes += block(name, x, added)
     last = nodes[-1].name
@@ -307,14 +307,14 @@ def test_a_sum_is_written_over_its_dead_summand(
 
 def test_batch_normalisation_goes_into_the_weights() -> None:
     nodes = [placeholder("x"), const("w", numbers(3, 3, 8, 16)), *statistics(16), conv("y", "x", "w"),
-            node("n", "FusedBatchNormV3", "y", *STATISTICS, **NORM), node("z", "Relu6", "n")]
+             node("n", "FusedBatchNormV3", "y", *STATISTICS, **NORM), node("z", "Relu6", "n")]
     assert compare(nodes, {"x": numbers(2, 6, 6, 8)}, "z", close=1e-5).kernels == ["onednn.Product"]
 
 
 def test_two_branches_that_meet_are_a_primitive_each() -> None:
     nodes = [placeholder("x"), *(const(f"w{i}", numbers(1, 1, 8, 16)) for i in (0, 1)), const("v", numbers(16)),
-            *(conv(f"y{i}", "x", f"w{i}") for i in (0, 1)), *(node(f"a{i}", "AddV2", f"y{i}", "v") for i in (0, 1)),
-            node("m", "Mul", "a1", "v"), node("s", "AddV2", "a0", "m"), node("r", "Relu", "s")]
+             *(conv(f"y{i}", "x", f"w{i}") for i in (0, 1)), *(node(f"a{i}", "AddV2", f"y{i}", "v") for i in (0, 1)),
+             node("m", "Mul", "a1", "v"), node("s", "AddV2", "a0", "m"), node("r", "Relu", "s")]
     assert compare(nodes, {"x": numbers(1, 6, 6, 8)}, "r", close=1e-5).kernels == ["onednn.Product"] * 2
 
 

@@ -82,7 +82,7 @@ def test_a_sequence_that_may_end_early_is_numpy_s(op):
     nodes, feed = lstm(op, 3, 4, 3), fed(op, 3, 4, 3, 2)
     assert kernel_of_node(nodes, ["n:6"], feed | {"length": 2}) == f"cpu.{op}"
     assert kernel_of_node([*(old for old in nodes if old.name != "length"), const("length", 2, np.int64)],
-                    ["n:6"], feed) == f"cpu.{op}"
+                          ["n:6"], feed) == f"cpu.{op}"
 
 
 def test_an_output_that_is_needed_later_is_right_too():

@@ -63,7 +63,7 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("m", "taps"),
                          [(m, k) for m in (1, *winograd_tiling.RESULTS_PER_TILE_SIDE) for k in (1, 3, 5, 7)
-                                         if m + k - 1 in winograd_tiling.POINTS])
+                          if m + k - 1 in winograd_tiling.POINTS])
 def test_the_matrices_give_the_sums_of_a_convolution(m: int, taps: int) -> None:
     a, g, b = winograd_tiling.matrices(m, taps)
     rng = np.random.default_rng(m)
@@ -106,7 +106,7 @@ def test_turns_make_all_results_of_the_pixels_that_these_need(
     height = rows + taps - 1 - above - below
     assume(height > 0 and max(above, below) < taps)
     full_size = winograd_tiling.Size(images, winograd_tiling.Axis(taps, m if taps > 1 else 1, height, rows, above),
-                       winograd_tiling.Axis(3, m, columns + 2, columns, 0), 8, 16)
+                                     winograd_tiling.Axis(3, m, columns + 2, columns, 0), 8, 16)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(winograd_tiling, "LARGEST_TURN_BYTES", 1 << bits)
         turns = [*full_size.turns()]

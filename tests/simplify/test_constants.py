@@ -24,8 +24,8 @@ def test_a_node_of_constants_alone_becomes_a_constant_under_its_name():
     nodes = [placeholder("x", (2,)), const("c", [3, 4]), node("s", "Square", "c"), node("i", "Identity", "s"),
              node("r", "Rsqrt", "i"), node("y", "Mul", "x", "r")]
     rewritten = rewrite_and_compare(nodes, "constants")
-    assert [(graph_node.name, graph_node.op) for graph_node in rewritten] == [("x", "Placeholder"), ("r", "Const"),
-                                                                              ("y", "Mul")]
+    assert [(graph_node.name, graph_node.op) for graph_node in rewritten] == [
+        ("x", "Placeholder"), ("r", "Const"), ("y", "Mul")]
     assert rewritten["r"].attrs["value"].array().tolist() == pytest.approx([1 / 3, 1 / 4])
 
 
@@ -88,8 +88,8 @@ def test_control_edges_from_constants_are_removed():
              Node("n", "NoOp", controls=["i", "s"]), node("m", "Neg", "x").replace(controls=["s"]),
              node("y", "Identity", "m").replace(controls=["n"])]
     rewritten = rewrite_and_compare(nodes, "constants")
-    assert (op_counts(rewritten), rewritten["y"].controls, rewritten["m"].controls) == ({"Identity": 1, "Neg": 1}, (),
-                                                                                        ())
+    assert op_counts(rewritten) == {"Identity": 1, "Neg": 1}
+    assert rewritten["y"].controls == rewritten["m"].controls == ()
 
 
 def test_control_edges_from_a_node_that_may_fail_stay():

@@ -46,7 +46,7 @@ DIFFERENT = {
     "order of inputs": [const("c", 3), node("a", "Sub", "x", "c"), node("b", "Sub", "c", "x")],
     "place": [node("a", "Relu", "x"), node("b", "Relu", "x", device="EXAMPLE:0")],
     "control edges": [node("a", "Relu", "x"), Node("w", "Assert", ["yes", "x"], attrs={"T": [FLOAT]}),
-                           const("yes", True, np.bool_), node("b", "Relu", "x").replace(controls=["w"])],
+                      const("yes", True, np.bool_), node("b", "Relu", "x").replace(controls=["w"])],
 }
 
 

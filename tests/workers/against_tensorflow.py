@@ -201,8 +201,8 @@ def ours(trial: Trial) -> list[Array] | errors.HealdError:
     try:
         with heald.Session(Graph(nodes), device="CPU:0") as session:
             results: list[Array] = session.run([f"op:{i}" for i in range(count)],
-                                             {f"i{i}": x for i, x in enumerate(trial.inputs)},
-                                             targets=() if count else ["op"])
+                                               {f"i{i}": x for i, x in enumerate(trial.inputs)},
+                                               targets=() if count else ["op"])
             return results
     except errors.HealdError as error:
         return error

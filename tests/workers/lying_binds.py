@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
-from fuzz.guarded_array import GuardedAllocator
 from harness.run_op import REGISTRIES
 from heald import errors
 from heald.runtime.contract.kernel import Bind, Declined, FusedOp, KernelDef, KernelPack
@@ -24,6 +23,8 @@ from heald_cpu.device import Cpu
 from heald_onednn import kernels as families
 from heald_onednn.library import open_library
 from heald_onednn.precision import element_types
+
+from fuzz.guarded import GuardedAllocator
 
 RNG = np.random.default_rng(3)
 PACK = Registries()
@@ -113,7 +114,7 @@ def main() -> None:
         arrays = arrays_of(bind, call)
         assert run(bind, bound, arrays) == "written", call.nodes
         for smaller in lesser(bound.extents, arrays):
-            outcomes["attach: " + run_attached(bound, smaller, len(bind.inputs))] += 1
+            outcomes["attach: " + outcome_of_attach(bound, smaller, len(bind.inputs))] += 1
         for lie in lies(bind):
             outcomes["bind: " + outcome_of_lie(call, lie)] += 1
     print(json.dumps(outcomes))
@@ -148,7 +149,7 @@ def honest(call: Call) -> Bind:
         infos += results
         ops.append(FusedOp(node.op, attrs, node.args, tuple(range(first, len(infos))), tuple(o.meta for o in results)))
     input_infos = tuple(ValueInfo(x.meta, x.value if i in call.constants else None)
-                  for i, x in enumerate(infos[: len(call.inputs)]))
+                        for i, x in enumerate(infos[: len(call.inputs)]))
     fused = tuple(ops) if call.name else ()
     outputs = ops[-1].outputs[:1] if call.name else ops[-1].outputs
     return Bind("n", call.name or ops[0].op, ops[-1].attrs, input_infos, outputs, Cpu(0), None, {}, fused,
@@ -181,8 +182,8 @@ def lesser(extents: Any, arrays: Sequence[Any]) -> Iterator[list[Any]]:
     """The arrays with one of them, which the kernel touches, cut in half or to one element."""
     for operand_index in extents:
         for size in {arrays[operand_index].size // 2, 1}:
-            yield [guarded_array(array.dtype, (size,)) if i == operand_index else array for i,
-                   array in enumerate(arrays)]
+            yield [guarded_array(array.dtype, (size,)) if i == operand_index else array
+                   for i, array in enumerate(arrays)]
 
 
 def outcome_of_lie(call: Call, lie: Bind) -> str:
@@ -218,7 +219,7 @@ def run(bind: Bind, bound: Any, arrays: Sequence[Any]) -> str:
     return "written"
 
 
-def run_attached(bound: Any, arrays: Sequence[Any], count: int) -> str:
+def outcome_of_attach(bound: Any, arrays: Sequence[Any], count: int) -> str:
     try:
         call = bound.attach(tuple(arrays[:count]), tuple(arrays[count:]))
         call()
