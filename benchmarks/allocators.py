@@ -2,7 +2,7 @@
 
     python benchmarks/allocators.py
 
-`written`: every byte is written, as a kernel does. Each row is the median over interleaved pairs.
+`write_array`: every byte is written, as a kernel does. Each row is the median over interleaved pairs.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from heald.runtime.host.allocators.failing import FailingAllocator
 from heald.runtime.host.allocators.poisoning import PoisoningAllocator
 from heald.runtime.host.allocators.pooled import PooledAllocator
 from tabulate import tabulate
-from timing import paired
+from timing import time_pairs
 
 ALLOCATORS: dict[str, Callable[[], HostAllocator]] = {
     "plain": PlainAllocator,
@@ -35,11 +35,11 @@ WRITTEN = (("64 KiB", 64 << 10, 200), ("4 MiB", 4 << 20, 20), ("64 MiB", 64 << 2
 
 
 def row(name: str, size: str, ours: Callable[[], object], numpys: Callable[[], object], repeat: int) -> list[object]:
-    a, b, ratio = paired(ours, numpys, repeat)
+    a, b, ratio = time_pairs(ours, numpys, repeat)
     return [name, size, f"{a * 1e9:,.0f} ns", f"{b * 1e9:,.0f} ns", f"{ratio:.2f}", f"{(a - b) * 1e9:+,.0f} ns"]
 
 
-def written(make: Callable[[], np.ndarray]) -> None:
+def write_array(make: Callable[[], np.ndarray]) -> None:
     make().fill(1)
 
 
@@ -53,10 +53,12 @@ def main() -> None:
     for size, nbytes, repeat in WRITTEN:
         for name in ("plain", "pooled"):
             allocate, empty = partial(ALLOCATORS[name]().allocate, nbytes), partial(np.empty, nbytes, np.uint8)
-            rows.append(row(f"{name}, written", size, partial(written, allocate), partial(written, empty), repeat))
+            rows.append(row(f"{name}, written", size, partial(write_array, allocate), partial(write_array, empty),
+                            repeat))
     for name in ("plain", "pooled", "budgeted", "counting"):
-        made = array_maker(ALLOCATORS[name](), (2, 2), np.float32)
-        rows.append(row(f"{name}, array_maker", "2x2", made, partial(np.empty, (2, 2), np.dtype(np.float32)), 2000))
+        make_array = array_maker(ALLOCATORS[name](), (2, 2), np.float32)
+        rows.append(row(f"{name}, array_maker", "2x2", make_array, partial(np.empty, (2, 2), np.dtype(np.float32)),
+                        2000))
     headers = ["allocator", "size", "allocate and drop", "np.empty", "ratio", "more"]
     print(tabulate(rows, headers, colalign=("left", "left", *["right"] * 4), disable_numparse=True))
 

@@ -33,13 +33,13 @@ def of_function(
         model, holder = holder, tf.Module()
         holder.model = model
     concrete = traced.get_concrete_function()
-    forms = {"SavedModel": saved(folder, holder, traced)}
+    forms = {"SavedModel": save_form(folder, holder, traced)}
     names = {name: index for index, name in enumerate(sorted(concrete.structured_outputs))}
     forms |= frozen_forms(folder, concrete, names)
     return case_of(folder, forms, feeds, traced(*(tf.constant(array) for array in feeds.values())))
 
 
-def saved(folder: Path, holder: Any, function: Any) -> dict[str, Any]:
+def save_form(folder: Path, holder: Any, function: Any) -> dict[str, Any]:
     holder.serve = function
     tf.saved_model.save(holder, str(folder / "saved_model"), signatures=function)
     return {"path": "saved_model"}
@@ -68,12 +68,12 @@ def graph_form(
 def run_session(folder: Path, form: Mapping[str, Any], feeds: Arrays) -> dict[str, np.ndarray]:
     with tf.Graph().as_default() as graph:
         tf.import_graph_def(v1.GraphDef.FromString((folder / form["path"]).read_bytes()), name="")
-    given = {tensor: feeds[name] for name, tensor in form["feeds"].items()}
+    feeds_by_tensor = {tensor: feeds[name] for name, tensor in form["feeds"].items()}
     fetched, steps = [*form["fetches"].values(), *form.get("targets", ())], form.get("steps", 0)
     with v1.Session(graph=graph) as session:
         for node in form.get("before", ()):
             session.run(node)
-        runs = [session.run(fetched, given) for _ in range(steps or 1)]
+        runs = [session.run(fetched, feeds_by_tensor) for _ in range(steps or 1)]
     columns = zip(*(run[:len(form["fetches"])] for run in runs), strict=True)
     return {name: np.stack(column) if steps else column[0]
             for name, column in zip(form["fetches"], columns, strict=True)}

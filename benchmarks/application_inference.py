@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from application_forms import SEED, case_of, frozen_forms, graph_form, of_function, run_session, saved, vary
+from application_forms import SEED, case_of, frozen_forms, graph_form, of_function, run_session, save_form, vary
 
 v1 = tf.compat.v1
 layers = keras.layers
@@ -34,7 +34,7 @@ def text_classifier(folder: Path, cell: str) -> dict[str, Any]:
 
     holder = tf.Module()
     holder.words, holder.body = words, body
-    forms = {"SavedModel": saved(folder, holder, classify)}
+    forms = {"SavedModel": save_form(folder, holder, classify)}
     of_indices = tf.function(body).get_concrete_function(tf.TensorSpec([None, LENGTH], tf.int64, name="ids"))
     forms |= frozen_forms(folder, of_indices, {"classes": 0})
     return case_of(folder, forms, {"text": TEXTS, "ids": words(TEXTS).numpy()}, {"classes": classify(TEXTS)["classes"]})
@@ -54,7 +54,7 @@ def string_lookup(folder: Path) -> dict[str, Any]:
     holder = tf.Module()
     holder.parts = there, back, labels
     words = np.array([[b"good", b"film", b"?"], [b"the", b"plot", b"was"]], object)
-    return case_of(folder, {"SavedModel": saved(folder, holder, look)}, {"words": words}, look(words))
+    return case_of(folder, {"SavedModel": save_form(folder, holder, look)}, {"words": words}, look(words))
 
 
 def text_features(folder: Path) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def text_features(folder: Path) -> dict[str, Any]:
 
     holder = tf.Module()
     holder.modes = modes
-    return case_of(folder, {"SavedModel": saved(folder, holder, features)}, {"text": TEXTS}, features(TEXTS))
+    return case_of(folder, {"SavedModel": save_form(folder, holder, features)}, {"text": TEXTS}, features(TEXTS))
 
 
 def bidirectional(folder: Path) -> dict[str, Any]:
@@ -90,15 +90,16 @@ def bidirectional(folder: Path) -> dict[str, Any]:
 class Transformer(tf.Module):
     """Two layers of causal self-attention over at most `most` tokens."""
 
-    def __init__(self, words: int = 40, width: int = 32, heads: int = 4, most: int = 24) -> None:
+    def __init__(self, words: int = 40, width: int = 32, heads: int = 4, max_length: int = 24) -> None:
         super().__init__()
         rng = np.random.default_rng(SEED)
 
         def weights(*shape: int) -> tf.Variable:
             return tf.Variable(rng.normal(0, 1.5 * shape[0] ** -0.5, shape).astype(np.float32))
 
-        self.heads, self.most, self.width = heads, most, width
-        self.words, self.places = tf.Variable(rng.normal(0, 1, (words, width)).astype(np.float32)), weights(most, width)
+        self.heads, self.most, self.width = heads, max_length, width
+        self.words = tf.Variable(rng.normal(0, 1, (words, width)).astype(np.float32))
+        self.places = weights(max_length, width)
         self.layers = [[weights(width, 3 * width), weights(width, width), weights(width, 64), weights(64, width)]
                        for _ in range(2)]
 
@@ -109,15 +110,15 @@ class Transformer(tf.Module):
         mask = tf.linalg.band_part(tf.ones([length, length]), -1, 0)
         for qkv, out, up, down in self.layers:
             q, k, v = (tf.transpose(tf.reshape(part, [batch, length, self.heads, -1]), [0, 2, 1, 3])
-                       for part in tf.split(_normalised(x) @ qkv, 3, -1))
+                       for part in tf.split(_layer_normalisation(x) @ qkv, 3, -1))
             scores = tf.einsum("bhqd,bhkd->bhqk", q, k) * (self.width // self.heads) ** -0.5
             mixed = tf.einsum("bhqk,bhkd->bqhd", tf.nn.softmax(scores - 1e9 * (1 - mask)), v)
             x += tf.reshape(mixed, [batch, length, self.width]) @ out
-            x += tf.nn.gelu(_normalised(x) @ up) @ down
-        return tf.matmul(_normalised(x), self.words, transpose_b=True)
+            x += tf.nn.gelu(_layer_normalisation(x) @ up) @ down
+        return tf.matmul(_layer_normalisation(x), self.words, transpose_b=True)
 
 
-def _normalised(x: tf.Tensor) -> tf.Tensor:
+def _layer_normalisation(x: tf.Tensor) -> tf.Tensor:
     mean, variance = tf.nn.moments(x, -1, keepdims=True)
     return (x - mean) * tf.math.rsqrt(variance + 1e-5)
 
@@ -132,9 +133,9 @@ def generation(folder: Path) -> dict[str, Any]:
             best = tf.argmax(logits, -1, tf.int32)
             seed = tf.stack([SEED, tf.shape(tokens)[1]])
             drawn = tf.random.stateless_categorical(logits / 0.7, 1, seed, tf.int32)[:, 0]
-            chosen = tf.where(done, 0, tf.where(tf.range(tf.size(best)) % 2 == 0, best, drawn))
-            total += tf.gather(tf.nn.log_softmax(logits), chosen, batch_dims=1)
-            return tf.concat([tokens, chosen[:, None]], 1), total, done | (chosen == 0)
+            tokens_now = tf.where(done, 0, tf.where(tf.range(tf.size(best)) % 2 == 0, best, drawn))
+            total += tf.gather(tf.nn.log_softmax(logits), tokens_now, batch_dims=1)
+            return tf.concat([tokens, tokens_now[:, None]], 1), total, done | (tokens_now == 0)
 
         batch = tf.shape(start)[0]
         tokens, total, _ = tf.while_loop(
@@ -180,32 +181,33 @@ def beam_search(folder: Path) -> dict[str, Any]:
     rng = np.random.default_rng(SEED)
     model = tf.Module()
     model.moves = tf.Variable(rng.normal(0, 1.5, (25, 25)).astype(np.float32))
-    beams, words, most = 4, 25, 16
+    beams, words, max_length = 4, 25, 16
 
     def search(start: tf.Tensor) -> dict[str, tf.Tensor]:
         batch = tf.size(start)
-        words_taken = tf.TensorArray(tf.int32, most, element_shape=[None, beams])
-        parents = tf.TensorArray(tf.int32, most, element_shape=[None, beams])
+        words_taken = tf.TensorArray(tf.int32, max_length, element_shape=[None, beams])
+        parents = tf.TensorArray(tf.int32, max_length, element_shape=[None, beams])
         scores = tf.tile([[0.0] + [-1e9] * (beams - 1)], [batch, 1])
         last, done = tf.tile(start[:, None], [1, beams]), tf.zeros([batch, beams], tf.bool)
 
-        def step(i: Any, last: Any, scores: Any, done: Any, taken: Any, parents: Any) -> Any:
+        def step(i: Any, last: Any, scores: Any, done: Any, written_words: Any, parents: Any) -> Any:
             steps = tf.nn.log_softmax(tf.gather(model.moves.read_value(), last) + tf.math.sin(tf.cast(i, tf.float32)))
             only_end = tf.one_hot(0, words, 0.0, -1e9)
-            each = scores[:, :, None] + tf.where(done[:, :, None], only_end, steps)
-            scores, flat = tf.math.top_k(tf.reshape(each, [batch, -1]), beams)
+            step_scores = scores[:, :, None] + tf.where(done[:, :, None], only_end, steps)
+            scores, flat = tf.math.top_k(tf.reshape(step_scores, [batch, -1]), beams)
             parent, word = flat // words, flat % words
             done = tf.gather(done, parent, batch_dims=1) | (word == 0)
-            return i + 1, word, scores, done, taken.write(i, word), parents.write(i, parent)
+            return i + 1, word, scores, done, written_words.write(i, word), parents.write(i, parent)
 
         count, _, scores, _, words_taken, parents = tf.while_loop(
-            lambda i, _, __, done, *___: (i < most) & ~tf.reduce_all(done), step,
+            lambda i, _, __, done, *___: (i < max_length) & ~tf.reduce_all(done), step,
             (0, last, scores, done, words_taken, parents))
         path = tf.TensorArray(tf.int32, count, element_shape=[None, beams])
-        taken, came = words_taken.stack(), parents.stack()
+        word_steps, came = words_taken.stack(), parents.stack()
 
         def back(i: Any, beam: Any, path: Any) -> Any:
-            return i - 1, tf.gather(came[i], beam, batch_dims=1), path.write(i, tf.gather(taken[i], beam, batch_dims=1))
+            words_of_beam = tf.gather(word_steps[i], beam, batch_dims=1)
+            return i - 1, tf.gather(came[i], beam, batch_dims=1), path.write(i, words_of_beam)
 
         beam = tf.tile(tf.range(beams)[None], [batch, 1])
         _, _, path = tf.while_loop(lambda i, *_: i >= 0, back, (count - 1, beam, path))
@@ -229,12 +231,12 @@ def detection(folder: Path) -> dict[str, Any]:
             tf.autograph.experimental.set_loop_options(shape_invariants=[
                 (found_boxes, tf.TensorShape([None, 4])), (found_scores, tf.TensorShape([None])),
                 (found_classes, tf.TensorShape([None]))])
-            chosen, soft = tf.image.non_max_suppression_with_scores(
+            kept_boxes, soft = tf.image.non_max_suppression_with_scores(
                 boxes, scores[:, c], 20, 0.4, 0.6, soft_nms_sigma=0.3)
-            if tf.size(chosen) > 0:
-                found_boxes = tf.concat([found_boxes, tf.gather(boxes, chosen)], 0)
+            if tf.size(kept_boxes) > 0:
+                found_boxes = tf.concat([found_boxes, tf.gather(boxes, kept_boxes)], 0)
                 found_scores = tf.concat([found_scores, soft], 0)
-                found_classes = tf.concat([found_classes, tf.fill(tf.shape(chosen), c)], 0)
+                found_classes = tf.concat([found_classes, tf.fill(tf.shape(kept_boxes), c)], 0)
         best = tf.argsort(found_scores, direction="DESCENDING", stable=True)[:30]
         at_once = tf.image.combined_non_max_suppression(boxes[None, :, None], scores[None], 10, 25, 0.4, 0.6)
         return {"boxes": tf.gather(found_boxes, best), "scores": tf.gather(found_scores, best),
@@ -255,11 +257,11 @@ def crf(folder: Path) -> dict[str, Any]:
     def decode(scores: tf.Tensor, lengths: tf.Tensor) -> dict[str, tf.Tensor]:
         steps = tf.transpose(scores, [1, 0, 2])
 
-        def forward(best: Any, given: Any) -> Any:
-            (score, _), (emitted, i) = best, given
-            each = score[:, :, None] + model.moves
+        def forward(best: Any, emission_and_index: Any) -> Any:
+            (score, _), (emitted, i) = best, emission_and_index
+            move_scores = score[:, :, None] + model.moves
             inside = (i < lengths)[:, None]
-            new, came = tf.reduce_max(each, 1) + emitted, tf.argmax(each, 1, tf.int32)
+            new, came = tf.reduce_max(move_scores, 1) + emitted, tf.argmax(move_scores, 1, tf.int32)
             stay = tf.broadcast_to(tf.range(6), tf.shape(came))
             return tf.where(inside, new, score), tf.where(inside, came, stay)
 
@@ -311,8 +313,8 @@ def switch_case(folder: Path) -> dict[str, Any]:
     model.experts = [tf.Variable(rng.normal(0, 1, (4, 4)).astype(np.float32)) for _ in range(3)]
 
     def mixture(x: tf.Tensor, experts: tf.Tensor, doubled: tf.Tensor) -> dict[str, tf.Tensor]:
-        def row(given: Any) -> tf.Tensor:
-            values, expert = given
+        def row(values_and_expert: Any) -> tf.Tensor:
+            values, expert = values_and_expert
             branches = [lambda w=w: tf.linalg.matvec(w, values) for w in model.experts]
             return tf.switch_case(expert, branches, default=lambda: tf.zeros([4]))
 
@@ -368,22 +370,22 @@ def v1_loop(folder: Path) -> dict[str, Any]:
             x, lengths = v1.placeholder(tf.float32, [None, None, 5], "x"), v1.placeholder(tf.int32, [None], "lengths")
             kernel = tf.constant(rng.normal(0, 0.5, (13, 32)).astype(np.float32))
             bias = tf.constant(rng.normal(0, 0.5, 32).astype(np.float32))
-            steps, most = tf.transpose(x, [1, 0, 2]), tf.shape(x)[1]
-            given = tf.TensorArray(tf.float32, most).unstack(steps)
-            made = tf.TensorArray(tf.float32, most, element_shape=[None, 8])
+            steps, time = tf.transpose(x, [1, 0, 2]), tf.shape(x)[1]
+            inputs = tf.TensorArray(tf.float32, time).unstack(steps)
+            outputs = tf.TensorArray(tf.float32, time, element_shape=[None, 8])
             zero = tf.zeros([tf.shape(x)[0], 8])
 
-            def step(i: Any, c: Any, h: Any, made: Any) -> Any:
-                gates = tf.concat([given.read(i), h], 1) @ kernel + bias
+            def step(i: Any, c: Any, h: Any, outputs: Any) -> Any:
+                gates = tf.concat([inputs.read(i), h], 1) @ kernel + bias
                 enter, new, forget, out = tf.split(gates, 4, 1)
                 c_new = c * tf.sigmoid(forget + 1.0) + tf.sigmoid(enter) * tf.tanh(new)
                 h_new = tf.tanh(c_new) * tf.sigmoid(out)
                 inside = (i < lengths)[:, None]
                 some = tf.cond(i >= tf.reduce_min(lengths), lambda: tf.where(inside, h_new, 0.0), lambda: h_new)
-                return i + 1, tf.where(inside, c_new, c), tf.where(inside, h_new, h), made.write(i, some)
+                return i + 1, tf.where(inside, c_new, c), tf.where(inside, h_new, h), outputs.write(i, some)
 
-            _, _, h, made = v1.while_loop(lambda i, *_: i < most, step, (0, zero, zero, made))
-            fetches = {"outputs": tf.transpose(made.stack(), [1, 0, 2]), "state": h}
+            _, _, h, outputs = v1.while_loop(lambda i, *_: i < time, step, (0, zero, zero, outputs))
+            fetches = {"outputs": tf.transpose(outputs.stack(), [1, 0, 2]), "state": h}
             form = graph_form(folder, graph, {"x": x, "lengths": lengths}, fetches)
     finally:
         v1.enable_control_flow_v2()
@@ -400,7 +402,7 @@ def dynamic_rnn_of_cells(folder: Path) -> dict[str, Any]:
     try:
         with tf.Graph().as_default() as graph:
             x, lengths = v1.placeholder(tf.float32, [None, None, 5], "x"), v1.placeholder(tf.int32, [None], "lengths")
-            cell = LSTMCell(8, use_peepholes=True, initializer=_varied)
+            cell = LSTMCell(8, use_peepholes=True, initializer=_fixed_initializer)
             outputs, state = v1.nn.dynamic_rnn(cell, x, lengths, dtype=tf.float32)
             fetches = {"outputs": tf.identity(outputs, "outputs"), "state": tf.identity(state.h, "state")}
             init = v1.global_variables_initializer()
@@ -415,6 +417,6 @@ def dynamic_rnn_of_cells(folder: Path) -> dict[str, Any]:
     return case_of(folder, forms, feeds, run_session(folder, form, feeds))
 
 
-def _varied(shape: Sequence[int], **_: Any) -> Any:
+def _fixed_initializer(shape: Sequence[int], **_: Any) -> Any:
     """An initializer that gives the same values everywhere."""
     return tf.constant(np.random.default_rng(SEED).normal(0, 0.4, shape).astype(np.float32))

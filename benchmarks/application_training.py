@@ -9,7 +9,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from application_forms import SEED, case_of, graph_form, run_session, saved, vary
+from application_forms import SEED, case_of, graph_form, run_session, save_form, vary
 
 v1 = tf.compat.v1
 layers = keras.layers
@@ -86,8 +86,8 @@ def keras_signature(folder: Path) -> dict[str, Any]:
     feeds = {"x": rng.normal(0, 1, (16, 7, 4)).astype(np.float32)}
     feeds["y"] = feeds["x"].sum((1, 2))[:, None] / 5
     holder = tf.Module()
-    holder.model, holder.optimizer_state = model, [each.value for each in optimizer.variables]
-    form = {**saved(folder, holder, train), "steps": STEPS}
+    holder.model, holder.optimizer_state = model, [variable.value for variable in optimizer.variables]
+    form = {**save_form(folder, holder, train), "steps": STEPS}
     losses = [train(*map(tf.constant, feeds.values()))["loss"].numpy() for _ in range(STEPS)]
     return case_of(folder, {"SavedModel": form}, feeds, {"loss": np.stack(losses)})
 

@@ -53,8 +53,9 @@ print(*sorted({".".join(name.split(".")[:2]) for name in sys.modules
 """
 
 
-def compiled(path: Path, form: Mapping[str, Any], feeds: Arrays, given: Path, folder: Path) -> tuple[Run, list[str]]:
-    """The application of this form, compiled and run once in a process of its own, and what that process imported."""
+def run_compiled(path: Path, form: Mapping[str, Any], feeds: Arrays, inputs_path: Path,
+                 folder: Path) -> tuple[Run, list[str]]:
+    """The application of this form, compiled and run once in a process of its own, and the modules of that process."""
     from heald.graphs.session import compile_model
 
     if "before" in form or "targets" in form:
@@ -66,35 +67,36 @@ def compiled(path: Path, form: Mapping[str, Any], feeds: Arrays, given: Path, fo
     shapes = {name: feeds[names.get(name, name)].shape for name in model.inputs}
     heald.bef.dump(compile_model(path, inputs=shapes, outputs=outputs), folder / "model.bef")
     inputs = {name: feeds[names.get(name, name)] for name in model.inputs}
-    np.savez(given, **{name: array.astype("S") if array.dtype == object else array for name, array in inputs.items()})
-    command = [sys.executable, "-c", COMPILED, str(folder / "model.bef"), str(given), str(folder / "found.npz"),
+    np.savez(inputs_path,
+             **{name: array.astype("S") if array.dtype == object else array for name, array in inputs.items()})
+    command = [sys.executable, "-c", COMPILED, str(folder / "model.bef"), str(inputs_path), str(folder / "found.npz"),
                str(form.get("steps", 0))]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr.strip().splitlines()[-1])
     with np.load(folder / "found.npz") as file:
-        found = {name: file[name] for name in file}
-    results = {**found, **{name: found[node] for name, node in fetches.items() if node in found}}
+        stored = {name: file[name] for name in file}
+    results = {**stored, **{name: stored[node] for name, node in fetches.items() if node in stored}}
     return (lambda _: results), done.stdout.split()
 
 
-def opened(path: Path, form: Mapping[str, Any]) -> Run:
+def open_form(path: Path, form: Mapping[str, Any]) -> Run:
     """The application of this form: a function from all its inputs to its outputs."""
     once = _signature(path) if "fetches" not in form else _session(path, form)
     steps = form.get("steps", 0)
-    return (lambda feeds: _stacked([once(feeds) for _ in range(steps)])) if steps else once
+    return (lambda feeds: _stack_runs([once(feeds) for _ in range(steps)])) if steps else once
 
 
-def _stacked(runs: Sequence[Arrays]) -> dict[str, np.ndarray]:
-    return {name: np.stack([each[name] for each in runs]) for name in runs[0]}
+def _stack_runs(runs: Sequence[Arrays]) -> dict[str, np.ndarray]:
+    return {name: np.stack([run_outputs[name] for run_outputs in runs]) for name in runs[0]}
 
 
 def _signature(path: Path) -> Run:
     model = heald.load(path)
 
     def run(feeds: Arrays) -> dict[str, np.ndarray]:
-        found = model({name: feeds[name] for name in model.inputs})
-        return found if isinstance(found, dict) else dict.fromkeys(model.outputs, found)
+        outputs = model({name: feeds[name] for name in model.inputs})
+        return outputs if isinstance(outputs, dict) else dict.fromkeys(model.outputs, outputs)
 
     return run
 
@@ -122,13 +124,14 @@ def difference(ours: np.ndarray, theirs: np.ndarray, *, relative: bool) -> float
         return np.inf
     scale = np.abs(theirs) if relative else (np.std(theirs) if theirs.size else 0.0) or 1.0
     with np.errstate(invalid="ignore", divide="ignore"):
-        each = np.where((ours == theirs) | np.isnan(theirs), 0.0, np.abs(theirs.astype(np.float64) - ours) / scale)
-    return float(each.max(initial=0.0))
+        differences = np.where((ours == theirs) | np.isnan(theirs), 0.0,
+                               np.abs(theirs.astype(np.float64) - ours) / scale)
+    return float(differences.max(initial=0.0))
 
 
 def verdict(run: Run, feeds: Arrays, expected: Arrays, tolerance: float, *, relative: bool) -> str:
-    found = run(feeds)
-    off = {name: difference(found[name], theirs, relative=relative) for name, theirs in expected.items()}
+    results = run(feeds)
+    off = {name: difference(results[name], theirs, relative=relative) for name, theirs in expected.items()}
     worst = max(off, key=lambda name: off[name])
     return f"right ({off[worst]:.0e})" if off[worst] <= tolerance else f"WRONG: {worst} by {off[worst]:.1e}"
 
@@ -136,32 +139,33 @@ def verdict(run: Run, feeds: Arrays, expected: Arrays, tolerance: float, *, rela
 def arrays(path: Path) -> tuple[dict[str, np.ndarray], dict[str, np.ndarray]]:
     """The inputs and the outputs of an application. Strings are objects."""
     with np.load(path) as file:
-        known = {name: file[name].astype(object) if file[name].dtype.kind == "S" else file[name] for name in file}
-    return tuple({name.partition("/")[2]: array for name, array in known.items() if name.startswith(side)}  # type: ignore[return-value]
+        stored = {name: file[name].astype(object) if file[name].dtype.kind == "S" else file[name] for name in file}
+    return tuple({name.partition("/")[2]: array
+                  for name, array in stored.items() if name.startswith(side)}  # type: ignore[return-value]
                  for side in ("in/", "out/"))
 
 
-def rows(folder: Path, *, whole: bool, is_compiled: bool = False) -> list[list[str]]:
+def rows(folder: Path, *, full_errors: bool, is_compiled: bool = False) -> list[list[str]]:
     """The verdict on each form of the application in this folder; errors are cut unless `whole`."""
     case = json.loads((folder / "case.json").read_text())
     feeds, expected = arrays(folder / "arrays.npz")
-    found = []
+    table = []
     for name, form in case["forms"].items():
         try:
             path, imported = folder / form["path"], list[str]()
             if is_compiled:
                 with TemporaryDirectory() as aside:
-                    run, imported = compiled(path, form, feeds, Path(aside, "given.npz"), Path(aside))
+                    run, imported = run_compiled(path, form, feeds, Path(aside, "given.npz"), Path(aside))
             else:
-                run = opened(path, form)
+                run = open_form(path, form)
             said = verdict(run, feeds, expected, case["tolerance"], relative=bool(form.get("steps")))
             said += f", with {', '.join(imported)}" if imported else ""
         except HealdError as error:
             said = f"{type(error).__name__}: {error}"
         except Exception as error:  # noqa: BLE001 - a fault of heald, which must raise only errors of its own
             said = f"UNTYPED: {type(error).__name__}: {error}"
-        found.append([case["application"], name, said if whole else " ".join(said.split())[:ERROR_WIDTH]])
-    return found
+        table.append([case["application"], name, said if full_errors else " ".join(said.split())[:ERROR_WIDTH]])
+    return table
 
 
 def main() -> int:
@@ -176,7 +180,7 @@ def main() -> int:
         parser.error(f"{options.folder} has no applications: with TensorFlow, python benchmarks/application_models.py "
                      f"{options.folder} makes them")
     table = [row for case in cases if options.only in case.parent.name
-             for row in rows(case.parent, whole=options.errors, is_compiled=options.compiled)]
+             for row in rows(case.parent, full_errors=options.errors, is_compiled=options.compiled)]
     print(tabulate(table, headers=["application", "form", "against TensorFlow"], disable_numparse=True))
     return int(not all(row[-1].startswith("right") for row in table))
 

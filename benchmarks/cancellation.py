@@ -59,33 +59,34 @@ def run(model: heald.Model, x: Any, options: heald.RunOptions) -> tuple[Exceptio
     return error, perf_counter_ns(), [] if metadata.trace is None else metadata.trace.events
 
 
-def cancelled(model: heald.Model, x: Any, delay: float, *, trace: bool) -> Ended | None:
+def cancel_run(model: heald.Model, x: Any, delay: float, *, trace: bool) -> Ended | None:
     """The end of a run that another thread cancels after `delay` seconds; None if the run had ended before."""
-    token, told = heald.CancelToken(), []
+    token, cancel_times = heald.CancelToken(), []
 
     def cancel() -> None:
         sleep(delay)
         token.cancel()
-        told.append(perf_counter_ns())
+        cancel_times.append(perf_counter_ns())
 
     thread = threading.Thread(target=cancel)
     thread.start()
     error, over, events = run(model, x, heald.RunOptions(cancel=token, trace=trace))
     thread.join()
-    if error is None and over < told[0]:
+    if error is None and over < cancel_times[0]:
         return None
-    return ended(error, Cancelled, told[0], over, events)
+    return end_of_run(error, Cancelled, cancel_times[0], over, events)
 
 
-def ended(error: Exception | None, kind: type[Exception], told: int, over: int, events: list[Any]) -> Ended:
-    last = max((event.end_ns for event in events if event.start_ns <= told), default=told)
-    return Ended(isinstance(error, kind), sum(event.start_ns > told for event in events), over - max(last, told))
+def end_of_run(error: Exception | None, kind: type[Exception], cancel_time: int, over: int, events: list[Any]) -> Ended:
+    last = max((event.end_ns for event in events if event.start_ns <= cancel_time), default=cancel_time)
+    return Ended(isinstance(error, kind), sum(event.start_ns > cancel_time for event in events),
+                 over - max(last, cancel_time))
 
 
-def row(what: str, case: Case, each: float, found: list[Ended]) -> list[object]:
-    right = sum(e.raised and not e.late for e in found)
-    behind = sorted(e.behind / MS for e in found)
-    return [f"{case.name}, batch {case.batch}", what, f"{each * 1e3:.3g}", f"{right} of {len(found)}",
+def row(what: str, case: Case, run_seconds: float, endings: list[Ended]) -> list[object]:
+    right = sum(e.raised and not e.late for e in endings)
+    behind = sorted(e.behind / MS for e in endings)
+    return [f"{case.name}, batch {case.batch}", what, f"{run_seconds * 1e3:.3g}", f"{right} of {len(endings)}",
             f"{median(behind):.3f}", f"{behind[int(len(behind) * 0.99)]:.3f}", f"{behind[-1]:.3f}"]
 
 
@@ -99,24 +100,24 @@ def measure(case: Case, runs: int, rng: random.Random) -> list[list[object]]:
         start = perf_counter_ns()
         model(x)
         times.append(perf_counter_ns() - start)
-    each = median(times[10:]) / 1e9
+    run_seconds = median(times[10:]) / 1e9
     rows = []
     for what, trace in (("cancelled", True), ("cancelled, without trace", False)):
-        found: list[Ended] = []
+        endings: list[Ended] = []
         with tqdm(total=runs, desc=f"{case.name} {what}", leave=False) as bar:
-            while len(found) < runs:
-                one = cancelled(model, x, rng.random() * each * 0.95, trace=trace)
+            while len(endings) < runs:
+                one = cancel_run(model, x, rng.random() * run_seconds * 0.95, trace=trace)
                 if one is not None:
-                    found.append(one)
+                    endings.append(one)
                     bar.update()
-        rows.append(row(what, case, each, found))
-    timeout = min(0.01, each / 3)
-    found = []
+        rows.append(row(what, case, run_seconds, endings))
+    timeout = min(0.01, run_seconds / 3)
+    endings = []
     for _ in range(runs):
         start = perf_counter_ns()
         error, over, events = run(model, x, heald.RunOptions(timeout=timeout, trace=True))
-        found.append(ended(error, DeadlineExceeded, start + int(timeout * 1e9) + CLOCKS_APART, over, events))
-    rows.append(row(f"deadline of {timeout * 1e3:.2g} ms", case, each, found))
+        endings.append(end_of_run(error, DeadlineExceeded, start + int(timeout * 1e9) + CLOCKS_APART, over, events))
+    rows.append(row(f"deadline of {timeout * 1e3:.2g} ms", case, run_seconds, endings))
     model.session.close()
     return rows
 

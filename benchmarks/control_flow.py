@@ -27,7 +27,7 @@ from control_flow_graphs import Case
 from heald.errors import HealdError
 from tabulate import tabulate
 from tensorflow_process import TensorFlow, TensorFlowError
-from timing import paired, ratio, seconds
+from timing import ratio, seconds, time_pairs
 
 TURN = 0.05  # seconds
 CLOSE = 1e-4  # relative and absolute
@@ -45,29 +45,30 @@ def heald_case(case: Case) -> tuple[np.ndarray, Timed]:
 
 def in_rounds(timed: list[Timed], rounds: int) -> list[tuple[float, ...]]:
     """Seconds of a run of each, for each of them in all rounds. Some runs before each turn are not timed."""
-    repeats = [max(round(TURN / min(each(1) for _ in range(3))), 1) for each in timed]
+    repeats = [max(round(TURN / min(timed_case(1) for _ in range(3))), 1) for timed_case in timed]
 
-    def turn(each: Timed, repeat: int) -> float:
-        each(max(repeat // 4, 1))
-        return each(repeat)
+    def turn(timed_case: Timed, repeat: int) -> float:
+        timed_case(max(repeat // 4, 1))
+        return timed_case(repeat)
 
     return list(zip(*[[*map(turn, timed, repeats)] for _ in range(rounds)], strict=True))
 
 
 def row(case: Case, peer: TensorFlow | None, rounds: int) -> list[str]:
     raw = heald.graphdef.dumps(case.graph)
-    ways = (False, True) if peer is not None else ()
-    theirs = [peer.open(raw, case.fetch, case.feeds, one_thread=way) for way in ways if peer is not None]
+    thread_modes = (False, True) if peer is not None else ()
+    theirs = [peer.open(raw, case.fetch, case.feeds, one_thread=one_thread) for one_thread in thread_modes
+              if peer is not None]
     try:
-        found, ours = heald_case(case)
+        result, ours = heald_case(case)
     except HealdError as error:
         times = in_rounds([timed for _, timed in theirs], rounds)
-        return [case.title, type(error).__name__, *(cell for each in times for cell in (duration(each), ""))]
+        return [case.title, type(error).__name__, *(cell for time in times for cell in (duration(time), ""))]
     for expected, _ in theirs:
-        np.testing.assert_allclose(found, expected, CLOSE, CLOSE, err_msg=case.title)
-    mine, *others = in_rounds([ours, *(timed for _, timed in theirs)], rounds)
-    return [case.title, duration(mine), *(cell for each in others
-                                          for cell in (duration(each), f"{ratio(each, mine):.2f}"))]
+        np.testing.assert_allclose(result, expected, CLOSE, CLOSE, err_msg=case.title)
+    our_times, *others = in_rounds([ours, *(timed for _, timed in theirs)], rounds)
+    return [case.title, duration(our_times), *(cell for time in others
+                                               for cell in (duration(time), f"{ratio(time, our_times):.2f}"))]
 
 
 def duration(times: tuple[float, ...]) -> str:
@@ -80,8 +81,8 @@ def text_of(time: float) -> str:
 
 def network_rows(path: Path, rounds: int) -> list[list[str]]:
     """The network of this file behind an If and in a While, relative to the network alone."""
-    known = np.load(path.with_suffix(".npz"))
-    x, y = known["x0"], known["y0"]
+    stored = np.load(path.with_suffix(".npz"))
+    x, y = stored["x0"], stored["y0"]
     model = heald.load(path)
     (feed,), (fetch,) = model.fed.values(), model.fetched.values()
     network = graphs.network_function("network", heald.graphdef.load(path), feed, fetch)
@@ -95,13 +96,13 @@ def network_rows(path: Path, rounds: int) -> list[list[str]]:
             image = image + graphs.SMALL * out.mean()
         return np.asarray(out)
 
-    found = []
+    rows = []
     for case, alone in ((branch, lambda: model(x)), (loop, turns)):
         step, values = heald.Session(case.graph).make_callable(case.fetch, [*case.feeds]), [*case.feeds.values()]
         np.testing.assert_allclose(step(*values), alone(), CLOSE, CLOSE * float(np.std(y)), err_msg=case.title)
-        ours, plain, against = paired(lambda step=step, values=values: step(*values), alone, 1, rounds)
-        found.append([f"{path.stem} {case.title}", text_of(ours), text_of(plain), f"{against:.3f}"])
-    return found
+        ours, plain, against = time_pairs(lambda step=step, values=values: step(*values), alone, 1, rounds)
+        rows.append([f"{path.stem} {case.title}", text_of(ours), text_of(plain), f"{against:.3f}"])
+    return rows
 
 
 def main() -> int:

@@ -73,14 +73,14 @@ def below(types: Types = COUNTED) -> Function:
     return function("below", types, [node("less", "Less", "i", "n", T=INT)], {"go": (BOOL, "less:z:0")})
 
 
-def counted(name: str, nodes: Sequence[Node], x: str) -> Function:
+def counting_body(name: str, nodes: Sequence[Node], x: str) -> Function:
     """A loop's body: the next counter, and for x the tensor of this name."""
     more = [constant("one", np.int32(1)), node("next", "AddV2", "i", "one:output:0", T=INT)]
     return function(name, COUNTED, [*more, *nodes], {
         "i1": (INT, "next:z:0"), "n1": (INT, "n"), "x1": (FLOAT, x), "y1": (FLOAT, "y")})
 
 
-ADDING = counted("adding", [node("sum", "AddV2", "x", "y")], "sum:z:0")
+ADDING = counting_body("adding", [node("sum", "AddV2", "x", "y")], "sum:z:0")
 START = (constant("zero", np.int32(0)), placeholder("n", np.int32(0)), placeholder("x", np.zeros((2, 2), np.float32)),
          placeholder("y", np.zeros((2, 2), np.float32)))
 
@@ -92,7 +92,7 @@ def while_loop() -> Graph:
 def nested_loops() -> Graph:
     inner = [constant("start", np.int32(0)), while_node("inner", "below", "adding", ["start:output:0", "n", "x", "y"],
                                                         COUNTED)]
-    outer = counted("outer", inner, "inner:output:2")
+    outer = counting_body("outer", inner, "inner:output:2")
     return Graph([*START, while_node("loop", "below", "outer", ["zero", "n", "x", "y"], COUNTED)],
                  [below(), ADDING, outer])
 
@@ -184,11 +184,11 @@ def network_function(name: str, graph: Graph, feed: str, fetch: str) -> Function
     def inside(tensor: Input) -> str:
         if tensor.node == feed:
             return "x"
-        outputs = [each.arg for each in entries[tensor.node].output_tensors]
+        outputs = [entry.arg for entry in entries[tensor.node].output_tensors]
         arg = outputs[tensor.index]
         return f"{tensor.node}:{arg}:{tensor.index - outputs.index(arg)}"
 
-    nodes = [each.replace(inputs=[inside(tensor) for tensor in each.inputs]) for each in graph if each.name != feed]
+    nodes = [entry.replace(inputs=[inside(tensor) for tensor in entry.inputs]) for entry in graph if entry.name != feed]
     return function(name, {"x": FLOAT}, nodes, {"y": (FLOAT, inside(Input(fetch)))})
 
 

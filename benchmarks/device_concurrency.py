@@ -2,8 +2,9 @@
 
     python benchmarks/device_concurrency.py
 
-Each device has one kernel of 50 ms that releases the GIL. Devices that work at the same time take 50 ms together, those
-that take turns 100 ms. `first`: the first run of a shape, which links. `worst`: the slowest of the next 60 runs.
+Each device has one kernel of 50 ms that releases the GIL. Two devices that work at the same time take 50 ms
+together; in turns they take 100 ms. `first`: the first run of a shape, which links. `worst`: the slowest of the next
+60 runs.
 """
 
 from __future__ import annotations
@@ -62,7 +63,7 @@ def main() -> None:
                     started = perf_counter()
                     session.run(["y0", "y1"], {"x": np.ones(2, np.float32)}, options=options)
                     times.append(perf_counter() - started)
-            first, *others = (f"{each * 1e3:.0f} ms" for each in (times[0], np.median(times[1:]), max(times[1:])))
+            first, *others = (f"{seconds * 1e3:.0f} ms" for seconds in (times[0], np.median(times[1:]), max(times[1:])))
             rows.append(["on" if trace else "off", first, *others])
     print(tabulate(rows, ["trace", "first", "median", "worst"], disable_numparse=True))
 

@@ -21,7 +21,7 @@ import numpy as np
 from heald.graphs.graph.graph import Node
 from heald.runtime.values import dtypes
 from tabulate import tabulate
-from timing import least, paired, seconds
+from timing import least, seconds, time_pairs
 
 DIGITS = Path(__file__).parent.parent / "examples" / "digits"
 ROUNDS, REPEAT = 15, 20_000
@@ -107,11 +107,11 @@ def large() -> list[str]:
     x = np.ones(1 << 20, np.float32)
     a = heald.TensorHandle(x)
     add = heald.ops.add_v2
-    ours, numpy, ratio = paired(lambda: add(a, a), lambda: np.add(x, x), 20)
+    ours, numpy, ratio = time_pairs(lambda: add(a, a), lambda: np.add(x, x), 20)
     return ["add of 1M elements, bound", f"{ours * 1e6:.0f} us", "-", "-", f"{numpy * 1e6:.0f} us, {ratio:.2f}"]
 
 
-def donated() -> str:
+def donation_peak() -> str:
     """The peak of a chain of 1,000 additions on 100 MB, in buffers, in a process of its own."""
     code = f"""
 import resource, sys
@@ -136,10 +136,10 @@ def network() -> str:
     image = np.load(DIGITS / "test.npz")["image"][:1]
     session = heald.Session(graph)
     step = session.make_callable("logits:0", ["image:0"])
-    calls, known = [], {}
+    calls, constants = [], {}
     for name, node in graph.nodes.items():
         if node.op == "Const":
-            known[name] = heald.TensorHandle(node.attrs["value"].array())
+            constants[name] = heald.TensorHandle(node.attrs["value"].array())
         elif node.op not in ("Placeholder", "NoOp"):
             attrs = {key: value for key, value in node.attrs.items() if not key.startswith("_")}
             calls.append((name, node.op, [source for source, _, _ in node.inputs], attrs))
@@ -147,7 +147,7 @@ def network() -> str:
             break
 
     def one_by_one() -> Any:
-        values = {**known, "image": heald.TensorHandle(image)}
+        values = {**constants, "image": heald.TensorHandle(image)}
         for name, op, inputs, attrs in calls:
             values[name] = heald.execute(op, *[values[i] for i in inputs], attrs=attrs)
         return values["logits"].numpy()
@@ -163,7 +163,7 @@ def functions() -> list[str]:
     a, add = heald.TensorHandle(array), heald.ops.add_v2
     nodes = [Node(name, "Placeholder", attrs={"dtype": dtypes.float32}) for name in ("x", "y")]
     one = heald.function(heald.Graph([*nodes, Node("sum", "AddV2", ["x", "y"], attrs={"T": dtypes.float32})]))
-    ours, bound, ratio = paired(lambda: one(a, a), lambda: add(a, a), REPEAT)
+    ours, bound, ratio = time_pairs(lambda: one(a, a), lambda: add(a, a), REPEAT)
     rows = [f"2x2 add, {ours * 1e6:.2f} us as a function, {bound * 1e6:.2f} us bound, {ratio:.2f}"]
     graph = heald.graphdef.load(DIGITS / "frozen.pb")
     image = np.load(DIGITS / "test.npz")["image"][:1]
@@ -181,11 +181,11 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     for name in ("tensorflow", "torch"):
         parser.add_argument(f"--{name}", metavar="PYTHON", help=f"a Python that has {name}")
-    given = parser.parse_args()
-    found = {"tf.raw_ops": given.tensorflow, "torch": given.torch}
-    peers = {name: Peer(name, python) for name, python in found.items() if python}
+    options = parser.parse_args()
+    pythons = {"tf.raw_ops": options.tensorflow, "torch": options.torch}
+    peers = {name: Peer(name, python) for name, python in pythons.items() if python}
     print(tabulate([*small(peers), large()], headers=["work", "heald", "tf.raw_ops", "torch", "NumPy"]))
-    print(f"\nchain of 1,000 additions on 100 MB with donate: {donated()}")
+    print(f"\nchain of 1,000 additions on 100 MB with donate: {donation_peak()}")
     print(f"digits network: {network()}")
     for row in functions():
         print(f"function: {row}")

@@ -27,9 +27,9 @@ def chain(count: int) -> Graph:
     """Each node adds the node before it to itself."""
     first = Node("x", "Placeholder", attrs={"dtype": dtypes.float32})
     names = ["x", *(f"add_{index}" for index in range(1, count))]
-    rest = (Node(name, "AddV2", [before, before], attrs={"T": dtypes.float32})
-            for before, name in pairwise(names))
-    return Graph([first, *rest])
+    additions = (Node(name, "AddV2", [before, before], attrs={"T": dtypes.float32})
+                 for before, name in pairwise(names))
+    return Graph([first, *additions])
 
 
 def row(name: str, graph: Graph, rounds: int) -> list[str]:

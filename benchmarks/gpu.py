@@ -167,27 +167,27 @@ def _torch(function: Callable[..., Any], *arrays: Any, channels_last: bool = Fal
 
 def networks(folder: Path) -> Iterator[Row]:
     for path in sorted(folder.glob("*.pb")):
-        known = np.load(path.with_suffix(".npz"))
+        stored = np.load(path.with_suffix(".npz"))
         for batch in BATCHES:
-            x = np.repeat(known["x0"], batch, 0)
+            x = np.repeat(stored["x0"], batch, 0)
             yield from _network(path, x, batch)
 
 
 def _network(path: Path, x: Any, batch: int) -> Iterator[Row]:
     on_cpu, on_gpu = (heald.load(path, device=name) for name in ("CPU:0", NAME))
-    wanted, got = (_logits(model(x)) for model in (on_cpu, on_gpu))
-    apart = float(np.abs(got - wanted).max() / wanted.std())
-    told = f"{path.stem}, batch {batch}"
+    expected, got = (_logits(model(x)) for model in (on_cpu, on_gpu))
+    apart = float(np.abs(got - expected).max() / expected.std())
+    label = f"{path.stem}, batch {batch}"
     if not apart <= TOLERANCE:  # as NaN is
-        raise SystemExit(f"{told}: {apart:.1e} of the logits' standard deviation apart from CPU:0")
-    ours, traced = least(lambda: on_gpu(x), lambda: _untied(on_gpu, x))
-    yield row(f"{told} ({apart:.1e} apart)", ours, "kernels launched singly:", traced)
+        raise SystemExit(f"{label}: {apart:.1e} of the logits' standard deviation apart from CPU:0")
+    ours, traced = least(lambda: on_gpu(x), lambda: _run_kernel_by_kernel(on_gpu, x))
+    yield row(f"{label} ({apart:.1e} apart)", ours, "kernels launched singly:", traced)
     for peer, run in _peers(path, x):
         ours, theirs = least(lambda: on_gpu(x), run)
-        yield row(told, ours, peer, theirs)
+        yield row(label, ours, peer, theirs)
 
 
-def _untied(model: heald.Model, x: Any) -> object:
+def _run_kernel_by_kernel(model: heald.Model, x: Any) -> object:
     """A run that launches each kernel by itself: runs with a deadline do."""
     (name,) = model.inputs
     return model.session.run(list(model.fetched.values()), {model.fed[name]: x}, options=heald.RunOptions(timeout=600))
@@ -207,8 +207,8 @@ def _peers(path: Path, x: Any) -> Iterator[tuple[str, Callable[[], object]]]:
         (fed,), (fetched, *_) = model.fed.values(), model.fetched.values()
         function = tensorflow.compat.v1.wrap_function(
             lambda: tensorflow.compat.v1.import_graph_def(graph, name=""), []).prune(fed, fetched)
-        given = tensorflow.constant(x)
-        yield "TensorFlow", lambda: function(given).numpy()
+        x_on_device = tensorflow.constant(x)
+        yield "TensorFlow", lambda: function(x_on_device).numpy()
     onnx, runtime_ = path.with_suffix(".onnx"), _module("onnxruntime")
     if runtime_ is not None and onnx.exists() and "CUDAExecutionProvider" in runtime_.get_available_providers():
         session = runtime_.InferenceSession(str(onnx), providers=["CUDAExecutionProvider"])
@@ -235,8 +235,8 @@ def main() -> None:
     rows: list[Row] = []
     start = perf_counter()
     try:
-        for each in chain(launches(device), copies(device), products(), networks(args.folder) if args.folder else ()):
-            rows.append(each)
+        for row in chain(launches(device), copies(device), products(), networks(args.folder) if args.folder else ()):
+            rows.append(row)
     finally:
         text = table(device, rows, perf_counter() - start)
         print(text)

@@ -93,31 +93,31 @@ def python_adds() -> int:
 def python_fizzbuzz() -> None:
     out = Void()
     for number in range(1, COUNT + 1):
-        told = 15 if number % 15 == 0 else 3 if number % 3 == 0 else 5 if number % 5 == 0 else number
-        out.write(f"int32 = {told}\n")
+        said = 15 if number % 15 == 0 else 3 if number % 3 == 0 else 5 if number % 5 == 0 else number
+        out.write(f"int32 = {said}\n")
         out.flush()
 
 
 def main() -> None:
     host = heald.HostContext(work_queue="single_threaded", output=cast(TextIO, Void()))
 
-    def runner(made: heald.HostProgram) -> Callable[[], object]:
+    def runner(program: heald.HostProgram) -> Callable[[], object]:
         def run() -> None:
-            results = made.run("main", request=heald.RequestContext(host))
+            results = program.run("main", request=heald.RequestContext(host))
             if not host.await_values(results, 60) or any(result.is_error() for result in results):
                 raise SystemExit(f"a program failed: {results}")
 
         return run
 
     rows = []
-    for name, kernels, made, peer in (
+    for name, kernels, program, peer in (
         ("adds", COUNT, adds(constants=False), python_adds),
         ("constants and adds", 2 * COUNT, adds(constants=True), python_adds),
         ("loop", 5 * COUNT, loop(), python_adds),
         ("fizzbuzz", 13 * COUNT, heald.HostProgram.load(PROGRAMS / "fizzbuzz.mlir"), python_fizzbuzz),
         ("constant_add", 2 * COUNT, heald.HostProgram.load(PROGRAMS / "constant_add.mlir"), python_constant_add),
     ):
-        ours, theirs = least(runner(made), peer)
+        ours, theirs = least(runner(program), peer)
         speed = f"{kernels / ours / 1e6:.2f}"
         rows.append([name, f"{ours * 1e3:.2f} ms", speed, f"{theirs * 1e3:.2f} ms", f"{ours / theirs:.1f}"])
     print(tabulate(rows, ["program", "run", "million kernels/s", "plain Python", "ratio"]))

@@ -82,19 +82,19 @@ def convert(path: Path, onnx: Path) -> None:
 def without_erfc(graph: Graph) -> Graph:
     """Replace Erfc, which ONNX lacks. Keras' Gelu has Erfc(-x * c), which is 1 + Erf(x / (1 / c)). ONNX Runtime finds
     Gelu in this form."""
-    made, gone = [], []
+    replaced, removed = [], []
     for node in graph:
         if node.op == "Erfc":
             scaled = graph[node.inputs[0].node]
-            negative, factor = (graph[each.node] for each in scaled.inputs)
-            gone += [scaled.name, negative.name]
+            negative, factor = (graph[source.node] for source in scaled.inputs)
+            removed += [scaled.name, negative.name]
             by = np.asarray(1 / factor.attrs["value"].array(), np.float32)
             of = {"T": node.attrs["T"]}
-            made += [constant(f"{node.name}/by", by), constant(f"{node.name}/one", np.ones_like(by))]
-            made += [Node(f"{node.name}/scaled", "RealDiv", [negative.inputs[0], f"{node.name}/by"], attrs=of),
-                     Node(f"{node.name}/erf", "Erf", [f"{node.name}/scaled"], attrs=of),
-                     Node(node.name, "AddV2", [f"{node.name}/erf", f"{node.name}/one"], attrs=of)]
-    return graph.replace(nodes=made, without=gone)
+            replaced += [constant(f"{node.name}/by", by), constant(f"{node.name}/one", np.ones_like(by))]
+            replaced += [Node(f"{node.name}/scaled", "RealDiv", [negative.inputs[0], f"{node.name}/by"], attrs=of),
+                         Node(f"{node.name}/erf", "Erf", [f"{node.name}/scaled"], attrs=of),
+                         Node(node.name, "AddV2", [f"{node.name}/erf", f"{node.name}/one"], attrs=of)]
+    return graph.replace(nodes=replaced, without=removed)
 
 
 def make_digits(path: Path) -> None:
@@ -106,15 +106,15 @@ def make_digits(path: Path) -> None:
              **{f"y{i}": test["logits"][i : i + 1] for i in range(2)})
 
 
-def batch_of(known: Mapping[str, Any], letter: str, batch: int) -> np.ndarray:
+def batch_of(stored: Mapping[str, Any], letter: str, batch: int) -> np.ndarray:
     """A batch of the two examples in turn: inputs for letter x, logits for y."""
-    return np.concatenate([known[f"{letter}{i % 2}"] for i in range(batch)])
+    return np.concatenate([stored[f"{letter}{i % 2}"] for i in range(batch)])
 
 
 def accuracy(path: Path, batch: int) -> float:
     """The largest difference from TensorFlow's logits, in standard deviations of these."""
-    known = np.load(path.with_suffix(".npz"))
-    return difference([heald.load(path)(batch_of(known, "x", batch))], [batch_of(known, "y", batch)])
+    stored = np.load(path.with_suffix(".npz"))
+    return difference([heald.load(path)(batch_of(stored, "x", batch))], [batch_of(stored, "y", batch)])
 
 
 def bench(path: Path, batch: int, threads: int, seconds: float, peers: Sequence[str], folder: Path) -> Result | None:
@@ -132,17 +132,17 @@ def bench(path: Path, batch: int, threads: int, seconds: float, peers: Sequence[
     return json.loads(done.stdout)
 
 
-def summary(found: Sequence[Result]) -> dict[str, Result]:
+def summary(repeats: Sequence[Result]) -> dict[str, Result]:
     """For each runtime: medians over the repeats, the least time of all, and the least and largest ratio."""
-    rows = [{row["runtime"]: row for row in repeat["runtimes"]} for repeat in found]
+    rows = [{row["runtime"]: row for row in repeat["runtimes"]} for repeat in repeats]
     merged = {}
     for runtime in rows[0]:
-        mine = [row[runtime] for row in rows]
-        merged[runtime] = {key: median(row[key] for row in mine) for key in TIMES} | {
-            "min": min(row["min"] for row in mine)}
-        if "ratio" in mine[0]:
-            ratios = sorted(row["ratio"] for row in mine)
-            merged[runtime] |= {"ratio": median(ratios), "ratios": ratios, "difference": mine[0]["difference"]}
+        runs = [row[runtime] for row in rows]
+        merged[runtime] = {key: median(row[key] for row in runs) for key in TIMES} | {
+            "min": min(row["min"] for row in runs)}
+        if "ratio" in runs[0]:
+            ratios = sorted(row["ratio"] for row in runs)
+            merged[runtime] |= {"ratio": median(ratios), "ratios": ratios, "difference": runs[0]["difference"]}
     return merged
 
 
@@ -152,15 +152,15 @@ def measure(
     """Yield the results so far after each process: one for each combination that could be measured."""
     off = {(name, batch): accuracy(options.folder / f"{name}.pb", batch)
            for name in names for batch in options.batches}
-    found: dict[tuple[str, int, int], list[Result]] = {
+    results: dict[tuple[str, int, int], list[Result]] = {
         (name, batch, threads): [] for threads in options.threads for batch in options.batches for name in names}
-    with tqdm([key for _ in range(options.repeats) for key in found], disable=None) as bar:
+    with tqdm([key for _ in range(options.repeats) for key in results], disable=None) as bar:
         for name, batch, threads in bar:
             bar.set_description(f"{name}, batch {batch}, {threads} threads")
             repeat = bench(options.folder / f"{name}.pb", batch, threads, options.seconds, peers, work)
             if repeat is not None:
-                found[name, batch, threads].append(repeat)
-            yield [result(key, off[key[:2]], options.seconds, repeats) for key, repeats in found.items() if repeats]
+                results[name, batch, threads].append(repeat)
+            yield [result(key, off[key[:2]], options.seconds, repeats) for key, repeats in results.items() if repeats]
 
 
 def result(key: tuple[str, int, int], off: float, seconds: float, repeats: Sequence[Result]) -> Result:
@@ -186,13 +186,13 @@ def machine() -> Result:
 
 
 def _versions() -> dict[str, str]:
-    found = {}
+    versions = {}
     for name in DISTRIBUTIONS:
         try:
-            found[name] = importlib.metadata.version(name)
+            versions[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return versions
 
 
 def tell(message: str) -> None:
@@ -207,9 +207,9 @@ def _ran(*arguments: str) -> bool:
     return not done.returncode
 
 
-def differing(found: Sequence[Result]) -> list[Result]:
+def differing(results: Sequence[Result]) -> list[Result]:
     """The results in which heald's logits differ from TensorFlow's, or are not finite."""
-    return [row for row in found if not row["difference"] <= TOLERANCE]
+    return [row for row in results if not row["difference"] <= TOLERANCE]
 
 
 def write(results: Result, folder: Path, readme: Path | None) -> None:
@@ -220,7 +220,7 @@ def write(results: Result, folder: Path, readme: Path | None) -> None:
     else:
         inference_plot.draw(results, folder)
     if readme is not None:
-        readme.write_text(inference_table.renewed(readme.read_text(), results))
+        readme.write_text(inference_table.renew_section(readme.read_text(), results))
 
 
 def _options() -> argparse.Namespace:
@@ -252,16 +252,16 @@ def main() -> int:
     with TemporaryDirectory() as work:
         for results["results"] in measure(options, names, peers, Path(work)):
             (folder / "inference.json").write_text(json.dumps(results, indent=1) + "\n")
-    found = results["results"]
-    if not found:
+    rows = results["results"]
+    if not rows:
         return 1
     write(results, folder, readme)
     print(inference_table.text(results))
-    wrong = differing(found)
+    wrong = differing(rows)
     for row in wrong:
         tell(f"{row['network']}, batch {row['batch']}: {row['difference']:.1e} standard deviations from TensorFlow")
-    whole = len(found) == len(options.networks) * len(options.batches) * len(options.threads)
-    return int(bool(wrong) or not whole)
+    is_complete = len(rows) == len(options.networks) * len(options.batches) * len(options.threads)
+    return int(bool(wrong) or not is_complete)
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from inference_table import RUNTIMES, TITLES, chosen, headline, machine, runtimes
+from inference_table import RUNTIMES, TITLES, headline, machine, rows_of_batch, runtimes
 
 INK = {"inference": "#1f2328", "inference-dark": "#e6edf3"}  # of text, by file; the page's own ground shows through
 FAINT = {"inference": "#818b98", "inference-dark": "#7d8590"}
@@ -27,7 +27,7 @@ def draw(results: Mapping[str, Any], folder: Path, suffix: str = ".svg") -> None
     import matplotlib as mpl
 
     batch, threads = headline(results)
-    rows = chosen(results, batch, threads)
+    rows = rows_of_batch(results, batch, threads)
     if len(runtimes(rows)) < 2:
         return
     title = f"Time of one run: batch {batch}, {threads} thread{'' if threads == 1 else 's'}, float32"
@@ -52,11 +52,11 @@ def _figure(rows: Sequence[Any], name: str, dark: bool) -> Any:
     height = body + HEAD + FOOT
     figure = Figure(figsize=(WIDTH, height))
     axes = figure.add_axes((LEFT / WIDTH, FOOT / height, 1 - (LEFT + 0.2) / WIDTH, body / height))
-    for place, row in enumerate(rows):
-        if place % 2:
-            axes.axhspan(place - 0.5, place + 0.5, color=FAINT[name], alpha=0.09, linewidth=0)
+    for y, row in enumerate(rows):
+        if y % 2:
+            axes.axhspan(y - 0.5, y + 0.5, color=FAINT[name], alpha=0.09, linewidth=0)
         for number, runtime in enumerate(r for r in there if r in row["runtimes"]):
-            _mark(axes, row["runtimes"][runtime], place + (number - (len(there) - 1) / 2) * STEP, runtime, dark,
+            _mark(axes, row["runtimes"][runtime], y + (number - (len(there) - 1) / 2) * STEP, runtime, dark,
                   INK[name])
     _dress(axes, rows, name)
     for runtime in there:
@@ -66,34 +66,35 @@ def _figure(rows: Sequence[Any], name: str, dark: bool) -> Any:
     return figure
 
 
-def _mark(axes: Any, found: Mapping[str, Any], height: float, runtime: str, dark: bool, ink: str) -> None:
+def _mark(axes: Any, times_of_runtime: Mapping[str, Any], height: float, runtime: str, dark: bool, ink: str) -> None:
     """Mark a runtime's time as a multiple of heald's. A line behind the mark spans the repeats."""
-    times, least, most = (1 / ratio for ratio in (found["ratio"], max(found["ratios"]), min(found["ratios"])))
+    times, least, highest = (1 / ratio for ratio in (times_of_runtime["ratio"], max(times_of_runtime["ratios"]),
+                                                     min(times_of_runtime["ratios"])))
     color = COLORS[runtime][dark]
     axes.plot([1, times], [height, height], color=color, linewidth=2.2, solid_capstyle="butt")
-    axes.plot([least, most], [height, height], color=color, linewidth=6, alpha=0.35, solid_capstyle="round")
+    axes.plot([least, highest], [height, height], color=color, linewidth=6, alpha=0.35, solid_capstyle="round")
     axes.plot(times, height, COLORS[runtime][2], color=color, markersize=6.5)
     right = times >= 1
-    axes.annotate(f"{times:.2f}x" if times < 9.95 else f"{times:.0f}x", (most if right else least, height),
+    axes.annotate(f"{times:.2f}x" if times < 9.95 else f"{times:.0f}x", (highest if right else least, height),
                   (9 if right else -9, -0.5), textcoords="offset points", va="center",
                   ha="left" if right else "right", size=9, color=ink)
 
 
 def _dress(axes: Any, rows: Sequence[Any], name: str) -> None:
     """Axes, names, and the line of heald's own time."""
-    times = [1 / ratio for row in rows for found in row["runtimes"].values() for ratio in found.get("ratios", ())]
-    least, most = min(*times, 0.9) / 1.5, max(*times, 1.1) * 1.5
-    marks = [mark for mark in MARKS if least <= mark <= most]
+    times = [1 / ratio for row in rows for runtime in row["runtimes"].values() for ratio in runtime.get("ratios", ())]
+    least, highest = min(*times, 0.9) / 1.5, max(*times, 1.1) * 1.5
+    marks = [mark for mark in MARKS if least <= mark <= highest]
     axes.set_xscale("log")
-    axes.set_xlim(least, most)
+    axes.set_xlim(least, highest)
     axes.set_xticks(marks, [f"{mark:g}x" if mark != 1 else "heald" for mark in marks])
     axes.minorticks_off()
     axes.set_ylim(len(rows) - 0.5, -0.5)
     axes.set_yticks([])
-    for place, row in enumerate(rows):
+    for height, row in enumerate(rows):
         for text, up, size, color in ((TITLES[row["network"]], 2, 10.5, INK[name]),
                                       (f"{row['runtimes']['heald']['median']:.3g} ms", -3, 9, FAINT[name])):
-            axes.annotate(text, (0, place), (-8, up), xycoords=axes.get_yaxis_transform(), size=size, color=color,
+            axes.annotate(text, (0, height), (-8, up), xycoords=axes.get_yaxis_transform(), size=size, color=color,
                           textcoords="offset points", ha="right", va="bottom" if up > 0 else "top")
     axes.axvline(1, color=INK[name], linewidth=1.4, zorder=0)
     axes.tick_params(length=0, colors=INK[name], pad=6)

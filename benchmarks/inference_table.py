@@ -26,7 +26,7 @@ def headline(results: Results) -> tuple[int, int]:
     return batch, -threads
 
 
-def chosen(results: Results, batch: int, threads: int) -> list[Any]:
+def rows_of_batch(results: Results, batch: int, threads: int) -> list[Any]:
     return [row for row in results["results"] if (row["batch"], row["threads"]) == (batch, threads)]
 
 
@@ -42,8 +42,9 @@ def machine(results: Results) -> str:
 
 
 def versions(results: Results) -> str:
-    told = {MACHINE[name]: version for name, version in results["versions"].items() if name in MACHINE}
-    return ", ".join([f"Python {results['python']}", *(f"{name} {version}" for name, version in told.items())])
+    named_versions = {MACHINE[name]: version for name, version in results["versions"].items() if name in MACHINE}
+    return ", ".join([f"Python {results['python']}",
+                      *(f"{name} {version}" for name, version in named_versions.items())])
 
 
 def short(rows: Sequence[Any]) -> tuple[list[str], list[list[str]]]:
@@ -62,18 +63,18 @@ def long(rows: Sequence[Any]) -> tuple[list[str], list[list[str]]]:
     cells = []
     for row in rows:
         for name in runtimes([row]):
-            found = row["runtimes"][name]
-            off = row["difference"] if name == "heald" else found["difference"]
+            times = row["runtimes"][name]
+            off = row["difference"] if name == "heald" else times["difference"]
             cells.append([TITLES[row["network"]] if name == "heald" else "", RUNTIMES[name],
-                          *(f"{found[key]:.3f}" for key in ("min", "median", "p90", "p99")), _ratio(row, name),
-                          " ".join(f"{ratio:.2f}" for ratio in found.get("ratios", ())), f"{off:.0e}"])
+                          *(f"{times[key]:.3f}" for key in ("min", "median", "p90", "p99")), _ratio(row, name),
+                          " ".join(f"{ratio:.2f}" for ratio in times.get("ratios", ())), f"{off:.0e}"])
     return head, cells
 
 
 def section(results: Results) -> str:
     """The section of the README: plot and short table."""
     batch, threads = headline(results)
-    rows = chosen(results, batch, threads)
+    rows = rows_of_batch(results, batch, threads)
     return f"""\
 <picture>
   <source media="(prefers-color-scheme: dark)" srcset="docs/inference-dark.svg">
@@ -92,7 +93,7 @@ def page(results: Results) -> str:
     parts = ["# How fast networks run", f"Measured on {machine(results)}; {results['system']}, {versions(results)}.",
              WORDS]
     for batch, threads in dict.fromkeys((row["batch"], row["threads"]) for row in results["results"]):
-        rows = chosen(results, batch, threads)
+        rows = rows_of_batch(results, batch, threads)
         parts += [f"## Batch {batch}, {_count(threads, 'thread')}", f"Measured {_often(rows)}.", _markdown(*long(rows))]
     return "\n\n".join(parts) + "\n"
 
@@ -130,16 +131,16 @@ def text(results: Results) -> str:
     """The short tables, for a terminal."""
     parts = [machine(results)]
     for batch, threads in dict.fromkeys((row["batch"], row["threads"]) for row in results["results"]):
-        head, cells = short(chosen(results, batch, threads))
+        head, cells = short(rows_of_batch(results, batch, threads))
         head[0] = f"batch {batch}, {_count(threads, 'thread')}: median ms"
         parts.append(tabulate(cells, head, disable_numparse=True, colalign=_align(head)))
     return "\n\n".join(parts)
 
 
-def renewed(readme: str, results: Results) -> str:
+def renew_section(readme: str, results: Results) -> str:
     """The README with a new section between the two marks. Raises ValueError if a mark is missing."""
-    before, begin, rest = readme.partition(BEGIN)
-    _, end, after = rest.partition(END)
+    before, begin, after_begin = readme.partition(BEGIN)
+    _, end, after = after_begin.partition(END)
     if not (begin and end):
         raise ValueError(f"the README lacks {BEGIN} or {END}")
     return f"{before}{begin}\n{section(results)}\n{end}{after}"
@@ -159,13 +160,13 @@ def _align(head: list[str]) -> list[str]:
 
 
 def _ms(row: Any, name: str) -> str:
-    found = row["runtimes"].get(name)
-    return "" if found is None else f"{found['median']:{'.0f' if found['median'] >= 100 else '.3g'}}"
+    times = row["runtimes"].get(name)
+    return "" if times is None else f"{times['median']:{'.0f' if times['median'] >= 100 else '.3g'}}"
 
 
 def _ratio(row: Any, name: str) -> str:
-    found = row["runtimes"].get(name, {})
-    return f"{found['ratio']:.2f}" if "ratio" in found else ""
+    times = row["runtimes"].get(name, {})
+    return f"{times['ratio']:.2f}" if "ratio" in times else ""
 
 
 def _count(number: int, noun: str) -> str:

@@ -91,18 +91,18 @@ def batch_norm(x: np.ndarray, scale: np.ndarray, offset: np.ndarray, *moments: n
     return (x - mean) * (scale / np.sqrt(variance + np.float32(1e-3))) + offset
 
 
-def around(x: np.ndarray) -> np.ndarray:
+def windows_of(x: np.ndarray) -> np.ndarray:
     """The 3x3 windows of padded images, each as [height, width, channel]."""
     padded = np.pad(x, ((0, 0), (1, 1), (1, 1), (0, 0)))
     return sliding_window_view(padded, (3, 3), (1, 2)).transpose(0, 1, 2, 4, 5, 3)
 
 
 def conv(x: np.ndarray, w: np.ndarray) -> np.ndarray:
-    return (around(x).reshape(-1, 9 * x.shape[-1]) @ w.reshape(-1, w.shape[-1])).reshape(*x.shape[:-1], -1)
+    return (windows_of(x).reshape(-1, 9 * x.shape[-1]) @ w.reshape(-1, w.shape[-1])).reshape(*x.shape[:-1], -1)
 
 
 def depthwise(x: np.ndarray, w: np.ndarray) -> np.ndarray:
-    return np.einsum("nhwijc,ijc->nhwc", around(x), w[..., 0])
+    return np.einsum("nhwijc,ijc->nhwc", windows_of(x), w[..., 0])
 
 
 def blocks(x: np.ndarray) -> np.ndarray:
@@ -268,8 +268,8 @@ def images() -> Iterator[Row]:
 def works(row: Row) -> tuple[Work, Work]:
     """A session's step, and NumPy's. Both have run, and agree."""
     op, attrs, nodes, feeds = runtime().host.registries.ops.get(row.op), {}, [], {}
-    for arg, given in zip(op.inputs, row.inputs, strict=True):
-        several = given if isinstance(given, list) else [given]
+    for arg, input_value in zip(op.inputs, row.inputs, strict=True):
+        several = input_value if isinstance(input_value, list) else [input_value]
         for value in several:
             array = value if isinstance(value, np.ndarray) else np.array(value, np.int32)
             name, dtype = f"i{len(nodes)}", dtypes.of_numpy(array.dtype)
@@ -292,19 +292,19 @@ def works(row: Row) -> tuple[Work, Work]:
 
 def main() -> None:
     table = [row for part in (elementwise, casts, reductions, products, arrays, images) for row in part()]
-    words, found = [word.lower() for word in sys.argv[1:]], []
+    words, names = [word.lower() for word in sys.argv[1:]], []
     for row in table:
         if words and not any(word in row.name.lower() for word in words):
             continue
         ours, theirs = works(row)
         turns = ENOUGH / (seconds(ours, TURN) + seconds(theirs, TURN)) / TURN
         a, b = least(ours, theirs, turns=max(TURNS, int(turns)))
-        found.append((a / b, row.name, a, b))
-    found.sort()
-    print(tabulate([[name, f"{a * 1e6:,.0f} us", f"{b * 1e6:,.0f} us", f"{ratio:.2f}"] for ratio, name, a, b in found],
+        names.append((a / b, row.name, a, b))
+    names.sort()
+    print(tabulate([[name, f"{a * 1e6:,.0f} us", f"{b * 1e6:,.0f} us", f"{ratio:.2f}"] for ratio, name, a, b in names],
                    ["", "heald", "NumPy", "ratio"], disable_numparse=True))
-    slow = [f"{name} ({ratio:.2f})" for ratio, name, *_ in found if ratio > MUCH]
-    print(f"\n{len(slow)} of {len(found)} above {MUCH}: {', '.join(slow) or 'none'}")
+    slow = [f"{name} ({ratio:.2f})" for ratio, name, *_ in names if ratio > MUCH]
+    print(f"\n{len(slow)} of {len(names)} above {MUCH}: {', '.join(slow) or 'none'}")
 
 
 if __name__ == "__main__":

@@ -31,19 +31,19 @@ def rates(form: str, count: int) -> list[str]:
     """Operations in a second: parsed, printed, verified, and loaded as a program."""
     dialects = KernelDialects(heald.default_host().registries.host_kernels)
     source = text(form, count)
-    found = []
+    speeds = []
 
-    def timed(work: object, *arguments: object) -> object:
+    def time_work(work: object, *arguments: object) -> object:
         started = perf_counter()
         result = work(*arguments)  # type: ignore[operator]
-        found.append(f"{count / (perf_counter() - started):,.0f}")
+        speeds.append(f"{count / (perf_counter() - started):,.0f}")
         return result
 
-    module = timed(parse, source, "-", 1, dialects)
-    timed(lambda: print_module(module, dialects if form is CUSTOM else None))  # type: ignore[arg-type]
-    timed(verify, module, dialects)
-    timed(heald.mlir.loads, source)
-    return found
+    module = time_work(parse, source, "-", 1, dialects)
+    time_work(lambda: print_module(module, dialects if form is CUSTOM else None))  # type: ignore[arg-type]
+    time_work(verify, module, dialects)
+    time_work(heald.mlir.loads, source)
+    return speeds
 
 
 def main() -> None:

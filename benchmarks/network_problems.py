@@ -66,8 +66,9 @@ def problem(b: Bind) -> dict[str, Any]:
     return {
         "op": b.op, "attrs": attributes(b.attrs), "inputs": [value(info) for info in b.inputs],
         "outputs": [metadata(meta) for meta in b.outputs],
-        "fused": [[each.op, attributes(each.attrs), each.args, each.results, [metadata(m) for m in each.outputs]]
-                  for each in b.fused],
+        "fused": [[fused_op.op, attributes(fused_op.attrs), fused_op.args, fused_op.results,
+                   [metadata(m) for m in fused_op.outputs]]
+                  for fused_op in b.fused],
     }
 
 
@@ -76,21 +77,21 @@ def metadata(meta: TensorMetadata) -> list[Any]:
 
 
 def value(info: ValueInfo) -> list[Any]:
-    known = info.value if info.is_known and info.size <= MOST_VALUES else None
-    small = known is not None and (known.size == 1 or info.dtype.kind == "i")
-    return metadata(info.meta) + ([known.reshape(-1).tolist()] if small else [])
+    elements = info.value if info.is_known and info.size <= MOST_VALUES else None
+    small = elements is not None and (elements.size == 1 or info.dtype.kind == "i")
+    return metadata(info.meta) + ([elements.reshape(-1).tolist()] if small else [])
 
 
 def attributes(attrs: Any) -> dict[str, Any]:
     """The attributes that are numbers, texts, types, or lists of them."""
-    found = {}
-    for name, each in attrs.items():
-        if isinstance(each, DType):
-            found[name] = {"type": each.name}
-        elif isinstance(each, (bool, int, float, str)) or (
-                isinstance(each, (list, tuple)) and all(isinstance(e, (int, float, str)) for e in each)):
-            found[name] = each
-    return {name: each for name, each in sorted(found.items()) if not name.startswith("_")}
+    plain = {}
+    for name, value in attrs.items():
+        if isinstance(value, DType):
+            plain[name] = {"type": value.name}
+        elif isinstance(value, (bool, int, float, str)) or (
+                isinstance(value, (list, tuple)) and all(isinstance(e, (int, float, str)) for e in value)):
+            plain[name] = value
+    return {name: value for name, value in sorted(plain.items()) if not name.startswith("_")}
 
 
 @hookimpl
@@ -102,7 +103,7 @@ def problems_of(path: Path) -> list[str]:
     """The distinct problems of one network, each as JSON."""
     recorded.clear()
     heald.load(path, device="RECORDER:0")(np.load(path.with_suffix(".npz"))["x0"])
-    return sorted({json.dumps(each, separators=(",", ":")) for each in recorded})
+    return sorted({json.dumps(problem, separators=(",", ":")) for problem in recorded})
 
 
 def main() -> int:
@@ -114,9 +115,10 @@ def main() -> int:
     heald.register(sys.modules["network_problems"])
     networks: dict[str, list[str]] = {}
     for name in options.names:
-        for each in problems_of(options.folder / f"{name}.pb"):
-            networks.setdefault(each, []).append(name)
-    rows = [json.dumps([names, json.loads(each)], separators=(",", ":")) for each, names in sorted(networks.items())]
+        for problem in problems_of(options.folder / f"{name}.pb"):
+            networks.setdefault(problem, []).append(name)
+    rows = [json.dumps([names, json.loads(problem)], separators=(",", ":"))
+            for problem, names in sorted(networks.items())]
     options.output.write_text("[\n" + ",\n".join(rows) + "\n]\n")
     print(f"{len(rows)} problems of {len(options.names)} networks: {options.output}")
     return 0

@@ -27,7 +27,7 @@ import sequences
 from heald.api import TensorInfo
 from heald_tools.peers import difference
 from tabulate import tabulate
-from timing import paired, seconds
+from timing import seconds, time_pairs
 
 SEED = 11
 TOLERANCE = 1e-4  # of the logits' standard deviation
@@ -125,16 +125,16 @@ def load(path: Path, devices: Sequence[str]) -> heald.Model:
     return heald.Model(heald.Session(graph.replace(nodes=nodes), {"placement": {"fallback": "allow"}}), inputs, outputs)
 
 
-def elsewhere(model: heald.Model) -> str:
+def device_misses(model: heald.Model) -> str:
     """The nodes that run elsewhere than requested, by op."""
     rows = model.session.placement().table()
     ops = Counter(row["op"] for row in rows if row["assigned"] not in (row["requested"], "host"))
     return ", ".join(f"{count} {op}" for op, count in ops.most_common()) or "none"
 
 
-def check(model: heald.Model, known: Any) -> float:
+def check(model: heald.Model, stored: Any) -> float:
     """The largest difference from TensorFlow's logits over both inputs, in standard deviations of the logits."""
-    return difference([model(known[f"x{i}"]) for i in range(2)], [known[f"y{i}"] for i in range(2)])
+    return difference([model(stored[f"x{i}"]) for i in range(2)], [stored[f"y{i}"] for i in range(2)])
 
 
 def against_tensorflow(path: Path, model: heald.Model, x: np.ndarray) -> list[str]:
@@ -148,7 +148,7 @@ def against_tensorflow(path: Path, model: heald.Model, x: np.ndarray) -> list[st
     with tf.compat.v1.Session(graph=graph) as session:
         step = session.make_callable(f"{fetch}:0", [f"{feed}:0"])
         step(x)
-        ours, theirs, ratio = paired(lambda: model(x), lambda: step(x), 1, 11)
+        ours, theirs, ratio = time_pairs(lambda: model(x), lambda: step(x), 1, 11)
     return [f"{ours * 1e3:.1f} ms", f"{theirs * 1e3:.1f} ms", f"{ratio:.2f}"]
 
 
@@ -156,7 +156,7 @@ def against_cpu(path: Path, model: heald.Model, x: np.ndarray) -> list[str]:
     """Median times of one image, there and on CPU:0, and their ratio."""
     reference = load(path, ["CPU:0"])
     reference(x)
-    ours, theirs, ratio = paired(lambda: model(x), lambda: reference(x), 1, 11)
+    ours, theirs, ratio = time_pairs(lambda: model(x), lambda: reference(x), 1, 11)
     return [f"{ours * 1e3:.1f} ms", f"{theirs * 1e3:.1f} ms", f"{ratio:.2f}"]
 
 
@@ -189,13 +189,13 @@ def main() -> int:
                 failed = True
                 continue
             make(name, options.folder)
-        known = np.load(path.with_suffix(".npz"))
+        stored = np.load(path.with_suffix(".npz"))
         model = load(path, devices)
-        difference = check(model, known)
+        difference = check(model, stored)
         failed |= difference > TOLERANCE
         verdict = "ok" if difference <= TOLERANCE else "WRONG"
-        rows.append([name, len(model.session.graph.nodes), elsewhere(model), f"{difference:.1e}", verdict,
-                     *timed(path, model, known["x0"])])
+        rows.append([name, len(model.session.graph.nodes), device_misses(model), f"{difference:.1e}", verdict,
+                     *timed(path, model, stored["x0"])])
     print(tabulate(rows, disable_numparse=True, headers=[
         "network", "nodes", f"not on {options.device}", "difference / std", "",
         *(["heald", "TensorFlow"] if on_cpu else [options.device, "CPU:0"]), "ratio"]))

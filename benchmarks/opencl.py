@@ -94,7 +94,7 @@ def copies(device: Any, nbytes: int) -> list[list[str]]:
     return rows
 
 
-def attached(device: Any, plan: Plan, inputs: Sequence[np.ndarray], nbytes: int) -> list[Work]:
+def attach_plan(device: Any, plan: Plan, inputs: Sequence[np.ndarray], nbytes: int) -> list[Work]:
     """The plan's launches over these inputs and an output of so many bytes."""
     buffers = {INPUT: [device.allocate(x.nbytes) for x in inputs], OUTPUT: [device.allocate(nbytes)],
                SCRATCH: [device.allocate(n) for n in plan.scratch]}
@@ -118,7 +118,7 @@ def chain(device: Any) -> list[list[str]]:
     out = np.empty_like(x)
     steps = (Step("AddV2", (0, 1)), Step("Mul", (2, 1)), Step("Sub", (3, 0)), Step("Maximum", (4, Literal(0.5))),
              Step("Square", (5,)))
-    works = attached(device, elementwise(target(device), steps, [(dtypes.float32, x.shape)] * 2), [x, y], x.nbytes)
+    works = attach_plan(device, elementwise(target(device), steps, [(dtypes.float32, x.shape)] * 2), [x, y], x.nbytes)
 
     def plain() -> None:
         np.add(x, y, out=out)
@@ -144,11 +144,11 @@ def products(device: Any) -> list[list[str]]:
     """One more launch than the product's own packs the right operand."""
     a, b = np.random.default_rng(0).random((2, SIDE, SIDE), np.float32)
     out = np.empty_like(a)
-    works = attached(device, matmul(target(device), dtypes.float32, a.shape, b.shape), [a, b], a.nbytes)
-    whole, packed, plain = least(partial(call, device, works), partial(call, device, works[-1:]),
-                                 lambda: np.matmul(a, b, out=out))
+    works = attach_plan(device, matmul(target(device), dtypes.float32, a.shape, b.shape), [a, b], a.nbytes)
+    all_launches, packed, plain = least(partial(call, device, works), partial(call, device, works[-1:]),
+                                        lambda: np.matmul(a, b, out=out))
     return [row(name, time, plain, lambda t: f", {2 * SIDE**3 / t / 1e9:.0f} GFLOP/s")
-            for name, time in ((f"product of {SIDE}", whole), ("the same, packed before", packed))]
+            for name, time in ((f"product of {SIDE}", all_launches), ("the same, packed before", packed))]
 
 
 def target(device: Any) -> Any:
@@ -165,18 +165,18 @@ def runs(counts: Sequence[int]) -> list[list[str]]:
         return partial(session.make_callable(f"n{count}", ["n0"]), np.ones(COUNT, "f4"))
 
     times = {n: least(step(n, "OPENCL:0"), step(n, "CPU:0"), turns=40) for n in counts}
-    some, most = counts[-2:]
-    each = [(more - less) / (most - some) for less, more in zip(times[some], times[most], strict=True)]
-    return [*(row(f"run of {n}", *times[n]) for n in counts), row("each launch of a run", *each)]
+    some, many = counts[-2:]
+    per_run = [(more - less) / (many - some) for less, more in zip(times[some], times[many], strict=True)]
+    return [*(row(f"run of {n}", *times[n]) for n in counts), row("each launch of a run", *per_run)]
 
 
 def networks(folder: Path) -> list[list[str]]:
-    found = []
+    rows = []
     for path in sorted(folder.glob("*.pb")):
         x = np.load(path.with_suffix(".npz"))["x0"]
         works = [partial(load(path, [device]), x) for device in ("OPENCL:0", "CPU:0")]
-        found.append(row(path.stem, *least(*works, turns=3)))
-    return found
+        rows.append(row(path.stem, *least(*works, turns=3)))
+    return rows
 
 
 def main() -> None:

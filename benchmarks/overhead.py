@@ -21,7 +21,7 @@ import numpy as np
 from chains import heald_chain, numpy_chain
 from heald.api import KernelPackRegistrar, Kernels, OpRegistrar, OpSpec, available, hookimpl
 from tabulate import tabulate
-from timing import paired
+from timing import time_pairs
 
 HEALD_API = (1, 0)
 DIGITS = Path(__file__).parent.parent / "examples" / "digits"
@@ -44,7 +44,7 @@ def register(kernels: Kernels) -> None:
 def additions(length: int, behind: str | None = None) -> list[object]:
     step, bare = heald_chain(length, behind), numpy_chain(length)
     assert np.array_equal(step(), bare())
-    ours, numpy, ratio = paired(step, bare, max(20_000 // length, 5) if behind is None else 1)
+    ours, numpy, ratio = time_pairs(step, bare, max(20_000 // length, 5) if behind is None else 1)
     what = f"{length:,} chained 2x2 additions" + ("" if behind is None else ", event-driven")
     return [what, f"{ours * 1e6:.2f} us", f"{numpy * 1e6:.2f} us", f"{ratio:.2f}", f"{(ours - numpy) * 1e6:+.2f} us"]
 
@@ -67,7 +67,7 @@ def alternating_batches() -> list[object]:
         for _ in range(10):
             model(seven)
 
-    a, b, ratio = paired(switching, apart, 5)
+    a, b, ratio = time_pairs(switching, apart, 5)
     return ["digits, batch 1 and 7 in turn / apart", f"{a * 1e6:.0f} us", f"{b * 1e6:.0f} us", f"{ratio:.2f}", ""]
 
 

@@ -25,7 +25,7 @@ from heald.graphs.graph.attr_value import ShapeAttr
 from heald.graphs.graph.graph import Graph, Node
 from heald.runtime.values import dtypes
 from tabulate import tabulate
-from timing import paired, seconds
+from timing import seconds, time_pairs
 
 WIDTH = 16
 TASK = 200e-6  # seconds
@@ -80,8 +80,8 @@ def task(work: Callable[..., Any], dtype: Any) -> tuple[np.ndarray, Callable[[],
         shape = (size, size) if is_product else (size * size // 10,)
         x = np.linspace(-1, 1, int(np.prod(shape))).astype(dtype).reshape(shape)
         inputs, out = (x, x) if is_product else (x,), np.empty_like(x)
-        taken = min(seconds(lambda inputs=inputs, out=out: work(*inputs, out), 5) for _ in range(9))
-        size = int(size * (TASK / taken) ** (1 / (3 if is_product else 2)))
+        duration = min(seconds(lambda inputs=inputs, out=out: work(*inputs, out), 5) for _ in range(9))
+        size = int(size * (TASK / duration) ** (1 / (3 if is_product else 2)))
     return x, lambda: work(*inputs, np.empty_like(x))
 
 
@@ -94,7 +94,7 @@ def gain(graph: Graph, fetch: str, x: np.ndarray) -> list[str]:
     two, one = ([step(x) for _ in range(RUNS)][-1] for step in steps)
     assert np.array_equal(two, one)
     with np.errstate(all="ignore"):
-        two_threads, one_thread, ratio = paired(lambda: steps[0](x), lambda: steps[1](x), 10)
+        two_threads, one_thread, ratio = time_pairs(lambda: steps[0](x), lambda: steps[1](x), 10)
     return [f"{one_thread * 1e6:,.0f} us", f"{two_threads * 1e6:,.0f} us", f"{1 / ratio:.2f}"]
 
 
@@ -109,7 +109,7 @@ def bare_gain(call: Callable[[], object]) -> str:
             repeat(WIDTH // 2)
             half.result()
 
-        return f"{1 / paired(both, lambda: repeat(WIDTH), 10)[2]:.2f}"
+        return f"{1 / time_pairs(both, lambda: repeat(WIDTH), 10)[2]:.2f}"
 
 
 def main() -> None:

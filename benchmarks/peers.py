@@ -49,12 +49,12 @@ def onnxruntime_chain(length: int) -> Runs:
         binding.bind_cpu_input(name, array)
     binding.bind_output(names[-1], "cpu", 0, np.float32, out.shape, out.ctypes.data)
 
-    def bound() -> np.ndarray:
+    def run_bound() -> np.ndarray:
         session.run_with_iobinding(binding)
         return out
 
     return {"ONNX Runtime": lambda: session.run(fetches, feeds)[0],
-            "ONNX Runtime, run_with_iobinding (arrays bound once)": bound}
+            "ONNX Runtime, run_with_iobinding (arrays bound once)": run_bound}
 
 
 def tensorflow_chain(length: int) -> Runs:

@@ -17,7 +17,7 @@ from heald.runtime.host.work_queues.seeded import SeededWorkQueue
 from heald.runtime.host.work_queues.single_threaded import SingleThreadedWorkQueue
 from heald.runtime.values.async_value import AsyncValue
 from tabulate import tabulate
-from timing import paired
+from timing import time_pairs
 
 THREADS = 2
 BATCH = 1000
@@ -33,7 +33,7 @@ def nothing() -> None:
 
 
 def row(what: str, ours: Callable[[], object], futures: Callable[[], object], tasks: int, repeat: int) -> list[str]:
-    a, b, ratio = paired(ours, futures, repeat)
+    a, b, ratio = time_pairs(ours, futures, repeat)
     return [what, f"{a / tasks * 1e9:.0f} ns", f"{b / tasks * 1e9:.0f} ns", f"{ratio:.3f}", f"{1 / ratio:.0f}x"]
 
 

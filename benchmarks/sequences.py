@@ -16,15 +16,16 @@ def encoder() -> Any:
     """An encoder from tokens, int32 [batch, 128], to logits at the first token, normalised after each addition."""
     from keras import Input, Model, initializers, layers, ops
 
-    def normalised(x: Any) -> Any:
+    def layer_normalisation(x: Any) -> Any:
         return layers.LayerNormalization(epsilon=1e-12)(x)
 
     tokens = Input((LENGTH,), dtype="int32")
-    x = normalised(layers.Embedding(WORDS, WIDTH)(tokens) + layers.Embedding(LENGTH, WIDTH)(ops.arange(LENGTH)))
+    positions = layers.Embedding(LENGTH, WIDTH)(ops.arange(LENGTH))
+    x = layer_normalisation(layers.Embedding(WORDS, WIDTH)(tokens) + positions)
     for _ in range(LAYERS):
         weights = initializers.RandomNormal(stddev=SPREAD)
-        x = normalised(x + layers.MultiHeadAttention(HEADS, WIDTH // HEADS, kernel_initializer=weights)(x, x))
-        x = normalised(x + layers.Dense(WIDTH)(layers.Dense(INNER, activation="gelu")(x)))
+        x = layer_normalisation(x + layers.MultiHeadAttention(HEADS, WIDTH // HEADS, kernel_initializer=weights)(x, x))
+        x = layer_normalisation(x + layers.Dense(WIDTH)(layers.Dense(INNER, activation="gelu")(x)))
     pooled = layers.Dense(WIDTH, activation="tanh")(x[:, 0])
     return Model(tokens, layers.Dense(CLASSES)(pooled))
 

@@ -1,13 +1,13 @@
-"""What users of a session wait for, against TensorFlow's Session: creating and extending it, runs of every kind,
-queues, variables and checkpoints.
+"""The works of a session, against TensorFlow's Session: creation and extension, runs of every kind, queues, variables
+and checkpoints.
 
     python benchmarks/session.py [--rounds N] [--tensorflow PYTHON] [--only TEXT]
 
 TensorFlow does the same works (session_works.py) on the same GraphDef files in a process of its own, in turn with
 heald; both by their defaults. PYTHON is that of an environment with tensorflow-cpu; heald never needs it. Results are
 compared before they are timed. Ratios are medians over the rounds. A session is created from the bytes of a GraphDef,
-which each runtime parses. Checkpoints are written to a folder that is removed; what is read was written just before, so
-it comes from the system's cache.
+which each runtime parses. Checkpoints are written to a temporary folder and read at once, so
+the reads come from the system's cache.
 """
 
 from __future__ import annotations
@@ -48,13 +48,13 @@ class Heald:
 
 
 def row(name: str, folder: Path, peer: TensorFlow | None, rounds: int) -> list[str]:
-    found, ours = WORKS[name](Heald(folder), folder)
+    result, ours = WORKS[name](Heald(folder), folder)
     if peer is None:
         return [name, *figures(name, [ours() for _ in range(rounds)])]
     expected, theirs = peer.work(name, folder)
-    np.testing.assert_allclose(found, expected, 1e-6, err_msg=name)
-    mine, others = zip(*[(ours(), theirs()) for _ in range(rounds)], strict=True)
-    return [name, *figures(name, mine), *figures(name, others), f"{ratio(others, mine):.2f}"]
+    np.testing.assert_allclose(result, expected, 1e-6, err_msg=name)
+    our_times, others = zip(*[(ours(), theirs()) for _ in range(rounds)], strict=True)
+    return [name, *figures(name, our_times), *figures(name, others), f"{ratio(others, our_times):.2f}"]
 
 
 def figures(name: str, times: tuple[float, ...] | list[float]) -> list[str]:

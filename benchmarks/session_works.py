@@ -1,4 +1,4 @@
-"""What users do with a session, as works that heald and TensorFlow run alike: the same GraphDef files, the same calls.
+"""Typical uses of a session, as works that heald and TensorFlow run alike: the same GraphDef files, the same calls.
 
 Needs NumPy alone. A client makes sessions and extends them; the methods `run`, `make_callable`, `partial_run_setup` and
 `partial_run` of a session have the same names and arguments in heald and in tf.compat.v1.
@@ -41,7 +41,7 @@ class Opened(NamedTuple):
     """A work that is ready: the array that both runtimes must agree on, and a function that does the work for a while
     and returns the seconds of one time."""
 
-    found: np.ndarray
+    result: np.ndarray
     turn: Callable[[], float]
 
 
@@ -79,14 +79,14 @@ def extend(client: Client, folder: Path) -> Opened:
 
 def first_run(client: Client, folder: Path) -> Opened:
     session = client.session(folder / "long.pb")
-    found = session.run("sum:0", {"x:0": X})
+    total = session.run("sum:0", {"x:0": X})
     fetches = (f"chain{i}/add{j}:0" for j in reversed(range(CHAIN)) for i in range(LONG // CHAIN))
 
     def turn() -> float:
         fetch = next(fetches)
         return seconds(lambda: session.run(fetch, {"x:0": X}), 1)
 
-    return Opened(found, turn)
+    return Opened(total, turn)
 
 
 def run(graph: str, fetch: str, repeat: int, devices: int = 1) -> Work:
@@ -109,13 +109,13 @@ def callable_(graph: str, fetch: str, repeat: int, devices: int = 1) -> Work:
 def partial_run(client: Client, folder: Path) -> Opened:
     session = client.session(folder / "partial.pb")
 
-    def whole() -> np.ndarray:
+    def run_in_parts() -> np.ndarray:
         handle = session.partial_run_setup(["a:0", "b:0", "c:0"], ["x:0", "y:0", "z:0"])
         a = session.partial_run(handle, "a:0", {"x:0": X})
         b = session.partial_run(handle, "b:0", {"y:0": a})
         return np.asarray(session.partial_run(handle, "c:0", {"z:0": b}))
 
-    return Opened(whole(), lambda: seconds(whole, 50))
+    return Opened(run_in_parts(), lambda: seconds(run_in_parts, 50))
 
 
 def queue_of_one(client: Client, folder: Path) -> Opened:

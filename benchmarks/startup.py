@@ -211,9 +211,9 @@ class Bench:
         self._environment.pop("PYTHONDONTWRITEBYTECODE", None)
         self._files: dict[str, list[str]] = {}
 
-    def made(self, forms: Sequence[Form]) -> list[Form]:
-        """Make the forms, run each once, return those that have a result, and print why others have none."""
-        made, wanted = [], None
+    def run_forms(self, forms: Sequence[Form]) -> list[Form]:
+        """Make the forms and run each once. Return the forms with a result, and print why the others have none."""
+        usable, expected = [], None
         for form in forms:
             if not self._at(form.source).exists():
                 print(f"{self.model.name}: {form.name} is left out: there is no {self.model.name}{form.source}")
@@ -226,11 +226,11 @@ class Bench:
                 print(f"{self.model.name}: {form.name} is left out: {failure}")
                 continue
             y = np.fromfile(self._at(".result"), np.float32)
-            wanted = y if wanted is None else wanted
-            if y.shape != wanted.shape or abs(y - wanted).max() > TOLERANCE * abs(wanted).max():
-                raise SystemExit(f"{self.model.name}: {form.name} has another result than {made[0].name}")
-            made.append(form)
-        return made
+            expected = y if expected is None else expected
+            if y.shape != expected.shape or abs(y - expected).max() > TOLERANCE * abs(expected).max():
+                raise SystemExit(f"{self.model.name}: {form.name} has another result than {usable[0].name}")
+            usable.append(form)
+        return usable
 
     def once(self, form: Form, *, cold: bool = False) -> Found:
         """Run one process. Returns its seconds, bytes, and the files that it had. Raises Failure."""
@@ -248,8 +248,8 @@ class Bench:
         if done.returncode:
             lines = done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"]
             raise Failure(lines[-1][:100])
-        found: Found = json.loads(done.stdout.splitlines()[-1])
-        return found
+        measured: Found = json.loads(done.stdout.splitlines()[-1])
+        return measured
 
     def _at(self, suffix: str) -> Path:
         return self.model.with_name(self.model.name + suffix)
@@ -279,11 +279,11 @@ def rows(bench: Bench, forms: Sequence[Form], rounds: int, *, cold: bool) -> lis
             [network, form.name, *figures(turns[form], turns[forms[0]])] for form in forms]
 
 
-def figures(found: Sequence[Found], first: Sequence[Found]) -> list[str]:
-    whole, loaded, peak = (median(turn[what] for turn in found) for what in ("whole", "loaded", "peak"))
-    pairs = [turn["whole"] / other["whole"] for turn, other in zip(found, first, strict=False)]
+def figures(turns: Sequence[Found], first: Sequence[Found]) -> list[str]:
+    total, loaded, peak = (median(turn[what] for turn in turns) for what in ("whole", "loaded", "peak"))
+    pairs = [turn["whole"] / other["whole"] for turn, other in zip(turns, first, strict=False)]
     ratio = f"{median(pairs):.2f}" if pairs else "-"
-    return [f"{whole * 1e3:.0f} ms", ratio, f"{loaded * 1e3:.0f} ms", f"{peak / 1e6:.0f} MB"]
+    return [f"{total * 1e3:.0f} ms", ratio, f"{loaded * 1e3:.0f} ms", f"{peak / 1e6:.0f} MB"]
 
 
 def parts(bench: Bench, rounds: int) -> list[list[str]]:
@@ -294,7 +294,7 @@ def parts(bench: Bench, rounds: int) -> list[list[str]]:
     return [[bench.model.name, part, f"{median(turn[part] for turn in turns) * 1e3:.1f} ms"] for part in turns[0]]
 
 
-def installed(python: str, package: str) -> bool:
+def is_installed(python: str, package: str) -> bool:
     code = f"from importlib.util import find_spec; raise SystemExit(find_spec('{package}') is None)"
     return subprocess.run([python, "-c", code], check=False).returncode == 0
 
@@ -308,14 +308,14 @@ def main() -> None:
     parser.add_argument("--cold", action="store_true", help="one core, 512 MB, no page cache")
     args = parser.parse_args()
     forms = [HEALD_BEF] if args.parts else [
-        form for form in FORMS if form.package == "heald" or installed(args.peer_python, form.package)]
+        form for form in FORMS if form.package == "heald" or is_installed(args.peer_python, form.package)]
     table = []
     print(f"load of the machine before: {os.getloadavg()[0]:.1f}")
     with TemporaryDirectory() as folder:
         for model in args.models:
             bench = Bench(model, args.peer_python, Path(folder))
-            made = bench.made(forms)
-            table += parts(bench, args.rounds) if args.parts else rows(bench, made, args.rounds, cold=args.cold)
+            usable = bench.run_forms(forms)
+            table += parts(bench, args.rounds) if args.parts else rows(bench, usable, args.rounds, cold=args.cold)
     head = ["network", "part", "time"] if args.parts else ["network", "form", "whole", "/ first", "loaded", "peak"]
     print(tabulate(table, head, disable_numparse=True))
     print(f"load of the machine after: {os.getloadavg()[0]:.1f}")

@@ -89,7 +89,7 @@ class TensorFlow:
         return answer["is"]
 
 
-def _opened(stem: Path, fetch: str, *, one_thread: bool) -> Callable[[], Any]:
+def _open_graph_run(stem: Path, fetch: str, *, one_thread: bool) -> Callable[[], Any]:
     """A function that runs the graph once. The result of a first run is written beside it."""
     import tensorflow as tf
 
@@ -146,11 +146,11 @@ def _serve() -> None:
         request = json.loads(line)
         try:
             if request["do"] == "open":
-                steps.append(_opened(Path(request["stem"]), request["fetch"], one_thread=request["one_thread"]))
+                steps.append(_open_graph_run(Path(request["stem"]), request["fetch"], one_thread=request["one_thread"]))
                 answer(**{"is": len(steps) - 1})
             elif request["do"] == "work":
-                found, turn = WORKS[request["name"]](_Sessions(), Path(request["folder"]))
-                np.save(f"{request['stem']}.npy", found)
+                result, turn = WORKS[request["name"]](_Sessions(), Path(request["folder"]))
+                np.save(f"{request['stem']}.npy", result)
                 turns.append(turn)
                 answer(**{"is": len(turns) - 1})
             elif request["do"] == "turn":

@@ -39,20 +39,20 @@ def chain(count: int) -> Graph:
                            for i, name in enumerate(names[2:]))])
 
 
-def measured(file: Path) -> Times:
+def measure_text(file: Path) -> Times:
     """One measurement, in this process, whose modules are loaded by a small graph first."""
     from heald.graphs.compiler import faults
 
     text, ops = file.read_bytes(), heald.default_host().registries.ops
     assert not faults(heald.tfg.loads(heald.tfg.dumps(chain(3), canonical=True)), ops)
-    found, at = {}, perf_counter()
+    times, at = {}, perf_counter()
     graph = heald.tfg.loads(text)
-    found["parse"], at = perf_counter() - at, perf_counter()
+    times["parse"], at = perf_counter() - at, perf_counter()
     heald.tfg.dumps(graph, canonical=True)
-    found["print"], at = perf_counter() - at, perf_counter()
+    times["print"], at = perf_counter() - at, perf_counter()
     assert not faults(graph, ops)
-    found["verify"] = perf_counter() - at
-    return found
+    times["verify"] = perf_counter() - at
+    return times
 
 
 def ours(file: Path) -> Times:
@@ -62,15 +62,15 @@ def ours(file: Path) -> Times:
 
 def theirs(program: str, file: Path) -> Times:
     messages, peak = _run([program, "parse", str(file)], subprocess.DEVNULL)
-    found = {work: float(ms) / 1e3 for work, ms in re.findall(r"^(parse|print) ([\d.]+) ms", messages, re.MULTILINE)}
-    return {**found, "peak": peak}
+    times = {work: float(ms) / 1e3 for work, ms in re.findall(r"^(parse|print) ([\d.]+) ms", messages, re.MULTILINE)}
+    return {**times, "peak": peak}
 
 
 def _run(command: list[str], stdout: int) -> tuple[str, float]:
     """The output of a process, or its messages where the output is discarded, and its peak memory in bytes."""
     with tempfile.TemporaryFile("w+") as output:
-        kept = {"stdout": output} if stdout == subprocess.PIPE else {"stdout": stdout, "stderr": output}
-        process = subprocess.Popen(command, **kept)
+        pipes = {"stdout": output} if stdout == subprocess.PIPE else {"stdout": stdout, "stderr": output}
+        process = subprocess.Popen(command, **pipes)
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
         output.seek(0)
@@ -92,21 +92,21 @@ def rows(graphs: list[str], rounds: int, oracle: str | None) -> Iterator[list[st
             file = Path(folder) / "graph.tfg"
             _run([sys.executable, __file__, "--write", graph, str(file)], subprocess.PIPE)
             count = int(_run(["grep", "-c", " name(", str(file)], subprocess.PIPE)[0])
-            mine, other = [], []
+            our_times, other = [], []
             for _ in range(rounds):
-                mine.append(ours(file))
+                our_times.append(ours(file))
                 other += [theirs(oracle, file)] if oracle else []
             name = Path(graph).stem if graph.endswith(".pb") else "additions"
-            yield [name, f"{count:,}", f"{file.stat().st_size / 1e6:.1f}", *_cells(mine, other, count)]
+            yield [name, f"{count:,}", f"{file.stat().st_size / 1e6:.1f}", *_cells(our_times, other, count)]
 
 
-def _cells(mine: list[Times], other: list[Times], count: int) -> Iterator[str]:
+def _cells(our_times: list[Times], other: list[Times], count: int) -> Iterator[str]:
     for work in (*WORK, "peak"):
-        value = median(times[work] for times in mine)
+        value = median(times[work] for times in our_times)
         yield f"{value / 1e6:.0f} MB" if work == "peak" else f"{value * 1e3:.1f} ms, {count / value:,.0f}/s"
         if other and work in other[0]:
             against = median(times[work] for times in other)
-            ratio = median(a[work] / b[work] for a, b in zip(mine, other, strict=True))
+            ratio = median(a[work] / b[work] for a, b in zip(our_times, other, strict=True))
             yield f"{against / 1e6:.0f} MB" if work == "peak" else f"{against * 1e3:.1f} ms, {ratio:.2f}"
 
 
@@ -120,7 +120,7 @@ def main() -> None:
     parser.add_argument("--write", nargs=2, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.measure:
-        print(json.dumps(measured(args.measure)))
+        print(json.dumps(measure_text(args.measure)))
         return
     if args.write:
         write(args.write[0], Path(args.write[1]))

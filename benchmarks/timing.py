@@ -38,7 +38,7 @@ def ratio(a: Sequence[float], b: Sequence[float]) -> float:
     return median(x / y for x, y in zip(a, b, strict=True))
 
 
-def paired(
+def time_pairs(
     a: Callable[[], object], b: Callable[[], object], repeat: int, pairs: int = 31
 ) -> tuple[float, float, float]:
     """Median seconds of a call of `a`, of `b`, and the median of the ratios a/b, over interleaved pairs."""
@@ -50,9 +50,9 @@ def least(*works: Work, turns: int = 8) -> list[float]:
     """The least seconds of each function, in turns of some calls: spinning threads of one slow the next at first."""
     times: list[list[float]] = [[] for _ in works]
     for _ in range(turns):
-        for work, found in zip(works, times, strict=True):
+        for work, turn_times in zip(works, times, strict=True):
             for _ in range(TURN):
                 start = perf_counter()
                 work()
-                found.append(perf_counter() - start)
-    return [min(found) for found in times]
+                turn_times.append(perf_counter() - start)
+    return [min(turn_times) for turn_times in times]

@@ -84,11 +84,11 @@ class Network:
         return loss
 
     def accuracy(self, images: np.ndarray, labels: np.ndarray) -> float:
-        found = ops.arg_max(self.forward(Handle(images))["logits"], 1)
-        return float(ops.mean(ops.cast(found == labels.astype(np.int64), DstT="float32"), 0))
+        predicted = ops.arg_max(self.forward(Handle(images))["logits"], 1)
+        return float(ops.mean(ops.cast(predicted == labels.astype(np.int64), DstT="float32"), 0))
 
 
-def shifted(images: np.ndarray, random: np.random.Generator) -> np.ndarray:
+def shift_images(images: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """The images, each moved by up to a pixel."""
     padded = np.pad(images, ((0, 0), (1, 1), (1, 1), (0, 0)))
     offsets = random.integers(0, 3, (len(images), 2))
@@ -104,7 +104,7 @@ def main() -> None:
     for epoch in range(EPOCHS):
         order = random.permutation(np.flatnonzero(~is_test))
         for batch in np.array_split(order, len(order) // BATCH):
-            loss = network.train(shifted(images[batch], random), labels[batch], RATE * (1 - epoch / EPOCHS))
+            loss = network.train(shift_images(images[batch], random), labels[batch], RATE * (1 - epoch / EPOCHS))
         if epoch % 10 == 9:
             accuracy = network.accuracy(images[is_test], labels[is_test])
             seconds = perf_counter() - started

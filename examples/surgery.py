@@ -1,4 +1,4 @@
-"""Edits the frozen digits network: another softmax, no head, its features as output. Runs what it saved."""
+"""Edits the frozen digits network: another softmax, no head, its features as output. Runs the saved graph."""
 
 import sys
 from pathlib import Path

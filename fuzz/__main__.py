@@ -73,31 +73,31 @@ def _run(options: argparse.Namespace) -> int:
 
 
 def _failures(options: argparse.Namespace) -> int:
-    states = table.found(options.state)
+    states = table.load_states(options.state)
     for one in states:
-        for place, failure in enumerate(sorted(one.failures, key=lambda f: -f.count)):
+        for position, failure in enumerate(sorted(one.failures, key=lambda f: -f.count)):
             numbers = ", ".join(map(str, failure.numbers))
             print(f"## {one.target}, seed {one.seed}: {failure.kind}, {failure.count} times\n\n{failure.where}\n"
                   f"mutants {numbers}\n\n```\n{failure.text.rstrip()}\n```\n")
             if options.minimised is not None:
-                _write_minimised(one, failure, options.minimised / one.target / f"{failure.kind}-{one.seed}-{place}")
+                _write_minimised(one, failure, options.minimised / one.target / f"{failure.kind}-{one.seed}-{position}")
     return int(any(one.failures for one in states))
 
 
 def _write_minimised(one: state.State, failure: state.Failure, path: Path) -> None:
     """Write the first mutant of a group, minimised, where it still fails."""
     try:
-        small, _ = minimise.minimised(mutant(one.target, one.seed, failure.numbers[0]), one.target)
+        small, _ = minimise.minimise_sample(mutant(one.target, one.seed, failure.numbers[0]), one.target)
     except ValueError as error:
         print(f"{error}\n")
     else:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(samples.packed(small))
+        path.write_bytes(samples.pack_sample(small))
         print(f"minimised: {path}\n")
 
 
 def _show(options: argparse.Namespace) -> int:
-    data = samples.packed(mutant(options.target, options.seed, options.number))
+    data = samples.pack_sample(mutant(options.target, options.seed, options.number))
     if options.output is None:
         sys.stdout.buffer.write(data)
     else:
@@ -106,18 +106,18 @@ def _show(options: argparse.Namespace) -> int:
 
 
 def _minimise(options: argparse.Namespace) -> int:
-    sample = samples.unpacked(options.file.read_bytes(), is_folder=TARGETS[options.target].is_folder)
-    small, outcome = minimise.minimised(sample, options.target)
-    options.output.write_bytes(samples.packed(small))
+    sample = samples.unpack_sample(options.file.read_bytes(), is_folder=TARGETS[options.target].is_folder)
+    small, outcome = minimise.minimise_sample(sample, options.target)
+    options.output.write_bytes(samples.pack_sample(small))
     print(f"{outcome.kind}, {outcome.where}: {sum(map(len, sample.values()))} bytes before, "
           f"{sum(map(len, small.values()))} now\n{outcome.text}")
     return 0
 
 
 def _table(options: argparse.Namespace) -> int:
-    states = table.found(options.state)
+    states = table.load_states(options.state)
     if options.write:
-        PAGE.write_text(table.renewed(PAGE.read_text("utf-8"), states), "utf-8")
+        PAGE.write_text(table.renew_table(PAGE.read_text("utf-8"), states), "utf-8")
     else:
         print(table.markdown(states))
     return 0

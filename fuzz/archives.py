@@ -21,10 +21,10 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 def edit(rng: Random, data: bytes, other: bytes, words: Words) -> bytes:
     """An edit of a member in seven of ten cases, of a record in two, else of any bytes."""
-    way = rng.random()
-    if way < 0.7:
+    choice = rng.random()
+    if choice < 0.7:
         return _members(rng, data, other, words)
-    return _record(rng, data) if way < 0.9 else raw.edit(rng, data, other, words)
+    return _record(rng, data) if choice < 0.9 else raw.edit(rng, data, other, words)
 
 
 def _members(rng: Random, data: bytes, other: bytes, words: Words) -> bytes:
@@ -57,7 +57,8 @@ def array_edit(rng: Random, content: bytes, other: bytes, words: Words) -> bytes
 def _read(data: bytes) -> list[tuple[str, bytes]]:
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            return [(info.filename, archive.read(info)) for info in archive.infolist() if info.file_size < raw.MOST]
+            return [(info.filename, archive.read(info)) for info in archive.infolist()
+                    if info.file_size < raw.LARGEST_MUTANT_BYTES]
     except Exception:  # noqa: BLE001 - of a damaged archive zipfile raises many types
         return []
 

@@ -24,12 +24,12 @@ def main() -> None:
 
     def one(data: bytes) -> None:
         try:
-            sample = samples.unpacked(data, is_folder=target.is_folder)
+            sample = samples.unpack_sample(data, is_folder=target.is_folder)
         except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError, KeyError, EOFError):
             return  # no archive of a folder
-        found = judged(name, sample)
-        if found.is_failure:
-            raise RuntimeError(f"{found.kind}, {found.where}\n{found.text}")
+        judged_outcome = judged(name, sample)
+        if judged_outcome.is_failure:
+            raise RuntimeError(f"{judged_outcome.kind}, {judged_outcome.where}\n{judged_outcome.text}")
 
     atheris.Setup(sys.argv, one)
     atheris.Fuzz()

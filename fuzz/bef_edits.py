@@ -15,7 +15,7 @@ from heald.runtime.program.bef.vbr import put_vbr
 from . import raw
 from .compiled_models import edit_model
 from .model_types import repair_types
-from .raw import EDGES, MOST, Words
+from .raw import EDGES, LARGEST_MUTANT_BYTES, Words
 
 
 def edit_repaired(rng: Random, data: bytes, other: bytes, words: Words) -> bytes:
@@ -39,7 +39,7 @@ def _edit_model(
         encoded = bef.dumps(finish(edit_model(rng, model, theirs)))
     except (HealdError, LookupError, MemoryError, TypeError, ValueError):  # such as a register without a type
         return data
-    return encoded if len(encoded) <= MOST else data
+    return encoded if len(encoded) <= LARGEST_MUTANT_BYTES else data
 
 
 @lru_cache(512)
@@ -70,7 +70,7 @@ def edit_section(rng: Random, data: bytes, other: bytes, words: Words) -> bytes:
     out = bytearray(MAGIC + bytes((VERSION,)))
     for section, content in sections.items():
         out += put_header(Section(section), len(content), len(out)) + content
-    return bytes(out) if len(out) <= MOST else data
+    return bytes(out) if len(out) <= LARGEST_MUTANT_BYTES else data
 
 
 def _numbers(rng: Random, data: bytes, _other: bytes, _words: Words) -> bytes:

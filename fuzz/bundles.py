@@ -30,11 +30,11 @@ Pairs = list[tuple[bytes, bytes]]
 def index_edit(rng: Random, sample: Sample, other: Sample, words: Words) -> Sample:
     """An edit of the index: of its entries in seven of ten cases, of its blocks in two, of any bytes else."""
     name, there = index_of(sample), other[index_of(other)]
-    data, way = sample[name], rng.random()
-    if way < 0.7:
+    data, choice = sample[name], rng.random()
+    if choice < 0.7:
         pairs = _pairs(data)
         changed = _entries(rng, pairs, there, words) if pairs else raw.edit(rng, data, there, words)
-    elif way < 0.9:
+    elif choice < 0.9:
         changed = _block(rng, data, there, words)
     else:
         changed = raw.edit(rng, data, there, words)
@@ -50,44 +50,44 @@ def data_edit(rng: Random, sample: Sample, other: Sample, words: Words) -> Sampl
     return {**sample, name: rng.choice(edits)(rng, sample[name], there, words)}
 
 
-def finished(rng: Random, sample: Sample) -> Sample:
+def finish(rng: Random, sample: Sample) -> Sample:
     """The sample with its checksums repaired, in nine of ten cases."""
-    return repaired(sample) if rng.random() < _REPAIRED else sample
+    return repair_checksums(sample) if rng.random() < _REPAIRED else sample
 
 
 def index_of(sample: Sample) -> str:
     return next(name for name in sample if name.endswith(".index"))
 
 
-def repaired(sample: Sample) -> Sample:
+def repair_checksums(sample: Sample) -> Sample:
     """The sample with checksums in its index that fit its shards; as it is where the index is no table."""
     name = index_of(sample)
     pairs = _pairs(sample[name])
-    shards = {int(found[1]): n for n in sample if (found := _SHARD.search(n))}
+    shards = {int(match[1]): n for n in sample if (match := _SHARD.search(n))}
     changed = {n: bytearray(sample[n]) for n in shards.values()}
     for at, (key, value) in enumerate(pairs):
-        fields = protobuf.parsed(value) if key else None
+        fields = protobuf.parse_fields(value) if key else None
         if fields:
-            pairs[at] = key, _summed(fields, shards, changed)
+            pairs[at] = key, _entry_with_checksum(fields, shards, changed)
     files = {n: bytes(data) for n, data in changed.items()}
     return {**sample, **files, name: table(pairs)} if pairs else sample
 
 
-def _summed(fields: list[protobuf.Field], shards: dict[int, str], changed: dict[str, bytearray]) -> bytes:
+def _entry_with_checksum(fields: list[protobuf.Field], shards: dict[int, str], changed: dict[str, bytearray]) -> bytes:
     """An entry with the checksum of its bytes. Strings have a second checksum among their bytes."""
     numbers = {field.number: field.value for field in fields if isinstance(field.value, int)}
     shard, offset, size = (numbers.get(key, 0) for key in (_SHARD_ID, _OFFSET, _SIZE))
     data = changed.get(shards.get(shard, ""))
     if data is None or offset + size > len(data):
-        return protobuf.written(fields)
+        return protobuf.encode_fields(fields)
     crc = masked_crc32c(bytes(data[offset : offset + size]))
     if numbers.get(_DTYPE) == dtypes.string.number:
-        crc = _strings_summed(data, offset, size, crc)
-    kept = [field for field in fields if field.number != _CRC]
-    return protobuf.written([*kept, protobuf.Field(_CRC, protobuf.FIXED32, crc.to_bytes(4, "little"))])
+        crc = _checksum_of_strings(data, offset, size, crc)
+    other_fields = [field for field in fields if field.number != _CRC]
+    return protobuf.encode_fields([*other_fields, protobuf.Field(_CRC, protobuf.FIXED32, crc.to_bytes(4, "little"))])
 
 
-def _strings_summed(data: bytearray, offset: int, size: int, otherwise: int) -> int:
+def _checksum_of_strings(data: bytearray, offset: int, size: int, otherwise: int) -> int:
     """The checksum of strings; repairs the checksum of their lengths in `data`. The number of strings follows from
     the lengths that fill the bytes."""
     lengths: list[int] = []
@@ -123,14 +123,14 @@ def _entries(rng: Random, pairs: Pairs, there: bytes, words: Words) -> bytes:
     at = rng.randrange(len(pairs))
     key, value = pairs[at]
     donors = _pairs(there) or pairs
-    way = rng.randrange(10)
-    if way < 6:
+    choice = rng.randrange(10)
+    if choice < 6:
         pairs[at] = key, protobuf.edit(rng, value, rng.choice(donors)[1], words)
-    elif way == 6:
+    elif choice == 6:
         pairs[at] = raw.edit(rng, key, rng.choice(donors)[0], words), value
-    elif way == 7:
+    elif choice == 7:
         del pairs[at]
-    elif way == 8:
+    elif choice == 8:
         pairs.append((rng.choice(donors)[0], value))
     else:
         pairs[at] = key, rng.choice(donors)[1]
@@ -159,10 +159,10 @@ def _handles(data: bytes) -> list[tuple[int, int]]:
             number, at = wire.varint(data, at, len(data))
             numbers.append(number)
         _, _, offset, size = numbers
-        found = [(offset, size)]
+        handles = [(offset, size)]
         if size:
-            found.append((0, offset - 5))
-        return [(o, s) for o, s in found if 0 <= o <= o + s + 5 <= len(data)]
+            handles.append((0, offset - 5))
+        return [(o, s) for o, s in handles if 0 <= o <= o + s + 5 <= len(data)]
     except HealdError:
         return []
 
@@ -172,16 +172,16 @@ def table(pairs: Pairs, per_block: int = 1000) -> bytes:
     data, handles = b"", []
     for first in range(0, len(pairs), per_block):
         some = pairs[first : first + per_block]
-        block = _sealed(_packed(some))
+        block = _with_checksum(_block_of_pairs(some))
         handles.append((some[-1][0] + b"\xff", put_varint(len(data)) + put_varint(len(block) - 5)))
         data += block
-    filters = _sealed(_packed([]))
-    index = _sealed(_packed(handles))
+    filters = _with_checksum(_block_of_pairs([]))
+    index = _with_checksum(_block_of_pairs(handles))
     footer = b"".join(map(put_varint, (len(data), len(filters) - 5, len(data) + len(filters), len(index) - 5)))
     return data + filters + index + footer.ljust(40, b"\0")[:40] + _MAGIC
 
 
-def _packed(pairs: Pairs) -> bytes:
+def _block_of_pairs(pairs: Pairs) -> bytes:
     """A block; each key shares its common prefix with the key before it."""
     out: list[bytes] = []
     last = b""
@@ -194,7 +194,7 @@ def _packed(pairs: Pairs) -> bytes:
     return b"".join(out) + bytes(4) + b"\1\0\0\0"
 
 
-def _sealed(block: bytes) -> bytes:
+def _with_checksum(block: bytes) -> bytes:
     block += b"\0"  # not compressed
     return block + masked_crc32c(block).to_bytes(4, "little")
 

@@ -30,14 +30,14 @@ class Crew:
     def block(self, target: str, seed: int, first: int, stop: int) -> list[tuple[int, Outcome]]:
         """The outcomes of mutants [first, stop). A mutant that was late or took too much memory is judged again in a
         new child, whose answer counts: the machine may have been busy."""
-        found = []
+        outcomes = []
         for number, outcome in self._outcomes(target, seed, first, stop):
             if outcome.kind in (TIMEOUT, MEMORY):
                 self._retire()
                 ((_, outcome),) = self._outcomes(target, seed, number, number + 1)
                 self._retire()
-            found.append((number, outcome))
-        return found
+            outcomes.append((number, outcome))
+        return outcomes
 
     def close(self) -> None:
         for child in self._all:
@@ -87,7 +87,7 @@ def run(targets: Iterable[str], seed: int, mutants: int, jobs: int, folder: Path
 
 
 def _run(current: State, mutants: int, jobs: int, path: Path) -> None:
-    crew, blocks = Crew(), iter(current.left(mutants))
+    crew, blocks = Crew(), iter(current.unfinished_blocks(mutants))
     done = sum(current.counts.values())
 
     def work(block: int, first: int, stop: int) -> tuple[int, list[tuple[int, Outcome]], float]:
@@ -102,9 +102,9 @@ def _run(current: State, mutants: int, jobs: int, path: Path) -> None:
                 ended, running = wait(running, return_when=FIRST_COMPLETED)
                 running |= {pool.submit(work, *block) for block in islice(blocks, len(ended))}
                 for future in ended:
-                    block, found, seconds = future.result()
-                    current.add(block, found, seconds)
-                    bar.update(len(found))
+                    block, outcomes, seconds = future.result()
+                    current.add(block, outcomes, seconds)
+                    bar.update(len(outcomes))
                 bar.set_postfix(_brief(current.counts))
                 state.save(current, path)
     finally:

@@ -126,5 +126,5 @@ class Child:
 
 def _short(line: str) -> str:
     """`  File "/a/b.py", line 3 in f` as `b.py:f`."""
-    file, _, rest = line.partition('", line ')
-    return f"{file.rpartition('/')[2]}:{rest.partition(' in ')[2]}"
+    file, _, tail = line.partition('", line ')
+    return f"{file.rpartition('/')[2]}:{tail.partition(' in ')[2]}"

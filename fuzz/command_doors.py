@@ -21,7 +21,7 @@ from heald.graphs.graph.graph import Graph
 from heald_tools import diff as diff_command
 
 from .graph_runs import Lossy, run_graph
-from .samples import SINGLE, Sample, written
+from .samples import SINGLE, Sample, write_files
 
 _MOST_STEPS = 4
 _MODEL, _OTHER, _OUTPUT = "model.pb", "other.pb", "out.pb"
@@ -31,7 +31,7 @@ _TYPES = ("float32", "int64", "string", "bool", "half", "nothing")
 
 def edit(sample: Sample, folder: Path) -> None:
     """A GraphDef through `heald edit` with one to four steps, whose result is read."""
-    rng, graph = _opened(sample, folder)
+    rng, graph = _open_graph(sample, folder)
     steps = [part for _ in range(rng.randint(1, _MOST_STEPS)) for part in _step(rng, graph, folder)]
     _run(edit_command.add_arguments, edit_command.edit, [str(folder / _MODEL), "-o", str(folder / _OUTPUT), *steps])
     graphdef.load(folder / _OUTPUT)
@@ -39,7 +39,7 @@ def edit(sample: Sample, folder: Path) -> None:
 
 def opt(sample: Sample, folder: Path) -> None:
     """A GraphDef through `heald opt` with any graph passes; its result runs."""
-    rng, _ = _opened(sample, folder)
+    rng, _ = _open_graph(sample, folder)
     passes = rng.choices(sorted(heald.default_host().registries.passes), k=rng.randint(1, _MOST_STEPS))
     _run(opt_command.add_arguments, opt_command.opt,
          [str(folder / _MODEL), "-o", str(folder / _OUTPUT), "--passes", ",".join(passes)])
@@ -48,7 +48,7 @@ def opt(sample: Sample, folder: Path) -> None:
 
 def diff(sample: Sample, folder: Path) -> None:
     """Two GraphDefs through `heald diff`; equal ones have no difference."""
-    written(sample, folder)
+    write_files(sample, folder)
     paths = [str(folder / name) for name in (_MODEL, _OTHER)]
     for pair in (paths, paths[::-1]):
         _run(diff_command.add_arguments, diff_command.diff, [*pair, "--all"])
@@ -67,8 +67,8 @@ def regions(sample: Sample, _folder: Path) -> None:
     run_graph(heald.tfg.region_to_functional(again))
 
 
-def _opened(sample: Sample, folder: Path) -> tuple[Random, Graph]:
-    written({_MODEL: sample[SINGLE]}, folder)
+def _open_graph(sample: Sample, folder: Path) -> tuple[Random, Graph]:
+    write_files({_MODEL: sample[SINGLE]}, folder)
     return Random(crc32(sample[SINGLE])), graphdef.loads(sample[SINGLE])
 
 

@@ -85,7 +85,8 @@ def _change_attribute(rng: Random, function: ProgramFunction, at: int, _other: C
 def _exchange_attribute(rng: Random, function: ProgramFunction, at: int, other: CompiledModel) -> Call:
     """An attribute of any call of the other model, mostly in the place of one of its name."""
     call = function.kernels[at]
-    theirs = [pair for each in other.program.functions.values() for c in each.kernels for pair in c.attrs.items()]
+    theirs = [pair for theirs_function in other.program.functions.values() for c in theirs_function.kernels
+              for pair in c.attrs.items()]
     alike = [pair for pair in theirs if pair[0] in call.attrs] or theirs
     return call._replace(attrs={**call.attrs, **dict([rng.choice(alike)] if alike else [("extra", 1)])})
 
@@ -143,9 +144,9 @@ def _any_pack(rng: Random, pack: str) -> str:
 
 def _change_argument(rng: Random, function: ProgramFunction, at: int, _other: CompiledModel) -> Call:
     call = function.kernels[at]
-    place = rng.randrange(len(call.args))
-    return call._replace(args=(*call.args[:place], _any_register(rng, function, at, call.args[place]),
-                               *call.args[place + 1 :]))
+    arg_index = rng.randrange(len(call.args))
+    return call._replace(args=(*call.args[:arg_index], _any_register(rng, function, at, call.args[arg_index]),
+                               *call.args[arg_index + 1 :]))
 
 
 def _any_register(rng: Random, function: ProgramFunction, at: int, like: int) -> int:
@@ -185,8 +186,8 @@ def _change_callees(rng: Random, function: ProgramFunction, at: int, other: Comp
     """Other functions of the program: its own function, too, which then calls itself."""
     call = function.kernels[at]
     names = [*call.functions, function.name, *list(other.program.functions)[:2]]
-    chosen = [rng.choice(names) if rng.random() < 0.6 else name for name in call.functions]
-    return call._replace(functions=tuple(chosen if rng.random() < 0.8 else chosen[:-1]))
+    callees = [rng.choice(names) if rng.random() < 0.6 else name for name in call.functions]
+    return call._replace(functions=tuple(callees if rng.random() < 0.8 else callees[:-1]))
 
 
 def _change_constant_index(rng: Random, function: ProgramFunction, at: int, _other: CompiledModel) -> Call:
@@ -201,8 +202,8 @@ def _delete_call(rng: Random, model: CompiledModel, _other: CompiledModel) -> Co
     if function is None or not function.kernels:
         return model
     at = rng.randrange(len(function.kernels))
-    gone, defined = function.kernels[at], defined_before(function, at)
-    new = {r: rng.choice(defined) if defined and rng.random() < 0.9 else r for r in gone.gives}
+    deleted_call, defined = function.kernels[at], defined_before(function, at)
+    new = {r: rng.choice(defined) if defined and rng.random() < 0.9 else r for r in deleted_call.gives}
     calls = [call._replace(args=tuple(new.get(r, r) for r in call.args), after=tuple(new.get(r, r) for r in call.after))
              for call in function.kernels[at + 1 :]]
     return with_function(model, function._replace(
@@ -249,7 +250,7 @@ def _with_added_call(rng: Random, function: ProgramFunction) -> ProgramFunction:
                              streams=(*function.streams, 0) if function.streams else ())
 
 
-def _change_argument_type(rng: Random, model: CompiledModel, _other: CompiledModel) -> CompiledModel:
+def change_argument_type(rng: Random, model: CompiledModel, _other: CompiledModel) -> CompiledModel:
     """Another type of an argument of a function: with repaired types a sound file for other shapes."""
     return _with_type(rng, model, lambda function: len(function.arg_names))
 
@@ -400,7 +401,7 @@ _WEIGHTED: dict[ModelEdit, float] = {
     _call_edit(lambda call: call.functions, _change_callees): 2,
     _call_edit(lambda call: call.code == CONSTANT, _change_constant_index): 0.7,
     _call_edit(bool, _repeat_call): 0.4,
-    _delete_call: 1, _swap_calls: 0.7, _add_calls: 5, _change_argument_type: 5, _change_type: 2, _change_results: 1,
+    _delete_call: 1, _swap_calls: 0.7, _add_calls: 5, change_argument_type: 5, _change_type: 2, _change_results: 1,
     _change_function_facts: 0.7, _change_constant: 4, _change_prepared: 2, _change_entry: 1, _change_requirements: 0.4,
 }
 _EDITS, _WEIGHTS = tuple(_WEIGHTED), tuple(_WEIGHTED.values())

@@ -23,7 +23,7 @@ from heald_tools import inputs
 
 from .graph_runs import Lossy, run_graph
 from .program_runs import OPTIONS, made_up, run_model, run_program
-from .samples import SINGLE, Sample, written
+from .samples import SINGLE, Sample, write_files
 
 Door = Callable[[Sample, Path], None]
 _STANDARD = [sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib")]
@@ -82,7 +82,7 @@ def graph_text(sample: Sample, _folder: Path) -> None:
 
 def saved_model(sample: Sample, folder: Path) -> None:
     """A SavedModel: loaded, with the values of its variables, and run."""
-    written(sample, folder)
+    write_files(sample, folder)
     _run_loaded(folder, sample).session.close()
 
 
@@ -96,7 +96,7 @@ def _run_loaded(folder: Path, sample: Sample) -> Model:
 
 def saved_again(sample: Sample, folder: Path) -> None:
     """A SavedModel: loaded, run and written by `heald.saved_model.save`, then loaded from there and run."""
-    written(sample, folder / "model")
+    write_files(sample, folder / "model")
     model = _run_loaded(folder / "model", sample)
     heald.saved_model.save(model, folder / "again")
     model.session.close()
@@ -134,7 +134,7 @@ def checkpoint(sample: Sample, folder: Path) -> None:
 
 def arrays(sample: Sample, folder: Path) -> None:
     """An .npz file that is given to `heald run --input`: the array x, or the only one, for an input of any shape."""
-    written({"given.npz": sample[SINGLE]}, folder)
+    write_files({"given.npz": sample[SINGLE]}, folder)
     meta = TensorMetadata(dtypes.float32, None)
     convert(inputs.read(str(folder / "given.npz"), meta, "x"), meta, "x")
 
@@ -143,9 +143,9 @@ def config(sample: Sample, folder: Path) -> None:
     """A config file: found from the folder it is in, then named."""
     from heald_onednn.plugin import Config as OneDNN
 
-    written(sample, folder)
-    found = load_config(environ={"XDG_CONFIG_HOME": str(folder)}, folder=folder)
-    found.origins()
+    write_files(sample, folder)
+    loaded = load_config(environ={"XDG_CONFIG_HOME": str(folder)}, folder=folder)
+    loaded.origins()
     named = load_config(folder / next(iter(sample)), environ={"XDG_CONFIG_HOME": str(folder)}, folder=folder)
     named.origins()
     plugin_config(named, "onednn", OneDNN)
@@ -153,7 +153,7 @@ def config(sample: Sample, folder: Path) -> None:
 
 def distribution(sample: Sample, folder: Path) -> None:
     """A folder of sys.path: its distributions' metadata are read, their plugins loaded."""
-    written(sample, folder)
+    write_files(sample, folder)
     before = sys.path[:]
     sys.path[:] = [str(folder), *_STANDARD]
     try:

@@ -24,28 +24,28 @@ class Judge:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._elsewhere: list[BaseException] = []
+        self._errors_of_threads: list[BaseException] = []
         self._reach = Reach()
         heald.devices()
-        threading.excepthook = lambda args: self._elsewhere.append(args.exc_value or args.exc_type())
-        sys.unraisablehook = lambda args: self._elsewhere.append(args.exc_value or RuntimeError(args.err_msg))
+        threading.excepthook = lambda args: self._errors_of_threads.append(args.exc_value or args.exc_type())
+        sys.unraisablehook = lambda args: self._errors_of_threads.append(args.exc_value or RuntimeError(args.err_msg))
 
     def __call__(self, target: str, sample: Sample) -> Outcome:
         """The outcome of one sample."""
         _reset_peak()
         before, began, calls = _peak(), time.monotonic(), self._reach.calls
-        found = outcome(lambda: TARGETS[target].door(sample, self._folder))
+        result = outcome(lambda: TARGETS[target].door(sample, self._folder))
         took, grown = time.monotonic() - began, _peak() - before
         for entry in self._folder.iterdir():
             shutil.rmtree(entry) if entry.is_dir() else entry.unlink()
-        if self._elsewhere:
-            found = of_error(self._elsewhere[0])
-            self._elsewhere.clear()
-        if took > DEADLINE and not found.is_failure:
-            found = Outcome(TIMEOUT, f"{found.kind}, but late", f"{took:.1f} s")
-        if grown > MOST_MEMORY and not found.is_failure:
-            found = Outcome(MEMORY, f"{found.kind}, of much memory", f"{grown >> 20} MiB more than before")
-        return found._replace(reached=self._reach.calls > calls)
+        if self._errors_of_threads:
+            result = of_error(self._errors_of_threads[0])
+            self._errors_of_threads.clear()
+        if took > DEADLINE and not result.is_failure:
+            result = Outcome(TIMEOUT, f"{result.kind}, but late", f"{took:.1f} s")
+        if grown > MOST_MEMORY and not result.is_failure:
+            result = Outcome(MEMORY, f"{result.kind}, of much memory", f"{grown >> 20} MiB more than before")
+        return result._replace(reached=self._reach.calls > calls)
 
 
 def _peak() -> int:

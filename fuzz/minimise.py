@@ -10,13 +10,13 @@ from functools import partial
 from . import protobuf
 from .child import Child, Ended
 from .outcomes import Outcome
-from .samples import Sample, packed
+from .samples import Sample, pack_sample
 
 Fails = Callable[[bytes], bool]
 _SECONDS = 60.0  # spent on each file of a sample
 
 
-class Judged:
+class JudgedInChild:
     """Says whether samples of a target fail as one did; a child that ends is replaced."""
 
     def __init__(self, target: str) -> None:
@@ -26,14 +26,14 @@ class Judged:
     def outcome(self, sample: Sample) -> Outcome:
         self._child = self._child or Child()
         try:
-            return self._child.judge(self._target, packed(sample))
+            return self._child.judge(self._target, pack_sample(sample))
         except Ended as end:
             self.close()
             return end.outcome
 
-    def fails(self, wanted: Outcome, sample: Sample, name: str, data: bytes) -> bool:
+    def fails(self, expected: Outcome, sample: Sample, name: str, data: bytes) -> bool:
         """True where the sample, with these bytes in the file `name`, fails at the same place."""
-        return self.outcome({**sample, name: data})[:2] == wanted[:2]
+        return self.outcome({**sample, name: data})[:2] == expected[:2]
 
     def close(self) -> None:
         if self._child is not None:
@@ -41,25 +41,26 @@ class Judged:
             self._child = None
 
 
-def minimised(sample: Sample, target: str) -> tuple[Sample, Outcome]:
+def minimise_sample(sample: Sample, target: str) -> tuple[Sample, Outcome]:
     """The smallest sample found whose outcome is of the same kind and place, and that outcome.
 
     Raises ValueError for a sample that is no failure.
     """
-    judged = Judged(target)
+    judged = JudgedInChild(target)
     try:
-        wanted = judged.outcome(sample)
-        if not wanted.is_failure:
-            raise ValueError(f"this is no failure of heald: its outcome is {wanted.kind}")
-        found = dict(sample)
+        expected = judged.outcome(sample)
+        if not expected.is_failure:
+            raise ValueError(f"this is no failure of heald: its outcome is {expected.kind}")
+        smaller_sample = dict(sample)
         for name in sample:
-            found[name] = smallest(found[name], partial(judged.fails, wanted, found, name), _SECONDS)
-        return found, judged.outcome(found)
+            smaller_sample[name] = shorten(smaller_sample[name], partial(judged.fails, expected, smaller_sample, name),
+                                           _SECONDS)
+        return smaller_sample, judged.outcome(smaller_sample)
     finally:
         judged.close()
 
 
-def smallest(data: bytes, fails: Fails, seconds: float = math.inf) -> bytes:
+def shorten(data: bytes, fails: Fails, seconds: float = math.inf) -> bytes:
     """The smallest bytes found that still fail: fields of messages are left out first, then ranges of bytes.
 
     Gives the best found when the seconds are over.
@@ -67,10 +68,10 @@ def smallest(data: bytes, fails: Fails, seconds: float = math.inf) -> bytes:
     until = time.monotonic() + seconds
     shorter = True
     while shorter and time.monotonic() < until:
-        found = next((candidate for candidate in (b"", *_without_fields(data))
-                      if len(candidate) < len(data) and time.monotonic() < until and fails(candidate)), None)
-        shorter = found is not None
-        data = data if found is None else found
+        smaller = next((candidate for candidate in (b"", *_without_fields(data))
+                        if len(candidate) < len(data) and time.monotonic() < until and fails(candidate)), None)
+        shorter = smaller is not None
+        data = data if smaller is None else smaller
     size = len(data) // 2
     while size and time.monotonic() < until:
         at = 0
@@ -86,10 +87,10 @@ def smallest(data: bytes, fails: Fails, seconds: float = math.inf) -> bytes:
 
 def _without_fields(data: bytes) -> Iterator[bytes]:
     """Messages that lack one field, at any depth, with lengths that fit."""
-    fields = protobuf.parsed(data)
+    fields = protobuf.parse_fields(data)
     for at, field in enumerate(fields or ()):
         assert fields is not None
-        yield protobuf.written(fields[:at] + fields[at + 1 :])
+        yield protobuf.encode_fields(fields[:at] + fields[at + 1 :])
         if isinstance(field.value, bytes) and field.kind == protobuf.BYTES:
             for inner in _without_fields(field.value):
-                yield protobuf.written([*fields[:at], field._replace(value=inner), *fields[at + 1 :]])
+                yield protobuf.encode_fields([*fields[:at], field._replace(value=inner), *fields[at + 1 :]])

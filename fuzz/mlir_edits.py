@@ -11,7 +11,7 @@ from random import Random
 
 from . import tokens
 from .mlir_spans import ATTRIBUTE, OPERAND, OPERATION, REGION, SYMBOL, TYPE, Span, spans
-from .raw import EDGES, MOST, Words
+from .raw import EDGES, LARGEST_MUTANT_BYTES, Words
 
 _TYPES = ("i1", "i32", "i64", "ui8", "f32", "f64", "bf16", "index", "!tfrt.chain", "tensor<2x3xf32>", "tensor<?xi32>",
           "tensor<*xf32>", "tensor<f32>", "tensor<0xf32>", "tensor<1000000x1000000xf32>", "tensor<3x!tf_type.string>",
@@ -41,7 +41,7 @@ def edit(rng: Random, data: bytes, other: bytes, words: Words) -> bytes:
     if changed is None:
         return tokens.edit(rng, data, other, words)
     encoded = changed.encode("utf-8", "surrogateescape")
-    return encoded if len(encoded) <= MOST else data
+    return encoded if len(encoded) <= LARGEST_MUTANT_BYTES else data
 
 
 def _any_span(rng: Random, parts: Sequence[Span], *kinds: str) -> Span | None:
@@ -49,7 +49,7 @@ def _any_span(rng: Random, parts: Sequence[Span], *kinds: str) -> Span | None:
     return rng.choice(some) if some else None
 
 
-def _put(text: str, span: Span, new: str) -> str:
+def _replace_span(text: str, span: Span, new: str) -> str:
     return text[: span.begin] + new + text[span.end :]
 
 
@@ -67,7 +67,7 @@ def _behind_results(operation: str) -> str:
     return operation[len(_results_of(operation)) :]
 
 
-def _renamed(operation: str, number: int) -> str:
+def _with_new_names(operation: str, number: int) -> str:
     """An operation with new names for its results and for its node."""
     head = re.sub(r"%([\w$.\-]+)", rf"%r\1_{number}", _results_of(operation))
     return head + _NODE_NAME.sub(rf'\1_{number}"', _behind_results(operation))
@@ -80,14 +80,14 @@ def _exchange(rng: Random, text: str, parts: Sequence[Span], theirs: str) -> str
     if span is None:
         return None
     source, donors = (theirs, spans(theirs)) if kind in (ATTRIBUTE, TYPE) and rng.random() < 0.4 else (text, parts)
-    donors = [each for each in donors if each.kind == kind]
-    alike = [each for each in donors if each.alike == span.alike] if rng.random() < 0.95 else donors
+    donors = [donor for donor in donors if donor.kind == kind]
+    alike = [donor for donor in donors if donor.alike == span.alike] if rng.random() < 0.95 else donors
     if kind == TYPE and rng.random() < 0.15:
-        return _put(text, span, rng.choice(_TYPES))
+        return _replace_span(text, span, rng.choice(_TYPES))
     if not alike:
         return None
     new = _of(source, rng.choice(alike))
-    return _put(text, span, _results_of(_of(text, span)) + _behind_results(new) if kind == OPERATION else new)
+    return _replace_span(text, span, _results_of(_of(text, span)) + _behind_results(new) if kind == OPERATION else new)
 
 
 def _type_everywhere(rng: Random, text: str, parts: Sequence[Span], theirs: str) -> str | None:
@@ -114,7 +114,7 @@ def _number(rng: Random, text: str, parts: Sequence[Span], _theirs: str) -> str 
     new = str(rng.choice((rng.choice(EDGES), rng.randrange(-2, 9), rng.randrange(-2, 9))))
     if "." in match[0]:
         new = rng.choice(("0.0", "1.5", "-1.0e30", "1.0e400", "0x7FC00000", new))
-    return _put(text, span, part[: match.start()] + new + part[match.end() :])
+    return _replace_span(text, span, part[: match.start()] + new + part[match.end() :])
 
 
 def _delete(rng: Random, text: str, parts: Sequence[Span], _theirs: str) -> str | None:
@@ -138,7 +138,7 @@ def _repeat(rng: Random, text: str, parts: Sequence[Span], _theirs: str) -> str 
     if span is None:
         return None
     part = _of(text, span)
-    copies = [_renamed(part, number) for number in range(rng.choice((1, 1, 2, 40)))]
+    copies = [_with_new_names(part, number) for number in range(rng.choice((1, 1, 2, 40)))]
     return text[: span.end] + "\n" + "\n".join(copies) + text[span.end :]
 
 
@@ -161,8 +161,8 @@ def _rename(rng: Random, text: str, parts: Sequence[Span], theirs: str) -> str |
     old = _NAME.match(_of(text, span)) if span else None
     if span is None or old is None:
         return None
-    names = [match[1] for source, others in ((text, parts), (theirs, spans(theirs))) for each in others
-             if (each.kind, each.alike) == (OPERATION, span.alike) and (match := _NAME.match(_of(source, each)))]
+    names = [match[1] for source, others in ((text, parts), (theirs, spans(theirs))) for other in others
+             if (other.kind, other.alike) == (OPERATION, span.alike) and (match := _NAME.match(_of(source, other)))]
     names = [name for name in names if name != old[1] and (name[0] == '"') == (old[1][0] == '"')]
     if not names:
         return None
@@ -172,12 +172,12 @@ def _rename(rng: Random, text: str, parts: Sequence[Span], theirs: str) -> str |
 def _graft(rng: Random, text: str, parts: Sequence[Span], theirs: str) -> str | None:
     """An operation of the other text, whose operands are values of this one."""
     span, donor = _any_span(rng, parts, OPERATION), _any_span(rng, spans(theirs), OPERATION)
-    values = [_of(text, each) for each in parts if each.kind == OPERAND]
+    values = [_of(text, operand) for operand in parts if operand.kind == OPERAND]
     if span is None or donor is None or not values:
         return None
-    part = _renamed(_of(theirs, donor), rng.randrange(100))
-    rest = re.sub(r"%[\w$.\-]+(?:#\d+)?", lambda _: rng.choice(values), _behind_results(part))
-    return text[: span.begin] + _results_of(part) + rest + "\n" + text[span.begin :]
+    part = _with_new_names(_of(theirs, donor), rng.randrange(100))
+    body = re.sub(r"%[\w$.\-]+(?:#\d+)?", lambda _: rng.choice(values), _behind_results(part))
+    return text[: span.begin] + _results_of(part) + body + "\n" + text[span.begin :]
 
 
 def _nest(rng: Random, text: str, parts: Sequence[Span], _theirs: str) -> str | None:
@@ -192,7 +192,7 @@ def _nest(rng: Random, text: str, parts: Sequence[Span], _theirs: str) -> str | 
     at = min(begins)
     defined = set(_DEFINED.findall(_of(text, span)))
     before, after = text[span.begin : at], text[at : span.end]
-    levels = range(min(rng.choice(_DEPTHS), MOST // (4 * len(before + after))) + 1)
+    levels = range(min(rng.choice(_DEPTHS), LARGEST_MUTANT_BYTES // (4 * len(before + after))) + 1)
 
     def part(text: str, level: int) -> str:
         if not level:
@@ -200,8 +200,8 @@ def _nest(rng: Random, text: str, parts: Sequence[Span], _theirs: str) -> str | 
         named = _NODE_NAME.sub(rf'\1_{level}"', text)
         return _VALUE.sub(lambda match: f"{match[0]}_{level}" if match[1] in defined else match[0], named)
 
-    return _put(text, span, "\n".join([*(part(before, level) for level in levels),
-                                       *(part(after, level) for level in reversed(levels))]))
+    return _replace_span(text, span, "\n".join([*(part(before, level) for level in levels),
+                                                *(part(after, level) for level in reversed(levels))]))
 
 
 _WEIGHTED: dict[Change, float] = {_exchange: 6, _type_everywhere: 1.5, _number: 5, _delete: 1, _repeat: 1, _swap: 1,

@@ -26,7 +26,7 @@ _MOST_RESULTS = 64  # of a call whose attributes count them
 
 def repair_types(model: CompiledModel) -> CompiledModel:
     """The model whose functions and ports state derived types."""
-    functions = {name: _Function(function, model.program.constants).repaired()
+    functions = {name: _Function(function, model.program.constants).repair()
                  for name, function in model.program.functions.items()}
     entries = tuple(entry._replace(
         inputs=_ports(entry.inputs, functions[entry.function].arg_metas),
@@ -52,7 +52,7 @@ class _Function:
         self._is_defined = set(self._defined)
         self._nodes: set[str] = set()
 
-    def repaired(self) -> ProgramFunction:
+    def repair(self) -> ProgramFunction:
         calls = [self._call(call) for call in self._function.kernels]
         return self._function._replace(
             kernels=tuple(calls), register_types=tuple(self._types), results=self._uses(self._function.results),
@@ -102,9 +102,9 @@ class _Function:
     def _fitting_arguments(self, op: OpDef, attrs: Mapping[str, Any], args: Sequence[int]) -> tuple[int, ...]:
         """As many arguments as the op takes: in the place of one of another element type the last register of it."""
         last = {self._infos[r].dtype: r for r in self._defined if not isinstance(self._types[r], str)}
-        wanted = [tensor.dtype for tensor in op.expand_inputs(attrs)]
+        expected_types = [tensor.dtype for tensor in op.expand_inputs(attrs)]
         return tuple(r if r is not None and self._infos[r].dtype is dtype else last.get(dtype, r or 0)
-                     for r, dtype in zip_longest(args[: len(wanted)], wanted))
+                     for r, dtype in zip_longest(args[: len(expected_types)], expected_types))
 
     def _define(self, register: int | None, info: ValueInfo | None) -> int:
         """Define a register, or a new one where it is defined already, with this type; None keeps the stated one."""
@@ -130,11 +130,11 @@ def _fitting_attributes(op: OpDef, call: Call, infos: Sequence[ValueInfo]) -> di
         count = 1 if arg in single else spare
         types = [infos[r].dtype for r in call.args[at : at + count]]
         at += count
-        attrs.update(_stated(arg, types))
+        attrs.update(_stated_types(arg, types))
     return attrs
 
 
-def _stated(arg: ArgDef, types: Sequence[Any]) -> dict[str, Any]:
+def _stated_types(arg: ArgDef, types: Sequence[Any]) -> dict[str, Any]:
     stated: dict[str, Any] = {}
     if arg.type_attr and types:
         stated[arg.type_attr] = types[0]

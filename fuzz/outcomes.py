@@ -62,19 +62,19 @@ def _failure(kind: str, error: BaseException) -> Outcome:
     shown = [f"{'/'.join(Path(f.filename).parts[-3:])}:{f.lineno} in {f.name}: {f.line}" for f in frames[-_SHOWN:]]
     last = " < ".join(f"{Path(f.filename).name}:{f.name}" for f in reversed(frames[-_FRAMES:]))
     text = "\n".join([*shown, *map(str.strip, traceback.format_exception_only(error))])
-    return Outcome(kind, f"{type(error).__name__} in {last or normalised(str(error))}", text[:_LONGEST])
+    return Outcome(kind, f"{type(error).__name__} in {last or normalised_message(str(error))}", text[:_LONGEST])
 
 
-def normalised(text: str) -> str:
+def normalised_message(text: str) -> str:
     """A message without numbers and quoted names, which differ from mutant to mutant."""
     return re.sub(r"'[^']*'|\"[^\"]*\"|-?\d+(?:\.\d+)?(?:e[+-]?\d+)?", "*", text)[:200]
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
     """An error and its causes, outermost first."""
-    seen: set[int] = set()
+    seen_ids: set[int] = set()
     current: BaseException | None = error
-    while current is not None and id(current) not in seen:
-        seen.add(id(current))
+    while current is not None and id(current) not in seen_ids:
+        seen_ids.add(id(current))
         yield current
         current = current.__cause__ or current.__context__

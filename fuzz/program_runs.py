@@ -104,11 +104,11 @@ def array(rng: Random, meta: TensorMetadata) -> Any:
 
 
 @cache
-def _guarded() -> GuardedAllocator:
+def _guarded_allocator() -> GuardedAllocator:
     return GuardedAllocator()
 
 
-def _in_guards(made: Any) -> Any:
-    lent = _guarded().allocate(made.nbytes)[: made.nbytes].view(made.dtype).reshape(made.shape)
-    lent[...] = made
-    return lent
+def _in_guards(array: Any) -> Any:
+    guarded = _guarded_allocator().allocate(array.nbytes)[: array.nbytes].view(array.dtype).reshape(array.shape)
+    guarded[...] = array
+    return guarded

@@ -16,7 +16,7 @@ EDGES = tuple(sorted({
     *(sign * (1 << bits) + off for bits in (15, 16, 31, 32, 40, 53, 62, 63) for sign in (1, -1) for off in (-1, 0, 1)),
     (1 << 64) - 1,
 }))
-MOST = 1 << 20  # bytes of a mutant
+LARGEST_MUTANT_BYTES = 1 << 20  # bytes of a mutant
 _RUN = 4096  # bytes that `run` adds at most
 
 
@@ -112,5 +112,5 @@ SAME_SIZE: tuple[Edit, ...] = (flip, overwrite, fixed_integer, fixed_integer)
 
 def edit(rng: Random, data: bytes, other: bytes, words: Words) -> bytes:
     """One edit of any kind."""
-    chosen: Edit = rng.choice(EDITS)
-    return chosen(rng, data, other, words)
+    edit_bytes: Edit = rng.choice(EDITS)
+    return edit_bytes(rng, data, other, words)

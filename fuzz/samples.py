@@ -13,7 +13,7 @@ MEMORY_FILES = next((folder for folder in ("/dev/shm",) if Path(folder).is_dir()
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def packed(sample: Sample) -> bytes:
+def pack_sample(sample: Sample) -> bytes:
     """A sample as one file: its bytes, or a zip archive of its folder."""
     if SINGLE in sample:
         return sample[SINGLE]
@@ -24,8 +24,8 @@ def packed(sample: Sample) -> bytes:
     return out.getvalue()
 
 
-def unpacked(data: bytes, *, is_folder: bool) -> Sample:
-    """The sample in a file that `packed` made."""
+def unpack_sample(data: bytes, *, is_folder: bool) -> Sample:
+    """The sample in a file that `pack_sample` made."""
     if not is_folder:
         return {SINGLE: data}
     with zipfile.ZipFile(io.BytesIO(data)) as archive:
@@ -37,7 +37,7 @@ def folder(path: Path) -> Sample:
     return {file.relative_to(path).as_posix(): file.read_bytes() for file in sorted(path.rglob("*")) if file.is_file()}
 
 
-def written(sample: Sample, path: Path) -> None:
+def write_files(sample: Sample, path: Path) -> None:
     """Write a folder's files. Each is a new file: an older mutant may still be mapped into memory."""
     for name, data in sample.items():
         file = path / name

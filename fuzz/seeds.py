@@ -46,16 +46,16 @@ class Pool(NamedTuple):
 @cache
 def graphs() -> tuple[Pool, ...]:
     """Graphs of one op, with constants, with placeholders of known shape or known rank, and small programs."""
-    found: list[Graph] = []
+    graphs_of_cases: list[Graph] = []
     for cases in golden.cases().values():
         for case in cases:
             if case.op != "Const":
-                found += _of_case(case)
+                graphs_of_cases += _of_case(case)
     runnable = [file for file in (DATA / "programs").glob("[!r]*/graph.pb")  # the others have variables without a value
                 if file.parent.name != "save_restore"]  # it opens files
     files = [*sorted((DATA / "graphs").glob("*.pb")), *sorted(runnable)]
     programs = [raw for file in files if len(raw := file.read_bytes()) < _SMALL]
-    return Pool(0.85, _single(map(graphdef.dumps, found))), Pool(0.15, _single(programs))
+    return Pool(0.85, _single(map(graphdef.dumps, graphs_of_cases))), Pool(0.15, _single(programs))
 
 
 @cache
@@ -92,38 +92,38 @@ class Derived(Sequence[Sample]):
 
     def __init__(self, sources: Sequence[Sample], make: Callable[[bytes], bytes]) -> None:
         self._sources, self._make = sources, make
-        self._made: dict[int, Sample] = {}
+        self._samples: dict[int, Sample] = {}
 
     def __len__(self) -> int:
         return len(self._sources)
 
     def __getitem__(self, index: Any) -> Any:
-        if index not in self._made:
-            self._made[index] = {SINGLE: self._make(self._sources[index][SINGLE])}
-        return self._made[index]
+        if index not in self._samples:
+            self._samples[index] = {SINGLE: self._make(self._sources[index][SINGLE])}
+        return self._samples[index]
 
 
 @cache
 def programs() -> tuple[Pool, ...]:
     """Compiled models of one op each, compiled programs of the tests, programs of host kernels."""
-    compiled = (Derived(graphs, _compiled) for graphs in (_compilable(), graphs()[1].samples))
+    compiled = (Derived(graphs, _compile_graph) for graphs in (_compilable(), graphs()[1].samples))
     return *(Pool(share, samples) for share, samples in zip((0.6, 0.2), compiled, strict=True)), Pool(
         0.2, _single([_with_every_fact(), *_host_programs()]))
 
 
 def _compilable() -> list[Sample]:
     """Graphs of one op with arguments of known shape: alone, and with constants in the place of all but the first."""
-    found = []
+    sample_graphs = []
     for cases in golden.cases().values():
         for case in [case for case in cases if case.outputs and case.op != "Const"][:_CASES_PER_OP]:
             constants, arguments, _ = _of_case(case)
-            found.append(arguments)
+            sample_graphs.append(arguments)
             if len(case.inputs) > 1:
-                found.append(constants.replace(nodes=[arguments.nodes["i0"]]))
-    return [sample for sample in _single(map(graphdef.dumps, found)) if len(sample[SINGLE]) < _SMALL]
+                sample_graphs.append(constants.replace(nodes=[arguments.nodes["i0"]]))
+    return [sample for sample in _single(map(graphdef.dumps, sample_graphs)) if len(sample[SINGLE]) < _SMALL]
 
 
-def _compiled(raw: bytes) -> bytes:
+def _compile_graph(raw: bytes) -> bytes:
     """A graph as the file of a compiled model, for its own shapes; of the program of a step where shapes are open."""
     graph = graphdef.loads(raw)
     with TemporaryDirectory(dir=MEMORY_FILES) as folder, warnings.catch_warnings(action="ignore"):
@@ -163,12 +163,12 @@ def program_texts() -> tuple[Pool, ...]:
 @cache
 def _texts_of_tests() -> list[bytes]:
     """Texts of host programs whose kernels this process has."""
-    found = []
+    texts = []
     for file in sorted((ROOT / "tests" / "programs").rglob("*.mlir")):
         with suppress(InvalidArgument, NotFound):
             _check_kernels(heald.mlir.loads(file.read_bytes()))
-            found.append(file.read_bytes())
-    return found
+            texts.append(file.read_bytes())
+    return texts
 
 
 def _check_kernels(program: heald.HostProgram) -> None:
@@ -227,9 +227,9 @@ def graph_text_words() -> tuple[bytes, ...]:
 @cache
 def saved_models() -> tuple[Pool, ...]:
     """The SavedModels of the tests; the fast ones get the most mutants."""
-    found = {path.parent.name: samples.folder(path) for path in sorted((DATA / "saved_models").glob("*/model"))}
-    quick = tuple(Pool(share, [found.pop(name) for name in names]) for share, names in _QUICK)
-    return *quick, Pool(0.05, list(found.values()))
+    models = {path.parent.name: samples.folder(path) for path in sorted((DATA / "saved_models").glob("*/model"))}
+    quick = tuple(Pool(share, [models.pop(name) for name in names]) for share, names in _QUICK)
+    return *quick, Pool(0.05, list(models.values()))
 
 
 @cache
@@ -248,20 +248,20 @@ def checkpoints() -> tuple[Pool, ...]:
 @cache
 def archives() -> tuple[Pool, ...]:
     """Archives of arrays: many element types, ranks 0 to 3, both memory orders, empty arrays, compressed members."""
-    made: list[Sample] = []
+    npz_samples: list[Sample] = []
     for dtype in ("f4", "f8", "f2", "i1", "i4", "i8", "u1", "u2", "?", "c8", "S3", "U2", ">f4", "M8[s]"):
         for shape in ((), (3,), (2, 3), (2, 0, 1)):
             array = np.zeros(shape, dtype)
-            made += [_archive({"x": array}), _archive({"x": np.asfortranarray(array)}, packed=True)]
+            npz_samples += [_archive({"x": array}), _archive({"x": np.asfortranarray(array)}, is_compressed=True)]
     record = np.zeros(2, [("a", "f4"), ("b", "i2")])
     several = {"x": np.arange(6, dtype="f4"), "y:0": np.eye(3), "scope/z": np.array(7)}
-    made += [_archive({"x": record}), _archive(several), _archive(several, packed=True)]
-    return (Pool(1.0, made),)
+    npz_samples += [_archive({"x": record}), _archive(several), _archive(several, is_compressed=True)]
+    return (Pool(1.0, npz_samples),)
 
 
-def _archive(arrays: dict[str, Any], packed: bool = False) -> Sample:
+def _archive(arrays: dict[str, Any], is_compressed: bool = False) -> Sample:
     out = io.BytesIO()
-    (np.savez_compressed if packed else np.savez)(out, **arrays)
+    (np.savez_compressed if is_compressed else np.savez)(out, **arrays)
     return {SINGLE: out.getvalue()}
 
 

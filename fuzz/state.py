@@ -40,23 +40,23 @@ class State:
     counted: int = 0
     failures: list[Failure] = field(default_factory=list)
 
-    def add(self, block: int, found: list[tuple[int, Outcome]], seconds: float) -> None:
+    def add(self, block: int, outcomes: list[tuple[int, Outcome]], seconds: float) -> None:
         """Add the outcomes of a block."""
-        self.counts = dict(Counter(self.counts) + Counter(outcome.kind for _, outcome in found))
+        self.counts = dict(Counter(self.counts) + Counter(outcome.kind for _, outcome in outcomes))
         self.done = sorted([*self.done, block])
         self.seconds += seconds
-        self.reached += sum(outcome.reached for _, outcome in found)
-        self.counted += len(found)
-        for number, outcome in found:
+        self.reached += sum(outcome.reached for _, outcome in outcomes)
+        self.counted += len(outcomes)
+        for number, outcome in outcomes:
             if outcome.is_failure:
-                self._failed(number, outcome)
+                self._add_failure(number, outcome)
 
-    def left(self, mutants: int) -> list[tuple[int, int, int]]:
+    def unfinished_blocks(self, mutants: int) -> list[tuple[int, int, int]]:
         """The unfinished blocks up to so many mutants: index, first mutant, end."""
         done, last = set(self.done), -(-mutants // BLOCK)
         return [(b, b * BLOCK, (b + 1) * BLOCK) for b in range(last) if b not in done]
 
-    def _failed(self, number: int, outcome: Outcome) -> None:
+    def _add_failure(self, number: int, outcome: Outcome) -> None:
         same = (f for f in self.failures if (f.kind, f.where) == (outcome.kind, outcome.where))
         failure = next(same, None)
         if failure is None:

@@ -19,7 +19,7 @@ _HEAD = ("target", "mutants", "to a kernel")  # columns before the outcomes
 BEGIN, END = "<!-- fuzz: made by python -m fuzz table -->", "<!-- end of fuzz -->"
 
 
-def found(folder: Path) -> list[State]:
+def load_states(folder: Path) -> list[State]:
     """The states in a folder."""
     return [state.load(path) for path in sorted(folder.glob("*.json"))]
 
@@ -32,10 +32,10 @@ class Row(NamedTuple):
     share: str = ""
 
 
-def markdown(states: Iterable[State], kept: Mapping[str, Row] = MappingProxyType({})) -> str:
+def markdown(states: Iterable[State], rows_to_keep: Mapping[str, Row] = MappingProxyType({})) -> str:
     """A row for each target, all seeds together: mutants, the share in which a kernel ran, results, each class of typed
     errors, each kind of failure. `kept`: the rows of targets without a state."""
-    rows = {**kept, **_rows(states)}
+    rows = {**rows_to_keep, **_rows(states)}
     typed = Counter[str]()
     for row in rows.values():
         typed.update({kind: n for kind, n in row.counts.items() if n and kind not in (RESULT, *FAILURES)})
@@ -71,13 +71,13 @@ def _share(reached: Counter[bool]) -> str:
     return f"{reached[True] / reached.total():.0%}" if reached.total() else ""
 
 
-def renewed(page: str, states: Iterable[State]) -> str:
+def renew_table(page: str, states: Iterable[State]) -> str:
     """This text with the table between the two marks made anew; rows of targets without a state stay.
 
     Raises ValueError where the marks are missing.
     """
-    before, begin, rest = page.partition(BEGIN)
-    old, end, after = rest.partition(END)
+    before, begin, after_begin = page.partition(BEGIN)
+    old, end, after = after_begin.partition(END)
     if not (begin and end):
         raise ValueError(f"the page lacks {BEGIN} or {END}")
     return f"{before}{begin}\n{markdown(states, read(old))}\n{end}{after}"

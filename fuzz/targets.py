@@ -21,7 +21,7 @@ _DEEPEST = 4
 
 
 class Target(NamedTuple):
-    """`edits`: edits of whole samples, with weights. `is_folder`: a sample has several files. `finished`: the last
+    """`edits`: edits of whole samples, with weights. `is_folder`: a sample has several files. `finish`: the last
     step of making a mutant, such as repairing checksums."""
 
     pools: Callable[[], Sequence[seeds.Pool]]
@@ -29,18 +29,18 @@ class Target(NamedTuple):
     door: doors.Door
     words: Callable[[], Words] = tuple
     is_folder: bool = False
-    finished: Callable[[Random, Sample], Sample] = lambda _, sample: sample
+    finish: Callable[[Random, Sample], Sample] = lambda _, sample: sample
 
 
 def of(edit: raw.Edit, pattern: str = SINGLE) -> Edit:
     """An edit of one file's bytes; the file's path matches the pattern."""
 
-    def edited(rng: Random, sample: Sample, other: Sample, words: Words) -> Sample:
+    def edit_file(rng: Random, sample: Sample, other: Sample, words: Words) -> Sample:
         names, theirs = ([name for name in files if fnmatch(name, pattern)] for files in (sample, other))
         name = rng.choice(names)
         return {**sample, name: edit(rng, sample[name], other[rng.choice(theirs)], words)}
 
-    return edited
+    return edit_file
 
 
 TARGETS = {
@@ -57,9 +57,9 @@ TARGETS = {
     "diff": Target(seeds.pairs, ((1, of(protobuf.edit, "*.pb")),), command_doors.diff, seeds.op_names, is_folder=True),
     "regions": Target(seeds.control_flow, ((1, of(protobuf.edit)),), command_doors.regions, seeds.op_names),
     "checkpoint_index": Target(seeds.checkpoints, ((1, bundles.index_edit),), doors.checkpoint, is_folder=True,
-                               finished=bundles.finished),
+                               finish=bundles.finish),
     "checkpoint_data": Target(seeds.checkpoints, ((1, bundles.data_edit),), doors.checkpoint, is_folder=True,
-                              finished=bundles.finished),
+                              finish=bundles.finish),
     "bef": Target(seeds.programs, ((28, of(bef_edits.edit_repaired)), (7, of(bef_edits.edit_lying)),
                                    (3, of(bef_edits.edit_section)), (2, of(raw.edit))),
                   doors.program, seeds.program_words),
@@ -91,7 +91,7 @@ def _mutant(name: str, seed: int, number: int, depth: int) -> Sample:
     edit = rng.choices(edits, weights)[0]  # the same in all rounds: most mutants are to pass the parser
     for _ in range(rng.choice((1, 1, 1, 2, 3, 6))):
         sample = edit(rng, sample, _seed(rng, name), _words(name))
-    return target.finished(rng, sample)
+    return target.finish(rng, sample)
 
 
 def _seed(rng: Random, name: str) -> Sample:

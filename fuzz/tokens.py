@@ -7,7 +7,7 @@ from collections.abc import Callable
 from random import Random
 
 from . import raw
-from .raw import EDGES, MOST, Words
+from .raw import EDGES, LARGEST_MUTANT_BYTES, Words
 
 _TOKEN = re.compile(rb"""[A-Za-z_][\w.\-]*|-?[0-9][\w.+\-]*|"(?:[^"\\\n]|\\.)*"|'[^'\n]*'|\s+|.""", re.DOTALL)
 _NUMBERS = (*(str(n).encode() for n in EDGES), b"1e400", b"-1e400", b"inf", b"-inf", b"nan", b"0x10", b"010", b"1.5",
@@ -23,14 +23,14 @@ def edit(rng: Random, data: bytes, other: bytes, words: Words) -> bytes:
     tokens = _TOKEN.findall(data)
     if not tokens:
         return raw.edit(rng, data, other, words)
-    way = rng.random()
-    if way < 0.6:
+    choice = rng.random()
+    if choice < 0.6:
         changed = _alike(rng, tokens, other, words)
-    elif way < 0.85:
+    elif choice < 0.85:
         changed = _lines(rng, data, other)
     else:
         changed = b"".join(rng.choice(_EDITS)(rng, tokens, rng.randrange(len(tokens)), other, words))
-    return changed if len(changed) <= MOST else data
+    return changed if len(changed) <= LARGEST_MUTANT_BYTES else data
 
 
 def _alike(rng: Random, tokens: list[bytes], other: bytes, words: Words) -> bytes:
@@ -77,12 +77,12 @@ def _lines(rng: Random, data: bytes, other: bytes) -> bytes:
         return data
     at = rng.choice(places)
     alike = [line for line in (*lines, *theirs) if _key(line) == _key(lines[at])]
-    way = rng.random()
-    if way < 0.3:
+    choice = rng.random()
+    if choice < 0.3:
         del lines[at]
-    elif way < 0.7:
+    elif choice < 0.7:
         lines[at] = rng.choice(alike)
-    elif way < 0.85:
+    elif choice < 0.85:
         lines[at:at] = [lines[at]] * rng.choice((1, 1, 2, 500))
     else:
         lines.insert(at, rng.choice((*alike, rng.choice(theirs or lines))))

@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from .judge import Judge
-from .samples import Sample, unpacked
+from .samples import Sample, unpack_sample
 from .targets import TARGETS, mutant
 
 _ADDRESSES = 1 << 30  # bytes of address space beyond those at rest: threads map more than they touch
@@ -51,7 +51,7 @@ def main() -> None:
 def samples(target: str, seed: int | str, first: int = 0, stop: int = 0) -> Iterator[tuple[int, Sample]]:
     """The samples of a request: that of the file `seed`, or mutants [first, stop) of a seed."""
     if isinstance(seed, str):
-        yield 0, unpacked(Path(seed).read_bytes(), is_folder=TARGETS[target].is_folder)
+        yield 0, unpack_sample(Path(seed).read_bytes(), is_folder=TARGETS[target].is_folder)
     else:
         yield from ((number, mutant(target, seed, number)) for number in range(first, stop))
 
@@ -65,8 +65,8 @@ def limit() -> None:
     """Bound the address space, counted from its present size, and the size of files."""
     threading.stack_size(_SMALL_STACKS)
     mapped = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
-    most = mapped + _ADDRESSES
-    resource.setrlimit(resource.RLIMIT_AS, (most, most))
+    address_limit = mapped + _ADDRESSES
+    resource.setrlimit(resource.RLIMIT_AS, (address_limit, address_limit))
     resource.setrlimit(resource.RLIMIT_FSIZE, (_FILES, _FILES))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)

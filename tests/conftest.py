@@ -36,5 +36,5 @@ def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
         terminalreporter.write_line(f"kernel text tested: {', '.join(sorted(texts))}")
     counts = [count for report in passed for name, count in report.user_properties if name == "golden cases"]
     if counts:
-        ways = "fed, as constants and between buffers"
-        terminalreporter.write_line(f"golden cases passed on CPU:0, {ways}: {sum(counts)}")
+        forms = "fed, as constants and between buffers"
+        terminalreporter.write_line(f"golden cases passed on CPU:0, {forms}: {sum(counts)}")

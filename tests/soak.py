@@ -275,12 +275,12 @@ class Soak:
         self.sessions, self.host, self.digits = [], None, None
         collect()
         trim()
-        held, end = Held.now(), time.monotonic() + MOST_WAIT
+        memory, end = Held.now(), time.monotonic() + MOST_WAIT
         before = None
-        while time.monotonic() < end and (held.counts != before if least is None else has_more(held, least)):
+        while time.monotonic() < end and (memory.counts != before if least is None else has_more(memory, least)):
             time.sleep(0.2)
-            before, held = held.counts, Held.now()
-        return held
+            before, memory = memory.counts, Held.now()
+        return memory
 
 
 def has_more(after: Held, before: Held) -> bool:
@@ -304,8 +304,8 @@ def heap() -> int:
     if tell is None:
         return 0
     tell.restype = _MallInfo
-    told = tell()
-    return int(told.uordblks + told.hblkhd)
+    state = tell()
+    return int(state.uordblks + state.hblkhd)
 
 
 def _program() -> heald.HostProgram:
@@ -358,10 +358,10 @@ def soak(seconds: float, seed: int) -> int:
     return bool(wrong)
 
 
-def row(elapsed: float, this: Soak, held: Held) -> str:
+def row(elapsed: float, this: Soak, memory: Held) -> str:
     errors = ", ".join(f"{count} {name}" for name, count in sorted(this.errors.items())) or "no errors"
-    return (f"{elapsed:6.0f} s  {this.runs:8} runs  {held.memory / 1e6:7.1f} MB  {held.objects:8} objects  "
-            f"{held.threads}/{held.system_threads} threads  {held.files} files  {errors}")
+    return (f"{elapsed:6.0f} s  {this.runs:8} runs  {memory.memory / 1e6:7.1f} MB  {memory.objects:8} objects  "
+            f"{memory.threads}/{memory.system_threads} threads  {memory.files} files  {errors}")
 
 
 def verdict(before: Held, middle: Held, after: Held, *, judges_memory: bool) -> list[str]:

@@ -48,8 +48,8 @@ def main() -> None:
     print(tabulate([(op, n, device, kernel) for (op, device, kernel), n in sorted(rows.items())],
                    headers=["op", "nodes", "device", "kernel"]))
 
-    print(f"\ntime per image: {timed(model, images):.0f} us in one batch of {len(images)}, "
-          f"{timed(model, images[:1]):.0f} us alone")
+    print(f"\ntime per image: {microseconds_per_image(model, images):.0f} us in one batch of {len(images)}, "
+          f"{microseconds_per_image(model, images[:1]):.0f} us alone")
 
     program, file = os.path.relpath(Path(sys.executable).with_name("heald")), os.path.relpath(HERE / "frozen.pb")
     print("\nThree things to try next:")
@@ -57,7 +57,7 @@ def main() -> None:
                    tablefmt="plain"))
 
 
-def timed(model: heald.Model, images: np.ndarray) -> float:
+def microseconds_per_image(model: heald.Model, images: np.ndarray) -> float:
     """Microseconds per image, the best of 20 runs."""
     best = float("inf")
     for _ in range(20):

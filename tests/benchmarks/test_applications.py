@@ -21,7 +21,7 @@ def applications(module):
 @pytest.fixture
 def doubling(tmp_path):
     """Makes an application of one node, for which TensorFlow is said to have given `expected`."""
-    def made(expected, op="AddV2", **form):
+    def make_application(expected, op="AddV2", **form):
         folder = tmp_path / "doubling"
         folder.mkdir(exist_ok=True)
         heald.graphdef.dump(graph(placeholder("x", (2,)), node("y", op, "x", "x")), folder / "graph.pb")
@@ -31,7 +31,7 @@ def doubling(tmp_path):
         np.savez(folder / "arrays.npz", **{"in/x": np.float32([1, 2]), "out/y": np.asarray(expected, np.float32)})
         return folder
 
-    return made
+    return make_application
 
 
 @pytest.mark.parametrize(("ours", "theirs", "relative", "off"), [
@@ -40,8 +40,8 @@ def doubling(tmp_path):
     ([np.inf, 1.0], [np.inf, 1.0], True, 0.0), ([0.0], [0.0], True, 0.0), ([], [], False, 0.0),
 ])
 def test_differences_are_relative_or_in_standard_deviations(applications, ours, theirs, relative, off):
-    found = applications.difference(np.array(ours), np.array(theirs), relative=relative)
-    assert found == pytest.approx(off)
+    difference = applications.difference(np.array(ours), np.array(theirs), relative=relative)
+    assert difference == pytest.approx(off)
 
 
 @pytest.mark.parametrize(("ours", "theirs", "off"), [
@@ -55,25 +55,25 @@ def test_integers_booleans_and_strings_must_be_equal(applications, ours, theirs,
 
 
 def test_right_and_wrong_results_are_told_apart(applications, doubling):
-    assert applications.rows(doubling([2, 4]), whole=False) == [["doubling", "graph", "right (0e+00)"]]
-    assert applications.rows(doubling([2, 5]), whole=False)[0][2].startswith("WRONG: y by ")
+    assert applications.rows(doubling([2, 4]), full_errors=False) == [["doubling", "graph", "right (0e+00)"]]
+    assert applications.rows(doubling([2, 5]), full_errors=False)[0][2].startswith("WRONG: y by ")
 
 
 def test_a_training_loop_runs_its_steps(applications, doubling):
     folder = doubling([[2, 4], [2, 4], [2, 4]], steps=3, before=[], targets=["y"])
-    assert applications.rows(folder, whole=False)[0][2] == "right (0e+00)"
+    assert applications.rows(folder, full_errors=False)[0][2] == "right (0e+00)"
 
 
 def test_a_compiled_form_runs_in_a_process_of_its_own(applications, doubling):
-    (row,) = applications.rows(doubling([2, 4]), whole=False, is_compiled=True)
+    (row,) = applications.rows(doubling([2, 4]), full_errors=False, is_compiled=True)
     assert row[2] == "right (0e+00)"
 
 
 def test_errors_are_rows_and_are_cut_unless_they_are_asked_for(applications, doubling):
     folder = doubling([2, 4], op="NoSuchOp" * 30)
-    (cut,), (whole,) = (applications.rows(folder, whole=whole) for whole in (False, True))
+    (cut,), (full,) = (applications.rows(folder, full_errors=full) for full in (False, True))
     assert cut[2].startswith("NotFound: ")
-    assert len(cut[2]) == applications.ERROR_WIDTH < len(whole[2])
+    assert len(cut[2]) == applications.ERROR_WIDTH < len(full[2])
 
 
 @pytest.mark.parametrize(("expected", "code"), [([2, 4], 0), ([2, 5], 1)])

@@ -11,9 +11,9 @@ from heald.errors import HealdError
 
 @pytest.fixture
 def graphs(module, monkeypatch):
-    found = module("control_flow_graphs")
-    monkeypatch.setattr(found, "TIMES", 50)
-    return found
+    module_of_graphs = module("control_flow_graphs")
+    monkeypatch.setattr(module_of_graphs, "TIMES", 50)
+    return module_of_graphs
 
 
 def run(case):
@@ -66,10 +66,10 @@ def test_a_graph_that_heald_cannot_run_has_its_error_in_the_row(module, graphs):
     assert module("control_flow").row(unknown, None, 1) == [case.title, "NotFound"]
 
 
-def test_what_is_compared_takes_turns(module):
+def test_compared_works_take_turns(module):
     calls = []
-    ways = [lambda repeat, name=name: calls.append(name) or 1.0 for name in "ab"]
-    assert module("control_flow").in_rounds(ways, 3) == [(1.0, 1.0, 1.0), (1.0, 1.0, 1.0)]
+    timed_works = [lambda repeat, name=name: calls.append(name) or 1.0 for name in "ab"]
+    assert module("control_flow").in_rounds(timed_works, 3) == [(1.0, 1.0, 1.0), (1.0, 1.0, 1.0)]
     assert "".join(calls) == "aaabbb" + 3 * "aabb"
 
 

@@ -29,30 +29,30 @@ def results():
                         for threads in (1, 2) for batch in (1, 16)] + [entry("digits", 1, 2, tensorflow=0.1)]}
 
 
-def measured(*arguments):
+def run_measurement(*arguments):
     return subprocess.run([sys.executable, SCRIPT, *arguments], capture_output=True, text=True, timeout=60, check=False)
 
 
-def test_it_measures_the_digits_and_tells_them_three_times(tmp_path):
-    done = measured("--networks", "digits", "--batches", "1", "3", "--threads", "1", "--repeats", "1", "--seconds", "0",
-                    "--folder", tmp_path / "networks", "--output", tmp_path)
+def test_the_script_measures_the_digits_and_reports_them_three_times(tmp_path):
+    done = run_measurement("--networks", "digits", "--batches", "1", "3", "--threads", "1", "--repeats", "1",
+                           "--seconds", "0", "--folder", tmp_path / "networks", "--output", tmp_path)
     assert done.returncode == 0, done.stderr
-    found = json.loads((tmp_path / "inference.json").read_text())
-    assert [(row["network"], row["batch"], row["threads"]) for row in found["results"]] == [
+    results = json.loads((tmp_path / "inference.json").read_text())
+    assert [(row["network"], row["batch"], row["threads"]) for row in results["results"]] == [
         ("digits", 1, 1), ("digits", 3, 1)]
-    for row in found["results"]:
+    for row in results["results"]:
         assert row["difference"] < 1e-4
         times = row["runtimes"]["heald"]
         assert 0 < times["min"] <= times["median"] <= times["p90"] <= times["p99"]
-    assert found["cpu"]
-    assert "heald-core" in found["versions"]
+    assert results["cpu"]
+    assert "heald-core" in results["versions"]
     assert "batch 3, 1 thread: median ms" in done.stdout
     assert "## Batch 3, 1 thread\n" in (tmp_path / "inference.md").read_text()
 
 
-def test_what_was_measured_is_shown_anew(tmp_path, results):
+def test_recorded_results_can_be_shown_anew(tmp_path, results):
     (tmp_path / "old.json").write_text(json.dumps(results))
-    done = measured("--results", tmp_path / "old.json", "--output", tmp_path)
+    done = run_measurement("--results", tmp_path / "old.json", "--output", tmp_path)
     assert done.returncode == 0, done.stderr
     assert "| ResNet50" in (tmp_path / "inference.md").read_text()
     assert not (tmp_path / "inference.json").exists()
@@ -61,7 +61,7 @@ def test_what_was_measured_is_shown_anew(tmp_path, results):
 def test_the_readme_has_what_was_measured_with_the_least_batch_and_the_most_threads(module, results):
     table = module("inference_table")
     old = f"# heald\n{table.BEGIN}\nold\n{table.END}\nmore\n"
-    new = table.renewed(old, results)
+    new = table.renew_section(old, results)
     assert new.startswith(f"# heald\n{table.BEGIN}\n<picture>")
     assert new.endswith(f"{table.END}\nmore\n")
     assert "old" not in new
@@ -70,10 +70,10 @@ def test_the_readme_has_what_was_measured_with_the_least_batch_and_the_most_thre
     assert cells[0] == ["median ms", "heald", "TensorFlow", "OpenVINO", "heald / TensorFlow", "heald / OpenVINO"]
     assert cells[2:] == [["ResNet50", "10", "20", "8", "0.50", "1.25"],
                          ["digits (8x8 pixels)", "10", "100", "", "0.10", ""]]
-    assert table.renewed(new, results) == new
+    assert table.renew_section(new, results) == new
 
 
-def test_what_is_shown_first_was_measured(module, results):
+def test_the_headline_shows_measured_results(module, results):
     """Batch 1 with 2 threads is missing."""
     results["results"] = [row for row in results["results"] if (row["batch"], row["threads"]) != (1, 2)]
     assert module("inference_table").headline(results) == (1, 1)
@@ -98,17 +98,17 @@ def test_each_table_tells_how_often_and_how_long_was_measured(module, results):
 
 def test_a_readme_without_the_marks_is_left_alone(module, results):
     with pytest.raises(ValueError, match="lacks"):
-        module("inference_table").renewed("# heald\n", results)
+        module("inference_table").renew_section("# heald\n", results)
 
 
 def test_this_readme_has_the_marks(module, results):
-    assert "ResNet50" in module("inference_table").renewed((ROOT / "README.md").read_text(), results)
+    assert "ResNet50" in module("inference_table").renew_section((ROOT / "README.md").read_text(), results)
 
 
 def test_repeats_become_their_medians_and_the_least_time(module):
     repeats = [{"runtimes": [repeat(median, ratio)]} for median, ratio in ((10, 0.9), (7, 0.8), (8, 2.0))]
-    (found,) = module("inference").summary(repeats).values()
-    assert (found["min"], found["median"], found["ratio"], found["ratios"]) == (6, 8, 0.9, [0.8, 0.9, 2.0])
+    (summary,) = module("inference").summary(repeats).values()
+    assert (summary["min"], summary["median"], summary["ratio"], summary["ratios"]) == (6, 8, 0.9, [0.8, 0.9, 2.0])
 
 
 def repeat(median, ratio):

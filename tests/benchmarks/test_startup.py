@@ -35,31 +35,31 @@ def bench(startup, model, tmp_path):
 
 
 def test_both_forms_of_heald_are_measured_and_onnx_is_left_out_without_its_file(startup, bench, capsys):
-    made = bench.made([startup.HEALD_BEF, startup.HEALD_PB, startup.FORMS[2]])
-    assert made == [startup.HEALD_BEF, startup.HEALD_PB]
+    forms = bench.run_forms([startup.HEALD_BEF, startup.HEALD_PB, startup.FORMS[2]])
+    assert forms == [startup.HEALD_BEF, startup.HEALD_PB]
     assert "there is no product.onnx" in capsys.readouterr().out
-    found = bench.once(startup.HEALD_BEF)
-    assert 0 < found["loaded"] < found["whole"]
-    assert found["peak"] > 1e6
-    assert any(path.endswith("/heald/__init__.py") for path in found["files"])
+    parts = bench.once(startup.HEALD_BEF)
+    assert 0 < parts["loaded"] < parts["whole"]
+    assert parts["peak"] > 1e6
+    assert any(path.endswith("/heald/__init__.py") for path in parts["files"])
 
 
 def test_a_form_with_another_result_is_refused(startup, bench):
     wrong = startup.HEALD_PB._replace(name="wrong", run=startup.HEALD_PB.run + "y = y + 1\n")
     with pytest.raises(SystemExit, match="wrong has another result than heald, .bef"):
-        bench.made([startup.HEALD_BEF, wrong])
+        bench.run_forms([startup.HEALD_BEF, wrong])
 
 
 def test_a_form_that_fails_later_has_its_error_as_its_row(startup, bench):
-    made = bench.made([startup.HEALD_BEF])
-    later = made[0]._replace(name="later", run="raise MemoryError('no room')\n")
-    _, (network, name, text) = startup.rows(bench, [*made, later], 1, cold=False)
+    forms = bench.run_forms([startup.HEALD_BEF])
+    later = forms[0]._replace(name="later", run="raise MemoryError('no room')\n")
+    _, (network, name, text) = startup.rows(bench, [*forms, later], 1, cold=False)
     assert (network, name, text) == ("product", "later", "MemoryError: no room")
 
 
 def test_the_parts_add_up_to_less_than_the_whole(startup, bench):
-    bench.made([startup.HEALD_BEF])
+    bench.run_forms([startup.HEALD_BEF])
     form = startup.HEALD_BEF._replace(run=startup.PARTS)
-    found = bench.once(form)
-    assert {"interpreter", "import heald", "mapping", "link", "first run"} <= found["parts"].keys()
-    assert sum(found["parts"].values()) < found["whole"]
+    figures = bench.once(form)
+    assert {"interpreter", "import heald", "mapping", "link", "first run"} <= figures["parts"].keys()
+    assert sum(figures["parts"].values()) < figures["whole"]

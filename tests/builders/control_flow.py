@@ -15,7 +15,7 @@ from heald.runtime.values.dtypes import DType
 Args = str | Mapping[str, DType]
 
 
-def typed(arguments: Args) -> dict[str, DType]:
+def types_by_name(arguments: Args) -> dict[str, DType]:
     """ "x i:int32" as a dict of types."""
     if not isinstance(arguments, str):
         return dict(arguments)
@@ -28,39 +28,39 @@ def function(
     effects: Iterable[str] = (), **attrs: Any,
 ) -> Function:
     """A function; `ret` has the tensor of each result, whose types are float32 unless `results` has them."""
-    types = dict.fromkeys(ret, FLOAT) | typed(results)
+    types = dict.fromkeys(ret, FLOAT) | types_by_name(results)
     effects = tuple(effects)
-    return Function(name, [ArgDef(arg, dtype) for arg, dtype in typed(arguments).items()],
+    return Function(name, [ArgDef(arg, dtype) for arg, dtype in types_by_name(arguments).items()],
                     [ArgDef(result, types[result]) for result in ret], nodes, ret,
                     control_ret={effect: effect for effect in effects}, stateful=bool(effects), **attrs)
 
 
-def call(name: str, callee: str, *inputs: str, given: Args = "", gives: Args = "y", **more: Any) -> Node:
-    types = {"Tin": types_of(inputs, given), "Tout": tuple(typed(gives).values())}
+def call(name: str, callee: str, *inputs: str, arguments: Args = "", gives: Args = "y", **more: Any) -> Node:
+    types = {"Tin": types_of(inputs, arguments), "Tout": tuple(types_by_name(gives).values())}
     return Node(name, "StatefulPartitionedCall", inputs, attrs={"f": Func(callee), **types}, **more)
 
 
 def branch(
-    name: str, condition: str, then: str, otherwise: str, *inputs: str, given: Args = "", gives: Args = "y",
+    name: str, condition: str, then: str, otherwise: str, *inputs: str, arguments: Args = "", gives: Args = "y",
     of: DType = dtypes.bool_, **more: Any,
 ) -> Node:
-    types = {"Tin": types_of(inputs, given), "Tout": tuple(typed(gives).values()), "Tcond": of}
+    types = {"Tin": types_of(inputs, arguments), "Tout": tuple(types_by_name(gives).values()), "Tcond": of}
     return Node(name, "If", [condition, *inputs],
                 attrs={"then_branch": Func(then), "else_branch": Func(otherwise), **types}, **more)
 
 
-def case(name: str, index: str, branches: Iterable[str], *inputs: str, given: Args = "", gives: Args = "y") -> Node:
-    types = {"Tin": types_of(inputs, given), "Tout": tuple(typed(gives).values())}
+def case(name: str, index: str, branches: Iterable[str], *inputs: str, arguments: Args = "", gives: Args = "y") -> Node:
+    types = {"Tin": types_of(inputs, arguments), "Tout": tuple(types_by_name(gives).values())}
     return Node(name, "Case", [index, *inputs], attrs={"branches": tuple(map(Func, branches)), **types})
 
 
-def loop(name: str, condition: str, body: str, *inputs: str, given: Args = "", **more: Any) -> Node:
+def loop(name: str, condition: str, body: str, *inputs: str, arguments: Args = "", **more: Any) -> Node:
     return Node(name, "While", inputs, attrs={"cond": Func(condition), "body": Func(body),
-                                              "T": types_of(inputs, given)}, **more)
+                                              "T": types_of(inputs, arguments)}, **more)
 
 
-def types_of(inputs: Iterable[str], given: Args) -> tuple[DType, ...]:
-    types = list(typed(given).values())
+def types_of(inputs: Iterable[str], arguments: Args) -> tuple[DType, ...]:
+    types = list(types_by_name(arguments).values())
     return tuple(types) or tuple(FLOAT for name in inputs if not name.startswith("^"))
 
 

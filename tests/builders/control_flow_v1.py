@@ -34,7 +34,7 @@ class _Context:
     take: Callable[[str], str] | None = None
     pivot: str | None = None  # nodes without inputs run after it
     is_loop: bool = False
-    taken: dict[str, str] = field(default_factory=dict)
+    inner_names: dict[str, str] = field(default_factory=dict)
 
 
 class ControlFlowBuilder:
@@ -50,10 +50,10 @@ class ControlFlowBuilder:
 
     def add(self, op: str, *inputs: str, kind: dtypes.DType = INT, controls: Sequence[str] = (), name: str = "",
             **attrs: Any) -> str:
-        """Add a node and return its first output. The node is in the current context, whatever its inputs are."""
+        """Add a node to the current context and return its first output. Its inputs may be of other contexts."""
         name = name or f"{op}_{len(self.nodes)}"
-        given = {"T": kind} | attrs if op not in ("LoopCond", "NoOp", "ControlTrigger", "Placeholder") else attrs
-        self.nodes[name] = Node(name, op, inputs, controls=controls, attrs=given)
+        attributes = {"T": kind} | attrs if op not in ("LoopCond", "NoOp", "ControlTrigger", "Placeholder") else attrs
+        self.nodes[name] = Node(name, op, inputs, controls=controls, attrs=attributes)
         self.home[name] = self.home[f"{name}:1"] = self.context
         return name
 
@@ -72,24 +72,24 @@ class ControlFlowBuilder:
     def _in(self, context: _Context, tensor: str) -> str:
         if self.home[tensor] is context:
             return tensor
-        if tensor not in context.taken:
+        if tensor not in context.inner_names:
             assert context.outer is not None
             assert context.take is not None
             outside = self._in(context.outer, tensor)
             current, self.context = self.context, context
-            context.taken[tensor] = context.take(outside)
+            context.inner_names[tensor] = context.take(outside)
             self.context = current
-        return context.taken[tensor]
+        return context.inner_names[tensor]
 
     def op(self, op: str, *inputs: str, **attrs: Any) -> str:
         """Add a node whose inputs may be in contexts around the current one.
 
         A node that only takes constants of a loop runs after the pivot, else it would be alive in every iteration.
         """
-        taken = [self.here(tensor) for tensor in inputs]
-        is_free = all(self.nodes[tensor.partition(":")[0]].op == "Enter" for tensor in taken)
+        local_inputs = [self.here(tensor) for tensor in inputs]
+        is_free = all(self.nodes[tensor.partition(":")[0]].op == "Enter" for tensor in local_inputs)
         controls = [self.context.pivot] if is_free and self.context.pivot else []
-        return self.add(op, *taken, controls=controls, **attrs)
+        return self.add(op, *local_inputs, controls=controls, **attrs)
 
     def kind(self, tensor: str) -> dtypes.DType:
         node = self.nodes[tensor.partition(":")[0]]
@@ -97,7 +97,7 @@ class ControlFlowBuilder:
 
     def cond(self, predicate: str, then: Callable[[], Sequence[str]], otherwise: Callable[[], Sequence[str]]
              ) -> list[str]:
-        """Add a conditional, and return the Merges of what the two functions return."""
+        """Add a conditional, and return the Merges of the two functions' results."""
         predicate = self.here(predicate)
         outer = self.context
         switch = self.add("Switch", predicate, predicate, kind=BOOL)
@@ -130,8 +130,8 @@ class ControlFlowBuilder:
         enters = [self.add("Enter", tensor, kind=self.kind(tensor), frame_name=frame) for tensor in initial]
         merges = [self.add("Merge", enter, enter, kind=self.kind(enter), N=2) for enter in enters]
         loop.pivot = merges[0]
-        chosen = self.add("LoopCond", self.here(condition(*merges)))
-        switches = [self.add("Switch", merge, chosen, kind=self.kind(merge)) for merge in merges]
+        condition_output = self.add("LoopCond", self.here(condition(*merges)))
+        switches = [self.add("Switch", merge, condition_output, kind=self.kind(merge)) for merge in merges]
         values = [self.add("Identity", f"{switch}:1", kind=self.kind(switch)) for switch in switches]
         loop.pivot = values[0]
         for merge, enter, tensor in zip(merges, enters, body(*values), strict=True):

@@ -8,10 +8,10 @@ from heald_mlir.dialects.registry import KernelDialects
 
 def kernels_of(**packs):
     """A registry of host kernels: plugin=register function, or its name."""
-    made = HostKernelRegistry()
+    registry = HostKernelRegistry()
     for plugin, pack in packs.items():
-        made.add_pack(HostPack(pack, plugin))
-    return made
+        registry.add_pack(HostPack(pack, plugin))
+    return registry
 
 
 KERNELS = kernels_of(heald="heald.runtime.host_kernels:register", mlir="heald_mlir.kernels:register",

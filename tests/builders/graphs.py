@@ -17,9 +17,9 @@ def placeholder(name: str, shape: tuple[int | None, ...] | None = None, dtype: d
     return Node(name, "Placeholder", attrs={"dtype": dtype, "shape": None if shape is None else ShapeAttr(shape)})
 
 
-def const(name: str, value: Any, dtype: Any = np.float32, **place: Any) -> Node:
+def const(name: str, value: Any, dtype: Any = np.float32, **device_and_controls: Any) -> Node:
     array = np.asarray(value, dtype)
-    return Node(name, "Const", attrs={"dtype": dtypes.of_numpy(array.dtype), "value": array}, **place)
+    return Node(name, "Const", attrs={"dtype": dtypes.of_numpy(array.dtype), "value": array}, **device_and_controls)
 
 
 def node(name: str, op: str, *inputs: str, device: str = "", **attrs: Any) -> Node:

@@ -1,4 +1,4 @@
-"""Lies: changes of one fact of a compiled model, as somebody who has the file may make them."""
+"""Lies: changes of one fact of a compiled model, as an attacker with the file may make them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from heald.runtime.program.host_program import CONSTANT, OWN, Call, ProgramFunct
 from heald.runtime.values import dtypes
 from heald.runtime.values.tensor import TensorMetadata
 
-Lie = tuple[str, CompiledModel]  # what it states, and the model
+Lie = tuple[str, CompiledModel]  # the changed fact, and the model
 
 
 def _with_function(model: CompiledModel, function: ProgramFunction) -> CompiledModel:
@@ -72,7 +72,7 @@ def of_attributes(model: CompiledModel, function: ProgramFunction) -> Iterator[L
     """Changes or removes one attribute of a call."""
     for index, call in enumerate(function.kernels):
         for name, value in call.attrs.items():
-            left = {key: kept for key, kept in call.attrs.items() if key != name}
+            left = {key: other_value for key, other_value in call.attrs.items() if key != name}
             yield f"{call.code} has no '{name}'", _with_call(model, function, index, call._replace(attrs=left))
             for other in other_values(value):
                 yield (f"'{name}' of {call.code} is {other!r:.60}, not {value!r:.60}",
@@ -85,11 +85,11 @@ def of_calls(model: CompiledModel, function: ProgramFunction) -> Iterator[Lie]:
     """Changes arguments, results, device or node of one call."""
     for index, call in enumerate(function.kernels):
         defined = sorted({*range(len(function.arg_names)), *(r for c in function.kernels[:index] for r in c.results)})
-        for place, argument in enumerate(call.args):
+        for arg_index, argument in enumerate(call.args):
             for other in defined:
                 if other != argument:
-                    args = (*call.args[:place], other, *call.args[place + 1:])
-                    yield (f"argument {place} of {call.code} is register {other}, not {argument}",
+                    args = (*call.args[:arg_index], other, *call.args[arg_index + 1:])
+                    yield (f"argument {arg_index} of {call.code} is register {other}, not {argument}",
                            _with_call(model, function, index, call._replace(args=args)))
         yield f"{call.code} lacks its last argument", _with_call(model, function, index, call._replace(
             args=call.args[:-1]))

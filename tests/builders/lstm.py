@@ -11,7 +11,7 @@ from heald.runtime.values import dtypes
 
 INT = dtypes.int32
 CELLS = 4
-GATES = {"keras": "ifgo", "tf1": "igfo"}  # in the order of what is split
+GATES = {"keras": "ifgo", "tf1": "igfo"}  # in the order of the Split's outputs
 
 
 def numbers(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
@@ -33,10 +33,10 @@ def rows(batch: int | None, inputs: int, time: int, axis: str = "x") -> list[Nod
 
 
 def weights(inputs: int, style: str = "keras", seed: int = 0, name: str = "") -> list[Node]:
-    """Those of a layer: w and u, or `w` for both; b."""
+    """The weights of a layer: w and u, or `w` for both; b."""
     w, u = numbers(inputs, 4 * CELLS, seed=seed), numbers(CELLS, 4 * CELLS, seed=seed + 1)
-    given = {"w": w, "u": u} if style == "keras" else {"w": np.concatenate([w, u])}
-    constants = [const(f"{name}{key}", value) for key, value in given.items()]
+    weights_by_name = {"w": w, "u": u} if style == "keras" else {"w": np.concatenate([w, u])}
+    constants = [const(f"{name}{key}", value) for key, value in weights_by_name.items()]
     return [*constants, const(f"{name}b", numbers(4 * CELLS, seed=seed + 2)), const(f"{name}axis", 1, np.int32),
             const(f"{name}forget", 1.0)]
 
@@ -72,5 +72,5 @@ def layer(xs: list[str], style: str = "keras", name: str = "", c: str = "c", h: 
     return nodes
 
 
-def unpacked(time: int, source: str = "x_t") -> list[str]:
+def outputs_of_unpack(time: int, source: str = "x_t") -> list[str]:
     return [f"{source}:{t}" for t in range(time)]

@@ -58,7 +58,7 @@ def _item(rng: Random, attr: AttrDef, kind: str, functions: Sequence[str]) -> An
             "func": lambda: func(rng, rng.choice(functions) if functions else "missing")}[kind]()
 
 
-def undeclared(rng: Random, name: str, outputs: int, node: str) -> Any:
+def undeclared_value(rng: Random, name: str, outputs: int, node: str) -> Any:
     """The value of an attribute that no op declares; None for one that has only a name."""
     values: dict[str, Any] = {
         "_class": ([f"loc:@{node}".encode()], "list(string)"),
@@ -70,49 +70,49 @@ def undeclared(rng: Random, name: str, outputs: int, node: str) -> Any:
     return values.get(name)
 
 
-def put(attr: Any, given: Any) -> None:
+def put_attribute(attr: Any, value: Any) -> None:
     """Write an AttrValue: a value of a plain kind, or `(value, kind)` where the value alone does not tell its kind."""
-    kind = _MESSAGES.get(type(given).__name__) or _KINDS.get(type(given), "shape")
-    if isinstance(given, tuple) and len(given) == 2 and isinstance(given[1], str):
-        given, kind = given
+    kind = _MESSAGES.get(type(value).__name__) or _KINDS.get(type(value), "shape")
+    if isinstance(value, tuple) and len(value) == 2 and isinstance(value[1], str):
+        value, kind = value
     if not kind.startswith("list("):
-        _put_one(attr, kind, given)
+        _put_one(attr, kind, value)
         return
     attr.list.SetInParent()
-    for item in given:
+    for item in value:
         _put_item(attr.list, kind[5:-1], item)
 
 
-def _put_one(attr: Any, kind: str, given: Any) -> None:
+def _put_one(attr: Any, kind: str, value: Any) -> None:
     if kind == "shape":
         attr.shape.SetInParent()
-        _put_shape(attr.shape, given)
+        _put_shape(attr.shape, value)
     elif kind == "tensor":
-        attr.tensor.CopyFrom(given)
+        attr.tensor.CopyFrom(value)
     elif kind == "func":
-        attr.func.CopyFrom(given)
+        attr.func.CopyFrom(value)
     else:
-        setattr(attr, FIELDS[kind], _plain(kind, given))
+        setattr(attr, FIELDS[kind], _plain(kind, value))
 
 
-def _put_item(items: Any, kind: str, given: Any) -> None:
+def _put_item(items: Any, kind: str, value: Any) -> None:
     if kind == "shape":
-        _put_shape(items.shape.add(), given)
+        _put_shape(items.shape.add(), value)
     elif kind in ("tensor", "func"):
-        getattr(items, FIELDS[kind]).add().CopyFrom(given)
+        getattr(items, FIELDS[kind]).add().CopyFrom(value)
     else:
-        getattr(items, FIELDS[kind]).append(_plain(kind, given))
+        getattr(items, FIELDS[kind]).append(_plain(kind, value))
 
 
-def _plain(kind: str, given: Any) -> Any:
+def _plain(kind: str, value: Any) -> Any:
     if kind == "type":
-        return given.number
-    return given.encode() if kind == "string" and isinstance(given, str) else given
+        return value.number
+    return value.encode() if kind == "string" and isinstance(value, str) else value
 
 
-def _put_shape(message: Any, given: tuple[int | None, ...] | None) -> None:
+def _put_shape(message: Any, dims: tuple[int | None, ...] | None) -> None:
     """Write a shape; a second dimension that is unknown has a name, which MLIR has no place for."""
-    if given is None:
+    if dims is None:
         message.unknown_rank = True
-    for index, size in enumerate(given or ()):
+    for index, size in enumerate(dims or ()):
         message.dim.add(size=-1 if size is None else size, name="batch" if index and size == -1 else "")

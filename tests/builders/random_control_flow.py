@@ -18,51 +18,51 @@ class RandomProgram:
         self.inputs = [self.build.add("Placeholder", dtype=INT, name=name) for name in "xy"]
         self.everywhere = list(self.inputs)  # in wild programs: tensors outside loops, in branches too
 
-    def number(self, least, most):
-        return self.draw(st.integers(least, most))
+    def number(self, least, largest):
+        return self.draw(st.integers(least, largest))
 
-    def block(self, known, depth, length):
+    def block(self, variables, depth, length):
         """Add statements. Returns the tensors that are known after them."""
-        known = list(known)
+        variables = list(variables)
         for _ in range(length - self.number(0, length - 1)):
-            known += self.statement(known, depth)
-        return known
+            variables += self.statement(variables, depth)
+        return variables
 
-    def pick(self, known):
-        return known[-1 - min(self.number(0, len(known) - 1) for _ in range(2))]
+    def pick(self, variables):
+        return variables[-1 - min(self.number(0, len(variables) - 1) for _ in range(2))]
 
-    def statement(self, known, depth):
+    def statement(self, variables, depth):
         build = self.build
         kinds = ["Add", "Mul", "Log", "const"] + ["cond", "while"] * (depth > 0) + ["raw", "behind"] * self.wild
         kind = self.draw(st.sampled_from(kinds[::-1]))
         if kind == "const":
             return [build.const(self.number(0, 9))]
         if kind == "cond":
-            return self.cond(known, depth)
+            return self.cond(variables, depth)
         if kind == "while":
-            return self.loop(known, depth)
+            return self.loop(variables, depth)
         if kind == "raw":
             return self.raw()
         if kind == "behind":
             before = self.near()
-            return [build.add("Identity", build.here(self.pick(known)), controls=before)] if before else []
+            return [build.add("Identity", build.here(self.pick(variables)), controls=before)] if before else []
         count = 1 if kind == "Log" else 2
-        return [build.op(kind, *(self.pick(known) for _ in range(count)))]
+        return [build.op(kind, *(self.pick(variables) for _ in range(count)))]
 
-    def cond(self, known, depth):
+    def cond(self, variables, depth):
         build = self.build
-        predicate = build.op("Less", self.pick(known), self.pick(known))
+        predicate = build.op("Less", self.pick(variables), self.pick(variables))
         count = self.number(1, 2)
 
         def branch():
-            inner = self.block(known, depth - 1, 3)
+            inner = self.block(variables, depth - 1, 3)
             return [self.pick(inner) for _ in range(count)]
 
         return build.cond(predicate, branch, branch)
 
-    def loop(self, known, depth):
+    def loop(self, variables, depth):
         build = self.build
-        initial = [build.const(0), *(self.pick(known) for _ in range(self.number(0, 2)))]
+        initial = [build.const(0), *(self.pick(variables) for _ in range(self.number(0, 2)))]
         limit = build.const(3 - self.number(0, 3))
         head = []
 
@@ -77,7 +77,7 @@ class RandomProgram:
             shared = []
             if not self.number(0, 2):  # a value that the condition needs too
                 shared = head if self.wild else [build.op("Add", head[0], values[0])]
-            inner = self.block([*known, *values, *shared], depth - 1, 3)
+            inner = self.block([*variables, *values, *shared], depth - 1, 3)
             if self.wild and not self.number(0, 3):
                 inner += self.raw()
             return [counter, *(self.pick(inner) for _ in values[1:])]
@@ -86,29 +86,29 @@ class RandomProgram:
 
     def near(self):
         """Nodes of the current context, or of branches in it, that a control edge may come from."""
-        loop = self._loop(self.build.context)
-        found = [name for name in self.build.nodes if self._loop(self.build.home[name]) is loop
-                 and self.build.nodes[name].op not in NEXT_ITERATIONS | {"Switch"}]
-        return [self.pick(found)] if found else []
+        loop = self.loop_around(self.build.context)
+        nearby = [name for name in self.build.nodes if self.loop_around(self.build.home[name]) is loop
+                  and self.build.nodes[name].op not in NEXT_ITERATIONS | {"Switch"}]
+        return [self.pick(nearby)] if nearby else []
 
     def raw(self):
         """A Merge, or another node, of any tensors inside the same loops."""
         build = self.build
-        loop = self._loop(build.context)
-        found = [name for name, node in build.nodes.items() if self._loop(build.home[name]) is loop
-                 and node.op in ("Add", "Mul", "Log", "Const", "Merge", "Placeholder", "Switch")
-                 and build.kind(name) is INT and node.attrs.get("dtype") is not BOOL]
-        if not found:
+        loop = self.loop_around(build.context)
+        nearby = [name for name, node in build.nodes.items() if self.loop_around(build.home[name]) is loop
+                  and node.op in ("Add", "Mul", "Log", "Const", "Merge", "Placeholder", "Switch")
+                  and build.kind(name) is INT and node.attrs.get("dtype") is not BOOL]
+        if not nearby:
             return []
         ports = [f"{name}{self.draw(st.sampled_from(['', ':1'])) if build.nodes[name].op == 'Switch' else ''}"
-                 for name in (self.pick(found), self.pick(found))]
+                 for name in (self.pick(nearby), self.pick(nearby))]
         op = self.draw(st.sampled_from(["Merge", "Add", "Mul"]))
-        made = build.add(op, *ports, **({"N": 2} if op == "Merge" else {}))
+        new_name = build.add(op, *ports, **({"N": 2} if op == "Merge" else {}))
         if op == "Merge" and self.number(0, 1):
-            return [made, f"{made}:1"]
-        return [made]
+            return [new_name, f"{new_name}:1"]
+        return [new_name]
 
-    def _loop(self, context):
+    def loop_around(self, context):
         while context.outer is not None and not context.is_loop:
             context = context.outer
         return context
@@ -117,15 +117,15 @@ class RandomProgram:
 def root_tensors(program):
     build = program.build
     return [(name, 0) for name, node in build.nodes.items()
-            if program._loop(build.home[name]) is build.root and node.op not in GONE - EXITS
+            if program.loop_around(build.home[name]) is build.root and node.op not in GONE - EXITS
             and node.op != "Switch"]
 
 
 @st.composite
 def programs(draw, *, wild=False):
     program = RandomProgram(draw, wild=wild)
-    known = program.block(program.inputs, 3, 6)
-    results = [known[-1], *(program.pick(known) for _ in range(program.number(0, 2)))]
+    variables = program.block(program.inputs, 3, 6)
+    results = [variables[-1], *(program.pick(variables) for _ in range(program.number(0, 2)))]
     keep = [(name.partition(":")[0], int(":" in name)) for name in results]
     if wild:
         keep += [program.pick(root_tensors(program)) for _ in range(program.number(0, 2))]

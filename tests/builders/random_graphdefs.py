@@ -8,7 +8,7 @@ from __future__ import annotations
 from random import Random
 from typing import Any
 
-from builders.random_attributes import put
+from builders.random_attributes import put_attribute
 from builders.random_nodes import GraphMaker, Signature, Tensor
 from heald.graphs.protobuf.descriptor_pool import message_class
 from heald.runtime.values import dtypes
@@ -19,8 +19,8 @@ FORMS = (((INT,), (INT,)), ((INT,), (BOOL,)), ((INT,), (INT,)), ((FLOAT, INT), (
 GENERIC = ("Identity", "Neg", "AddV2", "Mul", "Square")
 
 
-def random_graphdef(seed: int, *, most: int = 14) -> Any:
-    """A GraphDef of up to about `most` statements, each of one to nine nodes."""
+def random_graphdef(seed: int, *, max_nodes: int = 14) -> Any:
+    """A GraphDef of up to about `max_nodes` statements, each of one to nine nodes."""
     rng = Random(f"graph {seed}")  # noqa: S311 - no secrets: the seed makes the graph
     graph: Any = message_class("GraphDef")()
     functions: list[Signature] = []
@@ -31,7 +31,7 @@ def random_graphdef(seed: int, *, most: int = 14) -> Any:
         make = _generic if is_generic else _concrete
         functions.append(make(rng, graph.library.function.add(), f"{stem}_{index}", functions))
     maker = GraphMaker(rng, functions)
-    for _ in range(rng.randrange(most)):
+    for _ in range(rng.randrange(max_nodes)):
         maker.statement()
     nodes = maker.nodes
     if rng.random() < 0.3:
@@ -43,9 +43,9 @@ def random_graphdef(seed: int, *, most: int = 14) -> Any:
     return graph
 
 
-def random_bytes(seed: int, *, most: int = 14) -> bytes:
+def random_bytes(seed: int, *, max_nodes: int = 14) -> bytes:
     """The same GraphDef in binary, with its maps in order of their keys."""
-    return bytes(random_graphdef(seed, most=most).SerializeToString(deterministic=True))
+    return bytes(random_graphdef(seed, max_nodes=max_nodes).SerializeToString(deterministic=True))
 
 
 def _versions(rng: Random, graph: Any) -> None:
@@ -81,14 +81,14 @@ def _concrete(rng: Random, function: Any, name: str, functions: list[Signature])
 
 def _decorate(rng: Random, function: Any, maker: GraphMaker) -> None:
     """Add attributes, attributes of arguments, control outputs and the rest of a signature."""
-    for name, given in (("_noinline", True), ("api_implements", b"lstm"), ("_shapes", ([(1,), None], "list(shape)"))):
+    for name, value in (("_noinline", True), ("api_implements", b"lstm"), ("_shapes", ([(1,), None], "list(shape)"))):
         if rng.random() < 0.2:
-            put(function.attr[name], given)
+            put_attribute(function.attr[name], value)
     for index in range(len(function.signature.input_arg)):
         if rng.random() < 0.3:
-            put(function.arg_attr[index].attr["_user_specified_name"], b"x")
+            put_attribute(function.arg_attr[index].attr["_user_specified_name"], b"x")
         if rng.random() < 0.2:
-            put(function.arg_attr[index].attr["_output_shapes"], ([(-1, 2)], "list(shape)"))
+            put_attribute(function.arg_attr[index].attr["_output_shapes"], ([(-1, 2)], "list(shape)"))
     if function.signature.input_arg and rng.random() < 0.1:  # one: TensorFlow prints several in the order of a hash
         function.resource_arg_unique_id[0] = 3
     if maker.nodes and rng.random() < 0.3:
@@ -108,16 +108,16 @@ def _generic(rng: Random, function: Any, name: str, _: list[Signature]) -> Signa
     for index in range(count):
         function.signature.input_arg.add(name=f"a{index}", type_attr="T")
     function.signature.output_arg.add(name="r0", type_attr="T")
-    known = [arg.name for arg in function.signature.input_arg]
+    arguments = [arg.name for arg in function.signature.input_arg]
     for index in range(rng.randrange(1, 4)):
         op = rng.choice(GENERIC)
-        inputs = [rng.choice(known) for _ in range(2 if op in ("AddV2", "Mul") else 1)]
+        inputs = [rng.choice(arguments) for _ in range(2 if op in ("AddV2", "Mul") else 1)]
         node = function.node_def.add(name=f"n{index}", op=op, input=inputs)
         node.attr["T"].placeholder = "T"
-        known.append(f"n{index}:{'z' if len(inputs) == 2 else 'output' if op == 'Identity' else 'y'}:0")
+        arguments.append(f"n{index}:{'z' if len(inputs) == 2 else 'output' if op == 'Identity' else 'y'}:0")
         if index and rng.random() < 0.2:
             node.input.append("^n0")
-    function.ret["r0"] = known[-1]
+    function.ret["r0"] = arguments[-1]
     if rng.random() < 0.2:
         function.signature.control_output.append("done")
         function.control_ret["done"] = "n0"

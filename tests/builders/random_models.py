@@ -33,22 +33,22 @@ class _Model:
 
     def nodes(self, count, kinds, *, inside):
         """Nodes over x, and the tensors that are known after them. In a function outputs have names."""
-        made, known = [], ["x"]
+        new_nodes, outputs = [], ["x"]
         for index in range(count):
             kind = self.draw(st.sampled_from(kinds))
-            each, output = getattr(self, f"_{kind}")(f"n{index}", known)
-            if made and not self.draw(st.integers(0, 5)):
-                each = each.replace(controls=[self.draw(st.sampled_from(made)).name])
-            made.append(each)
-            known.append(f"{each.name}:{output}:0" if inside else each.name)
-        return made, known
+            new_node, output = getattr(self, f"_{kind}")(f"n{index}", outputs)
+            if new_nodes and not self.draw(st.integers(0, 5)):
+                new_node = new_node.replace(controls=[self.draw(st.sampled_from(new_nodes)).name])
+            new_nodes.append(new_node)
+            outputs.append(f"{new_node.name}:{output}:0" if inside else new_node.name)
+        return new_nodes, outputs
 
-    def _pick(self, known):
-        return self.draw(st.sampled_from(known[-4:]))
+    def _pick(self, outputs):
+        return self.draw(st.sampled_from(outputs[-4:]))
 
-    def _node(self, name, known):
+    def _node(self, name, outputs):
         op = self.draw(st.sampled_from([*OUTPUTS]))
-        inputs = [self._pick(known) for _ in range(1 + (op in BINARY))]
+        inputs = [self._pick(outputs) for _ in range(1 + (op in BINARY))]
         return node(name, op, *inputs), OUTPUTS[op]
 
     def _constant(self, name, _):
@@ -61,8 +61,8 @@ class _Model:
 
     def _function(self, arguments="x", kinds=KINDS):
         """Add a function that adds its statements' last value to x."""
-        body, known = self.nodes(self.draw(st.integers(1, 3)), kinds, inside=True)
-        body, ret, results = [*body, node("sum", "AddV2", "x", known[-1])], {"y": "sum:z:0"}, ""
+        body, outputs = self.nodes(self.draw(st.integers(1, 3)), kinds, inside=True)
+        body, ret, results = [*body, node("sum", "AddV2", "x", outputs[-1])], {"y": "sum:z:0"}, ""
         if arguments != "x":
             body += [const("one", 1, np.int32), node("next", "AddV2", "i", "one:output:0", T=dtypes.int32)]
             ret, results = {"j": "next:z:0", **ret}, "j:int32"
@@ -86,7 +86,7 @@ class _Model:
         body = self._function("i:int32 x")
         turns = f"{name}/turns"
         self.functions.append(function(turns, "x", [
-            const("zero", 0, np.int32), loop("w", "below", body, "zero:output:0", "x", given="i:int32 x")],
+            const("zero", 0, np.int32), loop("w", "below", body, "zero:output:0", "x", arguments="i:int32 x")],
             {"y": "w:output:1"}))
         return call(name, turns, "x"), "output"
 
@@ -96,7 +96,7 @@ def models(draw, *, calls=True):
     """A graph, and the names of the nodes whose outputs are its results for FEEDS."""
     model = _Model(draw)
     kinds = (*KINDS, *CALLS, *CONTROL_FLOW) if calls else KINDS
-    nodes, known = model.nodes(draw(st.integers(1, 7)), kinds, inside=False)
+    nodes, outputs = model.nodes(draw(st.integers(1, 7)), kinds, inside=False)
     functions = [*model.functions, *([BELOW] if calls else [])]
-    results = dict.fromkeys((known[-1], draw(st.sampled_from(known[1:]))))
+    results = dict.fromkeys((outputs[-1], draw(st.sampled_from(outputs[1:]))))
     return Graph([*FIRST, *draw(st.permutations(nodes))], functions, Versions(1000, 12)), [*results]

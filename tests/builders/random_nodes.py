@@ -9,7 +9,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 import heald
-from builders.random_attributes import EXTRA, IMPORTED, func, put, shape, undeclared, value
+from builders.random_attributes import EXTRA, IMPORTED, func, put_attribute, shape, undeclared_value, value
 from builders.random_tensors import random_tensor
 from heald.graphs.protobuf.descriptor_pool import message_class
 from heald.runtime.contract.op import OpDef
@@ -67,12 +67,12 @@ class GraphMaker:
         node: Any = message_class("NodeDef")(name=self._name(op), op=op, device=rng.choice(DEVICES))
         controls = [f"^{rng.choice(self.nodes).name}" for _ in range(rng.choice((0, 0, 0, 0, 1, 2))) if self.nodes]
         node.input.extend([*inputs, *dict.fromkeys(controls)])
-        for name, given in attrs.items():
-            put(node.attr[name], given)
+        for name, attribute in attrs.items():
+            put_attribute(node.attr[name], attribute)
         for name in EXTRA:
             if rng.random() < 0.02:
-                given = undeclared(rng, name, len(outputs), node.name)
-                put(node.attr[name], given) if given is not None else node.attr[name].SetInParent()
+                value = undeclared_value(rng, name, len(outputs), node.name)
+                put_attribute(node.attr[name], value) if value is not None else node.attr[name].SetInParent()
         if rng.random() < 0.03 and len(outputs) == 1:
             kind = node.experimental_type
             kind.type_id, part = FULL_PRODUCT, kind.args.add(type_id=rng.choice(FULL_TYPES))
@@ -89,9 +89,9 @@ class GraphMaker:
 
     def tensor(self, dtype: DType, *, is_ref: bool = False) -> str:
         """The name of a tensor of this type, which is made where there is none."""
-        known = [t for t in self.tensors if t.dtype is dtype and (t.is_ref or not is_ref)]
-        if known and self.rng.random() < 0.9:
-            return self.rng.choice(known).name
+        candidates = [t for t in self.tensors if t.dtype is dtype and (t.is_ref or not is_ref)]
+        if candidates and self.rng.random() < 0.9:
+            return self.rng.choice(candidates).name
         if is_ref:
             self.node("VariableV2", (), [("ref", dtype, True)], dtype=dtype, shape=(2,))
         elif dtype.kind == "o" and dtype is not dtypes.string:
@@ -120,9 +120,9 @@ class GraphMaker:
         name = self.rng.choice(_op_names(self.ops))
         self._op(self.ops.get(name), {})
 
-    def _op(self, op: OpDef, given: dict[str, Any]) -> None:
-        known = [function.name for function in self.functions]
-        attrs = {name: given[name] if name in given else value(self.rng, attr, known)
+    def _op(self, op: OpDef, attributes: dict[str, Any]) -> None:
+        function_names = [function.name for function in self.functions]
+        attrs = {name: attributes[name] if name in attributes else value(self.rng, attr, function_names)
                  for name, attr in op.attrs.items()}
         if op.count_inputs(attrs) > 40 or len(op.expand_outputs(attrs)) > 40:
             return
@@ -130,7 +130,7 @@ class GraphMaker:
         outputs = [(arg.name, dtype, arg.is_ref) for arg in op.outputs for dtype in arg.expand(attrs)]
         left_out = {name for name, attr in op.attrs.items() if attrs[name] is attr.default
                     and ("tensor" in attr.type or self.rng.random() < 0.4)}
-        written = {name: given for name, given in attrs.items() if name not in left_out}
+        written = {name: attributes for name, attributes in attrs.items() if name not in left_out}
         self.node(op.name, inputs, outputs, **{k: (v, op.attrs[k].type) for k, v in written.items()})
 
     def call(self) -> None:
@@ -141,8 +141,8 @@ class GraphMaker:
         inputs = [self.tensor(dtype) for dtype in function.inputs]
         results = [(f"r{i}", dtype, False) for i, dtype in enumerate(function.outputs)]
         if function.is_generic or (rng.random() < 0.5 and "-" not in function.name):
-            own = {"T": dtypes.float32} if function.is_generic else {}
-            self.node(function.name, inputs, results, **own)
+            attributes = {"T": dtypes.float32} if function.is_generic else {}
+            self.node(function.name, inputs, results, **attributes)
             return
         self.node(rng.choice(("PartitionedCall", "StatefulPartitionedCall")), inputs,
                   [("output", dtype, False) for dtype in function.outputs], Tin=(function.inputs, "list(type)"),
@@ -218,5 +218,5 @@ class GraphMaker:
 
 @cache
 def _op_names(ops: Any) -> list[str]:
-    own = set(DATA.read_text().partition("\n")[2].split())
-    return [name for name in ops if name not in NO_DRAW and name not in own and name[0] != "_" and ">" not in name]
+    own_ops = set(DATA.read_text().partition("\n")[2].split())
+    return [name for name in ops if name not in NO_DRAW and name not in own_ops and name[0] != "_" and ">" not in name]

@@ -9,9 +9,9 @@ import numpy as np
 
 
 def array(items: Sequence[bytes], shape: tuple[int, ...] | None = None) -> np.ndarray[Any, Any]:
-    found = np.empty(len(items), object)
-    found[:] = items
-    return found if shape is None else found.reshape(shape)
+    array_of_objects = np.empty(len(items), object)
+    array_of_objects[:] = items
+    return array_of_objects if shape is None else array_of_objects.reshape(shape)
 
 
 def scalar(item: bytes) -> np.ndarray[Any, Any]:

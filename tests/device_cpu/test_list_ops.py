@@ -22,8 +22,8 @@ FLOAT, INT, TEXT, VARIANT = dtypes.float32, dtypes.int32, dtypes.string, dtypes.
 Made = Callable[[Chain], Any]
 
 
-def empty(c: Chain, shape: Any = ANY, most: int = -1, dtype: Any = dtypes.float32) -> str:
-    return c("EmptyTensorList", np.int32(shape), most, element_dtype=dtype)
+def empty(c: Chain, shape: Any = ANY, max_num_elements: int = -1, dtype: Any = dtypes.float32) -> str:
+    return c("EmptyTensorList", np.int32(shape), max_num_elements, element_dtype=dtype)
 
 
 def reserve(c: Chain, shape: Any, count: Any, dtype: Any = dtypes.float32) -> str:

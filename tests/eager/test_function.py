@@ -184,7 +184,8 @@ def counter():
     resource = "v:resource x"
     return program(
         [placeholder("x", ()), Node("v", "VarHandleOp", attrs={"dtype": FLOAT, "shape": None, "shared_name": b"v"}),
-         Node("is", "VarIsInitializedOp", ["v"]), branch("b", "is", "add", "set", "v", "x", given=resource, gives=""),
+         Node("is", "VarIsInitializedOp", ["v"]),
+         branch("b", "is", "add", "set", "v", "x", arguments=resource, gives=""),
          Node("y", "ReadVariableOp", ["v"], controls=["b"], attrs={"dtype": FLOAT})],
         *[function(name, resource, [Node("set", op, ["v", "x"], attrs={"dtype": FLOAT})], {}, effects=["set"])
           for name, op in (("add", "AssignAddVariableOp"), ("set", "AssignVariableOp"))])

@@ -1,4 +1,4 @@
-"""The template plugin: a device with memory of its own, whose work is done when somebody waits for it."""
+"""The template plugin: a device with memory of its own, which works when a caller waits for a result."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def plugins() -> Plugins:
 
 @pytest.fixture
 def device() -> Iterator[Example]:
-    (found,) = scan(Config())
-    found.open()
-    yield found
-    found.close()
+    (device_found,) = scan(Config())
+    device_found.open()
+    yield device_found
+    device_found.close()
 
 
 def upload(device: Example, array: np.ndarray[Any, Any]) -> Any:
@@ -53,7 +53,7 @@ def bind(
     ops = plugins.registries.ops
     op = ops.get(name)
     infos = [constant_info(np.asarray(x)) for x in arrays]
-    infos[:fed] = [ValueInfo(each.meta) for each in infos[:fed]]
+    infos[:fed] = [ValueInfo(info.meta) for info in infos[:fed]]
     attrs = {n: a.default for n, a in op.attrs.items()} | attrs
     attrs |= {n: infos[0].dtype for n in op.attrs if n == "T"}
     outputs = tuple(o.meta for o in infer(op, ops.metadata(op), attrs, infos))
@@ -98,20 +98,20 @@ def test_a_result_that_is_no_number_is_no_warning(plugins: Plugins, device: Exam
 @pytest.mark.parametrize("transpose_b", [False, True])
 def test_matmul_packs_constant_weights_once(plugins: Plugins, device: Example, transpose_b: bool) -> None:
     x, w = np.arange(6, dtype=np.float32).reshape(2, 3), np.arange(12, dtype=np.float32).reshape(3, 4)
-    given = np.ascontiguousarray(w.T) if transpose_b else w
-    assert np.array_equal(run(plugins, device, "MatMul", [x, given], transpose_b=transpose_b), x @ w)
+    arrays = np.ascontiguousarray(w.T) if transpose_b else w
+    assert np.array_equal(run(plugins, device, "MatMul", [x, arrays], transpose_b=transpose_b), x @ w)
     prepared: dict[Any, Any] = {}
-    bind(plugins, device, "MatMul", [x, given], prepared, 1, transpose_b=transpose_b)
+    bind(plugins, device, "MatMul", [x, arrays], prepared, 1, transpose_b=transpose_b)
     packed = dict(prepared)
-    bind(plugins, device, "MatMul", [x[:1], given], prepared, 1, transpose_b=transpose_b)
+    bind(plugins, device, "MatMul", [x[:1], arrays], prepared, 1, transpose_b=transpose_b)
     assert prepared == packed
     assert [key for _, _, key in packed] == ["example-1/columns"]
-    bind(plugins, device, "MatMul", [x, given + 1], prepared, 1, transpose_b=transpose_b)
+    bind(plugins, device, "MatMul", [x, arrays + 1], prepared, 1, transpose_b=transpose_b)
     assert prepared.keys() == packed.keys()
     assert all(prepared[slot] is not packed[slot] for slot in packed)
 
 
-def test_what_it_cannot_do_it_declines(plugins: Plugins, device: Example) -> None:
+def test_the_device_declines_unsupported_calls(plugins: Plugins, device: Example) -> None:
     matrix, row = np.ones((2, 3), np.float32), np.ones(3, np.float32)
     declined, _ = bind(plugins, device, "AddV2", [matrix, row])
     assert declined == Declined("shapes differ; broadcasting is not implemented")
@@ -130,7 +130,7 @@ def test_reshape_and_identity_are_aliases_and_the_shape_is_read_on_the_host(plug
     assert reshape.alias == identity.alias == {0: 0}
 
 
-def test_its_memory_is_no_array(device: Example) -> None:
+def test_memory_of_the_device_is_no_array(device: Example) -> None:
     buffer = device.allocate(16)
     with pytest.raises(TypeError, match="copy it out first"):
         np.asarray(buffer)

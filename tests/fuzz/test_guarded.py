@@ -7,13 +7,13 @@ import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import heald
 import numpy as np
 import pytest
 from builders.graphs import graph, node, placeholder
 from heald import errors
+from plugins_for_tests import plugin_of_noting_guards
 
 from fuzz.guarded import GuardedAllocator
 
@@ -58,21 +58,12 @@ def test_more_memory_than_the_system_has_is_a_typed_error() -> None:
 
 
 def test_intermediate_values_of_a_run_have_guards_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    sizes: list[int] = []
+    monkeypatch.setattr(plugin_of_noting_guards, "sizes", sizes := [])
     nodes = [placeholder("x", (10, 10)), node("a", "Softmax", "x"), node("b", "Neg", "x"),
              node("c", "Sub", "a", "b"), node("y", "MatMul", "c", "a")]
-    plugins = {"load": [str(ROOT / "fuzz" / "guarded.py")], "block": ["simplify"]}
     x = np.eye(10, dtype=np.float32)
     plain = heald.Session(graph(*nodes)).run("y", {"x": x})
-    with heald.Session(graph(*nodes), {"allocator": {"name": "guarded"}, "plugins": plugins}) as session:
-        allocator = session._runtime.host.allocator  # type: ignore[attr-defined]
-        allocate = allocator.allocate
-
-        def note(nbytes: int, alignment: int = 64) -> Any:
-            sizes.append(nbytes)
-            return allocate(nbytes, alignment)
-
-        monkeypatch.setattr(allocator, "allocate", note)
+    with heald.Session(graph(*nodes), plugin_of_noting_guards.CONFIG) as session:
         np.testing.assert_allclose(session.run("y", {"x": x}), plain, rtol=1e-6)
     assert sizes
     assert set(sizes) == {400}

@@ -28,7 +28,7 @@ def test_a_mutant_depends_on_target_seed_and_number_alone(target):
 @pytest.mark.parametrize("target", TARGETS)
 def test_a_sample_is_the_same_after_its_form_as_one_file(target):
     sample = mutant(target, 0, 7)
-    assert samples.unpacked(samples.packed(sample), is_folder=TARGETS[target].is_folder) == sample
+    assert samples.unpack_sample(samples.pack_sample(sample), is_folder=TARGETS[target].is_folder) == sample
 
 
 RANDOM = {"edit", "tfg"}  # random steps, random graphs: few of them run
@@ -57,7 +57,7 @@ def test_edited_messages_are_messages():
     for _ in range(300):
         data, other = (rng.choice(graphs.samples)[SINGLE] for _ in range(2))
         changed = protobuf.edit(rng, data, other, words)
-        assert protobuf.parsed(changed) is not None
+        assert protobuf.parse_fields(changed) is not None
         edited += changed != data
     assert edited > 200
 
@@ -66,7 +66,7 @@ def test_repaired_checkpoints_have_their_checksums():
     rng, sound = Random(2), 0
     for pool in seeds.checkpoints():
         for sample in pool.samples:
-            changed = bundles.repaired(bundles.data_edit(rng, sample, sample, ()))
+            changed = bundles.repair_checksums(bundles.data_edit(rng, sample, sample, ()))
             pairs = list(entries(changed[bundles.index_of(changed)]))
             assert [key for key, _ in pairs] == [key for key, _ in entries(sample[bundles.index_of(sample)])]
             alone = {name: data for name, data in changed.items() if name != "saved_model.pb"}
@@ -91,7 +91,7 @@ CASES = [
 
 
 @pytest.mark.parametrize(("action", "kind"), CASES)
-def test_outcomes_are_named_by_what_came_out(action, kind):
+def test_outcomes_are_named_after_their_result_or_error(action, kind):
     assert outcome(action).kind == kind
 
 
@@ -105,37 +105,37 @@ def test_a_failure_is_known_by_the_place_of_its_cause():
         except KeyError as error:
             raise Internal("wrapped") from error
 
-    found = outcome(door)
-    assert found.where.startswith("KeyError in test_harness.py:broken < test_harness.py:door")
-    assert "a number: 17" in found.text
+    judged = outcome(door)
+    assert judged.where.startswith("KeyError in test_harness.py:broken < test_harness.py:door")
+    assert "a number: 17" in judged.text
 
 
 @pytest.fixture
-def planted(monkeypatch, tmp_path):
+def planted_judge(monkeypatch, tmp_path):
     """A judge whose target `npz` does as the test says."""
     monkeypatch.setattr("threading.excepthook", None)
     monkeypatch.setattr("sys.unraisablehook", None)
     judged = judge.Judge(tmp_path)
 
-    def found(door) -> Outcome:
+    def judge_door(door) -> Outcome:
         monkeypatch.setitem(TARGETS, "npz", TARGETS["npz"]._replace(door=door))
         return judged("npz", {SINGLE: b""})
-    return found
+    return judge_door
 
 
-def test_memory_beyond_the_bound_is_a_failure(planted, monkeypatch):
+def test_memory_beyond_the_bound_is_a_failure(planted_judge, monkeypatch):
     monkeypatch.setattr(judge, "MOST_MEMORY", 16 << 20)
-    assert planted(lambda *_: bytearray(b"x") * (64 << 20)).kind == MEMORY
-    assert planted(lambda *_: bytearray(b"x") * (1 << 20)).kind == "result"
+    assert planted_judge(lambda *_: bytearray(b"x") * (64 << 20)).kind == MEMORY
+    assert planted_judge(lambda *_: bytearray(b"x") * (1 << 20)).kind == "result"
 
 
-def test_what_ends_late_is_a_failure(planted, monkeypatch):
+def test_a_late_end_is_a_failure(planted_judge, monkeypatch):
     monkeypatch.setattr(judge, "DEADLINE", 0.0)
-    assert planted(lambda *_: None).kind == TIMEOUT
+    assert planted_judge(lambda *_: None).kind == TIMEOUT
     assert DEADLINE == 5.0
 
 
-def test_an_exception_of_a_thread_is_a_failure(planted):
+def test_an_exception_of_a_thread_is_a_failure(planted_judge):
     import threading
 
     def door(*_):
@@ -143,12 +143,12 @@ def test_an_exception_of_a_thread_is_a_failure(planted):
         thread.start()
         thread.join()
 
-    assert planted(door).kind == UNTYPED
-    assert planted(lambda *_: None).kind == "result"
+    assert planted_judge(door).kind == UNTYPED
+    assert planted_judge(lambda *_: None).kind == "result"
 
 
-def test_files_of_one_sample_are_gone_for_the_next(planted, tmp_path):
-    planted(lambda _, folder: samples.written({"a/b": b"1", "c": b"2"}, folder))
+def test_files_of_one_sample_are_gone_for_the_next(planted_judge, tmp_path):
+    planted_judge(lambda _, folder: samples.write_files({"a/b": b"1", "c": b"2"}, folder))
     assert not [*tmp_path.iterdir()]
 
 
@@ -159,31 +159,32 @@ def test_a_run_goes_on_where_it_stopped(tmp_path):
     state.save(current, path)
     again = state.load(path)
     assert again == current
-    assert again.left(3 * BLOCK) == [(0, 0, BLOCK), (2, 2 * BLOCK, 3 * BLOCK)]
+    assert again.unfinished_blocks(3 * BLOCK) == [(0, 0, BLOCK), (2, 2 * BLOCK, 3 * BLOCK)]
     again.add(0, [(0, Outcome(UNTYPED, "KeyError in x", "other"))], 0.5)
     assert (again.counts, again.failures[0].count, again.failures[0].numbers) == (
         {"result": 1, UNTYPED: 2}, 2, [0, BLOCK + 1])
 
 
-def test_bytes_are_shrunk_to_what_fails():
-    assert minimise.smallest(bytes(range(256)), lambda data: b"\x10" in data and b"\xf0" in data) == b"\x10\xf0"
+def test_bytes_are_shrunk_while_they_fail():
+    assert minimise.shorten(bytes(range(256)), lambda data: b"\x10" in data and b"\xf0" in data) == b"\x10\xf0"
 
 
 def test_messages_are_shrunk_by_fields():
-    inner = protobuf.written([protobuf.Field(1, 0, 5), protobuf.Field(2, 2, b"keep"), protobuf.Field(3, 2, b"drop")])
-    data = protobuf.written([protobuf.Field(1, 2, inner), protobuf.Field(4, 0, 7)])
+    inner = protobuf.encode_fields([protobuf.Field(1, 0, 5), protobuf.Field(2, 2, b"keep"),
+                                    protobuf.Field(3, 2, b"drop")])
+    data = protobuf.encode_fields([protobuf.Field(1, 2, inner), protobuf.Field(4, 0, 7)])
 
     def fails(candidate):
-        fields = protobuf.parsed(candidate) or []
-        return any(b"keep" in bytes(f.value) for f in fields if f.kind == 2 and protobuf.parsed(f.value))
+        fields = protobuf.parse_fields(candidate) or []
+        return any(b"keep" in bytes(f.value) for f in fields if f.kind == 2 and protobuf.parse_fields(f.value))
 
-    assert protobuf.parsed(minimise.smallest(data, fails)) == [
-        protobuf.Field(1, 2, protobuf.written([protobuf.Field(2, 2, b"keep")]))]
+    assert protobuf.parse_fields(minimise.shorten(data, fails)) == [
+        protobuf.Field(1, 2, protobuf.encode_fields([protobuf.Field(2, 2, b"keep")]))]
 
 
 def test_the_table_has_a_row_for_each_target():
     states = [State("npz", seed, {"result": 1000, "DataLoss": 5}) for seed in (0, 1)]
-    page = table.renewed(f"before\n{table.BEGIN}\nold\n{table.END}\nafter", states)
+    page = table.renew_table(f"before\n{table.BEGIN}\nold\n{table.END}\nafter", states)
     row = next(line for line in page.splitlines() if line.startswith("| npz"))
     assert [cell.strip() for cell in row.split("|")[1:7]] == ["npz", "2,010", "", "2,000", "10", "0"]
     assert page.startswith(f"before\n{table.BEGIN}\n| target")
@@ -199,8 +200,8 @@ def test_the_table_has_the_share_of_mutants_that_came_to_a_kernel():
 
 def test_rows_of_targets_without_a_state_stay_in_the_table():
     bef = State("bef", 0, {"result": 3, "NotFound": 1}, reached=1, counted=4)
-    page = table.renewed(f"{table.BEGIN}\n{table.END}", [bef, State("npz", 0, {"result": 2000})])
-    again = table.renewed(page, [State("npz", 1, {"DataLoss": 7})])
+    page = table.renew_table(f"{table.BEGIN}\n{table.END}", [bef, State("npz", 0, {"result": 2000})])
+    again = table.renew_table(page, [State("npz", 1, {"DataLoss": 7})])
     rows = table.read(again)
     assert rows["bef"].counts + Counter() == Counter({"result": 3, "NotFound": 1})
     assert rows["bef"].share == "25%"
@@ -209,5 +210,5 @@ def test_rows_of_targets_without_a_state_stay_in_the_table():
 
 def test_the_docs_have_a_place_for_the_table():
     page = (Path(__file__).parents[2] / "docs" / "fuzzing.md").read_text("utf-8")
-    assert table.renewed(page, [State("npz", 0, {"result": 1})]) != page
+    assert table.renew_table(page, [State("npz", 0, {"result": 1})]) != page
     assert not [target for target in TARGETS if f"| {target} |" not in page]

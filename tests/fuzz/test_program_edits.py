@@ -58,10 +58,10 @@ def model(tmp_path_factory):
     return compile_model(path)
 
 
-def decoded(data):
-    found = bef.loads(data)
-    functions = dict(found.program.functions)
-    return found._replace(program=found.program._replace(functions=functions))
+def decoded_model(data):
+    model = bef.loads(data)
+    functions = dict(model.program.functions)
+    return model._replace(program=model.program._replace(functions=functions))
 
 
 def test_most_repaired_mutants_of_a_model_decode_and_state_what_is_derived(model):
@@ -69,7 +69,7 @@ def test_most_repaired_mutants_of_a_model_decode_and_state_what_is_derived(model
     derived = 0
     for _ in range(200):
         try:
-            changed = decoded(bef_edits.edit_repaired(rng, data, data, ()))
+            changed = decoded_model(bef_edits.edit_repaired(rng, data, data, ()))
         except HealdError:  # an entry that names another function
             continue
         for function in changed.program.functions.values():
@@ -87,7 +87,7 @@ def test_repair_follows_a_changed_argument_to_the_results(model):
     rng = Random(2)
     results = set()
     for _ in range(30):
-        changed = compiled_models._change_argument_type(rng, model, model)
+        changed = compiled_models.change_argument_type(rng, model, model)
         function = repair_types(changed).program.functions["main"]
         results.add(str(function.result_metas[0]))
         assert repair_types(changed).entries[0].outputs[0].meta == function.result_metas[0]
@@ -111,19 +111,19 @@ def test_an_edited_section_has_a_header_with_its_length(model):
 
 
 def test_every_edit_of_a_model_changes_some_seed(model):
-    seed_models = [decoded(pool.samples[at][SINGLE]) for pool in seeds.programs() for at in range(6)]
+    seed_models = [decoded_model(pool.samples[at][SINGLE]) for pool in seeds.programs() for at in range(6)]
     for edit in compiled_models._EDITS:
         rng = Random(4)
         assert model.prepared
-        changes = [edit(rng, each, model) is not each for each in (model, *seed_models) for _ in range(5)]
+        changes = [edit(rng, seed, model) is not seed for seed in (model, *seed_models) for _ in range(5)]
         assert any(changes), edit
 
 
 def test_spans_are_the_parts_that_the_parser_takes():
-    found = {(span.kind, PROGRAM[span.begin : span.end]) for span in spans(PROGRAM)}
+    kinds_and_texts = {(span.kind, PROGRAM[span.begin : span.end]) for span in spans(PROGRAM)}
     assert {(TYPE, "i1"), (ATTRIBUTE, "true"), (ATTRIBUTE, "1 : i32"), (OPERAND, "%yes"), (SYMBOL, "@double"),
-            (OPERATION, '%0 = "tfrt.add.i32"(%x, %x) : (i32, i32) -> i32')} <= found
-    assert sum(kind == REGION for kind, _ in found) == 5
+            (OPERATION, '%0 = "tfrt.add.i32"(%x, %x) : (i32, i32) -> i32')} <= kinds_and_texts
+    assert sum(kind == REGION for kind, _ in kinds_and_texts) == 5
 
 
 def test_a_text_with_a_fault_has_the_spans_before_it():

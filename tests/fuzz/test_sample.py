@@ -9,7 +9,7 @@ import pytest
 
 from fuzz.child import Child
 from fuzz.outcomes import RESULT
-from fuzz.samples import folder, packed
+from fuzz.samples import folder, pack_sample
 from fuzz.targets import TARGETS
 
 MUTANTS = 200
@@ -33,7 +33,7 @@ def test_mutants_end_in_a_result_or_a_typed_error(child, target):
 def test_a_child_has_the_plugins_that_a_target_needs(child, target):
     pools = TARGETS[target].pools()
     seeds = (pool.samples[index] for pool in pools for index in range(min(len(pool.samples), 20)))
-    assert any(child.judge(target, packed(sample)).kind == RESULT for sample in seeds)
+    assert any(child.judge(target, pack_sample(sample)).kind == RESULT for sample in seeds)
 
 
 @pytest.mark.parametrize("target", ["bef", "mlir", "tfg"])
@@ -43,7 +43,7 @@ def test_mutants_of_programs_and_graphs_come_to_kernels(child, target):
 
 
 @pytest.mark.parametrize("name", folder(REGRESSIONS))
-def test_what_failed_once_does_not_fail_again(child, name):
+def test_a_recorded_failure_does_not_occur_again(child, name):
     outcome = child.judge(name.partition("/")[0], (REGRESSIONS / name).read_bytes())
     assert not outcome.is_failure, outcome.text
 

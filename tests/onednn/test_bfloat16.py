@@ -1,4 +1,4 @@
-"""Precision: what is computed in bfloat16, how far that is off, and where float32 is used nevertheless."""
+"""Precision: the nodes that compute in bfloat16, their errors, and the nodes that stay in float32."""
 
 from __future__ import annotations
 
@@ -16,6 +16,9 @@ from builders.functions import CHANNELS, GELUS, HARD_SWISHES, LAYER_NORMS
 from builders.graphs import const, graph, node, placeholder
 from harness.onednn_pair import ALONE, AS_WRITTEN, NUMPY_ALONE, conv, numbers
 from heald.graphs.graph.graph import Node, TensorValue
+from heald.graphs.session.session_graph import enabled_passes
+from heald.runtime.contract.graph_pass import GRAPH
+from heald.runtime.service.runtime import runtime
 from heald_onednn import plugin, precision
 
 TESTS = Path(__file__).parents[1]
@@ -37,7 +40,8 @@ def run(nodes: list[Node], feeds: dict[str, Any], fetch: Any, config: dict[str, 
     return got, [event.call.code for event in metadata.trace.events]
 
 
-def near(nodes: list[Node], feeds: dict[str, Any], fetch: str, roundings: int, config: Any = AS_WRITTEN) -> list[str]:
+def compare_in_bfloat16(nodes: list[Node], feeds: dict[str, Any], fetch: str, roundings: int,
+                        config: Any = AS_WRITTEN) -> list[str]:
     """The kernels that are called in bfloat16. The result is float32, not that of float32, and no further off NumPy's
     than so many roundings of it or of the standard deviation."""
     want, _ = run(nodes, feeds, fetch, NUMPY_ALONE)
@@ -69,19 +73,19 @@ HEADS = {
 def test_products(head: str, batch: int) -> None:
     feeds = {"x": numbers(batch, 16, 16, 8)}
     for config in (AS_WRITTEN, ALONE):
-        codes = near([placeholder("x"), *HEADS[head]], feeds, "y", 5, config)
+        codes = compare_in_bfloat16([placeholder("x"), *HEADS[head]], feeds, "y", 5, config)
         assert any(code.startswith("onednn.") for code in codes)
 
 
 @fast
 @pytest.mark.parametrize("after", ["Relu", "Relu6", "Elu", "Sigmoid", "Tanh", "swish", "LeakyRelu"])
 @pytest.mark.parametrize("head", ["Conv2D", "depthwise", "MatMul"])
-def test_what_follows_a_product_is_done_with_it(head: str, after: str) -> None:
+def test_a_product_and_its_following_ops_are_one_call(head: str, after: str) -> None:
     follow = [node("z", "Sigmoid", "b"), node("r", "Mul", "b", "z")] if after == "swish" else [
         node("r", after, "b", **({"alpha": 0.3} if after == "LeakyRelu" else {}))]
     nodes = [placeholder("x"), *HEADS[head], const("v", numbers(32)),
              node("b", "BiasAdd", "y", "v", data_format="NHWC"), *follow]
-    codes = near(nodes, {"x": numbers(1, 24, 24, 8)}, "r", 8)
+    codes = compare_in_bfloat16(nodes, {"x": numbers(1, 24, 24, 8)}, "r", 8)
     assert codes[-1] == "onednn.Product"
     assert len(codes) - codes.count("heald.constant") <= 3  # with Cast of x, and its Reshape
 
@@ -95,7 +99,7 @@ def test_what_follows_a_product_is_done_with_it(head: str, after: str) -> None:
     [const("axis", 3, np.int32), node("r", "ConcatV2", "y", "y2", "axis", N=2, Tidx=INT)],
     [const("pads", [[0, 0], [1, 0], [2, 1], [0, 0]], np.int32), node("r", "Pad", "y", "pads", Tpaddings=INT)],
 ], ids=lambda nodes: nodes[-1].op)
-def test_what_is_between_products(middle: list[Node]) -> None:
+def test_ops_between_products_compute_in_bfloat16(middle: list[Node]) -> None:
     """Two convolutions and the means of squeeze-and-excitation before it, another behind it: one Cast for all of it."""
     channels = 64 if middle[-1].op == "ConcatV2" else 32
     nodes = [placeholder("x"), const("w", numbers(3, 3, 8, 32) / 8), conv("y", "x", "w"),
@@ -103,7 +107,7 @@ def test_what_is_between_products(middle: list[Node]) -> None:
              node("m", "Mean", "y", "axes", keep_dims=True, Tidx=INT), node("s", "Sigmoid", "m"), *middle,
              const("v", numbers(1, 1, channels, 16) / 6), conv("z", "r", "v")]
     feeds = {"x": numbers(1, 40, 40, 8)}
-    near(nodes, feeds, "z", 8)
+    compare_in_bfloat16(nodes, feeds, "z", 8)
     _, codes = run(nodes, feeds, "z", AS_WRITTEN | BF16)
     assert codes.count("onednn.Cast") == 1
 
@@ -111,11 +115,11 @@ def test_what_is_between_products(middle: list[Node]) -> None:
 @fast
 @pytest.mark.parametrize("activation", [*GELUS.values(), HARD_SWISHES["keras 3"], HARD_SWISHES["divided last"]])
 def test_activations_between_products_are_known_though_their_constants_are_float32(activation: list[Node]) -> None:
-    """What comes before and after is bfloat16; it is done with the first product, which writes that."""
+    """The tensors before and after are bfloat16. The first product computes the ops behind it and writes bfloat16."""
     nodes = [placeholder("x"), const("w", numbers(8, 64) / 3), node("p", "BatchMatMulV2", "x", "w", **PLAIN),
              const("bias", numbers(64)), node("v", "AddV2", "p", "bias"), *activation,
              const("w2", numbers(64, 32) / 8), node("y", "BatchMatMulV2", "g", "w2", **PLAIN)]
-    codes = near(nodes, {"x": numbers(4, 64, 8)}, "y", 5)
+    codes = compare_in_bfloat16(nodes, {"x": numbers(4, 64, 8)}, "y", 5)
     assert [code for code in codes if code != "heald.constant"] == ["cpu.Cast", "onednn.Product", "onednn.Product"]
 
 
@@ -126,7 +130,7 @@ def test_layer_normalisation_of_a_residual_sum_is_known(name: str) -> None:
              node("p", "BatchMatMulV2", "given", "w", **PLAIN), node("x", "AddV2", "p", "given"),
              *LAYER_NORMS[name], const("w2", numbers(CHANNELS, 32) / 5),
              node("z", "BatchMatMulV2", "y", "w2", **PLAIN)]
-    codes = near(nodes, {"given": numbers(2, 64, CHANNELS)}, "z", 8)
+    codes = compare_in_bfloat16(nodes, {"given": numbers(2, 64, CHANNELS)}, "z", 8)
     called = [code for code in codes if code != "heald.constant" and not code.endswith(".Cast")]
     assert called == ["onednn.Product", "onednn.LayerNorm", "onednn.Product"]
 
@@ -150,11 +154,11 @@ def test_products_of_float32_that_a_graph_narrows_itself(product: list[Node]) ->
 
 @fast
 @pytest.mark.parametrize("is_narrow", [False, True])
-def test_what_a_graph_rounds_itself_behind_a_product_is_rounded(is_narrow: bool) -> None:
+def test_a_cast_of_the_graph_behind_a_product_rounds(is_narrow: bool) -> None:
     wide, narrow = heald.api.dtypes.float32, heald.api.dtypes.bfloat16
 
-    def cast(name: str, source: str, given: Any, made: Any) -> Node:
-        return Node(name, "Cast", [source], attrs={"SrcT": given, "DstT": made, "Truncate": False})
+    def cast(name: str, source: str, source_type: Any, target_type: Any) -> Node:
+        return Node(name, "Cast", [source], attrs={"SrcT": source_type, "DstT": target_type, "Truncate": False})
 
     plain = [node("y", "BatchMatMulV2", "x", "x", adj_x=False, adj_y=True)]
     product = plain if not is_narrow else [
@@ -202,7 +206,7 @@ def test_weights_in_parts_are_multiplied_once_where_they_become_narrow_and_nowhe
     multiplied: list[tuple[int, ...]] = []
     elements = TensorValue._elements
 
-    def counted(self: TensorValue) -> Any:
+    def count_elements(self: TensorValue) -> Any:
         multiplied.extend([self.shape] if self.scaling is not None else [])
         return elements(self)
 
@@ -210,11 +214,11 @@ def test_weights_in_parts_are_multiplied_once_where_they_become_narrow_and_nowhe
         value = TensorValue.scaled(TensorValue(numbers(*shape)), numbers(shape[-1]))
         return Node(name, "Const", attrs={"dtype": heald.api.dtypes.float32, "value": value})
 
-    monkeypatch.setattr(TensorValue, "_elements", counted)
-    given = graph(placeholder("x", (1, 8, 8, 8)), weights("w", 3, 3, 8, 16), weights("v", 1, 1, 16, 4),
-                  weights("f", 3, 3, 8, 2), conv("y", "x", "w"), node("r", "Relu", "y"), conv("z", "r", "v"),
-                  conv("first", "x", "f", data_format="NCHW"))
-    with heald.Session(given, AS_WRITTEN | BF16) as session:
+    monkeypatch.setattr(TensorValue, "_elements", count_elements)
+    product = graph(placeholder("x", (1, 8, 8, 8)), weights("w", 3, 3, 8, 16), weights("v", 1, 1, 16, 4),
+                    weights("f", 3, 3, 8, 2), conv("y", "x", "w"), node("r", "Relu", "y"), conv("z", "r", "v"),
+                    conv("first", "x", "f", data_format="NCHW"))
+    with heald.Session(product, AS_WRITTEN | BF16) as session:
         *_, (name, after) = session.optimized(["z", "first"], ["x"])
     assert (name, after["z/bfloat16"].inputs[1].node) == ("bfloat16", "v/bfloat16")
     assert multiplied == [(3, 3, 8, 16), (1, 1, 16, 4)]
@@ -234,7 +238,7 @@ def test_graphs_of_bfloat16_are_served_too() -> None:
 
 @fast
 @pytest.mark.parametrize("off", [{"passes": {"disable": ["bfloat16"]}}, {"plugin": {"onednn": {"precision": "f32"}}}])
-def test_it_can_be_switched_off(off: dict[str, Any]) -> None:
+def test_the_pass_can_be_switched_off(off: dict[str, Any]) -> None:
     nodes, feeds = [placeholder("x"), *HEADS["Conv2D"], node("r", "Relu", "y")], {"x": numbers(1, 16, 16, 8)}
     want, codes = run(nodes, feeds, "r", AS_WRITTEN)
     got, same = run(nodes, feeds, "r", AS_WRITTEN | BF16 | off)
@@ -243,8 +247,7 @@ def test_it_can_be_switched_off(off: dict[str, Any]) -> None:
 
 
 def test_float32_is_the_default_and_brings_no_pass() -> None:
-    with heald.Session(graph(placeholder("x"))) as session:
-        assert "bfloat16" not in [entry.name for entry in session._environment.passes]
+    assert "bfloat16" not in [entry.name for entry in enabled_passes(runtime(), GRAPH)]
 
 
 def test_another_precision_is_an_error() -> None:
@@ -280,7 +283,7 @@ def test_a_cpu_without_it_computes_in_float32_and_says_so_once_if_it_was_asked()
 
 @fast
 def test_a_mask_of_the_least_float32_stays_finite() -> None:
-    """Where all is masked, softmax would make NaN of infinities."""
+    """Softmax would turn infinities into NaN in a row that is masked as a whole."""
     nodes = [placeholder("x"), *HEADS["batches"], const("mask", np.full((1, 1, 1, 32), np.finfo(np.float32).min)),
              node("masked", "AddV2", "y", "mask"), node("s", "Softmax", "masked")]
     got, _ = run(nodes, {"x": numbers(2, 4, 4, 8)}, "s", AS_WRITTEN | BF16)

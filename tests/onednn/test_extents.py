@@ -1,5 +1,6 @@
-"""Kernels touch their operands' memory alone, whoever states the types: in a process of their own, which a read or
-write outside an array ends with a signal."""
+"""Kernels touch their operands' memory alone, also under wrong types of a file.
+
+They run in a process of their own. A read or write outside an array ends it with a signal."""
 
 from __future__ import annotations
 

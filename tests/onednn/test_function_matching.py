@@ -26,24 +26,25 @@ def of(nodes: list[Node], feeds: dict[str, Any], close: float = 2e-6, **config: 
 
 @pytest.mark.parametrize("name", LAYER_NORMS)
 def test_layer_normalisations(name: str) -> None:
-    for scale in (1.0, 1e-2, 1e2):  # of what goes in: the first makes epsilon matter
+    for scale in (1.0, 1e-2, 1e2):  # of the input: the first makes epsilon matter
         x = numbers(2, ROWS, CHANNELS) * np.float32(scale) + np.float32(scale)
         assert of(LAYER_NORMS[name], {"x": x}, 2e-5) == ["onednn.LayerNorm"]
 
 
-def changed(name: str, **nodes: Node) -> list[Node]:
-    return [nodes.get(each.name, each) for each in LAYER_NORMS[name]]
+def with_nodes(name: str, **nodes: Node) -> list[Node]:
+    return [nodes.get(old.name, old) for old in LAYER_NORMS[name]]
 
 
 @pytest.mark.parametrize("nodes", [
-    changed("keras 3", axis=const("axis", [1], np.int32)),
-    changed("keras 3", shifted=node("shifted", "AddV2", "mean", "beta")),
-    changed("keras 3", variance=node("variance", "Mean", "x", "axis", **KEEP), more=node("more", "Square", "variance")),
-    changed("keras 3", scaled=node("scaled", "Mul", "x", "root")),
-    changed("as in the paper", more=node("more", "Mul", "variance", "epsilon")),
-    changed("squares of what is centred", normal=node("normal", "Mul", "root", "x")),
+    with_nodes("keras 3", axis=const("axis", [1], np.int32)),
+    with_nodes("keras 3", shifted=node("shifted", "AddV2", "mean", "beta")),
+    with_nodes("keras 3", variance=node("variance", "Mean", "x", "axis", **KEEP),
+               more=node("more", "Square", "variance")),
+    with_nodes("keras 3", scaled=node("scaled", "Mul", "x", "root")),
+    with_nodes("as in the paper", more=node("more", "Mul", "variance", "epsilon")),
+    with_nodes("squares of what is centred", normal=node("normal", "Mul", "root", "x")),
 ], ids=str)
-def test_what_is_not_quite_a_layer_normalisation_is_done_as_it_is_written(nodes: list[Node]) -> None:
+def test_a_near_miss_of_layer_normalisation_runs_as_it_is_written(nodes: list[Node]) -> None:
     assert "onednn.LayerNorm" not in of(nodes, {"x": numbers(2, ROWS, CHANNELS) + 3}, 1e-4)
 
 
@@ -53,8 +54,8 @@ def test_what_is_not_quite_a_layer_normalisation_is_done_as_it_is_written(nodes:
 ])
 @pytest.mark.parametrize("name", ["keras 3", "no scale"])
 def test_a_normalisation_over_more_than_the_last_axis_is_none_of_layers(name: str, shape: Any, axes: Any) -> None:
-    """Groups of channels, whole images: other axes than the last may be among those of a Mean."""
-    nodes = changed(name, axis=const("axis", axes, np.int32))
+    """A Mean may reduce further axes beside the last: groups of channels, whole images."""
+    nodes = with_nodes(name, axis=const("axis", axes, np.int32))
     assert "onednn.LayerNorm" not in of(nodes, {"x": numbers(*shape) + 1}, 2e-5)
 
 
@@ -62,14 +63,14 @@ def test_a_normalisation_over_more_than_the_last_axis_is_none_of_layers(name: st
     ((1, 5, CHANNELS), [0, 2]), ((4, 5, CHANNELS), [2]), ((1, 1, CHANNELS), [-1]), ((2, 3, 4, 5, CHANNELS), [4]),
 ])
 def test_a_layer_normalisation_has_any_rank_and_may_count_axes_of_one(shape: Any, axes: Any) -> None:
-    nodes = changed("keras 3", axis=const("axis", axes, np.int32))
+    nodes = with_nodes("keras 3", axis=const("axis", axes, np.int32))
     assert of(nodes, {"x": numbers(*shape) + 1}, 2e-5) == ["onednn.LayerNorm"]
 
 
 @pytest.mark.parametrize("shape", [(0, CHANNELS), (2, 0, CHANNELS), (5, 0)])
-def test_without_elements_nothing_is_normalised(shape: Any) -> None:
+def test_an_array_without_elements_is_left_to_numpy(shape: Any) -> None:
     vectors = {name: const(name, numbers(shape[-1])) for name in ("gamma", "beta")}
-    assert "onednn.LayerNorm" not in of(changed("keras 3", **vectors), {"x": numbers(*shape)})
+    assert "onednn.LayerNorm" not in of(with_nodes("keras 3", **vectors), {"x": numbers(*shape)})
 
 
 def test_numbers_that_are_none_spread_over_their_row_alone() -> None:
@@ -78,8 +79,8 @@ def test_numbers_that_are_none_spread_over_their_row_alone() -> None:
     assert of(LAYER_NORMS["keras 3"], {"x": x}, 2e-5) == ["onednn.LayerNorm"]
 
 
-def test_a_layer_normalisation_by_what_is_fed_is_done_as_it_is_written() -> None:
-    nodes = [placeholder("gamma") if each is GAMMA else each for each in LAYER_NORMS["keras 3"]]
+def test_a_layer_normalisation_by_fed_values_runs_as_it_is_written() -> None:
+    nodes = [placeholder("gamma") if old is GAMMA else old for old in LAYER_NORMS["keras 3"]]
     done = of(nodes, {"x": numbers(2, ROWS, CHANNELS), "gamma": numbers(CHANNELS)}, 2e-5)
     assert "onednn.LayerNorm" not in done
 
@@ -111,7 +112,7 @@ def test_activations_by_themselves(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["keras 3", "by a factor"])
-def test_hard_swish_of_what_is_large_or_no_number_is_that_of_its_nodes(name: str) -> None:
+def test_hard_swish_of_large_numbers_and_nan_equals_that_of_its_nodes(name: str) -> None:
     v = numbers(100, 100)
     v[0, :8] = np.nan, np.inf, -np.inf, 3e38, -3e38, -3, 3, -0.0
     assert compare([placeholder("v"), *HARD_SWISHES[name]], {"v": v}, "g").kernels == ["onednn.Chain"]
@@ -125,12 +126,12 @@ FUSED = {  # what _FusedMatMul of TensorFlow 2.21 gives for a BiasAdd and the Ge
 
 @pytest.mark.skipif(not FUSES_ALL, reason="without AVX-512 it is done apart from the product")
 @pytest.mark.parametrize("name", FUSED)
-def test_behind_a_product_gelu_of_what_is_large_or_no_number_is_that_of_tensorflow(name: str) -> None:
-    given = np.zeros((60, CHANNELS), np.float32)
-    given[:, : len(FUSED[name])] = [*FUSED[name]]
-    made = [*PRODUCT[:2], placeholder("x"), placeholder("given"), node("v", "AddV2", "p", "given"), *GELUS[name]]
-    with heald.Session(graph(*made), AS_WRITTEN) as session:
-        got = session.run("g", {"x": np.zeros((60, 70), np.float32), "given": given})
+def test_gelu_of_large_numbers_and_nan_behind_a_product_equals_tensorflows(name: str) -> None:
+    expected = np.zeros((60, CHANNELS), np.float32)
+    expected[:, : len(FUSED[name])] = [*FUSED[name]]
+    nodes = [*PRODUCT[:2], placeholder("x"), placeholder("given"), node("v", "AddV2", "p", "given"), *GELUS[name]]
+    with heald.Session(graph(*nodes), AS_WRITTEN) as session:
+        got = session.run("g", {"x": np.zeros((60, 70), np.float32), "given": expected})
         assert {row["fused"] for row in session.placement().table() if row["op"] == "Mul"} == {"with g"}
     np.testing.assert_allclose(got[:, : len(FUSED[name])], [[*FUSED[name].values()]] * 60, rtol=1e-6, atol=3e-7)
 
@@ -146,11 +147,11 @@ def test_constants_of_more_than_one_element_are_no_part_of_gelu() -> None:
 @pytest.mark.parametrize("nodes", [
     [const("half", 0.4), *GELUS["erf"][1:]], [HALF, const("one", 0.5), *GELUS["erf"][2:]],
     [HALF, const("root", 0.7), *GELUS["keras 3"][2:]],
-    [each if each.name != "inner" else node("inner", "Mul", "v", "bias") for each in GELUS["keras 3"]],
+    [old if old.name != "inner" else node("inner", "Mul", "v", "bias") for old in GELUS["keras 3"]],
     [const("three", 2.9), *HARD_SWISHES["keras 3"][1:]],
-    [each if each.name != "six" else const("six", 5.0) for each in HARD_SWISHES["keras 3"]],
+    [old if old.name != "six" else const("six", 5.0) for old in HARD_SWISHES["keras 3"]],
 ], ids=str)
-def test_of_what_is_not_quite_an_activation_the_product_and_its_bias_are_done_at_once(nodes: list[Node]) -> None:
+def test_a_near_miss_of_an_activation_leaves_a_fused_product_and_bias(nodes: list[Node]) -> None:
     done = of([*PRODUCT, *nodes, node("y", "Neg", "g")], {"x": numbers(60, 70)}, 1e-5)
     assert done[0] == "onednn.Product"
     assert len(done) > 3
@@ -160,7 +161,7 @@ def test_of_what_is_not_quite_an_activation_the_product_and_its_bias_are_done_at
 def test_other_functions_after_a_product(op: str, turned: bool) -> None:
     divided = ["two", "v"] if turned else ["v", "two"]
     last = node("y", op, *(divided if op == "RealDiv" else ["v"]))
-    close = 1e-2 if turned else 1e-4  # a quotient by what is nearly nothing
+    close = 1e-2 if turned else 1e-4  # a quotient by numbers near 0
     assert of([*PRODUCT, const("two", 3.0), last], {"x": numbers(60, 70)}, close)[0] == "onednn.Product"
 
 
@@ -176,9 +177,9 @@ def einsum(equation: str, lengths: dict[str, int], *more: Node, constant: bool =
     terms = equation.partition("->")[0].replace("...", "z").split(",")
     arrays = [numbers(*(lengths[label] for label in term)) for term in terms]
     second = const("other", arrays[1]) if constant else placeholder("other")
-    made = [placeholder("x"), second, Node("e", "Einsum", ["x", "other"], attrs={
+    nodes = [placeholder("x"), second, Node("e", "Einsum", ["x", "other"], attrs={
         "equation": equation, "N": 2, "T": second.attrs["dtype"]}), *more]
-    return compare(made, {"x": arrays[0]} | ({} if constant else {"other": arrays[1]}), more[-1].name if more else "e",
+    return compare(nodes, {"x": arrays[0]} | ({} if constant else {"other": arrays[1]}), more[-1].name if more else "e",
                    close=1e-5)
 
 
@@ -212,7 +213,7 @@ def test_an_einsum_that_gives_one_number_is_left_to_numpy() -> None:
         assert not [kernel for kernel in einsum("abcd,abcd->", lengths, *after).kernels if "onednn" in kernel]
 
 
-def test_what_follows_an_einsum_is_done_with_it() -> None:
+def test_an_einsum_and_its_following_ops_are_one_call() -> None:
     after = [const("scale", 0.125), const("mask", numbers(2, 4, 40, 36)), node("m", "Mul", "e", "scale"),
              node("a", "AddV2", "m", "mask"), node("y", "Relu", "a")]
     lengths = {"B": 2, "T": 40, "N": 4, "H": 24, "S": 36}

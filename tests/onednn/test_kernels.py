@@ -43,12 +43,12 @@ AFTER_POOLS = {
 
 @pytest.mark.parametrize("op", ["MaxPool", "AvgPool"])
 @pytest.mark.parametrize("case", AFTER_POOLS)
-def test_pooling_and_what_follows_are_one_call(op: str, case: str) -> None:
+def test_pooling_and_its_following_ops_are_one_call(op: str, case: str) -> None:
     attrs = {"ksize": [1, 3, 3, 1], "strides": [1, 2, 2, 1], "data_format": "NHWC", "padding": "SAME"}
     if op == "MaxPool":
         attrs["explicit_paddings"] = []
-    made = [placeholder("x"), placeholder("z"), node("p", op, "x", **attrs), *AFTER_POOLS[case]]
-    done = compare(made, {"x": numbers(2, 7, 8, 5), "z": numbers(2, 4, 4, 5)}, "y")
+    nodes = [placeholder("x"), placeholder("z"), node("p", op, "x", **attrs), *AFTER_POOLS[case]]
+    done = compare(nodes, {"x": numbers(2, 7, 8, 5), "z": numbers(2, 4, 4, 5)}, "y")
     assert done.kernels == ["onednn.Pool"]
 
 
@@ -64,11 +64,11 @@ def test_nan_never_wins_a_window() -> None:
 @pytest.mark.parametrize("op", ["Mean", "Sum"])
 @pytest.mark.parametrize("keep", [True, False])
 def test_reductions_of_whole_images(op: str, keep: bool) -> None:
-    made = [placeholder("x"), const("axes", [-2, 1], np.int32),
-            node("y", op, "x", "axes", keep_dims=keep, Tidx=dtypes.int32)]
-    assert compare(made, {"x": numbers(2, 7, 5, 24)}, "y", close=1e-5).kernels == [f"onednn.{op}"]
-    made[1] = const("axes", [1, 3], np.int32)
-    assert compare(made, {"x": numbers(2, 7, 5, 24)}, "y", close=1e-5).kernels == [f"cpu.{op}"]
+    nodes = [placeholder("x"), const("axes", [-2, 1], np.int32),
+             node("y", op, "x", "axes", keep_dims=keep, Tidx=dtypes.int32)]
+    assert compare(nodes, {"x": numbers(2, 7, 5, 24)}, "y", close=1e-5).kernels == [f"onednn.{op}"]
+    nodes[1] = const("axes", [1, 3], np.int32)
+    assert compare(nodes, {"x": numbers(2, 7, 5, 24)}, "y", close=1e-5).kernels == [f"cpu.{op}"]
 
 
 @pytest.mark.parametrize("shape", [(1, 1000), (3, 7), (2, 3, 40), (5,)])
@@ -86,10 +86,10 @@ def test_a_row_with_nan_is_nan() -> None:
 @pytest.mark.parametrize("constant", [True, False])
 def test_batch_normalisation_by_given_statistics(constant: bool) -> None:
     feeds = {} if constant else {name: np.abs(numbers(16)) + 0.1 for name in STATISTICS}
-    made = [placeholder("x"), *(statistics(16) if constant else map(placeholder, STATISTICS)),
-            node("y", "FusedBatchNormV3", "x", *STATISTICS, **NORM)]
+    nodes = [placeholder("x"), *(statistics(16) if constant else map(placeholder, STATISTICS)),
+             node("y", "FusedBatchNormV3", "x", *STATISTICS, **NORM)]
     for output in ("y", "y:1", "y:2", "y:3", "y:4"):
-        done = compare(made, feeds | {"x": numbers(2, 5, 5, 16)}, output, close=1e-5)
+        done = compare(nodes, feeds | {"x": numbers(2, 5, 5, 16)}, output, close=1e-5)
         assert done.kernels == ["onednn.FusedBatchNormV3"]
 
 
@@ -124,18 +124,18 @@ def test_functions_of_two_that_broadcast(op: str, left: Any, right: Any) -> None
 
 
 def test_a_chain_of_functions_is_one_pass() -> None:
-    made = [placeholder("x"), const("scale", numbers(16)), const("shift", numbers(16)), node("m", "Mul", "x", "scale"),
-            node("a", "AddV2", "m", "shift"), node("y", "Relu", "a")]
-    assert compare(made, {"x": numbers(1, 40, 40, 16)}, "y").kernels == ["onednn.Chain"]
-    assert compare(made, {"x": numbers(1, 4, 4, 16)}, "y").kernels == ["cpu.Mul", "cpu.AddV2", "cpu.Relu"]
-    assert "onednn.Mul" in compare(made, {"x": numbers(1, 40, 40, 16)}, "y", **ALONE).kernels
+    nodes = [placeholder("x"), const("scale", numbers(16)), const("shift", numbers(16)), node("m", "Mul", "x", "scale"),
+             node("a", "AddV2", "m", "shift"), node("y", "Relu", "a")]
+    assert compare(nodes, {"x": numbers(1, 40, 40, 16)}, "y").kernels == ["onednn.Chain"]
+    assert compare(nodes, {"x": numbers(1, 4, 4, 16)}, "y").kernels == ["cpu.Mul", "cpu.AddV2", "cpu.Relu"]
+    assert "onednn.Mul" in compare(nodes, {"x": numbers(1, 40, 40, 16)}, "y", **ALONE).kernels
 
 
-def test_a_result_may_be_written_over_what_it_was_made_of() -> None:
-    made = [placeholder("x"), node("a", "Neg", "x"), node("b", "Sigmoid", "a"), node("c", "Neg", "b"),
-            const("v", numbers(16)), node("d", "Mul", "v", "c"), node("e", "Neg", "d"), node("f", "AddV2", "e", "v"),
-            node("g", "Neg", "f"), node("h", "Softmax", "g"), node("y", "Neg", "h")]
-    done = compare(made, {"x": numbers(1, 40, 40, 16)}, "y", **ALONE)
+def test_a_result_may_be_written_over_its_source() -> None:
+    nodes = [placeholder("x"), node("a", "Neg", "x"), node("b", "Sigmoid", "a"), node("c", "Neg", "b"),
+             const("v", numbers(16)), node("d", "Mul", "v", "c"), node("e", "Neg", "d"), node("f", "AddV2", "e", "v"),
+             node("g", "Neg", "f"), node("h", "Softmax", "g"), node("y", "Neg", "h")]
+    done = compare(nodes, {"x": numbers(1, 40, 40, 16)}, "y", **ALONE)
     assert [kernel for kernel in done.kernels if kernel.startswith("onednn")] == [
         "onednn.Sigmoid", "onednn.Mul", "onednn.AddV2", "onednn.Softmax"]
 
@@ -143,38 +143,38 @@ def test_a_result_may_be_written_over_what_it_was_made_of() -> None:
 @pytest.mark.parametrize("channels", [1, 3])
 @pytest.mark.parametrize("batch", [1, 2])
 def test_images_of_few_channels_are_normalised_in_one_pass(channels: int, batch: int) -> None:
-    made = [placeholder("x"), const("mean", numbers(1, 1, 1, channels)), const("factor", numbers(channels)),
-            const("half", 0.5), node("a", "Sub", "x", "mean"), node("b", "Mul", "a", "factor"),
-            node("c", "AddV2", "half", "b")]
-    done = compare(made, {"x": numbers(batch, 100, 90, channels)}, "c")
+    nodes = [placeholder("x"), const("mean", numbers(1, 1, 1, channels)), const("factor", numbers(channels)),
+             const("half", 0.5), node("a", "Sub", "x", "mean"), node("b", "Mul", "a", "factor"),
+             node("c", "AddV2", "half", "b")]
+    done = compare(nodes, {"x": numbers(batch, 100, 90, channels)}, "c")
     assert done.kernels == ["onednn.Chain"]
 
 
 def test_a_swish_is_one_pass() -> None:
-    made = [placeholder("x"), node("s", "Sigmoid", "x"), node("y", "Mul", "x", "s")]
-    assert compare(made, {"x": numbers(1, 40, 40, 16)}, "y").kernels == ["onednn.Chain"]
+    nodes = [placeholder("x"), node("s", "Sigmoid", "x"), node("y", "Mul", "x", "s")]
+    assert compare(nodes, {"x": numbers(1, 40, 40, 16)}, "y").kernels == ["onednn.Chain"]
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])
 def test_concatenation(axis: int) -> None:
-    made = [placeholder("x"), placeholder("y"), const("axis", axis, np.int32),
-            node("z", "ConcatV2", "x", "y", "axis", N=2, Tidx=dtypes.int32)]
+    nodes = [placeholder("x"), placeholder("y"), const("axis", axis, np.int32),
+             node("z", "ConcatV2", "x", "y", "axis", N=2, Tidx=dtypes.int32)]
     feeds = {"x": numbers(60, 60, 64), "y": numbers(60, 60, 64)}
-    assert compare(made, feeds, "z").kernels == ["onednn.ConcatV2"]
+    assert compare(nodes, feeds, "z").kernels == ["onednn.ConcatV2"]
 
 
 @pytest.mark.parametrize("op", ["MaxPool3D", "AvgPool3D"])
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
 def test_pooling_of_volumes(op: str, padding: str) -> None:
     attrs = {"ksize": [1, 2, 3, 1, 1], "strides": [1, 1, 2, 2, 1], "padding": padding, "data_format": "NDHWC"}
-    made = [placeholder("x"), node("y", op, "x", **attrs)]
-    assert compare(made, {"x": numbers(2, 5, 7, 6, 8)}, "y").kernels == [f"onednn.{op}"]
+    nodes = [placeholder("x"), node("y", op, "x", **attrs)]
+    assert compare(nodes, {"x": numbers(2, 5, 7, 6, 8)}, "y").kernels == [f"onednn.{op}"]
 
 
 sides = st.integers(1, 9)
 
 
-def resized(op: str, x: Any, size: Any, **attrs: Any) -> Any:
+def resize_nodes(op: str, x: Any, size: Any, **attrs: Any) -> Any:
     centers = {"align_corners": False, "half_pixel_centers": False} | attrs
     return compare([placeholder("x"), const("size", size, np.int32), node("y", op, "x", "size", **centers)], {"x": x},
                    "y")
@@ -183,7 +183,7 @@ def resized(op: str, x: Any, size: Any, **attrs: Any) -> Any:
 @given(before=st.tuples(sides, sides), after=st.tuples(sides, sides), channels=st.sampled_from([1, 3, 16]))
 @FAST
 def test_images_are_resized_by_lines_between_centers(before: Any, after: Any, channels: int) -> None:
-    done = resized("ResizeBilinear", numbers(2, *before, channels), after, half_pixel_centers=True)
+    done = resize_nodes("ResizeBilinear", numbers(2, *before, channels), after, half_pixel_centers=True)
     assert done.kernels == ["onednn.ResizeBilinear"]
 
 
@@ -191,16 +191,17 @@ def test_images_are_resized_by_lines_between_centers(before: Any, after: Any, ch
 @FAST
 def test_pixels_become_some_whole_pixels(before: Any, times: Any, centers: bool) -> None:
     after = [n * k for n, k in zip(before, times, strict=True)]
-    done = resized("ResizeNearestNeighbor", numbers(1, *before, 5), after, half_pixel_centers=centers)
+    done = resize_nodes("ResizeNearestNeighbor", numbers(1, *before, 5), after, half_pixel_centers=centers)
     assert done.kernels == ["onednn.ResizeNearestNeighbor"]
 
 
 def test_pixels_that_the_library_has_elsewhere_are_left_to_numpy() -> None:
     x = numbers(1, 4, 6, 3)
-    assert resized("ResizeBilinear", x, (8, 12)).kernels == ["cpu.ResizeBilinear"]
-    assert resized("ResizeBilinear", x, (8, 12), align_corners=True).kernels == ["cpu.ResizeBilinear"]
-    assert resized("ResizeNearestNeighbor", x, (8, 12), align_corners=True).kernels == ["cpu.ResizeNearestNeighbor"]
-    assert resized("ResizeNearestNeighbor", x, (6, 9)).kernels == ["cpu.ResizeNearestNeighbor"]
+    assert resize_nodes("ResizeBilinear", x, (8, 12)).kernels == ["cpu.ResizeBilinear"]
+    assert resize_nodes("ResizeBilinear", x, (8, 12), align_corners=True).kernels == ["cpu.ResizeBilinear"]
+    assert resize_nodes("ResizeNearestNeighbor", x, (8, 12),
+                        align_corners=True).kernels == ["cpu.ResizeNearestNeighbor"]
+    assert resize_nodes("ResizeNearestNeighbor", x, (6, 9)).kernels == ["cpu.ResizeNearestNeighbor"]
 
 
 @pytest.mark.parametrize(("op", "attrs"), [
@@ -214,11 +215,11 @@ def test_pixels_that_the_library_has_elsewhere_are_left_to_numpy() -> None:
 def test_numpy_does_what_the_library_refuses(op: str, attrs: Any) -> None:
     shape = (1, 3, 4, 5, 2) if op == "AvgPool3D" else (1, 4, 5, 2)
     x = numbers(*shape)
-    made = [placeholder("x", shape), const("f", numbers(2, 2, 2, 3))]
-    made.append(node("y", op, *(["x", "f"] if op == "Conv2D" else ["x"]), padding="SAME", **attrs))
+    nodes = [placeholder("x", shape), const("f", numbers(2, 2, 2, 3))]
+    nodes.append(node("y", op, *(["x", "f"] if op == "Conv2D" else ["x"]), padding="SAME", **attrs))
 
     def run(config: Any) -> tuple[Any, Any]:
-        session = heald.Session(graph(*made), config)
+        session = heald.Session(graph(*nodes), config)
         return session.run("y", {"x": x}), session.placement()["y"]
 
     ours, row = run(None)

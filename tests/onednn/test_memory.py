@@ -1,4 +1,4 @@
-"""What networks and their runs take: weights that were packed are not kept beside, and runs leave nothing.
+"""Memory of networks and runs: the originals of packed weights are freed, and runs leave nothing.
 
 Weights are counted by tracemalloc, which sees NumPy's arrays, over a layer that is much larger than all else.
 """
@@ -29,61 +29,62 @@ X = numbers(1, 6, 6, CHANNELS)
 
 
 def network(*after: Any) -> heald.Graph:
-    """A convolution whose weights stay views of a GraphDef, at an odd address, and what is to come after it."""
-    made = graph(placeholder("x", X.shape), const("w", numbers(3, 3, CHANNELS, CHANNELS)),
-                 node("conv", "Conv2D", "x", "w", **CONV), *after)
-    return graphdef.loads(graphdef.dumps(made))
+    """A convolution whose weights stay views of a GraphDef, at an odd address, and the nodes `after`."""
+    network_graph = graph(placeholder("x", X.shape), const("w", numbers(3, 3, CHANNELS, CHANNELS)),
+                          node("conv", "Conv2D", "x", "w", **CONV), *after)
+    return graphdef.loads(graphdef.dumps(network_graph))
 
 
 @pytest.fixture
-def traced() -> Iterator[None]:
-    heald.Session(network()).run("conv", {"x": X})  # what is imported and opened once
+def memory_trace() -> Iterator[None]:
+    heald.Session(network()).run("conv", {"x": X})  # imports modules, opens devices
     gc.collect()
     tracemalloc.start()
     yield
     tracemalloc.stop()
 
 
-def taken(made: heald.Graph, fetch: str, *arrays: Any) -> tuple[float, float]:
-    """What a session keeps after its runs, and what it took at most, in parts of the weights."""
+def memory_of_session(network_graph: heald.Graph, fetch: str, *arrays: Any) -> tuple[float, float]:
+    """The memory of a session after its runs, and its peak, in parts of the weights."""
     tracemalloc.clear_traces()
-    session = heald.Session(made)
+    session = heald.Session(network_graph)
     step = session.make_callable(fetch, ["x"])
     for x in arrays:
         step(x)
     gc.collect()
-    kept, peak = tracemalloc.get_traced_memory()
-    return kept / WEIGHTS, peak / WEIGHTS
+    kept_share, peak = tracemalloc.get_traced_memory()
+    return kept_share / WEIGHTS, peak / WEIGHTS
 
 
-@pytest.mark.usefixtures("traced")
+@pytest.mark.usefixtures("memory_trace")
 def test_constant_weights_are_kept_as_they_were_packed_alone() -> None:
-    kept, peak = taken(network(), "conv", X)
-    assert 0.9 < kept < 1.2
+    kept_share, peak = memory_of_session(network(), "conv", X)
+    assert 0.9 < kept_share < 1.2
     assert peak < 1.3
 
 
-@pytest.mark.usefixtures("traced")
+@pytest.mark.usefixtures("memory_trace")
 def test_weights_that_passes_scale_are_multiplied_while_they_are_packed() -> None:
-    made = network(const("c", numbers(CHANNELS)), node("y", "Mul", "conv", "c"))
-    kept, peak = taken(made, "y", X)
-    assert 0.9 < kept < 1.2
+    network_graph = network(const("c", numbers(CHANNELS)), node("y", "Mul", "conv", "c"))
+    kept_share, peak = memory_of_session(network_graph, "y", X)
+    assert 0.9 < kept_share < 1.2
     assert peak < 1.3
 
 
-@pytest.mark.usefixtures("traced")
-def test_links_for_several_shapes_share_what_was_packed() -> None:
-    made = network(const("c", numbers(CHANNELS)), node("y", "Mul", "conv", "c"))
-    given = graphdef.loads(graphdef.dumps(made.replace(nodes=[placeholder("x", (None, None, None, CHANNELS))])))
-    kept, _ = taken(given, "y", X, numbers(2, 6, 6, CHANNELS), numbers(3, 6, 6, CHANNELS))
-    assert kept < 1.4
+@pytest.mark.usefixtures("memory_trace")
+def test_links_for_several_shapes_share_packed_weights() -> None:
+    network_graph = network(const("c", numbers(CHANNELS)), node("y", "Mul", "conv", "c"))
+    of_any_shape = network_graph.replace(nodes=[placeholder("x", (None, None, None, CHANNELS))])
+    reloaded = graphdef.loads(graphdef.dumps(of_any_shape))
+    kept_share, _ = memory_of_session(reloaded, "y", X, numbers(2, 6, 6, CHANNELS), numbers(3, 6, 6, CHANNELS))
+    assert kept_share < 1.4
 
 
 def test_scaled_weights_give_what_the_plain_network_gives() -> None:
-    made = network(const("c", numbers(CHANNELS)), node("y", "Mul", "conv", "c"))
-    plain = heald.Session(made, {"plugins": {"block": ["onednn"]}, "passes": {"disable": ["scales"]}})
+    network_graph = network(const("c", numbers(CHANNELS)), node("y", "Mul", "conv", "c"))
+    plain = heald.Session(network_graph, {"plugins": {"block": ["onednn"]}, "passes": {"disable": ["scales"]}})
     expected = plain.run("y", {"x": X})
-    assert np.abs(heald.Session(made).run("y", {"x": X}) - expected).max() < 1e-5 * np.abs(expected).max()
+    assert np.abs(heald.Session(network_graph).run("y", {"x": X}) - expected).max() < 1e-5 * np.abs(expected).max()
 
 
 def small() -> heald.Graph:
@@ -124,10 +125,10 @@ def test_ten_thousand_runs_add_nothing(batches: int) -> None:
 
 @needs_proc
 def test_sessions_that_come_and_go_leave_nothing() -> None:
-    made, x = small(), numbers(1, 8, 8, 8)
+    network_graph, x = small(), numbers(1, 8, 8, 8)
 
     def whole_life() -> None:
-        with heald.Session(made) as session:
+        with heald.Session(network_graph) as session:
             session.run("y", {"x": x})
 
     blocks, memory = grown(whole_life, 200)

@@ -1,4 +1,4 @@
-"""The library: absent, in several threads, in children, and what it costs."""
+"""The library: absent, in several threads, in children, and its costs."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ WITHOUT = """
     ("library.platform.machine = lambda: 'riscv64'", "this is linux on riscv64"),
     ("library.OLDEST = (4, 0)", "4.0 is needed"),
 ])
-def test_without_the_library_numpy_serves_and_the_record_says_why(missing: str, reason: str) -> None:
+def test_numpy_serves_in_place_of_a_missing_library_and_the_record_says_why(missing: str, reason: str) -> None:
     result, record = python(WITHOUT.format(missing)).splitlines()
     status, why, remedy = record.split(" | ")
     assert (float(result), status) == (300.0, "unavailable")
@@ -67,7 +67,7 @@ def test_without_the_library_numpy_serves_and_the_record_says_why(missing: str, 
 
 
 def test_a_process_ends_well_also_where_the_library_goes_before_what_it_has_made() -> None:
-    """The interpreter clears what is left at its end in an order of its own."""
+    """The interpreter clears the remaining objects at its end in an order of its own."""
     python("""
         import ml_dtypes  # or whatever is of C++: the first such library stays
         from heald_onednn.library import library
@@ -121,7 +121,7 @@ def test_memory_does_not_grow_with_runs() -> None:
         assert resident() - before < 2 << 20
 
 
-def test_what_a_session_has_made_goes_with_it() -> None:
+def test_primitives_of_a_session_are_freed_with_it() -> None:
     def once() -> None:
         with heald.Session(network()) as session:
             session.run("y", {"x": numbers(1, 28, 28, 8)})
@@ -134,23 +134,23 @@ def test_what_a_session_has_made_goes_with_it() -> None:
     assert resident() - before < 8 << 20
 
 
-def test_settings_of_threads_reach_the_library_and_nobody_else() -> None:
-    told = python("""
+def test_settings_of_threads_reach_the_library_alone() -> None:
+    output = python("""
         import os
         from heald_onednn.library import library, open_library
         open_library(3)
         print(library().c.omp_get_max_threads(), "OMP_NUM_THREADS" in os.environ, "GOMP_SPINCOUNT" in os.environ)
     """)
-    assert told.split() == ["3", "False", "False"]
+    assert output.split() == ["3", "False", "False"]
 
 
 def test_the_plugins_light_module_opens_nothing() -> None:
-    told = python("""
+    output = python("""
         import sys
         import heald_onednn.plugin
         print([m for m in ("numpy", "_cffi_backend", "heald_onednn.library") if m in sys.modules])
     """)
-    assert told.strip() == "[]"
+    assert output.strip() == "[]"
 
 
 
@@ -159,13 +159,13 @@ def test_the_plugins_light_module_opens_nothing() -> None:
 def test_calls_that_use_all_cores_are_not_run_beside_each_other(
     fills_cores: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked: list[Any] = []
+    costs_seen: list[Any] = []
     monkeypatch.setattr(primitives.LibraryKernel, "fills_cores", fills_cores)
-    monkeypatch.setattr(piecewise, "divide", lambda needs, costs, threads: asked.append(costs))
-    made = [placeholder("x"), *(const(f"w{i}", numbers(3, 3, 32, 32)) for i in range(2)),
-            *(conv(f"y{i}", "x", f"w{i}") for i in range(2)), node("z", "AddV2", "y0", "y1")]
+    monkeypatch.setattr(piecewise, "divide", lambda needs, costs, threads: costs_seen.append(costs))
+    nodes = [placeholder("x"), *(const(f"w{i}", numbers(3, 3, 32, 32)) for i in range(2)),
+             *(conv(f"y{i}", "x", f"w{i}") for i in range(2)), node("z", "AddV2", "y0", "y1")]
     x = numbers(4, 64, 64, 32)
-    with heald.Session(graph(*made)) as session:
+    with heald.Session(graph(*nodes)) as session:
         for _ in range(8):  # until it is known which way the program runs fastest
             session.run("z", {"x": x})
-    assert bool(asked) is not fills_cores
+    assert bool(costs_seen) is not fills_cores

@@ -16,8 +16,8 @@ from heald_onednn.packing import Packed, packers
 
 
 @pytest.fixture
-def threaded(monkeypatch):
-    """Packing in threads, whatever the size and however many cores there are."""
+def packing_in_threads(monkeypatch):
+    """Packing in threads for arrays of any size and any number of cores."""
     monkeypatch.setattr(packing, "SMALLEST_THREADED_BYTES", 0)
     monkeypatch.setattr(library(), "threads", 2)
 
@@ -26,7 +26,7 @@ def packer_threads() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name == "heald-onednn-packer"]
 
 
-@pytest.mark.usefixtures("threaded")
+@pytest.mark.usefixtures("packing_in_threads")
 def test_kernels_whose_weights_are_packed_by_threads_give_what_numpys_give(monkeypatch):
     added, add = [], packers().add
     monkeypatch.setattr(packers(), "add", lambda packed: (added.append(packed), add(packed)))
@@ -39,28 +39,28 @@ def test_kernels_whose_weights_are_packed_by_threads_give_what_numpys_give(monke
     assert len(added) == 3
 
 
-@pytest.mark.usefixtures("threaded")
-def test_what_is_packed_is_made_once_for_all_who_need_it():
-    made = []
+@pytest.mark.usefixtures("packing_in_threads")
+def test_packed_weights_are_made_once_for_all_their_readers():
+    makes = []
 
     def make():
-        made.append(threading.get_ident())
+        makes.append(threading.get_ident())
         time.sleep(0.01)
         return np.zeros(1, np.uint8)
 
     packed = packing.pack_in_thread(1, make)
-    found = []
-    in_threads(lambda _: found.append(packed()))
-    assert len(made) == 1
-    assert all(array is found[0] for array in found)
+    arrays = []
+    in_threads(lambda _: arrays.append(packed()))
+    assert len(makes) == 1
+    assert all(array is arrays[0] for array in arrays)
 
 
 def test_small_arrays_are_made_at_once():
     assert packing.pack_in_thread(100, lambda: np.ones(1, np.uint8)).tolist() == [1]
 
 
-@pytest.mark.usefixtures("threaded")
-def test_an_error_is_raised_to_whoever_needs_the_array_and_threads_go_on():
+@pytest.mark.usefixtures("packing_in_threads")
+def test_an_error_of_packing_is_raised_to_the_reader_and_threads_go_on():
     def fail():
         raise MemoryError("of 1 byte")
 
@@ -71,7 +71,7 @@ def test_an_error_is_raised_to_whoever_needs_the_array_and_threads_go_on():
     assert packed().tolist() == [1]
 
 
-@pytest.mark.usefixtures("threaded")
+@pytest.mark.usefixtures("packing_in_threads")
 def test_a_thread_without_memory_is_told_of_with_the_node(monkeypatch):
     def fail(*_):
         raise MemoryError("of 1 byte")
@@ -84,7 +84,7 @@ def test_a_thread_without_memory_is_told_of_with_the_node(monkeypatch):
     assert caught.value.node == "y"
 
 
-@pytest.mark.usefixtures("threaded")
+@pytest.mark.usefixtures("packing_in_threads")
 def test_threads_end_when_nothing_is_left_to_do():
     arrays = [packing.pack_in_thread(1, lambda: np.ones(1, np.uint8)) for _ in range(20)]
     assert len(packer_threads()) <= 2
@@ -95,11 +95,22 @@ def test_threads_end_when_nothing_is_left_to_do():
     assert not packer_threads()
 
 
-def test_a_child_makes_what_a_thread_of_its_parent_was_making():
-    packed = Packed(lambda: np.ones(1, np.uint8))
-    packed._lock.acquire()
-    packers()._lock.acquire()
+def test_a_child_makes_the_array_that_a_thread_of_its_parent_was_packing():
+    has_begun, goes_on = threading.Event(), threading.Event()
+
+    def make():
+        if not has_begun.is_set():
+            has_begun.set()
+            goes_on.wait(10)
+        return np.ones(1, np.uint8)
+
+    packed = Packed(make)
+    thread_of_parent = threading.Thread(target=packed)
+    thread_of_parent.start()
+    assert has_begun.wait(10)
     packed.forked()
     packers().forked()
     packers().add(packed)
     assert packed().tolist() == [1]
+    goes_on.set()
+    thread_of_parent.join(10)

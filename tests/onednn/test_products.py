@@ -1,4 +1,4 @@
-"""Convolutions and matrix products, alone and with what follows them, next to NumPy's."""
+"""Convolutions and matrix products, alone and with their following ops, next to NumPy's."""
 
 from __future__ import annotations
 
@@ -73,25 +73,25 @@ def test_transposed_convolutions(window: Any, taps: Any, strides: Any, dilation:
     assume(attrs["padding"] == "SAME" or min(room) >= 0)
     places = ([-(-n // s) for n, s in zip(size, strides, strict=True)] if attrs["padding"] == "SAME" else
               [n // s + 1 for n, s in zip(room, strides, strict=True)])
-    made = [placeholder("x"), const("sizes", [2, *size, depth * groups], np.int32),
-            const("w", numbers(*taps, depth, channels * groups)),
-            conv("y", "sizes", "w", "x", op="Conv2DBackpropInput", use_cudnn_on_gpu=True, **attrs)]
-    done = compare(made, {"x": numbers(2, *places, channels * groups)}, "y")
+    nodes = [placeholder("x"), const("sizes", [2, *size, depth * groups], np.int32),
+             const("w", numbers(*taps, depth, channels * groups)),
+             conv("y", "sizes", "w", "x", op="Conv2DBackpropInput", use_cudnn_on_gpu=True, **attrs)]
+    done = compare(nodes, {"x": numbers(2, *places, channels * groups)}, "y")
     assert done.kernels == [f"{'onednn' if groups == 1 else 'cpu'}.Conv2DBackpropInput"]
 
 
 @pytest.mark.parametrize("batch", [1, 3])
-def test_what_follows_a_transposed_convolution_of_any_batch(batch: int) -> None:
-    made = [placeholder("x"), node("shape", "Shape", "x", out_type=dtypes.int32),
-            *(const(name, [i], np.int32) for i, name in enumerate(("from", "to"))),
-            node("batch", "StridedSlice", "shape", "from", "to", "to", T=dtypes.int32, Index=dtypes.int32, begin_mask=0,
-                 end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=1),
-            *(const(name, n, np.int32) for name, n in (("side", 14), ("filters", 8))),
-            node("sizes", "Pack", "batch", "side", "side", "filters", N=4, axis=0, T=dtypes.int32),
-            const("w", numbers(3, 3, 8, 16)), const("b", numbers(8)),
-            conv("up", "sizes", "w", "x", op="Conv2DBackpropInput", use_cudnn_on_gpu=True, strides=[1, 2, 2, 1]),
-            node("a", "BiasAdd", "up", "b", data_format="NHWC"), node("y", "Relu", "a")]
-    assert "onednn.Product" in compare(made, {"x": numbers(batch, 7, 7, 16)}, "y").kernels
+def test_a_transposed_convolution_of_any_batch_is_fused_with_its_following_ops(batch: int) -> None:
+    nodes = [placeholder("x"), node("shape", "Shape", "x", out_type=dtypes.int32),
+             *(const(name, [i], np.int32) for i, name in enumerate(("from", "to"))),
+             node("batch", "StridedSlice", "shape", "from", "to", "to", T=dtypes.int32, Index=dtypes.int32,
+                  begin_mask=0, end_mask=0, ellipsis_mask=0, new_axis_mask=0, shrink_axis_mask=1),
+             *(const(name, n, np.int32) for name, n in (("side", 14), ("filters", 8))),
+             node("sizes", "Pack", "batch", "side", "side", "filters", N=4, axis=0, T=dtypes.int32),
+             const("w", numbers(3, 3, 8, 16)), const("b", numbers(8)),
+             conv("up", "sizes", "w", "x", op="Conv2DBackpropInput", use_cudnn_on_gpu=True, strides=[1, 2, 2, 1]),
+             node("a", "BiasAdd", "up", "b", data_format="NHWC"), node("y", "Relu", "a")]
+    assert "onednn.Product" in compare(nodes, {"x": numbers(batch, 7, 7, 16)}, "y").kernels
 
 
 @pytest.mark.parametrize("padding", ["SAME", "VALID"])
@@ -99,16 +99,16 @@ def test_what_follows_a_transposed_convolution_of_any_batch(batch: int) -> None:
 def test_convolutions_of_volumes(padding: str, steps: tuple[int, int]) -> None:
     stride, dilation = ([1, n, n, n, 1] for n in steps)
     attrs = {"strides": stride, "dilations": dilation, "padding": padding, "data_format": "NDHWC"}
-    made = [placeholder("x"), const("w", numbers(2, 3, 3, 4, 8)), const("b", numbers(8)),
-            node("c", "Conv3D", "x", "w", **attrs), node("a", "BiasAdd", "c", "b", data_format="NHWC"),
-            node("y", "Relu", "a")]
-    assert compare(made, {"x": numbers(2, 6, 9, 8, 4)}, "y").kernels == ["onednn.Product"]
-    made[3:] = [const("sizes", [2, 6, 9, 8, 4], np.int32),
-                node("y", "Conv3DBackpropInputV2", "sizes", "w", "x", Tshape=dtypes.int32, **attrs)]
+    nodes = [placeholder("x"), const("w", numbers(2, 3, 3, 4, 8)), const("b", numbers(8)),
+             node("c", "Conv3D", "x", "w", **attrs), node("a", "BiasAdd", "c", "b", data_format="NHWC"),
+             node("y", "Relu", "a")]
+    assert compare(nodes, {"x": numbers(2, 6, 9, 8, 4)}, "y").kernels == ["onednn.Product"]
+    nodes[3:] = [const("sizes", [2, 6, 9, 8, 4], np.int32),
+                 node("y", "Conv3DBackpropInputV2", "sizes", "w", "x", Tshape=dtypes.int32, **attrs)]
     lengths = {"SAME": lambda n, taps: -(-n // steps[0]),
                "VALID": lambda n, taps: (n - (taps - 1) * steps[1] - 1) // steps[0] + 1}[padding]
     x = numbers(2, *(lengths(n, taps) for n, taps in zip((6, 9, 8), (2, 3, 3), strict=True)), 8)
-    assert compare(made, {"x": x}, "y").kernels == ["onednn.Conv3DBackpropInputV2"]
+    assert compare(nodes, {"x": x}, "y").kernels == ["onednn.Conv3DBackpropInputV2"]
 
 
 @pytest.mark.parametrize("constant", [True, False])
@@ -146,12 +146,12 @@ def of_one_matrix(matrix: tuple[int, ...], beside: tuple[int, ...], adjoint: boo
 @pytest.mark.parametrize("beside", [(2, 6, 9, 32), (32,), (), (1, 1, 1, 32), (2, 1, 1, 32)])
 @pytest.mark.parametrize("matrix", [(32, 32), (1, 1, 32, 32)])
 @pytest.mark.parametrize("adjoint", [False, True])
-def test_rows_that_meet_one_matrix_and_what_is_added_to_them(matrix: Any, beside: Any, adjoint: bool) -> None:
+def test_rows_that_meet_one_matrix_and_their_summands_are_one_call(matrix: Any, beside: Any, adjoint: bool) -> None:
     assert of_one_matrix(matrix, beside, adjoint) == ["onednn.Product"]
 
 
 @pytest.mark.parametrize("beside", [(6, 9, 32), (9, 32), (1, 6, 1, 32), (2, 6, 9, 1), (1, 1, 9, 1)])
-def test_what_is_added_to_some_of_the_rows_is_added_apart(beside: Any) -> None:
+def test_a_summand_for_some_rows_is_added_apart(beside: Any) -> None:
     assert of_one_matrix((32, 32), beside)[0] == "onednn.BatchMatMulV2"
 
 
@@ -162,15 +162,15 @@ def test_matrices_turned_round_meet_one_matrix_each(adj_x: bool) -> None:
     assert compare(nodes, feeds, "z", close=1e-5).kernels == ["onednn.BatchMatMulV2"]
 
 
-def test_what_follows_a_batch_of_matrix_products() -> None:
-    made = [placeholder("x"), placeholder("y"), node("z", "BatchMatMulV2", "x", "y", adj_x=False, adj_y=False),
-            placeholder("other"), const("vector", numbers(20)), node("a", "AddV2", "z", "vector"),
-            node("b", "Mul", "a", "other"), node("c", "Mul", "b", "vector"), node("d", "Relu", "c")]
+def test_a_batch_of_matrix_products_is_fused_with_its_following_ops() -> None:
+    nodes = [placeholder("x"), placeholder("y"), node("z", "BatchMatMulV2", "x", "y", adj_x=False, adj_y=False),
+             placeholder("other"), const("vector", numbers(20)), node("a", "AddV2", "z", "vector"),
+             node("b", "Mul", "a", "other"), node("c", "Mul", "b", "vector"), node("d", "Relu", "c")]
     feeds = {"x": numbers(2, 3, 40, 50), "y": numbers(2, 3, 50, 20), "other": numbers(2, 3, 40, 20)}
-    assert compare(made, feeds, "d", close=1e-5).kernels == ["onednn.Product"]
-    made[1] = const("y", numbers(50, 20))
+    assert compare(nodes, feeds, "d", close=1e-5).kernels == ["onednn.Product"]
+    nodes[1] = const("y", numbers(50, 20))
     del feeds["y"]
-    assert compare(made, feeds, "d", close=1e-5).kernels == ["onednn.Product"]
+    assert compare(nodes, feeds, "d", close=1e-5).kernels == ["onednn.Product"]
 
 
 def test_small_products_are_left_to_numpy() -> None:
@@ -184,7 +184,7 @@ HEADS = {  # the head, its weights, its input
     "DepthwiseConv2dNative": (conv("y", "x", "w", op="DepthwiseConv2dNative"), (3, 3, 16, 1), (1, 6, 6, 16)),
     "MatMul": (node("y", "MatMul", "x", "w", transpose_a=False, transpose_b=False), (70, 16), (60, 70)),
 }
-AFTER = {  # what is done to the value before: its nodes, which read {v} and give {n}
+AFTER = {  # the nodes after a product: they read {v} and give {n}
     "bias": [("BiasAdd", "{v}", "vector")], "add": [("AddV2", "{v}", "vector")], "mul": [("Mul", "vector", "{v}")],
     "sub": [("Sub", "{v}", "vector")], "turned": [("Sub", "vector", "{v}")], "number": [("Mul", "{v}", "number")],
     "residual": [("AddV2", "other", "{v}")], "product": [("Mul", "{v}", "other")],
@@ -197,21 +197,21 @@ AFTER = {  # what is done to the value before: its nodes, which read {v} and giv
 
 @given(st.sampled_from(sorted(HEADS)), st.lists(st.sampled_from(sorted(AFTER)), min_size=1, max_size=5))
 @settings(max_examples=80, deadline=None)
-def test_what_follows_a_product_is_done_with_it(head: str, after: list[str]) -> None:
+def test_a_product_and_its_following_ops_are_one_call(head: str, after: list[str]) -> None:
     product, weights, shape = HEADS[head]
-    made = [placeholder("x"), const("w", numbers(*weights)), product, placeholder("other"), const("number", 0.5),
-            const("vector", numbers(16))]
+    nodes = [placeholder("x"), const("w", numbers(*weights)), product, placeholder("other"), const("number", 0.5),
+             const("vector", numbers(16))]
     value = "y"
     for name in after:
         for i, (op, *inputs) in enumerate(AFTER[name]):
             last = i == len(AFTER[name]) - 1
-            made.append(node(f"{value}n" if last else f"{value}s{i}", op, *(text.format(v=value) for text in inputs),
-                             **({"alpha": 0.3} if op == "LeakyRelu" else {}),
-                             **({"data_format": "NHWC"} if op == "BiasAdd" else {})))
+            nodes.append(node(f"{value}n" if last else f"{value}s{i}", op, *(text.format(v=value) for text in inputs),
+                              **({"alpha": 0.3} if op == "LeakyRelu" else {}),
+                              **({"data_format": "NHWC"} if op == "BiasAdd" else {})))
         value += "n"
     x = numbers(*shape)
     other = numbers(*shape[:-1], 16)
-    done = compare(made, {"x": x, "other": other}, value, close=1e-5)
+    done = compare(nodes, {"x": x, "other": other}, value, close=1e-5)
     assert done.kernels == ["onednn.Product"] or (head == "MatMul" and not FUSES_ALL)
 
 
@@ -219,34 +219,34 @@ def test_what_follows_a_product_is_done_with_it(head: str, after: list[str]) -> 
 @pytest.mark.parametrize("turned", [True, False])
 @pytest.mark.parametrize("first", ["MatMul", "AddV2"])
 def test_nan_wins_over_every_number(op: str, turned: bool, first: str) -> None:
-    """Of what goes before, and of what it is compared with."""
+    """NaN from the first product, and NaN from the other operand of the comparison."""
     attrs = {"transpose_a": False, "transpose_b": False} if first == "MatMul" else {}
-    made = [placeholder("x"), placeholder("other"), const("w", numbers(128, 128)), node("v", first, "x", "w", **attrs),
-            node("y", op, *(("other", "v") if turned else ("v", "other")))]
+    nodes = [placeholder("x"), placeholder("other"), const("w", numbers(128, 128)), node("v", first, "x", "w", **attrs),
+             node("y", op, *(("other", "v") if turned else ("v", "other")))]
     x, other = numbers(128, 128), numbers(128, 128)
     x[0], other[1] = np.nan, np.nan
-    done = compare(made, {"x": x, "other": other}, "y", close=1e-5)
+    done = compare(nodes, {"x": x, "other": other}, "y", close=1e-5)
     assert np.isnan(done.result[:2]).all()
 
 
 def test_a_gate_on_the_channels_of_one_image() -> None:
-    made = [placeholder("x"), const("w", numbers(1, 1, 8, 16)), conv("y", "x", "w"), placeholder("gate"),
-            node("z", "Mul", "y", "gate"), node("r", "Relu", "z")]
+    nodes = [placeholder("x"), const("w", numbers(1, 1, 8, 16)), conv("y", "x", "w"), placeholder("gate"),
+             node("z", "Mul", "y", "gate"), node("r", "Relu", "z")]
     feeds = {"x": numbers(1, 5, 5, 8), "gate": numbers(1, 1, 1, 16)}
-    assert compare(made, feeds, "r").kernels == ["onednn.Product"]
+    assert compare(nodes, feeds, "r").kernels == ["onednn.Product"]
     feeds = {"x": numbers(3, 5, 5, 8), "gate": numbers(3, 1, 1, 16)}
-    assert "onednn.Conv2D" in compare(made, feeds, "r").kernels
+    assert "onednn.Conv2D" in compare(nodes, feeds, "r").kernels
 
 
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("turned", [True, False])
 def test_a_gate_before_a_convolution_of_pixels_goes_into_the_filters(batch: int, turned: bool) -> None:
-    made = [placeholder("x"), placeholder("gate"), placeholder("other"), node("s", "Sigmoid", "gate"),
-            node("g", "Mul", *(("s", "x") if turned else ("x", "s"))), const("w", numbers(1, 1, 8, 4)),
-            conv("y", "g", "w"), const("v", numbers(4)), node("m", "Mul", "y", "v"), node("b", "AddV2", "m", "v"),
-            node("a", "AddV2", "b", "other"), node("r", "Relu", "a")]
+    nodes = [placeholder("x"), placeholder("gate"), placeholder("other"), node("s", "Sigmoid", "gate"),
+             node("g", "Mul", *(("s", "x") if turned else ("x", "s"))), const("w", numbers(1, 1, 8, 4)),
+             conv("y", "g", "w"), const("v", numbers(4)), node("m", "Mul", "y", "v"), node("b", "AddV2", "m", "v"),
+             node("a", "AddV2", "b", "other"), node("r", "Relu", "a")]
     feeds = {"x": numbers(batch, 8, 8, 8), "gate": numbers(batch, 1, 1, 8), "other": numbers(batch, 8, 8, 4)}
-    assert compare(made, feeds, "r", close=1e-5).kernels == ["cpu.Sigmoid", "onednn.Product"]
+    assert compare(nodes, feeds, "r", close=1e-5).kernels == ["cpu.Sigmoid", "onednn.Product"]
 
 
 @pytest.mark.parametrize(("gate", "taps", "attrs"), [
@@ -254,23 +254,24 @@ def test_a_gate_before_a_convolution_of_pixels_goes_into_the_filters(batch: int,
     ((2, 1, 1, 8), 1, {"strides": [1, 2, 2, 1]}), ((8,), 1, {}),
 ])
 def test_another_factor_before_a_convolution_stays(gate: Any, taps: int, attrs: Any) -> None:
-    made = [placeholder("x"), placeholder("gate"), node("g", "Mul", "x", "gate"), const("w", numbers(taps, taps, 8, 4)),
+    nodes = [placeholder("x"), placeholder("gate"), node("g", "Mul", "x", "gate"),
+             const("w", numbers(taps, taps, 8, 4)),
             conv("y", "g", "w", **attrs), node("r", "Relu", "y")]
-    done = compare(made, {"x": numbers(2, 8, 8, 8), "gate": numbers(*gate)}, "r", close=1e-5)
+    done = compare(nodes, {"x": numbers(2, 8, 8, 8), "gate": numbers(*gate)}, "r", close=1e-5)
     assert done.kernels == ["cpu.Mul", "onednn.Product"]
 
 
 @pytest.mark.parametrize("op", ["Conv2D", "DepthwiseConv2dNative"])
 def test_padding_goes_into_the_convolution(op: str) -> None:
     pads = const("pads", [[0, 0], [0, 1], [2, 0], [0, 0]], np.int32)
-    made = [placeholder("x"), const("w", numbers(3, 3, 8, 1)), pads,
-            node("p", "Pad", "x", "pads", Tpaddings=heald.api.dtypes.int32),
-            conv("y", "p", "w", op=op, padding="VALID", strides=[1, 2, 2, 1]), node("z", "Relu6", "y")]
-    assert compare(made, {"x": numbers(1, 8, 8, 8)}, "z", close=1e-5).kernels == ["onednn.Product"]
-    made[4] = conv("y", "p", "w", op=op, padding="SAME")
-    assert compare(made, {"x": numbers(1, 8, 8, 8)}, "z", close=1e-5).kernels == ["cpu.Pad", "onednn.Product"]
-    made[5] = node("z", "AddV2", "p", "y")
-    assert "cpu.Pad" in compare(made, {"x": numbers(1, 8, 8, 8)}, "z", close=1e-5).kernels
+    nodes = [placeholder("x"), const("w", numbers(3, 3, 8, 1)), pads,
+             node("p", "Pad", "x", "pads", Tpaddings=heald.api.dtypes.int32),
+             conv("y", "p", "w", op=op, padding="VALID", strides=[1, 2, 2, 1]), node("z", "Relu6", "y")]
+    assert compare(nodes, {"x": numbers(1, 8, 8, 8)}, "z", close=1e-5).kernels == ["onednn.Product"]
+    nodes[4] = conv("y", "p", "w", op=op, padding="SAME")
+    assert compare(nodes, {"x": numbers(1, 8, 8, 8)}, "z", close=1e-5).kernels == ["cpu.Pad", "onednn.Product"]
+    nodes[5] = node("z", "AddV2", "p", "y")
+    assert "cpu.Pad" in compare(nodes, {"x": numbers(1, 8, 8, 8)}, "z", close=1e-5).kernels
 
 
 def block(name: str, x: str, added: str) -> list[Node]:
@@ -279,45 +280,45 @@ def block(name: str, x: str, added: str) -> list[Node]:
 
 
 @pytest.mark.parametrize(("sources", "is_over"), [
-    (["mn"], [True]),  # n is needed by nobody else
-    (["nn"], []),  # n is what is convolved, too
+    (["mn"], [True]),  # n has no other consumer
+    (["nn"], []),  # n is the input of the convolution, too
     (["mn", "yn"], [False, True]),  # n is needed again
 ])
-def test_a_sum_is_written_over_what_is_added_where_that_is_needed_no_more(
+def test_a_sum_is_written_over_its_dead_summand(
     sources: list[str], is_over: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    found: list[bool] = []
+    overlaps: list[bool] = []
     attach = primitives.Accumulating.attach
 
-    def watched(self: primitives.Accumulating, inputs: Any, outputs: Any) -> Any:
-        found.append(any(np.shares_memory(outputs[0], each) for each in inputs))
+    def note_overlap(self: primitives.Accumulating, inputs: Any, outputs: Any) -> Any:
+        overlaps.append(any(np.shares_memory(outputs[0], array) for array in inputs))
         return attach(self, inputs, outputs)
 
-    monkeypatch.setattr(primitives.Accumulating, "attach", watched)
-    made = [placeholder("x"), const("w", numbers(3, 3, 8, 8)), const("v", numbers(8)), conv("nc", "x", "w"),
-            node("n", "Relu", "nc"), conv("mc", "n", "w"), node("m", "Relu", "mc")]
+    monkeypatch.setattr(primitives.Accumulating, "attach", note_overlap)
+    nodes = [placeholder("x"), const("w", numbers(3, 3, 8, 8)), const("v", numbers(8)), conv("nc", "x", "w"),
+             node("n", "Relu", "nc"), conv("mc", "n", "w"), node("m", "Relu", "mc")]
     for name, (x, added) in zip("yz", sources, strict=False):
-        made += block(name, x, added)
-    last = made[-1].name
-    made += [conv("oc", last, "w"), node("o", "Relu", "oc")]  # so that no result is the user's
-    compare(made, {"x": numbers(1, 9, 9, 8)}, "o", close=1e-5)
-    assert (found[: len(is_over)], bool(found)) == (is_over, bool(is_over))
+        nodes += block(name, x, added)
+    last = nodes[-1].name
+    nodes += [conv("oc", last, "w"), node("o", "Relu", "oc")]  # so that no result is the user's
+    compare(nodes, {"x": numbers(1, 9, 9, 8)}, "o", close=1e-5)
+    assert (overlaps[: len(is_over)], bool(overlaps)) == (is_over, bool(is_over))
 
 
 def test_batch_normalisation_goes_into_the_weights() -> None:
-    made = [placeholder("x"), const("w", numbers(3, 3, 8, 16)), *statistics(16), conv("y", "x", "w"),
-            node("n", "FusedBatchNormV3", "y", *STATISTICS, **NORM), node("z", "Relu6", "n")]
-    assert compare(made, {"x": numbers(2, 6, 6, 8)}, "z", close=1e-5).kernels == ["onednn.Product"]
+    nodes = [placeholder("x"), const("w", numbers(3, 3, 8, 16)), *statistics(16), conv("y", "x", "w"),
+             node("n", "FusedBatchNormV3", "y", *STATISTICS, **NORM), node("z", "Relu6", "n")]
+    assert compare(nodes, {"x": numbers(2, 6, 6, 8)}, "z", close=1e-5).kernels == ["onednn.Product"]
 
 
 def test_two_branches_that_meet_are_a_primitive_each() -> None:
-    made = [placeholder("x"), *(const(f"w{i}", numbers(1, 1, 8, 16)) for i in (0, 1)), const("v", numbers(16)),
-            *(conv(f"y{i}", "x", f"w{i}") for i in (0, 1)), *(node(f"a{i}", "AddV2", f"y{i}", "v") for i in (0, 1)),
-            node("m", "Mul", "a1", "v"), node("s", "AddV2", "a0", "m"), node("r", "Relu", "s")]
-    assert compare(made, {"x": numbers(1, 6, 6, 8)}, "r", close=1e-5).kernels == ["onednn.Product"] * 2
+    nodes = [placeholder("x"), *(const(f"w{i}", numbers(1, 1, 8, 16)) for i in (0, 1)), const("v", numbers(16)),
+             *(conv(f"y{i}", "x", f"w{i}") for i in (0, 1)), *(node(f"a{i}", "AddV2", f"y{i}", "v") for i in (0, 1)),
+             node("m", "Mul", "a1", "v"), node("s", "AddV2", "a0", "m"), node("r", "Relu", "s")]
+    assert compare(nodes, {"x": numbers(1, 6, 6, 8)}, "r", close=1e-5).kernels == ["onednn.Product"] * 2
 
 
-def test_packed_weights_are_shared_by_what_is_linked_for_several_batches() -> None:
+def test_packed_weights_are_shared_by_links_for_several_batches() -> None:
     session = heald.Session(graph(placeholder("x", (None, 6, 6, 8)), const("w", numbers(3, 3, 8, 16)),
                                  conv("y", "x", "w")), ALONE)
     call = session.make_callable("y", ["x"])

@@ -1,4 +1,4 @@
-"""LSTMs by the oneDNN pack: cells and sequences give what NumPy's kernels give, and so do those that passes make."""
+"""LSTMs by the oneDNN pack: cells and sequences, from the graph or from passes, give the results of NumPy's kernels."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import heald
 import numpy as np
 import pytest
 from builders.graphs import const, graph, node, placeholder
-from builders.lstm import FLOAT, layer, numbers, rows, unpacked, weights
+from builders.lstm import FLOAT, layer, numbers, outputs_of_unpack, rows, weights
 from harness.onednn_pair import AS_WRITTEN, NUMPY_ALONE
 from heald.graphs.graph.graph import Node
 from heald_onednn.kernels import recurrent
@@ -35,8 +35,8 @@ def fed(op, inputs, cells, time, batch, scale=1):
             "h": numbers(batch, cells, seed=4)}
 
 
-def compared(nodes, fetches, feed, name="n"):
-    """The kernel of a node, after its results were compared with those of NumPy's kernels."""
+def kernel_of_node(nodes, fetches, feed, name="n"):
+    """The kernel of a node. Asserts that its results equal NumPy's."""
     with heald.Session(graph(*nodes), NUMPY_ALONE) as session:
         want = session.run(fetches, feed)
     with heald.Session(graph(*nodes), AS_WRITTEN) as session:
@@ -54,35 +54,35 @@ def compared(nodes, fetches, feed, name="n"):
        fetches=st.lists(st.sampled_from(sorted(WHOLE)), min_size=1, unique=True))
 def test_state_and_hidden_values_are_those_of_numpy(op, time, batch, inputs, cells, static, fetches):
     nodes = lstm(op, inputs, cells, time, batch if static else None)
-    assert compared(nodes, fetches, fed(op, inputs, cells, time, batch)) == f"onednn.{op}"
+    assert kernel_of_node(nodes, fetches, fed(op, inputs, cells, time, batch)) == f"onednn.{op}"
 
 
 @pytest.mark.parametrize("op", ["LSTMBlockCell", *SEQUENCES])
 def test_large_numbers_are_squashed_and_nan_stays(op):
     feed = fed(op, 3, 4, 3, 2, scale=1e4)
-    compared(lstm(op, 3, 4, 3), ["n:6", "n:1"], feed)
+    kernel_of_node(lstm(op, 3, 4, 3), ["n:6", "n:1"], feed)
     feed["x"][..., 0, 0] = np.nan
-    compared(lstm(op, 3, 4, 3), ["n:6", "n:1"], feed)
+    kernel_of_node(lstm(op, 3, 4, 3), ["n:6", "n:1"], feed)
 
 
 @pytest.mark.parametrize("op", ["LSTMBlockCell", *SEQUENCES])
 @pytest.mark.parametrize("case", ["another output", "peepholes", "clipping", "no rows", "weights that are fed"])
-def test_what_the_library_does_not_do_is_numpy_s(op, case):
+def test_numpy_runs_the_lstms_that_the_library_lacks(op, case):
     attrs = {"peepholes": {"use_peephole": True}, "clipping": {"cell_clip": 0.5}}.get(case, {})
     feed = fed(op, 3, 4, 3, 0 if case == "no rows" else 2)
     nodes = lstm(op, 3, 4, 3, 0 if case == "no rows" else 2, **attrs)
     if case == "weights that are fed":
         feed["w"] = numbers(7, 16, seed=8)
     fetches = ["n:6", "n:3"] if case == "another output" else ["n:6"]
-    assert compared(nodes, fetches, feed) == f"cpu.{op}"
+    assert kernel_of_node(nodes, fetches, feed) == f"cpu.{op}"
 
 
 @pytest.mark.parametrize("op", SEQUENCES)
 def test_a_sequence_that_may_end_early_is_numpy_s(op):
     nodes, feed = lstm(op, 3, 4, 3), fed(op, 3, 4, 3, 2)
-    assert compared(nodes, ["n:6"], feed | {"length": 2}) == f"cpu.{op}"
-    assert compared([*(each for each in nodes if each.name != "length"), const("length", 2, np.int64)],
-                    ["n:6"], feed) == f"cpu.{op}"
+    assert kernel_of_node(nodes, ["n:6"], feed | {"length": 2}) == f"cpu.{op}"
+    assert kernel_of_node([*(old for old in nodes if old.name != "length"), const("length", 2, np.int64)],
+                          ["n:6"], feed) == f"cpu.{op}"
 
 
 def test_an_output_that_is_needed_later_is_right_too():
@@ -93,25 +93,26 @@ def test_an_output_that_is_needed_later_is_right_too():
                 np.testing.assert_allclose(b, a, rtol=0, atol=1e-5)
 
 
-def test_cells_with_the_same_weights_share_what_is_packed_of_them(monkeypatch):
-    nodes = [*rows(2, 6, 5), *weights(6), *layer(unpacked(5)), node("y", "Neg", "4.h")]
-    others = [each.replace(attrs={"value": numbers(6, 16, seed=9)}) if each.name == "w" else each for each in nodes]
-    made, pack = [], recurrent.pack_array
-    monkeypatch.setattr(recurrent, "pack_array", lambda *given: made.append(given) or pack(*given))
+def test_cells_with_the_same_weights_share_their_packed_form(monkeypatch):
+    nodes = [*rows(2, 6, 5), *weights(6), *layer(outputs_of_unpack(5)), node("y", "Neg", "4.h")]
+    others = [old.replace(attrs={"value": numbers(6, 16, seed=9)}) if old.name == "w" else old for old in nodes]
+    packed_arguments, pack = [], recurrent.pack_array
+    monkeypatch.setattr(recurrent, "pack_array",
+                        lambda *arguments: packed_arguments.append(arguments) or pack(*arguments))
     feed = {"x": numbers(5, 2, 6, seed=3)}
-    for count, each in ((2, nodes), (4, others)):
-        with heald.Session(graph(*each), NUMPY_ALONE) as session:
+    for count, old in ((2, nodes), (4, others)):
+        with heald.Session(graph(*old), NUMPY_ALONE) as session:
             want = session.run("y", feed)
-        with heald.Session(graph(*each), {"passes": {"disable": ["sequences"]}}) as session:
+        with heald.Session(graph(*old), {"passes": {"disable": ["sequences"]}}) as session:
             np.testing.assert_allclose(session.run("y", feed), want, rtol=0, atol=1e-5)
-        assert len(made) == count
+        assert len(packed_arguments) == count
 
 
 @pytest.mark.parametrize("style", ["keras", "tf1"])
 @pytest.mark.parametrize("fetches", [["y"], ["y", "z"], ["all"]])
 def test_steps_that_are_written_out_are_one_call(style, fetches):
     pack = Node("all", "Pack", [f"{t}.h" for t in range(5)], attrs={"T": FLOAT, "N": 5, "axis": 0})
-    nodes = [*rows(None, 6, 5), *weights(6, style), *layer(unpacked(5), style), node("y", "Neg", "4.h"),
+    nodes = [*rows(None, 6, 5), *weights(6, style), *layer(outputs_of_unpack(5), style), node("y", "Neg", "4.h"),
              node("z", "Neg", "4.c"), pack]
     metadata = heald.RunMetadata()
     for batch in (2, 1):

@@ -22,14 +22,14 @@ def matmul(name: str, *inputs: str) -> Node:
 
 @pytest.fixture
 def threads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many threads each call of the library might use."""
-    seen: list[int] = []
+    """The number of threads that each call of the library might use."""
+    thread_counts: list[int] = []
     attach, run = primitives.Primitive.attach, primitives.Primitive.run
 
     def note() -> None:
-        seen.append(library().c.omp_get_max_threads())
+        thread_counts.append(library().c.omp_get_max_threads())
 
-    def attached(self: Any, inputs: Any, outputs: Any) -> Any:
+    def attach_and_note(self: Any, inputs: Any, outputs: Any) -> Any:
         call = attach(self, inputs, outputs)
         return lambda: (note(), call())
 
@@ -37,9 +37,9 @@ def threads(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         note()
         run(self, *arrays)
 
-    monkeypatch.setattr(primitives.Primitive, "attach", attached)
+    monkeypatch.setattr(primitives.Primitive, "attach", attach_and_note)
     monkeypatch.setattr(primitives.Primitive, "run", ran)
-    return seen
+    return thread_counts
 
 
 def back(name: str, *inputs: str) -> Node:
@@ -63,7 +63,7 @@ def back(name: str, *inputs: str) -> Node:
     ([node("y", "Softmax", "x")], (100, 100), True),
     ([node("y", "Softmax", "x")], (300, 100), False),
 ])
-def test_one_thread_does_what_is_small_and_may_use_as_many_as_before_after_it(
+def test_small_work_takes_one_thread_and_restores_the_number_of_threads(
     nodes: list[Node], shape: tuple[int, ...], is_small: bool, threads: list[int]
 ) -> None:
     for graph_of in (nodes, [*nodes, node("z", "Neg", "y")]):  # a result, which is another array in each run, or none
@@ -115,7 +115,7 @@ def test_a_small_einsum_runs_on_one_thread(
 
 
 @several
-def test_what_fails_leaves_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_call_restores_the_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     def attach(*_: Any) -> Any:
         def call() -> None:
             raise heald.errors.Internal("no")

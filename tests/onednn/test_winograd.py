@@ -23,7 +23,7 @@ WIDE = 128  # channels
 
 
 class Calls:
-    """How often kernels were bound, and called with arrays that are fixed or not."""
+    """The bound sizes, and the numbers of calls with fixed and with changing arrays."""
 
     def __init__(self) -> None:
         self.bound: list[winograd_tiling.Size] = []
@@ -32,25 +32,25 @@ class Calls:
 
 @pytest.fixture
 def calls(monkeypatch: pytest.MonkeyPatch) -> Calls:
-    seen, make = Calls(), winograd.bind_in_tiles
+    recorded_calls, make = Calls(), winograd.bind_in_tiles
     attach, run = winograd.Winograd.attach, winograd.Winograd.run
 
-    def bound(b: Any, node: Any, after: Any, size: winograd_tiling.Size) -> Any:
-        seen.bound.append(size)
+    def bind_and_note(b: Any, node: Any, after: Any, size: winograd_tiling.Size) -> Any:
+        recorded_calls.bound.append(size)
         return make(b, node, after, size)
 
-    def attached(self: Any, inputs: Any, outputs: Any) -> Any:
-        seen.fixed += 1
+    def attach_and_note(self: Any, inputs: Any, outputs: Any) -> Any:
+        recorded_calls.fixed += 1
         return attach(self, inputs, outputs)
 
-    def called(self: Any, *arrays: Any) -> None:
-        seen.open += 1
+    def run_and_note(self: Any, *arrays: Any) -> None:
+        recorded_calls.open += 1
         run(self, *arrays)
 
-    monkeypatch.setattr(winograd, "bind_in_tiles", bound)
-    monkeypatch.setattr(winograd.Winograd, "attach", attached)
-    monkeypatch.setattr(winograd.Winograd, "run", called)
-    return seen
+    monkeypatch.setattr(winograd, "bind_in_tiles", bind_and_note)
+    monkeypatch.setattr(winograd.Winograd, "attach", attach_and_note)
+    monkeypatch.setattr(winograd.Winograd, "run", run_and_note)
+    return recorded_calls
 
 
 @pytest.fixture
@@ -63,12 +63,12 @@ def always(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize(("m", "taps"),
                          [(m, k) for m in (1, *winograd_tiling.RESULTS_PER_TILE_SIDE) for k in (1, 3, 5, 7)
-                                         if m + k - 1 in winograd_tiling.POINTS])
+                          if m + k - 1 in winograd_tiling.POINTS])
 def test_the_matrices_give_the_sums_of_a_convolution(m: int, taps: int) -> None:
     a, g, b = winograd_tiling.matrices(m, taps)
     rng = np.random.default_rng(m)
     pixels, filters = rng.standard_normal((50, m + taps - 1)), rng.standard_normal((50, taps))
-    want = [[row[i : i + taps] @ each for i in range(m)] for row, each in zip(pixels, filters, strict=True)]
+    want = [[row[i : i + taps] @ column for i in range(m)] for row, column in zip(pixels, filters, strict=True)]
     np.testing.assert_allclose(((filters @ g.T) * (pixels @ b.T)) @ a.T, want, atol=1e-12)
 
 
@@ -91,9 +91,10 @@ def test_any_images_are_cut_into_tiles(
         compare([placeholder("x"), const("w", numbers(*taps, depth, filters)), conv("y", "x", "w", **window)],
                 {"x": numbers(batch, *size, depth)}, "y", close=CLOSE)
     pads_more = max(pads[:2]) >= taps[0] or max(pads[2:]) >= taps[1]
-    assert [(each.down.taps, each.across.taps) for each in calls.bound[before:]] == ([] if pads_more else [taps])
-    for bound in calls.bound[before:]:
-        assert {axis.m for axis in (bound.down, bound.across) if axis.taps > 1} == {m}
+    assert [(bound_size.down.taps, bound_size.across.taps)
+            for bound_size in calls.bound[before:]] == ([] if pads_more else [taps])
+    for size in calls.bound[before:]:
+        assert {axis.m for axis in (size.down, size.across) if axis.taps > 1} == {m}
 
 
 @given(st.integers(1, 6), st.integers(1, 40), st.integers(1, 40), st.sampled_from([1, 3, 5]),
@@ -104,25 +105,25 @@ def test_turns_make_all_results_of_the_pixels_that_these_need(
 ) -> None:
     height = rows + taps - 1 - above - below
     assume(height > 0 and max(above, below) < taps)
-    whole = winograd_tiling.Size(images, winograd_tiling.Axis(taps, m if taps > 1 else 1, height, rows, above),
-                       winograd_tiling.Axis(3, m, columns + 2, columns, 0), 8, 16)
+    full_size = winograd_tiling.Size(images, winograd_tiling.Axis(taps, m if taps > 1 else 1, height, rows, above),
+                                     winograd_tiling.Axis(3, m, columns + 2, columns, 0), 8, 16)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(winograd_tiling, "LARGEST_TURN_BYTES", 1 << bits)
-        turns = [*whole.turns()]
-    made = np.zeros((images, rows), bool)
+        turns = [*full_size.turns()]
+    is_made = np.zeros((images, rows), bool)
     for size, first_pixel, first_result in turns:
         image, row = divmod(first_result // (columns * 16), rows)
         needed = range(max(0, row - above), min(height, row - above + size.down.results + taps - 1))
         assert (size.down.before, size.down.pixels) == (max(0, above - row), len(needed))
         assert first_pixel == (image * height + needed.start) * (columns + 2) * 8
-        made[image : image + size.images, row : row + size.down.results] = True
-    assert made.all()
-    if whole.nbytes <= 1 << bits:
+        is_made[image : image + size.images, row : row + size.down.results] = True
+    assert is_made.all()
+    if full_size.nbytes <= 1 << bits:
         assert len(turns) == 1
 
 
 def test_a_network_has_them_where_they_take_less_time(calls: Calls) -> None:
-    """28x28 and 128 channels: yes; 7x7, or 32 filters: no. What follows each result goes with it."""
+    """28x28 and 128 channels: yes; 7x7, or 32 filters: no. The ops behind each result are fused with it."""
     nodes = [
         placeholder("x", (1, 28, 28, WIDE)), const("w", numbers(3, 3, WIDE, WIDE) / 30), const("bias", numbers(WIDE)),
         conv("a", "x", "w"), node("b", "AddV2", "a", "bias"), node("c", "Relu6", "b"),
@@ -155,7 +156,7 @@ def test_others_are_left_to_the_library(calls: Calls, how: dict[str, Any]) -> No
 
 
 def three(channels: int) -> heald.Graph:
-    """The first reads what is fed, the last gives the result; what is between has its place."""
+    """Three convolutions: the first reads the feed, the last gives the result, the middle one is internal."""
     return graph(placeholder("x"), const("w", numbers(3, 3, channels, channels) / 30),
                  conv("a", "x", "w"), conv("b", "a", "w"), conv("y", "b", "w"))
 
@@ -185,7 +186,7 @@ def run_by_threads(sessions: list[heald.Session], feeds: list[np.ndarray[Any, An
 def test_threads_and_programs_share_workspaces_and_leave_none() -> None:
     with heald.Session(three(128)) as first, heald.Session(three(64)) as second:
         run_by_threads([first, second], [numbers(1, 28, 28, 128), numbers(1, 40, 40, 64)])
-        idle = [each.array.nbytes for each in workspace.workspaces(0)._idle]
+        idle = [idle_workspace.array.nbytes for idle_workspace in workspace.workspaces(0)._idle]
     assert 1 <= len(idle) <= 4
     assert max(idle) < 2 * winograd_tiling.LARGEST_TURN_BYTES
     del first, second
@@ -193,7 +194,7 @@ def test_threads_and_programs_share_workspaces_and_leave_none() -> None:
     assert not workspace.workspaces(0)._idle
 
 
-def test_what_is_no_number_stays_so_where_it_was() -> None:
+def test_nan_of_an_image_stays_nan_in_its_windows_and_spreads_over_its_tiles_alone() -> None:
     """It spreads over its tiles; nowhere does it become a number."""
     x, w = numbers(1, 28, 28, 128), numbers(3, 3, 128, 128)
     x[0, 13, 13, 5] = np.nan
@@ -212,10 +213,10 @@ def test_a_step_tells_which_convolutions_are_done_so() -> None:
     nodes = [placeholder("x", (1, 28, 28, 128)), const("w", numbers(3, 3, 128, 128)), conv("tiled", "x", "w"),
              const("v", numbers(1, 1, 128, 128)), conv("direct", "tiled", "v"), node("y", "Relu", "direct")]
     with heald.Session(graph(*nodes)) as session:
-        ways = session.prepare("y", ["x"]).executable().algorithms()
-    assert ways["tiled"].startswith("Winograd, tiles of ")
-    assert "Winograd" not in ways["direct"]
-    assert ways["direct"] == ways["y"] != ""
+        algorithms = session.prepare("y", ["x"]).executable().algorithms()
+    assert algorithms["tiled"].startswith("Winograd, tiles of ")
+    assert "Winograd" not in algorithms["direct"]
+    assert algorithms["direct"] == algorithms["y"] != ""
 
 
 def test_a_cpu_without_a_part_of_it_gets_the_convolution(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -30,11 +30,11 @@ def heald_kernels(registry):
 
 @hookimpl
 def heald_passes(registry):
-    registry.add("first", partial(unchanged, "first"))
-    registry.add("second", partial(unchanged, "second"), after=["first"])
+    registry.add("first", partial(return_graph, "first"))
+    registry.add("second", partial(return_graph, "second"), after=["first"])
 
 
-def unchanged(name, graph, context):
+def return_graph(name, graph, context):
     passed.append(name)
     acts.get(name, int)()
     return graph
@@ -57,7 +57,7 @@ def register(kernels):
 
     @kernels.kernel("Act>ActNow", asynchronous=True)
     def act_now(b):
-        """Declared asynchronous: what depends on it runs event-driven."""
+        """Declared asynchronous: its consumers run event-driven."""
         def run(x):
             begin(b.node)
             return available(x + 1)

@@ -56,7 +56,7 @@ def register(kernels):
 
     @kernels.kernel("Kept>Recall")
     def recall(b):
-        """What the node `of` was given last."""
+        """The last input of the node `of`."""
         def run(x, out):
             out[...] = kept[b.attrs["of"]][-1]
         return run
@@ -70,7 +70,7 @@ def register(kernels):
 
 
 class Once:
-    """Writes its buffer in the first run, as if nobody else used it."""
+    """Writes its buffer in the first run, as if it had no other user."""
 
     def run(self, x, out):
         out[...] = x

@@ -1,5 +1,5 @@
-"""A plugin of the tests alone: kernels whose results have a shape, or a type, that nobody foresees; one that only
-devices outside host memory have."""
+"""A plugin of the tests alone: kernels whose results have an unforeseen shape or type; a kernel for devices outside
+host memory alone."""
 
 from __future__ import annotations
 

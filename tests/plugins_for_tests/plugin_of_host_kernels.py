@@ -113,9 +113,9 @@ def note_later(step: Step, what: I32, chain: Chain) -> Chain:
 
 
 def tracked(step: Step) -> TrackedType:
-    made = Tracked()
-    weakref.finalize(made, step.resources.get("notes", list).append, "freed")
-    return made
+    tracked_object = Tracked()
+    weakref.finalize(tracked_object, step.resources.get("notes", list).append, "freed")
+    return tracked_object
 
 
 def used(step: Step, thing: TrackedType) -> I32:
@@ -132,10 +132,10 @@ def cancel(step: Step, chain: Chain) -> Chain:
 
 
 def times_made(step: Step, *, name: String) -> I32:
-    """How often the resource was made."""
-    made = step.resources.get("made", list)
-    step.resources.get(name, lambda: made.append(name))
-    return made.count(name)
+    """The number of times that the resource was made."""
+    names_made = step.resources.get("made", list)
+    step.resources.get(name, lambda: names_made.append(name))
+    return names_made.count(name)
 
 
 def twice(step: Step, x: I32, *, body: Callee) -> I32:

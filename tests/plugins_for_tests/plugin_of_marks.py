@@ -72,7 +72,7 @@ def soon(node, result):
 def for_simulated_devices(kernels):
     for op, compute in (("Test>Mark", add), ("Test>Tell", lambda node, x: marks.append(node))):
         @kernels.kernel(op)
-        def launched(b, compute=compute):
+        def bind_launch(b, compute=compute):
             kernel = Kernel(b.op, b.node, lambda *arrays: compute(b.node, *arrays), tuple(i.meta for i in b.inputs),
                             b.outputs, SLOW if "slow" in b.node else 1.0)
             return lambda *buffers: b.device.native.launch(b.stream, kernel, buffers)

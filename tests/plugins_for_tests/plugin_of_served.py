@@ -31,8 +31,8 @@ def scan(config):
         threading.Thread(target=serve, args=(self.requests,), daemon=True).start()
 
     methods = {name: asks(getattr(Example, name)) for name in METHODS}
-    served = type("Served", (Example,), {"type": "SERVED", "open": open_with_thread, **methods})
-    return [served(0, 1 << 20)]
+    served_type = type("Served", (Example,), {"type": "SERVED", "open": open_with_thread, **methods})
+    return [served_type(0, 1 << 20)]
 
 
 def serve(requests):

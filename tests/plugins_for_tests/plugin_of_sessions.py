@@ -42,7 +42,7 @@ class Told:
         self.close()
 
 
-def told(graph, config, target, device):
+def make_recording_session(graph, config, target, device):
     if target == "told://nowhere":
         raise errors.Unavailable("nothing answers at 'nowhere'")
     if target == "told://fault":
@@ -56,5 +56,5 @@ def meet(graph, config, target, device):
 
 @hookimpl
 def heald_sessions(registry):
-    registry.add("told", told)
+    registry.add("told", make_recording_session)
     registry.add("meet", f"{__name__}:meet")

@@ -92,7 +92,7 @@ def register(kernels):
         return lambda x, y: available(x + y) if x.flat[0] > 0 else failed(errors.Aborted(f"boom {b.node}"))
 
     @kernels.kernel("Test>Queued", asynchronous=True, step=True)
-    def queued(b):
+    def bind_queued(b):
         """Completes in a task of the work queue."""
         def run(step, x, y):
             value = AsyncValue()

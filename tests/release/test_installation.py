@@ -19,7 +19,7 @@ from packaging.metadata import Metadata
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 from packaging.version import Version
-from workers.opencl_runtime import unpacked
+from workers.opencl_runtime import unpacked_environment
 
 from release import wheels
 
@@ -96,7 +96,7 @@ def installation(request: pytest.FixtureRequest, dist: Path, tmp_path_factory: p
     python, folder = newest_interpreter(request.param), tmp_path_factory.mktemp(request.param)
     inherited = {name: text for name, text in os.environ.items() if not name.startswith(("HEALD", "PIP_", "PYTHON"))}
     homes = dict.fromkeys(("HOME", "XDG_CACHE_HOME", "XDG_CONFIG_HOME"), str(folder))
-    env = inherited | unpacked() | homes | {"PIP_CONFIG_FILE": os.devnull}
+    env = inherited | unpacked_environment() | homes | {"PIP_CONFIG_FILE": os.devnull}
     target = Installation(folder / "environment" / "bin", folder, env)
     run(python, "-m", "venv", folder / "environment", cwd=folder, env=env)
     target.run("python", "-m", "pip", "install", "--no-index", "--find-links", dist,

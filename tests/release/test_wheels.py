@@ -32,7 +32,7 @@ def templates() -> dict[str, bytes]:
     """The files that `heald new` copies in a checkout, by their paths in the wheel of heald-tools."""
     examples = {kind: ROOT / "plugins" / f"example_{kind}" for kind in new.NEXT}
     return {f"heald_tools/templates/{kind}/{path.relative_to(example).as_posix()}": path.read_bytes()
-            for kind, example in examples.items() for path in new._files(example)}
+            for kind, example in examples.items() for path in new.template_files(example)}
 
 
 @pytest.mark.parametrize("folder", FOLDERS, ids=lambda folder: folder.name)

@@ -33,5 +33,5 @@ def test_a_clip_of_integers_and_one_whose_middle_is_fetched_stay():
     nodes = [placeholder("x", (3,)), SIX, ZERO, node("a", "Maximum", "x", "zero"), node("y", "Minimum", "a", "six")]
     assert op_counts(optimized_graph(nodes, "activations", fetches=("y", "a"))) == {"Relu": 1, "Relu6": 1} or op_counts(
         optimized_graph(nodes, "activations", fetches=("y", "a"))) == {"Relu": 1, "Minimum": 1}
-    whole = [placeholder("x", (3,), INT), const("six", 6, np.int32), node("y", "Minimum", "x", "six", T=INT)]
-    assert op_counts(optimized_graph(whole, "activations")) == {"Minimum": 1}
+    integers = [placeholder("x", (3,), INT), const("six", 6, np.int32), node("y", "Minimum", "x", "six", T=INT)]
+    assert op_counts(optimized_graph(integers, "activations")) == {"Minimum": 1}

@@ -51,23 +51,25 @@ def network():
 def test_a_network_of_keras_is_convolutions_with_biases():
     rewritten = rewrite_and_compare(network(), *PASSES, fetches=("two/relu",))
     assert op_counts(rewritten) == {"Conv2D": 2, "BiasAdd": 2, "Relu": 2}
-    assert [each.name for each in rewritten if each.op == "BiasAdd"] == ["one/add_1", "two/add_1"]
+    assert [graph_node.name for graph_node in rewritten if graph_node.op == "BiasAdd"] == ["one/add_1", "two/add_1"]
 
 
 def test_new_nodes_ask_for_the_place_of_those_that_they_stand_for():
-    nodes = [each.replace(device="CPU:0", attrs={"_class": [b"loc:@one/conv"]}) if each.op != "Placeholder" else each
-             for each in network()]
+    nodes = [graph_node.replace(device="CPU:0", attrs={"_class": [b"loc:@one/conv"]})
+             if graph_node.op != "Placeholder" else graph_node
+             for graph_node in network()]
     rewritten = rewrite_and_compare(nodes, *PASSES)
     assert op_counts(rewritten) == {"Conv2D": 2, "BiasAdd": 2, "Relu": 2, "Identity": 1}
-    assert {each.device for each in rewritten if each.op != "Placeholder"} == {"CPU:0"}
-    assert all(each.attrs["_class"] == (b"loc:@one/conv",) for each in rewritten if each.op == "BiasAdd")
+    assert {graph_node.device for graph_node in rewritten if graph_node.op != "Placeholder"} == {"CPU:0"}
+    assert all(graph_node.attrs["_class"] == (b"loc:@one/conv",) for graph_node in rewritten
+               if graph_node.op == "BiasAdd")
 
 
 @pytest.mark.parametrize("fallback", ["error", "warn"])
 def test_a_device_without_kernels_for_new_nodes_runs_the_graph_as_it_was(fallback):
     nodes = [placeholder("x", (1, 3)), const("w", numbers(3, 4)), node("l", "MatMul", "x", "w"),
              *scaling_nodes("s", "l", "Mul", (1, 4), 1), *scaling_nodes("y", "s", "AddV2", (1, 4), 1)]
-    nodes = [each.replace(device="EXAMPLE:0") if each.inputs else each for each in nodes]
+    nodes = [graph_node.replace(device="EXAMPLE:0") if graph_node.inputs else graph_node for graph_node in nodes]
     ours = heald.Session(graph(*nodes), {"placement": {"fallback": fallback}})
     assert op_counts(optimized_graph(nodes, *PASSES)) == {"MatMul": 1, "BiasAdd": 1}  # EXAMPLE has no BiasAdd
     x = numbers(1, 3)
@@ -85,7 +87,7 @@ def test_placement_tells_of_the_nodes_that_the_graph_has():
 
 def test_errors_name_nodes_that_the_graph_has():
     nodes = network()
-    names = {each.name for each in nodes}
+    names = {graph_node.name for graph_node in nodes}
     with pytest.raises(InvalidArgument) as caught:
         session_with_passes([placeholder("x"), *nodes[1:]], *PASSES).run("y", {"x": numbers(1, 8, 8, 2)})
     assert caught.value.node in names
@@ -93,11 +95,11 @@ def test_errors_name_nodes_that_the_graph_has():
 
 def test_a_graph_that_cannot_be_simplified_stays_the_same_object():
     nodes = [placeholder("x", (2,)), node("y", "Neg", "x")]
-    (_, before), *rest = session_with_passes(nodes, *PASSES).optimized(["y"], ["x"])
+    (_, before), *by_pass = session_with_passes(nodes, *PASSES).optimized(["y"], ["x"])
     in_order = ["constants", "identities", "activations", "batch-norm", "cells", "pads", "scales", "sequences",
                 "duplicates", "pools", "reshapes", "strides"]
-    assert [name for name, _ in rest] == in_order
-    assert all(rewritten is before for _, rewritten in rest)
+    assert [name for name, _ in by_pass] == in_order
+    assert all(rewritten is before for _, rewritten in by_pass)
 
 LENGTHS = [[], [1], [1, 1], [1, 2, 2], [1, 2, 2, 1, 1]]
 
@@ -105,7 +107,7 @@ LENGTHS = [[], [1], [1, 1], [1, 2, 2], [1, 2, 2, 1, 1]]
 @pytest.mark.parametrize("strides", LENGTHS, ids=len)
 @pytest.mark.parametrize("op", ["Conv2D", "DepthwiseConv2dNative", "MaxPool", "AvgPool"])
 def test_strides_of_a_wrong_number_are_refused_by_the_metadata_function_not_by_a_pass(op, strides):
-    """With every pass, those of the pack for oneDNN included."""
+    """All passes run, including oneDNN's."""
     taps = {"ksize": strides} if op.endswith("Pool") else {"dilations": strides}
     padded = [placeholder("x", (1, 4, 4, 2)), const("p", [[0, 0], [1, 1], [1, 1], [0, 0]], np.int32),
               node("r", "Relu", "x"), node("pad", "Pad", "r", "p", Tpaddings=INT)]
@@ -151,10 +153,10 @@ class Drawn:
         attrs = {"T": self.type} | attrs if op != "Cast" else attrs
         self.nodes.append(Node(name, op, inputs, controls=controls, device=device, attrs=attrs))
         self.last, self.shape = name, self.shape if shape is None else shape
-        known = self.draw(st.integers(0, 11))
-        if known == 0:
+        consumer_kind = self.draw(st.integers(0, 11))
+        if consumer_kind == 0:
             self.fetches.append(name)
-        elif known == 1:
+        elif consumer_kind == 1:
             self.nodes.append(node(f"{name}/aside", "Neg", name, T=self.type))
             self.fetches.append(f"{name}/aside")
 
@@ -193,9 +195,10 @@ class Drawn:
     def scaling_nodes(self):
         op, position = self.draw(st.sampled_from([
             ("Mul", 0), ("Mul", 1), ("AddV2", 0), ("AddV2", 1), ("Sub", 0), ("Sub", 1), ("RealDiv", 1)]))
-        each = tuple(self.channels if i == self.axis else 1 for i in range(4))
+        per_channel = tuple(self.channels if i == self.axis else 1 for i in range(4))
         places = tuple(n if i == 2 else 1 for i, n in enumerate(self.shape))
-        constant = self.constant(*self.draw(st.sampled_from([(), (1,), each, each[1:], each[self.axis:], places])))
+        constant = self.constant(*self.draw(st.sampled_from([(), (1,), per_channel, per_channel[1:],
+                                                             per_channel[self.axis:], places])))
         self.add(op, *([self.last, constant] if position else [constant, self.last]))
 
     def pad(self):
@@ -219,7 +222,7 @@ class Drawn:
 
     def twice(self):
         """The last node once more, and the sum of both."""
-        last = next(each for each in self.nodes if each.name == self.last)
+        last = next(graph_node for graph_node in self.nodes if graph_node.name == self.last)
         if last.op != "Placeholder":
             self.add(last.op, *map(str, last.inputs), **last.attrs)
             self.add("AddV2", last.name, self.last)
@@ -241,10 +244,10 @@ def test_any_graph_computes_the_same_with_each_pass_and_with_all(data):
     drawn.add("Neg", drawn.last)
     fetches = [*dict.fromkeys([*drawn.fetches, drawn.last])]
     x = numbers(*drawn.nodes[0].attrs["shape"][1:], dtype=dtype)[None]
-    wanted = session_with_passes(drawn.nodes).run(fetches, {"x": x})
-    largest = max(np.abs(each.astype(np.float64)).max() for each in wanted)
+    expected = session_with_passes(drawn.nodes).run(fetches, {"x": x})
+    largest = max(np.abs(result.astype(np.float64)).max() for result in expected)
     for passes in (*((name,) for name in PASSES), PASSES):
-        for a, b in zip(wanted, session_with_passes(drawn.nodes, *passes).run(fetches, {"x": x}), strict=True):
+        for a, b in zip(expected, session_with_passes(drawn.nodes, *passes).run(fetches, {"x": x}), strict=True):
             assert (a.dtype, a.shape) == (b.dtype, b.shape)
             np.testing.assert_allclose(b.astype(np.float64), a.astype(np.float64), rtol=0,
                                        atol=TOLERANCE[np.dtype(dtype).name] * max(1.0, largest), err_msg=str(passes))

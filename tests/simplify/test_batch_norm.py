@@ -35,7 +35,7 @@ def test_batch_normalisation_behind_a_layer_goes_into_its_weights(layer, data_fo
     assert op_counts(rewritten) == {rewritten["l"].op: 1, "BiasAdd": 1, "Relu": 1}
     assert (rewritten["n"].op, rewritten["n"].inputs[0].node) == ("BiasAdd", "l")
 
-NORMS = {  # what is left, and what is different
+NORMS = {  # the remaining ops, and the change of the graph
     "images": ({"Mul": 1, "AddV2": 1}, {}),
     "channels first": ({"Mul": 1, "AddV2": 1}, {"shape": (2, 3, 4, 5), "data_format": "NCHW"}),
     "volumes": ({"Mul": 1, "AddV2": 1}, {"shape": (2, 2, 4, 5, 3), "data_format": "NDHWC"}),
@@ -60,7 +60,7 @@ def test_batch_normalisation_elsewhere_is_a_factor_and_a_shift(case):
     assert op_counts(rewritten) == left | {"Relu": 1}
 
 
-def test_what_batch_normalisation_refuses_is_still_refused():
+def test_wrong_channels_of_batch_normalisation_are_still_refused():
     nodes = [placeholder("x", (2, 4, 5, 1)), *batch_norm("n", "x", 3), node("y", "Relu", "n")]
     with pytest.raises(InvalidArgument, match="channels") as caught:
         session_with_passes(nodes, *PASSES).run("y", {"x": numbers(2, 4, 5, 1)})

@@ -20,7 +20,7 @@ from heald.graphs.graph.graph import Node, TensorValue
 
 
 def twin_chains():
-    """Two chains of two nodes over x, and what adds them up."""
+    """Two chains of two nodes over x, and their sum."""
     return [placeholder("x", (1, 4, 4, 2)), node("a", "Relu", "x"), node("b", "Relu", "x"), max_pool("c", "a"),
             max_pool("d", "b"), node("y", "AddV2", "c", "d")]
 
@@ -29,15 +29,15 @@ def max_pool(name, x):
     return node(name, "MaxPool", x, ksize=[1, 2, 2, 1], strides=[1, 2, 2, 1], padding="SAME", data_format="NHWC")
 
 
-def test_of_nodes_that_do_the_same_to_the_same_tensors_one_stays():
+def test_equal_nodes_are_merged_into_one():
     rewritten = rewrite_and_compare(twin_chains(), "duplicates")
     assert op_counts(rewritten) == {"Relu": 1, "MaxPool": 1, "AddV2": 1}
     assert [str(source) for source in rewritten["y"].inputs] == ["c", "c"]
 
 
-@pytest.mark.parametrize(("known", "relus"), [("a", 1), ("b", 2)])
-def test_a_duplicate_that_somebody_knows_stays(known, relus):
-    assert op_counts(rewrite_and_compare(twin_chains(), "duplicates", fetches=("y", known)))["Relu"] == relus
+@pytest.mark.parametrize(("fetched", "relus"), [("a", 1), ("b", 2)])
+def test_a_fetched_duplicate_stays(fetched, relus):
+    assert op_counts(rewrite_and_compare(twin_chains(), "duplicates", fetches=("y", fetched)))["Relu"] == relus
 
 DIFFERENT = {
     "op": [node("a", "Relu", "x"), node("b", "Elu", "x")],
@@ -45,8 +45,8 @@ DIFFERENT = {
     "inputs": [node("z", "Neg", "x"), node("a", "Relu", "x"), node("b", "Relu", "z")],
     "order of inputs": [const("c", 3), node("a", "Sub", "x", "c"), node("b", "Sub", "c", "x")],
     "place": [node("a", "Relu", "x"), node("b", "Relu", "x", device="EXAMPLE:0")],
-    "what is waited for": [node("a", "Relu", "x"), Node("w", "Assert", ["yes", "x"], attrs={"T": [FLOAT]}),
-                           const("yes", True, np.bool_), node("b", "Relu", "x").replace(controls=["w"])],
+    "control edges": [node("a", "Relu", "x"), Node("w", "Assert", ["yes", "x"], attrs={"T": [FLOAT]}),
+                      const("yes", True, np.bool_), node("b", "Relu", "x").replace(controls=["w"])],
 }
 
 
@@ -60,8 +60,9 @@ def test_nodes_that_differ_are_no_duplicates(case):
 def test_many_nodes_that_differ_are_not_compared_with_each_other(monkeypatch):
     compared_pairs, equal = [], TensorValue.__eq__
     nodes = [node(f"n{i}", "Exp", "x", _number=np.array(i)) for i in range(200)]
-    whole = graph(placeholder("x", (2,)), *nodes, node("y", "AddN", *(each.name for each in nodes), N=len(nodes)))
-    with heald.Session(whole, {"placement": {"fallback": "allow"}}) as running:
+    full_graph = graph(placeholder("x", (2,)), *nodes,
+                       node("y", "AddN", *(graph_node.name for graph_node in nodes), N=len(nodes)))
+    with heald.Session(full_graph, {"placement": {"fallback": "allow"}}) as running:
         monkeypatch.setattr(TensorValue, "__eq__", lambda a, b: compared_pairs.append((a, b)) or equal(a, b))
         *_, (_, rewritten) = running.optimized(["y"], ["x"])
     assert op_counts(rewritten)["Exp"] == len(nodes)
@@ -74,7 +75,7 @@ def test_random_numbers_are_drawn_by_each_for_itself():
     assert session_with_passes(nodes, *PASSES).run("y").any()
 
 
-def test_what_is_read_of_a_variable_before_and_after_it_is_written_differs():
+def test_reads_before_and_after_a_write_of_a_variable_are_not_merged():
     nodes = [Node("v", "VariableV2", attrs={"dtype": FLOAT, "shape": ShapeAttr(())}), const("one", 1),
              node("begin", "Assign", "v", "one"), node("a", "Neg", "v"),
              node("write", "AssignAdd", "v", "one").replace(controls=["a"]),

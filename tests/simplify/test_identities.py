@@ -37,13 +37,13 @@ SAME = {
 
 
 @pytest.mark.parametrize("case", SAME)
-def test_nodes_that_give_what_they_take_go(case):
+def test_nodes_that_return_their_input_are_removed(case):
     nodes, left = SAME[case]
     rewritten = rewrite_and_compare([placeholder("x", (None, 4)), *nodes, node("y", "Neg", "a")], "identities")
     assert op_counts(rewritten) == {"Neg": 1} | left
 
 
-def test_an_identity_that_somebody_knows_stays():
+def test_an_identity_with_other_readers_stays():
     between = node("a", "Identity", "x")
     nodes = [placeholder("x", (2,)), between, node("y", "Neg", "a")]
     assert op_counts(rewrite_and_compare(nodes, "identities")) == {"Neg": 1}
@@ -51,7 +51,7 @@ def test_an_identity_that_somebody_knows_stays():
     assert session_with_passes(nodes, "identities").run("y", {"a": [1, 2]}).tolist() == [-1, -2]
     after = [nodes[0], between, node("b", "Abs", "x").replace(controls=["a"]), node("y", "AddV2", "a", "b")]
     assert op_counts(rewrite_and_compare(after, "identities"))["Identity"] == 1
-    elsewhere = [nodes[0], between.replace(device="EXAMPLE:0"), nodes[2]]
-    assert op_counts(rewrite_and_compare(elsewhere, "identities"))["Identity"] == 1
+    on_other_device = [nodes[0], between.replace(device="EXAMPLE:0"), nodes[2]]
+    assert op_counts(rewrite_and_compare(on_other_device, "identities"))["Identity"] == 1
     with_others = [nodes[0], between.replace(attrs={"_class": [b"loc:@y"]}), nodes[2]]
     assert op_counts(rewrite_and_compare(with_others, "identities"))["Identity"] == 1

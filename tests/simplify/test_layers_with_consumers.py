@@ -21,7 +21,7 @@ KEPT = {
 
 @pytest.mark.parametrize("name", ["batch-norm", "scales"])
 @pytest.mark.parametrize("case", KEPT)
-def test_a_layer_that_somebody_knows_keeps_what_it_gives(name, case):
+def test_a_layer_with_other_readers_keeps_its_output(name, case):
     how = KEPT[case]
     last = batch_norm("y", "l", 4) if name == "batch-norm" else scaling_nodes("y", "l", "Mul", (4,), 1)
     last[-1] = last[-1].replace(**how.get("last", {}))

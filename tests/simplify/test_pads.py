@@ -29,7 +29,7 @@ def test_a_pad_that_does_something_else_stays(change, is_taken):
     value = [const("value", change["value"])] if "value" in change else []
     nodes = [placeholder("x", (1, 5, 5, 1)), vector("p", [[0, 0], [1, 1], [1, 1], [0, 0]]), *value,
              node("before", "CheckNumerics", "x", message=""),
-             Node("pad", change.get("op", "Pad"), ["x", "p", *(each.name for each in value)],
+             Node("pad", change.get("op", "Pad"), ["x", "p", *(graph_node.name for graph_node in value)],
                   controls=change.get("controls", []), device=change.get("device", ""),
                   attrs={"T": FLOAT, "Tpaddings": INT}),
              const("w", numbers(3, 3, 1, 2)), conv("y", "pad", "w", padding=change.get("padding", "VALID"))]
@@ -41,7 +41,7 @@ def test_a_pad_that_does_something_else_stays(change, is_taken):
     ("Relu", [[1, 1], [2, 1]], 3, True), ("Relu6", [[0, 1], [0, 0]], 2, True), ("Neg", [[1, 1], [1, 1]], 3, False),
     ("Relu", [[2, 0], [0, 0]], 2, False),
 ])
-def test_zeros_around_what_is_not_negative_are_the_padding_of_its_largest(op, paddings, taps, is_taken):
+def test_zeros_around_nonnegative_images_become_the_padding_of_max_pooling(op, paddings, taps, is_taken):
     window = [1, taps, taps, 1]
     nodes = [placeholder("x", (2, 6, 5, 3)), node("image", op, "x"), vector("p", [[0, 0], *paddings, [0, 0]]),
              node("pad", "Pad", "image", "p", Tpaddings=INT),

@@ -1,4 +1,4 @@
-"""Passes on request: each preserves what it states, is idempotent, and runs in no session by itself."""
+"""Passes on request: each keeps its stated promises, is idempotent, and runs in no session by itself."""
 
 import heald
 import numpy as np
@@ -21,8 +21,8 @@ NAMES = ["topological-sort", "dead-nodes", "dedupe-constants", "strip-defaults",
          "consolidate-attributes", "name-compression"]
 
 
-def after(before, *names, kept=(), **more):
-    *_, (_, rewritten) = requested_graphs(before, names, kept, runtime(), **more)
+def after(before, *names, kept_names=(), **more):
+    *_, (_, rewritten) = requested_graphs(before, names, kept_names, runtime(), **more)
     return rewritten
 
 
@@ -45,30 +45,30 @@ def graphs(draw):
 
 @pytest.mark.parametrize("name", NAMES)
 @given(graphs())
-def test_results_and_kept_names_stay_and_a_second_run_changes_nothing(name, made):
-    output, before = made
-    rewritten = after(before, name, kept=("x", output))
+def test_results_and_kept_names_stay_and_a_second_run_changes_nothing(name, output_and_graph):
+    output, before = output_and_graph
+    rewritten = after(before, name, kept_names=("x", output))
     assert {"x", output} <= rewritten.nodes.keys()
-    assert after(rewritten, name, kept=("x", output)) is rewritten
+    assert after(rewritten, name, kept_names=("x", output)) is rewritten
     x = np.float32([3, 4])
     results = []
-    for each in (before, rewritten):
-        with heald.Session(each) as session:
+    for tested_graph in (before, rewritten):
+        with heald.Session(tested_graph) as session:
             results.append(session.run(output, {"x": x}))
     np.testing.assert_array_equal(*results)
 
 
 @given(graphs())
-def test_sorting_changes_nothing_but_the_order(made):
-    rewritten = after(made[1], "topological-sort")
-    assert not compare(made[1], rewritten)._replace(reordered=False)
-    place = {name: i for i, name in enumerate(rewritten.nodes)}
-    assert all(place[i.node] < place[n.name] for n in rewritten for i in n.inputs)
+def test_sorting_changes_nothing_but_the_order(output_and_graph):
+    rewritten = after(output_and_graph[1], "topological-sort")
+    assert not compare(output_and_graph[1], rewritten)._replace(reordered=False)
+    position = {name: i for i, name in enumerate(rewritten.nodes)}
+    assert all(position[i.node] < position[n.name] for n in rewritten for i in n.inputs)
 
 
 @given(graphs())
-def test_stripped_defaults_come_back(made):
-    full = after(made[1], "add-defaults")
+def test_stripped_defaults_come_back(output_and_graph):
+    full = after(output_and_graph[1], "add-defaults")
     assert not compare(after(full, "strip-defaults", "add-defaults"), full)
 
 
@@ -106,7 +106,7 @@ def test_equal_constants_become_the_first_one_but_for_kept_ones_and_partners():
     before = graph(const("a", [1, 2]), const("b", [1, 2]), const("c", [1, 2]), const("d", [1, 2]), const("e", [1, 3]),
                    const("f", [1, 2], np.int32), node("y", "AddV2", "b", "e", _class=(b"loc:@d",)),
                    node("z", "Neg", "y").replace(controls=["a", "b"]))
-    rewritten = after(before, "dedupe-constants", kept=("c",))
+    rewritten = after(before, "dedupe-constants", kept_names=("c",))
     assert [*rewritten.nodes] == ["a", "c", "d", "e", "f", "y", "z"]
     assert [str(i) for i in rewritten["y"].inputs] == ["a", "e"]
     assert rewritten["z"].controls == ("a",)
@@ -116,7 +116,7 @@ def test_nodes_and_functions_that_nothing_needs_are_removed():
     call = node("y", "PartitionedCall", "x", f=Func("outer"), Tin=(dtypes.float32,), Tout=(dtypes.float32,))
     functions = [Function("outer", nodes=[node("n", "inner")]), Function("inner"), Function("idle")]
     rewritten = after(Graph([placeholder("x", (2,)), call, node("z", "Neg", "x")], functions), "dead-nodes",
-                      kept=("y",))
+                      kept_names=("y",))
     assert ([*rewritten.nodes], [*rewritten.functions]) == (["x", "y"], ["outer", "inner"])
 
 
@@ -163,15 +163,16 @@ def test_numbers_are_written_with_63_and_66_characters(index, name):
     assert [*rewritten.functions["f"].nodes][index] == name
 
 
-@pytest.mark.parametrize(("any_op", "own", "expected"), [
+@pytest.mark.parametrize(("any_op", "op_shapes", "expected"), [
     ([(2, None)], [(None, 3)], [(2, 3)]), ([None], [(2,)], [(2,)]), ([(2,)], [(3,)], None),
     ([(2,)], [(2,), (2,)], None), ([(2,)], [], None),
 ])
-def test_shapes_that_a_node_states_twice_become_what_both_state(any_op, own, expected):
-    made = [tuple(None if shape is None else ShapeAttr(shape) for shape in shapes) for shapes in (any_op, own)]
-    y = branch("y", "p", "f", "f", "x").replace(attrs={"_output_shapes": made[0], "output_shapes": made[1]})
+def test_shapes_that_a_node_states_twice_become_what_both_state(any_op, op_shapes, expected):
+    attributes = [tuple(None if shape is None else ShapeAttr(shape) for shape in shapes)
+                  for shapes in (any_op, op_shapes)]
+    y = branch("y", "p", "f", "f", "x").replace(attrs={"_output_shapes": attributes[0], "output_shapes": attributes[1]})
     f = function("f", "x", [], {"y": "x"})
     before = Graph([placeholder("x"), placeholder("p", (), dtypes.bool_), y], [f])
     rewritten = after(before, "consolidate-attributes")["y"].attrs
-    shapes = made if expected is None else [tuple(map(ShapeAttr, expected))] * 2
+    shapes = attributes if expected is None else [tuple(map(ShapeAttr, expected))] * 2
     assert [rewritten["_output_shapes"], rewritten["output_shapes"]] == shapes

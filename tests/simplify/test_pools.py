@@ -36,5 +36,5 @@ def test_the_mean_of_windows_stays_where_nothing_is_gained(change):
 
 
 @pytest.mark.parametrize("fetches", [("y", "p"), ("y", "c")])
-def test_the_mean_of_windows_stays_where_somebody_knows_it(fetches):
+def test_the_mean_of_windows_stays_where_it_is_fetched(fetches):
     assert rewrite_and_compare(pooled_branch(), "pools", fetches=fetches)["s"].op == "BiasAdd"

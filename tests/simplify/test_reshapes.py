@@ -48,8 +48,9 @@ def test_a_product_of_rows_with_turned_weights_and_shapes_that_are_constants():
     {"product": node("product", "MatMul", "flat", "w", transpose_a=True, transpose_b=False)},
 ], ids=str)
 def test_rows_of_something_else_are_left_as_they_are(changed):
-    given = placeholder("given", (None,), INT)
-    nodes = [changed.get(each.name, each) for each in [placeholder("x", (None, 3, 4)), given, *dense_layer("x")]]
+    fed_shape = placeholder("given", (None,), INT)
+    nodes = [changed.get(graph_node.name, graph_node)
+             for graph_node in [placeholder("x", (None, 3, 4)), fed_shape, *dense_layer("x")]]
     *_, (_, rewritten) = session_with_passes(nodes, "constants", "reshapes").optimized(["y"], ["x", "given"])
     assert "BatchMatMulV2" not in op_counts(rewritten)
 
@@ -67,7 +68,7 @@ def test_products_of_no_rows_have_none():
 
 @pytest.mark.parametrize(("op", "number", "shape"), [
     ("AddV2", 1, (2, 3)), ("AddV2", 0, (1, 2, 3)), ("Mul", 1, (2, 3)), ("Sub", 0, (2, 3)), ("RealDiv", 1, (2, 3))])
-def test_what_is_done_with_a_constant_for_each_channel_goes_before_they_are_taken_apart(op, number, shape):
+def test_arithmetic_by_channel_moves_in_front_of_a_reshape_that_splits_channels(op, number, shape):
     inputs = ["apart", "c"] if number else ["c", "apart"]
     nodes = [placeholder("x", (None, 5, 6)), vector("shape", [-1, 5, 2, 3]), node("apart", "Reshape", "x", "shape"),
              const("c", numbers(*shape) + 3), node("y", op, *inputs)]
@@ -79,7 +80,7 @@ def test_what_is_done_with_a_constant_for_each_channel_goes_before_they_are_take
     ([-1, 5, 2, 3], (3,), ()), ([-1, 5, 2, 3], (5, 2, 3), ()), ([-1, 2, 3], (5, 2, 3), ()),
     ([-1, 5, 2, 3], (1, 1, 1, 2, 3), ()), ([-1, 5, 2, 3], (2, 3), ("apart",)), ([-1, 3, 2, 5], (2, 5), ()),
 ], ids=str)
-def test_what_is_done_with_other_constants_stays_behind_a_reshape(shape, values, more):
+def test_arithmetic_with_other_constants_stays_behind_a_reshape(shape, values, more):
     nodes = [placeholder("x", (None, 5, 6)), vector("shape", shape), node("apart", "Reshape", "x", "shape"),
              const("c", numbers(*values)), node("y", "AddV2", "apart", "c")]
     assert rewrite_and_compare(nodes, "reshapes", fetches=("y", *more), feed={"x": numbers(1, 5, 6)})["y"].op == "AddV2"

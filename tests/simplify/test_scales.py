@@ -27,7 +27,7 @@ from heald.runtime.values import dtypes
 
 @pytest.mark.parametrize("layer", LAYERS)
 @pytest.mark.parametrize("data_format", IMAGE_SHAPES)
-def test_what_scales_a_layer_s_output_goes_into_its_weights(layer, data_format):
+def test_scalings_of_a_layers_output_go_into_its_weights(layer, data_format):
     channels = CHANNELS[layer]
     nodes = [placeholder("x", IMAGE_SHAPES[data_format]), *LAYERS[layer](data_format, "VALID"),
              *bias_add("s0", "l", numbers(channels, seed=9), data_format)]
@@ -38,7 +38,7 @@ def test_what_scales_a_layer_s_output_goes_into_its_weights(layer, data_format):
 
 
 @pytest.mark.parametrize("transposed", [False, True])
-def test_what_scales_a_product_goes_into_its_matrix(transposed):
+def test_scalings_of_a_product_go_into_its_matrix(transposed):
     weights = numbers(3, 4)
     nodes = [placeholder("x", (None, 3)), const("w", weights.T if transposed else weights),
              node("l", "MatMul", "x", "w", transpose_b=transposed), *bias_add("b", "l", [1, 2, 3, 4]),
@@ -46,11 +46,11 @@ def test_what_scales_a_product_goes_into_its_matrix(transposed):
     assert op_counts(rewrite_and_compare(nodes, "scales")) == {"MatMul": 1, "BiasAdd": 1}
 
 
-def test_a_layer_that_is_only_multiplied_gets_the_name_of_what_multiplies_it():
+def test_a_layer_that_is_only_multiplied_gets_the_name_of_the_multiplication():
     nodes = [placeholder("x", (1, 3)), const("w", numbers(3, 4)), node("l", "MatMul", "x", "w"),
              *scaling_nodes("s", "l", "Mul", (4,), 1), node("y", "Relu", "s")]
     rewritten = rewrite_and_compare(nodes, "scales")
-    assert [(each.name, each.op) for each in rewritten] == [
+    assert [(graph_node.name, graph_node.op) for graph_node in rewritten] == [
         ("x", "Placeholder"), ("w", "Const"), ("s", "MatMul"), ("y", "Relu")]
 
 
@@ -93,7 +93,7 @@ def test_weights_that_would_overflow_stay(factor):
     ((2.5, -1.5, 0.1), 100.0, 0), ((1e-40, -2.0, 1e30), 1e8, 0), ((1e-3, -1e31, 1e-9), 1e8, 1),
     ((0.0, np.nan, 1.0), 0.5, 1),
 ])
-def test_it_is_the_largest_weight_that_tells_whether_any_would_overflow(weights, factor, left):
+def test_the_largest_weight_decides_on_overflow(weights, factor, left):
     nodes = [placeholder("x", (1, 4, 4, 3)), const("w", np.reshape(weights, (1, 1, 3, 1))), conv("l", "x", "w"),
              const("c", factor), node("y", "Mul", "l", "c")]
     assert op_counts(optimized_graph(nodes, "scales")) == {"Conv2D": 1, **({"Mul": 1} if left else {})}
@@ -127,10 +127,10 @@ def test_scalings_that_gain_nothing_stay(chain):
     for i, step in enumerate(chain):
         nodes += scaling_nodes(f"s{i + 1}", f"s{i}" if i else "x", *step)
     rewritten = optimized_graph([*nodes, node("y", "Relu", "s2")], "scales")
-    assert [each.name for each in rewritten if each.op != "Const"] == ["x", "s1", "s2", "y"]
+    assert [graph_node.name for graph_node in rewritten if graph_node.op != "Const"] == ["x", "s1", "s2", "y"]
 
 
-def test_a_scaling_within_a_chain_that_somebody_knows_keeps_what_it_gives():
+def test_a_scaling_within_a_chain_with_other_readers_keeps_its_output():
     nodes = [placeholder("x", (4, 3)), *scaling_nodes("a", "x", "Mul", (3,), 1),
              *scaling_nodes("b", "a", "Mul", (3,), 0), *scaling_nodes("c", "b", "Mul", (), 1),
              node("y", "Relu", "c"), node("z", "Neg", "a")]
@@ -145,12 +145,12 @@ def test_a_scaling_within_a_chain_that_somebody_knows_keeps_what_it_gives():
 @pytest.mark.parametrize(("padding", "biased", "left"), [
     ("VALID", True, {}), ("VALID", False, {"Sub": 1}), ("SAME", True, {"Sub": 1}), ("SAME", False, {"Sub": 1}),
 ])
-def test_what_scales_the_images_goes_into_the_first_weights(data_format, op, padding, biased, left):
+def test_scalings_of_the_images_go_into_the_first_weights(data_format, op, padding, biased, left):
     wide = (3,) if data_format == "NHWC" else (3, 1, 1)
     behind = bias_add("b", "l", numbers(CHANNELS[op], seed=9), data_format) if biased else []
     nodes = [placeholder("x", IMAGE_SHAPES[data_format]), *scaling_nodes("mean", "x", "Sub", wide, 1),
              *scaling_nodes("by", "mean", "RealDiv", wide, 1), *LAYERS[op](data_format, padding)]
-    nodes = [each.replace(inputs=["by", "w"]) if each.name == "l" else each for each in nodes]
+    nodes = [graph_node.replace(inputs=["by", "w"]) if graph_node.name == "l" else graph_node for graph_node in nodes]
     rewritten = rewrite_and_compare([*nodes, *behind, node("y", "Relu", "b" if biased else "l")], "scales")
     assert op_counts(rewritten) == {op: 1, "Relu": 1} | ({"BiasAdd": 1} if biased else {}) | left
 

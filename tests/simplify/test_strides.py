@@ -20,7 +20,7 @@ def strided_residual(ends=2, stride=2, taps=1, last="Relu", size=9):
 @pytest.mark.parametrize("size", [8, 9])
 @pytest.mark.parametrize("ends", [1, 2])
 @pytest.mark.parametrize("stride", [2, 3])
-def test_what_is_stepped_over_is_not_computed(size, ends, stride):
+def test_skipped_pixels_are_not_computed(size, ends, stride):
     rewritten = rewrite_and_compare(strided_residual(ends, stride, size=size), "strides")
     assert {name: rewritten[name].attrs["strides"] for name in ("a", "b", "e0")} == {
         "a": (1, stride, stride, 1), "b": (1, 1, 1, 1), "e0": (1, 1, 1, 1)}
@@ -39,7 +39,7 @@ def test_images_that_are_needed_whole_stay(change):
 @pytest.mark.parametrize("others", [
     [node("other", "Neg", "r")], [conv("other", "r", "we", stride=3)], [conv("other", "r", "we")],
 ])
-def test_images_that_somebody_else_reads_otherwise_stay(others):
+def test_images_with_other_readers_stay(others):
     rewritten = rewrite_and_compare(strided_residual() + others, "strides", fetches=("y", "other"))
     assert rewritten["a"].attrs["strides"] == (1, 1, 1, 1)
 

@@ -31,13 +31,13 @@ names of `heald.api.cli`. `help(heald.api.NAME)` prints the whole documentation.
 
 
 def documentation(name: str) -> str:
-    """The first sentence of a name's documentation on one line; empty where nobody wrote one."""
+    """The first sentence of a name's documentation on one line; empty where it has none."""
     value = getattr(api, name)
     if isinstance(value, ModuleType) or getattr(value, "__name__", "") == name:
         return _sentence(_own_docstring(value))
     source = Path(str(_module(name).__file__)).read_text("utf-8")
-    found = re.search(rf"^{name}\b[^\n#]*  # ([^\n]*)$", source, re.MULTILINE)
-    return found[1] if found is not None else ""
+    match = re.search(rf"^{name}\b[^\n#]*  # ([^\n]*)$", source, re.MULTILINE)
+    return match[1] if match is not None else ""
 
 
 def _own_docstring(value: Any) -> str:
@@ -52,8 +52,8 @@ def _sentence(text: str) -> str:
 
 
 def _module(name: str) -> ModuleType:
-    place = api._WHERE.get(name)
-    return getattr(api, name) if place is None else importlib.import_module(f"heald.{place}")
+    module_name = api._WHERE.get(name)
+    return getattr(api, name) if module_name is None else importlib.import_module(f"heald.{module_name}")
 
 
 def _cell(text: str) -> str:

@@ -140,11 +140,11 @@ def main(arguments: Iterable[str] | None = None) -> int:
         parser.error(f"no such file or folder: {', '.join(missing)}")
     status = 0
     for path in options.paths:
-        found = report(path)
-        for finding in found.findings if options.show else ():
+        hidden = report(path)
+        for finding in hidden.findings if options.show else ():
             print(f"{finding.path}: {finding.sentence}\n    {finding.rule}")
-        print(f"{found.share:5.1f} %  {len(found.findings)} of {found.sentences} sentences  {path}")
-        status |= found.share > options.most
+        print(f"{hidden.share:5.1f} %  {len(hidden.findings)} of {hidden.sentences} sentences  {path}")
+        status |= hidden.share > options.most
     return status
 
 

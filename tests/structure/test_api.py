@@ -21,7 +21,7 @@ MET = (  # the classes whose methods and hooks an author writes against
 )
 
 
-def declared() -> set[str]:
+def declared_names() -> set[str]:
     """The names that the block for type checkers imports."""
     tree = ast.parse(Path(api.__file__).read_text("utf-8"))
     (block,) = [n for n in tree.body if isinstance(n, ast.If) and ast.unparse(n.test) == "TYPE_CHECKING"]
@@ -30,7 +30,7 @@ def declared() -> set[str]:
 
 
 def test_type_checkers_see_the_names_that_the_module_offers():
-    assert declared() == set(api.__all__)
+    assert declared_names() == set(api.__all__)
     assert dir(api) == sorted(api.__all__)
 
 
@@ -53,22 +53,23 @@ def test_a_name_loads_its_own_module_only():
 def annotations(name: str) -> set[str]:
     """The names in the annotations of a class's public fields and methods."""
     source = Path(str(importlib.import_module(getattr(api, name).__module__).__file__)).read_text("utf-8")
-    (of,) = [each for each in ast.parse(source).body if isinstance(each, ast.ClassDef) and each.name == name]
-    found: list[ast.expr | None] = []
-    for each in of.body:
-        if isinstance(each, ast.AnnAssign) and not ast.unparse(each.target).startswith("_"):
-            found.append(each.annotation)
-        elif isinstance(each, ast.FunctionDef) and not each.name.startswith("_"):
-            found += [arg.annotation for arg in (*each.args.posonlyargs, *each.args.args, *each.args.kwonlyargs)]
-            found.append(each.returns)
-    return {part.id for each in found if each is not None for part in ast.walk(each) if isinstance(part, ast.Name)}
+    (of,) = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef) and node.name == name]
+    expressions: list[ast.expr | None] = []
+    for node in of.body:
+        if isinstance(node, ast.AnnAssign) and not ast.unparse(node.target).startswith("_"):
+            expressions.append(node.annotation)
+        elif isinstance(node, ast.FunctionDef) and not node.name.startswith("_"):
+            expressions += [arg.annotation for arg in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)]
+            expressions.append(node.returns)
+    return {part.id for node in expressions if node is not None for part in ast.walk(node)
+            if isinstance(part, ast.Name)}
 
 
 @pytest.mark.parametrize("name", MET)
 def test_all_types_that_an_author_meets_are_offered(name):
     module = importlib.import_module(getattr(api, name).__module__)
-    ours = {each for each in annotations(name)
-            if getattr(value := getattr(module, each, None), "__module__", "").startswith("heald.")
+    ours = {type_name for type_name in annotations(name)
+            if getattr(value := getattr(module, type_name, None), "__module__", "").startswith("heald.")
             and not isinstance(value, TypeVar)}
     assert ours - set(api.__all__) == set()
 
@@ -87,7 +88,7 @@ def test_the_page_of_names_is_the_one_that_make_tables_writes():
 
 
 def test_the_examples_and_plugins_take_names_that_are_offered():
-    taken = {alias.name for folder in ("examples", "plugins", "device_cpu", "device_opencl", "conformance")
+    names = {alias.name for folder in ("examples", "plugins", "device_cpu", "device_opencl", "conformance")
              for path in (ROOT / folder).rglob("*.py") for statement in ast.walk(ast.parse(path.read_text("utf-8")))
              if isinstance(statement, ast.ImportFrom) and statement.module == "heald.api" for alias in statement.names}
-    assert taken - set(api.__all__) == {"cli"} & taken
+    assert names - set(api.__all__) == {"cli"} & names

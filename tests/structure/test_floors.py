@@ -25,8 +25,8 @@ FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "manager", "m
 @cache
 def rooms() -> list[set[str]]:
     """The floors of the table in ARCHITECTURE.md, bottom up: the rooms that stand on each."""
-    _, _, rest = ARCHITECTURE.read_text("utf-8").partition("| floor | rooms")
-    rows = [line.split("|")[2] for line in rest.partition("\n\n")[0].splitlines()[2:]]
+    _, _, after_head = ARCHITECTURE.read_text("utf-8").partition("| floor | rooms")
+    rows = [line.split("|")[2] for line in after_head.partition("\n\n")[0].splitlines()[2:]]
     return [{name.replace("/", ".") for name in re.findall(r"`([\w/]+?)/?`", row)} for row in rows]
 
 
@@ -149,12 +149,12 @@ def test_modules_do_not_import_each_other_in_circles():
 
 
 def test_no_two_classes_of_core_have_one_name():
-    found: dict[str, list[str]] = {}
+    files_by_class: dict[str, list[str]] = {}
     for name, path in modules().items():
         for statement in ast.parse(path.read_text("utf-8")).body:
             if isinstance(statement, ast.ClassDef):
-                found.setdefault(statement.name, []).append(name)
-    assert {name: where for name, where in found.items() if len(where) > 1} == {}
+                files_by_class.setdefault(statement.name, []).append(name)
+    assert {name: where for name, where in files_by_class.items() if len(where) > 1} == {}
 
 
 FOR_USERS = {"heald_tf_ops/ops.py", "heald_tf_ops/stubs.py"}  # no part of a plugin: they take the public `heald.ops`
@@ -237,6 +237,6 @@ CIRCLES = {"graphs.graph"}  # modules that name each other, for type checkers al
 
 @pytest.mark.parametrize("room", sorted({room(name) for name in modules() if "." in room(name)} - CIRCLES))
 def test_the_modules_of_a_room_import_each_other_in_no_circle(room):
-    inside = {name: {found for found in imports(name, path) if found.startswith(f"{room}.")}
+    inside = {name: {module for module in imports(name, path) if module.startswith(f"{room}.")}
               for name, path in modules().items() if name.startswith(f"{room}.")}
     TopologicalSorter(inside).prepare()  # raises CycleError, which names the circle

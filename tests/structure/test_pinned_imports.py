@@ -72,7 +72,7 @@ PINNED = {
 }
 
 
-def imported(package: Path) -> Iterator[tuple[str, str]]:
+def imports_of(package: Path) -> Iterator[tuple[str, str]]:
     """The module and the name of every import of heald in a package, those in functions included."""
     for path in package.rglob("*.py"):
         for statement in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -84,15 +84,15 @@ def imported(package: Path) -> Iterator[tuple[str, str]]:
 
 @pytest.mark.parametrize("package", sorted(PINNED))
 def test_a_pinned_distribution_takes_the_exports_that_are_listed(package):
-    found: dict[str, set[str]] = {}
-    for module, name in imported(ROOT / package):
+    exports: dict[str, set[str]] = {}
+    for module, name in imports_of(ROOT / package):
         if module.partition(".")[0] == "heald" and module not in PUBLIC:
-            found.setdefault(module, set()).add(name)
-    assert found == PINNED[package]
+            exports.setdefault(module, set()).add(name)
+    assert exports == PINNED[package]
 
 
 @pytest.mark.parametrize("package", sorted(PINNED))
-def test_what_is_listed_is_exported_by_a_room(package):
+def test_a_listed_name_is_exported_by_a_room(package):
     for module, names in PINNED[package].items():
         assert module.count(".") == 2
         room = __import__(module, fromlist=sorted(names))  # a name may be a module's

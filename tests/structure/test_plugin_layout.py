@@ -22,7 +22,8 @@ METHODS = ("__init__", "open", "close", "allocate", "figures", "adopt", "wrap", 
 def functions(path: Path) -> dict[str, ast.FunctionDef | ast.ClassDef]:
     """The functions and classes of a module by name, in order."""
     body = ast.parse(path.read_text("utf-8")).body
-    return {each.name: each for each in body if isinstance(each, ast.FunctionDef | ast.ClassDef)}
+    return {definition.name: definition for definition in body
+            if isinstance(definition, ast.FunctionDef | ast.ClassDef)}
 
 
 def module(package: Path, name: str) -> Path:
@@ -42,7 +43,7 @@ def test_a_device_module_has_scan_and_then_the_device_with_the_contracts_methods
     assert public[0] == "scan"
     assert len(public) == 2
     device = names[public[1]]
-    methods = [each.name for each in device.body if isinstance(each, ast.FunctionDef)]
+    methods = [definition.name for definition in device.body if isinstance(definition, ast.FunctionDef)]
     assert methods == [name for name in METHODS if name in methods]
     assert {"open", "close", "allocate", "free", "copy_in", "copy_out", "record", "synchronize"} <= set(methods)
 
@@ -81,9 +82,9 @@ def test_resources_of_the_cpu_import_no_kernel() -> None:
 
 def passes() -> Iterator[tuple[str, str]]:
     """Name and function of every pass of the compiler and of heald-simplify."""
-    own = importlib.import_module("heald.graphs.plugin").PASSES
+    core_passes = importlib.import_module("heald.graphs.plugin").PASSES
     plugin = importlib.import_module("heald_simplify.plugin")
-    yield from ((name, f"heald.graphs.compiler.passes.{function}") for name, (function, *_) in own.items())
+    yield from ((name, f"heald.graphs.compiler.passes.{function}") for name, (function, *_) in core_passes.items())
     yield from ((name, f"heald_simplify.passes.{row.function}") for rows in (plugin.PASSES, plugin.ON_REQUEST)
                 for name, row in rows.items())
 

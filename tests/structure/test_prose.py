@@ -93,8 +93,8 @@ def f():
     """What a function does here."""
     return x  # a comment beside code
 ''', "utf-8")
-    found = [sentence for text in prose.texts(path) for sentence in prose.sentences(text)]
-    assert sorted(found) == ["The first line of a module.", "Two lines of a comment are one sentence.",
+    sentences = [sentence for text in prose.texts(path) for sentence in prose.sentences(text)]
+    assert sorted(sentences) == ["The first line of a module.", "Two lines of a comment are one sentence.",
                              "What a function does here.", "a comment beside code"]
 
 
@@ -112,6 +112,6 @@ def test_the_command_prints_shares_and_fails_above_the_largest_that_passes(tmp_p
 
 @pytest.mark.parametrize("name", [*PAGES, *CODE])
 def test_few_sentences_of_a_text_hide_their_noun(name):
-    found = prose.report(ROOT / name)
-    shown = "\n".join(f"{f.path.relative_to(ROOT)}: {f.sentence} ({f.rule})" for f in found.findings)
-    assert found.share <= MOST, f"{found.share:.1f} % of {name}\n{shown}"
+    hidden = prose.report(ROOT / name)
+    shown = "\n".join(f"{f.path.relative_to(ROOT)}: {f.sentence} ({f.rule})" for f in hidden.findings)
+    assert hidden.share <= MOST, f"{hidden.share:.1f} % of {name}\n{shown}"

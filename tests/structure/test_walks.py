@@ -47,8 +47,8 @@ print(json.dumps(called))
 
 def stops(title: str) -> list[str]:
     """The functions that begin the items of the numbered list below this heading."""
-    _, _, rest = (ROOT / "ARCHITECTURE.md").read_text("utf-8").partition(f"### {title}\n")
-    return re.findall(r"^\d+\. `([\w.]+)`", rest.partition("\n#")[0], re.MULTILINE)
+    _, _, after_title = (ROOT / "ARCHITECTURE.md").read_text("utf-8").partition(f"### {title}\n")
+    return re.findall(r"^\d+\. `([\w.]+)`", after_title.partition("\n#")[0], re.MULTILINE)
 
 
 @pytest.mark.parametrize("title", WALKS)

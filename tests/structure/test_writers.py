@@ -64,10 +64,10 @@ def test_no_module_changes_files_past_the_disk():
     }
     others = {}
     for path in sources():
-        place = path.relative_to(ROOT).as_posix()
-        texts = {text for _, text in writes(path.read_text("utf-8"))} - allowed.get(place, set())
+        module_path = path.relative_to(ROOT).as_posix()
+        texts = {text for _, text in writes(path.read_text("utf-8"))} - allowed.get(module_path, set())
         if texts:
-            others[place] = texts
+            others[module_path] = texts
     assert others == {}
 
 

@@ -31,11 +31,11 @@ def test_queues_on_references_work_as_those_on_resources(op):
         session.run([], {"x": [1, 2, 3, 4]}, targets=["puts"])
         session.run([], {"x": 5}, targets=["put"])
         assert session.run("size") == 5
-        taken = [int(session.run("get")), *session.run("gets", {"n": 2}).tolist()]
+        dequeued = [int(session.run("get")), *session.run("gets", {"n": 2}).tolist()]
         session.run([], targets=["close"])
         assert session.run("closed")
-        taken += session.run("rest", {"n": 9}).tolist()
-        assert sorted(taken) == [1, 2, 3, 4, 5]
+        dequeued += session.run("rest", {"n": 9}).tolist()
+        assert sorted(dequeued) == [1, 2, 3, 4, 5]
         with pytest.raises(OutOfRange, match="is closed and has insufficient elements"):
             session.run("get")
 

@@ -27,8 +27,8 @@ def variable(name: str, shape: tuple[int | None, ...] | None = (), op: str = "Va
     return Node(name, op, attrs=attrs, device=device)
 
 
-def after(given: Node, *controls: str) -> Node:
-    return given.replace(controls=controls)
+def after(update: Node, *controls: str) -> Node:
+    return update.replace(controls=controls)
 
 
 def rewritten(nodes: Iterable[Node]) -> Graph:
@@ -36,9 +36,9 @@ def rewritten(nodes: Iterable[Node]) -> Graph:
         return session.graph
 
 
-def edges(found: Graph, name: str) -> list[str]:
+def edges(result: Graph, name: str) -> list[str]:
     """Inputs, then controls with a caret."""
-    return [*map(str, found[name].inputs), *(f"^{control}" for control in found[name].controls)]
+    return [*map(str, result[name].inputs), *(f"^{control}" for control in result[name].controls)]
 
 
 def test_a_graph_without_references_stays_the_same():
@@ -48,12 +48,12 @@ def test_a_graph_without_references_stays_the_same():
 
 
 def test_a_variable_becomes_a_handle_and_a_read_under_its_name():
-    found = rewritten([variable("v", (2,)), const("one", [1, 1]), node("a", "Assign", "v", "one")])
-    assert {each.name: each.op for each in found} == {
+    result = rewritten([variable("v", (2,)), const("one", [1, 1]), node("a", "Assign", "v", "one")])
+    assert {graph_node.name: graph_node.op for graph_node in result} == {
         "v": "_ReadReference", "one": "Const", "a": "_ReadReference", "v/handle": "_ReferenceVariable",
         "a/AssignVariableOp": "AssignVariableOp"}
-    assert edges(found, "a/AssignVariableOp") == ["v/handle", "one"]
-    assert edges(found, "a") == ["v/handle", "^a/AssignVariableOp"]
+    assert edges(result, "a/AssignVariableOp") == ["v/handle", "one"]
+    assert edges(result, "a") == ["v/handle", "^a/AssignVariableOp"]
 
 
 def test_new_names_avoid_the_names_of_the_graph():
@@ -65,16 +65,16 @@ def test_new_names_avoid_the_names_of_the_graph():
 
 
 def test_consumers_share_a_read_until_they_come_after_a_change_of_that_variable():
-    found = rewritten([
+    result = rewritten([
         variable("v"), variable("w"), const("one", 1), node("a", "AssignAdd", "v", "one"),
         node("before", "Mul", "v", "one"), after(node("behind", "Mul", "v", "one"), "a"),
         after(node("other", "Mul", "w", "one"), "a"), node("both", "Mul", "a", "v"),
     ])
-    assert edges(found, "before") == ["v", "one"]
-    assert edges(found, "other") == ["w", "one", "^a/AssignAddVariableOp"]
-    assert edges(found, "behind")[0] == "behind/_ReadReference_0"
-    assert edges(found, "behind/_ReadReference_0") == ["v/handle", "^a/AssignAddVariableOp"]
-    assert edges(found, "both") == ["a", "both/_ReadReference_1"]
+    assert edges(result, "before") == ["v", "one"]
+    assert edges(result, "other") == ["w", "one", "^a/AssignAddVariableOp"]
+    assert edges(result, "behind")[0] == "behind/_ReadReference_0"
+    assert edges(result, "behind/_ReadReference_0") == ["v/handle", "^a/AssignAddVariableOp"]
+    assert edges(result, "both") == ["a", "both/_ReadReference_1"]
 
 
 def test_a_control_edge_from_a_variable_or_an_update_reads_nothing():
@@ -87,44 +87,46 @@ def test_a_control_edge_from_a_variable_or_an_update_reads_nothing():
 
 def test_conditionals_pass_on_handles():
     switch = node("s", "RefSwitch", "v", "p")
-    found = rewritten([
+    result = rewritten([
         variable("v"), placeholder("p", (), dtypes.bool_), const("one", 1), switch,
         node("up", "AssignAdd", "s:1", "one"), node("no", "Neg", "s:0"), node("m", "RefMerge", "s", "up", N=2),
         node("y", "Neg", "m"), node("set", "Assign", "m", "one"), node("which", "Neg", "m:1", T=INT),
     ])
-    assert (found["s"].op, edges(found, "s"), found["s"].attrs["T"]) == ("Switch", ["v/handle", "p"], dtypes.resource)
-    assert edges(found, "up/AssignAddVariableOp") == ["s:1", "one"]
-    assert edges(found, "no") == ["s/_ReadReference/0"]
-    assert edges(found, "s/_ReadReference/0") == ["s"]  # so it is read in that branch alone
-    assert (found["m"].op, edges(found, "m")) == ("Merge", ["s", "up/handle"])
-    assert edges(found, "up/handle") == ["s:1", "^up/AssignAddVariableOp"]
-    assert edges(found, "y") == ["m/_ReadReference/0"]
-    assert edges(found, "which") == ["m:1"]
-    assert edges(found, "set/AssignVariableOp") == ["m", "one"]
+    assert (result["s"].op, edges(result, "s"),
+            result["s"].attrs["T"]) == ("Switch", ["v/handle", "p"], dtypes.resource)
+    assert edges(result, "up/AssignAddVariableOp") == ["s:1", "one"]
+    assert edges(result, "no") == ["s/_ReadReference/0"]
+    assert edges(result, "s/_ReadReference/0") == ["s"]  # so it is read in that branch alone
+    assert (result["m"].op, edges(result, "m")) == ("Merge", ["s", "up/handle"])
+    assert edges(result, "up/handle") == ["s:1", "^up/AssignAddVariableOp"]
+    assert edges(result, "y") == ["m/_ReadReference/0"]
+    assert edges(result, "which") == ["m:1"]
+    assert edges(result, "set/AssignVariableOp") == ["m", "one"]
 
 
 def test_a_read_in_a_branch_waits_for_the_outputs_of_switches_not_for_the_switches():
-    found = rewritten([
+    result = rewritten([
         variable("v"), placeholder("p", (), dtypes.bool_), const("one", 1), node("up", "AssignAdd", "v", "one"),
         node("x", "Switch", "up", "p"), node("read", "Identity", "v"), node("s", "Switch", "read", "p"),
         node("y", "Mul", "x:1", "s:1"),
     ])
-    assert edges(found, "y") == ["x:1", "y/_ReadReference_1"]
-    assert edges(found, "y/_ReadReference_1") == ["s/handle:1", "^x/pivot_1"]
-    assert (found["x/pivot_1"].op, edges(found, "x/pivot_1")) == ("Identity", ["x:1"])
+    assert edges(result, "y") == ["x:1", "y/_ReadReference_1"]
+    assert edges(result, "y/_ReadReference_1") == ["s/handle:1", "^x/pivot_1"]
+    assert (result["x/pivot_1"].op, edges(result, "x/pivot_1")) == ("Identity", ["x:1"])
 
 
 def test_loops_take_handles_and_read_in_each_iteration():
     frame = {"frame_name": b"loop", "is_constant": True, "parallel_iterations": 10}
-    found = rewritten([
+    result = rewritten([
         variable("v"), const("one", 1), node("read", "Identity", "v"), node("in", "RefEnter", "v", **frame),
         node("read_in", "Enter", "read", **frame), node("up", "AssignAdd", "in", "one"),
         after(node("y", "Mul", "read_in", "one"), "up"),
     ])
-    assert (found["in"].op, edges(found, "in"), found["in"].attrs["frame_name"]) == ("Enter", ["v/handle"], b"loop")
-    assert edges(found, "y")[0] == "y/_ReadReference_0"  # `read_in` is the memory of `v`
-    assert edges(found, "y/_ReadReference_0") == ["read_in/handle", "^up/AssignAddVariableOp"]
-    assert (found["read_in/handle"].op, edges(found, "read_in/handle")) == ("Enter", ["v/handle"])
+    assert (result["in"].op, edges(result, "in"),
+            result["in"].attrs["frame_name"]) == ("Enter", ["v/handle"], b"loop")
+    assert edges(result, "y")[0] == "y/_ReadReference_0"  # `read_in` is the memory of `v`
+    assert edges(result, "y/_ReadReference_0") == ["read_in/handle", "^up/AssignAddVariableOp"]
+    assert (result["read_in/handle"].op, edges(result, "read_in/handle")) == ("Enter", ["v/handle"])
 
 
 def test_an_op_without_a_form_for_resources_is_an_error_only_for_steps_that_need_it():
@@ -148,7 +150,7 @@ def test_an_update_of_a_value_is_unimplemented():
         session.run("a", {"x": 1})
 
 
-def test_without_the_pass_references_are_unimplemented():
+def test_references_are_unimplemented_without_the_pass():
     session = heald.Session(graph(variable("v")), {"passes": {"disable": ["references"]}})
     with session, pytest.raises(Unimplemented, match="VariableV2 works on references"):
         session.run("v")
@@ -209,9 +211,9 @@ def test_thousands_of_updates_take_nodes_and_edges_in_proportion():
     nodes = [const("one", 1), *map(variable, names)]
     nodes += [after(node(f"a{i}", "AssignAdd", f"v{i}", "one"), *([f"a{i - 1}"] if i else [])) for i in range(count)]
     nodes.append(after(node("sum", "AddN", *names, N=count), *(f"a{i}" for i in range(count))))
-    found = rewritten(nodes)
-    assert len(found) < 3 * len(nodes)
-    assert sum(len(each.inputs) + len(each.controls) for each in found) < 20 * count
+    result = rewritten(nodes)
+    assert len(result) < 3 * len(nodes)
+    assert sum(len(graph_node.inputs) + len(graph_node.controls) for graph_node in result) < 20 * count
 
 
 OPS = {"Assign": lambda old, new: new, "AssignAdd": lambda old, new: old + new, "AssignSub": lambda old, new: old - new}
@@ -235,26 +237,28 @@ def test_random_programs_give_what_a_machine_with_shared_memory_gives(
     cells = [Cell(2), Cell(3)]
     nodes = [variable("v0"), variable("v1"), const("x", 5), const("two", 2), const("three", 3),
              node("i0", "Assign", "v0", "two"), node("i1", "Assign", "v1", "three")]
-    known: list[tuple[str, Cell | float]] = [("v0", cells[0]), ("v1", cells[1]), ("x", 5.0)]
-    references = [*known[:2]]
-    made: dict[str, float] = {}
+    operands: list[tuple[str, Cell | float]] = [("v0", cells[0]), ("v1", cells[1]), ("x", 5.0)]
+    references = [*operands[:2]]
+    products: dict[str, float] = {}
     last = ()
     for number, (op, one, other) in enumerate(steps):
         name = f"n{number}"
-        left, kept = (references if op in OPS else known)[one % len(references if op in OPS else known)]
-        right, given_value = known[other % len(known)]
+        left, left_value = (references if op in OPS else operands)[one % len(references if op in OPS else operands)]
+        right, given_value = operands[other % len(operands)]
         value = given_value.value if isinstance(given_value, Cell) else given_value
         inputs = [left] if op == "Identity" else [left, right]
         nodes.append(after(node(name, op, *inputs), *last))
         if op in OPS:
-            assert isinstance(kept, Cell)
-            kept.value = OPS[op](kept.value, value)
-            references.append((name, kept))
+            assert isinstance(left_value, Cell)
+            left_value.value = OPS[op](left_value.value, value)
+            references.append((name, left_value))
         elif op == "Mul":
-            kept = made[name] = (kept.value if isinstance(kept, Cell) else kept) * value
-        known.append((name, kept))
+            factor = left_value.value if isinstance(left_value, Cell) else left_value
+            left_value = products[name] = factor * value
+        operands.append((name, left_value))
         last = (name,) if chained or op in OPS or op == "Mul" else (*last, name)
     with heald.Session(Graph(nodes)) as session:
         session.run([], targets=["i0", "i1"])
-        np.testing.assert_allclose(session.run([*made], targets=[f"n{len(steps) - 1}"]), [*made.values()], rtol=1e-6)
+        np.testing.assert_allclose(session.run([*products], targets=[f"n{len(steps) - 1}"]),
+                                   [*products.values()], rtol=1e-6)
         np.testing.assert_allclose(session.run(["v0", "v1"]), [cell.value for cell in cells], rtol=1e-6)

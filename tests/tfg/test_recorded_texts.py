@@ -64,7 +64,7 @@ UNKNOWN = st.builds(
 @settings(max_examples=40)
 @given(st.integers(10_000, 10**9), st.lists(UNKNOWN, max_size=3), st.randoms(use_true_random=False))
 def test_unknown_fields_survive_as_text(seed, unknown, rng):
-    graph = random_graphdef(seed, most=6)
+    graph = random_graphdef(seed, max_nodes=6)
     holders = [graph, graph.versions, graph.library, *graph.node, *graph.library.function]
     for raw in unknown:
         rng.choice(holders).MergeFromString(raw)

@@ -2,8 +2,8 @@
 
     python tests/against_tensorflow.py [--cases 20000] [--seed 0] [OP ...]
 
-A case is a recorded one with something changed: types, sizes of dimensions, elements, attributes. Where TensorFlow
-gives an error, heald must give one of the same class; where its process ends, nothing is compared.
+A case is a recorded one with something changed: types, sizes of dimensions, elements, attributes. TensorFlow's
+errors and heald's must be of one class. A case that ends TensorFlow's process is not compared.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 1e30, 1e-30)
 ROUNDING = {"float64": 1e-9, "float32": 2e-4, "float16": 1e-2, "bfloat16": 6e-2, "complex128": 1e-9, "complex64": 2e-4}
 RANDOM = ("Random", "Multinomial", "Truncated", "Sampler", "Shuffle", "SampleDistorted")  # seeds are tested elsewhere
 ODD = r"\([^)]* (nan|inf|huge)"  # an input with numbers of no ordinary size
-KNOWN = (  # differences that stay: what the report of one looks like, and why
+KNOWN = (  # accepted differences: the pattern of the report, and the reason
     (r"^FusedBatchNorm.*is_training=False.*\n +output [345] ", "TensorFlow leaves unset what nobody may use"),
     (r"^FusedBatchNorm.*\[\d*,? ?0,.*is_training=True.*\n +output [34] ", "statistics of no images are no numbers"),
     (r"^FusedBatchNormGrad.*\n +output [34] ", "TensorFlow leaves unset what nobody may use"),
@@ -103,7 +103,7 @@ class Trial:
         return f"{self.op.name}({shown}{', no label' * self.all_null()}) {attrs} (from {self.based_on})"
 
     def all_null(self) -> bool:
-        """Whether the labels of a loss are all beyond the last class."""
+        """True where all labels of a loss are beyond the last class."""
         return self.op.name == "CTCLoss" and bool((self.inputs[2] >= self.inputs[0].shape[2] - 1).all())
 
     def tensors(self) -> list[Any]:
@@ -111,27 +111,27 @@ class Trial:
 
 
 def beyond(x: Array) -> str:
-    """Which numbers of no ordinary size a tensor has."""
+    """The kinds of extraordinary numbers in a tensor: nan, inf, huge."""
     if x.dtype.kind not in "fcV":
         return ""
     with np.errstate(all="ignore"):
         size = np.abs(x.astype(np.complex128))
     kinds = {"nan": np.isnan(size), "inf": np.isinf(size), "huge": (size > HUGE) & np.isfinite(size)}
-    return "".join(f" {kind}" for kind, found in kinds.items() if found.any())
+    return "".join(f" {kind}" for kind, where_true in kinds.items() if where_true.any())
 
 
 def trials(ops: Sequence[str], count: int, seed: int) -> Iterator[Trial]:
     for number in range(count):
         rng = random.Random(f"{seed} {number}")  # noqa: S311 - no secrets
         op = ops[number % len(ops)]
-        known = [case for case in cases()[op] if len(case.inputs) < 20]
-        case = rng.choice(known or cases()[op])
+        small_cases = [case for case in cases()[op] if len(case.inputs) < 20]
+        case = rng.choice(small_cases or cases()[op])
         entry = resolve(case.graph(), runtime().host.registries.ops)["op"]
         if isinstance(entry, Resolved):
-            yield changed(entry, case, rng)
+            yield changed_trial(entry, case, rng)
 
 
-def changed(entry: Resolved, case: Case, rng: random.Random) -> Trial:
+def changed_trial(entry: Resolved, case: Case, rng: random.Random) -> Trial:
     attrs = dict(entry.attrs)
     for name, declared in entry.op.attrs.items():
         if declared.type == "type" and rng.random() < 0.5:
@@ -156,8 +156,8 @@ def structure(rng: random.Random, x: Array, dtype: DType) -> Array:
     new = x.astype(dtype.numpy)
     if new.size and rng.random() < 0.3:
         new = new.copy()
-        place = rng.randrange(new.size)
-        new.reshape(-1)[place] += 1 if dtype.kind == "u" else rng.choice((-1, 1))
+        index = rng.randrange(new.size)
+        new.reshape(-1)[index] += 1 if dtype.kind == "u" else rng.choice((-1, 1))
     return new
 
 
@@ -167,9 +167,9 @@ def data(rng: random.Random, x: Array, dtype: DType, lengths: dict[int, int]) ->
     if dtype is dtypes.string:
         recorded = [word for word in x.flat if isinstance(word, bytes)]
         words = [b"", b"a", b"12", b"-3.5", "\u00e4\u00df".encode(), b" x y ", *recorded]
-        made = np.empty(shape, object)
-        made.reshape(-1)[:] = [rng.choice(words) for _ in range(made.size)]
-        return made
+        elements = np.empty(shape, object)
+        elements.reshape(-1)[:] = [rng.choice(words) for _ in range(elements.size)]
+        return elements
     if dtype.kind == "b":
         return numbers.random(shape) < 0.5
     if dtype.kind in "iu":
@@ -177,20 +177,20 @@ def data(rng: random.Random, x: Array, dtype: DType, lengths: dict[int, int]) ->
         if rng.random() < 0.2:
             return numbers.integers(bounds.min, bounds.max, shape, dtype.numpy, endpoint=True)
         return numbers.integers(0 if dtype.kind == "u" else -9, 10, shape).astype(dtype.numpy)
-    made = numbers.normal(0, rng.choice((0.3, 1, 10)), shape)
+    elements = numbers.normal(0, rng.choice((0.3, 1, 10)), shape)
     if rng.random() < 0.3:
-        made = np.where(numbers.random(shape) < 0.3, numbers.choice(SPECIAL, shape), made)
+        elements = np.where(numbers.random(shape) < 0.3, numbers.choice(SPECIAL, shape), elements)
     if rng.random() < 0.2:
-        made = np.abs(made)
+        elements = np.abs(elements)
     with np.errstate(all="ignore"):
         if dtype.kind == "c":
-            made = made + 1j * numbers.normal(0, 1, shape)
-        return np.asarray(made).astype(dtype.numpy)
+            elements = elements + 1j * numbers.normal(0, 1, shape)
+        return np.asarray(elements).astype(dtype.numpy)
 
 
-def asked(tensorflow: TensorFlow, trial: Trial, place: str) -> Any:
+def answer_of_tensorflow(tensorflow: TensorFlow, trial: Trial, way: str) -> Any:
     """TensorFlow's answer, see TensorFlow.answer."""
-    return tensorflow.answer(trial.op, trial.attrs, [*zip(trial.tensors(), trial.inputs, strict=True)], place)
+    return tensorflow.answer(trial.op, trial.attrs, [*zip(trial.tensors(), trial.inputs, strict=True)], way)
 
 
 def ours(trial: Trial) -> list[Array] | errors.HealdError:
@@ -200,16 +200,16 @@ def ours(trial: Trial) -> list[Array] | errors.HealdError:
     count = len(trial.op.expand_outputs(trial.attrs))
     try:
         with heald.Session(Graph(nodes), device="CPU:0") as session:
-            found: list[Array] = session.run([f"op:{i}" for i in range(count)],
-                                             {f"i{i}": x for i, x in enumerate(trial.inputs)},
-                                             targets=() if count else ["op"])
-            return found
+            results: list[Array] = session.run([f"op:{i}" for i in range(count)],
+                                               {f"i{i}": x for i, x in enumerate(trial.inputs)},
+                                               targets=() if count else ["op"])
+            return results
     except errors.HealdError as error:
         return error
 
 
 def verdict(want: Any, got: list[Array] | errors.HealdError) -> str:
-    """What is wrong; nothing where they agree."""
+    """The fault; an empty text where both agree."""
     if isinstance(want, tuple):
         code, message = want[0], re.sub(r"^{{function_node [^}]*}} ", "", want[1])
         if not isinstance(got, errors.HealdError):
@@ -218,8 +218,8 @@ def verdict(want: Any, got: list[Array] | errors.HealdError) -> str:
                                             f"TensorFlow: {CLASSES.get(code, code)}: {message[:150]}")
     if isinstance(got, errors.HealdError):
         return f"{type(got).__name__}: {got.message[:200]}, TensorFlow gives {[x.shape for x in want]}"
-    whole = [np.array(w, object) if isinstance(w, bytes) else w for w in want]  # NumPy would cut zeros off their end
-    for number, (g, w) in enumerate(zip(got, whole, strict=True)):
+    expected = [np.array(w, object) if isinstance(w, bytes) else w for w in want]  # NumPy would cut zeros off their end
+    for number, (g, w) in enumerate(zip(got, expected, strict=True)):
         if g.shape != np.shape(w):
             return f"output {number} has shape {g.shape}, TensorFlow's {np.shape(w)}"
         if not near(g, np.asarray(w)):
@@ -250,11 +250,11 @@ def able() -> list[str]:
 
 
 def compare(ops: Sequence[str], count: int, seed: int, *, quiet: bool = False) -> tuple[Counter[str], list[str]]:
-    """How many cases ended how, and what was wrong."""
+    """The number of cases of each outcome, and the reports of wrong ones."""
     tensorflow, ended, wrong = TensorFlow(), Counter[str](), []
     for trial in tqdm(trials(ops, count, seed), total=count, disable=quiet or None):
         try:
-            want = asked(tensorflow, trial, "eager")
+            want = answer_of_tensorflow(tensorflow, trial, "eager")
         except LookupError:
             ended["not asked"] += 1
             continue
@@ -267,12 +267,13 @@ def compare(ops: Sequence[str], count: int, seed: int, *, quiet: bool = False) -
             got = ours(trial)
             said = verdict(want, got)
             if said and isinstance(got, errors.InvalidArgument) and isinstance(want, list):
-                refused = isinstance(asked(tensorflow, trial, "graph"), tuple)
+                refused = isinstance(answer_of_tensorflow(tensorflow, trial, "graph"), tuple)
                 said, want = ("", (3, "")) if refused else (said, want)
             report = f"{trial}\n    {said}"
-            known = next((f"known: {why}" for shape, why in KNOWN if said and re.search(shape, report)), "")
-            ended[known or ("wrong" if said else "an error in both" if isinstance(want, tuple) else "equal")] += 1
-            if said and not known:
+            known_difference = next((f"known: {why}" for shape, why in KNOWN if said and re.search(shape, report)), "")
+            ended[known_difference
+                  or ("wrong" if said else "an error in both" if isinstance(want, tuple) else "equal")] += 1
+            if said and not known_difference:
                 wrong.append(report)
     tensorflow.close()
     return ended, wrong

@@ -21,23 +21,24 @@ AT_ONCE = 16  # texts in a program
 
 def texts() -> dict[str, list[KernelText]]:
     """The distinct texts by row."""
-    found: dict[str, dict[str, KernelText]] = defaultdict(dict)
+    texts_by_row: dict[str, dict[str, KernelText]] = defaultdict(dict)
     for products in ("float32", "tf32", "bfloat16"):
         for problem in problems():
             for text in problem.plan(replace(CUDA_GPU, products=products)).launches:
                 has_cores = "heald_mma" in text.source
                 if products == "float32" or has_cores:
                     row = text.name.split("_")[0]
-                    found[f"{row}, {products}" if row in ("Conv2D", "MatMul", "Einsum") else row][text.source] = text
+                    texts_by_row[f"{row}, {products}"
+                                 if row in ("Conv2D", "MatMul", "Einsum") else row][text.source] = text
     for op, row in OPS.items():
         if has(op, dtypes.float32):
             operands = [(dtypes.bool_, (3,))] * row.typed_by + [(dtypes.float32, (3,))] * (row.arity - row.typed_by)
             (text,) = elementwise(CUDA_GPU, (Step(op, tuple(range(row.arity))),), operands).launches
-            found["elementwise table"][text.source] = text
-    ops = {op for op in found if op in OPS}
+            texts_by_row["elementwise table"][text.source] = text
+    ops = {op for op in texts_by_row if op in OPS}
     for op in ops:
-        found["elementwise chains"] |= found.pop(op)
-    return {row: list(each.values()) for row, each in sorted(found.items())}
+        texts_by_row["elementwise chains"] |= texts_by_row.pop(op)
+    return {row: list(texts_of_row.values()) for row, texts_of_row in sorted(texts_by_row.items())}
 
 
 def entries(row: list[KernelText], architecture: str) -> list[Entry]:
@@ -51,9 +52,9 @@ def main() -> None:
     for name, row in texts().items():
         cells: list[object] = [name, len(row)]
         for architecture in architectures:
-            found = entries(row, architecture)
-            cells += [max(e.registers for e in found), sum(e.spilled for e in found)]
-        rows.append([*cells, max(e.shared for e in found)])
+            entry_points = entries(row, architecture)
+            cells += [max(e.registers for e in entry_points), sum(e.spilled for e in entry_points)]
+        rows.append([*cells, max(e.shared for e in entry_points)])
     columns = [column for architecture in architectures for column in (f"registers, {architecture}", "spilled")]
     print(tabulate(rows, ["texts of", "texts", *columns, "shared memory"], tablefmt="github"))
 

@@ -1,4 +1,4 @@
-"""Kills processes that write files, without end, at random moments, and reads what they leave.
+"""Kills processes that write files, without end, at random moments, and reads the files that they leave.
 
     PYTHONPATH=tests python -m workers.kill_writers --kills 200
 
@@ -58,8 +58,8 @@ def run_campaign(name: str, kills: int, seed: int) -> int:
     """Return the number of kills that left a temporary folder, which the next writer removes."""
     draw = Random(seed)  # noqa: S311 - delays, no secrets
     interrupted = 0
-    with TemporaryDirectory() as place:
-        folder = Path(place)
+    with TemporaryDirectory() as folder_name:
+        folder = Path(folder_name)
         WRITERS[name].write(folder, VERSIONS[-2])  # imports modules, which takes longer than the write
         start = perf_counter()
         WRITERS[name].write(folder, VERSIONS[-1])

@@ -30,7 +30,7 @@ FAULTS = (Internal, PluginError, Unknown)
 TOLERANCE = (1e-3, 1e-4)
 
 
-def compiled(case: Case, device: str, folder: Path, *, constant: bool) -> CompiledModel:
+def compile_case(case: Case, device: str, folder: Path, *, constant: bool) -> CompiledModel:
     """The case's op, compiled for its shapes. `constant`: all inputs but the first are constants."""
     graph = case.graph()
     fed = case.inputs[:1] if constant else case.inputs
@@ -58,10 +58,10 @@ def on_reference(model: CompiledModel) -> CompiledModel:
     return model._replace(program=model.program._replace(functions=functions), prepared=())
 
 
-def fault(lie: str, model: CompiledModel, inputs: list[Any], wanted: list[Any], device: str) -> str | None:
+def fault(lie: str, model: CompiledModel, inputs: list[Any], expected: list[Any], device: str) -> str | None:
     """Describe the fault of the answer, None without one."""
     try:
-        found = run(model, inputs)
+        results = run(model, inputs)
     except FAULTS as error:
         return f"{type(error).__name__}: {error}"
     except HealdError as error:
@@ -72,42 +72,42 @@ def fault(lie: str, model: CompiledModel, inputs: list[Any], wanted: list[Any], 
         if device != "CPU:0":
             return None
         try:
-            wanted = run(on_reference(model), inputs)
+            expected = run(on_reference(model), inputs)
         except HealdError as error:
             return f"a result, the reference raises {type(error).__name__}: {error}"
-    if len(found) != len(wanted) or not all(agree(a, b, TOLERANCE) for a, b in zip(found, wanted, strict=True)):
-        return f"{found!r:.200}, expected {wanted!r:.200}"
+    if len(results) != len(expected) or not all(agree(a, b, TOLERANCE) for a, b in zip(results, expected, strict=True)):
+        return f"{results!r:.200}, expected {expected!r:.200}"
     return None
 
 
-def attempts(op: str, device: str, most: int, folder: Path) -> Iterator[tuple[CompiledModel, list[Any], list[Any]]]:
-    for case in cases()[op][:most]:
+def attempts(op: str, device: str, count: int, folder: Path) -> Iterator[tuple[CompiledModel, list[Any], list[Any]]]:
+    for case in cases()[op][:count]:
         for constant in (False, True):
             if case.outputs is None or not case.inputs or (constant and len(case.inputs) < 2):
                 continue
             inputs = case.inputs[:1] if constant else case.inputs
             try:
-                model = compiled(case, device, folder, constant=constant)
-                wanted, again = run(model, inputs), run(model, inputs)
+                model = compile_case(case, device, folder, constant=constant)
+                expected, again = run(model, inputs), run(model, inputs)
             except HealdError:
                 continue
-            if all(map(np.array_equal, wanted, again)):  # random numbers tell nothing
-                yield model, inputs, wanted
+            if all(map(np.array_equal, expected, again)):  # random numbers tell nothing
+                yield model, inputs, expected
 
 
-def main(device: str, most: int, ops: list[str]) -> None:
+def main(device: str, count: int, ops: list[str]) -> None:
     counts: Counter[str] = Counter()
     warnings.simplefilter("ignore")
     with tempfile.TemporaryDirectory() as folder:
         for op in ops:
-            for model, inputs, wanted in attempts(op, device, most, Path(folder)):
+            for model, inputs, expected in attempts(op, device, count, Path(folder)):
                 counts["models"] += 1
                 for lie, changed in lies(model):
                     print(json.dumps([op, lie]), flush=True)
-                    found = fault(lie, changed, inputs, wanted, device)
+                    outcome = fault(lie, changed, inputs, expected, device)
                     counts["lies"] += 1
-                    if found is not None:
-                        print(json.dumps({"fault": found}), flush=True)
+                    if outcome is not None:
+                        print(json.dumps({"fault": outcome}), flush=True)
     print(json.dumps(counts), flush=True)
 
 

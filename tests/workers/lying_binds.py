@@ -45,12 +45,12 @@ class Node(NamedTuple):
 
 
 class Call(NamedTuple):
-    """Nodes that one kernel computes, over `inputs`; those in `known` are constants. `name`: of the fusion, or ""."""
+    """Nodes that one kernel computes, over `inputs`. `constants`: indices of inputs. `name`: of the fusion, or ""."""
 
     name: str
     nodes: Sequence[Node]
     inputs: Sequence[Any]
-    known: frozenset[int] = frozenset()
+    constants: frozenset[int] = frozenset()
     needed: frozenset[int] | None = None
 
 
@@ -64,9 +64,9 @@ def lstm(op: str, needed: set[int]) -> Call:
     length = [] if op == "LSTMBlockCell" else [np.int64(time)]
     state = [numbers(batch, cells) for _ in range(2)]
     weights = [numbers(inputs + cells, 4 * cells), *(numbers(cells) for _ in range(3)), numbers(4 * cells)]
-    given = [*length, x, *state, *weights]
-    known = frozenset({*range(len(length)), *range(len(given) - len(weights), len(given))})
-    return Call("", [Node(op, tuple(range(len(given))), LSTM)], given, known, frozenset(needed))
+    arrays = [*length, x, *state, *weights]
+    constants = frozenset({*range(len(length)), *range(len(arrays) - len(weights), len(arrays))})
+    return Call("", [Node(op, tuple(range(len(arrays))), LSTM)], arrays, constants, frozenset(needed))
 
 
 X, FILTERS = numbers(1, 12, 12, 16), numbers(3, 3, 16, 24)
@@ -114,9 +114,9 @@ def main() -> None:
         arrays = arrays_of(bind, call)
         assert run(bind, bound, arrays) == "written", call.nodes
         for smaller in lesser(bound.extents, arrays):
-            outcomes["attach: " + attached(bound, smaller, len(bind.inputs))] += 1
+            outcomes["attach: " + outcome_of_attach(bound, smaller, len(bind.inputs))] += 1
         for lie in lies(bind):
-            outcomes["bind: " + tried(call, lie)] += 1
+            outcomes["bind: " + outcome_of_lie(call, lie)] += 1
     print(json.dumps(outcomes))
 
 
@@ -148,21 +148,22 @@ def honest(call: Call) -> Bind:
         first = len(infos)
         infos += results
         ops.append(FusedOp(node.op, attrs, node.args, tuple(range(first, len(infos))), tuple(o.meta for o in results)))
-    given = tuple(ValueInfo(x.meta, x.value if i in call.known else None)
-                  for i, x in enumerate(infos[: len(call.inputs)]))
+    input_infos = tuple(ValueInfo(x.meta, x.value if i in call.constants else None)
+                        for i, x in enumerate(infos[: len(call.inputs)]))
     fused = tuple(ops) if call.name else ()
     outputs = ops[-1].outputs[:1] if call.name else ops[-1].outputs
-    return Bind("n", call.name or ops[0].op, ops[-1].attrs, given, outputs, Cpu(0), None, {}, fused, needed=call.needed)
+    return Bind("n", call.name or ops[0].op, ops[-1].attrs, input_infos, outputs, Cpu(0), None, {}, fused,
+                needed=call.needed)
 
 
 def lies(bind: Bind) -> Iterator[Bind]:
     """Binds with another shape of one operand: longer or shorter along an axis, or of one axis less."""
     count = len(bind.inputs)
-    for place, meta in enumerate((*(x.meta for x in bind.inputs), *bind.outputs)):
+    for operand_index, meta in enumerate((*(x.meta for x in bind.inputs), *bind.outputs)):
         for dims in other_shapes(meta.dims):
             lie = TensorMetadata(meta.dtype, dims)
-            inputs = tuple(ValueInfo(lie, x.value) if i == place else x for i, x in enumerate(bind.inputs))
-            outputs = tuple(lie if i == place - count else o for i, o in enumerate(bind.outputs))
+            inputs = tuple(ValueInfo(lie, x.value) if i == operand_index else x for i, x in enumerate(bind.inputs))
+            outputs = tuple(lie if i == operand_index - count else o for i, o in enumerate(bind.outputs))
             fused = bind.fused and (*bind.fused[:-1], bind.fused[-1]._replace(outputs=outputs))
             yield Bind(bind.node, bind.op, bind.attrs, inputs, outputs, bind.device, None, {}, fused,
                        needed=bind.needed)
@@ -179,12 +180,13 @@ def other_shapes(dims: tuple[int, ...]) -> Iterator[tuple[int, ...]]:
 
 def lesser(extents: Any, arrays: Sequence[Any]) -> Iterator[list[Any]]:
     """The arrays with one of them, which the kernel touches, cut in half or to one element."""
-    for place in extents:
-        for size in {arrays[place].size // 2, 1}:
-            yield [guarded(array.dtype, (size,)) if i == place else array for i, array in enumerate(arrays)]
+    for operand_index in extents:
+        for size in {arrays[operand_index].size // 2, 1}:
+            yield [guarded_array(array.dtype, (size,)) if i == operand_index else array
+                   for i, array in enumerate(arrays)]
 
 
-def tried(call: Call, lie: Bind) -> str:
+def outcome_of_lie(call: Call, lie: Bind) -> str:
     """The outcome of a lie: of its bind, or of a run over arrays of the shapes that it states."""
     try:
         bound = kernel_of(call, lie).bind(lie)
@@ -212,12 +214,12 @@ def run(bind: Bind, bound: Any, arrays: Sequence[Any]) -> str:
             return "typed"
         except ValueError:  # NumPy's part of the kernel
             return "NumPy's"
-        for place in bind.needed:
-            assert not np.isnan(arrays[count + place]).any(), (bind.op, bind.inputs, bind.outputs, place)
+        for output_index in bind.needed:
+            assert not np.isnan(arrays[count + output_index]).any(), (bind.op, bind.inputs, bind.outputs, output_index)
     return "written"
 
 
-def attached(bound: Any, arrays: Sequence[Any], count: int) -> str:
+def outcome_of_attach(bound: Any, arrays: Sequence[Any], count: int) -> str:
     try:
         call = bound.attach(tuple(arrays[:count]), tuple(arrays[count:]))
         call()
@@ -232,12 +234,12 @@ def arrays_of(bind: Bind, call: Call) -> list[Any]:
     """Guarded arrays of the stated shapes, with the elements of the call's inputs, repeated."""
     arrays = []
     for meta, values in zip((x.meta for x in bind.inputs), call.inputs, strict=True):
-        arrays.append(guarded(meta.dtype.numpy, meta.dims))
+        arrays.append(guarded_array(meta.dtype.numpy, meta.dims))
         arrays[-1].reshape(-1)[:] = np.resize(values, meta.size)
-    return [*arrays, *(guarded(meta.dtype.numpy, meta.dims) for meta in bind.outputs)]
+    return [*arrays, *(guarded_array(meta.dtype.numpy, meta.dims) for meta in bind.outputs)]
 
 
-def guarded(dtype: Any, shape: tuple[int, ...]) -> Any:
+def guarded_array(dtype: Any, shape: tuple[int, ...]) -> Any:
     nbytes = int(np.prod(shape)) * np.dtype(dtype).itemsize
     return np.ndarray(shape, dtype, GUARDED.allocate(nbytes))
 

@@ -29,7 +29,7 @@ def tell(**facts):
 """
 
 
-def unpacked() -> dict[str, str]:
+def unpacked_environment() -> dict[str, str]:
     """The environment that `make opencl-cpu` prints; empty where that was not run."""
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path("~/.cache").expanduser(), "heald", "opencl-cpu")
     if not (home / "ready").exists():
@@ -40,16 +40,16 @@ def unpacked() -> dict[str, str]:
 
 def environment() -> dict[str, str]:
     """Of a process that is to find that device, and the modules of the tests."""
-    kept = {k: v for k, v in os.environ.items() if not k.startswith("HEALD_")}
-    return kept | unpacked() | {"PYTHONPATH": str(TESTS)}
+    kept_variables = {k: v for k, v in os.environ.items() if not k.startswith("HEALD_")}
+    return kept_variables | unpacked_environment() | {"PYTHONPATH": str(TESTS)}
 
 
 def run(code: str, cache: Path, env: Mapping[str, str] | None = None) -> Any:
-    """What `code` hands to `tell(...)` in a fresh interpreter where warnings are errors."""
-    own = {"XDG_CONFIG_HOME": str(cache), "XDG_CACHE_HOME": str(cache)}
+    """The argument of `tell(...)` in `code`, run by a fresh interpreter where warnings are errors."""
+    cache_folders = {"XDG_CONFIG_HOME": str(cache), "XDG_CACHE_HOME": str(cache)}
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", PREAMBLE + textwrap.dedent(code)],
-        env=environment() | own | dict(env or {}),
+        env=environment() | cache_folders | dict(env or {}),
         cwd=cache, capture_output=True, text=True, timeout=600, check=False,
     )
     assert done.returncode == 0, done.stderr

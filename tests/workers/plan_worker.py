@@ -1,7 +1,7 @@
 """A process that runs plans of kernel texts for the tests, which have no driver in their own: see run_plan.
 
-First it tells which device it has, or why it has none; then it answers each (plan, inputs, outputs) with the arrays, or
-with the text of what the driver raised. Everything is pickled: what comes on stdin, what goes to stdout.
+First it reports its device, or the reason why it has none. Then it answers each (plan, inputs, outputs) with the
+arrays, or with the text of the driver's exception. Requests on stdin and answers on stdout are pickled.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Worker:
         self._compiled = cache(self._compile)
 
     def run(self, plan: Plan, inputs: list[Any], outputs: Outputs) -> list[Any]:
-        """The outputs, of these NumPy dtypes and shapes. What a plan does not write stays poison."""
+        """The outputs, of these NumPy dtypes and shapes. Elements that a plan does not write stay poison."""
         results = [np.full(shape, 0, dtype) for dtype, shape in outputs]
         for result in results:
             result.reshape(-1).view(np.uint8)[...] = 0xA5
@@ -102,6 +102,6 @@ def serve(requests: BinaryIO, answers: BinaryIO) -> None:
 
 if __name__ == "__main__":
     warnings.simplefilter("ignore", cl.CompilerWarning)
-    own = os.fdopen(os.dup(1), "wb")
+    binary_output = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what a driver prints is no answer
-    serve(sys.stdin.buffer, own)
+    serve(sys.stdin.buffer, binary_output)

@@ -80,10 +80,10 @@ def record(call: Call, tensorflow: TensorFlow) -> Recorded:
         raise errors.InvalidArgument(f"TensorFlow gives no answer: {why}", op=call.op)
     static = tensorflow.answer(op, matched.attrs, inputs, "shapes")
     shapes = static[1].split(" for '{{")[0] if isinstance(static, tuple) else ["?" if x is None else x for x in static]
-    return Recorded(call, op, matched.attrs, inputs, _cleaned(outputs), shapes)
+    return Recorded(call, op, matched.attrs, inputs, _clean_outputs(outputs), shapes)
 
 
-def _cleaned(outputs: Any) -> Any:
+def _clean_outputs(outputs: Any) -> Any:
     """Outputs as arrays; an error's text without the places that TensorFlow adds."""
     if isinstance(outputs, tuple):
         return outputs[0], re.sub(r"^\{\{function_node [^}]*\}\} ?| \[Op:\w+\].*$", "", outputs[1], flags=re.DOTALL)
@@ -104,8 +104,8 @@ class Archive:
         """Add a case, or put it in the place of the same one. Returns its id."""
         row = self._row(recorded)
         rows = self._index["cases"]
-        known = next((i for i, other in enumerate(rows) if other["id"] == row["id"]), len(rows))
-        rows[known : known + 1] = [row]
+        row_index = next((i for i, other in enumerate(rows) if other["id"] == row["id"]), len(rows))
+        rows[row_index : row_index + 1] = [row]
         self._graphs[f"{row['id']}.pb"] = graphdef.dumps(graph_of(recorded))
         return str(row["id"])
 
@@ -156,7 +156,7 @@ def _lines(index: Mapping[str, Any]) -> str:
 
 def _attribute(value: Any) -> Any:
     if isinstance(value, list | tuple):
-        return [_attribute(each) for each in value]
+        return [_attribute(element) for element in value]
     return value.tf_name if isinstance(value, DType) else plain(value)
 
 
@@ -179,17 +179,17 @@ def call_of(case: Case) -> Call:
     return Call(case.op, [group if many else group[0] for group, many in zip(grouped, is_list, strict=True)], attrs)
 
 
-def differences(case: Case, found: Recorded) -> Iterator[str]:
-    """The differences of a recorded case to what TensorFlow says now."""
-    static = found.static if isinstance(found.static, list) else {"error": found.static}
+def differences(case: Case, fresh: Recorded) -> Iterator[str]:
+    """The differences between a recorded case and TensorFlow's present answer."""
+    static = fresh.static if isinstance(fresh.static, list) else {"error": fresh.static}
     if static != case.static and not (isinstance(static, dict) and isinstance(case.static, dict)):
         yield f"{case.id}: shapes {static}, recorded {case.static}"
-    if isinstance(found.outputs, tuple) or case.outputs is None:
-        code = found.outputs[0] if isinstance(found.outputs, tuple) else None
+    if isinstance(fresh.outputs, tuple) or case.outputs is None:
+        code = fresh.outputs[0] if isinstance(fresh.outputs, tuple) else None
         if code != case.code:
             yield f"{case.id}: code {code}, recorded {case.code}"
         return
-    for i, (got, want) in enumerate(zip(found.outputs, case.outputs, strict=True)):
+    for i, (got, want) in enumerate(zip(fresh.outputs, case.outputs, strict=True)):
         if want is not None and not agree(got, want, case.tolerance):
             yield f"{case.id}: output {i} is {got!r}, recorded {want!r}"
 
@@ -197,19 +197,19 @@ def differences(case: Case, found: Recorded) -> Iterator[str]:
 def check(number: int, tensorflow: TensorFlow) -> int:
     """Compare cases, evenly chosen among the recorded ones. Returns the exit status."""
     every = [case for of_op in cases().values() for case in of_op]
-    chosen = every[:: max(1, len(every) // number)][:number]
+    sample = every[:: max(1, len(every) // number)][:number]
     wrong = skipped = 0
-    for case in chosen:
+    for case in sample:
         try:
-            found = record(call_of(case), tensorflow)
+            recorded = record(call_of(case), tensorflow)
         except (errors.HealdError, LookupError) as error:
             print(f"{case.id}: not asked: {error}")
             skipped += 1
             continue
-        texts = [*differences(case, found)]
+        texts = [*differences(case, recorded)]
         wrong += bool(texts)
         print(*texts, sep="\n", end="\n" if texts else "")
-    print(f"{len(chosen)} cases: {len(chosen) - wrong - skipped} as recorded, {wrong} differ, {skipped} not asked")
+    print(f"{len(sample)} cases: {len(sample) - wrong - skipped} as recorded, {wrong} differ, {skipped} not asked")
     return int(wrong > 0)
 
 

@@ -32,10 +32,10 @@ _SHAPE = re.compile(r"\*x|(?:(?:\d+|\?)x)*")
 def shapes_of(text: str) -> Iterator[tuple[str, list[str]]]:
     """Names and shapes of the outputs of each node in the graph of a text; a shape is `*`, `` or `2x?`."""
     for line in text.partition("\n  }\n")[0].splitlines():
-        found = _NODE.match(line)
-        if found is None:
+        match = _NODE.match(line)
+        if match is None:
             continue
-        name, types = found.groups()
+        name, types = match.groups()
         results = types.rpartition(" -> ")[2] if types and " -> " in types else ""
         yield name, [shape.rstrip("x") for shape in _outer(results)]
 

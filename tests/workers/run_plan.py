@@ -17,7 +17,7 @@ from workers import opencl_runtime
 
 
 class Worker:
-    """`platform`: what runs the plans; None where nothing does, for `reason`."""
+    """`platform`: the OpenCL platform that runs the plans; None where there is none, for `reason`."""
 
     def __init__(self) -> None:
         self._start()
@@ -51,5 +51,5 @@ worker = cache(Worker)  # started by the fixture `driver`
 
 
 def run_plan(plan: Plan, inputs: list[Any], outputs: list[tuple[Any, tuple[int, ...]]]) -> list[Any]:
-    """The outputs, of these NumPy dtypes and shapes. What a plan does not write is poison."""
+    """The outputs, of these NumPy dtypes and shapes. Elements that a plan does not write are poison."""
     return worker().run(plan, inputs, outputs)

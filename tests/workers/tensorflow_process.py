@@ -24,13 +24,13 @@ class TensorFlow:
         self._process: Any = None
 
     def answer(
-        self, op: OpDef, attrs: Mapping[str, Any], inputs: Sequence[tuple[Tensor, np.ndarray[Any, Any]]], place: str
+        self, op: OpDef, attrs: Mapping[str, Any], inputs: Sequence[tuple[Tensor, np.ndarray[Any, Any]]], way: str
     ) -> Any:
         """Outputs, (code, message) of an error, or None where TensorFlow's process has ended. tensorflow_worker
         describes the places "eager", "graph" and "shapes"."""
         plain_attrs = {name: (op.attrs[name].type, plain(value)) for name, value in attrs.items()}
         typed = [(tensor.dtype.name, x) for tensor, x in inputs]
-        request = op.name, plain_attrs, typed, len(op.expand_outputs(attrs)), place
+        request = op.name, plain_attrs, typed, len(op.expand_outputs(attrs)), way
         if self._process is None:
             worker = Path(__file__).with_name("tensorflow_worker.py")
             self._process = subprocess.Popen([self._python, str(worker)], stdin=subprocess.PIPE,

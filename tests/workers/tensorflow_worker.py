@@ -1,5 +1,5 @@
-"""A process that runs single ops by real TensorFlow, on its CPU: see against_tensorflow. TensorFlow ends a process for
-some of what it is asked; the one that asks starts another then.
+"""A process that runs single ops by real TensorFlow, on its CPU: see against_tensorflow. Some requests
+make TensorFlow end the process; the client starts another then.
 
 It reads pickled (op, attributes, inputs, number of outputs, place) from stdin, and answers with the outputs, or with
 the code and the message of an error. The place is "eager", or one of two graphs, in which nothing runs: in a "graph"
@@ -29,9 +29,9 @@ def main() -> None:
             return [attr(kind[5:-1], v) for v in value]
         return tf.as_dtype(value).as_datatype_enum if kind == "type" else value
 
-    def in_a_graph(op: str, attrs: dict[str, Value], inputs: list[tuple[str, Any]], place: str) -> Any:
+    def in_a_graph(op: str, attrs: dict[str, Value], inputs: list[tuple[str, Any]], way: str) -> Any:
         with tf.Graph().as_default() as graph:
-            tensors = [tf.constant(x, tf.as_dtype(dtype)) if place == "graph" else
+            tensors = [tf.constant(x, tf.as_dtype(dtype)) if way == "graph" else
                        tf.compat.v1.placeholder(tf.as_dtype(dtype), x.shape) for dtype, x in inputs]
             node = graph.as_graph_def().node.add(name="op", op=op, input=[t.op.name for t in tensors])
             for name, (kind, value) in attrs.items():
@@ -43,18 +43,18 @@ def main() -> None:
                 tf.import_graph_def(definition, name="")
         except (ValueError, tf.errors.OpError) as error:
             return 3, str(error)
-        outputs = imported.get_operation_by_name("op").outputs if place == "shapes" else ()
+        outputs = imported.get_operation_by_name("op").outputs if way == "shapes" else ()
         return [None if x.shape.rank is None else x.shape.as_list() for x in outputs]
 
     def fill(to: Any, kind: str, value: Any) -> None:
         if kind.startswith("list("):
             to.list.SetInParent()
-            for each in value:
-                put(to.list, kind[5:-1], each, many=True)
+            for item in value:
+                put_value(to.list, kind[5:-1], item, many=True)
         else:
-            put(to, kind, value, many=False)
+            put_value(to, kind, value, many=False)
 
-    def put(to: Any, kind: str, value: Any, *, many: bool) -> None:
+    def put_value(to: Any, kind: str, value: Any, *, many: bool) -> None:
         field = {"int": "i", "float": "f", "bool": "b", "string": "s", "type": "type", "shape": "shape"}[kind]
         if kind == "shape":
             shape = tf.TensorShape(value if value is None else [None if n < 0 else n for n in value]).as_proto()
@@ -67,9 +67,9 @@ def main() -> None:
         else:
             setattr(to, field, plain)
 
-    def run(op: str, attrs: dict[str, Value], inputs: list[tuple[str, Any]], outputs: int, place: str) -> Any:
-        if place != "eager":
-            return in_a_graph(op, attrs, inputs, place)
+    def run(op: str, attrs: dict[str, Value], inputs: list[tuple[str, Any]], outputs: int, way: str) -> Any:
+        if way != "eager":
+            return in_a_graph(op, attrs, inputs, way)
         try:
             tensors = [tf.constant(x, tf.as_dtype(dtype)) for dtype, x in inputs]
             flat = [part for name, (kind, value) in attrs.items() for part in (name, attr(kind, value))]

@@ -53,9 +53,10 @@ class Job(NamedTuple):
 def run(program: str, jobs: Sequence[Job]) -> list[str | None]:
     """The result of each job as text, None where TensorFlow refused it or ended."""
     lines = "".join(f"{job}\n" for job in jobs)
-    found = subprocess.run([program, "many"], input=lines, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    process = subprocess.run([program, "many"], input=lines, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                             text=True,
                            check=True).stdout.split()
-    return [_text(job) if status == "0" else None for job, status in zip(jobs, found, strict=True)]
+    return [_text(job) if status == "0" else None for job, status in zip(jobs, process, strict=True)]
 
 
 def _text(job: Job) -> str:
@@ -69,7 +70,7 @@ def message(text: str) -> Any:
 
 
 def compare(program: str, graphs: Iterable[tuple[str, bytes]]) -> Counter[str]:
-    """Print each difference. Counts what is equal, and what differs in which way."""
+    """Print each difference. Counts equal graphs, and each kind of difference."""
     counts: Counter[str] = Counter()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -93,25 +94,25 @@ def _compare(program: str, folder: Path, batch: Sequence[tuple[str, bytes]], cou
         (folder / f"{index}.pb").write_bytes(raw)
     numbers = range(len(batch))
     theirs = run(program, [Job("import", folder / f"{i}.pb", folder / f"{i}.tfg") for i in numbers])
-    known = [i for i in numbers if theirs[i] is not None]
-    counts["refused by TensorFlow"] += len(batch) - len(known)
+    accepted = [i for i in numbers if theirs[i] is not None]
+    counts["refused by TensorFlow"] += len(batch) - len(accepted)
     ours: dict[int, str] = {}
-    for index in known:
+    for index in accepted:
         name, raw = batch[index]
         ours[index] = _ours(name, raw, counts)
         (folder / f"{index}.ours").write_text(ours[index], "utf-8")
         _tell(name, "text", theirs[index] or "", ours[index], counts)
-    again = run(program, [Job("parse", folder / f"{i}.ours", folder / f"{i}.again") for i in known])
-    exported = [run(program, [Job("export", folder / f"{i}.{kind}", folder / f"{i}.{kind}.pbtxt") for i in known])
+    again = run(program, [Job("parse", folder / f"{i}.ours", folder / f"{i}.again") for i in accepted])
+    exported = [run(program, [Job("export", folder / f"{i}.{kind}", folder / f"{i}.{kind}.pbtxt") for i in accepted])
                 for kind in ("ours", "tfg")]
-    for index, parsed, mine, canonical in zip(known, again, *exported, strict=True):
+    for index, parsed, our_text, canonical in zip(accepted, again, *exported, strict=True):
         name = batch[index][0]
         _tell(name, "text after TensorFlow's parser", theirs[index] or "", parsed or "refused", counts)
         if canonical is None:
             counts["TensorFlow does not export its own text"] += 1
             continue
-        _tell(name, "TensorFlow's export of our text", canonical, mine or "refused", counts)
-        _tell(name, "GraphDef", str(message(canonical)), _exported(ours[index]), counts)
+        _tell(name, "TensorFlow's export of our text", canonical, our_text or "refused", counts)
+        _tell(name, "GraphDef", str(message(canonical)), _export(ours[index]), counts)
 
 
 def _ours(name: str, raw: bytes, counts: Counter[str]) -> str:
@@ -126,7 +127,7 @@ def _ours(name: str, raw: bytes, counts: Counter[str]) -> str:
         return ""
 
 
-def _exported(text: str) -> str:
+def _export(text: str) -> str:
     try:
         return str(message_class("GraphDef").FromString(heald.graphdef.dumps(heald.tfg.loads(text))))
     except heald.errors.HealdError as error:

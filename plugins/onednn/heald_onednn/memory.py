@@ -57,7 +57,7 @@ class Layout:
         """A name that two layouts share if they place all elements alike."""
         c = library().c
         dims_and_strides = [self._numbers(what, c.dnnl_query_ndims_s32) for what in (c.dnnl_query_padded_dims,
-                                                                           c.dnnl_query_strides)]
+                                                                                     c.dnnl_query_strides)]
         blocks = [self._numbers(what, c.dnnl_query_inner_nblks_s32) for what in (c.dnnl_query_inner_idxs,
                                                                                  c.dnnl_query_inner_blks)]
         return f"{dims_and_strides}/{blocks}"

@@ -210,7 +210,7 @@ def describe_primitive(create: Callable[..., int], *arguments: Any) -> Any:
 def eltwise_description(step: Eltwise, source: Layout, result: Layout) -> Any:
     """The description of an elementwise function."""
     return describe_primitive(library().c.dnnl_eltwise_forward_primitive_desc_create, INFERENCE, step.algorithm,
-                     source.descriptor, result.descriptor, step.alpha, step.beta, attributes())
+                              source.descriptor, result.descriptor, step.alpha, step.beta, attributes())
 
 
 def matmul_description(

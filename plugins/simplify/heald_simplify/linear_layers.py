@@ -164,8 +164,8 @@ def _affine_chain(view: GraphView, layer: Layer, read: Reader) -> list[Affine]:
     node = layer.node
     while view.is_free(node) and (consumer := view.only_consumer(node)) is not None:
         step = read(view, consumer) if asks_for_same_place(consumer, layer.node) and not consumer.controls else None
-        channel_step = None if step is None or step.source.node != node.name else step_by_output_channel(view, layer,
-                                                                                                         step)
+        follows = step is not None and step.source.node == node.name
+        channel_step = step_by_output_channel(view, layer, step) if step is not None and follows else None
         if channel_step is None:
             break
         chain.append(channel_step)

@@ -321,7 +321,7 @@ class _Rewriting:
     def _node_after(self, node: Node, late: set[str]) -> str:
         """Return a node that runs after the nodes `late`, made if they are several: each read waits for one."""
         switched = [(source.node, source.index) for source in node.inputs
-                 if (switch := self.graph[source.node]).op in SWITCHES and isinstance(switch.attrs.get("T"), DType)]
+                    if (switch := self.graph[source.node]).op in SWITCHES and isinstance(switch.attrs.get("T"), DType)]
         gates = [self._pivot(tensor) for tensor in dict.fromkeys(switched) if tensor[0] in late]
         gates += self._gates(sorted(late - {name for name, _ in switched}))
         if len(gates) == 1:

@@ -84,7 +84,7 @@ def _template(kind: str) -> Path:
 
 def _write(template: Path, folder: Path, names: dict[str, str]) -> int:
     """Write the copy, which appears once it is complete. Returns the number of files."""
-    files = list(_files(template))
+    files = list(template_files(template))
     with whole_file.writing_folder(folder) as copy:
         for file in files:
             target = copy / _fill_template(file.relative_to(template).as_posix(), names)
@@ -92,7 +92,7 @@ def _write(template: Path, folder: Path, names: dict[str, str]) -> int:
     return len(files)
 
 
-def _files(template: Path) -> Iterator[Path]:
+def template_files(template: Path) -> Iterator[Path]:
     """The files of a template, without caches and build outputs."""
     for path in sorted(template.rglob("*")):
         parts = path.relative_to(template).parts

@@ -55,7 +55,7 @@ def test_a_variable_that_a_loop_only_passes_on_is_a_constant_of_its_frame():
                      node("t", "Less", "i", "most:output:0", T=dtypes.int32)], {"go": "t:z:0"}, "go:bool_")
     nodes = [const("zero", 0, np.int32), Node("v", "VarHandleOp", attrs={"dtype": FLOAT, "shape": ShapeAttr((2,))}),
              const("start", [0, 0]), Node("init", "AssignVariableOp", ["v", "start"], attrs={"dtype": FLOAT}),
-             loop("w", "below", "step", "zero", "v", given="i:int32 v:resource"),
+             loop("w", "below", "step", "zero", "v", arguments="i:int32 v:resource"),
              Node("y", "ReadVariableOp", ["v"], controls=["w"], attrs={"dtype": FLOAT})]
     found = after(Graph(nodes, [step, below]), "lower-control-flow", kept=("y", "init"))
     assert [each.name for each in found if each.attrs.get("is_constant")] == ["w/enter_1"]

@@ -71,8 +71,8 @@ def test_a_case_takes_the_last_branch_for_an_index_out_of_range(index, result):
 
 
 @pytest.mark.parametrize("made", [
-    [const("p", True, bool), branch("y", "p", "ten", "whole", "logged", given="logged:int32", gives="y:int32")],
-    [call("y", "ten", "logged", given="logged:int32", gives="y:int32")],
+    [const("p", True, bool), branch("y", "p", "ten", "whole", "logged", arguments="logged:int32", gives="y:int32")],
+    [call("y", "ten", "logged", arguments="logged:int32", gives="y:int32")],
 ])
 def test_an_argument_that_no_branch_or_function_uses_runs_for_its_effect(made):
     ten = function("ten", "x:int32", [const("ten", 10, np.int32)], {"y": "ten:output:0"}, results="y:int32")
@@ -256,7 +256,7 @@ def counted(turns):
         Node("add", "AssignAddVariableOp", ["v", "one:output:0"], attrs={"dtype": FLOAT})],
         {"i": "next:z:0", "v": "v"}, results="v:resource", effects=["add"])
     nodes = [handle, const("zero", 0), Node("init", "AssignVariableOp", ["v", "zero"], attrs={"dtype": FLOAT}),
-             loop("w", "b", "s", "zero", "v", given="i v:resource"),
+             loop("w", "b", "s", "zero", "v", arguments="i v:resource"),
              Node("read", "ReadVariableOp", ["v"], controls=["w"], attrs={"dtype": FLOAT})]
     return nodes, [below, step]
 
@@ -317,7 +317,8 @@ def test_results_belong_to_the_caller():
 @pytest.mark.parametrize(("nodes", "functions", "error", "text"), [
     ([X, call("y", "nobody", "x")], [], NotFound, "nobody"),
     ([X, P, branch("y", "p", "twice", "nobody", "x")], [TWICE], NotFound, "nobody"),
-    ([X, P, branch("y", "p", "twice", "less", "x", "x", given="a b")], [TWICE, LESS], InvalidArgument, "1 arguments"),
+    ([X, P, branch("y", "p", "twice", "less", "x", "x", arguments="a b")], [TWICE, LESS], InvalidArgument,
+     "1 arguments"),
     ([X, P, branch("y", "p", "twice", "less", "x", gives="a b")], [TWICE, LESS], InvalidArgument, "returns 1 values"),
     ([X, P, branch("y", "p", "twice", "less", "x", gives="a:int32")], [TWICE, LESS], InvalidArgument, "int32"),
 ])

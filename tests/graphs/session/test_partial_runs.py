@@ -229,7 +229,7 @@ def control_flow_on_two_devices():
         node("w", "AddV2", "v", "v", device="/device:CPU:1")],
         {"i_out": "j:z:0", "n_out": "n", "v_out": "w:z:0"}, "i_out:int32 n_out:int32")
     nodes = [placeholder("n", (), dtypes.int32), placeholder("x", (3,)), const("zero", 0, np.int32),
-             const("two", 2, np.int32), loop("loop", "cond", "body", "zero", "n", "x", given="i:int32 n:int32 v"),
+             const("two", 2, np.int32), loop("loop", "cond", "body", "zero", "n", "x", arguments="i:int32 n:int32 v"),
              node("y", "Identity", "loop:2", device="/device:CPU:1"), node("z", "Neg", "y", device="/device:CPU:0"),
              node("p", "Less", "n", "two", T=dtypes.int32), node("s", "Switch", "z", "p"),
              node("no", "Neg", "s", device="/device:CPU:1"), node("yes", "Identity", "s:1", device="/device:CPU:0"),

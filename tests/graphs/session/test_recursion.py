@@ -28,7 +28,7 @@ def by_partitioned_call(callee):
 
 
 def by_stateful_call(callee):
-    return [], [call("c", callee, "p", "less:y:0", given="p:bool_ a")], "c:output:0"
+    return [], [call("c", callee, "p", "less:y:0", arguments="p:bool_ a")], "c:output:0"
 
 
 def by_name(callee):
@@ -36,31 +36,31 @@ def by_name(callee):
 
 
 def by_if(callee):
-    return [], [branch("c", "p", callee, callee, "p", "less:y:0", given="p:bool_ a")], "c:output:0"
+    return [], [branch("c", "p", callee, callee, "p", "less:y:0", arguments="p:bool_ a")], "c:output:0"
 
 
 def by_case(callee):
     index = Node("index", "Cast", ["p"], attrs={"SrcT": dtypes.bool_, "DstT": dtypes.int32})
-    return [], [index, case("c", "index:y:0", [callee, callee], "p", "less:y:0", given="p:bool_ a")], "c:output:0"
+    return [], [index, case("c", "index:y:0", [callee, callee], "p", "less:y:0", arguments="p:bool_ a")], "c:output:0"
 
 
 def by_while(callee):
     goes_on = function("goes_on", "p:bool_ a", [], {"go": "p"}, results="go:bool_")
-    turn = function(f"turn_{callee}", "p:bool_ a", [call("c", callee, "p", "a", given="p:bool_ a")],
+    turn = function(f"turn_{callee}", "p:bool_ a", [call("c", callee, "p", "a", arguments="p:bool_ a")],
                     {"p": "p", "r": "c:output:0"}, results="p:bool_")
-    return [goes_on, turn], [loop("c", "goes_on", turn.name, "p", "less:y:0", given="p:bool_ a")], "c:output:1"
+    return [goes_on, turn], [loop("c", "goes_on", turn.name, "p", "less:y:0", arguments="p:bool_ a")], "c:output:1"
 
 
 def by_condition(callee):
     goes_on = function(f"goes_on_{callee}", "p:bool_ a", [
-        call("c", callee, "p", "a", given="p:bool_ a"), node("go", "Less", "c:output:0", "a")],
+        call("c", callee, "p", "a", arguments="p:bool_ a"), node("go", "Less", "c:output:0", "a")],
         {"go": "go:z:0"}, results="go:bool_")
     same = function("same", "p:bool_ a", [], {"p": "p", "a": "a"}, results="p:bool_")
-    return [goes_on, same], [loop("c", goes_on.name, "same", "p", "less:y:0", given="p:bool_ a")], "c:output:1"
+    return [goes_on, same], [loop("c", goes_on.name, "same", "p", "less:y:0", arguments="p:bool_ a")], "c:output:1"
 
 
 def by_for(callee):
-    turn = function(f"turn_{callee}", "i:int32 p:bool_ a", [call("c", callee, "p", "a", given="p:bool_ a")],
+    turn = function(f"turn_{callee}", "i:int32 p:bool_ a", [call("c", callee, "p", "a", arguments="p:bool_ a")],
                     {"p": "p", "r": "c:output:0"}, results="p:bool_")
     bounds = [const(name, value, np.int32) for name, value in (("start", 0), ("limit", 2), ("delta", 1))]
     repeated = Node("c", "For", [*(f"{each.name}:output:0" for each in bounds), "p", "less:y:0"],
@@ -78,7 +78,7 @@ def recursive(form, count):
         helpers, nodes, result = form(f"f{(number + 1) % count}")
         made = [function(f"f{number}", "p:bool_ a", [NEXT, *nodes], {"r": result}), *helpers]
         functions |= {each.name: each for each in made}
-    return Graph([X, P, call("y", "f0", "p", "x", given="p:bool_ a")], functions.values())
+    return Graph([X, P, call("y", "f0", "p", "x", arguments="p:bool_ a")], functions.values())
 
 
 def run(graph, **limits):

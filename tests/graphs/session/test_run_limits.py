@@ -23,7 +23,7 @@ GOES_ON = function("goes_on", "p:bool_ a", [], {"go": "p"}, results="go:bool_")
 TURN = function("turn", "p:bool_ a", [node("n", "Neg", "a")], {"p": "p", "a": "n:y:0"}, results="p:bool_")
 TYPES = {"component_types": (FLOAT,)}
 ENDLESS = {  # graphs whose output y never comes, for p = True
-    "a loop": Graph([X, P, loop("w", "goes_on", "turn", "p", "x", given="p:bool_ a"), node("y", "Identity", "w:1")],
+    "a loop": Graph([X, P, loop("w", "goes_on", "turn", "p", "x", arguments="p:bool_ a"), node("y", "Identity", "w:1")],
                     [GOES_ON, TURN]),
     "an empty queue": Graph([X, P, Node("q", "FIFOQueueV2", attrs=TYPES),
                              Node("d", "QueueDequeueV2", ["q"], attrs=TYPES), node("y", "AddV2", "d", "x"),

@@ -26,8 +26,8 @@ Atomic = Annotated[Counter, HostType("!test.atomic.i32", lambda value: isinstanc
 
 
 def register(kernels):
-    whole = lambda arguments, results: [(arguments, results)]  # noqa: E731
-    kernels.kernel("tfrt_test.do.async", step=True, asynchronous=True, calls=whole,
+    undivided = lambda arguments, results: [(arguments, results)]  # noqa: E731
+    kernels.kernel("tfrt_test.do.async", step=True, asynchronous=True, calls=undivided,
                    syntax="operands attr-dict `:` functional-type(operands, results) region(operands)")(do_async)
     kernels.kernel("tfrt_test.benchmark", step=True, asynchronous=True,
                    syntax=f"custom<{__package__}.benchmark_syntax:SYNTAX>")(benchmark)
@@ -106,10 +106,10 @@ def benchmark(
 
 
 class _Benchmark:
-    def __init__(self, step, values, body, name, seconds, most, warmups):
+    def __init__(self, step, values, body, name, seconds, max_runs, warmups):
         self.done = AsyncValue()
         self._step, self._values, self._body, self._name = step, values, body, name
-        self._nanoseconds, self._most, self._warmups = seconds * 10**9, most, warmups
+        self._nanoseconds, self._most, self._warmups = seconds * 10**9, max_runs, warmups
         self._times, self._cpu_times = [], []
 
     def begin(self):

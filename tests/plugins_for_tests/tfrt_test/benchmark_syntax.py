@@ -22,7 +22,7 @@ class BenchmarkSyntax:
             if len(attributes) > 1:
                 parser.expect(",")
             self._number(parser, attributes)
-        operands = [parser.resolve(each.name, 0, each.at, each.type) for each in arguments]
+        operands = [parser.resolve(operand.name, 0, operand.at, operand.type) for operand in arguments]
         attributes.setdefault("num_warmup_runs", IntegerAttr(1, I32))
         region = parser.region(arguments, isolated=True)
         return Operation(name, operands, [CHAIN], attributes, [region])
@@ -30,10 +30,11 @@ class BenchmarkSyntax:
     def _number(self, parser, attributes):
         at, key = parser.at, parser.take("word", "an attribute of the benchmark")
         if key not in NUMBERS or key in attributes:
-            raise parser.error(f"expected one of {', '.join(each for each in NUMBERS if each not in attributes)}", at)
+            raise parser.error(f"expected one of {', '.join(option for option in NUMBERS if option not in attributes)}",
+                               at)
         parser.expect("=")
-        place, text = parser.at, parser.take("number", "integer value")
-        attributes[key] = parser.number_of(text, False, I32, place)
+        start, text = parser.at, parser.take("number", "integer value")
+        attributes[key] = parser.number_of(text, False, I32, start)
 
     def print(self, printer, operation):
         attributes = operation.attributes

@@ -20,7 +20,7 @@ def _like(_, x):
     return info(x.dtype, x.shape)
 
 
-def _created(attrs):
+def _create_tensor(attrs):
     value = attrs["values"].array()
     if any(dim is None for dim in attrs["shape"]):
         raise errors.InvalidArgument("the shape has an unknown dimension")
@@ -29,7 +29,7 @@ def _created(attrs):
     return info(dtypes.of_numpy(value.dtype), tuple(attrs["shape"]))
 
 
-def _reduced(dtype):
+def _reduction_metadata(dtype):
     def metadata(attrs, x):
         dims = None if x.shape is None else tuple(d for i, d in enumerate(x.shape) if i != attrs["axis"])
         return info(dtype or x.dtype, dims)
@@ -53,9 +53,10 @@ T = "T: type"
 OPS = [
     *(OpSpec(f"tfrt_test.{name}", ["x: T", "y: T"], ["z: T"], [T], metadata=_same) for name in ELEMENTWISE),
     OpSpec("tfrt_test.create_dense_tensor", [], ["y: T"], ["shape: shape", "values: tensor", "T: type"],
-           metadata=_created),
-    OpSpec("tfrt_test.argmax", ["x: T"], ["y: int32"], [T, "axis: int = 1"], metadata=_reduced(dtypes.int32)),
-    OpSpec("tfrt_test.reduce_mean", ["x: T"], ["y: T"], [T, "axis: int = 0"], metadata=_reduced(None)),
+           metadata=_create_tensor),
+    OpSpec("tfrt_test.argmax", ["x: T"], ["y: int32"], [T, "axis: int = 1"],
+           metadata=_reduction_metadata(dtypes.int32)),
+    OpSpec("tfrt_test.reduce_mean", ["x: T"], ["y: T"], [T, "axis: int = 0"], metadata=_reduction_metadata(None)),
     OpSpec("tfrt_test.async.noop", ["x: T"], ["y: T"], [T], metadata=_like),
     OpSpec("tfrt_test.async.noop_no_md", ["x: T"], ["y: T"], [T], metadata=_unknown),
     OpSpec("tfrt_test.print", ["x: T"], [], [T], stateful=True),
@@ -72,8 +73,8 @@ def register(kernels):
     kernels.kernel("tfrt_test.create_dense_tensor")(_create)
     for name, bind in (("argmax", _argmax), ("reduce_mean", _reduce_mean), ("relu", _relu), ("cast", _casting)):
         kernels.kernel(f"tfrt_test.{name}")(bind)
-    kernels.kernel("tfrt_test.async.noop", asynchronous=True, step=True)(_queued)
-    kernels.kernel("tfrt_test.async.noop_no_md", asynchronous=True, step=True)(_queued)
+    kernels.kernel("tfrt_test.async.noop", asynchronous=True, step=True)(_run_later)
+    kernels.kernel("tfrt_test.async.noop_no_md", asynchronous=True, step=True)(_run_later)
     kernels.kernel("tfrt_test.print", step=True)(_print)
     kernels.kernel("tfrt_test.error.tensor")(_fail)
     kernels.kernel("tfrt_test.odd_collector", allocates=True)(lambda _: lambda x: x[x % 2 == 1])
@@ -106,7 +107,7 @@ def _casting(_):
     return lambda x, out: np.copyto(out, x, casting="unsafe")
 
 
-def _queued(_):
+def _run_later(_):
     return lambda step, x: [step.enqueue(x.copy)]
 
 

@@ -17,11 +17,11 @@ def register(kernels):
 def flatten(source: HostTensor, result: HostTensor, chain: Chain) -> Chain:
     """Copy a tensor into one of shape [first dimension, product of the others]."""
     array, out = check(source, "f32"), check(result, "f32")
-    wanted = (array.shape[0], array[0].size)
-    if out.shape != wanted:
+    expected_shape = (array.shape[0], array[0].size)
+    if out.shape != expected_shape:
         raise errors.InvalidArgument(f"Flatten output shape {list_text(out.shape)} does not match the expected output "
-                                     f"shape {list_text(wanted)}")
-    out[...] = array.reshape(wanted)
+                                     f"shape {list_text(expected_shape)}")
+    out[...] = array.reshape(expected_shape)
 
 
 def max_pooling_2d(source: HostTensor, result: HostTensor, chain: Chain, *, padding: String, pool_size: Integers,
@@ -32,10 +32,10 @@ def max_pooling_2d(source: HostTensor, result: HostTensor, chain: Chain, *, padd
         raise errors.InvalidArgument(f"MaxPool2D padding '{padding}' is not recognized")
     rows, columns = (_windows(size, pool, stride, padding) for size, pool, stride in zip(
         array.shape[1:3], pool_size, strides, strict=True))
-    wanted = (array.shape[0], len(rows), len(columns), array.shape[3])
-    if out.shape != wanted:
-        raise errors.InvalidArgument(f"MaxPool2D output shape {list_text(out.shape)} does not match the expected "
-                                     f"output shape {list_text(wanted)}")
+    expected_shape = (array.shape[0], len(rows), len(columns), array.shape[3])
+    if out.shape != expected_shape:
+        raise errors.InvalidArgument(f"MaxPool2D output shape {list_text(out.shape)} does not match the expected output "
+                                     f"shape {list_text(expected_shape)}")
     for i, (top, bottom) in enumerate(rows):
         for j, (left, right) in enumerate(columns):
             out[:, i, j] = array[:, top:bottom, left:right].max((1, 2), initial=np.finfo(np.float32).tiny)

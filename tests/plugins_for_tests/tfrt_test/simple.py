@@ -16,7 +16,7 @@ PLAIN, VALUE, TYPED = "operands attr-dict", "$value attr-dict", "operands attr-d
 ANY = "operands attr-dict `:` functional-type(operands, results)"
 SYNTAX = {"get_string": VALUE, "identity": ANY, "multi_arg_result": ANY, "share_to_two": ANY, "test_cost": TYPED,
           "flat": "attr-dict `:` type(results)", "unique_loc": "attr-dict"}
-LEAKED = []  # nobody ever frees these
+LEAKED = []  # never freed
 
 
 def register(kernels):
@@ -76,8 +76,8 @@ def share_to_two(value: Any) -> tuple[Any, Any]:
 
 def get_thread_id(step: Step, chain: Chain) -> I32:
     """0, 1, 2, ... in the order in which threads first ask."""
-    known = step.host.resources.get("tfrt_test.threads", dict)
-    return known.setdefault(threading.get_ident(), len(known))
+    numbers_by_thread = step.host.resources.get("tfrt_test.threads", dict)
+    return numbers_by_thread.setdefault(threading.get_ident(), len(numbers_by_thread))
 
 
 def test_cost(step: Step, *values: Any, id: I64) -> I32:  # noqa: A002 - the attribute's name
@@ -92,9 +92,9 @@ def print_debug_info(step: Step, chain: Chain, *, where: Location | None = None)
 
 def unique_loc(step: Step, *, name: String, where: Location | None = None) -> Chain:
     """Fails when calls of different names share one location."""
-    known, _ = step.host.resources.get("tfrt_test.locations", dict).setdefault(id(where), (name, where))
-    if where is not None and known != name:
-        raise errors.Internal(f"the calls '{known}' and '{name}' have one location")
+    location, _ = step.host.resources.get("tfrt_test.locations", dict).setdefault(id(where), (name, where))
+    if where is not None and location != name:
+        raise errors.Internal(f"the calls '{location}' and '{name}' have one location")
 
 
 def logging(step: Step, text: String, chain: Chain) -> Chain:

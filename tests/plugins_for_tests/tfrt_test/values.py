@@ -53,5 +53,5 @@ def create_coordinate(x: I32, y: I32) -> Place:
     return Coordinate(x, y)
 
 
-def print_coordinate(step: Step, place: Place, chain: Chain) -> Chain:
-    step.host.print_line(f"({place.x}, {place.y})")
+def print_coordinate(step: Step, coordinate: Place, chain: Chain) -> Chain:
+    step.host.print_line(f"({coordinate.x}, {coordinate.y})")

@@ -51,7 +51,8 @@ def calls(how: str = "call") -> Graph:
     body = function("body", "v", [recv("r", "t", "^w"), node("w", "Act>Act", "v"), node("b", "Act>Act", "r:tensor:0")],
                     {"y": "b:y:0"})
     other = function("other", "v", [node("n", "Neg", "v")], {"y": "n:y:0"})
-    called = call("f", "body", "x", given="v") if how == "call" else branch("f", "p", "body", "other", "x", given="v")
+    as_call, as_branch = call("f", "body", "x", arguments="v"), branch("f", "p", "body", "other", "x", arguments="v")
+    called = as_call if how == "call" else as_branch
     return Graph([placeholder("x", (3,)), placeholder("p", (), dtypes.bool_), node("a", "Act>Act", "x"),
                   node("a2", "Act>Act", "a"), send("s", "t", "a2"), called, node("y", "Act>Act", "f")],
                  functions=[body, other])
@@ -67,7 +68,7 @@ def loops() -> Graph:
         send("s", "t", "w:y:0"), recv("r", "t"), node("b", "Act>ActNow", "r:tensor:0")],
         {"i_out": "j:z:0", "v_out": "b:y:0"}, "i_out:int32", effects=["s"])
     return Graph([placeholder("x", (3,)), const("zero", 0, np.int32),
-                  loop("loop", "cond", "body", "zero", "x", given="i:int32 v"), node("y", "Identity", "loop:1")],
+                  loop("loop", "cond", "body", "zero", "x", arguments="i:int32 v"), node("y", "Identity", "loop:1")],
                  functions=[cond, body])
 
 

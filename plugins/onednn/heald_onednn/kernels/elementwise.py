@@ -81,7 +81,7 @@ def _of_two(b: Bind, node: FusedOp, following_ops: list[FusedOp]) -> Primitive:
         raise errors.Unimplemented("the first operand broadcasts")
     (left, first), (right, second) = map(operand_layout, places)
     description = describe_primitive(library().c.dnnl_binary_primitive_desc_create, BINARY[node.op], left.descriptor,
-                            right.descriptor, left.descriptor, attributes(steps))
+                                     right.descriptor, left.descriptor, attributes(steps))
     return Primitive(description, {SOURCE: (left, first), SECOND_SOURCE: (right, second),
                                    RESULT: (left, len(b.inputs)), **operands(steps)})
 

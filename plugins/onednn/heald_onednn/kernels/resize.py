@@ -33,7 +33,7 @@ def resize(kind: int, fits: Fits) -> Callable[[Bind], Primitive]:
             raise errors.Unimplemented("the library places the centers of pixels elsewhere")
         source, result = dense(images.dims, images.dtype), dense(result_dims, b.outputs[0].dtype)
         description = describe_primitive(library().c.dnnl_resampling_forward_primitive_desc_create, INFERENCE, kind,
-                                library().ffi.NULL, source.descriptor, result.descriptor, attributes())
+                                         library().ffi.NULL, source.descriptor, result.descriptor, attributes())
         return Primitive(description, {SOURCE: (source, 0), RESULT: (result, len(b.inputs))})
 
     return bind

@@ -45,7 +45,7 @@ def softmax(b: Bind) -> NativeKernel:
     check_elements(shape)
     layout = dense((prod(shape[:-1]), shape[-1]))
     description = describe_primitive(library().c.dnnl_softmax_forward_primitive_desc_create, INFERENCE, ACCURATE,
-                            layout.descriptor, layout.descriptor, 1, attributes())
+                                     layout.descriptor, layout.descriptor, 1, attributes())
     return Softmax(Primitive(description, {SOURCE: (layout, 0), RESULT: (layout, 1)}))
 
 

@@ -18,8 +18,8 @@ def add_defaults(graph: Graph, context: PassContext) -> Graph:
     def add_missing_defaults(node: Node) -> Node:
         entry = context.resolve(node)
         new = {} if entry is None else {
-            name: _attribute_of_kernel_form(declared.type, entry.attrs[name]) for name,
-                                        declared in entry.op.attrs.items()
+            name: _attribute_of_kernel_form(declared.type, entry.attrs[name])
+            for name, declared in entry.op.attrs.items()
             if name not in node.attrs and declared.type not in UNCHANGED_TYPES}
         return node.replace(attrs=new) if new else node
 

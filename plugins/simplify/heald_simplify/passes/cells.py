@@ -273,8 +273,8 @@ def _lstm_step(view: GraphView, split: Node, cells: int) -> Step | None:
     carried = view.graph[other.node] if other is not None and other.index == 0 else None
     if state is None or carried is None or state.op not in SUMS or not _may_end_step(view, state, gated_candidate):
         return None
-    forget_gate = _gate_factor(view, carried, gates) if carried.op == "Mul" and _is_inner(view, carried,
-                                                                                          state) else None
+    is_forgotten = carried.op == "Mul" and _is_inner(view, carried, state)
+    forget_gate = _gate_factor(view, carried, gates) if is_forgotten else None
     before = None if forget_gate is None else _other_input(carried, forget_gate)
     outgoing = _hidden_and_gate(view, state, gates)
     if view.is_kept(state) or forget_gate is None or before is None or outgoing is None:
@@ -296,8 +296,8 @@ Gates = dict[str, tuple[int, tuple[Node, Array | None]]]  # by activation name: 
 
 def _gate_activation(view: GraphView, split: Node, number: int) -> tuple[Node, Array | None] | None:
     """The activation that is the only consumer of one output of the Split, and the constant added in front of it."""
-    consumers = [consumer for consumer,
-                 input_index in view.consumers[split.name] if consumer.inputs[input_index].index == number]
+    consumers = [consumer for consumer, input_index in view.consumers[split.name]
+                 if consumer.inputs[input_index].index == number]
     if len(consumers) != 1:
         return None
     node: Node | None = consumers[0]

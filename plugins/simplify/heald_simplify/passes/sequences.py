@@ -53,7 +53,7 @@ def _chain(view: GraphView, first: Node, order: range) -> list[Node] | None:
     for index in order[1:]:
         last = chain[-1]
         expected_inputs = [Input(first.inputs[X].node, None, index), Input(last.name, None, STATE),
-                  Input(last.name, None, HIDDEN), *first.inputs[SHARED_INPUTS:]]
+                           Input(last.name, None, HIDDEN), *first.inputs[SHARED_INPUTS:]]
         following = next((consumer for consumer, number in view.consumers[last.name]
                           if number == STATE_BEFORE and list(consumer.inputs) == expected_inputs
                           and _is_cell(view, consumer)
@@ -102,13 +102,13 @@ def _fuse_chain(view: GraphView, unpack: Node, chain: list[Node]) -> Graph:
         instead |= {Input(pack.name): all_steps for pack in packs if view.is_free(pack)}
         new_nodes += [placed_like(Node(pack.name, "Identity", [all_steps], controls=pack.controls,
                                   attrs={"T": entry.attrs["T"]}), pack) for pack in packs if not view.is_free(pack)]
-        single_steps = {step_of_cell[consumer.inputs[number].node] for cell in chain for consumer,
-                        number in view.consumers[cell.name]
-                 if consumer.inputs[number].index == index and consumer.name not in step_of_cell
+        single_steps = {step_of_cell[consumer.inputs[number].node]
+                        for cell in chain for consumer, number in view.consumers[cell.name]
+                        if consumer.inputs[number].index == index and consumer.name not in step_of_cell
                         and consumer not in packs}
         if single_steps == {len(chain) - 1}:
             ends = [add_constant(what, [end]) for what, end in (("begin", len(chain) - 1), ("end", len(chain)),
-                                                                  ("stride", 1))]
+                                                                ("stride", 1))]
             instead[outputs[-1]] = add_node("last", "StridedSlice", all_steps, *ends, Index=dtypes.int32,
                                             shrink_axis_mask=1)
         elif single_steps:

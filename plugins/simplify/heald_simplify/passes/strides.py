@@ -45,10 +45,10 @@ def propagate_strides(graph: Graph, context: PassContext) -> Graph:
     while True:
         view = GraphView(graph, context)
         convolutions = {node.name: convolution for node in graph if node.op in CONVOLUTIONS
-                 if (convolution := _convolution_of_node(view, node)) is not None}
+                        if (convolution := _convolution_of_node(view, node)) is not None}
         edits: Edits = {}
-        for source in dict.fromkeys(graph[name].inputs[0] for name,
-                                    convolution in convolutions.items() if convolution.skips):
+        skipping = [name for name, convolution in convolutions.items() if convolution.skips]
+        for source in dict.fromkeys(graph[name].inputs[0] for name in skipping):
             subsampling = _Subsampling(view, convolutions)
             if subsampling.propagate_from(source) and edits.keys().isdisjoint(subsampling.edits):
                 edits |= subsampling.edits

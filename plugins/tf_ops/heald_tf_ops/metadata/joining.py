@@ -113,8 +113,8 @@ def mirror_pad_grad(attrs: Attrs, x: ValueInfo, paddings: ValueInfo) -> ValueInf
     if x.shape is None or pairs is None:
         return info(x.dtype, None if pairs is None else (None,) * len(pairs))
     unmirrored = 1 if attrs["mode"] == "REFLECT" else 0
-    return info(x.dtype, tuple(_unpadded_length(i, n, p, unmirrored) for i,
-                               (n, p) in enumerate(zip(x.shape, pairs, strict=True))))
+    return info(x.dtype, tuple(_unpadded_length(i, n, p, unmirrored)
+                               for i, (n, p) in enumerate(zip(x.shape, pairs, strict=True))))
 
 
 def _unpadded_length(axis: int, length: int | None, pair: tuple[int, int] | None, unmirrored: int) -> int | None:

@@ -25,9 +25,9 @@ def fused_matmul(attrs: Attrs, a: ValueInfo, b: ValueInfo, *args: ValueInfo) -> 
     first, *later = attrs["fused_ops"] or [""]
     if first != "BiasAdd" or len(later) > 1 or not set(later) <= {*ACTIVATIONS, "Add"}:
         raise InvalidArgument(f"a product is fused with BiasAdd, then Add or an activation, not {attrs['fused_ops']}")
-    if len(args) != 1 + ("Add" in later):
-        raise InvalidArgument(
-            f"{attrs['fused_ops']} of a product takes {1 + ('Add' in later)} tensors, not {len(args)}")
+    count = 1 + ("Add" in later)
+    if len(args) != count:
+        raise InvalidArgument(f"{attrs['fused_ops']} of a product takes {count} tensors, not {len(args)}")
     (length,) = dims_of_rank(args[0], 1, "bias")
     columns = same_dim(dims_of_rank(product, 2, "product")[1], length, "the columns of the product and the bias")
     shape = (dims_of_rank(product, 2, "product")[0], columns)
