@@ -14,7 +14,7 @@ from builders.graphs import const, graph, node, placeholder
 from heald.errors import FailedPrecondition, InvalidArgument, NotFound, PermissionDenied
 from heald.graphs.graph.node import Node
 from heald.runtime.values import dtypes
-from heald_cpu.file_patterns import compiled
+from heald_cpu.file_patterns import pattern_expression
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -155,7 +155,7 @@ def test_several_patterns_give_a_sorted_list_with_repetitions(tree, monkeypatch)
 
 @given(st.text("ab*?[]!-\\", max_size=8), st.text("ab]-", max_size=6))
 def test_a_pattern_matches_as_characters_one_after_the_other_say(pattern, name):
-    assert bool(compiled(pattern.encode()).fullmatch(name.encode())) == matched_slowly(pattern, name)
+    assert bool(pattern_expression(pattern.encode()).fullmatch(name.encode())) == matched_slowly(pattern, name)
 
 
 def matched_slowly(pattern: str, name: str) -> bool:
@@ -187,4 +187,4 @@ def matched_slowly(pattern: str, name: str) -> bool:
 
 
 def test_a_pattern_of_many_stars_takes_no_time():
-    assert compiled(b"*a" * 40 + b"b").fullmatch(b"a" * 250) is None
+    assert pattern_expression(b"*a" * 40 + b"b").fullmatch(b"a" * 250) is None

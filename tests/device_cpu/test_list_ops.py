@@ -377,7 +377,7 @@ def test_a_push_copies_no_element() -> None:
     tensors = [np.float32([i]) for i in range(100)]
     lists = [TensorList(dtypes.float32, None, [])]
     for tensor in tensors:
-        lists.append(lists[-1].pushed(tensor))
+        lists.append(lists[-1].with_pushed(tensor))
     assert all(a is b for a, b in zip(lists[-1].cells, tensors, strict=True))
     assert [each.count for each in lists] == [len(each.cells) for each in lists] == list(range(101))
 

@@ -26,10 +26,10 @@ def view(_: Bind) -> None:
 def shapes(b: Bind) -> Run:
     """Shape and ShapeN."""
     count = len(b.inputs)
-    found = [np.array(x.meta.dims, o.dtype.numpy) for x, o in zip(b.inputs, b.outputs, strict=True)]
+    dims_of_inputs = [np.array(x.meta.dims, o.dtype.numpy) for x, o in zip(b.inputs, b.outputs, strict=True)]
 
     def run(*arrays: Any) -> None:
-        for out, shape in zip(arrays[count:], found, strict=True):
+        for out, shape in zip(arrays[count:], dims_of_inputs, strict=True):
             np.copyto(out, shape)
 
     return run

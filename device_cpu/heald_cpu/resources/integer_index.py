@@ -22,12 +22,12 @@ class IntegerIndex:
         bits = (2 * len(keys)).bit_length()
         self._shift, self._mask = np.uint64(64 - bits), (1 << bits) - 1
         self._slots = np.full(1 << bits, -1, np.int64)  # from a slot to the position of its key, -1 if free
-        self.is_made = self._spread()
+        self.is_made = self._fill_slots()
 
     def _first(self, numbers: Array) -> Array:
         return (numbers.astype(np.uint64) * GOLDEN >> self._shift).astype(np.int64)
 
-    def _spread(self) -> bool:
+    def _fill_slots(self) -> bool:
         places, left = self._first(self._keys), np.arange(len(self._keys))
         for _ in range(MOST_ROUNDS):
             free = left[self._slots[places[left]] < 0]
@@ -41,10 +41,10 @@ class IntegerIndex:
     def find(self, numbers: Array) -> Array:
         """The position of each number in the keys, int64; -1 for missing numbers."""
         places = self._first(numbers)
-        found: Array = self._slots[places]
-        left = np.flatnonzero((found >= 0) & (self._keys[found] != numbers))
+        key_numbers: Array = self._slots[places]
+        left = np.flatnonzero((key_numbers >= 0) & (self._keys[key_numbers] != numbers))
         while len(left):
             places[left] = places[left] + 1 & self._mask
-            found[left] = there = self._slots[places[left]]
+            key_numbers[left] = there = self._slots[places[left]]
             left = left[(there >= 0) & (self._keys[there] != numbers[left])]
-        return found
+        return key_numbers
