@@ -75,7 +75,7 @@ class Native:
                 driver.enter(self.context)
                 function = driver.function(binary, name)
             except driver.DriverError as error:
-                raise self.commands.failed(error, f"kernel '{name}' does not load") from error
+                raise self.commands.error_of_call(error, f"kernel '{name}' does not load") from error
             self._launches.setdefault(key, Launch(self.commands, function))
         return self._launches[key]
 
@@ -109,11 +109,12 @@ class Launch:
         """The same launch as a call without arguments."""
         if 0 in grid:
             return lambda: None
-        commands, function, given = self._commands, self._function, Arguments(arguments)
+        commands, function, packed = self._commands, self._function, Arguments(arguments)
         sizes = (*grid, 1, 1)[:3], (*block, 1, 1)[:3]
 
         def call() -> None:
-            commands.enqueue(given.buffers, driver.launch, function, *sizes, shared, commands.stream, given.address)
+            commands.enqueue(packed.buffers, driver.launch, function, *sizes, shared, commands.stream,
+                             packed.address)
 
         return call
 

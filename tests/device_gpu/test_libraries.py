@@ -138,7 +138,7 @@ def entered(monkeypatch):
 def library(monkeypatch):
     """Stand-ins instead of the libraries' files."""
     found = {blas.FILE: CublasLt()}
-    monkeypatch.setattr(libraries, "_found", lambda name: found.get(name, "no such file"))
+    monkeypatch.setattr(libraries, "_open_library", lambda name: found.get(name, "no such file"))
     return found
 
 
@@ -163,7 +163,7 @@ def test_row_major_products_are_column_major_products_of_transposes(lengths, bat
     x = rng.standard_normal((*batches[0], *((k, m) if turn_x else (m, k)))).astype(np.float32)
     y = rng.standard_normal((*batches[1], *((n, k) if turn_y else (k, n)))).astype(np.float32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(libraries, "_found", lambda _: CublasLt())
+        patch.setattr(libraries, "_open_library", lambda _: CublasLt())
         got = product_of(x, y, turns=(turn_x, turn_y))
     want = (x.swapaxes(-1, -2) if turn_x else x) @ (y.swapaxes(-1, -2) if turn_y else y)
     np.testing.assert_allclose(got, want, 1e-5, 1e-5)
@@ -334,7 +334,8 @@ def test_a_fused_product_hands_over_bias_and_residual_by_their_places(library):
     (None, "libcublasLt.so.13 cannot be loaded"), ({"cublasLtCreate": 1}, "cublasLtCreate returned status 1"),
     ({"cublasLtMatmulAlgoGetHeuristic": 15}, "GetHeuristic returned status 15")])
 def test_a_node_is_declined_with_the_reason(monkeypatch, statuses, reason):
-    monkeypatch.setattr(libraries, "_found", lambda _: "no such file" if statuses is None else CublasLt(statuses))
+    monkeypatch.setattr(libraries, "_open_library",
+                        lambda _: "no such file" if statuses is None else CublasLt(statuses))
     declined = library_kernels.bind(conv_bind(Device(), np.zeros((1, 1, 6, 3))))
     assert isinstance(declined, Declined)
     assert reason in declined.reason

@@ -31,7 +31,7 @@ from heald_kernel_text import (
 )
 from heald_kernel_text.dialect import PRODUCTS
 from heald_kernel_text.gemm_problem import GemmProblem
-from heald_kernel_text.tiles import FMA, FMA_OF_EIGHT_BYTES, MMA, chosen
+from heald_kernel_text.tiles import FMA, FMA_OF_EIGHT_BYTES, MMA, choose_tile
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -48,7 +48,7 @@ each_core = pytest.mark.parametrize(
 
 
 def forced(tile, parts):
-    return patch.object(gemm_gpu, "chosen", lambda *_: (tile, parts))
+    return patch.object(gemm_gpu, "choose_tile", lambda *_: (tile, parts))
 
 
 def target(products):
@@ -139,16 +139,16 @@ def problem(rows, inner, columns, batch=1):
 
 def test_large_products_have_large_tiles_and_long_narrow_ones_are_cut_into_parts():
     gpu = replace(CUDA_GPU, processors=128)
-    assert chosen(gpu, problem(8192, 1024, 8192), FMA) == (FMA[0], 1)
-    tile, parts = chosen(gpu, problem(49, 4608, 512), FMA)
+    assert choose_tile(gpu, problem(8192, 1024, 8192), FMA) == (FMA[0], 1)
+    tile, parts = choose_tile(gpu, problem(49, 4608, 512), FMA)
     assert parts > 1
     assert tile.rows <= 64
-    assert chosen(gpu, problem(1, 1280, 1000), FMA)[0].rows == 16
+    assert choose_tile(gpu, problem(1, 1280, 1000), FMA)[0].rows == 16
 
 
 @given(st.integers(1, 5000), st.integers(1, 5000), st.integers(1, 5000), st.integers(1, 64), st.integers(1, 200))
 def test_parts_are_long_and_their_sums_fit_into_scratch_memory(rows, inner, columns, batch, processors):
-    _, parts = chosen(replace(CUDA_GPU, processors=processors), problem(rows, inner, columns, batch), FMA)
+    _, parts = choose_tile(replace(CUDA_GPU, processors=processors), problem(rows, inner, columns, batch), FMA)
     assert parts == 1 or (inner // parts >= 64 and parts * batch * rows * columns * 4 <= 32 << 20)
 
 

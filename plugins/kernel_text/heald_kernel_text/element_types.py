@@ -12,8 +12,8 @@ from heald.api import DType, dtypes
 class Element(NamedTuple):
     """The C names of a type in memory and in registers. Two-byte floats are computed in float32."""
 
-    stored: str
-    computed: str
+    memory_type: str
+    register_type: str
     unsigned: str = ""  # integer arithmetic wraps around in this type: signed overflow is undefined
     load: str = "{p}[{i}]"
     store: str = "{p}[{i}] = {v}"
@@ -47,17 +47,17 @@ def store(dtype: DType, pointer: str, index: str, value: str) -> str:
     return ELEMENTS[dtype].store.format(p=pointer, i=index, v=value) + ";"
 
 
-def computed(dtype: DType) -> str:
-    return ELEMENTS[dtype].computed
+def register_type(dtype: DType) -> str:
+    return ELEMENTS[dtype].register_type
 
 
-def stored(dtype: DType) -> str:
-    return ELEMENTS[dtype].stored
+def memory_type(dtype: DType) -> str:
+    return ELEMENTS[dtype].memory_type
 
 
 def literal(value: float | int | bool, dtype: DType) -> str:
     """The C literal of a number, rounded to the type in registers. Floats are hexadecimal, which is exact."""
-    name = computed(dtype)
+    name = register_type(dtype)
     if dtype.kind != "f":
         number = int(value)  # a decimal literal is signed, a hexadecimal one need not be; suffixes differ by dialect
         return f"({name}){number if abs(number) < 1 << 63 else hex(abs(number))}"
