@@ -62,11 +62,11 @@ def test_codes_of_errors_are_told_by_name():
 
 
 def test_throughput_is_of_the_work_on_the_device_and_not_of_its_enqueueing():
-    """SIM's clock is virtual. A kernel reads one or two arrays, writes one, and may wait for what enqueues it."""
+    """SIM's clock is virtual. A kernel reads one or two arrays, writes one, and may wait for its enqueueing."""
     (figures,) = heald_conformance.case("throughput.elementwise_kernels_are_timed")("SIM:0", Settings(quick=True))
     config, count = heald_sim.plugin.Config(), 1 << 16
-    least, most = (count * nbytes / config.bandwidth + config.launch_latency for nbytes in (8, 12))
-    assert count / (most + 2 * config.enqueue) <= figures[0].value * 1e9 <= count / least
+    least, longest = (count * nbytes / config.bandwidth + config.launch_latency for nbytes in (8, 12))
+    assert count / (longest + 2 * config.enqueue) <= figures[0].value * 1e9 <= count / least
     (figures,) = heald_conformance.case("throughput.matrix_products_are_timed")("SIM:0", Settings(quick=True))
     assert figures[0].value * 1e9 <= config.flops
 

@@ -70,8 +70,8 @@ def test_devices_with_a_fault_fail_just_where_it_is(tmp_path):
     assert report.status == 1, report.output[-3000:]
     assert "it does not fail" in report.failures["WRONG:0", "kernels.a_kernel_agrees_with_the_cpu[Neg-float32]"]
     assert ("LOSSY:0", "memory.copies_of_no_bytes_do_nothing") in report.skipped  # as an expected failure
-    found = {device: {name.partition("[")[0] for d, name in report.failures if d == device} for device in FOUND}
-    assert found == FOUND
+    faults = {device: {name.partition("[")[0] for d, name in report.failures if d == device} for device in FOUND}
+    assert faults == FOUND
     wrong = [name for device, name in report.failures if device == "WRONG:0" and not name.endswith("[Neg-float32]")]
     assert wrong == ["kernels.a_kernel_agrees_with_the_cpu[Maximum-float16]"]
     passing = {name.partition("[")[2].partition("-")[0] for d, name in report.failures
@@ -110,7 +110,7 @@ def test_a_broken_rule_is_an_assertion_that_says_what_was_expected(monkeypatch):
 
 def test_every_op_of_values_has_samples_that_the_reference_takes():
     ops, on = sorted({kernel.op for kernel in Subject("CPU:0").kernels()}), Subject("SIM:0")
-    without = [op for op in ops if not any(runs(on, op, sample) for sample in tried(on, op))]
+    without = [op for op in ops if not any(runs(on, op, sample) for sample in tried_samples(on, op))]
     files = {kernel.op for kernel in Subject("CPU:0").kernels() if kernel.files}
     without = {op for op in without if not is_of_things(on.host.registries.ops.get(op))}
     never = {"Abort", "Restore", "RestoreSlice", "Save", "SaveSlices"}  # the latter have no form that a kernel takes
@@ -118,11 +118,11 @@ def test_every_op_of_values_has_samples_that_the_reference_takes():
 
 
 def is_of_things(op):
-    """Whether it takes or gives what only other ops of a session make."""
+    """True for an op with inputs or outputs that only other ops of a session make."""
     return any(arg.dtype in (dtypes.resource, dtypes.variant) for arg in (*op.inputs, *op.outputs))
 
 
-def tried(on, op):
+def tried_samples(on, op):
     """The samples of an op, in the first types first."""
     definition = on.host.registries.ops.get(op)
     name, rule = varied_type(definition), on.host.registries.ops.metadata(definition)
@@ -147,7 +147,7 @@ def test_recorded_cases_are_samples_in_other_types(op, dtype, first):
 
 
 @pytest.mark.parametrize("op", ["Shape", "BroadcastArgs"])
-def test_what_is_known_before_the_run_tells_nothing_of_a_kernel(op):
+def test_a_result_known_before_the_run_tells_nothing_of_a_kernel(op):
     with pytest.raises(NotApplicable, match="no kernel is called"):
         heald_conformance.case(f"kernels.a_kernel_agrees_with_the_cpu[{op}-int32]")("SIM:0")
 

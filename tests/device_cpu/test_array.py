@@ -1,4 +1,4 @@
-"""Ops that move elements about: TensorFlow's semantics, and what is known of their outputs before they run."""
+"""Ops that move elements: TensorFlow's semantics, and the inference of their outputs."""
 
 import heald
 import ml_dtypes
@@ -100,7 +100,7 @@ def test_reshape_keeps_what_is_known_of_a_shape_under_construction():
 
 
 def test_a_target_shape_is_known_through_shape_strided_slice_pack_and_reshape():
-    """How Keras flattens a batch of unknown size."""
+    """Keras flattens a batch of unknown size in this way."""
     features = image(None, 7, 7, 64)
     shape = inferred_info("Shape", features, out_type=dtypes.int32)
     masks = dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask"), 0)

@@ -75,7 +75,7 @@ def test_an_abort_ends_the_run_and_not_the_process():
         Node("first", "ControlTrigger"), const("x", 1), Node("stop", "Abort", controls=["first"]),
         Node("told", "Abort", attrs={"error_msg": b"no more"}),
         Node("y", "Identity", ["x"], controls=["stop"], attrs={"T": dtypes.float32}), node("z", "Neg", "y")))
-    for fetch in ("y", "z"):  # before the run, and yet what comes before them is done
+    for fetch in ("y", "z"):  # before the run, and yet the ops before them have run
         with pytest.raises(Aborted, match="called by op 'stop'") as caught:
             session.run(fetch)
         assert caught.value.node == "stop"

@@ -1,4 +1,4 @@
-"""Strings and what they encode: TensorFlow's semantics. Files are made by Pillow and by NumPy."""
+"""Codecs: TensorFlow's semantics of encoded strings. Files are made by Pillow and by NumPy."""
 
 import struct
 import zlib

@@ -30,7 +30,7 @@ def run(op, *inputs, **attrs):
 
 
 def is_adjoint(op, x, w, **attrs):
-    """<dy, conv(x, w)> is linear in x and in w: both gradients have the same product with what they belong to."""
+    """<dy, conv(x, w)> is linear in x and in w: both gradients have the same product with their operand."""
     y = run(op, x, w, **attrs)
     dy = random(*y.shape, seed=1)
     version = FORWARD[op]

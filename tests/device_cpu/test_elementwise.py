@@ -1,4 +1,4 @@
-"""Ops that work element by element: TensorFlow's semantics, and what is known of them before they run."""
+"""Elementwise ops: TensorFlow's semantics, and the inference of their outputs."""
 
 from itertools import zip_longest
 

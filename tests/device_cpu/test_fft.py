@@ -1,4 +1,4 @@
-"""Fourier transforms: NumPy's, cut to fft_length, and what of it TensorFlow refuses."""
+"""Fourier transforms: NumPy's, cut to fft_length, without the inputs that TensorFlow refuses."""
 
 import numpy as np
 import pytest

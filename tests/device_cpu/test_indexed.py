@@ -1,4 +1,4 @@
-"""Ops that read or write what an index tensor names, against NumPy's fancy indexing; what TensorFlow does otherwise."""
+"""Reads and writes by an index tensor, against NumPy's fancy indexing, and TensorFlow's differences."""
 
 import numpy as np
 import pytest

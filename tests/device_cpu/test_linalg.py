@@ -1,4 +1,4 @@
-"""Factorisations and solutions: what they must satisfy, and what is refused."""
+"""Factorisations and solutions: their equations, and the refused inputs."""
 
 import numpy as np
 import pytest

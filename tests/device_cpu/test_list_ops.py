@@ -1,4 +1,4 @@
-"""Lists of tensors; the results and the kinds of errors are those of TensorFlow 2.21 for the same graphs."""
+"""Lists of tensors. TensorFlow 2.21 gave the same results and kinds of errors for the same graphs."""
 
 from __future__ import annotations
 

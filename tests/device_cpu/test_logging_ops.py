@@ -1,4 +1,4 @@
-"""What Print, PrintV2 and Assert say, as TensorFlow 2.21 says it."""
+"""Print, PrintV2 and Assert write the texts of TensorFlow 2.21."""
 
 import logging
 import sys
@@ -14,7 +14,7 @@ from heald.errors import InvalidArgument, Unimplemented
 from heald.graphs.graph.node import Node
 from heald.runtime.values import dtypes
 
-SHOWN = [  # recorded: what is shown of a tensor, how many elements at most
+SHOWN = [  # recorded: a tensor, the number of shown elements, the text
     (np.float32([1, 2.5, 1e10, 1 / 3]), 3, "[1 2.5 1e+10...]"),
     (np.float64([1 / 3, np.nan, np.inf]), 3, "[0.33333333333333331 nan inf]"),
     (np.complex64([1 + 2j]), 3, "[?]"),

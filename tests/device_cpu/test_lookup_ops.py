@@ -1,4 +1,4 @@
-"""Lookup tables; the results, and the kinds of errors, are those of TensorFlow 2.21 for the same calls."""
+"""Lookup tables. TensorFlow 2.21 gave the same results and kinds of errors for the same calls."""
 
 from __future__ import annotations
 
@@ -312,7 +312,7 @@ def test_a_handle_of_another_kind_is_an_error() -> None:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("op", "key"), [("HashTableV2", INT), ("MutableHashTableV2", LONG)])
 def test_many_numbers_are_found_like_single_ones(op: str, key: Any, seed: int) -> None:
-    """Also those next to each other, far apart, at the ends of the type, and after a change."""
+    """Also keys next to each other, far apart, at the ends of the type, and after a change."""
     rng = np.random.default_rng(seed)
     low, high = np.iinfo(key.numpy).min, np.iinfo(key.numpy).max
     keys = np.unique(np.concatenate([

@@ -1,4 +1,4 @@
-"""Queues; the results, and the kinds of errors, are those of TensorFlow 2.21 for the same calls."""
+"""Queues. TensorFlow 2.21 gave the same results and kinds of errors for the same calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def queue(op: str = "FIFOQueueV2", *types: Any, shapes: Any = ((),), name: str =
 
 
 def ops(*types: Any, shapes: Any = None, handle: str = "q") -> list[Node]:
-    """What is done with a queue; `x0`, `x1`... are what is enqueued, `n` how many are dequeued."""
+    """The ops of a queue. `x0`, `x1`...: the enqueued components. `n`: the number of dequeued elements."""
     types = types or (INT,)
     fed = [f"x{i}" for i in range(len(types))]
     takes, gives = {"component_types": types}, {"Tcomponents": types}

@@ -52,7 +52,7 @@ def test_a_step_is_added_to_all_128_bits_of_the_counter(counter):
 
 
 def test_float32_functions_round_their_values_rightly_but_for_some():
-    """A rounding of float64's is what they are nearly always; which others they give, golden cases tell."""
+    """The float32 results are nearly always float64's, rounded. Golden cases have the exceptions."""
     x = np.random.default_rng(0).random(10000, np.float32) + np.float32(1e-7)
     angle = x * np.float32(6.28)
     sine, cosine = sin_cos(angle)

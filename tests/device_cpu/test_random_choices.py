@@ -1,4 +1,4 @@
-"""Candidate sampling and random crops: what TensorFlow 2.21 chooses from the same seeds."""
+"""Candidate sampling and random crops: the choices of TensorFlow 2.21 from the same seeds."""
 
 import heald
 import numpy as np
@@ -12,7 +12,7 @@ from heald_cpu.philox import below, blocks, words
 TRUE = np.int64([[1, 2], [9, 0]])
 BOXES = np.float32([[[.1, .2, .9, .8], [.5, .5, .6, .7]]])
 
-SAMPLED = [  # recorded, with the seeds 3 and 4: op, attributes, classes, what is expected of the true ones
+SAMPLED = [  # recorded, with the seeds 3 and 4: op, attributes, classes, expected counts of the true classes
     ("LogUniform", {"num_sampled": 6, "unique": True, "range_max": 10}, [1, 3, 6, 0, 5, 7],
      [[.86965876, .75483567], [.35991114, .9765507]]),
     ("LogUniform", {"num_sampled": 6, "unique": False, "range_max": 10}, [1, 3, 1, 6, 0, 0],

@@ -1,4 +1,4 @@
-"""Queues in recorded situations: results, codes and messages are those of TensorFlow 2.21.
+"""Queues in recorded situations: TensorFlow 2.21 gave the results, codes and messages.
 
 Each situation of tests/data/queues.json has a queue and its steps in order. A step with `begin` waits in a thread until
 the step with `join` of that name. A step with `instead` differs on purpose, for its `reason`.

@@ -1,4 +1,4 @@
-"""Reductions and softmax: TensorFlow's semantics, and what is known of them before they run."""
+"""Reductions and softmax: TensorFlow's semantics, and the inference of their outputs."""
 
 import ml_dtypes
 import numpy as np

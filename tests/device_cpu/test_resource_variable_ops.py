@@ -1,4 +1,4 @@
-"""Resource variables; the results and the kinds of errors are those of TensorFlow 2.21 for the same calls."""
+"""Resource variables. TensorFlow 2.21 gave the same results and kinds of errors for the same calls."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def on(op: str, name: str, *inputs: str, dtype: Any = dtypes.float32, **attrs: A
 
 
 def value_after(value: Any, op: str, *inputs: Any, **attrs: Any) -> Any:
-    """What a variable holds after it was given a value and then an op changed it."""
+    """The value of a variable after an assignment and an op that changes it."""
     first = np.asarray(value)
     first = first.astype(np.float32) if first.dtype == np.float64 else first
     others = [np.asarray(x, first.dtype if x is inputs[-1] else np.int32) for x in inputs]

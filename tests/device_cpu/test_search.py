@@ -1,4 +1,4 @@
-"""Where elements are: which are not zero, and between which of others they lie."""
+"""Searches: the indices of nonzero elements, and the positions of values in sorted rows."""
 
 import numpy as np
 import pytest

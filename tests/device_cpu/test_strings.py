@@ -1,4 +1,4 @@
-"""Ops on strings, where they differ from Python's own or have laws; what TensorFlow gives is among the golden cases."""
+"""Ops on strings: differences from Python's functions, and laws. Golden cases have TensorFlow's results."""
 
 from itertools import pairwise
 

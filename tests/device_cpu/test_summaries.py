@@ -1,4 +1,4 @@
-"""Summaries: what TensorFlow 2.21 writes, byte by byte."""
+"""Summaries: the bytes that TensorFlow 2.21 writes."""
 
 from base64 import b64decode
 

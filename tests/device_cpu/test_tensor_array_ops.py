@@ -1,4 +1,4 @@
-"""Arrays and stacks of tensors; results and kinds of errors are those of TensorFlow 2.21 for the same graphs."""
+"""Arrays and stacks of tensors. TensorFlow 2.21 gave the same results and kinds of errors for the same graphs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FLOAT, INT, TEXT, BOOL = dtypes.float32, dtypes.int32, dtypes.string, dtypes.boo
 
 
 class TA(NamedTuple):
-    """An array in a chain of ops, and the flow behind what was done with it last."""
+    """An array in a chain of ops, and the flow behind its last op."""
 
     c: Chain
     handle: str
@@ -78,7 +78,7 @@ def two(c: Chain, **attrs: Any) -> TA:
 
 
 class Stack(NamedTuple):
-    """A stack in a chain of ops, and what was done with it last."""
+    """A stack in a chain of ops, and its last op."""
 
     c: Chain
     handle: str

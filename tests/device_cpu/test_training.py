@@ -34,7 +34,7 @@ Values = dict[str, Any]
 
 
 def inputs_of(op: str) -> tuple[list[str], list[str]]:
-    """The names of the op's variables, and of what else it takes."""
+    """The names of the op's variables, and of its other inputs."""
     args = REGISTRIES.ops.get(op).inputs
     variables = [arg.name for arg in args if arg.dtype is dtypes.resource]
     return variables, [arg.name for arg in args if arg.name not in variables]
@@ -77,7 +77,7 @@ class Trained:
 
 
 def recorded_steps(case: Values) -> tuple[Values, list[Values]]:
-    """What the variables begin with, and what each step is given."""
+    """The initial values of the variables, and the inputs of each step."""
     dtype = dtypes.named(case["dtype"]).numpy
     unit = 1 + 0.5j if dtype.kind == "c" else 1
     values = {name: (np.array(DATA["variables"][name]) * unit).astype(dtype) for name in inputs_of(case["op"])[0]}

@@ -26,7 +26,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def device(cache: Path) -> str:
-    """What OPENCL:0 is here; the tests that need it are skipped where it cannot be used."""
+    """The facts of OPENCL:0 on this machine. Tests that need the device are skipped without it."""
     answer = opencl_runtime.run("""
         runtime().host.names("OPENCL")
         record = runtime().host.records("OPENCL")[0]
@@ -126,7 +126,7 @@ def test_a_graph_is_split_between_it_and_the_cpu(run: Run) -> None:
     assert {n for n, d in facts["assigned"].items() if d == "OPENCL:0"} == set("yzvreqi")
 
 
-def test_what_it_cannot_do_falls_back_visibly(run: Run) -> None:
+def test_an_op_without_a_kernel_falls_back_visibly(run: Run) -> None:
     facts = run("""
         import warnings
         g = graph(placeholder("x", (2, 3, 2)), node("a", "Neg", "x", device="OPENCL:0"),
@@ -191,7 +191,7 @@ tell(right=right, commands=[n for _, n in found], held=held, left=memory.used)
     assert facts["left"] == 0
 
 
-def test_what_is_constant_for_one_shape_of_the_feeds_is_packed_for_that(run: Run) -> None:
+def test_an_array_that_is_constant_for_one_shape_of_the_feeds_is_packed_for_it(run: Run) -> None:
     facts = run("""
         from heald.graphs.graph.graph import Node
         I = dtypes.int32
@@ -233,7 +233,7 @@ def test_several_threads_run_one_session(run: Run) -> None:
     assert facts["wrong"] == []
 
 
-def test_who_asks_for_nothing_gets_the_cpu(run: Run) -> None:
+def test_a_graph_without_a_device_request_gets_the_cpu(run: Run) -> None:
     facts = run("""
         g = graph(placeholder("x", (3,)), node("n", "Abs", "x"))
         def row(config):
@@ -405,7 +405,7 @@ def test_the_probe_and_the_binaries_are_kept_for_the_next_process(run: Run, tmp_
 
 
 def test_feeds_and_constants_are_read_where_they_are_on_a_cpu(run: Run) -> None:
-    """Those that the driver may use: their addresses are multiples of 16."""
+    """The driver may use the arrays whose addresses are multiples of 16."""
     facts = run("""
         n = 1 << 18
         def aligned(number):
@@ -430,7 +430,7 @@ def test_feeds_and_constants_are_read_where_they_are_on_a_cpu(run: Run) -> None:
     assert facts["results"] == [12, 20]
     assert facts["copied"] == []
     assert facts["used"] == 1  # the result
-    assert facts["references"] <= 0  # nobody has the feed any more
+    assert facts["references"] <= 0  # the feed has no owner left
 
 
 COPIES = """
@@ -467,7 +467,7 @@ tell(before=before, after=held(references))
     assert facts == {"before": 3, "after": 0}
 
 
-def test_who_copies_without_waiting_holds_a_bounded_number_of_arrays(run: Run) -> None:
+def test_copies_without_waiting_hold_a_bounded_number_of_arrays(run: Run) -> None:
     facts = run(COPIES + "references = copies(5 * MOST_COPIES)\ntell(held=held(references), most=MOST_COPIES)")
     assert 0 < facts["held"] <= facts["most"]
 
@@ -616,7 +616,7 @@ def check_unavailable(facts: dict[str, Any], reason: str, remedy: str) -> None:
     assert facts["seconds"] < 1
 
 
-def test_without_a_driver_it_says_so(cache: Path) -> None:
+def test_the_device_names_a_missing_driver(cache: Path) -> None:
     """With a pyopencl that brings none either."""
     (empty := cache / "empty").mkdir()
     pyopencl_spec = find_spec("pyopencl")
@@ -629,7 +629,7 @@ def test_without_a_driver_it_says_so(cache: Path) -> None:
     check_unavailable(facts, "there is no OpenCL driver", "install the vendor's OpenCL driver")
 
 
-def test_without_pyopencl_it_says_so(cache: Path) -> None:
+def test_the_device_names_a_missing_pyopencl(cache: Path) -> None:
     (shadow := cache / "shadow").mkdir()
     (shadow / "pyopencl.py").write_text("raise ImportError('there is none')")
     facts = opencl_runtime.run(WITHOUT, cache, {"PYTHONPATH": f"{shadow}:{opencl_runtime.TESTS}"})

@@ -40,7 +40,7 @@ def test_softmax(dtype):
 
 
 def test_nan_wins_a_maximum_in_every_lane():
-    for place in (0, 31, 32, 255, 256, 299):
+    for column in (0, 31, 32, 255, 256, 299):
         x = np.zeros((1, 300), np.float32)
-        x[0, place] = np.nan
+        x[0, column] = np.nan
         check("Max", [x, np.int32([1])], T=dtypes.float32)

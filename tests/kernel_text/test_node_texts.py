@@ -170,14 +170,14 @@ def test_bias_and_batch_normalisation(target, dtype, layout):
 
 
 @st.composite
-def reduced(draw):
+def reductions(draw):
     shape = draw(st.lists(st.integers(0, 6) | st.just(37), min_size=0, max_size=4))
     axes = draw(st.lists(st.sampled_from(range(len(shape))), unique=True)) if shape else []
     return tuple(shape), np.int32(axes)
 
 
 @fast
-@given(targets, seeds, st.sampled_from(REAL), reduced(), st.sampled_from(["Sum", "Mean", "Max", "Min", "Prod"]))
+@given(targets, seeds, st.sampled_from(REAL), reductions(), st.sampled_from(["Sum", "Mean", "Max", "Min", "Prod"]))
 def test_reductions(target, rng, dtype, case, op):
     shape, axes = case
     x = numbers(rng, shape, dtype)
@@ -191,9 +191,9 @@ def test_reductions(target, rng, dtype, case, op):
 def test_reductions_of_bools_and_of_many(target, shape):
     rng = np.random.default_rng(0)
     x = rng.random(shape) < 0.01
-    for op, whole in (("All", np.all), ("Any", np.any)):
+    for op, function in (("All", np.all), ("Any", np.any)):
         got = run_reduction(target, op, x)
-        np.testing.assert_array_equal(got, whole(x, 1))
+        np.testing.assert_array_equal(got, function(x, 1))
     check(target, "Sum", [numbers(rng, shape, np.float32), i32([0, 1])])
     check(target, "Max", [np.float32([[1, np.nan], [-np.inf, 3]]), i32([1])])
 

@@ -6,14 +6,14 @@ from collections.abc import Callable
 
 import heald
 import pytest
-from harness.recorded_tfg import recorded
+from harness.recorded_tfg import recorded_files
 from heald.graphs.graph.graph import Graph
 from heald.graphs.graph.graphdef import loads
 from heald.graphs.session.requested_passes import requested_graphs
 from heald.runtime.service.runtime import runtime
 from heald_mlir.tfg.region_passes import functional_to_region
 
-FILES = recorded("passes")
+FILES = recorded_files("passes")
 NAMES = sorted(name.removesuffix(".pb") for name in FILES if name.endswith(".pb"))
 DECLARED = ("output_shapes", "parallel_iterations")  # TensorFlow strips no attribute that its dialect declares
 # Where the results differ, by pass, and why. Graphs with a number are random.

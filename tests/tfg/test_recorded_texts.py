@@ -8,18 +8,18 @@ from typing import Any
 import heald
 import pytest
 from builders.random_graphdefs import random_graphdef
-from harness.recorded_tfg import DATA, recorded
+from harness.recorded_tfg import DATA, recorded_files
 from heald.graphs.graph.graphdef import dumps, loads
 from heald.graphs.protobuf.descriptor_pool import message_class
 from heald.runtime.values import wire
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-RANDOM = recorded("random")
+RANDOM = recorded_files("random")
 NAMES = sorted(name.removesuffix(".tfg") for name in RANDOM if name.endswith(".tfg"))
 FILES = sorted(path for path in DATA.rglob("*.pb") if path.name == "graph.pb" or path.parent.name == "graphs")
 EXAMPLES = DATA.parents[1] / "examples"
-STORED = {name: raw for archive in ("shapes", "passes") for name, raw in recorded(archive).items()
+STORED = {name: raw for archive in ("shapes", "passes") for name, raw in recorded_files(archive).items()
           if name.endswith(".pb")}
 
 

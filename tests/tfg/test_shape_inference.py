@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 import heald
 import pytest
-from harness.recorded_tfg import DATA, recorded
+from harness.recorded_tfg import DATA, recorded_files
 from heald.graphs.compiler.infer_node import fed_metadata
 from heald.graphs.compiler.pass_manager import NodeFacts
 from heald.graphs.compiler.resolve import Resolved, resolve
@@ -15,13 +15,13 @@ from heald.runtime.contract.structural import PLACEHOLDERS
 from heald.runtime.values import dtypes
 from heald.runtime.values.tensor import Shape, ValueInfo, merge_shapes
 
-GRAPHS = sorted(name.removesuffix(".shapes") for name in recorded("shapes") if name.endswith(".shapes"))
+GRAPHS = sorted(name.removesuffix(".shapes") for name in recorded_files("shapes") if name.endswith(".shapes"))
 NETWORKS = ("densenet121", "efficientnetb0", "inceptionv3", "mobilenetv2", "resnet50")
 HANDLE = (2,)  # TensorFlow's handles of stacks and arrays of TensorFlow 1 are two strings; here they are scalars
 
 
 def graph_of(name: str) -> Graph:
-    stored = recorded("shapes").get(f"{name}.pb")
+    stored = recorded_files("shapes").get(f"{name}.pb")
     return heald.graphdef.loads(stored or (DATA / f"programs/{name}/graph.pb").read_bytes())
 
 
@@ -34,7 +34,7 @@ def inferred(graph: Graph) -> Mapping[str, tuple[ValueInfo, ...]]:
 
 
 def theirs_of(name: str) -> Iterator[tuple[str, list[Shape]]]:
-    for line in recorded("shapes")[f"{name}.shapes"].decode().splitlines():
+    for line in recorded_files("shapes")[f"{name}.shapes"].decode().splitlines():
         node, _, shapes = line.partition("\t")
         yield node, [shape(text) for text in shapes.split()]
 

@@ -183,7 +183,7 @@ def a_wrapped_array_is_read_and_not_written(on: Subject, nbytes: str) -> None:
 
 @sentence()
 def a_feed_that_has_changed_is_read_anew(on: Subject) -> None:
-    """A device may read a feed in place. The array is the user's again after the run, who may write it."""
+    """A device may read a feed in place. After the run the user may write the array again."""
     op = ops_of(on)[0]
     x = _aligned_copy(generator("feed").normal(size=100_003).astype(np.float32))
     nodes = [placeholder("x"), Node("y", op.name, ["x"] * op.arity, attrs={"T": dtypes.float32}, device=on.name)]

@@ -173,7 +173,7 @@ def sparse_dense_matmul(b: Bind) -> Run:
 
 
 def sparse_reduction(ufunc: np.ufunc) -> Callable[[Bind], Run]:
-    """The bind function of a reduction to a dense tensor. Elements without values are 0, whatever the reduction."""
+    """The bind function of a reduction to a dense tensor. Elements without values are 0 for every reduction."""
 
     def bind(b: Bind) -> Run:
         wide = np.float32 if b.attrs["T"].name in NARROW else b.attrs["T"].numpy

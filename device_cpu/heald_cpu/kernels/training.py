@@ -19,7 +19,7 @@ Formula = Callable[..., Arrays]  # the new arrays of the variables, from the old
 Numbers = Sequence[Any]  # scalars
 Run = Callable[..., None]
 
-PIECE = 1 << 17  # bytes of the gradient; what a formula makes of as many stays in the cache
+PIECE = 1 << 17  # bytes of the gradient; the results of a formula over as many stay in the cache
 NESTEROV, SLOTS, SCALED = ("use_nesterov",), ("update_slots",), ("multiply_linear_by_lr",)
 ANY, WIDE, NO_BFLOAT = FLOATS + COMPLEX, ("float32", "float64"), ("float16", "float32", "float64", *COMPLEX)
 
