@@ -12,7 +12,7 @@ from heald.api import DType
 from .golden import Case, cases
 
 Array = np.ndarray[Any, Any]
-FEW = 6  # cases of one op; further cases differ from these in elements or types only
+CASES_OF_AN_OP = 6  # cases of one op; further cases differ from these in elements or types only
 
 LIKE = {  # ops without a recorded case that TensorFlow accepts, and an op whose inputs fit
     "BroadcastArgs": "BroadcastGradientArgs",
@@ -27,7 +27,7 @@ LIKE = {  # ops without a recorded case that TensorFlow accepts, and an op whose
 def calls(op: Any, varied: str | None, dtype: DType | None) -> Iterator[tuple[dict[str, Any], tuple[Array, ...]]]:
     """Attributes and inputs of recorded cases, with `dtype` as type attribute `varied` and elements of that type."""
     recorded_cases = [case for case in cases().get(LIKE.get(op.name, op.name), ()) if _is_whole(case)]
-    for case in islice(recorded_cases, FEW):
+    for case in islice(recorded_cases, CASES_OF_AN_OP):
         attrs = _attributes(op, case)
         if varied is not None:
             attrs[varied] = _instead(attrs[varied], dtype)

@@ -21,7 +21,7 @@ from heald.api import Unavailable, errors
 from . import driver
 from .driver import Context, DriverError
 from .marks import Event, Events, Lane, Mark
-from .staging import PIECE, Staging, address, move
+from .staging import BLOCK_BYTES, Staging, address, move
 
 if TYPE_CHECKING:
     from .memory import Buffer
@@ -121,8 +121,8 @@ class CommandQueue:
 
     def write(self, host: Any, buffer: Buffer) -> None:
         """Enqueue a copy of an array. The array has been read when this returns."""
-        for start in range(0, host.nbytes, PIECE):
-            nbytes = min(PIECE, host.nbytes - start)
+        for start in range(0, host.nbytes, BLOCK_BYTES):
+            nbytes = min(BLOCK_BYTES, host.nbytes - start)
             block = self._block(nbytes)
             move(block.address, address(host) + start, nbytes)
             mark = self._copy(self._uploads, buffer, buffer.pointer + start, block.address, nbytes)
@@ -130,8 +130,8 @@ class CommandQueue:
 
     def read(self, buffer: Buffer, host: Any) -> None:
         """Enqueue a copy into an array, which is filled when an event behind the copy has been waited for."""
-        for start in range(0, host.nbytes, PIECE):
-            nbytes = min(PIECE, host.nbytes - start)
+        for start in range(0, host.nbytes, BLOCK_BYTES):
+            nbytes = min(BLOCK_BYTES, host.nbytes - start)
             block = self._block(nbytes)
             mark = self._copy(self._downloads, buffer, block.address, buffer.pointer + start, nbytes)
             self._staging.note_transfer(mark, block, nbytes, host, start)

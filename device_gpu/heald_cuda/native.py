@@ -27,7 +27,7 @@ from .memory import Buffer
 from .programs import Programs
 
 Size = tuple[int, ...]
-SLOT = 16  # bytes of an argument: the widest scalar of NumPy that kernels take
+ARGUMENT_BYTES = 16  # bytes of an argument: the widest scalar of NumPy that kernels take
 
 
 class Native:
@@ -84,12 +84,13 @@ class Arguments:
     """Arguments of a launch in memory, as the driver reads them: `address` is that of their addresses."""
 
     def __init__(self, values: Sequence[Any]) -> None:
-        self._slots = ctypes.create_string_buffer(SLOT * max(len(values), 1))
+        self._slots = ctypes.create_string_buffer(ARGUMENT_BYTES * max(len(values), 1))
         start = ctypes.addressof(self._slots)
         for number, value in enumerate(values):
             raw = _bytes(value)
-            ctypes.memmove(start + SLOT * number, raw, len(raw))
-        self._pointers = (ctypes.c_void_p * max(len(values), 1))(*(start + SLOT * n for n in range(len(values))))
+            ctypes.memmove(start + ARGUMENT_BYTES * number, raw, len(raw))
+        addresses = [start + ARGUMENT_BYTES * n for n in range(len(values))]
+        self._pointers = (ctypes.c_void_p * max(len(values), 1))(*addresses)
         self.address = ctypes.addressof(self._pointers)
         self.buffers = tuple(value for value in values if isinstance(value, Buffer))
 

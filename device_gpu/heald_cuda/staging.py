@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from . import driver
 from .marks import Mark
 
-PIECE = 4 << 20  # bytes that one block holds; longer copies go in pieces
+BLOCK_BYTES = 4 << 20  # bytes that one block holds; longer copies go in pieces
 SMALLEST = 4096
 LARGEST_STAGED_BYTES = 64 << 20  # bytes of blocks in flight: the thread that needs more waits for the oldest transfer
 

@@ -155,11 +155,11 @@ def test_a_result_known_before_the_run_tells_nothing_of_a_kernel(op):
 def test_recorded_cases_call_the_kernels_of_the_device(monkeypatch):
     launched, launch = set(), Native.launch
 
-    def noted(driver, stream, kernel, arguments):
+    def note_launch(driver, stream, kernel, arguments):
         launched.add(kernel.op)
         launch(driver, stream, kernel, arguments)
 
-    monkeypatch.setattr(Native, "launch", noted)
+    monkeypatch.setattr(Native, "launch", note_launch)
     for op in ("Split", "Sum", "Transpose"):
         heald_conformance.case(f"kernels.a_kernel_agrees_with_tensorflow[{op}]")("SIM:0")
     assert launched == {"Split", "Sum", "Transpose"}

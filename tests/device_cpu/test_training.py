@@ -128,7 +128,7 @@ def test_rows_that_are_named_several_times_are_updated_one_after_the_other() -> 
 
 def test_large_variables_are_updated_like_small_ones() -> None:
     rng = np.random.default_rng(0)
-    var, grad = rng.standard_normal((2, 3, training.PIECE // 4), np.float32)
+    var, grad = rng.standard_normal((2, 3, training.CACHED_BYTES // 4), np.float32)
     trained = Trained("ResourceApplyMomentum", {"var": var, "accum": np.zeros_like(var)})
     trained.step(lr=0.5, grad=grad, momentum=0.5)
     np.testing.assert_array_equal(trained.read(), [var - grad * np.float32(0.5), grad])

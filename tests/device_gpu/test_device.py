@@ -98,11 +98,11 @@ def test_long_copies_go_in_pieces_through_few_pinned_blocks(
 ) -> None:
     from heald_cuda import staging
 
-    monkeypatch.setattr(staging, "LARGEST_STAGED_BYTES", 2 * staging.PIECE)
-    long = np.arange(3 * staging.PIECE // 4 + 12345, dtype=np.float32)  # more than may be in flight
+    monkeypatch.setattr(staging, "LARGEST_STAGED_BYTES", 2 * staging.BLOCK_BYTES)
+    long = np.arange(3 * staging.BLOCK_BYTES // 4 + 12345, dtype=np.float32)  # more than may be in flight
     buffer = upload(gpu, long)
     assert np.array_equal(download(gpu, buffer, long), long)
-    assert fake.state.used[None] < staging.LARGEST_STAGED_BYTES + staging.PIECE
+    assert fake.state.used[None] < staging.LARGEST_STAGED_BYTES + staging.BLOCK_BYTES
 
 
 def test_memory_that_is_refused_is_asked_for_again_when_work_is_done(

@@ -127,7 +127,7 @@ class CublasLt:
 
 
 @pytest.fixture(autouse=True)
-def entered(monkeypatch):
+def entered_contexts(monkeypatch):
     """The contexts that became the thread's current one."""
     contexts = []
     monkeypatch.setattr(library_kernels.driver, "enter", contexts.append)
@@ -300,12 +300,12 @@ def conv_bind(device, kernel, *, is_known=True):
     return Bind("node", "Conv2D", attrs, inputs, (TensorMetadata(F, (1, 4, 5, kernel.shape[3])),), device, 0, {})
 
 
-def test_points_go_to_blas_and_other_convolutions_to_cudnn(library, entered):
+def test_points_go_to_blas_and_other_convolutions_to_cudnn(library, entered_contexts):
     log = library[cudnn.FILE] = CudnnLog()
     rng, device = np.random.default_rng(0), Device()
     x, f = rng.standard_normal((1, 4, 5, 6)).astype(np.float32), rng.standard_normal((1, 1, 6, 3)).astype(np.float32)
     run = library_kernels.bind(conv_bind(device, f)).run
-    assert entered == [Native.context]  # libraries take the current context as theirs
+    assert entered_contexts == [Native.context]  # libraries take the current context as theirs
     output = Buffer(np.zeros((1, 4, 5, 3), np.float32))
     run(Buffer(x), Buffer(f), output)
     np.testing.assert_allclose(output.array, x @ f[0, 0], 1e-5, 1e-5)

@@ -38,10 +38,10 @@ def check(target: Target, op: str, inputs: list[Any], **attrs: Any) -> None:
             attrs[attr] = dtypes.of_numpy(inputs[source].dtype)
     got = on_device(target, node(op, inputs, attrs), inputs)
     for one, other in zip(got, run_op(op, inputs, attrs), strict=True):
-        near(one, other)
+        assert_near(one, other)
 
 
-def near(got: Any, want: Any, tolerance: float | None = None) -> None:
+def assert_near(got: Any, want: Any, tolerance: float | None = None) -> None:
     assert (got.dtype, got.shape) == (want.dtype, want.shape)
     if dtypes.of_numpy(want.dtype).kind == "f":
         limit = tolerance or TOLERANCE[want.dtype.name]

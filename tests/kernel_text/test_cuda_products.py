@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from fake_cuda.host_compiler import is_there
 from harness.cuda_plans import run_on_host
-from harness.kernel_text_nodes import near, node, numbers
+from harness.kernel_text_nodes import assert_near, node, numbers
 from harness.network_problems import problems
 from harness.run_op import run_op
 from heald.runtime.values import dtypes
@@ -79,7 +79,7 @@ def test_a_product_ends_with_bias_residual_and_activation(products, parts):
     with force_tile((FMA if products == "float32" else MMA)[2], parts):
         plan = matmul(target(products), F, a.shape, b.shape, epilogue=Epilogue(steps, ((F, CHANNEL), (F, FULL))))
     (got,) = run_on_host(plan, [a, b, add, residual], [(np.float32, residual.shape)])
-    near(got, np.clip(a @ b + add + residual, 0, 6) * np.float32(0.5))
+    assert_near(got, np.clip(a @ b + add + residual, 0, 6) * np.float32(0.5))
 
 
 @each_core
@@ -97,7 +97,7 @@ def test_every_tile_convolves(products, tile):
             plan = conv2d(target(products), F, f.shape, window, bias(F, Step("Relu", (2,))))
         add = numbers(rng, (filters,), np.float32)
         (got,) = run_on_host(plan, [x, f, add], [(np.float32, want.shape)])
-        near(got, np.maximum(want + add, 0))
+        assert_near(got, np.maximum(want + add, 0))
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64, np.int32, np.int64], ids=str)
@@ -111,7 +111,7 @@ def test_products_of_other_types(dtype):
             with force_tile(tile, parts):
                 plan = matmul(CUDA_GPU, dtypes.of_numpy(np.dtype(dtype)), a.shape, b.shape)
             (got,) = run_on_host(plan, [a, b], [(dtype, want.shape)])
-            near(got, want)
+            assert_near(got, want)
 
 
 @pytest.mark.parametrize(("products", "digits"), [("tf32", 10), ("float16", 10), ("bfloat16", 7)])

@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from harness.kernel_text_nodes import check, near, numbers
+from harness.kernel_text_nodes import assert_near, check, numbers
 from harness.run_op import REGISTRIES, run_op
 from heald.errors import Unimplemented
 from heald.runtime.values import dtypes
@@ -100,7 +100,7 @@ def test_every_op_of_the_table_gives_what_the_cpu_gives(dtype):
     for op, got, want in zip(ops, gots, wants, strict=True):
         where = has_result(op, dtype, [inputs[i] for i in arguments[op]])
         try:
-            near(got[where], want[where])
+            assert_near(got[where], want[where])
         except AssertionError as error:
             raise AssertionError(f"{op}: {error}") from None
 
@@ -141,7 +141,7 @@ def test_casts_are_those_of_the_cpu(source):
     gots = run_plan(plan, [x], [(t.numpy, x.shape) for t in targets])
     for target, got in zip(targets, gots, strict=True):
         want = run_op("Cast", [x], {"SrcT": dtypes.of_numpy(source), "DstT": target})[0]
-        near(got, want, 1e-12 if target.kind == "f" else None)
+        assert_near(got, want, 1e-12 if target.kind == "f" else None)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
@@ -190,7 +190,7 @@ def test_fused_chains_broadcast_as_numpy_does(shapes, seed, dtype):
     plan = elementwise(OPENCL_CPU, steps, [(kind, s) for s in shapes], outputs=(5, 6, 7))
     got = run_plan(plan, [a, b, c], [(w.dtype, want[0].shape) for w in want])
     for one, other in zip(got, want, strict=True):
-        near(one, np.asarray(other))
+        assert_near(one, np.asarray(other))
 
 
 @pytest.mark.parametrize("shapes", [((3, 300), (300,)), ((2, 3, 4, 5), (2, 1, 1, 5)), ((4, 1, 3), (1, 5, 1)), ((), ())])

@@ -147,14 +147,14 @@ def test_fused_nodes_for_operands_of_other_sizes_are_refused(target: Any) -> Non
     fused = (FusedOp("MatMul", {"T": F, "transpose_a": False, "transpose_b": False}, (0, 1), (4,), (output,)),
              FusedOp("AddV2", {"T": F}, (4, 2), (5,), (output,)), FusedOp("AddV2", {"T": F}, (3, 5), (6,), (output,)))
 
-    def bound(*shapes: tuple[int, ...]) -> Bind:
+    def bind_of_shapes(*shapes: tuple[int, ...]) -> Bind:
         inputs = tuple(info(F, shape) for shape in shapes)
         return Bind("n", "Product", {}, inputs, (output,), Cpu(0), None, {}, fused)
 
-    checked_plan(target, bound(*shapes))
+    checked_plan(target, bind_of_shapes(*shapes))
     for number, dims in ((0, (4, 9)), (1, (8, 33)), (1, (9, 32)), (2, (32,)), (3, (4, 33))):
         with pytest.raises((Unimplemented, InvalidArgument)):
-            checked_plan(target, bound(*(dims if i == number else shape for i, shape in enumerate(shapes))))
+            checked_plan(target, bind_of_shapes(*(dims if i == number else shape for i, shape in enumerate(shapes))))
 
 
 @pytest.mark.parametrize("paddings", [[[0, 0], [9, 0]], [[0, 9], [0, 0]]])

@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 # TensorFlow documents these ops so: an index out of range is an error on the CPU, and gives zeros on other devices.
 ZEROS_OUT_OF_RANGE = ("GatherV2",)
-LONGEST = 60.0  # seconds of a run: a kernel that waits for what never comes is an error
+LONGEST_RUN_SECONDS = 60.0  # seconds of a run: a kernel that waits for what never comes is an error
 NO_DIVISION = "Integer division by zero"  # error text of its CPU kernels; the result on other devices is undefined
 
 
@@ -281,8 +281,9 @@ def fetch_outputs(on: Subject, nodes: Sequence[Node], feeds: dict[str, Array], s
         names = [f"op:{i}" for i in range(len(entry.output_tensors))]
         metadata = heald.RunMetadata()
         try:
-            results: list[Array] = session.run(names, feeds, targets=() if names else ["op"],
-                                               options=heald.RunOptions(timeout=LONGEST, trace=True), metadata=metadata)
+            options = heald.RunOptions(timeout=LONGEST_RUN_SECONDS, trace=True)
+            results: list[Array] = session.run(names, feeds, targets=() if names else ["op"], options=options,
+                                               metadata=metadata)
         except (errors.Unimplemented, errors.PermissionDenied) as error:  # the latter: an op that opens files
             raise Declined(error.message) from None
         except errors.InvalidArgument as error:

@@ -14,7 +14,7 @@ Run = Callable[..., object]
 SAME_TYPE: dict[str, Run] = {
     "BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor, "Invert": np.invert,
 }
-PIECE = 1 << 17  # elements that are checked, then shifted, while they are in the cache
+CACHED_ELEMENTS = 1 << 17  # elements that are checked, then shifted, while they are in the cache
 SHIFTS: dict[str, Run] = {"LeftShift": np.left_shift, "RightShift": np.right_shift}
 
 
@@ -34,8 +34,8 @@ def shift(function: Run) -> Callable[[Bind], Run]:
                 run_whole(x, y, out)
                 return
             flat = x.reshape(-1), y.reshape(-1), out.reshape(-1)
-            for start in range(0, out.size, PIECE):
-                run_whole(*(array[start : start + PIECE] for array in flat))
+            for start in range(0, out.size, CACHED_ELEMENTS):
+                run_whole(*(array[start : start + CACHED_ELEMENTS] for array in flat))
 
         return run
 

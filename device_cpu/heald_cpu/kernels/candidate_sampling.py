@@ -22,7 +22,7 @@ Probability = Callable[[Array], Array]  # float32, of classes
 Distribution = Callable[[int], tuple[Callable[[Iterator[int]], Classes], Probability]]  # by class count
 
 RESERVED = 512  # blocks for each class to be sampled, however few it takes
-AT_ONCE = 64  # words converted at once
+WORDS_AT_ONCE = 64  # words converted at once
 
 
 def uniform_classes(count: int) -> tuple[Callable[[Iterator[int]], Classes], Probability]:
@@ -40,7 +40,7 @@ def log_uniform_classes(count: int) -> tuple[Callable[[Iterator[int]], Classes],
 
     def sample(drawn: Iterator[int]) -> Classes:
         while True:
-            numbers = number(np.array(list(islice(drawn, AT_ONCE)), np.uint32).reshape(-1, 2))
+            numbers = number(np.array(list(islice(drawn, WORDS_AT_ONCE)), np.uint32).reshape(-1, 2))
             yield from ((int(exp(x * spread)) - 1) % count for x in numbers.reshape(-1).tolist())
 
     return sample, lambda classes: (np.log((classes + 2.0) / (classes + 1.0)) / spread).astype(np.float32)

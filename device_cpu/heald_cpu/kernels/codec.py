@@ -21,7 +21,7 @@ from ..element_types import Array
 Run = Callable[..., Any]
 Ask = Callable[[int, str], None]  # as Bind.ask
 T = TypeVar("T")
-MOST = 1 << 29  # elements of a decoded image: TensorFlow's limit
+LARGEST_IMAGE_ELEMENTS = 1 << 29  # elements of a decoded image: TensorFlow's limit
 DECODED = 4  # bytes per element during decoding: Pillow's pixels, the array, the result
 # element types, and the types that are read and byte-swapped in their place
 PARTS: dict[str, Any] = {"bool": np.uint8, "complex64": np.float32, "complex128": np.float64}
@@ -62,7 +62,7 @@ class Decoded(NamedTuple):
 
 
 def _check_size(ask: Ask, *lengths: int) -> None:
-    if min(lengths) <= 0 or prod(lengths) >= MOST:
+    if min(lengths) <= 0 or prod(lengths) >= LARGEST_IMAGE_ELEMENTS:
         raise errors.InvalidArgument(f"an image of size {lengths} is empty or too large")
     ask(prod(lengths) * DECODED, f"an image of size {lengths}")
 

@@ -14,7 +14,7 @@ from .extremes import larger, lesser
 
 Run = Callable[..., Any]
 Similarity = Callable[[Array, Array], Array]  # of candidates and selected boxes, by index
-TOGETHER = 128  # candidates that are compared with all selected boxes at once
+CANDIDATES_AT_ONCE = 128  # candidates that are compared with all selected boxes at once
 EMPTY = np.zeros(0, np.int64)
 
 
@@ -48,10 +48,10 @@ def candidates(scores: Array, threshold: Any) -> Array:
 def select(order: Array, largest_count: int, similarity: Similarity, threshold: Any) -> Array:
     """Greedy selection: the best candidates, none more similar to a better one than the threshold."""
     selected = EMPTY
-    for first in range(0, len(order), TOGETHER):
+    for first in range(0, len(order), CANDIDATES_AT_ONCE):
         if len(selected) >= largest_count:
             break
-        candidates = order[first : first + TOGETHER]
+        candidates = order[first : first + CANDIDATES_AT_ONCE]
         candidates = candidates[~(similarity(candidates[:, None], selected[None]) > threshold).any(1)]
         over = similarity(candidates[None], candidates[:, None]) > threshold
         selected = np.append(selected, candidates[_compatible(over)])

@@ -13,7 +13,7 @@ from ..element_types import NUMBERS, zero
 from .const_inputs import integer, integers, pairs
 from .staging import Scratched, nothing
 
-MANY = 4096  # elements, from which on the overhead of three ufuncs does not matter
+FEWEST_ELEMENTS_FOR_UFUNCS = 4096  # elements, from which on the overhead of three ufuncs does not matter
 Run = Callable[..., None]
 copyto = np.copyto
 
@@ -167,7 +167,7 @@ def select(b: Bind) -> Run:
         np.bitwise_xor(out, otherwise, out)
 
     dtype = b.outputs[0].dtype.numpy
-    if dtype.hasobject or dtype.itemsize > 8 or b.outputs[0].size < MANY:
+    if dtype.hasobject or dtype.itemsize > 8 or b.outputs[0].size < FEWEST_ELEMENTS_FOR_UFUNCS:
         return run
     unsigned = np.dtype(f"u{dtype.itemsize}")
     return run_on_bits

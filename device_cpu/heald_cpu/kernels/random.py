@@ -18,10 +18,10 @@ from ..philox import Sequence, blocks, from_seed
 from . import float_functions
 from .staging import nothing
 
-AT_ONCE = 1 << 14  # blocks; their intermediate results stay in the cache
+BLOCKS_AT_ONCE = 1 << 14  # blocks; their intermediate results stay in the cache
 RESERVED = 256  # blocks for each number that a stateful op draws, even if it uses fewer
 CUTOFF = 2.0  # of a truncated normal distribution, in standard deviations
-LEAST = 1e-7  # smaller uniform numbers are replaced, for the logarithm of 0 would be infinite
+LEAST_UNIFORM = 1e-7  # smaller uniform numbers are replaced, for the logarithm of 0 would be infinite
 PHILOX, AUTOMATIC = 1, 3
 HALF = np.uint64(32)
 FUNCTIONS: dict[int, tuple[Callable[[Array], Array], Callable[[Array], tuple[Array, Array]]]] = {  # by bytes
@@ -87,7 +87,7 @@ def normal(dtype: np.dtype[Any]) -> Draw:
     def draw(words: Array) -> Array:
         pairs = numbers(words).reshape(len(words), -1, 2)
         angle = (2 * np.pi * pairs[..., 1].astype(np.float64)).astype(within, copy=False)
-        radius = np.sqrt(within.type(-2) * log(np.maximum(pairs[..., 0], within.type(LEAST))))
+        radius = np.sqrt(within.type(-2) * log(np.maximum(pairs[..., 0], within.type(LEAST_UNIFORM))))
         waves = np.stack(sin_cos(angle), -1) * radius[..., None]
         return waves.astype(dtype, copy=False)
 
@@ -110,8 +110,8 @@ def fill_with(distribution: Callable[[np.dtype[Any]], Draw]) -> Distribution:
 def _fill(draw: Draw, start: Start, out: Array) -> None:
     key, counter = start
     flat, block_size = out.reshape(-1), _per_block(out.dtype)
-    for first in range(0, flat.size, AT_ONCE * block_size):
-        part = flat[first : first + AT_ONCE * block_size]
+    for first in range(0, flat.size, BLOCKS_AT_ONCE * block_size):
+        part = flat[first : first + BLOCKS_AT_ONCE * block_size]
         end = (first + len(part) + block_size - 1) // block_size
         steps = np.arange(first // block_size, end, dtype=np.uint64)
         part[:] = draw(blocks(key, counter, steps)).reshape(-1)[: len(part)]
@@ -145,8 +145,8 @@ def truncated_normal(dtype: np.dtype[Any]) -> Fill:
 
     def fill(start: Start, out: Array, *_: Array) -> None:
         flat = out.reshape(-1)
-        for first in range(0, flat.size, AT_ONCE * block_size):
-            part = flat[first : first + AT_ONCE * block_size]
+        for first in range(0, flat.size, BLOCKS_AT_ONCE * block_size):
+            part = flat[first : first + BLOCKS_AT_ONCE * block_size]
             end = (first + len(part) + block_size - 1) // block_size
             stretches = np.arange(first // block_size, end, dtype=np.uint64)
             part[:] = _within_cutoff(draw, start, stretches * np.uint64(stretch), block_size).reshape(-1)[: len(part)]

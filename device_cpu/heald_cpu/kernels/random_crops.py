@@ -14,7 +14,7 @@ from .random import sequence, uniform
 
 Run = Callable[..., None]
 f32 = np.float32
-MOST_PIXELS = 2**31 - 1  # along a side of an image
+LARGEST_SIDE_PIXELS = 2**31 - 1  # along a side of an image
 
 
 class Box(NamedTuple):
@@ -62,7 +62,7 @@ def sample_distorted_bounding_box(b: Bind) -> Run:
 
 def _sides(size: Array) -> tuple[int, int]:
     for side, name in zip(size.tolist(), ("height", "width"), strict=False):
-        if not 0 <= side < MOST_PIXELS:
+        if not 0 <= side < LARGEST_SIDE_PIXELS:
             raise errors.InvalidArgument(f"image {name} cannot be >= int32 max")
     return int(size[0]), int(size[1])
 

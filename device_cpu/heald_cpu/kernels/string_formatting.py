@@ -14,7 +14,7 @@ from .strings import attribute_bytes, map_elements
 
 Run = Callable[..., Any]
 Text = Callable[[Any], bytes]
-LONGEST = 1 << 16  # characters of a number's width and precision
+LARGEST_WIDTH_CHARACTERS = 1 << 16  # characters of a number's width and precision
 
 ESCAPES = [b"\\%03o" % i if i < 32 or i == 127 else bytes([i]) for i in range(256)]
 for _character, _letter in zip(b"\n\r\t\"'\\", b"nrt\"'\\", strict=True):
@@ -32,8 +32,9 @@ def _text_of_elements(b: Bind) -> Text:
     """Flag, width and precision as in `%-8.3s`. TensorFlow has none of them for bools."""
     attrs, dtype = b.attrs, b.attrs["T"]
     for name in ("width", "precision"):
-        if attrs[name] > LONGEST:
-            raise errors.InvalidArgument(f"AsString writes at most {LONGEST} characters, {name} is {attrs[name]}")
+        if attrs[name] > LARGEST_WIDTH_CHARACTERS:
+            raise errors.InvalidArgument(f"AsString writes at most {LARGEST_WIDTH_CHARACTERS} characters, {name} is "
+                                         f"{attrs[name]}")
     width = max(0, attrs["width"])
     if dtype is dtypes.bool_:
         return lambda x: b"true" if x else b"false"

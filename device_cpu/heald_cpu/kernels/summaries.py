@@ -22,7 +22,7 @@ TAG, SIMPLE_VALUE, HISTOGRAM = 1, 2, 5  # of a value
 MIN, MAX, NUM, SUM, SUM_SQUARES, BUCKET_LIMIT, BUCKET = range(1, 8)  # of a histogram
 WITHIN_VALUE: Nested = {4: {}, HISTOGRAM: {}, 6: {}, 8: {2: {2: {}}}, 9: {1: {}}}  # fields that must be messages, too
 LEAST, MOST, GROWTH = 1e-12, 1e20, 1.1  # of the limits of buckets, on both sides of 0
-LARGEST = float(np.finfo(np.float64).max)
+LARGEST_FLOAT64 = float(np.finfo(np.float64).max)
 
 
 def scalar_summary(_: Bind) -> Run:
@@ -56,7 +56,7 @@ def _limits() -> Array:
     growing = [LEAST]
     while growing[-1] * GROWTH < MOST:
         growing.append(growing[-1] * GROWTH)
-    above = np.array([*growing, LARGEST])
+    above = np.array([*growing, LARGEST_FLOAT64])
     return np.concatenate((-above[::-1], [0], above))
 
 
@@ -67,7 +67,9 @@ def _histogram(numbers: Array) -> bytes:
     places = np.minimum(limits.searchsorted(numbers, "right"), len(limits) - 1)
     counts = np.bincount(places, minlength=len(limits))
     is_written = (counts > 0) | np.append(counts[1:] > 0, True)
-    least, greatest = (numbers[numbers.argmin()], numbers[numbers.argmax()]) if numbers.size else (LARGEST, -LARGEST)
+    least, greatest = LARGEST_FLOAT64, -LARGEST_FLOAT64
+    if numbers.size:
+        least, greatest = numbers[numbers.argmin()], numbers[numbers.argmax()]
     sums = [0.0 + terms.cumsum()[-1] if terms.size else 0.0 for terms in (numbers, np.square(numbers))]
     return b"".join((
         *(wire.put_double(field, float(number))

@@ -10,7 +10,7 @@ from heald.api import Bind, Kernels
 
 from ..element_types import REAL, Array, sortable
 
-MANY = 1024  # columns from which _largest_few is faster: 1/2 of the time for a row of 1,024, 1/50 for 100,000
+FEWEST_COLUMNS_TO_PARTITION = 1024  # _largest_few is faster from here on: 1/2 of the time for a row of 1,024, 1/50 for 100,000
 Run = Callable[..., None]
 
 
@@ -19,7 +19,7 @@ def top_k(b: Bind) -> Run:
     k, columns = b.outputs[0].dims[-1], b.inputs[0].meta.dims[-1]
     if b.outputs[0].size == 0:
         return lambda *_: None
-    find = _largest_few if columns >= MANY and k * 8 <= columns else _largest
+    find = _largest_few if columns >= FEWEST_COLUMNS_TO_PARTITION and k * 8 <= columns else _largest
 
     def run(x: Array, *k_and_outs: Any) -> None:
         *_, values, indices = k_and_outs

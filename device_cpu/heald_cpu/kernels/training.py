@@ -19,7 +19,7 @@ Formula = Callable[..., Arrays]  # the new arrays of the variables, from the old
 Numbers = Sequence[Any]  # scalars
 Run = Callable[..., None]
 
-PIECE = 1 << 17  # bytes of the gradient; the results of a formula over as many stay in the cache
+CACHED_BYTES = 1 << 17  # bytes of the gradient; the results of a formula over as many stay in the cache
 NESTEROV, SLOTS, SCALED = ("use_nesterov",), ("update_slots",), ("multiply_linear_by_lr",)
 ANY, WIDE, NO_BFLOAT = FLOATS + COMPLEX, ("float32", "float64"), ("float16", "float32", "float64", *COMPLEX)
 
@@ -105,7 +105,7 @@ def in_pieces(grad: Array, step: Formula, *olds: Array) -> Arrays:
         check_shapes(olds[0].shape, x.shape)
     news = [np.empty(x.shape, x.dtype) for x in olds]
     flat_inputs, flat_news = [x.reshape(-1) for x in (*olds, grad)], [x.reshape(-1) for x in news]
-    length = PIECE // grad.itemsize
+    length = CACHED_BYTES // grad.itemsize
     for start in range(0, grad.size, length):
         block = slice(start, start + length)
         for into, new in zip(flat_news, step(*(x[block] for x in flat_inputs)), strict=True):

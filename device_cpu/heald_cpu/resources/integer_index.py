@@ -11,7 +11,7 @@ import numpy as np
 from ..element_types import Array
 
 GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-MOST_ROUNDS = 100  # keys that collide more often than random numbers get no index
+LARGEST_PROBE_ROUNDS = 100  # keys that collide more often than random numbers get no index
 
 
 class IntegerIndex:
@@ -29,7 +29,7 @@ class IntegerIndex:
 
     def _fill_slots(self) -> bool:
         places, left = self._first(self._keys), np.arange(len(self._keys))
-        for _ in range(MOST_ROUNDS):
+        for _ in range(LARGEST_PROBE_ROUNDS):
             free = left[self._slots[places[left]] < 0]
             self._slots[places[free]] = free
             left = left[self._slots[places[left]] != left]

@@ -35,8 +35,8 @@ ELEMENTS: dict[DType, Element] = {
     dtypes.bool_: Element("u8", "u8", "u32"),
 }
 
-LARGEST = {dtypes.float16: 65504.0, dtypes.bfloat16: 3.3895313892515355e38, dtypes.float32: 3.4028234663852886e38,
-           dtypes.float64: 1.7976931348623157e308}
+LARGEST_FINITE = {dtypes.float16: 65504.0, dtypes.bfloat16: 3.3895313892515355e38,
+                  dtypes.float32: 3.4028234663852886e38, dtypes.float64: 1.7976931348623157e308}
 
 
 def load(dtype: DType, pointer: str, index: str) -> str:
@@ -63,7 +63,7 @@ def literal(value: float | int | bool, dtype: DType) -> str:
         return f"({name}){number if abs(number) < 1 << 63 else hex(abs(number))}"
     if isnan(value):
         return f"({name})(POSITIVE_INFINITY - POSITIVE_INFINITY)"
-    if name == "f32" and abs(value) <= LARGEST[dtypes.float32]:
+    if name == "f32" and abs(value) <= LARGEST_FINITE[dtypes.float32]:
         (value,) = unpack("f", pack("f", value))
     elif name == "f32" or isinf(value):
         return f"({name})({'-' if value < 0 else ''}POSITIVE_INFINITY)"
@@ -82,4 +82,4 @@ def limits(dtype: DType) -> tuple[float | int, float | int]:
 
 def lowest(dtype: DType) -> float | int:
     """The least finite value."""
-    return -LARGEST[dtype] if dtype.kind == "f" else limits(dtype)[0]
+    return -LARGEST_FINITE[dtype] if dtype.kind == "f" else limits(dtype)[0]
