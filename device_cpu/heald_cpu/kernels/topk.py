@@ -10,7 +10,7 @@ from heald.api import Bind, Kernels
 
 from ..element_types import REAL, Array, sortable
 
-FEWEST_COLUMNS_TO_PARTITION = 1024  # _largest_few is faster from here on: 1/2 of the time for a row of 1,024, 1/50 for 100,000
+FEWEST_COLUMNS_TO_PARTITION = 1024  # _largest_few is faster from here: 1/2 of the time for 1,024, 1/50 for 100,000
 Run = Callable[..., None]
 
 
