@@ -18,20 +18,20 @@ STRICT = {"placement": {"fallback": "error"}}
 def apart(graph: object, fetch: str, feed: str, x: np.ndarray) -> float:
     """The largest difference over three runs, the last two captured, in standard deviations."""
     with heald.Session(graph, device="CPU:0") as on_cpu, heald.Session(graph, STRICT, device="GPU:0") as session:
-        wanted = on_cpu.run(fetch, {feed: x})
-        return max(float(np.abs(session.run(fetch, {feed: x}) - wanted).max() / wanted.std()) for _ in range(3))
+        expected = on_cpu.run(fetch, {feed: x})
+        return max(float(np.abs(session.run(fetch, {feed: x}) - expected).max() / expected.std()) for _ in range(3))
 
 
 def main() -> int:
     rng = np.random.default_rng(3)
     images = np.load(DIGITS / "test.npz")["image"]
-    found = {"digits": apart(heald.graphdef.load(DIGITS / "frozen.pb"), "logits:0", "image:0", images)}
+    distances = {"digits": apart(heald.graphdef.load(DIGITS / "frozen.pb"), "logits:0", "image:0", images)}
     for batch in (1, 16):
         x = rng.normal(size=(batch, SIDE, SIDE, 3)).astype(np.float32)
-        found[f"MobileNetV2, batch {batch}"] = apart(mobilenet(SIDE, batch=batch), "logits", "x", x)
-    for name, distance in found.items():
+        distances[f"MobileNetV2, batch {batch}"] = apart(mobilenet(SIDE, batch=batch), "logits", "x", x)
+    for name, distance in distances.items():
         print(f"{name}: {distance:.1e} of the standard deviation apart, {'ok' if distance <= TOLERANCE else 'TOO FAR'}")
-    return int(not all(distance <= TOLERANCE for distance in found.values()))
+    return int(not all(distance <= TOLERANCE for distance in distances.values()))
 
 
 if __name__ == "__main__":

@@ -23,7 +23,8 @@ Parameters = Callable[["Subject"], Iterable[str]]
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One claim, for instance `memory.copies_of_no_bytes_do_nothing` or `kernels.agrees_with_the_cpu[Neg-float32]`.
+    """One claim, for instance `memory.copies_of_no_bytes_do_nothing` or
+    `kernels.a_kernel_agrees_with_the_cpu[Neg-float32]`.
 
     `title` is the id's name as a sentence.
     """
@@ -81,14 +82,14 @@ def cases(level: str | None = None) -> list[Case]:
 def case(id: str) -> Case:  # noqa: A002 - its name everywhere else
     """The case of an id as reports show it. An id without a parameter stands for all parameters. Raises LookupError."""
     stem, bracket, parameter = id.partition("[")
-    known = {c.id: c for c in cases()}
-    if stem not in known:
-        near = get_close_matches(stem, known, 1, 0.3)
-        raise LookupError(f"no case is called '{stem}'" + (f"; did you mean {near[0]}?" if near else ""))
-    found = known[stem]
+    case_of_id = {c.id: c for c in cases()}
+    if stem not in case_of_id:
+        close_ids = get_close_matches(stem, case_of_id, 1, 0.3)
+        raise LookupError(f"no case is called '{stem}'" + (f"; did you mean {close_ids[0]}?" if close_ids else ""))
+    base_case = case_of_id[stem]
     if not bracket:
-        return found
-    return Case(found.level, found.name, found.function, found.over, parameter.removesuffix("]"))
+        return base_case
+    return Case(base_case.level, base_case.name, base_case.function, base_case.over, parameter.removesuffix("]"))
 
 
 _LEVELS: dict[str, list[Case]] = {}

@@ -31,10 +31,10 @@ OPS = (
 
 def ops_of(on: Subject) -> list[Op]:
     """The ops of `OPS` with a kernel of the device. Raises NotApplicable where it has none."""
-    found = [op for op in OPS if on.has_kernel(op.name, T=dtypes.float32)]
-    if not found:
+    ops = [op for op in OPS if on.has_kernel(op.name, T=dtypes.float32)]
+    if not ops:
         raise NotApplicable(f"{on.type} has no float32 kernel for any of {', '.join(op.name for op in OPS)}")
-    return found
+    return ops
 
 
 class Chain:

@@ -68,8 +68,8 @@ def disagreements(case: Case, got: Sequence[Array] | errors.HealdError) -> list[
         refused_by_shape = isinstance(case.static, dict) and case.outputs is not None
         if got.code == case.code or no_kernel or refused_by_shape:
             return []
-        wanted = "results" if case.code is None else f"{code_name(case.code)}: {case.message}"
-        return [f"{case.id}: {type(got).__name__}: {got}; TensorFlow: {wanted}"]
+        expected = "results" if case.code is None else f"{code_name(case.code)}: {case.message}"
+        return [f"{case.id}: {type(got).__name__}: {got}; TensorFlow: {expected}"]
     if case.outputs is None:
         return [f"{case.id}: no error, TensorFlow raises {code_name(case.code)}: {case.message}"]
     return [f"{case.id}: output {i} is {g!r}, expected {w!r}"

@@ -39,12 +39,12 @@ def failing(on: Subject, method: str, instead: Callable[..., Any]) -> Iterator[N
     """
     if on.host_visible:
         raise NotApplicable("the runtime uses its memory as host memory, and calls none of its methods for that")
-    with replaced(on, {"wrap": nothing, method: instead}):
+    with replace_methods(on, {"wrap": nothing, method: instead}):
         yield
 
 
 @contextmanager
-def replaced(on: Subject, methods: dict[str, Callable[..., Any]]) -> Iterator[None]:
+def replace_methods(on: Subject, methods: dict[str, Callable[..., Any]]) -> Iterator[None]:
     """Replace methods of the device. Raises NotApplicable for an object without a `__dict__`."""
     if not hasattr(on.device, "__dict__"):
         raise NotApplicable("its methods cannot be replaced: the object has no __dict__")

@@ -32,7 +32,7 @@ class Launched(NamedTuple):
     changed: list[int]
 
 
-def launched(on: Subject, op: str, sample: Sample, fed: frozenset[int]) -> Launched:
+def launch_sample(on: Subject, op: str, sample: Sample, fed: frozenset[int]) -> Launched:
     """Launch the kernel of `op` that serves this sample. Inputs that are not in `fed` are constants.
 
     Raises NoLaunch, and the errors of a session's run.
@@ -53,42 +53,45 @@ def launched(on: Subject, op: str, sample: Sample, fed: frozenset[int]) -> Launc
         executable = session.prepare(names, tuple(feeds)).executable(tuple(x.shape for x in feeds.values()))
         calls: Sequence[BoundCall] = executable.layout.calls
         bound = next((b for b in calls if b.call.node == "op" and b.call.op == op), None)
-        registers, made = executable.make_frame().registers, executable.layout.producer
+        registers, producers = executable.make_frame().registers, executable.layout.producer
         if bound is None or bound.kernel is None or bound.kernel.step or not bound.plannable or bound.stateful:
             raise NoLaunch("its kernel is not called, or does not write the same outputs for the same inputs")
         if not on.is_tested(bound.kernel.pack):
             raise NoLaunch(f"the kernel of {bound.kernel.pack} serves it")
-        kept = {i: registers[r] for i, r in enumerate(bound.call.args) if r >= len(feeds) and r not in made}
+        prepared = {i: registers[r] for i, r in enumerate(bound.call.args) if r >= len(feeds) and r not in producers}
         host = {i for i, t in enumerate(tensors) if on.host_visible or t.arg in bound.kernel.host}
-        return _launch(on, bound, sample.inputs, kept, host, results)
+        return _launch(on, bound, sample.inputs, prepared, host, results)
 
 
 def _launch(
-    on: Subject, bound: BoundCall, inputs: Sequence[Array], kept: dict[int, Any], host: set[int],
+    on: Subject, bound: BoundCall, inputs: Sequence[Array], prepared: dict[int, Any], host: set[int],
     results: Sequence[Array],
 ) -> Launched:
     """Launch a bound kernel for each pattern.
 
-    `kept`: arguments that the runtime has prepared, by input; `host`: the inputs in host memory; `results`: arrays of
-    the outputs' types and shapes.
+    `prepared`: arguments that the runtime has prepared, by input.
+    `host`: the inputs in host memory.
+    `results`: arrays of the outputs' types and shapes.
     """
     sizes = [x.nbytes for x in (*inputs, *results)]
     assert bound.bound is not None
     outputs, changed, run = [], set(), run_of(bound.bound)
     with on.buffers(*(max(nbytes, 1) for nbytes in sizes)) as buffers:
-        own, outs = buffers[: len(inputs)], buffers[len(inputs) :]
+        input_buffers, outs = buffers[: len(inputs)], buffers[len(inputs) :]
         for pattern in PATTERNS:
-            for x, buffer in zip(inputs, own, strict=True):
+            for x, buffer in zip(inputs, input_buffers, strict=True):
                 if not x.dtype.hasobject:
                     on.enqueue_in(np.ascontiguousarray(x), buffer)
             for r, buffer in zip(results, outs, strict=True):
                 on.enqueue_in(np.full(r.nbytes, pattern, np.uint8), buffer)
             on.finish()
-            args = [kept[i] if i in kept else _typed(buffer, x) if i in host else buffer
-                    for i, (x, buffer) in enumerate(zip(inputs, _on_host(on, inputs, own, host), strict=True))]
-            given = [_typed(buffer, r) for r, buffer in zip(results, outs, strict=True)] if on.host_visible else outs
+            on_host = _on_host(on, inputs, input_buffers, host)
+            args = [prepared[i] if i in prepared else _typed_view(buffer, x) if i in host else buffer
+                    for i, (x, buffer) in enumerate(zip(inputs, on_host, strict=True))]
+            targets = ([_typed_view(buffer, r) for r, buffer in zip(results, outs, strict=True)] if on.host_visible
+                       else outs)
             before = _contents(on, args, inputs)
-            KernelContext().run(run, *args, *given)
+            KernelContext().run(run, *args, *targets)
             on.finish()
             after = _contents(on, args, inputs)
             changed |= {i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b}
@@ -103,7 +106,7 @@ def _on_host(on: Subject, inputs: Sequence[Array], buffers: Sequence[Any], host:
             for i, (x, buffer) in enumerate(zip(inputs, buffers, strict=True))]
 
 
-def _typed(buffer: Array, like: Array) -> Array:
+def _typed_view(buffer: Array, like: Array) -> Array:
     """View the start of a byte array with the type and shape of `like`. Arrays of objects are copied from `like`."""
     return like.copy() if like.dtype.hasobject else buffer[: like.nbytes].view(like.dtype).reshape(like.shape)
 

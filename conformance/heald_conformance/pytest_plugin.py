@@ -91,8 +91,8 @@ class CaseItem(pytest.Item):
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         """The broken rule of the contract, or the traceback of an unexpected exception."""
         pack = self._subject.pack
-        chosen = f', heald_conformance.Settings(pack="{pack}")' if pack is not None else ""
-        again = f'heald_conformance.case("{self._case.id}")("{self._subject.name}"{chosen})'
+        pack_setting = f', heald_conformance.Settings(pack="{pack}")' if pack is not None else ""
+        again = f'heald_conformance.case("{self._case.id}")("{self._subject.name}"{pack_setting})'
         if isinstance(excinfo.value, Broken):
             return f"{self._subject.name}: {self._case.title}\n{excinfo.value}\n  again:    {again}"
         return f"{super().repr_failure(excinfo, style)}\nagain: {again}"
@@ -103,11 +103,11 @@ class CaseItem(pytest.Item):
 
 def _settings(config: pytest.Config) -> Settings:
     if _SETTINGS not in config.stash:
-        given = config.getoption("conformance_config")
-        found = given or (Path(FILE) if Path(FILE).exists() else None)
+        path_option = config.getoption("conformance_config")
+        path = path_option or (Path(FILE) if Path(FILE).exists() else None)
         try:
             config.stash[_SETTINGS] = load_settings(
-                found, quick=config.getoption("conformance_quick"), pack=config.getoption("heald_pack"))
+                path, quick=config.getoption("conformance_quick"), pack=config.getoption("heald_pack"))
         except SettingsError as error:
             raise pytest.UsageError(str(error)) from None
     return config.stash[_SETTINGS]
@@ -117,12 +117,12 @@ def _usable(settings: Settings) -> list[str]:
     """The devices that can be used; with a pack, only of types for which it has kernels."""
     import heald
 
-    from .subject import pinned
+    from .subject import pinned_runtime
 
     packs = heald.default_host().registries.kernels.packs()
     types = {pack.device_type for pack in packs if settings.pack in (None, pack.plugin)}
     if not types:
         raise pytest.UsageError(f"--pack: plugin '{settings.pack}' has no kernels; these have: "
                                 f"{', '.join(sorted({pack.plugin for pack in packs}))}")
-    host = pinned(settings.pack).host  # the one in which they are tested: a device may allow no second
+    host = pinned_runtime(settings.pack).host  # the one in which they are tested: a device may allow no second
     return [name for kind in host.preference() if settings.pack is None or kind in types for name in host.names(kind)]

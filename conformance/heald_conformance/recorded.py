@@ -12,7 +12,7 @@ from heald.api import DType
 from .golden import Case, cases
 
 Array = np.ndarray[Any, Any]
-FEW = 6  # cases of one op; further cases differ from these in elements or types only
+CASES_OF_AN_OP = 6  # cases of one op; further cases differ from these in elements or types only
 
 LIKE = {  # ops without a recorded case that TensorFlow accepts, and an op whose inputs fit
     "BroadcastArgs": "BroadcastGradientArgs",
@@ -26,8 +26,8 @@ LIKE = {  # ops without a recorded case that TensorFlow accepts, and an op whose
 
 def calls(op: Any, varied: str | None, dtype: DType | None) -> Iterator[tuple[dict[str, Any], tuple[Array, ...]]]:
     """Attributes and inputs of recorded cases, with `dtype` as type attribute `varied` and elements of that type."""
-    taken = [case for case in cases().get(LIKE.get(op.name, op.name), ()) if _is_whole(case)]
-    for case in islice(taken, FEW):
+    recorded_cases = [case for case in cases().get(LIKE.get(op.name, op.name), ()) if _is_whole(case)]
+    for case in islice(recorded_cases, CASES_OF_AN_OP):
         attrs = _attributes(op, case)
         if varied is not None:
             attrs[varied] = _instead(attrs[varied], dtype)
@@ -50,7 +50,7 @@ def _instead(types: Any, dtype: DType | None) -> Any:
     """Replace a type by `dtype`, and the types of a list except strings. A list that contains `dtype` stays."""
     if not isinstance(types, tuple | list):
         return dtype
-    return types if dtype in types else tuple(dtype if each.itemsize else each for each in types)
+    return types if dtype in types else tuple(dtype if dtype_.itemsize else dtype_ for dtype_ in types)
 
 
 def _as(x: Array, dtype: DType) -> Array:
@@ -67,5 +67,5 @@ def _as(x: Array, dtype: DType) -> Array:
             return x.astype(dtype.numpy)
         if x.dtype.kind not in "biu":
             x = np.rint(np.nan_to_num(4 * x.astype(np.float64), posinf=9, neginf=-9))
-        whole = np.asarray(x).astype(np.int64)
-        return np.asarray(whole % 2 if dtype.kind == "b" else whole).astype(dtype.numpy)
+        integers = np.asarray(x).astype(np.int64)
+        return np.asarray(integers % 2 if dtype.kind == "b" else integers).astype(dtype.numpy)

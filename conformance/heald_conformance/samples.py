@@ -181,7 +181,7 @@ def samples(op: Any, dtype: DType | None, values: tuple[str, ...]) -> Iterator[S
     for attrs in _attributes(op, dtype):
         tensors = op.expand_inputs(attrs)
         says = [_says(op, t.arg) for t in tensors]
-        known = positions(op, attrs, values), _true(says)
+        known_indices = positions(op, attrs, values), _true(says)
         wide = [i for i, says_how in enumerate(says) if not says_how]
         shapes = BY_OP.get(op.name) or (*SAME, *(BROADCAST if len(wide) == 2 else ()))
         for number, shape in enumerate(shapes):
@@ -189,11 +189,11 @@ def samples(op: Any, dtype: DType | None, values: tuple[str, ...]) -> Iterator[S
             main = dict(zip(wide, shape if len(shape) > 1 else shape * len(wide), strict=False))
             inputs = tuple(make(shape[0], t.dtype) if make else _operand(t, main.get(i, shape[-1]), rng)
                            for i, (t, make) in enumerate(zip(tensors, says, strict=True)))
-            yield Sample(attrs, inputs, *known)
+            yield Sample(attrs, inputs, *known_indices)
         if op.name not in BY_OP and dtype is not None and dtype.kind == "f" and len(wide) == len(tensors):
             edge = special(dtype)
             yield Sample(attrs, tuple(np.roll(edge, 3 * i) if t.dtype is dtype else numbers(t.dtype, edge.shape,
-                         generator(op.name)) for i, t in enumerate(tensors)), *known)
+                         generator(op.name)) for i, t in enumerate(tensors)), *known_indices)
 
 
 def positions(op: Any, attrs: Mapping[str, Any], args: tuple[str, ...]) -> frozenset[int]:
@@ -206,8 +206,8 @@ def _true(facts: list[Any]) -> frozenset[int]:
 
 
 def _says(op: Any, arg: str) -> Callable[..., Array] | None:
-    made: Callable[..., Array] | None = INTEGERS.get(f"{op.name}.{arg}", INTEGERS.get(arg))
-    return made
+    make_input: Callable[..., Array] | None = INTEGERS.get(f"{op.name}.{arg}", INTEGERS.get(arg))
+    return make_input
 
 
 def _operand(tensor: Any, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
@@ -219,8 +219,9 @@ def _operand(tensor: Any, shape: tuple[int, ...], rng: np.random.Generator) -> A
 
 def _attributes(op: Any, dtype: DType | None) -> Iterator[dict[str, Any]]:
     """Yield a first choice of all attributes, then each further value of each attribute, one at a time."""
-    given = ATTRS_BY_OP.get(op.name, {})
-    choices = {name: list(given.get(name, ())) or _choices(name, attr, dtype if name == varied_type(op) else None)
+    choices_of_op = ATTRS_BY_OP.get(op.name, {})
+    varied = varied_type(op)
+    choices = {name: list(choices_of_op.get(name, ())) or _choices(name, attr, dtype if name == varied else None)
                for name, attr in op.attrs.items()}
     if all(choices.values()):
         first = {name: options[0] for name, options in choices.items()}

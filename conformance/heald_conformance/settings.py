@@ -68,12 +68,12 @@ def load_settings(path: Path | None = None, *, quick: bool = False, pack: str | 
 
     Raises SettingsError.
     """
-    settings = _loaded(path)
+    settings = _load(path)
     levels = settings.levels if pack is None else tuple(level for level in settings.levels if level in OF_PACKS)
     return replace(settings, levels=levels, quick=quick, pack=pack)
 
 
-def _loaded(path: Path | None) -> Settings:
+def _load(path: Path | None) -> Settings:
     if path is None:
         return Settings()
     try:
@@ -93,11 +93,11 @@ def _read(table: dict[str, Any]) -> Settings:
         raise ValueError(f"levels must be a list, not {levels!r}")
     _check(levels, LEVELS, "level")
     tolerances = dict(TOLERANCES)
-    for dtype, given in table.get("tolerance", {}).items():
+    for dtype, bounds in table.get("tolerance", {}).items():
         _check([dtype], tuple(TOLERANCES), "element type with a tolerance")
-        _check(given, ("rtol", "atol"), f"key of tolerance.{dtype}")
+        _check(bounds, ("rtol", "atol"), f"key of tolerance.{dtype}")
         relative, absolute = tolerances[dtype]
-        tolerances[dtype] = float(given.get("rtol", relative)), float(given.get("atol", absolute))
+        tolerances[dtype] = float(bounds.get("rtol", relative)), float(bounds.get("atol", absolute))
     failures = table.get("expected_failures", {})
     for pattern, reason in failures.items():
         if not isinstance(reason, str) or not reason:
@@ -105,11 +105,11 @@ def _read(table: dict[str, Any]) -> Settings:
     return Settings(tuple(level for level in LEVELS if level in levels), tolerances, failures)
 
 
-def _check(given: Any, known: tuple[str, ...], what: str) -> None:
-    for name in given:
-        if name not in known:
-            near = get_close_matches(str(name), known, 1)
-            hint = f"did you mean {near[0]}?" if near else f"known: {', '.join(known)}"
+def _check(table: Any, known_keys: tuple[str, ...], what: str) -> None:
+    for name in table:
+        if name not in known_keys:
+            close_keys = get_close_matches(str(name), known_keys, 1)
+            hint = f"did you mean {close_keys[0]}?" if close_keys else f"known: {', '.join(known_keys)}"
             raise ValueError(f"'{name}' is no {what}; {hint}")
 
 

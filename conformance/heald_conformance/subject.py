@@ -31,7 +31,7 @@ REFERENCE = "CPU:0"
 OWN = "cpu"  # the pack of heald-cpu
 
 
-class Place(NamedTuple):
+class Site(NamedTuple):
     """A device, and the runtime whose kernels serve it; None for the runtime of the process."""
 
     name: str
@@ -41,14 +41,14 @@ class Place(NamedTuple):
         return heald.Session(Graph(list(nodes)), self.runtime)
 
 
-def pinned(pack: str | None = None) -> Runtime:
+def pinned_runtime(pack: str | None = None) -> Runtime:
     """The runtime in which heald-cpu's kernels serve CPU:0, and the kernels of `pack` come before all others."""
-    return _pinned(pack, len(heald.default_host().registries.kernels.packs()))
+    return _pinned_runtime(pack, len(heald.default_host().registries.kernels.packs()))
 
 
 @cache
-def _pinned(pack: str | None, _count: int) -> Runtime:
-    """As `pinned`, anew when a plugin was registered: `_count` is the number of all packs."""
+def _pinned_runtime(pack: str | None, _count: int) -> Runtime:
+    """As `pinned_runtime`, anew when a plugin was registered: `_count` is the number of all packs."""
     kernels = heald.default_host().registries.kernels
     for device_type in ["CPU"] if pack is None else heald.default_host().preference():
         kernels.load(device_type)
@@ -72,13 +72,13 @@ class Subject:
         self.settings = settings or Settings()
         self.pack = self.settings.pack
         is_installed = name == REFERENCE and self.pack is None
-        self.here = Place(name, None if is_installed else pinned(self.pack))
-        self.reference = Place(REFERENCE, pinned())
+        self.here = Site(name, None if is_installed else pinned_runtime(self.pack))
+        self.reference = Site(REFERENCE, pinned_runtime())
         self.host = heald.default_host() if self.here.runtime is None else self.here.runtime.host
         self.device: Device = self.host.open(name)
         self.host_visible = bool(self.device.attributes.get("host_visible"))
         if self.pack is not None and not self.kernels():
-            packs = sorted({kernel.pack for kernel in self.registered()})
+            packs = sorted({kernel.pack for kernel in self.registered_kernels()})
             raise NotFound(f"plugin {self.pack} has no kernels for {self.type}", device=name,
                            hint=f"these have: {', '.join(packs) or 'none'}")
 
@@ -98,13 +98,13 @@ class Subject:
     @contextmanager
     def buffers(self, *sizes: int) -> Iterator[list[Any]]:
         """Allocate buffers, and free them at the end of the block."""
-        taken: list[Any] = []
+        buffers: list[Any] = []
         try:
-            taken += [self.allocate(nbytes) for nbytes in sizes]
-            yield taken
+            buffers += [self.allocate(nbytes) for nbytes in sizes]
+            yield buffers
         finally:
             self.finish()
-            for buffer in taken:
+            for buffer in buffers:
                 self.device.free(buffer)
 
     def enqueue_in(self, host: Array, buffer: Any) -> None:
@@ -138,18 +138,18 @@ class Subject:
 
     def expect_placed(self, session: heald.Session) -> None:
         for row in session.placement().values():
-            asked = row.requested == self.name
-            expect(not asked or row.device == self.name, f"node '{row.node}' ({row.op}) runs elsewhere",
+            is_requested = row.requested == self.name
+            expect(not is_requested or row.device == self.name, f"node '{row.node}' ({row.op}) runs elsewhere",
                    expected=self.name, got=f"{row.device}: {row.reason}", rule="placement")
 
-    def registered(self) -> list[KernelDef]:
+    def registered_kernels(self) -> list[KernelDef]:
         """The kernels that all packs have registered for this device type."""
         self.host.registries.kernels.load(self.type)
         return [k for k in self.host.registries.kernels.loaded() if k.device_type == self.type]
 
     def kernels(self) -> list[KernelDef]:
         """The kernels under test: of the pack, or all."""
-        return [k for k in self.registered() if self.is_tested(k.pack)]
+        return [k for k in self.registered_kernels() if self.is_tested(k.pack)]
 
     def candidates(self, op: str) -> list[KernelDef]:
         """The kernels under test for one op."""

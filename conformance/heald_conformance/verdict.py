@@ -9,7 +9,7 @@ import numpy as np
 from .rules import RULES
 
 Array = np.ndarray[Any, Any]
-SHOWN = 60  # characters of a value in a message
+SHOWN_CHARACTERS = 60  # characters of a value in a message
 
 
 class Broken(AssertionError):
@@ -38,16 +38,16 @@ def fail(what: str, error: BaseException, *, expected: object, rule: str) -> NoR
 
 def expect_same_bits(got: Array, want: Array, what: str, rule: str) -> None:
     """Raise Broken if a byte differs. The message has the first element that differs."""
-    mine, theirs = _bytes(got), _bytes(want)
-    if mine.size == theirs.size and np.array_equal(mine, theirs):
+    got_bytes, theirs = _bytes(got), _bytes(want)
+    if got_bytes.size == theirs.size and np.array_equal(got_bytes, theirs):
         return
-    wrong = np.flatnonzero(mine != theirs)
-    each = max(want.itemsize, 1)
-    first = int(wrong[0]) // each
-    span = slice(first * each, (first + 1) * each)
+    wrong = np.flatnonzero(got_bytes != theirs)
+    element_size = max(want.itemsize, 1)
+    first = int(wrong[0]) // element_size
+    span = slice(first * element_size, (first + 1) * element_size)
     where = f"element {first} of {want.size} ({want.dtype}); {len(wrong)} of {theirs.size} bytes differ"
     raise Broken(what, expected=f"bytes {theirs[span].tobytes().hex(' ')} in {where}",
-                 got=f"bytes {mine[span].tobytes().hex(' ')}", rule=rule)
+                 got=f"bytes {got_bytes[span].tobytes().hex(' ')}", rule=rule)
 
 
 def expect_close(got: Array, want: Array, tolerance: tuple[float, float], what: str, rule: str) -> None:
@@ -55,28 +55,28 @@ def expect_close(got: Array, want: Array, tolerance: tuple[float, float], what: 
     if got.dtype != want.dtype or got.shape != want.shape:
         raise Broken(what, expected=f"{want.dtype}{list(want.shape)}", got=f"{got.dtype}{list(got.shape)}", rule=rule)
     if want.dtype == object:
-        return expect(np.array_equal(got, want), what, expected=shown(want), got=shown(got), rule=rule)
+        return expect(np.array_equal(got, want), what, expected=short_repr(want), got=short_repr(got), rule=rule)
     if want.dtype.kind not in "fcV":
         return expect_same_bits(np.ascontiguousarray(got), np.ascontiguousarray(want), what, rule)
     wide = np.complex128 if want.dtype.kind == "c" else np.float64
     relative, absolute = tolerance
     with np.errstate(all="ignore"):
-        mine, theirs = got.astype(wide), want.astype(wide)
-        wrong = np.argwhere(~np.isclose(mine, theirs, relative, absolute, equal_nan=True))
+        got_wide, theirs = got.astype(wide), want.astype(wide)
+        wrong = np.argwhere(~np.isclose(got_wide, theirs, relative, absolute, equal_nan=True))
         if len(wrong):
-            place = tuple(int(i) for i in wrong[0])
-            worst = np.fmax.reduce(np.abs(mine - theirs)[tuple(wrong.T)])
-            raise Broken(what, expected=f"{theirs[place]!r} at {list(place)} of {want.dtype}{list(want.shape)}, within "
+            index = tuple(int(i) for i in wrong[0])
+            worst = np.fmax.reduce(np.abs(got_wide - theirs)[tuple(wrong.T)])
+            raise Broken(what, expected=f"{theirs[index]!r} at {list(index)} of {want.dtype}{list(want.shape)}, within "
                                         f"rtol {relative:g} and atol {absolute:g}",
-                         got=f"{mine[place]!r}; {len(wrong)} of {want.size} elements differ, by up to {worst:.3g}",
+                         got=f"{got_wide[index]!r}; {len(wrong)} of {want.size} elements differ, by up to {worst:.3g}",
                          rule=rule)
     return None
 
 
-def shown(value: object) -> str:
-    """The repr of a value for a message, at most `SHOWN` characters."""
+def short_repr(value: object) -> str:
+    """The repr of a value for a message, at most `SHOWN_CHARACTERS`."""
     text = repr(value)
-    return text if len(text) <= SHOWN else f"{text[: SHOWN - 3]}..."
+    return text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 3]}..."
 
 
 def _bytes(array: Array) -> Array:

@@ -32,7 +32,7 @@ def zeros(dtype: DType, shape: tuple[int, ...]) -> Array:
     return np.full(shape, zero(dtype), object)
 
 
-def widened(function: Callable[..., object]) -> Callable[..., None]:
+def through_float32(function: Callable[..., object]) -> Callable[..., None]:
     """A form of `function(*inputs, out)` for two-byte floats of one shape: it computes in float32 and rounds once.
     `function` may overwrite its first input."""
 
@@ -50,8 +50,8 @@ def attribute(b: Bind, name: str, dtype: DType) -> Array:
 
 
 def stepwise(function: Callable[..., object]) -> Callable[[Bind], Callable[..., object]]:
-    """The bind function of `function(*inputs, out)`, which is `widened` for two-byte floats."""
-    wide = widened(function)
+    """The bind function of `function(*inputs, out)`, which computes `through_float32` for two-byte floats."""
+    wide = through_float32(function)
     return lambda b: wide if b.outputs[0].dtype.name in NARROW else function
 
 

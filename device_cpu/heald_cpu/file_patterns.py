@@ -24,22 +24,22 @@ def matches(pattern: bytes, list_folder: ListFolder) -> list[bytes]:
     wildcard = _WILDCARD.search(pattern)
     assert wildcard is not None
     folder, slash, _ = pattern[: wildcard.start()].rpartition(b"/")
-    rest = pattern[len(folder) + len(slash):].removesuffix(b"/").split(b"/")
-    if folder.endswith(b"/") or b"" in rest:
+    path_parts = pattern[len(folder) + len(slash):].removesuffix(b"/").split(b"/")
+    if folder.endswith(b"/") or b"" in path_parts:
         return []  # TensorFlow matches paths with single separators only
-    found = [folder or slash or b"."]
-    for part in rest:
-        expression = compiled(part)
-        found = [_joined(parent, name) for parent in found for name in list_folder(parent) or ()
+    paths = [folder or slash or b"."]
+    for part in path_parts:
+        expression = pattern_expression(part)
+        paths = [_path_of(parent, name) for parent in paths for name in list_folder(parent) or ()
                  if expression.fullmatch(name)]
-    return found
+    return paths
 
 
-def _joined(folder: bytes, name: bytes) -> bytes:
+def _path_of(folder: bytes, name: bytes) -> bytes:
     return (folder if folder.endswith(b"/") else folder + b"/") + name
 
 
-def compiled(part: bytes) -> re.Pattern[bytes]:
+def pattern_expression(part: bytes) -> re.Pattern[bytes]:
     """Return the expression for the names that one part of a pattern, between two separators, matches.
 
     A star is an atomic group with the text behind it: no pattern takes exponential time.
@@ -96,7 +96,7 @@ def _set(inside: bytes) -> bytes:
             members.add(low)
     if not members:
         return _ANY if negated else _NOTHING
-    return b"[" + b"^" * negated + b"".join(re.escape(bytes([each])) for each in sorted(members)) + b"]"
+    return b"[" + b"^" * negated + b"".join(re.escape(bytes([member])) for member in sorted(members)) + b"]"
 
 
 def _member(texts: bytes, at: int) -> tuple[int, int]:

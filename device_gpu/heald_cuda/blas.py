@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from heald.api import DType, dtypes, errors
 from heald_kernel_text import Ending, GemmProblem, Lhs, Matrix
 
-from .libraries import Calls, checked, load
+from .libraries import Calls, check_status, load
 from .native import Native
 
 NAME = "cuBLASLt"
@@ -99,27 +99,28 @@ class Blas(Calls):
 
         `a` is heald's left operand. Raises Internal where the library has no algorithm.
         """
-        with Descriptors(self._library, multiplication) as found:
-            algorithm = self._algorithm(found)
+        with Descriptors(self._library, multiplication) as descriptors:
+            algorithm = self._algorithm(descriptors)
 
         def run(*buffers: Any) -> None:
             self._native.enqueue((*buffers, self._workspace) if self._workspace else buffers,
-                                 self._multiply, multiplication, algorithm, [each.pointer for each in buffers])
+                                 self._multiply, multiplication, algorithm, [buffer.pointer for buffer in buffers])
 
         return run
 
-    def _algorithm(self, found: Descriptors) -> Any:
+    def _algorithm(self, descriptors: Descriptors) -> Any:
         preference, count, result = ctypes.c_void_p(), ctypes.c_int(), Heuristic()
         self._call("cublasLtMatmulPreferenceCreate", ctypes.byref(preference))
         try:
             size = ctypes.c_uint64(self._workspace.nbytes if self._workspace else 0)
             self._call("cublasLtMatmulPreferenceSetAttribute", preference, PREFERENCE_WORKSPACE, ctypes.byref(size),
                        ctypes.c_size_t(8))
-            self._call("cublasLtMatmulAlgoGetHeuristic", self._handle, found.product, found.a, found.b, found.d,
-                       found.d, preference, 1, ctypes.byref(result), ctypes.byref(count))
+            self._call("cublasLtMatmulAlgoGetHeuristic", self._handle, descriptors.product, descriptors.a,
+                       descriptors.b, descriptors.d, descriptors.d, preference, 1, ctypes.byref(result),
+                       ctypes.byref(count))
         finally:
             self._call("cublasLtMatmulPreferenceDestroy", preference)
-        checked(NAME, "the choice of an algorithm", result.status if count.value else NOT_SUPPORTED)
+        check_status(NAME, "the choice of an algorithm", result.status if count.value else NOT_SUPPORTED)
         return result.algorithm
 
     def _multiply(self, multiplication: Multiplication, algorithm: Any, pointers: Sequence[int]) -> None:
@@ -128,12 +129,13 @@ class Blas(Calls):
         kind = ctypes.c_double if multiplication.dtype is dtypes.float64 else ctypes.c_float
         one, beta = kind(1), kind(0 if ending.residual is None else 1)
         c = output if ending.residual is None else operands[ending.residual - 1]
-        with Descriptors(self._library, multiplication) as found:
+        with Descriptors(self._library, multiplication) as descriptors:
             if ending.bias is not None:
-                found.set_bias(operands[ending.bias - 1])
+                descriptors.set_bias(operands[ending.bias - 1])
             workspace = ctypes.c_void_p(self._workspace.pointer if self._workspace else 0)
-            self._call("cublasLtMatmul", self._handle, found.product, ctypes.byref(one), right, found.a, left, found.b,
-                       ctypes.byref(beta), c, found.d, output, found.d, ctypes.byref(algorithm), workspace,
+            self._call("cublasLtMatmul", self._handle, descriptors.product, ctypes.byref(one), right, descriptors.a,
+                       left, descriptors.b, ctypes.byref(beta), c, descriptors.d, output, descriptors.d,
+                       ctypes.byref(algorithm), workspace,
                        ctypes.c_size_t(self._workspace.nbytes if self._workspace else 0),
                        ctypes.c_void_p(self._native.stream))
 

@@ -21,7 +21,7 @@ from heald.api import Unavailable, errors
 from . import driver
 from .driver import Context, DriverError
 from .marks import Event, Events, Lane, Mark
-from .staging import PIECE, Staging, address, move
+from .staging import BLOCK_BYTES, Staging, address, move
 
 if TYPE_CHECKING:
     from .memory import Buffer
@@ -64,7 +64,7 @@ class CommandQueue:
         self._captured: dict[int, Buffer] | None = None  # the buffers of the graph that is captured
         driver.enter(context.handle)
         self._launches, self._uploads, self._downloads = (Lane(self._events) for _ in range(3))
-        self._launches.worked()  # so that every event has a mark, and with it a time
+        self._launches.note_work()  # so that every event has a mark, and with it a time
         self._staging = Staging(self._await)
         _queues.add(self)
 
@@ -98,7 +98,7 @@ class CommandQueue:
                     self._captured.update((id(buffer), buffer) for buffer in buffers)
                 command(*arguments)
             except DriverError as error:
-                raise self.failed(error) from error
+                raise self.error_of_call(error) from error
 
     def capture(self, calls: Sequence[Callable[[], object]]) -> Graph:
         """A graph of the launches that these calls enqueue. Other threads wait; nothing runs. Raises as `enqueue`."""
@@ -112,29 +112,29 @@ class CommandQueue:
                 handle = driver.capture(self.stream, partial(_call_each, calls))
                 return Graph(handle, tuple(self._captured.values()), self)
             except DriverError as error:
-                raise self.failed(error) from error
+                raise self.error_of_call(error) from error
             except errors.Internal as error:
                 raise errors.Internal(f"kernels cannot be captured: {error.message}", hint=WAITS) from error
             finally:
                 self._captured = None
-                self._launches.worked()  # a mark that a call has set is one of the graph
+                self._launches.note_work()  # a mark that a call has set is one of the graph
 
     def write(self, host: Any, buffer: Buffer) -> None:
         """Enqueue a copy of an array. The array has been read when this returns."""
-        for start in range(0, host.nbytes, PIECE):
-            nbytes = min(PIECE, host.nbytes - start)
+        for start in range(0, host.nbytes, BLOCK_BYTES):
+            nbytes = min(BLOCK_BYTES, host.nbytes - start)
             block = self._block(nbytes)
             move(block.address, address(host) + start, nbytes)
             mark = self._copy(self._uploads, buffer, buffer.pointer + start, block.address, nbytes)
-            self._staging.sent(mark, block, nbytes)
+            self._staging.note_transfer(mark, block, nbytes)
 
     def read(self, buffer: Buffer, host: Any) -> None:
         """Enqueue a copy into an array, which is filled when an event behind the copy has been waited for."""
-        for start in range(0, host.nbytes, PIECE):
-            nbytes = min(PIECE, host.nbytes - start)
+        for start in range(0, host.nbytes, BLOCK_BYTES):
+            nbytes = min(BLOCK_BYTES, host.nbytes - start)
             block = self._block(nbytes)
             mark = self._copy(self._downloads, buffer, block.address, buffer.pointer + start, nbytes)
-            self._staging.sent(mark, block, nbytes, host, start)
+            self._staging.note_transfer(mark, block, nbytes, host, start)
 
     def copy_from(self, source: Buffer, target: Buffer) -> None:
         """Enqueue a copy from another GPU's buffer. Later work of both GPUs on the buffers waits for it."""
@@ -156,7 +156,7 @@ class CommandQueue:
             except DriverError as error:
                 if error.name == driver.OUT_OF_MEMORY:
                     return 0
-                raise self.failed(error) from error
+                raise self.error_of_call(error) from error
 
     def free(self, buffer: Buffer) -> None:
         """Free a buffer's memory behind all enqueued work that uses it. Memory of a lost device is gone."""
@@ -172,7 +172,7 @@ class CommandQueue:
                 driver.enter(self.context.handle)
                 return driver.trim(self.context)
             except DriverError as error:
-                raise self.failed(error) from error
+                raise self.error_of_call(error) from error
 
     def record(self) -> Event:
         """A point behind all work so far. Raises Unavailable."""
@@ -182,7 +182,7 @@ class CommandQueue:
                 driver.enter(self.context.handle)
                 marks = [lane.mark() for lane in (self._launches, self._uploads, self._downloads)]
             except DriverError as error:
-                raise self.failed(error) from error
+                raise self.error_of_call(error) from error
             return Event(tuple(mark for mark in marks if mark is not None), self.position, self._staging.count)
 
     def synchronize(self, event: Event) -> None:
@@ -199,10 +199,10 @@ class CommandQueue:
             times = [[driver.elapsed(start.marks[0].handle, mark.handle) for mark in event.marks]
                      for event in (start, end)]
         except DriverError as error:
-            raise self.failed(error) from error
+            raise self.error_of_call(error) from error
         return max(times[1]) - max(times[0])
 
-    def failed(self, error: DriverError, what: str = "the driver refuses a call") -> errors.HealdError:
+    def error_of_call(self, error: DriverError, what: str = "the driver refuses a call") -> errors.HealdError:
         """The error to raise for a failed call. A device that cannot go on is lost: every later call raises that."""
         if error.name in LOST:
             self._fault = self._fault or f"the device was lost: {error}"
@@ -236,7 +236,7 @@ class CommandQueue:
     def _note(self, buffers: Sequence[Buffer]) -> None:
         """Have the next launch wait for the copies of its buffers, and note its number on them."""
         self.position += 1
-        self._launches.worked()
+        self._launches.note_work()
         for buffer in buffers:
             if buffer.copied is not None:
                 driver.wait(self.stream, buffer.copied.handle)
@@ -255,10 +255,10 @@ class CommandQueue:
                 for earlier in behind:
                     driver.wait(lane.handle, earlier.handle)
                 driver.copy(target, source, nbytes, lane.handle)
-                lane.worked()
+                lane.note_work()
                 mark = lane.mark()
             except DriverError as error:
-                raise self.failed(error) from error
+                raise self.error_of_call(error) from error
             assert mark is not None
             buffer.copied = mark
             return mark
@@ -279,14 +279,14 @@ class CommandQueue:
             driver.enter(self.context.handle)
             return self._staging.take(nbytes)
         except DriverError as error:
-            raise self.failed(error) from error
+            raise self.error_of_call(error) from error
 
     def _await(self, mark: Mark) -> None:
         try:
             driver.enter(self.context.handle)
             driver.synchronize(mark.handle)
         except DriverError as error:
-            raise self.failed(error) from error
+            raise self.error_of_call(error) from error
 
 
 def _call_each(calls: Sequence[Callable[[], object]]) -> None:

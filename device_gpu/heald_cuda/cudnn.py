@@ -75,32 +75,34 @@ class Cudnn(Calls):
 
         Raises Internal where the library refuses, and Unimplemented for too large a workspace.
         """
-        found = Descriptors(self._library, convolution)
+        descriptors = Descriptors(self._library, convolution)
         size = ctypes.c_size_t()
-        self._call("cudnnGetConvolutionForwardWorkspaceSize", self._handle, found.images, found.kernel,
-                   found.convolution, found.output, PRECOMPUTED_GEMM, ctypes.byref(size))
+        self._call("cudnnGetConvolutionForwardWorkspaceSize", self._handle, descriptors.images, descriptors.kernel,
+                   descriptors.convolution, descriptors.output, PRECOMPUTED_GEMM, ctypes.byref(size))
         if size.value > (self._workspace.nbytes if self._workspace else 0):
             raise errors.Unimplemented(f"cuDNN asks for a workspace of {size.value} bytes")
 
         def run(*buffers: Any) -> None:
             self._native.enqueue((*buffers, self._workspace) if self._workspace else buffers,
-                                 self._convolve, found, convolution.ending, [each.pointer for each in buffers])
+                                 self._convolve, descriptors, convolution.ending,
+                                 [buffer.pointer for buffer in buffers])
 
         return run
 
-    def _convolve(self, found: Descriptors, ending: Ending, pointers: Sequence[int]) -> None:
+    def _convolve(self, descriptors: Descriptors, ending: Ending, pointers: Sequence[int]) -> None:
         images, kernel, *operands, output = map(ctypes.c_void_p, pointers)
-        one, zero = (ctypes.c_double(n) if found.is_double else ctypes.c_float(n) for n in (1, 0))
+        one, zero = (ctypes.c_double(n) if descriptors.is_double else ctypes.c_float(n) for n in (1, 0))
         workspace = self._workspace.pointer if self._workspace else 0, self._workspace.nbytes if self._workspace else 0
-        first = (self._handle, ctypes.byref(one), found.images, images, found.kernel, kernel, found.convolution,
-                 PRECOMPUTED_GEMM, ctypes.c_void_p(workspace[0]), ctypes.c_size_t(workspace[1]))
+        first = (self._handle, ctypes.byref(one), descriptors.images, images, descriptors.kernel, kernel,
+                 descriptors.convolution, PRECOMPUTED_GEMM, ctypes.c_void_p(workspace[0]),
+                 ctypes.c_size_t(workspace[1]))
         if ending.bias is None:
-            self._call("cudnnConvolutionForward", *first, ctypes.byref(zero), found.output, output)
+            self._call("cudnnConvolutionForward", *first, ctypes.byref(zero), descriptors.output, output)
             return
         factor = zero if ending.residual is None else one
         residual = output if ending.residual is None else operands[ending.residual - 1]
-        self._call("cudnnConvolutionBiasActivationForward", *first, ctypes.byref(factor), found.output, residual,
-                   found.bias, operands[ending.bias - 1], found.activation, found.output, output)
+        self._call("cudnnConvolutionBiasActivationForward", *first, ctypes.byref(factor), descriptors.output, residual,
+                   descriptors.bias, operands[ending.bias - 1], descriptors.activation, descriptors.output, output)
 
 
 class Descriptors(Calls):

@@ -33,11 +33,11 @@ def scan(config: Config) -> list[Gpu]:
     every = driver.devices()
     if not every:
         raise Unavailable("the CUDA driver lists no GPU", hint=driver.INSTALL)
-    chosen = [gpu for gpu in every if _named(gpu, config.devices)]
-    if not chosen:
+    matching_gpus = [gpu for gpu in every if _matches_name(gpu, config.devices)]
+    if not matching_gpus:
         there = ", ".join(f"'{gpu.name}' ({gpu.uuid})" for gpu in every)
         raise Unavailable(f"config leaves none of the GPUs: {there}", hint="change devices in [plugin.cuda]")
-    return [Gpu(gpu, config) for gpu in chosen]
+    return [Gpu(gpu, config) for gpu in matching_gpus]
 
 
 class Gpu:
@@ -57,8 +57,8 @@ class Gpu:
 
     def open(self) -> None:
         if self._gpu.capability < OLDEST:
-            raise Unavailable(f"its compute capability is {_dotted(self._gpu.capability)}",
-                              hint=f"kernels need one from {_dotted(OLDEST)}")
+            raise Unavailable(f"its compute capability is {_version_text(self._gpu.capability)}",
+                              hint=f"kernels need one from {_version_text(OLDEST)}")
         try:
             self._context = driver.open_context(self._gpu.ordinal)
             self._queue = CommandQueue(self._context)
@@ -117,7 +117,7 @@ class Gpu:
         return self._queue.elapsed(start, end)
 
 
-def _named(gpu: Description, parts: tuple[str, ...]) -> bool:
+def _matches_name(gpu: Description, parts: tuple[str, ...]) -> bool:
     return not parts or any(part.lower() in f"{gpu.name} {gpu.uuid}".lower() for part in parts)
 
 
@@ -128,5 +128,5 @@ def _cost(gpu: Description) -> dict[str, float]:
             "bandwidth": BUS}
 
 
-def _dotted(version: tuple[int, int]) -> str:
+def _version_text(version: tuple[int, int]) -> str:
     return f"{version[0]}.{version[1]}"

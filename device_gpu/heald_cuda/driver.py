@@ -71,27 +71,27 @@ def probe() -> None:
         raise Unavailable(f"the CUDA driver does not start: {_error(code)}", hint=INSTALL)
     (_, *compiler), version = nvrtc.nvrtcVersion(), _version()
     if version[0] < compiler[0]:
-        raise Unavailable(f"the driver is of CUDA {_dotted(version)}, the compiler of {_dotted(compiler)}",
+        raise Unavailable(f"the driver is of CUDA {_version_text(version)}, the compiler of {_version_text(compiler)}",
                           hint=f"update the driver to one of CUDA {compiler[0]}")
 
 
 def devices() -> list[Description]:
     """The GPUs, in the driver's order. Called after `probe`."""
     d = _driver()
-    kinds, found = d.CUdevice_attribute, []
+    kinds, descriptions = d.CUdevice_attribute, []
     for ordinal in range(_ask(d.cuDeviceGetCount())):
         device = _ask(d.cuDeviceGet(ordinal))
 
         def attribute(name: str, of: Any = device) -> int:
             return int(_ask(d.cuDeviceGetAttribute(getattr(kinds, f"CU_DEVICE_ATTRIBUTE_{name}"), of)))
 
-        found.append(Description(
+        descriptions.append(Description(
             ordinal, _text(_ask(d.cuDeviceGetName(256, device))), bytes(_ask(d.cuDeviceGetUuid(device)).bytes).hex(),
             _text(_ask(d.cuDeviceGetPCIBusId(32, device))), int(_ask(d.cuDeviceTotalMem(device))),
             (attribute("COMPUTE_CAPABILITY_MAJOR"), attribute("COMPUTE_CAPABILITY_MINOR")),
             attribute("MULTIPROCESSOR_COUNT"), attribute("CLOCK_RATE") * 1000, attribute("MEMORY_CLOCK_RATE") * 1000,
             attribute("GLOBAL_MEMORY_BUS_WIDTH"), _version()))
-    return found
+    return descriptions
 
 
 def open_context(ordinal: int) -> Context:
@@ -262,7 +262,7 @@ def _error(code: Any) -> DriverError:
     return DriverError(code.name, _text(text) if text else "the driver failed")
 
 
-def _dotted(version: Sequence[int]) -> str:
+def _version_text(version: Sequence[int]) -> str:
     return f"{version[0]}.{version[1]}"
 
 

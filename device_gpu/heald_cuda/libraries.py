@@ -20,14 +20,14 @@ WORKSPACE = 32 << 20  # bytes of a device that its libraries share: work on one 
 
 def load(name: str) -> Any:
     """The shared library of this file name, such as libcublasLt.so.13. Raises Unavailable."""
-    found = _found(name)
-    if isinstance(found, str):
-        raise Unavailable(f"{name} cannot be loaded: {found}", hint=INSTALL)
-    return found
+    library = _open_library(name)
+    if isinstance(library, str):
+        raise Unavailable(f"{name} cannot be loaded: {library}", hint=INSTALL)
+    return library
 
 
 @cache
-def _found(name: str) -> Any:
+def _open_library(name: str) -> Any:
     """The library, or the reason for which there is none."""
     reason = ""
     for path in (*_in_wheels(name), name):
@@ -39,7 +39,7 @@ def _found(name: str) -> Any:
 
 
 def is_there(name: str) -> bool:
-    return not isinstance(_found(name), str)
+    return not isinstance(_open_library(name), str)
 
 
 def _in_wheels(name: str) -> Iterator[Path]:
@@ -48,7 +48,7 @@ def _in_wheels(name: str) -> Iterator[Path]:
         yield from sorted(Path(folder).glob(f"*/lib/{name}"))
 
 
-def checked(library: str, function: str, status: int) -> None:
+def check_status(library: str, function: str, status: int) -> None:
     """Raise Internal for a status that is no success."""
     if status:
         raise errors.Internal(f"{library}: {function} returned status {status}",
@@ -63,4 +63,4 @@ class Calls:
         self._library = library
 
     def _call(self, function: str, *arguments: Any) -> None:
-        checked(self._name, function, getattr(self._library, function)(*arguments))
+        check_status(self._name, function, getattr(self._library, function)(*arguments))

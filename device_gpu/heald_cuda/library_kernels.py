@@ -81,31 +81,32 @@ _of_devices: WeakKeyDictionary[Native, Libraries] = WeakKeyDictionary()
 
 def bind(b: Bind) -> LibraryProduct | Declined:
     try:
-        return LibraryProduct(_bound(b), [meta.nbytes for meta in (*(x.meta for x in b.inputs), *b.outputs)])
+        sizes = [meta.nbytes for meta in (*(x.meta for x in b.inputs), *b.outputs)]
+        return LibraryProduct(_bind_library_kernel(b), sizes)
     except (errors.Unavailable, errors.Unimplemented, errors.Internal) as error:
         return b.decline(error.message)
 
 
-def _bound(b: Bind) -> Run:
+def _bind_library_kernel(b: Bind) -> Run:
     product = fused_product(b) if b.fused else Product(b, Epilogue(), tuple(range(len(b.inputs))))
     ending = simple_ending(product.epilogue)
     if ending is None or product.head.op not in HEADS:
         raise errors.Unimplemented("the libraries have no product with this epilogue")
-    found = _of_devices.setdefault(b.device.native, Libraries(b.device))
+    libraries = _of_devices.setdefault(b.device.native, Libraries(b.device))
     target = b.device.native.target
     problem, lhs = product_problem(product.head)
     check_product(b, product.args, problem, lhs, product.epilogue)
     if not b.outputs[0].size:
         raise errors.Unimplemented("an empty product")
     if isinstance(lhs, Matrix):
-        given = blas.multiplication(problem, lhs, ending, target.products)
-        return _over(found.get(blas.Blas, blas.FILE).bind(given), product.args)
+        multiplication = blas.multiplication(problem, lhs, ending, target.products)
+        return _over(libraries.get(blas.Blas, blas.FILE).bind(multiplication), product.args)
     kernel = product.head.inputs[1]
     convolution = cudnn.convolution(problem.dtype, kernel.meta.dims, window_of(product.head), ending, target.products)
-    library = found.get(cudnn.Cudnn, cudnn.FILE)
+    library = libraries.get(cudnn.Cudnn, cudnn.FILE)
     if kernel.value is None:
         raise errors.Unimplemented("cuDNN needs the filter in another order, and the filter is no constant")
-    packed = b.prepared("cudnn-1/filter", lambda: _packed(b, kernel.value))
+    packed = b.prepared("cudnn-1/filter", lambda: _pack_filter(b, kernel.value))
     run, (first, _, *others) = library.bind(convolution), product.args
     return lambda *buffers: run(buffers[first], packed, *(buffers[i] for i in others), buffers[-1])
 
@@ -114,7 +115,7 @@ def _over(run: Run, args: tuple[int, ...]) -> Run:
     return lambda *buffers: run(*(buffers[i] for i in args), buffers[-1])
 
 
-def _packed(b: Bind, kernel: Any) -> Any:
+def _pack_filter(b: Bind, kernel: Any) -> Any:
     """The filter on the device as OHWI, which cuDNN takes with NHWC images."""
     host = np.ascontiguousarray(kernel.transpose(3, 0, 1, 2))
     buffer = b.device.allocate(host.nbytes)

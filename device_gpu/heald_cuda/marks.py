@@ -67,7 +67,7 @@ class Lane:
         self._newest: Mark | None = None
         self._is_behind = False
 
-    def worked(self) -> None:
+    def note_work(self) -> None:
         """Note that work was enqueued: the newest mark is not behind it."""
         self._is_behind = True
 

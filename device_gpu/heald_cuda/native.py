@@ -27,7 +27,7 @@ from .memory import Buffer
 from .programs import Programs
 
 Size = tuple[int, ...]
-SLOT = 16  # bytes of an argument: the widest scalar of NumPy that kernels take
+ARGUMENT_BYTES = 16  # bytes of an argument: the widest scalar of NumPy that kernels take
 
 
 class Native:
@@ -75,7 +75,7 @@ class Native:
                 driver.enter(self.context)
                 function = driver.function(binary, name)
             except driver.DriverError as error:
-                raise self.commands.failed(error, f"kernel '{name}' does not load") from error
+                raise self.commands.error_of_call(error, f"kernel '{name}' does not load") from error
             self._launches.setdefault(key, Launch(self.commands, function))
         return self._launches[key]
 
@@ -84,12 +84,13 @@ class Arguments:
     """Arguments of a launch in memory, as the driver reads them: `address` is that of their addresses."""
 
     def __init__(self, values: Sequence[Any]) -> None:
-        self._slots = ctypes.create_string_buffer(SLOT * max(len(values), 1))
+        self._slots = ctypes.create_string_buffer(ARGUMENT_BYTES * max(len(values), 1))
         start = ctypes.addressof(self._slots)
         for number, value in enumerate(values):
             raw = _bytes(value)
-            ctypes.memmove(start + SLOT * number, raw, len(raw))
-        self._pointers = (ctypes.c_void_p * max(len(values), 1))(*(start + SLOT * n for n in range(len(values))))
+            ctypes.memmove(start + ARGUMENT_BYTES * number, raw, len(raw))
+        addresses = [start + ARGUMENT_BYTES * n for n in range(len(values))]
+        self._pointers = (ctypes.c_void_p * max(len(values), 1))(*addresses)
         self.address = ctypes.addressof(self._pointers)
         self.buffers = tuple(value for value in values if isinstance(value, Buffer))
 
@@ -109,11 +110,12 @@ class Launch:
         """The same launch as a call without arguments."""
         if 0 in grid:
             return lambda: None
-        commands, function, given = self._commands, self._function, Arguments(arguments)
+        commands, function, packed = self._commands, self._function, Arguments(arguments)
         sizes = (*grid, 1, 1)[:3], (*block, 1, 1)[:3]
 
         def call() -> None:
-            commands.enqueue(given.buffers, driver.launch, function, *sizes, shared, commands.stream, given.address)
+            commands.enqueue(packed.buffers, driver.launch, function, *sizes, shared, commands.stream,
+                             packed.address)
 
         return call
 

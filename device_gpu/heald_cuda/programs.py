@@ -10,7 +10,7 @@ from heald.api import DiskCache, errors
 
 from . import driver
 
-SHOWN = 3  # errors of the compiler that a message quotes
+SHOWN_ERRORS = 3  # errors of the compiler that a message quotes
 
 
 class Programs:
@@ -39,17 +39,17 @@ class Programs:
             return binary
         binary, log = driver.compile_text(source, self.architecture, options.split())
         if not binary:
-            raise errors.Internal(f"kernel '{name}' does not compile: {shortened(log)}",
+            raise errors.Internal(f"kernel '{name}' does not compile: {shorten_log(log)}",
                                   hint="its pack does not fit this GPU")
         self.built += 1
         self._disk.put(key, binary)
         return binary
 
 
-def shortened(log: str) -> str:
+def shorten_log(log: str) -> str:
     """The first errors of a log that may have thousands of lines, without the program's name."""
-    found = [re.sub(r"^\S*?\((\d+)\): ", r"line \1: ", line.strip("\0 \n")) for line in log.splitlines()
+    error_lines = [re.sub(r"^\S*?\((\d+)\): ", r"line \1: ", line.strip("\0 \n")) for line in log.splitlines()
              if re.search(r"\berror\b", line) and not re.match(r"\d+ errors? detected", line.strip())]
-    found = found or [line.strip("\0 \n") for line in log.splitlines() if line.strip("\0 \n")]
-    more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    return "; ".join(line[:200] for line in found[:SHOWN]) + more
+    error_lines = error_lines or [line.strip("\0 \n") for line in log.splitlines() if line.strip("\0 \n")]
+    more = f"; and {len(error_lines) - SHOWN_ERRORS} more" if len(error_lines) > SHOWN_ERRORS else ""
+    return "; ".join(line[:200] for line in error_lines[:SHOWN_ERRORS]) + more

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from . import driver
 from .marks import Mark
 
-PIECE = 4 << 20  # bytes that one block holds; longer copies go in pieces
+BLOCK_BYTES = 4 << 20  # bytes that one block holds; longer copies go in pieces
 SMALLEST = 4096
-MOST = 64 << 20  # bytes of blocks in flight: the thread that needs more waits for the oldest transfer
+LARGEST_STAGED_BYTES = 64 << 20  # bytes of blocks in flight: the thread that needs more waits for the oldest transfer
 
 
 class Block(NamedTuple):
@@ -52,7 +52,7 @@ class Staging:
         """A block of at least `nbytes` bytes. Waits for the oldest transfers while too many are in flight."""
         size = max(SMALLEST, 1 << (nbytes - 1).bit_length())
         with self._lock:
-            while self._transfers and self._in_flight + size > MOST:
+            while self._transfers and self._in_flight + size > LARGEST_STAGED_BYTES:
                 self._wait(self._transfers[0].mark)
                 self.land(self._transfers[0].number)
             self._in_flight += size
@@ -62,7 +62,7 @@ class Staging:
             self._made.append(block)
             return block
 
-    def sent(self, mark: Mark, block: Block, nbytes: int, host: Any = None, start: int = 0) -> None:
+    def note_transfer(self, mark: Mark, block: Block, nbytes: int, host: Any = None, start: int = 0) -> None:
         """Note a transfer, which is over when the mark is reached."""
         with self._lock:
             self.count += 1

@@ -20,7 +20,7 @@ from typing import Any
 import pyopencl as cl
 from heald.api import Unavailable
 
-MOST_COPIES = 256  # that may be unfinished: the thread that enqueues one more waits for the oldest
+LARGEST_UNFINISHED_COPIES = 256  # that may be unfinished: the thread that enqueues one more waits for the oldest
 DONE = cl.command_execution_status.COMPLETE
 
 
@@ -136,7 +136,7 @@ class CommandQueue:
 
     def _copy(self, handle: cl.CommandQueue, target: Any, source: Any) -> cl.Event:
         self._let_go()
-        if len(self._copies) >= MOST_COPIES:
+        if len(self._copies) >= LARGEST_UNFINISHED_COPIES:
             self._copies[0].wait()
             self._let_go()
         event = cl.enqueue_copy(handle, target, source, is_blocking=False)

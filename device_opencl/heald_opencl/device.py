@@ -37,18 +37,18 @@ def scan(config: Config) -> list[OpenCL]:
 
     Raises Unavailable, with the reason, when no device is left.
     """
-    every = sorted(_listed(), key=_rank)
+    every = sorted(_available_devices(), key=_rank)
     if not every:
         raise Unavailable("there is no OpenCL driver, or none lists a device", hint=NO_DRIVER)
-    chosen = [device for device in every
-              if _named(device.platform.name, config.platforms) and _named(device.name, config.devices)]
-    if not chosen:
+    matching_devices = [device for device in every
+              if _matches_name(device.platform.name, config.platforms) and _matches_name(device.name, config.devices)]
+    if not matching_devices:
         there = ", ".join(f"'{device.name}' of '{device.platform.name}'" for device in every)
         raise Unavailable(f"config leaves none of the devices: {there}",
                           hint="change platforms or devices in [plugin.opencl]")
     twins: dict[str, int] = {}
     devices = []
-    for device in chosen:
+    for device in matching_devices:
         name = f"{device.platform.name}/{device.name}"
         number = twins[name] = twins.get(name, -1) + 1
         devices.append(OpenCL(device, f"{name}/{number}{_bus(device)}", allowance(config.memory, device)))
@@ -105,7 +105,7 @@ class OpenCL:
         return self._queue.elapsed(start, end)
 
 
-def _listed() -> Iterator[cl.Device]:
+def _available_devices() -> Iterator[cl.Device]:
     with suppress(cl.LogicError):  # a loader without drivers raises this
         for platform in cl.get_platforms():
             with suppress(cl.Error):  # a driver without its hardware raises this
@@ -117,7 +117,7 @@ def _rank(device: cl.Device) -> int:
     return 0 if not device.type & kinds.CPU else 1 if not device.type & kinds.GPU else 2
 
 
-def _named(name: str, parts: tuple[str, ...]) -> bool:
+def _matches_name(name: str, parts: tuple[str, ...]) -> bool:
     return not parts or any(part.lower() in name.lower() for part in parts)
 
 

@@ -11,7 +11,7 @@ from heald.api import DiskCache, errors
 from pyopencl._cl import _Program
 
 OPTIONS = ["-w"]  # no warnings: at run time they concern no user of a model
-SHOWN = 3  # errors of the compiler that a message quotes
+SHOWN_ERRORS = 3  # errors of the compiler that a message quotes
 
 
 class Programs:
@@ -46,7 +46,7 @@ class Programs:
         try:
             program = self._build(cl.Program(_Program(self._context, source)), options)
         except cl.Error as error:
-            raise errors.Internal(f"kernel '{name}' does not compile: {_shortened(str(error))}",
+            raise errors.Internal(f"kernel '{name}' does not compile: {_shorten_log(str(error))}",
                                   hint="its pack does not fit this driver") from error
         self.built += 1
         self._disk.put(key, program.binaries[0])
@@ -61,10 +61,10 @@ class Programs:
         return program
 
 
-def _shortened(log: str) -> str:
+def _shorten_log(log: str) -> str:
     """The first errors of a log that may have thousands of lines, without the files of the driver's own."""
-    found = [re.sub(r"\S*?:(\d+:\d+): ", r"\1: ", line.strip()) for line in log.splitlines()
+    error_lines = [re.sub(r"\S*?:(\d+:\d+): ", r"\1: ", line.strip()) for line in log.splitlines()
              if re.search(r"\berror\b", line, re.IGNORECASE) and not re.match(r"\d+ errors? generated", line.strip())]
-    found = found or [line.strip() for line in log.splitlines() if line.strip()]
-    more = f"; and {len(found) - SHOWN} more" if len(found) > SHOWN else ""
-    return "; ".join(line[:200] for line in found[:SHOWN]) + more
+    error_lines = error_lines or [line.strip() for line in log.splitlines() if line.strip()]
+    more = f"; and {len(error_lines) - SHOWN_ERRORS} more" if len(error_lines) > SHOWN_ERRORS else ""
+    return "; ".join(line[:200] for line in error_lines[:SHOWN_ERRORS]) + more

@@ -12,8 +12,8 @@ from heald_example_device import kernels as example
 from heald_example_device.device import Example
 
 HEALD_API = (1, 0)
-LARGE = 4096  # bytes from which some faults show: the probe, which copies little, finds nothing
-NEVER = 1  # a stream that nobody waits for
+LARGE = 4096  # bytes from which some faults show, so that the small copies of the probe find none
+NEVER = 1  # a stream without a wait
 _scans = count()
 
 
@@ -21,16 +21,17 @@ class LosesLastByte(Example):
     type = "LOSSY"
 
     def copy_in(self, host, buffer, stream):
-        kept = host.reshape(-1).view(np.uint8)
-        super().copy_in(kept[: kept.size - kept.size % 2], buffer, stream)
+        array_bytes = host.reshape(-1).view(np.uint8)
+        super().copy_in(array_bytes[: array_bytes.size - array_bytes.size % 2], buffer, stream)
 
 
 class WritesWholeWords(Example):
     type = "SPILLING"
 
     def copy_in(self, host, buffer, stream):
-        given = host.reshape(-1).view(np.uint8)
-        super().copy_in(np.resize(given, min(-given.size % 4 + given.size, buffer.nbytes)), buffer, stream)
+        array_bytes = host.reshape(-1).view(np.uint8)
+        rounded = -array_bytes.size % 4 + array_bytes.size
+        super().copy_in(np.resize(array_bytes, min(rounded, buffer.nbytes)), buffer, stream)
 
 
 class ReturnsTooEarly(Example):
@@ -148,7 +149,7 @@ class WrapsFromMemory(Example):
         return wrapped[host.ctypes.data][1]
 
     def free(self, buffer):
-        if all(buffer is not kept for _, kept in self.__dict__.get("wrapped", {}).values()):
+        if all(buffer is not array for _, array in self.__dict__.get("wrapped", {}).values()):
             super().free(buffer)
 
 

@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 
 
 class Report:
-    """What a run of the suite in another process says: outcomes and messages by device and case."""
+    """The report of a run in another process: outcomes and messages by device and case."""
 
     def __init__(self, folder: Path, *arguments: str, plugins: str = "[]") -> None:
         xml = folder / "report.xml"

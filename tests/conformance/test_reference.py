@@ -28,15 +28,16 @@ def test_a_wrong_pack_for_the_cpu_makes_no_right_device_fail(tmp_path):
 
 def test_a_pack_for_the_cpu_is_tested_by_itself_with_its_own_ops(tmp_path):
     report = Report(tmp_path, "--pack", "packs", plugins=PACKS)
-    assert {name for _, name in report.failures} == {"kernels.gives_what_tensorflow_gave[Softmax]",
-                                                     "kernels.agrees_with_the_cpu[Softmax-float32]"}
+    assert {name for _, name in report.failures} == {"kernels.a_kernel_agrees_with_tensorflow[Softmax]",
+                                                     "kernels.a_kernel_agrees_with_the_cpu[Softmax-float32]"}
     assert 'heald_conformance.Settings(pack="packs")' in report.output
     tested = {name for _, name in report.names}
-    assert {"kernels.agrees_with_the_cpu[Neg-float32]", "kernels.writes_every_element_of_its_outputs[Packs>Twice]",
-            "kernels.leaves_its_inputs_as_they_are[Packs>Twice]"} < tested
+    assert {"kernels.a_kernel_agrees_with_the_cpu[Neg-float32]",
+            "kernels.a_kernel_writes_every_element_of_its_outputs[Packs>Twice]",
+            "kernels.a_kernel_leaves_its_inputs_as_they_are[Packs>Twice]"} < tested
     assert all(name.startswith("kernels.") for name in tested)
     assert "the kernel of packs serves it on CPU:0" in report.skipped[
-        "CPU:0", "kernels.agrees_with_the_cpu[Packs>Twice-float32]"]
+        "CPU:0", "kernels.a_kernel_agrees_with_the_cpu[Packs>Twice-float32]"]
 
 
 def test_a_pack_that_nobody_has_is_an_error_with_the_packs_that_exist(tmp_path):
@@ -61,16 +62,16 @@ def test_codes_of_errors_are_told_by_name():
 
 
 def test_throughput_is_of_the_work_on_the_device_and_not_of_its_enqueueing():
-    """SIM's clock is virtual. A kernel reads one or two arrays, writes one, and may wait for what enqueues it."""
-    (figures,) = heald_conformance.case("throughput.how_fast_elementwise_kernels_are")("SIM:0", Settings(quick=True))
+    """SIM's clock is virtual. A kernel reads one or two arrays, writes one, and may wait for its enqueueing."""
+    (figures,) = heald_conformance.case("throughput.elementwise_kernels_are_timed")("SIM:0", Settings(quick=True))
     config, count = heald_sim.plugin.Config(), 1 << 16
-    least, most = (count * nbytes / config.bandwidth + config.launch_latency for nbytes in (8, 12))
-    assert count / (most + 2 * config.enqueue) <= figures[0].value * 1e9 <= count / least
-    (figures,) = heald_conformance.case("throughput.how_fast_matrices_are_multiplied")("SIM:0", Settings(quick=True))
+    least, longest = (count * nbytes / config.bandwidth + config.launch_latency for nbytes in (8, 12))
+    assert count / (longest + 2 * config.enqueue) <= figures[0].value * 1e9 <= count / least
+    (figures,) = heald_conformance.case("throughput.matrix_products_are_timed")("SIM:0", Settings(quick=True))
     assert figures[0].value * 1e9 <= config.flops
 
 
 def test_kernels_that_no_clock_resolves_have_no_throughput(monkeypatch):
     monkeypatch.setattr(heald_sim.device.Sim, "elapsed", lambda *_: 0.0)
     with pytest.raises(NotApplicable, match="the clock of SIM:0 does not resolve these kernels"):
-        heald_conformance.case("throughput.how_fast_matrices_are_multiplied")("SIM:0", Settings(quick=True))
+        heald_conformance.case("throughput.matrix_products_are_timed")("SIM:0", Settings(quick=True))

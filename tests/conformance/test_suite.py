@@ -32,24 +32,24 @@ FOUND = {  # device -> the cases that must fail, and no others; without their pa
                 "ordering.a_buffer_that_is_freed_serves_what_was_enqueued",
                 "ordering.an_event_comes_after_all_that_was_enqueued_before_it",
                 "ordering.a_kernel_sees_the_copy_before_it_and_is_seen_by_the_one_after",
-                "kernels.agrees_with_the_cpu",
-                "kernels.agrees_with_the_cpu_when_it_does_several_nodes_at_once"},
+                "kernels.a_kernel_agrees_with_the_cpu",
+                "kernels.a_fused_kernel_agrees_with_the_cpu"},
     "UNORDERED:0": {"ordering.work_on_one_stream_is_done_in_order",
                     "ordering.events_are_waited_for_in_any_order_and_more_than_once"},
     "BACKWARDS:0": {"ordering.the_times_between_events_add_up"},
-    "ADDING:0": {"kernels.writes_every_element_of_its_outputs"},
-    "RETURNING:0": {"kernels.returns_no_array_in_place_of_its_outputs", "kernels.agrees_with_the_cpu",
-                    "kernels.gives_what_tensorflow_gave"},
-    "CHANGING:0": {"kernels.leaves_its_inputs_as_they_are"},
-    "WRONG:0": {"kernels.agrees_with_the_cpu"},
-    "STUBBORN:0": {"kernels.agrees_with_the_cpu"},
-    "PASSING:0": {"kernels.agrees_with_the_cpu", "kernels.gives_what_tensorflow_gave"},
-    "LEAKY:0": {"memory.freed_memory_is_had_again"},
+    "ADDING:0": {"kernels.a_kernel_writes_every_element_of_its_outputs"},
+    "RETURNING:0": {"kernels.a_kernel_returns_no_array_in_place_of_its_outputs", "kernels.a_kernel_agrees_with_the_cpu",
+                    "kernels.a_kernel_agrees_with_tensorflow"},
+    "CHANGING:0": {"kernels.a_kernel_leaves_its_inputs_as_they_are"},
+    "WRONG:0": {"kernels.a_kernel_agrees_with_the_cpu"},
+    "STUBBORN:0": {"kernels.a_kernel_agrees_with_the_cpu"},
+    "PASSING:0": {"kernels.a_kernel_agrees_with_the_cpu", "kernels.a_kernel_agrees_with_tensorflow"},
+    "LEAKY:0": {"memory.freed_memory_serves_later_requests"},
     "HOARDING:0": {"faults.sessions_leave_nothing_behind"},
     "HASTY:0": {"ordering.a_buffer_that_is_freed_serves_what_was_enqueued"},
-    "RAISING:0": {"memory.no_memory_is_none_and_no_exception"},
-    "RENAMED:0": {"discovery.scanning_again_finds_the_same_devices_in_the_same_order"},
-    "OPENED:0": {"discovery.scanning_opens_nothing"},
+    "RAISING:0": {"memory.an_allocation_without_memory_returns_none"},
+    "RENAMED:0": {"discovery.a_second_scan_finds_the_same_devices_in_the_same_order"},
+    "OPENED:0": {"discovery.a_scan_opens_no_device"},
     "FORGETFUL:0": {"memory.a_feed_that_has_changed_is_read_anew"},
     "WRITING:0": {"memory.a_wrapped_array_is_read_and_not_written", "memory.a_feed_that_has_changed_is_read_anew"},
 }
@@ -68,12 +68,12 @@ def test_devices_with_a_fault_fail_just_where_it_is(tmp_path):
     report = Report(tmp_path, *names, "--conformance-config", str(HERE / "planted.toml"), "-k", "not another_process",
                     plugins=f'["{HERE / "planted.py"}"]')
     assert report.status == 1, report.output[-3000:]
-    assert "it does not fail" in report.failures["WRONG:0", "kernels.agrees_with_the_cpu[Neg-float32]"]
+    assert "it does not fail" in report.failures["WRONG:0", "kernels.a_kernel_agrees_with_the_cpu[Neg-float32]"]
     assert ("LOSSY:0", "memory.copies_of_no_bytes_do_nothing") in report.skipped  # as an expected failure
-    found = {device: {name.partition("[")[0] for d, name in report.failures if d == device} for device in FOUND}
-    assert found == FOUND
+    faults = {device: {name.partition("[")[0] for d, name in report.failures if d == device} for device in FOUND}
+    assert faults == FOUND
     wrong = [name for device, name in report.failures if device == "WRONG:0" and not name.endswith("[Neg-float32]")]
-    assert wrong == ["kernels.agrees_with_the_cpu[Maximum-float16]"]
+    assert wrong == ["kernels.a_kernel_agrees_with_the_cpu[Maximum-float16]"]
     passing = {name.partition("[")[2].partition("-")[0] for d, name in report.failures
                if d == "PASSING:0" and "agrees" in name}
     assert passing == {"BatchToSpaceND", "InvertPermutation", "MatrixBandPart", "ReverseSequence", "ReverseV2",
@@ -95,7 +95,7 @@ def test_a_device_that_is_not_there_is_named_with_the_reason(tmp_path):
 def test_a_case_is_a_function_of_a_device():
     heald_conformance.case("memory.copies_in_and_out_are_bit_exact")("EXAMPLE:0")
     heald_conformance.case("memory.copies_in_and_out_are_bit_exact[float16]")("CPU:0")
-    (figures,) = heald_conformance.case("throughput.what_a_launch_costs")("CPU:0", Settings(quick=True))
+    (figures,) = heald_conformance.case("throughput.launches_are_timed")("CPU:0", Settings(quick=True))
     assert figures[0].unit == "us"
     with pytest.raises(LookupError, match="did you mean memory.a_large_copy_is_bit_exact"):
         heald_conformance.case("memory.a_large_copy")
@@ -110,7 +110,7 @@ def test_a_broken_rule_is_an_assertion_that_says_what_was_expected(monkeypatch):
 
 def test_every_op_of_values_has_samples_that_the_reference_takes():
     ops, on = sorted({kernel.op for kernel in Subject("CPU:0").kernels()}), Subject("SIM:0")
-    without = [op for op in ops if not any(runs(on, op, sample) for sample in tried(on, op))]
+    without = [op for op in ops if not any(runs(on, op, sample) for sample in tried_samples(on, op))]
     files = {kernel.op for kernel in Subject("CPU:0").kernels() if kernel.files}
     without = {op for op in without if not is_of_things(on.host.registries.ops.get(op))}
     never = {"Abort", "Restore", "RestoreSlice", "Save", "SaveSlices"}  # the latter have no form that a kernel takes
@@ -118,11 +118,11 @@ def test_every_op_of_values_has_samples_that_the_reference_takes():
 
 
 def is_of_things(op):
-    """Whether it takes or gives what only other ops of a session make."""
+    """True for an op with inputs or outputs that only other ops of a session make."""
     return any(arg.dtype in (dtypes.resource, dtypes.variant) for arg in (*op.inputs, *op.outputs))
 
 
-def tried(on, op):
+def tried_samples(on, op):
     """The samples of an op, in the first types first."""
     definition = on.host.registries.ops.get(op)
     name, rule = varied_type(definition), on.host.registries.ops.metadata(definition)
@@ -147,21 +147,21 @@ def test_recorded_cases_are_samples_in_other_types(op, dtype, first):
 
 
 @pytest.mark.parametrize("op", ["Shape", "BroadcastArgs"])
-def test_what_is_known_before_the_run_tells_nothing_of_a_kernel(op):
+def test_a_result_known_before_the_run_tells_nothing_of_a_kernel(op):
     with pytest.raises(NotApplicable, match="no kernel is called"):
-        heald_conformance.case(f"kernels.agrees_with_the_cpu[{op}-int32]")("SIM:0")
+        heald_conformance.case(f"kernels.a_kernel_agrees_with_the_cpu[{op}-int32]")("SIM:0")
 
 
 def test_recorded_cases_call_the_kernels_of_the_device(monkeypatch):
     launched, launch = set(), Native.launch
 
-    def noted(driver, stream, kernel, arguments):
+    def note_launch(driver, stream, kernel, arguments):
         launched.add(kernel.op)
         launch(driver, stream, kernel, arguments)
 
-    monkeypatch.setattr(Native, "launch", noted)
+    monkeypatch.setattr(Native, "launch", note_launch)
     for op in ("Split", "Sum", "Transpose"):
-        heald_conformance.case(f"kernels.gives_what_tensorflow_gave[{op}]")("SIM:0")
+        heald_conformance.case(f"kernels.a_kernel_agrees_with_tensorflow[{op}]")("SIM:0")
     assert launched == {"Split", "Sum", "Transpose"}
 
 
@@ -214,7 +214,7 @@ def test_settings_are_read(tmp_path):
     assert settings.levels == ("memory", "kernels")
     assert settings.tolerance("float16") == (1.0, TOLERANCES["float16"][1])
     assert settings.tolerance("int8") == (0, 0)
-    assert settings.why_expected("CPU:0", "kernels.agrees_with_the_cpu[Neg-float16]") == "why"
-    assert settings.why_expected("CPU:0", "kernels.agrees_with_the_cpu[Neg-float32]") is None
+    assert settings.why_expected("CPU:0", "kernels.a_kernel_agrees_with_the_cpu[Neg-float16]") == "why"
+    assert settings.why_expected("CPU:0", "kernels.a_kernel_agrees_with_the_cpu[Neg-float32]") is None
     assert settings.why_expected("CPU:0", "memory.x") is None
     assert settings.why_expected("EXAMPLE:0", "memory.x") == "that"

@@ -65,12 +65,12 @@ def test_the_slope_of_leaky_relu_may_be_any_number(alpha, want):
     np.testing.assert_array_equal(run("LeakyReluGrad", np.ones_like(x), x, alpha=alpha), [alpha, 1])
 
 
-def test_what_relu_cut_off_is_multiplied_by_zero():
+def test_values_that_relu_cut_off_are_multiplied_by_zero():
     got = run("ReluGrad", np.float32([INF, NAN, 1, 1]), np.float32([-1, -1, NAN, 0]))
     np.testing.assert_array_equal(got, [NAN, NAN, 0, 0])
 
 
-def test_no_gradient_stays_none_where_the_slope_is_infinite():
+def test_a_zero_gradient_stays_zero_where_the_slope_is_infinite():
     for op, y in (("SqrtGrad", 0), ("RsqrtGrad", INF), ("InvGrad", INF)):
         np.testing.assert_array_equal(run(op, np.float32([y]), np.float32([0])), [0])
 
@@ -92,9 +92,9 @@ def test_gradients_by_the_output_need_as_many_elements_only():
 
 
 def test_gradients_know_what_either_shape_tells():
-    known, open_ = info(dtypes.float32, (2, None)), info(dtypes.float32, (None, 3))
-    assert RULES["ReluGrad"].function({}, known, open_).shape == (2, 3)
-    assert RULES["TanhGrad"].function({}, known, open_).shape == (2, None)
+    partly_known, open_ = info(dtypes.float32, (2, None)), info(dtypes.float32, (None, 3))
+    assert RULES["ReluGrad"].function({}, partly_known, open_).shape == (2, 3)
+    assert RULES["TanhGrad"].function({}, partly_known, open_).shape == (2, None)
 
 
 @pytest.mark.parametrize("op", ["Elu", "LeakyRelu", "Relu", "Relu6", "Selu", "Sigmoid", "Softplus", "Softsign", "Tanh"])

@@ -33,11 +33,11 @@ def same(got, want):
 def test_quotient_times_divisor_and_remainder_are_the_dividend(x, y):
     for divide, remainder in (("FloorDiv", "FloorMod"), ("TruncateDiv", None), ("Div", None)):
         quotient = run(divide, x, y)
-        rest = run(remainder, x, y) if remainder else x - quotient * y
-        same(quotient * y + rest, x)
-        assert (np.abs(rest.astype(int)) < np.abs(y.astype(int))).all()
+        remainders = run(remainder, x, y) if remainder else x - quotient * y
+        same(quotient * y + remainders, x)
+        assert (np.abs(remainders.astype(int)) < np.abs(y.astype(int))).all()
         sign = y if remainder else x
-        assert ((rest == 0) | (np.sign(rest) == np.sign(sign))).all()
+        assert ((remainders == 0) | (np.sign(remainders) == np.sign(sign))).all()
     wide_x, wide_y = x.astype(np.int64), y.astype(np.int64)
     same(run("Mod", wide_x, wide_y), run("TruncateMod", wide_x, wide_y))
     same(run("Mod", wide_x, wide_y), wide_x - run("TruncateDiv", wide_x, wide_y) * wide_y)
@@ -101,15 +101,15 @@ def test_bits_of_negative_numbers_are_those_of_their_complement():
 
 
 def test_known_elements_are_divided_as_long_as_no_divisor_is_zero():
-    def divided(op, x, y):
+    def infer_quotient(op, x, y):
         return RULES[op].function({}, x, constant_info(np.int32(y)))
 
-    same(divided("FloorDiv", constant_info(np.int32([7, -7])), 2).value, np.int32([3, -4]))
-    same(divided("Div", constant_info(np.int32([7, -7])), 2).value, np.int32([3, -3]))
-    same(divided("FloorDiv", constant_info(np.int32([-(2**31)])), -1).value, np.int32([-(2**31)]))
-    assert divided("FloorMod", constant_info(np.int32([7])), 0).value is None
+    same(infer_quotient("FloorDiv", constant_info(np.int32([7, -7])), 2).value, np.int32([3, -4]))
+    same(infer_quotient("Div", constant_info(np.int32([7, -7])), 2).value, np.int32([3, -3]))
+    same(infer_quotient("FloorDiv", constant_info(np.int32([-(2**31)])), -1).value, np.int32([-(2**31)]))
+    assert infer_quotient("FloorMod", constant_info(np.int32([7])), 0).value is None
     batch = ValueInfo(TensorMetadata(dtypes.int32, (2,)), dims=(None, 7))
-    assert divided("FloorDiv", batch, 2).dims == (None, 3)
+    assert infer_quotient("FloorDiv", batch, 2).dims == (None, 3)
     assert RULES["FloorDiv"].function({}, constant_info(np.int32([6, 6])), batch).value is None
 
 

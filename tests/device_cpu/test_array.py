@@ -1,4 +1,4 @@
-"""Ops that move elements about: TensorFlow's semantics, and what is known of their outputs before they run."""
+"""Ops that move elements: TensorFlow's semantics, and the inference of their outputs."""
 
 import heald
 import ml_dtypes
@@ -25,7 +25,7 @@ def run(op, *inputs, **attrs):
     return outputs(op, *inputs, **attrs)[0]
 
 
-def known(op, *infos, **attrs):
+def inferred_info(op, *infos, **attrs):
     """The metadata function's answer for `infos`."""
     return RULES[op].function(attrs, *infos)
 
@@ -93,41 +93,41 @@ def test_reshape_computes_its_one_missing_length():
 
 
 def test_reshape_keeps_what_is_known_of_a_shape_under_construction():
-    assert known("Reshape", image(None, None), vector(None, 7, 7, 64)).shape == (None, 7, 7, 64)
-    assert known("Reshape", image(2, 3, 4), vector(None, 6)).shape == (4, 6)
-    assert known("Reshape", image(2, 3, 4), info(dtypes.int32, (3,))).shape == (None, None, None)
-    assert known("Reshape", image(2, 3, 4), info(dtypes.int32, None)).shape is None
+    assert inferred_info("Reshape", image(None, None), vector(None, 7, 7, 64)).shape == (None, 7, 7, 64)
+    assert inferred_info("Reshape", image(2, 3, 4), vector(None, 6)).shape == (4, 6)
+    assert inferred_info("Reshape", image(2, 3, 4), info(dtypes.int32, (3,))).shape == (None, None, None)
+    assert inferred_info("Reshape", image(2, 3, 4), info(dtypes.int32, None)).shape is None
 
 
 def test_a_target_shape_is_known_through_shape_strided_slice_pack_and_reshape():
-    """How Keras flattens a batch of unknown size."""
+    """Keras flattens a batch of unknown size in this way."""
     features = image(None, 7, 7, 64)
-    shape = known("Shape", features, out_type=dtypes.int32)
+    shape = inferred_info("Shape", features, out_type=dtypes.int32)
     masks = dict.fromkeys(("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask"), 0)
     at = [constant_info(i32(n)) for n in (0, 1, 1)]
-    batch = known("StridedSlice", shape, *at, **masks, shrink_axis_mask=1)
+    batch = inferred_info("StridedSlice", shape, *at, **masks, shrink_axis_mask=1)
     assert (batch.shape, batch.dims) == ((), (None,))
-    target = known("Pack", batch, constant_info(np.int32(3136)[None].reshape(())), axis=0)
+    target = inferred_info("Pack", batch, constant_info(np.int32(3136)[None].reshape(())), axis=0)
     assert target.dims == (None, 3136)
-    assert known("Reshape", features, target).shape == (None, 3136)
+    assert inferred_info("Reshape", features, target).shape == (None, 3136)
 
 
 def test_elements_of_small_integer_tensors_are_known_before_the_run():
-    shape = known("Shape", image(2, 3), out_type=dtypes.int64)
-    joined = known("ConcatV2", shape, constant_info(np.array([5])), constant_info(np.int32(0).reshape(())))
+    shape = inferred_info("Shape", image(2, 3), out_type=dtypes.int64)
+    joined = inferred_info("ConcatV2", shape, constant_info(np.array([5])), constant_info(np.int32(0).reshape(())))
     same(joined.value, np.array([2, 3, 5]))
-    same(known("Rank", image(None, 3)).value, np.int32(2))
-    same(known("Size", image(4, 3), out_type=dtypes.int32).value, np.int32(12))
-    picked = known("GatherV2", shape, constant_info(i32(1)), constant_info(np.array(0, np.int32)), batch_dims=0)
+    same(inferred_info("Rank", image(None, 3)).value, np.int32(2))
+    same(inferred_info("Size", image(4, 3), out_type=dtypes.int32).value, np.int32(12))
+    picked = inferred_info("GatherV2", shape, constant_info(i32(1)), constant_info(np.array(0, np.int32)), batch_dims=0)
     same(picked.value, np.array([3]))
     bounds = [constant_info(np.array(n, np.int32)) for n in (2, 8, 3)]
-    same(known("Range", *bounds).value, i32(2, 5))
+    same(inferred_info("Range", *bounds).value, i32(2, 5))
 
 
 def test_squeeze_drops_lengths_of_one_only():
     assert run("Squeeze", x234.reshape(1, 2, 1, 12), squeeze_dims=(-2,)).shape == (1, 2, 12)
-    assert known("Squeeze", image(None, 1), squeeze_dims=()).shape is None
-    assert known("Squeeze", image(None, 1, 5), squeeze_dims=(0,)).shape == (1, 5)
+    assert inferred_info("Squeeze", image(None, 1), squeeze_dims=()).shape is None
+    assert inferred_info("Squeeze", image(None, 1, 5), squeeze_dims=(0,)).shape == (1, 5)
     with pytest.raises(InvalidArgument, match="expected a dimension of 1"):
         run("Squeeze", x234, squeeze_dims=(1,))
 
@@ -180,7 +180,7 @@ def test_a_strided_slice_without_masks_is_numpys(data, shape):
     same(got, x[tuple(slice(*entry) for entry in spec)])
 
 
-def test_where_masks_of_a_strided_slice_meet_ellipsis_wins_then_new_axis_then_shrink():
+def test_an_ellipsis_mask_wins_over_new_axes_and_those_over_shrinking():
     sliced = geometry.strided_slice((4, 5, 6), (0,) * 5, (1,) * 5, (1,) * 5,
                                     ellipsis_mask=4, new_axis_mask=0b1010, shrink_axis_mask=0b11010)
     assert sliced.shape == (1, 1, 5, 1)
@@ -212,7 +212,7 @@ def calls(draw):
 
 @fast
 @given(calls(), st.randoms(use_true_random=False))
-def test_what_is_inferred_from_unknown_lengths_is_true_of_the_outputs(call, random):
+def test_an_inference_from_unknown_lengths_is_true_of_the_outputs(call, random):
     op, inputs, attrs = call
     attrs = attributes(op, inputs, attrs)
     actual = run_op(op, inputs, attrs)

@@ -58,7 +58,7 @@ def test_patches_are_windows_with_zeros_around():
     assert patches(x, 5).shape == (1, 0, 0, 25)
 
 
-def test_what_does_not_fit_is_refused():
+def test_a_block_shape_that_does_not_fit_is_refused():
     x, none = np.zeros((2, 3, 4, 5)), np.zeros((2, 2), np.int32)
     for op, *inputs in (
         ("SpaceToBatchND", x, np.int32([2, 2]), none), ("SpaceToBatchND", x, np.int32([0, 1]), none),

@@ -28,34 +28,34 @@ READING = sorted(op for op, rule in RULES.items() if rule.values and op in cases
 class Splat(np.ndarray):
     """Very many equal elements, which fail a test that looks at all of them."""
 
-    def refused(self, *_args, **_options):
+    def refuse(self, *_args, **_options):
         if self.size > MOST_OUTPUTS:
             raise AssertionError(f"{self.size} elements were looked at")
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
-        for each in inputs:
-            if isinstance(each, Splat):
-                each.refused()
-        plain = [np.asarray(each) for each in inputs]
+        for operand in inputs:
+            if isinstance(operand, Splat):
+                operand.refuse()
+        plain = [np.asarray(operand) for operand in inputs]
         return getattr(ufunc, method)(*plain, **options)
 
     def __iter__(self):
-        self.refused()
+        self.refuse()
         return iter(np.asarray(self))
 
     @property
     def flat(self):
-        self.refused()
+        self.refuse()
         return np.asarray(self).flat
 
     def tolist(self):
-        self.refused()
+        self.refuse()
         return np.asarray(self).tolist()
 
     def __reduce__(self):
         raise AssertionError("a splat was copied")
 
-    copy = astype = tobytes = refused
+    copy = astype = tobytes = refuse
 
 
 def splat(element, shape):
@@ -65,24 +65,24 @@ def splat(element, shape):
 def long_versions(case: Case):
     """The inputs' metadata with one input, whose elements the metadata function reads, of very many elements."""
     entry = case.graph().nodes["op"]
-    found = resolve(case.graph(), OPS)[entry.name]
-    if not isinstance(found, Resolved):
+    resolved = resolve(case.graph(), OPS)[entry.name]
+    if not isinstance(resolved, Resolved):
         return
-    for place, tensor in enumerate(found.input_tensors):
-        old = case.inputs[place]
+    for index, tensor in enumerate(resolved.input_tensors):
+        old = case.inputs[index]
         if tensor.arg not in RULES[case.op].values or old.dtype == object:
             continue
-        infos = [info(t.dtype, x.shape) for t, x in zip(found.input_tensors, case.inputs, strict=True)]
+        infos = [info(t.dtype, x.shape) for t, x in zip(resolved.input_tensors, case.inputs, strict=True)]
         element = old.reshape(-1)[0] if old.size else np.zeros((), old.dtype)
         for shape in ((MANY,), (MANY, *old.shape[1:])):
-            infos[place] = constant_info(splat(element, shape))
-            yield found, list(infos)
-            infos[place] = info(tensor.dtype, shape)  # nothing known of the elements
-            yield found, list(infos)
-            yield found, [x if n == place else info(x.dtype, None) for n, x in enumerate(infos)]
+            infos[index] = constant_info(splat(element, shape))
+            yield resolved, list(infos)
+            infos[index] = info(tensor.dtype, shape)  # nothing known of the elements
+            yield resolved, list(infos)
+            yield resolved, [x if n == index else info(x.dtype, None) for n, x in enumerate(infos)]
 
 
-def inferred(entry, infos):
+def infer_outputs(entry, infos):
     """Metadata of the outputs; nothing where the inputs are refused."""
     try:
         return infer(entry.op, OPS.metadata(entry.op), entry.attrs, infos)
@@ -96,18 +96,18 @@ def test_metadata_functions_look_at_few_elements_of_a_long_input(op):
     for case in cases()[op][:3]:
         for entry, infos in long_versions(case):
             tried += 1
-            assert all(output.rank is None or output.rank <= MOST_DIMS for output in inferred(entry, infos))
+            assert all(output.rank is None or output.rank <= MOST_DIMS for output in infer_outputs(entry, infos))
     assert tried
 
 
 @given(st.integers(0, 400))
 def test_a_shape_is_as_long_as_a_tensor_has_dimensions(length):
-    known = constant_info(np.ones(length, np.int32))
+    ones = constant_info(np.ones(length, np.int32))
     if length <= MOST_DIMS:
-        assert known.vector() == (1,) * length
+        assert ones.vector() == (1,) * length
     else:
         with pytest.raises(InvalidArgument, match=f"{length} elements are given"):
-            known.vector()
+            ones.vector()
 
 
 @given(hnp.arrays(np.int8, hnp.array_shapes(max_dims=3, max_side=3, min_side=0)), st.integers(1, 3))
@@ -204,19 +204,20 @@ def test_a_splat_of_strings_is_folded_only_where_its_array_is_small():
     assert not is_worth_folding([constant_info(np.broadcast_to(text, (10**7,)))], [info(dtypes.bool_, ())])
 
 
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("is_known", [True, False])
 @pytest.mark.parametrize(("op", "sizes"), [("Conv2DBackpropInput", 0), ("Conv2DBackpropFilter", 1), ("AvgPoolGrad", 0)])
-def test_a_shape_of_no_elements_is_no_unknown_shape(op, sizes, known):
-    sizes_in = const("sizes", [], np.int32) if known else placeholder("sizes", (0,), dtypes.int32)
+def test_a_shape_of_no_elements_is_no_unknown_shape(op, sizes, is_known):
+    sizes_in = const("sizes", [], np.int32) if is_known else placeholder("sizes", (0,), dtypes.int32)
     image, gradient = placeholder("x", (1, 4, 4, 2)), placeholder("g", (1, 4, 4, 2))
     inputs = [image, gradient]
     inputs.insert(sizes, sizes_in)
     if op == "AvgPoolGrad":
         inputs.remove(image)
     more = {"ksize": [1, 2, 2, 1]} if op == "AvgPoolGrad" else {}
-    made = node("out", op, *(each.name for each in inputs), strides=[1, 1, 1, 1], padding="SAME", **more)
-    session = heald.Session(graph(*inputs, made))
-    feeds = {each.name: np.ones((1, 4, 4, 2), np.float32) for each in inputs if each is not sizes_in}
-    feeds |= {} if known else {"sizes": np.zeros(0, np.int32)}
+    node_under_test = node("out", op, *(input_node.name for input_node in inputs), strides=[1, 1, 1, 1],
+                           padding="SAME", **more)
+    session = heald.Session(graph(*inputs, node_under_test))
+    feeds = {input_node.name: np.ones((1, 4, 4, 2), np.float32) for input_node in inputs if input_node is not sizes_in}
+    feeds |= {} if is_known else {"sizes": np.zeros(0, np.int32)}
     with pytest.raises(InvalidArgument, match="sizes must have|must be 4 lengths"):
         session.run("out", feeds)

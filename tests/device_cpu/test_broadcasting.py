@@ -47,12 +47,12 @@ def test_texts_are_broadcast():
 
 
 @pytest.mark.parametrize(("shape", "target"), [((3,), (2,)), ((2, 3), (3,)), ((1,), (-1,)), ((3,), (1,))])
-def test_what_does_not_fit_is_refused(shape, target):
+def test_a_shape_that_does_not_fit_is_refused(shape, target):
     with pytest.raises(InvalidArgument):
         run("BroadcastTo", np.zeros(shape), np.array(target, np.int32))
 
 
-def test_what_is_known_of_input_and_target_is_known_of_the_output():
+def test_an_output_has_the_known_lengths_of_input_and_target():
     x = info(dtypes.float32, (None, 3))
     assert RULES["BroadcastTo"].function({}, x, vector(2, None, None)).shape == (2, None, 3)
     assert RULES["BroadcastTo"].function({}, x, vector(None, 1, 3)).shape == (None, 1, 3)

@@ -26,8 +26,8 @@ def run(op, *inputs, **attrs):
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
 @pytest.mark.parametrize(("x", "found"), [([1, NAN], "NaN"), ([INF, -INF], "Inf"), ([NAN, -INF], "Inf and NaN")])
-def test_numbers_that_are_none_are_told_with_the_message(dtype, x, found):
-    with pytest.raises(InvalidArgument, match=f"^late : Tensor had {found} values"):
+def test_numbers_that_are_none_are_told_with_the_message(dtype, x, count):
+    with pytest.raises(InvalidArgument, match=f"^late : Tensor had {count} values"):
         run("CheckNumerics", np.array(x, dtype), message="late")
 
 
@@ -75,9 +75,9 @@ def test_an_abort_ends_the_run_and_not_the_process():
         Node("first", "ControlTrigger"), const("x", 1), Node("stop", "Abort", controls=["first"]),
         Node("told", "Abort", attrs={"error_msg": b"no more"}),
         Node("y", "Identity", ["x"], controls=["stop"], attrs={"T": dtypes.float32}), node("z", "Neg", "y")))
-    for known in ("y", "z"):  # before the run, and yet what comes before them is done
+    for fetch in ("y", "z"):  # before the run, and yet the ops before them have run
         with pytest.raises(Aborted, match="called by op 'stop'") as caught:
-            session.run(known)
+            session.run(fetch)
         assert caught.value.node == "stop"
     with pytest.raises(Aborted, match="no more"):
         session.run([], targets=["told"])

@@ -1,4 +1,4 @@
-"""Strings and what they encode: TensorFlow's semantics. Files are made by Pillow and by NumPy."""
+"""Codecs: TensorFlow's semantics of encoded strings. Files are made by Pillow and by NumPy."""
 
 import struct
 import zlib
@@ -34,7 +34,7 @@ def encode(op, image, **attrs):
     return run_op(op, [image], ({"T": dtypes.of_numpy(image.dtype)} if op == "EncodePng" else {}) | attrs)[0]
 
 
-def saved(pixels, kind, **options):
+def encode_image(pixels, kind, **options):
     stream = BytesIO()
     image = pixels if isinstance(pixels, Image.Image) else Image.fromarray(pixels)
     image.save(stream, kind, **options)
@@ -46,8 +46,8 @@ def saved(pixels, kind, **options):
 def test_raw_numbers_come_back(dtype, little):
     kind = getattr(dtypes, dtype)
     x = RNG.integers(0, 2, (3, 4)).astype(kind.numpy)
-    given = x if little else x.byteswap()
-    got = run_op("DecodeRaw", [text(*(row.tobytes() for row in given))], {"out_type": kind, "little_endian": little})[0]
+    rows = x if little else x.byteswap()
+    got = run_op("DecodeRaw", [text(*(row.tobytes() for row in rows))], {"out_type": kind, "little_endian": little})[0]
     assert got.dtype == x.dtype
     np.testing.assert_array_equal(got, x)
 
@@ -63,7 +63,7 @@ def test_raw_strings_of_nothing_and_those_that_do_not_fit():
 
 @pytest.mark.parametrize("channels", [1, 2, 3, 4])
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
-def test_what_is_encoded_as_png_is_decoded_again(dtype, channels):
+def test_an_image_encoded_as_png_is_decoded_again(dtype, channels):
     x = RNG.integers(0, np.iinfo(dtype).max + 1, (2, 5, 6, channels)).astype(dtype)
     for contents, image in zip(encode("EncodePng", x), x, strict=True):
         if dtype == np.uint16 and channels == 2:
@@ -74,22 +74,22 @@ def test_what_is_encoded_as_png_is_decoded_again(dtype, channels):
 
 
 def test_pngs_have_the_channels_and_the_type_that_are_asked_for():
-    contents = saved(COLORS, "PNG")
+    contents = encode_image(COLORS, "PNG")
     np.testing.assert_array_equal(decode("DecodeImage", contents, channels=4),
                                   np.dstack([COLORS, np.full((5, 7), 255, np.uint8)]))
     np.testing.assert_allclose(decode("DecodePng", contents, channels=1)[:, :, 0], COLORS @ [0.299, 0.587, 0.114],
                                atol=1)
     np.testing.assert_array_equal(decode("DecodePng", contents, dtype=dtypes.uint16), COLORS.astype(np.uint16) * 257)
     np.testing.assert_allclose(decode("DecodeImage", contents, dtype=dtypes.float32), COLORS / 255, rtol=1e-6)
-    gray = saved(COLORS[:, :, 0], "PNG")
+    gray = encode_image(COLORS[:, :, 0], "PNG")
     np.testing.assert_array_equal(decode("DecodePng", gray, channels=3), np.repeat(COLORS[:, :, :1], 3, 2))
 
 
 def test_palettes_become_colors_and_their_clear_one_alpha():
     image = Image.fromarray(np.array([[0, 1, 2]], np.uint8)).convert("P")
     image.putpalette([255, 0, 0, 0, 255, 0, 0, 0, 255])
-    assert decode("DecodePng", saved(image, "PNG")).tolist() == [[[255, 0, 0], [0, 255, 0], [0, 0, 255]]]
-    assert decode("DecodePng", saved(image, "PNG", transparency=1)).tolist() == [
+    assert decode("DecodePng", encode_image(image, "PNG")).tolist() == [[[255, 0, 0], [0, 255, 0], [0, 0, 255]]]
+    assert decode("DecodePng", encode_image(image, "PNG", transparency=1)).tolist() == [
         [[255, 0, 0, 255], [0, 255, 0, 0], [0, 0, 255, 255]]]
 
 
@@ -103,10 +103,10 @@ def test_jpegs_are_decoded_as_colors_as_gray_and_smaller():
 
 
 def test_a_jpeg_is_cropped_and_tells_its_shape():
-    contents = saved(COLORS, "JPEG")
-    whole = decode("DecodeJpeg", contents)
+    contents = encode_image(COLORS, "JPEG")
+    full_image = decode("DecodeJpeg", contents)
     window = np.array([1, 2, 3, 4], np.int32)
-    np.testing.assert_array_equal(run_op("DecodeAndCropJpeg", [scalar(contents), window], {})[0], whole[1:4, 2:6])
+    np.testing.assert_array_equal(run_op("DecodeAndCropJpeg", [scalar(contents), window], {})[0], full_image[1:4, 2:6])
     assert decode("ExtractJpegShape", contents, output_type=dtypes.int64).tolist() == [5, 7, 3]
     for bad in ([0, 0, 6, 1], [-1, 0, 2, 2], [0, 0, 0, 1], [0, 0, 1]):
         with pytest.raises(InvalidArgument):
@@ -117,7 +117,7 @@ def test_a_jpeg_is_cropped_and_tells_its_shape():
 
 
 def test_webp_images_are_animations():
-    contents = saved(COLORS, "WEBP", lossless=True)
+    contents = encode_image(COLORS, "WEBP", lossless=True)
     np.testing.assert_array_equal(decode("DecodeWebP", contents), COLORS[None])
     np.testing.assert_array_equal(decode("DecodeImage", contents, expand_animations=False), COLORS)
     for attrs in ({"channels": 4}, {"channels": 1}, {"dtype": dtypes.uint16}):
@@ -126,7 +126,7 @@ def test_webp_images_are_animations():
 
 
 def test_bitmaps_run_from_the_bottom_up_or_down():
-    contents = saved(COLORS, "BMP")
+    contents = encode_image(COLORS, "BMP")
     np.testing.assert_array_equal(decode("DecodeBmp", contents), COLORS)
     down = bytearray(contents)
     struct.pack_into("<i", down, 22, -5)
@@ -135,7 +135,7 @@ def test_bitmaps_run_from_the_bottom_up_or_down():
 
 def test_animations_have_frames():
     frames = [Image.fromarray(np.full((2, 3), n, np.uint8)) for n in (0, 90, 200)]
-    contents = saved(frames[0], "GIF", save_all=True, append_images=frames[1:])
+    contents = encode_image(frames[0], "GIF", save_all=True, append_images=frames[1:])
     want = np.array([0, 90, 200], np.uint8)[:, None, None, None] * np.ones((1, 2, 3, 3), np.uint8)
     np.testing.assert_array_equal(decode("DecodeGif", contents), want)
     np.testing.assert_array_equal(decode("DecodeImage", contents), want)
@@ -145,8 +145,9 @@ def test_animations_have_frames():
 
 
 @pytest.mark.parametrize("contents", [
-    b"", b"text", b"BM", b"BM" + bytes(60), b"RIFF" + bytes(20), saved(COLORS, "GIF")[:30], saved(COLORS, "JPEG")[:300],
-    saved(COLORS, "PNG")[:60], saved(COLORS, "PNG")[:-20],
+    b"", b"text", b"BM", b"BM" + bytes(60), b"RIFF" + bytes(20), encode_image(COLORS, "GIF")[:30],
+    encode_image(COLORS, "JPEG")[:300],
+    encode_image(COLORS, "PNG")[:60], encode_image(COLORS, "PNG")[:-20],
 ])
 @pytest.mark.parametrize("op", ["DecodeBmp", "DecodeGif", "DecodeImage", "DecodeJpeg", "DecodePng", "DecodeWebP",
                                 "ExtractJpegShape"])

@@ -35,24 +35,24 @@ def test_conversions_are_the_usual_ones(x):
 @fast
 @given(images, st.floats(-3, 3, width=16))
 def test_hue_goes_round(x, delta):
-    def turned(r, g, b):
+    def rotate_hue(r, g, b):
         hue, saturation, value = colorsys.rgb_to_hsv(r, g, b)
         return colorsys.hsv_to_rgb((hue + delta) % 1, saturation, value)
 
-    np.testing.assert_allclose(run("AdjustHue", x, delta), by_pixel(turned, x), atol=1e-4)
+    np.testing.assert_allclose(run("AdjustHue", x, delta), by_pixel(rotate_hue, x), atol=1e-4)
 
 
 @fast
 @given(images, st.floats(0, 3, width=16))
 def test_saturation_stays_within_its_range(x, scale):
-    def scaled(r, g, b):
+    def scale_saturation(r, g, b):
         hue, saturation, value = colorsys.rgb_to_hsv(r, g, b)
         saturation = min(saturation * scale, 1)
         if np.float32(hue) == 1:  # a whole turn, of which TensorFlow's kernel knows no color
             return (value * (1 - saturation),) * 3
         return colorsys.hsv_to_rgb(hue, saturation, value)
 
-    np.testing.assert_allclose(run("AdjustSaturation", x, scale), by_pixel(scaled, x), atol=1e-4)
+    np.testing.assert_allclose(run("AdjustSaturation", x, scale), by_pixel(scale_saturation, x), atol=1e-4)
 
 
 def test_red_with_a_trace_of_blue_becomes_black_as_in_tensorflow():
@@ -74,7 +74,7 @@ def test_other_float_types_convert_in_their_own_precision(dtype):
     np.testing.assert_allclose(got.astype(np.float64), by_pixel(colorsys.rgb_to_hsv, x), atol=0.01)
 
 
-def test_what_is_no_color_is_refused():
+def test_a_tensor_that_is_no_color_is_refused():
     for op, shape, *amount in (("RGBToHSV", (2, 2)), ("HSVToRGB", ()), ("AdjustHue", (2, 3), 1),
                                ("AdjustSaturation", (1, 2, 4), 1), ("AdjustContrastv2", (2, 3), 1),
                                ("AdjustHue", (1, 2, 3), [1])):

@@ -36,8 +36,8 @@ def random(*shape, dtype=np.float32):
 
 
 def conv(x, w, strides=(1, 1), padding="VALID", dilations=(1, 1), pads=(), op="Conv2D", data_format="NHWC"):
-    place = (lambda hw: (1, *hw, 1)) if data_format == "NHWC" else (lambda hw: (1, 1, *hw))
-    return run(op, x, w, strides=place(strides), padding=padding, dilations=place(dilations),
+    in_layout = (lambda hw: (1, *hw, 1)) if data_format == "NHWC" else (lambda hw: (1, 1, *hw))
+    return run(op, x, w, strides=in_layout(strides), padding=padding, dilations=in_layout(dilations),
                explicit_paddings=pads, data_format=data_format)
 
 
@@ -48,9 +48,9 @@ def naive_conv(x, w, strides, dilations, pads):
     rows, columns = ((n - (k - 1) * d - 1) // s + 1
                      for n, k, d, s in zip(x.shape[1:3], (kh, kw), dilations, strides, strict=True))
     out = np.zeros((x.shape[0], rows, columns, filters))
-    each = filters // (x.shape[3] // depth)
+    multiplier = filters // (x.shape[3] // depth)
     for r, c, f in np.ndindex(rows, columns, filters):
-        first = f // each * depth
+        first = f // multiplier * depth
         window = x[:, r * strides[0] :, c * strides[1] :, first : first + depth]
         window = window[:, : (kh - 1) * dilations[0] + 1 : dilations[0], : (kw - 1) * dilations[1] + 1 : dilations[1]]
         out[:, r, c, f] = (window * w[..., f].astype(np.float64)).sum((1, 2, 3))
@@ -63,8 +63,10 @@ pair = st.tuples(st.integers(1, 3), st.integers(1, 3))
 @fast
 @given(st.integers(0, 2), pair, pair, pair, st.integers(1, 2), st.integers(1, 2), st.integers(1, 2),
        st.sampled_from(["SAME", "VALID", "EXPLICIT"]), st.sampled_from([np.float32, np.float64, np.int32]))
-def test_convolution_is_the_sum_over_its_windows(batch, taps, strides, dilations, groups, depth, each, padding, dtype):
-    x, w = random(batch, 7, 8, groups * depth, dtype=dtype), random(*taps, depth, groups * each, dtype=dtype)
+def test_convolution_is_the_sum_over_its_windows(
+    batch, taps, strides, dilations, groups, depth, multiplier, padding, dtype
+):
+    x, w = random(batch, 7, 8, groups * depth, dtype=dtype), random(*taps, depth, groups * multiplier, dtype=dtype)
     explicit = (0, 0, 1, 0, 2, 1, 0, 0) if padding == "EXPLICIT" else ()
     slides = [geometry.window(n, k, s, d, padding, tuple(explicit[2 * i + 2 : 2 * i + 4]))
               for i, (n, k, s, d) in enumerate(zip((7, 8), taps, strides, dilations, strict=True))]

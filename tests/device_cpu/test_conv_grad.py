@@ -30,7 +30,7 @@ def run(op, *inputs, **attrs):
 
 
 def is_adjoint(op, x, w, **attrs):
-    """<dy, conv(x, w)> is linear in x and in w: both gradients have the same product with what they belong to."""
+    """<dy, conv(x, w)> is linear in x and in w: both gradients have the same product with their operand."""
     y = run(op, x, w, **attrs)
     dy = random(*y.shape, seed=1)
     version = FORWARD[op]
@@ -45,13 +45,14 @@ def is_adjoint(op, x, w, **attrs):
 @given(st.integers(0, 2), pair, pair, pair, st.integers(1, 2), st.integers(1, 2), st.integers(1, 2),
        st.sampled_from(["SAME", "VALID", "EXPLICIT"]), st.sampled_from(["NHWC", "NCHW"]))
 def test_gradients_of_a_convolution_are_its_adjoint(
-    batch, taps, strides, dilations, groups, depth, each, padding, data_format
+    batch, taps, strides, dilations, groups, depth, multiplier, padding, data_format
 ):
     first = data_format == "NCHW"
-    place = (lambda hw: (1, 1, *hw)) if first else (lambda hw: (1, *hw, 1))
+    in_layout = (lambda hw: (1, 1, *hw)) if first else (lambda hw: (1, *hw, 1))
     pads = ((0, 0) if first else ()) + (0, 0, 1, 0, 2, 1) + (() if first else (0, 0))
     x = random(batch, groups * depth, 7, 8) if first else random(batch, 7, 8, groups * depth)
-    is_adjoint("Conv2D", x, random(*taps, depth, groups * each), strides=place(strides), dilations=place(dilations),
+    is_adjoint("Conv2D", x, random(*taps, depth, groups * multiplier), strides=in_layout(strides),
+               dilations=in_layout(dilations),
                padding=padding, data_format=data_format, explicit_paddings=pads if padding == "EXPLICIT" else ())
 
 
@@ -131,7 +132,7 @@ def test_sizes_that_are_not_known_leave_the_gradient_open_but_for_the_batch():
     assert RULES["Conv2DBackpropInput"].function(attrs, *inputs).shape == (7, None, None, None)
 
 
-def fused(x, w, args, ops, **attrs):
+def fused_conv(x, w, args, ops, **attrs):
     types = {"T": dtypes.float32, "TArgs": (dtypes.float32,) * len(args), "num_args": len(args), "fused_ops": ops}
     return run_op("_FusedConv2D", [x, w, *args], types | {"strides": (1, 1, 1, 1), "padding": "SAME"} | attrs)[0]
 
@@ -149,12 +150,12 @@ def test_a_fused_convolution_is_its_ops_one_after_the_other(activation, data_for
     x, w = random(2, 5, 6, 3, dtype=np.float32), random(3, 2, 3, 4, dtype=np.float32)
     bias, scale, variance = np.arange(4, dtype=np.float32), np.arange(1, 5, dtype=np.float32), np.full(4, 3, np.float32)
     y, act = run("Conv2D", x, w, strides=(1, 1, 1, 1), padding="SAME"), ACTIVATIONS[activation]
-    given = np.ascontiguousarray(x.transpose(0, 3, 1, 2)) if data_format == "NCHW" else x
+    images = np.ascontiguousarray(x.transpose(0, 3, 1, 2)) if data_format == "NCHW" else x
     last = (lambda y: y.transpose(0, 2, 3, 1)) if data_format == "NCHW" else (lambda y: y)
     attrs = {"leakyrelu_alpha": 0.3, "epsilon": 1.0, "data_format": data_format}
-    got = fused(given, w, [bias], ("BiasAdd", *activation), **attrs)
+    got = fused_conv(images, w, [bias], ("BiasAdd", *activation), **attrs)
     np.testing.assert_allclose(last(got), act(y + bias), atol=1e-5)
-    got = fused(given, w, [scale, bias, bias, variance], ("FusedBatchNorm", *activation), **attrs)
+    got = fused_conv(images, w, [scale, bias, bias, variance], ("FusedBatchNorm", *activation), **attrs)
     np.testing.assert_allclose(last(got), act((y - bias) * scale / 2 + bias), atol=1e-4)
 
 
@@ -162,10 +163,10 @@ def test_fusions_that_are_not_defined_are_refused():
     x, w, bias = (random(*s, dtype=np.float32) for s in ((1, 4, 4, 2), (1, 1, 2, 3), (3,)))
     for ops in ((), ("Relu",), ("BiasAdd", "Tanh"), ("BiasAdd", "Relu", "Relu")):
         with pytest.raises(Unimplemented):
-            fused(x, w, [bias], ops)
+            fused_conv(x, w, [bias], ops)
     for args in ([], [bias, bias], [bias[:2]]):
         with pytest.raises(InvalidArgument):
-            fused(x, w, args, ("BiasAdd",))
+            fused_conv(x, w, args, ("BiasAdd",))
 
 
 def fused_depthwise(x, w, *args, ops, **attrs):

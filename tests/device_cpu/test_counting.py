@@ -33,7 +33,7 @@ def test_a_binary_count_tells_only_what_is_there():
     ([-1], 3, [], "non-negative"), ([1], -1, [], "non-negative"), ([1], 3, [1.0, 2.0], "shape of the input"),
     ([[[1]]], 3, [], "rank 2"),
 ])
-def test_what_cannot_be_counted_is_refused(x, size, weights, reason):
+def test_an_input_that_cannot_be_counted_is_refused(x, size, weights, reason):
     with pytest.raises(InvalidArgument, match=reason):
         call("DenseBincount", np.int32(x), np.int32(size), np.float32(weights))
 
@@ -48,7 +48,7 @@ def test_large_weights_of_integers_are_exact():
     same(call("Bincount", np.int32([0, 0]), np.int32(1), np.int64([2**53, 1])), np.int64([2**53 + 1]))
 
 
-def test_what_lies_outside_a_histogram_is_in_its_first_and_last_bin():
+def test_values_outside_a_histogram_are_in_its_first_and_last_bin():
     values = np.float32([-9, 0, 0.5, 1, 2, 99])
     same(call("HistogramFixedWidth", values, np.float32([0, 2]), np.int32(4)), np.int32([2, 1, 1, 2]))
     for limits, bins in (([2, 2], 3), ([0, 1], 0)):

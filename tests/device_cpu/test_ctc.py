@@ -25,12 +25,12 @@ def probabilities(logits, length, *, merge=True):
     """The probability of each sequence of labels: the sum over all paths to it."""
     y = np.exp(logits[:length, 0])
     y /= y.sum(1, keepdims=True)
-    found = {}
+    probability_of = {}
     for path in product(range(CLASSES), repeat=length):
-        kept = [c for c, _ in groupby(path)] if merge else path
-        labels = tuple(c for c in kept if c != CLASSES - 1)
-        found[labels] = found.get(labels, 0) + np.prod(y[range(length), path])
-    return found
+        merged_path = [c for c, _ in groupby(path)] if merge else path
+        labels = tuple(c for c in merged_path if c != CLASSES - 1)
+        probability_of[labels] = probability_of.get(labels, 0) + np.prod(y[range(length), path])
+    return probability_of
 
 
 @pytest.mark.parametrize("merge", [True, False])
@@ -42,13 +42,13 @@ def test_a_loss_sums_over_all_paths(merge, labels, length):
     np.testing.assert_allclose(np.exp(-got), want)
 
 
-def test_its_gradient_is_that_of_the_loss_and_zero_after_the_end():
+def test_the_gradient_is_that_of_the_loss_and_zero_after_the_end():
     gradient = loss(LOGITS, [0, 1], 3)[1]
-    for place in np.ndindex(LOGITS.shape):
+    for index in np.ndindex(LOGITS.shape):
         step = np.zeros_like(LOGITS)
-        step[place] = 1e-4
+        step[index] = 1e-4
         slope = (loss(LOGITS + step, [0, 1], 3)[0] - loss(LOGITS - step, [0, 1], 3)[0]) / 2e-4
-        np.testing.assert_allclose(gradient[place], slope[0], atol=1e-6)
+        np.testing.assert_allclose(gradient[index], slope[0], atol=1e-6)
 
 
 def test_labels_without_a_path_cost_infinitely_and_longer_ones_may_be_skipped():
@@ -148,11 +148,11 @@ def test_sequences_of_which_one_tensor_has_more_are_compared_with_nothing():
 
 def test_sequences_that_do_not_fit_are_refused():
     good = sparse(["ab"])
-    for place, bad in ((0, good[0][:1]), (2, np.array([1], np.int64)), (2, np.array([0, 9], np.int64)),
+    for number, bad in ((0, good[0][:1]), (2, np.array([1], np.int64)), (2, np.array([0, 9], np.int64)),
                        (0, good[0] + 7), (2, np.array([-1, 9], np.int64))):
         inputs = [*good, *sparse([""])]
-        inputs[place] = bad
-        if place == 2 and bad[0] == 0:
+        inputs[number] = bad
+        if number == 2 and bad[0] == 0:
             inputs[5] = bad
         with pytest.raises(InvalidArgument):
             run_op("EditDistance", inputs, {"T": dtypes.int32})

@@ -13,24 +13,24 @@ INF, NAN = np.inf, np.nan
 F32 = np.float32
 
 
-def suppress(op, boxes, scores, most, *thresholds, **attrs):
+def suppress(op, boxes, scores, largest_count, *thresholds, **attrs):
     boxes, scores = np.asarray(boxes, F32).reshape(-1, 4), np.asarray(scores, F32)
     types = {"T": dtypes.float32, "T_threshold": dtypes.float32}
-    inputs = [boxes, scores, np.array(most, np.int32), *(np.array(t, F32) for t in thresholds)]
+    inputs = [boxes, scores, np.array(largest_count, np.int32), *(np.array(t, F32) for t in thresholds)]
     return run_op(op, inputs, types | attrs)
 
 
-def naive(boxes, scores, most, threshold, least):
+def naive(boxes, scores, largest_count, threshold, least):
     def iou(a, b):
         low, high = np.maximum(a[:2], b[:2]), np.minimum(a[2:], b[2:])
         common = np.prod(np.maximum(high - low, 0))
         return common / (np.prod(a[2:] - a[:2]) + np.prod(b[2:] - b[:2]) - common)
 
-    kept = []
+    selected = []
     for i in sorted(np.flatnonzero(scores > least), key=lambda i: -scores[i]):
-        if len(kept) < most and all(iou(boxes[i], boxes[j]) <= threshold for j in kept):
-            kept.append(i)
-    return kept
+        if len(selected) < largest_count and all(iou(boxes[i], boxes[j]) <= threshold for j in selected):
+            selected.append(i)
+    return selected
 
 
 def random_boxes(seed, count):
@@ -42,12 +42,12 @@ def random_boxes(seed, count):
 @fast
 @given(st.integers(0, 99), st.sampled_from([1, 5, 20]), st.sampled_from([0, 3, 500]),
        st.sampled_from([0.0, 0.3, 1.0]), st.sampled_from([0.0, 0.5]))
-def test_suppression_keeps_the_best_of_those_that_overlap(seed, count, most, threshold, least):
+def test_suppression_keeps_the_best_of_those_that_overlap(seed, count, largest_count, threshold, least):
     boxes, scores = random_boxes(seed, count)
-    want = naive(boxes, scores, most, threshold, least)
-    assert suppress("NonMaxSuppressionV3", boxes, scores, most, threshold, least)[0].tolist() == want
+    want = naive(boxes, scores, largest_count, threshold, least)
+    assert suppress("NonMaxSuppressionV3", boxes, scores, largest_count, threshold, least)[0].tolist() == want
     turned = boxes[:, [2, 1, 0, 3]]
-    assert suppress("NonMaxSuppressionV3", turned, scores, most, threshold, least)[0].tolist() == want
+    assert suppress("NonMaxSuppressionV3", turned, scores, largest_count, threshold, least)[0].tolist() == want
 
 
 def test_many_candidates_are_compared_together():
@@ -61,15 +61,16 @@ def test_padding_gives_zeros_and_the_number_of_valid_ones():
     boxes, scores = random_boxes(0, 3)
     indices, count = suppress("NonMaxSuppressionV4", boxes, scores, 5, 1, -1, pad_to_max_output_size=True)
     assert (indices.shape, count) == ((5,), 3)
-    indices, found, count = suppress("NonMaxSuppressionV5", boxes, scores, 5, 1, -1, 0, pad_to_max_output_size=True)
-    np.testing.assert_array_equal(found, [*scores[indices[:3]], 0, 0])
+    indices, selected_scores, count = suppress(
+        "NonMaxSuppressionV5", boxes, scores, 5, 1, -1, 0, pad_to_max_output_size=True)
+    np.testing.assert_array_equal(selected_scores, [*scores[indices[:3]], 0, 0])
 
 
 def test_soft_suppression_lowers_scores():
     same = [[0, 0, 1, 1]] * 2
-    indices, found, _ = suppress("NonMaxSuppressionV5", same, [0.9, 0.8], 2, 0.5, 0, 0.5)
+    indices, selected_scores, _ = suppress("NonMaxSuppressionV5", same, [0.9, 0.8], 2, 0.5, 0, 0.5)
     assert indices.tolist() == [0, 1]
-    np.testing.assert_allclose(found, [0.9, 0.8 * np.exp(-1)], rtol=1e-6)
+    np.testing.assert_allclose(selected_scores, [0.9, 0.8 * np.exp(-1)], rtol=1e-6)
 
 
 def test_nan_scores_are_no_candidates_and_equal_ones_keep_their_order():
@@ -96,15 +97,15 @@ def test_combined_suppression_is_that_of_each_class_best_first(pad_per_class):
     scores = np.random.default_rng(2).random((1, 30, 3), F32)
     inputs = [boxes[None, :, None] * 2, scores, np.int32(4), np.int32(20), F32(0.3), F32(0.4)]
     attrs = {"pad_per_class": pad_per_class, "clip_boxes": True}
-    found, best, classes, count = run_op("CombinedNonMaxSuppression", [np.asarray(x) for x in inputs], attrs)
+    selected_boxes, best, classes, count = run_op("CombinedNonMaxSuppression", [np.asarray(x) for x in inputs], attrs)
     want = sorted(((scores[0, i, c], c, i) for c in range(3) for i in naive(boxes, scores[0, :, c], 4, 0.3, 0.4)),
                   reverse=True)
     n = len(want)
     assert (count.item(), best.shape[1]) == (n, 12 if pad_per_class else 20)
     np.testing.assert_array_equal(best[0, :n], [w[0] for w in want])
     np.testing.assert_array_equal(classes[0, :n], [w[1] for w in want])
-    np.testing.assert_array_equal(found[0, :n], np.clip(boxes[[w[2] for w in want]] * 2, 0, 1))
-    assert not found[0, n:].any()
+    np.testing.assert_array_equal(selected_boxes[0, :n], np.clip(boxes[[w[2] for w in want]] * 2, 0, 1))
+    assert not selected_boxes[0, n:].any()
 
 
 def test_suppression_that_is_not_defined_is_refused():

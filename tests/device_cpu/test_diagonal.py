@@ -50,7 +50,7 @@ def test_a_diagonal_is_numpys_padded_on_the_side_that_it_is_not_aligned_to(drawn
             np.testing.assert_array_equal(packed[:, row], np.pad(diagonal, ((0, 0), margins)))
 
 
-def test_without_rows_and_columns_a_matrix_is_a_square_or_as_small_as_can_be():
+def test_a_matrix_without_rows_and_columns_is_a_square_or_as_small_as_can_be():
     free, zero = np.int32(-1), np.float64(0)
     assert run("MatrixDiagV2", np.ones(3), np.int32(1), free, free, zero).shape == (4, 4)
     assert run("MatrixDiagV2", np.ones(3), np.int32(1), free, np.int32(4), zero).shape == (3, 4)
@@ -71,8 +71,8 @@ def test_first_versions_know_the_main_diagonal():
 @given(bands(), st.integers(-1, 1), st.integers(-1, 1))
 def test_a_negative_number_of_diagonals_keeps_them_all(drawn, lower, upper):
     x, _, above = drawn
-    kept = ((above >= -lower) | (lower < 0)) & ((above <= upper) | (upper < 0))
-    np.testing.assert_array_equal(run("MatrixBandPart", x, np.int64(lower), np.int64(upper)), np.where(kept, x, 0))
+    in_band = ((above >= -lower) | (lower < 0)) & ((above <= upper) | (upper < 0))
+    np.testing.assert_array_equal(run("MatrixBandPart", x, np.int64(lower), np.int64(upper)), np.where(in_band, x, 0))
 
 
 x23, zero = np.ones((2, 3)), np.float64(0)
@@ -88,6 +88,6 @@ x23, zero = np.ones((2, 3)), np.float64(0)
     ("MatrixDiagV3", [np.ones((2, 3)), np.int32([0, 2]), np.int32(-1), np.int32(-1), zero]),
     ("MatrixBandPart", [x23, np.int64(3), np.int64(0)]), ("MatrixBandPart", [np.ones(3), np.int64(0), np.int64(0)]),
 ])
-def test_what_does_not_fit_is_refused(op, inputs):
+def test_a_diagonal_that_does_not_fit_is_refused(op, inputs):
     with pytest.raises(InvalidArgument):
         run(op, *inputs)

@@ -22,7 +22,7 @@ def random(shape, dtype=np.float64):
     return np.random.default_rng(0).integers(-4, 5, shape).astype(dtype)
 
 
-def inferred(equation, *shapes):
+def infer(equation, *shapes):
     return RULES["Einsum"].function({"equation": equation}, *(info(dtypes.float32, s) for s in shapes)).shape
 
 
@@ -30,8 +30,8 @@ def inferred(equation, *shapes):
 def equations(draw):
     """An equation that NumPy knows, and the shapes of its inputs."""
     terms = draw(st.lists(st.lists(st.sampled_from("abcde"), max_size=4), min_size=1, max_size=2))
-    known = sorted({label for term in terms for label in term})
-    output = draw(st.permutations(known))[: draw(st.integers(0, len(known)))]
+    used_labels = sorted({label for term in terms for label in term})
+    output = draw(st.permutations(used_labels))[: draw(st.integers(0, len(used_labels)))]
     return ",".join(map("".join, terms)) + "->" + "".join(output), [[LENGTHS[x] for x in term] for term in terms]
 
 
@@ -81,8 +81,8 @@ def test_equations_that_are_none_or_do_not_fit_are_refused(equation, shapes):
         run(equation, *map(random, shapes))
 
 
-def test_what_is_inferred_from_unknown_lengths():
-    assert inferred("...ij,jk->...ik", (None, 2, 3), (None, 5)) == (None, 2, 5)
-    assert inferred("ij,jk->ik", None, (3, 5)) == (None, 5)
-    assert inferred("...ij->...ji", None) is None
-    assert inferred("ij,kj->ik", (None, 4), (6, None)) == (None, 6)
+def test_unknown_lengths_are_inferred():
+    assert infer("...ij,jk->...ik", (None, 2, 3), (None, 5)) == (None, 2, 5)
+    assert infer("ij,jk->ik", None, (3, 5)) == (None, 5)
+    assert infer("...ij->...ji", None) is None
+    assert infer("ij,kj->ik", (None, 4), (6, None)) == (None, 6)

@@ -1,4 +1,4 @@
-"""Ops that work element by element: TensorFlow's semantics, and what is known of them before they run."""
+"""Elementwise ops: TensorFlow's semantics, and the inference of their outputs."""
 
 from itertools import zip_longest
 
@@ -102,7 +102,7 @@ def test_shapes_that_do_not_fit_are_refused():
 
 
 @pytest.mark.parametrize(("op", "want"), [("Equal", False), ("NotEqual", True)])
-def test_on_request_tensors_whose_shapes_do_not_fit_are_unequal_as_a_whole(op, want):
+def test_tensors_whose_shapes_do_not_fit_are_unequal_as_a_whole_on_request(op, want):
     got = run(op, np.ones(2), np.ones(3), incompatible_shape_error=False)
     same(got, np.array(want))
 
@@ -191,7 +191,7 @@ def test_broadcasting_is_numpys(data):
 
 @fast
 @given(st.data())
-def test_what_is_inferred_from_partly_unknown_shapes_holds(data):
+def test_an_inference_from_partly_unknown_shapes_holds(data):
     shapes = data.draw(hnp.mutually_broadcastable_shapes(num_shapes=2, max_dims=4, max_side=3))
     hidden = [tuple(data.draw(st.sampled_from([length, None])) for length in s) for s in shapes.input_shapes]
     inferred = geometry.broadcast_shapes(*hidden)

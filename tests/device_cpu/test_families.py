@@ -30,7 +30,7 @@ print(sorted(name for package in ("heald_cpu.kernels", "heald_tf_ops.metadata")
     assert done.stdout.strip() == "['conv', 'conv']"
 
 
-def test_who_lists_kernels_sees_those_that_nobody_has_asked_for() -> None:
+def test_a_listing_of_kernels_has_those_that_were_not_used_yet() -> None:
     kernels = heald.default_host().registries.kernels
     kernels.load("CPU")
     assert {"FFT", "Cholesky"} <= {kernel.op for kernel in kernels.loaded() if kernel.device_type == "CPU"}
@@ -46,7 +46,7 @@ print([sorted(kernel.dtypes) + [kernel.bind.__module__] for kernel in kernels.ca
     lines = TABLE.read_text("utf-8").splitlines()
     sharing = [line.split("\t")[1].split() for line in lines if " ZerosLike" in line.replace("\t", " ")]
     first = [next(op for op in ops if op != "ZerosLike") for ops in sharing]
-    found = {subprocess.run([sys.executable, "-c", code, op], check=True, capture_output=True, text=True).stdout
+    orders = {subprocess.run([sys.executable, "-c", code, op], check=True, capture_output=True, text=True).stdout
              for op in [*first, "ZerosLike"]}
     assert len(sharing) > 1
-    assert len(found) == 1
+    assert len(orders) == 1

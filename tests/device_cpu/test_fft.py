@@ -1,4 +1,4 @@
-"""Fourier transforms: NumPy's, cut to fft_length, and what of it TensorFlow refuses."""
+"""Fourier transforms: NumPy's, cut to fft_length, without the inputs that TensorFlow refuses."""
 
 import numpy as np
 import pytest
@@ -66,7 +66,7 @@ def test_real_and_complex_type_are_of_one_precision():
         RULES["RFFT"].function(attrs, info(dtypes.float64, (4,)), info(dtypes.int32, (1,)))
 
 
-def test_without_the_lengths_only_the_batch_is_known():
+def test_only_the_batch_is_known_without_the_lengths():
     attrs = {"Treal": dtypes.float32, "Tcomplex": dtypes.complex64}
     got = RULES["RFFT2D"].function(attrs, info(dtypes.float32, (7, 3, 4)), info(dtypes.int32, (2,)))
     assert got.shape == (7, None, None)

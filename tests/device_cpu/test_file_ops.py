@@ -14,14 +14,14 @@ from builders.graphs import const, graph, node, placeholder
 from heald.errors import FailedPrecondition, InvalidArgument, NotFound, PermissionDenied
 from heald.graphs.graph.node import Node
 from heald.runtime.values import dtypes
-from heald_cpu.file_patterns import compiled
+from heald_cpu.file_patterns import pattern_expression
 from hypothesis import given
 from hypothesis import strategies as st
 
 NAMES = ["b1.txt", "b2.txt", ".hid.txt", "c[1].txt", "sub/z.txt", "sub/deep/w.txt", "B3.txt"]
 
 
-def permitted(folder: Path) -> dict[str, Any]:
+def permit_folder(folder: Path) -> dict[str, Any]:
     return {"files": {"read": [str(folder)], "write": [str(folder)]}}
 
 
@@ -54,15 +54,15 @@ def tree(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_is_written_is_read_byte_for_byte_and_folders_are_made(tmp_path):
-    with session_of(permitted(tmp_path)) as session:
+def test_a_written_file_is_read_byte_for_byte_and_folders_are_made(tmp_path):
+    with session_of(permit_folder(tmp_path)) as session:
         for contents in (b"hi\0\xff", b"", b"x" * 100_000, b"short"):
             write(session, tmp_path / "sub" / "deep" / "x.txt", contents)
             assert read(session, tmp_path / "sub" / "deep" / "x.txt").item() == contents
 
 
-def test_what_is_no_file_has_tensorflows_code(tree):
-    with session_of(permitted(tree)) as session:
+def test_a_path_that_is_no_file_has_tensorflows_code(tree):
+    with session_of(permit_folder(tree)) as session:
         with pytest.raises(NotFound, match="none"):
             read(session, tree / "none")
         for act in (read, write):
@@ -79,14 +79,14 @@ def test_what_is_no_file_has_tensorflows_code(tree):
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
 def test_a_pipe_is_refused_and_nothing_waits_for_it(tmp_path):
     os.mkfifo(tmp_path / "pipe")
-    with session_of(permitted(tmp_path)) as session:
+    with session_of(permit_folder(tmp_path)) as session:
         with pytest.raises(FailedPrecondition, match="no regular file"):
             read(session, tmp_path / "pipe")
         with pytest.raises(heald.errors.HealdError):
             write(session, tmp_path / "pipe")
 
 
-def test_by_default_every_node_that_opens_files_is_refused_before_anything_happens(tree):
+def test_every_node_that_opens_files_is_refused_before_the_run_by_default(tree):
     before = sorted(tree.rglob("*"))
     with session_of(None) as session:
         feeds = {"name": os.fsencode(str(tree / "new")), "contents": b"x"}
@@ -114,7 +114,7 @@ def test_an_allowed_op_runs_and_the_others_stay_refused(tree):
 @pytest.mark.skipif(sys.platform == "win32", reason="links need rights on Windows")
 def test_no_path_or_link_leads_out_of_the_folder(tree):
     (tree / "sub" / "out").symlink_to(tree)
-    with session_of(permitted(tree / "sub")) as session:
+    with session_of(permit_folder(tree / "sub")) as session:
         for path in (tree / "b1.txt", tree / "sub" / ".." / "b1.txt", tree / "sub" / "out" / "b1.txt"):
             for act in (read, write):
                 with pytest.raises(PermissionDenied):
@@ -136,17 +136,17 @@ def test_no_path_or_link_leads_out_of_the_folder(tree):
     ("b[]1].txt", ["b1.txt"]), ("zz/*", []), ("/b*.txt", []),
 ])
 @pytest.mark.skipif(sys.platform == "win32", reason="a backslash separates folders there")
-def test_patterns_match_as_in_tensorflow(tree, pattern, found):
-    with session_of(permitted(tree)) as session:
+def test_patterns_match_as_in_tensorflow(tree, pattern, names):
+    with session_of(permit_folder(tree)) as session:
         matched = session.run("match", {"name": f"{tree}/{pattern}".encode()})
-    assert [os.fsdecode(path) for path in matched] == [f"{tree}/{name}" for name in found]
+    assert [os.fsdecode(path) for path in matched] == [f"{tree}/{name}" for name in names]
 
 
 def test_several_patterns_give_a_sorted_list_with_repetitions(tree, monkeypatch):
     monkeypatch.chdir(tree)
-    with session_of(permitted(tree)) as session:
-        found = session.run("match", {"name": strings([f"{tree}/b?.txt", f"{tree}/*1.txt"])})
-        assert found.tolist() == [os.fsencode(tree / name) for name in ("b1.txt", "b1.txt", "b2.txt")]
+    with session_of(permit_folder(tree)) as session:
+        matching = session.run("match", {"name": strings([f"{tree}/b?.txt", f"{tree}/*1.txt"])})
+        assert matching.tolist() == [os.fsencode(tree / name) for name in ("b1.txt", "b1.txt", "b2.txt")]
         for relative in ("b*.txt", "./b*.txt"):
             assert session.run("match", {"name": strings([relative])}).tolist() == [b"./b1.txt", b"./b2.txt"]
         assert session.run("match", {"name": b"sub/*"}).tolist() == [b"sub/deep", b"sub/z.txt"]
@@ -155,7 +155,7 @@ def test_several_patterns_give_a_sorted_list_with_repetitions(tree, monkeypatch)
 
 @given(st.text("ab*?[]!-\\", max_size=8), st.text("ab]-", max_size=6))
 def test_a_pattern_matches_as_characters_one_after_the_other_say(pattern, name):
-    assert bool(compiled(pattern.encode()).fullmatch(name.encode())) == matched_slowly(pattern, name)
+    assert bool(pattern_expression(pattern.encode()).fullmatch(name.encode())) == matched_slowly(pattern, name)
 
 
 def matched_slowly(pattern: str, name: str) -> bool:
@@ -187,4 +187,4 @@ def matched_slowly(pattern: str, name: str) -> bool:
 
 
 def test_a_pattern_of_many_stars_takes_no_time():
-    assert compiled(b"*a" * 40 + b"b").fullmatch(b"a" * 250) is None
+    assert pattern_expression(b"*a" * 40 + b"b").fullmatch(b"a" * 250) is None

@@ -30,7 +30,7 @@ def test_the_ends_of_a_linear_space_are_as_given():
     assert run("LinSpace", np.float64(1), np.float64(np.inf), np.int64(3)).tolist() == [1, np.inf, np.inf]
 
 
-def test_what_is_empty_is_zero():
+def test_the_op_empty_gives_zeros():
     assert run("Empty", np.int32([2]), dtype=dtypes.string).tolist() == [b"", b""]
     assert run("Empty", np.int32([2]), dtype=dtypes.bool_).tolist() == [False, False]
 
@@ -57,6 +57,6 @@ def test_fingerprints_of_every_length_are_farmhash64(length, want):
     ("Fingerprint", [np.int32([1]), np.array(b"md5", object)], {}),
     ("Fingerprint", [np.int32(1), np.array(b"farmhash64", object)], {}),
 ])
-def test_what_does_not_fit_is_refused(op, inputs, attrs):
+def test_dims_that_do_not_fit_are_refused(op, inputs, attrs):
     with pytest.raises(InvalidArgument):
         run(op, *inputs, **attrs)

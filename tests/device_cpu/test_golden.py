@@ -67,14 +67,14 @@ def run(session: heald.Session, feeds: dict[str, np.ndarray]) -> list[np.ndarray
     return session.run(fetches, feeds, targets=() if fetches else ["op"])
 
 
-@pytest.mark.parametrize("way", [fed, as_constants, between_buffers])
+@pytest.mark.parametrize("execute", [fed, as_constants, between_buffers])
 @pytest.mark.parametrize("op", APPLICABLE)
-def test_an_op_gives_what_tensorflow_gives(op, way, record_property):
+def test_an_op_gives_what_tensorflow_gives(op, execute, record_property):
     wrong = []
     record_property("golden cases", len(cases()[op]))
     for case in cases()[op]:
         try:
-            got = way(case)
+            got = execute(case)
         except heald.errors.HealdError as error:
             got = error
         wrong += disagreements(case, got)
@@ -90,7 +90,7 @@ def test_shapes_are_inferred_without_values_as_tensorflow_infers_them(op):
             continue  # the attributes alone are refused: the test above has the error's code
         infos = [info(t.dtype, x.shape) for t, x in zip(entry.input_tensors, case.inputs, strict=True)]
         try:
-            got = inferred(entry, infos)
+            got = infer_outputs(entry, infos)
         except heald.errors.InvalidArgument as error:
             if not isinstance(case.static, dict) and case.code is None:
                 wrong.append(f"{case.id}: {error}")
@@ -103,7 +103,7 @@ def test_shapes_are_inferred_without_values_as_tensorflow_infers_them(op):
     assert not wrong, "\n".join(wrong)
 
 
-def inferred(entry: Resolved, infos: list[ValueInfo]) -> list[tuple[int | None, ...] | None]:
+def infer_outputs(entry: Resolved, infos: list[ValueInfo]) -> list[tuple[int | None, ...] | None]:
     ops = runtime().host.registries.ops
     return [i.shape for i in infer(entry.op, ops.metadata(entry.op), entry.attrs, infos)]
 

@@ -23,7 +23,7 @@ def project(images, transforms, size, fill=0.0, interpolation="BILINEAR", **attr
     return run_op("ImageProjectiveTransformV3", inputs, types | attrs)[0]
 
 
-def moved(down, across):
+def translation(down, across):
     return [[1, 0, across, 0, 1, down, 0, 0]]
 
 
@@ -58,17 +58,17 @@ def test_crops_that_are_not_defined_are_refused():
 def test_a_translation_by_whole_pixels_takes_them_as_a_padded_image_has_them(down, across, interpolation):
     for fill_mode, mode in (("CONSTANT", "constant"), ("NEAREST", "edge"), ("REFLECT", "symmetric")):
         want = np.pad(RAMP[0, :, :, 0], 9, mode)[9 + down : 12 + down, 9 + across : 13 + across]
-        got = project(RAMP, moved(down, across), (3, 4), 0, interpolation, fill_mode=fill_mode)[0, :, :, 0]
+        got = project(RAMP, translation(down, across), (3, 4), 0, interpolation, fill_mode=fill_mode)[0, :, :, 0]
         np.testing.assert_array_equal(got, want)
 
 
 def test_wrapped_images_begin_anew():
-    assert project(RAMP, moved(0, 2), (1, 4), fill_mode="WRAP").reshape(-1).tolist() == [2, 3, 0, 1]
+    assert project(RAMP, translation(0, 2), (1, 4), fill_mode="WRAP").reshape(-1).tolist() == [2, 3, 0, 1]
 
 
 def test_each_image_has_its_transform_and_integers_are_cut_off():
     images = np.concatenate([RAMP, RAMP]).astype(np.uint8)
-    got = project(images, moved(0, 0) + moved(0, 0.5), (3, 4), 200)
+    got = project(images, translation(0, 0) + translation(0, 0.5), (3, 4), 200)
     np.testing.assert_array_equal(got[0], images[0])
     assert got[1, 0, :, 0].tolist() == [0, 1, 2, 101]
 
@@ -84,8 +84,9 @@ def test_indices_of_boxes_are_looked_at_before_the_boxes():
 
 
 def test_projections_that_are_not_defined_are_refused():
-    for transforms, size, attrs in ((moved(0, 0) * 2, (2, 2), {}), ([[1, 0]], (2, 2), {}), (moved(0, 0), (0, 2), {}),
-                                    (moved(0, 0), (2, 2), {"fill_mode": "MIRROR"}),
-                                    (moved(0, 0), (2, 2), {"interpolation": "CUBIC"})):
+    for transforms, size, attrs in ((translation(0, 0) * 2, (2, 2), {}), ([[1, 0]], (2, 2), {}),
+                                    (translation(0, 0), (0, 2), {}),
+                                    (translation(0, 0), (2, 2), {"fill_mode": "MIRROR"}),
+                                    (translation(0, 0), (2, 2), {"interpolation": "CUBIC"})):
         with pytest.raises(InvalidArgument):
             project(RAMP, transforms, size, **attrs)

@@ -1,4 +1,4 @@
-"""Ops that read or write what an index tensor names, against NumPy's fancy indexing; what TensorFlow does otherwise."""
+"""Reads and writes by an index tensor, against NumPy's fancy indexing, and TensorFlow's differences."""
 
 import numpy as np
 import pytest
@@ -27,7 +27,7 @@ def places(draw):
 
 @fast
 @given(places())
-def test_what_is_scattered_is_gathered_again(drawn):
+def test_scattered_elements_are_gathered_again(drawn):
     x, indices = drawn
     index = tuple(indices.T)
     picked = run("GatherNd", x, indices)
@@ -101,7 +101,7 @@ x34 = np.zeros((3, 4), np.float32)
     ("DynamicStitch", [np.int32([-1, 0]), np.float32([1, 2])], {}),
     ("DynamicStitch", [np.int32([0, 1]), np.float32([1])], {}),
 ])
-def test_what_does_not_fit_is_refused(op, inputs, attrs):
+def test_an_index_that_does_not_fit_is_refused(op, inputs, attrs):
     with pytest.raises(InvalidArgument):
         run(op, *inputs, **attrs)
 

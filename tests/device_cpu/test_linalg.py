@@ -1,4 +1,4 @@
-"""Factorisations and solutions: what they must satisfy, and what is refused."""
+"""Factorisations and solutions: their equations, and the refused inputs."""
 
 import numpy as np
 import pytest
@@ -102,12 +102,12 @@ def test_vectors_that_nobody_asked_for_are_empty():
     ("MatrixSolve", [random(1, 2, 2), random(3, 2, 1)]), ("MatrixSolve", [random(2, 2), random(2)]),
     ("MatrixTriangularSolve", [random(2, 2, 2), random(3, 2, 1)]), ("SelfAdjointEigV2", [np.full((2, 2), np.nan)]),
 ])
-def test_what_has_no_solution_or_does_not_fit_is_refused(op, inputs):
+def test_a_matrix_without_a_solution_or_of_another_shape_is_refused(op, inputs):
     with pytest.raises(InvalidArgument):
         run(op, *inputs)
 
 
-def test_what_is_inferred_from_unknown_lengths():
+def test_unknown_lengths_are_inferred():
     def shapes(op, attrs, *inputs):
         got = RULES[op].function(attrs, *(info(dtypes.float32, shape) for shape in inputs))
         return [x.shape for x in got] if isinstance(got, tuple) else got.shape

@@ -88,22 +88,22 @@ def test_a_product_of_two_types_is_summed_in_a_third(left, right, output):
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float16, ml_dtypes.bfloat16])
 def test_a_fused_product_is_the_product_and_what_follows(dtype):
-    def fused(*ops, args):
+    def fused_matmul(*ops, args):
         attrs = {"T": dtypes.of_numpy(np.dtype(dtype)), "num_args": len(args), "fused_ops": ops, "leakyrelu_alpha": 0.5}
         return run_op("_FusedMatMul", [a, b, *args], attrs)[0]
 
     a, b, bias, other = (random(*shape, dtype=dtype) for shape in ((2, 3), (3, 4), (4,), (2, 4)))
     total = a.astype(np.float32) @ b.astype(np.float32) + bias.astype(np.float32)
-    np.testing.assert_array_equal(fused("BiasAdd", args=[bias]), total.astype(dtype))
-    np.testing.assert_array_equal(fused("BiasAdd", "Relu", args=[bias]), np.maximum(total, 0).astype(dtype))
-    np.testing.assert_array_equal(fused("BiasAdd", "Add", args=[bias, other]),
+    np.testing.assert_array_equal(fused_matmul("BiasAdd", args=[bias]), total.astype(dtype))
+    np.testing.assert_array_equal(fused_matmul("BiasAdd", "Relu", args=[bias]), np.maximum(total, 0).astype(dtype))
+    np.testing.assert_array_equal(fused_matmul("BiasAdd", "Add", args=[bias, other]),
                                   (total + other.astype(np.float32)).astype(dtype))
-    np.testing.assert_array_equal(fused("BiasAdd", "LeakyRelu", args=[bias]),
+    np.testing.assert_array_equal(fused_matmul("BiasAdd", "LeakyRelu", args=[bias]),
                                   np.where(total > 0, total, total / 2).astype(dtype))
     for ops, args in ((("Relu",), []), (("BiasAdd", "Mul"), [bias, other]), (("BiasAdd",), [other]),
                       (("BiasAdd", "Add"), [bias, bias]), (("BiasAdd", "Add", "Relu"), [bias, other])):
         with pytest.raises(InvalidArgument):
-            fused(*ops, args=args)
+            fused_matmul(*ops, args=args)
 
 
 def test_only_the_conjugate_transpose_conjugates():
@@ -112,7 +112,7 @@ def test_only_the_conjugate_transpose_conjugates():
     np.testing.assert_array_equal(got, x.conj().T)
 
 
-def test_products_that_do_not_fit_are_refused():
+def test_products_that_do_not_fit_are_refused_matmul():
     for op, a, b in (
         ("MatMul", (2, 3), (2, 3)), ("MatMul", (1, 2, 3), (3, 2)), ("BatchMatMulV2", (2, 3, 4), (2, 3, 4)),
         ("BatchMatMulV2", (2, 3, 4), (3, 4, 2)), ("BatchMatMulV2", (4,), (4, 2)),
@@ -123,7 +123,7 @@ def test_products_that_do_not_fit_are_refused():
 
 @fast
 @given(st.lists(st.booleans(), min_size=7, max_size=7))
-def test_what_is_inferred_from_unknown_lengths_is_true(hidden):
+def test_an_inference_from_unknown_lengths_is_true(hidden):
     x, y = (5, 1, 2, 3), (4, 3, 6)
     shapes = [d if keep else None for d, keep in zip((*x, *y), hidden, strict=True)]
     inputs = info(dtypes.float32, tuple(shapes[:4])), info(dtypes.float32, tuple(shapes[4:]))

@@ -1,4 +1,4 @@
-"""Lists of tensors; the results and the kinds of errors are those of TensorFlow 2.21 for the same graphs."""
+"""Lists of tensors. TensorFlow 2.21 gave the same results and kinds of errors for the same graphs."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def push(c: Chain, handle: str, *tensors: Any) -> str:
     return handle
 
 
-def put(c: Chain, handle: str, index: Any, item: Any, **attrs: Any) -> str:
+def write(c: Chain, handle: str, index: Any, item: Any, **attrs: Any) -> str:
     return c("TensorListSetItem", handle, index, item, **attrs)
 
 
@@ -123,7 +123,7 @@ def uneven(c: Chain, shape: Any = ANY) -> str:
     return push(c, empty(c, shape), [[1.0, 2.0]], [[3.0, 4.0], [5.0, 6.0]])
 
 
-def nested(c: Chain) -> str:
+def nested_list(c: Chain) -> str:
     return push(c, empty(c, [], dtype=VARIANT), rows(c, [[1.0, 2.0]]))
 
 
@@ -146,18 +146,19 @@ GIVES: dict[str, tuple[Made, list[Any]]] = {
     "get what is not there": (lambda c: [get(c, reserve(c, [2], 2), 0)], [[0, 0]]),
     "get a text that is not there": (lambda c: [get(c, reserve(c, [1], 2, TEXT), 0, dtype=TEXT)], [[b""]]),
     "get, shape asked for": (lambda c: [get(c, reserve(c, ANY, 2), 0, [3])], [[0, 0, 0]]),
-    "get, shape of another": (lambda c: [get(c, put(c, reserve(c, ANY, 3), 1, [1.0, 2.0]), 0)], [[0, 0]]),
+    "get, shape of another": (lambda c: [get(c, write(c, reserve(c, ANY, 3), 1, [1.0, 2.0]), 0)], [[0, 0]]),
     "get by a vector of one": (lambda c: [get(c, rows(c), [1])], [[3, 4]]),
-    "set": (lambda c: [stack(c, put(c, rows(c), 0, [9.0, 8.0]))], [[[9, 8], [3, 4]]]),
-    "set leaves the list": (lambda c: [stack(c, x := rows(c)), stack(c, put(c, x, 0, [9.0, 8.0])), stack(c, x)],
+    "set": (lambda c: [stack(c, write(c, rows(c), 0, [9.0, 8.0]))], [[[9, 8], [3, 4]]]),
+    "set leaves the list": (lambda c: [stack(c, x := rows(c)), stack(c, write(c, x, 0, [9.0, 8.0])), stack(c, x)],
                             [X, [[9, 8], [3, 4]], X]),
-    "set beyond": (lambda c: [stack(c, put(c, reserve(c, [2], 1), 2, [1.0, 2.0], resize_if_index_out_of_bounds=True))],
+    "set beyond": (lambda c: [stack(c, write(c, reserve(c, [2], 1), 2, [1.0, 2.0],
+                                               resize_if_index_out_of_bounds=True))],
                    [[[0, 0], [0, 0], [1, 2]]]),
     "stack what is not there": (lambda c: [stack(c, reserve(c, [2], 2), count=2)], [[[0, 0], [0, 0]]]),
     "stack nothing": (lambda c: [stack(c, reserve(c, [2], 0))], [np.zeros((0, 2))]),
     "stack nothing in it": (lambda c: [stack(c, push(c, empty(c), np.zeros((0, 2)), np.zeros((0, 2))))],
                             [np.zeros((2, 0, 2))]),
-    "stack, shape of another": (lambda c: [stack(c, put(c, reserve(c, ANY, 2), 1, [5.0, 6.0]))], [[[0, 0], [5, 6]]]),
+    "stack, shape of another": (lambda c: [stack(c, write(c, reserve(c, ANY, 2), 1, [5.0, 6.0]))], [[[0, 0], [5, 6]]]),
     "rows": (lambda c: [stack(c, rows(c)), shape_of(c, rows(c)), shape_of(c, rows(c, shape=[-1]))], [X, -1, [-1]]),
     "longer": (lambda c: [stack(c, c("TensorListResize", rows(c), 3))], [[[1, 2], [3, 4], [0, 0]]]),
     "shorter": (lambda c: [stack(c, c("TensorListResize", rows(c), 1))], [[[1, 2]]]),
@@ -182,11 +183,11 @@ GIVES: dict[str, tuple[Made, list[Any]]] = {
     "concat, length known": (lambda c: concat(c, reserve(c, [3, 2], 2)), [np.zeros((6, 2)), [3, 3]]),
     "concat, other lengths said": (lambda c: concat(c, reserve(c, [3, 2], 2), lengths=[1, 2]),
                                    [np.zeros((3, 2)), [1, 2]]),
-    "concat, length of another": (lambda c: concat(c, put(c, reserve(c, ANY, 3), 1, [[1.0, 2.0]])),
+    "concat, length of another": (lambda c: concat(c, write(c, reserve(c, ANY, 3), 1, [[1.0, 2.0]])),
                                   [[[0, 0], [1, 2], [0, 0]], [1, 1, 1]]),
     "concat, version 1": (lambda c: concat_v1(c, uneven(c), [None, 2]), [SIX, [1, 2]]),
     "concat, version 1, length of another": (
-        lambda c: concat_v1(c, put(c, reserve(c, [-1, 2], 2), 0, [[1.0, 2.0]])), [[[1, 2], [0, 0]], [1, 1]]),
+        lambda c: concat_v1(c, write(c, reserve(c, [-1, 2], 2), 0, [[1.0, 2.0]])), [[[1, 2], [0, 0]], [1, 1]]),
     "split": (lambda c: concat(c, split(c, SIX, [1, 0, 2])), [SIX, [1, 0, 2]]),
     "split into nothing": (lambda c: [size(c, split(c, np.zeros((0, 2)), []))], [0]),
     "split, of a shape": (lambda c: [shape_of(c, x := split(c, np.float32(SIX), [1, 2], [-1, 2])), get(c, x, 1)],
@@ -201,14 +202,16 @@ GIVES: dict[str, tuple[Made, list[Any]]] = {
     "add": (lambda c: [stack(c, add(c, rows(c), rows(c), rows(c, [[1.0, 1.0], [0.0, 0.0]])))], [[[3, 5], [6, 8]]]),
     "add one": (lambda c: [stack(c, add(c, rows(c)))], [X]),
     "add what is not there": (
-        lambda c: [stack(c, add(c, x := reserve(c, [2], 3), put(c, x, 1, [1.0, 2.0])))], [[[0, 0], [1, 2], [0, 0]]]),
+        lambda c: [stack(c, add(c, x := reserve(c, [2], 3), write(c, x, 1, [1.0, 2.0])))], [[[0, 0], [1, 2], [0, 0]]]),
     "add, shapes together": (lambda c: [shape_of(c, add(c, empty(c, [2, -1]), empty(c, [-1, 3])))], [[2, 3]]),
     "zeros like": (lambda c: [stack(c, like(c, rows(c)))], [[[0, 0], [0, 0]]]),
-    "zeros like what is not there": (lambda c: [get(c, like(c, put(c, reserve(c, ANY, 2), 1, [1.0])), 1)], [[0]]),
-    "lists of lists": (lambda c: [stack(c, get(c, nested(c), 0, dtype=VARIANT))], [[[1, 2]]]),
-    "lists of lists, stacked": (lambda c: [stack(c, one_of(c, stack(c, nested(c), dtype=VARIANT), 0))], [[[1, 2]]]),
-    "lists of lists, added": (lambda c: [stack(c, get(c, add(c, nested(c), nested(c)), 0, dtype=VARIANT))], [[[2, 4]]]),
-    "lists of lists, zeros": (lambda c: [stack(c, get(c, like(c, nested(c)), 0, dtype=VARIANT))], [[[0, 0]]]),
+    "zeros like what is not there": (lambda c: [get(c, like(c, write(c, reserve(c, ANY, 2), 1, [1.0])), 1)], [[0]]),
+    "lists of lists": (lambda c: [stack(c, get(c, nested_list(c), 0, dtype=VARIANT))], [[[1, 2]]]),
+    "lists of lists, stacked": (
+        lambda c: [stack(c, one_of(c, stack(c, nested_list(c), dtype=VARIANT), 0))], [[[1, 2]]]),
+    "lists of lists, added": (
+        lambda c: [stack(c, get(c, add(c, nested_list(c), nested_list(c)), 0, dtype=VARIANT))], [[[2, 4]]]),
+    "lists of lists, zeros": (lambda c: [stack(c, get(c, like(c, nested_list(c)), 0, dtype=VARIANT))], [[[0, 0]]]),
     "lists as rows": (
         lambda c: [stack(c, get(c, rows(c, several(c, rows(c), rows(c, [[5.0]])), []), 1, dtype=VARIANT))], [[[5]]]),
 }
@@ -217,9 +220,9 @@ GIVES: dict[str, tuple[Made, list[Any]]] = {
 @pytest.mark.parametrize("fed", [False, True], ids=["constants", "fed"])
 @pytest.mark.parametrize("name", GIVES)
 def test_ops_on_lists_give(name: str, fed: bool) -> None:
-    make, wanted = GIVES[name]
+    make, expected = GIVES[name]
     chain = Chain()
-    chain.gives(make(chain), wanted, fed=fed)
+    chain.gives(make(chain), expected, fed=fed)
 
 
 REFUSED: dict[str, Made] = {
@@ -241,16 +244,16 @@ REFUSED: dict[str, Made] = {
     "get beyond": lambda c: get(c, rows(c), 2),
     "get an unknown shape": lambda c: get(c, reserve(c, ANY, 3), 0),
     "get a shape known in part": lambda c: get(c, reserve(c, [-1], 3), 0, [-1]),
-    "get of two shapes": lambda c: get(c, put(c, put(c, reserve(c, ANY, 3), 1, [1.0, 2.0]), 2, [1.0]), 0),
+    "get of two shapes": lambda c: get(c, write(c, write(c, reserve(c, ANY, 3), 1, [1.0, 2.0]), 2, [1.0]), 0),
     "get a shape that contradicts": lambda c: get(c, reserve(c, [2], 2), 0, [3]),
     "get another type": lambda c: get(c, rows(c), 0, dtype=INT),
     "get a variant of unknown shape": lambda c: size(c, get(c, reserve(c, ANY, 2, VARIANT), 0, dtype=VARIANT)),
     "a variant that is not there": lambda c: size(c, get(c, reserve(c, [], 2, VARIANT), 0, dtype=VARIANT)),
     "several handles": lambda c: size(c, several(c, rows(c), rows(c))),
-    "set beyond": lambda c: size(c, put(c, rows(c), 2, [1.0, 2.0])),
-    "set below": lambda c: size(c, put(c, rows(c), -1, [1.0, 2.0])),
-    "set another shape": lambda c: size(c, put(c, reserve(c, [2], 2), 0, [1.0])),
-    "set another type": lambda c: size(c, put(c, rows(c), 0, np.int32([1, 2]))),
+    "set beyond": lambda c: size(c, write(c, rows(c), 2, [1.0, 2.0])),
+    "set below": lambda c: size(c, write(c, rows(c), -1, [1.0, 2.0])),
+    "set another shape": lambda c: size(c, write(c, reserve(c, [2], 2), 0, [1.0])),
+    "set another type": lambda c: size(c, write(c, rows(c), 0, np.int32([1, 2]))),
     "stack another number": lambda c: stack(c, rows(c), count=3),
     "stack nothing of unknown shape": lambda c: stack(c, reserve(c, [-1], 0)),
     "stack what is not there, of unknown shape": lambda c: stack(c, reserve(c, [-1], 1)),
@@ -314,7 +317,7 @@ REFUSED: dict[str, Made] = {
 
 @pytest.mark.parametrize("fed", [False, True], ids=["constants", "fed"])
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_does_not_fit_a_list_is_an_invalid_argument(name: str, fed: bool) -> None:
+def test_a_tensor_that_does_not_fit_a_list_is_an_invalid_argument(name: str, fed: bool) -> None:
     chain = Chain()
     fetches = REFUSED[name](chain)
     fetches = fetches if isinstance(fetches, list) else [fetches]
@@ -328,7 +331,7 @@ SHAPES: dict[str, tuple[Made, str]] = {
     "get": (lambda c: get(c, reserve(c, [-1, 2], 3), 0), "[?,2]"),
     "get, shape asked for": (lambda c: get(c, reserve(c, [-1, 2], 3), 0, [3, -1]), "[3,2]"),
     "get, nothing known": (lambda c: get(c, reserve(c, ANY, 3), 0), "<unknown rank>"),
-    "get what was set": (lambda c: get(c, put(c, reserve(c, [2], 3), 0, [1.0, 2.0]), 0), "[2]"),
+    "get what was set": (lambda c: get(c, write(c, reserve(c, [2], 3), 0, [1.0, 2.0]), 0), "[2]"),
     "get of a longer list": (lambda c: get(c, c("TensorListResize", reserve(c, [2], 3), 4), 0), "[2]"),
     "get of joined lists": (lambda c: get(c, join(c, reserve(c, [2, -1], 1), reserve(c, [-1, 3], 1)), 0), "[2,3]"),
     "get of sums": (lambda c: get(c, add(c, reserve(c, [2, -1], 1), reserve(c, [-1, 3], 1)), 0), "[2,3]"),
@@ -346,7 +349,7 @@ SHAPES: dict[str, tuple[Made, str]] = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_what_a_handle_says_is_known_before_the_run(name: str) -> None:
+def test_a_handle_gives_its_types_before_the_run(name: str) -> None:
     """As far as TensorFlow knows it."""
     make, shape = SHAPES[name]
     chain = Chain()
@@ -362,12 +365,12 @@ def test_an_element_of_another_shape_than_was_asked_for_is_an_error() -> None:
 @pytest.mark.parametrize("make", [
     lambda c: size(c, reserve(c, ANY, 2**31 - 1)),
     lambda c: size(c, c("TensorListResize", rows(c), 2**31 - 1)),
-    lambda c: size(c, put(c, rows(c), 2**31 - 1, 1.0, resize_if_index_out_of_bounds=True)),
+    lambda c: size(c, write(c, rows(c), 2**31 - 1, 1.0, resize_if_index_out_of_bounds=True)),
     lambda c: size(c, scatter(c, [1.0], [2**31 - 2])),
     lambda c: size(c, scatter_into(c, rows(c), [1.0], [2**31 - 2])),
     lambda c: get(c, reserve(c, [2**31 - 1, 2**31 - 1], 1), 0),
 ], ids=["reserve", "resize", "set", "scatter", "scatter into", "an element"])
-def test_what_no_memory_holds_is_an_error(make: Made) -> None:
+def test_a_list_larger_than_the_memory_is_an_error(make: Made) -> None:
     chain = Chain()
     with pytest.raises((ResourceExhausted, InvalidArgument)):
         chain.run([make(chain)])
@@ -377,9 +380,9 @@ def test_a_push_copies_no_element() -> None:
     tensors = [np.float32([i]) for i in range(100)]
     lists = [TensorList(dtypes.float32, None, [])]
     for tensor in tensors:
-        lists.append(lists[-1].pushed(tensor))
+        lists.append(lists[-1].with_pushed(tensor))
     assert all(a is b for a, b in zip(lists[-1].cells, tensors, strict=True))
-    assert [each.count for each in lists] == [len(each.cells) for each in lists] == list(range(101))
+    assert [one.count for one in lists] == [len(one.cells) for one in lists] == list(range(101))
 
 
 POISON = kept_plugin.CONFIG | {"debug": {"poison": True}}
@@ -387,7 +390,7 @@ POISON = kept_plugin.CONFIG | {"debug": {"poison": True}}
 
 KEEPERS: dict[str, tuple[Callable[[Chain, str], str], Any]] = {
     "push": (lambda c, x: stack(c, push(c, empty(c), x)), [X]),
-    "set": (lambda c, x: stack(c, put(c, reserve(c, ANY, 1), 0, x)), [X]),
+    "set": (lambda c, x: stack(c, write(c, reserve(c, ANY, 1), 0, x)), [X]),
     "rows": (lambda c, x: stack(c, rows(c, x)), X),
     "split": (lambda c, x: concat(c, split(c, x, [1, 1]))[0], X),
     "scatter": (lambda c, x: stack(c, scatter(c, x, [0, 1])), X),
@@ -405,11 +408,11 @@ def test_a_list_keeps_what_is_no_buffer_of_the_frame(name: str) -> None:
     assert chain.run([read], fed=True, config=POISON)[0].tolist() == want
 
 
-def test_what_is_pushed_stays_as_it_was_while_buffers_are_used_again() -> None:
+def test_a_pushed_tensor_stays_as_it_was_while_buffers_are_used_again() -> None:
     later = [node(f"n{i}", "Neg", f"n{i - 1}" if i else "b") for i in range(4)]
     handles = [Node("e", "EmptyTensorList", ("any", "most"), attrs={"element_dtype": FLOAT, "shape_type": INT})]
-    for before, name, kept in (("e", "l0", "a"), ("l0", "l1", "x"), ("l1", "l2", "n1")):
-        handles.append(Node(name, "TensorListPushBack", (before, kept), attrs={"element_dtype": FLOAT}))
+    for before, name, tensor in (("e", "l0", "a"), ("l0", "l1", "x"), ("l1", "l2", "n1")):
+        handles.append(Node(name, "TensorListPushBack", (before, tensor), attrs={"element_dtype": FLOAT}))
     session = heald.Session(graph(
         const("any", -1, np.int32), const("most", -1, np.int32), placeholder("x", (3,)), node("a", "Neg", "x"),
         node("b", "AddV2", "a", "x"), *later, *handles,
@@ -417,19 +420,19 @@ def test_what_is_pushed_stays_as_it_was_while_buffers_are_used_again() -> None:
     step = session.make_callable(["y", "n3"], ["x"])
     for i in range(3):
         x = np.float32([1, 2, 3]) + i
-        y, rest = step(x)
+        y, other = step(x)
         assert y.tolist() == [(-x).tolist(), x.tolist(), [0, 0, 0]]
-        y[:], rest[:], x[:] = -1, -2, -3
+        y[:], other[:], x[:] = -1, -2, -3
 
 
-def test_what_was_read_of_a_list_is_the_callers_own() -> None:
+def test_a_tensor_read_from_a_list_is_the_callers_own() -> None:
     chain = Chain()
     handle = push(chain, rows(chain), np.float32([5, 6]))
     fetches = [get(chain, handle, 2), get(chain, handle, 2), get(chain, handle, 0), second(pop(chain, handle))]
     with heald.Session(chain.graph()) as session:
         for _ in range(2):
-            found = session.run(fetches)
-            assert [x.tolist() for x in found] == [[5, 6], [5, 6], [1, 2], [5, 6]]
-            for i, x in enumerate(found):
+            fetched = session.run(fetches)
+            assert [x.tolist() for x in fetched] == [[5, 6], [5, 6], [1, 2], [5, 6]]
+            for i, x in enumerate(fetched):
                 x[:] = -i
-            assert [x[0] for x in found] == [0, -1, -2, -3]
+            assert [x[0] for x in fetched] == [0, -1, -2, -3]

@@ -1,4 +1,4 @@
-"""What Print, PrintV2 and Assert say, as TensorFlow 2.21 says it."""
+"""Print, PrintV2 and Assert write the texts of TensorFlow 2.21."""
 
 import logging
 import sys
@@ -14,7 +14,7 @@ from heald.errors import InvalidArgument, Unimplemented
 from heald.graphs.graph.node import Node
 from heald.runtime.values import dtypes
 
-SHOWN = [  # recorded: what is shown of a tensor, how many elements at most
+SHOWN = [  # recorded: a tensor, the number of shown elements, the text
     (np.float32([1, 2.5, 1e10, 1 / 3]), 3, "[1 2.5 1e+10...]"),
     (np.float64([1 / 3, np.nan, np.inf]), 3, "[0.33333333333333331 nan inf]"),
     (np.complex64([1 + 2j]), 3, "[?]"),
@@ -34,13 +34,13 @@ SHOWN = [  # recorded: what is shown of a tensor, how many elements at most
 
 
 @pytest.mark.parametrize(("x", "most", "want"), SHOWN)
-def test_the_first_elements_are_shown_row_by_row(x, most, want, capfd):
-    passed = outputs("Print", np.float32([7]), x, x, message="given: ", summarize=most)
+def test_the_first_elements_are_shown_row_by_row(x, shown_elements, want, capfd):
+    passed = outputs("Print", np.float32([7]), x, x, message="given: ", summarize=shown_elements)
     np.testing.assert_array_equal(passed[0], [7])
     assert capfd.readouterr() == ("", f"given: {want}{want}\n")
     with pytest.raises(InvalidArgument) as caught:
-        outputs("Assert", np.array(False), x, scalar(b"why"), summarize=most)
-    assert str(caught.value).startswith(f"assertion failed: {want} [{'why' if most else '...'}]")
+        outputs("Assert", np.array(False), x, scalar(b"why"), summarize=shown_elements)
+    assert str(caught.value).startswith(f"assertion failed: {want} [{'why' if shown_elements else '...'}]")
 
 
 def test_an_assertion_that_holds_says_nothing():
@@ -77,7 +77,7 @@ def test_a_stream_of_text_is_written_to_as_well(monkeypatch):
 
 
 @pytest.mark.parametrize("level", ["info", "warning", "error"])
-def test_what_goes_to_the_log_goes_to_the_logger_of_heald(level, caplog):
+def test_output_to_the_log_goes_to_the_logger_of_heald(level, caplog):
     with caplog.at_level(logging.INFO, "heald"):
         print_v2(b"100 %d", output_stream=f"log({level})", end="")
     assert caplog.record_tuples == [("heald", getattr(logging, level.upper()), "100 %d")]

@@ -1,4 +1,4 @@
-"""Lookup tables; the results, and the kinds of errors, are those of TensorFlow 2.21 for the same calls."""
+"""Lookup tables. TensorFlow 2.21 gave the same results and kinds of errors for the same calls."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def test_a_table_is_filled_before_it_is_used() -> None:
     assert t.export() == {b"a": 1, b"b": 2, b"c": 3}
 
 
-def test_to_fill_a_table_again_changes_nothing_and_only_the_size_is_compared() -> None:
+def test_filling_a_table_again_changes_nothing_and_compares_only_the_size() -> None:
     t = Driven()
     t.fill(ABC, [1, 2, 3])
     t.fill(ABC, [1, 2, 3])
@@ -121,14 +121,14 @@ def test_nan_is_a_value_but_not_equal_to_another() -> None:
     lambda t: t.fill([], []), lambda t: t.replace([], []), lambda t: t.fill(ABC, [1, 2]), lambda t: t.fill(b"a", 1),
     lambda t: t.fill(array([b"a"], (1, 1)), [[1]]), lambda t: t.replace(ABC[:1], [1, 2]),
 ])
-def test_what_cannot_fill_a_table_is_an_error(call: Any) -> None:
+def test_a_tensor_that_cannot_fill_a_table_is_an_error(call: Any) -> None:
     t = Driven()
     with pytest.raises(InvalidArgument):
         call(t)
     assert t.size() == 0
 
 
-def test_to_import_into_a_table_takes_keys_of_any_shape() -> None:
+def test_an_import_into_a_table_takes_keys_of_any_shape() -> None:
     t = Driven()
     t.replace(array([b"a", b"b"], (2, 1)), [[1], [2]])
     assert t.export() == {b"a": 1, b"b": 2}
@@ -179,7 +179,7 @@ def test_a_mutable_table_takes_a_default_for_each_key() -> None:
 @pytest.mark.parametrize("call", [
     lambda t: t.insert(ABC, [1]), lambda t: t.insert(ABC[:1], [[7]]), lambda t: t.fill(ABC, [1, 2, 3]),
 ])
-def test_what_does_not_fit_a_mutable_table_is_an_error(call: Any) -> None:
+def test_a_tensor_that_does_not_fit_a_mutable_table_is_an_error(call: Any) -> None:
     t = Driven("MutableHashTableV2")
     with pytest.raises(InvalidArgument):
         call(t)
@@ -211,13 +211,13 @@ def test_vectors_of_values_have_one_length(shape: Any) -> None:
         Driven("MutableHashTableOfTensorsV2", value_shape=shape).size()
 
 
-def test_what_is_kept_and_what_is_found_are_copies() -> None:
+def test_stored_and_returned_values_are_copies() -> None:
     t = Driven("MutableHashTableOfTensorsV2", LONG, FLOAT, value_shape=ShapeAttr((2,)))
-    mine = np.ones((1, 2), np.float32)
-    t.insert([1], mine)
-    mine[:] = 5
-    found = t.session.run("find", {"k": [1], "v": [0, 0]})
-    found[:] = 6
+    inserted = np.ones((1, 2), np.float32)
+    t.insert([1], inserted)
+    inserted[:] = 5
+    values = t.session.run("find", {"k": [1], "v": [0, 0]})
+    values[:] = 6
     assert t.find([1], [0, 0]) == [[1, 1]]
 
 
@@ -237,8 +237,8 @@ def test_keys_and_values_are_of_tensorflows_types(op: str, key: Any, value: Any)
     keys = ABC if key is STRING else np.array([-1, 0, 5], key.numpy)
     values = array([b"x", b"", b"y"]) if value is STRING else np.array([1, 0, 3]).astype(value.numpy)
     t.replace(keys, values)
-    found = t.session.run("find", {"k": keys[::-1], "v": values[1]})
-    assert (found.dtype, found.tolist()) == (values.dtype, values[::-1].tolist())
+    looked_up = t.session.run("find", {"k": keys[::-1], "v": values[1]})
+    assert (looked_up.dtype, looked_up.tolist()) == (values.dtype, values[::-1].tolist())
     exported = t.session.run(["export:0", "export:1"])
     assert [x.dtype for x in exported] == [keys.dtype, values.dtype]
 
@@ -272,7 +272,7 @@ def test_tables_of_one_shared_name_are_one_of_one_kind() -> None:
             session.run(name)
 
 
-def test_what_a_handle_says_is_known_before_the_run() -> None:
+def test_a_handle_gives_its_types_before_the_run() -> None:
     session = heald.Session(graph(
         table("MutableHashTableOfTensorsV2", LONG, FLOAT, value_shape=ShapeAttr((2,))), *ops(LONG, FLOAT),
         placeholder("keys", (3,), LONG),
@@ -286,7 +286,7 @@ def test_what_a_handle_says_is_known_before_the_run() -> None:
             session.prepare(name, ["keys"])
 
 
-def test_what_does_not_fit_an_unknown_table_is_told_when_it_is_used() -> None:
+def test_a_tensor_that_does_not_fit_an_unknown_table_fails_at_its_use() -> None:
     """Of a handle that was packed and unpacked nothing is known before the run."""
     session = heald.Session(graph(
         table("MutableHashTableV2", LONG, FLOAT, "made"), Node("pack", "Pack", ("made",), attrs={
@@ -312,7 +312,7 @@ def test_a_handle_of_another_kind_is_an_error() -> None:
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("op", "key"), [("HashTableV2", INT), ("MutableHashTableV2", LONG)])
 def test_many_numbers_are_found_like_single_ones(op: str, key: Any, seed: int) -> None:
-    """Also those next to each other, far apart, at the ends of the type, and after a change."""
+    """Also keys next to each other, far apart, at the ends of the type, and after a change."""
     rng = np.random.default_rng(seed)
     low, high = np.iinfo(key.numpy).min, np.iinfo(key.numpy).max
     keys = np.unique(np.concatenate([
@@ -320,16 +320,17 @@ def test_many_numbers_are_found_like_single_ones(op: str, key: Any, seed: int) -
         np.array([low, high, low + 2**20, 2**30], key.numpy), 2**12 * np.arange(90, dtype=key.numpy)]))
     t = Driven(op, key, INT)
     t.replace(keys, np.arange(len(keys), dtype=np.int32))
-    wanted = rng.permutation(np.concatenate([keys, keys + 1, rng.integers(low, high, 300, key.numpy)]))
-    known = dict(zip(keys.tolist(), range(len(keys)), strict=True))
-    assert t.find(wanted) == [known.get(k, -1) for k in wanted.tolist()]
-    assert t.find(wanted[:2]) == [known.get(k, -1) for k in wanted[:2].tolist()]
+    asked_keys = rng.permutation(np.concatenate([keys, keys + 1, rng.integers(low, high, 300, key.numpy)]))
+    index_of = dict(zip(keys.tolist(), range(len(keys)), strict=True))
+    assert t.find(asked_keys) == [index_of.get(k, -1) for k in asked_keys.tolist()]
+    assert t.find(asked_keys[:2]) == [index_of.get(k, -1) for k in asked_keys[:2].tolist()]
     if op == "MutableHashTableV2":
         t.remove(keys[::2])
         t.insert(keys[1:2], [7])
-        known = {k: v for k, v in known.items() if v % 2} | {int(keys[1]): 7}
-        each = np.arange(-len(wanted), 0, dtype=np.int32)
-        assert t.find(wanted, each) == [known.get(k, d) for k, d in zip(wanted.tolist(), each.tolist(), strict=True)]
+        index_of = {k: v for k, v in index_of.items() if v % 2} | {int(keys[1]): 7}
+        defaults = np.arange(-len(asked_keys), 0, dtype=np.int32)
+        expected = [index_of.get(k, d) for k, d in zip(asked_keys.tolist(), defaults.tolist(), strict=True)]
+        assert t.find(asked_keys, defaults) == expected
 
 
 def test_keys_that_collide_too_often_are_found_all_the_same() -> None:
@@ -376,10 +377,10 @@ def test_a_dense_table_keeps_arrays_by_key(form: str) -> None:
 def test_the_reserved_keys_of_a_dense_table_are_no_keys(key: int, name: str) -> None:
     with dense() as session:
         feeds = {"k": [3, key], "v": [[1, 2], [3, 4]]}
-        for fetches, given, targets in (([], feeds, ["insert"]), (["find"], {"k": [key]}, []), ([], {"k": [key]},
+        for fetches, step_feeds, targets in (([], feeds, ["insert"]), (["find"], {"k": [key]}, []), ([], {"k": [key]},
                                         ["remove"])):
             with pytest.raises(InvalidArgument, match=f"Using the {name} as a table key is not allowed"):
-                session.run(fetches, given, targets=targets)
+                session.run(fetches, step_feeds, targets=targets)
         assert session.run("size") == 0
     with dense(deleted=-1) as session, pytest.raises(InvalidArgument, match="cannot be equal"):
         session.run("size")

@@ -57,7 +57,7 @@ def test_large_logits_do_not_overflow():
     assert loss.tolist() == [1e4]
 
 
-def test_without_classes_there_is_nothing_to_lose_but_no_sparse_label():
+def test_a_loss_without_classes_is_empty_and_refuses_sparse_labels():
     assert soft(np.empty((2, 0)), np.empty((2, 0)))[0].tolist() == [0, 0]
     with pytest.raises(InvalidArgument, match="at least one class"):
         sparse(np.empty((2, 0)), np.zeros(2, np.int32))
@@ -72,7 +72,7 @@ def test_labels_that_do_not_fit_are_refused():
             soft(logits, labels)
 
 
-def test_what_one_input_leaves_open_the_other_tells():
+def test_one_input_tells_the_lengths_that_the_other_leaves_open():
     loss, gradient = RULES["SparseSoftmaxCrossEntropyWithLogits"].function(
         {}, info(dtypes.float32, (None, 4)), info(dtypes.int32, (3,)))
     assert (loss.shape, gradient.shape) == ((3,), (3, 4))

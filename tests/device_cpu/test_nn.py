@@ -185,10 +185,10 @@ def test_taps_name_every_element_that_a_window_finds(length, kernel, stride, pad
     except InvalidArgument:
         assert padding != "SAME"
         return
-    found = sorted((o, i) for outs, ins in geometry.window_taps(length, kernel, stride, slide)
+    pairs = sorted((o, i) for outs, ins in geometry.window_taps(length, kernel, stride, slide)
                    for o, i in zip(range(slide.size)[outs], range(length)[ins], strict=True))
     reached = ((o, o * stride + tap - slide.before) for o in range(slide.size) for tap in range(kernel))
-    assert found == sorted((o, i) for o, i in reached if 0 <= i < length)
+    assert pairs == sorted((o, i) for o, i in reached if 0 <= i < length)
 
 
 def test_unknown_lengths_stay_unknown_and_the_others_are_computed():

@@ -21,11 +21,11 @@ def normal(*shape, dtype=np.float32, seed=0):
 def test_the_gradient_of_a_bias_is_the_sum_over_all_but_the_channels(shape):
     dy = normal(*shape, dtype=np.float64)
     np.testing.assert_allclose(run("BiasAddGrad", dy)[0], dy.sum(tuple(range(len(shape) - 1))))
-    rest = tuple(i for i in range(len(shape)) if i != 1)
-    np.testing.assert_allclose(run("BiasAddGrad", dy, data_format="NCHW")[0], dy.sum(rest))
+    other_axes = tuple(i for i in range(len(shape)) if i != 1)
+    np.testing.assert_allclose(run("BiasAddGrad", dy, data_format="NCHW")[0], dy.sum(other_axes))
 
 
-def test_it_wraps_around_and_is_summed_in_float32():
+def test_a_bias_gradient_wraps_around_and_is_summed_in_float32():
     assert run("BiasAddGrad", np.full((4, 1), 100, np.int8))[0].tolist() == [-112]
     assert run("BiasAddGrad", np.array([[2048], *[[1]] * 63], np.float16))[0].item() == np.float16(2111)
 
@@ -40,15 +40,15 @@ def test_gradients_of_batch_normalisation_are_those_of_its_formula(is_training, 
         mean, variance = (x.mean((0, 1, 2)), x.var((0, 1, 2))) if is_training else fixed
         return (dy * (x - mean) / np.sqrt(variance + 0.1) * scale).sum()
 
-    place = (0, 3, 1, 2) if data_format == "NCHW" else (0, 1, 2, 3)
-    images = [np.ascontiguousarray(v.transpose(place), np.float32) for v in (dy, x)]
+    order = (0, 3, 1, 2) if data_format == "NCHW" else (0, 1, 2, 3)
+    images = [np.ascontiguousarray(v.transpose(order), np.float32) for v in (dy, x)]
     vectors = [np.asarray(v, np.float32) for v in (scale, *fixed)]
     dx, dscale, doffset, *_ = run("FusedBatchNormGrad", *images, *vectors, epsilon=0.1, is_training=is_training,
                                   data_format=data_format)
     step = np.zeros_like(x)
     step[1, 2, 3, 0] = 1e-5
     slope = (y(x + step, scale) - y(x - step, scale)) / 2e-5
-    np.testing.assert_allclose(dx.transpose(np.argsort(place))[1, 2, 3, 0], slope, rtol=1e-3)
+    np.testing.assert_allclose(dx.transpose(np.argsort(order))[1, 2, 3, 0], slope, rtol=1e-3)
     for channel in np.eye(2):
         np.testing.assert_allclose(dscale @ channel, y(x, scale + channel) - y(x, scale), rtol=1e-3)
     np.testing.assert_allclose(doffset, dy.sum((0, 1, 2)), rtol=1e-4)
@@ -74,12 +74,12 @@ def test_gradients_that_do_not_fit_are_refused():
 @given(st.integers(0, 6), st.integers(1, 7), st.sampled_from([0.5, 0.75, 1.0]))
 def test_response_normalisation_looks_at_neighbouring_channels(radius, depth, beta):
     x, attrs = normal(1, 2, 2, depth), {"depth_radius": radius, "bias": 2.0, "alpha": 0.5, "beta": beta}
-    near = np.abs(np.subtract.outer(np.arange(depth), np.arange(depth))) <= radius
-    n = 2 + 0.5 * (x.astype(float) ** 2 @ near)
+    neighbours = np.abs(np.subtract.outer(np.arange(depth), np.arange(depth))) <= radius
+    n = 2 + 0.5 * (x.astype(float) ** 2 @ neighbours)
     np.testing.assert_allclose(run("LRN", x, **attrs)[0], x * n**-beta, rtol=1e-5)
     dy = normal(1, 2, 2, depth, seed=1)
     y = (x * n**-beta).astype(np.float32)
-    want = dy * n**-beta - beta * x * ((dy * x * n ** (-beta - 1)) @ near)
+    want = dy * n**-beta - beta * x * ((dy * x * n ** (-beta - 1)) @ neighbours)
     np.testing.assert_allclose(run("LRNGrad", dy, x, y, **attrs)[0], want, rtol=1e-3, atol=1e-6)
 
 
@@ -110,7 +110,7 @@ def test_rates_spread_the_filter_of_a_dilation():
         run("Dilation2D", x, kernel, rates=(1, 1, 2, 2), **attrs)
 
 
-def test_nothing_gives_less_than_the_lowest_number_in_a_dilation():
+def test_a_dilation_gives_at_least_the_lowest_number():
     x = np.array([NAN, -INF, 1, INF], np.float32).reshape(1, 1, 4, 1)
     got = run("Dilation2D", x, np.zeros((1, 1, 1), np.float32), strides=(1,) * 4, rates=(1,) * 4, padding="VALID")
     lowest = np.finfo(np.float32).min

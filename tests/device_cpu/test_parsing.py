@@ -48,7 +48,7 @@ def test_a_float32_is_rounded_once():
     (b"", F32), (b"1_0", F64), (b"1_0", I32), (b"0x", F32), (b"1 2", F32), (b"5\x00", I64), (b"0x1F", I32),
     (b"1.0", I32), (b"-0", dtypes.uint32), (b"2147483648", I32), (b"18446744073709551616", dtypes.uint64),
 ])
-def test_what_is_no_number_of_the_type_is_refused(text, dtype):
+def test_a_text_that_is_no_number_of_the_type_is_refused(text, dtype):
     with pytest.raises(InvalidArgument):
         number(text, dtype)
 
@@ -113,7 +113,7 @@ def test_serialized_tensors_come_back(x):
 
 
 @pytest.mark.parametrize("data", [b"abc", b"", b"\x08\x01\x12\x04\x12\x02\x08\x02\x22\x01a", b"\x08\x03\x12\x00"])
-def test_what_is_no_tensor_of_the_type_is_refused(data):
+def test_bytes_that_are_no_tensor_of_the_type_are_refused(data):
     with pytest.raises(InvalidArgument):
         run_op("ParseTensor", [scalar(data)], {"out_type": F32})
 
@@ -128,8 +128,8 @@ def feature(values):
     if values is None:
         return b""
     kind = KIND[type(values[0])] if values else 3
-    put = {1: wire.put_bytes, 2: wire.put_float, 3: wire.put_integer}[kind]
-    return wire.put_bytes(kind, b"".join(put(1, v) for v in values))
+    encode = {1: wire.put_bytes, 2: wire.put_float, 3: wire.put_integer}[kind]
+    return wire.put_bytes(kind, b"".join(encode(1, v) for v in values))
 
 
 def example(**features):
@@ -137,7 +137,7 @@ def example(**features):
     return wire.put_bytes(1, b"".join(wire.put_bytes(1, entry) for entry in entries))
 
 
-def parsed(serialized, sparse=(), dense=(), ragged=(), names=()):
+def parse(serialized, sparse=(), dense=(), ragged=(), names=()):
     """`sparse`: (key, type); `dense`: (key, shape, default); `ragged`: (key, type)."""
     keys = [array([entry[0] for entry in part]) for part in (sparse, dense, ragged)]
     defaults = [np.asarray(default) for _, _, default in dense]
@@ -146,36 +146,37 @@ def parsed(serialized, sparse=(), dense=(), ragged=(), names=()):
         "Tdense": tuple(dtypes.of_numpy(d.dtype) for d in defaults), "dense_shapes": tuple(s for _, s, _ in dense),
         "ragged_value_types": tuple(t for _, t in ragged), "ragged_split_types": (I32,) * len(ragged),
     }
-    given = array(serialized) if isinstance(serialized, list) else scalar(serialized)
-    return [x.tolist() for x in run_op("ParseExampleV2", [given, array(list(names)), *keys, *defaults], attrs)]
+    serialized_tensor = array(serialized) if isinstance(serialized, list) else scalar(serialized)
+    inputs = [serialized_tensor, array(list(names)), *keys, *defaults]
+    return [x.tolist() for x in run_op("ParseExampleV2", inputs, attrs)]
 
 
 TWO = [example(a=[1.0, 2.0], s=[b"x"]), example(a=[3.0], s=[b"p", b"q"])]
 
 
 def test_a_feature_becomes_a_sparse_or_a_ragged_tensor():
-    assert parsed(TWO, sparse=[(b"s", STRING)]) == [[[0, 0], [1, 0], [1, 1]], [b"x", b"p", b"q"], [2, 2]]
-    assert parsed(TWO, ragged=[(b"a", F32), (b"none", I64)]) == [[1, 2, 3], [], [0, 2, 3], [0, 0, 0]]
-    assert parsed(TWO[1], sparse=[(b"s", STRING)], ragged=[(b"a", F32)]) == [
+    assert parse(TWO, sparse=[(b"s", STRING)]) == [[[0, 0], [1, 0], [1, 1]], [b"x", b"p", b"q"], [2, 2]]
+    assert parse(TWO, ragged=[(b"a", F32), (b"none", I64)]) == [[1, 2, 3], [], [0, 2, 3], [0, 0, 0]]
+    assert parse(TWO[1], sparse=[(b"s", STRING)], ragged=[(b"a", F32)]) == [
         [[0], [1]], [b"p", b"q"], [2], [3], []]
 
 
 def test_dense_features_of_variable_length_are_padded():
-    assert parsed(TWO, dense=[(b"a", (None,), np.float32(9))]) == [[[1, 2], [3, 9]]]
-    assert parsed(TWO[:1], dense=[(b"a", (None, 2), np.float32([9]))]) == [[[[1, 2]]]]
-    assert parsed(TWO[1], dense=[(b"a", (None,), np.float32(9))]) == [[3]]
+    assert parse(TWO, dense=[(b"a", (None,), np.float32(9))]) == [[[1, 2], [3, 9]]]
+    assert parse(TWO[:1], dense=[(b"a", (None, 2), np.float32([9]))]) == [[[[1, 2]]]]
+    assert parse(TWO[1], dense=[(b"a", (None,), np.float32(9))]) == [[3]]
     with pytest.raises(InvalidArgument, match="multiple of stride"):
-        parsed(TWO, dense=[(b"a", (None, 2), np.float32(9))])
+        parse(TWO, dense=[(b"a", (None, 2), np.float32(9))])
 
 
 def test_dense_features_have_a_default_or_are_required():
     data = [example(i=[5]), example(i=None), example(s=[b"x"], i=[1]) + example(i=[7])]
-    assert parsed(data, dense=[(b"i", (1,), np.array([4]))]) == [[[5], [4], [7]]]
-    assert parsed(data[1], dense=[(b"s", (), scalar(b"none"))]) == [b"none"]
+    assert parse(data, dense=[(b"i", (1,), np.array([4]))]) == [[[5], [4], [7]]]
+    assert parse(data[1], dense=[(b"s", (), scalar(b"none"))]) == [b"none"]
     with pytest.raises(InvalidArgument, match="required"):
-        parsed(data, dense=[(b"i", (1,), np.empty(0, np.int64))])
+        parse(data, dense=[(b"i", (1,), np.empty(0, np.int64))])
     with pytest.raises(InvalidArgument, match="values != expected"):
-        parsed(TWO, dense=[(b"a", (2,), np.float32([0, 0]))])
+        parse(TWO, dense=[(b"a", (2,), np.float32([0, 0]))])
 
 
 @pytest.mark.parametrize("bad", [
@@ -184,13 +185,13 @@ def test_dense_features_have_a_default_or_are_required():
 ])
 def test_types_shapes_and_defaults_must_fit(bad):
     with pytest.raises(InvalidArgument):
-        parsed(TWO, **bad)
+        parse(TWO, **bad)
 
 
 @pytest.mark.parametrize("bad", [b"\n\x05ab", TWO[0][:-1], TWO[0] + b"\x00"])
 def test_malformed_examples_are_refused(bad):
     with pytest.raises(InvalidArgument, match="Could not parse"):
-        parsed([bad], sparse=[(b"a", F32)])
+        parse([bad], sparse=[(b"a", F32)])
 
 
 def test_a_single_example_and_a_batch_are_read_alike():
@@ -217,35 +218,35 @@ def test_a_batch_of_unknown_size_gives_rows_of_known_shape():
 # Text
 
 
-def transcoded(x, source="UTF-8", target="UTF-8", **attrs):
+def transcode(x, source="UTF-8", target="UTF-8", **attrs):
     return run_op("UnicodeTranscode", [scalar(x)], {"input_encoding": source, "output_encoding": target} | attrs)[0][()]
 
 
 @fast
 @given(st.text(), st.sampled_from(["UTF-16-BE", "UTF-32-BE"]))
 def test_text_comes_back_from_every_encoding(x, encoding):
-    there = transcoded(x.encode(), target=encoding)
+    there = transcode(x.encode(), target=encoding)
     assert there == x.encode(encoding.lower())
-    assert transcoded(there, source=encoding) == x.encode()
+    assert transcode(there, source=encoding) == x.encode()
 
 
-def test_what_is_malformed_is_replaced_left_out_or_refused():
+def test_malformed_text_is_replaced_left_out_or_refused():
     bad = b"a\xffb\x01"
-    assert transcoded(bad) == "a\ufffdb\x01".encode()
-    assert transcoded(bad, replacement_char=ord("?"), replace_control_characters=True) == b"a?b?"
-    assert transcoded(bad, errors="ignore", replace_control_characters=True) == b"ab"
+    assert transcode(bad) == "a\ufffdb\x01".encode()
+    assert transcode(bad, replacement_char=ord("?"), replace_control_characters=True) == b"a?b?"
+    assert transcode(bad, errors="ignore", replace_control_characters=True) == b"ab"
     with pytest.raises(InvalidArgument, match="formatting"):
-        transcoded(bad, errors="strict")
+        transcode(bad, errors="strict")
 
 
 def test_utf_16_without_a_mark_is_big_endian():
-    assert transcoded(b"\x00a", source="UTF-16") == transcoded(b"\xff\xfea\x00", source="UTF-16") == b"a"
+    assert transcode(b"\x00a", source="UTF-16") == transcode(b"\xff\xfea\x00", source="UTF-16") == b"a"
 
 
 def test_encodings_that_are_not_known_are_refused():
     with pytest.raises(InvalidArgument, match="bogus"):
-        transcoded(b"a", source="bogus")
+        transcode(b"a", source="bogus")
     with pytest.raises(Unimplemented):
-        transcoded(b"a", source="shift_jis")
+        transcode(b"a", source="shift_jis")
     with pytest.raises(InvalidArgument, match="code point"):
-        transcoded(b"a", replacement_char=0x110000)
+        transcode(b"a", replacement_char=0x110000)

@@ -51,8 +51,8 @@ def test_a_position_is_that_of_the_largest_element(ksize, strides, padding, with
     np.testing.assert_array_equal([largest], run("MaxPool", x, **attrs))
     assert position.dtype == index.numpy
     images = x.reshape(1, -1) if with_batch else x.reshape(2, -1)
-    found = np.take_along_axis(images, position.reshape(len(images), -1), 1).reshape(largest.shape)
-    np.testing.assert_array_equal(found, largest)
+    at_position = np.take_along_axis(images, position.reshape(len(images), -1), 1).reshape(largest.shape)
+    np.testing.assert_array_equal(at_position, largest)
 
 
 def test_the_first_of_equal_elements_is_the_largest_and_nan_only_where_it_is_first():
@@ -85,7 +85,7 @@ def test_the_gradient_of_an_average_is_its_adjoint(op, ksize, strides, padding):
     np.testing.assert_allclose((dx.astype(float) * x).sum(), (dy.astype(float) * y).sum(), rtol=1e-5)
 
 
-def test_in_3d_all_that_is_as_large_as_the_largest_gets_the_gradient():
+def test_all_elements_as_large_as_the_largest_get_the_gradient_in_3d():
     x = np.array([1, 1 + 5e-6, 0, INF], np.float32).reshape(1, 1, 1, 4, 1)
     y = np.array([1 + 5e-6, 1 + 5e-6, INF], np.float32).reshape(1, 1, 1, 3, 1)
     (got,) = run("MaxPool3DGrad", x, y, np.array([1, 2, 4], np.float32).reshape(y.shape),

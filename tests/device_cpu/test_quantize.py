@@ -18,7 +18,7 @@ def run(op, *inputs, **attrs):
 
 @fast
 @given(floats, st.integers(2, 12), st.booleans())
-def test_what_is_quantized_stays_quantized_and_is_within_half_a_step(x, bits, narrow):
+def test_a_quantized_number_stays_quantized_and_is_within_half_a_step(x, bits, narrow):
     attrs = {"num_bits": bits, "narrow_range": narrow}
     ends = np.float32(-20), np.float32(30)
     once = run("FakeQuantWithMinMaxVars", x, *ends, **attrs)
@@ -70,6 +70,6 @@ def test_a_range_per_axis_is_that_of_each_slice():
     ("QuantizeAndDequantizeV2", [np.float32([1]), np.float32(0), np.float32(1)], {"axis": 1}),
     ("QuantizeAndDequantizeV3", [np.float32([1]), np.float32(0), np.float32(1), np.int32(0)], {}),
 ])
-def test_what_does_not_fit_is_refused(op, inputs, attrs):
+def test_a_range_that_does_not_fit_is_refused(op, inputs, attrs):
     with pytest.raises(InvalidArgument):
         run(op, *inputs, **attrs)

@@ -1,4 +1,4 @@
-"""Queues; the results, and the kinds of errors, are those of TensorFlow 2.21 for the same calls."""
+"""Queues. TensorFlow 2.21 gave the same results and kinds of errors for the same calls."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def queue(op: str = "FIFOQueueV2", *types: Any, shapes: Any = ((),), name: str =
 
 
 def ops(*types: Any, shapes: Any = None, handle: str = "q") -> list[Node]:
-    """What is done with a queue; `x0`, `x1`... are what is enqueued, `n` how many are dequeued."""
+    """The ops of a queue. `x0`, `x1`...: the enqueued components. `n`: the number of dequeued elements."""
     types = types or (INT,)
     fed = [f"x{i}" for i in range(len(types))]
     takes, gives = {"component_types": types}, {"Tcomponents": types}
@@ -52,16 +52,16 @@ def ops(*types: Any, shapes: Any = None, handle: str = "q") -> list[Node]:
 class Driven:
     """A session with one queue."""
 
-    def __init__(self, made: Node, *types: Any) -> None:
-        self.session = heald.Session(graph(made, *ops(*types)))
+    def __init__(self, queue_node: Node, *types: Any) -> None:
+        self.session = heald.Session(graph(queue_node, *ops(*types)))
         self.results = [f"{{}}:{i}" for i in range(len(types) or 1)]
 
-    def put(self, *x: Any, op: str = "put", options: Any = None) -> None:
+    def enqueue(self, *x: Any, op: str = "put", options: Any = None) -> None:
         feeds = {f"x{i}": part for i, part in enumerate(x)}
         self.session.run([], feeds, targets=[op], options=options)
 
     def puts(self, *x: Any, options: Any = None) -> None:
-        self.put(*x, op="puts", options=options)
+        self.enqueue(*x, op="puts", options=options)
 
     def get(self, op: str = "get", n: int | None = None, options: Any = None) -> Any:
         got = self.session.run([r.format(op) for r in self.results], {} if n is None else {"n": n}, options=options)
@@ -81,7 +81,7 @@ def q() -> Iterator[Driven]:
     driven.session.close()
 
 
-def begun(work: Callable[..., Any], *arguments: Any, **named: Any) -> Future[Any]:
+def begin(work: Callable[..., Any], *arguments: Any, **named: Any) -> Future[Any]:
     """Something that is being done, and waits."""
     future = pool.submit(work, *arguments, **named)
     time.sleep(0.03)
@@ -91,7 +91,7 @@ def begun(work: Callable[..., Any], *arguments: Any, **named: Any) -> Future[Any
 
 def test_elements_come_in_the_order_in_which_they_went(q: Driven) -> None:
     q.puts([1, 2])
-    q.put(3)
+    q.enqueue(3)
     assert (q.size(), q.get(), q.get("gets", 2), q.size()) == (3, 1, [2, 3], 0)
 
 
@@ -104,69 +104,69 @@ def test_none_at_all_are_given_and_taken_at_once(q: Driven) -> None:
 
 
 @pytest.mark.parametrize("call", [
-    lambda q: q.puts(5), lambda q: q.put([1, 2]), lambda q: q.puts([[1, 2]]), lambda q: q.get("gets", -1),
+    lambda q: q.puts(5), lambda q: q.enqueue([1, 2]), lambda q: q.puts([[1, 2]]), lambda q: q.get("gets", -1),
     lambda q: q.get("gets", [1]),
 ])
-def test_what_does_not_fit_is_an_error(q: Driven, call: Callable[[Driven], Any]) -> None:
+def test_an_element_that_does_not_fit_is_an_error(q: Driven, call: Callable[[Driven], Any]) -> None:
     with pytest.raises(InvalidArgument):
         call(q)
     assert q.size() == 0
 
 
-def test_who_takes_from_an_empty_queue_waits(q: Driven) -> None:
-    waiting = begun(q.get)
-    q.put(4)
+def test_an_empty_queue_blocks_its_consumer(q: Driven) -> None:
+    waiting = begin(q.get)
+    q.enqueue(4)
     assert (waiting.result(5), q.size()) == (4, 0)
 
 
-def test_who_puts_into_a_full_queue_waits_with_what_has_no_room(q: Driven) -> None:
-    q.put(1)
-    waiting = begun(q.puts, [2, 3, 4, 5])
+def test_a_full_queue_blocks_its_producer(q: Driven) -> None:
+    q.enqueue(1)
+    waiting = begin(q.puts, [2, 3, 4, 5])
     assert (q.size(), q.get(), q.get("gets", 3)) == (3, 1, [2, 3, 4])
     waiting.result(5)
     assert q.get() == 5
 
 
 def test_more_may_be_taken_at_once_than_there_is_room_for(q: Driven) -> None:
-    waiting = begun(q.get, "gets", 5)
+    waiting = begin(q.get, "gets", 5)
     q.puts([1, 2, 3, 4, 5, 6])
     assert (waiting.result(5), q.get()) == ([1, 2, 3, 4, 5], 6)
 
 
 def test_those_who_wait_are_served_in_the_order_in_which_they_came(q: Driven) -> None:
-    pair = begun(q.get, "gets", 2)
-    single = begun(q.get)
-    q.put(1)
+    pair = begin(q.get, "gets", 2)
+    single = begin(q.get)
+    q.enqueue(1)
     time.sleep(0.03)
     assert [pair.done(), single.done()] == [False, False]
-    q.put(2)
+    q.enqueue(2)
     assert pair.result(5) == [1, 2]
     assert not single.done()
-    q.put(3)
+    q.enqueue(3)
     assert single.result(5) == 3
 
 
 def test_a_timeout_leaves_the_queue_as_it_was_and_nobody_waiting(q: Driven) -> None:
-    q.put(1)
+    q.enqueue(1)
     for op in ("gets", "rest"):
         with pytest.raises(DeadlineExceeded):
             q.get(op, 2, options=SOON)
         assert q.size() == 1
     q.puts([2, 3])
     with pytest.raises(DeadlineExceeded):
-        q.put(9, options=SOON)
+        q.enqueue(9, options=SOON)
     assert q.get("gets", 3) == [1, 2, 3]
     with pytest.raises(DeadlineExceeded):
         q.get(options=SOON)
-    q.put(4)
+    q.enqueue(4)
     assert (q.size(), q.get()) == (1, 4)
 
 
-def test_what_one_who_gave_up_had_taken_is_the_next_ones(q: Driven) -> None:
+def test_the_next_consumer_gets_the_elements_of_one_that_gave_up(q: Driven) -> None:
     q.puts([1, 2])
     cancel = heald.CancelToken()
-    first = begun(q.get, "gets", 3, options=heald.RunOptions(cancel=cancel))
-    second = begun(q.get)
+    first = begin(q.get, "gets", 3, options=heald.RunOptions(cancel=cancel))
+    second = begin(q.get)
     cancel.cancel()
     with pytest.raises(Cancelled):
         first.result(5)
@@ -183,7 +183,7 @@ def test_a_closed_queue_gives_what_it_has(q: Driven) -> None:
         with pytest.raises(OutOfRange, match=r"FIFOQueue 'q' is closed and has insufficient elements \(requested 1, "
                                              r"current size 0\)"):
             q.get(op, n)
-    for call in (lambda: q.put(1), lambda: q.puts([1])):
+    for call in (lambda: q.enqueue(1), lambda: q.puts([1])):
         with pytest.raises(Cancelled, match="FIFOQueue 'q' is closed"):
             call()
     with pytest.raises(Cancelled, match="'q' is already closed"):
@@ -199,18 +199,18 @@ def test_too_few_are_left_to_others(q: Driven) -> None:
     assert (q.size(), q.get("gets", 2)) == (2, [1, 2])
 
 
-def test_to_close_ends_the_waiting_of_those_who_take(q: Driven) -> None:
-    q.put(1)
-    pair, rest = begun(q.get, "gets", 2), begun(q.get, "rest", 2)
+def test_closing_a_queue_ends_the_waiting_of_its_consumers(q: Driven) -> None:
+    q.enqueue(1)
+    pair, others = begin(q.get, "gets", 2), begin(q.get, "rest", 2)
     q.do("close")
     with pytest.raises(OutOfRange):
         pair.result(5)
-    assert rest.result(5) == [1]
+    assert others.result(5) == [1]
 
 
-def test_to_close_waits_for_those_who_put_before(q: Driven) -> None:
+def test_closing_a_queue_waits_for_earlier_producers(q: Driven) -> None:
     q.puts([1, 2, 3])
-    putting, closing, late = begun(q.put, 4), begun(q.do, "close"), begun(q.put, 5)
+    putting, closing, late = begin(q.enqueue, 4), begin(q.do, "close"), begin(q.enqueue, 5)
     assert not q.session.run("closed")
     assert q.get() == 1
     putting.result(5)
@@ -220,9 +220,9 @@ def test_to_close_waits_for_those_who_put_before(q: Driven) -> None:
     assert q.get("rest", 5) == [2, 3, 4]
 
 
-def test_to_cancel_those_who_put_closes_at_once(q: Driven) -> None:
+def test_cancelling_the_producers_closes_a_queue_at_once(q: Driven) -> None:
     q.puts([1, 2])
-    putting, closing = begun(q.puts, [3, 4]), begun(q.do, "close")
+    putting, closing = begin(q.puts, [3, 4]), begin(q.do, "close")
     q.do("kill")
     for future in (putting, closing):
         with pytest.raises(Cancelled, match="Enqueue operation was cancelled"):
@@ -230,8 +230,8 @@ def test_to_cancel_those_who_put_closes_at_once(q: Driven) -> None:
     assert q.get("gets", 3) == [1, 2, 3]
 
 
-def test_to_close_the_session_ends_all_waiting(q: Driven) -> None:
-    waiting = begun(q.get)
+def test_closing_the_session_ends_all_waiting(q: Driven) -> None:
+    waiting = begin(q.get)
     q.session.close()
     with pytest.raises(Cancelled):
         waiting.result(5)
@@ -258,17 +258,17 @@ def test_a_shared_queue_is_of_one_kind(other: Node) -> None:
         session.run("b")
 
 
-@pytest.mark.parametrize("made", [
+@pytest.mark.parametrize("queue_node", [
     queue(shapes=((None,),)), queue(shapes=((), ())), queue("PaddingFIFOQueueV2", shapes=(None,)),
     queue("RandomShuffleQueueV2", min_after_dequeue=-1), queue("RandomShuffleQueueV2", min_after_dequeue=3, capacity=3),
     queue("PriorityQueueV2", shapes=((None,),)),
 ])
-def test_queues_that_cannot_be_are_errors(made: Node) -> None:
+def test_queues_that_cannot_be_are_errors(queue_node: Node) -> None:
     with pytest.raises(InvalidArgument):
-        heald.Session(graph(made, Node("size", "QueueSizeV2", ("q",)))).run("size")
+        heald.Session(graph(queue_node, Node("size", "QueueSizeV2", ("q",)))).run("size")
 
 
-def test_without_a_capacity_there_is_always_room() -> None:
+def test_a_queue_without_a_capacity_always_has_room() -> None:
     q = Driven(queue())
     q.puts(list(range(1000)))
     assert q.size() == 1000
@@ -277,17 +277,17 @@ def test_without_a_capacity_there_is_always_room() -> None:
 def test_components_stay_together() -> None:
     q = Driven(queue("FIFOQueueV2", STRING, FLOAT, shapes=((), (2,))), STRING, FLOAT)
     q.puts(array([b"a", b"b"]), [[1, 2], [3, 4]])
-    q.put(b"c", [5, 6])
+    q.enqueue(b"c", [5, 6])
     assert q.get() == [b"a", [1, 2]]
     assert q.get("gets", 2) == [[b"b", b"c"], [[3, 4], [5, 6]]]
     with pytest.raises(InvalidArgument):
         q.puts(array([b"a", b"b"]), [[1, 2]])
 
 
-def test_without_shapes_elements_are_taken_one_by_one() -> None:
+def test_elements_without_shapes_are_taken_one_by_one() -> None:
     q = Driven(queue(shapes=()))
-    q.put([1, 2])
-    q.put([[3]])
+    q.enqueue([1, 2])
+    q.enqueue([[3]])
     assert (q.get(), q.get()) == ([1, 2], [[3]])
     for op in ("gets", "rest"):
         with pytest.raises(InvalidArgument, match="shapes"):
@@ -296,12 +296,12 @@ def test_without_shapes_elements_are_taken_one_by_one() -> None:
 
 def test_elements_of_several_shapes_are_padded() -> None:
     q = Driven(queue("PaddingFIFOQueueV2", INT, STRING, shapes=((None, 2), (None,))), INT, STRING)
-    q.put([[1, 2]], array([b"x", b"y"]))
-    q.put([[1, 2], [3, 4]], array([]))
+    q.enqueue([[1, 2]], array([b"x", b"y"]))
+    q.enqueue([[1, 2], [3, 4]], array([]))
     assert q.get("gets", 2) == [[[[1, 2], [0, 0]], [[1, 2], [3, 4]]], [[b"x", b"y"], [b"", b""]]]
     assert [x.shape for x in q.session.run(["gets:0", "gets:1"], {"n": 0})] == [(0, 0, 2), (0, 0)]
     with pytest.raises(InvalidArgument, match="component 0"):
-        q.put([1, 2], array([b"x"]))
+        q.enqueue([1, 2], array([b"x"]))
 
 
 def test_a_shuffling_queue_gives_what_tensorflow_gives_for_the_same_seeds() -> None:
@@ -331,18 +331,18 @@ def test_the_smallest_priority_comes_first() -> None:
     assert (q.get(), q.get("gets", 2), q.get()) == ([1, b"one"], [[1, 3], [b"uno", b"three"]], [5, b"five"])
 
 
-def test_what_was_put_is_a_copy() -> None:
+def test_a_queued_element_is_a_copy() -> None:
     q = Driven(queue("FIFOQueueV2", FLOAT, shapes=((2,),)), FLOAT)
-    mine = np.ones(2, np.float32)
-    q.put(mine)
-    mine[:] = 5
+    element = np.ones(2, np.float32)
+    q.enqueue(element)
+    element[:] = 5
     many = np.ones((2, 2), np.float32)
     q.puts(many)
     many[:] = 6
     assert [q.get() for _ in range(3)] == [[1, 1]] * 3
 
 
-def test_what_was_computed_stays_when_the_memory_is_used_again() -> None:
+def test_a_computed_element_stays_when_the_memory_is_used_again() -> None:
     session = heald.Session(graph(
         queue("FIFOQueueV2", FLOAT, shapes=((2,),)), placeholder("x", (2,)), node("y", "Neg", "x"),
         Node("put", "QueueEnqueueV2", ("q", "y"), attrs={"Tcomponents": (FLOAT,)}),
@@ -353,13 +353,13 @@ def test_what_was_computed_stays_when_the_memory_is_used_again() -> None:
     assert [session.run("get").tolist() for _ in range(3)] == [[0, 0], [-1, -1], [-2, -2]]
 
 
-def test_what_a_handle_says_is_known_before_the_run() -> None:
-    made = graph(queue("FIFOQueueV2", FLOAT, shapes=((2,),)), const("four", 4, np.int32),
+def test_a_handle_gives_its_types_before_the_run() -> None:
+    queue_graph = graph(queue("FIFOQueueV2", FLOAT, shapes=((2,),)), const("four", 4, np.int32),
                  Node("known", "QueueDequeueManyV2", ("q", "four"), attrs={"component_types": (FLOAT,)}),
                  Node("other", "QueueDequeueV2", ("q",), attrs={"component_types": (INT,)}), const("x", [1, 2, 3]),
                  Node("put", "QueueEnqueueV2", ("q", "x"), attrs={"Tcomponents": (FLOAT,)}),
                  Node("soon", "QueueDequeueV2", ("q",), attrs={"component_types": (FLOAT,), "timeout_ms": 5}))
-    session = heald.Session(made)
+    session = heald.Session(queue_graph)
     assert str(session.prepare("known").program.functions["main"].result_metas[0]) == "float32[4,2]"
     for fetches, targets in ((["other"], []), ([], ["put"]), (["soon"], [])):
         with pytest.raises(InvalidArgument):
@@ -367,11 +367,11 @@ def test_what_a_handle_says_is_known_before_the_run() -> None:
 
 
 @pytest.mark.parametrize(("types", "shapes", "call"), [
-    ((INT,), ((2,),), lambda q: q.put(1)), ((INT,), ((2,),), lambda q: q.puts([[1]])),
-    ((FLOAT,), ((),), lambda q: q.put(1)), ((FLOAT,), ((),), lambda q: q.get()),
+    ((INT,), ((2,),), lambda q: q.enqueue(1)), ((INT,), ((2,),), lambda q: q.puts([[1]])),
+    ((FLOAT,), ((),), lambda q: q.enqueue(1)), ((FLOAT,), ((),), lambda q: q.get()),
     ((INT,), (), lambda q: q.get("gets", 1)), ((INT, INT), (), lambda q: q.get("rest", 1)),
 ])
-def test_what_does_not_fit_an_unknown_queue_is_told_when_it_is_used(types: Any, shapes: Any, call: Any) -> None:
+def test_an_element_that_does_not_fit_an_unknown_queue_fails_at_its_use(types: Any, shapes: Any, call: Any) -> None:
     """Of a handle that was packed and unpacked nothing is known before the run."""
     q = Driven(queue())
     q.session = heald.Session(graph(
@@ -410,11 +410,11 @@ def test_values_of_unknown_shape_are_checked_when_they_come() -> None:
         session.run([], {"x": [[0, 1]]}, targets=["puts"])
 
 
-def test_what_comes_after_an_enqueue_waits_for_it() -> None:
+def test_a_node_after_an_enqueue_waits_for_it() -> None:
     """By a control edge: the op has no result that anybody could wait for."""
     session = heald.Session(graph(queue(capacity=1), *ops(), Node("after", "QueueSizeV2", ("q", "^put"))))
     assert session.run("after", {"x0": 1}) == 1
-    waiting = begun(session.run, "after", {"x0": 2})
+    waiting = begin(session.run, "after", {"x0": 2})
     assert session.run("get") == 1
     assert waiting.result(5) == 1
 
@@ -437,18 +437,18 @@ def test_readers_of_files_are_not_run() -> None:
 def test_threads_lose_and_repeat_nothing(kind: str) -> None:
     """Among them some who take what there is, wait for more than will ever come, and give up."""
     q = Driven(queue(kind, capacity=4))
-    each, takers = 60, 3
-    taken: list[list[int]] = [[] for _ in range(takers)]
+    elements_per_thread, takers = 60, 3
+    elements_of_takers: list[list[int]] = [[] for _ in range(takers)]
 
     def bring(first: int) -> None:
-        for x in range(first, first + each, 6):
-            q.put(x)
+        for x in range(first, first + elements_per_thread, 6):
+            q.enqueue(x)
             q.puts(list(range(x + 1, x + 6)))
 
-    def take(mine: list[int], n: int) -> None:
+    def take(elements: list[int], n: int) -> None:
         with suppress(OutOfRange):
             while True:
-                mine += q.get("rest", n)
+                elements += q.get("rest", n)
 
     def want_too_much() -> None:
         with suppress(OutOfRange):
@@ -456,19 +456,19 @@ def test_threads_lose_and_repeat_nothing(kind: str) -> None:
                 with suppress(DeadlineExceeded):
                     q.get("gets", 10_000, options=heald.RunOptions(timeout=0.002))
 
-    work = [pool.submit(take, mine, 1 + i) for i, mine in enumerate(taken)]
+    work = [pool.submit(take, elements, 1 + i) for i, elements in enumerate(elements_of_takers)]
     work += [pool.submit(want_too_much) for _ in range(2)]
-    for done in [pool.submit(bring, each * i) for i in range(4)]:
+    for done in [pool.submit(bring, elements_per_thread * i) for i in range(4)]:
         done.result(60)
     q.do("close")
     for done in work:
         done.result(60)
-    assert sorted(x for mine in taken for x in mine) == list(range(4 * each))
+    assert sorted(x for elements in elements_of_takers for x in elements) == list(range(4 * elements_per_thread))
 
 
 def test_one_bringer_and_one_taker_keep_the_order() -> None:
     q = Driven(queue(capacity=2))
-    thread = threading.Thread(target=lambda: [q.put(i) for i in range(100)])
+    thread = threading.Thread(target=lambda: [q.enqueue(i) for i in range(100)])
     thread.start()
     got = [q.get() for _ in range(100)]
     thread.join()

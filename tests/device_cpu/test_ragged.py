@@ -20,7 +20,7 @@ def parts(rows):
     return splits, np.int32([e for row in rows for e in row])
 
 
-def padded(rows, width):
+def pad_rows(rows, width):
     return np.int32([row[:width] + [0] * (width - len(row)) for row in rows]).reshape(len(rows), width)
 
 
@@ -33,7 +33,7 @@ def to_tensor(shape, values, default, partitions, *types):
 @given(ragged, st.sampled_from([-1, 0, 2, 6]))
 def test_rows_are_padded_or_cut_to_one_width(rows, width):
     splits, values = parts(rows)
-    want = padded(rows, max(map(len, rows), default=0) if width == -1 else width)
+    want = pad_rows(rows, max(map(len, rows), default=0) if width == -1 else width)
     same(to_tensor([-1, width], values, 0, [splits], "ROW_SPLITS"), want)
     row_ids = np.repeat(np.arange(len(rows)), np.diff(splits))
     same(to_tensor([-1, width], values, 0, [np.int64(len(rows)), row_ids], "FIRST_DIM_SIZE", "VALUE_ROWIDS"), want)
@@ -60,8 +60,8 @@ def test_rows_are_gathered_whole(rows, data):
 
 def test_a_matrix_of_indices_adds_a_dimension_and_a_scalar_takes_one():
     splits, values = parts([[1, 2], [], [3]])
-    outer, inner, found = call("RaggedGather", [splits], values, np.int32([[2, 0], [1, 2]]), OUTPUT_RAGGED_RANK=2)
-    assert (outer.tolist(), inner.tolist(), found.tolist()) == ([0, 2, 4], [0, 1, 3, 3, 4], [3, 1, 2, 3])
+    outer, inner, gathered = call("RaggedGather", [splits], values, np.int32([[2, 0], [1, 2]]), OUTPUT_RAGGED_RANK=2)
+    assert (outer.tolist(), inner.tolist(), gathered.tolist()) == ([0, 2, 4], [0, 1, 3, 3, 4], [3, 1, 2, 3])
     same(call("RaggedGather", [splits], values, np.int32(0), OUTPUT_RAGGED_RANK=0), np.int32([1, 2]))
 
 
@@ -80,7 +80,7 @@ def test_values_may_be_rows_and_the_default_one_for_all():
 @fast
 @given(st.lists(st.tuples(st.integers(-5, 5), st.integers(-5, 5), st.integers(-3, 3).filter(bool)), max_size=4))
 def test_ranges_are_pythons(bounds):
-    ranges = [list(range(*each)) for each in bounds]
+    ranges = [list(range(*arguments)) for arguments in bounds]
     starts, limits, deltas = np.int32(bounds).reshape(-1, 3).T
     same(call("RaggedRange", starts, limits, deltas), *parts(ranges))
 
@@ -124,13 +124,13 @@ def test_partitions_that_do_not_fit_are_refused(shape, default, partitions, type
         to_tensor(shape, np.int32([1, 2, 3]), default, [np.int64(p) for p in partitions], *types)
 
 
-def test_what_a_shape_leaves_open_is_unknown_but_for_the_lengths_of_a_value():
+def test_lengths_that_a_shape_leaves_open_are_unknown_but_for_those_of_a_value():
     values, splits, default = info(dtypes.int32, (None, 2)), info(dtypes.int64, (4,)), info(dtypes.int32, ())
-    known = RULES["RaggedTensorToTensor"].function
+    infer = RULES["RaggedTensorToTensor"].function
     attrs = {"row_partition_types": ("ROW_SPLITS",)}
-    assert known(attrs, constant_info(np.int64([5, -1, -1])), values, default, splits).shape == (5, None, 2)
-    assert known(attrs, info(dtypes.int64, (3,)), values, default, splits).shape == (None, None, 2)
-    assert known(attrs, info(dtypes.int64, None), info(dtypes.int32, None), default, splits).shape is None
+    assert infer(attrs, constant_info(np.int64([5, -1, -1])), values, default, splits).shape == (5, None, 2)
+    assert infer(attrs, info(dtypes.int64, (3,)), values, default, splits).shape == (None, None, 2)
+    assert infer(attrs, info(dtypes.int64, None), info(dtypes.int32, None), default, splits).shape is None
 
 
 def to_variant(splits, values, *, batched):
@@ -144,7 +144,7 @@ def from_variant(encoded, rank, inner=-1, **types):
 
 
 def flat(rows):
-    return [each for row in rows for each in row]
+    return [element for row in rows for element in row]
 
 
 @fast
@@ -152,18 +152,19 @@ def flat(rows):
 def test_rows_of_a_variant_stack_to_the_ragged_tensor_that_they_were(nested):
     outer, rows = np.append(0, np.cumsum([len(rows) for rows in nested])).astype(np.int64), flat(nested)
     inner, values = parts(rows)
-    each = to_variant([outer, inner], values, batched=True)
-    assert [each[i].values.tolist() for i in range(len(nested))] == [flat(rows) for rows in nested]
-    assert [np.diff(each[i].splits[0]).tolist() for i in range(len(nested))] == [[*map(len, rows)] for rows in nested]
-    same(from_variant(each, 2, 1), outer, inner, values)
+    variants = to_variant([outer, inner], values, batched=True)
+    assert [variants[i].values.tolist() for i in range(len(nested))] == [flat(rows) for rows in nested]
+    lengths = [np.diff(variants[i].splits[0]).tolist() for i in range(len(nested))]
+    assert lengths == [[*map(len, rows)] for rows in nested]
+    same(from_variant(variants, 2, 1), outer, inner, values)
     same(from_variant(to_variant([outer, inner], values, batched=False), 2), outer, inner, values)
     same(from_variant(to_variant([inner], values, batched=True), 1), inner, values)
 
 
 def test_a_matrix_of_variants_has_rows_of_one_length():
     values = np.int32([1, 2, 3])
-    each = to_variant([np.int64([0, 1, 1, 3, 3])], values, batched=True).reshape(2, 2)
-    same(from_variant(each, 2), np.int64([0, 2, 4]), np.int64([0, 1, 1, 3, 3]), values)
+    variants = to_variant([np.int64([0, 1, 1, 3, 3])], values, batched=True).reshape(2, 2)
+    same(from_variant(variants, 2), np.int64([0, 2, 4]), np.int64([0, 1, 1, 3, 3]), values)
 
 
 def test_dense_rows_are_stacked_with_a_new_dimension():
@@ -177,9 +178,9 @@ def test_dense_rows_are_stacked_with_a_new_dimension():
     (1, 0, {"Tvalues": dtypes.float32}, "dtype: float32, found: int32"), (0, -1, {}, "compatible shapes"),
 ])
 def test_variants_of_another_kind_are_refused(rank, inner, types, reason):
-    each = to_variant([np.int64([0, 1, 3])], np.int32([1, 2, 3]), batched=True)
+    variants = to_variant([np.int64([0, 1, 3])], np.int32([1, 2, 3]), batched=True)
     with pytest.raises(InvalidArgument, match=reason):
-        from_variant(each, rank, inner, **types)
+        from_variant(variants, rank, inner, **types)
 
 
 def test_components_that_cannot_be_stacked_are_refused():
@@ -197,6 +198,6 @@ def test_components_that_cannot_be_stacked_are_refused():
 
 @pytest.mark.parametrize("splits", [[0, 2, 1, 3], [0, 4], [1, 3], []])
 @pytest.mark.parametrize("batched", [True, False])
-def test_no_variant_is_made_of_splits_that_do_not_divide_the_values(splits, batched):
+def test_splits_that_do_not_divide_the_values_make_no_variant(splits, batched):
     with pytest.raises(InvalidArgument, match="splits"):
         to_variant([np.int64(splits)], np.int32([1, 2, 3]), batched=batched)

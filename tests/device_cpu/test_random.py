@@ -23,8 +23,8 @@ def at(key, counter, *steps):
 
 
 def stateless(op, shape, seed=(1, 2), *bounds, dtype=np.float32):
-    given = [np.array(shape, np.int32), np.array(seed, np.int64), *(np.array(bound, dtype) for bound in bounds)]
-    return run_op(op, given, {"dtype": dtypes.of_numpy(np.dtype(dtype))})[0]
+    inputs = [np.array(shape, np.int32), np.array(seed, np.int64), *(np.array(bound, dtype) for bound in bounds)]
+    return run_op(op, inputs, {"dtype": dtypes.of_numpy(np.dtype(dtype))})[0]
 
 
 def session(op="RandomUniform", seeds=(1, 2), names=("a",), **attrs):
@@ -52,7 +52,7 @@ def test_a_step_is_added_to_all_128_bits_of_the_counter(counter):
 
 
 def test_float32_functions_round_their_values_rightly_but_for_some():
-    """A rounding of float64's is what they are nearly always; which others they give, golden cases tell."""
+    """The float32 results are nearly always float64's, rounded. Golden cases have the exceptions."""
     x = np.random.default_rng(0).random(10000, np.float32) + np.float32(1e-7)
     angle = x * np.float32(6.28)
     sine, cosine = sin_cos(angle)
@@ -101,7 +101,7 @@ def test_each_node_has_a_sequence_of_its_own_that_all_fetches_share():
         assert draw(s, 3, "b") == second
 
 
-def test_without_seeds_sessions_differ():
+def test_sessions_without_seeds_differ():
     with session(seeds=(0, 0)) as one, session(seeds=(0, 0)) as other:
         assert draw(one, 8) != draw(other, 8)
 
@@ -109,8 +109,8 @@ def test_without_seeds_sessions_differ():
 def test_threads_draw_what_one_thread_would_have_drawn():
     with session() as one, session() as other:
         with ThreadPoolExecutor(4) as pool:
-            found = list(pool.map(lambda _: tuple(draw(one, 5)), range(40)))
-        assert sorted(found) == sorted(tuple(draw(other, 5)) for _ in range(40))
+            draws = list(pool.map(lambda _: tuple(draw(one, 5)), range(40)))
+        assert sorted(draws) == sorted(tuple(draw(other, 5)) for _ in range(40))
 
 
 @pytest.mark.parametrize("op", ["StatelessRandomUniform", "StatelessRandomNormal", "StatelessTruncatedNormal"])
@@ -145,16 +145,16 @@ def test_key_and_counter_made_of_a_seed_give_what_the_seed_gives():
     seed = np.array([5, -6])
     key, counter, alg = run_op("StatelessRandomGetKeyCounterAlg", [seed], {"Tseed": dtypes.int64})
     assert (int(key[0]), int(counter[1]) << 64) == from_seed(seed)
-    given = [np.array([9]), key, counter, alg]
-    got = run_op("StatelessRandomUniformV2", given, {"dtype": dtypes.float32, "Tshape": dtypes.int64})[0]
+    inputs = [np.array([9]), key, counter, alg]
+    got = run_op("StatelessRandomUniformV2", inputs, {"dtype": dtypes.float32, "Tshape": dtypes.int64})[0]
     np.testing.assert_array_equal(got, stateless("StatelessRandomUniform", [9], seed))
 
 
 @pytest.mark.parametrize(("alg", "counter"), [(0, 2), (2, 2), (1, 1)])
 def test_algorithms_and_counters_that_philox_is_not(alg, counter):
-    given = [np.array([9]), np.zeros(1, np.uint64), np.zeros(counter, np.uint64), np.array(alg, np.int32)]
+    inputs = [np.array([9]), np.zeros(1, np.uint64), np.zeros(counter, np.uint64), np.array(alg, np.int32)]
     with pytest.raises(InvalidArgument):
-        run_op("StatelessRandomUniformV2", given, {"dtype": dtypes.float32, "Tshape": dtypes.int64})
+        run_op("StatelessRandomUniformV2", inputs, {"dtype": dtypes.float32, "Tshape": dtypes.int64})
 
 
 @pytest.mark.parametrize(("shape", "seed"), [([-1], (1, 2)), (3, (1, 2)), ([2], (1, 2, 3)), ([2], [(1, 2)])])

@@ -1,4 +1,4 @@
-"""Candidate sampling and random crops: what TensorFlow 2.21 chooses from the same seeds."""
+"""Candidate sampling and random crops: the choices of TensorFlow 2.21 from the same seeds."""
 
 import heald
 import numpy as np
@@ -12,7 +12,7 @@ from heald_cpu.philox import below, blocks, words
 TRUE = np.int64([[1, 2], [9, 0]])
 BOXES = np.float32([[[.1, .2, .9, .8], [.5, .5, .6, .7]]])
 
-SAMPLED = [  # recorded, with the seeds 3 and 4: op, attributes, classes, what is expected of the true ones
+SAMPLED = [  # recorded, with the seeds 3 and 4: op, attributes, classes, expected counts of the true classes
     ("LogUniform", {"num_sampled": 6, "unique": True, "range_max": 10}, [1, 3, 6, 0, 5, 7],
      [[.86965876, .75483567], [.35991114, .9765507]]),
     ("LogUniform", {"num_sampled": 6, "unique": False, "range_max": 10}, [1, 3, 1, 6, 0, 0],
@@ -92,13 +92,13 @@ def test_the_first_version_has_the_share_of_an_object_as_an_attribute():
 
 def test_the_image_is_the_object_where_that_is_meant():
     nothing = BOXES[:, :0]
-    whole = np.float32([[[0, 0, 1, 1]]])
-    assert crop(boxes=nothing, use_image_if_no_bounding_boxes=True)[0].tolist() == crop(boxes=whole)[0].tolist()
+    full_box = np.float32([[[0, 0, 1, 1]]])
+    assert crop(boxes=nothing, use_image_if_no_bounding_boxes=True)[0].tolist() == crop(boxes=full_box)[0].tolist()
     with pytest.raises(InvalidArgument, match="No bounding boxes provided"):
         crop(boxes=nothing)
 
 
-def test_of_an_image_without_pixels_nothing_is_cropped():
+def test_an_image_without_pixels_is_not_cropped():
     begin, extent, _ = crop(np.int32([0, 60, 3]))
     assert (begin.tolist(), extent.tolist()) == ([0, 0, 0], [0, 60, -1])
 
@@ -117,9 +117,9 @@ def test_of_an_image_without_pixels_nothing_is_cropped():
     ({"area_range": (0.5, 2.0)}, "Area range must be less then or equal to 1.0"),
     ({"max_attempts": 0}, "Max attempts must be non-negative: 0"),
 ])
-def test_what_gives_no_crop_is_refused(given, what):
+def test_settings_that_give_no_crop_are_refused(settings, what):
     with pytest.raises(InvalidArgument, match=what):
-        crop(**given)
+        crop(**settings)
 
 
 def test_words_are_those_of_the_blocks_in_order():

@@ -23,8 +23,8 @@ class Answers:
     def __init__(self, eager: Any, shapes: Any) -> None:
         self._of = {"eager": eager, "shapes": shapes}
 
-    def answer(self, op: object, attrs: object, inputs: object, place: str) -> Any:
-        return self._of[place]
+    def answer(self, op: object, attrs: object, inputs: object, device: str) -> Any:
+        return self._of[device]
 
 
 @pytest.fixture
@@ -39,10 +39,10 @@ def read_again(archive: Archive) -> dict[str, list[Case]]:
     archive.write()
     golden._graphs.cache_clear()
     try:
-        found = golden.cases.__wrapped__()
-        graphs = {f"{case.id}.pb" for of_op in found.values() for case in of_op} - WITHOUT_GRAPH
+        recorded = golden.cases.__wrapped__()
+        graphs = {f"{case.id}.pb" for of_op in recorded.values() for case in of_op} - WITHOUT_GRAPH
         assert graphs == set(golden._graphs().namelist())
-        return found
+        return recorded
     finally:
         golden._graphs.cache_clear()
 
@@ -56,14 +56,14 @@ def test_a_case_is_read_as_it_was_recorded_and_the_others_stay(archive: Archive)
     output = np.asarray([1, 2], ml_dtypes.bfloat16)
     call = Call("Sqrt", [np.asarray([1, 4], ml_dtypes.bfloat16)], note="whole roots")
     name = archive.add(record(call, Answers([output], [[2]])))  # type: ignore[arg-type]
-    found = {case.id: case for of_op in read_again(archive).values() for case in of_op}
-    case = found.pop(name)
-    assert found.keys() == before.keys()
+    recorded = {case.id: case for of_op in read_again(archive).values() for case in of_op}
+    case = recorded.pop(name)
+    assert recorded.keys() == before.keys()
     assert [x.tolist() for x in case.inputs] == [[1, 4]]
     assert case.outputs is not None
     assert (case.outputs[0].tolist(), case.outputs[0].dtype) == ([1, 2], output.dtype)
     assert (case.attrs, case.tolerance, case.static, case.code) == ({"T": "bfloat16"}, (1e-2, 1e-2), [[2]], None)
-    for other in found.values():
+    for other in recorded.values():
         for x, y in zip(other.inputs, before[other.id].inputs, strict=True):
             assert content(x) == content(y)
 
@@ -81,7 +81,7 @@ def test_the_same_call_is_recorded_once(archive: Archive) -> None:
     call = Call("Neg", [np.float32([1])])
     first, second = (archive.add(record(call, Answers([np.float32([x])], [[1]]))) for x in (3, -1))  # type: ignore[arg-type]
     assert first == second
-    (case,) = [each for each in read_again(archive)["Neg"] if each.id == first]
+    (case,) = [recorded_case for recorded_case in read_again(archive)["Neg"] if recorded_case.id == first]
     assert case.outputs is not None
     assert case.outputs[0].tolist() == [-1]
 
@@ -91,7 +91,7 @@ def test_an_error_is_recorded_with_its_code_and_without_tensorflows_places(archi
     refused = (3, "Dimensions must be equal, but are 2 and 3 for '{{node op}} = AddV2[T=DT_FLOAT](a, b)'")
     name = archive.add(record(Call("AddV2", [np.float32([1, 2]), np.float32([1, 2, 3])]),
                               Answers((3, message), refused)))  # type: ignore[arg-type]
-    (case,) = [each for each in read_again(archive)["AddV2"] if each.id == name]
+    (case,) = [recorded_case for recorded_case in read_again(archive)["AddV2"] if recorded_case.id == name]
     assert (case.code, case.message) == (3, "Incompatible shapes: [2] vs. [3]")
     assert case.static == {"error": "Dimensions must be equal, but are 2 and 3"}
 
@@ -99,7 +99,7 @@ def test_an_error_is_recorded_with_its_code_and_without_tensorflows_places(archi
 def test_lists_and_texts_are_recorded(archive: Archive) -> None:
     call = Call("StringJoin", [[np.array([b"a", b"\xff"], object), np.array([b"b", b"c"], object)]], {"separator": "-"})
     name = archive.add(record(call, Answers([np.array([b"a-b", b"\xff-c"], object)], [[2]])))  # type: ignore[arg-type]
-    (case,) = [each for each in read_again(archive)["StringJoin"] if each.id == name]
+    (case,) = [recorded_case for recorded_case in read_again(archive)["StringJoin"] if recorded_case.id == name]
     assert [x.tolist() for x in case.inputs] == [[b"a", b"\xff"], [b"b", b"c"]]
     assert case.attrs == {"N": 2, "separator": "-"}
     assert call_of(case).inputs[0][1].tolist() == [b"b", b"c"]

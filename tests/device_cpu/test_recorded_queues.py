@@ -1,4 +1,4 @@
-"""Queues in recorded situations: results, codes and messages are those of TensorFlow 2.21.
+"""Queues in recorded situations: TensorFlow 2.21 gave the results, codes and messages.
 
 Each situation of tests/data/queues.json has a queue and its steps in order. A step with `begin` waits in a thread until
 the step with `join` of that name. A step with `instead` differs on purpose, for its `reason`.
@@ -28,8 +28,8 @@ SAME_WORDS = " is closed", " is already closed", "operation was cancelled"  # th
 def session_of(case: dict[str, Any], form: str) -> heald.Session:
     types = tuple(getattr(dtypes, name) for name in case["types"])
     attrs = dict(case["attrs"])
-    own = types[1:] if case["op"].startswith("Priority") else types
-    attrs |= {"component_types": own, "shapes": tuple(ShapeAttr(shape) for shape in attrs["shapes"])}
+    component_types = types[1:] if case["op"].startswith("Priority") else types
+    attrs |= {"component_types": component_types, "shapes": tuple(ShapeAttr(shape) for shape in attrs["shapes"])}
     fed = [f"x{i}" for i in range(len(types))]
     gives, takes = {"Tcomponents": types}, {"component_types": types}
     return heald.Session(graph(
@@ -46,7 +46,7 @@ def session_of(case: dict[str, Any], form: str) -> heald.Session:
         Node("kill", f"QueueClose{form}", ("q",), attrs={"cancel_pending_enqueues": True})))
 
 
-def given(value: Any, dtype: str) -> Any:
+def array_of(value: Any, dtype: str) -> Any:
     if dtype != "string":
         return np.array(value, dtype)
     texts = np.array(value, object)
@@ -59,27 +59,27 @@ def text(result: Any) -> Any:
 
 def outcome(session: heald.Session, case: dict[str, Any], step: dict[str, Any]) -> dict[str, Any]:
     """Run a step; return its results, or its error's code and message."""
-    feeds: dict[str, Any] = {f"x{i}": given(x, case["types"][i]) for i, x in enumerate(step.get("x", ()))}
+    feeds: dict[str, Any] = {f"x{i}": array_of(x, case["types"][i]) for i, x in enumerate(step.get("x", ()))}
     if "n" in step:
         feeds["n"] = step["n"]
     name, acts = step["do"], step["do"] in ("put", "puts", "close", "kill")
     count = 1 if name in ("size", "closed") else len(case["types"])
     options = heald.RunOptions(timeout=step["timeout"] / 1000) if "timeout" in step else None
     try:
-        found = session.run([] if acts else [f"{name}:{i}" for i in range(count)], feeds,
+        outputs = session.run([] if acts else [f"{name}:{i}" for i in range(count)], feeds,
                             targets=[name] if acts else [], options=options)
     except HealdError as error:
         return {"code": error.code, "message": error.message}
-    return {"out": [text(x) for x in found]}
+    return {"out": [text(x) for x in outputs]}
 
 
-def is_as_recorded(found: dict[str, Any], step: dict[str, Any]) -> bool:
+def is_as_recorded(actual: dict[str, Any], step: dict[str, Any]) -> bool:
     step = step.get("instead", step)
     if "out" in step:
-        return found.get("out") == step["out"]
+        return actual.get("out") == step["out"]
     message = step["message"]
     said = next((message[message.index(words):] for words in SAME_WORDS if words in message), "")
-    return found.get("code") == step["code"] and found["message"].endswith(said)
+    return actual.get("code") == step["code"] and actual["message"].endswith(said)
 
 
 @pytest.mark.parametrize("form", ["V2", ""])
@@ -94,5 +94,5 @@ def test_a_queue_does_what_tensorflows_did(situation: int, form: str) -> None:
                 time.sleep(0.03)
                 assert not begun[step["begin"]].done()
                 continue
-            found = begun.pop(step["join"]).result(10) if "join" in step else outcome(session, case, step)
-            assert is_as_recorded(found, step), (number, step, found)
+            actual = begun.pop(step["join"]).result(10) if "join" in step else outcome(session, case, step)
+            assert is_as_recorded(actual, step), (number, step, actual)

@@ -41,7 +41,7 @@ def test_an_lstm_steps_as_its_equations_say(use_peephole, cell_clip):
         np.testing.assert_allclose(value, want, rtol=1e-4, atol=1e-6)
 
 
-def test_without_peepholes_a_state_that_is_no_number_goes_no_further():
+def test_a_state_that_is_no_number_goes_no_further_without_peepholes():
     state = np.float32([[np.inf, 0, 0, 0]])
     cell = lstm(normal(1, 3), state, normal(1, 4), normal(7, 16), normal(3, 4), normal(16), cell_clip=-1.0)
     assert cell[1][0, 0] == np.inf
@@ -50,9 +50,9 @@ def test_without_peepholes_a_state_that_is_no_number_goes_no_further():
 
 def test_weights_that_do_not_fit_an_lstm_are_refused():
     good = [normal(2, 3), normal(2, 4), normal(2, 4), normal(7, 16), normal(3, 4), normal(16)]
-    for place, bad in ((0, normal(3, 3)), (2, normal(2, 3)), (3, normal(7, 12)), (3, normal(6, 16)), (5, normal(12))):
+    for number, bad in ((0, normal(3, 3)), (2, normal(2, 3)), (3, normal(7, 12)), (3, normal(6, 16)), (5, normal(12))):
         with pytest.raises(InvalidArgument):
-            lstm(*good[:place], bad, *good[place + 1 :])
+            lstm(*good[:number], bad, *good[number + 1 :])
 
 
 @pytest.mark.parametrize("case", DATA["cases"], ids=lambda case: f"{case['op']}-{case['seq_len_max']}-{case['dtype']}")
@@ -68,9 +68,9 @@ def test_the_steps_of_a_sequence_are_tensorflow_s(case):
 
 
 def sequence(op="BlockLSTM", length=5, **changed):
-    given = {"x": normal(5, 2, 3), "cs_prev": normal(2, 4), "h_prev": normal(2, 4, seed=1), "w": normal(7, 16),
+    inputs = {"x": normal(5, 2, 3), "cs_prev": normal(2, 4), "h_prev": normal(2, 4, seed=1), "w": normal(7, 16),
              "wci": normal(4), "wcf": normal(4), "wco": normal(4), "b": normal(16)} | changed
-    return run(op, np.int64(length), *given.values())
+    return run(op, np.int64(length), *inputs.values())
 
 
 def test_a_sequence_is_its_cells_one_after_the_other():
@@ -90,7 +90,7 @@ def test_a_sequence_is_its_cells_one_after_the_other():
     ({"cs_prev": normal(2, 0), "h_prev": normal(2, 0), "w": normal(3, 0), "b": normal(0), "wci": normal(0),
       "wcf": normal(0), "wco": normal(0)}, (5, 2, 0)),
 ])
-def test_nothing_may_be_empty_in_a_sequence(op, changed, shape):
+def test_an_empty_input_of_a_sequence_is_refused(op, changed, shape):
     assert [value.shape for value in sequence(op, **changed)] == [shape] * 7
 
 
@@ -100,6 +100,6 @@ def test_nothing_may_be_empty_in_a_sequence(op, changed, shape):
     {"w": normal(6, 16)}, {"w": normal(7, 12)}, {"b": normal(12)}, {"b": normal(1, 16)}, {"wci": normal(3)},
     {"wco": normal(1, 4)}, {"length": [5]}, {"length": 6}, {"length": -1},
 ])
-def test_what_does_not_fit_a_sequence_is_refused(op, changed):
+def test_an_input_that_does_not_fit_a_sequence_is_refused(op, changed):
     with pytest.raises(InvalidArgument):
         sequence(op, **changed)

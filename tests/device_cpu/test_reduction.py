@@ -1,4 +1,4 @@
-"""Reductions and softmax: TensorFlow's semantics, and what is known of them before they run."""
+"""Reductions and softmax: TensorFlow's semantics, and the inference of their outputs."""
 
 import ml_dtypes
 import numpy as np
@@ -56,15 +56,15 @@ def test_reductions_are_numpys_in_float64(op, x, keep_dims, data):
 
 @fast
 @given(hnp.array_shapes(min_dims=0, max_dims=4, max_side=3), st.booleans(), st.data())
-def test_what_is_inferred_from_partly_unknown_inputs_holds(shape, keep_dims, data):
+def test_an_inference_from_partly_unknown_inputs_holds(shape, keep_dims, data):
     rank = len(shape)
     axes = data.draw(st.lists(st.integers(0, rank - 1), unique=True)) if rank else []
     true = NUMPY["Sum"](np.zeros(shape), axis=tuple(axes), keepdims=keep_dims).shape
     hidden = tuple(data.draw(st.sampled_from([length, None])) for length in shape)
-    known = constant_info(np.array(axes, np.int32))
+    known_axes = constant_info(np.array(axes, np.int32))
     attrs = {"T": dtypes.float32, "Tidx": dtypes.int32, "keep_dims": keep_dims}
     for x in (info(dtypes.float32, hidden), info(dtypes.float32, None)):
-        for y in (known, ValueInfo(known.meta)):
+        for y in (known_axes, ValueInfo(known_axes.meta)):
             inferred = infer(REGISTRIES.ops.get("Sum"), RULES["Sum"], attrs, [x, y])[0].shape
             assert inferred is None or len(inferred) == len(true)
             assert inferred is None or all(i in (None, t) for i, t in zip(inferred, true, strict=True))
@@ -107,7 +107,7 @@ def test_reductions_of_nothing(op, of_floats, of_integers):
     assert reduce(op, np.ones((0, 2), np.float32), [1]).shape == (0,)
 
 
-def test_no_axes_leave_everything_as_it_is():
+def test_a_reduction_over_no_axes_changes_nothing():
     x = np.float32([[1, 2], [3, 4]])
     for op in NUMPY:
         same(reduce(op, x, []), x)
@@ -203,7 +203,7 @@ def test_the_product_of_a_known_shape_is_known():
     assert product(partly, [0], keep_dims=True).shape == (1,)
 
 
-def test_without_the_axes_only_the_rank_may_be_known():
+def test_at_most_the_rank_is_known_without_the_axes():
     x, axes = info(dtypes.float32, (2, 3)), info(dtypes.int32, (1,))
     assert RULES["Mean"].function({"keep_dims": True}, x, axes).shape == (None, None)
     assert RULES["Mean"].function({"keep_dims": False}, x, axes).shape is None

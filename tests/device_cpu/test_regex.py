@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 
-def replaced(x, pattern, rewrite, everywhere=True):
+def replace(x, pattern, rewrite, everywhere=True):
     inputs = [scalar(x), scalar(pattern), scalar(rewrite)]
     return run_op("RegexReplace", inputs, {"replace_global": everywhere})[0][()]
 
@@ -31,20 +31,20 @@ def test_a_match_is_of_the_whole_text_and_of_characters():
     (b"b", b"(a)?b", rb"<\1>", b"<>"),
 ])
 def test_replacing_all_follows_re2(x, pattern, rewrite, want):
-    assert replaced(x, pattern, rewrite) == want
+    assert replace(x, pattern, rewrite) == want
     attrs = {"pattern": pattern.decode(), "rewrite": rewrite.decode(), "replace_global": True}
     assert run_op("StaticRegexReplace", [scalar(x)], attrs)[0][()] == want
 
 
 def test_replacing_once_takes_the_first_match_and_no_malformed_rewrite():
-    assert replaced(b"aaa", b"a", b"b", everywhere=False) == b"baa"
-    assert replaced(b"abc", b"b", rb"x\y", everywhere=False) == b"abc"
+    assert replace(b"aaa", b"a", b"b", everywhere=False) == b"baa"
+    assert replace(b"abc", b"b", rb"x\y", everywhere=False) == b"abc"
 
 
 @settings(max_examples=60)
 @given(st.binary(max_size=12), st.sampled_from([b"", b"a*", b".", b"\\b", b"[a-c]+", b"$"]))
 def test_replacing_matches_by_themselves_changes_nothing(x, pattern):
-    assert replaced(x, pattern, rb"\0") == x
+    assert replace(x, pattern, rb"\0") == x
 
 
 def test_a_pattern_that_backtracking_never_ends_ends_at_once():

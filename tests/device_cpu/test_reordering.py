@@ -49,6 +49,6 @@ def test_dimensions_are_renamed_between_layouts():
     ("DataFormatDimMap", [np.int32([4])], {}), ("DataFormatDimMap", [np.int32([0])], {"src_format": "NHWX"}),
     ("DataFormatVecPermute", [np.int32([1, 2, 3])], {}),
 ])
-def test_what_does_not_fit_is_refused(op, inputs, attrs):
+def test_an_input_that_does_not_fit_is_refused(op, inputs, attrs):
     with pytest.raises(InvalidArgument):
         run(op, *inputs, **attrs)

@@ -126,7 +126,7 @@ def test_every_sampling_kernel_weighs_to_one_and_has_a_gradient(kernel):
     np.testing.assert_allclose((back * x).sum(), (got * g).sum(), rtol=1e-3, atol=1e-3)
 
 
-def test_what_lies_outside_a_translated_image_is_zero():
+def test_pixels_outside_a_translated_image_are_zero():
     got = scale(np.ones((1, 2, 2, 1), np.float32), (2, 4), (1, 1), (0, 2), kernel_type="box")
     np.testing.assert_array_equal(got[0, :, :, 0], [[0, 0, 1, 1]] * 2)
 

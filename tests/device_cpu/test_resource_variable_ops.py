@@ -1,4 +1,4 @@
-"""Resource variables; the results and the kinds of errors are those of TensorFlow 2.21 for the same calls."""
+"""Resource variables. TensorFlow 2.21 gave the same results and kinds of errors for the same calls."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ def on(op: str, name: str, *inputs: str, dtype: Any = dtypes.float32, **attrs: A
     return Node(name, op, ("v", *inputs), attrs=types | attrs)
 
 
-def changed(value: Any, op: str, *inputs: Any, **attrs: Any) -> Any:
-    """What a variable holds after it was given a value and then an op changed it."""
+def value_after(value: Any, op: str, *inputs: Any, **attrs: Any) -> Any:
+    """The value of a variable after an assignment and an op that changes it."""
     first = np.asarray(value)
     first = first.astype(np.float32) if first.dtype == np.float64 else first
     others = [np.asarray(x, first.dtype if x is inputs[-1] else np.int32) for x in inputs]
@@ -69,7 +69,7 @@ MATRIX = [[0, 1, 2], [3, 4, 5]]
     ("ResourceScatterNdMax", [NAN, 1, 4], [[[0], [2]], [3, 9]], [NAN, 1, 9]),
 ])
 def test_an_op_changes_what_a_variable_holds(op: str, value: Any, inputs: list[Any], want: Any) -> None:
-    np.testing.assert_array_equal(changed(value, op, *inputs), want)
+    np.testing.assert_array_equal(value_after(value, op, *inputs), want)
 
 
 @pytest.mark.parametrize(("op", "value", "inputs"), [
@@ -82,12 +82,14 @@ def test_an_op_changes_what_a_variable_holds(op: str, value: Any, inputs: list[A
     ("ResourceScatterNdAdd", MATRIX, [[[0, 1], [0, 4]], [1, 2]]),
     ("ResourceScatterNdAdd", MATRIX, [[[0, 1, 1], [0, 0, 0]], [1, 2]]),
 ])
-def test_what_does_not_fit_a_variable_of_unknown_shape_is_an_error(op: str, value: Any, inputs: list[Any]) -> None:
+def test_a_value_that_does_not_fit_a_variable_of_unknown_shape_is_an_error(
+    op: str, value: Any, inputs: list[Any]
+) -> None:
     with pytest.raises(InvalidArgument):
-        changed(value, op, *inputs)
+        value_after(value, op, *inputs)
 
 
-def test_what_was_read_stays_as_it_was_and_is_the_callers_own() -> None:
+def test_a_value_that_was_read_stays_as_it_was_and_is_the_callers_own() -> None:
     session = heald.Session(graph(
         handle(shape=(2,)), const("one", [1, 1]), on("AssignVariableOp", "init", "one"),
         on("AssignAddVariableOp", "add", "one"), on("ReadVariableOp", "read")))
@@ -102,9 +104,9 @@ def test_a_feed_that_was_assigned_may_be_written_by_its_owner() -> None:
     session = heald.Session(graph(
         handle(), Node("x", "Placeholder", attrs={"dtype": dtypes.float32}),
         on("AssignVariableOp", "assign", "x"), on("ReadVariableOp", "read")))
-    mine = np.ones(3, np.float32)
-    session.run([], {"x": mine}, targets=["assign"])
-    mine[:] = 5
+    array = np.ones(3, np.float32)
+    session.run([], {"x": array}, targets=["assign"])
+    array[:] = 5
     assert session.run("read").tolist() == [1, 1, 1]
 
 
@@ -122,7 +124,7 @@ def test_nodes_with_one_shared_name_are_one_variable_and_sessions_have_their_own
         heald.Session(model).run("read_u")
 
 
-def test_without_a_value_only_reading_is_a_failed_precondition() -> None:
+def test_only_reading_is_a_failed_precondition_without_a_value() -> None:
     session = heald.Session(graph(
         handle(), const("x", [1.0]), on("AssignAddVariableOp", "add", "x"), on("VariableShape", "shape"),
         on("VarIsInitializedOp", "there"), on("DisableCopyOnRead", "left"),
@@ -154,7 +156,7 @@ def test_rows_of_a_variable_are_gathered() -> None:
         session.run("beyond")
 
 
-def test_what_a_handle_says_is_known_before_the_run() -> None:
+def test_a_handle_gives_its_types_before_the_run() -> None:
     model = graph(handle(shape=(2, 3)), const("row", [1, 2, 3]), const("whole", [1, 2], np.int32),
                   on("AssignVariableOp", "assign", "row"), on("ReadVariableOp", "as_int", dtype=dtypes.int32),
                   on("ReadVariableOp", "read"))
@@ -176,17 +178,17 @@ def test_a_handle_is_neither_fetched_nor_fed(name: str) -> None:
 
 
 def test_a_forked_child_may_change_what_its_parent_was_changing() -> None:
-    mine = Variable("v")
-    mine.assign(np.zeros(2))
+    variable = Variable("v")
+    variable.assign(np.zeros(2))
 
     def change(old: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        assert mine in inherited
-        mine.forked()
-        mine.assign(old + 1)
-        return mine.value() + 1
+        assert variable in inherited
+        variable.forked()
+        variable.assign(old + 1)
+        return variable.value() + 1
 
-    mine.change(change)
-    assert mine.value().tolist() == [2, 2]
+    variable.change(change)
+    assert variable.value().tolist() == [2, 2]
 
 
 def test_threads_that_add_to_a_variable_lose_nothing() -> None:

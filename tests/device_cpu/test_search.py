@@ -1,4 +1,4 @@
-"""Where elements are: which are not zero, and between which of others they lie."""
+"""Searches: the indices of nonzero elements, and the positions of values in sorted rows."""
 
 import numpy as np
 import pytest
@@ -16,11 +16,11 @@ row = st.lists(st.integers(-3, 3), max_size=9)
 
 @fast
 @given(hnp.arrays(bool, hnp.array_shapes(min_dims=1, max_dims=4, min_side=0, max_side=3)))
-def test_where_names_the_elements_that_are_true_in_order(x):
-    found = call("Where", x)
-    assert found.dtype == np.int64
-    assert found.shape == (np.count_nonzero(x), x.ndim)
-    same(np.array([x[tuple(place)] for place in found], bool), np.ones(len(found), bool))
+def test_the_op_where_names_the_true_elements_in_order(x):
+    indices = call("Where", x)
+    assert indices.dtype == np.int64
+    assert indices.shape == (np.count_nonzero(x), x.ndim)
+    same(np.array([x[tuple(index)] for index in indices], bool), np.ones(len(indices), bool))
 
 
 def test_nan_is_not_zero_and_negative_zero_is():
@@ -54,6 +54,6 @@ def test_an_inverse_permutation_undoes_its_permutation(order):
 
 
 @pytest.mark.parametrize("x", [[0, 2], [-1, 0], [1, 1], [0, 0, 2]])
-def test_what_is_no_permutation_is_refused(x):
+def test_indices_that_are_no_permutation_are_refused(x):
     with pytest.raises(InvalidArgument, match="permutation"):
         call("InvertPermutation", np.int32(x))

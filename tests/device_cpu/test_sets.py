@@ -58,11 +58,11 @@ OPERATIONS = {"a-b": set.__sub__, "b-a": set.__rsub__, "intersection": set.__and
 @fast
 @given(st.lists(st.tuples(vectors, vectors), min_size=1, max_size=3), st.sampled_from(sorted(OPERATIONS)))
 def test_set_operations_are_those_of_each_pair_of_rows(pairs, operation):
-    def stacked(rows):
+    def pad_rows(rows):
         """Rows are filled up with copies of a value that every row has."""
         return np.int64([[*row, *[9] * (10 - len(row))] for row in rows])
 
-    a, b = (stacked(side) for side in zip(*pairs, strict=True))
+    a, b = (pad_rows(side) for side in zip(*pairs, strict=True))
     want = [sorted(OPERATIONS[operation](set(x), set(y))) for x, y in zip(a.tolist(), b.tolist(), strict=True)]
     indices, values, shape = call("DenseToDenseSetOperation", a, b, set_operation=operation)
     assert [values[indices[:, 0] == i].tolist() for i in range(len(pairs))] == want
@@ -75,7 +75,7 @@ def test_sets_of_text_have_their_order():
     same(call("DenseToDenseSetOperation", a, b, set_operation="union")[1], np.array([b"a", b"b", b"c"], object))
 
 
-def test_what_is_no_set_is_refused():
+def test_a_tensor_that_is_no_set_is_refused():
     x = np.ones((2, 2), np.int32)
     for axis, reason in (([2], "axis 2"), ([0, 1], "0 or 1 elements"), ([], "rank 1")):
         with pytest.raises(InvalidArgument, match=reason):
@@ -85,7 +85,7 @@ def test_what_is_no_set_is_refused():
             call("DenseToDenseSetOperation", x, other, set_operation=operation)
 
 
-def test_without_the_axis_only_the_rank_of_distinct_slices_is_known():
+def test_only_the_rank_of_distinct_slices_is_known_without_the_axis():
     x, axis = info(dtypes.float32, (2, 3)), info(dtypes.int64, (1,))
     unique = RULES["UniqueV2"].function
     assert [o.shape for o in unique({"out_idx": dtypes.int32}, x, axis)] == [(None, None), (None,)]

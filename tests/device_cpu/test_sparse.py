@@ -26,7 +26,7 @@ def dense(indices, values, shape):
 
 @fast
 @given(dense_tensors)
-def test_what_is_not_zero_makes_the_tensor_again(x):
+def test_the_nonzero_elements_make_the_tensor_again(x):
     same(dense(*sparse(x)), x)
 
 
@@ -43,8 +43,8 @@ def test_reordering_sorts_indices_and_takes_values_along(x, random):
 def test_reshaping_is_that_of_the_dense_tensor(x):
     indices, values, shape = sparse(x)
     for target in (x.shape[::-1], (-1,), (1, -1, *x.shape[1:])):
-        moved, found = call("SparseReshape", indices, shape, np.int64(target))
-        same(dense(moved, values, found), x.reshape(target))
+        moved, new_shape = call("SparseReshape", indices, shape, np.int64(target))
+        same(dense(moved, values, new_shape), x.reshape(target))
 
 
 @fast
@@ -156,10 +156,10 @@ def test_reductions_to_a_dense_tensor(axes, total, largest, dtype):
     indices, values, shape = THREE_AXES
     for op, expected in (("SparseReduceSum", total), ("SparseReduceMax", largest)):
         for keep_dims in (False, True):
-            found = call(op, indices, np.array(values, dtype), shape, np.int32(axes), keep_dims=keep_dims)
+            reduced = call(op, indices, np.array(values, dtype), shape, np.int32(axes), keep_dims=keep_dims)
             dropped = {axis % 3 for axis in np.atleast_1d(axes).astype(int)}
-            kept = [1 if axis in dropped else length for axis, length in enumerate(shape)]
-            same(found, np.array(expected, dtype).reshape(kept if keep_dims else np.shape(expected)))
+            kept_dims = [1 if axis in dropped else length for axis, length in enumerate(shape)]
+            same(reduced, np.array(expected, dtype).reshape(kept_dims if keep_dims else np.shape(expected)))
 
 
 @fast

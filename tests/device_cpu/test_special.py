@@ -67,11 +67,11 @@ def test_orders_broadcast():
 
 def test_complex_numbers_are_made_and_taken_apart():
     real, imag = np.float32([[1], [2]]), np.float32([3, -4])
-    whole = run("Complex", real, imag, Tout=dtypes.complex64)
-    np.testing.assert_array_equal(whole, real + 1j * imag)
+    numbers = run("Complex", real, imag, Tout=dtypes.complex64)
+    np.testing.assert_array_equal(numbers, real + 1j * imag)
     for op, function in {"Real": np.real, "Imag": np.imag, "ComplexAbs": np.abs, "Angle": np.angle}.items():
-        np.testing.assert_array_equal(run(op, whole, Tout=dtypes.float32), function(whole))
-    np.testing.assert_array_equal(run("Conj", whole), whole.conj())
+        np.testing.assert_array_equal(run(op, numbers, Tout=dtypes.float32), function(numbers))
+    np.testing.assert_array_equal(run("Conj", numbers), numbers.conj())
 
 
 def test_the_logarithm_near_one_keeps_small_complex_numbers():

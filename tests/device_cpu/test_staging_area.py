@@ -29,7 +29,7 @@ def stage(session: heald.Session, x: int, options: heald.RunOptions | None = Non
     session.run([], {"x": x, "y": [x, x]}, targets=["stage"], options=options)
 
 
-def unstaged(session: heald.Session, options: heald.RunOptions | None = None) -> list:
+def unstage(session: heald.Session, options: heald.RunOptions | None = None) -> list:
     return [value.tolist() for value in session.run(["unstage:0", "unstage:1"], options=options)]
 
 
@@ -39,7 +39,7 @@ def test_elements_leave_in_the_order_in_which_they_came() -> None:
         stage(session, 2)
         assert session.run("size") == 2
         assert session.run("peek:0", {"i": 1}) == 2
-        assert [unstaged(session), unstaged(session)] == [[1, [1, 1]], [2, [2, 2]]]
+        assert [unstage(session), unstage(session)] == [[1, [1, 1]], [2, [2, 2]]]
         assert session.run("size") == 0
 
 
@@ -48,13 +48,13 @@ def test_an_empty_area_and_a_full_one_make_steps_wait() -> None:
         for fetch, feeds in (("unstage:0", {}), ("peek:0", {"i": 0})):
             with pytest.raises(DeadlineExceeded):
                 session.run(fetch, feeds, options=SOON)
-        waiting = threads.submit(unstaged, session)
+        waiting = threads.submit(unstage, session)
         stage(session, 3)
         assert waiting.result(5) == [3, [3, 3]]
         stage(session, 4)
         with pytest.raises(DeadlineExceeded):
             stage(session, 5, SOON)
-        assert (session.run("size"), unstaged(session)) == (1, [4, [4, 4]])
+        assert (session.run("size"), unstage(session)) == (1, [4, [4, 4]])
 
 
 def test_a_waiting_peek_holds_up_no_other_step() -> None:
@@ -63,7 +63,7 @@ def test_a_waiting_peek_holds_up_no_other_step() -> None:
         for x in (1, 2):
             stage(session, x)
             if x == 1:
-                assert unstaged(session) == [1, [1, 1]]
+                assert unstage(session) == [1, [1, 1]]
         stage(session, 3)
         assert waiting.result(5) == 3
 
@@ -74,14 +74,14 @@ def test_a_cleared_area_has_room_for_those_who_wait() -> None:
         waiting = threads.submit(stage, session, 2)
         session.run([], targets=["clear"])
         waiting.result(5)
-        assert unstaged(session) == [2, [2, 2]]
+        assert unstage(session) == [2, [2, 2]]
 
 
 def test_a_peeked_element_is_a_copy() -> None:
     with session_of() as session:
         stage(session, 1)
         session.run("peek:1", {"i": 0})[:] = np.float32(9)
-        assert unstaged(session) == [1, [1, 1]]
+        assert unstage(session) == [1, [1, 1]]
 
 
 def test_faults_are_typed_errors() -> None:

@@ -18,8 +18,8 @@ lengths = st.lists(st.integers(0, 4), min_size=1, max_size=3)
 def test_a_view_shows_elements_of_its_array_or_is_refused(
     array: list[int], turned: bool, shape: list[int], steps: list[int]
 ) -> None:
-    whole: Any = np.arange(1, 1 + int(np.prod(array)), dtype=np.int32).reshape(array)
-    x = whole.T if turned else whole
+    base: Any = np.arange(1, 1 + int(np.prod(array)), dtype=np.int32).reshape(array)
+    x = base.T if turned else base
     strides = [4 * step for step in steps[: len(shape)]]
     offsets = [sum(i * step for i, step in zip(index, steps, strict=False)) for index in np.ndindex(*shape)]
     if offsets and not (offsets and x.size and min(offsets) >= 0 and max(offsets) < x.size):
@@ -27,7 +27,7 @@ def test_a_view_shows_elements_of_its_array_or_is_refused(
             strided_view(x, shape, strides)
         return
     view = strided_view(x, shape, strides)
-    assert view.reshape(-1).tolist() == [whole.reshape(-1)[offset] for offset in offsets]
+    assert view.reshape(-1).tolist() == [base.reshape(-1)[offset] for offset in offsets]
     assert not view.flags.writeable
 
 

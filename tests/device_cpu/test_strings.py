@@ -1,4 +1,4 @@
-"""Ops on strings, where they differ from Python's own or have laws; what TensorFlow gives is among the golden cases."""
+"""Ops on strings: differences from Python's functions, and laws. Golden cases have TensorFlow's results."""
 
 from itertools import pairwise
 
@@ -73,7 +73,7 @@ def test_base64_comes_back(x, pad):
 
 
 @pytest.mark.parametrize("bad", [b"S", b"SG=", b"SGk==", b"SGk=SGk=", b"+/+/", b"SG\n", b"===="])
-def test_what_is_no_base64_is_refused(bad):
+def test_a_text_that_is_no_base64_is_refused(bad):
     with pytest.raises(InvalidArgument, match="base64"):
         text("DecodeBase64", bad)
 
@@ -101,8 +101,8 @@ def test_parts_joined_by_their_separator_are_the_string(x, separator):
     (b" a  b ", b"", 0, [b" a  b "]), (b" a  b ", b"", 1, [b"a", b"b "]), (b"a ", b"", 1, [b"a", b""]),
     (b"a,b,c", b",", 1, [b"a", b"b,c"]), (b"", b"", -1, []), (b"", b",", -1, [b""]),
 ])
-def test_at_most_so_many_splits(x, separator, most, want):
-    assert split("StringSplitV2", [x], separator, maxsplit=most)[1].tolist() == want
+def test_a_limit_bounds_the_number_of_splits(x, separator, max_splits, want):
+    assert split("StringSplitV2", [x], separator, maxsplit=max_splits)[1].tolist() == want
 
 
 @pytest.mark.parametrize(("delimiters", "skip_empty", "want"), [
@@ -203,19 +203,19 @@ def test_texts_of_numbers_have_a_longest_width_and_precision(attrs):
         run("AsString", np.float32([1, 2]), T=dtypes.float32, **attrs)
 
 
-def formatted(x, summarize=3, template="%s"):
+def format_text(x, summarize=3, template="%s"):
     attrs = {"T": (dtypes.of_numpy(x.dtype),), "template": template, "summarize": summarize}
     return run("StringFormat", x, **attrs)[()]
 
 
 def test_a_tensor_is_shown_by_the_ends_of_its_axes():
-    assert formatted(np.arange(7)) == b"[0 1 2 ... 4 5 6]"
-    assert formatted(np.arange(24).reshape(2, 3, 4), 1) == (
+    assert format_text(np.arange(7)) == b"[0 1 2 ... 4 5 6]"
+    assert format_text(np.arange(24).reshape(2, 3, 4), 1) == (
         b"[[[0 ... 3]\n  ...\n  [8 ... 11]]\n\n [[12 ... 15]\n  ...\n  [20 ... 23]]]")
-    assert formatted(np.float32([1 / 3, 1e10, 0.1]), -1, "<%s>") == b"<[0.333333343 1e+10 0.1]>"
-    assert formatted(array([b'a"b', b"\xff\n"])) == b'["a\\"b" "\xff\\n"]'
+    assert format_text(np.float32([1 / 3, 1e10, 0.1]), -1, "<%s>") == b"<[0.333333343 1e+10 0.1]>"
+    assert format_text(array([b'a"b', b"\xff\n"])) == b'["a\\"b" "\xff\\n"]'
     with pytest.raises(InvalidArgument, match="must match"):
-        formatted(np.arange(2), template="%s%s")
+        format_text(np.arange(2), template="%s%s")
 
 
 # Hashes
@@ -228,32 +228,32 @@ FARMHASH = {
 }
 
 
-def hashed(function, x):
+def hash_strings(function, x):
     with np.errstate(all="ignore"):
         return int(function(np.frombuffer(x, np.uint8).reshape(1, -1))[0])
 
 
 @pytest.mark.parametrize("length", FARMHASH)
 def test_fingerprints_of_every_length_are_those_of_farmhash(length):
-    assert hashed(farmhash64, counting[:length]) == FARMHASH[length]
+    assert hash_strings(farmhash64, counting[:length]) == FARMHASH[length]
 
 
 def test_siphash_gives_the_vector_of_its_paper():
     key = (0x0706050403020100, 0x0F0E0D0C0B0A0908)
-    assert hashed(siphash(*key), counting[:15]) == 0xA129CA6149BE45E5
+    assert hash_strings(siphash(*key), counting[:15]) == 0xA129CA6149BE45E5
 
 
 def test_murmurhash_takes_whole_words_and_the_bytes_behind_them():
     buckets = 2**62
-    assert hashed(murmur64a, counting[:21]) % buckets == 4205558502620413488
-    assert hashed(murmur64a, counting) % buckets == 4185538572715980330
+    assert hash_strings(murmur64a, counting[:21]) % buckets == 4205558502620413488
+    assert hash_strings(murmur64a, counting) % buckets == 4185538572715980330
 
 
 @fast
 @given(st.lists(st.binary(max_size=80), max_size=6))
 def test_strings_are_hashed_alike_alone_and_among_others(x):
     got = run("StringToHashBucketFast", array(x), num_buckets=1000)
-    assert got.tolist() == [hashed(farmhash64, item) % 1000 for item in x]
+    assert got.tolist() == [hash_strings(farmhash64, item) % 1000 for item in x]
 
 
 def test_a_strong_hash_needs_a_key_of_two_words():
@@ -314,7 +314,7 @@ def test_text_that_has_no_code_points_is_refused(attrs, reason):
         code_points(MIXED, **attrs)
 
 
-def encoded(points, splits, **attrs):
+def encode(points, splits, **attrs):
     (strings,) = run_op("UnicodeEncode", [np.int32(points), np.int64(splits)], {
         "output_encoding": "UTF-8", "errors": "replace", "replacement_char": 65533, "Tsplits": dtypes.int64} | attrs)
     return strings.tolist()
@@ -323,19 +323,19 @@ def encoded(points, splits, **attrs):
 @given(st.lists(st.text(), max_size=4), st.sampled_from(["UTF-8", "UTF-16-BE", "UTF-32-BE"]))
 def test_rows_of_code_points_are_encoded_each(texts, encoding):
     points, splits = [ord(c) for text in texts for c in text], np.append(0, np.cumsum([*map(len, texts)]))
-    assert encoded(points, splits, output_encoding=encoding) == [text.encode(encoding) for text in texts]
+    assert encode(points, splits, output_encoding=encoding) == [text.encode(encoding) for text in texts]
 
 
 @pytest.mark.parametrize("fault", [-1, 0xD800, 0xDFFF, 0x110000, 2**31 - 1, -2**31])
 def test_numbers_that_are_no_code_points_are_replaced_or_left_out_or_refused(fault):
-    assert encoded([97, fault, 98], [0, 2, 3]) == ["a\ufffd".encode(), b"b"]
-    assert encoded([97, fault, 98], [0, 2, 3], replacement_char=63) == [b"a?", b"b"]
-    assert encoded([97, fault, 98], [0, 2, 3], errors="ignore") == [b"a", b"b"]
+    assert encode([97, fault, 98], [0, 2, 3]) == ["a\ufffd".encode(), b"b"]
+    assert encode([97, fault, 98], [0, 2, 3], replacement_char=63) == [b"a?", b"b"]
+    assert encode([97, fault, 98], [0, 2, 3], errors="ignore") == [b"a", b"b"]
     with pytest.raises(InvalidArgument, match="out of range"):
-        encoded([97, fault, 98], [0, 2, 3], errors="strict")
+        encode([97, fault, 98], [0, 2, 3], errors="strict")
 
 
 @pytest.mark.parametrize("splits", [[1, 1], [0, 2], [0, 1, 0, 1], []])
 def test_splits_that_do_not_divide_the_code_points_are_refused(splits):
     with pytest.raises(InvalidArgument, match="splits"):
-        encoded([97], splits)
+        encode([97], splits)

@@ -1,4 +1,4 @@
-"""Summaries: what TensorFlow 2.21 writes, byte by byte."""
+"""Summaries: the bytes that TensorFlow 2.21 writes."""
 
 from base64 import b64decode
 
@@ -26,7 +26,7 @@ def summary(op, *inputs):
     return outputs(op, *inputs)[0][()]
 
 
-def merged(*inputs):
+def merge(*inputs):
     return summary("MergeSummary", *map(scalar, inputs))
 
 
@@ -56,22 +56,22 @@ def test_numbers_are_summarised_as_floats_each_with_its_tag():
 
 def test_merged_summaries_have_the_values_of_all_but_for_what_nobody_knows():
     a, b, c = map(value, (b"a", b"b", b"c"))
-    assert merged(a, b + c, b"") == a + b + c
+    assert merge(a, b + c, b"") == a + b + c
     assert summary("MergeSummary", array([a, b]), scalar(c)) == a + b + c
-    assert merged(a + b"\x10\x01") == a
+    assert merge(a + b"\x10\x01") == a
     untagged = b"\n\x05\x15\0\0\x80?"
-    assert merged(untagged, untagged) == untagged * 2
+    assert merge(untagged, untagged) == untagged * 2
 
 
 @pytest.mark.parametrize("inputs", [[b"x"], [b"\n\x03\n\x01\xff"], [b"\n\x04*\x02\n\x05"], [b"\n\x04P\x01\n"]])
-def test_what_is_no_summary_is_not_merged(inputs):
+def test_bytes_that_are_no_summary_are_not_merged(inputs):
     with pytest.raises(InvalidArgument, match="Could not parse one of the summary inputs"):
-        merged(*inputs)
+        merge(*inputs)
 
 
 def test_a_tag_stands_in_one_of_the_merged_summaries_only():
     with pytest.raises(InvalidArgument, match="Duplicate tag a found in summary inputs"):
-        merged(value(b"a"), value(b"b") + value(b"a"))
+        merge(value(b"a"), value(b"b") + value(b"a"))
 
 
 def test_tags_that_do_not_go_with_the_values_are_refused():

@@ -1,4 +1,4 @@
-"""Arrays and stacks of tensors; results and kinds of errors are those of TensorFlow 2.21 for the same graphs."""
+"""Arrays and stacks of tensors. TensorFlow 2.21 gave the same results and kinds of errors for the same graphs."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ FLOAT, INT, TEXT, BOOL = dtypes.float32, dtypes.int32, dtypes.string, dtypes.boo
 
 
 class TA(NamedTuple):
-    """An array in a chain of ops, and the flow behind what was done with it last."""
+    """An array in a chain of ops, and the flow behind its last op."""
 
     c: Chain
     handle: str
@@ -60,7 +60,7 @@ class TA(NamedTuple):
         handle = self.c("TensorArrayGradWithShape", self.handle, self.flow, np.int32(prefix), source="g")
         return TA(self.c, handle, f"{handle[:-2]}:1")
 
-    def closed(self) -> TA:
+    def close(self) -> TA:
         done = self.c("TensorArrayCloseV3", self.handle, after=self.flow)
         return self._replace(flow=self.c("Identity", self.flow, after=done))
 
@@ -78,7 +78,7 @@ def two(c: Chain, **attrs: Any) -> TA:
 
 
 class Stack(NamedTuple):
-    """A stack in a chain of ops, and what was done with it last."""
+    """A stack in a chain of ops, and its last op."""
 
     c: Chain
     handle: str
@@ -93,12 +93,12 @@ class Stack(NamedTuple):
     def pop(self, dtype: Any = FLOAT) -> Stack:
         return self._replace(last=(self.c("StackPopV2", self.handle, elem_type=dtype, after=self.last),))
 
-    def closed(self) -> Stack:
+    def close(self) -> Stack:
         return self._replace(last=(self.c("StackCloseV2", self.handle, after=self.last),))
 
 
-def new_stack(c: Chain, most: Any = -1, dtype: Any = FLOAT) -> Stack:
-    return Stack(c, c("StackV2", most, elem_type=dtype, stack_name="st"))
+def new_stack(c: Chain, max_size: Any = -1, dtype: Any = FLOAT) -> Stack:
+    return Stack(c, c("StackV2", max_size, elem_type=dtype, stack_name="st"))
 
 
 def both_pops(c: Chain) -> list[str]:
@@ -159,18 +159,18 @@ GIVES: dict[str, tuple[Made, list[Any]]] = {
     "pop": (both_pops, [2, [1]]),
     "push beyond a negative bound": (lambda c: [*new_stack(c, -3).push([1.0]).last], [[1]]),
     "push and pop a text": (lambda c: [*new_stack(c, dtype=TEXT).push([b"a"]).pop(TEXT).last], [[b"a"]]),
-    "close twice": (lambda c: [*new_stack(c).closed().closed().last], []),
-    "gather nothing from a closed array": (lambda c: [two(c).closed().gather([], [2])], [np.zeros((0, 2))]),
-    "close an array twice": (lambda c: [new(c).closed().closed().flow], [0]),
+    "close twice": (lambda c: [*new_stack(c).close().close().last], []),
+    "gather nothing from a closed array": (lambda c: [two(c).close().gather([], [2])], [np.zeros((0, 2))]),
+    "close an array twice": (lambda c: [new(c).close().close().flow], [0]),
 }
 
 
 @pytest.mark.parametrize("fed", [False, True], ids=["constants", "fed"])
 @pytest.mark.parametrize("name", GIVES)
 def test_ops_on_arrays_and_stacks_give(name: str, fed: bool) -> None:
-    make, wanted = GIVES[name]
+    make, expected = GIVES[name]
     chain = Chain()
-    chain.gives(make(chain), wanted, fed=fed)
+    chain.gives(make(chain), expected, fed=fed)
 
 
 REFUSED: dict[str, Made] = {
@@ -225,14 +225,14 @@ REFUSED: dict[str, Made] = {
     "split another type": lambda c: new(c, dtype=INT).split([1, 2]).flow,
     "split by a matrix": lambda c: new(c).split([[1, 2]]).flow,
     "split another shape": lambda c: new(c, shape=[1, 3]).split([1, 2]).flow,
-    "the size of a closed array": lambda c: two(c).closed().size(),
-    "read a closed array": lambda c: two(c).closed().read(0),
-    "write a closed array": lambda c: two(c).closed().write((0, X)).flow,
-    "gather from a closed array": lambda c: two(c).closed().gather([0], [2]),
-    "concat a closed array": lambda c: two(c).closed().concat(),
-    "split into a closed array": lambda c: new(c).closed().split([1, 2]).flow,
-    "scatter into a closed array": lambda c: new(c).closed().scatter([1, 0]).flow,
-    "gradient of a closed array": lambda c: new(c).closed().gradient().flow,
+    "the size of a closed array": lambda c: two(c).close().size(),
+    "read a closed array": lambda c: two(c).close().read(0),
+    "write a closed array": lambda c: two(c).close().write((0, X)).flow,
+    "gather from a closed array": lambda c: two(c).close().gather([0], [2]),
+    "concat a closed array": lambda c: two(c).close().concat(),
+    "split into a closed array": lambda c: new(c).close().split([1, 2]).flow,
+    "scatter into a closed array": lambda c: new(c).close().scatter([1, 0]).flow,
+    "gradient of a closed array": lambda c: new(c).close().gradient().flow,
     "sums of two shapes": lambda c: two(c).gradient().write((0, [5.0, 6.0]), (0, [1.0])).flow,
     "sums of truths": (
         lambda c: new(c, dtype=BOOL).write((0, [True])).gradient().write((0, [True]), (0, [True])).flow),
@@ -253,8 +253,8 @@ REFUSED: dict[str, Made] = {
     "a vector of bounds": lambda c: [*new_stack(c, [3]).push(1.0).last],
     "push another type": lambda c: [*new_stack(c).push(np.int32(1)).last],
     "pop another type": lambda c: [*new_stack(c).push(1.0).pop(INT).last],
-    "push onto a closed stack": lambda c: [*new_stack(c).closed().push(1.0).last],
-    "pop off a closed stack": lambda c: [*new_stack(c).push(1.0).closed().pop().last],
+    "push onto a closed stack": lambda c: [*new_stack(c).close().push(1.0).last],
+    "pop off a closed stack": lambda c: [*new_stack(c).push(1.0).close().pop().last],
     "an array as a stack": lambda c: [*Stack(c, new(c).handle).push(1.0).last],
 }
 KINDS: dict[str, type[HealdError]] = {
@@ -266,7 +266,7 @@ CODES = {name: kind.code for name, kind in KINDS.items()}
 
 @pytest.mark.parametrize("fed", [False, True], ids=["constants", "fed"])
 @pytest.mark.parametrize("name", REFUSED)
-def test_what_does_not_fit_an_array_or_a_stack_is_an_error(name: str, fed: bool) -> None:
+def test_a_tensor_that_does_not_fit_an_array_or_a_stack_is_an_error(name: str, fed: bool) -> None:
     chain = Chain()
     fetches = REFUSED[name](chain)
     with pytest.raises(KINDS.get(name, InvalidArgument)) as caught:
@@ -290,7 +290,7 @@ SHAPES: dict[str, tuple[Made, str]] = {
 
 
 @pytest.mark.parametrize("name", SHAPES)
-def test_what_a_handle_says_is_known_before_the_run(name: str) -> None:
+def test_a_handle_gives_its_types_before_the_run(name: str) -> None:
     """At least what TensorFlow knows."""
     make, shape = SHAPES[name]
     chain = Chain()
@@ -308,7 +308,7 @@ def test_more_places_than_memory_has_are_an_error(make: Made) -> None:
         chain.run([make(chain)])
 
 
-def test_what_was_read_is_the_callers_own_and_each_run_has_its_own_array() -> None:
+def test_a_tensor_that_was_read_is_the_callers_own_and_each_run_has_its_own_array() -> None:
     chain = Chain()
     array = new(chain, clear_after_read=False).write((0, [1.0, 2.0]))
     stack = new_stack(chain).push([3.0, 4.0])
@@ -316,11 +316,11 @@ def test_what_was_read_is_the_callers_own_and_each_run_has_its_own_array() -> No
     fetches = [array.read(0), array.read(0), *stack.last, *stack.pop().last, gradient.read(0)]
     with heald.Session(chain.graph()) as session:
         for _ in range(2):
-            found = session.run(fetches)
-            assert [x.tolist() for x in found] == [[1, 2], [1, 2], [3, 4], [3, 4], [5, 6]]
-            for i, x in enumerate(found):
+            fetched = session.run(fetches)
+            assert [x.tolist() for x in fetched] == [[1, 2], [1, 2], [3, 4], [3, 4], [5, 6]]
+            for i, x in enumerate(fetched):
                 x[:] = -i
-            assert [x[0] for x in found] == [0, -1, -2, -3, -4]
+            assert [x[0] for x in fetched] == [0, -1, -2, -3, -4]
 
 
 def test_a_sum_is_made_in_memory_of_its_own() -> None:
@@ -341,7 +341,7 @@ KEEPERS: dict[str, tuple[Callable[[Chain, str], str], Any]] = {
 
 
 @pytest.mark.parametrize("name", KEEPERS)
-def test_what_is_kept_is_no_buffer_of_the_frame(name: str) -> None:
+def test_an_array_keeps_no_buffer_of_the_frame(name: str) -> None:
     make, want = KEEPERS[name]
     chain = Chain()
     read = make(chain, chain("Identity", chain("AddV2", X, np.zeros((2, 2)))))

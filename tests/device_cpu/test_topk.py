@@ -55,7 +55,7 @@ def test_a_class_is_in_the_top_k_when_fewer_are_larger():
     same(call("InTopKV2", x, np.int64([0, 4, -1, 3]), np.int64(3)), np.array([False, False, False, True]))
 
 
-def test_nothing_is_in_the_top_k_of_a_row_that_is_not_finite():
+def test_no_class_is_in_the_top_k_of_a_row_that_is_not_finite():
     same(call("InTopK", np.float32([[1, NAN], [INF, 1]]), np.int32([0, 0]), k=9), np.array([False, False]))
 
 
@@ -73,7 +73,7 @@ def test_columns_that_the_index_type_cannot_count_are_refused():
         call("TopKV2", np.zeros(32768, np.int8), np.int32(1), index_type=dtypes.int16)
 
 
-def test_of_an_unknown_number_only_the_rows_are_known():
+def test_only_the_rows_are_known_for_an_unknown_number():
     x, k = info(dtypes.float32, (None, 5)), info(dtypes.int32, ())
     top = RULES["TopKV2"].function
     assert [o.shape for o in top({"index_type": dtypes.int32}, x, k)] == [(None, None)] * 2

@@ -34,7 +34,7 @@ Values = dict[str, Any]
 
 
 def inputs_of(op: str) -> tuple[list[str], list[str]]:
-    """The names of the op's variables, and of what else it takes."""
+    """The names of the op's variables, and of its other inputs."""
     args = REGISTRIES.ops.get(op).inputs
     variables = [arg.name for arg in args if arg.dtype is dtypes.resource]
     return variables, [arg.name for arg in args if arg.name not in variables]
@@ -44,18 +44,18 @@ class Trained:
     """A session that applies an op to variables, which begin with these values, if any. `share`: names of others."""
 
     def __init__(
-        self, op: str, values: Values, *, known: bool = True, share: Values | None = None, **attrs: Any,
+        self, op: str, values: Values, *, is_known: bool = True, share: Values | None = None, **attrs: Any,
     ) -> None:
         self.variables, self.others = inputs_of(op)
         self.dtype = next(iter(values.values())).dtype
-        self.session = heald.Session(graph(*self._nodes(op, values, known, share or {}, attrs)))
+        self.session = heald.Session(graph(*self._nodes(op, values, is_known, share or {}, attrs)))
         self.session.run([], {f"{name}/first": x for name, x in values.items()},
                          targets=[f"{name}/assign" for name in values])
 
-    def _nodes(self, op: str, values: Values, known: bool, share: Values, attrs: Values) -> Iterator[Node]:
+    def _nodes(self, op: str, values: Values, is_known: bool, share: Values, attrs: Values) -> Iterator[Node]:
         types: Values = {"dtype": dtypes.of_numpy(self.dtype)}
         for name in self.variables:
-            shape = ShapeAttr(values[name].shape) if known and name in values else None
+            shape = ShapeAttr(values[name].shape) if is_known and name in values else None
             yield Node(name, "VarHandleOp", attrs=types | {"shape": shape, "shared_name": share.get(name, name)})
             yield Node(f"{name}/first", "Placeholder", attrs=types)
             yield Node(f"{name}/assign", "AssignVariableOp", (name, f"{name}/first"), attrs=types)
@@ -66,18 +66,18 @@ class Trained:
         more = {"Tindices": dtypes.int32} if "indices" in self.others else {}
         yield Node("step", op, (*self.variables, *self.others), attrs={"T": types["dtype"]} | more | attrs)
 
-    def step(self, **given: Any) -> None:
+    def step(self, **inputs: Any) -> None:
         integers = {"indices": np.int32, "global_step": np.int64}
-        self.session.run([], {name: np.asarray(given[name], integers.get(name, self.dtype)) for name in self.others},
+        self.session.run([], {name: np.asarray(inputs[name], integers.get(name, self.dtype)) for name in self.others},
                          targets=["step"])
 
     def read(self) -> list[np.ndarray[Any, Any]]:
-        found: list[np.ndarray[Any, Any]] = self.session.run([f"{name}/read" for name in self.variables])
-        return found
+        variables: list[np.ndarray[Any, Any]] = self.session.run([f"{name}/read" for name in self.variables])
+        return variables
 
 
 def recorded_steps(case: Values) -> tuple[Values, list[Values]]:
-    """What the variables begin with, and what each step is given."""
+    """The initial values of the variables, and the inputs of each step."""
     dtype = dtypes.named(case["dtype"]).numpy
     unit = 1 + 0.5j if dtype.kind == "c" else 1
     values = {name: (np.array(DATA["variables"][name]) * unit).astype(dtype) for name in inputs_of(case["op"])[0]}
@@ -128,7 +128,7 @@ def test_rows_that_are_named_several_times_are_updated_one_after_the_other() -> 
 
 def test_large_variables_are_updated_like_small_ones() -> None:
     rng = np.random.default_rng(0)
-    var, grad = rng.standard_normal((2, 3, training.PIECE // 4), np.float32)
+    var, grad = rng.standard_normal((2, 3, training.CACHED_BYTES // 4), np.float32)
     trained = Trained("ResourceApplyMomentum", {"var": var, "accum": np.zeros_like(var)})
     trained.step(lr=0.5, grad=grad, momentum=0.5)
     np.testing.assert_array_equal(trained.read(), [var - grad * np.float32(0.5), grad])
@@ -143,7 +143,7 @@ def test_variables_may_be_scalars_or_empty(shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(accum, np.ones(shape))
 
 
-def test_no_rows_change_nothing() -> None:
+def test_an_update_of_no_rows_changes_nothing() -> None:
     trained = rows_of()
     trained.step(lr=0.5, grad=np.zeros((0, 2)), indices=[], momentum=0.5)
     assert all((x == 1).all() for x in trained.read())
@@ -156,7 +156,7 @@ def test_a_nan_that_is_no_maximum_yet_is_passed_over() -> None:
     assert [np.isnan(x).tolist() for x in trained.read()] == [[True, False], [True, False], [True, False], [False] * 2]
 
 
-@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("is_known", [True, False])
 @pytest.mark.parametrize(("op", "given"), [
     ("Momentum", {"grad": np.ones((4, 2)), "indices": [0, 1, 2, 4]}),
     ("Momentum", {"grad": np.ones((1, 2)), "indices": [-1]}),
@@ -171,38 +171,38 @@ def test_a_nan_that_is_no_maximum_yet_is_passed_over() -> None:
     ("ProximalAdagrad", {"grad": np.ones((1, 2)), "indices": [0], "l1": -1}),
     ("ProximalAdagrad", {"grad": np.ones((1, 2)), "indices": [0], "l2": np.nan}),
 ])
-def test_rows_that_do_not_fit_change_nothing(op: str, given: Values, known: bool) -> None:
-    trained = rows_of(op, known=known)
+def test_rows_that_do_not_fit_change_nothing(op: str, changes: Values, is_known: bool) -> None:
+    trained = rows_of(op, is_known=is_known)
     with pytest.raises(InvalidArgument):
-        trained.step(**DATA["numbers"] | given)
+        trained.step(**DATA["numbers"] | changes)
     assert all((x == 1).all() for x in trained.read())
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_scalars_have_no_rows(known: bool) -> None:
+@pytest.mark.parametrize("is_known", [True, False])
+def test_scalars_have_no_rows(is_known: bool) -> None:
     with pytest.raises(InvalidArgument):
-        rows_of(shape=(), known=known).step(lr=0.5, grad=[1], indices=[0], momentum=0.5)
+        rows_of(shape=(), is_known=is_known).step(lr=0.5, grad=[1], indices=[0], momentum=0.5)
 
 
-@pytest.mark.parametrize("given", [
+@pytest.mark.parametrize("changes", [
     {"lr": 0}, {"lr": -1}, {"l1": -1}, {"l2": -1}, {"l2_shrinkage": -1}, {"lr_power": 1}])
-def test_ftrl_of_rows_takes_no_numbers_of_the_other_sign(given: Values) -> None:
+def test_ftrl_of_rows_takes_no_numbers_of_the_other_sign(changes: Values) -> None:
     ones = np.ones((4, 2), np.float32)
     trained = Trained("ResourceSparseApplyFtrlV2", {"var": ones, "accum": ones, "linear": ones})
     numbers = DATA["numbers"] | {"lr_power": -0.5, "grad": np.ones((1, 2)), "indices": [0]}
     with pytest.raises(InvalidArgument, match="scalar"):
-        trained.step(**numbers | given)
+        trained.step(**numbers | changes)
     trained.step(**numbers)
 
 
-@pytest.mark.parametrize("known", [True, False])
-def test_slots_and_gradient_must_have_the_shape_of_the_variable(known: bool) -> None:
+@pytest.mark.parametrize("is_known", [True, False])
+def test_slots_and_gradient_must_have_the_shape_of_the_variable(is_known: bool) -> None:
     with pytest.raises(InvalidArgument, match="same shape"):
-        momentum(known=known).step(lr=0.5, grad=np.ones((2, 4)), momentum=0.5)
+        momentum(is_known=is_known).step(lr=0.5, grad=np.ones((2, 4)), momentum=0.5)
     values = {"var": np.ones(3, np.float32), "accum": np.ones(2, np.float32)}
     for op, rows in (("Apply", {"grad": np.ones(3)}), ("SparseApply", {"grad": [1], "indices": [0]})):
         with pytest.raises(InvalidArgument, match="same shape"):
-            Trained(f"Resource{op}Momentum", values, known=known).step(lr=0.5, momentum=0.5, **rows)
+            Trained(f"Resource{op}Momentum", values, is_known=is_known).step(lr=0.5, momentum=0.5, **rows)
 
 
 def test_a_number_that_is_no_scalar_is_named() -> None:
@@ -211,14 +211,14 @@ def test_a_number_that_is_no_scalar_is_named() -> None:
 
 
 @pytest.mark.parametrize("there", ["var", "accum"])
-def test_without_a_value_nothing_is_trained(there: str) -> None:
+def test_a_variable_without_a_value_is_not_trained(there: str) -> None:
     trained = Trained("ResourceApplyMomentum", {there: np.ones(3, np.float32)})
     with pytest.raises(FailedPrecondition, match="is uninitialized"):
         trained.step(lr=0.5, grad=np.ones(3), momentum=0.5)
     assert (trained.session.run(f"{there}/read") == 1).all()
 
 
-def test_what_was_read_before_a_step_stays_as_it_was() -> None:
+def test_a_value_read_before_a_step_stays_as_it_was() -> None:
     trained = momentum()
     before = trained.read()
     trained.step(lr=0.5, grad=np.ones((4, 2)), momentum=0.5)

@@ -37,8 +37,8 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType
     runtimes: list[Any] = []
     monkeypatch.setattr(heald.runtime.service.runtime, "_default", runtimes)
     yield fake_driver
-    for each in runtimes:
-        each.host.close()
+    for runtime in runtimes:
+        runtime.host.close()
     gc.collect()  # the hosts of sessions with settings of their own are closed, too
     report = list(fake_driver.state.report)
     for name in _modules():
@@ -57,11 +57,11 @@ def gpus(fake: ModuleType) -> Iterator[Callable[..., list[Any]]]:
     opened: list[Any] = []
 
     def open_them(**config: Any) -> list[Any]:
-        found = scan(Config(**config))
-        for device in found:
+        devices = scan(Config(**config))
+        for device in devices:
             device.open()
-        opened.extend(found)
-        return found
+        opened.extend(devices)
+        return devices
 
     yield open_them
     for device in opened:

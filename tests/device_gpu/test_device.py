@@ -98,11 +98,11 @@ def test_long_copies_go_in_pieces_through_few_pinned_blocks(
 ) -> None:
     from heald_cuda import staging
 
-    monkeypatch.setattr(staging, "MOST", 2 * staging.PIECE)
-    long = np.arange(3 * staging.PIECE // 4 + 12345, dtype=np.float32)  # more than may be in flight
+    monkeypatch.setattr(staging, "LARGEST_STAGED_BYTES", 2 * staging.BLOCK_BYTES)
+    long = np.arange(3 * staging.BLOCK_BYTES // 4 + 12345, dtype=np.float32)  # more than may be in flight
     buffer = upload(gpu, long)
     assert np.array_equal(download(gpu, buffer, long), long)
-    assert fake.state.used[None] < staging.MOST + staging.PIECE
+    assert fake.state.used[None] < staging.LARGEST_STAGED_BYTES + staging.BLOCK_BYTES
 
 
 def test_memory_that_is_refused_is_asked_for_again_when_work_is_done(
@@ -120,9 +120,9 @@ def test_memory_that_is_refused_is_asked_for_again_when_work_is_done(
 
 def test_the_limit_of_config_holds(gpus: Callable[..., Any]) -> None:
     (gpu, *_) = gpus(memory=1000)
-    kept = gpu.allocate(800)
+    buffer = gpu.allocate(800)
     assert gpu.allocate(300) is None
-    gpu.free(kept)
+    gpu.free(buffer)
     assert gpu.allocate(300) is not None
 
 
@@ -344,7 +344,7 @@ print(session.run("y", {"x": np.ones(3, np.float32)}))
     assert (done.returncode, done.stdout, done.stderr) == (0, "[-1. -1. -1.]\n", "")
 
 
-def bound(device: Any, op: str, result: tuple[int, ...], *shapes: tuple[int, ...], **attrs: Any) -> Any:
+def bind_op(device: Any, op: str, result: tuple[int, ...], *shapes: tuple[int, ...], **attrs: Any) -> Any:
     """The plugin's own kernel of an op, for operands of these shapes."""
     from heald.runtime.contract.kernel import Bind
     from heald.runtime.values.tensor import TensorMetadata, ValueInfo
@@ -364,12 +364,12 @@ def bound(device: Any, op: str, result: tuple[int, ...], *shapes: tuple[int, ...
 def test_a_kernel_declines_operands_whose_sizes_contradict_each_other(
     op: str, result: tuple[int, ...], shapes: list[tuple[int, ...]], attrs: dict[str, Any], gpu: Any
 ) -> None:
-    assert "contradict each other" in bound(gpu, op, result, *shapes, **attrs).reason
+    assert "contradict each other" in bind_op(gpu, op, result, *shapes, **attrs).reason
 
 
 @pytest.mark.parametrize("sizes", [(15_996, 16_000), (16_000, 4)])
 def test_attach_compares_the_buffers(sizes: tuple[int, int], gpu: Any) -> None:
-    kernel = bound(gpu, "Softmax", (200, 20), (200, 20))
+    kernel = bind_op(gpu, "Softmax", (200, 20), (200, 20))
     kernel.attach((gpu.allocate(16_000),), (gpu.allocate(16_000),))
     x, y = map(gpu.allocate, sizes)
     with pytest.raises(errors.InvalidArgument, match=f"a buffer of {min(sizes)} bytes, where kernel 'Softmax' touches"):

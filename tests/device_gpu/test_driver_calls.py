@@ -110,8 +110,8 @@ def answers(library: Path, calls: list[str], version: str = "13000") -> list[Any
 
 def test_every_function_calls_the_driver_with_the_arguments_of_cuda_h(library: Path) -> None:
     for (call, (result, calls)), answer in zip(CALLS.items(), answers(library, list(CALLS)), strict=True):
-        wanted = [each.partition("#")[0] for each in calls]  # the number behind # is only the loop's
-        assert answer == [result, wanted], call
+        expected = [call_text.partition("#")[0] for call_text in calls]  # the number behind # is only the loop's
+        assert answer == [result, expected], call
 
 
 def test_every_function_of_the_seam_is_called() -> None:
@@ -124,6 +124,6 @@ def test_every_function_of_the_seam_is_called() -> None:
 
 
 def test_a_driver_that_is_older_than_the_compiler_is_told(library: Path) -> None:
-    (((told, _),), ((fine, _),)) = (answers(library, ["driver.probe()"], version) for version in ("12090", "13000"))
-    assert told.startswith("Unavailable: the driver is of CUDA 12.9, the compiler of 13")
+    (((refusal, _),), ((fine, _),)) = (answers(library, ["driver.probe()"], version) for version in ("12090", "13000"))
+    assert refusal.startswith("Unavailable: the driver is of CUDA 12.9, the compiler of 13")
     assert fine is None

@@ -51,7 +51,7 @@ def waits(fake: ModuleType, stream: int) -> None:
     fake.synchronize(event)
 
 
-def found(fake: ModuleType, text: str, stream: int) -> None:
+def run_until_fault(fake: ModuleType, text: str, stream: int) -> None:
     with pytest.raises(fake.Misuse, match=text):
         waits(fake, stream)
     fake.state.report.clear()
@@ -62,7 +62,7 @@ def test_a_missing_wait_is_found(fake: ModuleType, streams: tuple[object, int, i
     x, y = (fake.allocate(context, 256, one) for _ in range(2))
     launch(fake, COPY, "copy", one, x, y, 64)
     launch(fake, COPY, "copy", two, y, x, 64)
-    found(fake, "nothing orders them", two)
+    run_until_fault(fake, "nothing orders them", two)
 
 
 def test_the_same_with_a_wait_is_right(fake: ModuleType, streams: tuple[object, int, int]) -> None:
@@ -81,14 +81,14 @@ def test_a_use_after_free_is_found(fake: ModuleType, streams: tuple[object, int,
     x, y = (fake.allocate(context, 256, one) for _ in range(2))
     fake.free(x, one)
     launch(fake, COPY, "copy", one, x, y, 64)
-    found(fake, "which was freed", one)
+    run_until_fault(fake, "which was freed", one)
 
 
 def test_a_write_beyond_the_end_is_found(fake: ModuleType, streams: tuple[object, int, int]) -> None:
     context, one, _ = streams
     x, y = fake.allocate(context, 512, one), fake.allocate(context, 256, one)
     launch(fake, COPY, "copy", one, x, y, 65)
-    found(fake, "wrote beyond", one)
+    run_until_fault(fake, "wrote beyond", one)
 
 
 def test_memory_of_the_host_is_no_argument(fake: ModuleType, streams: tuple[object, int, int]) -> None:
@@ -102,7 +102,7 @@ def test_a_barrier_that_some_threads_miss_is_found(fake: ModuleType, streams: tu
     context, one, _ = streams
     x = fake.allocate(context, 256, one)
     launch(fake, DIVERGED, "turn", one, x)
-    found(fake, "do not reach a barrier", one)
+    run_until_fault(fake, "do not reach a barrier", one)
 
 
 @pytest.mark.parametrize(("text", "name", "expected"), [

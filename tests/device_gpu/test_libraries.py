@@ -78,8 +78,8 @@ class CublasLt:
 
         def call(*arguments):
             self.calls.append(name)
-            own = {"cublasLtMatmulAlgoGetHeuristic": self._choose, "cublasLtMatmul": self._multiply}
-            return self.statuses.get(name) or own.get(name, self._other(name))(*arguments)
+            replaced_calls = {"cublasLtMatmulAlgoGetHeuristic": self._choose, "cublasLtMatmul": self._multiply}
+            return self.statuses.get(name) or replaced_calls.get(name, self._other(name))(*arguments)
 
         return call
 
@@ -105,7 +105,7 @@ class CublasLt:
     def _multiply(self, _, product, alpha, a, a_desc, b, b_desc, beta, c, c_desc, d, d_desc, _algo, _ws, _n, stream):
         assert stream.value == Native.stream
         desc = self.objects[product.value]
-        left, right, before = (self._matrix(*each) for each in ((a, a_desc), (b, b_desc), (c, c_desc)))
+        left, right, before = (self._matrix(*pair) for pair in ((a, a_desc), (b, b_desc), (c, c_desc)))
         left = left.transpose(0, 2, 1) if desc[blas.DESC_TRANSA] else left
         right = right.transpose(0, 2, 1) if desc[blas.DESC_TRANSB] else right
         sums = alpha._obj.value * (left @ right) + (beta._obj.value * before if beta._obj.value else 0)
@@ -127,19 +127,19 @@ class CublasLt:
 
 
 @pytest.fixture(autouse=True)
-def entered(monkeypatch):
+def entered_contexts(monkeypatch):
     """The contexts that became the thread's current one."""
-    found = []
-    monkeypatch.setattr(library_kernels.driver, "enter", found.append)
-    return found
+    contexts = []
+    monkeypatch.setattr(library_kernels.driver, "enter", contexts.append)
+    return contexts
 
 
 @pytest.fixture
 def library(monkeypatch):
     """Stand-ins instead of the libraries' files."""
-    found = {blas.FILE: CublasLt()}
-    monkeypatch.setattr(libraries, "_found", lambda name: found.get(name, "no such file"))
-    return found
+    library_of_file = {blas.FILE: CublasLt()}
+    monkeypatch.setattr(libraries, "_open_library", lambda name: library_of_file.get(name, "no such file"))
+    return library_of_file
 
 
 def product_of(x, y, ending=PLAIN, operands=(), turns=(False, False)):
@@ -149,7 +149,7 @@ def product_of(x, y, ending=PLAIN, operands=(), turns=(False, False)):
     run = handle.bind(blas.multiplication(problem, lhs, ending, "float32"))
     rows, columns = x.shape[-1 if turns[0] else -2], y.shape[-2 if turns[1] else -1]
     shape = (*np.broadcast_shapes(x.shape[:-2], y.shape[:-2]), rows, columns)
-    buffers = [Buffer(each) for each in (x, y, *operands)]
+    buffers = [Buffer(array) for array in (x, y, *operands)]
     output = Buffer(np.full(shape, np.nan, np.float32))
     run(*buffers, output)
     return output.array
@@ -163,7 +163,7 @@ def test_row_major_products_are_column_major_products_of_transposes(lengths, bat
     x = rng.standard_normal((*batches[0], *((k, m) if turn_x else (m, k)))).astype(np.float32)
     y = rng.standard_normal((*batches[1], *((n, k) if turn_y else (k, n)))).astype(np.float32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(libraries, "_found", lambda _: CublasLt())
+        patch.setattr(libraries, "_open_library", lambda _: CublasLt())
         got = product_of(x, y, turns=(turn_x, turn_y))
     want = (x.swapaxes(-1, -2) if turn_x else x) @ (y.swapaxes(-1, -2) if turn_y else y)
     np.testing.assert_allclose(got, want, 1e-5, 1e-5)
@@ -176,9 +176,9 @@ def test_a_product_ends_with_bias_residual_and_relu(ending):
     rng = np.random.default_rng(0)
     x, y, bias, residual = (rng.standard_normal(s).astype(np.float32) for s in ((5, 4), (4, 3), (3,), (5, 3)))
     operands = {ending.bias: bias, ending.residual: residual}
-    given = [operands[number] for number in (1, 2) if number in operands]
+    used_operands = [operands[number] for number in (1, 2) if number in operands]
     want = x @ y + (bias if ending.bias else 0) + (residual if ending.residual else 0)
-    got = product_of(x, y, ending, given)
+    got = product_of(x, y, ending, used_operands)
     np.testing.assert_allclose(got, np.maximum(want, 0) if ending.relu else want, 1e-5, 1e-5)
 
 
@@ -194,8 +194,8 @@ def test_descriptors_are_destroyed_whether_the_library_succeeds_or_not(library):
 
 def test_types_choose_the_precision_of_products():
     problem, lhs = matmul_problem(F, (2, 3), (3, 4))
-    found = [blas.multiplication(problem, lhs, Ending(), products).compute for products in ("float32", "tf32")]
-    assert found == [68, 77]
+    compute_types = [blas.multiplication(problem, lhs, Ending(), products).compute for products in ("float32", "tf32")]
+    assert compute_types == [68, 77]
     for dtype, compute in ((dtypes.float16, 68), (dtypes.float64, 70)):
         problem, lhs = matmul_problem(dtype, (2, 3), (3, 4))
         assert blas.multiplication(problem, lhs, Ending(), "tf32").compute == compute
@@ -267,7 +267,7 @@ class CudnnLog:
 
         return call
 
-    def named(self, name):
+    def descriptor_named(self, name):
         return [arguments for called, arguments in self.calls if called == name]
 
 
@@ -277,42 +277,42 @@ def test_a_convolution_passes_its_buffers_in_order(library):
     run = handle.bind(cudnn.convolution(F, (3, 3, 6, 10), window(), Ending(2, 1, True), "float32"))
     buffers = [SimpleNamespace(pointer=100 + i) for i in range(5)]
     run(*buffers)
-    (called,) = log.named("cudnnConvolutionBiasActivationForward")
+    (called,) = log.descriptor_named("cudnnConvolutionBiasActivationForward")
     assert (called[3], called[5], called[12], called[14], called[17]) == (100, 101, 102, 103, 104)
-    assert log.named("cudnnSetTensor4dDescriptor")[0][1:] == [1, 0, 2, 6, 9, 8]  # NHWC, float: n, c, h, w
-    assert log.named("cudnnSetFilter4dDescriptor")[0][1:] == [0, 1, 10, 6, 3, 3]
-    assert log.named("cudnnSetStream")[0][1] == Native.stream
+    assert log.descriptor_named("cudnnSetTensor4dDescriptor")[0][1:] == [1, 0, 2, 6, 9, 8]  # NHWC, float: n, c, h, w
+    assert log.descriptor_named("cudnnSetFilter4dDescriptor")[0][1:] == [0, 1, 10, 6, 3, 3]
+    assert log.descriptor_named("cudnnSetStream")[0][1] == Native.stream
     plain = handle.bind(cudnn.convolution(F, (3, 3, 6, 10), window(), Ending(), "float32"))
     plain(*buffers[:3])
-    (called,) = log.named("cudnnConvolutionForward")
+    (called,) = log.descriptor_named("cudnnConvolutionForward")
     assert (called[3], called[5], called[12]) == (100, 101, 102)
 
 
 # The choice
 
 
-def conv_bind(device, kernel, *, known=True):
+def conv_bind(device, kernel, *, is_known=True):
     kernel = np.asarray(kernel, np.float32)
-    filter_ = constant_info(kernel) if known else info(F, kernel.shape)
+    filter_ = constant_info(kernel) if is_known else info(F, kernel.shape)
     attrs = {"T": F, "strides": (1, 1, 1, 1), "padding": "SAME", "data_format": "NHWC", "dilations": (1, 1, 1, 1),
              "explicit_paddings": ()}
     inputs: tuple[ValueInfo, ...] = (info(F, (1, 4, 5, kernel.shape[2])), filter_)
     return Bind("node", "Conv2D", attrs, inputs, (TensorMetadata(F, (1, 4, 5, kernel.shape[3])),), device, 0, {})
 
 
-def test_points_go_to_blas_and_other_convolutions_to_cudnn(library, entered):
+def test_points_go_to_blas_and_other_convolutions_to_cudnn(library, entered_contexts):
     log = library[cudnn.FILE] = CudnnLog()
     rng, device = np.random.default_rng(0), Device()
     x, f = rng.standard_normal((1, 4, 5, 6)).astype(np.float32), rng.standard_normal((1, 1, 6, 3)).astype(np.float32)
     run = library_kernels.bind(conv_bind(device, f)).run
-    assert entered == [Native.context]  # libraries take the current context as theirs
+    assert entered_contexts == [Native.context]  # libraries take the current context as theirs
     output = Buffer(np.zeros((1, 4, 5, 3), np.float32))
     run(Buffer(x), Buffer(f), output)
     np.testing.assert_allclose(output.array, x @ f[0, 0], 1e-5, 1e-5)
     f = rng.standard_normal((3, 3, 6, 3)).astype(np.float32)
     b = conv_bind(device, f)
     library_kernels.bind(b).run(Buffer(x), Buffer(f), output)
-    (called,) = log.named("cudnnConvolutionForward")
+    (called,) = log.descriptor_named("cudnnConvolutionForward")
     packed = np.ctypeslib.as_array(ctypes.cast(called[5], ctypes.POINTER(ctypes.c_float)), (3, 3, 3, 6))
     np.testing.assert_array_equal(packed, f.transpose(3, 0, 1, 2))
 
@@ -334,7 +334,8 @@ def test_a_fused_product_hands_over_bias_and_residual_by_their_places(library):
     (None, "libcublasLt.so.13 cannot be loaded"), ({"cublasLtCreate": 1}, "cublasLtCreate returned status 1"),
     ({"cublasLtMatmulAlgoGetHeuristic": 15}, "GetHeuristic returned status 15")])
 def test_a_node_is_declined_with_the_reason(monkeypatch, statuses, reason):
-    monkeypatch.setattr(libraries, "_found", lambda _: "no such file" if statuses is None else CublasLt(statuses))
+    monkeypatch.setattr(libraries, "_open_library",
+                        lambda _: "no such file" if statuses is None else CublasLt(statuses))
     declined = library_kernels.bind(conv_bind(Device(), np.zeros((1, 1, 6, 3))))
     assert isinstance(declined, Declined)
     assert reason in declined.reason
@@ -368,7 +369,7 @@ def test_a_product_compares_the_buffers_that_it_is_attached_to(library, sizes):
 
 def test_a_filter_that_is_no_constant_is_declined(library):
     library[cudnn.FILE] = CudnnLog()
-    declined = library_kernels.bind(conv_bind(Device(), np.zeros((3, 3, 6, 3)), known=False))
+    declined = library_kernels.bind(conv_bind(Device(), np.zeros((3, 3, 6, 3)), is_known=False))
     assert "constant" in declined.reason
 
 
@@ -385,14 +386,14 @@ def test_a_missing_library_is_an_error_with_its_remedy(monkeypatch):
 @pytest.mark.skipif(not libraries.is_there(blas.FILE), reason=f"needs {libraries.INSTALL}")
 def test_the_true_library_takes_the_descriptors():
     problem, lhs = matmul_problem(F, (7, 5, 4), (7, 4, 3))
-    given = blas.multiplication(problem, lhs, Ending(1, 2, True), "tf32")
-    with blas.Descriptors(libraries.load(blas.FILE), given) as found:
-        found.set_bias(ctypes.c_void_p(256))
+    multiplication = blas.multiplication(problem, lhs, Ending(1, 2, True), "tf32")
+    with blas.Descriptors(libraries.load(blas.FILE), multiplication) as descriptors:
+        descriptors.set_bias(ctypes.c_void_p(256))
         with pytest.raises(Internal):
-            found._set("MatmulDesc", found.product, blas.DESC_BIAS_TYPE, ctypes.c_int64(0))
+            descriptors._set("MatmulDesc", descriptors.product, blas.DESC_BIAS_TYPE, ctypes.c_int64(0))
 
 
 @pytest.mark.skipif(not libraries.is_there(cudnn.FILE), reason=f"needs {libraries.INSTALL}")
 def test_the_true_convolution_library_takes_the_descriptors():
-    given = cudnn.convolution(F, (3, 3, 3, 10), window(), Ending(1, 2, True), "tf32")
-    cudnn.Descriptors(libraries.load(cudnn.FILE), given)
+    convolution = cudnn.convolution(F, (3, 3, 3, 10), window(), Ending(1, 2, True), "tf32")
+    cudnn.Descriptors(libraries.load(cudnn.FILE), convolution)

@@ -31,7 +31,7 @@ def run(code: str) -> dict[str, object]:
 
 
 def test_the_reason_is_the_systems_own_and_no_library_is_imported_for_it() -> None:
-    told = run(f"""
+    answer = run(f"""
 import json, sys
 import heald_cuda.driver
 heald_cuda.driver.LIBRARY = "{LIBRARY}"
@@ -40,11 +40,11 @@ import heald
 print(json.dumps({{"record": [record.name, record.status, record.reason, record.remedy],
                    "imported": [name for name in sys.modules if name.partition(".")[0] == "cuda"]}}))
 """)
-    assert told["record"] == [
+    assert answer["record"] == [
         "GPU:*", "unavailable",
         f"there is no CUDA driver: {LIBRARY}: cannot open shared object file: No such file or directory",
         "install NVIDIA's driver; 'nvidia-smi' tells whether it works"]
-    assert told["imported"] == []
+    assert answer["imported"] == []
 
 
 @pytest.mark.usefixtures("no_driver")
@@ -74,8 +74,8 @@ def test_errors_of_the_compiler_are_shortened(tmp_path: Path, monkeypatch: pytes
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     text = 'extern "C" __global__ void f(float* x) { a(); b(); c(); d(); }'
-    told = r'kernel .f. does not compile: line 1: error: identifier "a" is undefined; .*"c" is undefined; and 1 more'
-    with pytest.raises(heald.errors.Internal, match=told):
+    message = r'kernel .f. does not compile: line 1: error: identifier "a" is undefined; .*"c" is undefined; and 1 more'
+    with pytest.raises(heald.errors.Internal, match=message):
         Programs("sm_90").get(text, "", "f")
 
 

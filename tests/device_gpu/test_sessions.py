@@ -32,52 +32,52 @@ def chain(*devices: str) -> Any:
 def calls(fake: ModuleType, run: Any) -> Counter[str]:
     before = fake.state.calls.copy()
     run()
-    found: Counter[str] = fake.state.calls - before
-    return found
+    calls_made: Counter[str] = fake.state.calls - before
+    return calls_made
 
 
 def test_a_static_partition_is_captured_after_its_first_run(fake: ModuleType) -> None:
     with heald.Session(chain("GPU:0", "GPU:0", "GPU:0"), STRICT | {"plugins": {"block": ["simplify"]}}) as session:
         first, *others = [calls(fake, lambda: session.run("last", {"x": X})) for _ in range(3)]
         assert first["launch"] >= 1
-        for each in others:
-            assert each["launch"] == 0 or first["launch"] == 1  # a single fused kernel needs no graph
+        for later_calls in others:
+            assert later_calls["launch"] == 0 or first["launch"] == 1  # a single fused kernel needs no graph
         np.testing.assert_allclose(session.run("last", {"x": X + 1}), np.exp(-np.exp(X + 1)), rtol=1e-5)
 
 
 def test_digits_agree_with_the_cpu_and_take_one_launch(fake: ModuleType) -> None:
     images = np.load(DIGITS / "test.npz")["image"][:8]
-    wanted = heald.load(DIGITS / "frozen.pb", device="CPU:0")(images)
+    expected = heald.load(DIGITS / "frozen.pb", device="CPU:0")(images)
     model = heald.load(DIGITS / "frozen.pb", device="GPU:0")
     model(images)
     again = calls(fake, lambda: model(images))
     assert (again["launch"], again["replay"]) == (0, 1)
     for name, value in model(images).items():
-        np.testing.assert_allclose(value, wanted[name], rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(value, expected[name], rtol=1e-4, atol=1e-5)
 
 
 def test_mobilenet_agrees_with_the_cpu(fake: ModuleType) -> None:
     images = np.random.default_rng(1).normal(size=(1, 32, 32, 3)).astype(np.float32)
     net = mobilenet(32)
     with heald.Session(net, device="CPU:0") as on_cpu, heald.Session(net, STRICT, device="GPU:0") as session:
-        wanted = on_cpu.run("logits", {"x": images})
+        expected = on_cpu.run("logits", {"x": images})
         for _ in range(2):  # kernels by themselves, then captured
-            apart = np.abs(session.run("logits", {"x": images}) - wanted).max()
-            assert apart < 1e-3 * wanted.std()
+            apart = np.abs(session.run("logits", {"x": images}) - expected).max()
+            assert apart < 1e-3 * expected.std()
 
 
 def test_explain_says_how_each_kernel_is_launched(fake: ModuleType) -> None:
     model = heald.load(DIGITS / "frozen.pb", device="GPU:0")
     prepared = model.session.prepare(["logits:0"], ["image:0"])
-    ways = set(prepared.executable(((1, 8, 8, 1),)).algorithms().values())
-    assert any("kernels in one launch" in way for way in ways)
+    algorithms = set(prepared.executable(((1, 8, 8, 1),)).algorithms().values())
+    assert any("kernels in one launch" in algorithm for algorithm in algorithms)
 
 
 def test_a_value_goes_from_gpu_to_gpu_without_the_host(fake: ModuleType) -> None:
     with heald.Session(chain("GPU:0", "GPU:1", "GPU:0"), STRICT) as session:
         for _ in range(2):
-            found = calls(fake, lambda: session.run("last", {"x": X}))
-            assert found["copy"] == 4  # in, two between the GPUs, out
+            calls_made = calls(fake, lambda: session.run("last", {"x": X}))
+            assert calls_made["copy"] == 4  # in, two between the GPUs, out
         np.testing.assert_allclose(session.run("last", {"x": X}), np.exp(-np.exp(X)), rtol=1e-5)
 
 
@@ -110,9 +110,9 @@ def test_a_lost_gpu_is_an_error_that_names_it_in_every_later_run(fake: ModuleTyp
         session.run("last", {"x": X})
         fake.plant("synchronize")
         for _ in range(2):
-            with pytest.raises(heald.errors.Unavailable, match="the device was lost") as told:
+            with pytest.raises(heald.errors.Unavailable, match="the device was lost") as raised:
                 session.run("last", {"x": X})
-            assert told.value.device == "GPU:0"
+            assert raised.value.device == "GPU:0"
 
 
 def test_memory_that_is_short_is_told_with_figures(fake: ModuleType) -> None:
@@ -126,16 +126,16 @@ def test_memory_that_is_short_is_told_with_figures(fake: ModuleType) -> None:
 def test_kernels_with_scratch_are_captured(fake: ModuleType) -> None:
     x, w = np.ones((1, 3), np.float32), [const(f"w{i}", np.full(shape, 0.5)) for i, shape in enumerate(
         ((2, 4), (2, 4), (7, 16), (4,), (4,), (4,), (16,)))]
-    cell = Node("cell", "LSTMBlockCell", ["x2", *(each.name for each in w)], device="GPU:0", attrs={
+    cell = Node("cell", "LSTMBlockCell", ["x2", *(weight.name for weight in w)], device="GPU:0", attrs={
         "T": dtypes.float32, "forget_bias": 1.0, "cell_clip": 3.0, "use_peephole": False})
     net = graph(placeholder("x", (2, 3)), node("x2", "Neg", "x", device="GPU:0"), *w, cell)
     fetches = [f"cell:{i}" for i in range(7)]
     with heald.Session(net, device="CPU:0") as on_cpu, heald.Session(net, STRICT) as session:
         feeds = {"x": np.repeat(x, 2, 0)}
-        wanted = on_cpu.run(fetches, feeds)
+        expected = on_cpu.run(fetches, feeds)
         first, again = (calls(fake, lambda: session.run(fetches, feeds)) for _ in range(2))
         assert (first["launch"] >= 3, again["launch"], again["replay"]) == (True, 0, 1)
-        for got, want in zip(session.run(fetches, feeds), wanted, strict=True):
+        for got, want in zip(session.run(fetches, feeds), expected, strict=True):
             np.testing.assert_allclose(got, want, rtol=1e-5)
 
 

@@ -26,16 +26,16 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def device(cache: Path) -> str:
-    """What OPENCL:0 is here; the tests that need it are skipped where it cannot be used."""
-    found = opencl_runtime.run("""
+    """The facts of OPENCL:0 on this machine. Tests that need the device are skipped without it."""
+    answer = opencl_runtime.run("""
         runtime().host.names("OPENCL")
         record = runtime().host.records("OPENCL")[0]
         tell(status=record.status, reason=record.reason, model=f"{record.attributes.get('model')}, "
              f"{record.attributes.get('platform')}")
     """, cache)
-    if found["status"] != "ok":
-        pytest.skip(f"OPENCL:0 is unavailable: {found['reason']}; make opencl-cpu")
-    return str(found["model"])
+    if answer["status"] != "ok":
+        pytest.skip(f"OPENCL:0 is unavailable: {answer['reason']}; make opencl-cpu")
+    return str(answer["model"])
 
 
 @pytest.fixture
@@ -126,7 +126,7 @@ def test_a_graph_is_split_between_it_and_the_cpu(run: Run) -> None:
     assert {n for n, d in facts["assigned"].items() if d == "OPENCL:0"} == set("yzvreqi")
 
 
-def test_what_it_cannot_do_falls_back_visibly(run: Run) -> None:
+def test_an_op_without_a_kernel_falls_back_visibly(run: Run) -> None:
     facts = run("""
         import warnings
         g = graph(placeholder("x", (2, 3, 2)), node("a", "Neg", "x", device="OPENCL:0"),
@@ -191,7 +191,7 @@ tell(right=right, commands=[n for _, n in found], held=held, left=memory.used)
     assert facts["left"] == 0
 
 
-def test_what_is_constant_for_one_shape_of_the_feeds_is_packed_for_that(run: Run) -> None:
+def test_an_array_that_is_constant_for_one_shape_of_the_feeds_is_packed_for_it(run: Run) -> None:
     facts = run("""
         from heald.graphs.graph.graph import Node
         I = dtypes.int32
@@ -233,7 +233,7 @@ def test_several_threads_run_one_session(run: Run) -> None:
     assert facts["wrong"] == []
 
 
-def test_who_asks_for_nothing_gets_the_cpu(run: Run) -> None:
+def test_a_graph_without_a_device_request_gets_the_cpu(run: Run) -> None:
     facts = run("""
         g = graph(placeholder("x", (3,)), node("n", "Abs", "x"))
         def row(config):
@@ -389,8 +389,8 @@ def test_the_probe_and_the_binaries_are_kept_for_the_next_process(run: Run, tmp_
     env = {"XDG_CACHE_HOME": str(tmp_path)}
     count = OPEN + "tell(built=native.programs.built)"
     assert run(count, env=env) == {"built": 1}
-    kept = tmp_path / "heald" / "opencl"
-    shutil.rmtree(kept)
+    cache_folder = tmp_path / "heald" / "opencl"
+    shutil.rmtree(cache_folder)
     assert run(count, env=env) == {"built": 0}  # not even probed
     step = """
         g = graph(placeholder("x", (3,)), node("n", "Neg", "x", device="OPENCL:0"))
@@ -399,13 +399,13 @@ def test_the_probe_and_the_binaries_are_kept_for_the_next_process(run: Run, tmp_
     """
     assert run(step, env=env) == {"result": [-1, -1, -1], "built": 1}
     assert run(step, env=env) == {"result": [-1, -1, -1], "built": 0}
-    for binary in kept.iterdir():
+    for binary in cache_folder.iterdir():
         binary.write_bytes(b"damaged")
     assert run(step, env=env) == {"result": [-1, -1, -1], "built": 1}
 
 
 def test_feeds_and_constants_are_read_where_they_are_on_a_cpu(run: Run) -> None:
-    """Those that the driver may use: their addresses are multiples of 16."""
+    """The driver may use the arrays whose addresses are multiples of 16."""
     facts = run("""
         n = 1 << 18
         def aligned(number):
@@ -430,7 +430,7 @@ def test_feeds_and_constants_are_read_where_they_are_on_a_cpu(run: Run) -> None:
     assert facts["results"] == [12, 20]
     assert facts["copied"] == []
     assert facts["used"] == 1  # the result
-    assert facts["references"] <= 0  # nobody has the feed any more
+    assert facts["references"] <= 0  # the feed has no owner left
 
 
 COPIES = """
@@ -467,24 +467,24 @@ tell(before=before, after=held(references))
     assert facts == {"before": 3, "after": 0}
 
 
-def test_who_copies_without_waiting_holds_a_bounded_number_of_arrays(run: Run) -> None:
+def test_copies_without_waiting_hold_a_bounded_number_of_arrays(run: Run) -> None:
     facts = run(COPIES + "references = copies(5 * MOST_COPIES)\ntell(held=held(references), most=MOST_COPIES)")
     assert 0 < facts["held"] <= facts["most"]
 
 
 @pytest.mark.usefixtures("real_driver")
-@pytest.mark.parametrize("way", ["is forked", "is lost", "is closed"])
-def test_a_process_ends_whatever_becomes_of_its_copies(run: Run, way: str) -> None:
+@pytest.mark.parametrize("ending", ["is forked", "is lost", "is closed"])
+def test_a_process_ends_whatever_becomes_of_its_copies(run: Run, ending: str) -> None:
     """Copies that never end when the device is lost, or when a child is forked from under them."""
     facts = run(COPIES + f"""
 import warnings
 close_gate()
 references = copies(3)
-if {way!r} == "is closed":
+if {ending!r} == "is closed":
     threading.Timer(0.05, lambda: gate.set_status(cl.command_execution_status.COMPLETE)).start()
     runtime().host.close()
     tell(status=0, held=held(references))
-elif {way!r} == "is lost":
+elif {ending!r} == "is lost":
     device.native.commands.lose(RuntimeError("by a test"))
     runtime().host.close()
     tell(status=0, held=held(references))
@@ -498,7 +498,7 @@ else:
     gate.set_status(cl.command_execution_status.COMPLETE)
     tell(status=status, held=held(references))
 """)
-    assert facts == {"status": 0, "held": 0 if way == "is closed" else 3}
+    assert facts == {"status": 0, "held": 0 if ending == "is closed" else 3}
 
 
 @pytest.mark.usefixtures("real_driver")
@@ -616,19 +616,20 @@ def check_unavailable(facts: dict[str, Any], reason: str, remedy: str) -> None:
     assert facts["seconds"] < 1
 
 
-def test_without_a_driver_it_says_so(cache: Path) -> None:
+def test_the_device_names_a_missing_driver(cache: Path) -> None:
     """With a pyopencl that brings none either."""
     (empty := cache / "empty").mkdir()
-    found = find_spec("pyopencl")
-    assert found is not None
-    assert found.origin is not None
-    shutil.copytree(Path(found.origin).parent, cache / "bare" / "pyopencl", ignore=shutil.ignore_patterns("*.icd"))
+    pyopencl_spec = find_spec("pyopencl")
+    assert pyopencl_spec is not None
+    assert pyopencl_spec.origin is not None
+    shutil.copytree(Path(pyopencl_spec.origin).parent, cache / "bare" / "pyopencl",
+                    ignore=shutil.ignore_patterns("*.icd"))
     env = {"OCL_ICD_VENDORS": str(empty), "PYTHONPATH": f"{cache / 'bare'}:{opencl_runtime.TESTS}"}
     facts = opencl_runtime.run(WITHOUT, cache, env)
     check_unavailable(facts, "there is no OpenCL driver", "install the vendor's OpenCL driver")
 
 
-def test_without_pyopencl_it_says_so(cache: Path) -> None:
+def test_the_device_names_a_missing_pyopencl(cache: Path) -> None:
     (shadow := cache / "shadow").mkdir()
     (shadow / "pyopencl.py").write_text("raise ImportError('there is none')")
     facts = opencl_runtime.run(WITHOUT, cache, {"PYTHONPATH": f"{shadow}:{opencl_runtime.TESTS}"})
@@ -653,8 +654,8 @@ def test_recorded_cases_pass_through_execute(run: Run, device: str) -> None:
         tell(count=count, wrong=wrong)
     """)
     # Oclgrind drops the kernel where its compiler writes `v < 0 ? -v : v` of integers as one instruction.
-    dropped = [each for each in facts["wrong"] if "Oclgrind" in device and "has no kernel 'Abs'" in each]
-    assert [each for each in facts["wrong"] if each not in dropped] == []
+    dropped = [line for line in facts["wrong"] if "Oclgrind" in device and "has no kernel 'Abs'" in line]
+    assert [line for line in facts["wrong"] if line not in dropped] == []
     assert facts["count"] >= (1000 if "HEALDTEST_CASES" in os.environ else 30)  # compilation takes .4 s a case
     assert len(dropped) <= (4 if "Oclgrind" in device else 0)
 

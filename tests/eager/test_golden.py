@@ -7,7 +7,7 @@ from __future__ import annotations
 import heald
 import numpy as np
 import pytest
-from harness.eager_golden import NO_KERNEL, executed, passed
+from harness.eager_golden import NO_KERNEL, execute_case, run_cases
 from heald.runtime.config.config import load_config
 from heald.runtime.service.runtime import runtime
 from heald_conformance.golden import Case, cases, disagreements
@@ -47,7 +47,7 @@ def test_every_case_passes_on_cpu():
     wrong, count = [], 0
     for op in sorted(cases().keys() - NO_KERNEL):
         for case in cases()[op]:
-            wrong += disagreements(case, executed(case, CORE, "CPU:0"))
+            wrong += disagreements(case, execute_case(case, CORE, "CPU:0"))
             count += 1
     assert not wrong, "\n".join(wrong)
     assert count >= 2066
@@ -56,7 +56,7 @@ def test_every_case_passes_on_cpu():
 @pytest.mark.parametrize(("device", "least"), [("SIM:0", 1764), ("EXAMPLE:0", 29)])
 def test_every_case_passes_on_devices_with_a_kernel(device, least):
     host = runtime(CONFIG).host if device == "SIM:0" else heald.default_host()
-    count, wrong = passed(CoreRuntime(host), device)
+    count, wrong = run_cases(CoreRuntime(host), device)
     assert not wrong, "\n".join(wrong)
     assert count >= least
     if device == "SIM:0":

@@ -112,7 +112,7 @@ class Work(Item):
             faults.append(str(error))
         faults += [f"{self.what} wrote beyond {use.memory}" for use in self.uses if use.memory.is_spilt()]
         for fault in faults:
-            state.found(fault)
+            state.report_fault(fault)
         if self.releases is not None:
             state.release(self.releases)
 
@@ -142,7 +142,7 @@ class State:
         self.numbers = count(0x7000)
         self.thread = threading.local()
 
-    def found(self, fault: str) -> None:
+    def report_fault(self, fault: str) -> None:
         self.report.append(fault)
         self.owed.append(fault)
 
@@ -166,7 +166,7 @@ class State:
 
     def release(self, memory: Memory) -> None:
         if memory.is_spilt():
-            self.found(f"work wrote beyond {memory}")
+            self.report_fault(f"work wrote beyond {memory}")
         memory.end()
         self.used[memory.ordinal] -= memory.nbytes
         self.quarantine.append(memory)
@@ -179,8 +179,8 @@ class State:
 
     def use(self, address: int, nbytes: int | None, *, writes: bool) -> Use | None:
         """The use of an allocation; None for memory that the driver has not made."""
-        place = bisect_right(self.order, address) - 1
-        memory = self.memory[self.order[place]] if place >= 0 else None
+        index = bisect_right(self.order, address) - 1
+        memory = self.memory[self.order[index]] if index >= 0 else None
         if memory is None or not memory.address <= address < memory.address + max(memory.nbytes, 1):
             return None
         left = memory.address + memory.nbytes - address
@@ -213,11 +213,11 @@ def plant(call: str, name: str = STICKY) -> None:
     state.planted[call].append(name)
 
 
-def counted(call: Callable[..., Any]) -> Callable[..., Any]:
+def driver_function(call: Callable[..., Any]) -> Callable[..., Any]:
     """The function under the driver's lock, with planted faults and the checks of contexts and captures."""
     name = call.__name__
 
-    def checked(*arguments: Any) -> Any:
+    def call_checked(*arguments: Any) -> Any:
         with state.machine.lock:
             state.calls[name] += 1
             if name not in ("probe", "devices", "open_context", "close_context", "enter", "can_access", "compile_text"):
@@ -233,64 +233,64 @@ def counted(call: Callable[..., Any]) -> Callable[..., Any]:
                 raise DriverError("CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", f"{name} while a stream is captured")
             return call(*arguments)
 
-    checked.__name__ = name
-    return checked
+    call_checked.__name__ = name
+    return call_checked
 
 
-@counted
+@driver_function
 def probe() -> None:
     reason = is_there()
     if reason is not None:
         raise Unavailable(f"the fake driver has no compiler: {reason}", hint=INSTALL)
 
 
-@counted
+@driver_function
 def devices() -> list[Description]:
     return [Description(n, f"Fake GPU {n}", f"{n:032x}", f"0000:0{n}:00.0", MEMORY, CAPABILITY, 4, 10**9, 10**9, 64,
                         (13, 0)) for n in range(GPUS)]
 
 
-@counted
+@driver_function
 def open_context(ordinal: int) -> Context:
     state.open[ordinal] += 1
     return Context(ordinal, ordinal + 1, ordinal + 1)
 
 
-@counted
+@driver_function
 def close_context(context: Context) -> None:
     state.open[context.ordinal] -= 1
 
 
-@counted
+@driver_function
 def enter(context: int) -> None:
     state.thread.context = context
 
 
-@counted
+@driver_function
 def can_access(ordinal: int, peer: int) -> bool:
     return ordinal != peer
 
 
-@counted
+@driver_function
 def new_stream() -> int:
     handle = next(state.numbers)
     state.streams[handle] = state.context(), handle
     return handle
 
 
-@counted
+@driver_function
 def new_event() -> int:
     handle = next(state.numbers)
     state.events[handle] = None
     return handle
 
 
-@counted
+@driver_function
 def destroy(kind: str, handle: int) -> None:
     del {"stream": state.streams, "event": state.events, "graph": state.graphs}[kind][handle]
 
 
-@counted
+@driver_function
 def record(event: int, stream: int) -> None:
     if stream in state.captured:
         state.recorded_in[event] = stream
@@ -301,7 +301,7 @@ def record(event: int, stream: int) -> None:
     reached.is_recorded = True
 
 
-@counted
+@driver_function
 def wait(stream: int, event: int) -> None:
     awaited = state.events[event]
     is_captured, is_of_capture = stream in state.captured, event in state.recorded_in
@@ -313,7 +313,7 @@ def wait(stream: int, event: int) -> None:
         state.machine.enqueue(state.lane(stream), Wait(awaited))
 
 
-@counted
+@driver_function
 def synchronize(event: int) -> None:
     awaited = state.events[event]
     while awaited is not None and not awaited.is_reached:
@@ -326,7 +326,7 @@ def synchronize(event: int) -> None:
         raise Misuse("; ".join(faults))
 
 
-@counted
+@driver_function
 def elapsed(start: int, end: int) -> float:
     first, last = state.events[start], state.events[end]
     if first is None or last is None or not (first.is_reached and last.is_reached):
@@ -334,7 +334,7 @@ def elapsed(start: int, end: int) -> float:
     return last.seconds - first.seconds
 
 
-@counted
+@driver_function
 def allocate(context: Context, nbytes: int, stream: int) -> int:
     address = state.take(nbytes, context.ordinal)
     use = state.use(address, None, writes=True)
@@ -343,7 +343,7 @@ def allocate(context: Context, nbytes: int, stream: int) -> int:
     return address
 
 
-@counted
+@driver_function
 def free(address: int, stream: int) -> None:
     use = state.use(address, None, writes=True)
     if use is None or use.memory.address != address:
@@ -351,28 +351,28 @@ def free(address: int, stream: int) -> None:
     state.submit(stream, Work(f"the release of {use.memory}", [use], lambda: None, releases=use.memory))
 
 
-@counted
+@driver_function
 def trim(context: Context) -> int:
     return MEMORY - state.used[context.ordinal]
 
 
-@counted
+@driver_function
 def allocate_host(nbytes: int) -> int:
     return state.take(nbytes, None)
 
 
-@counted
+@driver_function
 def free_host(address: int) -> None:
     state.release(state.memory[address])
 
 
-@counted
+@driver_function
 def copy(target: int, source: int, nbytes: int, stream: int) -> None:
     uses = [state.use(target, nbytes, writes=True), state.use(source, nbytes, writes=False)]
     if None in uses:
         raise Misuse("a copy of pageable memory, or of memory that is gone")
-    known = [use for use in uses if use is not None]
-    state.submit(stream, Work(f"a copy of {nbytes} bytes", known, lambda: _move(target, source, nbytes)))
+    buffers = [use for use in uses if use is not None]
+    state.submit(stream, Work(f"a copy of {nbytes} bytes", buffers, lambda: _move(target, source, nbytes)))
 
 
 def compile_text(source: str, architecture: str, options: Sequence[str]) -> tuple[bytes, str]:
@@ -384,7 +384,7 @@ def compile_text(source: str, architecture: str, options: Sequence[str]) -> tupl
     return "\n".join((*options, source)).encode(), ""
 
 
-@counted
+@driver_function
 def function(binary: bytes, name: str) -> int:
     source = binary.decode()
     if signature(source, name) is None:
@@ -394,7 +394,7 @@ def function(binary: bytes, name: str) -> int:
     return handle
 
 
-@counted
+@driver_function
 def launch(kernel: int, grid: Sequence[int], block: Sequence[int], shared: int, stream: int, arguments: int) -> None:
     source, name = state.kernels[kernel]
     options = [line for line in source.splitlines() if line.startswith("-D")]
@@ -417,7 +417,7 @@ def launch(kernel: int, grid: Sequence[int], block: Sequence[int], shared: int, 
     state.submit(stream, Work(what, uses, lambda: _run(compiled, name, tuple(grid), tuple(block), values)))
 
 
-@counted
+@driver_function
 def capture(stream: int, enqueue: Callable[[], None]) -> int:
     state.captured[stream] = []
     state.thread.captures = True
@@ -431,7 +431,7 @@ def capture(stream: int, enqueue: Callable[[], None]) -> int:
     return handle
 
 
-@counted
+@driver_function
 def replay(graph: int, stream: int) -> None:
     for work in state.graphs[graph]:
         state.submit(stream, Work(f"{work.what} of a graph", work.uses, work.run_it, work.releases))

@@ -49,10 +49,11 @@ def is_there() -> str | None:
 
 def signature(source: str, name: str) -> tuple[Parameter, ...] | None:
     """The parameters of a kernel; None if the text has no kernel of this name."""
-    found = re.search(rf"(?:KERNEL\([^)]*\)|__global__[^;{{]*?)\s*\b{re.escape(name)}\s*\(([^)]*)\)\s*\{{", source)
-    if found is None:
+    declaration = re.search(
+        rf"(?:KERNEL\([^)]*\)|__global__[^;{{]*?)\s*\b{re.escape(name)}\s*\(([^)]*)\)\s*\{{", source)
+    if declaration is None:
         return None
-    return tuple(_parameter(text) for text in found[1].split(",") if text.strip())
+    return tuple(_parameter(text) for text in declaration[1].split(",") if text.strip())
 
 
 @cache
@@ -61,16 +62,16 @@ def host_kernel(source: str, name: str, macros: Sequence[str] = ()) -> HostKerne
     parameters = signature(source, name)
     assert parameters is not None
     fibers = BARRIERS.search(re.sub(r"^#define .*$", "", source, flags=re.M)) is not None
-    return HostKernel(parameters, _compiled(_text(source, name, parameters), (*macros, *["-DHEALD_FIBERS"] * fibers)))
+    return HostKernel(parameters, _compile(_text(source, name, parameters), (*macros, *["-DHEALD_FIBERS"] * fibers)))
 
 
 def without_ptx(source: str) -> str:
     """The text without its functions that are written in PTX: cuda_host.h defines them."""
     parts, start = [], 0
-    for found in FUNCTION.finditer(source):
-        end = _end(source, found.end())
-        if "asm" in source[found.end() : end]:
-            parts.append(source[start : found.start()])
+    for function in FUNCTION.finditer(source):
+        end = _end(source, function.end())
+        if "asm" in source[function.end() : end]:
+            parts.append(source[start : function.start()])
             start = end
     return "".join((*parts, source[start:]))
 
@@ -85,8 +86,8 @@ def _end(source: str, start: int) -> int:
 
 
 def _text(source: str, name: str, parameters: Sequence[Parameter]) -> str:
-    given = ", ".join(f"*(decltype(heald_type{n}(&{name}))*)arguments[{n}]" for n in range(len(parameters)))
-    call = f"{name}({given})"
+    arguments = ", ".join(f"*(decltype(heald_type{n}(&{name}))*)arguments[{n}]" for n in range(len(parameters)))
+    call = f"{name}({arguments})"
     types = "\n".join(_type_of(n, len(parameters)) for n in range(len(parameters)))
     return f"""#include "{HEADER}"
 {without_ptx(source)}
@@ -113,19 +114,19 @@ def _type_of(number: int, count: int) -> str:
             f"static T{number} heald_type{number}(void (*)({', '.join(names)}));")
 
 
-def _compiled(text: str, options: Sequence[str]) -> ctypes._NamedFuncPointer:
-    chosen = (_processor(), *OPTIONS, *LIBRARIES, *options)
-    key = sha256("\n".join((text, HEADER.read_text("utf-8"), *chosen)).encode()).hexdigest()
+def _compile(text: str, options: Sequence[str]) -> ctypes._NamedFuncPointer:
+    flags = (_processor(), *OPTIONS, *LIBRARIES, *options)
+    key = sha256("\n".join((text, HEADER.read_text("utf-8"), *flags)).encode()).hexdigest()
     path = FOLDER / f"{key}.so"
     if not path.exists():
         FOLDER.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryDirectory(dir=FOLDER) as folder:
-            made = Path(folder) / "kernel.so"
-            done = subprocess.run(["g++", *OPTIONS, *options, "-x", "c++", "-", "-o", str(made), *LIBRARIES],
+            library_path = Path(folder) / "kernel.so"
+            done = subprocess.run(["g++", *OPTIONS, *options, "-x", "c++", "-", "-o", str(library_path), *LIBRARIES],
                                   input=text, text=True, capture_output=True, check=False)
             if done.returncode:
                 raise ValueError(f"the host's compiler refuses a kernel text:\n{done.stderr[:2000]}\n{text}")
-            made.replace(path)
+            library_path.replace(path)
     launch = ctypes.CDLL(str(path)).heald_launch
     launch.argtypes = [ctypes.c_uint] * 6 + [ctypes.c_void_p]
     return launch

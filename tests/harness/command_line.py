@@ -35,8 +35,8 @@ ROOT = Path(__file__).parents[2]
 
 @pytest.fixture(autouse=True)
 def own_runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """What a test registers or sets is gone after it, and no config file of this machine counts; nor does a pack that
-    only some platforms have."""
+    """Registrations and settings of a test end with it. No config file of this machine counts, and no pack
+    that only some platforms have."""
     monkeypatch.setattr(heald.runtime.service.runtime, "_default", [])
     monkeypatch.setattr(heald.runtime.service.runtime, "_registered", [])
     monkeypatch.chdir(tmp_path)
@@ -65,9 +65,9 @@ def process() -> Command:
     """Runs `python -m heald` with these arguments in a process of its own."""
 
     def run(*arguments: str) -> Done:
-        found = subprocess.run([sys.executable, "-m", "heald", *arguments], capture_output=True, text=True, timeout=60,
-                               check=False, env=os.environ | {"PYTHONWARNINGS": "error"})
-        return Done(found.returncode, found.stdout, found.stderr)
+        completed = subprocess.run([sys.executable, "-m", "heald", *arguments], capture_output=True, text=True,
+                                   timeout=60, check=False, env=os.environ | {"PYTHONWARNINGS": "error"})
+        return Done(completed.returncode, completed.stdout, completed.stderr)
 
     return run
 

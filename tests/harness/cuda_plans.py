@@ -14,15 +14,15 @@ POISON = 0xA5
 
 
 def run_on_host(plan: Plan, inputs: list[Any], outputs: list[tuple[Any, tuple[int, ...]]]) -> list[Any]:
-    """The outputs, of these NumPy dtypes and shapes. What a plan does not write is poison."""
+    """The outputs, of these NumPy dtypes and shapes. Elements that the plan does not write are poison."""
     results = [_buffer(int(np.prod(shape)) * np.dtype(dtype).itemsize) for dtype, shape in outputs]
     buffers = {INPUT: [np.frombuffer(np.ascontiguousarray(x).tobytes() + bytes(GUARD), np.uint8) for x in inputs],
                OUTPUT: results, SCRATCH: [_buffer(nbytes) for nbytes in plan.scratch]}
     for text in plan.launches:
         _launch(text, buffers)
-    for each in (*results, *buffers[SCRATCH]):
-        assert (each[-GUARD:] == POISON).all(), "a kernel wrote beyond its buffer"
-    return [each[:-GUARD].view(dtype).reshape(shape) for each, (dtype, shape) in zip(results, outputs, strict=True)]
+    for buffer in (*results, *buffers[SCRATCH]):
+        assert (buffer[-GUARD:] == POISON).all(), "a kernel wrote beyond its buffer"
+    return [buffer[:-GUARD].view(dtype).reshape(shape) for buffer, (dtype, shape) in zip(results, outputs, strict=True)]
 
 
 def _buffer(nbytes: int) -> Any:

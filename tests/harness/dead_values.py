@@ -77,13 +77,13 @@ class _Frames:
 
     def _find_frame(self, node: Node) -> bool:
         """Find the frame in which the outputs of a node are."""
-        known = [self.frame[i] for i in (*(t.node for t in node.inputs), *node.controls) if i in self.frame]
-        if not known and (node.inputs or node.controls):
+        frames = [self.frame[i] for i in (*(t.node for t in node.inputs), *node.controls) if i in self.frame]
+        if not frames and (node.inputs or node.controls):
             return False
-        around = known[0] if known else ()
+        frame = frames[0] if frames else ()
         if node.op == "Enter":
-            around = (*around, node.attrs["frame_name"])
-        self.frame[node.name] = around[:-1] if node.op == "Exit" else around
+            frame = (*frame, node.attrs["frame_name"])
+        self.frame[node.name] = frame[:-1] if node.op == "Exit" else frame
         return True
 
     def outputs(self, name: str, at: tuple[int, ...]) -> tuple[Any, ...]:
@@ -130,27 +130,27 @@ class _Frames:
         for node in self.inside.get(frame, ()):
             if node.op not in ("Enter", "NextIteration"):
                 self.outputs(node.name, at)
-        for inner in {found for found in self.inside if found[:-1] == frame and found}:
+        for inner in {inner_frame for inner_frame in self.inside if inner_frame[:-1] == frame and inner_frame}:
             for number in range(self.iterations(inner, at)):
                 self.run_all(inner, (*at, number))
 
 
 def run_frames(
-    graph: Graph, wanted: Sequence[tuple[str, int]], feeds: Mapping[str, Any], *, exact: bool = False
+    graph: Graph, fetches: Sequence[tuple[str, int]], feeds: Mapping[str, Any], *, exact: bool = False
 ) -> tuple[list[Any], Logged]:
     """Run a graph with frames. `exact`: raise Ambiguous for a Merge whose result depends on time."""
     frames = _Frames(graph, feeds, exact=exact)
     frames.run_all((), ())
-    return [frames.value(Input(name, None, index), ()) for name, index in wanted], sorted(frames.log)
+    return [frames.value(Input(name, None, index), ()) for name, index in fetches], sorted(frames.log)
 
 
 class _Call:
     """A function, or the graph itself, that is being run."""
 
-    def __init__(self, nodes: Mapping[str, Node], functions: Mapping[str, Function], known: Mapping[str, Any],
+    def __init__(self, nodes: Mapping[str, Node], functions: Mapping[str, Function], arguments: Mapping[str, Any],
                  log: Logged) -> None:
         self.nodes, self.functions, self.log = nodes, functions, log
-        self.done: dict[str, tuple[Any, ...]] = {name: (value,) for name, value in known.items()}
+        self.done: dict[str, tuple[Any, ...]] = {name: (value,) for name, value in arguments.items()}
 
     def outputs(self, name: str) -> tuple[Any, ...]:
         if name not in self.done:
@@ -192,21 +192,21 @@ class _Call:
 
     def _call(self, name: str, arguments: Sequence[Any]) -> list[Any]:
         function = self.functions[name]
-        known = {arg.name: value for arg, value in zip(function.inputs, arguments, strict=True)}
-        call = _Call(function.nodes, self.functions, known, self.log)
+        argument_values = {arg.name: value for arg, value in zip(function.inputs, arguments, strict=True)}
+        call = _Call(function.nodes, self.functions, argument_values, self.log)
         for node in function.control_ret.values():
             call.outputs(node)
         tensors = [function.ret[out.name] for out in function.outputs]
         return [call.outputs(tensor.node)[tensor.index] for tensor in tensors]
 
 
-def run_functions(graph: Graph, wanted: Sequence[tuple[str, int]], feeds: Mapping[str, Any]
+def run_functions(graph: Graph, fetches: Sequence[tuple[str, int]], feeds: Mapping[str, Any]
                   ) -> tuple[list[Any], Logged]:
     log: Logged = []
     call = _Call(graph.nodes, graph.functions, feeds, log)
     for name in graph.nodes:
         call.outputs(name)
-    return [call.outputs(name)[index] for name, index in wanted], sorted(log)
+    return [call.outputs(name)[index] for name, index in fetches], sorted(log)
 
 
 def normal(value: Any) -> Any:

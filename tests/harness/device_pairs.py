@@ -26,12 +26,12 @@ def rows(session: heald.Session) -> dict[str, dict[str, str]]:
     return {row["node"]: row for row in session.placement().table()}
 
 
-def assigned(session: heald.Session) -> dict[str, str]:
+def assigned_devices(session: heald.Session) -> dict[str, str]:
     """The devices of nodes that have one."""
     return {name: row["assigned"] for name, row in rows(session).items() if row["assigned"] != "host"}
 
 
-def traced(session: heald.Session, *arguments: Any, **options: Any) -> tuple[Any, Any]:
+def run_traced(session: heald.Session, *arguments: Any, **options: Any) -> tuple[Any, Any]:
     """A run's results, and its trace."""
     metadata = heald.RunMetadata()
     results = session.run(*arguments, options=heald.RunOptions(trace=True), metadata=metadata, **options)
@@ -44,6 +44,6 @@ def copies(trace: Any) -> list[tuple[str, str]]:
 
 
 def faults(session: heald.Session) -> list[Any]:
-    """What the simulated devices of a session have seen go wrong."""
+    """The faults that the simulated devices of a session have recorded."""
     return [fault for record in session._runtime.host.records("SIM") if record.status != "found"
             for fault in record.device.native.report]  # type: ignore[union-attr]

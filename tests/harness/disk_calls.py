@@ -41,7 +41,7 @@ def killing(survived: int, end: Callable[[], None]) -> Iterator[None]:
     """Let `survived` calls of the disk happen, and call `end` in place of the next one. A write is half done then."""
     count = 0
 
-    def counted(name: str) -> Callable[..., Any]:
+    def count_calls(name: str) -> Callable[..., Any]:
         real = getattr(disk, name)
 
         def call(*args: Any) -> Any:
@@ -55,7 +55,7 @@ def killing(survived: int, end: Callable[[], None]) -> Iterator[None]:
 
         return call
 
-    with patch.dict(vars(disk), {name: counted(name) for name in CALLS}):
+    with patch.dict(vars(disk), {name: count_calls(name) for name in CALLS}):
         yield
 
 
@@ -68,7 +68,7 @@ def recording(calls: list[Call]) -> Iterator[None]:
     """Record the calls of the disk."""
     files: dict[int, int] = {}  # by descriptor, the number of its file
 
-    def recorded(name: str) -> Callable[..., Any]:
+    def record_calls(name: str) -> Callable[..., Any]:
         real = getattr(disk, name)
 
         def call(*args: Any) -> Any:
@@ -85,7 +85,7 @@ def recording(calls: list[Call]) -> Iterator[None]:
 
         return call
 
-    with patch.dict(vars(disk), {name: recorded(name) for name in CALLS}):
+    with patch.dict(vars(disk), {name: record_calls(name) for name in CALLS}):
         yield
 
 
@@ -98,7 +98,7 @@ class File:
 
     def sync(self) -> None:
         for offset, data in self.pending:
-            self.content = _written(self.content, offset, data)
+            self.content = _with_write(self.content, offset, data)
         self.pending = []
 
     def after_cut(self, draw: Random, lost: float) -> bytes:
@@ -107,7 +107,7 @@ class File:
         for offset, data in self.pending:
             if draw.random() >= lost:
                 torn = draw.random() < 0.5
-                content = _written(content, offset, data[: draw.randrange(len(data))] if torn and data else data)
+                content = _with_write(content, offset, data[: draw.randrange(len(data))] if torn and data else data)
         return content
 
 
@@ -196,8 +196,8 @@ class Disk:
     def _sync_folder(self, number: int, path: Path) -> None:
         del number
         folder = self._node(path)
-        self._synced.update(n for n, change in enumerate(self._changes) if any(folder is place for place, *_ in
-                                                                               change.names))
+        self._synced.update(n for n, change in enumerate(self._changes)
+                            if any(folder is changed for changed, *_ in change.names))
 
     def _make_folder(self, number: int, path: Path, mode: int) -> None:
         del number, mode
@@ -222,7 +222,7 @@ class Disk:
     _remove_folder = _remove
 
 
-def _written(content: bytes, offset: int, data: bytes) -> bytes:
+def _with_write(content: bytes, offset: int, data: bytes) -> bytes:
     return content[:offset].ljust(offset, b"\0") + data + content[offset + len(data):]
 
 

@@ -56,9 +56,10 @@ class Site:
         return path
 
     def run(self, code: str, *, env: Mapping[str, str] | None = None, status: int = 0) -> Any:
-        """What `code` hands to `tell(...)` in a fresh interpreter where warnings are errors."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("HEALD_")}
-        environ = kept | {"PYTHONPATH": str(self.libraries), "XDG_CONFIG_HOME": str(self.folder)} | dict(env or {})
+        """The values that `code` hands to `tell(...)` in a fresh interpreter where warnings are errors."""
+        inherited_environ = {k: v for k, v in os.environ.items() if not k.startswith("HEALD_")}
+        site_environ = {"PYTHONPATH": str(self.libraries), "XDG_CONFIG_HOME": str(self.folder)}
+        environ = inherited_environ | site_environ | dict(env or {})
         done = subprocess.run(
             [sys.executable, "-W", "error", "-c", PREAMBLE + textwrap.dedent(code)], cwd=self.folder, env=environ,
             capture_output=True, text=True, timeout=60, check=False,

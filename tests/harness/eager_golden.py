@@ -20,7 +20,7 @@ class Passed(NamedTuple):
     wrong: list[str]
 
 
-def executed(case: Case, core: CoreRuntime, device: str) -> list[np.ndarray] | heald.errors.HealdError:
+def execute_case(case: Case, core: CoreRuntime, device: str) -> list[np.ndarray] | heald.errors.HealdError:
     """The results of a case on a device, or its error."""
     node = case.graph().nodes["op"]
     if core.host.registries.ops.get(case.op).stateful:
@@ -32,7 +32,7 @@ def executed(case: Case, core: CoreRuntime, device: str) -> list[np.ndarray] | h
         return error
 
 
-def passed(core: CoreRuntime, device: str, *, is_sample: bool = False) -> Passed:
+def run_cases(core: CoreRuntime, device: str, *, is_sample: bool = False) -> Passed:
     """Execute each case with results for which the device has a kernel. A sample is one case of every fourth op."""
     wrong, count = [], 0
     kernels, ops = core.host.registries.kernels, core.host.registries.ops
@@ -46,7 +46,7 @@ def passed(core: CoreRuntime, device: str, *, is_sample: bool = False) -> Passed
                 continue
             if not any(k.refuses(entry.attrs) is None for k in kernels.candidates(op, device.partition(":")[0])):
                 continue
-            got = executed(case, core, device)
+            got = execute_case(case, core, device)
             if isinstance(got, heald.errors.Unimplemented) and "no kernel on" in got.message:
                 continue  # every kernel declined these shapes
             wrong += disagreements(case, got)

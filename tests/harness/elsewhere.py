@@ -7,8 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 
-def elsewhere(work: Callable[[], Any]) -> Any:
-    """What `work` returns or raises in another thread."""
+def run_in_thread(work: Callable[[], Any]) -> Any:
+    """Run `work` in another thread: return its result, or raise its exception."""
     outcome: list[Any] = []
 
     def target() -> None:

@@ -45,7 +45,7 @@ def check_output(source: str, output: str) -> None:
         while group and group[0].kind == "DAG" and number < len(checks) and checks[number].kind == "DAG":
             group.append(checks[number])
             number += 1
-        first, last = _found(group, lines, at, output) if group else (len(lines), len(lines))
+        first, last = _matched_lines(group, lines, at, output) if group else (len(lines), len(lines))
         for check in banned:
             bad = [line for line in lines[at:first] if check.pattern.search(line)]
             assert not bad, f"CHECK-NOT: {check.text}\nis met by {bad[0]!r} in\n{output}"
@@ -53,13 +53,14 @@ def check_output(source: str, output: str) -> None:
     assert number >= len(checks)
 
 
-def _found(group: list[Check], lines: list[str], start: int, output: str) -> tuple[int, int]:
+def _matched_lines(group: list[Check], lines: list[str], start: int, output: str) -> tuple[int, int]:
     """The first line of the matches, and the line after the last one."""
-    taken: list[int] = []
+    line_numbers: list[int] = []
     for check in group:
-        wanted = [start] if check.kind == "NEXT" else range(start, len(lines))
-        found = next((i for i in wanted if i < len(lines) and i not in taken and check.pattern.search(lines[i])), None)
+        candidates = [start] if check.kind == "NEXT" else range(start, len(lines))
+        line_number = next((i for i in candidates if i < len(lines) and i not in line_numbers
+                            and check.pattern.search(lines[i])), None)
         name = f"CHECK-{check.kind}" if check.kind else "CHECK"
-        assert found is not None, f"{name}: {check.text}\nis not met from line {start + 1} on in\n{output}"
-        taken.append(found)
-    return min(taken), max(taken) + 1
+        assert line_number is not None, f"{name}: {check.text}\nis not met from line {start + 1} on in\n{output}"
+        line_numbers.append(line_number)
+    return min(line_numbers), max(line_numbers) + 1

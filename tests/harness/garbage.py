@@ -1,4 +1,4 @@
-"""Garbage, for tests that look at what is left."""
+"""Garbage collection, for tests that count the objects left."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from heald.runtime.host.host import Host
 
 
 def collect() -> None:
-    """Until nothing is found: what finalizers of garbage leave is garbage of the next collection."""
+    """Collect until no garbage is found. Finalizers leave garbage for the next collection."""
     while gc.collect():
         pass
 
 
 def left_over(hosts: Collection[Host]) -> list[StepLoop | Dataflow]:
-    """What a run has to itself, of runs on these hosts that are over."""
+    """The private objects of finished runs on these hosts."""
     collect()
     return [t for t in gc.get_objects() if isinstance(t, StepLoop | Dataflow) and t._step.host in hosts]

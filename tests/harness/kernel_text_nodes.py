@@ -18,7 +18,7 @@ TOLERANCE = {"float64": 1e-11, "float32": 1e-5, "float16": 2e-3, "bfloat16": 1.6
 
 
 def node(op: str, inputs: list[Any], attrs: dict[str, Any]) -> Bind:
-    """What a device's bind function would be given, with the values of host inputs."""
+    """The `Bind` of a device's bind function, with the values of host inputs."""
     definition = REGISTRIES.ops.get(op)
     attrs = {n: a.default for n, a in definition.attrs.items() if n not in attrs} | attrs
     infos = [constant_info(np.asarray(x)) for x in inputs]
@@ -32,16 +32,16 @@ def on_device(target: Target, b: Bind, inputs: list[Any]) -> list[Any]:
 
 
 def check(target: Target, op: str, inputs: list[Any], **attrs: Any) -> None:
-    """The device's results are those of the CPU's kernel."""
+    """Compare the device's results with the CPU's kernel."""
     for attr, source in (("T", 0), ("SrcT", 0), ("Tparams", 0), ("Tindices", 1)):
         if attr in REGISTRIES.ops.get(op).attrs and attr not in attrs:
             attrs[attr] = dtypes.of_numpy(inputs[source].dtype)
     got = on_device(target, node(op, inputs, attrs), inputs)
     for one, other in zip(got, run_op(op, inputs, attrs), strict=True):
-        near(one, other)
+        assert_near(one, other)
 
 
-def near(got: Any, want: Any, tolerance: float | None = None) -> None:
+def assert_near(got: Any, want: Any, tolerance: float | None = None) -> None:
     assert (got.dtype, got.shape) == (want.dtype, want.shape)
     if dtypes.of_numpy(want.dtype).kind == "f":
         limit = tolerance or TOLERANCE[want.dtype.name]
@@ -51,7 +51,7 @@ def near(got: Any, want: Any, tolerance: float | None = None) -> None:
 
 
 def numbers(rng: np.random.Generator, shape: tuple[int, ...], dtype: Any) -> Any:
-    """Small numbers of any type; those of narrow floats are exact in products and sums."""
+    """Small numbers of any type. Narrow floats are exact in products and sums."""
     if dtypes.of_numpy(np.dtype(dtype)).kind == "f":
         return (rng.integers(-16, 17, shape) / 8).astype(dtype)
     return rng.integers(0 if np.dtype(dtype).kind in "ub" else -9, 2 if dtype == np.bool_ else 10, shape).astype(dtype)

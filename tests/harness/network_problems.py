@@ -32,15 +32,15 @@ class Problem(NamedTuple):
 
 @cache
 def problems() -> list[Problem]:
-    return [Problem(networks, _bind(each)) for networks, each in json.loads(FILE.read_text())]
+    return [Problem(networks, _bind(row)) for networks, row in json.loads(FILE.read_text())]
 
 
-def _bind(each: Mapping[str, Any]) -> Bind:
-    inputs = tuple(ValueInfo(_metadata(value), _value(value)) for value in each["inputs"])
+def _bind(row: Mapping[str, Any]) -> Bind:
+    inputs = tuple(ValueInfo(_metadata(value), _value(value)) for value in row["inputs"])
     fused = tuple(FusedOp(op, _attributes(op, attrs), tuple(args), tuple(results), tuple(map(_metadata, outputs)))
-                  for op, attrs, args, results, outputs in each.get("fused", ()))
-    return Bind("node", each["op"], _attributes(each["op"], each["attrs"]), inputs,
-                tuple(map(_metadata, each["outputs"])), Cpu(0), None, {}, fused)
+                  for op, attrs, args, results, outputs in row.get("fused", ()))
+    return Bind("node", row["op"], _attributes(row["op"], row["attrs"]), inputs,
+                tuple(map(_metadata, row["outputs"])), Cpu(0), None, {}, fused)
 
 
 def _metadata(value: list[Any]) -> TensorMetadata:
@@ -48,14 +48,14 @@ def _metadata(value: list[Any]) -> TensorMetadata:
 
 
 def _value(value: list[Any]) -> Any:
-    dtype, shape, *known = value
-    return np.array(known[0], dtypes.named(dtype).numpy).reshape(shape) if known else None
+    dtype, shape, *elements = value
+    return np.array(elements[0], dtypes.named(dtype).numpy).reshape(shape) if elements else None
 
 
 def _attributes(op: str, recorded: Mapping[str, Any]) -> dict[str, Any]:
     definition = REGISTRIES.ops.get(op) if op not in FUSIONS else None
     defaults = dict(_defaults(definition.attrs)) if definition else {}
-    return defaults | {name: _attribute(each) for name, each in recorded.items()}
+    return defaults | {name: _attribute(value) for name, value in recorded.items()}
 
 
 def _defaults(attrs: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:

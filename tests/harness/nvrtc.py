@@ -41,12 +41,12 @@ def library() -> Any:
     return None
 
 
-def compiled(source: str, architecture: str) -> dict[str, Entry]:
+def compile_texts(source: str, architecture: str) -> dict[str, Entry]:
     """The kernels of a program, compiled to machine code such as sm_90. Raises CompileError."""
     program = ctypes.c_void_p()
     options = [f"--gpu-architecture={architecture}", *OPTIONS]
     nvrtc = library()
-    _checked(nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"text.cu", 0, None, None))
+    _check_status(nvrtc.nvrtcCreateProgram(ctypes.byref(program), source.encode(), b"text.cu", 0, None, None))
     status = nvrtc.nvrtcCompileProgram(program, len(options), (ctypes.c_char_p * len(options))(
         *(option.encode() for option in options)))
     try:
@@ -59,7 +59,7 @@ def compiled(source: str, architecture: str) -> dict[str, Entry]:
         nvrtc.nvrtcDestroyProgram(ctypes.byref(program))
 
 
-def joined(texts: Sequence[KernelText]) -> str:
+def join_texts(texts: Sequence[KernelText]) -> str:
     """One program with the kernels of CUDA texts, named k0, k1, ...: programs cost the compiler more than kernels."""
     kernels = [re.sub(rf"\b{text.name}\(", f"k{number}(", text.source[text.source.index("\nKERNEL(") :])
                for number, text in enumerate(texts)]
@@ -68,17 +68,17 @@ def joined(texts: Sequence[KernelText]) -> str:
 
 def _entries(log: str, ptx: str) -> dict[str, Entry]:
     """The kernels of a program, from the assembler's log and from the PTX."""
-    signatures = {name: (re.findall(r"\.param (\.\w+)", parameters), rest)
-                  for name, parameters, rest in re.findall(r"\.entry (\w+)\(([^)]*)\)(.*?)\n}", ptx, re.DOTALL)}
-    found = {}
+    signatures = {name: (re.findall(r"\.param (\.\w+)", parameters), instructions)
+                  for name, parameters, instructions in re.findall(r"\.entry (\w+)\(([^)]*)\)(.*?)\n}", ptx, re.DOTALL)}
+    entries = {}
     for name, part in re.findall(r"Compiling entry function '(\w+)'(.*?)(?=Compiling entry|\Z)", log, re.DOTALL):
         parameters, body = signatures[name]
         shared, spills = re.search(r"(\d+) bytes smem", part), re.findall(r"(\d+) bytes spill", part)
         (registers,) = re.findall(r"Used (\d+) registers", part)
         (threads,) = re.findall(r"\.maxntid (\d+(?:, \d+)*)", body)
-        found[name] = Entry(int(registers), sum(map(int, spills)), int(shared[1]) if shared else 0, tuple(parameters),
+        entries[name] = Entry(int(registers), sum(map(int, spills)), int(shared[1]) if shared else 0, tuple(parameters),
                             _addresses(body), tuple(map(int, threads.split(", "))))
-    return found
+    return entries
 
 
 def _addresses(body: str) -> frozenset[int]:
@@ -88,18 +88,18 @@ def _addresses(body: str) -> frozenset[int]:
     return frozenset(int(loads[name]) for name in converted if name in loads)
 
 
-def _checked(status: int) -> None:
+def _check_status(status: int) -> None:
     if status:
         raise CompileError(f"NVRTC status {status}")
 
 
 def _size(size_of: Any, program: ctypes.c_void_p) -> int:
     size = ctypes.c_size_t()
-    _checked(size_of(program, ctypes.byref(size)))
+    _check_status(size_of(program, ctypes.byref(size)))
     return size.value
 
 
 def _read(size_of: Any, get: Any, program: ctypes.c_void_p) -> str:
     text = ctypes.create_string_buffer(_size(size_of, program))
-    _checked(get(program, text))
+    _check_status(get(program, text))
     return text.value.decode(errors="replace")

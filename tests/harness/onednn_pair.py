@@ -1,4 +1,4 @@
-"""Graphs that are run with the oneDNN pack and with NumPy's kernels alone, and what they are made of."""
+"""Graphs that are run with the oneDNN pack and with NumPy's kernels alone, and their nodes."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def numbers(*shape: int) -> np.ndarray[Any, Any]:
 
 
 def conv(name: str, *inputs: str, op: str = "Conv2D", **attrs: Any) -> Node:
-    known = {name: value for name, value in CONV.items() if op == "Conv2D" or name != "use_cudnn_on_gpu"}
-    return node(name, op, *inputs, **known | attrs)
+    defaults = {name: value for name, value in CONV.items() if op == "Conv2D" or name != "use_cudnn_on_gpu"}
+    return node(name, op, *inputs, **defaults | attrs)
 
 
 def statistics(channels: int) -> list[Node]:
@@ -56,7 +56,7 @@ def windows(draw: Any) -> dict[str, Any]:
 
 @dataclass
 class Compared:
-    """What the fetch gave with the pack, and the kernels that made it: `onednn.Conv2D`, or `onednn.Product` once for
+    """The fetch with the pack, and the kernels that made it: `onednn.Conv2D`, or `onednn.Product` once for
     all the nodes that it does."""
 
     result: np.ndarray[Any, Any]

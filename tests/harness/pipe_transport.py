@@ -48,16 +48,16 @@ class Wire:
     def _receive(self) -> None:
         while True:
             try:
-                what, step, *rest = self._pipe.recv()
+                what, step, *details = self._pipe.recv()
             except (EOFError, OSError):
                 break
             if what == "tensor":
-                key, value, is_dead = rest
+                key, value, is_dead = details
                 self.came(step).send(RendezvousKey.parse(key), value, is_dead)
             elif what == "abort":
-                self.came(step).abort(getattr(errors, rest[0])(rest[1]))
+                self.came(step).abort(getattr(errors, details[0])(details[1]))
             else:
-                self.requests.put((what, step, *rest))
+                self.requests.put((what, step, *details))
         self._lost = errors.Unavailable("the other process has ended")
         for step in list(self._came):
             self.came(step)
@@ -65,7 +65,7 @@ class Wire:
 
 
 class PipeRendezvous:
-    """The rendezvous of one step: what it sends goes to the other process, what it receives comes from there."""
+    """The rendezvous of one step, which sends tensors to the other process and receives tensors from there."""
 
     def __init__(self, wire: Wire, step: int, came: LocalRendezvous) -> None:
         self._wire, self._step, self._came = wire, step, came

@@ -44,10 +44,10 @@ def run_op(name: str, inputs: list[np.ndarray[Any, Any]], attrs: dict[str, Any])
             with np.errstate(all="ignore"):
                 result = bound(*inputs)
             return list(result) if isinstance(result, tuple) else [result]
-        made = [np.empty(o.dims, o.dtype.numpy) for o in outputs]
+        results = [np.empty(o.dims, o.dtype.numpy) for o in outputs]
         with np.errstate(all="ignore"):
-            getattr(bound, "run", bound)(*inputs, *made)
-        return made
+            getattr(bound, "run", bound)(*inputs, *results)
+        return results
     raise AssertionError(f"no kernel for {name} {attrs}: {REGISTRIES.kernels.failures}")
 
 
@@ -60,12 +60,12 @@ def outputs(name: str, *inputs: Any, **attrs: Any) -> list[np.ndarray[Any, Any]]
 def attributes(name: str, inputs: list[np.ndarray[Any, Any]], attrs: dict[str, Any]) -> dict[str, Any]:
     """`attrs`, the defaults, and types and counts as the inputs have them; lists of inputs are equally long."""
     defined = REGISTRIES.ops.get(name)
-    found: dict[str | None, Any] = {n: a.default for n, a in defined.attrs.items()}
+    defaults: dict[str | None, Any] = {n: a.default for n, a in defined.attrs.items()}
     lists = [bool(arg.number_attr or arg.type_list_attr) for arg in defined.inputs]
-    given = list(inputs)
+    remaining = list(inputs)
     for arg, is_list in zip(defined.inputs, lists, strict=True):
         count = (len(inputs) - lists.count(False)) // lists.count(True) if is_list else 1
-        mine, given = given[:count], given[count:]
-        types = tuple(of_numpy(x.dtype) for x in mine)
-        found |= {arg.number_attr: count, arg.type_attr: types[0], arg.type_list_attr: types}
-    return {n: v for n, v in (found | attrs).items() if n is not None}
+        group, remaining = remaining[:count], remaining[count:]
+        types = tuple(of_numpy(x.dtype) for x in group)
+        defaults |= {arg.number_attr: count, arg.type_attr: types[0], arg.type_list_attr: types}
+    return {n: v for n, v in (defaults | attrs).items() if n is not None}

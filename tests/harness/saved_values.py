@@ -7,7 +7,7 @@ import heald
 from heald.api import Graph, Initializer, Node, dtypes
 
 
-def begun(graph: Graph, values: Mapping[str, Any]) -> tuple[Graph, list[Initializer]]:
+def add_initializers(graph: Graph, values: Mapping[str, Any]) -> tuple[Graph, list[Initializer]]:
     """The graph with nodes that assign the variables called as in `values`, and their initializers."""
     nodes, state = [], []
     for name, value in values.items():
@@ -22,6 +22,6 @@ def begun(graph: Graph, values: Mapping[str, Any]) -> tuple[Graph, list[Initiali
 
 def frozen(graph: Graph, values: Mapping[str, Any]) -> Graph:
     """The graph of a session over the graph, whose variables begin with these values."""
-    graph, state = begun(graph, values)
+    graph, state = add_initializers(graph, values)
     with heald.Session(graph, initial_state=state) as session:
         return session.graph

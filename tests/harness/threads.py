@@ -1,4 +1,4 @@
-"""Tests in several threads: what fails in one of them fails the test."""
+"""Tests in several threads: a failure in one of them fails the test."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from collections.abc import Callable
 def in_threads(work: Callable[[int], object], count: int = 4) -> None:
     errors: list[BaseException] = []
 
-    def guarded(index: int) -> None:
+    def run_guarded(index: int) -> None:
         try:
             work(index)
         except BaseException as error:  # noqa: BLE001 - raised again below
             errors.append(error)
 
-    threads = [threading.Thread(target=guarded, args=(i,)) for i in range(count)]
+    threads = [threading.Thread(target=run_guarded, args=(i,)) for i in range(count)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from types import FrameType
 from typing import Any
 
-# Methods that go through the whole container, whatever their arguments are.
+# Methods that go through the whole container for all arguments.
 TRAVERSING = frozenset({"union", "difference", "symmetric_difference", "copy", "index", "count", "insert", "remove",
                         "sort"})
 

@@ -9,7 +9,7 @@ from math import prod
 
 import pytest
 from harness.network_problems import problems
-from harness.nvrtc import CompileError, compiled, joined, library
+from harness.nvrtc import CompileError, compile_texts, join_texts, library
 from heald.runtime.values import dtypes
 from heald_kernel_text import CUDA_GPU, SIZE, Step, elementwise, has, matmul
 from heald_kernel_text.dialect import PRODUCTS
@@ -26,8 +26,8 @@ F = dtypes.float32
 
 
 def check(texts, architecture):
-    """Compile these texts. Their parameters are those of the launches, and nothing is spilled."""
-    entries = compiled(joined(texts), architecture)
+    """Compile these texts. They have the parameters of the launches, and spill no register."""
+    entries = compile_texts(join_texts(texts), architecture)
     for number, text in enumerate(texts):
         entry = entries[f"k{number}"]
         assert entry.parameters == (".u64",) * len(text.arguments), text.name
@@ -93,4 +93,4 @@ def test_a_launch_with_another_number_of_arguments_is_found():
 def test_a_text_that_does_not_compile_is_an_error():
     (text,) = elementwise(CUDA_GPU, (Step("Neg", (0,)),), [(F, (3,))]).launches
     with pytest.raises(CompileError, match="undefined"):
-        compiled(text.source.replace("-v0", "-nonsense"), "sm_90")
+        compile_texts(text.source.replace("-v0", "-nonsense"), "sm_90")

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from fake_cuda.host_compiler import is_there
 from harness.cuda_plans import run_on_host
-from harness.kernel_text_nodes import near, node, numbers
+from harness.kernel_text_nodes import assert_near, node, numbers
 from harness.run_op import run_op
 from heald.runtime.values import dtypes
 from heald_kernel_text import CUDA_GPU, NODES
@@ -18,7 +18,7 @@ def check(op, inputs, **attrs):
     b = node(op, inputs, attrs)
     got = run_on_host(NODES[op].make(CUDA_GPU, b), inputs, [(o.dtype.numpy, o.dims) for o in b.outputs])
     for one, other in zip(got, run_op(op, inputs, attrs), strict=True):
-        near(one, other)
+        assert_near(one, other)
 
 
 @pytest.mark.parametrize("dtype", TYPES, ids=str)
@@ -40,7 +40,7 @@ def test_softmax(dtype):
 
 
 def test_nan_wins_a_maximum_in_every_lane():
-    for place in (0, 31, 32, 255, 256, 299):
+    for column in (0, 31, 32, 255, 256, 299):
         x = np.zeros((1, 300), np.float32)
-        x[0, place] = np.nan
+        x[0, column] = np.nan
         check("Max", [x, np.int32([1])], T=dtypes.float32)

@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from harness.kernel_text_nodes import check, near, numbers
+from harness.kernel_text_nodes import assert_near, check, numbers
 from harness.run_op import REGISTRIES, run_op
 from heald.errors import Unimplemented
 from heald.runtime.values import dtypes
@@ -24,21 +24,21 @@ TYPES = [np.dtype(t) for t in (np.float32, np.float64, np.float16, ml_dtypes.bfl
 fast = settings(max_examples=10, deadline=None)  # each compiles a kernel
 
 
-def truncated(x, y):
+def truncate(x, y):
     """The quotient; of integers without its fraction."""
     return x / y if x.dtype.kind == "f" else np.where(y == 0, 0, (x - np.fmod(x, y)) // np.where(y == 0, 1, y))
 
 
-# What the CPU refuses with these operands, or has no kernel for in all types here.
+# NumPy functions for ops that the CPU refuses with these operands, or has no kernel for in all types here.
 ELSEWHERE = {
-    "Add": np.add, "FloorDiv": np.floor_divide, "FloorMod": np.mod, "Div": truncated,
-    "TruncateDiv": lambda x, y: np.trunc(truncated(x, y)), "Mod": np.fmod, "TruncateMod": np.fmod,
+    "Add": np.add, "FloorDiv": np.floor_divide, "FloorMod": np.mod, "Div": truncate,
+    "TruncateDiv": lambda x, y: np.trunc(truncate(x, y)), "Mod": np.fmod, "TruncateMod": np.fmod,
     "SquaredDifference": lambda x, y: (x - y) * (x - y),
 }
 
 
 def samples(dtype):
-    """Pairs of operands with what is special about the type."""
+    """Pairs of operands with the special values of the type."""
     if dtype == np.bool_:
         return np.array([0, 0, 1, 1], dtype), np.array([0, 1, 0, 1], dtype)
     if dtypes.of_numpy(dtype).kind == "f":
@@ -56,7 +56,7 @@ DIVISIONS = ("Div", "FloorDiv", "FloorMod", "Mod", "TruncateDiv", "TruncateMod")
 def attributes(op, dtype):
     attrs = REGISTRIES.ops.get(op).attrs
     return ({"T": dtypes.of_numpy(dtype)} if "T" in attrs else {}) | {
-        each: attrs[each].default for each in MORE_OPERANDS.get(op, ()) if isinstance(each, str)}
+        attribute: attrs[attribute].default for attribute in MORE_OPERANDS.get(op, ()) if isinstance(attribute, str)}
 
 
 def reference(op, operands):
@@ -67,8 +67,8 @@ def reference(op, operands):
         return run_op(op, list(operands), attributes(op, operands[-1].dtype))[0]
 
 
-def defined(op, dtype, operands):
-    """Where TensorFlow says what the result is: integer division by zero is an error, and so on."""
+def has_result(op, dtype, operands):
+    """True for the elements with a result in TensorFlow: integer division by zero is an error, and so on."""
     x, y = operands[-2:] if len(operands) > 1 else (operands[0], None)
     if op in DIVISIONS:
         if dtypes.of_numpy(dtype).kind == "f":
@@ -98,9 +98,9 @@ def test_every_op_of_the_table_gives_what_the_cpu_gives(dtype):
                        outputs=range(3, 3 + len(ops)))
     gots = run_plan(plan, inputs, [(want.dtype, want.shape) for want in wants])
     for op, got, want in zip(ops, gots, wants, strict=True):
-        where = defined(op, dtype, [inputs[i] for i in arguments[op]])
+        where = has_result(op, dtype, [inputs[i] for i in arguments[op]])
         try:
-            near(got[where], want[where])
+            assert_near(got[where], want[where])
         except AssertionError as error:
             raise AssertionError(f"{op}: {error}") from None
 
@@ -112,8 +112,8 @@ def test_vectors_of_floats_give_what_single_elements_give(driver):
              for op, row in OPS.items() if has(op, F) and not row.bool_result and not row.typed_by]
     steps = [step._replace(args=(0, 1, 1)) if step.op == "ClipByValue" else step for step in steps]
     # Oclgrind computes wrong selections where several ops of one kernel share a vector of conditions.
-    most = 16 if driver == "Oclgrind" else len(steps)
-    for group in (steps[i : i + most] for i in range(0, len(steps), most)):
+    group_size = 16 if driver == "Oclgrind" else len(steps)
+    for group in (steps[i : i + group_size] for i in range(0, len(steps), group_size)):
         _compare_vectors(group, x, y)
 
 
@@ -124,7 +124,7 @@ def _compare_vectors(steps, x, y):
     gots = run_plan(plan, [x, y], results)
     wants = run_plan(elementwise(OPENCL_GPU, steps, operands, outputs=range(2, 2 + len(steps))), [x, y], results)
     for step, got, want in zip(steps, gots, wants, strict=True):
-        where = defined(step.op, x.dtype, [x, y])
+        where = has_result(step.op, x.dtype, [x, y])
         np.testing.assert_allclose(got[where], want[where], 1e-5, 1e-6, err_msg=step.op)
 
 
@@ -141,7 +141,7 @@ def test_casts_are_those_of_the_cpu(source):
     gots = run_plan(plan, [x], [(t.numpy, x.shape) for t in targets])
     for target, got in zip(targets, gots, strict=True):
         want = run_op("Cast", [x], {"SrcT": dtypes.of_numpy(source), "DstT": target})[0]
-        near(got, want, 1e-12 if target.kind == "f" else None)
+        assert_near(got, want, 1e-12 if target.kind == "f" else None)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int32])
@@ -190,7 +190,7 @@ def test_fused_chains_broadcast_as_numpy_does(shapes, seed, dtype):
     plan = elementwise(OPENCL_CPU, steps, [(kind, s) for s in shapes], outputs=(5, 6, 7))
     got = run_plan(plan, [a, b, c], [(w.dtype, want[0].shape) for w in want])
     for one, other in zip(got, want, strict=True):
-        near(one, np.asarray(other))
+        assert_near(one, np.asarray(other))
 
 
 @pytest.mark.parametrize("shapes", [((3, 300), (300,)), ((2, 3, 4, 5), (2, 1, 1, 5)), ((4, 1, 3), (1, 5, 1)), ((), ())])

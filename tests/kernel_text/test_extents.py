@@ -85,7 +85,7 @@ def honest(case: str) -> Bind:
     return node(op, inputs, attrs)
 
 
-def checked(target: Any, b: Bind) -> Plan:
+def checked_plan(target: Any, b: Bind) -> Plan:
     """The plan of a node or of fused nodes. Raises Unimplemented when it is refused."""
     plan = (FUSIONS[b.op] if b.fused else NODES[b.op]).make(target, b)
     check_plan(plan, b)
@@ -94,7 +94,7 @@ def checked(target: Any, b: Bind) -> Plan:
 
 def is_refused(target: Any, b: Bind) -> bool:
     try:
-        checked(target, b)
+        checked_plan(target, b)
     except (Unimplemented, InvalidArgument):
         return True
     return False
@@ -104,7 +104,7 @@ def is_refused(target: Any, b: Bind) -> bool:
 @pytest.mark.parametrize("case", CASES)
 def test_a_plan_touches_all_of_its_operands(case: str, target: Any) -> None:
     b = honest(case)
-    extents = checked(target, b).extents()
+    extents = checked_plan(target, b).extents()
     assert all(extents[Argument("output", i)] == meta.nbytes for i, meta in enumerate(b.outputs))
     read = {a.value: nbytes for a, nbytes in extents.items() if a.kind == INPUT}
     if case not in READ_IN_PART:
@@ -114,15 +114,15 @@ def test_a_plan_touches_all_of_its_operands(case: str, target: Any) -> None:
 
 def lies(b: Bind, *, is_shorter: bool) -> Iterator[Bind]:
     """The node with one result longer along an axis, or its first tensor shorter along the first axis."""
-    for place, meta in enumerate(b.outputs):
+    for number, meta in enumerate(b.outputs):
         for dims in others(meta.dims, (1, 50)):
-            outputs = tuple(TensorMetadata(meta.dtype, dims) if i == place else o for i, o in enumerate(b.outputs))
+            outputs = tuple(TensorMetadata(meta.dtype, dims) if i == number else o for i, o in enumerate(b.outputs))
             yield Bind("n", b.op, b.attrs, b.inputs, outputs, b.device, None, {})
     if not is_shorter:
         return
-    place, x = next((i, x) for i, x in enumerate(b.inputs) if len(x.meta.dims) > 1)
+    number, x = next((i, x) for i, x in enumerate(b.inputs) if len(x.meta.dims) > 1)
     lie = ValueInfo(TensorMetadata(x.dtype, (x.meta.dims[0] - 1, *x.meta.dims[1:])), x.value)
-    inputs = tuple(lie if i == place else one for i, one in enumerate(b.inputs))
+    inputs = tuple(lie if i == number else one for i, one in enumerate(b.inputs))
     yield Bind("n", b.op, b.attrs, inputs, b.outputs, b.device, None, {})
 
 
@@ -147,14 +147,14 @@ def test_fused_nodes_for_operands_of_other_sizes_are_refused(target: Any) -> Non
     fused = (FusedOp("MatMul", {"T": F, "transpose_a": False, "transpose_b": False}, (0, 1), (4,), (output,)),
              FusedOp("AddV2", {"T": F}, (4, 2), (5,), (output,)), FusedOp("AddV2", {"T": F}, (3, 5), (6,), (output,)))
 
-    def bound(*shapes: tuple[int, ...]) -> Bind:
+    def bind_of_shapes(*shapes: tuple[int, ...]) -> Bind:
         inputs = tuple(info(F, shape) for shape in shapes)
         return Bind("n", "Product", {}, inputs, (output,), Cpu(0), None, {}, fused)
 
-    checked(target, bound(*shapes))
-    for place, dims in ((0, (4, 9)), (1, (8, 33)), (1, (9, 32)), (2, (32,)), (3, (4, 33))):
+    checked_plan(target, bind_of_shapes(*shapes))
+    for number, dims in ((0, (4, 9)), (1, (8, 33)), (1, (9, 32)), (2, (32,)), (3, (4, 33))):
         with pytest.raises((Unimplemented, InvalidArgument)):
-            checked(target, bound(*(dims if i == place else shape for i, shape in enumerate(shapes))))
+            checked_plan(target, bind_of_shapes(*(dims if i == number else shape for i, shape in enumerate(shapes))))
 
 
 @pytest.mark.parametrize("paddings", [[[0, 0], [9, 0]], [[0, 9], [0, 0]]])
@@ -166,15 +166,15 @@ def test_a_mirror_wider_than_its_image_is_refused(paddings: list[list[int]]) -> 
                (TensorMetadata(F, dims),), b.device, None, {})
     for target in (OPENCL_CPU, OPENCL_GPU):
         with pytest.raises(Unimplemented, match="contradict each other"):
-            checked(target, lie)
+            checked_plan(target, lie)
 
 
 def test_buffers_are_compared_with_the_text() -> None:
-    (text,) = checked(OPENCL_GPU, honest("softmax")).launches
+    (text,) = checked_plan(OPENCL_GPU, honest("softmax")).launches
     count = len(text.arguments) - 2
     sizes = [X.nbytes, X.nbytes, *[None] * count]
     check_sizes(text, sizes)
-    for place in (0, 1):
-        less = [size if i != place else X.nbytes - 1 for i, size in enumerate(sizes)]
+    for number in (0, 1):
+        less = [size if i != number else X.nbytes - 1 for i, size in enumerate(sizes)]
         with pytest.raises(InvalidArgument, match=r"95 bytes, where kernel 'Softmax' touches 96"):
             check_sizes(text, less)

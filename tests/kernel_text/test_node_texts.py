@@ -3,7 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
-from harness.kernel_text_nodes import check, near, node, numbers, on_device
+from harness.kernel_text_nodes import assert_near, check, node, numbers, on_device
 from harness.run_op import run_op
 from heald.errors import Unimplemented
 from heald.runtime.contract.kernel import Bind, FusedOp
@@ -70,7 +70,7 @@ def test_a_product_ends_with_bias_residual_and_activation_in_one_kernel(target):
     steps = (Step("AddV2", (0, 1)), Step("AddV2", (3, 2)), Step("Relu6", (4,)), Step("Mul", (5, Literal(0.5))))
     plan = matmul(target, F, (10, 6), (6, 40), epilogue=Epilogue(steps, ((F, CHANNEL), (F, FULL))))
     (got,) = run_plan(plan, [a, b, add, residual], [(np.float32, (10, 40))])
-    near(got, np.clip(a @ b + add + residual, 0, 6) * np.float32(0.5))
+    assert_near(got, np.clip(a @ b + add + residual, 0, 6) * np.float32(0.5))
 
 
 # Convolutions
@@ -130,7 +130,7 @@ def test_a_convolution_ends_with_bias_and_swish_in_one_kernel(target, op, plan, 
     end = bias(F, Step("Sigmoid", (2,)), Step("Mul", (2, 3)))
     sums = run_op(op, [x, w], attrs)[0]
     (got,) = run_plan(plan(target, node(op, [x, w], attrs), end), [x, w, add], [(sums.dtype, sums.shape)])
-    near(got, (sums + add) / (1 + np.exp(-(sums + add))))
+    assert_near(got, (sums + add) / (1 + np.exp(-(sums + add))))
 
 
 # Pooling, normalisation
@@ -170,14 +170,14 @@ def test_bias_and_batch_normalisation(target, dtype, layout):
 
 
 @st.composite
-def reduced(draw):
+def reductions(draw):
     shape = draw(st.lists(st.integers(0, 6) | st.just(37), min_size=0, max_size=4))
     axes = draw(st.lists(st.sampled_from(range(len(shape))), unique=True)) if shape else []
     return tuple(shape), np.int32(axes)
 
 
 @fast
-@given(targets, seeds, st.sampled_from(REAL), reduced(), st.sampled_from(["Sum", "Mean", "Max", "Min", "Prod"]))
+@given(targets, seeds, st.sampled_from(REAL), reductions(), st.sampled_from(["Sum", "Mean", "Max", "Min", "Prod"]))
 def test_reductions(target, rng, dtype, case, op):
     shape, axes = case
     x = numbers(rng, shape, dtype)
@@ -191,9 +191,9 @@ def test_reductions(target, rng, dtype, case, op):
 def test_reductions_of_bools_and_of_many(target, shape):
     rng = np.random.default_rng(0)
     x = rng.random(shape) < 0.01
-    for op, whole in (("All", np.all), ("Any", np.any)):
+    for op, function in (("All", np.all), ("Any", np.any)):
         got = run_reduction(target, op, x)
-        np.testing.assert_array_equal(got, whole(x, 1))
+        np.testing.assert_array_equal(got, function(x, 1))
     check(target, "Sum", [numbers(rng, shape, np.float32), i32([0, 1])])
     check(target, "Max", [np.float32([[1, np.nan], [-np.inf, 3]]), i32([1])])
 
@@ -345,4 +345,4 @@ def test_a_batched_product_ends_with_bias_and_residual_in_one_kernel(target):
     plan = FUSIONS["Product"].make(target, b)
     assert len([text for text in plan.launches if text.name != "pack_panels"]) == 1
     (got,) = run_plan(plan, inputs, [(np.float32, output.dims)])
-    near(got, inputs[0] @ inputs[1] + inputs[2] + inputs[3])
+    assert_near(got, inputs[0] @ inputs[1] + inputs[2] + inputs[3])

@@ -129,7 +129,7 @@ def test_a_long_chain_is_no_deeper_than_a_short_one():
     assert "v5000 = -v4999;" in text.source
 
 
-def test_nothing_to_compute_is_no_launch():
+def test_an_empty_problem_has_no_launch():
     assert elementwise(OPENCL_CPU, (Step("Neg", (0,)),), [(F, (3, 0))]).launches == ()
     assert matmul(OPENCL_CPU, F, (0, 4), (4, 5)).launches == ()
 
@@ -159,7 +159,7 @@ def test_batches_that_broadcast_in_more_than_one_way_are_unimplemented():
     ("Equal", ((2,), (3,)), {"incompatible_shape_error": False}),
     ("NotEqual", ((2, 1, 3), (2, 2)), {"incompatible_shape_error": False}),
 ])
-def test_what_there_is_no_text_for_and_what_tensorflow_does_without_a_kernel_is_unimplemented(op, shapes, attrs):
+def test_an_op_without_a_text_is_unimplemented(op, shapes, attrs):
     b = node(op, [np.zeros(shape, np.float32) for shape in shapes], {"T": F} | attrs)
     with pytest.raises(Unimplemented):
         NODES[op].make(OPENCL_CPU, b)

@@ -8,7 +8,7 @@ import heald
 import numpy as np
 import pytest
 from builders.graphs import FLOAT, const, placeholder
-from harness.saved_values import begun
+from harness.saved_values import add_initializers
 from harness.saved_values import frozen as froze
 from heald.graphs.graph.attr_value import Func
 from heald.graphs.graph.graph import Function, Graph, Input, Node
@@ -61,8 +61,8 @@ def test_a_read_that_waits_for_a_write_in_a_function_keeps_the_order():
     node = Node("n", "If", ["p", "a", "v", "w"], attrs={
         "Tcond": dtypes.bool_, "Tin": (FLOAT, dtypes.resource, dtypes.resource), "Tout": (FLOAT,),
         "then_branch": Func("f"), "else_branch": Func("f")})
-    graph, state = begun(Graph([placeholder("p", (), dtypes.bool_), placeholder("a"), VARIABLE, VARIABLE.replace(
-        name="w"), node], [body]), {"v": np.float32([10]), "w": np.float32([2])})
+    nodes = [placeholder("p", (), dtypes.bool_), placeholder("a"), VARIABLE, VARIABLE.replace(name="w"), node]
+    graph, state = add_initializers(Graph(nodes, [body]), {"v": np.float32([10]), "w": np.float32([2])})
     with heald.Session(graph, initial_state=state) as session:
         assert (session.graph["v"].op, session.graph["w"].op) == ("Const", "VarHandleOp")
         (taken,) = session.graph.functions.values()

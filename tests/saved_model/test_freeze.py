@@ -7,7 +7,7 @@ import heald
 import numpy as np
 import pytest
 from builders.graphs import FLOAT, const, placeholder
-from harness.saved_values import begun, frozen
+from harness.saved_values import add_initializers, frozen
 from heald import errors
 from heald.api import Graph, Initializer, Node, ShapeAttr, dtypes
 from heald.graphs.graph.verifier import verify
@@ -93,7 +93,7 @@ def test_a_node_that_waits_for_a_read_waits_for_the_effect_before_it():
     assign = Node("a", "AssignVariableOp", ["w", "x"], attrs={"dtype": FLOAT})
     late = Node("late", "ReadVariableOp", ["w"], controls=["r"], attrs={"dtype": FLOAT})
     nodes = [VARIABLE, other, placeholder("x", ()), assign, READ.replace(controls=["a"]), late]
-    graph, state = begun(Graph(nodes), {"v": np.array(1, "f4"), "w": np.array(2, "f4")})
+    graph, state = add_initializers(Graph(nodes), {"v": np.array(1, "f4"), "w": np.array(2, "f4")})
     with heald.Session(graph, initial_state=state) as session:
         assert (session.graph["v"].op, session.graph["w"].op) == ("Const", "VarHandleOp")
         assert session.run("late", {"x": 5}) == 5
@@ -111,7 +111,7 @@ def test_a_variable_that_is_written_stays_one():
 
 def test_a_reference_that_is_only_read_is_a_constant():
     reference = Node("o", "VariableV2", attrs={"dtype": FLOAT, "shape": ShapeAttr((2,))})
-    graph, state = begun(Graph([reference, neg("y", "o")]), {"o": np.float32([1, 2])})
+    graph, state = add_initializers(Graph([reference, neg("y", "o")]), {"o": np.float32([1, 2])})
     with heald.Session(graph, initial_state=state) as session:
         assert session.graph["o"].op == "Const"
         assert session.run("y").tolist() == [-1, -2]
@@ -121,7 +121,8 @@ def test_a_variable_that_another_node_shares_stays_one():
     """Two nodes of one shared name are one variable: an assignment through one is seen through the other."""
     first, second = (VARIABLE.replace(name=name, attrs={"shared_name": b"s"}) for name in ("v", "w"))
     assign = Node("a", "AssignVariableOp", ["w", "x"], attrs={"dtype": FLOAT})
-    graph, state = begun(Graph([first, second, READ, placeholder("x", ()), assign]), {"v": np.array(2, "f4")})
+    nodes = [first, second, READ, placeholder("x", ()), assign]
+    graph, state = add_initializers(Graph(nodes), {"v": np.array(2, "f4")})
     with heald.Session(graph, initial_state=state) as session:
         assert session.run("r") == 2
         session.run([], {"x": 5}, targets=["a"])
@@ -130,7 +131,8 @@ def test_a_variable_that_another_node_shares_stays_one():
 
 def of_one_element(value):
     """A session over a variable of one element that begins with the given value."""
-    graph, (first,) = begun(Graph([VARIABLE.replace(attrs={"shape": ShapeAttr((1,))}), READ]), {"v": np.float32([0])})
+    nodes = [VARIABLE.replace(attrs={"shape": ShapeAttr((1,))}), READ]
+    graph, (first,) = add_initializers(Graph(nodes), {"v": np.float32([0])})
     return heald.Session(graph, initial_state=[first._replace(values=lambda: {"v/fed": value})])
 
 
@@ -176,7 +178,7 @@ def more_values(graph, state):
 
 @pytest.mark.parametrize("change", [other_target, two_resources, twice, awaited, fed_for_another, more_values])
 def test_only_an_initializer_that_assigns_one_value_makes_a_constant(change):
-    graph, state = change(*begun(Graph([VARIABLE, READ, placeholder("x", ())]), {"v": np.array(2, "f4")}))
+    graph, state = change(*add_initializers(Graph([VARIABLE, READ, placeholder("x", ())]), {"v": np.array(2, "f4")}))
     with heald.Session(graph, initial_state=state) as session:
         assert session.graph["v"].op == "VarHandleOp"
         assert session.graph.nodes.keys() == graph.nodes.keys()
@@ -213,7 +215,7 @@ def programs(draw):
 @given(programs())
 def test_no_program_of_reads_and_writes_tells_constants_from_variables(program):
     graph, values, fetches = program
-    graph, state = begun(graph, values)
+    graph, state = add_initializers(graph, values)
     with (heald.Session(graph, initial_state=state) as ours,
           heald.Session(graph, WITHOUT, initial_state=state) as theirs):
         for x in ([1, 2], [3, 4]):

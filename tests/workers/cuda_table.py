@@ -10,7 +10,7 @@ from collections import defaultdict
 from dataclasses import replace
 
 from harness.network_problems import problems
-from harness.nvrtc import Entry, compiled, joined
+from harness.nvrtc import Entry, compile_texts, join_texts
 from heald.runtime.values import dtypes
 from heald_kernel_text import CUDA_GPU, KernelText, Step, elementwise, has
 from heald_kernel_text.elementwise_ops import OPS
@@ -43,7 +43,7 @@ def texts() -> dict[str, list[KernelText]]:
 
 def entries(row: list[KernelText], architecture: str) -> list[Entry]:
     parts = [row[start : start + AT_ONCE] for start in range(0, len(row), AT_ONCE)]
-    return [entry for part in parts for entry in compiled(joined(part), architecture).values()]
+    return [entry for part in parts for entry in compile_texts(join_texts(part), architecture).values()]
 
 
 def main() -> None:

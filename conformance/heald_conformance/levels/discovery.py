@@ -15,7 +15,7 @@ from heald.api import STREAM, Device
 
 from ..case import sentence
 from ..subject import Subject, whatever_comes
-from ..verdict import NotApplicable, expect, shown
+from ..verdict import NotApplicable, expect, short_repr
 
 METHODS = ("open", "close", "allocate", "free", "copy_in", "copy_out", "record", "synchronize")
 OPTIONAL = ("adopt", "capture", "copy_peer", "elapsed", "figures", "reaches", "wrap")
@@ -55,26 +55,26 @@ def comes_back(device: Device) -> bool:
 
 
 @sentence()
-def it_has_all_that_the_protocol_asks_for(on: Subject) -> None:
+def a_device_has_all_that_the_protocol_asks_for(on: Subject) -> None:
     missing = [name for name in METHODS if not callable(getattr(on.device, name, None))]
     expect(not missing, "methods are missing", expected=", ".join(METHODS), got=f"without {missing}", rule="Device")
     odd = [name for name in OPTIONAL if not callable(getattr(on.device, name, len))]
     expect(not odd, "optional methods are there and cannot be called", expected="methods", got=odd, rule="Device")
     expect(on.device.type == on.type, "the type is not the one that was announced", expected=on.type,
-           got=shown(on.device.type), rule="Device")
+           got=short_repr(on.device.type), rule="Device")
 
 
 @sentence()
-def its_attributes_are_what_listings_show(on: Subject) -> None:
+def attributes_of_a_device_fit_listings(on: Subject) -> None:
     attributes = dict(on.device.attributes)
     memory, visible = attributes.get("memory"), attributes.get("host_visible", False)
     expect(memory is None or (isinstance(memory, int) and memory > 0), "`memory`", expected="bytes, as an int",
-           got=shown(memory), rule="Device.attributes")
-    expect(isinstance(visible, bool), "`host_visible`", expected="True or False", got=shown(visible),
+           got=short_repr(memory), rule="Device.attributes")
+    expect(isinstance(visible, bool), "`host_visible`", expected="True or False", got=short_repr(visible),
            rule="Device.attributes")
     for name in TEXTS:
-        expect(isinstance(attributes.get(name, ""), str), f"`{name}`", expected="text", got=shown(attributes.get(name)),
-               rule="Device.attributes")
+        expect(isinstance(attributes.get(name, ""), str), f"`{name}`", expected="text",
+               got=short_repr(attributes.get(name)), rule="Device.attributes")
     with whatever_comes("attributes are printed by `heald devices --json`", expected="what JSON can hold",
                         rule="Device.attributes"):
         json.dumps(attributes)
@@ -82,14 +82,15 @@ def its_attributes_are_what_listings_show(on: Subject) -> None:
 
 @sentence()
 def every_device_has_a_uid_of_its_own(on: Subject) -> None:
-    found = [uid for _, uid in uids(on.host, on.type)]
-    expect(all(isinstance(uid, str) and uid for uid in found), "uids are no text", expected="text", got=shown(found),
-           rule="Device.uid")
-    expect(len(set(found)) == len(found), "devices share a uid", expected="all different", got=found, rule="Device.uid")
+    device_uids = [uid for _, uid in uids(on.host, on.type)]
+    expect(all(isinstance(uid, str) and uid for uid in device_uids), "uids are no text", expected="text",
+           got=short_repr(device_uids), rule="Device.uid")
+    expect(len(set(device_uids)) == len(device_uids), "devices share a uid", expected="all different",
+           got=device_uids, rule="Device.uid")
 
 
 @sentence()
-def scanning_again_finds_the_same_devices_in_the_same_order(on: Subject) -> None:
+def a_second_scan_finds_the_same_devices_in_the_same_order(on: Subject) -> None:
     first, again, third = (uids(host, on.type) for host in (on.host, heald.HostContext(), heald.HostContext()))
     expect(first == again == third, "two scans differ", expected=first, got=again if again != first else third,
            rule="scan")
@@ -99,15 +100,16 @@ def scanning_again_finds_the_same_devices_in_the_same_order(on: Subject) -> None
 def another_process_finds_the_same_uids(on: Subject) -> None:
     done = subprocess.run([sys.executable, "-c", FRESH, on.type], capture_output=True, text=True, check=False)  # noqa: S603
     expect(done.returncode == 0, "another process cannot scan", expected="uids", got=done.stderr[-300:], rule="scan")
-    found = json.loads(done.stdout.splitlines()[-1])
-    if not found:
+    other_uids = json.loads(done.stdout.splitlines()[-1])
+    if not other_uids:
         raise NotApplicable("another process does not have its plugin: it is registered in this one only")
-    mine = [uid for _, uid in uids(on.host, on.type)]
-    expect(found == mine, "another process finds other uids", expected=mine, got=found, rule="Device.uid")
+    own_uids = [uid for _, uid in uids(on.host, on.type)]
+    expect(other_uids == own_uids, "another process finds other uids", expected=own_uids, got=other_uids,
+           rule="Device.uid")
 
 
 @sentence()
-def scanning_opens_nothing(on: Subject) -> None:
+def a_scan_opens_no_device(on: Subject) -> None:
     records = heald.HostContext().records(on.type)
     opened = [r.name for r in records if r.device is not None and hasattr(r.device, "native")]
     expect(not opened, "devices have `native`, which open sets, after a scan", expected="no device is open",
@@ -123,7 +125,7 @@ def every_pack_of_kernels_registers(on: Subject) -> None:
 
 
 @sentence()
-def two_hosts_have_it_open_at_once(on: Subject) -> None:
+def two_hosts_have_a_device_open_at_once(on: Subject) -> None:
     with another_host(on) as device:
         expect(comes_back(device), "a copy in the second host", expected="the bytes that went in", got="others",
                rule="Device.open")
@@ -134,7 +136,7 @@ def two_hosts_have_it_open_at_once(on: Subject) -> None:
 
 
 @sentence()
-def it_is_opened_and_closed_again_and_again(on: Subject) -> None:
+def a_device_is_opened_and_closed_again_and_again(on: Subject) -> None:
     for _ in range(3):
         with another_host(on) as device:
             expect(comes_back(device), "a copy in a host that is not the first", got="others",

@@ -18,7 +18,7 @@ from heald.api import errors
 from ..arrays import generator
 from ..case import sentence
 from ..elementwise import Chain
-from ..injection import MESSAGE, failing, failing_node, raising, replaced
+from ..injection import MESSAGE, failing, failing_node, raising, replace_methods
 from ..subject import Subject
 from ..verdict import Broken, expect, expect_close
 
@@ -71,7 +71,7 @@ def a_device_that_fails_gives_one_of_healds_errors(on: Subject, method: str) -> 
 
 
 @sentence()
-def no_memory_is_resource_exhausted(on: Subject) -> None:
+def a_run_without_memory_is_resource_exhausted(on: Subject) -> None:
     chain = Chain(on, 3)
     with on.session(chain.nodes) as session:
         with failing(on, "allocate", lambda _nbytes: None):
@@ -92,14 +92,14 @@ def sessions_leave_nothing_behind(on: Subject) -> None:
         gc.collect()
 
     sessions(5)  # starts the work queue's threads and fills caches
-    taken, before = Taken(on), _held()
-    with replaced(on, taken.methods()):
+    ledger, before = Taken(on), _threads_and_files()
+    with replace_methods(on, ledger.methods()):
         sessions(on.size(200, 20))
         on.finish()
         gc.collect()
-    after = _held()
-    expect(not taken.balance, "buffers that the runtime did not free", expected=0, got=taken.balance, rule="leaks")
-    expect(not taken.alive(), "buffers that were freed and are still there", expected=0, got=taken.alive(),
+    after = _threads_and_files()
+    expect(not ledger.balance, "buffers that the runtime did not free", expected=0, got=ledger.balance, rule="leaks")
+    expect(not ledger.alive(), "buffers that were freed and are still there", expected=0, got=ledger.alive(),
            rule="Device.free")
     expect(all(now <= then for now, then in zip(after, before, strict=True)), "threads and open files",
            expected=f"at most {before}", got=after, rule="leaks")
@@ -121,24 +121,25 @@ class Taken:
         self._buffers: list[weakref.ref[Any]] = []
 
     def methods(self) -> dict[str, Callable[..., Any]]:
-        return {"free": self._uncounted} | {name: partial(self._counted, had) for name, had in self._had_by.items()}
+        allocations = {name: partial(self._count_allocation, had) for name, had in self._had_by.items()}
+        return {"free": self._count_free} | allocations
 
     def alive(self) -> int:
         return sum(ref() is not None for ref in self._buffers)
 
-    def _counted(self, had: Callable[[Any], Any], wanted: Any) -> Any:
-        buffer = had(wanted)
+    def _count_allocation(self, had: Callable[[Any], Any], argument: Any) -> Any:
+        buffer = had(argument)
         self.balance += buffer is not None
         with suppress(TypeError):  # some buffers, such as numbers, cannot be referenced weakly
             self._buffers.append(weakref.ref(buffer))
         return buffer
 
-    def _uncounted(self, buffer: Any) -> None:
+    def _count_free(self, buffer: Any) -> None:
         self.balance -= 1
         self._free(buffer)
 
 
-def _held() -> tuple[int, int]:
+def _threads_and_files() -> tuple[int, int]:
     return threading.active_count(), len(list(DESCRIPTORS.iterdir())) if DESCRIPTORS.exists() else 0
 
 

@@ -14,9 +14,9 @@ from heald.api import DType, Node, dtypes, errors
 from ..arrays import fixed_size_types
 from ..case import sentence
 from ..golden import Case, cases, disagreements
-from ..launches import PATTERNS, NoLaunch, launched
+from ..launches import PATTERNS, NoLaunch, launch_sample
 from ..samples import Sample, positions, samples, varied_type
-from ..subject import REFERENCE, Place, Subject, constant, placeholder, tolerant_of_fallback
+from ..subject import REFERENCE, Site, Subject, constant, placeholder, tolerant_of_fallback
 from ..verdict import Broken, NotApplicable, expect_close, fail
 
 Array = np.ndarray[Any, Any]
@@ -24,7 +24,7 @@ T = TypeVar("T")
 
 # TensorFlow documents these ops so: an index out of range is an error on the CPU, and gives zeros on other devices.
 ZEROS_OUT_OF_RANGE = ("GatherV2",)
-LONGEST = 60.0  # seconds of a run: a kernel that waits for what never comes is an error
+LONGEST_RUN_SECONDS = 60.0  # seconds of a run: a kernel that waits for what never comes is an error
 NO_DIVISION = "Integer division by zero"  # error text of its CPU kernels; the result on other devices is undefined
 
 
@@ -57,7 +57,7 @@ def takes(on: Subject, op: str, attr: str, dtype: DType) -> bool:
 
 
 @sentence(over=recorded_ops)
-def gives_what_tensorflow_gave(on: Subject, op: str) -> None:
+def a_kernel_agrees_with_tensorflow(on: Subject, op: str) -> None:
     """Runs TensorFlow's recorded cases of the op that a kernel of the device takes."""
     wrong, reasons, tried = [], set(), 0
     recorded = cases()[op]
@@ -69,8 +69,8 @@ def gives_what_tensorflow_gave(on: Subject, op: str) -> None:
                 reasons.add(str(declined))
                 continue
             tried += not isinstance(got, errors.HealdError)
-            found = [] if is_left_to_devices(on, case, got) else disagreements(case, got)
-            wrong += [f"{line} ({fed_text(fed)}, attributes {case.attrs})" for line in found]
+            differences = [] if is_left_to_devices(on, case, got) else disagreements(case, got)
+            wrong += [f"{line} ({fed_text(fed)}, attributes {case.attrs})" for line in differences]
     if wrong:
         raise Broken(f"{op} gives something else than TensorFlow, {len(wrong)} times", rule="kernels",
                      expected="what TensorFlow gave", got="\n            ".join(wrong[:5]))
@@ -78,7 +78,7 @@ def gives_what_tensorflow_gave(on: Subject, op: str) -> None:
 
 
 @sentence(over=ops_and_types)
-def agrees_with_the_cpu(on: Subject, op: str) -> None:
+def a_kernel_agrees_with_the_cpu(on: Subject, op: str) -> None:
     """Runs the op with random inputs of many shapes and attributes, on the device and on CPU:0."""
     name, _, type_name = op.partition("-")
     registries = on.host.registries
@@ -87,13 +87,13 @@ def agrees_with_the_cpu(on: Subject, op: str) -> None:
     refusals, reasons, tried = [], set(), 0
     dtype = dtypes.named(type_name) if type_name else None
     for sample in some(on, list(samples(definition, dtype, rule.values if rule else ())), 8):
-        ways = ways_to_feed(on, len(sample.inputs), sample.read, sample.settings)
+        feedings = ways_to_feed(on, len(sample.inputs), sample.read, sample.settings)
         try:
-            want = apply(on, name, sample, on.reference, ways[0])
+            want = apply(on, name, sample, on.reference, feedings[0])
         except (Declined, errors.HealdError) as refused:
             refusals.append(str(refused))
             continue  # a sample that the reference refuses is ignored
-        for fed in ways:
+        for fed in feedings:
             try:
                 results = apply(on, name, sample, on.here, fed)
             except Declined as declined:
@@ -111,7 +111,7 @@ def agrees_with_the_cpu(on: Subject, op: str) -> None:
     none_tried(tried, reasons, f"no sample of {name} that {REFERENCE} takes is for its kernels")
 
 
-class Found(NamedTuple):
+class LaunchOutcomes(NamedTuple):
     """The broken rules that launches of an op's kernels showed.
 
     `tried`: the number of launches; `reasons`: the reasons for which samples were not launched.
@@ -131,35 +131,35 @@ def launched_ops(on: Subject) -> list[str]:
 
 
 @sentence(over=launched_ops)
-def writes_every_element_of_its_outputs(on: Subject, op: str) -> None:
+def a_kernel_writes_every_element_of_its_outputs(on: Subject, op: str) -> None:
     """Compares outputs in buffers that held one pattern with outputs in buffers that held the other."""
-    report(found(on, op), found(on, op).unwritten, op)
+    report(launch_outcomes(on, op), launch_outcomes(on, op).unwritten, op)
 
 
 @sentence(over=launched_ops)
-def returns_no_array_in_place_of_its_outputs(on: Subject, op: str) -> None:
-    report(found(on, op), found(on, op).returned, op)
+def a_kernel_returns_no_array_in_place_of_its_outputs(on: Subject, op: str) -> None:
+    report(launch_outcomes(on, op), launch_outcomes(on, op).returned, op)
 
 
 @sentence(over=launched_ops)
-def leaves_its_inputs_as_they_are(on: Subject, op: str) -> None:
-    report(found(on, op), found(on, op).changed, op)
+def a_kernel_leaves_its_inputs_as_they_are(on: Subject, op: str) -> None:
+    report(launch_outcomes(on, op), launch_outcomes(on, op).changed, op)
 
 
-def report(what: Found, wrong: Sequence[Broken], op: str) -> None:
+def report(what: LaunchOutcomes, wrong: Sequence[Broken], op: str) -> None:
     for first in wrong:
         raise first
     none_tried(what.tried, what.reasons, f"no kernel of {op} was launched")
 
 
 @cache
-def found(on: Subject, op: str) -> Found:
+def launch_outcomes(on: Subject, op: str) -> LaunchOutcomes:
     """Launch the op's kernels with a few samples of each type. The result is cached, for three cases use it."""
     unwritten, returned, changed, reasons, tried = [], [], [], set(), 0
-    for sample, ways in launch_samples(on, op):
-        what = f"{op}{sample}, {fed_text(ways[0])}"
+    for sample, feedings in launch_samples(on, op):
+        what = f"{op}{sample}, {fed_text(feedings[0])}"
         try:
-            outputs, inputs = launched(on, op, sample, ways[0])
+            outputs, inputs = launch_sample(on, op, sample, feedings[0])
         except errors.PluginError as error:
             returned.append(Broken(what, expected="None, or an output", got=error, rule="kernels.outputs"))
             continue
@@ -176,7 +176,7 @@ def found(on: Subject, op: str) -> Found:
             unwritten.append(broken)
         changed += [Broken(f"input {i} of {what}", expected="the bytes that it had", got="others",
                            rule="kernels.inputs") for i in inputs]
-    return Found(unwritten, returned, changed, reasons, tried + len(returned))
+    return LaunchOutcomes(unwritten, returned, changed, reasons, tried + len(returned))
 
 
 def launch_samples(on: Subject, op: str) -> Iterator[tuple[Sample, list[frozenset[int]]]]:
@@ -233,21 +233,21 @@ def ways_to_feed(
     everything = frozenset(range(count))
     usual = everything - read
     numbers = usual - settings or usual
-    ways = [numbers, frozenset(sorted(numbers)[:1]), usual, *([everything] if on.host_visible else [])]
-    return list(dict.fromkeys(ways))
+    feedings = [numbers, frozenset(sorted(numbers)[:1]), usual, *([everything] if on.host_visible else [])]
+    return list(dict.fromkeys(feedings))
 
 
 def fed_text(fed: frozenset[int]) -> str:
     return f"fed: {', '.join(f'input {i}' for i in sorted(fed)) or 'nothing'}"
 
 
-def apply(on: Subject, op: str, sample: Sample, place: Place, fed: frozenset[int]) -> list[Array]:
-    """The op's outputs at a place. Inputs that are not in `fed` are constants."""
+def apply(on: Subject, op: str, sample: Sample, site: Site, fed: frozenset[int]) -> list[Array]:
+    """The op's outputs on a site's device. Inputs that are not in `fed` are constants."""
     tensors = on.host.registries.ops.get(op).expand_inputs(sample.attrs)
     nodes = [placeholder(f"i{i}", t.dtype) if i in fed else constant(f"i{i}", x, t.dtype)
              for i, (x, t) in enumerate(zip(sample.inputs, tensors, strict=True))]
-    nodes.append(Node("op", op, [node.name for node in nodes], attrs=sample.attrs, device=place.name))
-    return fetched(on, nodes, {f"i{i}": sample.inputs[i] for i in fed}, place)
+    nodes.append(Node("op", op, [node.name for node in nodes], attrs=sample.attrs, device=site.name))
+    return fetch_outputs(on, nodes, {f"i{i}": sample.inputs[i] for i in fed}, site)
 
 
 def read(on: Subject, case: Case) -> frozenset[int]:
@@ -266,43 +266,44 @@ def outputs(on: Subject, case: Case, fed: frozenset[int]) -> Sequence[Array] | e
         if i not in fed:
             nodes[f"i{i}"] = constant(f"i{i}", x, graph.nodes[f"i{i}"].attrs["dtype"])
     try:
-        return fetched(on, list(nodes.values()), {f"i{i}": case.inputs[i] for i in fed}, on.here)
+        return fetch_outputs(on, list(nodes.values()), {f"i{i}": case.inputs[i] for i in fed}, on.here)
     except errors.HealdError as error:
         return error
 
 
-def fetched(on: Subject, nodes: Sequence[Node], feeds: dict[str, Array], place: Place) -> list[Array]:
+def fetch_outputs(on: Subject, nodes: Sequence[Node], feeds: dict[str, Array], site: Site) -> list[Array]:
     """The outputs of node `op`. Raises Declined if it does not run on the device, or not by a kernel under test, and
     the node's own error."""
-    with tolerant_of_fallback(), place.session(nodes) as session:
+    with tolerant_of_fallback(), site.session(nodes) as session:
         entry = session.nodes["op"]
         if isinstance(entry, errors.HealdError):
             raise entry
         names = [f"op:{i}" for i in range(len(entry.output_tensors))]
-        told = heald.RunMetadata()
+        metadata = heald.RunMetadata()
         try:
-            results: list[Array] = session.run(names, feeds, targets=() if names else ["op"],
-                                               options=heald.RunOptions(timeout=LONGEST, trace=True), metadata=told)
+            options = heald.RunOptions(timeout=LONGEST_RUN_SECONDS, trace=True)
+            results: list[Array] = session.run(names, feeds, targets=() if names else ["op"], options=options,
+                                               metadata=metadata)
         except (errors.Unimplemented, errors.PermissionDenied) as error:  # the latter: an op that opens files
             raise Declined(error.message) from None
         except errors.InvalidArgument as error:
-            if not runs_there(session, place.name):
+            if not runs_there(session, site.name):
                 raise Declined(error.message) from None
             raise
-        if not runs_there(session, place.name):
+        if not runs_there(session, site.name):
             raise Declined("; ".join(f"{who}: {why}" for who, why in session.placement()["op"].refused) or "elsewhere")
-        if place is on.here and not has_run(session, told):
+        if site is on.here and not has_run(session, metadata):
             raise Declined("the results are known before the run: no kernel is called")
         kernel = session.placement()["op"].kernel
-        if kernel is not None and on.pack is not None and (kernel.pack == on.pack) != (place is on.here):
-            raise Declined(f"the kernel of {kernel.pack} serves it on {place.name}")
+        if kernel is not None and on.pack is not None and (kernel.pack == on.pack) != (site is on.here):
+            raise Declined(f"the kernel of {kernel.pack} serves it on {site.name}")
         return results
 
 
-def has_run(session: heald.Session, told: heald.RunMetadata) -> bool:
+def has_run(session: heald.Session, metadata: heald.RunMetadata) -> bool:
     """True if a kernel was called for node `op`, or needs no call because its output is the buffer of an input."""
     kernel = session.placement()["op"].kernel
-    called = any(event.call.node == "op" for event in told.trace.events) if told.trace else False
+    called = any(event.call.node == "op" for event in metadata.trace.events) if metadata.trace else False
     return called or bool(kernel and kernel.alias)
 
 
@@ -320,7 +321,7 @@ def fusions_and_ops(on: Subject) -> Iterator[str]:
 
 
 @sentence(over=fusions_and_ops)
-def agrees_with_the_cpu_when_it_does_several_nodes_at_once(on: Subject, fusion_and_op: str) -> None:
+def a_fused_kernel_agrees_with_the_cpu(on: Subject, fusion_and_op: str) -> None:
     """Fuses the op with an addition of a vector that broadcasts, a comparison with zero, and a subtraction."""
     _, _, name = fusion_and_op.partition("-")
     definition = on.host.registries.ops.get(name)
@@ -328,11 +329,11 @@ def agrees_with_the_cpu_when_it_does_several_nodes_at_once(on: Subject, fusion_a
     reasons, tried = set(), 0
     for sample in some(on, list(samples(definition, dtypes.float32 if attr else None, ())), 8):
         try:
-            want = followed(on, name, sample, on.reference)
+            want = fetch_followed_op(on, name, sample, on.reference)
         except (Declined, errors.HealdError):
             continue  # the ops that follow take float32, and shapes that broadcast
         try:
-            got = followed(on, name, sample, on.here)
+            got = fetch_followed_op(on, name, sample, on.here)
         except Declined as declined:
             reasons.add(str(declined))
             continue
@@ -341,16 +342,16 @@ def agrees_with_the_cpu_when_it_does_several_nodes_at_once(on: Subject, fusion_a
     none_tried(tried, reasons, f"no sample of {name} that {REFERENCE} takes is for its kernels")
 
 
-def followed(on: Subject, op: str, sample: Sample, place: Place) -> list[Array]:
-    """Relu(vector + op(...)) - x at a place, where x has the shape of the op's result."""
-    device = place.name
+def fetch_followed_op(on: Subject, op: str, sample: Sample, site: Site) -> list[Array]:
+    """Relu(vector + op(...)) - x on a site's device, where x has the shape of the op's result."""
+    device = site.name
     inputs = [f"i{i}" for i in range(len(sample.inputs))]
     tensors = on.host.registries.ops.get(op).expand_inputs(sample.attrs)
     nodes = [placeholder("i0", tensors[0].dtype)]
     nodes += [constant(n, x, t.dtype) for n, x, t in zip(inputs[1:], sample.inputs[1:], tensors[1:], strict=True)]
     nodes.append(Node("first", op, inputs, attrs=sample.attrs, device=device))
     feeds = {"i0": sample.inputs[0]}
-    shape = fetched(on, [*nodes, nodes[-1].replace(name="op")], feeds, place)[0].shape
+    shape = fetch_outputs(on, [*nodes, nodes[-1].replace(name="op")], feeds, site)[0].shape
     feeds["x"] = np.linspace(-1, 1, int(np.prod(shape)), dtype=np.float32).reshape(shape)
     vector = np.linspace(-2, 2, shape[-1] if shape else 1, dtype=np.float32)
     floats = {"T": dtypes.float32}
@@ -360,4 +361,4 @@ def followed(on: Subject, op: str, sample: Sample, place: Place) -> list[Array]:
         Node("relu", "Relu", ["sum"], attrs=floats, device=device),
         Node("op", "Sub", ["relu", "x"], attrs=floats, device=device),
     ]
-    return fetched(on, nodes, feeds, place)
+    return fetch_outputs(on, nodes, feeds, site)

@@ -20,19 +20,19 @@ UNKNOWN_MEMORY = 1 << 46
 Array = np.ndarray[Any, Any]
 
 
-def _locked(x: Array) -> Array:
+def _lock_array(x: Array) -> Array:
     x.flags.writeable = False
     return x
 
 
-def _unaligned(x: Array) -> Array:
+def _unaligned_copy(x: Array) -> Array:
     raw = np.zeros(x.nbytes + 1, np.uint8)
     shifted: Array = raw[1:].view(x.dtype).reshape(x.shape)
     shifted[...] = x
     return shifted
 
 
-def _aligned(x: Array) -> Array:
+def _aligned_copy(x: Array) -> Array:
     """A copy at the start of a page, which a device is likely to wrap."""
     raw = np.zeros(x.nbytes + 4096, np.uint8)
     start = -raw.ctypes.data % 4096
@@ -47,8 +47,8 @@ LAYOUTS: dict[str, Callable[[Array], Array]] = {
     "backwards": lambda x: x[::-1, ::-1],
     "in_fortran_order": np.asfortranarray,
     "of_the_other_byte_order": lambda x: x.astype(x.dtype.newbyteorder()),
-    "read_only": lambda x: _locked(x.copy()),
-    "unaligned": _unaligned,
+    "read_only": lambda x: _lock_array(x.copy()),
+    "unaligned": _unaligned_copy,
     "broadcast": lambda x: np.broadcast_to(x[0], x.shape),
 }
 
@@ -59,7 +59,7 @@ def copies_in_and_out_are_bit_exact(on: Subject, dtype: str) -> None:
         want = any_bits(dtypes.named(dtype), shape, generator(dtype, shape))
         got = np.zeros_like(want)
         with on.buffers(want.nbytes) as (buffer,):
-            on.enqueue_in(_locked(want), buffer)
+            on.enqueue_in(_lock_array(want), buffer)
             on.enqueue_out(buffer, got)
             on.finish()
         expect_same_bits(got, want, f"{dtype}{list(shape)} copied in and out", "Device.copy_out")
@@ -80,8 +80,8 @@ def copies_of_any_number_of_bytes_touch_no_others(on: Subject, nbytes: str) -> N
         on.enqueue_out(buffer, host[GUARD : GUARD + count])
         on.finish()
     expect_same_bits(host[GUARD : GUARD + count], content, f"{count} bytes copied out", "Device.copy_out")
-    around = np.concatenate([host[:GUARD], host[GUARD + count :]])
-    expect_same_bits(around, np.full(2 * GUARD, 0x5A, np.uint8), f"memory around {count} bytes that were copied out",
+    guards = np.concatenate([host[:GUARD], host[GUARD + count :]])
+    expect_same_bits(guards, np.full(2 * GUARD, 0x5A, np.uint8), f"memory around {count} bytes that were copied out",
                      "Device.copy_out")
 
 
@@ -119,7 +119,7 @@ def many_buffers_keep_their_own_bytes(on: Subject) -> None:
 
 
 @sentence()
-def freed_memory_is_had_again(on: Subject) -> None:
+def freed_memory_serves_later_requests(on: Subject) -> None:
     """Allocates more than the device's memory in total, a quarter at a time."""
     nbytes = int(on.device.attributes.get("memory") or 1 << 30) // 4
     while nbytes > 1 and (first := on.device.allocate(nbytes)) is None:
@@ -137,7 +137,7 @@ def freed_memory_is_had_again(on: Subject) -> None:
 
 
 @sentence()
-def no_memory_is_none_and_no_exception(on: Subject) -> None:
+def an_allocation_without_memory_returns_none(on: Subject) -> None:
     nbytes = 8 * int(on.device.attributes.get("memory") or UNKNOWN_MEMORY)
     with whatever_comes(f"{nbytes} bytes are asked for", expected="None", rule="Device.allocate"):
         buffer = on.device.allocate(nbytes)
@@ -172,7 +172,7 @@ def a_wrapped_array_is_read_and_not_written(on: Subject, nbytes: str) -> None:
     if wrap is None:
         raise NotApplicable("it has no wrap: it cannot read host memory in place")
     content = generator("wrapped", nbytes).integers(0, 256, int(nbytes), np.uint8)
-    host = _locked(_aligned(content))
+    host = _lock_array(_aligned_copy(content))
     buffer = wrap(host)
     if buffer is None:
         raise NotApplicable("its wrap returns None for this memory")
@@ -183,9 +183,9 @@ def a_wrapped_array_is_read_and_not_written(on: Subject, nbytes: str) -> None:
 
 @sentence()
 def a_feed_that_has_changed_is_read_anew(on: Subject) -> None:
-    """A device may read a feed in place. The array is the user's again after the run, who may write it."""
+    """A device may read a feed in place. After the run the user may write the array again."""
     op = ops_of(on)[0]
-    x = _aligned(generator("feed").normal(size=100_003).astype(np.float32))
+    x = _aligned_copy(generator("feed").normal(size=100_003).astype(np.float32))
     nodes = [placeholder("x"), Node("y", op.name, ["x"] * op.arity, attrs={"T": dtypes.float32}, device=on.name)]
     with on.session(nodes) as session:
         step = session.make_callable("y", ["x"])

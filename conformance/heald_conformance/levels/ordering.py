@@ -85,13 +85,13 @@ def the_times_between_events_add_up(on: Subject) -> None:
             events.append(on.device.record(STREAM))
         on.finish()
         parts = [elapsed(a, b) for a, b in pairwise(events)]
-        whole = elapsed(events[0], events[-1])
-    if None in (whole, *parts):
+        total = elapsed(events[0], events[-1])
+    if None in (total, *parts):
         raise NotApplicable(f"{on.name} keeps no times: traces wait for its kernels")
     expect(all(isinstance(part, float) and part >= 0 for part in parts), "a time between an event and a later one",
            expected="seconds, as a float of 0 or more", got=parts, rule="Device.elapsed")
-    expect(abs(sum(parts) - whole) <= 1e-6 + 0.01 * whole, "the sum of the times between four events in a row",
-           expected=f"{whole} s, as between the first and the last", got=f"{sum(parts)} s", rule="Device.elapsed")
+    expect(abs(sum(parts) - total) <= 1e-6 + 0.01 * total, "the sum of the times between four events in a row",
+           expected=f"{total} s, as between the first and the last", got=f"{sum(parts)} s", rule="Device.elapsed")
 
 
 @sentence()
@@ -204,13 +204,13 @@ def at_once(work: Callable[[int], None]) -> None:
     """Run `work` in four threads. Raises the first exception of a thread in the caller."""
     failures: list[BaseException] = []
 
-    def guarded(seed: int) -> None:
+    def run_guarded(seed: int) -> None:
         try:
             work(seed)
         except BaseException as error:  # noqa: BLE001 - the caller raises it
             failures.append(error)
 
-    threads = [threading.Thread(target=guarded, args=(seed,)) for seed in range(4)]
+    threads = [threading.Thread(target=run_guarded, args=(seed,)) for seed in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:

@@ -57,11 +57,11 @@ def a_divided_graph_gives_what_the_cpu_gives_alone(on: Subject, seed: str) -> No
     with on.session(graph.nodes) as divided, on.reference.session(graph.on_the_reference()) as alone:
         for turn in range(3):  # later runs use the buffers of earlier ones
             feeds = graph.feeds(turn)
-            kept = {name: x.copy() for name, x in feeds.items()}
+            copies = {name: x.copy() for name, x in feeds.items()}
             results = divided.run(graph.fetches, feeds)
-            for name, got, want in zip(graph.fetches, results, alone.run(graph.fetches, kept), strict=True):
+            for name, got, want in zip(graph.fetches, results, alone.run(graph.fetches, copies), strict=True):
                 expect_close(got, want, on.settings.tolerance("float32"), f"'{name}' in run {turn} of graph {seed}",
                              "kernels")
             for name, x in feeds.items():
-                expect_close(x, kept[name], (0.0, 0.0), f"feed '{name}' after run {turn} of graph {seed}", "feeds")
+                expect_close(x, copies[name], (0.0, 0.0), f"feed '{name}' after run {turn} of graph {seed}", "feeds")
         on.expect_placed(divided)

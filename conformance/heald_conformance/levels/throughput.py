@@ -30,7 +30,7 @@ class Figure(NamedTuple):
 
 
 @sentence()
-def what_a_launch_costs(on: Subject) -> list[Figure]:
+def launches_are_timed(on: Subject) -> list[Figure]:
     length = on.size(1000, 100)
     chain = Chain(on, length)
     with on.session(chain.nodes) as session:
@@ -40,7 +40,7 @@ def what_a_launch_costs(on: Subject) -> list[Figure]:
 
 
 @sentence()
-def how_fast_copies_are(on: Subject) -> list[Figure]:
+def copies_are_timed(on: Subject) -> list[Figure]:
     host = np.zeros(on.size(64 << 20, 1 << 20), np.uint8)
     with on.buffers(host.nbytes) as (buffer,):
 
@@ -58,7 +58,7 @@ def how_fast_copies_are(on: Subject) -> list[Figure]:
 
 
 @sentence()
-def how_fast_elementwise_kernels_are(on: Subject) -> list[Figure]:
+def elementwise_kernels_are_timed(on: Subject) -> list[Figure]:
     count, length = on.size(1 << 22, 1 << 16), 16
     chain = Chain(on, length)
     seconds = of_kernels(on, chain.nodes, chain.last, np.ones(count, np.float32))
@@ -66,7 +66,7 @@ def how_fast_elementwise_kernels_are(on: Subject) -> list[Figure]:
 
 
 @sentence()
-def how_fast_matrices_are_multiplied(on: Subject) -> list[Figure]:
+def matrix_products_are_timed(on: Subject) -> list[Figure]:
     if not on.has_kernel("MatMul", T=dtypes.float32, transpose_a=False, transpose_b=False):
         raise NotApplicable(f"{on.type} has no float32 kernel for MatMul")
     n = on.size(1024, 128)
@@ -87,10 +87,10 @@ def of_kernels(on: Subject, nodes: Sequence[Node], fetch: str, x: Array) -> floa
         session.run(fetch, {"x": x})
         on.expect_placed(session)
         for _ in range(REPEATS):
-            told = heald.RunMetadata()
-            session.run(fetch, {"x": x}, options=heald.RunOptions(trace=True), metadata=told)
-            assert told.trace is not None
-            times.append(sum(event.ns for event, _ in told.trace.calls() if event.call.op != "copy"))
+            metadata = heald.RunMetadata()
+            session.run(fetch, {"x": x}, options=heald.RunOptions(trace=True), metadata=metadata)
+            assert metadata.trace is not None
+            times.append(sum(event.ns for event, _ in metadata.trace.calls() if event.call.op != "copy"))
     if min(times) <= 0:
         raise NotApplicable(f"the clock of {on.name} does not resolve these kernels")
     return min(times) / 1e9

@@ -18,9 +18,9 @@ def register_kernels(kernels: Kernels) -> None:
     for op, function, types in OF_FLOATS:
         kernels.kernel(op, dtypes={"T": types}, inplace={0: 0})(lambda _, function=function: function)
     for op, function, types in OF_INTEGERS:
-        kernels.kernel(op, dtypes={"T": types}, inplace={0: 0})(unless_empty(divided(function)))
+        kernels.kernel(op, dtypes={"T": types}, inplace={0: 0})(unless_empty(with_division_check(function)))
     for op, function, position, types in ZERO_DECIDES:
-        kernels.kernel(op, dtypes={"T": types}, inplace={0: 0})(zeroed(function, position))
+        kernels.kernel(op, dtypes={"T": types}, inplace={0: 0})(zero_where_zero(function, position))
     kernels.kernel("Pow", dtypes={"T": SIGNED}, inplace={0: 0})(unless_empty(integer_power))
 
 
@@ -29,7 +29,7 @@ def unless_empty(run: Run) -> Callable[[Bind], Run]:
     return lambda b: nothing if b.outputs[0].size == 0 else run
 
 
-def divided(function: Run) -> Run:
+def with_division_check(function: Run) -> Run:
     def run(x: Array, y: Array, out: Array) -> None:
         if not y.all():
             raise errors.InvalidArgument("Integer division by zero")
@@ -44,7 +44,7 @@ def integer_power(x: Array, y: Array, out: Array) -> None:
     np.power(x, y, out)
 
 
-def zeroed(function: Run, position: int) -> Callable[[Bind], Run]:
+def zero_where_zero(function: Run, position: int) -> Callable[[Bind], Run]:
     """`function`, but 0 where the input at `position` is 0, for every value of the other input."""
 
     def run(x: Array, y: Array, out: Array) -> None:

@@ -15,8 +15,8 @@ VIEWS = {
     "Reshape": "T", "Squeeze": "T", "ExpandDims": "T",
 }
 Run = Callable[..., None]
-PIECE = 1 << 16  # integers of a range; the next ones are computed from them while they are in the cache
-MOST_BYTES = 1 << 46  # more than a process may address; NumPy raises no MemoryError there
+CACHED_INTEGERS = 1 << 16  # integers of a range; the next ones are computed from them while they are in the cache
+LARGEST_ADDRESSABLE_BYTES = 1 << 46  # more than a process may address; NumPy raises no MemoryError there
 
 
 def view(_: Bind) -> None:
@@ -26,10 +26,10 @@ def view(_: Bind) -> None:
 def shapes(b: Bind) -> Run:
     """Shape and ShapeN."""
     count = len(b.inputs)
-    found = [np.array(x.meta.dims, o.dtype.numpy) for x, o in zip(b.inputs, b.outputs, strict=True)]
+    dims_of_inputs = [np.array(x.meta.dims, o.dtype.numpy) for x, o in zip(b.inputs, b.outputs, strict=True)]
 
     def run(*arrays: Any) -> None:
-        for out, shape in zip(arrays[count:], found, strict=True):
+        for out, shape in zip(arrays[count:], dims_of_inputs, strict=True):
             np.copyto(out, shape)
 
     return run
@@ -58,20 +58,20 @@ def fill(_: Bind) -> Run:
 
 def range_(b: Bind) -> Run:
     """start + i * delta, each in the output's own precision."""
-    if b.outputs[0].nbytes > MOST_BYTES:
+    if b.outputs[0].nbytes > LARGEST_ADDRESSABLE_BYTES:
         raise MemoryError(f"{b.outputs[0].nbytes} bytes of numbers")
     start, _, delta = (x.value.reshape(()) for x in b.inputs if x.value is not None)
     size, dtype = b.outputs[0].size, b.outputs[0].dtype.numpy
     if dtype.kind not in "iu":
         numbers = start + np.arange(size).astype(dtype) * delta
         return lambda *arrays: np.copyto(arrays[-1], numbers)
-    first = start + np.arange(min(size, PIECE)).astype(dtype) * delta
-    offsets = np.arange(0, size, PIECE).astype(dtype) * delta
+    first = start + np.arange(min(size, CACHED_INTEGERS)).astype(dtype) * delta
+    offsets = np.arange(0, size, CACHED_INTEGERS).astype(dtype) * delta
 
     def run(*arrays: Any) -> None:
         out = arrays[-1]
         for number, offset in enumerate(offsets):
-            part = out[number * PIECE : (number + 1) * PIECE]
+            part = out[number * CACHED_INTEGERS : (number + 1) * CACHED_INTEGERS]
             np.add(first[: part.size], offset, part)
 
     return run

@@ -14,7 +14,7 @@ Run = Callable[..., object]
 SAME_TYPE: dict[str, Run] = {
     "BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or, "BitwiseXor": np.bitwise_xor, "Invert": np.invert,
 }
-PIECE = 1 << 17  # elements that are checked, then shifted, while they are in the cache
+CACHED_ELEMENTS = 1 << 17  # elements that are checked, then shifted, while they are in the cache
 SHIFTS: dict[str, Run] = {"LeftShift": np.left_shift, "RightShift": np.right_shift}
 
 
@@ -23,19 +23,19 @@ def shift(function: Run) -> Callable[[Bind], Run]:
 
     def bind(b: Bind) -> Run:
         unsigned: Any = np.dtype(f"u{b.outputs[0].dtype.itemsize}")
-        most = 8 * unsigned.itemsize - 1
+        largest_shift = 8 * unsigned.itemsize - 1
 
-        def whole(x: Array, y: Array, out: Array) -> None:
-            beyond = y.view(unsigned).max(initial=0) > most  # negative counts are large unsigned ones
-            function(x, y.clip(0, most) if beyond else y, out)
+        def run_whole(x: Array, y: Array, out: Array) -> None:
+            beyond = y.view(unsigned).max(initial=0) > largest_shift  # negative counts are large unsigned ones
+            function(x, y.clip(0, largest_shift) if beyond else y, out)
 
         def run(x: Array, y: Array, out: Array) -> None:
             if not x.shape == y.shape == out.shape:
-                whole(x, y, out)
+                run_whole(x, y, out)
                 return
             flat = x.reshape(-1), y.reshape(-1), out.reshape(-1)
-            for start in range(0, out.size, PIECE):
-                whole(*(array[start : start + PIECE] for array in flat))
+            for start in range(0, out.size, CACHED_ELEMENTS):
+                run_whole(*(array[start : start + CACHED_ELEMENTS] for array in flat))
 
         return run
 

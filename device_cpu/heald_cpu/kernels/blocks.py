@@ -34,12 +34,12 @@ def _block_shape(b: Bind) -> list[int]:
     return [b.attrs["block_size"]] * 2 if "block_size" in b.attrs else integers(b, 1)
 
 
-def _interleaved(batched: Any, blocks: Sequence[int], batch: int) -> Any:
+def _blocks_view(batched: Any, blocks: Sequence[int], batch: int) -> Any:
     """A view of a tensor with blocks in its batch dimension. An axis for the index in the block follows each spatial
     dimension."""
     count = len(blocks)
-    space, rest = batched.shape[1 : count + 1], batched.shape[count + 1 :]
-    apart = batched.reshape(*blocks, batch, *space, *rest)
+    space, inner = batched.shape[1 : count + 1], batched.shape[count + 1 :]
+    apart = batched.reshape(*blocks, batch, *space, *inner)
     order = [count, *(axis for i in range(count) for axis in (count + 1 + i, i))]
     return apart.transpose(*order, *range(2 * count + 1, apart.ndim))
 
@@ -60,12 +60,12 @@ def space_to_batch(b: Bind) -> Run:
              *shape[1 + len(blocks) :])
     blank = zero(b.outputs[0].dtype)
     if padded == shape:
-        return lambda x, *rest: np.copyto(_interleaved(rest[-1], blocks, shape[0]), x.reshape(split))
+        return lambda x, *shape_and_out: np.copyto(_blocks_view(shape_and_out[-1], blocks, shape[0]), x.reshape(split))
 
-    def run(x: Any, *rest: Any) -> None:
+    def run(x: Any, *shape_and_out: Any) -> None:
         buffer = np.full(padded, blank, x.dtype)
         buffer[inner] = x
-        np.copyto(_interleaved(rest[-1], blocks, shape[0]), buffer.reshape(split))
+        np.copyto(_blocks_view(shape_and_out[-1], blocks, shape[0]), buffer.reshape(split))
 
     return run
 
@@ -74,8 +74,13 @@ def batch_to_space(b: Bind) -> Run:
     blocks, crops = _block_shape(b), pairs(b, len(b.inputs) - 1)
     shape = b.outputs[0].dims
     inner = _inner(crops, shape)
-    whole = (shape[0], *(n + sum(pair) for n, pair in zip(shape[1:], crops, strict=False)), *shape[1 + len(blocks) :])
-    return lambda x, *rest: np.copyto(rest[-1], _interleaved(x, blocks, shape[0]).reshape(whole)[inner])
+    spatial = (n + sum(pair) for n, pair in zip(shape[1:], crops, strict=False))
+    uncropped = (shape[0], *spatial, *shape[1 + len(blocks) :])
+
+    def run(x: Any, *crops_and_out: Any) -> None:
+        np.copyto(crops_and_out[-1], _blocks_view(x, blocks, shape[0]).reshape(uncropped)[inner])
+
+    return run
 
 
 def extract_image_patches(b: Bind) -> Run:

@@ -26,10 +26,10 @@ def broadcast_gradient_args(b: Bind) -> Run:
 
 
 def _results(b: Bind, numbers: Sequence[Sequence[int | None]]) -> Run:
-    found = [np.array(n, meta.dtype.numpy) for n, meta in zip(numbers, b.outputs, strict=True)]
+    results = [np.array(n, meta.dtype.numpy) for n, meta in zip(numbers, b.outputs, strict=True)]
 
     def run(_s0: Any, _s1: Any, *outs: Any) -> None:
-        for out, result in zip(outs, found, strict=True):
+        for out, result in zip(outs, results, strict=True):
             np.copyto(out, result)
 
     return run

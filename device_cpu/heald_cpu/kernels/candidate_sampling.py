@@ -22,7 +22,7 @@ Probability = Callable[[Array], Array]  # float32, of classes
 Distribution = Callable[[int], tuple[Callable[[Iterator[int]], Classes], Probability]]  # by class count
 
 RESERVED = 512  # blocks for each class to be sampled, however few it takes
-AT_ONCE = 64  # words converted at once
+WORDS_AT_ONCE = 64  # words converted at once
 
 
 def uniform_classes(count: int) -> tuple[Callable[[Iterator[int]], Classes], Probability]:
@@ -40,7 +40,7 @@ def log_uniform_classes(count: int) -> tuple[Callable[[Iterator[int]], Classes],
 
     def sample(drawn: Iterator[int]) -> Classes:
         while True:
-            numbers = number(np.array(list(islice(drawn, AT_ONCE)), np.uint32).reshape(-1, 2))
+            numbers = number(np.array(list(islice(drawn, WORDS_AT_ONCE)), np.uint32).reshape(-1, 2))
             yield from ((int(exp(x * spread)) - 1) % count for x in numbers.reshape(-1).tolist())
 
     return sample, lambda classes: (np.log((classes + 2.0) / (classes + 1.0)) / spread).astype(np.float32)
@@ -61,8 +61,8 @@ def candidates(distribution: Distribution) -> Callable[[Bind], Run]:
                 sampled[:], tries = _different(drawn, count)
             else:
                 sampled[:] = list(islice(drawn, count))
-            true_expected[...] = _expected(probability(true), count, tries)
-            sampled_expected[...] = _expected(probability(sampled), count, tries)
+            true_expected[...] = _expected_counts(probability(true), count, tries)
+            sampled_expected[...] = _expected_counts(probability(sampled), count, tries)
 
         return run
 
@@ -71,15 +71,15 @@ def candidates(distribution: Distribution) -> Callable[[Bind], Run]:
 
 def _different(drawn: Classes, count: int) -> tuple[list[int], int]:
     """The first `count` distinct classes, and the number of draws until then."""
-    found: dict[int, None] = {}
+    classes: dict[int, None] = {}
     tries = 0
-    while len(found) < count:
-        found[next(drawn)] = None
+    while len(classes) < count:
+        classes[next(drawn)] = None
         tries += 1
-    return list(found), tries
+    return list(classes), tries
 
 
-def _expected(p: Array, count: int, tries: int) -> Array:
+def _expected_counts(p: Array, count: int, tries: int) -> Array:
     """The expected counts of classes with probabilities p; for distinct classes the probabilities of being drawn.
     float32.
 

@@ -15,7 +15,7 @@ def check_numerics(b: Bind) -> Callable[[Array, Array], None]:
 
     def run(x: Array, out: Array) -> None:
         if not np.isfinite(x).all():
-            kinds = [kind for kind, found in (("Inf", np.isinf), ("NaN", np.isnan)) if found(x).any()]
+            kinds = [kind for kind, is_kind in (("Inf", np.isinf), ("NaN", np.isnan)) if is_kind(x).any()]
             raise errors.InvalidArgument(f"{_text(message)} : Tensor had {' and '.join(kinds)} values")
         np.copyto(out, x)
 

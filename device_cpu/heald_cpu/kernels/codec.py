@@ -21,7 +21,7 @@ from ..element_types import Array
 Run = Callable[..., Any]
 Ask = Callable[[int, str], None]  # as Bind.ask
 T = TypeVar("T")
-MOST = 1 << 29  # elements of a decoded image: TensorFlow's limit
+LARGEST_IMAGE_ELEMENTS = 1 << 29  # elements of a decoded image: TensorFlow's limit
 DECODED = 4  # bytes per element during decoding: Pillow's pixels, the array, the result
 # element types, and the types that are read and byte-swapped in their place
 PARTS: dict[str, Any] = {"bool": np.uint8, "complex64": np.float32, "complex128": np.float64}
@@ -34,14 +34,14 @@ def decode_raw(b: Bind) -> Run:
     parts = PARTS.get(b.attrs["out_type"].name, dtype)
 
     def run(strings: Array) -> Array:
-        found: list[bytes] = list(strings.reshape(-1))
-        length = len(found[0]) if found else 0
-        if any(len(text) != length for text in found):
+        texts: list[bytes] = list(strings.reshape(-1))
+        length = len(texts[0]) if texts else 0
+        if any(len(text) != length for text in texts):
             raise errors.InvalidArgument("DecodeRaw requires input strings to all be the same size")
         if length % dtype.itemsize:
             raise errors.InvalidArgument(f"Input to DecodeRaw has length {length} that is not a multiple of "
                                          f"{dtype.itemsize}, the size of {dtype}")
-        numbers = np.frombuffer(bytearray(b"".join(found)), parts)
+        numbers = np.frombuffer(bytearray(b"".join(texts)), parts)
         numbers = numbers.byteswap() if swapped else numbers
         numbers = numbers != 0 if dtype.kind == "b" else numbers.view(dtype)
         return numbers.reshape(*strings.shape, length // dtype.itemsize)
@@ -62,7 +62,7 @@ class Decoded(NamedTuple):
 
 
 def _check_size(ask: Ask, *lengths: int) -> None:
-    if min(lengths) <= 0 or prod(lengths) >= MOST:
+    if min(lengths) <= 0 or prod(lengths) >= LARGEST_IMAGE_ELEMENTS:
         raise errors.InvalidArgument(f"an image of size {lengths} is empty or too large")
     ask(prod(lengths) * DECODED, f"an image of size {lengths}")
 
@@ -203,17 +203,17 @@ DECODERS: dict[str, tuple[Callable[..., Decoded], ...]] = {
 
 
 def _decode(b: Bind, contents: bytes) -> Decoded:
-    decoder = next((known for signature, known in SIGNATURES if contents.startswith(signature)), None)
+    decoder = next((candidate for signature, candidate in SIGNATURES if contents.startswith(signature)), None)
     if decoder is None:
         raise errors.InvalidArgument("Unknown image file format. One of JPEG, PNG, GIF, BMP, WebP required")
     if decoder not in DECODERS[b.op]:
         raise errors.InvalidArgument(f"{b.op} does not decode this format: {decoder.__name__} or decode_image does")
     options = {"ratio": b.attrs["ratio"]} if decoder is decode_jpeg and "ratio" in b.attrs else {}
     wide = b.attrs.get("dtype", dtypes.uint8) is not dtypes.uint8
-    return _checked(lambda: decoder(b.ask, contents, b.attrs.get("channels", 0), wide, **options), contents)
+    return _run_decoder(lambda: decoder(b.ask, contents, b.attrs.get("channels", 0), wide, **options), contents)
 
 
-def _checked(decoder: Callable[[], T], contents: bytes) -> T:
+def _run_decoder(decoder: Callable[[], T], contents: bytes) -> T:
     """The decoder's result. Raises InvalidArgument for each of Pillow's exceptions for broken files."""
     try:
         return decoder()
@@ -237,12 +237,12 @@ def decode(b: Bind) -> Run | Declined:
             raise errors.InvalidArgument("animated GIFs are decoded by DecodeGif and DecodeImage only")
         if not framed and not (decoded.has_frames and expand):
             frames = frames[0]
-        return _converted(_cropped(frames, *window[0].tolist()) if window else frames, decoded.step, dtype)
+        return _convert_samples(_crop(frames, *window[0].tolist()) if window else frames, decoded.step, dtype)
 
     return run
 
 
-def _cropped(image: Array, top: int, left: int, height: int, width: int) -> Array:
+def _crop(image: Array, top: int, left: int, height: int, width: int) -> Array:
     if top + height > image.shape[0] or left + width > image.shape[1]:
         raise errors.InvalidArgument(f"the crop window reaches beyond an image of shape {image.shape}")
     return image[top : top + height, left : left + width]
@@ -254,13 +254,13 @@ def extract_jpeg_shape(_: Bind) -> Run:
     def run(contents: Array, out: Array) -> None:
         from PIL.JpegImagePlugin import JpegImageFile
 
-        image = _checked(lambda: JpegImageFile(BytesIO(contents.item())), contents.item())
+        image = _run_decoder(lambda: JpegImageFile(BytesIO(contents.item())), contents.item())
         out[:] = image.height, image.width, image.layers
 
     return run
 
 
-def _converted(image: Array, step: int, dtype: Any) -> Array:
+def _convert_samples(image: Array, step: int, dtype: Any) -> Array:
     if dtype == np.uint8:
         return image.astype(np.uint8)
     if dtype == np.uint16:

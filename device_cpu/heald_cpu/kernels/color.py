@@ -51,8 +51,8 @@ def hsv_to_rgb(_: Bind) -> Run:
         hue, saturation, value = _channels(images)
         turn = hue * number(6)
         ramps = (abs(turn - number(3)) - one, two - abs(turn - two), two - abs(turn - number(4)))
-        rest = one - saturation
-        out[...] = np.stack([(rest + saturation * np.clip(ramp, zero, one)) * value for ramp in ramps], -1)
+        complement = one - saturation
+        out[...] = np.stack([(complement + saturation * np.clip(ramp, zero, one)) * value for ramp in ramps], -1)
 
     return run
 
@@ -107,9 +107,9 @@ def adjust_saturation(_: Bind) -> Run:
         sixth = turn.astype(np.int64)
         second = chroma * (1 - abs(np.mod(turn, np.float32(2)) - 1))
         levels = np.stack([np.zeros_like(chroma), second, chroma], -1)
-        known = (sixth >= 0) & (sixth < 6)
-        chosen = np.take_along_axis(levels, HUE_SIXTHS[np.where(known, sixth, 0)], -1)
-        out[...] = np.where(known[..., None], chosen, 0) + (value - chroma)[..., None]
+        has_hue = (sixth >= 0) & (sixth < 6)
+        rgb = np.take_along_axis(levels, HUE_SIXTHS[np.where(has_hue, sixth, 0)], -1)
+        out[...] = np.where(has_hue[..., None], rgb, 0) + (value - chroma)[..., None]
 
     return run
 

@@ -23,10 +23,10 @@ def angle(x: Array, out: Array) -> None:
 
 def log1p(x: Array, out: Array) -> None:
     """log(1 + x), for small x with the real log1p: NumPy's complex log1p loses small numbers in the sum."""
-    whole, real, imag = np.log(x + 1), x.real, x.imag
+    logarithm, real, imag = np.log(x + 1), x.real, x.imag
     small = 0.5 * np.log1p(real * (real + 2) + np.square(imag))
-    out.real[...] = np.where(np.absolute(x) < 0.5, small, whole.real)
-    out.imag[...] = whole.imag
+    out.real[...] = np.where(np.absolute(x) < 0.5, small, logarithm.real)
+    out.imag[...] = logarithm.imag
 
 
 OF_COMPLEX: dict[str, Callable[..., object]] = {
@@ -38,9 +38,9 @@ OF_COMPLEX: dict[str, Callable[..., object]] = {
 
 
 def register_kernels(kernels: Kernels) -> None:
-    for whole, part in PARTS.items():
-        kernels.kernel("Complex", dtypes={"T": part, "Tout": whole})(lambda _: complex_)
+    for complex_type, part in PARTS.items():
+        kernels.kernel("Complex", dtypes={"T": part, "Tout": complex_type})(lambda _: complex_)
         for op, function in OF_COMPLEX.items():
-            kernels.kernel(op, dtypes={"T": whole, "Tout": part})(lambda _, function=function: function)
+            kernels.kernel(op, dtypes={"T": complex_type, "Tout": part})(lambda _, function=function: function)
     kernels.kernel("Conj", dtypes={"T": COMPLEX}, inplace={0: 0})(lambda _: np.conjugate)
     kernels.kernel("Log1p", dtypes={"T": COMPLEX}, inplace={0: 0})(lambda _: log1p)

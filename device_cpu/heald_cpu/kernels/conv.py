@@ -17,7 +17,7 @@ import numpy as np
 from heald.api import Attachable, Bind, Kernels, TensorMetadata, dtypes, errors, geometry
 
 from ..element_types import FLOATS
-from .staging import FINGERPRINT, Scratched, channels_last, compute_dtype, nothing, staged
+from .staging import FINGERPRINT, Scratched, channels_last, compute_dtype, nothing, with_channels_last
 from .strided_view import strided_view
 
 IM2COL_BYTES = 2 << 20
@@ -117,16 +117,16 @@ def known_weights(
     if not b.inputs[1].is_known:
         return make, range(len(b.inputs))
     meta = TensorMetadata(dtypes.of_numpy(compute_dtype(b)), shape)
-    made = b.prepared(f"{key} {shape}", lambda: make(b.inputs[1].value), fingerprint=FINGERPRINT, meta=meta)
-    return lambda _: made, [i for i in range(len(b.inputs)) if i != 1]
+    weights = b.prepared(f"{key} {shape}", lambda: make(b.inputs[1].value), fingerprint=FINGERPRINT, meta=meta)
+    return lambda _: weights, [i for i in range(len(b.inputs)) if i != 1]
 
 
 def convolution(b: Bind) -> Any:
     steps_of(b)  # also for results without elements, as TensorFlow
-    return nothing if b.outputs[0].size == 0 else staged(b, convolved(b))
+    return nothing if b.outputs[0].size == 0 else with_channels_last(b, bind_convolution(b))
 
 
-def convolved(b: Bind) -> Attachable:
+def bind_convolution(b: Bind) -> Attachable:
     """The convolution of images with channels last, in `compute_dtype`."""
     slide, dtype = sliding(b, b.inputs[0].meta.dims, b.inputs[1].meta.dims), compute_dtype(b)
     depth, filters = b.inputs[1].meta.dims[-2:]
@@ -151,16 +151,16 @@ def _pointwise(weights: Callable[[Any], Any], x: Any, w: Any, out: Any) -> Call:
 def _im2col(slide: Sliding, groups: int, weights: Callable[[Any], Any], x: Any, w: Any, out: Any) -> Call:
     """Blocks of windows copied side by side, then multiplied, group by group, straight into the output."""
     padded, fill = slide.padded(x)
-    each = prod(slide.taps) * slide.shape[-1] // groups
+    group_taps = prod(slide.taps) * slide.shape[-1] // groups
     windows = grouped_windows(slide, groups, padded)
-    row_bytes = prod(slide.sizes[1:]) * groups * each * x.itemsize
+    row_bytes = prod(slide.sizes[1:]) * groups * group_taps * x.itemsize
     blocks = [(windows[:, n, r], out[n, r]) for n, r in slide.blocks(row_bytes, IM2COL_BYTES)]
     buffer = np.empty(max(source.size for source, _ in blocks), x.dtype)
     steps = []
     for source, target in blocks:
         columns = buffer[: source.size].reshape(source.shape)
         products = target.reshape(-1, groups, target.shape[-1] // groups).swapaxes(0, 1)
-        steps.append((columns, source, columns.reshape(groups, -1, each), products))
+        steps.append((columns, source, columns.reshape(groups, -1, group_taps), products))
 
     def run() -> None:
         fill()
@@ -190,12 +190,12 @@ def depthwise_sliding(b: Bind, shape: tuple[int, ...], kernel: tuple[int, ...]) 
 
 
 def depthwise_conv2d(b: Bind) -> Any:
-    convolved = depthwise_convolved(b)
-    return nothing if b.outputs[0].size == 0 else staged(b, convolved)
+    convolution = bind_depthwise_convolution(b)
+    return nothing if b.outputs[0].size == 0 else with_channels_last(b, convolution)
 
 
-def depthwise_convolved(b: Bind) -> Attachable:
-    """As `convolved`, but each channel has filters of its own."""
+def bind_depthwise_convolution(b: Bind) -> Attachable:
+    """As `bind_convolution`, but each channel has filters of its own."""
     slide, dtype = depthwise_sliding(b, b.inputs[0].meta.dims, b.inputs[1].meta.dims), compute_dtype(b)
     if 0 in slide.taps:
         return Scratched(lambda _, outs: partial(outs[0].fill, 0))

@@ -16,7 +16,7 @@ from heald.api import Attachable, Bind, Kernels
 
 from ..element_types import FLOATS
 from .conv import IM2COL_BYTES, Call, Sliding, depthwise_sliding, grouped_windows, known_weights, sliding
-from .staging import Scratched, compute_dtype, staged
+from .staging import Scratched, compute_dtype, with_channels_last
 
 Products = Callable[[Any, Any, Any], object]  # of gradient and filter; fills in the addends of each output's window
 Weights = Callable[[Any], Any]
@@ -27,17 +27,18 @@ def input_gradient(b: Bind) -> Attachable:
     slide, dtype = sliding(b, shape, kernel), compute_dtype(b)
     depth, filters = kernel[-2:]
     groups = slide.shape[-1] // max(1, depth)
-    each = prod(slide.taps) * depth
+    group_taps = prod(slide.taps) * depth
 
     def lay_out(w: Any) -> Any:
-        grouped = w.reshape(each, groups, filters // groups).transpose(1, 2, 0)
+        grouped = w.reshape(group_taps, groups, filters // groups).transpose(1, 2, 0)
         return np.ascontiguousarray(grouped, dtype)
 
     def products(gradient: Any, weights: Any, columns: Any) -> None:
         rows = gradient.reshape(-1, groups, filters // groups).swapaxes(0, 1)
-        np.matmul(rows, weights, out=columns.reshape(groups, -1, each))
+        np.matmul(rows, weights, out=columns.reshape(groups, -1, group_taps))
 
-    weights, reads = known_weights(b, "cpu/conv_input_gradient", (groups, filters // max(1, groups), each), lay_out)
+    weights_shape = groups, filters // max(1, groups), group_taps
+    weights, reads = known_weights(b, "cpu/conv_input_gradient", weights_shape, lay_out)
     return _input_gradient(b, slide, groups, weights, products, reads)
 
 
@@ -60,7 +61,7 @@ def _input_gradient(
     if b.outputs[0].size == 0 or b.inputs[2].size == 0:
         return Scratched(lambda _, outs: lambda: outs[0].fill(0))
     inner = Scratched(lambda ins, outs: _col2im(slide, groups, weights, products, *ins, *outs), reads=reads)
-    return staged(b, inner, (2,))
+    return with_channels_last(b, inner, (2,))
 
 
 def _col2im(
@@ -100,20 +101,20 @@ def filter_gradient(b: Bind) -> Attachable:
     slide = sliding(b, b.inputs[0].meta.dims, b.outputs[0].dims)
     depth, filters = b.outputs[0].dims[-2:]
     groups = slide.shape[-1] // depth
-    each = prod(slide.taps) * depth
+    group_taps = prod(slide.taps) * depth
 
     def attach(x: Any, _: Any, gradient: Any, out: Any) -> Call:
         padded, fill = slide.padded(x)
         windows = grouped_windows(slide, groups, padded)
-        row_bytes = prod(slide.sizes[1:]) * groups * each * x.itemsize
+        row_bytes = prod(slide.sizes[1:]) * groups * group_taps * x.itemsize
         blocks = [(windows[:, n, r], gradient[n, r]) for n, r in slide.blocks(row_bytes, IM2COL_BYTES)]
-        total = out.reshape(each, groups, filters // groups).swapaxes(0, 1)
+        total = out.reshape(group_taps, groups, filters // groups).swapaxes(0, 1)
 
         def run() -> None:
             fill()
             total.fill(0)
             for source, part in blocks:
-                columns = source.reshape(groups, -1, each).swapaxes(1, 2)
+                columns = source.reshape(groups, -1, group_taps).swapaxes(1, 2)
                 np.add(total, np.matmul(columns, part.reshape(-1, groups, filters // groups).swapaxes(0, 1)), out=total)
 
         return run
@@ -141,7 +142,7 @@ def depthwise_filter_gradient(b: Bind) -> Attachable:
 def _filter_gradient(b: Bind, attach: Callable[..., Call]) -> Attachable:
     if b.outputs[0].size == 0 or b.inputs[2].size == 0:
         return Scratched(lambda _, outs: lambda: outs[0].fill(0))
-    return staged(b, Scratched(lambda ins, outs: attach(*ins, *outs)), (0, 2), gives_image=False)
+    return with_channels_last(b, Scratched(lambda ins, outs: attach(*ins, *outs)), (0, 2), gives_image=False)
 
 
 def register_kernels(kernels: Kernels) -> None:

@@ -25,10 +25,10 @@ def ctc_greedy_decoder(b: Bind) -> Run:
         _check_lengths(lengths, time)
         best, largest = _best(logits)
         within = np.arange(time)[:, None] < lengths
-        kept = within & (best != blank)
+        emits = within & (best != blank)
         if merge:
-            kept[1:] &= best[1:] != best[:-1]
-        paths = [best[kept[:, i], i] for i in range(len(lengths))]
+            emits[1:] &= best[1:] != best[:-1]
+        paths = [best[emits[:, i], i] for i in range(len(lengths))]
         return *_sparse(paths), -np.where(within, largest, 0).sum(0, dtype=logits.dtype)[:, None]
 
     return run
@@ -63,10 +63,10 @@ def ctc_beam_search_decoder(b: Bind) -> Run:
         _check_lengths(lengths, time)
         shifted = logits - logits.max(2, keepdims=True)
         log_y = shifted - np.log(np.exp(shifted).sum(2, keepdims=True))
-        found = [_search(log_y[: max(0, lengths[i]), i], width, count, merge) for i in range(batch)]
-        decoded = [_sparse([paths[rank] for paths, _ in found]) for rank in range(count)]
+        paths_of_images = [_search(log_y[: max(0, lengths[i]), i], width, count, merge) for i in range(batch)]
+        decoded = [_sparse([paths[rank] for paths, _ in paths_of_images]) for rank in range(count)]
         indices, values, shapes = zip(*decoded, strict=True)
-        return *indices, *values, *shapes, np.stack([totals for _, totals in found]).astype(logits.dtype)
+        return *indices, *values, *shapes, np.stack([totals for _, totals in paths_of_images]).astype(logits.dtype)
 
     return run
 
@@ -109,9 +109,9 @@ class _Beams:
         extended = np.where(labels == last[:, None], self.blank[:, None], self.total[:, None]) + log_y[:-1]
         blank, label = self.total + log_blank, np.where(last < 0, -np.inf, self.label + log_y[last])
         same = np.full(extended.shape, -1)  # the beam with the same sequence as this extension, or -1
-        place = {node: i for i, node in enumerate(self.nodes.tolist())}
+        beam_of_node = {node: i for i, node in enumerate(self.nodes.tolist())}
         for i, node in enumerate(self.nodes.tolist()):
-            parent = place.get(self._parents[node])
+            parent = beam_of_node.get(self._parents[node])
             if parent is not None:
                 label[i] = np.logaddexp(label[i], extended[parent, last[i]])
                 same[parent, last[i]] = i

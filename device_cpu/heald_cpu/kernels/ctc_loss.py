@@ -100,9 +100,9 @@ def _states(labels: Sequence[Labels], blank: int) -> tuple[Any, Any]:
     """The label of each state, blank if an example has no such state; and 0 for states where a path may end, else
     -inf."""
     states = np.full((len(labels), 2 * max(map(len, labels)) + 1), blank)
-    for row, given in zip(states, labels, strict=True):
-        row[1 : 2 * len(given) : 2] = given
-    left = np.array([[2 * len(given)] for given in labels]) - np.arange(states.shape[1])
+    for row, classes in zip(states, labels, strict=True):
+        row[1 : 2 * len(classes) : 2] = classes
+    left = np.array([[2 * len(classes)] for classes in labels]) - np.arange(states.shape[1])
     return states, np.where((left == 0) | (left == 1), 0, -np.inf)
 
 

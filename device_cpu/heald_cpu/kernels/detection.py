@@ -14,7 +14,7 @@ from .extremes import larger, lesser
 
 Run = Callable[..., Any]
 Similarity = Callable[[Array, Array], Array]  # of candidates and selected boxes, by index
-TOGETHER = 128  # candidates that are compared with all selected boxes at once
+CANDIDATES_AT_ONCE = 128  # candidates that are compared with all selected boxes at once
 EMPTY = np.zeros(0, np.int64)
 
 
@@ -33,8 +33,8 @@ def overlap(boxes: Array) -> Similarity:
     def similarity(i: Array, j: Array) -> Array:
         height = greatest(least(bottom[i], bottom[j]) - greatest(top[i], top[j]), zero)
         common = height * greatest(least(right[i], right[j]) - greatest(left[i], left[j]), zero)
-        found = np.where((area[i] <= 0) | (area[j] <= 0), zero, common / (area[i] + area[j] - common))
-        return found.astype(dtype, copy=False)
+        ratio = np.where((area[i] <= 0) | (area[j] <= 0), zero, common / (area[i] + area[j] - common))
+        return ratio.astype(dtype, copy=False)
 
     return similarity
 
@@ -45,31 +45,31 @@ def candidates(scores: Array, threshold: Any) -> Array:
     return above[np.argsort(-scores[above], kind="stable")]
 
 
-def select(order: Array, most: int, similarity: Similarity, threshold: Any) -> Array:
+def select(order: Array, largest_count: int, similarity: Similarity, threshold: Any) -> Array:
     """Greedy selection: the best candidates, none more similar to a better one than the threshold."""
     selected = EMPTY
-    for first in range(0, len(order), TOGETHER):
-        if len(selected) >= most:
+    for first in range(0, len(order), CANDIDATES_AT_ONCE):
+        if len(selected) >= largest_count:
             break
-        rest = order[first : first + TOGETHER]
-        rest = rest[~(similarity(rest[:, None], selected[None]) > threshold).any(1)]
-        over = similarity(rest[None], rest[:, None]) > threshold
-        selected = np.append(selected, rest[_compatible(over)])
-    return selected[:most]
+        candidates = order[first : first + CANDIDATES_AT_ONCE]
+        candidates = candidates[~(similarity(candidates[:, None], selected[None]) > threshold).any(1)]
+        over = similarity(candidates[None], candidates[:, None]) > threshold
+        selected = np.append(selected, candidates[_compatible(over)])
+    return selected[:largest_count]
 
 
 def _compatible(over: Array) -> list[int]:
-    """Greedy choice of candidates, by index. `over[i, j]`: candidate i, if chosen, suppresses candidate j."""
-    chosen, gone = [], np.zeros(len(over), bool)
+    """Greedy choice of candidates, by index. `over[i, j]`: candidate i, if accepted, suppresses candidate j."""
+    accepted, suppressed = [], np.zeros(len(over), bool)
     for i, row in enumerate(over):
-        if not gone[i]:
-            chosen.append(i)
-            gone |= row
-    return chosen
+        if not suppressed[i]:
+            accepted.append(i)
+            suppressed |= row
+    return accepted
 
 
 def select_softly(
-    scores: Array, least: Any, most: int, similarity: Similarity, threshold: Any, sigma: Any
+    scores: Array, least: Any, largest_count: int, similarity: Similarity, threshold: Any, sigma: Any
 ) -> tuple[Array, Array]:
     """TensorFlow's algorithm as it stands, after Bodla et al., Soft-NMS (2017). Similarity to selected boxes lowers a
     candidate's score. The candidate with the best score is selected once it was compared with all selected boxes.
@@ -80,8 +80,8 @@ def select_softly(
     heap = [(-scores[i], int(i), 0) for i in np.flatnonzero(scores > least)]
     heapify(heap)
     selected: list[int] = []
-    found = []
-    while heap and len(selected) < most:
+    selected_scores = []
+    while heap and len(selected) < largest_count:
         negative, i, compared = heappop(heap)
         score, suppressed = -negative, False
         if compared < len(selected):
@@ -96,10 +96,10 @@ def select_softly(
             continue
         if score == -negative:
             selected.append(i)
-            found.append(score)
+            selected_scores.append(score)
         elif score > least:
             heappush(heap, (-score, i, len(selected)))
-    return np.array(selected, np.int64), np.array(found, scores.dtype)
+    return np.array(selected, np.int64), np.array(selected_scores, scores.dtype)
 
 
 def _check_threshold(threshold: Any) -> None:
@@ -107,13 +107,13 @@ def _check_threshold(threshold: Any) -> None:
         raise errors.InvalidArgument(f"iou_threshold must be in [0, 1], given {threshold}")
 
 
-def _most(b: Bind) -> int:
+def _largest_count(b: Bind) -> int:
     value = b.inputs[2].value
     assert value is not None
     return int(value.reshape(()))
 
 
-def _padded(selected: Array, length: int) -> Array:
+def _pad_with_zeros(selected: Array, length: int) -> Array:
     out = np.zeros(length, selected.dtype)
     out[: len(selected)] = selected
     return out
@@ -121,53 +121,55 @@ def _padded(selected: Array, length: int) -> Array:
 
 def non_max_suppression(b: Bind) -> Run:
     """All versions of NonMaxSuppression. A threshold that an op lacks gets a value without effect."""
-    most, iou = _most(b), b.attrs.get("iou_threshold")
+    largest_count, iou = _largest_count(b), b.attrs.get("iou_threshold")
     pad, outputs = b.attrs.get("pad_to_max_output_size", False), len(b.outputs)
 
     def run(boxes: Array, scores: Array, _most: Array, *thresholds: Array) -> Any:
         dtype = scores.dtype.type
-        given = [dtype(t) for t in thresholds] if iou is None else [dtype(iou)]
-        threshold, least, sigma = (*given, *(np.finfo(dtype).min, dtype(0))[len(given) - 1 :])
+        settings = [dtype(t) for t in thresholds] if iou is None else [dtype(iou)]
+        threshold, least, sigma = (*settings, *(np.finfo(dtype).min, dtype(0))[len(settings) - 1 :])
         _check_threshold(threshold)
         if not sigma >= 0:
             raise errors.InvalidArgument(f"soft_nms_sigma must be non-negative, given {sigma}")
-        selected, found = _selected(boxes, scores, most, threshold, least, sigma)
+        selected, selected_scores = _select_boxes(boxes, scores, largest_count, threshold, least, sigma)
         count = np.array(len(selected), np.int32)
         if pad:
-            selected, found = _padded(selected, most), _padded(found, most)
-        return {1: (indices := selected.astype(np.int32)), 2: (indices, count), 3: (indices, found, count)}[outputs]
+            selected = _pad_with_zeros(selected, largest_count)
+            selected_scores = _pad_with_zeros(selected_scores, largest_count)
+        indices = selected.astype(np.int32)
+        return {1: indices, 2: (indices, count), 3: (indices, selected_scores, count)}[outputs]
 
     return run
 
 
-def _selected(
-    boxes: Array, scores: Array, most: int, threshold: Any, least: Any, sigma: Any
+def _select_boxes(
+    boxes: Array, scores: Array, largest_count: int, threshold: Any, least: Any, sigma: Any
 ) -> tuple[Array, Array]:
     similarity = overlap(boxes)
     if sigma > 0 or not np.isfinite(boxes).all():
-        return select_softly(scores, least, most, similarity, threshold, sigma)
-    selected = select(candidates(scores, least), most, similarity, threshold)
+        return select_softly(scores, least, largest_count, similarity, threshold, sigma)
+    selected = select(candidates(scores, least), largest_count, similarity, threshold)
     return selected, scores[selected]
 
 
 def non_max_suppression_with_overlaps(b: Bind) -> Run:
-    most = _most(b)
+    largest_count = _largest_count(b)
 
     def run(overlaps: Array, scores: Array, _most: Array, threshold: Array, least: Array) -> Array:
         def similarity(i: Array, j: Array) -> Array:
             return overlaps[i, j]
 
         if np.isfinite(overlaps).all() and not np.isnan(threshold):
-            selected = select(candidates(scores, least), most, similarity, threshold)
+            selected = select(candidates(scores, least), largest_count, similarity, threshold)
         else:
-            selected, _ = select_softly(scores, least[()], most, similarity, threshold, np.float32(0))
+            selected, _ = select_softly(scores, least[()], largest_count, similarity, threshold, np.float32(0))
         return selected.astype(np.int32)
 
     return run
 
 
 def combined_non_max_suppression(b: Bind) -> Run:
-    each = _most(b)
+    largest_class_count = _largest_count(b)
     clip = b.attrs["clip_boxes"]
 
     def run(boxes: Array, scores: Array, _each: Array, _total: Array, threshold: Array, least: Array,
@@ -177,26 +179,26 @@ def combined_non_max_suppression(b: Bind) -> Run:
         for out in outs:
             out.fill(0)
         for image in range(len(boxes)):
-            kept, of_class = _by_class(boxes[image], scores[image], each, threshold, least)
-            values = scores[image][kept, of_class]
+            box_indices, of_class = _by_class(boxes[image], scores[image], largest_class_count, threshold, least)
+            values = scores[image][box_indices, of_class]
             best = np.argsort(-values, kind="stable")[: all_scored.shape[1]]
-            kept, of_class, n = kept[best], of_class[best], len(best)
-            corners = boxes[image][kept, of_class if boxes.shape[2] > 1 else of_class * 0]
+            box_indices, of_class, n = box_indices[best], of_class[best], len(best)
+            corners = boxes[image][box_indices, of_class if boxes.shape[2] > 1 else of_class * 0]
             all_found[image, :n] = np.clip(corners, 0, 1) if clip else corners
             all_scored[image, :n], all_classes[image, :n], counts[image] = values[best], of_class, n
 
     return run
 
 
-def _by_class(boxes: Array, scores: Array, each: int, threshold: Any, least: Any) -> tuple[Array, Array]:
+def _by_class(boxes: Array, scores: Array, largest_count: int, threshold: Any, least: Any) -> tuple[Array, Array]:
     """The boxes that each class keeps, and their classes."""
     shared = overlap(boxes[:, 0]) if boxes.shape[1] == 1 else None
-    kept = []
+    selections = []
     for c, of_class in enumerate(np.ascontiguousarray(scores.T)):
         similarity = shared if shared is not None else overlap(boxes[:, c])
-        kept.append(select(candidates(of_class, least), each, similarity, threshold))
-    counts = [len(k) for k in kept]
-    return np.concatenate([EMPTY, *kept]), np.repeat(np.arange(len(kept)), counts)
+        selections.append(select(candidates(of_class, least), largest_count, similarity, threshold))
+    counts = [len(k) for k in selections]
+    return np.concatenate([EMPTY, *selections]), np.repeat(np.arange(len(selections)), counts)
 
 
 # Drawing

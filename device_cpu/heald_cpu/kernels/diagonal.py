@@ -73,19 +73,19 @@ def _copy(x: Any, source: Entries, out: Any, target: Entries) -> None:
 
 def matrix_diag(b: Bind) -> Run:
     matrices, packed = _on_diagonals(b, b.outputs[0].dims, b.inputs[0].meta.dims)
-    return _padded(packed, matrices)
+    return _copy_entries(packed, matrices)
 
 
 def matrix_diag_part(b: Bind) -> Run:
     matrices, packed = _on_diagonals(b, b.inputs[0].meta.dims, b.outputs[0].dims)
-    return _padded(matrices, packed)
+    return _copy_entries(matrices, packed)
 
 
-def _padded(source: Entries, target: Entries) -> Run:
+def _copy_entries(source: Entries, target: Entries) -> Run:
     """Copies elements. The others are the last input, or 0 if the op has no such input."""
 
-    def run(x: Any, *rest: Any) -> None:
-        *others, out = rest
+    def run(x: Any, *fill_and_out: Any) -> None:
+        *others, out = fill_and_out
         out[...] = others[-1] if others else 0
         _copy(x, source, out, target)
 
@@ -107,12 +107,12 @@ def matrix_band_part(b: Bind) -> Run:
     rows, columns = b.inputs[0].meta.dims[-2:]
     (lower,), (upper,) = integers(b, 1), integers(b, 2)
     above = np.arange(columns) - np.arange(rows)[:, None]  # the number of each element's diagonal
-    kept = (above >= -lower if lower >= 0 else above >= -rows) & (above <= upper if upper >= 0 else above <= columns)
+    in_band = (above >= -lower if lower >= 0 else above >= -rows) & (above <= upper if upper >= 0 else above <= columns)
     blank = zero(b.outputs[0].dtype)
 
     def run(x: Any, _lower: Any, _upper: Any, out: Any) -> None:
         out.fill(blank)
-        np.copyto(out, x, where=kept)
+        np.copyto(out, x, where=in_band)
 
     return run
 

@@ -20,9 +20,9 @@ def dilation2d(b: Bind) -> Callable[..., None]:
 
     def run(x: Any, kernel: Any, out: Any) -> None:
         out.fill(start)
-        for outputs, found, tap in places:
+        for outputs, inputs, tap in places:
             into = out[outputs]
-            larger(into, x[found] + kernel[tap], out=into)
+            larger(into, x[inputs] + kernel[tap], out=into)
 
     return run
 
@@ -39,8 +39,8 @@ def _places(b: Bind) -> Iterator[tuple[Any, Any, tuple[int, int]]]:
     )
     for (i, rows), (j, columns) in product(enumerate(down), enumerate(across)):
         if rows is not None and columns is not None:
-            outputs, found = ((slice(None), *index) for index in zip(rows, columns, strict=True))
-            yield outputs, found, (i, j)
+            outputs, inputs = ((slice(None), *index) for index in zip(rows, columns, strict=True))
+            yield outputs, inputs, (i, j)
 
 
 def register_kernels(kernels: Kernels) -> None:

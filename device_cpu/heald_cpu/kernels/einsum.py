@@ -29,9 +29,9 @@ class Operand:
 
 
 def einsum(b: Bind) -> Run:
-    found = geometry.einsum_labels(b.attrs["equation"], [x.rank for x in b.inputs])
-    assert found is not None
-    axes, output = found
+    equation = geometry.einsum_labels(b.attrs["equation"], [x.rank for x in b.inputs])
+    assert equation is not None
+    axes, output = equation
     if not b.outputs[0].size:
         return nothing
     lengths: dict[geometry.Label, int] = {}
@@ -42,8 +42,8 @@ def einsum(b: Bind) -> Run:
     for i, x in enumerate(b.inputs):
         needed = {*output, *(label for labels in (*axes[:i], *axes[i + 1 :]) for label in labels)}
         operands.append(_operand(axes[i], x.meta.dims, needed, lengths, widen=narrow))
-    first, *rest = operands
-    run = _multiplied(first, rest[0], output, lengths) if rest else _moved(first, output)
+    first, *other_operands = operands
+    run = _product(first, other_operands[0], output, lengths) if other_operands else _arrangement(first, output)
     return run if len(set(output)) == len(output) else _on_diagonal(run, output)
 
 
@@ -57,23 +57,23 @@ def _on_diagonal(run: Run, output: Labels) -> Run:
     return inflate
 
 
-def _moved(x: Operand, output: Labels) -> Run:
+def _arrangement(x: Operand, output: Labels) -> Run:
     order = _order(x.labels, tuple(dict.fromkeys(output)))
     return lambda a, out: np.copyto(out, x.step(a).transpose(order), casting="unsafe")
 
 
-def _multiplied(x: Operand, y: Operand, output: Labels, lengths: Lengths) -> Run:
+def _product(x: Operand, y: Operand, output: Labels, lengths: Lengths) -> Run:
     target = tuple(dict.fromkeys(output))
     shared = tuple(label for label in x.labels if label in y.labels and label not in target)
     if not shared:
-        left, right = _spread(x, target), _spread(y, target)
+        left, right = _alignment(x, target), _alignment(y, target)
         multiply: Run = np.multiply if not x.widened else _multiply_and_round
         return lambda a, b, out: multiply(left(a), right(b), out)
     batch = tuple(label for label in target if label in x.labels and label in y.labels)
     rows, columns = (tuple(label for label in target if label not in other.labels) for other in (y, x))
     natural = (*batch, *rows, *columns)
     if target != natural and target == (*batch, *columns, *rows):
-        turned = _multiplied(y, x, output, lengths)
+        turned = _product(y, x, output, lengths)
         return lambda a, b, out: turned(b, a, out)
     left, right = _matrix(x, batch, rows, shared, lengths), _matrix(y, batch, shared, columns, lengths)
     order, dims = _order(target, natural), [lengths[label] for label in natural]
@@ -92,7 +92,7 @@ def _multiply_and_round(x: Array, y: Array, out: Array) -> None:
     np.copyto(out, x * y, casting="unsafe")
 
 
-def _spread(x: Operand, target: Labels) -> Step:
+def _alignment(x: Operand, target: Labels) -> Step:
     """A step that arranges `x` with one axis for each label of the output. Axes of labels that `x` lacks have length
     1."""
     order = _order(x.labels, [label for label in target if label in x.labels])
@@ -115,22 +115,22 @@ def _operand(labels: Labels, dims: Sequence[int], needed: Collection[geometry.La
              widen: bool) -> Operand:
     """The operand, summed over the axes that no other operand and no output has, without its axes that broadcast."""
     distinct = tuple(dict.fromkeys(labels))
-    mine = dict(zip(labels, dims, strict=True))
-    gone = {label for label in distinct if label not in needed or mine[label] != lengths[label]}
-    axes = tuple(distinct.index(label) for label in gone)
+    length_of = dict(zip(labels, dims, strict=True))
+    dropped_labels = {label for label in distinct if label not in needed or length_of[label] != lengths[label]}
+    axes = tuple(distinct.index(label) for label in dropped_labels)
     steps: list[Step] = [lambda x: x.astype(np.float32)] if widen else []
     if len(distinct) < len(labels):
         steps.append(lambda x: _diagonal(x, labels))
-    if gone:
-        ones = all(mine[label] == 1 for label in gone)
+    if dropped_labels:
+        ones = all(length_of[label] == 1 for label in dropped_labels)
         steps.append(lambda x: x.squeeze(axes) if ones else np.add.reduce(x, axes, x.dtype))
 
     def step(x: Array) -> Array:
-        for each in steps:
-            x = each(x)
+        for transform in steps:
+            x = transform(x)
         return x
 
-    return Operand(tuple(label for label in distinct if label not in gone), step, widen)
+    return Operand(tuple(label for label in distinct if label not in dropped_labels), step, widen)
 
 
 def _diagonal(x: Array, labels: Labels) -> Array:

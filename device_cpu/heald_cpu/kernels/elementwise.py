@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from heald.api import Bind, CooTensor, Kernels, ScalarTensor, geometry
 
-from ..element_types import COMPLEX, FLOATS, NARROW, NUMBERS, REAL, SIGNED, Array, attribute, widened
+from ..element_types import COMPLEX, FLOATS, NARROW, NUMBERS, REAL, SIGNED, Array, attribute, through_float32
 
 Function = Callable[..., Any]  # of inputs and output
 
@@ -168,7 +168,7 @@ def register_kernels(kernels: Kernels) -> None:
     for op, function in EQUALITY.items():
         kernels.kernel(op, dtypes={"T": (*NUMBERS, "bool", "string")})(equality(function))
     for op, upper in UPPER_BOUND.items():
-        kernels.kernel(op, dtypes={"T": REAL}, inplace={0: 0})(bounded(upper))
+        kernels.kernel(op, dtypes={"T": REAL}, inplace={0: 0})(clip_from_zero(upper))
     for op, make, types in IN_STEPS:
         kernels.kernel(op, dtypes={"T": types}, inplace={0: 0})(in_steps(make))
     kernels.kernel("Round", dtypes={"T": ("int32", "int64")}, inplace={0: 0})(lambda _: zero)
@@ -190,7 +190,7 @@ def equality(function: np.ufunc) -> Callable[[Bind], Function]:
     return bind
 
 
-def bounded(upper: float | None) -> Callable[[Bind], Function]:
+def clip_from_zero(upper: float | None) -> Callable[[Bind], Function]:
     """Clips between 0 and a bound. NaN stays NaN. Of NumPy's functions clip is the fastest by far on large arrays."""
 
     def bind(b: Bind) -> Function:
@@ -206,7 +206,7 @@ def in_steps(make: Callable[[Array], Function]) -> Callable[[Bind], Function]:
     def bind(b: Bind) -> Function:
         dtype = b.outputs[0].dtype
         if dtype.name in NARROW:
-            return widened(make(np.ones((), np.float32)))
+            return through_float32(make(np.ones((), np.float32)))
         return make(np.ones((), dtype.numpy))
 
     return bind
@@ -221,10 +221,10 @@ def add_n(b: Bind) -> Function:
     if len(b.inputs) == 1:
         return lambda x, out: np.copyto(out, x)
 
-    def run(x: Array, y: Array, *rest: Array) -> None:
-        out = rest[-1]
+    def run(x: Array, y: Array, *others_and_out: Array) -> None:
+        out = others_and_out[-1]
         np.add(x, y, out)
-        for term in rest[:-1]:
+        for term in others_and_out[:-1]:
             np.add(out, term, out)
 
     return run

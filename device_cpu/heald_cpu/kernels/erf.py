@@ -76,10 +76,10 @@ def _ratio(coefficients: tuple[Coefficients, Coefficients], x: Array) -> Array:
 
 def _polynomial(coefficients: Coefficients, x: Array) -> Array:
     """As np.polyval, without new arrays."""
-    first, second, *rest = coefficients
+    first, second, *lower = coefficients
     total = x * first
     total += second
-    for coefficient in rest:
+    for coefficient in lower:
         total *= x
         total += coefficient
     return total

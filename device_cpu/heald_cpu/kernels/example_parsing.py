@@ -44,18 +44,18 @@ LISTS: dict[int, tuple[DType, Read]] = {  # by field of Feature
 
 
 def parse(serialized: Iterable[bytes]) -> list[Example]:
-    return [(buf, dict(_entry(buf, *entry) for features in _nested(buf, 0, len(buf))
-                       for entry in _nested(buf, *features))) for buf in serialized]
+    return [(buf, dict(_entry(buf, *entry) for features in _message_spans(buf, 0, len(buf))
+                       for entry in _message_spans(buf, *features))) for buf in serialized]
 
 
-def _nested(buf: bytes, start: int, stop: int) -> list[Span]:
+def _message_spans(buf: bytes, start: int, stop: int) -> list[Span]:
     """The spans of the messages in field 1."""
-    found = []
+    spans = []
     for number, kind, at, end in wire.fields(buf, start, stop):
         if number == 1:
             wire.expect(kind, wire.BYTES, at, "a message")
-            found.append((at, end))
-    return found
+            spans.append((at, end))
+    return spans
 
 
 def _entry(buf: bytes, start: int, stop: int) -> tuple[bytes, Span]:
@@ -69,13 +69,13 @@ def rows_of(examples: Sequence[Example], key: bytes, dtype: DType) -> Rows:
 
 
 def _values(buf: bytes, span: Span, key: bytes, dtype: DType) -> Sequence[Any] | None:
-    chosen = [(number, (at, end)) for number, _, at, end in wire.fields(buf, *span) if number in LISTS]
-    if not chosen:
+    lists = [(number, (at, end)) for number, _, at, end in wire.fields(buf, *span) if number in LISTS]
+    if not lists:
         return None
-    number, inner = chosen[-1]
-    found, read = LISTS[number]
-    if found is not dtype:
-        raise errors.InvalidArgument(f"Key: {key!r}. Data types don't match. Expected type: {dtype}, actual: {found}")
+    number, inner = lists[-1]
+    actual, read = LISTS[number]
+    if actual is not dtype:
+        raise errors.InvalidArgument(f"Key: {key!r}. Data types don't match. Expected type: {dtype}, actual: {actual}")
     return read(buf, inner)
 
 
@@ -96,10 +96,10 @@ class Dense(NamedTuple):
 
     def read(self, examples: Sequence[Example], *, single: bool) -> Any:
         rows = rows_of(examples, self.key, self.dtype)
-        values = self._padded(rows, single=single) if self.shape[:1] == (None,) else self._fixed(rows)
+        values = self._padded_rows(rows, single=single) if self.shape[:1] == (None,) else self._fixed_length_rows(rows)
         return values[0, ...] if single else values
 
-    def _fixed(self, rows: Rows) -> Any:
+    def _fixed_length_rows(self, rows: Rows) -> Any:
         size = prod(d or 0 for d in self.shape)
         default = self.default.reshape(-1)
         if None in rows and len(default) != size:
@@ -112,18 +112,18 @@ class Dense(NamedTuple):
                                              f"expected: {len(row)}, but {size} make a tensor of shape {self.shape}")
         return flat(filled, self.dtype).reshape(len(rows), *self.shape)
 
-    def _padded(self, rows: Rows, *, single: bool) -> Any:
+    def _padded_rows(self, rows: Rows, *, single: bool) -> Any:
         """The rows, padded with the default to the longest."""
         stride, lengths = prod(d or 0 for d in self.shape[1:]), counts(rows)
         if (lengths % stride if stride else lengths).any():
             raise errors.InvalidArgument(f"Key: {self.key!r}. Number of {self.dtype} values is not a multiple of "
                                          f"stride length {stride}")
-        most = int(lengths.max(initial=0))
-        self.ask(len(rows) * most * self.dtype.numpy.itemsize, f"feature {self.key!r}, padded,")
-        values = np.empty((len(rows), most), self.dtype.numpy)
+        longest = int(lengths.max(initial=0))
+        self.ask(len(rows) * longest * self.dtype.numpy.itemsize, f"feature {self.key!r}, padded,")
+        values = np.empty((len(rows), longest), self.dtype.numpy)
         values[...] = self.default.reshape(-1)[:1]
-        values[np.arange(most) < lengths[:, None]] = flat(rows, self.dtype)
-        return values.reshape(len(rows), most // stride if stride else 0, *self.shape[1:])
+        values[np.arange(longest) < lengths[:, None]] = flat(rows, self.dtype)
+        return values.reshape(len(rows), longest // stride if stride else 0, *self.shape[1:])
 
 
 def sparse(examples: Sequence[Example], key: bytes, dtype: DType, *, single: bool) -> tuple[Any, Any, Any]:
@@ -135,7 +135,9 @@ def sparse(examples: Sequence[Example], key: bytes, dtype: DType, *, single: boo
     return ragged_indices(lengths)[:, first:], flat(rows, dtype), shape[first:]
 
 
-def ragged(examples: Sequence[Example], key: bytes, types: tuple[DType, DType], *, single: bool) -> tuple[Any, Any]:
+def parse_ragged(
+    examples: Sequence[Example], key: bytes, types: tuple[DType, DType], *, single: bool
+) -> tuple[Any, Any]:
     """Values and row splits; a single example has no splits."""
     rows = rows_of(examples, key, types[0])
     splits = np.cumsum([0, *counts(rows)]).astype(types[1].numpy)
@@ -158,7 +160,8 @@ def reader(b: Bind) -> Callable[..., tuple[Any, ...]]:
             sparses = [sparse(examples, *column, single=single) for column in zip(keys[0], sparse_types, strict=True)]
             denses = [Dense(*column, b.ask).read(examples, single=single)
                       for column in zip(keys[1], dense_types, shapes, defaults, strict=True)]
-            raggeds = [ragged(examples, *column, single=single) for column in zip(keys[2], ragged_types, strict=True)]
+            raggeds = [parse_ragged(examples, *column, single=single)
+                       for column in zip(keys[2], ragged_types, strict=True)]
         except errors.DataLoss as error:
             raise errors.InvalidArgument(f"Could not parse example input: {error}") from None
         return (*_by_part(sparses, 3), *denses, *_by_part(raggeds, 2))
@@ -174,9 +177,9 @@ def parse_example(b: Bind) -> Run:
     read, sparse_count = reader(b), b.attrs["Nsparse"]
     first_default = sparse_count + b.attrs["Ndense"]
 
-    def run(serialized: Any, _names: Any, *rest: Any) -> tuple[Any, ...]:
-        keys = [key[()] for key in rest[:first_default]]
-        return read(serialized, (keys[:sparse_count], keys[sparse_count:], ()), rest[first_default:])
+    def run(serialized: Any, _names: Any, *others: Any) -> tuple[Any, ...]:
+        keys = [key[()] for key in others[:first_default]]
+        return read(serialized, (keys[:sparse_count], keys[sparse_count:], ()), others[first_default:])
 
     return run
 

@@ -22,7 +22,7 @@ _READING = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 
 def read_file(b: Bind) -> Callable[..., None]:
     def run(name: Array, out: Array) -> None:
         path = b.file(name.item(), READ)
-        with _opened(path) as file:
+        with _open_regular_file(path) as file:
             b.ask(os.fstat(file.fileno()).st_size, f"the file '{path}'")
             out.fill(file.read())
 
@@ -44,7 +44,7 @@ def write_file(b: Bind) -> Callable[..., None]:
     return run
 
 
-def _opened(path: Path) -> Any:
+def _open_regular_file(path: Path) -> Any:
     """Open a regular file. Raises FailedPrecondition for a folder, pipe or device, OSError as the system does."""
     try:
         descriptor = os.open(path, _READING)
@@ -66,7 +66,7 @@ def _check_kind(path: Path, mode: int) -> None:
 def matching_files(b: Bind) -> Callable[..., Array]:
     def names_in(folder: bytes) -> Sequence[bytes] | None:
         path = b.file(folder, READ)
-        return [os.fsencode(each.name) for each in path.iterdir()] if path.is_dir() else None
+        return [os.fsencode(entry.name) for entry in path.iterdir()] if path.is_dir() else None
 
     def matching(pattern: bytes) -> list[bytes]:
         if has_wildcard(pattern):
@@ -74,8 +74,8 @@ def matching_files(b: Bind) -> Callable[..., Array]:
         return [pattern] if pattern and b.file(pattern, READ).exists() else []
 
     def run(patterns: Array) -> Array:
-        found = sorted(path for pattern in patterns.reshape(-1).tolist() for path in matching(pattern))
-        return np.array([*found, None], object)[:-1]  # no name of one length makes it an array of bytes
+        paths = sorted(path for pattern in patterns.reshape(-1).tolist() for path in matching(pattern))
+        return np.array([*paths, None], object)[:-1]  # no name of one length makes it an array of bytes
 
     return run
 

@@ -39,10 +39,10 @@ def log(x: Array) -> Array:
     interval, exponent = offset >> 19 & 15, offset >> 23
     scaled = (bits - (exponent << 23)).view(np.float32).astype(np.float64)
     r = scaled * INVERSES[interval] - 1.0
-    whole = LOGARITHMS[interval] + exponent * LN2
+    coarse = LOGARITHMS[interval] + exponent * LN2
     squared = r * r
-    found: Array = (LOG[0] * squared + (LOG[1] * r + LOG[2])) * squared + (whole + r)
-    return found.astype(np.float32)
+    logarithm: Array = (LOG[0] * squared + (LOG[1] * r + LOG[2])) * squared + (coarse + r)
+    return logarithm.astype(np.float32)
 
 
 def sin_cos(x: Array) -> tuple[Array, Array]:

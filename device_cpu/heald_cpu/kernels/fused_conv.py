@@ -10,19 +10,23 @@ from heald.api import Attachable, Bind, Kernels
 
 from ..element_types import FLOATS
 from .activations import FUSED
-from .conv import Call, convolved, depthwise_convolved
-from .staging import Scratched, compute_dtype, nothing, staged
+from .conv import Call, bind_convolution, bind_depthwise_convolution
+from .staging import Scratched, compute_dtype, nothing, with_channels_last
 
 
-def fused(convolution: Callable[[Bind], Attachable]) -> Callable[[Bind], Any]:
+def fused_convolution(convolution: Callable[[Bind], Attachable]) -> Callable[[Bind], Any]:
     """The bind function of fused ops that begin with `convolution`, which makes the convolution's kernel."""
-    return lambda b: nothing if b.outputs[0].size == 0 else staged(b, _followed(b, convolution(b)))
+
+    def bind(b: Bind) -> Any:
+        return nothing if b.outputs[0].size == 0 else with_channels_last(b, _with_fused_functions(b, convolution(b)))
+
+    return bind
 
 
-def _followed(b: Bind, convolution: Attachable) -> Attachable:
+def _with_fused_functions(b: Bind, convolution: Attachable) -> Attachable:
     dtype = compute_dtype(b)
-    first, *rest = [op.decode() if isinstance(op, bytes) else op for op in b.attrs["fused_ops"]]
-    activations = [FUSED[op](b.attrs) for op in rest]
+    first, *activation_names = [op.decode() if isinstance(op, bytes) else op for op in b.attrs["fused_ops"]]
+    activations = [FUSED[op](b.attrs) for op in activation_names]
 
     def attach(inputs: tuple[Any, ...], outputs: tuple[Any, ...]) -> Call:
         call, out = convolution.attach(inputs, outputs), outputs[0]
@@ -48,5 +52,5 @@ def _followed(b: Bind, convolution: Attachable) -> Attachable:
 
 
 def register_kernels(kernels: Kernels) -> None:
-    kernels.kernel("_FusedConv2D", dtypes={"T": ("float16", "float32", "float64")})(fused(convolved))
-    kernels.kernel("_FusedDepthwiseConv2dNative", dtypes={"T": FLOATS})(fused(depthwise_convolved))
+    kernels.kernel("_FusedConv2D", dtypes={"T": ("float16", "float32", "float64")})(fused_convolution(bind_convolution))
+    kernels.kernel("_FusedDepthwiseConv2dNative", dtypes={"T": FLOATS})(fused_convolution(bind_depthwise_convolution))

@@ -88,7 +88,7 @@ def by_output(function: Function) -> Callable[[Bind], Function]:
     return reshaping
 
 
-def conjugated(function: Function) -> Function:
+def with_conjugates(function: Function) -> Function:
     return lambda y, dy, out: function(np.conjugate(y), dy, out)
 
 
@@ -101,5 +101,5 @@ def register_kernels(kernels: Kernels) -> None:
         kernels.kernel(op, dtypes={"T": FLOATS + COMPLEX}, inplace={0: 0})(by_output(function))
     for op, function in BY_CONJUGATE.items():
         kernels.kernel(op, dtypes={"T": FLOATS}, inplace={0: 0})(by_output(function))
-        kernels.kernel(op, dtypes={"T": COMPLEX}, inplace={0: 0})(by_output(conjugated(function)))
+        kernels.kernel(op, dtypes={"T": COMPLEX}, inplace={0: 0})(by_output(with_conjugates(function)))
     kernels.kernel("LeakyReluGrad", dtypes={"T": FLOATS}, inplace={0: 0})(leaky_relu_grad)

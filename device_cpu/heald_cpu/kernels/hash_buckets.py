@@ -15,13 +15,13 @@ Run = Callable[..., Any]
 
 def hashes(function: Hash, strings: Any) -> Any:
     """The uint64 hash of each string of a flat array. Strings of one length are hashed at once."""
-    found = np.empty(len(strings), np.uint64)
+    hash_values = np.empty(len(strings), np.uint64)
     lengths = np.fromiter(map(len, strings), np.int64, len(strings))
     for length in np.unique(lengths):
         alike = lengths == length
         rows = np.frombuffer(b"".join(strings[alike]), np.uint8).reshape(np.count_nonzero(alike), length)
-        found[alike] = function(rows)
-    return found
+        hash_values[alike] = function(rows)
+    return hash_values
 
 
 def bucket(choose: Callable[[Bind], Hash]) -> Callable[[Bind], Run]:
@@ -52,10 +52,10 @@ def _rows(data: Any) -> Any:
 
 
 def _string_rows(data: Any) -> Any:
-    each = hashes(farmhash64, data.reshape(-1))
+    element_hashes = hashes(farmhash64, data.reshape(-1))
     if data.size == len(data):
-        return each
-    return farmhash64(_bytes(each).reshape(len(data), -1 if len(data) else 0))
+        return element_hashes
+    return farmhash64(_bytes(element_hashes).reshape(len(data), -1 if len(data) else 0))
 
 
 def _bytes(words: Any) -> Any:

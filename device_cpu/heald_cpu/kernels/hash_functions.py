@@ -25,7 +25,7 @@ def _right(x: Words, bits: int) -> Words:
     return x >> U(bits) | x << U(64 - bits)
 
 
-def _mixed(x: Words, bits: int = 47) -> Words:
+def _mix(x: Words, bits: int = 47) -> Words:
     return x ^ x >> U(bits)
 
 
@@ -38,12 +38,12 @@ def farmhash64(rows: Any) -> Words:
     length = rows.shape[1]
     if length > 64:
         return _farm_long(rows)
-    return next(function for most, function in FARM_BY_LENGTH if length <= most)(rows)
+    return next(function for longest, function in FARM_BY_LENGTH if length <= longest)(rows)
 
 
 def _farm16(u: Words, v: Words, mul: Words) -> Words:
-    a = _mixed((u ^ v) * mul)
-    return _mixed((v ^ a) * mul) * mul
+    a = _mix((u ^ v) * mul)
+    return _mix((v ^ a) * mul) * mul
 
 
 def _farm_multiplier(rows: Any) -> Words:
@@ -57,7 +57,7 @@ def _farm_0(rows: Any) -> Words:
 def _farm_1_to_3(rows: Any) -> Words:
     n = rows.shape[1]
     first, middle, last = (rows[:, i].astype(U) for i in (0, n >> 1, n - 1))
-    return _mixed((first + (middle << U(8))) * K2 ^ (U(n) + (last << U(2))) * K0) * K2
+    return _mix((first + (middle << U(8))) * K2 ^ (U(n) + (last << U(2))) * K0) * K2
 
 
 def _farm_4_to_7(rows: Any) -> Words:
@@ -106,7 +106,7 @@ def _farm_long(rows: Any) -> Words:
     """A state of 56 bytes, stirred by blocks of 64; the last block ends with the string and may overlap."""
     n = rows.shape[1]
     x, y = U(81) * K2 + _word(rows, 0), np.full(len(rows), U(81)) * K1 + U(113)
-    z = _mixed(y * K2 + U(113)) * K2
+    z = _mix(y * K2 + U(113)) * K2
     v = w = (np.zeros_like(x), np.zeros_like(x))
     for at in range(0, n - 1 & ~63, 64):
         x = _right(x + y + v[0] + _word(rows, at + 8), 37) * K1 ^ w[1]
@@ -124,7 +124,7 @@ def _farm_long(rows: Any) -> Words:
     z = _right(z + w0, 33) * mul
     v = _farm_weak(rows, at, v[1] * mul, x + w0)
     w = _farm_weak(rows, at + 32, z + w[1], y + _word(rows, at + 16))
-    return _farm16(_farm16(v[0], w[0], mul) + _mixed(y) * K0 + x, _farm16(v[1], w[1], mul) + z, mul)
+    return _farm16(_farm16(v[0], w[0], mul) + _mix(y) * K0 + x, _farm16(v[1], w[1], mul) + z, mul)
 
 
 # MurmurHash64A (Austin Appleby), with the seed of TensorFlow's Hash64
@@ -136,10 +136,10 @@ def murmur64a(rows: Any) -> Words:
     n = rows.shape[1]
     h = np.full(len(rows), SEED ^ n * M & 2**64 - 1, U)
     for at in range(0, n - 7, 8):
-        h = (h ^ _mixed(_word(rows, at) * U(M)) * U(M)) * U(M)
+        h = (h ^ _mix(_word(rows, at) * U(M)) * U(M)) * U(M)
     if n % 8:
         h = (h ^ _word(rows, n - n % 8, n % 8)) * U(M)
-    return _mixed(_mixed(h) * U(M))
+    return _mix(_mix(h) * U(M))
 
 
 # SipHash-2-4 (Aumasson, Bernstein: "SipHash: a fast short-input PRF", 2012)
@@ -152,11 +152,11 @@ def siphash(k0: int, k1: int) -> Hash:
 
     def function(rows: Any) -> Words:
         n = rows.shape[1]
-        whole = n - n % 8
+        whole_words = n - n % 8
         state = [np.full(len(rows), word) for word in start]
-        for at in range(0, whole, 8):
+        for at in range(0, whole_words, 8):
             state = _sip_absorbed(state, _word(rows, at))
-        state = _sip_absorbed(state, U((n & 0xFF) << 56) | _word(rows, whole, n - whole))
+        state = _sip_absorbed(state, U((n & 0xFF) << 56) | _word(rows, whole_words, n - whole_words))
         state[2] = state[2] ^ U(0xFF)
         a, b, c, d = _sip_rounds(state, 4)
         return a ^ b ^ c ^ d

@@ -73,8 +73,8 @@ class _Pixels:
 
     def __call__(self, row: Array, column: Array) -> Array:
         _, height, width, _ = self._images.shape
-        found: Array = self._flat.take((self._which.astype(np.int64) * height + row) * width + column, 0)
-        return found
+        pixels: Array = self._flat.take((self._which.astype(np.int64) * height + row) * width + column, 0)
+        return pixels
 
 
 def _bilinear_crops(read: _Pixels, y: Array, x: Array, out: Array) -> None:
@@ -100,7 +100,7 @@ def _nearest_crops(read: _Pixels, y: Array, x: Array, out: Array) -> None:
 # Projections
 
 
-def _reflected(at: Array, length: int) -> Array:
+def _reflect(at: Array, length: int) -> Array:
     """dcba|abcd|dcba"""
     if length <= 1:
         return np.zeros_like(at)
@@ -112,7 +112,7 @@ def _reflected(at: Array, length: int) -> Array:
     return np.clip(np.where(at < 0, low, np.where(at > length - 1, high, at)), 0, length - 1)
 
 
-def _wrapped(at: Array, length: int) -> Array:
+def _wrap(at: Array, length: int) -> Array:
     """abcd|abcd|abcd"""
     if length <= 1:
         return np.zeros_like(at)
@@ -122,8 +122,8 @@ def _wrapped(at: Array, length: int) -> Array:
 
 
 FILL_MODES: dict[str, Callable[[Array, int], Array]] = {
-    "CONSTANT": lambda at, _: at, "NEAREST": lambda at, length: np.clip(at, 0, length - 1), "REFLECT": _reflected,
-    "WRAP": _wrapped,
+    "CONSTANT": lambda at, _: at, "NEAREST": lambda at, length: np.clip(at, 0, length - 1), "REFLECT": _reflect,
+    "WRAP": _wrap,
 }
 
 
@@ -136,8 +136,8 @@ def image_projective_transform(b: Bind) -> Run:
     which = np.arange(batch)[:, None, None]
 
     def run(images: Array, transforms: Array, _shape: Array, *fill_and_out: Array) -> None:
-        *given, out = fill_and_out
-        fill = np.asarray(given[0] if given else 0).astype(out.dtype)
+        *fill_values, out = fill_and_out
+        fill = np.asarray(fill_values[0] if fill_values else 0).astype(out.dtype)
         if not images.size:
             out.fill(fill)
             return
@@ -145,8 +145,8 @@ def image_projective_transform(b: Bind) -> Run:
         projection = t[6] * x + t[7] * y + f32(1)
         across = mapped((t[0] * x + t[1] * y + t[2]) / projection, width)
         down = mapped((t[3] * x + t[4] * y + t[5]) / projection, height)
-        found = sample(_Padded(images, which, fill), down, across)
-        np.copyto(out, np.where((projection == 0)[..., None], fill, found.astype(out.dtype)))
+        samples = sample(_Padded(images, which, fill), down, across)
+        np.copyto(out, np.where((projection == 0)[..., None], fill, samples.astype(out.dtype)))
 
     return run
 
@@ -161,9 +161,9 @@ class _Padded:
         height, width = self._lengths
         inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
         i, j = (np.where(inside, at, 0).astype(np.int64) for at in (row, column))
-        found = self._read(i, j)
-        np.copyto(found, self._fill, where=~inside[..., None])
-        return found
+        pixels = self._read(i, j)
+        np.copyto(pixels, self._fill, where=~inside[..., None])
+        return pixels
 
 
 def _nearest(read: _Padded, y: Array, x: Array) -> Array:
@@ -184,8 +184,8 @@ def _bilinear(read: _Padded, y: Array, x: Array) -> Array:
         before, after = read(row, left).astype(f32), read(row, right).astype(f32)
         return (right - x)[..., None] * before + (x - left)[..., None] * after
 
-    found: Array = (bottom - y)[..., None] * between(top) + (y - top)[..., None] * between(bottom)
-    return found
+    blend: Array = (bottom - y)[..., None] * between(top) + (y - top)[..., None] * between(bottom)
+    return blend
 
 
 def register_kernels(kernels: Kernels) -> None:

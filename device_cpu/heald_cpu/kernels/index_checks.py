@@ -12,25 +12,25 @@ from heald.api import errors
 def check_inside(indices: Any, length: int, name: str = "indices") -> None:
     """Raise InvalidArgument for the first index that is not in [0, length)."""
     if indices.size and (indices.min() < 0 or indices.max() >= length):
-        place = np.unravel_index(np.argmax((indices < 0) | (indices >= length)), indices.shape)
-        raise errors.InvalidArgument(f"{name}{_at(place)} = {indices[place]} is not in [0, {length})")
+        position = np.unravel_index(np.argmax((indices < 0) | (indices >= length)), indices.shape)
+        raise errors.InvalidArgument(f"{name}{_at(position)} = {indices[position]} is not in [0, {length})")
 
 
 def inside(indices: Any, shape: Sequence[int]) -> Any:
     """bool [n]: True for each index vector that names an element of a tensor of this shape. `indices`: [n, rank]."""
-    known = np.ones(len(indices), np.bool_)
+    is_inside = np.ones(len(indices), np.bool_)
     for column, length in zip(indices.T, shape, strict=True):  # NumPy is slow along axes as short as a vector
-        known &= (column >= 0) & (column < length)
-    return known
+        is_inside &= (column >= 0) & (column < length)
+    return is_inside
 
 
-def check_all_inside(indices: Any, known: Any, shape: Sequence[int]) -> None:
-    """Raise InvalidArgument for the first of the index vectors in `indices` that is not `known`."""
-    if not known.all():
-        place = np.unravel_index(np.argmin(known), indices.shape[:-1])
-        raise errors.InvalidArgument(f"indices{_at(place)} = {indices[place].tolist()} does not index into shape "
+def check_all_inside(indices: Any, is_inside: Any, shape: Sequence[int]) -> None:
+    """Raise InvalidArgument for the first of the index vectors in `indices` that is not inside, by `is_inside`."""
+    if not is_inside.all():
+        position = np.unravel_index(np.argmin(is_inside), indices.shape[:-1])
+        raise errors.InvalidArgument(f"indices{_at(position)} = {indices[position].tolist()} does not index into shape "
                                      f"{list(shape)}")
 
 
-def _at(place: Sequence[Any]) -> str:
-    return f"[{','.join(str(i) for i in place)}]" if place else ""
+def _at(position: Sequence[Any]) -> str:
+    return f"[{','.join(str(i) for i in position)}]" if position else ""

@@ -38,16 +38,16 @@ class Rows:
         """The row number of each index vector, 0 if out of range; and True for each vector in range."""
         named = self.shape[: self.depth]
         vectors = indices.reshape(prod(indices.shape[:-1]), self.depth)
-        known = inside(vectors, named)
+        is_inside = inside(vectors, named)
         if not self.skips:
-            check_all_inside(indices, known, self.shape)
+            check_all_inside(indices, is_inside, self.shape)
         numbers = np.zeros(len(vectors), np.int64)
         for column, length in zip(vectors.T, named, strict=True):
             numbers *= length
             numbers += column
         if self.skips:
-            numbers[~known] = 0
-        return numbers, known
+            numbers[~is_inside] = 0
+        return numbers, is_inside
 
 
 def _rows(b: Bind, shape: tuple[int, ...], indices: int) -> Rows:
@@ -59,13 +59,13 @@ def gather_nd(b: Bind) -> Run:
     blank = zero(b.outputs[0].dtype)
 
     def run(params: Any, indices: Any, out: Any) -> None:
-        numbers, known = rows.numbers(indices)
+        numbers, is_inside = rows.numbers(indices)
         if not out.size:
             return
         matrix = out.reshape(numbers.size, rows.matrix[1])
         np.take(params.reshape(rows.matrix), numbers, 0, out=matrix, mode="clip")
-        if not known.all():
-            matrix[~known] = blank
+        if not is_inside.all():
+            matrix[~is_inside] = blank
 
     return run
 
@@ -96,14 +96,14 @@ def tensor_scatter(update: Update) -> Callable[[Bind], Run]:
 
 def scatter_into(rows: Rows, update: Update) -> Callable[[Any, Any, Any], None]:
     def run(indices: Any, updates: Any, out: Any) -> None:
-        numbers, known = rows.numbers(indices)
+        numbers, is_inside = rows.numbers(indices)
         count, width = rows.matrix
         row = (width,) if width != 1 else ()  # ufunc.at is several times as fast in a vector
         matrix, news = out.reshape(count, *row), updates.reshape(numbers.size, *row)
-        if known.all():
+        if is_inside.all():
             update(matrix, numbers, news)
         else:
-            update(matrix, numbers[known], news[known])
+            update(matrix, numbers[is_inside], news[is_inside])
 
     return run
 
@@ -138,13 +138,13 @@ def inplace(update: Update) -> Callable[[Bind], Run]:
 
 def dynamic_partition(b: Bind) -> Callable[..., tuple[Any, ...]]:
     count, places = b.attrs["num_partitions"], len(b.inputs[1].meta.dims)
-    rest = b.inputs[0].meta.dims[places:]
+    inner_dims = b.inputs[0].meta.dims[places:]
     total = prod(b.inputs[1].meta.dims)
 
     def run(x: Any, partitions: Any) -> tuple[Any, ...]:
         check_inside(partitions, count, "partitions")
         flat = partitions.reshape(-1)
-        ordered = x.reshape(total, *rest)[np.argsort(flat, kind="stable")]
+        ordered = x.reshape(total, *inner_dims)[np.argsort(flat, kind="stable")]
         ends = np.cumsum(np.bincount(flat, minlength=count))
         return tuple(np.split(ordered, ends[:-1]))
 
@@ -155,19 +155,19 @@ def dynamic_stitch(b: Bind) -> Callable[..., Any]:
     """DynamicStitch. Rows without an index are zero. The last of several rows for one index stays."""
     count = b.attrs["N"]
     counts = [x.size for x in b.inputs[:count]]
-    rest = b.inputs[count].meta.dims[len(b.inputs[0].meta.dims) :]
+    inner_dims = b.inputs[count].meta.dims[len(b.inputs[0].meta.dims) :]
     dtype = b.outputs[0].dtype
 
     def run(*indices_then_data: Any) -> Any:
         indices, data = indices_then_data[:count], indices_then_data[count:]
         length = max((int(i.max()) + 1 for i in indices if i.size), default=0)
-        b.ask(max(length, 0) * prod(rest) * dtype.numpy.itemsize, "a tensor of merged rows")
-        merged = np.zeros((max(length, 0), *rest), dtype.numpy)
+        b.ask(max(length, 0) * prod(inner_dims) * dtype.numpy.itemsize, "a tensor of merged rows")
+        merged = np.zeros((max(length, 0), *inner_dims), dtype.numpy)
         if dtype is dtypes.string:
             merged.fill(b"")
         for n, i, x in zip(counts, indices, data, strict=True):
             check_inside(i, length)
-            merged[i.reshape(-1)] = x.reshape(n, *rest)
+            merged[i.reshape(-1)] = x.reshape(n, *inner_dims)
         return merged
 
     return run

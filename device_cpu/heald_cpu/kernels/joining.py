@@ -13,7 +13,7 @@ from ..element_types import NUMBERS, zero
 from .const_inputs import integer, integers, pairs
 from .staging import Scratched, nothing
 
-MANY = 4096  # elements, from which on the overhead of three ufuncs does not matter
+FEWEST_ELEMENTS_FOR_UFUNCS = 4096  # elements, from which on the overhead of three ufuncs does not matter
 Run = Callable[..., None]
 copyto = np.copyto
 
@@ -23,7 +23,7 @@ def pack(b: Bind) -> Run:
     return lambda *arrays: np.stack(arrays[:-1], axis, out=arrays[-1])
 
 
-def _joined(b: Bind, values: slice, axis: int) -> Attachable:
+def _bind_concat(b: Bind, values: slice, axis: int) -> Attachable:
     """Concatenation by one copy per input: np.concatenate takes up to twice as long along the last axis."""
     lengths = [x.meta.dims[axis] for x in b.inputs[values]]
     before = (slice(None),) * (axis % len(b.outputs[0].dims))
@@ -42,11 +42,11 @@ def _joined(b: Bind, values: slice, axis: int) -> Attachable:
 
 
 def concat(b: Bind) -> Attachable:
-    return _joined(b, slice(-1), integer(b, len(b.inputs) - 1))
+    return _bind_concat(b, slice(-1), integer(b, len(b.inputs) - 1))
 
 
 def concat_by_dim(b: Bind) -> Attachable:
-    return _joined(b, slice(1, None), integer(b, 0))
+    return _bind_concat(b, slice(1, None), integer(b, 0))
 
 
 def concat_offset(b: Bind) -> Run:
@@ -69,15 +69,15 @@ def _inner(b: Bind) -> tuple[Any, ...]:
 
 def pad(b: Bind) -> Run:
     inner = _inner(b)
-    around = []  # indices of the borders before and behind the input along each axis, without earlier axes' borders
+    borders = []  # indices of the borders before and behind the input along each axis, without earlier axes' borders
     for axis, part in enumerate(inner[:-1]):
-        around += [(*inner[:axis], side) for side in (slice(0, part.start), slice(part.stop, None))]
+        borders += [(*inner[:axis], side) for side in (slice(0, part.start), slice(part.stop, None))]
     blank = zero(b.attrs["T"])
 
     def run(x: Any, _paddings: Any, *constant_and_out: Any) -> None:
         out = constant_and_out[-1]
         value = blank if len(constant_and_out) == 1 else constant_and_out[0]
-        for border in around:
+        for border in borders:
             out[border] = value
         out[inner] = x
 
@@ -86,7 +86,7 @@ def pad(b: Bind) -> Run:
 
 def mirror_pad(b: Bind) -> Run:
     """MirrorPad, axis by axis. Parts mirrored along an axis include the mirrored parts of earlier axes."""
-    inner, copies = _inner(b), list(_mirrored(b, b.inputs[0].meta.dims))
+    inner, copies = _inner(b), list(_mirror_indices(b, b.inputs[0].meta.dims))
 
     def run(x: Any, _paddings: Any, out: Any) -> None:
         out[inner] = x
@@ -100,7 +100,7 @@ def mirror_pad_grad(b: Bind) -> Run:
     """Adds the gradient of each mirrored element to the gradient of its source, axis by axis."""
     lengths = b.outputs[0].dims
     inner = (*(slice(before, before + n) for (before, _), n in zip(pairs(b, 1), lengths, strict=True)), ...)
-    copies = list(_mirrored(b, lengths))
+    copies = list(_mirror_indices(b, lengths))
 
     def run(dy: Any, _paddings: Any, out: Any) -> None:
         total = dy.copy()
@@ -111,7 +111,7 @@ def mirror_pad_grad(b: Bind) -> Run:
     return run
 
 
-def _mirrored(b: Bind, lengths: tuple[int, ...]) -> Iterator[tuple[Any, Any]]:
+def _mirror_indices(b: Bind, lengths: tuple[int, ...]) -> Iterator[tuple[Any, Any]]:
     """Pairs of indices into the padded tensor, a mirrored part and its source, in the order of copying. `lengths` are
     without padding."""
     skip = 1 if b.attrs["mode"] == "REFLECT" else 0
@@ -167,7 +167,7 @@ def select(b: Bind) -> Run:
         np.bitwise_xor(out, otherwise, out)
 
     dtype = b.outputs[0].dtype.numpy
-    if dtype.hasobject or dtype.itemsize > 8 or b.outputs[0].size < MANY:
+    if dtype.hasobject or dtype.itemsize > 8 or b.outputs[0].size < FEWEST_ELEMENTS_FOR_UFUNCS:
         return run
     unsigned = np.dtype(f"u{dtype.itemsize}")
     return run_on_bits

@@ -105,8 +105,8 @@ def _substitute(a: Array, x: Array) -> None:
         _substitute(a[..., half:, half:], x[..., half:, :])
         return
     for row in range(rows):
-        known = a[..., row : row + 1, :row] @ x[..., :row, :]
-        x[..., row, :] = (x[..., row, :] - known[..., 0, :]) / a[..., row, row, None]
+        solved_part = a[..., row : row + 1, :row] @ x[..., :row, :]
+        x[..., row, :] = (x[..., row, :] - solved_part[..., 0, :]) / a[..., row, row, None]
 
 
 def qr(b: Bind) -> Run:

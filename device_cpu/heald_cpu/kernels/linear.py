@@ -18,7 +18,7 @@ HALVES = (dtypes.float16, dtypes.bfloat16)
 
 
 def matmul(b: Bind) -> Run:
-    return _product(b, _transposed(b.attrs["transpose_a"]), _transposed(b.attrs["transpose_b"]))
+    return _product(b, _transposition(b.attrs["transpose_a"]), _transposition(b.attrs["transpose_b"]))
 
 
 def batch_matmul(b: Bind) -> Run:
@@ -29,7 +29,7 @@ def _same(x: Any) -> Any:
     return x
 
 
-def _transposed(turned: bool) -> Step:
+def _transposition(turned: bool) -> Step:
     return (lambda x: x.T) if turned else _same
 
 
@@ -56,30 +56,30 @@ def _sum_dtype(b: Bind) -> np.dtype[Any]:
 def _wide_product(b: Bind, left: Step, right: Step) -> Callable[[Any, Any], Any]:
     within, weights = _sum_dtype(b), b.inputs[1]
 
-    def widened() -> Any:
+    def widen_weights() -> Any:
         assert weights.value is not None
         return right(weights.value.astype(within))
 
-    known: Any = None
+    widened_weights: Any = None
     if weights.is_known:
         shape = right(np.broadcast_to(np.zeros((), within), weights.meta.dims)).shape  # without memory
-        known = b.prepared("cpu/matmul", widened, fingerprint=FINGERPRINT,
+        widened_weights = b.prepared("cpu/matmul", widen_weights, fingerprint=FINGERPRINT,
                            meta=TensorMetadata(dtypes.of_numpy(within), shape))
 
     def multiply(x: Any, y: Any) -> Any:
         return np.matmul(left(x.astype(within, copy=False)),
-                         known if known is not None else right(y.astype(within, copy=False)))
+                         widened_weights if widened_weights is not None else right(y.astype(within, copy=False)))
 
     return multiply
 
 
 def fused_matmul(b: Bind) -> Any:
     """_FusedMatMul: a product, its bias, other addends, and an activation, in float32."""
-    _, *rest = b.attrs["fused_ops"]
-    if rest == ["GeluExact"]:
+    _, *function_names = b.attrs["fused_ops"]
+    if function_names == ["GeluExact"]:
         return b.decline("this kernel has no exact GELU")
-    multiply = _wide_product(b, _transposed(b.attrs["transpose_a"]), _transposed(b.attrs["transpose_b"]))
-    activate = FUSED[rest[0]](b.attrs) if rest and rest[0] in FUSED else None
+    multiply = _wide_product(b, _transposition(b.attrs["transpose_a"]), _transposition(b.attrs["transpose_b"]))
+    activate = FUSED[function_names[0]](b.attrs) if function_names and function_names[0] in FUSED else None
 
     def run(x: Any, y: Any, bias: Any, *addend_and_out: Any) -> None:
         total = multiply(x, y)

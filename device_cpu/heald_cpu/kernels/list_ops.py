@@ -13,7 +13,7 @@ from heald.api import Bind, DType, Kernels, Shape, errors, shape_text
 
 from ..element_types import Array, zeros
 from ..resources.handles import empty_cells, to_handle
-from ..resources.partial_shape import fits, is_known, merged, shape_of
+from ..resources.partial_shape import agreed_shape, fits, is_known, shape_of
 from ..resources.tensor_list import Cell, TensorList, tensor_list
 
 Run = Callable[..., Any]
@@ -21,7 +21,7 @@ Run = Callable[..., Any]
 
 def empty(b: Bind) -> Run:
     dtype, shape = b.attrs["element_dtype"], shape_of(b, 0)
-    return lambda _, most, out: out.fill(TensorList(dtype, shape, [], most.item()))
+    return lambda _, max_elements, out: out.fill(TensorList(dtype, shape, [], max_elements.item()))
 
 
 def reserve(b: Bind) -> Run:
@@ -94,8 +94,8 @@ def _size_for(places: Sequence[int], count: int) -> int:
 
 
 def _with_rows(cells: list[Cell], places: Sequence[int], tensor: Array) -> list[Cell]:
-    for place, row in zip(places, rows_of(tensor), strict=True):
-        cells[place] = row
+    for index, row in zip(places, rows_of(tensor), strict=True):
+        cells[index] = row
     return cells
 
 
@@ -103,9 +103,9 @@ def scatter_into(b: Bind) -> Run:
     dtype = b.attrs["element_dtype"]
 
     def run(handle: Array, tensor: Array, indices: Array, out: Array) -> None:
-        mine, places = tensor_list(handle, dtype), indices.tolist()
-        missing = max(0, _size_for(places, -1) - mine.count)
-        out.fill(mine.holding(_with_rows([*mine.cells, *empty_cells(missing)], places, tensor)))
+        cell_list, places = tensor_list(handle, dtype), indices.tolist()
+        missing = max(0, _size_for(places, -1) - cell_list.count)
+        out.fill(cell_list.holding(_with_rows([*cell_list.cells, *empty_cells(missing)], places, tensor)))
 
     return run
 
@@ -128,9 +128,9 @@ def push(b: Bind) -> Run:
     dtype = b.attrs["element_dtype"]
 
     def run(handle: Array, tensor: Array, out: Array) -> None:
-        mine = tensor_list(handle, dtype)
-        mine.check_room()
-        out.fill(mine.pushed(tensor))
+        cell_list = tensor_list(handle, dtype)
+        cell_list.check_room()
+        out.fill(cell_list.with_pushed(tensor))
 
     return run
 
@@ -141,43 +141,44 @@ def push_batch(b: Bind) -> Run:
 
     def run(handles: Array, tensor: Array, out: Array) -> None:
         for i in range(len(handles)):
-            out[i] = tensor_list(handles[i, ...], dtype).pushed(tensor[i, ...])
+            out[i] = tensor_list(handles[i, ...], dtype).with_pushed(tensor[i, ...])
 
     return run
 
 
 def pop(b: Bind) -> Run:
-    dtype, asked, wanted = b.attrs["element_dtype"], shape_of(b, 1), b.outputs[1].shape
+    dtype, asked_shape, output_shape = b.attrs["element_dtype"], shape_of(b, 1), b.outputs[1].shape
 
     def run(handle: Array, _: Array) -> tuple[Array, Array]:
-        mine = tensor_list(handle, dtype)
-        if not mine.count:
+        cell_list = tensor_list(handle, dtype)
+        if not cell_list.count:
             raise errors.InvalidArgument("Trying to pop from an empty list.")
-        return to_handle(mine.popped()), _read(mine, mine.count - 1, asked, wanted)
+        return to_handle(cell_list.without_last()), _read(cell_list, cell_list.count - 1, asked_shape, output_shape)
 
     return run
 
 
 def get(b: Bind) -> Run:
-    dtype, asked, wanted = b.attrs["element_dtype"], shape_of(b, 2), b.outputs[0].shape
+    dtype, asked_shape, output_shape = b.attrs["element_dtype"], shape_of(b, 2), b.outputs[0].shape
 
     def run(handle: Array, index: Array, _: Array) -> Array:
-        mine, place = tensor_list(handle, dtype), index.item()
-        if not 0 <= place < mine.count:
-            raise errors.InvalidArgument(f"Trying to access element {place} in a list with {mine.count} elements.")
-        return _read(mine, place, asked, wanted)
+        cell_list, element = tensor_list(handle, dtype), index.item()
+        if not 0 <= element < cell_list.count:
+            raise errors.InvalidArgument(f"Trying to access element {element} in a list with {cell_list.count} "
+                                         "elements.")
+        return _read(cell_list, element, asked_shape, output_shape)
 
     return run
 
 
-def _read(mine: TensorList, place: int, asked: Shape, wanted: Shape) -> Array:
+def _read(cell_list: TensorList, element: int, asked_shape: Shape, output_shape: Shape) -> Array:
     """A copy of an element. Raises InvalidArgument where the inferred output shape differs."""
-    tensor = mine.cells[place]
+    tensor = cell_list.cells[element]
     if tensor is None:
-        return mine.blank(asked)
-    if not fits(tensor.shape, wanted):
-        raise errors.InvalidArgument(f"element {place} of the list has shape {shape_text(tensor.shape)}, asked for was "
-                                     f"{shape_text(wanted)}")
+        return cell_list.blank(asked_shape)
+    if not fits(tensor.shape, output_shape):
+        raise errors.InvalidArgument(f"element {element} of the list has shape {shape_text(tensor.shape)}, asked for "
+                                     f"was {shape_text(output_shape)}")
     return tensor.copy()
 
 
@@ -185,11 +186,12 @@ def set_item(b: Bind) -> Run:
     dtype, grows = b.attrs["element_dtype"], b.attrs["resize_if_index_out_of_bounds"]
 
     def run(handle: Array, index: Array, item: Array, out: Array) -> None:
-        mine, place = tensor_list(handle, dtype), index.item()
-        if place < 0 or (place >= mine.count and not grows):
-            raise errors.InvalidArgument(f"Trying to modify element {place} in a list with {mine.count} elements.")
-        enough = mine if place < mine.count else mine.resized(place + 1)
-        out.fill(enough.replaced(place, item))
+        cell_list, element = tensor_list(handle, dtype), index.item()
+        if element < 0 or (element >= cell_list.count and not grows):
+            raise errors.InvalidArgument(f"Trying to modify element {element} in a list with {cell_list.count} "
+                                         "elements.")
+        enough = cell_list if element < cell_list.count else cell_list.with_count(element + 1)
+        out.fill(enough.with_element(element, item))
 
     return run
 
@@ -198,48 +200,50 @@ def resize(_: Bind) -> Run:
     def run(handle: Array, size: Array, out: Array) -> None:
         if size < 0:
             raise errors.InvalidArgument(f"TensorListSlice expects size to be non-negative. Got: {size}")
-        out.fill(tensor_list(handle).resized(size.item()))
+        out.fill(tensor_list(handle).with_count(size.item()))
 
     return run
 
 
 def stack(b: Bind) -> Run:
-    dtype, asked, count = b.attrs["element_dtype"], shape_of(b, 1), b.attrs["num_elements"]
+    dtype, asked_shape, count = b.attrs["element_dtype"], shape_of(b, 1), b.attrs["num_elements"]
 
     def run(handle: Array, _: Array) -> Array:
-        mine = tensor_list(handle, dtype)
-        if count not in (-1, mine.count):
+        cell_list = tensor_list(handle, dtype)
+        if count not in (-1, cell_list.count):
             raise errors.InvalidArgument(f"Operation expected a list with {count} elements but got a list with "
-                                         f"{mine.count} elements.")
-        return _stacked(b, mine, mine.cells, asked, "stack")
+                                         f"{cell_list.count} elements.")
+        return _stack_cells(b, cell_list, cell_list.cells, asked_shape, "stack")
 
     return run
 
 
 def gather(b: Bind) -> Run:
-    dtype, asked = b.attrs["element_dtype"], shape_of(b, 2)
+    dtype, asked_shape = b.attrs["element_dtype"], shape_of(b, 2)
 
     def run(handle: Array, indices: Array, _: Array) -> Array:
-        mine, places = tensor_list(handle, dtype), indices.reshape(-1).tolist()
-        for place in places:
-            if not 0 <= place < mine.count:
-                raise errors.InvalidArgument(f"Trying to gather element {place} in a list with {mine.count} elements.")
-        return _stacked(b, mine, [mine.cells[place] for place in places], asked, "gather")
+        cell_list, places = tensor_list(handle, dtype), indices.reshape(-1).tolist()
+        for element in places:
+            if not 0 <= element < cell_list.count:
+                raise errors.InvalidArgument(f"Trying to gather element {element} in a list with {cell_list.count} "
+                                             "elements.")
+        return _stack_cells(b, cell_list, [cell_list.cells[element] for element in places], asked_shape, "gather")
 
     return run
 
 
-def _stacked(b: Bind, mine: TensorList, cells: Sequence[Cell], asked: Shape, what: str) -> Array:
+def _stack_cells(b: Bind, cell_list: TensorList, cells: Sequence[Cell], asked_shape: Shape, what: str) -> Array:
     """The stack of these cells of a list. Raises InvalidArgument where their shapes differ or are not known."""
-    shape = mine.element_shape(asked, cells)
+    shape = cell_list.element_shape(asked_shape, cells)
     if not is_known(shape):
         raise errors.InvalidArgument(f"Tried to {what} {'uninitialized' if cells else 'no'} elements of a list with "
                                      f"non-fully-defined element_shape: {shape_text(shape)}")
-    b.ask(len(cells) * prod(shape) * mine.dtype.numpy.itemsize, "the stack of a list")
-    return stacked([zeros(mine.dtype, shape) if cell is None else cell for cell in cells], shape, mine.dtype)
+    b.ask(len(cells) * prod(shape) * cell_list.dtype.numpy.itemsize, "the stack of a list")
+    tensors = [zeros(cell_list.dtype, shape) if cell is None else cell for cell in cells]
+    return stack_tensors(tensors, shape, cell_list.dtype)
 
 
-def stacked(tensors: Sequence[Array], shape: tuple[int, ...], dtype: DType) -> Array:
+def stack_tensors(tensors: Sequence[Array], shape: tuple[int, ...], dtype: DType) -> Array:
     """The stack of tensors of one shape. np.stack takes several times as long for small tensors."""
     if shape and tensors:
         return np.concatenate(tensors).reshape(len(tensors), *shape)
@@ -250,52 +254,52 @@ def stacked(tensors: Sequence[Array], shape: tuple[int, ...], dtype: DType) -> A
 
 
 def concat(b: Bind) -> Run:
-    dtype, asked = b.attrs["element_dtype"], shape_of(b, 1)
+    dtype, asked_shape = b.attrs["element_dtype"], shape_of(b, 1)
 
     def run(handle: Array, _: Array, leading_dims: Array) -> tuple[Array, Array]:
-        mine = tensor_list(handle, dtype)
-        return _joined(mine, merged(asked, mine.shape), leading_dims.tolist())
+        cell_list = tensor_list(handle, dtype)
+        return _concat_cells(cell_list, agreed_shape(asked_shape, cell_list.shape), leading_dims.tolist())
 
     return run
 
 
 def concat_without_lengths(b: Bind) -> Run:
     """TensorListConcat. Uninitialized elements get the common length of the others, and are an error without one."""
-    dtype, asked = b.attrs["element_dtype"], b.attrs["element_shape"]
-    shape = None if asked is None else (None, *asked[1:])
-    return lambda handle: _joined(tensor_list(handle, dtype), shape, ())
+    dtype, asked_shape = b.attrs["element_dtype"], b.attrs["element_shape"]
+    shape = None if asked_shape is None else (None, *asked_shape[1:])
+    return lambda handle: _concat_cells(tensor_list(handle, dtype), shape, ())
 
 
-def _joined(mine: TensorList, shape: Shape, lengths: Sequence[int]) -> tuple[Array, Array]:
+def _concat_cells(cell_list: TensorList, shape: Shape, lengths: Sequence[int]) -> tuple[Array, Array]:
     """The concatenation of all elements, and their lengths. `lengths`: of uninitialized elements."""
     if shape == ():
         raise errors.InvalidArgument("Concat requires elements to be at least vectors, found scalars instead.")
-    first, rest = (None, None) if shape is None else (shape[0], shape[1:])
-    cells = mine.cells
-    if not is_known(mine.shape) and cells:
-        first, rest = _agreed(cells, first, rest)
-    if not is_known(rest):
+    first, inner_shape = (None, None) if shape is None else (shape[0], shape[1:])
+    cells = cell_list.cells
+    if not is_known(cell_list.shape) and cells:
+        first, inner_shape = _common_dims(cells, first, inner_shape)
+    if not is_known(inner_shape):
         what = "only uninitialized tensors" if cells else "no tensors"
         raise errors.InvalidArgument(f"Trying to concat list with {what} but element_shape_except_first_dim is not "
-                                     f"fully defined: {shape_text(rest)}")
-    whole = [zeros(mine.dtype, (_length(i, lengths, first), *rest)) if cell is None else cell
+                                     f"fully defined: {shape_text(inner_shape)}")
+    tensors = [zeros(cell_list.dtype, (_length(i, lengths, first), *inner_shape)) if cell is None else cell
              for i, cell in enumerate(cells)]
-    return (np.concatenate([zeros(mine.dtype, (0, *rest)), *whole]),
-            np.fromiter((len(part) for part in whole), np.int64, len(whole)))
+    return (np.concatenate([zeros(cell_list.dtype, (0, *inner_shape)), *tensors]),
+            np.fromiter((len(part) for part in tensors), np.int64, len(tensors)))
 
 
-def _agreed(cells: Sequence[Cell], first: int | None, rest: Shape) -> tuple[int | None, Shape]:
+def _common_dims(cells: Sequence[Cell], first: int | None, inner_shape: Shape) -> tuple[int | None, Shape]:
     """The common first dimension (None where the elements differ) and the common remaining shape."""
     there = [(i, cell.shape) for i, cell in enumerate(cells) if cell is not None]
     for i, shape in there:
         if not shape:
             raise errors.InvalidArgument(f"Concat saw a scalar shape at index {i} but requires at least vectors.")
-        rest = merged(rest, shape[1:])
+        inner_shape = agreed_shape(inner_shape, shape[1:])
         if first not in (None, shape[0]):
             raise errors.InvalidArgument("First entry of element_shape input does not match the first dim of list "
                                          f"element at index: {i} Expected: {first} Actual: {shape[0]}")
-    found = {shape[0] for _, shape in there}
-    return (found.pop() if len(found) == 1 else first), rest
+    lengths = {shape[0] for _, shape in there}
+    return (lengths.pop() if len(lengths) == 1 else first), inner_shape
 
 
 def _length(index: int, lengths: Sequence[int], first: int | None) -> int:
@@ -339,7 +343,7 @@ READ: dict[str, Callable[[Bind], Run]] = {
 
 
 def register_kernels(kernels: Kernels) -> None:
-    for op, bind, kept in MADE:
-        kernels.kernel(op, retains=kept)(bind)
+    for op, bind, retained_inputs in MADE:
+        kernels.kernel(op, retains=retained_inputs)(bind)
     for op, bind in READ.items():
         kernels.kernel(op, allocates=True)(bind)

@@ -13,7 +13,7 @@ from heald.api import Bind, Kernels, errors
 
 from ..element_types import Array
 from .string_formatting import element_text, listing
-from .strings import encoded
+from .strings import attribute_bytes
 
 Run = Callable[..., None]
 
@@ -22,7 +22,7 @@ LEVELS = {"log(info)": logging.INFO, "log(warning)": logging.WARNING, "log(error
 
 def print_(b: Bind) -> Run:
     """Write the message and the tensors to stderr at the node's first `first_n` runs in a session; return the input."""
-    message, first_n, show = encoded(b, "message"), b.attrs["first_n"], _shown(b)
+    message, first_n, show = attribute_bytes(b, "message"), b.attrs["first_n"], _text_of_inputs(b)
     times = b.resource("number of prints", count)
 
     def run(x: Array, *data_and_out: Array) -> None:
@@ -36,7 +36,7 @@ def print_(b: Bind) -> Run:
 
 def print_v2(b: Bind) -> Run:
     """Write to stdout, stderr, or the logger `heald`, whose destination the application configures."""
-    stream, end = b.attrs["output_stream"], encoded(b, "end")
+    stream, end = b.attrs["output_stream"], attribute_bytes(b, "end")
     if stream in LEVELS:
         return lambda x: _log(LEVELS[stream], x.item() + end)
     return lambda x: _write(getattr(sys, stream), x.item() + end)  # looked up late: the stream may be replaced
@@ -61,7 +61,7 @@ def _write(stream: TextIO | None, text: bytes) -> None:
 
 
 def assert_(b: Bind) -> Run:
-    show = _shown(b)
+    show = _text_of_inputs(b)
 
     def run(condition: Any, *data: Array) -> None:
         if not condition:
@@ -71,10 +71,10 @@ def assert_(b: Bind) -> Run:
     return run
 
 
-def _shown(b: Bind) -> Callable[[Any], list[bytes]]:
+def _text_of_inputs(b: Bind) -> Callable[[Any], list[bytes]]:
     """A function that formats all of a node's inputs but the first."""
-    texts, most = [element_text(x.dtype) for x in b.inputs[1:]], b.attrs["summarize"]
-    return lambda data: [listing(x, text, most) for x, text in zip(data, texts, strict=True)]
+    texts, shown_elements = [element_text(x.dtype) for x in b.inputs[1:]], b.attrs["summarize"]
+    return lambda data: [listing(x, text, shown_elements) for x, text in zip(data, texts, strict=True)]
 
 
 def register_kernels(kernels: Kernels) -> None:

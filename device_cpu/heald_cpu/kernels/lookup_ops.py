@@ -16,12 +16,12 @@ T = TypeVar("T", bound=Table)
 NUMBERS = ("int32", "int64", "float32", "float64")
 
 
-def kept(kind: type[Table]) -> Callable[[Bind], Run]:
+def session_table(kind: type[Table]) -> Callable[[Bind], Run]:
     """The bind function of a table that the session owns."""
 
     def bind(b: Bind) -> Run:
-        mine = table_of(b, kind)
-        return lambda out: out.fill(mine)
+        table = table_of(b, kind)
+        return lambda out: out.fill(table)
 
     return bind
 
@@ -32,20 +32,20 @@ def anonymous(kind: type[Table]) -> Callable[[Bind], Run]:
 
 
 def dense(b: Bind) -> Run:
-    mine = table_of(b, DenseTable)
-    assert isinstance(mine, DenseTable)
+    table = table_of(b, DenseTable)
+    assert isinstance(table, DenseTable)
 
     def run(empty: Array, deleted: Array, out: Array) -> None:
-        mine.reserve(empty.item(), deleted.item())
-        out.fill(mine)
+        table.reserve(empty.item(), deleted.item())
+        out.fill(table)
 
     return run
 
 
 def table(handle: Array, b: Bind, key: str, value: str | None) -> Table:
-    found = from_handle(handle, Table)
-    found.check(b.attrs[key], None if value is None else b.attrs[value])
-    return found
+    table = from_handle(handle, Table)
+    table.check(b.attrs[key], None if value is None else b.attrs[value])
+    return table
 
 
 def find(b: Bind) -> Run:
@@ -68,29 +68,29 @@ def remove(b: Bind) -> Run:
     return lambda handle, keys: _mutable(table(handle, b, "Tin", None), "remove").remove(keys)
 
 
-def _mutable(found: Table, what: str) -> MutableTable:
-    if not isinstance(found, MutableTable):
-        raise errors.Unimplemented(f"{what} is not supported by table '{found.name}', which is filled once")
-    return found
+def _mutable(table: Table, what: str) -> MutableTable:
+    if not isinstance(table, MutableTable):
+        raise errors.Unimplemented(f"{what} is not supported by table '{table.name}', which is filled once")
+    return table
 
 
 def replace(b: Bind) -> Run:
     def run(handle: Array, keys: Array, values: Array) -> None:
-        found = table(handle, b, "Tin", "Tout")
-        if isinstance(found, MutableTable):
-            found.replace(keys, values)
-        elif isinstance(found, HashTable):
-            found.fill(keys, values)
+        target = table(handle, b, "Tin", "Tout")
+        if isinstance(target, MutableTable):
+            target.replace(keys, values)
+        elif isinstance(target, HashTable):
+            target.fill(keys, values)
 
     return run
 
 
 def initialize(b: Bind) -> Run:
     def run(handle: Array, keys: Array, values: Array) -> None:
-        found = table(handle, b, "Tkey", "Tval")
-        if not isinstance(found, HashTable):
-            raise errors.InvalidArgument(f"table '{found.name}' is not initializable: it is there from the beginning")
-        found.fill(keys, values)
+        target = table(handle, b, "Tkey", "Tval")
+        if not isinstance(target, HashTable):
+            raise errors.InvalidArgument(f"table '{target.name}' is not initializable: it is there from the beginning")
+        target.fill(keys, values)
 
     return run
 
@@ -109,14 +109,14 @@ def among(types: dict[str, tuple[str, ...]]) -> Callable[[Attrs], bool]:
 
 
 def register_kernels(kernels: Kernels) -> None:
-    for op, own, kind, types in (
-        ("HashTableV2", kept, HashTable, CONSTANT), ("AnonymousHashTable", anonymous, HashTable, CONSTANT),
-        ("MutableHashTableV2", kept, MutableTable, MUTABLE),
+    for op, bind_of_kind, kind, types in (
+        ("HashTableV2", session_table, HashTable, CONSTANT), ("AnonymousHashTable", anonymous, HashTable, CONSTANT),
+        ("MutableHashTableV2", session_table, MutableTable, MUTABLE),
         ("AnonymousMutableHashTable", anonymous, MutableTable, MUTABLE),
-        ("MutableHashTableOfTensorsV2", kept, MutableTable, MUTABLE),
+        ("MutableHashTableOfTensorsV2", session_table, MutableTable, MUTABLE),
         ("AnonymousMutableHashTableOfTensors", anonymous, MutableTable, MUTABLE),
     ):
-        kernels.kernel(op, when=among(types))(own(kind))
+        kernels.kernel(op, when=among(types))(bind_of_kind(kind))
     kernels.kernel("MutableDenseHashTableV2", when=among(DENSE))(dense)
     kernels.kernel("LookupTableFindV2", allocates=True)(find)
     kernels.kernel("LookupTableExportV2", allocates=True)(export)

@@ -24,9 +24,9 @@ def _window_sum(b: Bind) -> Callable[[Any], Any]:
 
     def window_sum(x: Any) -> Any:
         total = np.zeros_like(x)
-        for outputs, found in taps:
+        for outputs, inputs in taps:
             into = total[..., outputs]
-            np.add(into, x[..., found], out=into)
+            np.add(into, x[..., inputs], out=into)
         return total
 
     return window_sum

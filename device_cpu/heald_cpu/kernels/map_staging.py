@@ -26,30 +26,32 @@ def map_of(b: Bind) -> StagedMap:
     ordered = b.op.startswith("Ordered")
     kind = "OrderedStagingMap" if ordered else "StagingMap"
     name, capacity = b.attrs["shared_name"] or b.node, b.attrs["capacity"] or -1
-    mine = b.resource("staging map", lambda: StagedMap(kind, name, capacity, ordered=ordered))
-    if mine.kind != kind or (capacity >= 0 and mine.capacity != capacity):
-        raise errors.InvalidArgument(f"{mine.title} has the capacity {mine.capacity}, used as a {kind} of {capacity}")
-    return mine
+    staged = b.resource("staging map", lambda: StagedMap(kind, name, capacity, ordered=ordered))
+    if staged.kind != kind or (capacity >= 0 and staged.capacity != capacity):
+        raise errors.InvalidArgument(f"{staged.title} has the capacity {staged.capacity}, used as a {kind} of "
+                                     f"{capacity}")
+    return staged
 
 
 def stage(b: Bind) -> Run:
-    mine, dtypes = map_of(b), list(b.attrs["dtypes"])
-    tuples, given = mine.tuples, list(b.attrs["fake_dtypes"])
+    staging_map, dtypes = map_of(b), list(b.attrs["dtypes"])
+    tuples, fake_dtypes = staging_map.tuples, list(b.attrs["fake_dtypes"])
     if tuples.dtypes is None:
         tuples.dtypes = dtypes
     if tuples.dtypes != dtypes:
-        raise errors.InvalidArgument(f"{mine.title} has the dtypes {[dtype.name for dtype in tuples.dtypes]}, used "
-                                     f"with {[dtype.name for dtype in dtypes]}")
+        raise errors.InvalidArgument(f"{staging_map.title} has the dtypes {[dtype.name for dtype in tuples.dtypes]}, "
+                                     f"used with {[dtype.name for dtype in dtypes]}")
 
     def run(step: Step, key: Array, indices: Array, *values: Array) -> AsyncValue:
         places = _indices(indices, len(values))
         if places[0] < 0 or places[-1] >= len(dtypes):
             raise errors.InvalidArgument(f"the indices {places} of parts of a tuple of {len(dtypes)}")
-        if [dtypes[place] for place in places] != given:
+        if [dtypes[index] for index in places] != fake_dtypes:
             raise errors.InvalidArgument(f"the parts {places} have the dtypes "
-                                         f"{[dtypes[place].name for place in places]}, given "
-                                         f"{[dtype.name for dtype in given]}")
-        return mine.bring(step, StageParts(key.item(), dict(zip(places, [v.copy() for v in values], strict=True))))
+                                         f"{[dtypes[index].name for index in places]}, given "
+                                         f"{[dtype.name for dtype in fake_dtypes]}")
+        parts = dict(zip(places, [v.copy() for v in values], strict=True))
+        return staging_map.bring(step, StageParts(key.item(), parts))
 
     return run
 
@@ -72,36 +74,36 @@ def peek(b: Bind) -> Run:
 
 
 def _look_up(b: Bind, *, takes: bool) -> Run:
-    mine, dtypes = map_of(b), b.attrs["dtypes"]
+    staging_map, dtypes = map_of(b), b.attrs["dtypes"]
 
     def run(step: Step, key: Array, indices: Array) -> list[AsyncValue]:
-        return mine.take(step, LookUp(key.item(), _indices(indices, len(dtypes)), dtypes, takes=takes))
+        return staging_map.take(step, LookUp(key.item(), _indices(indices, len(dtypes)), dtypes, takes=takes))
 
     return run
 
 
 def unstage_any(b: Bind) -> Run:
-    mine, dtypes = map_of(b), b.attrs["dtypes"]
+    staging_map, dtypes = map_of(b), b.attrs["dtypes"]
 
     def run(step: Step, indices: Array) -> list[AsyncValue]:
-        return mine.take(step, LookUp(ANY_KEY, _indices(indices, len(dtypes)), dtypes, takes=True))
+        return staging_map.take(step, LookUp(ANY_KEY, _indices(indices, len(dtypes)), dtypes, takes=True))
 
     return run
 
 
 def size(b: Bind) -> Run:
-    mine = map_of(b)
-    return lambda out: out.fill(len(mine.tuples.complete))
+    staging_map = map_of(b)
+    return lambda out: out.fill(len(staging_map.tuples.complete))
 
 
 def incomplete_size(b: Bind) -> Run:
-    mine = map_of(b)
-    return lambda out: out.fill(len(mine.tuples.incomplete))
+    staging_map = map_of(b)
+    return lambda out: out.fill(len(staging_map.tuples.incomplete))
 
 
 def clear(b: Bind) -> Run:
-    mine = map_of(b)
-    return lambda step: mine.clear()
+    staging_map = map_of(b)
+    return lambda step: staging_map.clear()
 
 
 def register_kernels(kernels: Kernels) -> None:

@@ -30,7 +30,7 @@ class Channels:
         self.axes = tuple(i for i in range(len(shape)) if i != (1 if self.first else len(shape) - 1))
         self._repeats = repeats
 
-    def spread(self, vector: Any) -> Any:
+    def broadcast(self, vector: Any) -> Any:
         """`vector` in the form that broadcasts against a tensor of shape `rows`."""
         return vector[:, None] if self.first else np.tile(vector, self._repeats)
 
@@ -41,10 +41,11 @@ def bias_add(b: Bind) -> Run:
         return nothing
     channels = Channels(shape, b.attrs.get("data_format", "NHWC"))
     rows, value = channels.rows, b.inputs[1].value
-    known = channels.spread(value) if value is not None else None
+    known_channels = channels.broadcast(value) if value is not None else None
 
     def run(x: Any, bias: Any, out: Any) -> None:
-        np.add(x.reshape(rows), known if known is not None else channels.spread(bias), out=out.reshape(rows))
+        addend = known_channels if known_channels is not None else channels.broadcast(bias)
+        np.add(x.reshape(rows), addend, out=out.reshape(rows))
 
     return run
 
@@ -67,7 +68,7 @@ def fused_batch_norm(b: Bind) -> Run:
     if 0 in shape:
         return _empty_batch_norm
     channels = Channels(shape, b.attrs["data_format"])
-    return _trained(b, channels) if b.attrs["is_training"] else _inferred(b, channels)
+    return _normalise_by_batch(b, channels) if b.attrs["is_training"] else _normalise_by_inputs(b, channels)
 
 
 def _empty_batch_norm(*arrays: Any) -> None:
@@ -94,17 +95,18 @@ def _normalise(channels: Channels, x: Any, mean: Any, factor: Any, offset: Any, 
         y.reshape(rows)[...] = out
 
 
-def _inferred(b: Bind, channels: Channels) -> Run:
+def _normalise_by_inputs(b: Bind, channels: Channels) -> Run:
     epsilon = b.attrs["epsilon"]
 
-    def spread(scale: Any, offset: Any, mean: Any, variance: Any) -> tuple[Any, Any, Any]:
-        return channels.spread(mean), channels.spread(_scale(scale, variance, epsilon)), channels.spread(offset)
+    def broadcast_affine(scale: Any, offset: Any, mean: Any, variance: Any) -> tuple[Any, Any, Any]:
+        factor = _scale(scale, variance, epsilon)
+        return channels.broadcast(mean), channels.broadcast(factor), channels.broadcast(offset)
 
     values = [i.value for i in b.inputs[1:5]]
-    known = spread(*values) if all(v is not None for v in values) else None
+    known_affine = broadcast_affine(*values) if all(v is not None for v in values) else None
 
     def run(x: Any, scale: Any, offset: Any, mean: Any, variance: Any, y: Any, *statistics: Any) -> None:
-        used = known if known is not None else spread(scale, offset, mean, variance)
+        used = known_affine if known_affine is not None else broadcast_affine(scale, offset, mean, variance)
         _normalise(channels, x, *used, y)
         for target, source in zip(statistics, (mean, variance, mean, variance, 0), strict=False):
             target[...] = source
@@ -112,11 +114,11 @@ def _inferred(b: Bind, channels: Channels) -> Run:
     return run
 
 
-def _trained(b: Bind, channels: Channels) -> Run:
+def _normalise_by_batch(b: Bind, channels: Channels) -> Run:
     """Normalisation with batch statistics. The running variance is the sample variance, divided by one element less
     (Bessel)."""
     epsilon, weight = b.attrs["epsilon"], np.float32(b.attrs["exponential_avg_factor"])
-    kept = 1 - weight  # the weight of the old value: old + (new - old) * weight would make NaN of infinities
+    old_weight = 1 - weight  # the weight of the old value: old + (new - old) * weight would make NaN of infinities
     count = b.inputs[0].size // channels.count
     bessel = np.float32(count / max(count - 1, 1))
 
@@ -124,11 +126,11 @@ def _trained(b: Bind, channels: Channels) -> Run:
         wide = x.astype(np.float32, copy=False)
         mean = wide.mean(channels.axes, np.float32)
         variance = wide.var(channels.axes, np.float32)
-        spread = channels.spread
+        spread = channels.broadcast
         _normalise(channels, x, spread(mean), spread(_scale(scale, variance, epsilon)), spread(offset), y)
         new = (mean, variance * bessel)
         if weight != 1:
-            new = (old_mean * kept + mean * weight, old_variance * kept + new[1] * weight)
+            new = (old_mean * old_weight + mean * weight, old_variance * old_weight + new[1] * weight)
         for target, source in zip(statistics, (*new, mean, variance, 0), strict=False):
             target[...] = source
 
@@ -140,10 +142,10 @@ def fused_batch_norm_ex(b: Bind) -> Run:
     normalise = fused_batch_norm(b)
     activate = FUSED[b.attrs["activation_mode"]](b.attrs) if b.attrs["activation_mode"] in FUSED else None
 
-    def run(x: Any, scale: Any, offset: Any, mean: Any, variance: Any, *rest: Any) -> None:
-        *addends, y = rest[:-5]
+    def run(x: Any, scale: Any, offset: Any, mean: Any, variance: Any, *unused_and_out: Any) -> None:
+        *addends, y = unused_and_out[:-5]
         out = y if y.dtype == np.float32 else np.empty(y.shape, np.float32)
-        normalise(x, scale, offset, mean, variance, out, *rest[-5:])
+        normalise(x, scale, offset, mean, variance, out, *unused_and_out[-5:])
         for addend in addends:
             np.add(out, addend, out)
         if activate is not None:

@@ -9,7 +9,7 @@ from typing import Any
 from heald.api import Bind, DType, Kernels, TensorValue, dtypes, errors
 
 from .numerals import parser
-from .strings import encoded
+from .strings import attribute_bytes
 
 Run = Callable[..., Any]
 Fields = Callable[[bytes], list[bytes]]
@@ -31,7 +31,7 @@ def to_number(b: Bind) -> Run:
 def decode_csv(b: Bind) -> Run:
     fields = _reader(b)
     types = b.attrs["OUT_TYPE"]
-    na_value = encoded(b, "na_value")
+    na_value = attribute_bytes(b, "na_value")
     count = len(types)
     columns = [_column(i, dtype, na_value) for i, dtype in enumerate(types)]
 
@@ -68,7 +68,7 @@ def _column(number: int, dtype: DType, na_value: bytes) -> Callable[[Any, Any], 
 
 
 def _reader(b: Bind) -> Fields:
-    delimiter, columns = encoded(b, "field_delim"), b.attrs["select_cols"]
+    delimiter, columns = attribute_bytes(b, "field_delim"), b.attrs["select_cols"]
     special = b'\r\n"' if b.attrs["use_quote_delim"] else b"\r\n"
 
     def fields(record: bytes) -> Iterator[bytes]:
@@ -76,11 +76,11 @@ def _reader(b: Bind) -> Fields:
             return csv_fields(record, delimiter, quotes=b'"' in special)
         return iter(record.split(delimiter) if record else ())
 
-    def chosen(record: bytes) -> list[bytes]:
+    def selected_fields(record: bytes) -> list[bytes]:
         row = list(islice(fields(record), columns[-1] + 1))
         return [row[c] for c in columns if c < len(row)]
 
-    return chosen if columns else lambda record: list(fields(record))
+    return selected_fields if columns else lambda record: list(fields(record))
 
 
 def csv_fields(record: bytes, delimiter: bytes, *, quotes: bool) -> Iterator[bytes]:
@@ -90,7 +90,7 @@ def csv_fields(record: bytes, delimiter: bytes, *, quotes: bool) -> Iterator[byt
         if record[at] in b"\r\n":
             at += 1
         elif quotes and record[at] == ord('"'):
-            field, at = _quoted(record, at + 1, delimiter)
+            field, at = _quoted_field(record, at + 1, delimiter)
             yield field
         else:
             field = record[at:].partition(delimiter)[0]
@@ -102,7 +102,7 @@ def csv_fields(record: bytes, delimiter: bytes, *, quotes: bool) -> Iterator[byt
         yield b""
 
 
-def _quoted(record: bytes, at: int, delimiter: bytes) -> tuple[bytes, int]:
+def _quoted_field(record: bytes, at: int, delimiter: bytes) -> tuple[bytes, int]:
     """The field from `at` to its closing quote, and the start of the next field. Raises InvalidArgument."""
     parts = []
     while (quote := record.find(b'"', at)) >= 0:

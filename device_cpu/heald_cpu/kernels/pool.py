@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from heald.api import Attrs, Bind, DType, Kernels, ValueInfo, errors, geometry
 
-from .staging import Scratched, compute_dtype, staged
+from .staging import Scratched, compute_dtype, with_channels_last
 
 Taps = list[tuple[slice, slice]]  # by tap of the window along one axis: outputs, and the inputs under the tap
 
@@ -20,11 +20,11 @@ def window_attrs(b: Bind) -> Attrs:
     attrs = {"data_format": "NHWC", **b.attrs}
     if "ksize" in attrs:
         return attrs
-    return attrs | {name: tuple(int(n) for n in _known(value))
+    return attrs | {name: tuple(int(n) for n in _known_integers(value))
                     for name, value in zip(("ksize", "strides"), b.inputs[1:], strict=True)}
 
 
-def _known(x: ValueInfo) -> Any:
+def _known_integers(x: ValueInfo) -> Any:
     assert x.value is not None
     return x.value
 
@@ -39,7 +39,7 @@ def window_taps(attrs: Attrs, shape: tuple[int, ...]) -> list[Taps]:
         raise errors.Unimplemented("pooling is not implemented for the batch dimension")
     lengths, sizes, strides = shape[1:last], attrs["ksize"][1:last], attrs["strides"][1:last]
     windows = geometry.spatial_windows(attrs, lengths, sizes)
-    return [geometry.window_taps(*known) for known in zip(lengths, sizes, strides, windows, strict=True)]
+    return [geometry.window_taps(*dimension) for dimension in zip(lengths, sizes, strides, windows, strict=True)]
 
 
 def _fold(ufunc: np.ufunc, start: Any, taps: list[Taps], x: Any, out: Any) -> Callable[[], None]:
@@ -56,8 +56,8 @@ def _fold(ufunc: np.ufunc, start: Any, taps: list[Taps], x: Any, out: Any) -> Ca
     def run() -> None:
         for target, passes in steps:
             target.fill(start)
-            for into, found in passes:
-                ufunc(into, found, out=into)
+            for into, inputs in passes:
+                ufunc(into, inputs, out=into)
 
     return run
 
@@ -78,7 +78,7 @@ def max_pool(b: Bind) -> Any:
     larger: np.ufunc = np.fmax if dtype.kind == "f" else np.maximum
     if _across_depth(attrs):
         return _max_pool_depth(b, larger, attrs)
-    return staged(b, Scratched(lambda ins, outs: _fold(larger, least, taps, ins[0], outs[0])))
+    return with_channels_last(b, Scratched(lambda ins, outs: _fold(larger, least, taps, ins[0], outs[0])))
 
 
 def _across_depth(attrs: Attrs) -> bool:
@@ -98,12 +98,12 @@ def _max_pool_depth(b: Bind, larger: np.ufunc, attrs: Attrs) -> Any:
         groups = x.reshape(*out.shape, depth)
         return lambda: larger.reduce(groups, axis=-1, out=out)
 
-    return staged(b, Scratched(lambda ins, outs: attach(ins[0], outs[0])))
+    return with_channels_last(b, Scratched(lambda ins, outs: attach(ins[0], outs[0])))
 
 
 def avg_pool(b: Bind) -> Any:
     taps = window_taps(b.attrs, b.inputs[0].meta.dims)
-    count = covered(b, taps, b.outputs[0].dims)
+    count = window_counts(b, taps, b.outputs[0].dims)
 
     def attach(x: Any, out: Any) -> Callable[[], None]:
         total = _fold(np.add, 0, taps, x, out)
@@ -114,10 +114,10 @@ def avg_pool(b: Bind) -> Any:
 
         return run
 
-    return staged(b, Scratched(lambda ins, outs: attach(*ins, *outs)))
+    return with_channels_last(b, Scratched(lambda ins, outs: attach(*ins, *outs)))
 
 
-def covered(b: Bind, taps: list[Taps], shape: tuple[int, ...]) -> Any:
+def window_counts(b: Bind, taps: list[Taps], shape: tuple[int, ...]) -> Any:
     """The number of elements in the window of each output element, without padding. `shape`: the output's."""
     if _across_depth(b.attrs):
         raise errors.Unimplemented("average pooling across the depth is not implemented")

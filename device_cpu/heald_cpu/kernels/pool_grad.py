@@ -10,8 +10,8 @@ import numpy as np
 from heald.api import Attachable, Attrs, Bind, Kernels, errors
 
 from ..element_types import REAL
-from .pool import Taps, covered, window_attrs, window_taps
-from .staging import Scratched, staged
+from .pool import Taps, window_attrs, window_counts, window_taps
+from .staging import Scratched, with_channels_last
 
 Index = tuple[slice, ...]
 POOLED_3D = ("bfloat16", "float32")
@@ -71,7 +71,7 @@ def max_pool_gradient(b: Bind) -> Attachable:
 
         return run
 
-    return staged(b, Scratched(lambda ins, outs: attach(*ins, *outs)), (0, 1, 2))
+    return with_channels_last(b, Scratched(lambda ins, outs: attach(*ins, *outs)), (0, 1, 2))
 
 
 def max_pool_3d_gradient(b: Bind) -> Attachable:
@@ -87,12 +87,12 @@ def max_pool_3d_gradient(b: Bind) -> Attachable:
 
         return run
 
-    return staged(b, Scratched(lambda ins, outs: attach(*ins, *outs)), (0, 1, 2))
+    return with_channels_last(b, Scratched(lambda ins, outs: attach(*ins, *outs)), (0, 1, 2))
 
 
 def avg_pool_gradient(b: Bind) -> Attachable:
     taps = window_taps(b.attrs, b.outputs[0].dims)
-    count = covered(b, taps, b.inputs[1].meta.dims)
+    count = window_counts(b, taps, b.inputs[1].meta.dims)
 
     def attach(_: Any, gradient: Any, out: Any) -> Callable[[], None]:
         share = np.empty(gradient.shape, gradient.dtype)
@@ -102,12 +102,12 @@ def avg_pool_gradient(b: Bind) -> Attachable:
             np.divide(gradient, count, out=share)
             for target, passes in steps:
                 target.fill(0)
-                for into, found in passes:
-                    np.add(into, found, out=into)
+                for into, gradients in passes:
+                    np.add(into, gradients, out=into)
 
         return run
 
-    return staged(b, Scratched(lambda ins, outs: attach(*ins, *outs)), (1,))
+    return with_channels_last(b, Scratched(lambda ins, outs: attach(*ins, *outs)), (1,))
 
 
 def _unfolding(taps: list[Taps], share: Any, out: Any) -> list[tuple[Any, list[tuple[Any, Any]]]]:

@@ -18,16 +18,17 @@ ROUND: dict[str, Callable[[Any], Any]] = {"HALF_TO_EVEN": np.rint, "HALF_UP": la
 
 def quantize_and_dequantize(b: Bind) -> Run:
     bits = b.attrs["num_bits"] if "num_bits" in b.attrs else integer(b, 3)
-    dtype, given = b.outputs[0].dtype.numpy, b.attrs["range_given"]
+    dtype, has_given_range = b.outputs[0].dtype.numpy, b.attrs["range_given"]
     low, high = _integer_range(bits, signed=b.attrs["signed_input"], narrow=b.attrs["narrow_range"])
-    least, most = dtype.type(low), dtype.type(high)
-    rounded, ends = ROUND[b.attrs.get("round_mode", "HALF_TO_EVEN")], _given_range(b) if given else _own_range(b)
-    if not given and b.outputs[0].size == 0:
+    least, greatest = dtype.type(low), dtype.type(high)
+    rounded = ROUND[b.attrs.get("round_mode", "HALF_TO_EVEN")]
+    ends = _given_range(b) if has_given_range else _own_range(b)
+    if not has_given_range and b.outputs[0].size == 0:
         return nothing
 
     def run(x: Any, minimum: Any, maximum: Any, *bits_and_out: Any) -> None:
-        first, last, scale, inverse = _scaled(*ends(x, minimum, maximum), least, most)
-        clamped = np.maximum(np.minimum(x, last), first) if given else x
+        first, last, scale, inverse = _scaled_range(*ends(x, minimum, maximum), least, greatest)
+        clamped = np.maximum(np.minimum(x, last), first) if has_given_range else x
         np.multiply(rounded(clamped * scale), inverse, out=bits_and_out[-1])
 
     return run
@@ -58,7 +59,7 @@ def _integer_range(bits: int, *, signed: bool, narrow: bool) -> tuple[int, int]:
     return 0, (1 << bits) - 1
 
 
-def _scaled(first: Any, last: Any, low: Any, high: Any) -> tuple[Any, Any, Any, Any]:
+def _scaled_range(first: Any, last: Any, low: Any, high: Any) -> tuple[Any, Any, Any, Any]:
     """The range, widened on one side so that 0 stays 0 and the other side just fits; its scale, and the scale's
     inverse."""
     unlimited = np.finfo(low.dtype).max
@@ -73,7 +74,7 @@ def _scaled(first: Any, last: Any, low: Any, high: Any) -> tuple[Any, Any, Any, 
 def fake_quant_args(b: Bind) -> Run:
     low, high = _fake_range(b)
     with np.errstate(all="ignore"):
-        nudged = _nudged(np.float32(b.attrs["min"]), np.float32(b.attrs["max"]), low, high)
+        nudged = _nudged_range(np.float32(b.attrs["min"]), np.float32(b.attrs["max"]), low, high)
     return lambda x, out: _fake_quant(x, nudged, np.multiply, nudged.inverse, out)
 
 
@@ -100,7 +101,7 @@ def _fake_quant_given(b: Bind, steps: Callable[[_Nudged], tuple[Any, Any]]) -> R
     low, high = _fake_range(b)
 
     def run(x: Any, minimum: Any, maximum: Any, out: Any) -> None:
-        nudged = _nudged(minimum, maximum, low, high)
+        nudged = _nudged_range(minimum, maximum, low, high)
         _fake_quant(x, nudged, *steps(nudged), out)
         out[..., (minimum == 0) & (maximum == 0)] = 0
 
@@ -111,7 +112,7 @@ def _fake_range(b: Bind) -> tuple[Any, Any]:
     return np.float32(b.attrs["narrow_range"]), np.float32((1 << b.attrs["num_bits"]) - 1)
 
 
-def _nudged(minimum: Any, maximum: Any, low: Any, high: Any) -> _Nudged:
+def _nudged_range(minimum: Any, maximum: Any, low: Any, high: Any) -> _Nudged:
     scale = (maximum - minimum) / (high - low)
     zero_point = np.clip(_round_half_away(low - minimum / scale), low, high)
     return _Nudged((low - zero_point) * scale, (high - zero_point) * scale, scale, (high - low) / (maximum - minimum))

@@ -10,7 +10,16 @@ from heald.api import AsyncValue, Bind, Kernels, Step, TensorMetadata, dtypes, e
 from ..element_types import Array
 from ..resources.handles import from_handle
 from ..resources.partial_shape import fits
-from ..resources.queue import Close, Dequeue, Enqueue, Queue, copied, no_elements, padded, stacked
+from ..resources.queue import (
+    Close,
+    Dequeue,
+    Enqueue,
+    Queue,
+    copies_of_parts,
+    no_elements,
+    pad_components,
+    stack_components,
+)
 from ..resources.queue_order import Element, FifoOrder, Order, PriorityOrder, ShuffledOrder
 
 Run = Callable[..., Any]
@@ -25,39 +34,42 @@ def queue(make: Callable[[Bind], Order], *first: TensorMetadata) -> Callable[[Bi
         kind, capacity, types = b.op.removesuffix("V2"), b.attrs["capacity"], b.attrs["component_types"]
         shapes = b.attrs["shapes"] or [None] * len(types)
         metas = (*first, *map(TensorMetadata, types, shapes))
-        mine = b.resource("queue", lambda: Queue(kind, b.attrs["shared_name"] or b.node, metas, capacity, make(b)))
-        if (mine.kind, mine.metas) != (kind, metas) or mine.capacity != (capacity if capacity >= 0 else mine.capacity):
-            raise errors.InvalidArgument(f"{mine.title} has the components {list(mine.metas)} and capacity "
-                                         f"{mine.capacity}, asked for as a {kind} of {list(metas)} and {capacity}")
-        return lambda out: out.fill(mine)
+        queue = b.resource("queue", lambda: Queue(kind, b.attrs["shared_name"] or b.node, metas, capacity, make(b)))
+        same_capacity = capacity < 0 or queue.capacity == capacity
+        if (queue.kind, queue.metas) != (kind, metas) or not same_capacity:
+            raise errors.InvalidArgument(f"{queue.title} has the components {list(queue.metas)} and capacity "
+                                         f"{queue.capacity}, asked for as a {kind} of {list(metas)} and {capacity}")
+        return lambda out: out.fill(queue)
 
     return bind
 
 
-def shuffled(b: Bind) -> Order:
+def shuffled_order(b: Bind) -> Order:
     return ShuffledOrder(b.attrs["min_after_dequeue"], b.attrs["seed"], b.attrs["seed2"])
 
 
 def enqueue(b: Bind) -> Run:
     def run(step: Step, handle: Array, *components: Array) -> AsyncValue:
-        mine = _queue(b, handle, "Tcomponents", [x.shape for x in components])
-        return mine.bring(step, Enqueue([tuple(x.copy() for x in components)]))
+        queue = _queue(b, handle, "Tcomponents", [x.shape for x in components])
+        return queue.bring(step, Enqueue([tuple(x.copy() for x in components)]))
 
     return run
 
 
 def enqueue_many(b: Bind) -> Run:
     def run(step: Step, handle: Array, *components: Array) -> AsyncValue | None:
-        mine = _queue(b, handle, "Tcomponents", [x.shape[1:] for x in components])
-        return mine.bring(step, Enqueue(zip(*map(copied, components), strict=True))) if len(components[0]) else None
+        queue = _queue(b, handle, "Tcomponents", [x.shape[1:] for x in components])
+        if not len(components[0]):
+            return None
+        return queue.bring(step, Enqueue(zip(*map(copies_of_parts, components), strict=True)))
 
     return run
 
 
 def dequeue(b: Bind) -> Run:
     def run(step: Step, handle: Array) -> list[AsyncValue]:
-        mine = _queue(b, handle, "component_types")
-        return mine.take(step, Dequeue(1, _only, len(mine.metas)))
+        queue = _queue(b, handle, "component_types")
+        return queue.take(step, Dequeue(1, _only, len(queue.metas)))
 
     return run
 
@@ -69,14 +81,14 @@ def _only(elements: list[Element]) -> Element:
 def dequeue_several(*, may_be_fewer: bool) -> Callable[[Bind], Run]:
     def bind(b: Bind) -> Run:
         def run(step: Step, handle: Array, n: Array) -> Sequence[AsyncValue | Array]:
-            mine = _queue(b, handle, "component_types")
-            if any(meta.shape is None for meta in mine.metas):
-                raise errors.InvalidArgument(f"{mine.kind}'s DequeueMany and DequeueUpTo require the components to "
+            queue = _queue(b, handle, "component_types")
+            if any(meta.shape is None for meta in queue.metas):
+                raise errors.InvalidArgument(f"{queue.kind}'s DequeueMany and DequeueUpTo require the components to "
                                              "have specified shapes.")
             if not n:
-                return no_elements(mine.metas)
-            together = padded if mine.kind == PADDING else stacked
-            return mine.take(step, Dequeue(int(n), together, len(mine.metas), may_be_fewer=may_be_fewer))
+                return no_elements(queue.metas)
+            together = pad_components if queue.kind == PADDING else stack_components
+            return queue.take(step, Dequeue(int(n), together, len(queue.metas), may_be_fewer=may_be_fewer))
 
         return run
 
@@ -85,24 +97,24 @@ def dequeue_several(*, may_be_fewer: bool) -> Callable[[Bind], Run]:
 
 def _queue(b: Bind, handle: Array, attribute: str, shapes: Sequence[tuple[int, ...]] | None = None) -> Queue:
     """The queue of a handle. Raises InvalidArgument where its components have other dtypes or shapes."""
-    mine = from_handle(handle, Queue)
+    queue = from_handle(handle, Queue)
     if b.inputs[0].handle is None:
-        types = [meta.dtype for meta in mine.metas]
+        types = [meta.dtype for meta in queue.metas]
         if types != list(b.attrs[attribute]):
-            raise errors.InvalidArgument(f"the components of {mine.title} are {types}, not {list(b.attrs[attribute])}")
-        for number, (meta, shape) in enumerate(zip(mine.metas, shapes or (), strict=False)):
+            raise errors.InvalidArgument(f"the components of {queue.title} are {types}, not {list(b.attrs[attribute])}")
+        for number, (meta, shape) in enumerate(zip(queue.metas, shapes or (), strict=False)):
             if not fits(shape, meta.shape):
                 raise errors.InvalidArgument(f"Shape mismatch in tuple component {number}. Expected {meta.shape}, got "
                                              f"{shape}")
-    return mine
+    return queue
 
 
 def close(b: Bind) -> Run:
     cancels = b.attrs["cancel_pending_enqueues"]
 
     def run(step: Step, handle: Array) -> AsyncValue:
-        mine = from_handle(handle, Queue)
-        return mine.close_now() if cancels else mine.bring(step, Close())
+        queue = from_handle(handle, Queue)
+        return queue.close_now() if cancels else queue.bring(step, Close())
 
     return run
 
@@ -110,7 +122,7 @@ def close(b: Bind) -> Run:
 def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("FIFOQueueV2")(queue(lambda _: FifoOrder()))
     kernels.kernel("PaddingFIFOQueueV2")(queue(lambda _: FifoOrder()))
-    kernels.kernel("RandomShuffleQueueV2")(queue(shuffled))
+    kernels.kernel("RandomShuffleQueueV2")(queue(shuffled_order))
     kernels.kernel("PriorityQueueV2")(queue(lambda _: PriorityOrder(), PRIORITY))
     for op, bind in {
         "QueueEnqueueV2": enqueue, "QueueEnqueueManyV2": enqueue_many, "QueueDequeueV2": dequeue,

@@ -74,14 +74,14 @@ def ragged_gather(b: Bind) -> Run:
         _check_bounds(levels, len(values))
         picks = indices.reshape(-1)
         _check_indices(picks, len(levels[0]) - 1)
-        found = list(outer)
+        all_splits = list(outer)
         for splits in levels:
             lengths = splits[picks + 1] - splits[picks]
-            found.append(np.append(0, np.cumsum(lengths)))
-            b.ask(int(found[-1][-1]) * 8, "an index of rows")
+            all_splits.append(np.append(0, np.cumsum(lengths)))
+            b.ask(int(all_splits[-1][-1]) * 8, "an index of rows")
             picks = np.repeat(splits[picks], lengths) + _places(lengths)
         b.ask(len(picks) * values[:1].nbytes, "a tensor of gathered rows")
-        nested = found[1:] if not shape else found
+        nested = all_splits[1:] if not shape else all_splits
         return *(splits.astype(levels[0].dtype) for splits in nested), values[picks]
 
     return run
@@ -90,13 +90,13 @@ def ragged_gather(b: Bind) -> Run:
 def _check_indices(indices: Array, rows: int) -> None:
     outside = (indices < 0) | (indices >= rows)
     if outside.any():
-        place = outside.argmax()
-        raise errors.InvalidArgument(f"indices[{place}] = {indices[place]} is not in [0, {rows})")
+        position = outside.argmax()
+        raise errors.InvalidArgument(f"indices[{position}] = {indices[position]} is not in [0, {rows})")
 
 
 def _check_bounds(levels: list[Array], count: int) -> None:
     """Raise InvalidArgument if splits decrease, or name rows that the next level, or the values, do not have."""
-    for splits, rows in zip(levels, [*(len(each) - 1 for each in levels[1:]), count], strict=True):
+    for splits, rows in zip(levels, [*(len(inner_splits) - 1 for inner_splits in levels[1:]), count], strict=True):
         if splits[0] < 0 or (splits[1:] < splits[:-1]).any():
             raise errors.InvalidArgument("ragged splits must be sorted, and not negative")
         if splits[-1] > rows:
@@ -127,7 +127,7 @@ def ragged_to_sparse(b: Bind) -> Run:
 def check_whole(levels: list[Array], count: int) -> None:
     """Raise InvalidArgument unless the splits of each level divide all of the next, or all values."""
     _check_bounds(levels, count)
-    for splits, rows in zip(levels, [*(len(each) - 1 for each in levels[1:]), count], strict=True):
+    for splits, rows in zip(levels, [*(len(inner_splits) - 1 for inner_splits in levels[1:]), count], strict=True):
         if splits[0] != 0 or splits[-1] != rows:
             raise errors.InvalidArgument(f"ragged splits must go from 0 to {rows}, the number of values, not from "
                                          f"{splits[0]} to {splits[-1]}")
@@ -137,8 +137,8 @@ def ragged_to_tensor(b: Bind) -> Run:
     kinds = b.attrs["row_partition_types"]
     sized = kinds[0] == "FIRST_DIM_SIZE"
     levels = [_row_ids if kind == "VALUE_ROWIDS" else _rows_of_splits for kind in kinds[sized:]]
-    wanted, inner = b.outputs[0].shape, b.inputs[1].meta.dims[1:]
-    assert wanted is not None
+    output_shape, inner = b.outputs[0].shape, b.inputs[1].meta.dims[1:]
+    assert output_shape is not None
 
     def run(_: Array, values: Array, default: Array, *partitions: Array) -> Array:
         first = int(partitions[0].reshape(-1)[0]) if sized else len(partitions[0]) - 1
@@ -147,8 +147,8 @@ def ragged_to_tensor(b: Bind) -> Run:
         for level, partition in zip(levels, partitions[sized:], strict=True):
             rows.append(level(partition, len(rows[-1]) if rows else first))
         places = [np.arange(len(row)) - np.searchsorted(row, row) for row in rows]
-        widths = [first, *(int(place.max(initial=-1)) + 1 for place in places)]
-        lengths = [width if length is None else length for width, length in zip(widths, wanted, strict=False)]
+        widths = [first, *(int(columns.max(initial=-1)) + 1 for columns in places)]
+        lengths = [width if length is None else length for width, length in zip(widths, output_shape, strict=False)]
         index = _flat_index(first, rows, places, lengths)[: len(values)]
         b.ask(prod(lengths) * prod(inner) * values.itemsize, "a tensor of padded rows")
         out = np.empty((prod(lengths), *inner), values.dtype)
@@ -178,9 +178,9 @@ def _flat_index(first: int, rows: list[Array], places: list[Array], lengths: lis
     """The index of each value in a flattened tensor of these lengths; -1 for a value that does not fit."""
     index = np.arange(first)
     index[lengths[0] :] = -1
-    for row, place, length in zip(rows, places, lengths[1:], strict=True):
+    for row, column, length in zip(rows, places, lengths[1:], strict=True):
         above = index[row]
-        index = np.where((above >= 0) & (place < length), above * length + place, -1)
+        index = np.where((above >= 0) & (column < length), above * length + column, -1)
     return index
 
 

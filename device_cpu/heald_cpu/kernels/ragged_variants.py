@@ -63,16 +63,16 @@ def from_variant(b: Bind) -> Run:
         if not shape:
             return *(splits.copy() for splits in parts[0].splits), parts[0].values.copy()
         b.ask(sum(part.values.nbytes for part in parts), "the values of ragged tensors")
-        found = []
+        row_splits = []
         for i in range(1, len(shape)):
             b.ask(8 * prod(shape[:i]), "the splits of a ragged tensor")
-            found.append(np.arange(prod(shape[:i]) + 1) * shape[i])
+            row_splits.append(np.arange(prod(shape[:i]) + 1) * shape[i])
         if below < 0:
-            return *(splits.astype(splits_type) for splits in found), _stacked(parts, dtype.numpy)
+            return *(splits.astype(splits_type) for splits in row_splits), _stack_values(parts, dtype.numpy)
         for level in range(-1, below):
             lengths = [_lengths(part, level) for part in parts]
-            found.append(np.append(0, np.cumsum(np.concatenate([np.zeros(0, np.int64), *lengths]))))
-        return *(splits.astype(splits_type) for splits in found), _joined(parts, dtype.numpy)
+            row_splits.append(np.append(0, np.cumsum(np.concatenate([np.zeros(0, np.int64), *lengths]))))
+        return *(splits.astype(splits_type) for splits in row_splits), _concat_values(parts, dtype.numpy)
 
     return run
 
@@ -86,13 +86,13 @@ def _lengths(part: RaggedTensor, level: int) -> Array:
     return np.array([len(part.splits[0]) - 1 if part.splits else len(part.values)])
 
 
-def _joined(parts: Sequence[RaggedTensor], dtype: np.dtype[Any]) -> Array:
+def _concat_values(parts: Sequence[RaggedTensor], dtype: np.dtype[Any]) -> Array:
     """The concatenated values. Raises InvalidArgument unless rows have one shape."""
     _check_shapes([part.values.shape[1:] for part in parts])
     return np.concatenate([part.values for part in parts]) if parts else np.zeros(0, dtype)
 
 
-def _stacked(parts: Sequence[RaggedTensor], dtype: np.dtype[Any]) -> Array:
+def _stack_values(parts: Sequence[RaggedTensor], dtype: np.dtype[Any]) -> Array:
     """The values with a new first dimension. Raises InvalidArgument unless they have one shape."""
     _check_shapes([part.values.shape for part in parts])
     return np.stack([part.values for part in parts]) if parts else np.zeros(0, dtype)

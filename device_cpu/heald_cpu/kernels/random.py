@@ -18,10 +18,10 @@ from ..philox import Sequence, blocks, from_seed
 from . import float_functions
 from .staging import nothing
 
-AT_ONCE = 1 << 14  # blocks; their intermediate results stay in the cache
+BLOCKS_AT_ONCE = 1 << 14  # blocks; their intermediate results stay in the cache
 RESERVED = 256  # blocks for each number that a stateful op draws, even if it uses fewer
 CUTOFF = 2.0  # of a truncated normal distribution, in standard deviations
-LEAST = 1e-7  # smaller uniform numbers are replaced, for the logarithm of 0 would be infinite
+LEAST_UNIFORM = 1e-7  # smaller uniform numbers are replaced, for the logarithm of 0 would be infinite
 PHILOX, AUTOMATIC = 1, 3
 HALF = np.uint64(32)
 FUNCTIONS: dict[int, tuple[Callable[[Array], Array], Callable[[Array], tuple[Array, Array]]]] = {  # by bytes
@@ -67,8 +67,8 @@ def uniform(dtype: np.dtype[Any]) -> Draw:
 
     def draw(words: Array) -> Array:
         numbers = _pairs(words) if dtype.itemsize == 8 else words
-        made: Array = (numbers & numbers.dtype.type(mantissa)).astype(unsigned) | exponent
-        return made.view(dtype) - one
+        bits: Array = (numbers & numbers.dtype.type(mantissa)).astype(unsigned) | exponent
+        return bits.view(dtype) - one
 
     return draw
 
@@ -87,7 +87,7 @@ def normal(dtype: np.dtype[Any]) -> Draw:
     def draw(words: Array) -> Array:
         pairs = numbers(words).reshape(len(words), -1, 2)
         angle = (2 * np.pi * pairs[..., 1].astype(np.float64)).astype(within, copy=False)
-        radius = np.sqrt(within.type(-2) * log(np.maximum(pairs[..., 0], within.type(LEAST))))
+        radius = np.sqrt(within.type(-2) * log(np.maximum(pairs[..., 0], within.type(LEAST_UNIFORM))))
         waves = np.stack(sin_cos(angle), -1) * radius[..., None]
         return waves.astype(dtype, copy=False)
 
@@ -99,7 +99,7 @@ def bits(dtype: np.dtype[Any]) -> Draw:
     return lambda words: words.astype("<u4", copy=False).view(dtype)
 
 
-def filled(distribution: Callable[[np.dtype[Any]], Draw]) -> Distribution:
+def fill_with(distribution: Callable[[np.dtype[Any]], Draw]) -> Distribution:
     def bind(dtype: np.dtype[Any]) -> Fill:
         draw = distribution(dtype)
         return lambda start, out, *_: _fill(draw, start, out)
@@ -109,10 +109,11 @@ def filled(distribution: Callable[[np.dtype[Any]], Draw]) -> Distribution:
 
 def _fill(draw: Draw, start: Start, out: Array) -> None:
     key, counter = start
-    flat, each = out.reshape(-1), _per_block(out.dtype)
-    for first in range(0, flat.size, AT_ONCE * each):
-        part = flat[first : first + AT_ONCE * each]
-        steps = np.arange(first // each, (first + len(part) + each - 1) // each, dtype=np.uint64)
+    flat, block_size = out.reshape(-1), _per_block(out.dtype)
+    for first in range(0, flat.size, BLOCKS_AT_ONCE * block_size):
+        part = flat[first : first + BLOCKS_AT_ONCE * block_size]
+        end = (first + len(part) + block_size - 1) // block_size
+        steps = np.arange(first // block_size, end, dtype=np.uint64)
         part[:] = draw(blocks(key, counter, steps)).reshape(-1)[: len(part)]
 
 
@@ -138,36 +139,37 @@ def between(dtype: np.dtype[Any]) -> Fill:
 def truncated_normal(dtype: np.dtype[Any]) -> Fill:
     """Normal numbers within the cutoff. Each group of as many numbers as a block has draws from a stretch of its own.
     The stretch is as long as the group's reserved blocks."""
-    each = _per_block(dtype)
+    block_size = _per_block(dtype)
     draw = normal(dtype if dtype.itemsize == 8 else np.dtype(np.float32))
-    stretch = each * RESERVED // 4
+    stretch = block_size * RESERVED // 4
 
     def fill(start: Start, out: Array, *_: Array) -> None:
         flat = out.reshape(-1)
-        for first in range(0, flat.size, AT_ONCE * each):
-            part = flat[first : first + AT_ONCE * each]
-            stretches = np.arange(first // each, (first + len(part) + each - 1) // each, dtype=np.uint64)
-            part[:] = _within_cutoff(draw, start, stretches * np.uint64(stretch), each).reshape(-1)[: len(part)]
+        for first in range(0, flat.size, BLOCKS_AT_ONCE * block_size):
+            part = flat[first : first + BLOCKS_AT_ONCE * block_size]
+            end = (first + len(part) + block_size - 1) // block_size
+            stretches = np.arange(first // block_size, end, dtype=np.uint64)
+            part[:] = _within_cutoff(draw, start, stretches * np.uint64(stretch), block_size).reshape(-1)[: len(part)]
 
     return fill
 
 
 def _within_cutoff(draw: Draw, start: Start, steps: Array, count: int) -> Array:
     """[n, count]: the first numbers within the cutoff from each of `steps` on."""
-    found = np.empty((len(steps), count))
+    accepted = np.empty((len(steps), count))
     have = np.zeros(len(steps), np.intp)
     short = np.arange(len(steps))  # rows with fewer than `count` numbers
     while short.size:
         drawn = draw(blocks(*start, steps[short])).reshape(len(short), count)
         good = np.abs(drawn) < CUTOFF
-        place = have[short, None] + good.cumsum(1) - 1
-        good &= place < count
+        target_columns = have[short, None] + good.cumsum(1) - 1
+        good &= target_columns < count
         rows, columns = good.nonzero()
-        found[short[rows], place[rows, columns]] = drawn[rows, columns]
+        accepted[short[rows], target_columns[rows, columns]] = drawn[rows, columns]
         have[short] += good.sum(1)
         steps = steps + np.uint64(1)
         short = short[have[short] < count]
-    return found
+    return accepted
 
 
 def multinomial(start: Callable[[Bind], Callable[..., Start]]) -> Callable[[Bind], Run]:
@@ -181,8 +183,8 @@ def multinomial(start: Callable[[Bind], Callable[..., Start]]) -> Callable[[Bind
             drawn = np.empty(out.shape)
             _fill(uniform64, begin(logits, *others[1:-1]), drawn)
             totals = _cumulative(logits)
-            for row, numbers, found in zip(totals, drawn, out, strict=True):
-                found[:] = row.searchsorted(numbers * row[-1], "right")
+            for row, numbers, row_out in zip(totals, drawn, out, strict=True):
+                row_out[:] = row.searchsorted(numbers * row[-1], "right")
 
         return run if b.outputs[0].size else nothing
 
@@ -239,15 +241,15 @@ def get_algorithm(_: Bind) -> Run:
 
 # types, the stateful op, the stateless one: its second version takes key and counter
 DISTRIBUTIONS: tuple[tuple[Distribution, tuple[str, ...], str | None, str], ...] = (
-    (filled(uniform), FLOATS, "RandomUniform", "StatelessRandomUniform"),
-    (filled(normal), FLOATS, "RandomStandardNormal", "StatelessRandomNormal"),
+    (fill_with(uniform), FLOATS, "RandomUniform", "StatelessRandomUniform"),
+    (fill_with(normal), FLOATS, "RandomStandardNormal", "StatelessRandomNormal"),
     (truncated_normal, FLOATS, "TruncatedNormal", "StatelessTruncatedNormal"),
     (between, ("int32", "int64"), "RandomUniformInt", "StatelessRandomUniformInt"),
-    (filled(bits), ("int32", "int64", "uint32", "uint64"), None, "StatelessRandomUniformFullInt"),
+    (fill_with(bits), ("int32", "int64", "uint32", "uint64"), None, "StatelessRandomUniformFullInt"),
 )
 
 
-def drawn(source: Source, distribution: Distribution) -> Callable[[Bind], Run]:
+def bind_random(source: Source, distribution: Distribution) -> Callable[[Bind], Run]:
     def bind(b: Bind) -> Run:
         start, fill = source(b), distribution(b.outputs[0].dtype.numpy)
         return lambda *arrays: fill(start(*arrays[:-1]), arrays[-1], *arrays[-3:-1])
@@ -260,7 +262,7 @@ def register_kernels(kernels: Kernels) -> None:
         for op, source in ((with_state, stateful), (stateless, of_seed), (f"{stateless}V2", of_key)):
             if op is not None:
                 dtype = "Tout" if op == "RandomUniformInt" else "dtype"
-                kernels.kernel(op, dtypes={dtype: types})(drawn(source, distribution))
+                kernels.kernel(op, dtypes={dtype: types})(bind_random(source, distribution))
     kernels.kernel("Multinomial", dtypes={"T": FLOATS})(multinomial(_stateful_samples))
     kernels.kernel("StatelessMultinomial", dtypes={"T": FLOATS})(multinomial(of_seed))
     kernels.kernel("RandomShuffle")(random_shuffle)

@@ -14,7 +14,7 @@ from .random import sequence, uniform
 
 Run = Callable[..., None]
 f32 = np.float32
-MOST_PIXELS = 2**31 - 1  # along a side of an image
+LARGEST_SIDE_PIXELS = 2**31 - 1  # along a side of an image
 
 
 class Box(NamedTuple):
@@ -29,7 +29,7 @@ class Box(NamedTuple):
     def area(self) -> int:
         return (self.bottom - self.top) * (self.right - self.left)
 
-    def shared(self, other: Box) -> int:
+    def shared_pixels(self, other: Box) -> int:
         """The number of pixels in both boxes."""
         rows = min(self.bottom, other.bottom) - max(self.top, other.top)
         columns = min(self.right, other.right) - max(self.left, other.left)
@@ -49,9 +49,9 @@ def sample_distorted_bounding_box(b: Bind) -> Run:
         crop = Box(0, 0, height, width)
         for _ in range(attrs["max_attempts"]):
             ratio = fraction(np.array([next(drawn)], np.uint32))[0] * (ratios[1] - ratios[0]) + ratios[0]
-            found = _crop(height, width, areas, ratio, drawn)
-            if found is not None and _covers(found, objects, least):
-                crop = found
+            candidate = _crop(height, width, areas, ratio, drawn)
+            if candidate is not None and _covers(candidate, objects, least):
+                crop = candidate
                 break
         begin[:] = crop.top, crop.left, 0
         extent[:] = np.array([crop.bottom - crop.top, crop.right - crop.left, -1]).astype(extent.dtype)
@@ -62,7 +62,7 @@ def sample_distorted_bounding_box(b: Bind) -> Run:
 
 def _sides(size: Array) -> tuple[int, int]:
     for side, name in zip(size.tolist(), ("height", "width"), strict=False):
-        if not 0 <= side < MOST_PIXELS:
+        if not 0 <= side < LARGEST_SIDE_PIXELS:
             raise errors.InvalidArgument(f"image {name} cannot be >= int32 max")
     return int(size[0]), int(size[1])
 
@@ -89,8 +89,8 @@ def _crop(height: int, width: int, areas: list[f32], ratio: f32, drawn: Iterator
     the largest area; its position is random, too. None if rounding leaves no such part."""
     if areas[0] > areas[1] or ratio <= 0 or not (height and width):
         return None
-    least, most = (area * f32(width) * f32(height) for area in areas)
-    rows, highest = (_round(np.sqrt(area / ratio)) for area in (least, most))
+    least, greatest = (area * f32(width) * f32(height) for area in areas)
+    rows, highest = (_round(np.sqrt(area / ratio)) for area in (least, greatest))
     if _round(f32(highest) * ratio) > width:
         highest = int((width + 0.5 - float(f32(1e-7))) / float(ratio))
         highest -= _round(f32(highest) * ratio) > width
@@ -101,10 +101,10 @@ def _crop(height: int, width: int, areas: list[f32], ratio: f32, drawn: Iterator
     columns = _round(f32(rows) * ratio)
     for step in (1, -1):  # rounding may have led beyond the areas
         area = f32(rows * columns)
-        if area < least if step > 0 else area > most:
+        if area < least if step > 0 else area > greatest:
             rows += step
             columns = _round(f32(rows) * ratio)
-    if not (least <= f32(rows * columns) <= most and 0 < columns <= width and 0 < rows <= height):
+    if not (least <= f32(rows * columns) <= greatest and 0 < columns <= width and 0 < rows <= height):
         return None
     top = below(height - rows, drawn, 32) if rows < height else 0
     left = below(width - columns, drawn, 32) if columns < width else 0
@@ -118,7 +118,7 @@ def _round(x: f32) -> int:
 def _covers(crop: Box, objects: list[Box], least: f32) -> bool:
     """True if at least the share `least` of an object is in the crop. An object without pixels does not count."""
     return crop.area >= 1 and any(
-        f32(crop.shared(each)) / f32(each.area) >= least for each in objects if each.area >= 1)
+        f32(crop.shared_pixels(box)) / f32(box.area) >= least for box in objects if box.area >= 1)
 
 
 def register_kernels(kernels: Kernels) -> None:

@@ -53,13 +53,13 @@ def _cell(attrs: Attrs) -> Callable[[Sequence[Any], Any, Sequence[Any]], tuple[A
 
 def lstm_block_cell(b: Bind) -> Callable[..., None]:
     """One step, with [i, ci, f, o] = [x, h_prev] w + b."""
-    step, wanted, inputs = _cell(b.attrs), sorted(b.needed), b.inputs[0].meta.dims[1]
+    step, needed_outputs, inputs = _cell(b.attrs), sorted(b.needed), b.inputs[0].meta.dims[1]
 
     def run(*arrays: Any) -> None:
         x, state, hidden, weights, *peepholes, bias = (a.astype(np.float32, copy=False) for a in arrays[:8])
         products = x @ weights[:inputs] + hidden @ weights[inputs:] + bias
         values = step(_quarters(products), state, peepholes)
-        for number in wanted:
+        for number in needed_outputs:
             arrays[8 + number][...] = values[number]
 
     return run
@@ -70,7 +70,7 @@ def block_lstm(b: Bind) -> Callable[..., None]:
     steps TensorFlow leaves zeros in cs and h, and undefined numbers in the other outputs."""
     step, order = _cell(b.attrs), ORDERS[b.op]
     time, _, inputs = b.inputs[1].meta.dims
-    wanted = sorted(b.needed | {CELL, HIDDEN})
+    needed_outputs = sorted(b.needed | {CELL, HIDDEN})
 
     def run(length: Any, *arrays: Any) -> None:
         steps = int(length)
@@ -78,14 +78,14 @@ def block_lstm(b: Bind) -> Callable[..., None]:
             raise errors.InvalidArgument(f"seq_len_max {steps} is not in [0, {time}], the steps of x")
         x, state, hidden, weights, *peepholes, bias = (a.astype(np.float32, copy=False) for a in arrays[:8])
         outputs = arrays[8:]
-        given, recurrent = x[:steps] @ weights[:inputs] + bias, weights[inputs:]
+        input_products, recurrent = x[:steps] @ weights[:inputs] + bias, weights[inputs:]
         for t in range(steps):
-            parts = _quarters(given[t] + hidden @ recurrent)
-            values = step([parts[place] for place in order], state, peepholes)
-            for number in wanted:
+            parts = _quarters(input_products[t] + hidden @ recurrent)
+            values = step([parts[quarter] for quarter in order], state, peepholes)
+            for number in needed_outputs:
                 outputs[number][t] = values[number]
             state, hidden = (outputs[number][t].astype(np.float32, copy=False) for number in (CELL, HIDDEN))
-        for number in wanted:
+        for number in needed_outputs:
             outputs[number][steps:] = 0
 
     return run

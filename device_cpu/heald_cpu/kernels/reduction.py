@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from heald.api import Bind, DType, Kernels, geometry
 
-from ..element_types import FLOATS, NARROW, NUMBERS, REAL, Array, widened
+from ..element_types import FLOATS, NARROW, NUMBERS, REAL, Array, through_float32
 
 Function = Callable[..., Any]  # of inputs and output
 BindFunction = Callable[[Bind], Function]
@@ -126,10 +126,10 @@ def arg_extreme(find: Function, number: np.ufunc, loser: str) -> BindFunction:
             np.copyto(out, find(x, axis), casting="unsafe")
 
         def run_beside_nan(x: Array, _: Array, out: Array) -> None:
-            found = find(x, axis)  # the first NaN, where there is one
-            if np.isnan(np.take_along_axis(x, np.expand_dims(found, axis), axis)).any():
-                found = find(number(x, least), axis)
-            np.copyto(out, found, casting="unsafe")
+            positions = find(x, axis)  # the first NaN, where there is one
+            if np.isnan(np.take_along_axis(x, np.expand_dims(positions, axis), axis)).any():
+                positions = find(number(x, least), axis)
+            np.copyto(out, positions, casting="unsafe")
 
         return run if least is None else run_beside_nan
 
@@ -151,7 +151,7 @@ def normalisation(function: Callable[[Array, Array], None]) -> BindFunction:
     def bind(b: Bind) -> Function:
         if not b.outputs[0].size:
             return lambda _x, _out: None
-        return widened(function) if b.outputs[0].dtype.name in NARROW else function
+        return through_float32(function) if b.outputs[0].dtype.name in NARROW else function
 
     return bind
 

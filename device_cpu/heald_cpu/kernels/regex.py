@@ -9,7 +9,7 @@ from typing import Any
 
 from heald.api import Bind, Kernels, Library, errors
 
-from .strings import each, encoded
+from .strings import attribute_bytes, map_elements
 
 RE2 = Library("RE2", "re2", "google-re2")
 Run = Callable[..., Any]
@@ -23,7 +23,7 @@ GROUP = re.compile(rb"\\(.?)", re.DOTALL)
 
 
 @lru_cache(maxsize=64)
-def compiled(pattern: bytes) -> Any:
+def compile_expression(pattern: bytes) -> Any:
     import re2
 
     options = re2.Options()
@@ -35,28 +35,28 @@ def compiled(pattern: bytes) -> Any:
 
 
 def static_full_match(b: Bind) -> Run:
-    match = compiled(encoded(b, "pattern")).fullmatch
-    return each(lambda x: match(x) is not None)
+    match = compile_expression(attribute_bytes(b, "pattern")).fullmatch
+    return map_elements(lambda x: match(x) is not None)
 
 
 def full_match(_: Bind) -> Run:
     def run(x: Any, pattern: Any, out: Any) -> None:
-        match = compiled(pattern[()]).fullmatch
-        each(lambda text: match(text) is not None)(x, out)
+        match = compile_expression(pattern[()]).fullmatch
+        map_elements(lambda text: match(text) is not None)(x, out)
 
     return run
 
 
 def static_replace(b: Bind) -> Run:
-    pattern, rewrite = encoded(b, "pattern"), encoded(b, "rewrite")
-    return each(rewriting(pattern, rewrite, everywhere=b.attrs["replace_global"]))
+    pattern, rewrite = attribute_bytes(b, "pattern"), attribute_bytes(b, "rewrite")
+    return map_elements(rewriting(pattern, rewrite, everywhere=b.attrs["replace_global"]))
 
 
 def replace(b: Bind) -> Run:
     everywhere = b.attrs["replace_global"]
 
     def run(x: Any, pattern: Any, rewrite: Any, out: Any) -> None:
-        each(rewriting(pattern[()], rewrite[()], everywhere=everywhere))(x, out)
+        map_elements(rewriting(pattern[()], rewrite[()], everywhere=everywhere))(x, out)
 
     return run
 
@@ -66,9 +66,9 @@ def rewriting(pattern: bytes, rewrite: bytes, *, everywhere: bool) -> Rewrite:
     changes nothing. With a malformed rewrite, Replace changes nothing, and GlobalReplace uses the text before the
     fault.
     """
-    expression = compiled(pattern)
-    parts, whole = _parts(rewrite)
-    if max((p for p in parts if isinstance(p, int)), default=0) > expression.groups or not (whole or everywhere):
+    expression = compile_expression(pattern)
+    parts, is_whole = _parts(rewrite)
+    if max((p for p in parts if isinstance(p, int)), default=0) > expression.groups or not (is_whole or everywhere):
         return bytes
 
     replacement = _replacement(parts)
@@ -77,7 +77,7 @@ def rewriting(pattern: bytes, rewrite: bytes, *, everywhere: bool) -> Rewrite:
         match = expression.search(x)
         return x if match is None else x[: match.start()] + replacement(match) + x[match.end() :]
 
-    return (lambda x: _replaced(expression, replacement, x)) if everywhere else once
+    return (lambda x: _replace_matches(expression, replacement, x)) if everywhere else once
 
 
 def _parts(rewrite: bytes) -> tuple[list[bytes | int], bool]:
@@ -101,27 +101,27 @@ def _replacement(parts: list[bytes | int]) -> Callable[[Any], bytes]:
     return lambda match: b"".join([match.group(p) or b"" if isinstance(p, int) else p for p in parts])
 
 
-def _replaced(expression: Any, replacement: Callable[[Any], bytes], x: bytes) -> bytes:
+def _replace_matches(expression: Any, replacement: Callable[[Any], bytes], x: bytes) -> bytes:
     """`x` with all matches replaced. An empty match at the end of the previous match is ignored: the search goes on
     behind the next character."""
-    pieces: list[bytes] = []
+    parts: list[bytes] = []
     at, last = 0, -1
     while at <= len(x):
         match = expression.search(x, at)
         if match is None:
             break
         start, end = match.span()
-        pieces.append(x[at:start])
+        parts.append(x[at:start])
         if start == end == last:
             character = CHARACTER.match(x, at)
             if character is None:
                 break
-            pieces.append(character[0])
+            parts.append(character[0])
             at = character.end()
             continue
-        pieces.append(replacement(match))
+        parts.append(replacement(match))
         at = last = end
-    return b"".join((*pieces, x[at:]))
+    return b"".join((*parts, x[at:]))
 
 
 def register_kernels(kernels: Kernels) -> None:

@@ -14,14 +14,14 @@ Run = Callable[..., None]
 
 
 def reverse(b: Bind) -> Run:
-    return _flipped(b, tuple(integers(b, 1)))
+    return _flip(b, tuple(integers(b, 1)))
 
 
 def reverse_flagged(b: Bind) -> Run:
-    return _flipped(b, tuple(axis for axis, flag in enumerate(integers(b, 1)) if flag))
+    return _flip(b, tuple(axis for axis, flag in enumerate(integers(b, 1)) if flag))
 
 
-def _flipped(b: Bind, axes: tuple[int, ...]) -> Run:
+def _flip(b: Bind, axes: tuple[int, ...]) -> Run:
     index: list[Any] = [slice(None)] * len(b.inputs[0].meta.dims)
     for axis in axes:
         index[axis] = slice(None, None, -1)

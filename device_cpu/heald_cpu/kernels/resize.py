@@ -33,15 +33,15 @@ class Taps(NamedTuple):
     sources: Array
     weights: Array | None = None
 
-    def transposed(self) -> Taps:
+    def gradient_taps(self) -> Taps:
         """The taps of the gradient."""
         return Taps(self.sources, self.targets, self.weights)
 
     def within(self, part: slice) -> Taps:
         """The taps of the targets in `part`, renumbered from its start."""
-        chosen = (self.targets >= part.start) & (self.targets < part.stop)
-        return Taps(self.targets[chosen] - part.start, self.sources[chosen],
-                    None if self.weights is None else self.weights[chosen])
+        chosen_taps = (self.targets >= part.start) & (self.targets < part.stop)
+        return Taps(self.targets[chosen_taps] - part.start, self.sources[chosen_taps],
+                    None if self.weights is None else self.weights[chosen_taps])
 
     def rounds(self) -> Iterable[Taps]:
         """Yields the first tap of each target, then the second tap of each target that has one, and so on."""
@@ -49,9 +49,9 @@ class Taps(NamedTuple):
         targets = self.targets[order]
         nth = np.arange(len(targets)) - np.searchsorted(targets, targets)
         for n in range(nth.max(initial=-1) + 1):
-            chosen = order[nth == n]
-            yield Taps(self.targets[chosen], self.sources[chosen],
-                       None if self.weights is None else self.weights[chosen])
+            chosen_taps = order[nth == n]
+            yield Taps(self.targets[chosen_taps], self.sources[chosen_taps],
+                       None if self.weights is None else self.weights[chosen_taps])
 
 
 class Axis:
@@ -70,12 +70,12 @@ class Axis:
 
     def rounds(self, taps: Taps) -> list[tuple[Any, Array, Array | None]]:
         """The targets, sources and factors of each round of taps."""
-        found = []
+        tap_rounds = []
         for targets, sources, weights in taps.rounds():
-            whole = len(targets) == targets[-1] + 1  # all targets, in order
-            at = slice(0, len(self.index(targets))) if whole else self.index(targets)
-            found.append((at, self.index(sources), None if weights is None else self.weights(weights)))
-        return found
+            covers_all = len(targets) == targets[-1] + 1  # all targets, in order
+            at = slice(0, len(self.index(targets))) if covers_all else self.index(targets)
+            tap_rounds.append((at, self.index(sources), None if weights is None else self.weights(weights)))
+        return tap_rounds
 
     def index(self, index: Array) -> Array:
         index = index.astype(np.intp)
@@ -106,13 +106,13 @@ def weighted_sum(shape: tuple[int, ...], axis: int, size: int, taps: Taps, dtype
 
     def run(x: Array) -> Array:
         out, x = np.zeros(along.target, dtype), x.reshape(along.source)
-        for outer, part, each in steps:
+        for outer, part, step_taps in steps:
             total = out[outer, part]
-            for at, index, factor in each:
-                found = x[outer].take(index, 1).astype(dtype, copy=False)
+            for at, index, factor in step_taps:
+                weighted_rows = x[outer].take(index, 1).astype(dtype, copy=False)
                 if factor is not None:
-                    found *= factor
-                total[:, at] += found
+                    weighted_rows *= factor
+                total[:, at] += weighted_rows
         return out.reshape(along.shape)
 
     return run
@@ -129,7 +129,7 @@ def separable(b: Bind, rows: Taps, columns: Taps, dtype: Any = f32) -> Run:
     between = list(b.inputs[0].meta.dims)
     between[order[0]] = work[order[0]][0]
     second = weighted_sum(tuple(between), order[1], *work[order[1]], dtype)
-    return lambda x, *rest: np.copyto(rest[-1], second(first(x)), casting="unsafe")
+    return lambda x, *sizes_and_out: np.copyto(sizes_and_out[-1], second(first(x)), casting="unsafe")
 
 
 # Places
@@ -179,12 +179,12 @@ def resize_nearest_neighbor(b: Bind) -> Run:
     shape, row, column = b.inputs[0].meta.dims, nearest(b.attrs, height, rows), nearest(b.attrs, width, columns)
     if rows < height:
         down, across = Axis(shape, ROWS, rows), Axis((shape[0], rows, *shape[2:]), COLUMNS, columns)
-        return _taken((down, row), (across, column))
+        return _take_pixels((down, row), (across, column))
     across, down = Axis(shape, COLUMNS, columns), Axis((*shape[:2], columns, shape[3]), ROWS, rows)
-    return _taken((across, column), (down, row))
+    return _take_pixels((across, column), (down, row))
 
 
-def _taken(*picks: tuple[Axis, Array]) -> Run:
+def _take_pixels(*picks: tuple[Axis, Array]) -> Run:
     (first, first_index), (second, second_index) = ((axis, axis.index(index)) for axis, index in picks)
 
     def run(x: Array, _size: Array, out: Array) -> None:
@@ -219,18 +219,18 @@ def resize_bilinear(b: Bind) -> Run:
     if b.outputs[0].size == 0:
         return nothing
     top, bottom, down = between_pixels(b.attrs, shape[1], sizes[0])
-    needed, found = np.unique(np.concatenate([top, bottom]), return_inverse=True)
+    needed, needed_index = np.unique(np.concatenate([top, bottom]), return_inverse=True)
     shape = (shape[0], len(needed), *shape[2:])
     columns = Axis(shape, COLUMNS, sizes[1])
     rows = Axis(columns.shape, ROWS, sizes[0])
     left, right, across = between_pixels(b.attrs, shape[2], sizes[1])
     interpolate_columns = interpolation(columns, left, right, across)
-    interpolate_rows = interpolation(rows, found[: sizes[0]], found[sizes[0] :], down)
-    whole = len(needed) == b.inputs[0].meta.dims[1]
+    interpolate_rows = interpolation(rows, needed_index[: sizes[0]], needed_index[sizes[0] :], down)
+    needs_all = len(needed) == b.inputs[0].meta.dims[1]
 
     def run(x: Array, _size: Array, out: Array) -> None:
         between = np.empty(columns.target, f32)
-        interpolate_columns(x if whole else x.take(needed, ROWS), between)
+        interpolate_columns(x if needs_all else x.take(needed, ROWS), between)
         interpolate_rows(between, out)
 
     return run
@@ -254,7 +254,7 @@ def interpolation(axis: Axis, lower: Array, upper: Array, weight: Array) -> Run:
 
 
 def resize_bilinear_grad(b: Bind) -> Run:
-    rows, columns = (_bilinear_taps(b.attrs, *lengths).transposed() for lengths in _gradient_lengths(b))
+    rows, columns = (_bilinear_taps(b.attrs, *lengths).gradient_taps() for lengths in _gradient_lengths(b))
     return separable(b, rows, columns, np.result_type(f32, b.attrs["T"].numpy))
 
 
@@ -271,10 +271,10 @@ CUBIC_STEPS = 1 << 10
 
 def _cubic_table(a: float) -> Array:
     """The convolution kernel of R. Keys (1981) with parameter `a`: row 0 at distances 0 to 1, row 1 at 1 to 2."""
-    near = (np.arange(CUBIC_STEPS + 1) / CUBIC_STEPS).astype(f32)
-    far = (near + 1).astype(np.float64)
-    near = near.astype(np.float64)
-    return np.stack([((a + 2) * near - (a + 3)) * near * near + 1,
+    near_distance = (np.arange(CUBIC_STEPS + 1) / CUBIC_STEPS).astype(f32)
+    far = (near_distance + 1).astype(np.float64)
+    near_distance = near_distance.astype(np.float64)
+    return np.stack([((a + 2) * near_distance - (a + 3)) * near_distance * near_distance + 1,
                      ((a * far - 5 * a) * far + 8 * a) * far - 4 * a]).astype(f32)
 
 
@@ -282,19 +282,20 @@ def _bicubic_taps(attrs: Attrs, length: int, size: int) -> Taps:
     """Four taps per output. With half-pixel centers, pixels outside the image have weight 0; else border pixels replace
     them."""
     keys = attrs["half_pixel_centers"]
-    near, far = _cubic_table(-0.5 if keys else -0.75)
+    near_weights, far_weights = _cubic_table(-0.5 if keys else -0.75)
     at = places(attrs, length, size)
     floor = np.floor(at)
     offset = np.rint((at - floor) * f32(CUBIC_STEPS)).astype(np.int64)
     sources = floor.astype(np.int64)[:, None] + np.arange(-1, 3)
-    weights = np.stack([far[offset], near[offset], near[CUBIC_STEPS - offset], far[CUBIC_STEPS - offset]], 1)
+    opposite = CUBIC_STEPS - offset
+    weights = np.stack([far_weights[offset], near_weights[offset], near_weights[opposite], far_weights[opposite]], 1)
     inside = np.clip(sources, 0, length - 1)
     if keys:
-        weights = _normalised(np.where(inside == sources, weights, f32(0)))
+        weights = _normalised_weights(np.where(inside == sources, weights, f32(0)))
     return Taps(np.repeat(np.arange(size), 4), inside.reshape(-1), weights.reshape(-1))
 
 
-def _normalised(weights: Array) -> Array:
+def _normalised_weights(weights: Array) -> Array:
     """Rows of weights, divided by their sums. A row with a sum next to 0 stays as it is."""
     total = weights.sum(1, f32, keepdims=True)
     some = np.abs(total) >= 1000 * np.finfo(f32).tiny
@@ -306,7 +307,7 @@ def resize_bicubic(b: Bind) -> Run:
 
 
 def resize_bicubic_grad(b: Bind) -> Run:
-    rows, columns = (_bicubic_taps(b.attrs, *lengths).transposed() for lengths in _gradient_lengths(b))
+    rows, columns = (_bicubic_taps(b.attrs, *lengths).gradient_taps() for lengths in _gradient_lengths(b))
     return separable(b, rows, columns, b.attrs["T"].numpy)
 
 
@@ -344,13 +345,13 @@ def _lanczos(radius: float) -> Callable[[Array], Array]:
 
 
 def _keys_cubic(x: Array) -> Array:
-    near = ((1.5 * x - 2.5) * x) * x + 1
-    return np.where(x >= 2, 0, np.where(x >= 1, ((-0.5 * x + 2.5) * x - 4) * x + 2, near))
+    within_one = ((1.5 * x - 2.5) * x) * x + 1
+    return np.where(x >= 2, 0, np.where(x >= 1, ((-0.5 * x + 2.5) * x - 4) * x + 2, within_one))
 
 
 def _mitchell_cubic(x: Array) -> Array:
-    near = ((7 / 6 * x - 2) * x) * x + 8 / 9
-    return np.where(x >= 2, 0, np.where(x >= 1, ((-7 / 18 * x + 2) * x - 10 / 3) * x + 16 / 9, near))
+    within_one = ((7 / 6 * x - 2) * x) * x + 8 / 9
+    return np.where(x >= 2, 0, np.where(x >= 1, ((-7 / 18 * x + 2) * x - 10 / 3) * x + 16 / 9, within_one))
 
 
 SAMPLING: dict[str, tuple[float, Callable[[Array], Array]]] = {  # radius, weight by distance
@@ -376,32 +377,32 @@ def _sampling_taps(attrs: Attrs, length: int, size: int, scale: Any, translation
     weights = kernel(np.abs((pixels.astype(f32) + f32(0.5) - at[:, None]) / stretch)).astype(f32)
     inside = (at >= 0) & (at <= length)
     targets, nth = np.nonzero((pixels <= last[:, None]) & inside[:, None])
-    weights = _normalised(np.where(pixels <= last[:, None], weights, f32(0)))
+    weights = _normalised_weights(np.where(pixels <= last[:, None], weights, f32(0)))
     return Taps(targets, pixels[targets, nth], weights[targets, nth])
 
 
-def _scaled(b: Bind, *, gradient: bool) -> Run:
+def _scale_and_translate(b: Bind, *, gradient: bool) -> Run:
     lengths = _gradient_lengths(b) if gradient else _lengths(b)
 
-    def planned(scale: Array, translation: Array) -> Run:
+    def resample(scale: Array, translation: Array) -> Run:
         if not (scale > 0).all():
             raise errors.InvalidArgument(f"scale must be greater than zero, given {scale.tolist()}")
         taps = [_sampling_taps(b.attrs, *n, s, t) for n, s, t in zip(lengths, scale, translation, strict=True)]
-        rows, columns = (t.transposed() if gradient else t for t in taps)
+        rows, columns = (t.gradient_taps() if gradient else t for t in taps)
         return separable(b, rows, columns)
 
     scale, translation = b.inputs[2].value, b.inputs[3].value
     if scale is not None and translation is not None:
-        return planned(scale, translation)
-    return lambda x, _, scale, translation, out: planned(scale, translation)(x, out)
+        return resample(scale, translation)
+    return lambda x, _, scale, translation, out: resample(scale, translation)(x, out)
 
 
 def scale_and_translate(b: Bind) -> Run:
-    return _scaled(b, gradient=False)
+    return _scale_and_translate(b, gradient=False)
 
 
 def scale_and_translate_grad(b: Bind) -> Run:
-    return _scaled(b, gradient=True)
+    return _scale_and_translate(b, gradient=True)
 
 
 def register_kernels(kernels: Kernels) -> None:

@@ -21,13 +21,13 @@ TENSOR_SCATTER = (*NUMBERS, "bool", "string")
 
 
 def var_handle(b: Bind) -> Run:
-    mine = variable_of(b)
-    return lambda out: out.fill(mine)
+    variable = variable_of(b)
+    return lambda out: out.fill(variable)
 
 
 def reference_handle(b: Bind) -> Run:
-    mine = reference_variable_of(b)
-    return lambda out: out.fill(mine)
+    variable = reference_variable_of(b)
+    return lambda out: out.fill(variable)
 
 
 def temporary_variable(b: Bind) -> Run:
@@ -39,9 +39,9 @@ def temporary_variable(b: Bind) -> Run:
 
     def run(out: Array) -> None:
         ask(prod(shape) * (dtype.itemsize or 8), f"the temporary variable '{name}'")
-        mine = ReferenceVariable(name, None)
-        mine.assign(zeros(dtype, shape))
-        out.fill(mine)
+        variable = ReferenceVariable(name, None)
+        variable.assign(zeros(dtype, shape))
+        out.fill(variable)
 
     return run
 
@@ -64,9 +64,9 @@ def destroy(b: Bind) -> Run:
     ignores = b.attrs["ignore_lookup_error"]
 
     def run(handle: Array) -> None:
-        mine = from_handle(handle, Variable)
-        if mine.is_initialized or not ignores:
-            mine.delete()
+        variable = from_handle(handle, Variable)
+        if variable.is_initialized or not ignores:
+            variable.delete()
 
     return run
 
@@ -131,9 +131,9 @@ def gather(b: Bind) -> Run:
             raise errors.InvalidArgument(f"batch_dims ({batch}) must be less than rank(params) ({rows.ndim}).")
         check_inside(indices, rows.shape[dims])
         lead = np.ix_(*map(np.arange, indices.shape[:dims]))
-        each = [i.reshape(*i.shape, *(1,) * (indices.ndim - i.ndim)) for i in lead]
-        found: Array = rows[(*each, indices)]
-        return found
+        lead_indices = [i.reshape(*i.shape, *(1,) * (indices.ndim - i.ndim)) for i in lead]
+        gathered: Array = rows[(*lead_indices, indices)]
+        return gathered
 
     return run
 
@@ -144,8 +144,8 @@ def gather_nd(_: Bind) -> Run:
         _check_depth(params, indices.shape[-1])
         rows = Rows(params.shape, indices.shape[-1], skips=False)
         numbers, _ = rows.numbers(indices)
-        found: Array = params.reshape(rows.matrix)[numbers]
-        return found.reshape(*indices.shape[:-1], *params.shape[rows.depth :])
+        gathered: Array = params.reshape(rows.matrix)[numbers]
+        return gathered.reshape(*indices.shape[:-1], *params.shape[rows.depth :])
 
     return run
 
@@ -196,9 +196,9 @@ def _check_depth(params: Array, depth: int) -> None:
                                      f"{params.ndim}")
 
 
-def _check_updates(old: Array, indices: Array, updates: Array, wanted: tuple[int, ...]) -> None:
-    if updates.shape != wanted:
-        raise errors.InvalidArgument(f"updates must have shape {list(wanted)} for indices of shape "
+def _check_updates(old: Array, indices: Array, updates: Array, expected_dims: tuple[int, ...]) -> None:
+    if updates.shape != expected_dims:
+        raise errors.InvalidArgument(f"updates must have shape {list(expected_dims)} for indices of shape "
                                      f"{list(indices.shape)} into {list(old.shape)}, given {list(updates.shape)}")
 
 

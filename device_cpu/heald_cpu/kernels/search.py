@@ -24,7 +24,7 @@ def bucketize(b: Bind) -> Run:
     return run
 
 
-def bound(goes_on: Callable[[Array, Array], Array]) -> Callable[[Bind], Run]:
+def search_bound(goes_on: Callable[[Array, Array], Array]) -> Callable[[Bind], Run]:
     """Binary search in every row at once, with the comparisons of std::lower_bound. `goes_on(element, value)` is True
     if the value's bound lies behind the element."""
 
@@ -63,6 +63,6 @@ def invert_permutation(b: Bind) -> Run:
 def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("Where", dtypes={"T": (*NUMBERS, "bool")}, allocates=True)(lambda _: np.argwhere)
     kernels.kernel("Bucketize")(bucketize)
-    kernels.kernel("LowerBound", dtypes={"T": REAL})(bound(np.less))
-    kernels.kernel("UpperBound", dtypes={"T": REAL})(bound(lambda element, value: ~(value < element)))
+    kernels.kernel("LowerBound", dtypes={"T": REAL})(search_bound(np.less))
+    kernels.kernel("UpperBound", dtypes={"T": REAL})(search_bound(lambda element, value: ~(value < element)))
     kernels.kernel("InvertPermutation")(invert_permutation)

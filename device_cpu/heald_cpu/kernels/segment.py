@@ -107,7 +107,7 @@ def sparse_segments(scale: Scale | None) -> Callable[[Bind], Run]:
         def run(data: Array, indices: Array, ids: Array) -> Array:
             out = _rows_for(b, data, _segments(ids))
             out.fill(0)
-            _reduce(np.add, _picked(data, indices), ids, out, scale)
+            _reduce(np.add, _rows_at(data, indices), ids, out, scale)
             return out
 
         return run
@@ -120,7 +120,7 @@ def counted_sparse_segments(scale: Scale | None) -> Callable[[Bind], Run]:
         _segments(ids)
         _check_below(ids, len(out))
         out.fill(0)
-        _reduce(np.add, _picked(data, indices), ids, out, scale)
+        _reduce(np.add, _rows_at(data, indices), ids, out, scale)
 
     return lambda _: run
 
@@ -143,11 +143,11 @@ def _check_below(ids: Array, count: int) -> None:
         raise errors.InvalidArgument(f"segment_ids[{ids.argmax()}] = {ids.max()} is out of range [0, {count})")
 
 
-def _picked(data: Array, indices: Array) -> Array:
+def _rows_at(data: Array, indices: Array) -> Array:
     outside = (indices < 0) | (indices >= len(data))
     if outside.any():
-        place = outside.argmax()
-        raise errors.InvalidArgument(f"indices[{place}] == {indices[place]} out of range [0, {len(data)})")
+        position = outside.argmax()
+        raise errors.InvalidArgument(f"indices[{position}] == {indices[position]} out of range [0, {len(data)})")
     return data[indices]
 
 
@@ -168,11 +168,11 @@ def _reduce(ufunc: np.ufunc, data: Array, ids: Array, out: Array, scale: Scale |
         return
     starts = starts_of_runs(ids)
     counts = np.diff(starts, append=len(ids))
-    rows = _reduced(ufunc, data, starts, counts)
+    rows = _reduce_runs(ufunc, data, starts, counts)
     out[ids[starts]] = rows if scale is None else _quotient(rows, scale(counts))
 
 
-def _reduced(ufunc: np.ufunc, data: Array, starts: Array, counts: Array) -> Any:
+def _reduce_runs(ufunc: np.ufunc, data: Array, starts: Array, counts: Array) -> Any:
     """Each run of rows, reduced. NumPy's reduceat is fast for rows of one element only. For 100,000 rows of 64 elements
     in 1,000 runs it takes 28 ms, run by run takes 8 ms. For runs of 2 rows it takes 49 ms, all second rows at once take
     7 ms."""
@@ -190,19 +190,19 @@ def _reduced_side_by_side(ufunc: np.ufunc, data: Array, starts: Array, counts: A
     order = counts.argsort()[::-1]
     starts, counts = starts[order], counts[order]
     rows = data[starts].astype(within)
-    for place in range(1, counts[0]):
-        longer = rows[: np.searchsorted(-counts, -place)]
-        ufunc(longer, data[starts[: len(longer)] + place], out=longer)
+    for offset in range(1, counts[0]):
+        longer = rows[: np.searchsorted(-counts, -offset)]
+        ufunc(longer, data[starts[: len(longer)] + offset], out=longer)
     return rows[order.argsort()]
 
 
 def _quotient(rows: Array, divisors: Array) -> Any:
     """Each row divided, integers toward zero, by a number of its own type, which wraps around, as in TensorFlow. Raises
     InvalidArgument if it wraps to 0."""
-    each = divisors.astype(rows.dtype).reshape(-1, *(1,) * (rows.ndim - 1))
-    if not each.all():
+    row_divisors = divisors.astype(rows.dtype).reshape(-1, *(1,) * (rows.ndim - 1))
+    if not row_divisors.all():
         raise errors.InvalidArgument(f"a segment of {divisors.max()} rows has no mean of type {rows.dtype}")
-    return (rows - np.fmod(rows, each)) // each if rows.dtype.kind in "iu" else rows / each
+    return (rows - np.fmod(rows, row_divisors)) // row_divisors if rows.dtype.kind in "iu" else rows / row_divisors
 
 
 def _limit(dtype: DType, which: str) -> Any:

@@ -29,8 +29,8 @@ class Distinct(NamedTuple):
 def distinct(x: Array) -> Distinct:
     """The distinct elements of a vector."""
     if x.dtype == object:
-        known: dict[bytes, int] = {}
-        x = np.array([known.setdefault(text, len(known)) for text in x], np.int64)
+        number_of_text: dict[bytes, int] = {}
+        x = np.array([number_of_text.setdefault(text, len(number_of_text)) for text in x], np.int64)
     return _by_place(*np.unique(sortable(x), True, True, True, equal_nan=False)[1:])
 
 
@@ -53,8 +53,9 @@ def unique(b: Bind) -> Run:
 
     def run(x: Array, *_: Array) -> tuple[Array, ...]:
         slices = np.moveaxis(x, axis, 0)
-        found = distinct(x) if x.ndim == 1 else distinct_rows(slices.reshape(rows))
-        parts = x.take(found.places, axis), found.numbers.astype(index_type), found.counts.astype(index_type)
+        distinct_values = distinct(x) if x.ndim == 1 else distinct_rows(slices.reshape(rows))
+        parts = (x.take(distinct_values.places, axis), distinct_values.numbers.astype(index_type),
+                 distinct_values.counts.astype(index_type))
         return parts if counted else parts[:2]
 
     return run
@@ -79,8 +80,8 @@ def _among(x: Array, y: Array) -> Array:
     """A bool for each element of `x`: True if it is an element of `y`."""
     if x.dtype != object:
         return np.isin(sortable(x), sortable(y))
-    known = set(y)
-    return np.array([text in known for text in x], bool)
+    members = set(y)
+    return np.array([text in members for text in x], bool)
 
 
 SET_OPERATIONS: dict[str, Callable[[Array, Array], Array]] = {

@@ -47,9 +47,9 @@ def tensor_strided_slice_update(b: Bind) -> Run:
 
 def _slice_index(b: Bind, shape: tuple[int, ...]) -> tuple[Any, ...]:
     masks = {mask: b.attrs[mask] for mask in MASKS}
-    found = geometry.strided_slice(shape, integers(b, 1), integers(b, 2), integers(b, 3), **masks)
-    assert found.index is not None
-    return (*found.index, ...)  # the ellipsis makes a view of a single element too
+    window = geometry.strided_slice(shape, integers(b, 1), integers(b, 2), integers(b, 3), **masks)
+    assert window.index is not None
+    return (*window.index, ...)  # the ellipsis makes a view of a single element too
 
 
 def slice_(b: Bind) -> Run:
@@ -114,8 +114,8 @@ def gather(b: Bind) -> Run:
         if count == 1:
             np.take(params.reshape(source[1:]), indices.reshape(-1), 1, out=out.reshape(target[1:]), mode="clip")
         else:
-            found = params.reshape(source)[row, :, indices.reshape(count, picks)]
-            np.copyto(out.reshape(target), found.swapaxes(1, 2))
+            gathered = params.reshape(source)[row, :, indices.reshape(count, picks)]
+            np.copyto(out.reshape(target), gathered.swapaxes(1, 2))
 
     return run
 

@@ -34,8 +34,8 @@ def sparse_to_dense(b: Bind) -> Run:
 def _check_inside(indices: Array, shape: Array) -> None:
     outside = ((indices < 0) | (indices >= shape)).any(1)
     if outside.any():
-        place = outside.argmax()
-        raise errors.InvalidArgument(f"indices[{place}] = {indices[place].tolist()} is out of bounds: "
+        position = outside.argmax()
+        raise errors.InvalidArgument(f"indices[{position}] = {indices[position].tolist()} is out of bounds: "
                                      f"need 0 <= index < {shape.tolist()}")
 
 
@@ -45,8 +45,8 @@ def _check_increasing(indices: Array) -> None:
     first = differ.argmax(1)[:, None] if differ.shape[1] else np.zeros((len(differ), 0), int)
     rises = np.take_along_axis(indices[1:] > indices[:-1], first, 1).all(1) & differ.any(1)
     if not rises.all():
-        place = rises.argmin() + 1
-        raise errors.InvalidArgument(f"indices[{place}] = {indices[place].tolist()} is repeated or out of order")
+        position = rises.argmin() + 1
+        raise errors.InvalidArgument(f"indices[{position}] = {indices[position].tolist()} is repeated or out of order")
 
 
 def sparse_reorder(_: Bind) -> Run:
@@ -84,12 +84,12 @@ def _filled_in(size: int, target: list[int]) -> list[int]:
         raise errors.InvalidArgument(f"a dense tensor of {size} elements is too large")
     if min(target, default=0) < -1 or target.count(-1) > 1:
         raise errors.InvalidArgument(f"new_shape {target} must not be negative but for one -1")
-    given = prod(length for length in target if length != -1)
+    known_size = prod(length for length in target if length != -1)
     if -1 in target:
-        if not given or size % given:
+        if not known_size or size % known_size:
             raise errors.InvalidArgument(f"a tensor of {size} elements cannot have shape {target}")
-        target[target.index(-1)] = size // given
-    elif given != size:
+        target[target.index(-1)] = size // known_size
+    elif known_size != size:
         raise errors.InvalidArgument(f"a tensor of {size} elements cannot have shape {target}")
     return target
 
@@ -172,8 +172,8 @@ def sparse_dense_matmul(b: Bind) -> Run:
     return run
 
 
-def reduced(ufunc: np.ufunc) -> Callable[[Bind], Run]:
-    """The bind function of a reduction to a dense tensor. Elements without values are 0, whatever the reduction."""
+def sparse_reduction(ufunc: np.ufunc) -> Callable[[Bind], Run]:
+    """The bind function of a reduction to a dense tensor. Elements without values are 0 for every reduction."""
 
     def bind(b: Bind) -> Run:
         wide = np.float32 if b.attrs["T"].name in NARROW else b.attrs["T"].numpy
@@ -181,12 +181,12 @@ def reduced(ufunc: np.ufunc) -> Callable[[Bind], Run]:
         def run(indices: Array, values: Array, shape: Array, axes: Array, out: Array) -> None:
             _check_inside(indices, shape)
             dropped = {axis % len(shape) for axis in axes.reshape(-1).tolist()}
-            kept = [axis for axis in range(len(shape)) if axis not in dropped]
+            kept_axes = [axis for axis in range(len(shape)) if axis not in dropped]
             out.fill(0)
             if not len(values):
                 return
-            steps = np.append(shape[kept][1:], 1)[::-1].cumprod()[::-1][: len(kept)]
-            places = indices[:, kept] @ steps
+            steps = np.append(shape[kept_axes][1:], 1)[::-1].cumprod()[::-1][: len(kept_axes)]
+            places = indices[:, kept_axes] @ steps
             order = places.argsort(kind="stable")
             starts = starts_of_runs(places[order])
             out.reshape(-1)[places[order][starts]] = ufunc.reduceat(values[order].astype(wide), starts, dtype=wide)
@@ -197,8 +197,8 @@ def reduced(ufunc: np.ufunc) -> Callable[[Bind], Run]:
 
 
 def register_kernels(kernels: Kernels) -> None:
-    kernels.kernel("SparseReduceSum", dtypes={"T": NUMBERS})(reduced(np.add))
-    kernels.kernel("SparseReduceMax", dtypes={"T": REAL})(reduced(np.maximum))
+    kernels.kernel("SparseReduceSum", dtypes={"T": NUMBERS})(sparse_reduction(np.add))
+    kernels.kernel("SparseReduceMax", dtypes={"T": REAL})(sparse_reduction(np.maximum))
     for op, bind in {
         "SparseConcat": sparse_concat, "SparseReorder": sparse_reorder, "SparseReshape": sparse_reshape,
         "SparseSoftmax": sparse_softmax, "SparseToDense": sparse_to_dense,

@@ -12,7 +12,7 @@ from ..element_types import Array, stepwise
 
 SCIPY = Library("SciPy", "scipy", "scipy")
 WIDE = ("float32", "float64")
-LARGE = 1e30  # an even number, as all large floats are
+LARGE_EVEN_NUMBER = 1e30  # an even number, as all large floats are
 Function = Callable[..., object]  # of inputs and out
 
 
@@ -26,7 +26,7 @@ def zeta(special: Any) -> Function:
     """
 
     def run(x: Array, q: Array, out: Array) -> None:
-        x = np.minimum(x, x.dtype.type(LARGE))
+        x = np.minimum(x, x.dtype.type(LARGE_EVEN_NUMBER))
         np.copyto(out, np.where((x > 1e10) & (q > 0), np.power(q, -x), special.zeta(x, q)))
         out[(q <= 0) & (q == np.floor(q)) & (x % 2 != 0) & (x != 1)] = np.nan
 

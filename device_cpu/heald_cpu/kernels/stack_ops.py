@@ -17,7 +17,7 @@ Run = Callable[..., Any]
 
 def stack(b: Bind) -> Run:
     name, dtype = b.attrs["stack_name"] or b.node, b.attrs["elem_type"]
-    return lambda most, out: out.fill(Stack(name, dtype, most.item()))
+    return lambda max_size, out: out.fill(Stack(name, dtype, max_size.item()))
 
 
 def push(b: Bind) -> Run:
@@ -34,10 +34,11 @@ def pop(b: Bind) -> Run:
     dtype = b.attrs["elem_type"]
 
     def run(handle: Array) -> Array:
-        mine = from_handle(handle, Stack)
-        tensor = mine.pop()
-        if mine.dtype is not dtype:
-            raise errors.InvalidArgument(f"output of type {mine.dtype} does not match declared output type {dtype}")
+        tensor_stack = from_handle(handle, Stack)
+        tensor = tensor_stack.pop()
+        if tensor_stack.dtype is not dtype:
+            raise errors.InvalidArgument(f"output of type {tensor_stack.dtype} does not match declared output type "
+                                         f"{dtype}")
         return tensor.copy()
 
     return run

@@ -40,7 +40,9 @@ def channels_last(b: Bind) -> tuple[int, ...]:
     return CHANNELS_LAST[b.attrs.get("data_format", "NHWC")]
 
 
-def staged(b: Bind, inner: Attachable, images: Sequence[int] = (0,), *, gives_image: bool = True) -> Attachable:
+def with_channels_last(
+    b: Bind, inner: Attachable, images: Sequence[int] = (0,), *, gives_image: bool = True
+) -> Attachable:
     """A form of `inner`, which computes with channels last in `compute_dtype`, for this node's layout and dtype of the
     inputs `images` and of output 0. With `gives_image` off, only the dtype of output 0 is converted."""
     order, dtype = channels_last(b), compute_dtype(b)

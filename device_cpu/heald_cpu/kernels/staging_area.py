@@ -24,34 +24,35 @@ def area(b: Bind) -> Queue:
                                    f"{b.attrs['memory_limit']}", hint="limit the number of elements: capacity")
     metas = tuple(TensorMetadata(dtype, None) for dtype in b.attrs["dtypes"])
     name, capacity = b.attrs["shared_name"] or b.node, b.attrs["capacity"] or -1
-    mine = b.resource("staging area", lambda: Queue(KIND, name, metas, capacity, FifoOrder()))
-    if mine.metas != metas:
-        raise errors.InvalidArgument(f"{mine.title} has the dtypes {[meta.dtype.name for meta in mine.metas]}, used "
-                                     f"with {[meta.dtype.name for meta in metas]}")
-    return mine
+    staging_area = b.resource("staging area", lambda: Queue(KIND, name, metas, capacity, FifoOrder()))
+    if staging_area.metas != metas:
+        raise errors.InvalidArgument(f"{staging_area.title} has the dtypes "
+                                     f"{[meta.dtype.name for meta in staging_area.metas]}, used with "
+                                     f"{[meta.dtype.name for meta in metas]}")
+    return staging_area
 
 
 def stage(b: Bind) -> Run:
-    mine = area(b)
+    staging_area = area(b)
 
     def run(step: Step, *values: Array) -> AsyncValue:
-        return mine.bring(step, Enqueue([tuple(value.copy() for value in values)]))
+        return staging_area.bring(step, Enqueue([tuple(value.copy() for value in values)]))
 
     return run
 
 
 def unstage(b: Bind) -> Run:
-    mine = area(b)
-    return lambda step: mine.take(step, Dequeue(1, _only, len(mine.metas)))
+    staging_area = area(b)
+    return lambda step: staging_area.take(step, Dequeue(1, _only, len(staging_area.metas)))
 
 
 def peek(b: Bind) -> Run:
-    mine = area(b)
+    staging_area = area(b)
 
     def run(step: Step, index: Array) -> list[AsyncValue]:
         if index < 0:
             raise errors.InvalidArgument(f"the index of an element is {int(index)}, where 0 is the first")
-        return mine.take(step, Peek(int(index), len(mine.metas)))
+        return staging_area.take(step, Peek(int(index), len(staging_area.metas)))
 
     return run
 
@@ -61,13 +62,13 @@ def _only(elements: list[Element]) -> Element:
 
 
 def size(b: Bind) -> Run:
-    mine = area(b)
-    return lambda out: out.fill(len(mine.order))
+    staging_area = area(b)
+    return lambda out: out.fill(len(staging_area.order))
 
 
 def clear(b: Bind) -> Run:
-    mine = area(b)
-    return lambda step: mine.clear()
+    staging_area = area(b)
+    return lambda step: staging_area.clear()
 
 
 def register_kernels(kernels: Kernels) -> None:

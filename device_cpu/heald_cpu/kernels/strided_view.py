@@ -1,4 +1,4 @@
-"""Views by strides that stay within their array, whatever shape the caller computed."""
+"""Views by strides that stay within their array, for every shape that the caller computed."""
 
 from __future__ import annotations
 

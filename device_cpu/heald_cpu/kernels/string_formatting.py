@@ -10,11 +10,11 @@ import numpy as np
 from heald.api import Bind, DType, Kernels, dtypes, errors
 
 from ..element_types import COMPLEX, FLOATS, INTEGERS, NARROW, Array
-from .strings import each, encoded
+from .strings import attribute_bytes, map_elements
 
 Run = Callable[..., Any]
 Text = Callable[[Any], bytes]
-LONGEST = 1 << 16  # characters of a number's width and precision
+LARGEST_WIDTH_CHARACTERS = 1 << 16  # characters of a number's width and precision
 
 ESCAPES = [b"\\%03o" % i if i < 32 or i == 127 else bytes([i]) for i in range(256)]
 for _character, _letter in zip(b"\n\r\t\"'\\", b"nrt\"'\\", strict=True):
@@ -22,7 +22,7 @@ for _character, _letter in zip(b"\n\r\t\"'\\", b"nrt\"'\\", strict=True):
 
 
 def as_string(b: Bind) -> Run:
-    convert = each(_text_of_elements(b))
+    convert = map_elements(_text_of_elements(b))
     if b.attrs["T"].name in NARROW:
         return lambda x, out: convert(x.astype(np.float32), out)
     return convert
@@ -32,14 +32,15 @@ def _text_of_elements(b: Bind) -> Text:
     """Flag, width and precision as in `%-8.3s`. TensorFlow has none of them for bools."""
     attrs, dtype = b.attrs, b.attrs["T"]
     for name in ("width", "precision"):
-        if attrs[name] > LONGEST:
-            raise errors.InvalidArgument(f"AsString writes at most {LONGEST} characters, {name} is {attrs[name]}")
+        if attrs[name] > LARGEST_WIDTH_CHARACTERS:
+            raise errors.InvalidArgument(f"AsString writes at most {LARGEST_WIDTH_CHARACTERS} characters, {name} is "
+                                         f"{attrs[name]}")
     width = max(0, attrs["width"])
     if dtype is dtypes.bool_:
         return lambda x: b"true" if x else b"false"
     if dtype is dtypes.string:
-        adjust, most = _adjustment(attrs["fill"]), attrs["precision"]
-        return (lambda x: adjust(x[:most], width)) if width and most > -1 else lambda x: adjust(x, width)
+        adjust, precision = _adjustment(attrs["fill"]), attrs["precision"]
+        return (lambda x: adjust(x[:precision], width)) if width and precision > -1 else lambda x: adjust(x, width)
     if dtype.kind in "iu":
         flag = attrs["fill"] if dtype.kind == "i" else attrs["fill"].strip(" +")
         return (f"%{flag}{width or ''}d".encode()).__mod__
@@ -71,13 +72,14 @@ def _float_text(flag: str, width: int, conversion: str) -> Text:
 
 
 def format_(b: Bind) -> Run:
-    between = _between(encoded(b, "template"), encoded(b, "placeholder"))
-    texts, most, count = [element_text(x.dtype, quote=b'"') for x in b.inputs], b.attrs["summarize"], len(b.inputs)
+    between = _between(attribute_bytes(b, "template"), attribute_bytes(b, "placeholder"))
+    texts = [element_text(x.dtype, quote=b'"') for x in b.inputs]
+    shown_elements, count = b.attrs["summarize"], len(b.inputs)
 
     def run(*arrays: Any) -> None:
         parts = [between[0]]
         for x, text, following in zip(arrays[:count], texts, between[1:], strict=True):
-            parts += (summary(x, text, most), following)
+            parts += (summary(x, text, shown_elements), following)
         arrays[-1].fill(b"".join(parts))
 
     return run
@@ -112,9 +114,9 @@ def _not_shortened(x: Any, template: bytes) -> bytes:
     return template % x if x == x else b"-nan" if np.signbit(x) else b"nan"
 
 
-def summary(x: Array, text: Text, most: int) -> bytes:
-    """The tensor in brackets: the first and last `most` elements of each axis, or all elements for -1."""
-    ends = x.size if most < 0 else min(most, x.size)
+def summary(x: Array, text: Text, shown_elements: int) -> bytes:
+    """The tensor in brackets: the first and last `shown_elements` elements of each axis, or all elements for -1."""
+    ends = x.size if shown_elements < 0 else min(shown_elements, x.size)
     if not x.ndim:
         return text(x[()]) if ends else b"..."
     return b"".join(_along(x, text, ends, 0))
@@ -125,8 +127,8 @@ def _along(x: Array, text: Text, ends: int, depth: int) -> Iterator[bytes]:
     count = len(x)
     shown = [*range(min(ends, count)), *([-1] if count > 2 * ends else []), *range(max(ends, count - ends), count)]
     yield b"["
-    for place, i in enumerate(shown):
-        if place or i < 0:
+    for position, i in enumerate(shown):
+        if position or i < 0:
             yield gap
         if i < 0:
             yield b"..."
@@ -137,9 +139,9 @@ def _along(x: Array, text: Text, ends: int, depth: int) -> Iterator[bytes]:
     yield b"]"
 
 
-def listing(x: Array, text: Text, most: int) -> bytes:
-    """The first `most` elements in brackets, in the tensor's rows; all elements for a negative number."""
-    count = x.size if most < 0 else min(most, x.size)
+def listing(x: Array, text: Text, shown_elements: int) -> bytes:
+    """The first `shown_elements` elements in brackets, in the tensor's rows; all elements for a negative number."""
+    count = x.size if shown_elements < 0 else min(shown_elements, x.size)
     rows = _rows(x, text, count) if x.ndim > 1 else [b" ".join(map(text, x.reshape(-1)[:count]))]
     return b"[%b%b]" % (b"".join(rows), b"..." if count < x.size else b"")
 

@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 from heald.api import Bind, Kernels, errors
 
-from .strings import each, encoded
+from .strings import attribute_bytes, map_elements
 
 Run = Callable[..., Any]
 
 
 def join(b: Bind) -> Run:
-    separator = encoded(b, "separator")
+    separator = attribute_bytes(b, "separator")
     if not b.inputs:
         return lambda out: out.fill(b"")
-    return each(lambda *parts: separator.join(parts), len(b.inputs))
+    return map_elements(lambda *parts: separator.join(parts), len(b.inputs))
 
 
 def reduce_join(b: Bind) -> Run:
@@ -28,15 +28,15 @@ def reduce_join(b: Bind) -> Run:
     value, rank = b.inputs[1].value, b.inputs[0].rank
     assert value is not None
     assert rank is not None
-    separator = encoded(b, "separator")
-    gone = [int(axis) % rank for axis in reversed(value.reshape(-1))]
-    if not gone:
+    separator = attribute_bytes(b, "separator")
+    joined_axes = [int(axis) % rank for axis in reversed(value.reshape(-1))]
+    if not joined_axes:
         return lambda x, _axes, out: np.copyto(out, x)
-    kept = [i for i in range(rank) if i not in gone]
+    other_axes = [i for i in range(rank) if i not in joined_axes]
     count = b.outputs[0].size
 
     def run(x: Any, _axes: Any, out: Any) -> None:
-        rows = x.transpose(*kept, *gone).reshape(count, x.size // max(1, count))
+        rows = x.transpose(*other_axes, *joined_axes).reshape(count, x.size // max(1, count))
         out.reshape(-1)[:] = [separator.join(row) for row in rows]
 
     return run
@@ -44,7 +44,7 @@ def reduce_join(b: Bind) -> Run:
 
 def unsorted_segment_join(b: Bind) -> Run:
     """UnsortedSegmentJoin. Empty strings at the start of a segment are left out, as in TensorFlow."""
-    separator, segments, inner = encoded(b, "separator"), b.outputs[0].dims[0], b.outputs[0].dims[1:]
+    separator, segments, inner = attribute_bytes(b, "separator"), b.outputs[0].dims[0], b.outputs[0].dims[1:]
     width = prod(inner)
 
     def run(x: Any, ids: Any, _num_segments: Any, out: Any) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from heald.api import Bind, Kernels, errors
 
-from .strings import encoded
+from .strings import attribute_bytes
 
 Parts = Callable[[bytes], Sequence[bytes]]
 Run = Callable[..., Any]
@@ -52,23 +52,23 @@ def _at_any_of(delimiters: bytes) -> Parts:
 
 
 def split_v2(b: Bind) -> Run:
-    most = max(-1, b.attrs["maxsplit"])
-    return lambda x, separator: sparse([_split_once(text, separator[()], most) for text in x])
+    max_splits = max(-1, b.attrs["maxsplit"])
+    return lambda x, separator: sparse([_split_once(text, separator[()], max_splits) for text in x])
 
 
-def _split_once(text: bytes, separator: bytes, most: int) -> list[bytes]:
+def _split_once(text: bytes, separator: bytes, max_splits: int) -> list[bytes]:
     """Splits by Python's rule with two exceptions. With 0 splits the text stays whole. The rest after the last allowed
     split at white space is a part even if it is empty."""
-    if most == 0:
+    if max_splits == 0:
         return [text]
-    parts = text.split(separator or None, most)
-    return [*parts, b""] if not separator and len(parts) == most else parts
+    parts = text.split(separator or None, max_splits)
+    return [*parts, b""] if not separator and len(parts) == max_splits else parts
 
 
 def ngrams(b: Bind) -> Run:
     """The n-grams of each row, one width after the other. Padding is at most one less than the width."""
     attrs = b.attrs
-    separator, left, right = (encoded(b, name) for name in ("separator", "left_pad", "right_pad"))
+    separator, left, right = (attribute_bytes(b, name) for name in ("separator", "left_pad", "right_pad"))
     widths, pad, keep_short = attrs["ngram_widths"], attrs["pad_width"], attrs["preserve_short_sequences"]
 
     def grams(tokens: list[bytes], width: int, pads: int) -> Iterator[bytes]:
@@ -76,9 +76,9 @@ def ngrams(b: Bind) -> Run:
         return (separator.join(padded[i : i + width]) for i in range(len(padded) - width + 1))
 
     def row(tokens: list[bytes]) -> list[bytes]:
-        found = [g for w in widths for g in grams(tokens, w, w - 1 if pad < 0 else min(pad, w - 1))]
-        if found or not keep_short or not tokens:
-            return found
+        ngrams_of_row = [g for w in widths for g in grams(tokens, w, w - 1 if pad < 0 else min(pad, w - 1))]
+        if ngrams_of_row or not keep_short or not tokens:
+            return ngrams_of_row
         if pad < 0:
             raise errors.InvalidArgument(f"pad_width must not be negative if short sequences are kept, given {pad}")
         return [separator.join([left] * pad + tokens + [right] * pad)]

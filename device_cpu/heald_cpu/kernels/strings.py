@@ -51,7 +51,7 @@ BY_ELEMENT: tuple[tuple[str, str, dict[Any, Callable[[bytes], Any]]], ...] = (
 )
 
 
-def encoded(b: Bind, attr: str) -> bytes:
+def attribute_bytes(b: Bind, attr: str) -> bytes:
     return encode(b.attrs[attr])
 
 
@@ -62,19 +62,19 @@ def encode(attr: str) -> bytes:
 
 def by_element(attr: str, functions: dict[Any, Callable[[bytes], Any]]) -> Callable[[Bind], Run]:
     def bind(b: Bind) -> Run:
-        return each(functions[b.attrs.get(attr)])
+        return map_elements(functions[b.attrs.get(attr)])
 
     return bind
 
 
-def each(function: Callable[..., Any], inputs: int = 1) -> Run:
+def map_elements(function: Callable[..., Any], inputs: int = 1) -> Run:
     """The run function that applies `function` to every element."""
     ufunc = np.frompyfunc(function, inputs, 1)
     return lambda *arrays: ufunc(*arrays[:-1], out=arrays[-1], casting="unsafe")
 
 
 def substr(b: Bind) -> Run:
-    return each(BYTE_OR_CHARACTERS[b.attrs["unit"]], 3)
+    return map_elements(BYTE_OR_CHARACTERS[b.attrs["unit"]], 3)
 
 
 def _bytes_from(x: bytes, pos: int, length: int) -> bytes:
@@ -85,11 +85,11 @@ def _bytes_from(x: bytes, pos: int, length: int) -> bytes:
 
 def _characters_from(x: bytes, pos: int, length: int) -> bytes:
     """Characters from `pos` on. A negative length means none, and is an error if the position counts from the end."""
-    found = CHARACTER.findall(x)
-    start = _start(x, pos, len(found))
+    characters = CHARACTER.findall(x)
+    start = _start(x, pos, len(characters))
     if pos < 0 and length < 0:
         raise errors.InvalidArgument(f"len {length} out of range for string {x!r} from {pos} on")
-    return b"".join(found[start : start + max(0, length)])
+    return b"".join(characters[start : start + max(0, length)])
 
 
 def _start(x: bytes, pos: int, length: int) -> int:
@@ -102,11 +102,11 @@ BYTE_OR_CHARACTERS = {"BYTE": _bytes_from, "UTF8_CHAR": _characters_from}
 
 
 def sharded_filename(_: Bind) -> Run:
-    return each(lambda basename, shard, of: b"%s-%05d-of-%05d" % (basename, shard, of), 3)
+    return map_elements(lambda basename, shard, of: b"%s-%05d-of-%05d" % (basename, shard, of), 3)
 
 
 def sharded_filespec(_: Bind) -> Run:
-    return each(lambda basename, of: b"%s-?????-of-%05d" % (basename, of), 2)
+    return map_elements(lambda basename, of: b"%s-?????-of-%05d" % (basename, of), 2)
 
 
 def register_kernels(kernels: Kernels) -> None:

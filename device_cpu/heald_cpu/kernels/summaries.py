@@ -22,7 +22,7 @@ TAG, SIMPLE_VALUE, HISTOGRAM = 1, 2, 5  # of a value
 MIN, MAX, NUM, SUM, SUM_SQUARES, BUCKET_LIMIT, BUCKET = range(1, 8)  # of a histogram
 WITHIN_VALUE: Nested = {4: {}, HISTOGRAM: {}, 6: {}, 8: {2: {2: {}}}, 9: {1: {}}}  # fields that must be messages, too
 LEAST, MOST, GROWTH = 1e-12, 1e20, 1.1  # of the limits of buckets, on both sides of 0
-LARGEST = float(np.finfo(np.float64).max)
+LARGEST_FLOAT64 = float(np.finfo(np.float64).max)
 
 
 def scalar_summary(_: Bind) -> Run:
@@ -56,7 +56,7 @@ def _limits() -> Array:
     growing = [LEAST]
     while growing[-1] * GROWTH < MOST:
         growing.append(growing[-1] * GROWTH)
-    above = np.array([*growing, LARGEST])
+    above = np.array([*growing, LARGEST_FLOAT64])
     return np.concatenate((-above[::-1], [0], above))
 
 
@@ -66,33 +66,36 @@ def _histogram(numbers: Array) -> bytes:
     limits = _limits()
     places = np.minimum(limits.searchsorted(numbers, "right"), len(limits) - 1)
     counts = np.bincount(places, minlength=len(limits))
-    kept = (counts > 0) | np.append(counts[1:] > 0, True)
-    least, most = (numbers[numbers.argmin()], numbers[numbers.argmax()]) if numbers.size else (LARGEST, -LARGEST)
+    is_written = (counts > 0) | np.append(counts[1:] > 0, True)
+    least, greatest = LARGEST_FLOAT64, -LARGEST_FLOAT64
+    if numbers.size:
+        least, greatest = numbers[numbers.argmin()], numbers[numbers.argmax()]
     sums = [0.0 + terms.cumsum()[-1] if terms.size else 0.0 for terms in (numbers, np.square(numbers))]
     return b"".join((
         *(wire.put_double(field, float(number))
-          for field, number in ((MIN, least), (MAX, most), (NUM, numbers.size), (SUM, sums[0]), (SUM_SQUARES, sums[1]))
+          for field, number in (
+              (MIN, least), (MAX, greatest), (NUM, numbers.size), (SUM, sums[0]), (SUM_SQUARES, sums[1]))
           if number or np.signbit(number)),  # a missing field means zero
-        wire.put_bytes(BUCKET_LIMIT, limits[kept].astype("<f8").tobytes()),
-        wire.put_bytes(BUCKET, counts[kept].astype("<f8").tobytes()),
+        wire.put_bytes(BUCKET_LIMIT, limits[is_written].astype("<f8").tobytes()),
+        wire.put_bytes(BUCKET, counts[is_written].astype("<f8").tobytes()),
     ))
 
 
 def merge_summary(_: Bind) -> Run:
     def run(*arrays: Array) -> None:
-        merged, seen = [], set()
+        merged, tags = [], set()
         for raw in (element for x in arrays[:-1] for element in x.flat):
-            for tag, value in _parsed(raw):
-                if tag in seen:
+            for tag, value in _summary_values(raw):
+                if tag in tags:
                     raise errors.InvalidArgument(f"Duplicate tag {tag} found in summary inputs")
-                seen.update({tag} - {""})
+                tags.update({tag} - {""})
                 merged.append(wire.put_bytes(VALUE, value))
         arrays[-1].fill(b"".join(merged))
 
     return run
 
 
-def _parsed(raw: bytes) -> Iterator[tuple[str, bytes]]:
+def _summary_values(raw: bytes) -> Iterator[tuple[str, bytes]]:
     """The values of a Summary, each with its tag."""
     try:
         for number, kind, start, stop in wire.fields(raw, 0, len(raw)):

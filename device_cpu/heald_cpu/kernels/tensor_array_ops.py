@@ -16,7 +16,7 @@ from ..resources.handles import empty_cells
 from ..resources.partial_shape import fits, is_known
 from ..resources.tensor_array import TensorArray, array_to_read, array_to_write, check_shapes, tensor_array
 from .const_inputs import integers
-from .list_ops import parts_of, stacked
+from .list_ops import parts_of, stack_tensors
 
 Run = Callable[..., Any]
 
@@ -58,13 +58,13 @@ def write(b: Bind) -> Run:
 
 
 def read(b: Bind) -> Run:
-    dtype, wanted = b.attrs["dtype"], b.outputs[0].shape
+    dtype, output_shape = b.attrs["dtype"], b.outputs[0].shape
 
     def run(handle: Array, index: Array, _: Array) -> Array:
         tensor = array_to_read(handle, dtype).read_copy(index.item())
-        if not fits(tensor.shape, wanted):
+        if not fits(tensor.shape, output_shape):
             raise errors.InvalidArgument(f"the tensor at index {index} has shape {shape_text(tensor.shape)}, not "
-                                         f"{shape_text(wanted)}")
+                                         f"{shape_text(output_shape)}")
         return tensor
 
     return run
@@ -83,9 +83,9 @@ def scatter(b: Bind) -> Run:
 
     def run(handle: Array, indices: Array, value: Array, flow: Array, out: Array) -> None:
         array, places = array_to_write(handle, dtype), indices.tolist()
-        last, most = max(places, default=-1), array.size()
-        if last >= most and not array.grows:
-            raise errors.InvalidArgument(f"Max scatter index must be < array size ({last} vs. {most})")
+        last, count = max(places, default=-1), array.size()
+        if last >= count and not array.grows:
+            raise errors.InvalidArgument(f"Max scatter index must be < array size ({last} vs. {count})")
         array.write(places, [value[i, ...] for i in range(len(value))])
         out[...] = flow
 
@@ -97,9 +97,9 @@ def split(b: Bind) -> Run:
 
     def run(handle: Array, value: Array, lengths: Array, flow: Array, out: Array) -> None:
         array, parts = array_to_write(handle, dtype), parts_of(value, lengths.tolist())
-        most = array.size()
-        if most > len(parts) or (most < len(parts) and not array.grows):
-            raise errors.InvalidArgument(f"TensorArray's size is not equal to the size of lengths ({most} vs. "
+        count = array.size()
+        if count > len(parts) or (count < len(parts) and not array.grows):
+            raise errors.InvalidArgument(f"TensorArray's size is not equal to the size of lengths ({count} vs. "
                                          f"{len(parts)}), and the TensorArray is not marked as dynamically resizeable")
         array.mark(len(parts))
         array.write(range(len(parts)), parts)
@@ -119,7 +119,7 @@ def gather(b: Bind) -> Run:
             return _nothing(dtype, shape)
         _check_first(tensors[0].shape, shape, "element_shape")
         check_shapes([tensor.shape for tensor in tensors], "shape")
-        return stacked(tensors, tensors[0].shape, dtype)
+        return stack_tensors(tensors, tensors[0].shape, dtype)
 
     return run
 
@@ -155,10 +155,10 @@ def _check_vectors(tensors: list[Array]) -> None:
                                          "you mean to call pack?")
 
 
-def _check_first(found: tuple[int, ...], shape: Shape, what: str) -> None:
-    if not fits(found, shape):
+def _check_first(actual_dims: tuple[int, ...], shape: Shape, what: str) -> None:
+    if not fits(actual_dims, shape):
         raise errors.InvalidArgument(f"TensorArray was passed {what} {shape_text(shape)} which does not match the "
-                                     f"Tensor at index 0: {shape_text(found)}")
+                                     f"Tensor at index 0: {shape_text(actual_dims)}")
 
 
 def register_kernels(kernels: Kernels) -> None:

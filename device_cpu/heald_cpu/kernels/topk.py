@@ -10,7 +10,7 @@ from heald.api import Bind, Kernels
 
 from ..element_types import REAL, Array, sortable
 
-MANY = 1024  # columns from which _largest_few is faster: 1/2 of the time for a row of 1,024, 1/50 for 100,000
+FEWEST_COLUMNS_TO_PARTITION = 1024  # _largest_few is faster from here: 1/2 of the time for 1,024, 1/50 for 100,000
 Run = Callable[..., None]
 
 
@@ -19,21 +19,21 @@ def top_k(b: Bind) -> Run:
     k, columns = b.outputs[0].dims[-1], b.inputs[0].meta.dims[-1]
     if b.outputs[0].size == 0:
         return lambda *_: None
-    find = _largest_few if columns >= MANY and k * 8 <= columns else _largest
+    find = _largest_few if columns >= FEWEST_COLUMNS_TO_PARTITION and k * 8 <= columns else _largest
 
     def run(x: Array, *k_and_outs: Any) -> None:
         *_, values, indices = k_and_outs
-        found = find(sortable(x), k)
-        np.copyto(indices, found, casting="unsafe")
-        np.copyto(values, np.take_along_axis(x, found, -1))
+        positions = find(sortable(x), k)
+        np.copyto(indices, positions, casting="unsafe")
+        np.copyto(values, np.take_along_axis(x, positions, -1))
 
     return run
 
 
 def _largest(x: Array, k: int) -> Array:
     """The indices of the k largest elements. Reversal before and after a stable sort keeps equal ones in order."""
-    found: Array = x.shape[-1] - 1 - x[..., ::-1].argsort(-1, kind="stable")[..., : -k - 1 : -1]
-    return found
+    indices: Array = x.shape[-1] - 1 - x[..., ::-1].argsort(-1, kind="stable")[..., : -k - 1 : -1]
+    return indices
 
 
 def _largest_few(x: Array, k: int) -> Array:
@@ -41,22 +41,22 @@ def _largest_few(x: Array, k: int) -> Array:
     sorted at once; rows with ties or NaN one by one."""
     rows = x.reshape(-1, x.shape[-1])
     candidates = ~(rows < np.partition(rows, -k)[:, -k, None])
-    found = np.empty((len(rows), k), np.int64)
+    indices = np.empty((len(rows), k), np.int64)
     exact = np.count_nonzero(candidates, axis=1) == k
     places = (np.flatnonzero(candidates[exact]) % rows.shape[1]).reshape(-1, k)  # np.nonzero takes five times as long
     values = rows[np.flatnonzero(exact)[:, None], places]
-    found[exact] = np.take_along_axis(places, _largest(values, k), -1)
+    indices[exact] = np.take_along_axis(places, _largest(values, k), -1)
     for row in np.flatnonzero(~exact):
-        mine = np.flatnonzero(candidates[row])
-        found[row] = mine[_largest(rows[row, mine], k)]
-    return found.reshape(*x.shape[:-1], k)
+        candidate_columns = np.flatnonzero(candidates[row])
+        indices[row] = candidate_columns[_largest(rows[row, candidate_columns], k)]
+    return indices.reshape(*x.shape[:-1], k)
 
 
 def nth_element(b: Bind) -> Run:
     n, columns = b.inputs[1].value, b.inputs[0].meta.dims[-1]
     assert n is not None
-    place = columns - 1 - int(n) if b.attrs["reverse"] else int(n)
-    return lambda x, _n, out: np.copyto(out, np.partition(sortable(x), place, -1)[..., place], casting="unsafe")
+    column = columns - 1 - int(n) if b.attrs["reverse"] else int(n)
+    return lambda x, _n, out: np.copyto(out, np.partition(sortable(x), column, -1)[..., column], casting="unsafe")
 
 
 def in_top_k(b: Bind) -> Run:

@@ -19,7 +19,7 @@ Formula = Callable[..., Arrays]  # the new arrays of the variables, from the old
 Numbers = Sequence[Any]  # scalars
 Run = Callable[..., None]
 
-PIECE = 1 << 17  # bytes of the gradient; what a formula makes of as many stays in the cache
+CACHED_BYTES = 1 << 17  # bytes of the gradient; the results of a formula over as many stay in the cache
 NESTEROV, SLOTS, SCALED = ("use_nesterov",), ("update_slots",), ("multiply_linear_by_lr",)
 ANY, WIDE, NO_BFLOAT = FLOATS + COMPLEX, ("float32", "float64"), ("float16", "float32", "float64", *COMPLEX)
 
@@ -104,12 +104,12 @@ def in_pieces(grad: Array, step: Formula, *olds: Array) -> Arrays:
     for x in (*olds, grad):
         check_shapes(olds[0].shape, x.shape)
     news = [np.empty(x.shape, x.dtype) for x in olds]
-    given, made = [x.reshape(-1) for x in (*olds, grad)], [x.reshape(-1) for x in news]
-    length = PIECE // grad.itemsize
+    flat_inputs, flat_news = [x.reshape(-1) for x in (*olds, grad)], [x.reshape(-1) for x in news]
+    length = CACHED_BYTES // grad.itemsize
     for start in range(0, grad.size, length):
-        piece = slice(start, start + length)
-        for into, new in zip(made, step(*(x[piece] for x in given)), strict=True):
-            into[piece] = new
+        block = slice(start, start + length)
+        for into, new in zip(flat_news, step(*(x[block] for x in flat_inputs)), strict=True):
+            into[block] = new
     return news
 
 
@@ -123,8 +123,8 @@ def in_rows(indices: Array, grad: Array, step: Formula, *olds: Array) -> Arrays:
     news = [x.copy() for x in olds]
     for places in turns(indices):
         rows = indices[places]
-        for whole, new in zip(news, in_pieces(grad[places], step, *(x[rows] for x in news)), strict=True):
-            whole[rows] = new
+        for new_variable, new in zip(news, in_pieces(grad[places], step, *(x[rows] for x in news)), strict=True):
+            new_variable[rows] = new
     return news
 
 

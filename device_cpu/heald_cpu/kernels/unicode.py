@@ -13,7 +13,7 @@ from heald.api import Bind, Kernels, errors
 
 from ..element_types import Array
 from .ragged import check_whole
-from .strings import each
+from .strings import map_elements
 
 MALFORMED = "\ud800"  # a lone surrogate, which none of these codecs returns
 TARGETS = {"UTF-8": "utf-8", "UTF-16-BE": "utf-16-be", "UTF-32-BE": "utf-32-be"}
@@ -54,7 +54,7 @@ def transcode(b: Bind) -> Callable[..., Any]:
             raise errors.InvalidArgument(f"Invalid formatting on input string {x!r}")
         return text.replace(MALFORMED, instead).encode(target)
 
-    return each(convert)
+    return map_elements(convert)
 
 
 def decode(b: Bind) -> Callable[..., Any]:

@@ -24,31 +24,31 @@ Minimum = Callable[[Array, Number, Array], Array]
 def reciprocal_root(x: Array) -> Array:
     """1 / sqrt(x), rounded once for two-byte floats."""
     wide = x.astype(np.float32) if x.dtype.name in NARROW else x
-    found: Array = (1 / np.sqrt(wide)).astype(x.dtype)
-    return found
+    root: Array = (1 / np.sqrt(wide)).astype(x.dtype)
+    return root
 
 
 def towards(old: Array, new: Array, part: Number) -> Array:
     """old + (new - old) * part"""
-    found: Array = new - old
-    found *= part
-    found += old
-    return found
+    step: Array = new - old
+    step *= part
+    step += old
+    return step
 
 
-def mixed(old: Array, new: Array, part: Number) -> Array:
+def weighted_mean(old: Array, new: Array, part: Number) -> Array:
     """old * part + new * (1 - part)"""
-    found: Array = old * part
-    found += new * (1 - part)
-    return found
+    mixture: Array = old * part
+    mixture += new * (1 - part)
+    return mixture
 
 
-def adapted(var: Array, mean: Array, rate: Number, squares: Array, epsilon: Number) -> Array:
+def adam_step(var: Array, mean: Array, rate: Number, squares: Array, epsilon: Number) -> Array:
     """var - mean * rate / (sqrt(squares) + epsilon)"""
-    root, found = np.sqrt(squares), mean * rate
+    root, step = np.sqrt(squares), mean * rate
     root += epsilon
-    found /= root
-    return np.subtract(var, found, out=found)
+    step /= root
+    return np.subtract(var, step, out=step)
 
 
 def larger(old: Array, new: Array) -> Array:
@@ -56,10 +56,10 @@ def larger(old: Array, new: Array) -> Array:
     return np.where(old < new, new, old)
 
 
-def shrunk(x: Array, by: Array | Number) -> Array:
+def soft_threshold(x: Array, by: Array | Number) -> Array:
     """`x` moved towards 0 by `by`. Elements nearer to 0 than `by` become 0."""
-    found: Array = np.sign(x) * np.maximum(np.abs(x) - by, 0)
-    return found
+    reduced: Array = np.sign(x) * np.maximum(np.abs(x) - by, 0)
+    return reduced
 
 
 def gradient_descent(var: Array, rate: Number, grad: Array) -> Arrays:
@@ -71,7 +71,7 @@ def proximal_gradient_descent(var: Array, rate: Number, l1: Number, l2: Number, 
 
 
 def proximal(var: Array, rate: Array | Number, l1: Number, l2: Number) -> Array:
-    return (shrunk(var, rate * l1) if l1 > 0 else var) / (1 + l2 * rate)
+    return (soft_threshold(var, rate * l1) if l1 > 0 else var) / (1 + l2 * rate)
 
 
 def momentum(var: Array, accum: Array, lr: Number, grad: Array, part: Number, *, use_nesterov: bool) -> Arrays:
@@ -99,7 +99,7 @@ def adagrad_v2(
     var: Array, accum: Array, lr: Number, epsilon: Number, grad: Array, *, update_slots: bool,
 ) -> Arrays:
     accum = accum + grad * grad if update_slots else accum
-    return adapted(var, grad, lr, accum, epsilon), accum
+    return adam_step(var, grad, lr, accum, epsilon), accum
 
 
 def adagrad_da(
@@ -107,7 +107,7 @@ def adagrad_da(
 ) -> Arrays:
     count = lr.dtype.type(steps)
     total, squares = total + grad, squares + grad * grad
-    least = shrunk(total, count * l1) if l1 > 0 else total
+    least = soft_threshold(total, count * l1) if l1 > 0 else total
     return -lr * least / (l2 * (count * lr) + np.sqrt(squares)), total, squares
 
 
@@ -130,9 +130,9 @@ def proximal_adagrad(var: Array, accum: Array, lr: Number, l1: Number, l2: Numbe
 def adadelta(
     var: Array, accum: Array, accum_update: Array, lr: Number, rho: Number, epsilon: Number, grad: Array,
 ) -> Arrays:
-    accum = mixed(accum, grad * grad, rho)
+    accum = weighted_mean(accum, grad * grad, rho)
     update = np.sqrt(accum_update + epsilon) * reciprocal_root(accum + epsilon) * grad
-    return var - update * lr, accum, mixed(accum_update, update * update, rho)
+    return var - update * lr, accum, weighted_mean(accum_update, update * update, rho)
 
 
 def adam(
@@ -142,7 +142,7 @@ def adam(
     rate = adam_rate(lr, beta1_power, beta2_power)
     m, v = towards(m, grad, 1 - beta1), towards(v, grad * grad, 1 - beta2)
     mean = grad * (1 - beta1) + beta1 * m if use_nesterov else m
-    return adapted(var, mean, rate, v, epsilon), m, v
+    return adam_step(var, mean, rate, v, epsilon), m, v
 
 
 def adam_rate(lr: Number, beta1_power: Number, beta2_power: Number) -> Number:
@@ -157,7 +157,7 @@ def amsgrad(
     rate = adam_rate(lr, beta1_power, beta2_power)
     m, v = towards(m, grad, 1 - beta1), towards(v, grad * grad, 1 - beta2)
     vhat = larger(vhat, v)
-    return adapted(var, m, rate, vhat, epsilon), m, v, vhat
+    return adam_step(var, m, rate, vhat, epsilon), m, v, vhat
 
 
 def adamax(
@@ -180,7 +180,7 @@ def rms_prop(
 def sparse_rms_prop(
     var: Array, ms: Array, mom: Array, lr: Number, rho: Number, part: Number, epsilon: Number, grad: Array,
 ) -> Arrays:
-    ms = mixed(ms, grad * grad, rho)
+    ms = weighted_mean(ms, grad * grad, rho)
     mom = mom * part + reciprocal_root(ms + epsilon) * lr * grad
     return var - mom, ms, mom
 
@@ -196,7 +196,7 @@ def centered_rms_prop(
 def sparse_centered_rms_prop(
     var: Array, mg: Array, ms: Array, mom: Array, lr: Number, rho: Number, part: Number, epsilon: Number, grad: Array,
 ) -> Arrays:
-    mg, ms = mixed(mg, grad, rho), mixed(ms, grad * grad, rho)
+    mg, ms = weighted_mean(mg, grad, rho), weighted_mean(ms, grad * grad, rho)
     mom = mom * part + reciprocal_root(ms + epsilon - mg * mg) * lr * grad
     return var - mom, mg, ms, mom
 
@@ -204,14 +204,14 @@ def sparse_centered_rms_prop(
 def add_sign(
     var: Array, m: Array, lr: Number, alpha: Number, sign_decay: Number, beta: Number, grad: Array,
 ) -> Arrays:
-    m = mixed(m, grad, beta)
+    m = weighted_mean(m, grad, beta)
     return var - lr * (alpha + sign_decay * (np.sign(grad) * np.sign(m))) * grad, m
 
 
 def power_sign(
     var: Array, m: Array, lr: Number, logbase: Number, sign_decay: Number, beta: Number, grad: Array,
 ) -> Arrays:
-    m = mixed(m, grad, beta)
+    m = weighted_mean(m, grad, beta)
     return var - lr * np.exp(logbase * sign_decay * (np.sign(grad) * np.sign(m))) * grad, m
 
 
@@ -222,8 +222,8 @@ def beyond_limit(linear: Array, limit: Number, quadratic: Array) -> Array:
 
 def beyond_limits(linear: Array, limit: Number, quadratic: Array) -> Array:
     """The same minimum by the formula of the sparse ops."""
-    found: Array = (np.maximum(np.minimum(linear, limit), -limit) - linear) / quadratic
-    return found
+    quotient: Array = (np.maximum(np.minimum(linear, limit), -limit) - linear) / quadratic
+    return quotient
 
 
 def ftrl(
@@ -237,22 +237,22 @@ def ftrl_v2(
     var: Array, accum: Array, linear: Array, grad: Array, lr: Number, l1: Number, l2: Number, l2_shrinkage: Number,
     lr_power: Number, *, multiply_linear_by_lr: bool, minimum: Minimum = beyond_limit,
 ) -> Arrays:
-    whole = grad + 2 * l2_shrinkage * var
-    return leader(var, accum, linear, grad, whole, lr, l1, l2, lr_power, multiply_linear_by_lr, minimum)
+    shrunk_grad = grad + 2 * l2_shrinkage * var
+    return leader(var, accum, linear, grad, shrunk_grad, lr, l1, l2, lr_power, multiply_linear_by_lr, minimum)
 
 
 def leader(
-    var: Array, accum: Array, linear: Array, grad: Array, whole: Array, lr: Number, l1: Number, l2: Number,
+    var: Array, accum: Array, linear: Array, grad: Array, shrunk_grad: Array, lr: Number, l1: Number, l2: Number,
     lr_power: Number, scaled: bool, minimum: Minimum,
 ) -> Arrays:
-    """`whole`: the gradient with shrinkage. `scaled`: `linear` is kept multiplied by lr."""
+    """`shrunk_grad`: the gradient with shrinkage. `scaled`: `linear` is kept multiplied by lr."""
     squares = accum + grad * grad
     root = np.sqrt(squares) if lr_power == -0.5 else squares**-lr_power
     risen = root - (np.sqrt(accum) if lr_power == -0.5 else accum**-lr_power)
     if scaled:
-        linear = linear + (whole * lr - risen * var)
+        linear = linear + (shrunk_grad * lr - risen * var)
         return minimum(linear, l1 * lr, root + 2 * l2 * lr), squares, linear
-    linear = linear + (whole - risen / lr * var)
+    linear = linear + (shrunk_grad - risen / lr * var)
     return minimum(linear, l1, root / lr + 2 * l2), squares, linear
 
 

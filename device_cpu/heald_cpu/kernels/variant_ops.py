@@ -9,7 +9,7 @@ import numpy as np
 from heald.api import Bind, DType, Kernels, dtypes, errors, shape_text
 
 from ..element_types import NUMBERS, Array, zeros
-from ..resources.partial_shape import merged
+from ..resources.partial_shape import agreed_shape
 from ..resources.tensor_list import Cell, TensorList
 
 
@@ -44,7 +44,7 @@ def _sum_of_lists(a: TensorList, z: TensorList) -> TensorList:
         raise errors.InvalidArgument(f"Trying to add two lists of tensors with different lengths. One is {a.count} and "
                                      f"the other is {z.count}")
     cells = [_sum_of_cells(x, y, a.dtype) for x, y in zip(a.cells, z.cells, strict=True)]
-    return a.holding(cells, merged(a.shape, z.shape))
+    return a.holding(cells, agreed_shape(a.shape, z.shape))
 
 
 def _sum_of_cells(a: Cell, z: Cell, dtype: DType) -> Cell:

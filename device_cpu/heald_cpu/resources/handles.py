@@ -10,7 +10,7 @@ from heald.api import errors
 from ..element_types import Array
 
 T = TypeVar("T")
-MOST_CELLS = 1 << 27  # a GiB of references
+LARGEST_CELL_COUNT = 1 << 27  # a GiB of references
 
 
 def to_handle(value: Any) -> Array:
@@ -33,7 +33,7 @@ def _name(value: Any) -> str:
 
 
 def empty_cells(count: int) -> list[Any]:
-    """`count` times None. Raises ResourceExhausted for more than MOST_CELLS."""
-    if count > MOST_CELLS:
-        raise errors.ResourceExhausted(f"a list of {count} tensors; {MOST_CELLS} are the most")
+    """`count` times None. Raises ResourceExhausted for more than LARGEST_CELL_COUNT."""
+    if count > LARGEST_CELL_COUNT:
+        raise errors.ResourceExhausted(f"a list of {count} tensors; {LARGEST_CELL_COUNT} are the most")
     return [None] * count

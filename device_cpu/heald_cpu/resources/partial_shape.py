@@ -27,7 +27,7 @@ def fits(shape: tuple[int, ...], partial: Shape) -> bool:
     return len(shape) == len(partial) and all(b is None or a == b for a, b in zip(shape, partial, strict=True))
 
 
-def merged(a: Shape, b: Shape) -> Shape:
+def agreed_shape(a: Shape, b: Shape) -> Shape:
     """The shape that both agree with. Raises InvalidArgument where they contradict."""
     try:
         return merge_shapes(a, b)

@@ -47,7 +47,7 @@ class Request:
     def give_back(self, queue: Queue) -> None:
         """Return the elements of an unfinished request to the queue."""
 
-    def succeed(self) -> None:
+    def finish(self) -> None:
         self.outcome = partial(self.values[0].emplace, None)
 
     def fail(self, error: errors.HealdError) -> None:
@@ -71,9 +71,9 @@ class Enqueue(Request):
             return False
         room = min(queue.capacity - len(queue.order), len(self._left))
         for _ in range(room):
-            queue.order.put(self._left.popleft())
+            queue.order.add(self._left.popleft())
         if not self._left:
-            self.succeed()
+            self.finish()
         return room > 0
 
 
@@ -85,7 +85,7 @@ class Close(Request):
             self.fail(errors.Cancelled(f"Queue '{queue.name}' is already closed."))
             return False
         queue.is_closed = True
-        self.succeed()
+        self.finish()
         return True
 
 
@@ -104,9 +104,9 @@ class Dequeue(Request):
 
     def serve(self, queue: Queue) -> bool:
         there = queue.order.available(queue.is_closed)
-        served = min(there, self._number - len(self._taken))
-        if served:
-            self._taken += [queue.order.take() for _ in range(served)]
+        element_count = min(there, self._number - len(self._taken))
+        if element_count:
+            self._taken += [queue.order.take() for _ in range(element_count)]
         if len(self._taken) == self._number or (queue.is_closed and self._may_be_fewer and self._taken):
             self.outcome = self._finish
         elif queue.is_closed:
@@ -114,7 +114,7 @@ class Dequeue(Request):
             self.fail(errors.OutOfRange(
                 f"{queue.title} is closed and has insufficient elements (requested {self._number}, current size "
                 f"{len(queue.order)})"))
-        return served > 0
+        return element_count > 0
 
     def give_back(self, queue: Queue) -> None:
         queue.order.put_back(self._taken)
@@ -186,7 +186,7 @@ class Queue:
 
         def close() -> Iterator[Request]:
             self.is_closed = True
-            request.succeed()
+            request.finish()
             yield request
             for other in self._bringing.values():
                 other.fail(errors.Cancelled("Enqueue operation was cancelled"))
@@ -204,7 +204,7 @@ class Queue:
             self.drop_incomplete()
             while len(self.order):
                 self.order.take()
-            request.succeed()
+            request.finish()
             yield request
 
         self._do(drop)
@@ -225,7 +225,7 @@ class Queue:
     def _ask(self, step: Step, side: dict[int, Request], request: Request) -> list[AsyncValue]:
         number, last = next(self._numbers), request.values[-1]
 
-        def come() -> Iterator[Request]:
+        def join() -> Iterator[Request]:
             side[number] = request
             return iter(())
 
@@ -235,10 +235,10 @@ class Queue:
                 request.fail(errors.Cancelled(f"{request.what} operation was cancelled"))
                 yield request
 
-        self._do(come)
+        self._do(join)
         if not last.is_available():
-            told = step.on_cancel(partial(self._do, go))
-            last.and_then(lambda: step.forget(told))
+            registration = step.on_cancel(partial(self._do, go))
+            last.and_then(lambda: step.forget(registration))
         return request.values
 
     def _do(self, work: Callable[[], Iterator[Request]]) -> None:
@@ -274,7 +274,7 @@ class Queue:
                     yield request
 
 
-def copied(component: Array) -> list[Array]:
+def copies_of_parts(component: Array) -> list[Array]:
     """Copies of the parts of an array along its first axis."""
     return [component[i, ...].copy() for i in range(len(component))]
 
@@ -284,26 +284,26 @@ def no_elements(metas: Iterable[Metadata]) -> list[Array]:
     return [np.empty((0, *(d or 0 for d in meta.shape or ())), meta.dtype.numpy) for meta in metas]
 
 
-def stacked(elements: list[Element]) -> list[Array]:
+def stack_components(elements: list[Element]) -> list[Array]:
     """The components of elements of one shape, stacked along a new first axis."""
     together = []
     for parts in zip(*elements, strict=True):
-        whole = np.empty((len(parts), *parts[0].shape), parts[0].dtype)
+        batch = np.empty((len(parts), *parts[0].shape), parts[0].dtype)
         for number, part in enumerate(parts):  # np.stack takes several times as long for small parts
-            whole[number, ...] = part
-        together.append(whole)
+            batch[number, ...] = part
+        together.append(batch)
     return together
 
 
-def padded(elements: list[Element]) -> list[Array]:
+def pad_components(elements: list[Element]) -> list[Array]:
     """The components of elements of several shapes, stacked. Zeros or empty strings pad each component to the largest
     size along each axis."""
     together = []
     for parts in zip(*elements, strict=True):
         shape = np.max([part.shape for part in parts], axis=0).astype(int)
         fill = b"" if parts[0].dtype == object else 0
-        whole = np.full((len(parts), *shape), fill, parts[0].dtype)
+        batch = np.full((len(parts), *shape), fill, parts[0].dtype)
         for number, part in enumerate(parts):
-            whole[number, ...][tuple(map(slice, part.shape))] = part
-        together.append(whole)
+            batch[number, ...][tuple(map(slice, part.shape))] = part
+        together.append(batch)
     return together

@@ -22,7 +22,7 @@ class Order(Protocol):
     def available(self, is_closed: bool) -> int:
         """The number of elements that may be taken now."""
 
-    def put(self, element: Element) -> None: ...
+    def add(self, element: Element) -> None: ...
 
     def take(self) -> Element: ...
 
@@ -41,7 +41,7 @@ class FifoOrder:
     def available(self, _: bool) -> int:
         return len(self._elements)
 
-    def put(self, element: Element) -> None:
+    def add(self, element: Element) -> None:
         self._elements.append(element)
 
     def take(self) -> Element:
@@ -59,8 +59,8 @@ class ShuffledOrder:
     """Random order. At least `kept` elements stay while the queue is open. Equal seeds, one of them not 0, give
     TensorFlow's order."""
 
-    def __init__(self, kept: int, seed: int, seed2: int) -> None:
-        self._kept = kept
+    def __init__(self, least_size: int, seed: int, seed2: int) -> None:
+        self._least_size = least_size
         self._words = words(*Random(seed, seed2).reserve(0))
         self._elements: list[Element] = []
 
@@ -68,9 +68,9 @@ class ShuffledOrder:
         return len(self._elements)
 
     def available(self, is_closed: bool) -> int:
-        return max(len(self._elements) - (0 if is_closed else self._kept), 0)
+        return max(len(self._elements) - (0 if is_closed else self._least_size), 0)
 
-    def put(self, element: Element) -> None:
+    def add(self, element: Element) -> None:
         self._elements.append(element)
 
     def take(self) -> Element:
@@ -95,7 +95,7 @@ class PriorityOrder:
     def available(self, _: bool) -> int:
         return len(self._heap)
 
-    def put(self, element: Element) -> None:
+    def add(self, element: Element) -> None:
         heapq.heappush(self._heap, (int(element[0]), next(self._numbers), element))
 
     def take(self) -> Element:

@@ -8,12 +8,12 @@ from ..element_types import Array
 
 
 class Stack:
-    """A stack of one run. Its arrays are read-only. `most`: the maximum number of tensors; negative: unlimited."""
+    """A stack of one run. Its arrays are read-only. `max_size`: the maximum number of tensors; negative: unlimited."""
 
-    def __init__(self, name: str, dtype: DType, most: int) -> None:
+    def __init__(self, name: str, dtype: DType, max_size: int) -> None:
         self.name = name
         self.dtype = dtype
-        self.most = most
+        self.max_size = max_size
         self._tensors: list[Array] | None = []  # None: closed
 
     def push(self, tensor: Array, dtype: DType) -> None:
@@ -21,8 +21,8 @@ class Stack:
         tensors = self._open()
         if dtype is not self.dtype:
             raise errors.InvalidArgument(f"Must have type {self.dtype} but got {dtype}")
-        if 0 <= self.most <= len(tensors):
-            raise errors.InvalidArgument(f"Stack[{self.name}] overflowed its max_size ({self.most})")
+        if 0 <= self.max_size <= len(tensors):
+            raise errors.InvalidArgument(f"Stack[{self.name}] overflowed its max_size ({self.max_size})")
         tensors.append(tensor)
 
     def pop(self) -> Array:

@@ -83,7 +83,7 @@ class StageParts(Request):
             there |= self._parts
             if len(there) == count:
                 tuples.complete.setdefault(self._key, tuples.incomplete.pop(self._key))
-        self.succeed()
+        self.finish()
         return True
 
 
@@ -121,15 +121,15 @@ class LookUp(Request):
                                              f"{[kind.name for kind in kinds]}, asked for as "
                                              f"{[kind.name for kind in self._dtypes]}"))
             return False
-        found = [parts.pop(index) if self._takes else parts[index] for index in self._indices]
+        cells = [parts.pop(index) if self._takes else parts[index] for index in self._indices]
         if not parts:
             del tuples.complete[key]
-        self.outcome = partial(self._finish, key, found)
+        self.outcome = partial(self._finish, key, cells)
         return self._takes
 
-    def _finish(self, key: int, found: list[Array]) -> None:
+    def _finish(self, key: int, components: list[Array]) -> None:
         values = iter(self.values)
         if self._key is None:
             next(values).emplace(np.array(key, np.int64))
-        for value, part in zip(values, found, strict=True):
+        for value, part in zip(values, components, strict=True):
             value.emplace(part if self._takes else part.copy())

@@ -21,18 +21,18 @@ SMALL = 4  # lookups of fewer keys than 1/SMALL of the table do not build the ar
 
 
 class Table:
-    """A table, safe to use from several threads. `each` is the shape of a value.
+    """A table, safe to use from several threads. `value_dims` is the shape of a value.
 
     The methods check all shapes: a handle may come from any node.
     """
 
     is_constant: ClassVar[bool]
 
-    def __init__(self, name: str, key: DType, value: DType, each: tuple[int, ...] = ()) -> None:
+    def __init__(self, name: str, key: DType, value: DType, value_dims: tuple[int, ...] = ()) -> None:
         self.name = name
         self.key = key
         self.value = value
-        self.each = each
+        self.value_dims = value_dims
         self.is_initialized = not self.is_constant
         self._found: dict[Any, Any] = {}
         self._arrays: tuple[IntegerIndex, Array] | None = None  # index of keys, and values; None after a change
@@ -52,15 +52,15 @@ class Table:
                                          f"of {key.name}{'' if value is None else f' to {value.name}'}")
 
     def find(self, keys: Array, default: Array) -> Array:
-        """The values of the keys, [*keys.shape, *each]. Missing keys get the default: one value, or in a mutable table
-        one for each key. A constant table takes the first of several defaults. Raises FailedPrecondition before
+        """The values of the keys, [*keys.shape, *value_dims]. Missing keys get the default: one value, or in a mutable
+        table one for each key. A constant table takes the first of several defaults. Raises FailedPrecondition before
         initialization, InvalidArgument for a default of another shape."""
         if not self.is_initialized:
             raise errors.FailedPrecondition("Table not initialized.", hint="run the table's initializer first")
-        shape = (*keys.shape, *self.each)
-        if default.shape not in (self.each, shape):
-            raise errors.InvalidArgument(f"Expected shape {list(self.each)} or {list(shape)} for default value, got "
-                                         f"{list(default.shape)}")
+        shape = (*keys.shape, *self.value_dims)
+        if default.shape not in (self.value_dims, shape):
+            raise errors.InvalidArgument(f"Expected shape {list(self.value_dims)} or {list(shape)} for default value, "
+                                         f"got {list(default.shape)}")
         of_all = default.shape == shape
         if not keys.size:
             return self._array([]).reshape(shape)
@@ -71,7 +71,7 @@ class Table:
             if arrays is None:
                 defaults = self._values(default, keys.size) if of_all else repeat(*self._values(default, 1))
                 return self._array(list(map(self._found.get, keys.reshape(-1).tolist(), defaults))).reshape(shape)
-        return _looked_up(keys.reshape(-1), *arrays, default.reshape(-1, *self.each)).reshape(shape)
+        return _looked_up(keys.reshape(-1), *arrays, default.reshape(-1, *self.value_dims)).reshape(shape)
 
     def _arrays_for(self, count: int) -> tuple[IntegerIndex, Array] | None:
         """The index of the keys and the array of values, None where dict lookups are faster for `count` keys."""
@@ -89,19 +89,19 @@ class Table:
         return _array(keys, self.key), self._array(values)
 
     def _pairs(self, keys: Array, values: Array) -> Iterable[tuple[Any, Any]]:
-        wanted = (*keys.shape, *self.each)
-        if values.shape != wanted:
-            raise errors.InvalidArgument(f"Expected shape {list(wanted)} for value, got {list(values.shape)}")
+        expected_dims = (*keys.shape, *self.value_dims)
+        if values.shape != expected_dims:
+            raise errors.InvalidArgument(f"Expected shape {list(expected_dims)} for value, got {list(values.shape)}")
         return zip(keys.reshape(-1).tolist(), self._values(values, keys.size), strict=True)
 
     def _values(self, values: Array, count: int) -> list[Any]:
-        if not self.each:
+        if not self.value_dims:
             return values.reshape(-1).tolist()
-        return list(values.reshape(count, *self.each).copy())
+        return list(values.reshape(count, *self.value_dims).copy())
 
     def _array(self, values: list[Any]) -> Array:
-        if not self.each or not values:
-            return _array(values, self.value).reshape(len(values), *self.each)
+        if not self.value_dims or not values:
+            return _array(values, self.value).reshape(len(values), *self.value_dims)
         return np.stack(values)
 
 
@@ -205,17 +205,18 @@ class DenseTable(MutableTable):
 
 def table_of(b: Bind, kind: type[Table]) -> Table:
     """The session's table for this node. Raises InvalidArgument where its dtypes or value shape differ."""
-    mine = b.resource("table", lambda: new_table(b, kind))
-    mine.check(b.attrs["key_dtype"], b.attrs["value_dtype"])
-    if mine.each != _each(b):
-        raise errors.InvalidArgument(f"table '{mine.name}' has values of shape {list(mine.each)}, not {list(_each(b))}")
-    return mine
+    table = b.resource("table", lambda: new_table(b, kind))
+    table.check(b.attrs["key_dtype"], b.attrs["value_dtype"])
+    if table.value_dims != _value_dims(b):
+        raise errors.InvalidArgument(f"table '{table.name}' has values of shape {list(table.value_dims)}, not "
+                                     f"{list(_value_dims(b))}")
+    return table
 
 
 def new_table(b: Bind, kind: type[Table]) -> Table:
     name = b.attrs.get("shared_name") or b.node
-    return kind(name, b.attrs["key_dtype"], b.attrs["value_dtype"], _each(b))
+    return kind(name, b.attrs["key_dtype"], b.attrs["value_dtype"], _value_dims(b))
 
 
-def _each(b: Bind) -> tuple[int, ...]:
+def _value_dims(b: Bind) -> tuple[int, ...]:
     return tuple(b.attrs.get("value_shape", ()))

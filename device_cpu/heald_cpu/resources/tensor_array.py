@@ -11,11 +11,11 @@ from heald.api import DType, Shape, dtypes, errors, shape_text
 
 from ..element_types import NUMBERS, Array, zeros
 from .handles import empty_cells, from_handle
-from .partial_shape import fits, is_known, merged
+from .partial_shape import agreed_shape, fits, is_known
 
 
 @dataclass(slots=True)
-class Place:
+class Slot:
     """An index that was written: a tensor, or only a shape, which stands for zeros."""
 
     shape: tuple[int, ...]
@@ -34,14 +34,14 @@ class TensorArray:
     """
 
     def __init__(
-        self, name: str, dtype: DType, shape: Shape, places: list[Place | None], *, grows: bool = False,
+        self, name: str, dtype: DType, shape: Shape, slots: list[Slot | None], *, grows: bool = False,
         clears: bool = True, is_uniform: bool = False, is_gradient: bool = False, marked: int | None = None,
     ) -> None:
         self.name = name
         self.dtype = dtype
         self.grows = grows
         self._shape = shape
-        self._places = places
+        self._slots = slots
         self._clears = clears
         self._is_uniform = is_uniform
         self._is_gradient = is_gradient
@@ -52,12 +52,12 @@ class TensorArray:
 
     def size(self) -> int:
         self._check_open()
-        return len(self._places)
+        return len(self._slots)
 
     def size_to_join(self) -> int:
         """The number of tensors that a concat joins."""
         self._check_open()
-        return len(self._places) if self._marked is None or not self._is_gradient else self._marked
+        return len(self._slots) if self._marked is None or not self._is_gradient else self._marked
 
     def mark(self, size: int) -> None:
         """Note the number of tensors that a split is about to write."""
@@ -67,7 +67,7 @@ class TensorArray:
     def narrow(self, shape: Shape) -> None:
         """Merge a shape into the element shape. Raises InvalidArgument where they contradict."""
         with self._lock:
-            self._shape = merged(self._shape, shape)
+            self._shape = agreed_shape(self._shape, shape)
 
     def write(self, indices: Iterable[int], tensors: Iterable[Array]) -> None:
         """Keep a tensor at each index. Raises InvalidArgument for bad indices, shapes, and repeated writes."""
@@ -101,16 +101,16 @@ class TensorArray:
 
     def close(self) -> None:
         with self._lock:
-            self._places = []
+            self._slots = []
             self._is_closed = True
 
     def __str__(self) -> str:
         return f"TensorArray {self.name}"
 
     def _new_gradient(self, source: str, prefix: tuple[int, ...]) -> TensorArray:
-        places = [None if place is None else Place((*prefix, *place.shape)) for place in self._places]
+        slots = [None if slot is None else Slot((*prefix, *slot.shape)) for slot in self._slots]
         shape = None if self._shape is None else (*prefix, *self._shape)
-        return TensorArray(f"{self.name}@{source}", self.dtype, shape, places, is_uniform=self._is_uniform,
+        return TensorArray(f"{self.name}@{source}", self.dtype, shape, slots, is_uniform=self._is_uniform,
                            is_gradient=True, marked=self._marked)
 
     def _check_open(self) -> None:
@@ -118,17 +118,17 @@ class TensorArray:
             raise errors.InvalidArgument(f"{self} has already been closed.")
 
     def _write(self, index: int, tensor: Array) -> None:
-        if index < 0 or (index >= len(self._places) and not self.grows):
+        if index < 0 or (index >= len(self._slots) and not self.grows):
             raise errors.InvalidArgument(f"{self}: Tried to write to index {index} but array is not resizeable and "
-                                         f"size is: {len(self._places)}")
-        place = self._places[index] if index < len(self._places) else None
+                                         f"size is: {len(self._slots)}")
+        slot = self._slots[index] if index < len(self._slots) else None
         self._check_shape(index, tensor.shape)
-        if place is not None and place.is_read:
+        if slot is not None and slot.is_read:
             raise self._error(index, "because it has already been read.")
-        if place is not None and not self._is_gradient:
+        if slot is not None and not self._is_gradient:
             raise self._error(index, "because it has already been written to.")
         self._lengthen(index)
-        self._places[index] = Place(tensor.shape, tensor) if place is None else self._total(index, place, tensor)
+        self._slots[index] = Slot(tensor.shape, tensor) if slot is None else self._total(index, slot, tensor)
 
     def _check_shape(self, index: int, shape: tuple[int, ...]) -> None:
         if not fits(shape, self._shape):
@@ -142,54 +142,54 @@ class TensorArray:
         return errors.InvalidArgument(f"{self}: Could not write to TensorArray index {index} {why}")
 
     def _lengthen(self, index: int) -> None:
-        missing = index + 1 - len(self._places)
+        missing = index + 1 - len(self._slots)
         if missing > 0:
             empty_cells(index + 1)
-            self._places += empty_cells(missing)
+            self._slots += empty_cells(missing)
 
-    def _total(self, index: int, place: Place, tensor: Array) -> Place:
-        """The sum of a place's tensor and another."""
-        if tensor.shape != place.shape:
+    def _total(self, index: int, slot: Slot, tensor: Array) -> Slot:
+        """The sum of a slot's tensor and another."""
+        if tensor.shape != slot.shape:
             raise errors.InvalidArgument(f"{self}: Could not aggregate to TensorArray index {index} because the "
-                                         f"existing shape is {shape_text(place.shape)} but the new input shape is "
+                                         f"existing shape is {shape_text(slot.shape)} but the new input shape is "
                                          f"{shape_text(tensor.shape)}.")
-        if place.tensor is None:
-            return Place(tensor.shape, tensor)
+        if slot.tensor is None:
+            return Slot(tensor.shape, tensor)
         if self.dtype.name not in NUMBERS:
             raise errors.InvalidArgument(f"tensors of {self.dtype} cannot be added")
-        total = np.add(place.tensor, tensor, out=place.tensor if place.is_own else np.empty_like(tensor))
-        return Place(tensor.shape, total, is_own=True)
+        total = np.add(slot.tensor, tensor, out=slot.tensor if slot.is_own else np.empty_like(tensor))
+        return Slot(tensor.shape, total, is_own=True)
 
     def _take(self, index: int) -> tuple[Array, bool]:
         """The tensor at an index, and True where the caller becomes its only owner."""
         self._check_open()
-        if index < 0 or (index >= len(self._places) and not self._is_gradient):
-            raise errors.InvalidArgument(f"Tried to read from index {index} but array size is: {len(self._places)}")
-        place = self._places[index] if index < len(self._places) else None
-        if place is None:
-            place = self._fill(index)
-        if place.is_cleared:
+        if index < 0 or (index >= len(self._slots) and not self._is_gradient):
+            raise errors.InvalidArgument(f"Tried to read from index {index} but array size is: {len(self._slots)}")
+        slot = self._slots[index] if index < len(self._slots) else None
+        if slot is None:
+            slot = self._fill(index)
+        if slot.is_cleared:
             raise errors.InvalidArgument(f"{self}: Could not read index {index} twice because it was cleared after a "
                                          "previous read (perhaps try setting clear_after_read = false?).")
-        tensor = self._zeros(place.shape) if place.tensor is None else place.tensor
-        is_own = place.is_own or place.tensor is None
-        place.is_read = True
-        place.is_cleared = self._clears
-        place.tensor = None if self._clears else tensor
+        tensor = self._zeros(slot.shape) if slot.tensor is None else slot.tensor
+        is_own = slot.is_own or slot.tensor is None
+        slot.is_read = True
+        slot.is_cleared = self._clears
+        slot.tensor = None if self._clears else tensor
         return tensor, is_own and self._clears
 
-    def _fill(self, index: int) -> Place:
+    def _fill(self, index: int) -> Slot:
         """Put zeros at an unwritten index, and at missing indices before it."""
         if not is_known(self._shape):
             raise errors.InvalidArgument(f"{self}: Could not read from TensorArray index {index}.  Furthermore, the "
                                          f"element shape is not fully defined: {shape_text(self._shape)}", hint=_HINT)
-        start = min(index, len(self._places))
+        start = min(index, len(self._slots))
         self._lengthen(index)
         for i in range(start, index + 1):
-            self._places[i] = Place(self._shape)
-        place = self._places[index]
-        assert place is not None
-        return place
+            self._slots[i] = Slot(self._shape)
+        slot = self._slots[index]
+        assert slot is not None
+        return slot
 
     def _zeros(self, shape: tuple[int, ...]) -> Array:
         if self.dtype is dtypes.string:

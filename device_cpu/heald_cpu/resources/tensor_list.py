@@ -8,7 +8,7 @@ from heald.api import DType, Shape, errors, shape_text
 
 from ..element_types import Array, zeros
 from .handles import empty_cells, from_handle
-from .partial_shape import fits, is_known, merged
+from .partial_shape import agreed_shape, fits, is_known
 
 Cell = Array | None
 
@@ -19,14 +19,14 @@ class TensorList:
     Successive pushes share one list of cells, and each TensorList counts its own: a push takes constant time.
     """
 
-    __slots__ = ("_cells", "count", "dtype", "most", "shape")
+    __slots__ = ("_cells", "count", "dtype", "max_elements", "shape")
 
     def __init__(
-        self, dtype: DType, shape: Shape, cells: list[Cell], most: int = -1, count: int | None = None
+        self, dtype: DType, shape: Shape, cells: list[Cell], max_elements: int = -1, count: int | None = None
     ) -> None:
         self.dtype = dtype
         self.shape = shape  # common to all elements
-        self.most = most  # maximum number of elements for pushes; negative: unlimited
+        self.max_elements = max_elements  # maximum number of elements for pushes; negative: unlimited
         self.count = len(cells) if count is None else count
         self._cells = cells
 
@@ -36,15 +36,15 @@ class TensorList:
 
     def holding(self, cells: list[Cell], shape: Shape = None) -> TensorList:
         """A list with other cells, and the same dtype and limit."""
-        return TensorList(self.dtype, self.shape if shape is None else shape, cells, self.most)
+        return TensorList(self.dtype, self.shape if shape is None else shape, cells, self.max_elements)
 
     def check_room(self) -> None:
         """Raises InvalidArgument for a full list."""
-        if 0 <= self.most <= self.count:
+        if 0 <= self.max_elements <= self.count:
             raise errors.InvalidArgument(f"Tried to push item into a full list list size: {self.count} "
-                                         f"max_num_elements: {self.most}")
+                                         f"max_num_elements: {self.max_elements}")
 
-    def pushed(self, tensor: Array) -> TensorList:
+    def with_pushed(self, tensor: Array) -> TensorList:
         """The list with one more tensor, without a test for room. Raises InvalidArgument for another shape."""
         if not fits(tensor.shape, self.shape):
             raise errors.InvalidArgument("Tried to append a tensor with incompatible shape to a list. Op element "
@@ -54,15 +54,15 @@ class TensorList:
             cells.append(tensor)
         if len(cells) == self.count or cells[self.count] is not tensor:  # another list has pushed here already
             cells = [*cells[: self.count], tensor]
-        return TensorList(self.dtype, self.shape, cells, self.most, self.count + 1)
+        return TensorList(self.dtype, self.shape, cells, self.max_elements, self.count + 1)
 
-    def popped(self) -> TensorList:
+    def without_last(self) -> TensorList:
         """The list without its last element. Cells are dropped once the unused ones are as many as the used ones."""
         left = self.count - 1
         cells = self._cells if len(self._cells) < 2 * left else self._cells[:left]
-        return TensorList(self.dtype, self.shape, cells, self.most, left)
+        return TensorList(self.dtype, self.shape, cells, self.max_elements, left)
 
-    def replaced(self, index: int, tensor: Array) -> TensorList:
+    def with_element(self, index: int, tensor: Array) -> TensorList:
         """The list with another tensor at an existing index. Raises InvalidArgument for another shape."""
         if not fits(tensor.shape, self.shape):
             raise errors.InvalidArgument("Tried to set a tensor with incompatible shape at a list index. Item element "
@@ -71,23 +71,23 @@ class TensorList:
         cells[index] = tensor
         return self.holding(cells)
 
-    def resized(self, count: int) -> TensorList:
+    def with_count(self, count: int) -> TensorList:
         """The list with `count` cells: its own first, then uninitialized ones. Raises ResourceExhausted."""
-        kept = self._cells[: min(count, self.count)]
-        return self.holding([*kept, *empty_cells(count - len(kept))])
+        kept_cells = self._cells[: min(count, self.count)]
+        return self.holding([*kept_cells, *empty_cells(count - len(kept_cells))])
 
-    def element_shape(self, asked: Shape, cells: Iterable[Cell]) -> Shape:
+    def element_shape(self, asked_shape: Shape, cells: Iterable[Cell]) -> Shape:
         """The merged shape of the request, the list and these cells. Raises InvalidArgument where they contradict."""
-        shape = merged(asked, self.shape)
-        for found in dict.fromkeys(cell.shape for cell in cells if cell is not None):
-            shape = merged(shape, found)
+        shape = agreed_shape(asked_shape, self.shape)
+        for cell_shape in dict.fromkeys(cell.shape for cell in cells if cell is not None):
+            shape = agreed_shape(shape, cell_shape)
         return shape
 
-    def blank(self, asked: Shape) -> Array:
+    def blank(self, asked_shape: Shape) -> Array:
         """The zeros for an uninitialized element. Raises InvalidArgument where the shape is not fully known."""
-        shape = merged(asked, self.shape)
+        shape = agreed_shape(asked_shape, self.shape)
         if not is_known(shape):
-            shape = self.element_shape(asked, self.cells)
+            shape = self.element_shape(asked_shape, self.cells)
         if not is_known(shape):
             raise errors.InvalidArgument("Trying to read an uninitialized tensor but element_shape is not fully "
                                          f"defined: {shape_text(shape)} and no list element is set.")
@@ -96,7 +96,7 @@ class TensorList:
 
 def tensor_list(scalar: Array, dtype: DType | None = None) -> TensorList:
     """The list of a handle. Raises InvalidArgument for another kind of value, and for elements of another dtype."""
-    found = from_handle(scalar, TensorList)
-    if dtype is not None and found.dtype is not dtype:
-        raise errors.InvalidArgument(f"Invalid data types; op elements {dtype} but list elements {found.dtype}")
-    return found
+    cell_list = from_handle(scalar, TensorList)
+    if dtype is not None and cell_list.dtype is not dtype:
+        raise errors.InvalidArgument(f"Invalid data types; op elements {dtype} but list elements {cell_list.dtype}")
+    return cell_list

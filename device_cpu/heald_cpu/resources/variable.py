@@ -41,9 +41,9 @@ class Variable:
 
     def read(self, dtype: np.dtype[Any]) -> Array:
         """A copy. Raises FailedPrecondition for an uninitialized variable, InvalidArgument for another dtype."""
-        return self._typed(dtype).copy()
+        return self._value_of_dtype(dtype).copy()
 
-    def _typed(self, dtype: np.dtype[Any]) -> Array:
+    def _value_of_dtype(self, dtype: np.dtype[Any]) -> Array:
         value = self._value
         if value is None:
             raise errors.FailedPrecondition(f"variable '{self.name}' is uninitialized or was deleted", hint=_HINT)
@@ -59,10 +59,10 @@ class Variable:
             if self._value is not None and self._value.dtype != value.dtype:
                 raise errors.InvalidArgument(f"Trying to assign variable '{self.name}' with wrong dtype. Expected "
                                              f"{self._value.dtype} got {value.dtype}")
-            wanted = self.initial_shape if self._value is None else self._value.shape
-            if validate_shape and wanted is not None and wanted != value.shape:
+            expected_dims = self.initial_shape if self._value is None else self._value.shape
+            if validate_shape and expected_dims is not None and expected_dims != value.shape:
                 raise errors.InvalidArgument(f"Trying to assign variable '{self.name}' with wrong shape. Expected "
-                                             f"{list(wanted)} got {list(value.shape)}")
+                                             f"{list(expected_dims)} got {list(value.shape)}")
             self._value = value.copy()
 
     def change(self, change: Callable[[Array], Array]) -> None:
@@ -87,7 +87,7 @@ class Variable:
         with ExitStack() as locked:
             for one in sorted(set(variables), key=id):  # one global order prevents deadlocks
                 locked.enter_context(one._lock)
-            olds = [one._typed(dtype) for one in variables]
+            olds = [one._value_of_dtype(dtype) for one in variables]
             for one, new in zip(variables, change(*olds), strict=True):
                 one._value = new
 

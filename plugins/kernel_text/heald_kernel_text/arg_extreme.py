@@ -8,8 +8,8 @@ from heald.api import DType
 
 from .broadcast import Dims
 from .dialect import Target
-from .element_types import computed, limits, literal, load, store, stored
-from .epilogue import indented
+from .element_types import limits, literal, load, memory_type, register_type, store
+from .epilogue import indent_lines
 from .plan import INPUT, LINE, OUTPUT, Plan, Pointer, kernel
 
 BETTER = {"ArgMax": (">", 0), "ArgMin": ("<", 1)}  # op: comparison, which limit loses
@@ -20,17 +20,17 @@ def arg_extreme(target: Target, op: str, dtype: DType, shape: Dims, axis: int, o
     if not outer * inner:
         return Plan()
     comparison, loser = BETTER[op]
-    c_type = computed(dtype)
+    c_type = register_type(dtype)
     lines = [
         "const size_t o = GLOBAL_ID(0);", "if (o >= (size_t)outputs) return;",
         "const size_t first = o / inner * n * inner + o % inner;", "size_t found = 0;",
         f"{c_type} best = {literal(limits(dtype)[loser], dtype)};", "for (size_t k = 0; k < (size_t)n; k++) {",
         f"  const {c_type} v = {load(dtype, 'x0', 'first + k * inner')};",
         f"  if (v {comparison} best) {{ best = v; found = k; }}", "}",
-        store(output, "y0", "o", f"({computed(output)})found"),
+        store(output, "y0", "o", f"({register_type(output)})found"),
     ]
     sizes = {"outputs": outer * inner, "n": shape[axis], "inner": inner}
     return Plan((kernel(
-        target, op, indented(lines, 2), [Pointer("x0", INPUT, 0, stored(dtype), prod(shape))],
-        [Pointer("y0", OUTPUT, 0, stored(output), outer * inner)], sizes, (outer * inner,), LINE,
+        target, op, indent_lines(lines, 2), [Pointer("x0", INPUT, 0, memory_type(dtype), prod(shape))],
+        [Pointer("y0", OUTPUT, 0, memory_type(output), outer * inner)], sizes, (outer * inner,), LINE,
     ),))

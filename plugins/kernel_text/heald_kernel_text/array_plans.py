@@ -6,14 +6,14 @@ from math import prod
 
 from heald.api import Bind, geometry
 
-from .copies import concat, copy, fill, integers, mirror_pad, pad, padded, part, split, tile, transpose
+from .copies import concat, copy, fill, integers, mirror_pad, pad, padded_view, part, split, tile, transpose
 from .dialect import Target
 from .elementwise import elementwise
 from .expression import Step
 from .gather import gather
 from .math_plans import ints
 from .plan import Plan
-from .strided_view import whole
+from .strided_view import dense_view
 
 MASKS = ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask")
 
@@ -47,15 +47,15 @@ def splitting(target: Target, b: Bind) -> Plan:
 def slice_(target: Target, b: Bind) -> Plan:
     x, output = b.inputs[0].meta, b.outputs[0]
     index = [slice(at, at + n) for at, n in zip(ints(b, 1), output.dims, strict=True)]
-    return part(target, x.dtype.itemsize, whole(x.dims).indexed(index))
+    return part(target, x.dtype.itemsize, dense_view(x.dims).view_of_index(index))
 
 
 def strided_slice(target: Target, b: Bind) -> Plan:
     x = b.inputs[0].meta
     masks = {mask: b.attrs[mask] for mask in MASKS}
-    found = geometry.strided_slice(x.dims, ints(b, 1), ints(b, 2), ints(b, 3), **masks)
-    assert found.index is not None
-    return part(target, x.dtype.itemsize, whole(x.dims).indexed(found.index))
+    view = geometry.strided_slice(x.dims, ints(b, 1), ints(b, 2), ints(b, 3), **masks)
+    assert view.index is not None
+    return part(target, x.dtype.itemsize, dense_view(x.dims).view_of_index(view.index))
 
 
 def transposition(target: Target, b: Bind) -> Plan:
@@ -78,9 +78,9 @@ def padding(target: Target, b: Bind) -> Plan:
     x, output = b.inputs[0].meta, b.outputs[0]
     if len(b.inputs) == 2:
         return pad(target, x.dtype, x.dims, _pads(b))
-    inner, _ = padded(x.dims, _pads(b))
-    around = elementwise(target, (Step("Identity", (0,)),), [(x.dtype, ())], shape=output.dims).over((2,))
-    return Plan((*around.launches, *copy(target, x.dtype.itemsize, whole(x.dims), inner)))
+    inner, _ = padded_view(x.dims, _pads(b))
+    borders = elementwise(target, (Step("Identity", (0,)),), [(x.dtype, ())], shape=output.dims).over((2,))
+    return Plan((*borders.launches, *copy(target, x.dtype.itemsize, dense_view(x.dims), inner)))
 
 
 def mirror_padding(target: Target, b: Bind) -> Plan:

@@ -21,11 +21,11 @@ class Broadcast(NamedTuple):
 
 def broadcast_dims(shapes: Sequence[Dims]) -> Dims:
     """The shape that all of these fit into. Raises InvalidArgument where there is none."""
-    found: Shape = ()
+    common_shape: Shape = ()
     for shape in shapes:
-        found = geometry.broadcast_shapes(found, shape)
-    assert found is not None
-    return tuple(n for n in found if n is not None)
+        common_shape = geometry.broadcast_shapes(common_shape, shape)
+    assert common_shape is not None
+    return tuple(n for n in common_shape if n is not None)
 
 
 def canonical(shapes: Sequence[Dims], output: Dims) -> Broadcast:

@@ -10,10 +10,10 @@ from heald.api import DType
 
 from .broadcast import Dims
 from .dialect import Target
-from .element_types import literal, store, stored
-from .epilogue import indented
+from .element_types import literal, memory_type, store
+from .epilogue import indent_lines
 from .plan import INPUT, LINE, OUTPUT, KernelText, Plan, Pointer, kernel, plane
-from .strided_view import StridedView, merged, reach, whole
+from .strided_view import StridedView, dense_view, merge_axes, reach
 
 WORDS = {1: "u8", 2: "u16", 4: "u32", 8: "u64"}  # the type that elements of a size are copied as
 
@@ -22,7 +22,7 @@ def copy(
     target: Target, itemsize: int, source: StridedView, destination: StridedView, *, input_: int = 0, output: int = 0
 ) -> list[KernelText]:
     """The launch that copies one view to another; no launch for views without elements."""
-    axes = merged(source, destination)
+    axes = merge_axes(source, destination)
     if not prod(destination.dims):
         return []
     last = len(axes) - 1
@@ -31,18 +31,19 @@ def copy(
     all_rows = " * ".join(f"(size_t)n{d}" for d in range(last)) or "1"
     lines = [f"const size_t c{last} = GLOBAL_ID(0), row = {'GLOBAL_ID(1)' if last else '0'};",
              f"if (c{last} >= (size_t)n{last} || row >= {all_rows}) return;"]
-    rest = "row"
+    remaining = "row"
     for d in range(last - 1, -1, -1):
-        lines.append(f"const size_t c{d} = {rest} % n{d}, r{d} = {rest} / n{d};" if d else f"const size_t c0 = {rest};")
-        rest = f"r{d}"
-    at_s, at_t = (" + ".join([way, *(f"(i64)c{d} * {way}{d}" for d in range(last + 1))]) for way in "st")
+        divided = f"const size_t c{d} = {remaining} % n{d}, r{d} = {remaining} / n{d};"
+        lines.append(divided if d else f"const size_t c0 = {remaining};")
+        remaining = f"r{d}"
+    at_s, at_t = (" + ".join([side, *(f"(i64)c{d} * {side}{d}" for d in range(last + 1))]) for side in "st")
     lines.append(f"y0[{at_t}] = x0[{at_s}];")
     columns, rows = axes[-1][0], prod(n for n, _, _ in axes[:-1])
     word = WORDS[itemsize]
-    read, written = (reach(view.first, [(n, axis[way]) for n, *axis in axes])
-                     for way, view in enumerate((source, destination)))
+    read, written = (reach(view.first, [(n, axis[side]) for n, *axis in axes])
+                     for side, view in enumerate((source, destination)))
     return [kernel(
-        target, "copy", indented(lines, 2), [Pointer("x0", INPUT, input_, word, read)],
+        target, "copy", indent_lines(lines, 2), [Pointer("x0", INPUT, input_, word, read)],
         [Pointer("y0", OUTPUT, output, word, written)], sizes, *(
             ((columns, rows), plane(columns, rows)) if last else ((columns,), LINE)),
     )]
@@ -54,8 +55,8 @@ def fill(target: Target, dtype: DType, size: int, value: float) -> Plan:
         return Plan()
     lines = ["const size_t o = GLOBAL_ID(0);", "if (o >= (size_t)size) return;",
              store(dtype, "y0", "o", literal(value, dtype))]
-    return Plan((kernel(target, "fill", indented(lines, 2), [], [Pointer("y0", OUTPUT, 0, stored(dtype), size)],
-                        {"size": size}, (size,), LINE),))
+    output = Pointer("y0", OUTPUT, 0, memory_type(dtype), size)
+    return Plan((kernel(target, "fill", indent_lines(lines, 2), [], [output], {"size": size}, (size,), LINE),))
 
 
 def integers(target: Target, dtype: DType, values: Sequence[int]) -> Plan:
@@ -64,26 +65,26 @@ def integers(target: Target, dtype: DType, values: Sequence[int]) -> Plan:
         return Plan()
     sizes = {f"n{d}": value for d, value in enumerate(values)}
     lines = [f"if (GLOBAL_ID(0) == {d}) {store(dtype, 'y0', str(d), f'n{d}')}" for d in range(len(values))]
-    writes = [Pointer("y0", OUTPUT, 0, stored(dtype), len(values))]
-    return Plan((kernel(target, "integers", indented(lines, 2), [], writes, sizes, (len(values),), LINE),))
+    writes = [Pointer("y0", OUTPUT, 0, memory_type(dtype), len(values))]
+    return Plan((kernel(target, "integers", indent_lines(lines, 2), [], writes, sizes, (len(values),), LINE),))
 
 
 def transpose(target: Target, itemsize: int, shape: Dims, axes: Sequence[int]) -> Plan:
-    source = whole(shape).permuted(axes)
-    return Plan(tuple(copy(target, itemsize, source, whole(source.dims))))
+    source = dense_view(shape).permute_axes(axes)
+    return Plan(tuple(copy(target, itemsize, source, dense_view(source.dims))))
 
 
 def part(target: Target, itemsize: int, source: StridedView) -> Plan:
     """Copy a view of the input to the output."""
-    return Plan(tuple(copy(target, itemsize, source, whole(source.dims))))
+    return Plan(tuple(copy(target, itemsize, source, dense_view(source.dims))))
 
 
 def concat(target: Target, itemsize: int, shapes: Sequence[Dims], axis: int, first_input: int = 0) -> Plan:
     total = sum(shape[axis] for shape in shapes)
-    output = whole((*shapes[0][:axis], total, *shapes[0][axis + 1 :]))
+    output = dense_view((*shapes[0][:axis], total, *shapes[0][axis + 1 :]))
     launches, at = [], 0
     for number, shape in enumerate(shapes, first_input):
-        launches += copy(target, itemsize, whole(shape), output.part(axis, at, shape[axis]), input_=number)
+        launches += copy(target, itemsize, dense_view(shape), output.part(axis, at, shape[axis]), input_=number)
         at += shape[axis]
     return Plan(tuple(launches))
 
@@ -92,40 +93,40 @@ def split(target: Target, itemsize: int, shape: Dims, axis: int, lengths: Sequen
     """Copy each part along an axis to an output of its own. Unpack's parts have length 1."""
     launches, at = [], 0
     for number, length in enumerate(lengths):
-        source = whole(shape).part(axis, at, length)
-        launches += copy(target, itemsize, source, whole(source.dims), output=number)
+        source = dense_view(shape).part(axis, at, length)
+        launches += copy(target, itemsize, source, dense_view(source.dims), output=number)
         at += length
     return Plan(tuple(launches))
 
 
 def tile(target: Target, itemsize: int, shape: Dims, multiples: Sequence[int]) -> Plan:
-    source = whole(shape)
+    source = dense_view(shape)
     dims = tuple(d for times, n in zip(multiples, shape, strict=True) for d in (times, n))
     steps = tuple(s for step in source.steps for s in (0, step))
-    return Plan(tuple(copy(target, itemsize, StridedView(dims, steps), whole(dims))))
+    return Plan(tuple(copy(target, itemsize, StridedView(dims, steps), dense_view(dims))))
 
 
-def padded(shape: Dims, pads: Sequence[tuple[int, int]]) -> tuple[StridedView, Dims]:
+def padded_view(shape: Dims, pads: Sequence[tuple[int, int]]) -> tuple[StridedView, Dims]:
     """The view of the input within the padded output, and the output's shape."""
     output = tuple(before + n + after for (before, after), n in zip(pads, shape, strict=True))
-    inner = whole(output)
+    inner = dense_view(output)
     for axis, ((before, _), n) in enumerate(zip(pads, shape, strict=True)):
         inner = inner.part(axis, before, n)
     return inner, output
 
 
 def pad(target: Target, dtype: DType, shape: Dims, pads: Sequence[tuple[int, int]], value: float = 0) -> Plan:
-    inner, output = padded(shape, pads)
-    around = fill(target, dtype, prod(output), value).launches if output != shape else ()
-    return Plan((*around, *copy(target, dtype.itemsize, whole(shape), inner)))
+    inner, output = padded_view(shape, pads)
+    borders = fill(target, dtype, prod(output), value).launches if output != shape else ()
+    return Plan((*borders, *copy(target, dtype.itemsize, dense_view(shape), inner)))
 
 
 def mirror_pad(target: Target, itemsize: int, shape: Dims, pads: Sequence[tuple[int, int]], skip: int) -> Plan:
     """`skip` is 1 where the edge itself is not repeated (REFLECT). Each region of the output is one copy."""
-    _, output = padded(shape, pads)
+    _, output = padded_view(shape, pads)
     launches = []
     for segments in product(*(list(_segments(n, *p, skip)) for n, p in zip(shape, pads, strict=True))):
-        source, destination = whole(shape), whole(output)
+        source, destination = dense_view(shape), dense_view(output)
         for axis, (at, start, length, step) in enumerate(segments):
             source, destination = source.part(axis, start, length, step), destination.part(axis, at, length)
         launches += copy(target, itemsize, source, destination)

@@ -7,8 +7,8 @@ from math import prod
 from heald.api import DType
 
 from .dialect import Target
-from .element_types import computed, load, stored
-from .epilogue import Epilogue, indented
+from .element_types import load, memory_type, register_type
+from .epilogue import Epilogue, indent_lines
 from .lanes import is_vector, lanes_of, over_channels
 from .plan import INPUT, OUTPUT, Plan, Pointer, kernel
 from .window import Window, items, over_places, over_taps
@@ -22,7 +22,7 @@ def depthwise_conv2d(
     channels = window.shape[3] * multiplier
     if not channels * window.places:
         return Plan()
-    lanes, c_type = lanes_of(target), computed(dtype)
+    lanes, c_type = lanes_of(target), register_type(dtype)
     source = "c + j" if multiplier == 1 else "(c + j) / times"
     x, w = load(dtype, "x0", f"p + {source}"), load(dtype, "x1", "tap * channels + c + j")
 
@@ -35,12 +35,12 @@ def depthwise_conv2d(
             add = "sums = FMA(vload16(0, x0 + p + c), vload16(0, x1 + tap * channels + c), sums);"
         return over_places(target, [
             *start, *over_taps(target, [add]), *ready, f"{every}{{", f"  const {c_type} v0 = acc[j];",
-            indented(ending.text(dtype, "c + j", "m * channels + c + j"), 2), "}",
+            indent_lines(ending.text(dtype, "c + j", "m * channels + c + j"), 2), "}",
         ])
 
     head, count = items(target, window)
     lines = [*head, *over_channels("channels", lanes, sums)]
-    c_stored = stored(dtype)
+    c_stored = memory_type(dtype)
     written = window.places * channels
     reads = [Pointer("x0", INPUT, 0, c_stored, prod(window.shape)),
              Pointer("x1", INPUT, 1, c_stored, prod(window.taps) * channels), *ending.pointers(channels, written)]
@@ -48,7 +48,7 @@ def depthwise_conv2d(
     if multiplier != 1:
         sizes["times"] = multiplier
     return Plan((kernel(
-        target, ending.name("DepthwiseConv2dNative"), indented(lines, 2), reads,
-        [Pointer("y0", OUTPUT, 0, stored(ending.result(dtype)), written)], sizes,
+        target, ending.name("DepthwiseConv2dNative"), indent_lines(lines, 2), reads,
+        [Pointer("y0", OUTPUT, 0, memory_type(ending.result(dtype)), written)], sizes,
         *lanes.grid(channels, *count.values()),
     ),))

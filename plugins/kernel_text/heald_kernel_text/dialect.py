@@ -26,9 +26,9 @@ class Dialect:
         lines = [self.fp64] if fp64 and self.fp64 else []
         lines += [f"#define {name} {text}" for name, text in self.types.items() if fp64 or name != "f64"]
         lines += [f"#define {name} {text}" for name, text in self.macros.items()]
-        return "\n".join([*lines, *self._called(text), BOTH])
+        return "\n".join([*lines, *self._called_functions(text), BOTH])
 
-    def _called(self, text: str) -> list[str]:
+    def _called_functions(self, text: str) -> list[str]:
         """The definitions of the device functions that a text calls."""
         words = set(re.findall(r"\w+", text))
         called = {name for macro, body in self.macros.items() if re.findall(r"\w+", macro)[0] in words

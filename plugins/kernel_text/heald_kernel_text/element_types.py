@@ -12,8 +12,8 @@ from heald.api import DType, dtypes
 class Element(NamedTuple):
     """The C names of a type in memory and in registers. Two-byte floats are computed in float32."""
 
-    stored: str
-    computed: str
+    memory_type: str
+    register_type: str
     unsigned: str = ""  # integer arithmetic wraps around in this type: signed overflow is undefined
     load: str = "{p}[{i}]"
     store: str = "{p}[{i}] = {v}"
@@ -35,8 +35,8 @@ ELEMENTS: dict[DType, Element] = {
     dtypes.bool_: Element("u8", "u8", "u32"),
 }
 
-LARGEST = {dtypes.float16: 65504.0, dtypes.bfloat16: 3.3895313892515355e38, dtypes.float32: 3.4028234663852886e38,
-           dtypes.float64: 1.7976931348623157e308}
+LARGEST_FINITE = {dtypes.float16: 65504.0, dtypes.bfloat16: 3.3895313892515355e38,
+                  dtypes.float32: 3.4028234663852886e38, dtypes.float64: 1.7976931348623157e308}
 
 
 def load(dtype: DType, pointer: str, index: str) -> str:
@@ -47,23 +47,23 @@ def store(dtype: DType, pointer: str, index: str, value: str) -> str:
     return ELEMENTS[dtype].store.format(p=pointer, i=index, v=value) + ";"
 
 
-def computed(dtype: DType) -> str:
-    return ELEMENTS[dtype].computed
+def register_type(dtype: DType) -> str:
+    return ELEMENTS[dtype].register_type
 
 
-def stored(dtype: DType) -> str:
-    return ELEMENTS[dtype].stored
+def memory_type(dtype: DType) -> str:
+    return ELEMENTS[dtype].memory_type
 
 
 def literal(value: float | int | bool, dtype: DType) -> str:
     """The C literal of a number, rounded to the type in registers. Floats are hexadecimal, which is exact."""
-    name = computed(dtype)
+    name = register_type(dtype)
     if dtype.kind != "f":
         number = int(value)  # a decimal literal is signed, a hexadecimal one need not be; suffixes differ by dialect
         return f"({name}){number if abs(number) < 1 << 63 else hex(abs(number))}"
     if isnan(value):
         return f"({name})(POSITIVE_INFINITY - POSITIVE_INFINITY)"
-    if name == "f32" and abs(value) <= LARGEST[dtypes.float32]:
+    if name == "f32" and abs(value) <= LARGEST_FINITE[dtypes.float32]:
         (value,) = unpack("f", pack("f", value))
     elif name == "f32" or isinf(value):
         return f"({name})({'-' if value < 0 else ''}POSITIVE_INFINITY)"
@@ -82,4 +82,4 @@ def limits(dtype: DType) -> tuple[float | int, float | int]:
 
 def lowest(dtype: DType) -> float | int:
     """The least finite value."""
-    return -LARGEST[dtype] if dtype.kind == "f" else limits(dtype)[0]
+    return -LARGEST_FINITE[dtype] if dtype.kind == "f" else limits(dtype)[0]

@@ -9,8 +9,8 @@ from heald.api import DType, errors
 
 from .broadcast import Broadcast, Dims, broadcast_dims, canonical
 from .dialect import Target
-from .element_types import computed, load, store, stored
-from .epilogue import indented
+from .element_types import load, memory_type, register_type, store
+from .epilogue import indent_lines
 from .expression import Step, result_types, statements
 from .lanes import Lanes, is_vector, lanes_of, over_channels
 from .plan import INPUT, LINE, OUTPUT, Plan, Pointer, kernel, plane
@@ -51,13 +51,13 @@ def elementwise(
         ]
 
     lines = [*_coordinates(form), *over_channels(f"n{len(form.lengths) - 1}", lanes, body)]
-    reads = [Pointer(f"x{i}", INPUT, i, stored(dtype), _count(form, i)) for i, (dtype, _) in enumerate(inputs)]
-    writes = [Pointer(f"y{i}", OUTPUT, i, stored(types[number]), prod(output)) for i, number in enumerate(numbers)]
+    reads = [Pointer(f"x{i}", INPUT, i, memory_type(dtype), _count(form, i)) for i, (dtype, _) in enumerate(inputs)]
+    writes = [Pointer(f"y{i}", OUTPUT, i, memory_type(types[number]), prod(output)) for i, number in enumerate(numbers)]
     sizes = {f"n{d}": n for d, n in enumerate(form.lengths)}
     across = -(-columns // lanes.count)
     items = (across,) if len(form.lengths) == 1 else (across, rows)
     local = LINE if len(items) == 1 else plane(across, rows)
-    return Plan((kernel(target, _name(steps), indented(lines, 2), reads, writes, sizes, items, local),))
+    return Plan((kernel(target, _name(steps), indent_lines(lines, 2), reads, writes, sizes, items, local),))
 
 
 def _name(steps: Sequence[Step]) -> str:
@@ -74,19 +74,19 @@ def _coordinates(form: Broadcast) -> list[str]:
     lines = ["const size_t row = GLOBAL_ID(1);", f"if (row >= {rows}) return;"]
     # by rows and columns alone nothing is divided: 0.2 ms where per-element division takes 4
     used = {d for has in form.present if not all(has) for d in range(last) if has[d]}
-    rest = "row"
+    remaining = "row"
     for d in range(last - 1, min(used, default=last) - 1, -1):
-        lines.append(f"const size_t c{d} = {rest}{f' % n{d}' if d else ''};")
+        lines.append(f"const size_t c{d} = {remaining}{f' % n{d}' if d else ''};")
         if d:
-            lines.append(f"const size_t r{d} = {rest} / n{d};")
-        rest = f"r{d}"
+            lines.append(f"const size_t r{d} = {remaining} / n{d};")
+        remaining = f"r{d}"
     return lines
 
 
 def _operand(form: Broadcast, number: int, dtype: DType, vector: bool) -> str:
     index = _index(form, number)
     if not vector:
-        return f"const {computed(dtype)} v{number} = {load(dtype, f'x{number}', index)};"
+        return f"const {register_type(dtype)} v{number} = {load(dtype, f'x{number}', index)};"
     value = f"vload16(0, x{number} + {index})" if form.present[number][-1] else f"(float16)(x{number}[{index}])"
     return f"const float16 v{number} = {value};"
 

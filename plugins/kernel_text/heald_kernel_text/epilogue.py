@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from heald.api import DType
 
-from .element_types import computed, load, store, stored
+from .element_types import load, memory_type, register_type, store
 from .expression import Step, result_types, statements
 from .plan import INPUT, Pointer
 
@@ -34,18 +34,18 @@ class Epilogue(NamedTuple):
     def pointers(self, channels: int, results: int) -> list[Pointer]:
         """The operands as parameters: vectors of so many channels, or tensors of so many results."""
         counts = {CHANNEL: channels, FULL: results}
-        return [Pointer(f"e{i}", INPUT, i + 1, stored(dtype), counts[kind])
+        return [Pointer(f"e{i}", INPUT, i + 1, memory_type(dtype), counts[kind])
                 for i, (dtype, kind) in enumerate(self.operands, 1)]
 
-    def text(self, dtype: DType, channel: str, place: str) -> list[str]:
-        """Statements from v0 to the output at `place`, for the channel at `channel`."""
+    def text(self, dtype: DType, channel: str, index: str) -> list[str]:
+        """Statements from v0 to the output at `index`, for the channel at `channel`."""
         types = self.types(dtype)
         lines = []
         for number, (operand, kind) in enumerate(self.operands, 1):
-            value = load(operand, f"e{number}", channel if kind == CHANNEL else place)
-            lines.append(f"const {computed(operand)} v{number} = {value};")
+            value = load(operand, f"e{number}", channel if kind == CHANNEL else index)
+            lines.append(f"const {register_type(operand)} v{number} = {value};")
         lines += statements(self.steps, types, len(self.operands) + 1)
-        return [*lines, store(self.result(dtype), "y0", place, f"v{len(types) - 1 if self.steps else 0}")]
+        return [*lines, store(self.result(dtype), "y0", index, f"v{len(types) - 1 if self.steps else 0}")]
 
     def name(self, base: str) -> str:
         return "_".join([base, *(step.op for step in self.steps[:4])])
@@ -56,5 +56,5 @@ def bias(dtype: DType, *activation: Step) -> Epilogue:
     return Epilogue((Step("AddV2", (0, 1)), *activation), ((dtype, CHANNEL),))
 
 
-def indented(lines: Sequence[str], by: int) -> str:
+def indent_lines(lines: Sequence[str], by: int) -> str:
     return indent("\n".join(lines), " " * by)

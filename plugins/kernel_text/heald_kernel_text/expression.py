@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from heald.api import Attrs, DType, dtypes, errors
 
-from .element_types import ELEMENTS, computed, literal
+from .element_types import ELEMENTS, literal, register_type
 from .elementwise_ops import CAST, FLOAT_TO_INTEGER, MORE_OPERANDS, OPS, TO_BOOL
 
 
@@ -35,8 +35,8 @@ def has(op: str, dtype: DType) -> bool:
 def node_step(op: str, attrs: Attrs, count: int) -> Step:
     """The step of a node with `count` inputs. Operands that are attributes, which are float32, or constants are
     literals."""
-    more = [Literal(unpack("f", pack("f", attrs[each]))[0] if isinstance(each, str) else each)
-            for each in MORE_OPERANDS.get(op, ())]
+    more = [Literal(unpack("f", pack("f", attrs[attribute]))[0] if isinstance(attribute, str) else attribute)
+            for attribute in MORE_OPERANDS.get(op, ())]
     return Step(op, (*range(count), *more))
 
 
@@ -71,7 +71,7 @@ def statements(steps: Sequence[Step], types: Sequence[DType], first: int, *, vec
 
 
 def _register(dtype: DType, vector: bool) -> str:
-    return "float16" if vector else computed(dtype)
+    return "float16" if vector else register_type(dtype)
 
 
 def _expression(this: Step, types: Sequence[DType], result: DType, vector: bool) -> str:

@@ -27,7 +27,7 @@ def chain(target: Target, b: Bind) -> Plan:
     steps = Steps(b, b.fused)
     inputs = steps.inputs()
     operands = [(b.inputs[i].dtype, steps.shape(i)) for i in inputs]
-    return elementwise(target, steps.numbered(inputs), operands, shape=b.outputs[0].dims).over(inputs)
+    return elementwise(target, steps.renumbered_steps(inputs), operands, shape=b.outputs[0].dims).over(inputs)
 
 
 class Product(NamedTuple):
@@ -40,14 +40,14 @@ class Product(NamedTuple):
 
 def fused_product(b: Bind) -> Product:
     """The product among fused nodes. Raises Unimplemented."""
-    heads = [each for each in b.fused if each.op in HEADS]
+    heads = [node for node in b.fused if node.op in HEADS]
     if not heads:
         raise errors.Unimplemented("there is no product among these nodes")
     head = heads[0]
-    steps = Steps(b, [each for each in b.fused if each is not head])
+    steps = Steps(b, [node for node in b.fused if node is not head])
     inputs = steps.inputs()
     operands = tuple((b.inputs[i].dtype, _kind(steps.shape(i), b.outputs[0].dims)) for i in inputs)
-    epilogue = Epilogue(steps.numbered([head.results[0], *inputs]), operands)
+    epilogue = Epilogue(steps.renumbered_steps([head.results[0], *inputs]), operands)
     inputs_of_head = tuple(b.inputs[a] for a in head.args)
     alone = Bind(b.node, head.op, head.attrs, inputs_of_head, head.outputs, b.device, b.stream, {})
     return Product(alone, epilogue, (*head.args, *inputs))
@@ -76,13 +76,13 @@ class Steps:
         self._shapes: dict[int, Dims] = {}  # of inputs that broadcast in another shape than their own
         self._made: dict[int, int] = {}  # from a value to the step that computes it
         self._steps: list[Step] = []  # values by number, steps as -1 - number
-        for each in fused:
-            count, first = len(each.args), len(self._steps)
-            for step in self._own_steps(each):
-                args = [a if isinstance(a, Literal) else each.args[a] if a < count else -1 - (first + a - count)
+        for fused_op in fused:
+            count, first = len(fused_op.args), len(self._steps)
+            for step in self._own_steps(fused_op):
+                args = [a if isinstance(a, Literal) else fused_op.args[a] if a < count else -1 - (first + a - count)
                         for a in step.args]
                 self._steps.append(step._replace(args=self._with_literals(args)))
-            self._made[each.results[0]] = len(self._steps) - 1
+            self._made[fused_op.results[0]] = len(self._steps) - 1
 
     def shape(self, value: int) -> Dims:
         return self._shapes.get(value, self._b.inputs[value].meta.dims)
@@ -92,7 +92,7 @@ class Steps:
         count = len(self._b.inputs)
         return sorted({a for step in self._steps for a in step.args if not isinstance(a, Literal) and 0 <= a < count})
 
-    def numbered(self, operands: Sequence[int]) -> tuple[Step, ...]:
+    def renumbered_steps(self, operands: Sequence[int]) -> tuple[Step, ...]:
         """The steps with operands renumbered: the given values first, then the steps."""
         number = {value: i for i, value in enumerate(operands)}
         first = len(operands)
@@ -106,19 +106,19 @@ class Steps:
 
         return tuple(step._replace(args=tuple(map(of, step.args))) for step in self._steps)
 
-    def _own_steps(self, each: FusedOp) -> Sequence[Step]:
+    def _own_steps(self, node: FusedOp) -> Sequence[Step]:
         """Steps over the op's own arguments."""
-        if each.op == "Cast":
-            if each.attrs["Truncate"]:
+        if node.op == "Cast":
+            if node.attrs["Truncate"]:
                 raise errors.Unimplemented("no kernel text for casts that truncate floats")
-            return (Step("Cast", (0,), each.outputs[0].dtype),)
-        if each.op != "BiasAdd" and each.op not in NORMS:
-            return (node_step(each.op, each.attrs, len(each.args)),)
-        for value in each.args[1:]:
-            vector = channels(each.attrs, self._input(value)[-1], len(each.outputs[0].dims))
+            return (Step("Cast", (0,), node.outputs[0].dtype),)
+        if node.op != "BiasAdd" and node.op not in NORMS:
+            return (node_step(node.op, node.attrs, len(node.args)),)
+        for value in node.args[1:]:
+            vector = channels(node.attrs, self._input(value)[-1], len(node.outputs[0].dims))
             if self._shapes.setdefault(value, vector) != vector:
                 raise errors.Unimplemented("one vector is that of channels in two layouts")
-        return (Step("AddV2", (0, 1)),) if each.op == "BiasAdd" else normalisation(each.attrs, each.outputs[0].dtype)
+        return (Step("AddV2", (0, 1)),) if node.op == "BiasAdd" else normalisation(node.attrs, node.outputs[0].dtype)
 
     def _input(self, value: int) -> Dims:
         if value >= len(self._b.inputs):
@@ -127,10 +127,10 @@ class Steps:
 
     def _with_literals(self, args: Sequence[int | Literal]) -> tuple[int | Literal, ...]:
         """The operands of a step. In a binary step, one operand that is a known number becomes a literal."""
-        known = [i for i, a in enumerate(args) if not isinstance(a, Literal) and self._is_number(a)]
-        if len(args) != 2 or len(known) != 1 or any(isinstance(a, Literal) for a in args):
+        number_operands = [i for i, a in enumerate(args) if not isinstance(a, Literal) and self._is_number(a)]
+        if len(args) != 2 or len(number_operands) != 1 or any(isinstance(a, Literal) for a in args):
             return tuple(args)
-        return tuple(Literal(self._number(a)) if i in known else a for i, a in enumerate(args))  # type: ignore[arg-type]
+        return tuple(Literal(self._number(a)) if i in number_operands else a for i, a in enumerate(args))  # type: ignore[arg-type]
 
     def _is_number(self, value: int) -> bool:
         """True for an input of one float that is known before the run."""
@@ -140,6 +140,6 @@ class Steps:
         return info.value is not None and info.size == 1 and info.dtype.kind == "f"
 
     def _number(self, value: int) -> float:
-        known = self._b.inputs[value].value
-        assert known is not None
-        return float(known.reshape(-1)[0])
+        number = self._b.inputs[value].value
+        assert number is not None
+        return float(number.reshape(-1)[0])

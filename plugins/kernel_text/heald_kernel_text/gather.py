@@ -6,8 +6,8 @@ from heald.api import DType
 
 from .copies import WORDS
 from .dialect import Target
-from .element_types import stored
-from .epilogue import indented
+from .element_types import memory_type
+from .epilogue import indent_lines
 from .plan import INPUT, OUTPUT, Plan, Pointer, kernel, plane
 
 
@@ -26,9 +26,9 @@ def gather(
     ]
     word = WORDS[itemsize]
     reads = [Pointer("x0", INPUT, 0, word, batch * outer * length * inner),
-             Pointer("x1", INPUT, 1, stored(indices), batch * picks)]
+             Pointer("x1", INPUT, 1, memory_type(indices), batch * picks)]
     sizes = {"rows": rows, "outer": outer, "length": length, "inner": inner, "picks": picks}
     return Plan((kernel(
-        target, "GatherV2", indented(lines, 2), reads, [Pointer("y0", OUTPUT, 0, word, rows * inner)], sizes,
+        target, "GatherV2", indent_lines(lines, 2), reads, [Pointer("y0", OUTPUT, 0, word, rows * inner)], sizes,
         (inner, rows), plane(inner, rows),
     ),))

@@ -8,8 +8,8 @@ from __future__ import annotations
 from heald.api import dtypes
 
 from .dialect import Target
-from .element_types import stored
-from .epilogue import Epilogue, indented
+from .element_types import memory_type
+from .epilogue import Epilogue, indent_lines
 from .gemm_problem import GemmProblem
 from .lhs import Lhs
 from .plan import INPUT, LINE, OUTPUT, SCRATCH, KernelText, Plan, Pointer, kernel
@@ -44,16 +44,16 @@ def gemm_cpu(target: Target, name: str, problem: GemmProblem, lhs: Lhs, epilogue
             f"  const float16 row[2] = {{c{i}0, c{i}1}};",
             "  for (u32 j = 0; j < columns; j++) {",
             "    const f32 v0 = ((const f32*)row)[j];",
-            indented(epilogue.text(dtypes.float32, f"n{i} + j", f"o{i} + j"), 4),
+            indent_lines(epilogue.text(dtypes.float32, f"n{i} + j", f"o{i} + j"), 4),
             "  }",
             "}",
         ]
     packed = Pointer("packed", SCRATCH, 0, "f32", zeros + problem.batch * panels * problem.inner * COLUMNS)
     reads = [Pointer("x0", INPUT, 0, "f32", lhs.count(problem)), packed,
              *epilogue.pointers(problem.channel_count, problem.result_count)]
-    writes = [Pointer("y0", OUTPUT, 0, stored(epilogue.result(dtypes.float32)), problem.result_count)]
+    writes = [Pointer("y0", OUTPUT, 0, memory_type(epilogue.result(dtypes.float32)), problem.result_count)]
     multiply = kernel(
-        target, epilogue.name(name), indented(lines, 2), reads, writes,
+        target, epilogue.name(name), indent_lines(lines, 2), reads, writes,
         problem.sizes | dict(lhs.sizes) | {"zn": zeros}, (-(-problem.rows // rows), panels, problem.batch), ALONE,
     )
     return Plan((_pack(target, problem, packed, panels, zeros), multiply), (4 * packed.length,))

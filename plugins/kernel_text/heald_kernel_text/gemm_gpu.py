@@ -13,14 +13,14 @@ from dataclasses import replace
 from heald.api import DType, dtypes
 
 from .dialect import Target
-from .element_types import ELEMENTS, computed, load, stored
-from .epilogue import Epilogue, indented
+from .element_types import ELEMENTS, load, memory_type, register_type
+from .epilogue import Epilogue, indent_lines
 from .fma_core import FmaCore
 from .gemm_problem import GemmProblem
 from .lhs import Lhs
 from .mma_core import FRAGMENTS, MmaCore
 from .plan import BYTES, INPUT, OUTPUT, SCRATCH, KernelText, Plan, Pointer, kernel, plane
-from .tiles import FMA, FMA_OF_EIGHT_BYTES, MMA, THREADS, Tile, chosen
+from .tiles import FMA, FMA_OF_EIGHT_BYTES, MMA, THREADS, Tile, choose_tile
 
 LOCAL = (16, 16, 1)
 Core = FmaCore | MmaCore
@@ -29,23 +29,23 @@ Core = FmaCore | MmaCore
 def gemm_gpu(target: Target, name: str, problem: GemmProblem, lhs: Lhs, epilogue: Epilogue) -> Plan:
     """The plan of a tiled product. Two-byte floats are summed in float32, other types in their own type."""
     kind = fragment(target, problem.dtype)
-    wide = ELEMENTS[problem.dtype].computed in ("f64", "i64")
-    tile, parts = chosen(target, problem, MMA if kind else FMA_OF_EIGHT_BYTES if wide else FMA)
+    wide = ELEMENTS[problem.dtype].register_type in ("f64", "i64")
+    tile, parts = choose_tile(target, problem, MMA if kind else FMA_OF_EIGHT_BYTES if wide else FMA)
     core: Core = MmaCore(tile, kind) if kind else FmaCore(tile, problem.dtype)
     # the bits of two-byte floats go to the tensor cores as they are
     lhs = replace(lhs, dtype=dtypes.uint16 if kind and problem.dtype.itemsize == 2 else problem.dtype)
     if parts == 1:
         ending = ["const size_t o = z * yz + m * yr + n;", *epilogue.text(problem.dtype, "z * cz + n", "o")]
-        result = [Pointer("y0", OUTPUT, 0, stored(epilogue.result(problem.dtype)), problem.result_count)]
+        result = [Pointer("y0", OUTPUT, 0, memory_type(epilogue.result(problem.dtype)), problem.result_count)]
         reads, sizes = epilogue.pointers(problem.channel_count, problem.result_count), problem.sizes
         return Plan((_product(target, epilogue.name(name), problem, lhs, core, tile, 1, ending, reads, result, sizes),))
-    c_type = computed(problem.dtype)
+    c_type = register_type(problem.dtype)
     ending = ["part_sums[(group * nm + m) * nn + n] = v0;"]
     sums = parts * problem.batch * problem.rows * problem.columns
     scratch = [Pointer("part_sums", SCRATCH, 0, c_type, sums)]
     sizes = {key: problem.sizes[key] for key in ("nm", "nn", "nk")}
     product = _product(target, f"{name}_parts", problem, lhs, core, tile, parts, ending, [], scratch, sizes)
-    return Plan((product, _added(target, epilogue.name(name), problem, parts, epilogue)), (sums * BYTES[c_type],))
+    return Plan((product, _sum_parts(target, epilogue.name(name), problem, parts, epilogue)), (sums * BYTES[c_type],))
 
 
 def fragment(target: Target, dtype: DType) -> str:
@@ -60,7 +60,7 @@ def _product(
     target: Target, name: str, problem: GemmProblem, lhs: Lhs, core: Core, tile: Tile, parts: int,
     ending: Sequence[str], more: Sequence[Pointer], writes: Sequence[Pointer], sizes: dict[str, int],
 ) -> KernelText:
-    step = tile.depth * core.each
+    step = tile.depth * core.elements_in_word
     length = -(-problem.inner // (parts * step)) * step  # of a part
     body = [
         *core.tiles(),
@@ -72,20 +72,20 @@ def _product(
         *_rows(tile, lhs),
         "u32 now = 1;",
         f"for (size_t k0 = from; k0 < end + {step}; k0 += {step}, now ^= 1) {{",
-        indented(_loads(problem, lhs, core, tile), 2),
-        "  if (k0 > from) {", indented(core.multiply(), 4), "  }",
-        "  if (k0 < end) {", indented(_stores(problem, core, tile), 4), "  }",
+        indent_lines(_loads(problem, lhs, core, tile), 2),
+        "  if (k0 > from) {", indent_lines(core.multiply(), 4), "  }",
+        "  if (k0 < end) {", indent_lines(_stores(problem, core, tile), 4), "  }",
         "  BARRIER;",
         "}",
         *core.over_sums(["if (m < (size_t)nm && n < (size_t)nn) {", *ending, "}"]),
     ]
-    c_stored = stored(problem.dtype)
+    c_stored = memory_type(problem.dtype)
     reads = [Pointer("x0", INPUT, 0, c_stored, lhs.count(problem)),
              Pointer("x1", INPUT, 1, c_stored, problem.right_count), *more]
     groups = (-(-problem.rows // tile.rows), -(-problem.columns // tile.columns), problem.batch * parts)
     cut = {"batch": problem.batch, "length": length} if parts > 1 else {}
     return kernel(
-        target, name, indented(body, 2), reads, writes, sizes | problem.b_sizes | dict(lhs.sizes) | cut,
+        target, name, indent_lines(body, 2), reads, writes, sizes | problem.b_sizes | dict(lhs.sizes) | cut,
         (groups[0] * 16, groups[1] * 16, groups[2]), LOCAL,
     )
 
@@ -114,17 +114,17 @@ def _loads(problem: GemmProblem, lhs: Lhs, core: Core, tile: Tile) -> list[str]:
     word, column, count = _right(problem, tile)
     element = load(lhs.dtype, "x1", "z * bz + k * br + n * bc")
     lines = [f"{core.word} ra[{len(rows)}], rb[{count}];"]
-    for part in range(core.each):
+    for part in range(core.elements_in_word):
         join, shift = ("|=", " << 16") if part else ("=", "")
-        of_word = f"* {core.each} + {part}" if core.each > 1 else ""
+        of_word = f"* {core.elements_in_word} + {part}" if core.elements_in_word > 1 else ""
         lines += [
             f"{{ const size_t k = k0 + t % {tile.depth} {of_word}; const int inside = k < end;",
-            indented(lhs.column(), 2),
-            *(f"  ra[{i}] {join} inside ? {core.packed(lhs.dtype, lhs.element(i))}{shift} : 0;" for i in rows), "}",
+            indent_lines(lhs.column(), 2),
+            *(f"  ra[{i}] {join} inside ? {core.word_bits(lhs.dtype, lhs.element(i))}{shift} : 0;" for i in rows), "}",
             "UNROLL",
             f"for (u32 j = 0; j < {count}; j++) {{",
             f"  const size_t k = k0 + ({word}) {of_word}, n = column0 + ({column});",
-            f"  rb[j] {join} k < end && n < (size_t)nn ? {core.packed(lhs.dtype, element)}{shift} : 0;",
+            f"  rb[j] {join} k < end && n < (size_t)nn ? {core.word_bits(lhs.dtype, element)}{shift} : 0;",
             "}",
         ]
     return lines
@@ -138,22 +138,22 @@ def _stores(problem: GemmProblem, core: Core, tile: Tile) -> list[str]:
     return [*left, "UNROLL", f"for (u32 j = 0; j < {count}; j++) {core.b(word, column)} = rb[j];"]
 
 
-def _added(target: Target, name: str, problem: GemmProblem, parts: int, epilogue: Epilogue) -> KernelText:
+def _sum_parts(target: Target, name: str, problem: GemmProblem, parts: int, epilogue: Epilogue) -> KernelText:
     """The launch that adds up the parts of each sum, and finishes it."""
     dtype = problem.dtype
-    add = "v0 += part;" if dtype.kind == "f" else f"v0 = ({computed(dtype)})(({{u}})v0 + ({{u}})part);".format(
+    add = "v0 += part;" if dtype.kind == "f" else f"v0 = ({register_type(dtype)})(({{u}})v0 + ({{u}})part);".format(
         u=ELEMENTS[dtype].unsigned)
     body = [
         "const size_t n = GLOBAL_ID(0), row = GLOBAL_ID(1);", "if (n >= (size_t)nn || row >= (size_t)rows) return;",
-        f"const size_t z = row / nm, m = row % nm, o = z * yz + m * yr + n; {computed(dtype)} v0 = 0;",
+        f"const size_t z = row / nm, m = row % nm, o = z * yz + m * yr + n; {register_type(dtype)} v0 = 0;",
         "for (size_t p = 0; p < (size_t)parts; p++) {",
-        f"  const {computed(dtype)} part = part_sums[(p * rows + row) * nn + n]; {add}", "}",
+        f"  const {register_type(dtype)} part = part_sums[(p * rows + row) * nn + n]; {add}", "}",
         *epilogue.text(dtype, "z * cz + n", "o"),
     ]
     rows = problem.batch * problem.rows
     sizes = {key: problem.sizes[key] for key in ("nm", "nn", "yr", "yz", "cz")} | {"rows": rows, "parts": parts}
-    reads = [Pointer("part_sums", SCRATCH, 0, computed(dtype), parts * rows * problem.columns),
+    reads = [Pointer("part_sums", SCRATCH, 0, register_type(dtype), parts * rows * problem.columns),
              *epilogue.pointers(problem.channel_count, problem.result_count)]
-    writes = [Pointer("y0", OUTPUT, 0, stored(epilogue.result(dtype)), problem.result_count)]
+    writes = [Pointer("y0", OUTPUT, 0, memory_type(epilogue.result(dtype)), problem.result_count)]
     items = (problem.columns, rows)
-    return kernel(target, name, indented(body, 2), reads, writes, sizes, items, plane(*items))
+    return kernel(target, name, indent_lines(body, 2), reads, writes, sizes, items, plane(*items))

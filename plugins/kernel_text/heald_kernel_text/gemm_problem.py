@@ -42,7 +42,7 @@ class GemmProblem:
 
     @property
     def channel_count(self) -> int:
-        """Those of a channel operand of the epilogue."""
+        """The same for a channel operand of the epilogue."""
         return self._reach((self.batch, self.channel_batch), (self.columns, 1))
 
     def _reach(self, *axes: tuple[int, int]) -> int:

@@ -13,7 +13,7 @@ from .epilogue import Epilogue
 from .expression import Literal, Step
 from .plan import Plan
 from .pool import pool
-from .strided_view import whole
+from .strided_view import dense_view
 from .window import Window, sliding
 
 
@@ -72,7 +72,7 @@ def batch_norm(target: Target, b: Bind) -> Plan:
     steps = normalisation(b.attrs, x.dtype)
     operands = [(x.dtype, x.meta.dims), *((p.dtype, vector) for p in parameters)]
     launches = [*elementwise(target, steps, operands).launches]
-    count = whole((parameters[0].size,))
+    count = dense_view((parameters[0].size,))
     for output, source in zip(range(1, 5), (3, 4, 3, 4), strict=True):
         launches += copy(target, 4, count, count, input_=source, output=output)
     if len(b.outputs) > 5:

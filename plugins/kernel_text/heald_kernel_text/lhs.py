@@ -14,7 +14,7 @@ from heald.api import DType
 from .element_types import load
 from .gemm_problem import GemmProblem
 from .strided_view import reach
-from .window import TAPS, Window, inside, pixel, place
+from .window import TAPS, Window, inside, output_position, pixel
 
 Lines = list[str]
 
@@ -79,7 +79,7 @@ class Patches:
         return prod(self.window.shape)
 
     def row(self, i: int) -> Lines:
-        return place(i)
+        return output_position(i)
 
     def column(self) -> Lines:
         return ["const u32 tap = (u32)k / (u32)depth, channel = (u32)k % (u32)depth;",

@@ -7,9 +7,9 @@ from heald.api import Bind, dtypes
 from .copies import concat
 from .dialect import Target
 from .element_types import literal
-from .epilogue import indented
+from .epilogue import indent_lines
 from .matmul import matmul
-from .plan import INPUT, OUTPUT, SCRATCH, Argument, Plan, Pointer, Stage, chained, kernel, plane
+from .plan import INPUT, OUTPUT, SCRATCH, Argument, Plan, Pointer, Stage, chain_plans, kernel, plane
 
 F32 = dtypes.float32
 RESULTS = ("i", "cs", "f", "o", "ci", "co", "h")
@@ -25,7 +25,7 @@ def lstm_cell(target: Target, b: Bind) -> Plan:
     beside, products = Argument(SCRATCH, 0), Argument(SCRATCH, 1)
     inputs = [Argument(INPUT, number) for number in range(len(b.inputs))]
     outputs = [Argument(OUTPUT, number) for number in range(len(b.outputs))]
-    return chained([
+    return chain_plans([
         Stage(concat(target, F32.itemsize, [x, hidden], 1), (inputs[0], inputs[2]), (beside,)),
         Stage(matmul(target, F32, both, weights), (beside, inputs[3]), (products,)),
         Stage(_gates(target, b), (products, *inputs[1:]), outputs),
@@ -57,7 +57,7 @@ def _gates(target: Target, b: Bind) -> Plan:
              *(Pointer(name, INPUT, number, "f32", cells) for name, number in PEEPHOLES.items() if has_peepholes),
              Pointer("b", INPUT, 7, "f32", 4 * cells)]
     writes = [Pointer(f"{RESULTS[number]}_", OUTPUT, number, "f32", rows * cells) for number in sorted(b.needed)]
-    return Plan((kernel(target, "LSTMBlockCell", indented(lines, 2), reads, writes, {"rows": rows, "cells": cells},
+    return Plan((kernel(target, "LSTMBlockCell", indent_lines(lines, 2), reads, writes, {"rows": rows, "cells": cells},
                         (cells, rows), plane(cells, rows)),))
 
 

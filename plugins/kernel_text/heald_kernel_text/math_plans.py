@@ -38,13 +38,13 @@ TWO_BYTES = ("float16", "bfloat16")
 
 def elementwise_types() -> dict[str, tuple[str, ...]]:
     """The elementwise ops that are nodes by themselves, with the dtypes of their text; empty for ops of bool only."""
-    found = {}
+    types_of_op = {}
     for op, row in OPS.items():
         classes = "".join(row.c)
         if not row.typed_by and op != "Identity":
-            found[op] = () if classes == "b" else tuple(
+            types_of_op[op] = () if classes == "b" else tuple(
                 d.name for d in ELEMENTS if d.kind in classes and not (op in ROUND_BETWEEN and d.name in TWO_BYTES))
-    return found
+    return types_of_op
 
 
 def elementwise_node(target: Target, b: Bind) -> Plan:
@@ -107,5 +107,5 @@ def matmul_node(target: Target, b: Bind, epilogue: Epilogue | None = None) -> Pl
 def node_problem(b: Bind) -> tuple[GemmProblem, Matrix]:
     """The product of a MatMul or BatchMatMulV2. Raises Unimplemented."""
     turn_x, turn_y = (b.attrs[name] for name in TURNED[b.op])
-    x, y = (each.meta.dims for each in b.inputs)
+    x, y = (operand.meta.dims for operand in b.inputs)
     return matmul_problem(b.outputs[0].dtype, x, y, transpose_x=turn_x, transpose_y=turn_y)

@@ -30,7 +30,7 @@ class MmaCore:
     word = "u32"
 
     @property
-    def each(self) -> int:
+    def elements_in_word(self) -> int:
         return FRAGMENTS[self.kind][0]
 
     @property
@@ -60,7 +60,7 @@ class MmaCore:
     def b(self, k: str, column: str) -> str:
         return f"bs[now ^ 1][{k}][{column}]"
 
-    def packed(self, dtype: DType, value: str) -> str:
+    def word_bits(self, dtype: DType, value: str) -> str:
         return f"(u32){value}" if dtype is dtypes.uint16 else FRAGMENTS[self.kind][2].format(value)
 
     def multiply(self) -> list[str]:

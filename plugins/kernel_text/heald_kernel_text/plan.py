@@ -47,21 +47,21 @@ class Plan:
     def once(self, is_known: Callable[[int], bool]) -> list[KernelText]:
         """The launches that may run once, when a node is bound. They use known inputs, and scratch that no other launch
         writes. `is_known`: true for the number of an input that is a constant."""
-        found, count = list(self.launches), -1
-        while len(found) != count:
-            count = len(found)
-            spoilt = {text.arguments[i] for text in self.launches if text not in found for i in text.writes}
-            found = [text for text in found if not any(
+        packing, count = list(self.launches), -1
+        while len(packing) != count:
+            count = len(packing)
+            spoilt = {text.arguments[i] for text in self.launches if text not in packing for i in text.writes}
+            packing = [text for text in packing if not any(
                 a in spoilt or a.kind == OUTPUT or (a.kind == INPUT and not is_known(a.value))
                 for a in text.arguments)]
-        return found
+        return packing
 
     def extents(self, *, written: bool = False) -> dict[Argument, int]:
-        """The bytes that the launches touch of each buffer; with `written` those that they write."""
+        """The bytes that the launches touch of each buffer; with `written` only the bytes that they write."""
         extents: dict[Argument, int] = {}
         for text in self.launches:
-            for place, (argument, nbytes) in enumerate(zip(text.arguments, text.extents, strict=True)):
-                if argument.kind != SIZE and (place in text.writes or not written):
+            for position, (argument, nbytes) in enumerate(zip(text.arguments, text.extents, strict=True)):
+                if argument.kind != SIZE and (position in text.writes or not written):
                     extents[argument] = max(nbytes, extents.get(argument, 0))
         return extents
 
@@ -115,14 +115,14 @@ class Stage(NamedTuple):
     outputs: Sequence[Argument]
 
 
-def chained(stages: Sequence[Stage], scratch: Sequence[int] = ()) -> Plan:
-    """The plans in order, as one. `scratch`: the bytes of each scratch buffer that stages name; those of the plans
-    themselves follow."""
+def chain_plans(stages: Sequence[Stage], scratch: Sequence[int] = ()) -> Plan:
+    """The plans in order, as one. `scratch`: the bytes of each scratch buffer that stages name. Scratch of the
+    plans themselves follows."""
     launches: list[KernelText] = []
     sizes = list(scratch)
     for plan, inputs, outputs in stages:
-        own = [Argument(SCRATCH, len(sizes) + number) for number in range(len(plan.scratch))]
-        places = {INPUT: inputs, OUTPUT: outputs, SCRATCH: own}
+        plan_scratch = [Argument(SCRATCH, len(sizes) + number) for number in range(len(plan.scratch))]
+        places = {INPUT: inputs, OUTPUT: outputs, SCRATCH: plan_scratch}
         for text in plan.launches:
             arguments = tuple(places[a.kind][a.value] if a.kind in places else a for a in text.arguments)
             launches.append(replace(text, arguments=arguments))

@@ -7,8 +7,8 @@ from math import prod
 from heald.api import DType
 
 from .dialect import Target
-from .element_types import computed, literal, load, lowest, store, stored
-from .epilogue import indented
+from .element_types import literal, load, lowest, memory_type, register_type, store
+from .epilogue import indent_lines
 from .lanes import is_vector, lanes_of, over_channels
 from .plan import INPUT, OUTPUT, Plan, Pointer, kernel
 from .window import Window, items, over_places, over_taps
@@ -23,7 +23,7 @@ def pool(target: Target, op: str, dtype: DType, window: Window) -> Plan:
     if not channels * window.places:
         return Plan()
     join, result = POOLS[op]
-    c_type, lanes = computed(dtype), lanes_of(target)
+    c_type, lanes = register_type(dtype), lanes_of(target)
     start = literal(lowest(dtype) if op == "MaxPool" else 0, dtype)
 
     def sums(width: int) -> list[str]:
@@ -42,7 +42,7 @@ def pool(target: Target, op: str, dtype: DType, window: Window) -> Plan:
     head, count = items(target, window)
     lines = [*head, *over_channels("C", lanes, sums)]
     return Plan((kernel(
-        target, op, indented(lines, 2), [Pointer("x0", INPUT, 0, stored(dtype), prod(window.shape))],
-        [Pointer("y0", OUTPUT, 0, stored(dtype), window.places * channels)], window.sizes | count,
+        target, op, indent_lines(lines, 2), [Pointer("x0", INPUT, 0, memory_type(dtype), prod(window.shape))],
+        [Pointer("y0", OUTPUT, 0, memory_type(dtype), window.places * channels)], window.sizes | count,
         *lanes.grid(channels, *count.values()),
     ),))

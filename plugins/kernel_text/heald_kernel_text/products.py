@@ -29,9 +29,9 @@ def check_product(b: Bind, args: Sequence[int], problem: GemmProblem, lhs: Lhs, 
     counts = {CHANNEL: problem.channel_count, FULL: problem.result_count}
     lengths = [lhs.count(problem), problem.right_count, *(counts[kind] for _, kind in epilogue.operands)]
     extents = {Argument(OUTPUT, 0): problem.result_count * b.outputs[0].dtype.itemsize}
-    for place, length in zip(args, lengths, strict=True):
-        nbytes = length * b.inputs[place].dtype.itemsize
-        extents[Argument(INPUT, place)] = max(nbytes, extents.get(Argument(INPUT, place), 0))
+    for input_number, length in zip(args, lengths, strict=True):
+        nbytes = length * b.inputs[input_number].dtype.itemsize
+        extents[Argument(INPUT, input_number)] = max(nbytes, extents.get(Argument(INPUT, input_number), 0))
     check_extents(extents, b)
 
 
@@ -45,7 +45,7 @@ class Ending(NamedTuple):
 
 def simple_ending(epilogue: Epilogue) -> Ending | None:
     """The epilogue as an ending; None for every other epilogue."""
-    found: dict[str, int] = {}
+    operand_of_kind: dict[str, int] = {}
     relu, current = False, 0
     for number, (op, args, _) in enumerate(epilogue.steps, len(epilogue.operands) + 1):
         if relu or current not in args:
@@ -57,10 +57,10 @@ def simple_ending(epilogue: Epilogue) -> Ending | None:
             if not isinstance(other, int) or not 0 < other <= len(epilogue.operands):
                 return None
             kind = "bias" if epilogue.operands[other - 1][1] == CHANNEL else "residual"
-            if kind in found:
+            if kind in operand_of_kind:
                 return None
-            found[kind] = other
+            operand_of_kind[kind] = other
         elif op != "Identity":
             return None
         current = number
-    return Ending(found.get("bias"), found.get("residual"), relu)
+    return Ending(operand_of_kind.get("bias"), operand_of_kind.get("residual"), relu)

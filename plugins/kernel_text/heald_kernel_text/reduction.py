@@ -11,8 +11,8 @@ from heald.api import DType, errors
 
 from .broadcast import Dims
 from .dialect import Target
-from .element_types import ELEMENTS, computed, stored
-from .epilogue import indented
+from .element_types import ELEMENTS, memory_type, register_type
+from .epilogue import indent_lines
 from .lanes import lanes_of, over_channels
 from .plan import INPUT, OUTPUT, Plan, Pointer, kernel
 from .reduction_ops import GROUP, WIDE, ReductionProblem, tree
@@ -27,13 +27,13 @@ class Axis(NamedTuple):
 
 def axes_of(shape: Dims, reduced: Collection[int]) -> list[Axis]:
     """The axes as they alternate, kept and reduced, lengths of 1 left out."""
-    found, step = [], prod(shape)
+    merged_axes, step = [], prod(shape)
     lengths = [(n, axis in reduced) for axis, n in enumerate(shape) if n != 1]
     for is_reduced, run in groupby(lengths, lambda pair: pair[1]):
         length = prod(n for n, _ in run)
         step //= length
-        found.append(Axis(length, step, is_reduced))
-    return found
+        merged_axes.append(Axis(length, step, is_reduced))
+    return merged_axes
 
 
 def reduce(target: Target, op: str, dtype: DType, shape: Dims, axes: Collection[int]) -> Plan:
@@ -46,12 +46,12 @@ def reduce(target: Target, op: str, dtype: DType, shape: Dims, axes: Collection[
     sums = WIDE.get(dtype.kind, dtype) if op == "Mean" else dtype
     problem = ReductionProblem(op, dtype, sums, prod(shape) // size)
     if not problem.count:
-        found = [Axis(size, 0, False), Axis(0, 0, True)]  # nothing is read
+        merged_axes = [Axis(size, 0, False), Axis(0, 0, True)]  # nothing is read
     else:
-        found = axes_of(shape, axes) or [Axis(1, 1, False)]
-    if not found[-1].reduced:
-        return _kept_last(target, problem, found)
-    return (_by_lanes if target.cpu else _by_groups)(target, problem, found)
+        merged_axes = axes_of(shape, axes) or [Axis(1, 1, False)]
+    if not merged_axes[-1].reduced:
+        return _kept_last(target, problem, merged_axes)
+    return (_by_lanes if target.cpu else _by_groups)(target, problem, merged_axes)
 
 
 def _plan(
@@ -61,42 +61,44 @@ def _plan(
     read = reach(0, [(axis.length, axis.step) for axis in axes]) if problem.count else 0
     written = prod(axis.length for axis in axes if not axis.reduced)
     sizes = {f"n{d}": axis.length for d, axis in enumerate(axes)} | {f"s{d}": a.step for d, a in enumerate(axes)}
+    stored = memory_type(problem.dtype)
     return Plan((kernel(
-        target, f"{problem.op}_{how}", indented(lines, 2), [Pointer("x0", INPUT, 0, stored(problem.dtype), read)],
-        [Pointer("y0", OUTPUT, 0, stored(problem.dtype), written)], sizes | {"count": problem.count}, items, local,
+        target, f"{problem.op}_{how}", indent_lines(lines, 2), [Pointer("x0", INPUT, 0, stored, read)],
+        [Pointer("y0", OUTPUT, 0, stored, written)], sizes | {"count": problem.count}, items, local,
     ),))
 
 
-def _offset(name: str, number: str, axes: Sequence[Axis], chosen: Sequence[int]) -> list[str]:
-    """Statements for the input's offset of element `number`, counted through the chosen axes."""
-    lines, rest, terms = [], number, []
-    for d in reversed(chosen[1:]):
-        lines.append(f"const size_t {name}{d} = {rest} % n{d}, {name}r{d} = {rest} / n{d};")
-        rest = f"{name}r{d}"
+def _offset(name: str, number: str, axes: Sequence[Axis], counted_axes: Sequence[int]) -> list[str]:
+    """Statements for the input's offset of element `number`, counted through `counted_axes`."""
+    lines, remaining, terms = [], number, []
+    for d in reversed(counted_axes[1:]):
+        lines.append(f"const size_t {name}{d} = {remaining} % n{d}, {name}r{d} = {remaining} / n{d};")
+        remaining = f"{name}r{d}"
         terms.append(f"{name}{d} * s{d}")
-    if chosen:
-        terms.append(f"{rest} * s{chosen[0]}")
+    if counted_axes:
+        terms.append(f"{remaining} * s{counted_axes[0]}")
     return [*lines, f"const size_t {name} = {' + '.join(terms) or '0'};"]
 
 
 def _kept_last(target: Target, problem: ReductionProblem, axes: Sequence[Axis]) -> Plan:
     """Neighbouring work-items (or lanes) sum neighbouring columns."""
     last = len(axes) - 1
-    kept = [d for d, axis in enumerate(axes[:-1]) if not axis.reduced]
-    lanes, rows = lanes_of(target), prod(axes[d].length for d in kept)
+    kept_axes = [d for d, axis in enumerate(axes[:-1]) if not axis.reduced]
+    lanes, rows = lanes_of(target), prod(axes[d].length for d in kept_axes)
     loops, at = _loops(axes, [d for d, axis in enumerate(axes) if axis.reduced])
 
     def body(width: int) -> list[str]:
         every = f"for (u32 j = 0; j < {width}; j++) "
         return [
-            f"{computed(problem.sums)} acc[{width}];", f"{every}acc[j] = {problem.start};",
+            f"{register_type(problem.sums)} acc[{width}];", f"{every}acc[j] = {problem.start};",
             *loops,
             f"  {every}{{ {problem.element(f'{at} + c + j')} {problem.combine('acc[j]', 'v')} }}",
             f"{every}{problem.write(f'row * n{last} + c + j', 'acc[j]')}",
         ]
 
-    rest = " * ".join(f"(size_t)n{d}" for d in kept) or "1"
-    lines = ["const size_t row = GLOBAL_ID(1);", f"if (row >= {rest}) return;", *_offset("first", "row", axes, kept),
+    row_count = " * ".join(f"(size_t)n{d}" for d in kept_axes) or "1"
+    lines = ["const size_t row = GLOBAL_ID(1);", f"if (row >= {row_count}) return;",
+             *_offset("first", "row", axes, kept_axes),
              *over_channels(f"n{last}", lanes, body)]
     items, local = lanes.grid(axes[-1].length, rows)
     return _plan(target, "columns", problem, lines, axes, items, local)
@@ -113,14 +115,14 @@ def _loops(axes: Sequence[Axis], reduced: Sequence[int]) -> tuple[list[str], str
 
 def _by_lanes(target: Target, problem: ReductionProblem, axes: Sequence[Axis]) -> Plan:
     """On a CPU: one work-item for each output, in 16 sums that are added up at the end."""
-    last, c_type = len(axes) - 1, computed(problem.sums)
-    kept = [d for d, axis in enumerate(axes) if not axis.reduced]
+    last, c_type = len(axes) - 1, register_type(problem.sums)
+    kept_axes = [d for d, axis in enumerate(axes) if not axis.reduced]
     reduced = [d for d, axis in enumerate(axes[:-1]) if axis.reduced]
-    outputs = prod(axes[d].length for d in kept)
+    outputs = prod(axes[d].length for d in kept_axes)
     loops, at = _loops(axes, reduced)
     lines = [
-        "const size_t o = GLOBAL_ID(0);", f"if (o >= {' * '.join(f'(size_t)n{d}' for d in kept) or '1'}) return;",
-        *_offset("first", "o", axes, kept),
+        "const size_t o = GLOBAL_ID(0);", f"if (o >= {' * '.join(f'(size_t)n{d}' for d in kept_axes) or '1'}) return;",
+        *_offset("first", "o", axes, kept_axes),
         f"{c_type} acc[16];", f"for (u32 j = 0; j < 16; j++) acc[j] = {problem.start};",
         *loops, "{", "  size_t k = 0;", f"  for (; k + 16 <= (size_t)n{last}; k += 16)",
         f"    for (u32 j = 0; j < 16; j++) {{ {problem.element(f'{at} + k + j')} {problem.combine('acc[j]', 'v')} }}",
@@ -132,16 +134,16 @@ def _by_lanes(target: Target, problem: ReductionProblem, axes: Sequence[Axis]) -
 
 def _by_groups(target: Target, problem: ReductionProblem, axes: Sequence[Axis]) -> Plan:
     """On a GPU: a group of work-items for each output, then a tree in local memory."""
-    c_type = computed(problem.sums)
-    kept = [d for d, axis in enumerate(axes) if not axis.reduced]
+    c_type = register_type(problem.sums)
+    kept_axes = [d for d, axis in enumerate(axes) if not axis.reduced]
     reduced = [d for d, axis in enumerate(axes) if axis.reduced]
     lines = [
         f"LOCAL {c_type} part[{GROUP}];", "const size_t o = GROUP_ID(0);", "const u32 t = LOCAL_ID(0);",
-        *_offset("first", "o", axes, kept), f"{c_type} acc = {problem.start};",
+        *_offset("first", "o", axes, kept_axes), f"{c_type} acc = {problem.start};",
         f"for (size_t k = t; k < (size_t)count; k += {GROUP}) {{", *_offset("at", "k", axes, reduced),
         f"{problem.element('first + at')} {problem.combine('acc', 'v')}", "}",
         *tree(target, problem.combine, c_type, "acc"),
         f"if (t == 0) {problem.write('o', 'part[0]')}",
     ]
-    outputs = prod(axes[d].length for d in kept)
+    outputs = prod(axes[d].length for d in kept_axes)
     return _plan(target, "groups", problem, lines, axes, (outputs * GROUP,), (GROUP,))

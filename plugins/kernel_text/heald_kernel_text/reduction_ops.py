@@ -10,7 +10,7 @@ from typing import NamedTuple
 from heald.api import DType, dtypes, errors
 
 from .dialect import Target
-from .element_types import ELEMENTS, computed, limits, literal, load, store
+from .element_types import ELEMENTS, limits, literal, load, register_type, store
 
 
 class Reduction(NamedTuple):
@@ -42,11 +42,11 @@ def combiner(op: str, dtype: DType) -> Callable[[str, str], str]:
     if text is None or dtype not in ELEMENTS:
         raise errors.Unimplemented(f"no kernel text for {op} of {dtype.name}")
 
-    def combined(a: str, v: str) -> str:
-        words = {"T": computed(dtype), "U": ELEMENTS[dtype].unsigned, "a": a, "v": v}
+    def combine(a: str, v: str) -> str:
+        words = {"T": register_type(dtype), "U": ELEMENTS[dtype].unsigned, "a": a, "v": v}
         return re.sub(r"\b[TUav]\b", lambda word: words[word[0]], text)
 
-    return combined
+    return combine
 
 
 @dataclass(frozen=True)
@@ -67,14 +67,14 @@ class ReductionProblem:
 
     def element(self, index: str) -> str:
         """The definition of v, an element of the input."""
-        return f"const {computed(self.sums)} v = ({computed(self.sums)}){load(self.dtype, 'x0', index)};"
+        return f"const {register_type(self.sums)} v = ({register_type(self.sums)}){load(self.dtype, 'x0', index)};"
 
-    def write(self, place: str, total: str) -> str:
+    def write(self, index: str, total: str) -> str:
         if self.op == "Mean" and self.sums.kind == "f":
-            total = f"{total} / ({computed(self.sums)})count"
+            total = f"{total} / ({register_type(self.sums)})count"
         elif self.op == "Mean":
-            total = f"count == 0 ? 0 : {total} / ({computed(self.sums)})count"
-        return store(self.dtype, "y0", place, f"({computed(self.dtype)})({total})")
+            total = f"count == 0 ? 0 : {total} / ({register_type(self.sums)})count"
+        return store(self.dtype, "y0", index, f"({register_type(self.dtype)})({total})")
 
 
 def tree(target: Target, combine: Callable[[str, str], str], c_type: str, value: str) -> list[str]:
@@ -83,12 +83,13 @@ def tree(target: Target, combine: Callable[[str, str], str], c_type: str, value:
         return [f"part[t] = {value};", "BARRIER;", f"for (u32 half_way = {GROUP // 2}; half_way > 0; half_way /= 2) {{",
                 f"if (t < half_way) {{ {combine('part[t]', 'part[t + half_way]')} }}", "BARRIER;", "}"]
 
-    def shuffled(first: int) -> list[str]:
+    def shuffle_sums(first: int) -> list[str]:
         return ["UNROLL", f"for (u32 by = {first}; by > 0; by /= 2) {{",
                 f"const {c_type} other = heald_shfl_down({value}, by); {combine(value, 'other')}", "}"]
 
     warps = GROUP // WARP
     return [
-        *shuffled(WARP // 2), f"if (t % {WARP} == 0) part[t / {WARP}] = {value};", "BARRIER;", f"if (t < {WARP}) {{",
-        f"{value} = part[t % {warps}];", *shuffled(warps // 2), f"if (t == 0) part[0] = {value};", "}", "BARRIER;",
+        *shuffle_sums(WARP // 2), f"if (t % {WARP} == 0) part[t / {WARP}] = {value};", "BARRIER;",
+        f"if (t < {WARP}) {{",
+        f"{value} = part[t % {warps}];", *shuffle_sums(warps // 2), f"if (t == 0) part[0] = {value};", "}", "BARRIER;",
     ]

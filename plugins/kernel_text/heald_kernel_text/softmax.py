@@ -7,8 +7,8 @@ from math import inf
 from heald.api import DType
 
 from .dialect import Target
-from .element_types import computed, literal, load, store, stored
-from .epilogue import indented
+from .element_types import literal, load, memory_type, register_type, store
+from .epilogue import indent_lines
 from .plan import INPUT, LINE, OUTPUT, Plan, Pointer, kernel
 from .reduction_ops import GROUP, combiner, tree
 
@@ -19,7 +19,7 @@ def softmax(target: Target, op: str, dtype: DType, rows: int, columns: int) -> P
     """Each row has one work-item on a CPU, a group of them on a GPU. Two-byte floats are computed in float32."""
     if not rows * columns:
         return Plan()
-    c_type = computed(dtype)
+    c_type = register_type(dtype)
     value = f"const {c_type} v = {load(dtype, 'x0', 'r * columns + c')};"
     write = store(dtype, "y0", "r * columns + c", RESULTS[op])
     largest, add = combiner("Max", dtype), combiner("Sum", dtype)
@@ -42,7 +42,7 @@ def softmax(target: Target, op: str, dtype: DType, rows: int, columns: int) -> P
             "total = part[0];", f"{every} {{ {value} {write} }}",
         ]
     return Plan((kernel(
-        target, op, indented(lines, 2), [Pointer("x0", INPUT, 0, stored(dtype), rows * columns)],
-        [Pointer("y0", OUTPUT, 0, stored(dtype), rows * columns)], {"rows": rows, "columns": columns},
+        target, op, indent_lines(lines, 2), [Pointer("x0", INPUT, 0, memory_type(dtype), rows * columns)],
+        [Pointer("y0", OUTPUT, 0, memory_type(dtype), rows * columns)], {"rows": rows, "columns": columns},
         *(((rows,), (1,)) if target.cpu else ((rows * GROUP,), LINE)),
     ),))

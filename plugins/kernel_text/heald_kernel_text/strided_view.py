@@ -26,7 +26,7 @@ class StridedView:
         dims[axis], steps[axis] = length, self.steps[axis] * step
         return StridedView(tuple(dims), tuple(steps), self.first + start * self.steps[axis])
 
-    def permuted(self, axes: Sequence[int]) -> StridedView:
+    def permute_axes(self, axes: Sequence[int]) -> StridedView:
         return StridedView(tuple(self.dims[a] for a in axes), tuple(self.steps[a] for a in axes), self.first)
 
     def without(self, axis: int) -> StridedView:
@@ -34,7 +34,7 @@ class StridedView:
         dims, steps = self.dims[:axis] + self.dims[axis + 1 :], self.steps[:axis] + self.steps[axis + 1 :]
         return StridedView(dims, steps, self.first)
 
-    def indexed(self, index: Sequence[Any]) -> StridedView:
+    def view_of_index(self, index: Sequence[Any]) -> StridedView:
         """The view that a NumPy index selects: slices, integers and None, which inserts an axis of size 1."""
         view, axis = self, 0
         for item in index:
@@ -50,7 +50,7 @@ class StridedView:
         return view
 
 
-def whole(dims: Dims) -> StridedView:
+def dense_view(dims: Dims) -> StridedView:
     """The view of a whole buffer in row-major order."""
     return StridedView(dims, tuple(prod(dims[axis + 1 :]) for axis in range(len(dims))))
 
@@ -65,7 +65,7 @@ def reach(first: int, axes: Iterable[tuple[int, int]]) -> int:
     return highest + 1
 
 
-def merged(source: StridedView, target: StridedView) -> list[tuple[int, int, int]]:
+def merge_axes(source: StridedView, target: StridedView) -> list[tuple[int, int, int]]:
     """The fewest axes that address both views: size, stride in the source, stride in the target."""
     axes: list[tuple[int, int, int]] = []
     for length, s, t in zip(target.dims, source.steps, target.steps, strict=True):

@@ -31,18 +31,18 @@ FMA = (Tile(128, 128, 8, 160), Tile(64, 64, 16, 53), Tile(32, 32, 16, 23), Tile(
 FMA_OF_EIGHT_BYTES = (Tile(64, 64, 8, 106), Tile(32, 32, 8, 46))  # both operands' tiles, twice, fit into 32 KiB
 MMA = (Tile(128, 128, 16, 40), Tile(64, 64, 16, 20), Tile(32, 64, 16, 18), Tile(16, 128, 16, 18))
 PARTS = (1, 2, 4, 8, 16, 32)
-SHORTEST = 64  # elements of the inner dimension in a part
-MOST_SCRATCH = 32 << 20  # bytes
+SHORTEST_PART_ELEMENTS = 64  # elements of the inner dimension in a part
+LARGEST_SCRATCH_BYTES = 32 << 20  # bytes
 SECOND_LAUNCH = 4000  # clocks
 ADDED = 4  # partial sums that a multiprocessor reads in a clock
 
 
-def chosen(target: Target, problem: GemmProblem, tiles: tuple[Tile, ...]) -> tuple[Tile, int]:
+def choose_tile(target: Target, problem: GemmProblem, tiles: tuple[Tile, ...]) -> tuple[Tile, int]:
     """The tile and the number of parts with the least estimated time."""
     sums = problem.batch * problem.rows * problem.columns
-    most = min(MOST_SCRATCH // (sums * problem.dtype.itemsize), problem.inner // SHORTEST)
-    parts = [1] if target.cpu else [number for number in PARTS if number == 1 or number <= most]
-    return min(product(tiles, parts), key=lambda each: _clocks(target, problem, *each))
+    most_parts = min(LARGEST_SCRATCH_BYTES // (sums * problem.dtype.itemsize), problem.inner // SHORTEST_PART_ELEMENTS)
+    parts = [1] if target.cpu else [number for number in PARTS if number == 1 or number <= most_parts]
+    return min(product(tiles, parts), key=lambda tile_and_parts: _clocks(target, problem, *tile_and_parts))
 
 
 def _clocks(target: Target, problem: GemmProblem, tile: Tile, parts: int) -> float:

@@ -58,7 +58,7 @@ def sliding(attrs: Attrs, shape: Dims, taps: Sequence[int]) -> Window:
                   (h.before, w.before))
 
 
-def place(i: int | str) -> list[str]:
+def output_position(i: int | str) -> list[str]:
     """From place m<i>: the element h<i>, w<i> under the first tap, and the image's first element a<i>."""
     return [
         f"const u32 q{i} = (u32)m{i} / (u32)OW;",
@@ -98,7 +98,7 @@ def items(target: Target, window: Window) -> tuple[list[str], dict[str, int]]:
     """The first lines of a work-item, and the sizes: a work-item has one place, on a CPU a row of places."""
     if target.cpu:
         return _ROW, {"rows": window.shape[0] * window.size[0]}
-    head = ["const size_t m = GLOBAL_ID(1);", "if (m >= (size_t)places) return;", *place("")]
+    head = ["const size_t m = GLOBAL_ID(1);", "if (m >= (size_t)places) return;", *output_position("")]
     return head, {"places": window.places}
 
 

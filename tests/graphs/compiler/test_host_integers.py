@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from builders.graphs import const, node, placeholder
-from harness.device_pairs import assigned, copies, on_pairs, rows, session_of, traced
+from harness.device_pairs import assigned_devices, copies, on_pairs, rows, run_traced, session_of
 from heald.graphs.compiler.host_integers import kept
 from heald.runtime.values import dtypes
 from plugins_for_tests import plugin
@@ -39,12 +39,12 @@ def test_what_is_known_when_shapes_are_known_is_not_computed_in_runs(first, seco
              *flattened("a", *between, device=second if asks else "")]
     made = session_of(*nodes, device_of_session=second, placement={"fallback": "allow"})
     for x in (X, X[:2]):
-        results, trace = traced(made, "y", {"x": x})
+        results, trace = run_traced(made, "y", {"x": x})
         assert results.tolist() == (-x.reshape(len(x), -1)).tolist()
         assert {e.call.op for e in trace.events} <= {"copy", "Relu", "Neg"}
         assert {e.call.node for e in trace.events} <= {"x", "a", "y"}
         assert len(copies(trace)) == 2
-    assert {assigned(made)[name] for name in ("a", "r", "y")} == {second}
+    assert {assigned_devices(made)[name] for name in ("a", "r", "y")} == {second}
 
 
 @on_pairs
@@ -52,10 +52,10 @@ def test_what_is_only_known_in_runs_stays_on_the_host_if_only_the_host_reads_it(
     nodes = [placeholder("x", (None,)), node("a", "Relu", "x"), node("some", "Test>Positive", "a"),
              *flattened("some", "Mul", "Mul")]
     made = session_of(*nodes, device_of_session=second, plugins=PLUGIN, placement={"fallback": "allow"})
-    results, trace = traced(made, "y", {"x": X.reshape(-1)})
+    results, trace = run_traced(made, "y", {"x": X.reshape(-1)})
     assert results.shape == (23, 1)
     assert [where for _, where in copies(trace)] == [second, second]  # x in, a out
-    assert {assigned(made)[name] for name in ("n", "b0", "b1", "p")} == {"CPU:0"}
+    assert {assigned_devices(made)[name] for name in ("n", "b0", "b1", "p")} == {"CPU:0"}
     if "no kernel" not in rows(made)["p"]["refused"]:
         assert rows(made)["p"]["reason"] == "only the host reads it"
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from builders.control_flow import call, function, program
 from builders.graphs import FLOAT, const, graph, node, placeholder
-from harness.saved_values import begun
+from harness.saved_values import add_initializers
 from heald.api import Initializer
 from heald.errors import Cancelled, FailedPrecondition, HealdError, InvalidArgument
 from heald.graphs.graph.attr_value import ShapeAttr
@@ -164,7 +164,7 @@ def test_a_reset_drops_the_state_of_a_container():
 
 
 def test_a_callable_begins_with_the_initial_state_again_after_a_reset():
-    nodes, state = begun(graph(placeholder("x", (3,)), *variable("v")), {"v": X})
+    nodes, state = add_initializers(graph(placeholder("x", (3,)), *variable("v")), {"v": X})
     with heald.Session(nodes, initial_state=state) as session:
         read, kept = session.make_callable("v/get"), []
         for change in (lambda: session.run([], {"x": 2 * X}, targets=["v/set"]), session.reset):
@@ -174,7 +174,7 @@ def test_a_callable_begins_with_the_initial_state_again_after_a_reset():
 
 
 def test_an_initializer_for_all_steps_runs_before_any_step_and_after_the_earlier_ones():
-    nodes, state = begun(graph(placeholder("x", (3,)), *variable("v"), *variable("w")), {"v": X})
+    nodes, state = add_initializers(graph(placeholder("x", (3,)), *variable("v"), *variable("w")), {"v": X})
     nodes = nodes.replace(nodes=[node("u", "Neg", "x"),
                                  Node("copy", "AssignVariableOp", ["w", "v/get"], attrs={"dtype": FLOAT})])
     with heald.Session(nodes, initial_state=[*state, Initializer(frozenset(), "copy", for_all_steps=True)]) as session:

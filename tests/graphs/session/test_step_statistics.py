@@ -6,7 +6,7 @@ import heald
 import numpy as np
 import pytest
 from builders.graphs import graph, node, placeholder
-from harness.device_pairs import assigned, rows, traced
+from harness.device_pairs import assigned_devices, rows, run_traced
 from heald.errors import DataLoss, HealdError, InvalidArgument, NotFound
 from heald.graphs.protobuf.descriptor_pool import message_class
 from heald.graphs.session.step_statistics import read_statistics
@@ -38,16 +38,16 @@ def test_a_device_that_is_slower_than_it_claims_loses_its_nodes_once_it_is_measu
     """The model's 0.6 us stay on SIM; by its clock, a kernel and a copy take 50 us each."""
     monkeypatch.setattr(Sim, "elapsed", lambda *_: 5e-5)
     made = session()
-    assert (assigned(made)["n"], assigned(made)["r"]) == ("SIM:0", "SIM:0")
+    assert (assigned_devices(made)["n"], assigned_devices(made)["r"]) == ("SIM:0", "SIM:0")
     metadata = heald.RunMetadata()
     expected = made.run("z", {"x": X}, options=heald.RunOptions(trace=True), metadata=metadata)
     metadata.dump(tmp_path / "steps.pb")
     again = session(str(tmp_path / "steps.pb"))
-    assert set(assigned(again).values()) == {"CPU:0"}
+    assert set(assigned_devices(again).values()) == {"CPU:0"}
     told = rows(again)["n"]["reason"]
     assert told.startswith("cost: 2 nodes at 8.55 us on CPU:0 instead of ")
     assert told.endswith("of transfers; 2 of 4 kernel times are measured")
-    result, trace = traced(again, "z", {"x": X})
+    result, trace = run_traced(again, "z", {"x": X})
     assert np.array_equal(result, expected)
     assert {event.device for event in trace.events} == {"CPU:0"}
 
@@ -57,18 +57,18 @@ def test_rows_count_for_their_device_alone_and_files_may_be_joined(tmp_path):
     file = tmp_path / "steps.pb"
     slow = statistics(("/job:localhost/replica:0/task:0/device:SIM:0", "n", 50_000))
     file.write_bytes(slow)
-    assert assigned(session(str(file)))["n"] == "CPU:0"
+    assert assigned_devices(session(str(file)))["n"] == "CPU:0"
     file.write_bytes(slow + statistics(("/device:CPU:0", "r", 100_000)))
-    assert assigned(session(str(file)))["n"] == "SIM:0"
+    assert assigned_devices(session(str(file)))["n"] == "SIM:0"
     file.write_bytes(statistics(("/device:SIM:1", "n", 50_000), ("/device:SIM:0", "other", 50_000)))
-    assert assigned(session(str(file)))["n"] == "SIM:0"
+    assert assigned_devices(session(str(file)))["n"] == "SIM:0"
 
 
 def test_a_measured_transfer_counts_for_the_node_that_waits_for_it(tmp_path):
     file = tmp_path / "steps.pb"
     file.write_bytes(statistics(("/device:SIM:0", "z:copy", 50_000)))
     made = session(str(file))
-    assert assigned(made)["n"] == "CPU:0"
+    assert assigned_devices(made)["n"] == "CPU:0"
     assert "and 50 us of transfers" in rows(made)["n"]["reason"]
 
 

@@ -6,7 +6,7 @@ import heald
 import numpy as np
 import pytest
 from builders.graphs import const, node, placeholder
-from harness.device_pairs import assigned, copies, faults, on_pairs, rows, traced
+from harness.device_pairs import assigned_devices, copies, faults, on_pairs, rows, run_traced
 from harness.device_pairs import session_of as session
 from harness.threads import in_threads
 from heald.errors import Internal, InvalidArgument, Unimplemented
@@ -24,7 +24,7 @@ def test_a_target_runs_and_gives_nothing(first, second):
     made = session(placeholder("A", (2, 2)), const("x", [[1], [1]]),
                    node("y", "MatMul", "A", "x", device=first, transpose_a=False, transpose_b=False),
                    node("neg", "Neg", "y", device=second))
-    results, trace = traced(made, ["y:0"], {"A": [[3, 2], [-1, 0]]}, targets=["neg"])
+    results, trace = run_traced(made, ["y:0"], {"A": [[3, 2], [-1, 0]]}, targets=["neg"])
     assert [r.tolist() for r in results] == [[[5], [-1]]]
     assert [e.device for e in trace.events if e.call.node == "neg" and e.call.code != "heald.copy"] == [second]
 
@@ -42,7 +42,7 @@ def test_a_constant_on_one_device_may_be_fed_for_another_and_is_itself_again_lat
 def test_a_value_that_two_on_another_device_need_crosses_once(first, second):
     made = session(placeholder("x", (2,)), node("a", "Neg", "x", device=first), node("b", "Neg", "a", device=second),
                    node("c", "Relu", "a", device=second), node("d", "AddV2", "b", "c", device=second))
-    result, trace = traced(made, "d", {"x": np.float32([1, -2])})
+    result, trace = run_traced(made, "d", {"x": np.float32([1, -2])})
     assert result.tolist() == [1, 0]
     there = [device for _, device in copies(trace)]
     across = 0 if first.startswith("CPU") else 2  # x in, a out
@@ -74,7 +74,7 @@ def test_a_graph_saved_for_gpus_runs_where_config_maps_them_to(first, second):
              node("m", "Neg", "n", device="/job:localhost/replica:0/task:0/device:GPU:0"))
     made = session(*nodes, placement={"remap": {"GPU:0": first, "GPU:*": second}, "fallback": "error"})
     assert made.run("m", {"x": [1, 2]}).tolist() == [1, 2]
-    assert assigned(made) == {"n": second, "m": first}
+    assert assigned_devices(made) == {"n": second, "m": first}
     assert rows(made)["n"]["requested"] == "/device:GPU:1"
 
 
@@ -99,7 +99,7 @@ def test_a_node_goes_to_the_first_in_order_that_has_a_kernel_for_it(first, secon
                    node("device", "Test>Elsewhere", "both"), plugins=PLUGIN,
                    placement={"order": [second.partition(":")[0], "CPU"]})
     kind = f"{second.partition(':')[0]}:0"
-    assert assigned(made) == {"both": kind, "cpu": "CPU:0", "device": kind}
+    assert assigned_devices(made) == {"both": kind, "cpu": "CPU:0", "device": kind}
     assert rows(made)["cpu"] | {"node": ""} == {
         "node": "", "fused": "", "op": "Test>Positive", "requested": "", "assigned": "CPU:0",
         "kernel": "plugin_of_devices.Test>Positive", "reason": "first in order with a kernel",
@@ -113,7 +113,7 @@ def test_a_device_that_is_not_there_is_replaced_by_another_of_its_type_or_is_an_
     nodes = (placeholder("x", (3,)), node("a", "Neg", "x", device=first),
              node("b", "Neg", "a", device=f"/device:{kind}:11"), node("c", "Relu", "a", device=first))
     made = session(*nodes, placement={"fallback": "allow"})
-    assert assigned(made) == {"a": first, "b": f"{kind}:0", "c": first}
+    assert assigned_devices(made) == {"a": first, "b": f"{kind}:0", "c": first}
     assert made.run("b", {"x": X}).tolist() == X.tolist()
     made = session(*nodes, placement={"fallback": "error"})
     with pytest.raises(InvalidArgument, match=f"asks for {kind}:11, .*: no such device; devices: .*{kind}:0") as caught:
@@ -162,7 +162,7 @@ def test_what_is_made_of_constants_is_made_once_and_not_by_the_device(first, sec
     made = session(placeholder("x", (2,)), const("v", [2, -15]), const("e", 1),
                    node("s", "Mul", "v", "e", device=second), node("r", "Neg", "s", device=second),
                    node("y", "Mul", "x", "r", device=second))
-    result, trace = traced(made, "y", {"x": np.float32([1, 1])})
+    result, trace = run_traced(made, "y", {"x": np.float32([1, 1])})
     assert result.tolist() == [-2, 15]
     assert [e.call.node for e in trace.events if e.call.code != "heald.copy"] == ["y"]
 
@@ -178,7 +178,7 @@ def branch_on(first, second, **config):
 def test_a_branch_over_two_devices_runs_if_it_is_taken(first, second):
     made = branch_on(first, second)
     for condition, result, devices in ((False, [1, 4], {first, second}), (True, [-1, 2], {first})) * 2:
-        value, trace = traced(made, "m:0", {"x": np.float32([1, -2]), "p": condition})
+        value, trace = run_traced(made, "m:0", {"x": np.float32([1, -2]), "p": condition})
         assert value.tolist() == result
         assert {e.device for e in trace.events if e.call.op in ("Neg", "Mul")} == devices
     assert faults(made) == []

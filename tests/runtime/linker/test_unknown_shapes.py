@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 from builders.graphs import const, node, placeholder
-from harness.device_pairs import assigned, faults, on_pairs, rows, session_of
+from harness.device_pairs import assigned_devices, faults, on_pairs, rows, session_of
 from heald.errors import HealdWarning, InvalidArgument
 from heald.runtime.values import dtypes
 from plugins_for_tests import plugin
@@ -35,7 +35,8 @@ def test_what_follows_a_value_of_unknown_shape_goes_to_the_host(first, second):
         after, beside = made.run(["after", "beside"], {"x": x})
         assert after.tolist() == (-2 * x[x < 0]).tolist()
         assert beside.tolist() == np.maximum(-x, 0).tolist()
-    assert assigned(made) == {"before": second, "some": "CPU:0", "twice": "CPU:0", "after": "CPU:0", "beside": second}
+    assert assigned_devices(made) == {
+        "before": second, "some": "CPU:0", "twice": "CPU:0", "after": "CPU:0", "beside": second}
     for name in ("twice", "after"):
         assert f": {WHY}" in rows(made)[name]["refused"]
         assert rows(made)[name]["reason"].endswith(f"the request could not be met: {WHY}")
@@ -66,7 +67,7 @@ def test_a_shape_that_is_fed_is_unknown_and_the_node_that_reads_it_goes_to_the_h
     x = np.arange(6, dtype=np.float32)
     for shape in ([2, 3], [3, 2], [6, 1]):
         assert made.run("m", {"x": x, "s": shape}).tolist() == x.reshape(shape).tolist()
-    assert assigned(made) == {"n": second, "r": "CPU:0", "m": "CPU:0"}
+    assert assigned_devices(made) == {"n": second, "r": "CPU:0", "m": "CPU:0"}
 
 
 @on_pairs
@@ -82,14 +83,14 @@ def test_all_that_is_unknown_is_refused_in_one_round(first, second, monkeypatch)
     made = session(second, nodes)
     assert made.run("n39", {"x": X}).tolist() == [-1, -3]
     assert len(rounds) == 2
-    assert set(assigned(made).values()) == {"CPU:0"}
+    assert set(assigned_devices(made).values()) == {"CPU:0"}
 
 
 @on_pairs
 def test_an_op_without_a_metadata_function_is_the_hosts(first, second):
     made = session(second, [placeholder("x", (3,)), node("u", "Test>Untold", "x", device=second)])
     assert made.run("u", {"x": X}).tolist() == X.tolist()
-    assert assigned(made) == {"u": "CPU:0"}
+    assert assigned_devices(made) == {"u": "CPU:0"}
     assert rows(made)["u"]["refused"].endswith("Test>Untold: no metadata function tells its shapes")
 
 
@@ -99,7 +100,7 @@ def test_strings_stay_on_the_host(first, second):
              node("j", "Identity", "i", device=first, T=dtypes.string)]
     made = session(second, nodes)
     assert made.run("j", {"x": [b"a", b"bc"]}).tolist() == [b"a", b"bc"]
-    assert assigned(made) == {"i": "CPU:0", "j": "CPU:0"}
+    assert assigned_devices(made) == {"i": "CPU:0", "j": "CPU:0"}
     with pytest.raises(InvalidArgument, match=f"asks for {second}"):
         session(second, nodes, fallback="error").run("i", {"x": [b"a", b"bc"]})
 
@@ -110,4 +111,4 @@ def test_many_feed_shapes_do_not_take_a_graph_off_its_device(first, second):
     made = session(second, [placeholder("x", (None,)), const("c", 2), node("n", "Neg", "x", device=second)])
     for count in range(1, 14):
         assert made.run("n", {"x": np.ones(count)}).tolist() == [-1] * count
-    assert assigned(made) == {"n": second}
+    assert assigned_devices(made) == {"n": second}

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from harness.elsewhere import elsewhere
+from harness.elsewhere import run_in_thread
 from heald.errors import InvalidArgument, ResourceExhausted
 from heald.runtime.contract.work_queue import WorkQueueConfig
 from heald.runtime.host.work_queues.multi_threaded import MultiThreadedWorkQueue
@@ -70,7 +70,7 @@ def test_another_thread_runs_its_own_tasks_while_it_waits_and_no_others(threads:
     queue.add_task(hold)
     assert started.wait(ENOUGH)  # the only worker is busy
     queue.add_task(lambda: where.setdefault("foreign", threading.get_ident()))
-    me = elsewhere(run)
+    me = run_in_thread(run)
     assert where == {"own": me}
     go_on.set()
     assert queue.quiesce(ENOUGH)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from harness.elsewhere import elsewhere
+from harness.elsewhere import run_in_thread
 from heald.errors import FailedPrecondition
 from heald.runtime.values.async_value import AsyncValue, available
 
@@ -43,7 +43,7 @@ def test_four_threads_add_tasks_and_wait_for_them(queue: Any) -> None:
     assert sorted(seen) == [(which, i) for which in range(4) for i in range(5000)]
 
 
-@pytest.mark.parametrize("wait", [lambda work: work(), elsewhere], ids=["main thread", "another thread"])
+@pytest.mark.parametrize("wait", [lambda work: work(), run_in_thread], ids=["main thread", "another thread"])
 def test_tasks_that_add_tasks_are_waited_for(queue: Any, wait: Callable[..., Any]) -> None:
     seen: list[int] = []
 
@@ -150,7 +150,7 @@ def test_what_a_task_raises_goes_to_the_handler_and_ends_nothing(
             queue.add_task(lambda i=i: seen.append(i))
         assert queue.quiesce(ENOUGH)
 
-    elsewhere(run)  # in the main thread a KeyboardInterrupt would be the user's
+    run_in_thread(run)  # in the main thread a KeyboardInterrupt would be the user's
     assert [type(fault) for fault in faults] == [kind] * 20
     assert sorted(seen) == list(range(20))
 
@@ -178,7 +178,7 @@ def test_without_a_handler_it_is_the_threads_excepthook(queue: Any, monkeypatch:
     assert [args.exc_type for args in hooked] == [ZeroDivisionError]
 
 
-@pytest.mark.parametrize("wait", [lambda work: work(), elsewhere], ids=["main thread", "another thread"])
+@pytest.mark.parametrize("wait", [lambda work: work(), run_in_thread], ids=["main thread", "another thread"])
 @pytest.mark.parametrize("blocking", [False, True])
 def test_a_task_cannot_wait_for_the_queue_that_runs_it(
     queue: Any, wait: Callable[..., Any], blocking: bool
