@@ -13,7 +13,7 @@ import heald
 import numpy as np
 from builders.graphs import FLOAT, const, graph, node
 from heald.graphs.graph.graph import Graph, Node
-from heald.graphs.session.requested_passes import requested_graphs
+from heald.graphs.session.requested_passes import run_requested_passes
 from heald.runtime.service.runtime import runtime
 from heald.runtime.values import dtypes
 
@@ -57,7 +57,7 @@ def rewrite_and_compare(nodes: Sequence[Node], *passes: str, fetches: Sequence[s
     *_, (_, rewritten) = rewriting.optimized(list(fetches), tuple(feeds))
     kept_names = [name.partition(":")[0] for name in (*fetches, *feeds)]
     for name in passes:
-        *_, (_, once), (_, again) = requested_graphs(rewritten, [name, name], kept_names, runtime())
+        *_, (_, once), (_, again) = run_requested_passes(rewritten, [name, name], kept_names, runtime())
         assert again is once
     return rewritten
 

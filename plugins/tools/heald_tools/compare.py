@@ -13,7 +13,7 @@ import numpy as np
 from heald import Session
 from heald.api import Graph, Initializer, Resolved, topological_order
 from heald.errors import InvalidArgument
-from heald.graphs.compiler import HELD
+from heald.graphs.compiler import HANDLE_TYPES
 
 TOLERANCE = 1e-3  # in standard deviations of the reference's tensor
 ABREAST = 64  # tensors fetched by one run, each kept until its comparison
@@ -78,7 +78,7 @@ def _compared(session: Session, feeds: Mapping[str, Any], fetches: Sequence[str]
         entry = session.nodes[node.name]
         if isinstance(entry, Resolved) and node.op != "Const" and node.name not in fed:
             found += [(entry, f"{node.name}:{i}") for i, output in enumerate(entry.output_tensors)
-                      if output.dtype not in HELD]
+                      if output.dtype not in HANDLE_TYPES]
     return found
 
 

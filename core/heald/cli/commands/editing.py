@@ -61,11 +61,11 @@ class Editing:
     def after(self, passes: Sequence[str], *, feeds: Sequence[str] = (), fetches: Sequence[str] = (),
               entry: str | None = None) -> Iterator[tuple[str, Graph]]:
         """Yield the name of each pass and the graph after it. Without feeds and fetches, `kept` says what stays."""
-        from ...graphs.session.requested_passes import requested_graphs
+        from ...graphs.session.requested_passes import run_requested_passes
 
         kept = () if feeds or fetches else self.kept()
-        for name, graph in requested_graphs(self.graph, passes, kept, self.own, feeds=feeds, fetches=fetches,
-                                            entry=entry):
+        for name, graph in run_requested_passes(self.graph, passes, kept, self.own, feeds=feeds, fetches=fetches,
+                                                entry=entry):
             self.graph = graph
             yield name, graph
 

@@ -11,6 +11,20 @@ sends from host memory. Names and attributes follow TensorFlow's (core/graph/gra
 The same graph has the same names in every process.
 """
 
+# The theory of the partitioner
+#
+# The partitions, joined at their Sends and Recvs, are the graph again: each cut edge becomes the path Send -> Recv,
+# which orders its ends as the edge did. So no new cycle arises, and partitions that run at the same time cannot wait
+# for each other in a circle.
+#
+# - A tensor crosses once for each destination, however many consumers it has there: `_received` is keyed by it. A
+#   control edge crosses once for each pair of source and destination device (`_awaited`).
+# - A control edge needs a tensor to send, so it sends an empty constant that waits for the source.
+# - A rendezvous key has no iteration of a loop. So a loop is never cut: `step_devices` gives it one device, and
+#   `refuse_split_loops` raises where that is not possible.
+# - Numbers in names count nodes and edges in the graph's order. Two processes that cut the same graph get the same
+#   names.
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -22,8 +36,8 @@ from ...runtime.values import dtypes
 from ...runtime.values.dtypes import DType
 from ..graph.graph import Graph, Input, Node
 from ..graph.rewriting import constant
-from .client_graph import called_functions, transfer
-from .colocation import within
+from .client_graph import called_functions, transfer_attributes
+from .colocation import without_outside_partners
 from .prune import Tensor
 from .resolve import Resolved
 
@@ -71,7 +85,7 @@ class Partitioner:
 
     def _graph_of(self, nodes: list[Node]) -> Graph:
         unused = self._graph.functions.keys() - called_functions(self._graph, nodes)
-        graph = self._graph.with_nodes(within(nodes))
+        graph = self._graph.with_nodes(without_outside_partners(nodes))
         return graph.replace(without_functions=unused) if unused else graph
 
     def _data(self, node: Node, index: int, tensor: Input) -> Input:
@@ -108,7 +122,8 @@ class Partitioner:
     def _transfer(self, source: Node, node: Node, tensor: Input, dtype: DType, ops: tuple[str, str]) -> str:
         """Add a Send of the tensor and its Recv for the node, and return the name of the Recv."""
         attrs: dict[str, Any] = {
-            **transfer(f"edge_{self._edge}_{source.name}", source.device, node.device, client_terminated=False),
+            **transfer_attributes(f"edge_{self._edge}_{source.name}", source.device, node.device,
+                                  client_terminated=False),
             "_src": source.name, "_dst": node.name}
         send, received = self._new(source.name), self._new(source.name)
         self._parts[source.device].append(Node(send, ops[0], [tensor], device=source.device,
