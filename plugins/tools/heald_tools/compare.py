@@ -71,7 +71,7 @@ def differences(
 
 def _compared(session: Session, feeds: Mapping[str, Any], fetches: Sequence[str]) -> list[tuple[Resolved, str]]:
     """Return the tensors that the fetches need, in topological order: the node of each, and the tensor's name."""
-    _, needed = next(session.optimized(list(fetches), tuple(feeds)))
+    _, needed = next(session.graphs_by_pass(list(fetches), tuple(feeds)))
     fed = {name.partition(":")[0] for name in feeds}
     found = []
     for node in topological_order(needed.nodes):

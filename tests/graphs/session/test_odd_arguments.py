@@ -72,7 +72,7 @@ def test_odd_fetches_are_typed_errors(session, value):
     check_typed_error(lambda: session.run({"k": value}, FEEDS))
     check_typed_error(lambda: session.make_callable(value, ["x"]))
     check_typed_error(lambda: session.prepare(value, ["x"]))
-    check_typed_error(lambda: session.optimized(value, ["x"]))
+    check_typed_error(lambda: session.graphs_by_pass(value, ["x"]))
 
 
 @odd

@@ -100,7 +100,7 @@ def _link(session: Session, outputs: Sequence[str], given: Sequence[str], opened
             raise
         where = f", because of node '{error.node}'" if row else ""
         return ExplainedStep(f"not linked{where}: {error.message}")
-    did, gone = _passes(session.optimized(outputs, feeds))
+    did, gone = _passes(session.graphs_by_pass(outputs, feeds))
     metas = dict(zip(feeds, prepared.program.functions["main"].arg_metas, strict=True))
     wanted = {name: shapes.get(name, meta.dims if meta.is_static else None) for name, meta in metas.items()}
     unknown = [name for name, shape in wanted.items() if shape is None]

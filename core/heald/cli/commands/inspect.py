@@ -115,7 +115,7 @@ def _passes(opened: Opened, session: Session, fetches: list[str], feeds: list[st
     from .passes import left_out, passes
 
     first = passes(run_pre_placement_passes(opened.graph, opened.initial_state, runtime()))
-    return {"passes_before_placement": first, "passes": passes(session.optimized(fetches, feeds)),
+    return {"passes_before_placement": first, "passes": passes(session.graphs_by_pass(fetches, feeds)),
             "passes_left_out": left_out(session, feeds, fetches)}
 
 

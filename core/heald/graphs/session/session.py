@@ -332,7 +332,7 @@ class Session:
                              self._step)
 
     @boundary
-    def optimized(
+    def graphs_by_pass(
         self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()
     ) -> Iterator[tuple[str, Graph]]:
         """Yield the graph that a step needs under "", and then the graph after each pass under the pass's name."""
