@@ -99,7 +99,7 @@ class FunctionWriter:
 
     def write_nodes(self, members: Sequence[str], kept_names: Collection[str]) -> list[Node]:
         """Return the nodes that replace `members`. A Merge in `kept_names` keeps its name: an Identity has it."""
-        body = self._body(members, {})
+        body = self._write_body(members, {})
         for name in kept_names:
             if body.node_names.get(name, name) != name:
                 value = body.local[Input(name)]
@@ -110,7 +110,7 @@ class FunctionWriter:
     def _write_parts(self) -> None:
         while self._parts:
             part = self._parts.pop()
-            body = self._body(part.members, dict(part.local))
+            body = self._write_body(part.members, dict(part.local))
             results = [(body.local.get(tensor, tensor), self._library.dtype(tensor)) for tensor in part.results]
             leaving = [body.node_names[name] for name in part.members if name in self._live.leaving
                        and name in body.node_names]
@@ -119,9 +119,9 @@ class FunctionWriter:
             self._library.add_function(part.name, part.types, nodes, results,
                                        tuple(dict.fromkeys((*effects, *leaving))))
 
-    def _body(self, members: Sequence[str], local: dict[Input, Input]) -> _BodyDraft:
+    def _write_body(self, members: Sequence[str], local: dict[Input, Input]) -> _BodyDraft:
         body = _BodyDraft(local)
-        for unit in self._units(members):
+        for unit in self._units_in_order(members):
             if isinstance(unit, _ChoiceUnit):
                 self._write_choice(body, unit)
             else:
@@ -140,21 +140,21 @@ class FunctionWriter:
 
     # Units
 
-    def _units(self, members: Sequence[str]) -> Sequence[str | _ChoiceUnit]:
+    def _units_in_order(self, members: Sequence[str]) -> Sequence[str | _ChoiceUnit]:
         """Return the nodes and units of a body in an order in which they can run."""
         while True:
-            owners = {name: owner for name in members if (owner := self._owner(name)) is not None}
+            owners = {name: owner for name in members if (owner := self._owning_conditional(name)) is not None}
             if not owners:
                 return members
-            roots = self._roots(owners)
-            order, cyclic = self._order(members, owners, roots)
+            roots = self._unit_roots(owners)
+            order, cyclic = self._order_units(members, owners, roots)
             if not cyclic:
                 return order
             for name in owners:
                 if roots[name] in cyclic:
-                    self._dissolve(name)
+                    self._leave_out_of_units(name)
 
-    def _owner(self, name: str) -> Conditional | None:
+    def _owning_conditional(self, name: str) -> Conditional | None:
         """Return the conditional whose If or Case replaces a node of the current body."""
         sides, depth = self._live.enclosing_sides(name), self._side_depths.get(name, 0)
         if depth < len(sides):
@@ -172,22 +172,22 @@ class FunctionWriter:
         """True for a Merge whose consumers are outside of the conditional that it joins."""
         return name in self._live.joins and self._is_here(name)
 
-    def _dissolve(self, name: str) -> None:
+    def _leave_out_of_units(self, name: str) -> None:
         if self._is_here(name):
             self._kept_switches_and_merges.add(name)
         else:
             self._side_depths[name] = self._side_depths.get(name, 0) + 1
 
-    def _roots(self, owners: Mapping[str, Conditional]) -> dict[str, str]:
+    def _unit_roots(self, owners: Mapping[str, Conditional]) -> dict[str, str]:
         """Partition the nodes with owners: by name, one node of each set of nodes that hang together."""
         sets = DisjointSets()
         for name, owner in owners.items():
-            for source in _sources(self._nodes[name]):
+            for source in _source_names(self._nodes[name]):
                 if owners.get(source) is owner and not self._is_output(source):
                     sets.join(name, source)
         return {name: sets.root(name) for name in owners}
 
-    def _order(
+    def _order_units(
         self, members: Sequence[str], owners: Mapping[str, Conditional], roots: Mapping[str, str]
     ) -> tuple[list[str | _ChoiceUnit], set[str]]:
         """Return nodes and units in order, and the roots of sets of nodes that paths lead out of and back into."""
@@ -196,7 +196,7 @@ class FunctionWriter:
         cyclic = set()
         for name in members:
             root = roots.get(name, name)
-            for source in _sources(self._nodes[name]):
+            for source in _source_names(self._nodes[name]):
                 before = roots.get(source, source)
                 if before == root and self._is_output(source):
                     cyclic.add(root)
@@ -240,7 +240,7 @@ class FunctionWriter:
         outputs = [Input(join, None, index) for join in joins for index in range(1 + (join in self._live.indexed))]
         functions = []
         for side, inside in enumerate(sides):
-            local = captures.side(inside)
+            local = captures.capture_side(inside)
             results, extra = [], []
             for join, _, index in outputs:
                 input_index = self._input_from_side(join, unit.conditional, side)
@@ -266,7 +266,7 @@ class FunctionWriter:
             attrs |= {"Tcond": self._library.dtype(predicate), "then_branch": functions[1], "else_branch": functions[0],
                       OF_SWITCHES: True}
         inputs = [body.local.get(predicate, predicate), *captures.tensors]
-        node = Node(name, op, inputs, attrs=attrs, controls=self._controls(body, unit.names))
+        node = Node(name, op, inputs, attrs=attrs, controls=self._controls_of_unit(body, unit.names))
         self._library.record_node(name, types, has_effects=has_effects)
         body.nodes.append(node)
         body.node_names.update(dict.fromkeys(unit.names, name))
@@ -290,7 +290,7 @@ class FunctionWriter:
             predicate = node.inputs[0]
         return predicate
 
-    def _controls(self, body: _BodyDraft, names: Iterable[str]) -> Sequence[str]:
+    def _controls_of_unit(self, body: _BodyDraft, names: Iterable[str]) -> Sequence[str]:
         """Return the nodes of the body that control edges order before nodes of a unit."""
         controls: dict[str, None] = {}
         for name in names:
@@ -314,7 +314,7 @@ class _Captures:
         self._nodes, self._library, self._local, self._gates = nodes, library, local, gates
         self._arguments: dict[Input, Input] = {}
 
-    def side(self, members: Sequence[str]) -> dict[Input, Input]:
+    def capture_side(self, members: Sequence[str]) -> dict[Input, Input]:
         """Return the arguments that the nodes of a side take, by the tensors that they stand for."""
         inside, local = set(members), dict[Input, Input]()
         for name in members:
@@ -342,7 +342,7 @@ def sibling_name(name: str, last: str) -> str:
     return f"{scope}{slash}{last}"
 
 
-def _sources(node: Node) -> Iterable[str]:
+def _source_names(node: Node) -> Iterable[str]:
     return (*(tensor.node for tensor in node.inputs), *node.controls)
 
 

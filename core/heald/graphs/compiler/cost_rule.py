@@ -66,7 +66,7 @@ class CostRule:
         self._counts: dict[Tensor, Counter[str]] = {}  # of the values that prices were asked for
         self._mobile: set[str] = set()  # nodes that are no reason for others to move to their device
 
-    def move(self, free: Iterable[str], neutral: Collection[str]) -> None:
+    def move_to_cheaper(self, free: Iterable[str], neutral: Collection[str]) -> None:
         """Move nodes of `free`. `neutral`: Nodes that are no reason for others to move to their device."""
         movable = [name for name in free if self._is_movable(name)]
         moved = {name for name in movable if self._follows_inputs(name)}
@@ -157,16 +157,16 @@ class CostRule:
         touched = (tensor for name in names for tensor in (*self._entries[name].inputs, *self._outputs(name)))
         unknown = next((tensor for tensor in touched if not self._costs.is_known(tensor)), None)
         if unknown is not None:
-            self._note(names, f"no cost, since the rank of '{unknown[0]}:{unknown[1]}' is unknown")
+            self._append_to_reasons(names, f"no cost, since the rank of '{unknown[0]}:{unknown[1]}' is unknown")
             return False
         device = str(self._rows[names[0]].device)
         now = {name: kernel for name in names if (kernel := self._rows[name].kernel) is not None}
-        here, there = self._price(now, device), self._price(kernels, target)
-        staying, moving = _text(here, device), _text(there, target)
+        here, there = self._price_on_device(now, device), self._price_on_device(kernels, target)
+        staying, moving = _price_text(here, device), _price_text(there, target)
         count = f"{len(names)} node{'s' if len(names) > 1 else ''}"
         measured = self._measured_times_text(names, device, target)
         if there.total >= here.total:
-            self._note(names, f"cost: {count} at {staying} instead of {moving}{measured}")
+            self._append_to_reasons(names, f"cost: {count} at {staying} instead of {moving}{measured}")
             return False
         self._count_reads(names, -1)
         for name, kernel in kernels.items():
@@ -181,14 +181,14 @@ class CostRule:
         count = sum((name, device) in self._costs.statistics for name in names for device in devices)
         return f"; {count} of {len(devices) * len(names)} kernel times are measured" if count else ""
 
-    def _note(self, names: Iterable[str], text: str) -> None:
+    def _append_to_reasons(self, names: Iterable[str], text: str) -> None:
         for name in names:
             self._rows[name].reason += f"; {text}"
 
-    def _price(self, kernels: Mapping[str, KernelDef], device: str) -> Price:
+    def _price_on_device(self, kernels: Mapping[str, KernelDef], device: str) -> Price:
         """Return the price of nodes on a device with these kernels. The transfers of other nodes count only as far as
         these nodes cause them."""
-        work = sum(self._costs.seconds(name, device, self._figures[device])
+        work = sum(self._costs.node_seconds(name, device, self._figures[device])
                    for name, kernel in kernels.items() if not kernel.alias)
         now, then = dict[Tensor, Counter[str]](), dict[Tensor, set[str]]()
         for name in kernels:
@@ -202,26 +202,27 @@ class CostRule:
             others = {memory for memory, count in self._reading_memories(tensor).items() if count > own_reads[memory]}
             every = others | then.get(tensor, set())
             if tensor[0] in kernels:
-                transfers += self._transfers(tensor, self._memory(device), every)
+                transfers += self._transfer_seconds(tensor, self._memory(device), every)
             else:
                 maker = self._memory(self._rows[tensor[0]].device)
-                transfers += self._transfers(tensor, maker, every) - self._transfers(tensor, maker, others)
+                transfers += self._transfer_seconds(tensor, maker, every)
+                transfers -= self._transfer_seconds(tensor, maker, others)
         return Price(work, transfers)
 
-    def _transfers(self, tensor: Tensor, maker: str, memories: Collection[str]) -> float:
+    def _transfer_seconds(self, tensor: Tensor, maker: str, memories: Collection[str]) -> float:
         """Return the seconds to move a tensor from its maker's memory to other ones, each once, through the host's."""
         away = sorted({*memories} - {maker})
         crossed = [maker, *away] if away else []
-        return sum(self._transfer(tensor, memory, maker) for memory in crossed if memory != HOST)
+        return sum(self._one_transfer_seconds(tensor, memory, maker) for memory in crossed if memory != HOST)
 
-    def _transfer(self, tensor: Tensor, memory: str, maker: str) -> float:
+    def _one_transfer_seconds(self, tensor: Tensor, memory: str, maker: str) -> float:
         """Return the seconds between the host and a device's memory. The reader that waits is on the other side; a
         transfer to the client has the name of the node itself."""
         waiting = [tensor[0]]
         if self._costs.statistics and tensor in self._readers:
             waiting = [reader for reader, argument in self._readers[tensor]
                        if (self._memory_of_argument(reader, argument) == memory) == (memory != maker)]
-        return self._costs.transfer(tensor, waiting, memory, self._figures.get(memory, DeviceCost()))
+        return self._costs.transfer_seconds(tensor, waiting, memory, self._figures.get(memory, DeviceCost()))
 
     def _memory(self, device: str | None) -> str:
         """Return the device whose memory has the values of nodes on a device, or HOST."""
@@ -289,12 +290,12 @@ def _constant_nodes(entries: Mapping[str, Resolved]) -> set[str]:
     return constants
 
 
-def _text(price: Price, device: str) -> str:
-    transfers = f" and {_seconds(price.transfers)} of transfers" if price.transfers else ""
-    return f"{_seconds(price.work)} on {device}{transfers}"
+def _price_text(price: Price, device: str) -> str:
+    transfers = f" and {_seconds_text(price.transfers)} of transfers" if price.transfers else ""
+    return f"{_seconds_text(price.work)} on {device}{transfers}"
 
 
-def _seconds(seconds: float) -> str:
+def _seconds_text(seconds: float) -> str:
     for unit, length in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= length:
             return f"{seconds / length:.3g} {unit}"

@@ -81,14 +81,14 @@ class FrameMembership:
             if source_frame is None:  # a back edge
                 continue
             if source and source_frame is not frame:
-                _refuse(node, source, frame, tensor.node, source_frame)
+                _raise_frame_error(node, source, frame, tensor.node, source_frame)
             frame, source = source_frame, tensor.node
         for name in node.controls:
             source_frame = self.output_frames.get(name, frame)
             if source_frame is frame or frame.is_within(source_frame):
                 continue
             if node.inputs or not source_frame.is_within(frame):
-                _refuse(node, source, frame, name, source_frame)
+                _raise_frame_error(node, source, frame, name, source_frame)
             frame, source = source_frame, name
         return frame
 
@@ -112,9 +112,9 @@ class FrameMembership:
     def _check_back_edges(self, node: Node, nodes: Mapping[str, Node]) -> None:
         for name in (*(tensor.node for tensor in node.inputs), *node.controls):
             if nodes[name].op in NEXT_ITERATIONS and self.output_frames[name] is not self.input_frames[node.name]:
-                _refuse(node, node.name, self.input_frames[node.name], name, self.output_frames[name])
+                _raise_frame_error(node, node.name, self.input_frames[node.name], name, self.output_frames[name])
 
 
-def _refuse(node: Node, source: str, frame: LoopFrame, other: str, frame_of_other: LoopFrame) -> NoReturn:
+def _raise_frame_error(node: Node, source: str, frame: LoopFrame, other: str, frame_of_other: LoopFrame) -> NoReturn:
     raise InvalidArgument(f"'{other}' is in {frame_of_other}, '{source or node.name}' in {frame}", node=node.name,
                           op=node.op, hint="tensors go into a loop through Enter, and out of it through Exit")

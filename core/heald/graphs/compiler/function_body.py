@@ -75,13 +75,13 @@ def partitioned_call(node: Node, function: Function) -> Node:
     """
     internal_attrs = {key: value for key, value in node.attrs.items() if key.startswith("_")}
     func = Func(function.name, {key: value for key, value in node.attrs.items() if key not in internal_attrs})
-    types = {name: _types(arguments, func, node) for name, arguments in
+    types = {name: _types_of_arguments(arguments, func, node) for name, arguments in
              (("Tin", function.inputs), ("Tout", function.outputs))}
     return Node(node.name, STATEFUL_CALL if function.stateful else CALL, node.inputs, controls=node.controls,
                 device=node.device, attrs={"f": func, **types, **internal_attrs})
 
 
-def _types(arguments: Sequence[ArgDef], func: Func, node: Node) -> tuple[DType, ...]:
+def _types_of_arguments(arguments: Sequence[ArgDef], func: Func, node: Node) -> tuple[DType, ...]:
     try:
         types = tuple(dtype for argument in arguments for dtype in argument.expand(func.attrs))
     except (KeyError, TypeError, AssertionError):

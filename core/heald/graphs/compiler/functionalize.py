@@ -91,7 +91,7 @@ class _Functionalizer:
         live = Liveness(nodes, {}, Region(), self.loops)
         live.keep_outside(self.tensors, self.kept)
         body_nodes = FunctionWriter(nodes, live, self.library).write_nodes([*nodes], self.kept)
-        return self._result(body_nodes)
+        return self._graph_with_functions(body_nodes)
 
     def _replace_loops(self, frame: LoopFrame, parent: LoopFrame) -> None:
         for nodes in _connected_components(self._nodes_of_frame(frame)):
@@ -135,7 +135,7 @@ class _Functionalizer:
             if outer != name:
                 yield Node(name, NO_OP, controls=[outer])
 
-    def _result(self, body_nodes: list[Node]) -> Graph:
+    def _graph_with_functions(self, body_nodes: list[Node]) -> Graph:
         """Return the graph of the nodes that are still needed, and of the new functions."""
         users = consumers(self.before.nodes)
         roots = {name for name, node_users in users.items() if not node_users}.union(self.kept)

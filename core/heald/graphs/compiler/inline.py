@@ -79,10 +79,10 @@ class Inlining:
         if function.control_ret:
             self.calls_with_effects.add(call.name)
         body = _InlinedBody(self, call, function, attrs)
-        for index, output in enumerate(body.outputs()):
+        for index, output in enumerate(body.output_tensors()):
             self.replacements[Input(call.name, None, index)] = output
-        self.nodes[call.name] = Node(call.name, NO_OP, controls=body.effects(), device=call.device)
-        new_nodes = [*body.before, *(body.node(node) for node in function.nodes.values())]
+        self.nodes[call.name] = Node(call.name, NO_OP, controls=body.effect_controls(), device=call.device)
+        new_nodes = [*body.before, *(body.graph_node(node) for node in function.nodes.values())]
         if body.pins:
             self.mortal_nodes.update(node.name for node in new_nodes)
         self.nodes.update((node.name, node) for node in new_nodes)
@@ -105,11 +105,12 @@ class Inlining:
     def make_graph(self, graph: Graph, results: Collection[str] = ()) -> Graph:
         """Return the graph after all calls are replaced. Nodes that it called stay under the names `results`: each is
         an Identity or IdentityN of its outputs then."""
-        nodes = self.nodes | {name: self._result(self.replaced[name]) for name in results if name in self.replaced}
+        nodes = self.nodes | {name: self._identity_of_results(self.replaced[name])
+                              for name in results if name in self.replaced}
         rewired = [self._with_replaced_inputs(node) for node in nodes.values()]
         return graph.replace(without=graph.nodes.keys() - nodes.keys(), nodes=rewired)
 
-    def _result(self, call: Node) -> Node:
+    def _identity_of_results(self, call: Node) -> Node:
         types = call.attrs.get("Tout", call.attrs.get("T", ()))
         if not types:
             return self.nodes[call.name]
@@ -170,42 +171,42 @@ class _InlinedBody:
         names = [node.name for node in pivots]
         return self._add_gate(names) if len(names) > 1 else tuple(names)
 
-    def outputs(self) -> list[Input]:
-        return [self.tensor(self.function.ret[output.name]) for output in self.function.outputs]
+    def output_tensors(self) -> list[Input]:
+        return [self.graph_tensor(self.function.ret[output.name]) for output in self.function.outputs]
 
-    def effects(self) -> list[str]:
-        control_results = self.controls(self.function.control_ret.values())
+    def effect_controls(self) -> list[str]:
+        control_results = self.graph_controls(self.function.control_ret.values())
         return control_results or list(self.waits)
 
-    def node(self, node: Node) -> Node:
-        inputs = [self.tensor(tensor) for tensor in node.inputs]
-        controls = self.controls(node.controls)
-        if self._waits(node):
+    def graph_node(self, node: Node) -> Node:
+        inputs = [self.graph_tensor(tensor) for tensor in node.inputs]
+        controls = self.graph_controls(node.controls)
+        if self._waits_for_call(node):
             controls = list(dict.fromkeys((*controls, *self.waits)))
-        attrs = {key: self._value(value, node) for key, value in node.attrs.items()}
+        attrs = {key: self._filled_attribute(value, node) for key, value in node.attrs.items()}
         changed = {key: value for key, value in attrs.items() if value is not node.attrs[key]}
         if "_class" in attrs:
             changed["_class"] = self._class_within_body(attrs["_class"])
         return node.replace(name=self.names[node.name], inputs=inputs, controls=controls, attrs=changed,
                             device=node.device or self.call.device)
 
-    def _waits(self, node: Node) -> bool:
+    def _waits_for_call(self, node: Node) -> bool:
         """True for a first node of the function, unless one of its inputs is dead whenever the control input is."""
         first = all(name in self.arguments for name in (*(i.node for i in node.inputs), *node.controls))
         return first and (self.pins or node.op != CONST) and all(i.node not in self.mortal for i in node.inputs)
 
-    def controls(self, names: Iterable[str]) -> list[str]:
+    def graph_controls(self, names: Iterable[str]) -> list[str]:
         where = (self.arguments[n].node if n in self.arguments else self.names[n] for n in names)
         return list(dict.fromkeys(where))
 
-    def tensor(self, tensor: Input) -> Input:
+    def graph_tensor(self, tensor: Input) -> Input:
         """Return the tensor of the graph that replaces a tensor of the function."""
         if tensor.node in self.arguments:
             return self.arguments[tensor.node]
         node = self.function.nodes[tensor.node]
-        return Input(self.names[tensor.node], None, self._index(node, tensor))
+        return Input(self.names[tensor.node], None, self._output_index(node, tensor))
 
-    def _index(self, node: Node, tensor: Input) -> int:
+    def _output_index(self, node: Node, tensor: Input) -> int:
         """Return the index of an output. For a node that cannot run any index serves: its consumers get its error."""
         if tensor.output is None:
             return tensor.index
@@ -218,15 +219,15 @@ class _InlinedBody:
                 return tensor.index
             outputs, declared = called.outputs, {}
         attrs: dict[str, Any] = {name: a.default for name, a in declared.items() if a.default is not REQUIRED}
-        attrs |= {key: self._value(value, node) for key, value in node.attrs.items()}
+        attrs |= {key: self._filled_attribute(value, node) for key, value in node.attrs.items()}
         start = 0
         for arg in outputs:
             if arg.name == tensor.output:
                 break
-            start += _count(arg, attrs)
+            start += _tensor_count(arg, attrs)
         return start + tensor.index
 
-    def _value(self, value: Any, node: Node) -> Any:
+    def _filled_attribute(self, value: Any, node: Node) -> Any:
         """Return an attribute's value with the function's attributes filled in.
 
         Raises InvalidArgument for an attribute that the call does not give.
@@ -237,7 +238,7 @@ class _InlinedBody:
                                       f"'{value.name}'", node=self.call.name, op=self.call.op)
             return self.attrs[value.name]
         if isinstance(value, Func) and any(isinstance(v, AttrPlaceholder) for v in value.attrs.values()):
-            return Func(value.name, {key: self._value(v, node) for key, v in value.attrs.items()})
+            return Func(value.name, {key: self._filled_attribute(v, node) for key, v in value.attrs.items()})
         return value
 
     def _class_within_body(self, groups: Any) -> tuple[bytes, ...]:
@@ -247,7 +248,7 @@ class _InlinedBody:
         return tuple(_COLOCATED + self.names[name].encode() for name in names if name in self.names)
 
 
-def _count(arg: Any, attrs: Mapping[str, Any]) -> int:
+def _tensor_count(arg: Any, attrs: Mapping[str, Any]) -> int:
     """Return the number of tensors of an output."""
     if arg.type_list_attr is not None:
         types = attrs.get(arg.type_list_attr)

@@ -79,11 +79,11 @@ class _LoopNodes:
         self.constants: dict[Input, Input] = {}  # by tensor in the loop, the tensor before it
         self.before: list[Node] = []
         self.is_plain = True  # False for variables that a While cannot have
-        self.controls = self._controls()
+        self.controls = self._controls_of_loop()
         self._check_next_iterations()
         self._find_variables()
 
-    def _controls(self) -> tuple[str, ...]:
+    def _controls_of_loop(self) -> tuple[str, ...]:
         """Return the nodes before the loop that the loop runs after."""
         controls: dict[str, None] = {}
         for node in self.nodes.values():
@@ -163,7 +163,7 @@ class _LoopNodes:
         """Add a node for each variable that control edges come from, since the variable may be dead."""
         before = {name for node in self.nodes.values() for name in node.controls}
         for index, (tensor, initial, following) in enumerate(self.variables):
-            if tensor.node in before and tensor.node not in self.body():
+            if tensor.node in before and tensor.node not in self.iteration_nodes():
                 variable_tensor = Input(self.library.node_name(f"{tensor.node}/variable"))
                 dtype = self.library.dtype(tensor)
                 self.library.record_node(variable_tensor.node, [dtype])
@@ -171,7 +171,7 @@ class _LoopNodes:
                     name: node for name, node in self.nodes.items() if name != tensor.node}
                 self.variables[index] = _Variable(variable_tensor, initial, following)
 
-    def arguments(self) -> tuple[dict[Input, Input], list[Input], list[DType]]:
+    def function_arguments(self) -> tuple[dict[Input, Input], list[Input], list[DType]]:
         """Return the arguments of the loop's functions by tensor of the loop, the inputs of the loop, and the types."""
         local: dict[Input, Input] = {}
         inputs: list[Input] = []
@@ -189,7 +189,7 @@ class _LoopNodes:
             local[tensor] = arguments_by_source[outside]
         return local, inputs, types
 
-    def body(self) -> dict[str, Node]:
+    def iteration_nodes(self) -> dict[str, Node]:
         """Return the nodes of one iteration."""
         return {name: node for name, node in self.nodes.items() if node.op not in ENTERS}
 
@@ -209,7 +209,7 @@ def functional_loop(nodes: dict[str, Node], library: FunctionLibrary, loops: Map
     Raises Unimplemented for a Merge of NextIterations that is not written as tf.while_loop does.
     """
     loop = _LoopNodes(nodes, library, loops)
-    while_node = _WhileAttempt(loop).node() if loop.is_plain else None
+    while_node = _WhileAttempt(loop).while_node() if loop.is_plain else None
     return while_node or _make_frame(loop)
 
 
@@ -221,11 +221,11 @@ class _WhileAttempt:
         source_regions = {tensor.node: base for tensor in loop.constants}
         source_regions |= {variable.tensor.node: base for variable in loop.variables}
         self.loop, self.library = loop, loop.library
-        self.nodes = loop.body()
+        self.nodes = loop.iteration_nodes()
         self.live = Liveness(self.nodes, source_regions, base, loop.loops)
-        self.local, self.inputs, self.types = loop.arguments()
+        self.local, self.inputs, self.types = loop.function_arguments()
 
-    def node(self) -> LoopNode | None:
+    def while_node(self) -> LoopNode | None:
         """Return the While, or None when the loop does not have its structure."""
         conditions = [node for node in self.nodes.values() if node.op == LOOP_COND]
         if len(conditions) != 1:
@@ -256,21 +256,21 @@ class _WhileAttempt:
         The latter take the data of the loop's Switches instead of their outputs."""
         head, body = {}, {}
         for name, node in self.nodes.items():
-            side = self._side(self.live.regions[name], choice)
+            side = self._side_of_region(self.live.regions[name], choice)
             if side == 1:
-                body[name] = node.replace(inputs=[self._data(tensor, choice) for tensor in node.inputs])
+                body[name] = node.replace(inputs=[self._switched_data(tensor, choice) for tensor in node.inputs])
             elif side is None and self.live.gates.get(name) is not choice:
                 head[name] = node
         return head, body
 
     @staticmethod
-    def _side(region: Region, choice: Conditional) -> int | None:
+    def _side_of_region(region: Region, choice: Conditional) -> int | None:
         for side, inside in enumerate(choice.sides):
             if inside.is_around(region):
                 return side
         return None
 
-    def _data(self, tensor: Input, choice: Conditional) -> Input:
+    def _switched_data(self, tensor: Input, choice: Conditional) -> Input:
         """Return the tensor that an output of the loop's Switches repeats."""
         return self.nodes[tensor.node].inputs[0] if self.live.gates.get(tensor.node) is choice else tensor
 
@@ -283,7 +283,7 @@ class _WhileAttempt:
                     return False
             elif name not in body and self.live.gates.get(name) is not choice:
                 exits = node.op in EXITS and not node.controls
-                if not exits or self._data(node.inputs[0], choice) not in self.local:
+                if not exits or self._switched_data(node.inputs[0], choice) not in self.local:
                     return False
         return True
 
@@ -305,7 +305,7 @@ class _WhileAttempt:
         name = library.node_name(sibling_name(loop.scope, WHILE))
         functions = [library.function_name(f"{name}/{part}") for part in ("cond", "body")]
         tested = Input(condition.name) if condition.controls else condition.inputs[0]
-        new = [self._data(loop.repeated_tensor(variable.next), choice) for variable in loop.variables]
+        new = [self._switched_data(loop.repeated_tensor(variable.next), choice) for variable in loop.variables]
         same = _one_by_argument(loop.constants, self.local)
         for function, nodes, results in zip(functions, (head, body), ([tested], [*new, *same]), strict=True):
             part = FunctionPart(function, [*nodes], self.local, self.types, results)
@@ -316,7 +316,7 @@ class _WhileAttempt:
         node = Node(name, WHILE if has_effects else STATELESS_WHILE, self.inputs, controls=loop.controls, attrs=attrs)
         library.record_node(name, self.types, has_effects=has_effects)
         positions = {library.argument_tensor(index): index for index in range(len(self.types))}
-        exits = {Input(end.name): Input(name, None, positions[self.local[self._data(end.inputs[0], choice)]])
+        exits = {Input(end.name): Input(name, None, positions[self.local[self._switched_data(end.inputs[0], choice)]])
                  for end in loop.exits}
         read = {tensor for member in head.values() for tensor in member.inputs} | {tested}
         decisive = {positions[self.local[tensor]] for tensor in read if tensor in self.local}
@@ -335,10 +335,10 @@ def _make_frame(loop: _LoopNodes) -> LoopNode:
     """Return the loop as `_Frame`."""
     library = loop.library
     loop.show_dead_variables()
-    nodes = loop.body()
+    nodes = loop.iteration_nodes()
     live = _frame_liveness(loop, nodes)
     certain = _exits_are_alive(loop, live)
-    local, inputs, types = loop.arguments()
+    local, inputs, types = loop.function_arguments()
     new = [loop.repeated_tensor(variable.next) for variable in loop.variables]
     results = [*new, *(loop.repeated_tensor(Input(end.name)) for end in loop.exits)]
     live.keep_outside([tensor for tensor in results if tensor.node in nodes], ())

@@ -81,14 +81,14 @@ class FunctionBuilder:
         self.streams.append(stream)
         return len(self.types) - 1
 
-    def stream(self, device: str) -> int:
+    def stream_of(self, device: str) -> int:
         if device not in self.devices:
             self.devices.append(device)
         return self.devices.index(device)
 
-    def memory(self, device: str) -> int:
+    def memory_stream(self, device: str) -> int:
         """Return the stream whose memory holds a device's values: HOST for a device that works on host memory."""
-        return HOST if device in self.host_visible else self.stream(device)
+        return HOST if device in self.host_visible else self.stream_of(device)
 
     def register_in_memory(self, register: int, stream: int, node: str) -> int:
         """Return the register that holds the value in the memory of `stream`, copying it there at most once."""
@@ -112,14 +112,14 @@ class FunctionBuilder:
         `memory` is the stream whose memory the node works on. A source on the same stream only needs to be enqueued
         before.
         """
-        return self.registers_when_done(self.sources(entry), memory)
+        return self.registers_when_done(self.source_nodes(entry), memory)
 
     def registers_when_done(self, nodes: Iterable[str], memory: int) -> tuple[int, ...]:
         """Return the registers that are filled when these nodes have run, for work on the memory of this stream."""
         registers: dict[int, None] = {}
         for name in nodes:
             call = self.calls_by_node[name]
-            stream = HOST if call.stream == HOST else self.memory(self.devices[call.stream])
+            stream = HOST if call.stream == HOST else self.memory_stream(self.devices[call.stream])
             if stream in (HOST, memory):
                 registers.update(dict.fromkeys(call.results[-1:] if call.code in _SWITCH_CODES else call.gives))
                 continue
@@ -129,7 +129,7 @@ class FunctionBuilder:
             registers[self.events[name]] = None
         return tuple(registers)
 
-    def sources(self, entry: Resolved) -> tuple[str, ...]:
+    def source_nodes(self, entry: Resolved) -> tuple[str, ...]:
         """Return the nodes with calls that control edges order before this one, also through nodes without calls."""
         nodes: dict[str, None] = {}
         for name in (*entry.node.controls, *(node for node, _ in entry.inputs if node in self.nodes_before)):
@@ -283,7 +283,7 @@ def _lower_gate(builder: FunctionBuilder, entry: Resolved, at: dict[Tensor, int]
 def _lower_node(builder: FunctionBuilder, entry: Resolved, row: Assignment, at: dict[Tensor, int]) -> None:
     node, op = entry.node, entry.op.name
     if op in (NO_OP, CONST):
-        builder.nodes_before[node.name] = builder.sources(entry)
+        builder.nodes_before[node.name] = builder.source_nodes(entry)
     if op == NO_OP:
         return
     if op == CONST:
@@ -298,7 +298,7 @@ def _lower_node(builder: FunctionBuilder, entry: Resolved, row: Assignment, at: 
     kernel = row.kernel
     assert kernel is not None
     assert row.device
-    memory = builder.memory(row.device)
+    memory = builder.memory_stream(row.device)
     args = tuple(
         builder.register_in_memory(at[source], HOST if tensor.arg in kernel.host else memory, node.name)
         for source, tensor in zip(entry.inputs, entry.input_tensors, strict=True)
@@ -306,7 +306,7 @@ def _lower_node(builder: FunctionBuilder, entry: Resolved, row: Assignment, at: 
     results = tuple(builder.new_register(TensorMetadata(t.dtype, None), memory) for t in entry.output_tensors)
     for index, register in enumerate(results):
         at.setdefault((node.name, index), register)  # a fed output keeps the fed value
-    stream = builder.stream(row.device)
+    stream = builder.stream_of(row.device)
     call = Call(f"{kernel.pack}.{op}", args, results, entry.attrs, stream, node.name,
                 after=builder.registers_before(entry, memory),
                 chain=None if results else builder.new_register(CHAIN, HOST))

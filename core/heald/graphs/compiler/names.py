@@ -20,14 +20,14 @@ _EXPECTED = {"fetch": "name a tensor: 'x:0'", "feed": "name a tensor: 'x:0'", "t
 HANDLE_TYPES = frozenset({dtypes.resource, dtypes.variant})  # types of handles, which only kernels can use
 
 
-def tensor(name: object, nodes: Nodes, use: str) -> Tensor:
+def tensor_of_name(name: object, nodes: Nodes, use: str) -> Tensor:
     """Return the tensor called `name`; a node's name alone means its first output. `use` is "fetch" or "feed".
 
     Raises NotFound and InvalidArgument, with the existing names.
     """
     name = _exact_name(name, use)
     node, colon, port = name.partition(":")
-    entry = _entry(node, name, nodes, use)
+    entry = _find_entry(node, name, nodes, use)
     if isinstance(entry, HealdError):
         raise entry
     count = len(entry.output_tensors)
@@ -36,7 +36,7 @@ def tensor(name: object, nodes: Nodes, use: str) -> Tensor:
     if count == 0:
         raise InvalidArgument(f"{use} '{name}': {entry.op.name} has no outputs", node=node, op=entry.op.name,
                               hint="name it in targets to run it")
-    index = _index(port)
+    index = _port_index(port)
     if index >= count:
         valid = ", ".join(f"'{node}:{i}'" for i in range(min(count, 8)))
         raise InvalidArgument(f"{use} '{name}': the node has {count} output{'s' * (count > 1)}: {valid}", node=node,
@@ -48,11 +48,11 @@ def tensor(name: object, nodes: Nodes, use: str) -> Tensor:
     return node, index
 
 
-def target(name: object, nodes: Nodes) -> str:
+def target_node(name: object, nodes: Nodes) -> str:
     """Return the node called `name`, to be run for its effect. Raises NotFound."""
     name = _exact_name(name, "target")
     node = name.partition(":")[0]
-    _entry(node, name, nodes, "target")
+    _find_entry(node, name, nodes, "target")
     return node
 
 
@@ -76,7 +76,7 @@ def flatten_fetches(fetches: Any) -> tuple[tuple[str, ...], Callable[[Sequence[A
 def name_tuple(names: Any, use: str) -> tuple[str, ...]:
     """Return one name, or an iterable of names, as a tuple of exact str.
 
-    Raises InvalidArgument; `use` as in `tensor`.
+    Raises InvalidArgument; `use` as in `tensor_of_name`.
     """
     if type(names) is str:
         return (names,)
@@ -95,7 +95,7 @@ def name_tuple(names: Any, use: str) -> tuple[str, ...]:
         return tuple([_exact_name(name, use) for name in names])
 
 
-def _index(port: str) -> int:
+def _port_index(port: str) -> int:
     """Return the index in a port's digits, capped: Python converts only so many digits."""
     digits = port.lstrip("0")
     return int(digits or 0) if len(digits) < 10 else 10**9
@@ -107,7 +107,7 @@ def _exact_name(name: object, use: str) -> str:
     return str.__str__(name)  # subclasses may hash and compare as they like
 
 
-def _entry(node: str, name: str, nodes: Nodes, use: str) -> Resolved | HealdError:
+def _find_entry(node: str, name: str, nodes: Nodes, use: str) -> Resolved | HealdError:
     entry = nodes.get(node)
     if entry is None:
         suggestions = closest(node, nodes)

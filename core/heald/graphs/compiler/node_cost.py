@@ -33,7 +33,7 @@ class NodeCosts:
         self._entries, self._facts, self._ops = entries, facts, ops
         self._work: dict[str, OpCost] = {}
 
-    def seconds(self, node: str, device: str, figures: DeviceCost) -> float:
+    def node_seconds(self, node: str, device: str, figures: DeviceCost) -> float:
         """Return the time of a node on a device."""
         measured = self.statistics.get((node, device))
         if measured is not None:
@@ -42,7 +42,7 @@ class NodeCosts:
             self._work[node] = self._work_of(self._entries[node])
         return figures.work(*self._work[node])
 
-    def transfer(self, tensor: Tensor, readers: Sequence[str], device: str, figures: DeviceCost) -> float:
+    def transfer_seconds(self, tensor: Tensor, readers: Sequence[str], device: str, figures: DeviceCost) -> float:
         """Return the time to move a tensor between the host and a device, for the first of `readers` that waits."""
         for reader in readers if self.statistics else ():
             measured = self.statistics.get((f"{reader}:copy", device))

@@ -160,7 +160,7 @@ class _Facts:
                 and node.attrs.get("_class") == root.attrs.get("_class"))
 
     def matches(self, rule: Rule, root: Node) -> Match | None:
-        for match in self._nodes(rule.pattern, root, Match(self, root)):
+        for match in self._matches_of_node(rule.pattern, root, Match(self, root)):
             if self._is_closed(match) and (rule.where is None or rule.where(match)):
                 return match
         return None
@@ -170,7 +170,7 @@ class _Facts:
         inside = {match.root.name, *(node.name for node in match.inner)}
         return all(self.consumers[node.name] <= inside for node in match.inner)
 
-    def _nodes(self, pattern: Pattern, node: Node, match: Match) -> Iterator[Match]:
+    def _matches_of_node(self, pattern: Pattern, node: Node, match: Match) -> Iterator[Match]:
         if node.op not in pattern.ops or len(node.inputs) != len(pattern.inputs):
             return
         entry = self.context.resolve(node)
@@ -183,14 +183,14 @@ class _Facts:
         for inputs in orders:
             matches = [match]
             for expected, source in zip(pattern.inputs, inputs, strict=True):
-                matches = [after for before in matches for after in self._tensors(expected, source, before)]
+                matches = [after for before in matches for after in self._matches_of_tensor(expected, source, before)]
             yield from matches
 
-    def _tensors(self, expected: str | Known | Pattern, source: Input, match: Match) -> Iterator[Match]:
+    def _matches_of_tensor(self, expected: str | Known | Pattern, source: Input, match: Match) -> Iterator[Match]:
         if isinstance(expected, Pattern):
             node = self.graph.nodes[source.node]
             if source.index == 0 and (node in match.inner or self.is_inner(node, match.root)):
-                for inner_match in self._nodes(expected, node, match):
+                for inner_match in self._matches_of_node(expected, node, match):
                     inner_match.inner = (*inner_match.inner, node)
                     yield inner_match
             return
@@ -241,7 +241,7 @@ class _Round:
             self._instead[Input(match.root.name)] = match.tensors[rule.replacement]
             self._gone.add(match.root.name)
         else:
-            self._write(rule, rule.replacement, match, match.root.name)
+            self._write_node(rule, rule.replacement, match, match.root.name)
 
     def _with_replaced_inputs(self, node: Node) -> Node:
         if not any(source in self._instead for source in node.inputs):
@@ -256,7 +256,7 @@ class _Round:
         return not isinstance(rule.replacement, str) or (
             match.root.name not in self._facts.bound and not match.root.controls)
 
-    def _write(self, rule: Rule, replacement: Pattern, match: Match, name: str) -> Input:
+    def _write_node(self, rule: Rule, replacement: Pattern, match: Match, name: str) -> Input:
         """Add the nodes of a replacement, the innermost first."""
         root = match.root
         inputs = [self._write_input(rule, part, match) for part in replacement.inputs]
@@ -280,7 +280,7 @@ class _Round:
             return match.tensors[part]
         name = new_name(f"{match.root.name}/{part.name or 'inner'}", self._used_names)
         if isinstance(part, Pattern):
-            return self._write(rule, part, match, name)
+            return self._write_node(rule, part, match, name)
         value = part.check(match) if callable(part.check) else part.check
         self._new.append(placed_like(constant(name, np.asarray(value)), match.root))
         return Input(name)

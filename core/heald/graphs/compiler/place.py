@@ -152,13 +152,13 @@ class Placer:
         for names in colocation_groups((entry.node for entry in resolved.values()), resource_edges(resolved.values())):
             members = [Member(rows[name], resolved[name]) for name in names if rows[name].error is None]
             if len(names) > 1:
-                self._assign(members)
+                self._assign_group(members)
             elif members and self._place_alone(members[0], placed):
                 free += names
         on_host = self._keep_on_host(free, rows, resolved)
         if self._prefer is None:
             self._move_to_cheaper(free, on_host, rows, resolved, costs)
-        self._report()
+        self._warn_of_unmet_requests()
         return Placement(rows)
 
     def decline(self, node: str, device: str, pack: str, reason: str) -> None:
@@ -190,14 +190,14 @@ class Placer:
         if other is not None:
             row.device, row.kernel, row.reason, row.refused = other.device, other.kernel, other.reason, [*other.refused]
             return row.kernel is not None and other.reason not in _MET_REQUESTS
-        group = self._assign([member])
+        group = self._assign_group([member])
         met = row.reason in (_PREFERRED, *_MET_REQUESTS) and not row.refused
         asks_nothing = group.asker is None and self._prefer is None
         if (met or asks_nothing) and row.error is None and not self._declined:
             placed[likeness] = row
         return group.asker is None and bool(group.members)
 
-    def _assign(self, colocated: Sequence[Member]) -> PlacementGroup:
+    def _assign_group(self, colocated: Sequence[Member]) -> PlacementGroup:
         group = PlacementGroup([member for member in colocated if member.row.op not in NO_KERNEL])
         for row, _ in colocated:
             if row.op in NO_KERNEL:
@@ -257,7 +257,7 @@ class Placer:
             return self._serving_kernel(name, entries[name], device.partition(":")[0])
 
         rule = CostRule(rows, entries, figures, visible, serves, lambda: costs(entries))
-        rule.move([name for name in free if name not in on_host and rows[name].kernel is not None], on_host)
+        rule.move_to_cheaper([name for name in free if name not in on_host and rows[name].kernel is not None], on_host)
 
     def _request_of(self, group: PlacementGroup, colocated: Sequence[Member]) -> DeviceName | None:
         """Return the common request of a group's nodes, or the session's, or None.
@@ -331,17 +331,17 @@ class Placer:
             for row, _ in group.members:
                 if not any(noted_reason == why and other.partition(":")[0] == request.type
                            for other, noted_reason in row.refused):
-                    _refuse(row, _text(request), why)
+                    _record_refusal(row, _device_text(request), why)
             return False
         candidate = request.type if request.index is None else request.short
         kernels = []
         for row, entry in group.members:
-            kernel = self._kernel(row, entry, request.type, candidate)
+            kernel = self._kernel_or_refusals(row, entry, request.type, candidate)
             if kernel is None:
                 group.lacking[request.type] = row, row.refused[-1][1]
                 for other, _ in group.members:
                     if other is not row:
-                        _refuse(other, candidate, f"colocated with '{row.node}': {row.refused[-1][1]}")
+                        _record_refusal(other, candidate, f"colocated with '{row.node}': {row.refused[-1][1]}")
                 return False
             kernels.append(kernel)
         for (row, _), kernel in zip(group.members, kernels, strict=True):
@@ -355,16 +355,18 @@ class Placer:
             return None
         return self._devices.first(request.type, request.index)
 
-    def _kernel(self, row: Assignment, entry: Resolved, device_type: str, candidate: str) -> KernelDef | None:
+    def _kernel_or_refusals(
+        self, row: Assignment, entry: Resolved, device_type: str, candidate: str
+    ) -> KernelDef | None:
         """Return the kernel that serves a node on devices of this type, or None after noting the reasons."""
         has_candidates = False
         for kernel, why in self._candidate_kernels(row.node, entry, device_type):
             if why is None:
                 return kernel
-            _refuse(row, f"{candidate} {kernel.pack}.{row.op}", why)
+            _record_refusal(row, f"{candidate} {kernel.pack}.{row.op}", why)
             has_candidates = True
         if not has_candidates:
-            _refuse(row, candidate, f"no kernel for {row.op}")
+            _record_refusal(row, candidate, f"no kernel for {row.op}")
         return None
 
     def _serving_kernel(self, node: str, entry: Resolved, device_type: str) -> KernelDef | None:
@@ -393,7 +395,7 @@ class Placer:
                              node=row.node, op=row.op, hint=hint)
 
     def _record_unmet_request(self, group: PlacementGroup, request: DeviceName, reason: str) -> None:
-        requested_device = _text(request)
+        requested_device = _device_text(request)
         if self._config.fallback == "error":
             for row, _ in group.members:
                 asks = ("the session asks" if group.asker is None else "the node asks" if group.asker is row else
@@ -414,17 +416,17 @@ class Placer:
         By `[placement] fallback` all members of the group fail, or the request of `row` is dropped, with a warning.
         """
         assert group.asker is not None
-        asker, asked_device = group.asker, _text(other)
+        asker, asked_device = group.asker, _device_text(other)
         if self._config.fallback == "error":
             for member, _ in group.members:
                 member.error = InvalidArgument(
-                    f"'{asker.node}' asks for {asked_device} and '{row.node}' for {_text(request)}, "
+                    f"'{asker.node}' asks for {asked_device} and '{row.node}' for {_device_text(request)}, "
                     "but they are colocated",
-                    node=member.node, op=member.op, device=_text(request), hint=FALLBACK_HINT)
+                    node=member.node, op=member.op, device=_device_text(request), hint=FALLBACK_HINT)
             return
-        _refuse(row, _text(request), f"colocated with '{asker.node}', which asks for {asked_device}")
+        _record_refusal(row, _device_text(request), f"colocated with '{asker.node}', which asks for {asked_device}")
         if self._config.fallback == "warn":
-            what = f"nothing that is colocated with '{asker.node}' runs on {_text(request)}"
+            what = f"nothing that is colocated with '{asker.node}' runs on {_device_text(request)}"
             self._missing.setdefault((what, f"it asks for {asked_device}"), []).append(row.node)
 
     def _place_apart(self, group: PlacementGroup) -> None:
@@ -444,13 +446,13 @@ class Placer:
                                             hint=FALLBACK_HINT)
                 continue
             row.refused = [(f"colocation with '{group.first.node if row is not group.first else other}'", why)]
-            self._assign([member])
+            self._assign_group([member])
         devices = {row.device for row, _ in group.members if row.device is not None}
         if self._config.fallback == "warn" and len(devices) > 1:  # else a member has no kernel at all
             nodes = [row.node for row, _ in group.members]
             self._missing.setdefault(("colocated nodes are on several devices", f"{why}: {lacks}"), []).extend(nodes)
 
-    def _report(self) -> None:
+    def _warn_of_unmet_requests(self) -> None:
         for (what, reason), nodes in self._missing.items():
             if (what, reason) in self._reported:
                 continue
@@ -473,10 +475,10 @@ def _host_inputs(row: Assignment) -> frozenset[str]:
     return row.kernel.host if row.kernel is not None else frozenset()
 
 
-def _text(request: DeviceName) -> str:
+def _device_text(request: DeviceName) -> str:
     return request.short if request.is_local else str(request)
 
 
-def _refuse(row: Assignment, candidate: str, why: str) -> None:
+def _record_refusal(row: Assignment, candidate: str, why: str) -> None:
     if (candidate, why) not in row.refused:
         row.refused.append((candidate, why))

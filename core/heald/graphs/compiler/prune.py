@@ -45,7 +45,7 @@ def prune(
         entry = _check_resolved(nodes[name])
         if entry.op.name in MUST_FEED:
             raise _missing_feed_error(entry)
-        for needed in _needs(entry, nodes, fed, fed_nodes):
+        for needed in _needed_nodes(entry, nodes, fed, fed_nodes):
             if _op_of(nodes[needed]) in NEXT_ITERATIONS:
                 back.append(needed)
             elif state.get(needed) is False:
@@ -56,7 +56,7 @@ def prune(
     return order
 
 
-def _needs(
+def _needed_nodes(
     entry: Resolved, nodes: Mapping[str, Resolved | HealdError], fed: set[Tensor], fed_nodes: set[str]
 ) -> list[str]:
     """Return the nodes that must run before this one. A fed placeholder satisfies control edges from it too."""

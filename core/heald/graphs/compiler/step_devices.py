@@ -51,10 +51,11 @@ def refuse_split_loops(graph: Graph, device_of_request: Requested) -> None:
     """Raise Unimplemented for a loop on several devices. The graph's nodes have their devices."""
     for name, nodes in outermost_loops(graph).items():
         kernels = [node for node in nodes if graph[node].op not in NO_KERNEL]
-        _refuse(f"loop '{name}'", {graph[node].device: node for node in reversed(kernels or nodes)}, graph[nodes[0]])
+        _refuse_several_devices(f"loop '{name}'", {graph[node].device: node for node in reversed(kernels or nodes)},
+                                graph[nodes[0]])
     for node in graph:
         if _is_loop(node):
-            _refuse(f"the body of loop '{node.name}'", _requests(graph, node, device_of_request), node)
+            _refuse_several_devices(f"the body of loop '{node.name}'", _requests(graph, node, device_of_request), node)
 
 
 def outermost_loops(graph: Graph) -> dict[str, list[str]]:
@@ -93,7 +94,7 @@ def _requests(graph: Graph, loop: Node, device_of_request: Requested) -> dict[st
     return requests
 
 
-def _refuse(what: str, devices: Mapping[str, str], node: Node) -> None:
+def _refuse_several_devices(what: str, devices: Mapping[str, str], node: Node) -> None:
     if len(devices) > 1:
         raise Unimplemented(f"{what} is on several devices: {_devices_text(devices.items())}; a partition has whole "
                             "loops only", node=node.name, op=node.op, hint=_HINT)

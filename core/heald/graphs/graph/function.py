@@ -12,7 +12,7 @@ from ...runtime.support.mapped_file import check_unchanged, kept
 from ...runtime.values import dtypes, wire
 from ...runtime.values.wire import Buffer, Key
 from .attr_value import AttrSource, put_entry, read_entry
-from .node import Input, Node, by_name, canonical_attrs, members, parse_input, read_node
+from .node import Input, Node, by_name, canonical_attrs, check_members, parse_input, read_node
 
 SIGNATURE, NODE, RET, ATTR, CONTROL_RET, ARG_ATTR = 1, 3, 4, 5, 6, 7  # fields of FunctionDef
 _NAME, _INPUT_ARG, _OUTPUT_ARG, _STATEFUL, _CONTROL_OUTPUT = 1, 2, 3, 17, 20  # fields of OpDef
@@ -58,8 +58,8 @@ class Function:
         values."""
         control_ret = dict(control_ret or {})
         _fill(
-            self, name=name, inputs=tuple(members(inputs, ArgDef)), outputs=tuple(members(outputs, ArgDef)),
-            control_outputs=tuple(control_ret), stateful=stateful, nodes=by_name(nodes), ret=_inputs(ret or {}),
+            self, name=name, inputs=tuple(check_members(inputs, ArgDef)), outputs=tuple(check_members(outputs, ArgDef)),
+            control_outputs=tuple(control_ret), stateful=stateful, nodes=by_name(nodes), ret=_parse_ret(ret or {}),
             control_ret=control_ret,
             attrs=canonical_attrs(attrs or {}, name, None), arg_attrs={}, _base=b"",
         )
@@ -87,12 +87,12 @@ class Function:
         all its nodes."""
         parts: dict[str, tuple[int, Any]] = {
             "name": (SIGNATURE, name),
-            "inputs": (SIGNATURE, None if inputs is None else tuple(members(inputs, ArgDef))),
-            "outputs": (SIGNATURE, None if outputs is None else tuple(members(outputs, ArgDef))),
+            "inputs": (SIGNATURE, None if inputs is None else tuple(check_members(inputs, ArgDef))),
+            "outputs": (SIGNATURE, None if outputs is None else tuple(check_members(outputs, ArgDef))),
             "control_outputs": (SIGNATURE, None if control_ret is None else tuple(control_ret)),
             "stateful": (SIGNATURE, stateful),
             "nodes": (NODE, None if nodes is None else by_name(nodes)),
-            "ret": (RET, None if ret is None else _inputs(ret)),
+            "ret": (RET, None if ret is None else _parse_ret(ret)),
             "control_ret": (CONTROL_RET, None if control_ret is None else dict(control_ret)),
         }
         values = {slot: getattr(self, slot) for slot in _SETTERS}
@@ -119,8 +119,8 @@ class Function:
         return b"".join(wire.put_bytes(number, entry) for entry in entries)
 
     def _signature(self) -> bytes:
-        base = b"".join(self._base[at:end] for n, _, at, end in _fields(self._base) if n == SIGNATURE)
-        arg_bytes = {_read_arg(base, at, end): base[at:end] for n, _, at, end in _fields(base)
+        base = b"".join(self._base[at:end] for n, _, at, end in _message_fields(self._base) if n == SIGNATURE)
+        arg_bytes = {_read_arg(base, at, end): base[at:end] for n, _, at, end in _message_fields(base)
                      if n in (_INPUT_ARG, _OUTPUT_ARG)}
 
         def args_bytes(number: int, args: Iterable[ArgDef]) -> bytes:
@@ -152,11 +152,11 @@ def _fill(function: Function, **values: Any) -> None:
         _SETTERS[slot](function, MappingProxyType(value) if isinstance(value, dict) else value)
 
 
-def _fields(buf: Buffer) -> Iterator[tuple[int, int, int, int]]:
+def _message_fields(buf: Buffer) -> Iterator[tuple[int, int, int, int]]:
     return wire.fields(buf, 0, len(buf))
 
 
-def _inputs(ret: Mapping[str, str | Input]) -> dict[str, Input]:
+def _parse_ret(ret: Mapping[str, str | Input]) -> dict[str, Input]:
     return {name: parse_input(value) if isinstance(value, str) else value for name, value in ret.items()}
 
 
@@ -181,7 +181,7 @@ def read_function(source: AttrSource, start: int, stop: int, depth: int = 0) -> 
         _fill(
             function, **signature, _base=kept(source.view, start, stop),
             nodes=by_name(read_node(source, at, end, depth + 1) for at, end in spans[NODE]),
-            ret=_inputs(pairs[0]), control_ret=pairs[1],
+            ret=_parse_ret(pairs[0]), control_ret=pairs[1],
             attrs=dict(read_entry(source, at, end, depth + 1) for at, end in spans[ATTR]),
             arg_attrs=dict(_read_arg_attrs(source, at, end, depth + 1) for at, end in spans[ARG_ATTR]),
         )

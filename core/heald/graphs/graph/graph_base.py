@@ -13,7 +13,7 @@ from typing import NamedTuple, NoReturn, Self, TypeVar
 from ...errors import InvalidArgument, NotFound, did_you_mean
 from ...runtime.values.wire import Buffer
 from .function import Function
-from .node import Node, by_name, members
+from .node import Node, by_name, check_members
 
 
 class Versions(NamedTuple):
@@ -77,7 +77,7 @@ class GraphBase:
         the names of its nodes, NotFound for names in `without` that the graph does not have.
         """
         is_text = isinstance(without_functions, str)
-        removed_functions = without_functions if is_text else tuple(members(without_functions, str))
+        removed_functions = without_functions if is_text else tuple(check_members(without_functions, str))
         touched = set(self.form.touched)
         touched |= {"functions"} if functions is not None or removed_functions else set()
         touched |= {"versions"} if versions is not None else set()
@@ -149,7 +149,7 @@ def _versions(versions: Versions | None, default: Versions) -> Versions:
 def functions_by_name(functions: Iterable[Function]) -> dict[str, Function]:
     """Functions by name. Raises InvalidArgument when two functions have the same name, or one has none."""
     named_functions: dict[str, Function] = {}
-    for function in members(functions, Function):
+    for function in check_members(functions, Function):
         if function.name in named_functions or not function.name:
             raise InvalidArgument(f"two functions are called '{function.name}'" if function.name
                                   else "a function has no name")
@@ -164,7 +164,7 @@ def _edit_mapping(
     items = dict(old)
     if isinstance(without, str):
         raise InvalidArgument(f"'{without}' is one name, not a list of names", hint=f"pass ['{without}']")
-    for name in members(without, str):
+    for name in check_members(without, str):
         if items.pop(name, None) is None:
             raise NotFound(f"no {kind} is called '{name}'", hint=did_you_mean(name, old))
     new_items = index(new.values() if isinstance(new, Mapping) else new)

@@ -69,7 +69,7 @@ def parse(data: bytes, file: str, kind: str = "GraphDef") -> bytes:
     """
     try:
         _check_utf8(data)
-        return _Parser(data, message(kind)).run()
+        return _Parser(data, message(kind)).parse_all()
     except _Malformed as error:
         start = data.rfind(b"\n", 0, error.at) + 1
         column = len(data[start : error.at].decode("utf-8-sig")) + 1
@@ -99,13 +99,15 @@ class _Parser:
         self.fields = root.fields
         self.field_values: _FieldValues = {}
         self.opened: list[tuple[Message, _FieldValues, Field, bytes, int, bool]] = []
-        self.at = self.after(_START, 0, "text")
+        self.at = self.position_after(_START, 0, "text")
 
-    def run(self) -> bytes:
+    def parse_all(self) -> bytes:
         """The binary form of the whole text. Raises _Malformed."""
         data, end, item = self.data, len(self.data), _ITEM.match
-        steps = {_CONTENT: self.content, _TOKEN: self.token, _QUOTE: self.quote, _BRACE: self.begin,
-                 _LIST: self.short_list, _BARE_BRACE: self.begin, _BARE_LIST: self.short_list, _SEPARATOR: self.end}
+        steps = {_CONTENT: self.parse_plain_string, _TOKEN: self.parse_token, _QUOTE: self.parse_string,
+                 _BRACE: self.begin_message,
+                 _LIST: self.parse_short_list, _BARE_BRACE: self.begin_message, _BARE_LIST: self.parse_short_list,
+                 _SEPARATOR: self.end_message}
         while self.at < end:
             match = item(data, self.at)
             if match is None:
@@ -117,7 +119,7 @@ class _Parser:
             raise _Malformed(begin, f"the text ends before the '{quote_token(closing)}' of this message")
         return bytes(_message_bytes(self.message, self.field_values))
 
-    def field(self, match: re.Match[bytes]) -> Field:
+    def field_of(self, match: re.Match[bytes]) -> Field:
         field = self.fields.get(match[1])
         if field is None:
             name, names = quote_token(match[1]), [name.decode() for name in self.fields]
@@ -127,29 +129,29 @@ class _Parser:
                              else f"it has {', '.join(names) or 'none'}")
         return field
 
-    def content(self, match: re.Match[bytes]) -> None:
+    def parse_plain_string(self, match: re.Match[bytes]) -> None:
         """Parse a field whose value is a string without escapes."""
-        field = self.field(match)
+        field = self.field_of(match)
         content = match[_CONTENT]
         if not field.is_text:
             raise _refusal(field, b'"%b"' % content, match.start(_CONTENT) - 1)
         self.add_field(field, _with_length(field.tag, content), match.start())
 
-    def token(self, match: re.Match[bytes]) -> None:
+    def parse_token(self, match: re.Match[bytes]) -> None:
         """Parse a field whose value is a number or a name."""
-        field = self.field(match)
+        field = self.field_of(match)
         token = match[_TOKEN]
         raw = field.token_bytes.get(token) or _read(field, field.read, token, match.start(_TOKEN))
         self.add_field(field, field.tag + raw, match.start())
 
-    def quote(self, match: re.Match[bytes]) -> None:
+    def parse_string(self, match: re.Match[bytes]) -> None:
         """Parse a field whose value is any string."""
-        field = self.field(match)
+        field = self.field_of(match)
         self.at = match.start(_QUOTE)
-        self.add_field(field, self.text(field), match.start())
-        self.at = self.after(_FIELD_END, self.at, "a field")
+        self.add_field(field, self.string_bytes(field), match.start())
+        self.at = self.position_after(_FIELD_END, self.at, "a field")
 
-    def text(self, field: Field) -> bytes:
+    def string_bytes(self, field: Field) -> bytes:
         """Tag and value of a field whose value is one or more string literals."""
         begin, content = self.at, bytearray()
         if not field.is_text:
@@ -165,20 +167,20 @@ class _Parser:
             _read(field, utf8, content, begin)
         return _with_length(field.tag, content)
 
-    def begin(self, match: re.Match[bytes]) -> None:
-        field = self.field(match)
+    def begin_message(self, match: re.Match[bytes]) -> None:
+        field = self.field_of(match)
         bracket = match[match.lastindex or 0]
         if field.message is None:
             raise _refusal(field, bracket, match.start(match.lastindex or 0))
-        self.push(field, field.message, bracket, match.start(), in_list=False)
+        self.push_message(field, field.message, bracket, match.start(), in_list=False)
 
-    def push(self, field: Field, inner: Message, bracket: bytes, begin: int, *, in_list: bool) -> None:
+    def push_message(self, field: Field, inner: Message, bracket: bytes, begin: int, *, in_list: bool) -> None:
         if len(self.opened) >= wire.NESTING:
             raise _Malformed(begin, f"nesting: messages more than {wire.NESTING} deep")
         self.opened.append((self.message, self.field_values, field, _CLOSING[bracket], begin, in_list))
         self.message, self.fields, self.field_values = inner, inner.fields, {}
 
-    def end(self, match: re.Match[bytes]) -> None:
+    def end_message(self, match: re.Match[bytes]) -> None:
         """Parse the end of a message."""
         closing = self.opened[-1][3] if self.opened else b""
         if match[_CLOSE] != closing:
@@ -198,31 +200,31 @@ class _Parser:
     def after_element(self, field: Field, match: re.Match[bytes]) -> None:
         """Parse the separator after a message of a list: begin the next message, or end the list."""
         if match[_SEPARATOR] == b",":
-            self.element(field)
+            self.begin_element(field)
         else:
-            self.at = self.after(_LIST_END, match.start(_SEPARATOR), "',' or ']'")
+            self.at = self.position_after(_LIST_END, match.start(_SEPARATOR), "',' or ']'")
 
-    def element(self, field: Field) -> None:
+    def begin_element(self, field: Field) -> None:
         begin = self.at
-        self.at = self.after(_MESSAGE_ELEMENT, begin, "'{'")
+        self.at = self.position_after(_MESSAGE_ELEMENT, begin, "'{'")
         assert field.message is not None
-        self.push(field, field.message, self.data[begin : begin + 1], begin, in_list=True)
+        self.push_message(field, field.message, self.data[begin : begin + 1], begin, in_list=True)
 
-    def short_list(self, match: re.Match[bytes]) -> None:
+    def parse_short_list(self, match: re.Match[bytes]) -> None:
         """Parse the short form of a repeated field."""
-        field = self.field(match)
+        field = self.field_of(match)
         if not field.is_repeated:
             raise _refusal(field, b"[", match.start(match.lastindex or 0))
         if field.message is None and match.lastindex == _BARE_LIST:
             raise _Malformed(match.start(_BARE_LIST), f"expected ':' after '{field.name}', got '['")
         if self.data.startswith(b"]", self.at):
-            self.at = self.after(_LIST_END, self.at, "']'")
+            self.at = self.position_after(_LIST_END, self.at, "']'")
         elif field.message is None:
-            self.scalars(field)
+            self.parse_scalar_list(field)
         else:
-            self.element(field)
+            self.begin_element(field)
 
-    def scalars(self, field: Field) -> None:
+    def parse_scalar_list(self, field: Field) -> None:
         """Parse the elements of a list of scalars, and its end."""
         values: bytearray = self.field_values.setdefault(field.number, bytearray())
         data, tag, token_bytes, delimiter = self.data, field.tag, field.token_bytes, b","
@@ -231,14 +233,14 @@ class _Parser:
             if match is not None:
                 values += tag + (token_bytes.get(match[1]) or _read(field, field.read, match[1], self.at))
             elif data.startswith(_QUOTES, self.at):
-                values += self.text(field)
+                values += self.string_bytes(field)
                 match = _ELEMENT_END.match(data, self.at)
             if match is None:
                 expected = f"expected {field.expected}, then ',' or ']'"
-                raise _Malformed(self.at, f"'{field.name}': {expected}, got {self.word(self.at)}")
+                raise _Malformed(self.at, f"'{field.name}': {expected}, got {self.word_at(self.at)}")
             delimiter = match[2]
             self.at = match.end()
-        self.at = self.after(_FIELD_END, self.at, "a field")
+        self.at = self.position_after(_FIELD_END, self.at, "a field")
 
     def add_field(self, field: Field, tagged_value: bytes, begin: int) -> None:
         """Add a field, as tag and value, to the innermost message."""
@@ -256,13 +258,13 @@ class _Parser:
         elif tagged_value != field.default:
             fields[number] = tagged_value
 
-    def after(self, pattern: re.Pattern[bytes], at: int, expected: str) -> int:
+    def position_after(self, pattern: re.Pattern[bytes], at: int, expected: str) -> int:
         match = pattern.match(self.data, at)
         if match is None:
-            raise _Malformed(at, f"expected {expected}, got {self.word(at)}")
+            raise _Malformed(at, f"expected {expected}, got {self.word_at(at)}")
         return match.end()
 
-    def word(self, at: int) -> str:
+    def word_at(self, at: int) -> str:
         match = _ANYTHING.match(self.data, at)
         return f"'{quote_token(match[0])}'" if match else "the end of the text"
 
@@ -273,9 +275,9 @@ class _Parser:
         if self.data.startswith(_QUOTES, at):
             return _Malformed(at, "this string has no end")
         if name is None:
-            return _Malformed(at, f"expected a field's name, got {self.word(at)}")
+            return _Malformed(at, f"expected a field's name, got {self.word_at(at)}")
         expected = "a value" if name[2] else "':'"
-        return _Malformed(at, f"expected {expected} after '{quote_token(name[1])}', got {self.word(at)}")
+        return _Malformed(at, f"expected {expected} after '{quote_token(name[1])}', got {self.word_at(at)}")
 
 
 def _message_bytes(kind: Message, values: _FieldValues) -> bytes | bytearray:

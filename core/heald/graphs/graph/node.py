@@ -93,7 +93,7 @@ class Node:
             data, more = parse_inputs(inputs)
         except HealdError as error:
             raise error.at(node=name, op=op) from None
-        after = (*map(_control, controls), *more)
+        after = (*map(_control_name, controls), *more)
         attributes = canonical_attrs(attrs or {}, name, op)
         touched = frozenset(((NAME, ""), (OP, ""), (INPUT, ""), (DEVICE, ""), *((ATTR, k) for k in attributes)))
         _fill(self, name, op, data, after, device, MappingProxyType(attributes), assigned_device, extra, touched)
@@ -136,7 +136,7 @@ class Node:
         if inputs is not None:
             data = _data_inputs(inputs, self)
         if controls is not None:
-            after = tuple(map(_control, controls))
+            after = tuple(map(_control_name, controls))
         if inputs is not None or controls is not None:
             touched.add((INPUT, ""))
         removed = frozenset(without_attrs)
@@ -280,7 +280,7 @@ def _data_inputs(inputs: Iterable[str | Input], node: Node) -> tuple[Input, ...]
     return data
 
 
-def _control(text: str) -> str:
+def _control_name(text: str) -> str:
     return text.removeprefix("^")
 
 
@@ -313,7 +313,7 @@ def _name_of(buf: Buffer, start: int, stop: int) -> str | None:
     return None
 
 
-def members(items: Iterable[T], kind: type[T]) -> Iterator[T]:
+def check_members(items: Iterable[T], kind: type[T]) -> Iterator[T]:
     """Yield the items of a caller's collection. Raises InvalidArgument for one that is no collection of this class."""
     what = kind.__name__
     if not isinstance(items, Iterable):
@@ -329,7 +329,7 @@ def members(items: Iterable[T], kind: type[T]) -> Iterator[T]:
 def by_name(nodes: Iterable[Node]) -> dict[str, Node]:
     """Nodes by name. Raises InvalidArgument when two nodes have the same name, and for items that are no nodes."""
     nodes_by_name: dict[str, Node] = {}
-    for node in members(nodes, Node):
+    for node in check_members(nodes, Node):
         if node.name in nodes_by_name:
             raise InvalidArgument(f"two nodes are called '{node.name}'", node=node.name, op=node.op)
         nodes_by_name[node.name] = node

@@ -98,7 +98,7 @@ def topological_order(graph: GraphBase | Mapping[str, Node]) -> list[Node]:
                 done.add(name)
                 order.append(nodes[name])
             elif source in path:
-                raise _cycle([*path], source)
+                raise _cycle_error([*path], source)
             else:
                 path[source] = _sources(nodes, source)
     return order
@@ -125,7 +125,7 @@ def _sources(nodes: Mapping[str, Node], name: str) -> Iterator[str]:
             yield source
 
 
-def _cycle(path: list[str], back: str) -> InvalidArgument:
+def _cycle_error(path: list[str], back: str) -> InvalidArgument:
     names = path[path.index(back) :]
     shown = names if len(names) <= 10 else [*names[:5], "...", *names[-4:]]
     return InvalidArgument(f"a cycle: {' <- '.join((*shown, back))}", node=back)

@@ -57,12 +57,12 @@ def compile_model(
     others = {} if signature is not None else {
         name: other for name, other in model.signatures.items() if name != default_name}
     _check_names(input_shapes, [model, *others.values()])
-    compiling.add(default_name, model, input_shapes)
+    compiling.add_signature(default_name, model, input_shapes)
     for name, other in others.items():
         other_shapes = {key: shapes for key, shapes in input_shapes.items() if _all_fit(other.inputs.get(key), shapes)}
         if other.is_runnable and not _inputs_without_shape(other, other_shapes):
             with suppress(PermissionDenied, Unimplemented):  # only the chosen signature must work here
-                compiling.add(name, other, other_shapes)
+                compiling.add_signature(name, other, other_shapes)
     source = model.source
     program = compiling.specialiser.program
     compiled = [entry.function for entry in compiling.entries if program.functions[entry.function].is_compiled]
@@ -83,14 +83,15 @@ class _SignatureCompiler:
         self._session, self._runtime, self._strip = session, host_runtime, strip
         self._initial: dict[str, str] = {}  # target of an initializer -> its function
 
-    def add(self, name: str, signature: Signature, input_shapes: Shapes) -> None:
+    def add_signature(self, name: str, signature: Signature, input_shapes: Shapes) -> None:
         """Add a signature, for each combination of shapes. Raises InvalidArgument when shapes are missing."""
         if missing := _inputs_without_shape(signature, input_shapes):
             raise InvalidArgument(f"unknown dimensions: {', '.join(missing)}",
                                   hint="give shapes: --input NAME:SHAPE, or inputs={name: shape}")
         fetched, fed = tuple(signature.fetched.values()), tuple(signature.fed.values())
         step = self._session.prepare(fetched, fed)
-        initial = tuple(self._initializer(initializer) for initializer in self._session.initializers(fetched, fed))
+        initial = tuple(self._function_of_initializer(initializer)
+                        for initializer in self._session.initializers(fetched, fed))
         for metas in _argument_combinations(signature, input_shapes):
             step.executable(tuple(meta.dims for meta in metas))  # kernels that decline are left out from here on
             function = self.specialiser.add(step.program, metas, name or "main")
@@ -104,7 +105,7 @@ class _SignatureCompiler:
         self.entries.append(Entry(name, function, inputs, _ports(signature.fetched, program_function.result_metas),
                                   initial))
 
-    def _initializer(self, initializer: Initializer) -> str:
+    def _function_of_initializer(self, initializer: Initializer) -> str:
         """Return the function, without arguments, that makes a state."""
         if initializer.target not in self._initial:
             values = initializer.values()

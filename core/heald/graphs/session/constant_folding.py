@@ -47,7 +47,7 @@ class ConstantFolder:
         if named_device is None:
             return outputs
         compute = (self._compute_for_likeness(named_device, entry, inputs, outputs)
-                   or self._bind(named_device, entry, inputs, outputs))
+                   or self._compute_by_kernel(named_device, entry, inputs, outputs))
         values = None if compute is None else compute(inputs)
         return outputs if values is None else tuple(map(constant_info, values))
 
@@ -65,10 +65,10 @@ class ConstantFolder:
         like = entry.op.name, id(entry.attrs), tuple([i.meta for i in inputs]), tuple([o.meta for o in outputs])
         if like not in self._bound:
             unknown = [ValueInfo(i.meta) for i in inputs]
-            self._bound[like] = entry.attrs, self._bind(named_device, entry, unknown, outputs)
+            self._bound[like] = entry.attrs, self._compute_by_kernel(named_device, entry, unknown, outputs)
         return self._bound[like][1]
 
-    def _bind(
+    def _compute_by_kernel(
         self, named_device: tuple[str, Device], entry: Resolved, inputs: Sequence[ValueInfo],
         outputs: Sequence[ValueInfo]
     ) -> Compute | None:

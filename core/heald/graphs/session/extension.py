@@ -23,7 +23,7 @@ def extend_graph(graph: Graph, more: Graph) -> Graph:
         raise InvalidArgument(f"the session has a node '{clash}' already", node=clash, op=more[clash].op,
                               hint="an extension holds new nodes only, and names the session's as inputs")
     both = graph.functions.keys() & more.functions.keys()
-    other = next((name for name in sorted(both) if not _same(graph.functions[name], more.functions[name])),
+    other = next((name for name in sorted(both) if not _equal_functions(graph.functions[name], more.functions[name])),
                  None)
     if other is not None:
         raise InvalidArgument(f"the session has another function '{other}'", hint="give the new function another name")
@@ -36,5 +36,5 @@ def extend_graph(graph: Graph, more: Graph) -> Graph:
     return combined
 
 
-def _same(one: Function, other: Function) -> bool:
+def _equal_functions(one: Function, other: Function) -> bool:
     return one is other or dumps(Graph(functions=[one])) == dumps(Graph(functions=[other]))

@@ -82,7 +82,7 @@ class FunctionCompiler:
     def outer_functions(self, node: str) -> tuple[str, ...]:
         return self._outer_functions.get(node, self._outer_functions.get("", ()))
 
-    def stages(self, check: Callable[[], object]) -> Iterator[tuple[str, Graph]]:
+    def graphs_by_pass(self, check: Callable[[], object]) -> Iterator[tuple[str, Graph]]:
         """Yield the needed part of the graph under "", and then the graph after each pass under the pass's name."""
         graph, nodes, order = self._plain
         fed, fetched, targets = self.signature
@@ -105,12 +105,12 @@ class FunctionCompiler:
         """
         while True:
             if self._after_passes is None:
-                self._after_passes, self.sites = self._make(check), {}
+                self._after_passes, self.sites = self._graph_after_passes(check), {}
             placement = self.placed_graph.placement_after_passes(self._after_passes)
             if not isinstance(placement, str):
                 return placement
             tried = ((name, self.placed_graph.placement_after_passes(self._resolve_and_prune(graph)))
-                     for name, graph in self.stages(check))
+                     for name, graph in self.graphs_by_pass(check))
             name, why = next((name, why) for name, why in tried if isinstance(why, str))
             self.skipped_passes[name] = why
             self._after_passes = None
@@ -135,10 +135,10 @@ class FunctionCompiler:
         graph, nodes, _ = self.after_passes
         return NodeFacts(graph, nodes, self.signature.fed, self._env.host.registries.ops, self._env.fold).infer(graph)
 
-    def _make(self, check: Callable[[], object]) -> PlannedGraph:
+    def _graph_after_passes(self, check: Callable[[], object]) -> PlannedGraph:
         if len(self.skipped_passes) == len(self._env.passes):
             return self._plain
-        *_, (_, graph) = self.stages(check)
+        *_, (_, graph) = self.graphs_by_pass(check)
         return self._resolve_and_prune(graph)
 
     def _resolve_and_prune(self, graph: Graph) -> PlannedGraph:

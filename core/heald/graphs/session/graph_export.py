@@ -34,7 +34,7 @@ class GraphExport(NamedTuple):
         """
         fed, fetched, targets = self.signature
         nodes = self.placed_graph.nodes
-        client = self._client()
+        client = self._client_device()
         rules = EndpointConvention(convention, _full_device_name(client))
         order = prune(nodes, fed, fetched, targets)
         feeds = [Endpoint(tensor, meta.dtype, index) for index, (tensor, meta) in enumerate(fed.items())]
@@ -42,7 +42,7 @@ class GraphExport(NamedTuple):
                    for index, (name, port) in enumerate(fetched)]
         graph = client_graph(self.placed_graph.graph, order, feeds, fetches, rules)
         needed_names = {entry.node.name for entry in order}
-        placed = {node.name: self._device(node.name) if node.name in needed_names else client for node in graph}
+        placed = {node.name: self._device_of_node(node.name) if node.name in needed_names else client for node in graph}
         devices = step_devices(graph, {name: device for name, device in placed.items() if device},
                                self.placed_graph.device_of_request, client)
         placed_nodes = [node.replace(device=_full_device_name(devices[node.name])) for node in graph]
@@ -58,12 +58,12 @@ class GraphExport(NamedTuple):
         nodes = {name: _check_resolved(entry) for name, entry in resolve(graph, self.host.registries.ops).items()}
         return partition(graph, nodes, self._host_tensors(graph, nodes))
 
-    def _client(self) -> str:
+    def _client_device(self) -> str:
         """Return the device of feeds and fetches: the first one that works on host memory."""
         records = (record for device_type in self.host.preference() for record in self.host.records(device_type))
         return next((record.name for record in records if record.attributes.get("host_visible")), "CPU:0")
 
-    def _device(self, name: str) -> str:
+    def _device_of_node(self, name: str) -> str:
         """Return the device of a node; "" where the runtime itself serves the node. Raises the node's error."""
         row = self.placement[name]
         if row.error is not None:

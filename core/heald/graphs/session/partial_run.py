@@ -81,7 +81,9 @@ class PartialRun:
         finally:
             step.leave()
 
-    def begin(self, feeds: Mapping[Tensor, tuple[str, Any]], fetches: Mapping[Tensor, str], memory: HostMemory) -> bool:
+    def start_call(
+        self, feeds: Mapping[Tensor, tuple[str, Any]], fetches: Mapping[Tensor, str], memory: HostMemory
+    ) -> bool:
         """Check one call, and give its feeds to the step. Returns True when no feed and no fetch is left.
 
         `feeds`: tensor to the user's name and value.
@@ -89,7 +91,7 @@ class PartialRun:
 
         Raises InvalidArgument for feeds and fetches that TensorFlow refuses, too; the partial run then goes on.
         """
-        arrays = {fed: _copy_of_feed(value, self._meta(fed, name), name, memory)
+        arrays = {fed: _copy_of_feed(value, self._metadata_of_feed(fed, name), name, memory)
                   for fed, (name, value) in feeds.items()}
         with self._lock:
             for fed, (name, _) in feeds.items():
@@ -109,7 +111,7 @@ class PartialRun:
             self._feeds.pop(fed).emplace(array)
         return is_last
 
-    def _meta(self, fed: Tensor, name: str) -> TensorMetadata:
+    def _metadata_of_feed(self, fed: Tensor, name: str) -> TensorMetadata:
         meta = self._signature.fed.get(fed)
         if meta is None:
             raise _refusal(f"the feed '{name}' was not specified in partial_run_setup", fed)
@@ -123,7 +125,7 @@ class PartialRun:
             raise InvalidArgument(f"fetch '{name}' can't be computed from the feeds that have been fed so far",
                                   node=fetch[0], hint=f"you must feed a value for {', '.join(missing)} first")
 
-    def finish(self, fetches: Mapping[Tensor, str], *, is_last: bool) -> list[Any]:
+    def finish_call(self, fetches: Mapping[Tensor, str], *, is_last: bool) -> list[Any]:
         """Wait for the values of these fetches, after the last call for the whole step.
 
         Raises the step's error, and InvalidArgument for a dead value. The step then ends.
@@ -139,7 +141,7 @@ class PartialRun:
             self._step.over.get()
         return arrays
 
-    def end(self, error: HealdError) -> None:
+    def cancel(self, error: HealdError) -> None:
         """End the step; a call that waits raises this error."""
         self._step.cancel(error)
 
@@ -180,12 +182,12 @@ class PartialRuns:
             feed_values[fed] = name, value
         tensors = [tensor(name, "fetch") for name in fetches]
         fetch_names = dict(zip(tensors, fetches, strict=True))
-        is_last = run.begin(feed_values, fetch_names, memory)
+        is_last = run.start_call(feed_values, fetch_names, memory)
         try:
-            arrays = dict(zip(fetch_names, run.finish(fetch_names, is_last=is_last), strict=True))
+            arrays = dict(zip(fetch_names, run.finish_call(fetch_names, is_last=is_last), strict=True))
         except BaseException:
             self._runs.pop(handle, None)
-            run.end(Cancelled("another call of this partial run has failed"))
+            run.cancel(Cancelled("another call of this partial run has failed"))
             raise
         if is_last:
             self._runs.pop(handle, None)

@@ -29,7 +29,7 @@ from ...runtime.support.fork_safety import inherited
 from ...runtime.support.gc_pause import gc_paused
 from ...runtime.values.tensor import TensorMetadata
 from ..compiler.infer_node import fed_metadata
-from ..compiler.names import flatten_fetches, name_tuple, target, tensor
+from ..compiler.names import flatten_fetches, name_tuple, target_node, tensor_of_name
 from ..compiler.prune import Tensor, prune
 from ..compiler.resolve import Resolved, check_versions
 from ..graph.graph import Graph, verify
@@ -228,7 +228,7 @@ class Session:
     ) -> AsynchronousStep:
         """Return the step for these names, for callers that do not wait for its runs. Raises as `make_callable`."""
         key = flatten_fetches(fetches)[0], name_tuple(feeds, "feed"), name_tuple(targets, "target")
-        signature = self._signature(*key)
+        signature = self._step_signature(*key)
 
         def prepare() -> PreparedStep:
             if self._closed:
@@ -279,7 +279,7 @@ class Session:
             self._pending_state = tuple(initializer for initializer in self._initial_state
                                         if initializer.target in self.graph)
             for prepared, key in list(self._steps.items()):
-                if waiting := self._pending_initializers(self._signature(*key)):
+                if waiting := self._pending_initializers(self._step_signature(*key)):
                     self._initializers_of_step[key] = waiting
                 prepared.forget_state()
 
@@ -295,7 +295,7 @@ class Session:
             raise InvalidArgument("a partial run needs at least one fetch or target", hint="partial_run_setup(['y:0'])")
         prepared = self._prepare_and_initialize(names, names_fed, acting, self._step)
         executable = prepared.for_partial_runs(self._step)
-        signature, step = self._signature(names, names_fed, acting), self._step_of(PartialStep, RunOptions())
+        signature, step = self._step_signature(names, names_fed, acting), self._step_of(PartialStep, RunOptions())
         return self._partial_runs.add(PartialRun(signature, self.nodes, executable, step))
 
     @boundary
@@ -312,11 +312,11 @@ class Session:
         feed_values = {} if feeds is None else mapped(feeds, "feeds")
         name_tuple(tuple(feed_values), "feed")
         return rebuild(self._partial_runs.run(handle, names, feed_values, self._runtime.host.memory,
-                                              lambda name, role: tensor(name, self.nodes, role)))
+                                              lambda name, role: tensor_of_name(name, self.nodes, role)))
 
     def initializers(self, fetches: Sequence[str], feeds: Sequence[str]) -> tuple[Initializer, ...]:
         """Return the initializers that run before the first step for these names, and have not run."""
-        return self._pending_initializers(self._signature(tuple(fetches), tuple(feeds), ()))
+        return self._pending_initializers(self._step_signature(tuple(fetches), tuple(feeds), ()))
 
     def placement(self) -> Placement:
         """Return the device of each node, the reason, and the refused candidates.
@@ -336,9 +336,9 @@ class Session:
         self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()
     ) -> Iterator[tuple[str, Graph]]:
         """Yield the graph that a step needs under "", and then the graph after each pass under the pass's name."""
-        signature = self._signature(flatten_fetches(fetches)[0], name_tuple(feeds, "feed"),
-                                    name_tuple(targets, "target"))
-        return StepCompiler(self._placed, signature, self._environment).stages(self._step.check)
+        signature = self._step_signature(flatten_fetches(fetches)[0], name_tuple(feeds, "feed"),
+                                         name_tuple(targets, "target"))
+        return StepCompiler(self._placed, signature, self._environment).graphs_by_pass(self._step.check)
 
     @boundary
     def client_graph(
@@ -426,10 +426,10 @@ class Session:
             raise _closed_error()
         with step.holding(self._lock):
             if key not in self._prepared:
-                prepared = self._make(*key, step)
+                prepared = self._make_prepared_step(*key, step)
                 self._make_room()
                 self._prepared[key] = prepared
-                if waiting := self._pending_initializers(self._signature(*key)):
+                if waiting := self._pending_initializers(self._step_signature(*key)):
                     self._initializers_of_step[key] = waiting
             return self._prepared[key]
 
@@ -456,7 +456,7 @@ class Session:
                     continue  # it ran for another prepared step
                 step.check()
                 values = initializer.values()
-                self._make((), tuple(values), (initializer.target,), step)(tuple(values.values()))
+                self._make_prepared_step((), tuple(values), (initializer.target,), step)(tuple(values.values()))
                 self._pending_state = tuple(other for other in self._pending_state if other is not initializer)
             self._initializers_of_step.pop(key, None)
 
@@ -479,10 +479,10 @@ class Session:
         return tuple(initializer for initializer in self._pending_state if initializer.target in targets)
 
     @gc_paused()
-    def _make(
+    def _make_prepared_step(
         self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...], step: Step
     ) -> PreparedStep:
-        signature = self._signature(fetches, feeds, targets)
+        signature = self._step_signature(fetches, feeds, targets)
         compiler = StepCompiler(self._placed, signature, self._environment)
         prepared = PreparedStep(feeds, [*signature.fed.values()], compiler, self._runtime.host, self._step, step,
                                 self._new_step, self._record_kernels)
@@ -490,21 +490,21 @@ class Session:
         return prepared
 
     def _graph_export(self, fetches: Any, feeds: Sequence[str], targets: Sequence[str]) -> GraphExport:
-        signature = self._signature(flatten_fetches(fetches)[0], name_tuple(feeds, "feed"),
-                                    name_tuple(targets, "target"))
+        signature = self._step_signature(flatten_fetches(fetches)[0], name_tuple(feeds, "feed"),
+                                         name_tuple(targets, "target"))
         return GraphExport(self._placed, signature, self.placement(), self._runtime.host)
 
-    def _signature(self, fetches: Sequence[str], feeds: Sequence[str], targets: Sequence[str]) -> StepSignature:
+    def _step_signature(self, fetches: Sequence[str], feeds: Sequence[str], targets: Sequence[str]) -> StepSignature:
         fed: dict[Tensor, TensorMetadata] = {}
         for name in feeds:
-            fed_tensor = tensor(name, self.nodes, "feed")
+            fed_tensor = tensor_of_name(name, self.nodes, "feed")
             if fed_tensor in fed:
                 raise InvalidArgument(f"tensor '{fed_tensor[0]}:{fed_tensor[1]}' is fed more than once",
                                       node=fed_tensor[0],
                                       hint="feed it under one name: 'x' and 'x:0' are the same tensor")
             fed[fed_tensor] = self._feed_meta(fed_tensor)
-        fetched = [tensor(name, self.nodes, "fetch") for name in fetches]
-        return StepSignature(fed, fetched, [target(name, self.nodes) for name in targets])
+        fetched = [tensor_of_name(name, self.nodes, "fetch") for name in fetches]
+        return StepSignature(fed, fetched, [target_node(name, self.nodes) for name in targets])
 
     def _feed_meta(self, fed: Tensor) -> TensorMetadata:
         entry = self.nodes[fed[0]]

@@ -69,9 +69,9 @@ class StepCompiler:
         return "; ".join(f"pass '{name}': {why}" for function in self._functions.values()
                          for name, why in function.skipped_passes.items())
 
-    def stages(self, check: Callable[[], object]) -> Iterator[tuple[str, Graph]]:
+    def graphs_by_pass(self, check: Callable[[], object]) -> Iterator[tuple[str, Graph]]:
         """Yield the graph of the step under "", and then the graph after each pass under the pass's name."""
-        return self._main.stages(check)
+        return self._main.graphs_by_pass(check)
 
     def program(self, step: Step) -> ProgramDef:
         """Return the program of the step.
