@@ -21,7 +21,7 @@ from typing import Any
 
 import heald
 import numpy as np
-from session_graphs import write_graphs
+from run_pre_placement_passes import write_graphs
 from session_works import BYTES, WORKS
 from tabulate import tabulate
 from tensorflow_process import TensorFlow, TensorFlowError

@@ -41,16 +41,16 @@ def chain(count: int) -> Graph:
 
 def measure_text(file: Path) -> Times:
     """One measurement, in this process, whose modules are loaded by a small graph first."""
-    from heald.graphs.compiler import faults
+    from heald.graphs.compiler import faulty_nodes
 
     text, ops = file.read_bytes(), heald.default_host().registries.ops
-    assert not faults(heald.tfg.loads(heald.tfg.dumps(chain(3), canonical=True)), ops)
+    assert not faulty_nodes(heald.tfg.loads(heald.tfg.dumps(chain(3), canonical=True)), ops)
     times, at = {}, perf_counter()
     graph = heald.tfg.loads(text)
     times["parse"], at = perf_counter() - at, perf_counter()
     heald.tfg.dumps(graph, canonical=True)
     times["print"], at = perf_counter() - at, perf_counter()
-    assert not faults(graph, ops)
+    assert not faulty_nodes(graph, ops)
     times["verify"] = perf_counter() - at
     return times
 

@@ -13,7 +13,7 @@ import heald
 import numpy as np
 from builders.graphs import FLOAT, const, graph, node
 from heald.graphs.graph.graph import Graph, Node
-from heald.graphs.session.requested_passes import requested_graphs
+from heald.graphs.session.requested_passes import run_requested_passes
 from heald.runtime.service.runtime import runtime
 from heald.runtime.values import dtypes
 
@@ -32,7 +32,7 @@ def session_with_passes(nodes: Iterable[Node], *passes: str) -> heald.Session:
 
 def optimized_graph(nodes: Iterable[Node], *passes: str, fetches: Sequence[str] = ("y",),
                     feeds: Sequence[str] = ("x",)) -> Graph:
-    *_, (_, optimized) = session_with_passes(nodes, *passes).optimized(list(fetches), list(feeds))
+    *_, (_, optimized) = session_with_passes(nodes, *passes).graphs_by_pass(list(fetches), list(feeds))
     return optimized
 
 
@@ -54,10 +54,10 @@ def rewrite_and_compare(nodes: Sequence[Node], *passes: str, fetches: Sequence[s
         largest = max(1.0, np.abs(before.astype(np.float64)).max(initial=0))
         np.testing.assert_allclose(after.astype(np.float64), before.astype(np.float64), rtol=0,
                                    atol=tolerance * largest)
-    *_, (_, rewritten) = rewriting.optimized(list(fetches), tuple(feeds))
+    *_, (_, rewritten) = rewriting.graphs_by_pass(list(fetches), tuple(feeds))
     kept_names = [name.partition(":")[0] for name in (*fetches, *feeds)]
     for name in passes:
-        *_, (_, once), (_, again) = requested_graphs(rewritten, [name, name], kept_names, runtime())
+        *_, (_, once), (_, again) = run_requested_passes(rewritten, [name, name], kept_names, runtime())
         assert again is once
     return rewritten
 

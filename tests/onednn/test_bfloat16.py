@@ -219,7 +219,7 @@ def test_weights_in_parts_are_multiplied_once_where_they_become_narrow_and_nowhe
                     weights("f", 3, 3, 8, 2), conv("y", "x", "w"), node("r", "Relu", "y"), conv("z", "r", "v"),
                     conv("first", "x", "f", data_format="NCHW"))
     with heald.Session(product, AS_WRITTEN | BF16) as session:
-        *_, (name, after) = session.optimized(["z", "first"], ["x"])
+        *_, (name, after) = session.graphs_by_pass(["z", "first"], ["x"])
     assert (name, after["z/bfloat16"].inputs[1].node) == ("bfloat16", "v/bfloat16")
     assert multiplied == [(3, 3, 8, 16), (1, 1, 16, 4)]
 

@@ -31,7 +31,7 @@ def rewrite_lstm(nodes, fetches=("y",), passes="sequences", batch=2, feed=None, 
     for a, b in zip(*(lstm_session.run(list(fetches), feeds) for lstm_session in (plain, ours)), strict=True):
         assert (a.dtype, a.shape) == (b.dtype, b.shape)
         np.testing.assert_allclose(b.astype(float), a.astype(float), rtol=0, atol=1e-5 if a.itemsize > 2 else 5e-3)
-    *_, (_, rewritten) = ours.optimized(list(fetches), tuple(feeds))
+    *_, (_, rewritten) = ours.graphs_by_pass(list(fetches), tuple(feeds))
     return rewritten
 
 
@@ -307,5 +307,5 @@ def test_passes_can_be_switched_off_by_name():
 
 
 def _last(nodes, *disabled):
-    *_, (_, rewritten) = session(nodes, *disabled).optimized(["y"], ["x"])
+    *_, (_, rewritten) = session(nodes, *disabled).graphs_by_pass(["y"], ["x"])
     return rewritten

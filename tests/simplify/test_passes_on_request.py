@@ -9,8 +9,8 @@ from heald.graphs.graph import Func, compare
 from heald.graphs.graph.attr_value import ShapeAttr
 from heald.graphs.graph.function import ArgDef
 from heald.graphs.graph.graph import Function, Graph
-from heald.graphs.session.requested_passes import requested_graphs
-from heald.graphs.session.session_graph import enabled_passes
+from heald.graphs.session.pre_placement import enabled_passes
+from heald.graphs.session.requested_passes import run_requested_passes
 from heald.runtime.contract.graph_pass import GRAPH, ON_REQUEST, PRE_PLACEMENT
 from heald.runtime.service.runtime import runtime
 from heald.runtime.values import dtypes
@@ -22,7 +22,7 @@ NAMES = ["topological-sort", "dead-nodes", "dedupe-constants", "strip-defaults",
 
 
 def after(before, *names, kept_names=(), **more):
-    *_, (_, rewritten) = requested_graphs(before, names, kept_names, runtime(), **more)
+    *_, (_, rewritten) = run_requested_passes(before, names, kept_names, runtime(), **more)
     return rewritten
 
 

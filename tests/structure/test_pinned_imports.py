@@ -20,7 +20,7 @@ PINNED = {
         "heald.runtime.service": {"Runtime"},
     },
     "plugins/eager/heald_eager": {
-        "heald.graphs.compiler": {"flatten", "listed"},
+        "heald.graphs.compiler": {"flatten_fetches", "name_tuple"},
         "heald.graphs.session": {"AsynchronousStep", "Session", "Signature", "find_inputs", "find_outputs"},
         "heald.runtime.contract": {
             "ArgDef", "AttrDef", "CONST", "CONTROL_TRIGGER", "DeviceName", "GRAPH_DEF_VERSION", "NO_KERNEL", "NO_OP",
@@ -38,7 +38,7 @@ PINNED = {
             "layouts", "of_numpy", "when_available"},
     },
     "plugins/mlir/heald_mlir": {
-        "heald.graphs.compiler": {"faults"},
+        "heald.graphs.compiler": {"faulty_nodes"},
         "heald.graphs.graph": {
             "AttrPlaceholder", "ExpansionLimit", "Func", "Function", "Versions", "attr_bytes", "graphdef",
             "parse_input"},
@@ -61,7 +61,7 @@ PINNED = {
         "heald.runtime.values": {"Buffer", "read_shape"},
     },
     "plugins/tools/heald_tools": {
-        "heald.graphs.compiler": {"HELD"},
+        "heald.graphs.compiler": {"HANDLE_TYPES"},
         "heald.graphs.session": {"find_inputs", "find_outputs"},
         "heald.runtime.executor": {"Event", "Executable"},
         "heald.runtime.program": {"OWN"},

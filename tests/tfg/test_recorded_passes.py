@@ -9,7 +9,7 @@ import pytest
 from harness.recorded_tfg import recorded_files
 from heald.graphs.graph.graph import Graph
 from heald.graphs.graph.graphdef import loads
-from heald.graphs.session.requested_passes import requested_graphs
+from heald.graphs.session.requested_passes import run_requested_passes
 from heald.runtime.service.runtime import runtime
 from heald_mlir.tfg.region_passes import functional_to_region
 
@@ -27,7 +27,7 @@ KNOWN = {
 
 def requested_pass(name: str) -> Callable[[Graph], Graph]:
     def run(graph: Graph) -> Graph:
-        *_, (_, after) = [("", graph), *requested_graphs(graph, [name], list(graph.nodes), runtime())]
+        *_, (_, after) = [("", graph), *run_requested_passes(graph, [name], list(graph.nodes), runtime())]
         return after
 
     return run

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from heald.api import Function as FunctionDef
 from heald.api import Graph, Node, new_name
 from heald.errors import InvalidArgument, NotFound, did_you_mean
-from heald.graphs.compiler import flatten, listed
+from heald.graphs.compiler import flatten_fetches, name_tuple
 from heald.graphs.session import AsynchronousStep, Session, Signature, find_inputs, find_outputs
 from heald.runtime.contract import PLACEHOLDER, ArgDef, AttrDef, checked
 from heald.runtime.service import mapped
@@ -61,7 +61,7 @@ def _refuse(what: str, **given: Any) -> None:
         if value is not None:
             raise InvalidArgument(f"{name}= is given, which {what} has no use for",
                                   hint="inputs= and outputs= belong to a Graph, name= and attrs= to a function of its "
-                                       "library, signature= to a SavedModel, device= and config= to what is not loaded")
+                                  "library, signature= to a SavedModel, device= and config= to what is not loaded")
 
 
 def _of_graph(graph: Graph, inputs: Any, outputs: Any, device: str | None, config: Any) -> FunctionSource:
@@ -69,11 +69,11 @@ def _of_graph(graph: Graph, inputs: Any, outputs: Any, device: str | None, confi
     if outputs is None:
         found = find_outputs(session)
         outputs = found[0] if len(found) == 1 else found
-    fetches = flatten(outputs)[0]
+    fetches = flatten_fetches(outputs)[0]
     if isinstance(inputs, Mapping):
         fed = {str(key): value for key, value in mapped(inputs, "inputs").items()}
     else:
-        names = find_inputs(session, fetches) if inputs is None else listed(inputs, "feed")
+        names = find_inputs(session, fetches) if inputs is None else name_tuple(inputs, "feed")
         fed = {name.removesuffix(":0"): name for name in names}
     shape = None if isinstance(outputs, str) else tuple(outputs) if isinstance(outputs, Mapping) else ""
     return FunctionSource("graph", tuple(fed), shape, session.asynchronous(fetches, tuple(fed.values())))
@@ -108,7 +108,7 @@ def _types(arg: ArgDef, attrs: Mapping[str, Any], function: str) -> Sequence[Any
     if missing:
         raise InvalidArgument(f"function '{function}' needs the attribute '{missing[0]}', the type or the number of "
                               f"'{arg.name}'", hint=f"heald.function(graph, name={function!r}, "
-                                                    f"attrs={{{missing[0]!r}: ...}})")
+                              f"attrs={{{missing[0]!r}: ...}})")
     return arg.expand(attrs)
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from heald import Session
 from heald.api import Graph, Initializer, Resolved, topological_order
 from heald.errors import InvalidArgument
-from heald.graphs.compiler import HELD
+from heald.graphs.compiler import HANDLE_TYPES
 
 TOLERANCE = 1e-3  # in standard deviations of the reference's tensor
 ABREAST = 64  # tensors fetched by one run, each kept until its comparison
@@ -72,14 +72,14 @@ def differences(
 def _comparable_tensors(session: Session, feeds: Mapping[str, Any], fetches: Sequence[str],
                         ) -> list[tuple[Resolved, str]]:
     """Return the tensors that the fetches need, in topological order: the node of each, and the tensor's name."""
-    _, needed = next(session.optimized(list(fetches), tuple(feeds)))
+    _, needed = next(session.graphs_by_pass(list(fetches), tuple(feeds)))
     fed = {name.partition(":")[0] for name in feeds}
     tensors = []
     for node in topological_order(needed.nodes):
         entry = session.nodes[node.name]
         if isinstance(entry, Resolved) and node.op != "Const" and node.name not in fed:
             tensors += [(entry, f"{node.name}:{i}") for i, output in enumerate(entry.output_tensors)
-                      if output.dtype not in HELD]
+                      if output.dtype not in HANDLE_TYPES]
     return tensors
 
 

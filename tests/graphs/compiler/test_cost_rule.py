@@ -11,7 +11,7 @@ import pytest
 from builders.graphs import const, graph, node, placeholder
 from harness.device_pairs import assigned_devices, faults, rows
 from heald.errors import HealdWarning, InvalidArgument
-from heald.graphs.compiler.cost_rule import MOST_NODES
+from heald.graphs.compiler.cost_rule import LARGEST_ISLAND_NODES
 from heald.runtime.contract.device_cost import DeviceCost
 from heald.runtime.values import dtypes
 from hypothesis import given, settings
@@ -26,7 +26,7 @@ INT = dtypes.int32
 PRODUCT = {"transpose_a": False, "transpose_b": False}
 
 
-def session(*nodes: Any, device: str | None = None, sim: dict | None = None, **placement) -> heald.Session:
+def make_session(*nodes: Any, device: str | None = None, sim: dict | None = None, **placement) -> heald.Session:
     config = {"placement": {"order": ["SIM", "CPU"], **placement}, "plugin": {"sim": {"ops": ON_SIM, **(sim or {})}}}
     return heald.Session(graph(*nodes), config, device=device)
 
@@ -41,67 +41,67 @@ X = np.arange(16, dtype=np.float32).reshape(4, 4) - 8
 
 
 def test_a_small_chain_between_two_nodes_of_the_cpu_goes_to_the_cpu_with_the_figures():
-    made = session(*between(*SMALL))
-    assert set(assigned_devices(made).values()) == {"CPU:0"}
-    told = {rows(made)[name]["reason"] for name in "nrs"}
+    session = make_session(*between(*SMALL))
+    assert set(assigned_devices(session).values()) == {"CPU:0"}
+    reason = {rows(session)[name]["reason"] for name in "nrs"}
     # launches: 1 us and 4 + 2 us; 64 bytes a tensor: 20 ns for the CPU's three kernels; 2 transfers of 8 us
-    assert told == {"cost: 3 nodes at 3.04 us on CPU:0 instead of 18 us on SIM:0 and 16 us of transfers"}
+    assert reason == {"cost: 3 nodes at 3.04 us on CPU:0 instead of 18 us on SIM:0 and 16 us of transfers"}
     n = -X * X
-    assert made.run("z", {"x": X}).tolist() == np.square(np.maximum(n, 0) + n).tolist()
-    assert faults(made) == []
+    assert session.run("z", {"x": X}).tolist() == np.square(np.maximum(n, 0) + n).tolist()
+    assert faults(session) == []
 
 
 def test_a_large_product_between_two_nodes_of_the_cpu_stays_and_says_why():
-    made = session(*between(node("m", "MatMul", "a", "a", **PRODUCT), shape=(1024, 1024)))
-    assert assigned_devices(made) == {"a": "CPU:0", "m": "SIM:0", "z": "CPU:0"}
-    told = rows(made)["m"]["reason"]
-    assert told.startswith("first in order with a kernel; cost: 1 node at 221 us on SIM:0 and 435 us of transfers "
-                           "instead of ")
-    assert told.endswith("ms on CPU:0")
+    session = make_session(*between(node("m", "MatMul", "a", "a", **PRODUCT), shape=(1024, 1024)))
+    assert assigned_devices(session) == {"a": "CPU:0", "m": "SIM:0", "z": "CPU:0"}
+    reason = rows(session)["m"]["reason"]
+    assert reason.startswith("first in order with a kernel; cost: 1 node at 221 us on SIM:0 and 435 us of transfers "
+                             "instead of ")
+    assert reason.endswith("ms on CPU:0")
 
 
 @pytest.mark.parametrize("asks", ["SIM:0", "SIM"])
 def test_a_requested_device_is_kept_whatever_it_costs(asks):
-    made = session(*between(node("n", "Neg", "a", device=asks)))
-    assert (assigned_devices(made)["n"], rows(made)["n"]["reason"]) == ("SIM:0", "requested")
+    session = make_session(*between(node("n", "Neg", "a", device=asks)))
+    assert (assigned_devices(session)["n"], rows(session)["n"]["reason"]) == ("SIM:0", "requested")
 
 
 def test_the_sessions_device_is_kept_whatever_it_costs():
-    made = session(*between(*SMALL), device="SIM:0", fallback="allow")
-    assert {assigned_devices(made)[name] for name in "nrs"} == {"SIM:0"}
+    session = make_session(*between(*SMALL), device="SIM:0", fallback="allow")
+    assert {assigned_devices(session)[name] for name in "nrs"} == {"SIM:0"}
 
 
 def test_colocated_nodes_are_not_parted():
-    made = session(*between(node("n", "Neg", "a"), node("r", "Relu", "n", _class=[b"loc:@n"])))
-    assert (assigned_devices(made)["n"], assigned_devices(made)["r"]) == ("SIM:0", "SIM:0")
+    session = make_session(*between(node("n", "Neg", "a"), node("r", "Relu", "n", _class=[b"loc:@n"])))
+    assert (assigned_devices(session)["n"], assigned_devices(session)["r"]) == ("SIM:0", "SIM:0")
 
 
 def test_a_device_without_figures_is_placed_by_priority():
     """The example device has none."""
-    made = heald.Session(graph(placeholder("x", (3,)), node("a", "Rsqrt", "x"), node("n", "Neg", "a"),
-                              node("z", "Rsqrt", "n")), {"placement": {"order": ["EXAMPLE", "CPU"]}})
-    assert assigned_devices(made) == {"a": "CPU:0", "n": "EXAMPLE:0", "z": "CPU:0"}
-    assert rows(made)["n"]["reason"] == BY_PRIORITY
+    session = heald.Session(graph(placeholder("x", (3,)), node("a", "Rsqrt", "x"), node("n", "Neg", "a"),
+                                  node("z", "Rsqrt", "n")), {"placement": {"order": ["EXAMPLE", "CPU"]}})
+    assert assigned_devices(session) == {"a": "CPU:0", "n": "EXAMPLE:0", "z": "CPU:0"}
+    assert rows(session)["n"]["reason"] == BY_PRIORITY
 
 
 def test_feeds_and_results_alone_move_nothing():
-    made = session(placeholder("x", (3,)), node("n", "Neg", "x"))
-    assert assigned_devices(made) == {"n": "SIM:0"}
+    session = make_session(placeholder("x", (3,)), node("n", "Neg", "x"))
+    assert assigned_devices(session) == {"n": "SIM:0"}
 
 
 def test_an_island_that_also_has_values_of_its_own_device_stays():
-    made = session(*between(*SMALL), node("p", "Relu", "s", device="SIM:0"))
-    assert {assigned_devices(made)[name] for name in "nrs"} == {"SIM:0"}
+    session = make_session(*between(*SMALL), node("p", "Relu", "s", device="SIM:0"))
+    assert {assigned_devices(session)[name] for name in "nrs"} == {"SIM:0"}
 
 
 def test_nodes_between_requested_nodes_of_an_accelerator_join_them():
     nodes = [placeholder("x", (512, 512)), node("a", "Neg", "x", device="SIM:0"), node("n", "Neg", "a"),
              node("r", "Relu", "n"), node("z", "Neg", "r", device="SIM:0")]
-    made = session(*nodes, order=["CPU", "SIM"])
-    assert set(assigned_devices(made).values()) == {"SIM:0"}
-    assert "of transfers" in rows(made)["n"]["reason"].partition("instead of")[2]
+    session = make_session(*nodes, order=["CPU", "SIM"])
+    assert set(assigned_devices(session).values()) == {"SIM:0"}
+    assert "of transfers" in rows(session)["n"]["reason"].partition("instead of")[2]
     x = np.full((512, 512), 2, np.float32)
-    assert np.array_equal(made.run("z", {"x": x}), np.zeros_like(x) - 2)
+    assert np.array_equal(session.run("z", {"x": x}), np.zeros_like(x) - 2)
 
 
 def index_of_the_greatest(of: str) -> list[heald.graphs.graph.Node]:
@@ -111,115 +111,117 @@ def index_of_the_greatest(of: str) -> list[heald.graphs.graph.Node]:
 def test_an_index_goes_to_the_device_that_makes_its_values():
     nodes = [placeholder("x", (64, 64)), node("a", "Square", "x"), *index_of_the_greatest("a"),
              node("n", "Neg", "i", T=INT), node("p", "Neg", "n", T=INT, device="SIM:0")]
-    made = session(*nodes)
-    assert assigned_devices(made) == {"a": "CPU:0", "i": "CPU:0", "n": "SIM:0", "p": "SIM:0"}
-    assert rows(made)["i"]["reason"].startswith("cost: 1 node at ")
-    assert made.run("p", {"x": np.eye(64) * np.arange(64)}).tolist() == [*range(64)]
+    session = make_session(*nodes)
+    assert assigned_devices(session) == {"a": "CPU:0", "i": "CPU:0", "n": "SIM:0", "p": "SIM:0"}
+    assert rows(session)["i"]["reason"].startswith("cost: 1 node at ")
+    assert session.run("p", {"x": np.eye(64) * np.arange(64)}).tolist() == [*range(64)]
 
 
 def test_an_identity_goes_to_the_device_that_makes_its_input():
-    made = session(*between(node("i", "Identity", "a")), node("n", "Neg", "i"), node("p", "Neg", "n", device="SIM:0"))
-    assert (assigned_devices(made)["i"], assigned_devices(made)["n"]) == ("CPU:0", "SIM:0")
+    session = make_session(*between(node("i", "Identity", "a")), node("n", "Neg", "i"),
+                           node("p", "Neg", "n", device="SIM:0"))
+    assert (assigned_devices(session)["i"], assigned_devices(session)["n"]) == ("CPU:0", "SIM:0")
 
 
 def test_a_generator_goes_to_its_only_consumer():
     nodes = [const("shape", [2, 2], np.int32),
              node("g", "RandomUniform", "shape", T=dtypes.int32, dtype=dtypes.float32, seed=1, seed2=1),
              node("z", "Square", "g")]
-    made = session(*nodes)
-    assert assigned_devices(made) == {"g": "CPU:0", "z": "CPU:0"}
-    assert "cost: 1 node" in rows(made)["g"]["reason"]
+    session = make_session(*nodes)
+    assert assigned_devices(session) == {"g": "CPU:0", "z": "CPU:0"}
+    assert "cost: 1 node" in rows(session)["g"]["reason"]
 
 
 def test_lengths_that_are_unknown_count_as_a_batch_of_some():
     """With 32 rows of 1000 the transfers are 28 us."""
-    made = session(*between(node("n", "Neg", "a"), shape=(None, 1000)))
-    assert rows(made)["n"]["reason"] == "cost: 1 node at 26.6 us on CPU:0 instead of 6.26 us on SIM:0 and 28.8 us of " \
-                                        "transfers"
+    session = make_session(*between(node("n", "Neg", "a"), shape=(None, 1000)))
+    reason = "cost: 1 node at 26.6 us on CPU:0 instead of 6.26 us on SIM:0 and 28.8 us of transfers"
+    assert rows(session)["n"]["reason"] == reason
 
 
 def test_nodes_of_unknown_rank_stay_and_say_so():
-    made = session(*between(node("n", "Neg", "a"), shape=None))
-    assert assigned_devices(made)["n"] == "SIM:0"
-    assert rows(made)["n"]["reason"].endswith("; no cost, since the rank of 'a:0' is unknown")
+    session = make_session(*between(node("n", "Neg", "a"), shape=None))
+    assert assigned_devices(session)["n"] == "SIM:0"
+    assert rows(session)["n"]["reason"].endswith("; no cost, since the rank of 'a:0' is unknown")
 
 
 def test_a_kernel_that_the_other_device_lacks_keeps_its_island():
     nodes = [placeholder("x", (3,)), node("a", "Neg", "x", device="SIM:0"), node("q", "Square", "a"),
              node("n", "Neg", "q"), node("z", "Neg", "n", device="SIM:0")]
-    made = session(*nodes, order=["CPU", "SIM"])
-    assert (assigned_devices(made)["q"], assigned_devices(made)["n"]) == ("CPU:0", "CPU:0")
+    session = make_session(*nodes, order=["CPU", "SIM"])
+    assert (assigned_devices(session)["q"], assigned_devices(session)["n"]) == ("CPU:0", "CPU:0")
 
 
 def test_constants_connect_no_islands_and_cost_nothing():
     shared = const("c", np.ones((4, 4)))
-    made = session(shared, *between(node("n", "AddV2", "a", "c")), node("m", "AddV2", "c", "c"),
-                   node("p", "AddV2", "m", "y"), placeholder("y", (4, 4)), node("q", "Neg", "c"),
-                   node("r", "Square", "q"))
-    assert (assigned_devices(made)["n"], assigned_devices(made)["p"]) == ("CPU:0", "SIM:0")
-    assert (assigned_devices(made)["q"], rows(made)["q"]["reason"]) == ("SIM:0", BY_PRIORITY)
+    session = make_session(shared, *between(node("n", "AddV2", "a", "c")), node("m", "AddV2", "c", "c"),
+                           node("p", "AddV2", "m", "y"), placeholder("y", (4, 4)), node("q", "Neg", "c"),
+                           node("r", "Square", "q"))
+    assert (assigned_devices(session)["n"], assigned_devices(session)["p"]) == ("CPU:0", "SIM:0")
+    assert (assigned_devices(session)["q"], rows(session)["q"]["reason"]) == ("SIM:0", BY_PRIORITY)
 
 
 def test_islands_that_share_a_value_count_its_transfer_once():
     """The first island leaves the transfer of `a` to the second."""
-    made = session(placeholder("x", (4, 4)), node("a", "Square", "x"), node("n", "Neg", "a"), node("z", "Square", "n"),
-                   node("m", "Neg", "a"), node("y", "Square", "m"))
-    told = {name: rows(made)[name]["reason"].partition("instead of ")[2] for name in "nm"}
-    assert told == {"n": "6 us on SIM:0 and 8 us of transfers", "m": "6 us on SIM:0 and 16 us of transfers"}
+    session = make_session(placeholder("x", (4, 4)), node("a", "Square", "x"), node("n", "Neg", "a"),
+                           node("z", "Square", "n"),
+                           node("m", "Neg", "a"), node("y", "Square", "m"))
+    reason = {name: rows(session)[name]["reason"].partition("instead of ")[2] for name in "nm"}
+    assert reason == {"n": "6 us on SIM:0 and 8 us of transfers", "m": "6 us on SIM:0 and 16 us of transfers"}
 
 
 def test_nodes_between_nodes_of_their_own_device_have_no_price():
-    made = session(*between(node("n", "Neg", "x"), node("r", "Relu", "n", device="SIM:0")),
-                   node("p", "Neg", "q", device="SIM:0"), node("q", "Relu", "r"))
-    assert (assigned_devices(made)["q"], rows(made)["q"]["reason"]) == ("SIM:0", BY_PRIORITY)
+    session = make_session(*between(node("n", "Neg", "x"), node("r", "Relu", "n", device="SIM:0")),
+                           node("p", "Neg", "q", device="SIM:0"), node("q", "Relu", "r"))
+    assert (assigned_devices(session)["q"], rows(session)["q"]["reason"]) == ("SIM:0", BY_PRIORITY)
 
 
 def test_a_node_that_makes_a_result_is_not_between_the_nodes_of_an_accelerator():
-    made = session(placeholder("x", (1024, 1024)), node("a", "Neg", "x", device="SIM:0"), node("n", "Neg", "a"),
-                   order=["CPU", "SIM"])
-    assert (assigned_devices(made)["n"], rows(made)["n"]["reason"]) == ("CPU:0", BY_PRIORITY)
+    session = make_session(placeholder("x", (1024, 1024)), node("a", "Neg", "x", device="SIM:0"), node("n", "Neg", "a"),
+                           order=["CPU", "SIM"])
+    assert (assigned_devices(session)["n"], rows(session)["n"]["reason"]) == ("CPU:0", BY_PRIORITY)
 
 
 def test_a_moved_index_takes_the_nodes_behind_it_along():
-    made = session(placeholder("x", (64, 64)), node("a", "Square", "x"), *index_of_the_greatest("a"),
-                   node("n", "Neg", "i", T=INT), node("m", "Neg", "n", T=INT))
-    assert set(assigned_devices(made).values()) == {"CPU:0"}
-    assert rows(made)["n"]["reason"].startswith("cost: 2 nodes at ")
+    session = make_session(placeholder("x", (64, 64)), node("a", "Square", "x"), *index_of_the_greatest("a"),
+                           node("n", "Neg", "i", T=INT), node("m", "Neg", "n", T=INT))
+    assert set(assigned_devices(session).values()) == {"CPU:0"}
+    assert rows(session)["n"]["reason"].startswith("cost: 2 nodes at ")
 
 
 def test_integers_that_are_on_the_host_anyway_move_no_other_node_there():
-    made = session(placeholder("x", (4, 4)), placeholder("i", (1,), dtypes.int32),
-                   node("axes", "Neg", "i", T=dtypes.int32),
-                   node("s", "Sum", "x", "axes", Tidx=dtypes.int32, keep_dims=False))
-    assert rows(made)["axes"]["reason"] == "only the host reads it"
-    assert (assigned_devices(made)["s"], rows(made)["s"]["reason"]) == ("SIM:0", BY_PRIORITY)
+    session = make_session(placeholder("x", (4, 4)), placeholder("i", (1,), dtypes.int32),
+                           node("axes", "Neg", "i", T=dtypes.int32),
+                           node("s", "Sum", "x", "axes", Tidx=dtypes.int32, keep_dims=False))
+    assert rows(session)["axes"]["reason"] == "only the host reads it"
+    assert (assigned_devices(session)["s"], rows(session)["s"]["reason"]) == ("SIM:0", BY_PRIORITY)
 
 
 def test_a_chain_of_many_nodes_is_one_island_up_to_a_limit():
     def chain(length: int) -> list[heald.graphs.graph.Node]:
         return between(*(node(f"n{i}", "Neg", f"n{i - 1}" if i else "a") for i in range(length)))
 
-    made = session(*chain(MOST_NODES))
-    assert set(assigned_devices(made).values()) == {"CPU:0"}
-    assert rows(made)["n0"]["reason"].startswith(f"cost: {MOST_NODES} nodes at ")
-    assert rows(session(*chain(3000)))["n0"]["reason"] == BY_PRIORITY
+    session = make_session(*chain(LARGEST_ISLAND_NODES))
+    assert set(assigned_devices(session).values()) == {"CPU:0"}
+    assert rows(session)["n0"]["reason"].startswith(f"cost: {LARGEST_ISLAND_NODES} nodes at ")
+    assert rows(make_session(*chain(3000)))["n0"]["reason"] == BY_PRIORITY
 
 
-def seconds(nodes: Sequence[heald.graphs.graph.Node], place: dict[str, str], length: int) -> float:
+def seconds(nodes: Sequence[heald.graphs.graph.Node], devices: dict[str, str], length: int) -> float:
     """The cost of a placement by the rules of the page: kernels, and one transfer for each value and memory."""
     cpu, sim = map(heald.default_host().cost, ("CPU:0", "SIM:0"))
     total, crossed = 0.0, set()
-    read = {source.node for each in nodes for source in each.inputs}
-    for each in nodes:
-        if each.op == "Placeholder":
+    read = {source.node for graph_node in nodes for source in graph_node.inputs}
+    for graph_node in nodes:
+        if graph_node.op == "Placeholder":
             continue
-        figures = sim if place[each.name] == "SIM:0" else cpu
-        total += figures.work(length, 4 * length * (len(each.inputs) + 1))
-        for source in each.inputs:
-            if (place.get(source.node) == "SIM:0") != (place[each.name] == "SIM:0"):
-                crossed.add((source.node, place[each.name]))
-        if each.name not in read and place[each.name] == "SIM:0":
-            crossed.add((each.name, "CPU:0"))
+        figures = sim if devices[graph_node.name] == "SIM:0" else cpu
+        total += figures.work(length, 4 * length * (len(graph_node.inputs) + 1))
+        for source in graph_node.inputs:
+            if (devices.get(source.node) == "SIM:0") != (devices[graph_node.name] == "SIM:0"):
+                crossed.add((source.node, devices[graph_node.name]))
+        if graph_node.name not in read and devices[graph_node.name] == "SIM:0":
+            crossed.add((graph_node.name, "CPU:0"))
     return total + len(crossed) * sim.transfer(4 * length)
 
 
@@ -234,18 +236,18 @@ def test_no_graph_costs_more_than_by_priority_and_results_are_the_same(drawn, le
     for number, (op, one, other, asks) in enumerate(drawn, 1):
         inputs = [f"n{max(0, number - 1 - back)}" for back in (one, other)][:2 if op == "AddV2" else 1]
         nodes.append(node(f"n{number}", op, *inputs, device="SIM:0" if asks and op != "Square" else ""))
-    made = session(*nodes)
-    place = assigned_devices(made)
-    by_priority = {each.name: "CPU:0" if each.op == "Square" else "SIM:0" for each in nodes[1:]}
-    assert seconds(nodes, place, length) <= seconds(nodes, by_priority, length) * (1 + 1e-9)
-    assert all(place[each.name] == "SIM:0" for each in nodes[1:] if each.device)
-    assert assigned_devices(session(*nodes)) == place
+    session = make_session(*nodes)
+    devices = assigned_devices(session)
+    by_priority = {graph_node.name: "CPU:0" if graph_node.op == "Square" else "SIM:0" for graph_node in nodes[1:]}
+    assert seconds(nodes, devices, length) <= seconds(nodes, by_priority, length) * (1 + 1e-9)
+    assert all(devices[graph_node.name] == "SIM:0" for graph_node in nodes[1:] if graph_node.device)
+    assert assigned_devices(make_session(*nodes)) == devices
     x = np.resize(np.float32([-1, 0, 1, 1]), length)
-    names = [each.name for each in nodes[1:]]
+    names = [graph_node.name for graph_node in nodes[1:]]
     alone = heald.Session(graph(*nodes), {"placement": {"clear": True}})
-    for one, other in zip(made.run(names, {"n0": x}), alone.run(names, {"n0": x}), strict=True):
+    for one, other in zip(session.run(names, {"n0": x}), alone.run(names, {"n0": x}), strict=True):
         assert np.array_equal(one, other)
-    assert faults(made) == []
+    assert faults(session) == []
 
 
 @pytest.mark.parametrize(("figures", "why"), [
@@ -278,5 +280,5 @@ def heald_devices(registry):
 """)
     nodes = graph(placeholder("x", (3,)), node("n", "Neg", "x", device="ODD:0"))
     with pytest.warns(HealdWarning, match=r"device ODD:0 \(plugin odd\): the figure 'flops'"):
-        made = heald.Session(nodes, {"plugins": {"load": [str(path)]}, "placement": {"fallback": "allow"}})
-    assert "ODD:0: unavailable: the figure 'flops' of the attribute 'cost' is -1" in rows(made)["n"]["refused"]
+        session = heald.Session(nodes, {"plugins": {"load": [str(path)]}, "placement": {"fallback": "allow"}})
+    assert "ODD:0: unavailable: the figure 'flops' of the attribute 'cost' is -1" in rows(session)["n"]["refused"]

@@ -22,29 +22,29 @@ from hypothesis import HealthCheck, given, reject, settings
 from hypothesis import strategies as st
 
 
-def needed(graph, keep):
+def needed_part(graph, keep):
     names = ancestors(graph.nodes, [item if isinstance(item, str) else item[0] for item in keep])
     return graph.replace(without=graph.nodes.keys() - names)
 
 
 def functional(graph, keep):
-    """The functional form of what `keep` needs of a graph, verified."""
-    result = functionalize(needed(graph, keep), keep, OPS)
+    """The functional form of the part of a graph that `keep` needs, verified."""
+    result = functionalize(needed_part(graph, keep), keep, OPS)
     verify(result)
     return result
 
 
 def ops_of(graph):
-    found = [node.op for node in graph]
+    ops = [node.op for node in graph]
     for function in graph.functions.values():
-        found += [node.op for node in function.nodes.values()]
-    return found
+        ops += [node.op for node in function.nodes.values()]
+    return ops
 
 
-def compared(graph, keep, feeds, *, wild=False):
+def check_functional_form(graph, keep, feeds, *, wild=False):
     """Run a graph and its functional form, and return the form. The two compute the same, and log the same."""
     tensors = [item for item in keep if not isinstance(item, str)]
-    graph = needed(graph, keep)
+    graph = needed_part(graph, keep)
     try:
         result = functional(graph, keep)
     except Unimplemented:  # inputs of a loop that are not alive together
@@ -55,8 +55,8 @@ def compared(graph, keep, feeds, *, wild=False):
         expected, log = run_frames(graph, tensors, feeds)
     except Endless:
         reject()
-    found, found_log = run_functions(result, tensors, feeds)
-    assert [*map(normal, found)] == [*map(normal, expected)]
+    results, found_log = run_functions(result, tensors, feeds)
+    assert [*map(normal, results)] == [*map(normal, expected)]
     assert found_log == log
     return result
 
@@ -70,14 +70,14 @@ VALUES = st.integers(0, 9)
 @given(programs(), VALUES, VALUES)
 def test_structured_programs_compute_the_same_as_functions(program, x, y):
     graph, keep = program
-    compared(graph, keep, {"x": x, "y": y})
+    check_functional_form(graph, keep, {"x": x, "y": y})
 
 
 @MANY
 @given(programs(wild=True), VALUES, VALUES)
 def test_programs_that_mix_values_of_branches_compute_the_same(program, x, y):
     graph, keep = program
-    compared(graph, keep, {"x": x, "y": y}, wild=True)
+    check_functional_form(graph, keep, {"x": x, "y": y}, wild=True)
 
 
 # Graphs that TensorFlow wrote
@@ -100,18 +100,18 @@ def session_graph(name):
     ("v1_while_sideeffects", ["r"], {"While": 1}),
 ])
 def test_graphs_of_tensorflow_become_functional(name, keep, expected):
-    graph = needed(session_graph(name), keep)
+    graph = needed_part(session_graph(name), keep)
     result = functionalize(graph, keep, runtime().host.registries.ops)
     verify(result)
-    made = Counter(op for op in ops_of(result) if op in {"If", "StatelessIf", "While", "StatelessWhile", "_Frame"})
+    op_counts = Counter(op for op in ops_of(result) if op in {"If", "StatelessIf", "While", "StatelessWhile", "_Frame"})
     assert V1_CONTROL_FLOW.isdisjoint(ops_of(result))
-    assert made == expected
+    assert op_counts == expected
     assert all(result[name] is graph[name] for name in ("x", "n", "Greater/y") if name in graph)
 
 
 def test_an_effect_stays_in_its_branch():
     graph = session_graph("v1_cond")
-    result = functionalize(needed(graph, ["y"]), ["y"], runtime().host.registries.ops)
+    result = functionalize(needed_part(graph, ["y"]), ["y"], runtime().host.registries.ops)
     then, otherwise = (result.functions[f"cond/If/{branch}"] for branch in ("then", "else"))
     assert [*then.control_ret.values()] == ["cond/AssignAdd/AssignAddVariableOp"]
     assert not otherwise.control_ret
@@ -130,11 +130,11 @@ def two_inputs():
 
 def both_sides(graph, keep):
     """The functional form, compared for both values of the predicate x < y."""
-    compared(graph, keep, {"x": 7, "y": 3})
-    return compared(graph, keep, {"x": 3, "y": 7})
+    check_functional_form(graph, keep, {"x": 7, "y": 3})
+    return check_functional_form(graph, keep, {"x": 3, "y": 7})
 
 
-def chosen(build, then, otherwise, predicate=("x", "y")):
+def conditional(build, then, otherwise, predicate=("x", "y")):
     return build.cond(build.op("Less", *predicate), then, otherwise)
 
 
@@ -158,16 +158,16 @@ def test_outputs_with_one_predicate_become_one_node_and_later_conditionals_anoth
 def test_branches_around_a_node_outside_stay_as_they_are():
     build = two_inputs()
     less = build.op("Less", "x", "y")
-    held = []
+    tensors = []
 
     def forward(op):
-        held.append(build.op(op, "x", "y"))
-        return held[-1:]
+        tensors.append(build.op(op, "x", "y"))
+        return tensors[-1:]
 
     loss, = build.cond(less, lambda: forward("Add"), lambda: forward("Mul"))
     squared = build.op("Mul", loss, loss)
     switch = build.add("Switch", squared, less)
-    backward = [build.add("Mul", f"{switch}:1", held[1]), build.add("Mul", switch, held[0])]
+    backward = [build.add("Mul", f"{switch}:1", tensors[1]), build.add("Mul", switch, tensors[0])]
     merge = build.add("Merge", *backward, N=2)
     result = both_sides(build.graph(), [(merge, 0)])
     assert {"Switch", "Merge"} <= {*ops_of(result)}
@@ -177,184 +177,187 @@ def test_a_conditional_in_a_branch_that_stays_becomes_a_node():
     """The branches stay, since paths lead from their forward part outside and back."""
     build = two_inputs()
     less = build.op("Less", "x", "y")
-    held = []
+    tensors = []
 
     def forward():
-        nested, = build.cond(build.op("Less", "x", build.const(5)), lambda: [build.op("Mul", "x", "x")], lambda: ["y"])
-        held.append(build.op("Add", nested, "y"))
-        return held[-1:]
+        inner_conditional, = build.cond(build.op("Less", "x", build.const(5)), lambda: [build.op("Mul", "x", "x")],
+                                        lambda: ["y"])
+        tensors.append(build.op("Add", inner_conditional, "y"))
+        return tensors[-1:]
 
     loss, = build.cond(less, forward, forward)
     squared = build.op("Mul", loss, loss)
     switch = build.add("Switch", squared, less)
-    backward = [build.add("Mul", switch, held[0]), build.add("Mul", f"{switch}:1", held[1])]
+    backward = [build.add("Mul", switch, tensors[0]), build.add("Mul", f"{switch}:1", tensors[1])]
     merge = build.add("Merge", *backward, N=2)
     result = both_sides(build.graph(), [(merge, 0)])
-    compared(build.graph(), [(merge, 0)], {"x": 6, "y": 7})
+    check_functional_form(build.graph(), [(merge, 0)], {"x": 6, "y": 7})
     assert Counter(op for op in ops_of(result) if op in ("StatelessIf", "Merge")) == {"StatelessIf": 2, "Merge": 2}
 
 
 def test_a_fetch_inside_a_branch_leaves_switch_and_merge():
     build = two_inputs()
-    held = []
+    tensors = []
 
     def branch():
-        held.append(build.op("Add", "x", "y"))
-        return held[-1:]
+        tensors.append(build.op("Add", "x", "y"))
+        return tensors[-1:]
 
-    merge, = chosen(build, branch, lambda: ["y"])
-    result = both_sides(build.graph(), [(merge, 0), (held[0], 0)])
+    merge, = conditional(build, branch, lambda: ["y"])
+    result = both_sides(build.graph(), [(merge, 0), (tensors[0], 0)])
     assert {"Switch", "Merge"} <= {node.op for node in result}
-    assert result[held[0]].op == "Add"
+    assert result[tensors[0]].op == "Add"
 
 
 def test_the_index_of_the_live_input_is_a_constant_of_each_branch():
     build = two_inputs()
-    merge, = chosen(build, lambda: ["x"], lambda: ["y"])
+    merge, = conditional(build, lambda: ["x"], lambda: ["y"])
     index = build.op("Add", f"{merge}:1", "x")
     result = both_sides(build.graph(), [(index, 0)])
     assert "Merge" not in ops_of(result)
-    kept = both_sides(build.graph(), [(merge, 1)])
-    assert kept[merge].op == "Merge"
+    merged_index = both_sides(build.graph(), [(merge, 1)])
+    assert merged_index[merge].op == "Merge"
 
 
 def test_a_merge_waits_for_a_branch_that_is_not_taken_without_dying():
     build = two_inputs()
-    held = []
+    tensors = []
 
     def branch():
-        held.append(build.op("Log", "x"))
-        return held[-1:]
+        tensors.append(build.op("Log", "x"))
+        return tensors[-1:]
 
-    chosen(build, branch, lambda: ["y"])
-    merge, = chosen(build, lambda: ["x"], lambda: ["y"], predicate=("y", "x"))
+    conditional(build, branch, lambda: ["y"])
+    merge, = conditional(build, lambda: ["x"], lambda: ["y"], predicate=("y", "x"))
     inner = []
 
-    def nested():
-        inner[:] = chosen(build, lambda: ["x"], lambda: ["y"])
+    def inner_conditional():
+        inner[:] = conditional(build, lambda: ["x"], lambda: ["y"])
         return inner
 
-    outer, = chosen(build, lambda: ["x"], nested, predicate=("y", "x"))
+    outer, = conditional(build, lambda: ["x"], inner_conditional, predicate=("y", "x"))
     for name in (merge, *inner):
-        build.nodes[name] = build.nodes[name].replace(controls=held)
+        build.nodes[name] = build.nodes[name].replace(controls=tensors)
     both_sides(build.graph(), [(merge, 0), (outer, 0)])
 
 
 def test_a_conditional_whose_values_nobody_takes_is_a_node_of_the_branch_around_it():
     """A Merge waits for an effect of an inner conditional that has no Merge of its own."""
     build = two_inputs()
-    held = []
+    tensors = []
 
     def branch():
         switch = build.add("Switch", build.here("x"), build.op("Less", "x", build.const(5)))
-        held.append(build.add("Log", f"{switch}:1"))
+        tensors.append(build.add("Log", f"{switch}:1"))
         return ["x"]
 
-    merge, = chosen(build, branch, lambda: ["y"])
-    build.nodes[merge] = build.nodes[merge].replace(controls=held)
+    merge, = conditional(build, branch, lambda: ["y"])
+    build.nodes[merge] = build.nodes[merge].replace(controls=tensors)
     result = both_sides(build.graph(), [(merge, 0)])
     assert sorted(op for op in ops_of(result) if op in ("If", "StatelessIf")) == ["If", "If"]
 
 
-def looped(build, body, *initial, condition=None):
+def counting_loop(build, body, *initial, condition=None):
     """A loop that counts to three, and its Exits. `body` returns the next values of all variables but the counter."""
     limit = build.const(3)
 
-    def counted(*values):
+    def next_values(*values):
         return [build.op("Add", values[0], build.const(1)), *body(*values)]
 
-    return build.while_loop(condition or (lambda count, *_: build.op("Less", count, limit)), counted,
+    return build.while_loop(condition or (lambda count, *_: build.op("Less", count, limit)), next_values,
                             [build.const(0), *initial])
 
 
 def test_a_control_trigger_waits_for_a_branch_of_the_body_without_dying():
     build = two_inputs()
-    held = []
+    tensors = []
 
     def body(count, value):
         def branch():
-            held.append(build.op("Log", value))
-            return held[-1:]
+            tensors.append(build.op("Log", value))
+            return tensors[-1:]
 
         return build.cond(build.op("Less", value, count), branch, lambda: [build.op("Add", value, count)])
 
-    _, end = looped(build, body, "x")
-    trigger = build.add("ControlTrigger", controls=held)
+    _, end = counting_loop(build, body, "x")
+    trigger = build.add("ControlTrigger", controls=tensors)
     following = [name for name, node in build.nodes.items() if node.op == "NextIteration"]
     build.nodes[following[0]] = build.nodes[following[0]].replace(controls=[trigger])
-    result = compared(build.graph(), [(end, 0)], {"x": 1})
+    result = check_functional_form(build.graph(), [(end, 0)], {"x": 1})
     assert {"Switch", "Merge", "_Frame"}.isdisjoint(ops_of(result))
 
 
 def test_an_effect_that_condition_and_body_share_happens_once():
     build = two_inputs()
-    held = []
+    tensors = []
 
     def condition(count, *_):
-        held.append(build.op("Log", count))
-        return build.op("Less", held[0], "x")
+        tensors.append(build.op("Log", count))
+        return build.op("Less", tensors[0], "x")
 
-    _, end = looped(build, lambda count, value: [build.op("Add", value, build.op("Add", held[0], count))], "y",
-                    condition=condition)
-    result = compared(build.graph(), [(end, 0)], {"x": 3, "y": 1})
+    _, end = counting_loop(build, lambda count, value: [build.op("Add", value, build.op("Add", tensors[0], count))],
+                           "y",
+                           condition=condition)
+    result = check_functional_form(build.graph(), [(end, 0)], {"x": 3, "y": 1})
     assert "_Frame" in ops_of(result)
 
 
 def test_a_value_that_condition_and_body_share_is_computed_in_both():
     build = two_inputs()
-    held = []
+    tensors = []
 
     def condition(count, *_):
-        held.append(build.op("Add", count, count))
-        return build.op("Less", held[0], "x")
+        tensors.append(build.op("Add", count, count))
+        return build.op("Less", tensors[0], "x")
 
-    _, end = looped(build, lambda count, value: [build.op("Add", value, build.op("Add", held[0], count))], "y",
-                    condition=condition)
-    result = compared(build.graph(), [(end, 0)], {"x": 5, "y": 1})
+    _, end = counting_loop(build, lambda count, value: [build.op("Add", value, build.op("Add", tensors[0], count))],
+                           "y",
+                           condition=condition)
+    result = check_functional_form(build.graph(), [(end, 0)], {"x": 5, "y": 1})
     assert "StatelessWhile" in ops_of(result)
-    assert all(held[0] in result.functions[name].nodes for name in ("While/cond", "While/body"))
+    assert all(tensors[0] in result.functions[name].nodes for name in ("While/cond", "While/body"))
 
 
 @pytest.mark.parametrize("swapped", [False, True])
 def test_the_index_of_a_variable_tells_the_first_iteration(swapped):
     build = two_inputs()
-    exits = looped(build, lambda _, value: [build.op("Mul", value, value)], "x")
+    exits = counting_loop(build, lambda _, value: [build.op("Mul", value, value)], "x")
     merges = [name for name, node in build.nodes.items() if node.op == "Merge"]
     if swapped:
         build.nodes[merges[1]] = build.nodes[merges[1]].replace(inputs=build.nodes[merges[1]].inputs[::-1])
     product, = [node for node in build.nodes.values() if node.op == "Mul"]
     build.nodes[product.name] = product.replace(inputs=[product.inputs[0], f"{merges[1]}:1"])
-    result = compared(build.graph(), [(exits[1], 0)], {"x": 5})
+    result = check_functional_form(build.graph(), [(exits[1], 0)], {"x": 5})
     assert "StatelessWhile" in ops_of(result)
 
 
 def test_an_enter_without_merge_is_alive_in_the_first_iteration():
     build = two_inputs()
-    _, end = looped(build, lambda _, value: [value], "x")
+    _, end = counting_loop(build, lambda _, value: [value], "x")
     merge = [node for node in build.nodes.values() if node.op == "Merge"][1]
     build.context = build.home[merge.name]
     first = build.add("Log", merge.inputs[0].node)
     build.context = build.root
     out = build.add("Exit", first)
-    result = compared(build.graph(), [(end, 0), (out, 0)], {"x": 5})
+    result = check_functional_form(build.graph(), [(end, 0), (out, 0)], {"x": 5})
     assert "_Frame" in ops_of(result)
 
 
 def test_a_node_that_runs_after_an_enter_is_alive_in_the_first_iteration():
     build = two_inputs()
-    count, end = looped(build, lambda _, value: [value], "x")
+    count, end = counting_loop(build, lambda _, value: [value], "x")
     merge = [node for node in build.nodes.values() if node.op == "Merge"][1]
     build.context = build.home[merge.name]
     logged = build.add("Log", merge.name, controls=[merge.inputs[0].node])
     build.context = build.root
     out = build.add("Exit", logged)
-    result = compared(build.graph(), [(count, 0), (end, 0), (out, 0)], {"x": 5})
+    result = check_functional_form(build.graph(), [(count, 0), (end, 0), (out, 0)], {"x": 5})
     assert "_Frame" in ops_of(result)
 
 
 def dying(build):
     """A loop whose second variable dies in the first iteration, and the names of the Merges and of the Exits."""
-    exits = looped(build, lambda _, value: [value], "x")
+    exits = counting_loop(build, lambda _, value: [value], "x")
     following = [node for node in build.nodes.values() if node.op == "NextIteration"][1]
     switches = [name for name, node in build.nodes.items() if node.op == "Switch"]
     build.context = build.home[following.name]
@@ -367,7 +370,7 @@ def dying(build):
 def test_an_exit_may_be_dead_although_the_loop_is_not():
     build = two_inputs()
     _, (count, end) = dying(build)
-    merge, = chosen(build, lambda: [end], lambda: [count])
+    merge, = conditional(build, lambda: [end], lambda: [count])
     after = build.add("Identity", count, controls=[end])
     both_sides(build.graph(), [(merge, 0), (count, 0), (end, 0), (after, 0)])
 
@@ -379,43 +382,43 @@ def test_a_dead_variable_kills_nodes_that_run_after_it():
     logged = build.add("Log", merges[0], controls=[merges[1]])
     build.context = build.root
     out = build.add("Exit", logged)
-    result = compared(build.graph(), [(count, 0), (out, 0)], {"x": 3})
+    result = check_functional_form(build.graph(), [(count, 0), (out, 0)], {"x": 3})
     assert "_Frame" in ops_of(result)
 
 
 def test_a_variable_may_die_before_the_loop_ends():
     build = two_inputs()
-    exits = looped(build, lambda count, value: [value], "x")
+    exits = counting_loop(build, lambda count, value: [value], "x")
     following = [node for node in build.nodes.values() if node.op == "NextIteration"][1]
     build.context = build.home[following.name]
     count, value = next(name for name, node in build.nodes.items() if node.op == "Identity"), following.inputs[0].node
     switch = build.add("Switch", value, build.add("Less", value, count))
     build.nodes[following.name] = following.replace(inputs=[switch])
     for x in (0, 1, 9):
-        compared(build.graph(), [(end, 0) for end in exits], {"x": x}, wild=True)
+        check_functional_form(build.graph(), [(end, 0) for end in exits], {"x": x}, wild=True)
 
 
 def test_a_merge_of_a_variable_may_wait_for_other_nodes():
     build = two_inputs()
-    exits = looped(build, lambda _, value: [value], "x")
+    exits = counting_loop(build, lambda _, value: [value], "x")
     merges = [name for name, node in build.nodes.items() if node.op == "Merge"]
     build.context = build.home[merges[0]]
     waited = build.add("Log", merges[0])
     build.nodes[merges[1]] = build.nodes.pop(merges[1]).replace(controls=[waited])
-    compared(build.graph(), [(end, 0) for end in exits], {"x": 3})
+    check_functional_form(build.graph(), [(end, 0) for end in exits], {"x": 3})
 
 
 def test_a_loop_stays_a_while_around_a_loop_that_is_none_and_whose_exits_are_alive():
     build = two_inputs()
 
     def body(_, value):
-        exits = looped(build, lambda _, inner: [inner], value)
+        exits = counting_loop(build, lambda _, inner: [inner], value)
         first, second = [name for name, node in build.nodes.items() if node.op == "Merge"][-2:]
         build.nodes[second] = build.nodes.pop(second).replace(controls=[first])  # so the inner loop is no While
         return exits[1:]
 
-    exits = looped(build, body, "x")
-    result = compared(build.graph(), [(end, 0) for end in exits], {"x": 3})
+    exits = counting_loop(build, body, "x")
+    result = check_functional_form(build.graph(), [(end, 0) for end in exits], {"x": 3})
     assert {"StatelessWhile", "While"}.intersection(ops_of(result))
     assert "_Frame" in ops_of(result)
 
@@ -423,7 +426,7 @@ def test_a_loop_stays_a_while_around_a_loop_that_is_none_and_whose_exits_are_ali
 def test_a_loop_runs_after_a_node_before_it_that_one_of_its_nodes_waits_for():
     build = two_inputs()
     logged = build.add("Log", "y")
-    exits = looped(build, lambda _, value: [build.op("Add", value, value)], "x")
+    exits = counting_loop(build, lambda _, value: [build.op("Add", value, value)], "x")
     add = next(name for name, node in build.nodes.items() if node.op == "Add")
     build.nodes[add] = build.nodes[add].replace(controls=[logged])
     result = functional(build.graph(), [(end, 0) for end in exits])
@@ -433,17 +436,17 @@ def test_a_loop_runs_after_a_node_before_it_that_one_of_its_nodes_waits_for():
 
 def test_a_kept_node_inside_a_loop_runs_with_the_loop_and_a_kept_tensor_is_refused():
     build = two_inputs()
-    held = []
+    tensors = []
 
     def body(_, value):
-        held.append(build.op("Log", value))
-        return held
+        tensors.append(build.op("Log", value))
+        return tensors
 
-    looped(build, body, "x")
-    result = compared(build.graph(), held, {"x": 3})
-    assert result[held[0]].op == "NoOp"
+    counting_loop(build, body, "x")
+    result = check_functional_form(build.graph(), tensors, {"x": 3})
+    assert result[tensors[0]].op == "NoOp"
     with pytest.raises(InvalidArgument, match="is in loop 'frame_.*fetch the output of an Exit"):
-        functional(build.graph(), [(held[0], 0)])
+        functional(build.graph(), [(tensors[0], 0)])
     with pytest.raises(NotFound, match="absent"):
         functionalize(build.graph(), ["absent"], OPS)
 
@@ -452,18 +455,18 @@ def test_names_that_exist_are_not_given_again():
     build = ControlFlowBuilder()
     for name in ("arg_0", "If", "x"):
         build.add("Placeholder", dtype=INT, name=name)
-    merge, = chosen(build, lambda: [build.op("Add", "arg_0", "If")], lambda: ["x"], predicate=("arg_0", "x"))
-    compared(build.graph(), [(merge, 0), ("If", 0)], {"arg_0": 1, "If": 2, "x": 3})
+    merge, = conditional(build, lambda: [build.op("Add", "arg_0", "If")], lambda: ["x"], predicate=("arg_0", "x"))
+    check_functional_form(build.graph(), [(merge, 0), ("If", 0)], {"arg_0": 1, "If": 2, "x": 3})
 
 
 def test_devices_stay_and_colocation_stays_within_a_body():
     build = two_inputs()
 
     def branch():
-        near = build.op("Add", "x", "y", name="near")
-        return [build.op("Mul", near, near, name="far", _class=(b"loc:@near", b"loc:@x"))]
+        neighbour = build.op("Add", "x", "y", name="near")
+        return [build.op("Mul", neighbour, neighbour, name="far", _class=(b"loc:@near", b"loc:@x"))]
 
-    merge, = chosen(build, branch, lambda: ["y"])
+    merge, = conditional(build, branch, lambda: ["y"])
     build.nodes["near"] = build.nodes["near"].replace(device="/device:CPU:1")
     build.add("Identity", merge, name="end", _class=(b"loc:@near", b"loc:@elsewhere"))
     result = functional(build.graph(), [("end", 0)])
@@ -479,7 +482,7 @@ def enter(build, tensor, frame, **attrs):
     return build.add("Enter", tensor, frame_name=frame, **attrs)
 
 
-def refused(build, result, error, text):
+def check_refusal(build, result, error, text):
     with pytest.raises(error, match=text) as caught:
         functional(build.graph(), [(result, 0)])
     assert caught.value.node is not None
@@ -488,14 +491,14 @@ def refused(build, result, error, text):
 
 def test_frames_that_are_not_well_formed_are_refused():
     build = two_inputs()
-    refused(build, build.add("Exit", "x"), InvalidArgument, "Exit is in no loop")
-    refused(build, build.add("NextIteration", "x"), InvalidArgument, "NextIteration is in no loop")
+    check_refusal(build, build.add("Exit", "x"), InvalidArgument, "Exit is in no loop")
+    check_refusal(build, build.add("NextIteration", "x"), InvalidArgument, "NextIteration is in no loop")
     one, other = enter(build, "x", b"one"), enter(build, "y", b"other")
-    refused(build, build.add("Exit", build.add("Add", one, other)), InvalidArgument,
-            "is in loop 'other', '.*' in loop 'one'")
-    refused(build, build.add("Exit", build.add("Add", one, "y")), InvalidArgument,
-            "'y' is in the graph outside loops, '.*' in loop 'one'")
-    refused(build, build.add("Add", "x", "y", controls=[one]), InvalidArgument, "is in loop 'one'")
+    check_refusal(build, build.add("Exit", build.add("Add", one, other)), InvalidArgument,
+                  "is in loop 'other', '.*' in loop 'one'")
+    check_refusal(build, build.add("Exit", build.add("Add", one, "y")), InvalidArgument,
+                  "'y' is in the graph outside loops, '.*' in loop 'one'")
+    check_refusal(build, build.add("Add", "x", "y", controls=[one]), InvalidArgument, "is in loop 'one'")
 
 
 def test_a_node_without_inputs_cannot_wait_for_nodes_of_two_loops():
@@ -512,7 +515,8 @@ def test_a_merge_that_is_no_variable_is_refused():
     first = enter(build, "x", b"f", is_constant=True)
     merge = build.add("Merge", first, "later", N=2)
     build.add("NextIteration", merge, name="later")
-    refused(build, build.add("Exit", merge), Unimplemented, "a Merge that takes NextIteration must have two inputs")
+    check_refusal(build, build.add("Exit", merge), Unimplemented,
+                  "a Merge that takes NextIteration must have two inputs")
 
 
 def test_loops_are_nested_to_a_limit():
@@ -522,7 +526,7 @@ def test_loops_are_nested_to_a_limit():
         tensor = enter(build, tensor, b"f%d" % depth)
     for _ in range(100):
         tensor = build.add("Exit", tensor)
-    refused(build, tensor, ResourceExhausted, "more than 64 loops are nested")
+    check_refusal(build, tensor, ResourceExhausted, "more than 64 loops are nested")
 
 
 def test_thousands_of_nested_conditionals_need_no_recursion():

@@ -41,15 +41,15 @@ def placed_graphs(draw):
     graph = Graph(nodes)
     inputs = [(node.name, index) for node in graph for index in range(len(node.inputs))]
     outputs = [(tensor.node, tensor.index) for tensor, _ in tensors]
-    return graph, HostTensors(*(frozenset(draw(st.sets(st.sampled_from(each)))) if each else frozenset()
-                               for each in (inputs, outputs)))
+    return graph, HostTensors(*(frozenset(draw(st.sets(st.sampled_from(side)))) if side else frozenset()
+                                for side in (inputs, outputs)))
 
 
 def parts_of(graph, memory):
     return partition(graph, resolve(graph, runtime().host.registries.ops), memory)
 
 
-def stitched(parts):
+def join_partitions(parts):
     """The graph that partitions came from: each Recv replaced by its Send's input, the nodes of transfers left out."""
     union = {node.name: node for part in parts.values() for node in part}
     assert len(union) == sum(map(len, parts.values()))  # names are unique
@@ -70,7 +70,7 @@ def stitched(parts):
 def test_stitched_partitions_are_the_graph(placed):
     graph, memory = placed
     parts = parts_of(graph, memory)
-    assert stitched(parts) == {node.name: (node.op, node.device, node.inputs, node.controls) for node in graph}
+    assert join_partitions(parts) == {node.name: (node.op, node.device, node.inputs, node.controls) for node in graph}
 
 
 @settings(max_examples=60, deadline=None)
@@ -136,5 +136,5 @@ def test_outputs_of_one_node_cross_on_their_own():
                    Node("p", "IdentityN", ["x", "x"], attrs=pair, device=DEVICES[0]),
                    Node("q", "IdentityN", ["p:1", "p"], attrs=pair, device=DEVICES[1])])
     parts = parts_of(graph, HostTensors())
-    assert stitched(parts)["q"][2] == (Input("p", None, 1), Input("p"))
-    assert [each.op for each in parts[DEVICES[0]]] == ["Const", "IdentityN", "_Send", "_Send"]
+    assert join_partitions(parts)["q"][2] == (Input("p", None, 1), Input("p"))
+    assert [node.op for node in parts[DEVICES[0]]] == ["Const", "IdentityN", "_Send", "_Send"]

@@ -21,16 +21,16 @@ def rewritten(nodes, *rules, kept=("y",)):
     return rewrite(before, PassContext(frozenset(kept), facts.resolve, facts.infer, ops=REGISTRIES.ops), rules)
 
 
-def shown(found):
-    return {each.name: (each.op, *map(str, each.inputs)) for each in found if each.op not in ("Placeholder", "Const")}
+def nodes_of(graph):
+    return {node.name: (node.op, *map(str, node.inputs)) for node in graph if node.op not in ("Placeholder", "Const")}
 
 
 def test_a_tree_of_ops_becomes_one_node_under_the_name_and_place_of_its_root():
     nodes = [X, placeholder("z", (2,)), node("d", "Sub", "x", "z", device="/CPU:0"),
              node("y", "Square", "d", device="/CPU:0").replace(controls=["x"])]
-    found = rewritten(nodes, SQUARE)
-    assert shown(found) == {"y": ("SquaredDifference", "x", "z")}
-    assert (found["y"].device, found["y"].controls, found["y"].attrs["T"]) == ("/CPU:0", ("x",), FLOAT)
+    after = rewritten(nodes, SQUARE)
+    assert nodes_of(after) == {"y": ("SquaredDifference", "x", "z")}
+    assert (after["y"].device, after["y"].controls, after["y"].attrs["T"]) == ("/CPU:0", ("x",), FLOAT)
 
 
 @pytest.mark.parametrize("more", [
@@ -41,33 +41,33 @@ def test_a_node_that_something_else_needs_stays(more):
     assert rewritten(nodes, SQUARE).nodes == graph(*nodes).nodes
 
 
-@pytest.mark.parametrize(("inner", "kept"), [
+@pytest.mark.parametrize(("inner", "kept_names"), [
     (node("d", "Sub", "x", "x"), ("y", "d")), (node("d", "Sub", "x", "x", device="/CPU:1"), ("y",)),
     (node("d", "Sub", "x", "x").replace(controls=["x"]), ("y",)),
 ])
-def test_a_kept_or_ordered_node_and_one_elsewhere_stay(inner, kept):
-    assert len(rewritten([X, inner, node("y", "Square", "d")], SQUARE, kept=kept)) == 3
+def test_a_kept_or_ordered_node_and_one_elsewhere_stay(inner, kept_names):
+    assert len(rewritten([X, inner, node("y", "Square", "d")], SQUARE, kept=kept_names)) == 3
 
 
 def test_the_same_hole_is_the_same_tensor():
     rule = Rule("twice", Pattern("AddV2", "a", "a"), Pattern("Mul", "a", Known("two", lambda _: np.float32(2))))
-    found = rewritten([X, placeholder("z", (2,)), node("y", "AddV2", "x", "x"), node("w", "AddV2", "x", "z")], rule)
-    assert shown(found) == {"y": ("Mul", "x", "y/two"), "w": ("AddV2", "x", "z")}
+    after = rewritten([X, placeholder("z", (2,)), node("y", "AddV2", "x", "x"), node("w", "AddV2", "x", "z")], rule)
+    assert nodes_of(after) == {"y": ("Mul", "x", "y/two"), "w": ("AddV2", "x", "z")}
 
 
 def test_two_inputs_match_in_either_order_where_the_op_commutes():
     rule = Rule("times one", Pattern("Mul", Known("one", 1), "x", commutes=True), "x")
     nodes = [X, const("one", 1), node("m", "Mul", "x", "one"), node("n", "Mul", "one", "m"), node("y", "Neg", "n")]
-    assert shown(rewritten(nodes, rule)) == {"y": ("Neg", "x")}
-    assert shown(rewritten([X, const("one", 1), node("y", "Mul", "x", "one")], rule)) == {"y": ("Mul", "x", "one")}
+    assert nodes_of(rewritten(nodes, rule)) == {"y": ("Neg", "x")}
+    assert nodes_of(rewritten([X, const("one", 1), node("y", "Mul", "x", "one")], rule)) == {"y": ("Mul", "x", "one")}
 
 
 def test_attributes_and_constants_decide_and_give_attributes():
     leaky = Rule("leaky", Pattern("Maximum", Pattern("Mul", "x", Known("slope", lambda s: s < 1)), "x"),
                  Pattern("LeakyRelu", "x", attrs={"alpha": lambda match: float(match.value("slope"))}))
     nodes = [X, const("s", 0.25), node("m", "Mul", "x", "s"), node("y", "Maximum", "m", "x")]
-    found = rewritten(nodes, leaky)
-    assert (found["y"].op, found["y"].attrs["alpha"]) == ("LeakyRelu", 0.25)
+    after = rewritten(nodes, leaky)
+    assert (after["y"].op, after["y"].attrs["alpha"]) == ("LeakyRelu", 0.25)
     assert rewritten([X, const("s", 2), *nodes[2:]], leaky)["y"].op == "Maximum"
 
 
@@ -83,15 +83,15 @@ def test_a_condition_reads_shapes_and_attributes_of_the_match():
 def test_a_replacement_may_be_a_tree_whose_new_nodes_have_new_names():
     rule = Rule("apart", Pattern("SquaredDifference", "a", "b"),
                 Pattern("Square", Pattern("Sub", "a", "b", name="less")))
-    found = rewritten([X, node("y/less", "Neg", "x"), node("y", "SquaredDifference", "x", "y/less")], rule)
-    assert shown(found) == {"y/less": ("Neg", "x"), "y/less_1": ("Sub", "x", "y/less"), "y": ("Square", "y/less_1")}
+    after = rewritten([X, node("y/less", "Neg", "x"), node("y", "SquaredDifference", "x", "y/less")], rule)
+    assert nodes_of(after) == {"y/less": ("Neg", "x"), "y/less_1": ("Sub", "x", "y/less"), "y": ("Square", "y/less_1")}
 
 
 def test_long_chains_come_to_an_end():
     rule = Rule("twice negative", Pattern("Neg", Pattern("Neg", "x")), "x")
     nodes = [X, *(node(f"n{i}", "Neg", f"n{i - 1}" if i else "x") for i in range(301)), node("y", "Exp", "n300")]
-    (negative,) = (each for each in rewritten(nodes, rule) if each.op == "Neg")
-    assert shown(rewritten(nodes, rule)) == {negative.name: ("Neg", "x"), "y": ("Exp", negative.name)}
+    (negative,) = (graph_node for graph_node in rewritten(nodes, rule) if graph_node.op == "Neg")
+    assert nodes_of(rewritten(nodes, rule)) == {negative.name: ("Neg", "x"), "y": ("Exp", negative.name)}
 
 
 def test_rules_that_undo_each_other_are_an_error():

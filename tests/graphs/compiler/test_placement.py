@@ -1,4 +1,4 @@
-"""Where nodes go, and why: requests, coverage, order, fallback, remap; programs over two memories."""
+"""Placement gives each node a device and a reason: requests, coverage, order, fallback, remap; two memories."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ def two_nodes(first: str = "", second: str = "") -> heald.Graph:
 X = np.float32([1, -2, 3])
 
 
-def test_without_requests_nodes_go_to_the_preferred_type_that_has_a_kernel():
+def test_nodes_without_requests_go_to_the_preferred_type_that_has_a_kernel():
     session = heald.Session(two_nodes(), {"plugins": {"block": ["onednn"]}})
     assert row(session, "a") | {"reason": ""} == {"node": "a", "op": "AddV2", "requested": "", "assigned": "CPU:0",
-                                                   "kernel": "cpu.AddV2", "fused": "", "reason": "", "refused": ""}
+                                                  "kernel": "cpu.AddV2", "fused": "", "reason": "", "refused": ""}
     assert row(session, "x")["assigned"] == "host"
 
 
-def test_what_is_printed_of_devices_plugins_and_nodes_tells_its_fields():
+def test_texts_of_devices_plugins_and_nodes_have_their_fields():
     placed = heald.Session(two_nodes()).placement()["a"]
     assert "name='CPU:0', type='CPU'" in repr(heald.devices())
     assert "id='cpu', status='ok'" in repr(heald.plugins())
@@ -74,14 +74,14 @@ def test_a_request_that_cannot_be_met_warns_once_for_each_op_and_reason_with_the
 
 
 def test_fallback_error_refuses_and_allow_is_silent():
-    asked = graph(placeholder("x", (3,)), node("r", "Rsqrt", "x", device="EXAMPLE:0"))
-    session = heald.Session(asked, {"placement": {"fallback": "error"}})
+    tested_graph = graph(placeholder("x", (3,)), node("r", "Rsqrt", "x", device="EXAMPLE:0"))
+    session = heald.Session(tested_graph, {"placement": {"fallback": "error"}})
     with pytest.raises(InvalidArgument, match="asks for EXAMPLE:0.*no kernel for Rsqrt") as caught:
         session.run("r", {"x": X})
     assert caught.value.node == "r"
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        session = heald.Session(asked, {"placement": {"fallback": "allow"}})
+        session = heald.Session(tested_graph, {"placement": {"fallback": "allow"}})
         assert session.run("r", {"x": [4, 4, 4]}).tolist() == [0.5] * 3
 
 
@@ -137,9 +137,9 @@ def test_the_sessions_device_is_for_nodes_that_ask_for_none():
     session = heald.Session(two_nodes(second="CPU:0"), device="EXAMPLE:0")
     assert (row(session, "a")["assigned"], row(session, "b")["assigned"]) == ("EXAMPLE:0", "CPU:0")
     assert (row(session, "a")["reason"], row(session, "b")["reason"]) == ("the session's device", "requested")
-    asked = graph(placeholder("x", (3,)), node("r", "Rsqrt", "x"))
+    tested_graph = graph(placeholder("x", (3,)), node("r", "Rsqrt", "x"))
     with pytest.raises(InvalidArgument, match="the session asks for EXAMPLE:0, which cannot serve it: no kernel for R"):
-        heald.Session(asked, {"placement": {"fallback": "error"}}, device="EXAMPLE:0").run("r", {"x": X})
+        heald.Session(tested_graph, {"placement": {"fallback": "error"}}, device="EXAMPLE:0").run("r", {"x": X})
 
 
 def test_a_kernel_that_declines_at_bind_leaves_its_node_to_another_device_with_its_reason():
@@ -159,7 +159,7 @@ def test_a_missing_kernel_is_an_error_that_lists_what_there_is():
     with pytest.raises(InvalidArgument):
         session.run("s")  # the types of the edge differ
     bad = heald.Session(graph(placeholder("c", (1,), dtypes.string), node("s", "Shape", "c", T=dtypes.string),
-                             node("t", "RealDiv", "i", "i", T=dtypes.int32), const("i", [1], np.int32)))
+                              node("t", "RealDiv", "i", "i", T=dtypes.int32), const("i", [1], np.int32)))
     with pytest.raises(Unimplemented, match=r"RealDiv with types int32.*registered: .*CPU cpu.RealDiv") as caught:
         bad.run("t")
     assert (caught.value.node, caught.value.op) == ("t", "RealDiv")
@@ -171,10 +171,10 @@ def test_an_unknown_device_in_the_api_is_an_error_with_the_devices():
 
 
 def test_a_device_whose_plugin_failed_is_refused_with_that_reason(monkeypatch):
-    own = heald.runtime.service.runtime.Runtime(load_config({"placement": {"fallback": "error"}}))
-    monkeypatch.setitem(own.plugins.registries.missing_plugins, "npu", "failed: libnpu.so.1 is missing")
+    runtime = heald.runtime.service.runtime.Runtime(load_config({"placement": {"fallback": "error"}}))
+    monkeypatch.setitem(runtime.plugins.registries.missing_plugins, "npu", "failed: libnpu.so.1 is missing")
     with pytest.raises(InvalidArgument, match=r"NPU:0.*plugin npu is failed: .*libnpu\.so\.1 is missing"):
-        heald.Session(two_nodes(first="NPU:0"), own).run("a", {"x": X})
+        heald.Session(two_nodes(first="NPU:0"), runtime).run("a", {"x": X})
 
 
 def test_a_plugin_that_config_loads_and_that_cannot_be_used_is_an_error(tmp_path):
@@ -206,10 +206,10 @@ def heald_devices(registry):
 def test_a_program_on_the_cpu_opens_no_other_device(tmp_path):
     from heald.runtime.service.runtime import Runtime, load_config
 
-    made = Runtime(load_config({}))
+    runtime = Runtime(load_config({}))
     session = heald.Session(two_nodes(first="CPU:0", second="CPU:0"))
     session.run("b", {"x": X})
-    assert made.host.opened() == []
+    assert runtime.host.opened() == []
 
 
 def test_an_array_on_its_way_to_a_device_is_not_overwritten_before_the_device_has_read_it():
@@ -270,18 +270,18 @@ def heald_devices(registry):
     session = heald.Session(nodes, {"plugins": {"load": [str(path)], "block": ["example_device"]}})
     step = session.make_callable("a", ["x"])
     assert step(X).tolist() == [2, 0, 6]
-    gone = weakref.ref(session)
+    reference = weakref.ref(session)
     del session
-    assert step(X).tolist() == [2, 0, 6]  # the callable keeps what it needs
+    assert step(X).tolist() == [2, 0, 6]  # the callable keeps its constants
     del step
     gc.collect()
-    assert gone() is None
+    assert reference() is None
     log = sys.modules["lifelog"].log
     assert log[-1] == "close"
     assert log.count("close") == 1
 
 
-def test_what_is_no_accelerator_comes_last_unless_config_orders_it(tmp_path):
+def test_a_device_that_is_no_accelerator_comes_last_unless_config_orders_it(tmp_path):
     path = tmp_path / "mixed.py"
     path.write_text("""
 from heald.api import errors, hookimpl
@@ -308,7 +308,7 @@ def heald_devices(registry):
     registry.device(type="ABSENT", scan=broken, kernels=register_kernels, priority=50)
 """)
 
-    def assigned(**placement):
+    def device_and_refusals(**placement):
         session = heald.Session(two_nodes(), {"plugins": {"load": [str(path)]}, "placement": placement})
         return row(session, "a")["assigned"], row(session, "a")["refused"]
 
@@ -316,10 +316,10 @@ def heald_devices(registry):
     places = {name: choices.index(name) for name in ("MIXED:0", "CPU:*", "MIXED:1", "ABSENT:*")}
     assert places["MIXED:0"] < places["CPU:*"] < min(places["MIXED:1"], places["ABSENT:*"])
     assert len(places) == len(choices)
-    assert assigned() == ("MIXED:0", "")
-    assert assigned(order=("CPU",)) == ("CPU:0", "")
-    assert assigned(remap={"MIXED:*": "CPU:0"}) == ("MIXED:0", "")
-    assert assigned(order=("ABSENT", "MIXED"))[1] == "ABSENT:*: unavailable: nothing is plugged in"
+    assert device_and_refusals() == ("MIXED:0", "")
+    assert device_and_refusals(order=("CPU",)) == ("CPU:0", "")
+    assert device_and_refusals(remap={"MIXED:*": "CPU:0"}) == ("MIXED:0", "")
+    assert device_and_refusals(order=("ABSENT", "MIXED"))[1] == "ABSENT:*: unavailable: nothing is plugged in"
 
 
 ON_REQUEST = """
@@ -385,9 +385,9 @@ def test_a_device_type_below_the_hosts_is_scanned_on_request(on_request, how):
 
 
 def test_nodes_alike_are_refused_each_by_itself():
-    made = graph(placeholder("x", (3,), dtypes.int32), node("a", "Relu", "x", T=dtypes.int32),
-                 node("b", "Relu", "x", T=dtypes.int32))
-    read = heald.graphdef.loads(heald.graphdef.dumps(made))
+    tested_graph = graph(placeholder("x", (3,), dtypes.int32), node("a", "Relu", "x", T=dtypes.int32),
+                         node("b", "Relu", "x", T=dtypes.int32))
+    read = heald.graphdef.loads(heald.graphdef.dumps(tested_graph))
     placement = heald.Session(read).placement()
     assert read["a"].attrs is read["b"].attrs
     assert placement["a"].kernel is placement["b"].kernel
@@ -398,9 +398,9 @@ def test_nodes_alike_are_refused_each_by_itself():
 def test_nodes_alike_that_request_a_device_all_stay_there():
     """The host alone reads these integers, so it would compute them if they made no request."""
     nodes = [node(name, "Neg", "x", T=dtypes.int32, device="SIM:0") for name in ("a", "b")]
-    made = graph(placeholder("x", (3,), dtypes.int32), *nodes,
-                 node("sum", "AddV2", "a", "b", T=dtypes.int32, device="CPU:0"))
-    read = heald.graphdef.loads(heald.graphdef.dumps(made))
+    tested_graph = graph(placeholder("x", (3,), dtypes.int32), *nodes,
+                         node("sum", "AddV2", "a", "b", T=dtypes.int32, device="CPU:0"))
+    read = heald.graphdef.loads(heald.graphdef.dumps(tested_graph))
     placement = heald.Session(read, {"plugin": {"sim": {"devices": 1}}}).placement()
     assert read["a"].attrs is read["b"].attrs
     assert [placement[name].device for name in ("a", "b")] == ["SIM:0"] * 2
@@ -408,9 +408,9 @@ def test_nodes_alike_that_request_a_device_all_stay_there():
 
 def test_nodes_alike_without_a_request_are_all_free_to_leave_the_sessions_device():
     nodes = [node(name, "Neg", "x", T=dtypes.int32) for name in ("a", "b")]
-    made = graph(placeholder("x", (3,), dtypes.int32), *nodes,
-                 node("sum", "AddV2", "a", "b", T=dtypes.int32, device="CPU:0"))
-    read = heald.graphdef.loads(heald.graphdef.dumps(made))
+    tested_graph = graph(placeholder("x", (3,), dtypes.int32), *nodes,
+                         node("sum", "AddV2", "a", "b", T=dtypes.int32, device="CPU:0"))
+    read = heald.graphdef.loads(heald.graphdef.dumps(tested_graph))
     placement = heald.Session(read, {"plugin": {"sim": {"devices": 1}}}, device="SIM:0").placement()
     assert read["a"].attrs is read["b"].attrs
     assert [placement[name].reason for name in ("a", "b")] == ["only the host reads it"] * 2

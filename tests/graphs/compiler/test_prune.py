@@ -24,13 +24,13 @@ def test_nodes_of_a_loop_come_after_their_inputs_but_for_next_iterations():
     order = order_of(graph, exits[1], fed=[(x, 0)])
     needed = {node.name for node in graph} - {x, "Exit_0", [*graph.nodes][-1], exits[0]}
     assert {*order} == needed
-    place = {name: index for index, name in enumerate(order)}
+    position = {name: index for index, name in enumerate(order)}
     late = {(node.name, tensor.node) for node in graph for tensor in node.inputs
-            if node.name in place and tensor.node in place and place[tensor.node] > place[node.name]}
+            if node.name in position and tensor.node in position and position[tensor.node] > position[node.name]}
     assert {graph[source].op for _, source in late} == {"NextIteration"}
 
 
-def test_other_cycles_are_refused():
+def test_cycles_without_next_iteration_are_refused():
     graph = Graph([Node("a", "Identity", ["b"], attrs={"T": INT}), Node("b", "Identity", ["a"], attrs={"T": INT})])
     with pytest.raises(InvalidArgument, match="a cycle leads from 'a' back to 'b'") as caught:
         order_of(graph, "a")

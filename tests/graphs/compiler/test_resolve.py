@@ -1,4 +1,4 @@
-"""Attributes of nodes are those that their ops declare, in any form in which users write them."""
+"""The attributes of nodes fit the declarations of their ops, in any form in which users write them."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ VALUES = {"string": "a", "shape": ShapeAttr((2,)), "bool": True, "int": 1, "floa
 ALSO = {("float", "int"): 1.0, ("func", "string"): Func("a")}  # (kind, given): what the kernel sees
 
 
-@pytest.mark.parametrize("given", VALUES)
+@pytest.mark.parametrize("value_kind", VALUES)
 @pytest.mark.parametrize("kind", VALUES)
-def test_an_attribute_has_the_declared_type(kind, given):
-    value = VALUES[given].encode() if given == "string" else VALUES[given]
-    expected = ALSO.get((kind, given), VALUES[given])
+def test_an_attribute_has_the_declared_type(kind, value_kind):
+    value = VALUES[value_kind].encode() if value_kind == "string" else VALUES[value_kind]
+    expected = ALSO.get((kind, value_kind), VALUES[value_kind])
     for of, written, read in ((kind, value, expected), (f"list({kind})", [value], (expected,))):
-        if given == kind or (kind, given) in ALSO:
+        if value_kind == kind or (kind, value_kind) in ALSO:
             assert checked(AttrDef("a", of), written) == read
         else:
             with pytest.raises(InvalidArgument, match=re.escape(f"attribute 'a' must be {of}")):
@@ -52,24 +52,24 @@ WRITTEN = [  # (kind, as users write it, as kernels see it)
 ]
 
 
-@pytest.mark.parametrize(("kind", "written", "seen"), WRITTEN, ids=map(str, range(len(WRITTEN))))
-def test_kernels_see_one_form_of_all_that_users_write(kind, written, seen):
+@pytest.mark.parametrize(("kind", "written", "kernel_form"), WRITTEN, ids=map(str, range(len(WRITTEN))))
+def test_kernels_see_one_form_of_all_that_users_write(kind, written, kernel_form):
     """By hand-made nodes, whose values a node keeps as a file would, and directly, as eager calls have them."""
     in_a_node = Node("n", "Any", attrs={"a": written}).attrs["a"]
-    for given in (written, in_a_node):
-        found = checked(AttrDef("a", kind), given)
-        assert found == seen
-        assert type(found) is type(checked(AttrDef("a", kind), found))
+    for value in (written, in_a_node):
+        attribute = checked(AttrDef("a", kind), value)
+        assert attribute == kernel_form
+        assert type(attribute) is type(checked(AttrDef("a", kind), attribute))
 
 
 def test_an_array_and_a_number_become_a_tensor():
-    for given in (np.float32([1, 2]), [1.0, 2.0], 3):
-        found = checked(AttrDef("a", "tensor"), given)
-        assert type(found) is TensorValue
-        np.testing.assert_array_equal(found.array(), given)
+    for value in (np.float32([1, 2]), [1.0, 2.0], 3):
+        attribute = checked(AttrDef("a", "tensor"), value)
+        assert type(attribute) is TensorValue
+        np.testing.assert_array_equal(attribute.array(), value)
 
 
-@pytest.mark.parametrize(("kind", "given", "text", "hint"), [
+@pytest.mark.parametrize(("kind", "value", "text", "hint"), [
     ("shape", "abc", "attribute 'a' must be shape, it is the str 'abc'", "a tuple of sizes such as (2, None)"),
     ("shape", (2, -3), "attribute 'a' must be shape, it is the tuple [2, -3]: (2, -3) is not a shape", "at most"),
     ("type", "flaot32", "attribute 'a' must be type, it is the str 'flaot32': 'flaot32' is not a data", "float32"),
@@ -82,16 +82,16 @@ def test_an_array_and_a_number_become_a_tensor():
     ("string", 3, "attribute 'a' must be string, it is the int 3", "a text"),
     ("func", 3, "attribute 'a' must be func, it is the int 3", "the name of a function"),
 ])
-def test_a_wrong_attribute_says_what_was_given_and_what_was_expected(kind, given, text, hint):
+def test_a_wrong_attribute_says_what_was_given_and_what_was_expected(kind, value, text, hint):
     with pytest.raises(InvalidArgument) as caught:
-        checked(AttrDef("a", kind), given)
+        checked(AttrDef("a", kind), value)
     assert caught.value.message.startswith(text)
     assert hint in caught.value.hint
 
 
 def test_a_graph_made_by_hand_may_name_types_and_shapes_plainly():
     session = heald.Session(graph(Node("x", "Placeholder", attrs={"dtype": "float32", "shape": (2,)}),
-                                 Node("y", "Neg", ["x"], attrs={"T": np.float32})))
+                                  Node("y", "Neg", ["x"], attrs={"T": np.float32})))
     assert session.run("y", {"x": [1, 2]}).tolist() == [-1, -2]
 
 

@@ -1,4 +1,4 @@
-"""Any graph: what is made here protobuf reads, what protobuf writes comes back, and edits stay where they are."""
+"""Any graph: protobuf reads our GraphDefs, we read protobuf's, and edits keep the order."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ VALUES = st.recursive(
 
 
 @st.composite
-def node_lists(draw: st.DrawFn, arguments: tuple[str, ...] = (), *, most: int = 6) -> list[Node]:
-    names = draw(st.lists(NAMES, unique=True, max_size=most))
+def node_lists(draw: st.DrawFn, arguments: tuple[str, ...] = (), *, most_nodes: int = 6) -> list[Node]:
+    names = draw(st.lists(NAMES, unique=True, max_size=most_nodes))
     nodes: list[Node] = []
     for name in (n for n in names if n not in arguments):
         sources = [*arguments, *(n.name for n in nodes)]
@@ -52,7 +52,7 @@ def node_lists(draw: st.DrawFn, arguments: tuple[str, ...] = (), *, most: int = 
 
 @st.composite
 def functions(draw: st.DrawFn, name: str) -> Function:
-    nodes = draw(node_lists(("arg",), most=3))
+    nodes = draw(node_lists(("arg",), most_nodes=3))
     return Function(name, [ArgDef("arg", dtypes.float32)], [ArgDef("y", type_attr="T")], nodes, {"y": "arg"},
                     attrs=draw(st.dictionaries(NAMES, VALUES, max_size=2)))
 
@@ -71,13 +71,13 @@ UNKNOWN = st.builds(
 )
 
 
-def scrambled(message: Any, draw: Any) -> bytes:
+def scramble_fields(message: Any, draw: Any) -> bytes:
     """A message with its fields in any order, where order means nothing, and with unknown fields in between."""
-    pieces = []
+    field_groups = []
     for field, value in message.ListFields():
         one = type(message)()
         if field.name in ("node", "node_def"):
-            pieces.append([wire.put_bytes(field.number, scrambled(node, draw)) for node in value])
+            field_groups.append([wire.put_bytes(field.number, scramble_fields(node, draw)) for node in value])
         elif field.message_type is not None and field.message_type.GetOptions().map_entry:
             entries = []
             for key in value:
@@ -87,21 +87,21 @@ def scrambled(message: Any, draw: Any) -> bytes:
                 else:
                     getattr(one, field.name)[key].CopyFrom(value[key])
                 entries.append([one.SerializeToString()])
-            pieces += entries
+            field_groups += entries
         elif field.name == "input":
-            pieces.append([wire.put_bytes(field.number, text) for text in value])
+            field_groups.append([wire.put_bytes(field.number, text) for text in value])
         elif field.name == "library":
-            inner = [wire.put_bytes(1, scrambled(function, draw)) for function in value.function]
-            pieces.append([wire.put_bytes(field.number, b"".join(inner))])
+            inner = [wire.put_bytes(1, scramble_fields(function, draw)) for function in value.function]
+            field_groups.append([wire.put_bytes(field.number, b"".join(inner))])
         else:
             one.Clear()
             one.CopyFrom(message)
             for other, _ in message.ListFields():
                 if other.number != field.number:
                     one.ClearField(other.name)
-            pieces.append([one.SerializeToString()])
-    pieces += [[raw] for raw in draw(st.lists(UNKNOWN, max_size=1))]
-    return b"".join(b"".join(piece) for piece in draw(st.permutations(pieces)))
+            field_groups.append([one.SerializeToString()])
+    field_groups += [[raw] for raw in draw(st.lists(UNKNOWN, max_size=1))]
+    return b"".join(b"".join(group) for group in draw(st.permutations(field_groups)))
 
 
 @QUICK
@@ -111,10 +111,10 @@ def test_graphs_made_here_are_what_protobuf_reads(graph: Graph) -> None:
     message = proto(raw)
     assert [n.name for n in message.node] == list(graph.nodes)
     assert [f.signature.name for f in message.library.function] == list(graph.functions)
-    for node, found in zip(graph, message.node, strict=True):
-        assert (found.op, found.device) == (node.op, node.device)
-        assert list(found.input) == [*map(str, node.inputs), *(f"^{c}" for c in node.controls)]
-        assert sorted(found.attr) == sorted(node.attrs)
+    for node, node_message in zip(graph, message.node, strict=True):
+        assert (node_message.op, node_message.device) == (node.op, node.device)
+        assert list(node_message.input) == [*map(str, node.inputs), *(f"^{c}" for c in node.controls)]
+        assert sorted(node_message.attr) == sorted(node.attrs)
     again = loads(raw)
     assert dumps(again) == raw
     for node, other in zip(graph, again, strict=True):
@@ -126,14 +126,14 @@ def test_graphs_made_here_are_what_protobuf_reads(graph: Graph) -> None:
 @QUICK
 @given(graphs(), st.data())
 def test_any_order_of_fields_and_any_unknown_field_survives(graph: Graph, data: st.DataObject) -> None:
-    raw = scrambled(proto(dumps(graph)), data.draw)
-    found = loads(raw)
-    assert dumps(found) == raw
-    assert list(found.nodes) == list(graph.nodes)
-    edited = data.draw(st.lists(st.sampled_from(list(found.nodes)), unique=True)) if found.nodes else []
-    new = found.replace(nodes=[found[name].replace(device="/new", attrs={"_added": 5}) for name in edited])
+    raw = scramble_fields(proto(dumps(graph)), data.draw)
+    read_graph = loads(raw)
+    assert dumps(read_graph) == raw
+    assert list(read_graph.nodes) == list(graph.nodes)
+    edited = data.draw(st.lists(st.sampled_from(list(read_graph.nodes)), unique=True)) if read_graph.nodes else []
+    new = read_graph.replace(nodes=[read_graph[name].replace(device="/new", attrs={"_added": 5}) for name in edited])
     again = loads(dumps(new))
-    for name, node in found.nodes.items():
+    for name, node in read_graph.nodes.items():
         if name in edited:
             assert again[name].device == "/new"
             assert again[name].attrs == {**node.attrs, "_added": 5}
@@ -141,4 +141,4 @@ def test_any_order_of_fields_and_any_unknown_field_survives(graph: Graph, data: 
             assert again[name].extra == node.extra
         else:
             assert bytes(again[name].raw) == bytes(node.raw)
-    assert [bytes(f.raw) for f in again.functions.values()] == [bytes(f.raw) for f in found.functions.values()]
+    assert [bytes(f.raw) for f in again.functions.values()] == [bytes(f.raw) for f in read_graph.functions.values()]

@@ -1,4 +1,4 @@
-"""Attributes: one table read in both directions against protobuf, tensors by every rule, and what is refused."""
+"""Attributes: one table read in both directions against protobuf, tensors by every rule, and refused values."""
 
 from __future__ import annotations
 
@@ -65,9 +65,9 @@ VALUES: list[tuple[str, Any]] = [
 
 @pytest.mark.parametrize(("text", "value"), VALUES, ids=[text[:40] for text, _ in VALUES])
 def test_reading_and_writing_agree_with_protobuf(text: str, value: Any) -> None:
-    found = read_value(message(text))
-    assert found == value
-    assert type(found) is type(value)
+    read = read_value(message(text))
+    assert read == value
+    assert type(read) is type(value)
     assert put_value(canonical(value)) == message(text)
 
 
@@ -79,16 +79,16 @@ CANONICAL: list[tuple[Any, Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("given", "value"), CANONICAL, ids=[repr(g)[:40] for g, _ in CANONICAL])
-def test_other_spellings_become_what_reading_gives(given: Any, value: Any) -> None:
-    found = canonical(given)
-    assert found == value
-    assert type(found) is type(value)
-    assert read_value(put_value(found)) == value
+@pytest.mark.parametrize(("spelling", "value"), CANONICAL, ids=[repr(g)[:40] for g, _ in CANONICAL])
+def test_a_spelling_of_a_value_becomes_the_value_that_reading_gives(spelling: Any, value: Any) -> None:
+    canonical_value = canonical(spelling)
+    assert canonical_value == value
+    assert type(canonical_value) is type(value)
+    assert read_value(put_value(canonical_value)) == value
 
 
 @pytest.mark.parametrize("value", [2**63, -(2**63) - 1, 1e300, object(), {}, [1, "a"], [True, 1], [[[1]]], "\ud800"])
-def test_what_no_attribute_can_hold_is_refused(value: Any) -> None:
+def test_a_value_that_no_attribute_can_hold_is_refused(value: Any) -> None:
     with pytest.raises(InvalidArgument):
         canonical(value)
 
@@ -122,12 +122,12 @@ def test_numbers_are_read_packed_and_single() -> None:
     assert read_value(wire.put_bytes(1, wire.put_float(4, 0.5))) == (0.5,)
 
 
-def test_of_several_values_the_last_counts_and_messages_merge() -> None:
+def test_the_last_of_several_values_counts_and_messages_merge() -> None:
     assert read_value(message("i: 3") + message("b: true")) is True
     assert read_value(message("list { i: 3 }") + message("list { i: 4 }")) == (3, 4)
 
 
-def nested(levels: int) -> bytes:
+def nested_function_value(levels: int) -> bytes:
     value = message("i: 1")
     for _ in range(levels):
         entry = wire.put_bytes(1, "g") + wire.put_bytes(2, value)
@@ -136,11 +136,11 @@ def nested(levels: int) -> bytes:
 
 
 def test_functions_nest_as_deep_as_protobuf_goes() -> None:
-    value = read_value(nested(30))
-    assert put_value(canonical(value)) == nested(30)
+    value = read_value(nested_function_value(30))
+    assert put_value(canonical(value)) == nested_function_value(30)
     for levels in (34, 1000):
         with pytest.raises(InvalidArgument, match="nesting"):
-            read_value(nested(levels))
+            read_value(nested_function_value(levels))
 
 
 ELEMENTS: list[tuple[str, Any]] = [
@@ -172,7 +172,7 @@ ELEMENTS: list[tuple[str, Any]] = [
 
 
 @pytest.mark.parametrize(("text", "expected"), ELEMENTS, ids=[text[7:40] for text, _ in ELEMENTS])
-def test_elements_by_tensorflows_rules(text: str, expected: Any) -> None:
+def test_elements_follow_tensorflows_rules(text: str, expected: Any) -> None:
     expected = np.asarray(expected)
     value = tensor(text)
     array = value.array()

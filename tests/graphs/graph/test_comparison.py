@@ -29,11 +29,11 @@ def test_the_difference_names_exactly_the_edits(edits):
         edited = edited.replace(nodes=[node("z", "Exp", "x")])
     if "y" in edits:
         edited = edited.remove("y")
-    found = compare(CHAIN, edited)
-    assert (found.added, found.removed) == (("z",) * ("z" in edits), ("y",) * ("y" in edits))
-    assert {name: [c.field for c in changes] for name, changes in found.changed.items()} == {
+    difference = compare(CHAIN, edited)
+    assert (difference.added, difference.removed) == (("z",) * ("z" in edits), ("y",) * ("y" in edits))
+    assert {name: [c.field for c in changes] for name, changes in difference.changed.items()} == {
         name: [field] for name, field in (("one", "attrs.value"), ("sum", "inputs")) if name in edits}
-    assert bool(found) == bool(edits)
+    assert bool(difference) == bool(edits)
 
 
 def test_constants_are_compared_by_value_and_not_by_encoding():
@@ -48,11 +48,11 @@ def test_constants_are_compared_by_value_and_not_by_encoding():
 def test_types_of_attributes_devices_versions_functions_and_order_count():
     y = CHAIN["y"].replace(device="/cpu:0", attrs={"T": dtypes.int32})
     other = Graph([y, *(n for n in CHAIN if n.name != "y")], [Function("f")], Versions(21))
-    found = compare(CHAIN, other)
-    assert found.changed["y"] == (Change("device", "", "/cpu:0"), Change("attrs.T", dtypes.float32, dtypes.int32))
-    assert found.functions_added == ("f",)
-    assert found.versions
-    assert found.reordered
+    difference = compare(CHAIN, other)
+    assert difference.changed["y"] == (Change("device", "", "/cpu:0"), Change("attrs.T", dtypes.float32, dtypes.int32))
+    assert difference.functions_added == ("f",)
+    assert difference.versions
+    assert difference.reordered
 
 
 def test_a_changed_node_of_a_function_is_named():

@@ -1,4 +1,4 @@
-"""Nodes, functions and graphs: edits touch what they name, orders are stable, the verifier names the culprit."""
+"""Nodes, functions and graphs: edits touch named parts only, orders are stable, the verifier names the culprit."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ K = wire.put_bytes(5, wire.put_bytes(2, wire.put_integer(3, 2)) + wire.put_bytes
 
 
 def raw_node() -> bytes:
-    """A node with fields out of order, attributes out of order, and fields nobody knows."""
+    """A node with fields out of order, attributes out of order, and unknown fields."""
     inputs = b"".join(wire.put_bytes(3, text) for text in ("a:0", "b:1", "^c"))
     names = (wire.put_bytes(2, "Foo"), K, wire.put_bytes(1, "n"))
     return b"".join((unknown(77, "first"), Z, inputs, *names, unknown(6, "debug")))
@@ -184,17 +184,18 @@ def test_a_function_is_made_read_and_edited() -> None:
     from heald.graphs.graph.graphdef import dumps, loads
 
     graph = loads(dumps(Graph([], [function()])))
-    found = graph.functions["f"]
-    assert (found.inputs, found.outputs) == (function().inputs, function().outputs)
-    assert (found.ret, found.control_ret, found.control_outputs) == ({"y": Input("add", "z", 0)}, {"c": "add"}, ("c",))
-    assert (dict(found.attrs), found.stateful, list(found.nodes)) == ({"_x": 1}, True, ["add"])
-    renamed = found.replace(name="g", stateful=False, attrs={"_y": "v"}, nodes=[Node("add", "AddV2", ["a", "b"])],
-                            inputs=[*found.inputs, ArgDef("b", dtypes.float32, is_ref=True)])
+    from_graph = graph.functions["f"]
+    assert (from_graph.inputs, from_graph.outputs) == (function().inputs, function().outputs)
+    assert (from_graph.ret, from_graph.control_ret, from_graph.control_outputs) == ({"y": Input("add", "z", 0)},
+                                                                                    {"c": "add"}, ("c",))
+    assert (dict(from_graph.attrs), from_graph.stateful, list(from_graph.nodes)) == ({"_x": 1}, True, ["add"])
+    renamed = from_graph.replace(name="g", stateful=False, attrs={"_y": "v"}, nodes=[Node("add", "AddV2", ["a", "b"])],
+                                 inputs=[*from_graph.inputs, ArgDef("b", dtypes.float32, is_ref=True)])
     again = loads(dumps(graph.replace(functions=[renamed], without_functions=["f"]))).functions["g"]
     assert (again.name, again.stateful, dict(again.attrs)) == ("g", False, {"_x": 1, "_y": b"v"})
     assert again.inputs == renamed.inputs
     assert again.nodes["add"].inputs == (Input("a"), Input("b"))
-    assert again.ret == found.ret
+    assert again.ret == from_graph.ret
 
 
 def test_an_edited_signature_keeps_what_has_no_name_here() -> None:
@@ -251,9 +252,9 @@ def test_any_acyclic_graph_is_sorted(edges: list[list[int]], random: Any) -> Non
     nodes = [Node(f"n{i}", "Foo", [f"n{j}" for j in sources if j < i]) for i, sources in enumerate(edges)]
     random.shuffle(nodes)
     order = topological_order(Graph(nodes))
-    place = {node.name: i for i, node in enumerate(order)}
+    position = {node.name: i for i, node in enumerate(order)}
     assert len(order) == len(nodes)
-    assert all(place[i.node] < place[n.name] for n in nodes for i in n.inputs)
+    assert all(position[i.node] < position[n.name] for n in nodes for i in n.inputs)
     verify(Graph(nodes))
 
 

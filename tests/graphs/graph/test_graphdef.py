@@ -29,16 +29,16 @@ def proto(raw: bytes) -> Any:
     return message_class("GraphDef").FromString(raw)
 
 
-def touched(node: Node) -> Node:
+def rewrite_all_fields(node: Node) -> Node:
     """The same node, every field written anew."""
     return node.replace(name=node.name, op=node.op, inputs=node.inputs, device=node.device, attrs=node.attrs)
 
 
-def rebuilt(function: Function) -> Function:
+def rebuild_function(function: Function) -> Function:
     return function.replace(
         name=function.name, inputs=function.inputs, outputs=function.outputs, ret=function.ret,
         control_ret=function.control_ret, attrs=function.attrs, stateful=function.stateful,
-        nodes=map(touched, function.nodes.values()),
+        nodes=map(rewrite_all_fields, function.nodes.values()),
     )
 
 
@@ -56,7 +56,8 @@ def test_a_file_comes_back_byte_for_byte(file: Path, tmp_path: Path) -> None:
 def test_written_anew_it_is_the_same_message(file: Path) -> None:
     graph = load(file)
     new = graph.replace(
-        nodes=map(touched, graph), functions=map(rebuilt, graph.functions.values()), versions=graph.versions
+        nodes=map(rewrite_all_fields, graph), functions=map(rebuild_function, graph.functions.values()),
+        versions=graph.versions
     )
     assert proto(dumps(new)) == proto(file.read_bytes())
 
@@ -110,7 +111,7 @@ def test_a_buffer_that_may_change_is_copied() -> None:
 
 def test_truncation_at_every_byte_gives_a_typed_error_or_a_shorter_graph() -> None:
     raw = SMALL.read_bytes()
-    whole = list(load(SMALL).nodes)
+    all_names = list(load(SMALL).nodes)
     shorter = 0
     for end in range(len(raw)):
         try:
@@ -119,8 +120,8 @@ def test_truncation_at_every_byte_gives_a_typed_error_or_a_shorter_graph() -> No
             assert isinstance(error, DataLoss | InvalidArgument)  # noqa: PT017
         else:
             shorter += 1
-            assert list(graph.nodes) == whole[: len(graph)]
-    assert shorter < len(whole) + 4
+            assert list(graph.nodes) == all_names[: len(graph)]
+    assert shorter < len(all_names) + 4
 
 
 @QUICK
@@ -231,14 +232,14 @@ def test_text_errors_name_the_line(tmp_path: Path, text: str, line: int, says: s
 @QUICK
 @given(st.text(st.sampled_from('node{}[]<>:",;# \n-\\0189aDT_FLOATinfkeyvalue\'\x00é'), max_size=40))
 def test_any_text_is_a_graph_or_a_typed_error(text: str) -> None:
-    for whole in (text, "node { " + text + " }", 'node { name: "a" op: "' + text + '" }'):
+    for full_text in (text, "node { " + text + " }", 'node { name: "a" op: "' + text + '" }'):
         try:
-            loads(whole, text=True)
+            loads(full_text, text=True)
         except HealdError:
             continue
 
 
-def test_what_text_cannot_express_is_said() -> None:
+def test_a_field_that_text_cannot_express_is_named() -> None:
     graph = loads(wire.put_bytes(1, Node("a", "Foo", extra=wire.put_bytes(99, "?")).raw))
     with pytest.raises(InvalidArgument, match="unknown") as caught:
         dumps(graph, text=True)
@@ -268,7 +269,7 @@ def test_foreign_files_are_named_with_the_way_out(tmp_path: Path, name: str) -> 
     assert str(tmp_path / name) in str(caught.value)
 
 
-def test_paths_that_hold_no_file(tmp_path: Path) -> None:
+def test_paths_that_hold_no_file_are_typed_errors(tmp_path: Path) -> None:
     (tmp_path / "graph.pb").touch()
     with pytest.raises(NotFound, match=r"did you mean 'graph\.pb'"):
         load(tmp_path / "grpah.pb")
@@ -295,7 +296,7 @@ def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
         load(tmp_path / "g.pb")
 
 
-def test_nothing_half_written_is_left(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_no_file(tmp_path: Path) -> None:
     graph = load(SMALL)
     target = tmp_path / "graph.pb"
     target.write_bytes(b"old")

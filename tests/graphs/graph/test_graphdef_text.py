@@ -50,27 +50,27 @@ def fill(message: Any, draw: st.DrawFn, depth: int) -> None:
     for field in draw(st.lists(st.sampled_from(fields), max_size=4, unique_by=lambda f: f.number)) if fields else ():
         entry = field.message_type is not None and field.message_type.GetOptions().map_entry
         for _ in range(draw(st.integers(1, 3)) if field.is_repeated else 1):
-            held = getattr(message, field.name)
+            container = getattr(message, field.name)
             if entry:
                 key, value = field.message_type.fields
                 key = draw(scalars(key))
                 if value.message_type is None:
-                    held[key] = draw(scalars(value))
+                    container[key] = draw(scalars(value))
                 elif depth:
-                    fill(held[key], draw, depth - 1)
+                    fill(container[key], draw, depth - 1)
             elif field.message_type is not None:
                 if depth:
-                    inner = held.add() if field.is_repeated else held
+                    inner = container.add() if field.is_repeated else container
                     inner.SetInParent()
                     fill(inner, draw, depth - 1)
             elif field.is_repeated:
-                held.append(draw(scalars(field)))
+                container.append(draw(scalars(field)))
             else:
                 setattr(message, field.name, draw(scalars(field)))
 
 
 @st.composite
-def printed(draw: st.DrawFn) -> tuple[str, Any, str]:
+def message_texts(draw: st.DrawFn) -> tuple[str, Any, str]:
     """A kind of message, a message, and its text in one of protobuf's styles."""
     kind = draw(st.sampled_from(KINDS))
     message = message_class(kind)()
@@ -78,7 +78,7 @@ def printed(draw: st.DrawFn) -> tuple[str, Any, str]:
     return kind, message, text_format.MessageToString(message, **draw(st.sampled_from(STYLES)))
 
 
-def accepted(text: str, kind: str) -> Any:
+def parse_by_protobuf(text: str, kind: str) -> Any:
     """The message that protobuf's parser reads, or None."""
     message = message_class(kind)()
     try:
@@ -106,21 +106,22 @@ def assert_same(raw: bytes | None, message: Any) -> None:
 
 
 @QUICK
-@given(printed())
-def test_what_protobuf_prints_is_the_message_again(case: tuple[str, Any, str]) -> None:
+@given(message_texts())
+def test_a_text_that_protobuf_prints_is_the_message_again(case: tuple[str, Any, str]) -> None:
     kind, _, text = case
-    assert_same(ours(text, kind), accepted(text, kind))
+    assert_same(ours(text, kind), parse_by_protobuf(text, kind))
 
 
 @QUICK
-@given(printed(), st.lists(st.tuples(st.integers(0, 400), st.integers(0, 3), st.text('{}[]<>:",;# \n-017.aDTinf\'+x',
-                                                                                   max_size=2)), max_size=2))
+@given(message_texts(),
+       st.lists(st.tuples(st.integers(0, 400), st.integers(0, 3), st.text('{}[]<>:",;# \n-017.aDTinf\'+x',
+                                                                          max_size=2)), max_size=2))
 def test_damaged_text_is_read_or_refused_as_protobuf_does(case: tuple[str, Any, str], damage: list[Any]) -> None:
     kind, _, text = case
     for at, length, new in damage:
         at %= len(text) + 1
         text = text[:at] + new + text[at + length :]
-    assert_same(ours(text, kind), accepted(text, kind))
+    assert_same(ours(text, kind), parse_by_protobuf(text, kind))
 
 
 def test_graphs_that_tensorflow_wrote_are_the_same_as_text() -> None:
@@ -184,7 +185,7 @@ SPELLINGS += [("TensorProto", f"tensor_content: {literal}") for literal in LITER
 
 @pytest.mark.parametrize(("kind", "text"), SPELLINGS, ids=str)
 def test_each_spelling_is_read_or_refused_as_protobuf_does(kind: str, text: str) -> None:
-    assert_same(ours(text, kind), accepted(text, kind))
+    assert_same(ours(text, kind), parse_by_protobuf(text, kind))
 
 
 def test_escapes_that_protobuf_for_python_misreads_follow_the_languages_specification() -> None:

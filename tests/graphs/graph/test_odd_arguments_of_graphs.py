@@ -11,7 +11,7 @@ from heald.runtime.values import dtypes
 X = Node("x", "NoOp")
 GRAPH = Graph([X])
 FUNCTION = Function("f", [ArgDef("a", dtypes.float32)], [], [X])
-ODD = {  # a call, and what its error says
+ODD = {  # a call, and a part of its error
     "names for nodes": (lambda: Graph(GRAPH.nodes), "item of type str.*mapping.values()"),
     "None for nodes": (lambda: Graph(None), "NoneType is no list of Node objects.*pass .Node"),
     "one node": (lambda: Graph(X), "Node is no list of Node objects"),

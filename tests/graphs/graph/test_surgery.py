@@ -1,4 +1,4 @@
-"""Surgery: edits by names of nodes and tensors; what they leave alone keeps its bytes."""
+"""Surgery: edits by names of nodes and tensors; all other nodes keep their bytes."""
 
 from pathlib import Path
 
@@ -22,32 +22,32 @@ CHAIN = graph(
 )
 
 
-def names(found: Graph) -> str:
-    return " ".join(found.nodes)
+def names(graph: Graph) -> str:
+    return " ".join(graph.nodes)
 
 
-def inputs(found: Graph, name: str) -> list[str]:
-    return [*map(str, found[name].inputs), *(f"^{c}" for c in found[name].controls)]
+def inputs(graph: Graph, name: str) -> list[str]:
+    return [*map(str, graph[name].inputs), *(f"^{c}" for c in graph[name].controls)]
 
 
-def run(found: Graph, fetch: str, **feeds: object) -> np.ndarray:
-    with heald.Session(found) as session:
+def run(graph: Graph, fetch: str, **feeds: object) -> np.ndarray:
+    with heald.Session(graph) as session:
         return session.run(fetch, feeds)
 
 
 def test_a_renamed_node_is_renamed_in_inputs_control_edges_and_colocations():
-    found = CHAIN.rename("k/add", "sum").rename("k/one", "one")
-    assert names(found) == "x one sum y z"
-    assert inputs(found, "sum") == ["x", "one"]
-    assert inputs(found, "y") == ["sum", "^one"]
-    assert found["y"].attrs["_class"] == (b"loc:@sum",)
-    assert found["z"] is CHAIN["z"]
+    edited = CHAIN.rename("k/add", "sum").rename("k/one", "one")
+    assert names(edited) == "x one sum y z"
+    assert inputs(edited, "sum") == ["x", "one"]
+    assert inputs(edited, "y") == ["sum", "^one"]
+    assert edited["y"].attrs["_class"] == (b"loc:@sum",)
+    assert edited["z"] is CHAIN["z"]
 
 
 def test_two_nodes_exchange_their_names():
-    found = CHAIN.rename({"y": "z", "z": "y"})
-    assert names(found) == "x k/one k/add z y"
-    assert inputs(found, "y") == ["z"]
+    edited = CHAIN.rename({"y": "z", "z": "y"})
+    assert names(edited) == "x k/one k/add z y"
+    assert inputs(edited, "y") == ["z"]
 
 
 @pytest.mark.parametrize(("old", "new", "expected"), [
@@ -80,9 +80,9 @@ def test_unused_nodes_are_removed_and_used_ones_are_not():
 
 
 def test_a_bypassed_node_passes_its_input_and_its_control_edges_on():
-    found = CHAIN.bypass("y")
-    assert names(found) == "x k/one k/add z"
-    assert inputs(found, "z") == ["k/add", "^k/one"]
+    edited = CHAIN.bypass("y")
+    assert names(edited) == "x k/one k/add z"
+    assert inputs(edited, "z") == ["k/add", "^k/one"]
     with pytest.raises(InvalidArgument, match="has one data input, 'k/add' has 2"):
         CHAIN.bypass("k/add")
 
@@ -95,9 +95,9 @@ def test_one_input_is_set():
 
 def test_all_consumers_of_a_tensor_are_rewired():
     more = CHAIN.replace(nodes=[node("w", "Abs", "y")])
-    found = more.rewire("y", "w")
-    assert inputs(found, "z") == ["w"]
-    assert inputs(found, "w") == ["y"], "the new tensor's own node goes on reading the old tensor"
+    edited = more.rewire("y", "w")
+    assert inputs(edited, "z") == ["w"]
+    assert inputs(edited, "w") == ["y"], "the new tensor's own node goes on reading the old tensor"
     assert inputs(CHAIN.rewire("^k/one", "^x"), "y") == ["k/add", "^x"]
 
 
@@ -140,11 +140,11 @@ def test_a_misspelt_name_gets_a_hint():
 
 
 def test_a_constant_gets_another_value_and_type():
-    found = CHAIN.set_constant("k/one", [3, 4])
-    assert found["k/one"].attrs["value"].array().tolist() == [3, 4]
-    assert found["k/one"].attrs["dtype"] is dtypes.float32
-    whole = found.set_dtype("k/one", dtypes.int64)
-    assert whole["k/one"].attrs["dtype"] is whole["k/one"].attrs["value"].dtype is dtypes.int64
+    edited = CHAIN.set_constant("k/one", [3, 4])
+    assert edited["k/one"].attrs["value"].array().tolist() == [3, 4]
+    assert edited["k/one"].attrs["dtype"] is dtypes.float32
+    integer = edited.set_dtype("k/one", dtypes.int64)
+    assert integer["k/one"].attrs["dtype"] is integer["k/one"].attrs["value"].dtype is dtypes.int64
     assert run(CHAIN.set_constant("k/one", [3, 4]), "k/add", x=[1, 1]).tolist() == [4, 5]
 
 
@@ -153,17 +153,18 @@ def test_a_placeholder_with_a_value_is_a_constant():
 
 
 def test_a_tensor_becomes_an_input():
-    own = CHAIN.expose_input("y", dtype=dtypes.float32, shape=[2])
-    assert (own["y"].op, own["y"].inputs, own["y"].controls) == ("Placeholder", (), ())
+    own_placeholder = CHAIN.expose_input("y", dtype=dtypes.float32, shape=[2])
+    assert (own_placeholder["y"].op, own_placeholder["y"].inputs, own_placeholder["y"].controls) == ("Placeholder", (),
+                                                                                                     ())
     named = CHAIN.expose_input("y", "fed", dtype=dtypes.float32)
     assert inputs(named, "z") == ["fed"]
     assert named["y"] is CHAIN["y"]
 
 
 def test_an_output_is_exposed_and_a_head_is_cut():
-    found = CHAIN.expose_output("k/add", "features", dtype=dtypes.float32).keep_outputs("features")
-    assert names(found) == "x k/one k/add features"
-    assert run(found, "features", x=[1, 1]).tolist() == [2, 3]
+    edited = CHAIN.expose_output("k/add", "features", dtype=dtypes.float32).keep_outputs("features")
+    assert names(edited) == "x k/one k/add features"
+    assert run(edited, "features", x=[1, 1]).tolist() == [2, 3]
 
 
 def test_a_dropped_output_takes_the_nodes_with_it_that_only_it_needs():
@@ -173,13 +174,13 @@ def test_a_dropped_output_takes_the_nodes_with_it_that_only_it_needs():
 
 
 def test_extract_and_merge_give_the_same_results():
-    whole = heald.graphdef.load(DIGITS / "frozen.pb")
+    full_model = heald.graphdef.load(DIGITS / "frozen.pb")
     image = np.load(DIGITS / "test.npz")["image"][:4]
-    expected = run(whole, "probabilities", image=image)
-    cut = next(n for n in reversed([*whole]) if n.op == "Relu6").name
-    body = whole.extract("image", cut)
-    head = whole.extract(cut, "probabilities", dtypes={cut: dtypes.float32})
-    assert len(body) < len(whole) > len(head)
+    expected = run(full_model, "probabilities", image=image)
+    cut = next(n for n in reversed([*full_model]) if n.op == "Relu6").name
+    body = full_model.extract("image", cut)
+    head = full_model.extract(cut, "probabilities", dtypes={cut: dtypes.float32})
+    assert len(body) < len(full_model) > len(head)
     joined = body.merge(head, "head/", inputs={cut: cut})
     assert np.array_equal(run(joined, "head/probabilities", image=image), expected)
 
@@ -194,15 +195,15 @@ def test_a_merged_graph_brings_its_functions_once():
 
 def test_a_subgraph_is_replaced_in_its_place():
     by = graph(placeholder("a"), node("twice", "AddV2", "a", "a"), node("y", "Sqrt", "twice"))
-    found = CHAIN.replace_subgraph(["k/", "y"], by, inputs={"a": "x"})
-    assert names(found) == "x twice y z"
-    assert run(found, "z", x=[2, 8]) == pytest.approx(np.exp([2, 4]))
+    edited = CHAIN.replace_subgraph(["k/", "y"], by, inputs={"a": "x"})
+    assert names(edited) == "x twice y z"
+    assert run(edited, "z", x=[2, 8]) == pytest.approx(np.exp([2, 4]))
 
 
 def test_replaced_outputs_may_have_other_names():
     by = graph(placeholder("a"), node("b", "Abs", "a"))
-    found = CHAIN.replace_subgraph("y", by, inputs={"a": "k/add"}, outputs={"y": "b"}, prefix="new/")
-    assert inputs(found, "z") == ["new/b"]
+    edited = CHAIN.replace_subgraph("y", by, inputs={"a": "k/add"}, outputs={"y": "b"}, prefix="new/")
+    assert inputs(edited, "z") == ["new/b"]
     with pytest.raises(InvalidArgument, match="input 'y' does not exist"):
         CHAIN.replace_subgraph("y", by, inputs={"a": "k/add"})
 
@@ -212,9 +213,9 @@ def test_inputs_without_consumers_or_with_a_default_are_dropped():
     before = graph(placeholder("x", (2,)), placeholder("idle", (2,)), const("one", [1, 1]),
                    Node("d", "PlaceholderWithDefault", ["one"], attrs=attrs),
                    node("y", "AddV2", "x", "d"))
-    found = before.drop_inputs("idle", "d")
-    assert [*found.nodes] == ["x", "one", "y"]
-    assert [str(i) for i in found["y"].inputs] == ["x", "one"]
+    edited = before.drop_inputs("idle", "d")
+    assert [*edited.nodes] == ["x", "one", "y"]
+    assert [str(i) for i in edited["y"].inputs] == ["x", "one"]
     with pytest.raises(InvalidArgument, match="the input 'x' cannot be dropped: 'y' needs it"):
         before.drop_inputs("x")
     with pytest.raises(InvalidArgument, match="an input is a placeholder, 'y' is AddV2"):
@@ -223,11 +224,11 @@ def test_inputs_without_consumers_or_with_a_default_are_dropped():
 
 def test_the_graph_of_a_saved_model_is_frozen_and_can_be_edited():
     model = heald.load(DIGITS / "saved_model")
-    found = model.graph.keep_outputs(next(iter(model.fetched.values())))
-    assert not {n.op for n in found if "Var" in n.op}
-    assert not found.functions
+    edited = model.graph.keep_outputs(next(iter(model.fetched.values())))
+    assert not {n.op for n in edited if "Var" in n.op}
+    assert not edited.functions
     image = np.zeros((1, 8, 8, 1), np.float32)
     (name,) = model.fed.values()
-    np.testing.assert_allclose(run(found, next(iter(model.fetched.values())), **{name.removesuffix(":0"): image}),
+    np.testing.assert_allclose(run(edited, next(iter(model.fetched.values())), **{name.removesuffix(":0"): image}),
                                next(iter(model(image).values())) if isinstance(model(image), dict) else model(image),
                                rtol=1e-5)

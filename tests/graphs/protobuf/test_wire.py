@@ -1,4 +1,4 @@
-"""The wire format: what is written is read back, and malformed bytes are a DataLoss that names its offset."""
+"""The wire format: written fields are read back, and malformed bytes are a DataLoss that names its offset."""
 
 from __future__ import annotations
 
@@ -84,11 +84,11 @@ def write(fields: list[tuple[int, bytes | int]]) -> bytes:
 @given(FIELDS)
 def test_fields_are_found_where_they_were_written(fields: list[tuple[int, bytes | int]]) -> None:
     raw = write(fields)
-    found = [
+    read_fields = [
         (n, wire.varint(raw, at, end)[0] if kind == wire.VARINT else raw[at:end])
         for n, kind, at, end in wire.fields(raw, 0, len(raw))
     ]
-    assert found == fields
+    assert read_fields == fields
 
 
 @QUICK
@@ -105,10 +105,10 @@ def test_any_bytes_are_fields_or_data_loss(raw: bytes) -> None:
 @given(FIELDS, st.integers(1, 40), st.binary(max_size=5))
 def test_splice_touches_one_field_only(fields: list[tuple[int, bytes | int]], number: int, value: bytes) -> None:
     raw = wire.splice(write(fields), {(number, ""): wire.put_bytes(number, value)})
-    kept = [(n, v) for n, v in fields if n != number]
-    found = [raw[at:end] for n, _, at, end in wire.fields(raw, 0, len(raw)) if n == number]
-    assert found == [value]
-    assert wire.splice(raw, {(number, ""): b""}) == write(kept)
+    other_fields = [(n, v) for n, v in fields if n != number]
+    values = [raw[at:end] for n, _, at, end in wire.fields(raw, 0, len(raw)) if n == number]
+    assert values == [value]
+    assert wire.splice(raw, {(number, ""): b""}) == write(other_fields)
 
 
 def test_splice_puts_new_fields_in_order_of_their_numbers() -> None:

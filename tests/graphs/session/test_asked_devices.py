@@ -59,10 +59,10 @@ def test_every_spelling_of_a_device_of_this_process_is_taken_at_every_door(files
 def test_fallback_is_for_what_a_graph_requests(fallback):
     with pytest.raises(NotFound, match="no plugin brings the device type FOO"):
         heald.Session(NODES, {"placement": {"fallback": fallback}}, device="FOO:0")
-    asked = graph(placeholder("x", (3,)), node("y", "Neg", "x", device="FOO:0"))
+    tested_graph = graph(placeholder("x", (3,)), node("y", "Neg", "x", device="FOO:0"))
     if fallback == "warn":
         with pytest.warns(HealdWarning, match="nothing runs on FOO:0"):
-            heald.Session(asked, {"placement": {"fallback": fallback}})
+            heald.Session(tested_graph, {"placement": {"fallback": fallback}})
 
 
 def test_an_asked_device_is_remapped_before_it_is_looked_for():

@@ -112,6 +112,6 @@ def test_variables_of_a_mapped_shard_are_checked(folder: Path) -> None:
 
 def test_variables_are_read_where_mapping_is_not_allowed(folder: Path) -> None:
     model, mapped = heald.load(folder, mmap=False), heald.load(folder)
-    wanted = mapped(IMAGE)
+    expected = mapped(IMAGE)
     os.truncate(shard(folder), 0)
-    np.testing.assert_array_equal(model(IMAGE), wanted)
+    np.testing.assert_array_equal(model(IMAGE), expected)

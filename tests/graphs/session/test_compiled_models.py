@@ -32,7 +32,7 @@ def batches(*counts):
 
 
 def same(a, b):
-    a, b = ({"": each} if not isinstance(each, dict) else each for each in (a, b))
+    a, b = ({"": outputs} if not isinstance(outputs, dict) else outputs for outputs in (a, b))
     return a.keys() == b.keys() and all(np.array_equal(a[name], b[name]) for name in a)
 
 
@@ -43,24 +43,25 @@ def fed(count):
 
 def test_compiled_digits_equal_the_loaded_ones():
     x = fed(4)
-    wanted = heald.load(DIGITS)(x)
+    expected = heald.load(DIGITS)(x)
     compiled = compile_model(DIGITS, inputs=batches(4))
-    assert same(LoadedCompiledModel(compiled)(x), wanted)
+    assert same(LoadedCompiledModel(compiled)(x), expected)
 
 
 def test_each_shape_has_its_own_entry_over_shared_constants():
     loaded = heald.load(DIGITS)
-    wanted = [loaded(fed(count)) for count in (2, 5)]
+    expected = [loaded(fed(count)) for count in (2, 5)]
     compiled = compile_model(DIGITS, inputs=batches(2, 5), strip=True)
     alone = compile_model(DIGITS, inputs=batches(2), strip=True)
     assert len(compiled.entries) == 2
-    large = [[c.nbytes for c in each.program.constants if getattr(c, "nbytes", 0) > 4096] for each in (compiled, alone)]
+    large = [[c.nbytes for c in model.program.constants if getattr(c, "nbytes", 0) > 4096]
+             for model in (compiled, alone)]
     assert large[0] == large[1]
     feeds = [fed(2), fed(5)]
-    assert all(map(same, map(LoadedCompiledModel(compiled), feeds), wanted))
+    assert all(map(same, map(LoadedCompiledModel(compiled), feeds), expected))
 
 
-def test_other_shapes_run_by_a_function_for_any_shape():
+def test_feeds_of_other_shapes_run_by_a_function_for_any_shape():
     x = fed(3)
     assert same(LoadedCompiledModel(compile_model(DIGITS, inputs=batches(4)))(x), heald.load(DIGITS)(x))
 
@@ -74,7 +75,7 @@ def test_a_model_without_the_op_set_names_its_distribution():
         LoadedCompiledModel(compiled._replace(requirements=()), without)(fed(4))
 
 
-def test_other_shapes_of_a_stripped_model_name_given_and_compiled_ones():
+def test_a_stripped_models_error_names_the_fed_and_the_compiled_shapes():
     model = LoadedCompiledModel(compile_model(DIGITS, inputs=batches(4, 5), strip=True))
     with pytest.raises(FailedPrecondition, match=r"compiled for \(float32\[4.*float32\[5.*given \(float32\[3"):
         model(fed(3))
@@ -135,9 +136,9 @@ def test_the_hint_about_an_older_plugin_has_no_text_of_the_file():
 
 def test_a_missing_device_is_named():
     compiled = compile_model(DIGITS, inputs=batches(4))
-    elsewhere = compiled._replace(program=compiled.program._replace(requires=("TPU:0",)))
+    for_tpu = compiled._replace(program=compiled.program._replace(requires=("TPU:0",)))
     with pytest.raises(FailedPrecondition, match="TPU:0"):
-        LoadedCompiledModel(elsewhere)
+        LoadedCompiledModel(for_tpu)
 
 
 def test_an_older_plugin_is_named_with_the_version_that_is_needed():
@@ -164,13 +165,13 @@ def test_saved_models_compile_with_the_results_of_loaded_ones(folder):
     arrays = [np.ones(shapes[name], meta.dtype.numpy) if meta.dtype.itemsize else np.full(shapes[name], b"1", object)
               for name, meta in loaded.inputs.items()]
     try:
-        wanted = loaded(*arrays)
+        expected = loaded(*arrays)
     except heald.errors.HealdError as error:
         pytest.skip(str(error))
     for strip in (False, True):
         compiled = compile_model(SAVED / folder, inputs=shapes, strip=strip)
-        assert same(LoadedCompiledModel(compiled)(*arrays), wanted)
-        assert same(LoadedCompiledModel(heald.bef.loads(heald.bef.dumps(compiled)))(*arrays), wanted)
+        assert same(LoadedCompiledModel(compiled)(*arrays), expected)
+        assert same(LoadedCompiledModel(heald.bef.loads(heald.bef.dumps(compiled)))(*arrays), expected)
 
 
 @pytest.fixture
@@ -185,10 +186,10 @@ def test_a_file_loads_as_the_compiled_model(file, mmap, form):
     assert same(heald.load(file, device="CPU:0", mmap=mmap, format=form)(fed(4)), heald.load(DIGITS)(fed(4)))
 
 
-@pytest.mark.parametrize("given", [{"inputs": ["x"]}, {"outputs": ["y"]}, {"tags": ["serve"]}])
-def test_arguments_that_need_a_graph_are_refused_for_a_file(file, given):
-    with pytest.raises(InvalidArgument, match=f"{next(iter(given))}= needs a graph"):
-        heald.load(file, **given)
+@pytest.mark.parametrize("argument", [{"inputs": ["x"]}, {"outputs": ["y"]}, {"tags": ["serve"]}])
+def test_arguments_that_need_a_graph_are_refused_for_a_file(file, argument):
+    with pytest.raises(InvalidArgument, match=f"{next(iter(argument))}= needs a graph"):
+        heald.load(file, **argument)
 
 
 def test_a_file_keeps_its_devices_and_signatures(file):
@@ -217,26 +218,26 @@ def test_a_file_of_another_format_by_name_is_damaged(tmp_path):
 
 
 def test_a_truncated_file_is_data_loss(file):
-    whole = file.read_bytes()
-    for size in (3, 100, len(whole) // 2, len(whole) - 1):
-        file.write_bytes(whole[:size])
+    content = file.read_bytes()
+    for size in (3, 100, len(content) // 2, len(content) - 1):
+        file.write_bytes(content[:size])
         with pytest.raises(DataLoss):
             heald.load(file)(fed(4))
 
 
 def test_a_file_that_was_replaced_by_rename_does_not_change_a_loaded_model(file, tmp_path):
-    model, wanted = heald.load(file), heald.load(DIGITS)(fed(4))
+    model, expected = heald.load(file), heald.load(DIGITS)(fed(4))
     heald.bef.dump(compile_model(DIGITS, inputs=batches(2)), tmp_path / "other.bef")
     (tmp_path / "other.bef").replace(file)
-    assert same(model(fed(4)), wanted)
+    assert same(model(fed(4)), expected)
 
 
 def test_threads_share_a_loaded_model(file):
     model, feeds = heald.load(file), [fed(4) + number for number in range(4)]
-    wanted = [heald.load(DIGITS)(x) for x in feeds]
+    expected = [heald.load(DIGITS)(x) for x in feeds]
 
     def run(number):
-        return all(same(model(feeds[number]), wanted[number]) for _ in range(50))
+        return all(same(model(feeds[number]), expected[number]) for _ in range(50))
 
     with ThreadPoolExecutor(4) as threads:
         assert all(threads.map(run, range(4)))

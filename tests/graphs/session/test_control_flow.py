@@ -31,10 +31,10 @@ def run(nodes, functions, fetches, feeds=None, **config):
         return session.run(fetches, feeds or {})
 
 
-@pytest.mark.parametrize(("taken", "result"), [(True, 6), (False, -3)])
-def test_an_if_runs_one_of_its_branches(taken, result):
+@pytest.mark.parametrize(("condition", "result"), [(True, 6), (False, -3)])
+def test_an_if_runs_one_of_its_branches(condition, result):
     nodes = [X, P, branch("y", "p", "twice", "less", "x")]
-    assert run(nodes, [TWICE, LESS], "y", {"x": 3, "p": taken}) == result
+    assert run(nodes, [TWICE, LESS], "y", {"x": 3, "p": condition}) == result
 
 
 @pytest.mark.parametrize("prefix", ["", "Stateless"])
@@ -54,14 +54,14 @@ def test_a_file_whose_nodes_call_functions_is_a_model(tmp_path, op):
     assert model(np.float32(3)) == -6
 
 
-@pytest.mark.parametrize(("of", "value", "taken"), [
+@pytest.mark.parametrize(("of", "value", "condition"), [
     (dtypes.int32, np.int32(2), True), (dtypes.float32, np.float32(0), False), (dtypes.string, b"", False),
     (dtypes.string, b"a", True), (dtypes.float32, np.zeros((2,), np.float32), True),
     (dtypes.float32, np.zeros((0, 2), np.float32), False),
 ])
-def test_a_condition_of_another_type_is_true_as_in_tensorflow(of, value, taken):
+def test_a_condition_of_another_type_is_true_as_in_tensorflow(of, value, condition):
     nodes = [X, placeholder("c", None, of), branch("y", "c", "twice", "less", "x", of=of)]
-    assert run(nodes, [TWICE, LESS], "y", {"x": 3, "c": value}) == (6 if taken else -3)
+    assert run(nodes, [TWICE, LESS], "y", {"x": 3, "c": value}) == (6 if condition else -3)
 
 
 @pytest.mark.parametrize(("index", "result"), [(0, 6), (1, -3), (2, 3), (9, 3), (-1, 3)])
@@ -70,24 +70,25 @@ def test_a_case_takes_the_last_branch_for_an_index_out_of_range(index, result):
     assert run(nodes, [TWICE, LESS, SAME], "y", {"x": 3, "i": np.int32(index)}) == result
 
 
-@pytest.mark.parametrize("made", [
+@pytest.mark.parametrize("make_nodes", [
     [const("p", True, bool), branch("y", "p", "ten", "whole", "logged", arguments="logged:int32", gives="y:int32")],
     [call("y", "ten", "logged", arguments="logged:int32", gives="y:int32")],
 ])
-def test_an_argument_that_no_branch_or_function_uses_runs_for_its_effect(made):
+def test_an_argument_that_no_branch_or_function_uses_runs_for_its_effect(make_nodes):
     ten = function("ten", "x:int32", [const("ten", 10, np.int32)], {"y": "ten:output:0"}, results="y:int32")
-    whole = function("whole", "x:int32", [], {"y": "x"}, results="y:int32")
-    nodes = [placeholder("x", (), dtypes.int32), Node("logged", "Scalar>Log", ["x"], attrs={"T": dtypes.int32}), *made]
-    assert run(nodes, [ten, whole], "y", {"x": np.int32(7)}, plugins={"load": [plugin("scalars")]}) == 10
+    outer = function("whole", "x:int32", [], {"y": "x"}, results="y:int32")
+    nodes = [placeholder("x", (), dtypes.int32), Node("logged", "Scalar>Log", ["x"], attrs={"T": dtypes.int32}),
+             *make_nodes]
+    assert run(nodes, [ten, outer], "y", {"x": np.int32(7)}, plugins={"load": [plugin("scalars")]}) == 10
     from plugin_of_scalars import logged  # imported by the session
 
     assert logged == [("logged", 7)]
     logged.clear()
 
 
-@pytest.mark.parametrize(("known", "result", "op"), [(True, 6, "AddV2"), (False, -3, "Neg")])
-def test_a_branch_that_is_known_beforehand_is_no_call(known, result, op):
-    nodes = [X, const("p", known, bool), branch("y", "p", "twice", "less", "x")]
+@pytest.mark.parametrize(("condition", "result", "op"), [(True, 6, "AddV2"), (False, -3, "Neg")])
+def test_a_branch_that_is_known_beforehand_is_no_call(condition, result, op):
+    nodes = [X, const("p", condition, bool), branch("y", "p", "twice", "less", "x")]
     with heald.Session(program(nodes, TWICE, LESS)) as session:
         assert session.run("y", {"x": 3}) == result
         assert {kernel.op for kernel in session.prepare("y", ["x"]).program.functions["main"].kernels} == {op}
@@ -99,7 +100,7 @@ def test_a_side_of_switches_that_is_known_beforehand_is_no_call():
     with heald.Session(graph(*nodes)) as session:
         assert session.run("m", {"x": 3}) == 6
         assert {kernel.op for kernel in session.prepare("m", ["x"]).program.functions["main"].kernels} == {"AddV2",
-                                                                                                          "Identity"}
+                                                                                                           "Identity"}
 
 
 @pytest.mark.parametrize(("start", "result"), [(0, (5, 32)), (4, (5, 2)), (7, (7, 1))])
@@ -118,11 +119,11 @@ def test_variables_that_a_loop_never_changes_are_constants_of_its_functions():
     weights = np.array([[1, 2], [3, 4]], np.float32)
     nodes = [const("i", 0), const("k", weights), placeholder("x", (1, 2)), loop("w", "b", "s", "i", "k", "x")]
     with heald.Session(program(nodes, below, step)) as session:
-        (got, kept) = session.run(["w:2", "w:1"], {"x": [[1, 1]]})
+        (got, unchanged) = session.run(["w:2", "w:1"], {"x": [[1, 1]]})
         np.testing.assert_array_equal(got, np.ones((1, 2)) @ weights @ weights @ weights)
-        np.testing.assert_array_equal(kept, weights)
-        made = session.prepare(["w:2", "w:1"], ["x"]).program
-        assert [len(f.arg_names) for f in made.functions.values() if f.name != "main"] == [2, 2]
+        np.testing.assert_array_equal(unchanged, weights)
+        compiled_program = session.prepare(["w:2", "w:1"], ["x"]).program
+        assert [len(f.arg_names) for f in compiled_program.functions.values() if f.name != "main"] == [2, 2]
 
 
 def test_the_shape_of_a_variable_may_change_from_turn_to_turn():
@@ -168,7 +169,7 @@ def test_a_variable_that_a_for_never_changes_is_its_input():
 
 
 def test_the_results_of_a_while_whose_condition_is_dead_are_dead():
-    nodes, (_, step) = counted(7)
+    nodes, (_, step) = counting_graph(7)
     below = function("b", "i v:resource", [const("most", 0), node("test", "Less", "i", "most:output:0"),
                                            node("s", "Switch", "test:z:0", "test:z:0", T=dtypes.bool_)],
                      {"go": "s:output_true:0"}, results="go:bool_")
@@ -195,7 +196,7 @@ def test_a_frame_without_constants_runs():
         assert "frame" in {kernel.op for kernel in session.prepare("v/exit", ["x"]).program.functions["main"].kernels}
 
 
-def test_loops_in_branches_in_loops():
+def test_loops_run_in_branches_in_loops():
     inner = function("inner", "x", [const("zero", 0), loop("w", "below", "step", "zero:output:0", "x")],
                      {"y": "w:output:1"})
     body = function("body", "i x", [
@@ -246,7 +247,7 @@ def test_a_function_may_be_called_by_its_name_and_with_attributes():
     assert run(nodes, [generic], ["y", "z"], {"x": 2.5}) == [2, 2.5]
 
 
-def counted(turns):
+def counting_graph(turns):
     """A graph whose loop adds to a variable in each turn, and a read behind the loop."""
     handle = Node("v", "VarHandleOp", attrs={"dtype": FLOAT, "shape": None, "shared_name": b"v"})
     below = function("b", "i v:resource", [const("most", turns), node("test", "Less", "i", "most:output:0")],
@@ -262,7 +263,7 @@ def counted(turns):
 
 
 def test_effects_in_a_loop_happen_in_each_turn_and_before_what_waits_for_the_loop():
-    nodes, functions = counted(7)
+    nodes, functions = counting_graph(7)
     with heald.Session(program(nodes, *functions)) as session:
         session.run([], targets=["init"])
         assert [session.run("read"), session.run("read")] == [7, 14]
@@ -373,8 +374,8 @@ def test_a_queue_of_one_thread_runs_branches_loops_calls_and_asynchronous_kernel
     config = {"plugins": {"load": [plugin("tests")]}, "work_queue": {"threads": 1}}
     with heald.Session(program(nodes, BELOW, step, later, twice_later, TWICE), config) as session:
         for number in range(100):
-            begin, taken = number % 6, bool(number % 2)
+            begin, condition = number % 6, bool(number % 2)
             looped = np.float32([1, 2]) * 9 ** (5 - begin)
-            feeds = {"i": begin, "x": [1, 2], "p": taken}
+            feeds = {"i": begin, "x": [1, 2], "p": condition}
             result = session.run("z", feeds, options=heald.RunOptions(timeout=5))
-            assert result.tolist() == (looped * (10 if taken else 3)).tolist()
+            assert result.tolist() == (looped * (10 if condition else 3)).tolist()

@@ -1,4 +1,4 @@
-"""Random graphs give what NumPy gives, whatever the memory plan, the folding and the frames make of them."""
+"""Random graphs have NumPy's results under every memory plan, with folding and with concurrent frames."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def programs(draw):
     """A list of (op, inputs) over values 0, 1 (fed) and 2 (a constant), and the values to fetch."""
     calls = []
     for i in range(draw(st.integers(1, 25))):
-        known = st.integers(max(0, i - 6), i + 2) | st.integers(0, i + 2)
+        value_index = st.integers(max(0, i - 6), i + 2) | st.integers(0, i + 2)
         op = draw(st.sampled_from([*OPS, *UNARY, "Reshape", "IdentityN"]))
         arity = 2 if op in OPS or op == "IdentityN" else 1
-        calls.append((op, tuple(draw(known) for _ in range(arity))))
+        calls.append((op, tuple(draw(value_index) for _ in range(arity))))
     fetches = draw(st.lists(st.integers(0, len(calls) + 2), min_size=1, max_size=4))
     return calls, fetches
 
@@ -46,11 +46,11 @@ def build(calls):
     return graph(*nodes)
 
 
-def expected(calls, x, y):
+def expected_values(calls, x, y):
     values = [x, y, np.float32([[1, -2, 3, -4]])]
     for op, inputs in calls:
-        given = [values[j] for j in inputs]
-        values.append(OPS[op](*given) if op in OPS else UNARY.get(op, lambda a, *_: a)(*given))
+        arguments = [values[j] for j in inputs]
+        values.append(OPS[op](*arguments) if op in OPS else UNARY.get(op, lambda a, *_: a)(*arguments))
     return values
 
 
@@ -63,7 +63,7 @@ def test_a_random_graph_gives_what_numpy_gives_and_keeps_its_results(program):
     with np.errstate(all="ignore"):
         for seed, batch in enumerate((2, 2, 3, 2)):
             x, y = np.random.default_rng(seed).integers(-3, 4, (2, batch, 4)).astype(np.float32)
-            want = expected(calls, x, y)
+            want = expected_values(calls, x, y)
             runs.append((step(x, y), [want[i] for i in fetches]))
     for got, want in runs:  # compared after all runs: a result that a later run overwrites would show
         for g, w in zip(got, want, strict=True):
@@ -85,7 +85,7 @@ def test_a_graph_split_over_two_memories_gives_what_the_cpu_gives(program, devic
     with np.errstate(all="ignore"):
         for batch in (1, 2, 1):
             x, y = np.random.default_rng(batch).integers(-3, 4, (2, batch, 4)).astype(np.float32)
-            want = expected(calls, x, y)
+            want = expected_values(calls, x, y)
             runs.append((step(x, y), [want[i] for i in fetches]))
     for got, want in runs:
         for g, w in zip(got, want, strict=True):
@@ -110,7 +110,7 @@ def test_concurrent_runs_of_a_random_graph_do_not_see_each_other(program):
 
 @st.composite
 def uses(draw):
-    """Calls that write register i and read earlier ones; some may write over what they read."""
+    """Calls that write register i and read earlier ones; some may write over their inputs."""
     result = []
     for i in range(draw(st.integers(1, 30))):
         reads = tuple(draw(st.lists(st.integers(0, i - 1), max_size=3))) if i else ()
@@ -171,11 +171,11 @@ def test_a_deep_graph_is_no_recursion():
     assert heald.Session(graph(*nodes)).run("n4999", {"x": [1, 2]}).tolist() == [1, 2]
 
 
-@pytest.mark.parametrize("way", ["fed", "constant"])
-def test_warnings_of_numpy_do_not_leak(way):
-    x = placeholder("x", (2,)) if way == "fed" else const("x", [0, -1])
+@pytest.mark.parametrize("run_step", ["fed", "constant"])
+def test_warnings_of_numpy_do_not_leak(run_step):
+    x = placeholder("x", (2,)) if run_step == "fed" else const("x", [0, -1])
     session = heald.Session(graph(x, node("y", "Log", "x"), node("z", "RealDiv", "x", "x")))
-    y, z = session.run(["y", "z"], {"x": [0, -1]} if way == "fed" else {})
+    y, z = session.run(["y", "z"], {"x": [0, -1]} if run_step == "fed" else {})
     assert np.isneginf(y[0])
     assert np.isnan(y[1])
     assert np.isnan(z[0])

@@ -1,4 +1,4 @@
-"""What may be fed: the rule by which values become a tensor's element type."""
+"""Feeds: the rule by which values become a tensor's element type."""
 
 from __future__ import annotations
 
@@ -109,13 +109,13 @@ ROUND_TRIPS = [np.float16, np.float32, np.float64, np.int8, np.int16, np.int32, 
 
 @pytest.mark.parametrize("dtype", ROUND_TRIPS)
 @pytest.mark.parametrize("shape", [(3, 4, 5), (37,), (2, 0, 6), (0, 0, 0), ()])
-def test_what_is_fed_is_fetched_bit_for_bit(dtype, shape):
+def test_a_fed_array_is_fetched_bit_for_bit(dtype, shape):
     rng = np.random.default_rng(0)
     size = int(np.prod(shape)) * np.dtype(dtype).itemsize
     raw = rng.integers(0, 2 if dtype is np.bool_ else 256, size, np.uint8)  # NaNs with payloads among them
     x = raw.view(dtype).reshape(shape)
     session = heald.Session(graph(placeholder("x", dtype=dtypes.of_numpy(x.dtype)),
-                                 node("y", "Identity", "x", T=dtypes.of_numpy(x.dtype))))
+                                  node("y", "Identity", "x", T=dtypes.of_numpy(x.dtype))))
     y = session.run("y", {"x": x})
     assert (y.dtype, y.shape, y.tobytes()) == (x.dtype, x.shape, x.tobytes())
 

@@ -27,8 +27,8 @@ MODEL = graph(
 
 @pytest.fixture
 def session():
-    with heald.Session(MODEL) as made:
-        yield made
+    with heald.Session(MODEL) as session:
+        yield session
 
 
 def test_a_step_that_needs_an_iterator_is_told_the_tensors_to_feed(session):
@@ -39,15 +39,15 @@ def test_a_step_that_needs_an_iterator_is_told_the_tensors_to_feed(session):
 
 def test_no_feed_is_named_for_a_node_whose_outputs_are_no_handles():
     nodes = graph(const("x", 1), node("none", "CheckPinned", "x"), node("y", "Neg", "none"))
-    with heald.Session(nodes) as made, pytest.raises(Unimplemented, match="no kernel for op") as caught:
-        made.run("y")
+    with heald.Session(nodes) as session, pytest.raises(Unimplemented, match="no kernel for op") as caught:
+        session.run("y")
     assert "feed" not in caught.value.hint
 
 
 def test_a_step_that_is_fed_the_iterators_outputs_needs_no_iterator(session):
     assert session.run("y", {"next:0": [5, 6]}).tolist() == [-5, -6]
-    found = session.run(["y", "label"], {"next:0": [5, 6], "next:1": 7})
-    assert [x.tolist() for x in found] == [[-5, -6], -7]
+    results = session.run(["y", "label"], {"next:0": [5, 6], "next:1": 7})
+    assert [x.tolist() for x in results] == [[-5, -6], -7]
 
 
 def test_a_step_that_is_fed_one_of_two_outputs_is_told_the_other(session):

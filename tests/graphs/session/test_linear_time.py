@@ -1,4 +1,4 @@
-"""The first run of a graph takes work in proportion to its nodes, whatever their edges are."""
+"""The first run of a graph takes work in proportion to its nodes, for all shapes of graphs."""
 
 from __future__ import annotations
 
@@ -23,35 +23,36 @@ def before(name, number, first="x"):
     return f"{name}{number - 1}" if number else first
 
 
-def gathered(nodes, count):
+def behind_one_node(nodes, count):
     """The nodes "n0" to "n{count - 1}" behind one node, and the target."""
     return [*nodes, Node("all", "NoOp", controls=[f"n{i}" for i in range(count)])], "all"
 
 
-def scaled(count, source="x"):
-    return [each for i in range(count) for each in (const(f"c{i}", i), node(f"n{i}", "Mul", source, f"c{i}"))]
+def products(count, source="x"):
+    return [node_or_constant for i in range(count)
+            for node_or_constant in (const(f"c{i}", i), node(f"n{i}", "Mul", source, f"c{i}"))]
 
 
 def consumers_of_a_feed(count):
-    return gathered(scaled(count), count)
+    return behind_one_node(products(count), count)
 
 
 def consumers_of_a_node(count):
-    return gathered([node("y", "Tanh", "x"), *scaled(count, "y")], count)
+    return behind_one_node([node("y", "Tanh", "x"), *products(count, "y")], count)
 
 
 def nodes_under_a_no_op(count):
-    return gathered([node(f"n{i}", "Neg", "x") for i in range(count)], count)
+    return behind_one_node([node(f"n{i}", "Neg", "x") for i in range(count)], count)
 
 
 def terms_of_a_sum(count):
-    return [*scaled(count), node("all", "AddN", *(f"n{i}" for i in range(count)), N=count)], "all"
+    return [*products(count), node("all", "AddN", *(f"n{i}" for i in range(count)), N=count)], "all"
 
 
 def outputs_of_a_split(count):
     parts = [const("axis", 0, np.int32), node("parts", "Split", "axis", "x", num_split=count),
              *(node(f"n{i}", "Tanh", f"parts:{i}") for i in range(count))]
-    return gathered(parts, count)
+    return behind_one_node(parts, count)
 
 
 def a_chain_of_unary_nodes(count):
@@ -78,7 +79,7 @@ def a_chain_of_ifs(count):
 
 
 def a_chain_of_switches(count):
-    nodes = [each for i in range(count) for each in (
+    nodes = [node_or_constant for i in range(count) for node_or_constant in (
         node(f"s{i}", "Switch", before("n", i), "p"), node(f"t{i}", "Tanh", f"s{i}:1"),
         node(f"n{i}", "Merge", f"s{i}", f"t{i}", N=2))]
     return nodes, f"n{count - 1}"

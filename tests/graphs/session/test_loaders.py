@@ -14,7 +14,7 @@ import pytest
 from heald.cli import main
 from heald.errors import DataLoss, InvalidArgument, NotFound, PluginError, ResourceExhausted, Unimplemented
 from heald.graphs.plugin import heald_loaders
-from heald.graphs.session.source_graph import read_graph
+from heald.graphs.session.graph_reader import read_graph
 from heald.runtime.contract.hookspecs import Contribution, LoaderRegistrar
 from heald.runtime.contract.loader import Description, LoaderEntry, LoadOptions
 from heald.runtime.host.registries import Registries
@@ -40,21 +40,21 @@ def scale(tmp_path: Path) -> Path:
 
 def registries(**loaders: object) -> Registries:
     """Core's loaders with further loaders, of a plugin `tests`."""
-    made, brought = Registries(), Contribution("tests")
-    own = Contribution("heald")
-    heald_loaders(LoaderRegistrar(own))
-    made.add(own)
+    table, brought = Registries(), Contribution("tests")
+    core_contribution = Contribution("heald")
+    heald_loaders(LoaderRegistrar(core_contribution))
+    table.add(core_contribution)
     for name, loader in loaders.items():
         LoaderRegistrar(brought).add(name, loader)  # type: ignore[arg-type]
-    made.add(brought)
-    return made
+    table.add(brought)
+    return table
 
 
 def loader(recognise=lambda path, head: True, open=lambda path, options: None):  # noqa: A002
     return SimpleNamespace(recognise=recognise, open=open)
 
 
-def opened(path: Path, form: str | None = None, **loaders: object) -> loading.OpenedFile:
+def open_with_loaders(path: Path, form: str | None = None, **loaders: object) -> loading.OpenedFile:
     table = registries(**loaders)
     return open_file(path, LoadOptions(table.ops), table, form)
 
@@ -96,20 +96,20 @@ def test_state_that_cannot_be_read_is_an_error_of_each_step_that_needs_it(scale:
 def test_two_loaders_that_claim_a_file_are_named_and_either_may_be_chosen(scale: Path) -> None:
     table = {"one": loader(), "two": loader(open=lambda path, options: options)}
     with pytest.raises(InvalidArgument, match=r"'one' of plugin tests and loader 'two' of plugin tests.*"
-                                              r"format='one' or format='two'"):
-        opened(scale, **table)
-    assert opened(scale, "two", **table).entry.name == "two"
+                       r"format='one' or format='two'"):
+        open_with_loaders(scale, **table)
+    assert open_with_loaders(scale, "two", **table).entry.name == "two"
 
 
 def test_the_order_of_registration_decides_nothing(scale: Path) -> None:
     table = {"two": loader(), "one": loader()}
     with pytest.raises(InvalidArgument, match="'one' of plugin tests and loader 'two'"):
-        opened(scale, **table)
+        open_with_loaders(scale, **table)
 
 
 def test_an_unknown_format_is_told_with_those_that_are_known(scale: Path) -> None:
-    known = "no loader is called 'grafdef'; known formats: bef, graphdef, mlir, saved_model.*graphdef"
-    with pytest.raises(NotFound, match=known):
+    message = "no loader is called 'grafdef'; known formats: bef, graphdef, mlir, saved_model.*graphdef"
+    with pytest.raises(NotFound, match=message):
         heald.load(FROZEN, format="grafdef")
     with pytest.raises(InvalidArgument, match="format= is a int, expected the name of a loader"):
         heald.load(FROZEN, format=3)  # type: ignore[arg-type]
@@ -154,7 +154,7 @@ def test_a_saved_model_without_its_plugin_tells_how_to_install_it(tmp_path: Path
     (tmp_path / "saved_model.pb").touch()
     for form in (None, "saved_model"):
         with pytest.raises(NotFound, match=re.escape(install_hint("heald-saved-model"))):
-            opened(tmp_path, form)
+            open_with_loaders(tmp_path, form)
 
 
 def test_a_saved_model_whose_plugin_is_blocked_says_so() -> None:
@@ -172,29 +172,29 @@ def raising(error: BaseException):
 def test_a_loader_that_raises_is_named(scale: Path, method: str) -> None:
     for error in (ValueError("bad\nbyte"), SystemExit(3)):
         with pytest.raises(PluginError, match=f"loader 'x' of plugin tests: {method} of '.*' raised ") as caught:
-            opened(scale, x=loader(**{method: raising(error)}))
+            open_with_loaders(scale, x=loader(**{method: raising(error)}))
         assert caught.value.__cause__ is error
     with pytest.raises(DataLoss, match="^half a file$"):
-        opened(scale, x=loader(**{method: raising(DataLoss("half a file"))}))
+        open_with_loaders(scale, x=loader(**{method: raising(DataLoss("half a file"))}))
     with pytest.raises(NotFound, match="gone: No such file"):
-        opened(scale, x=loader(**{method: raising(FileNotFoundError(2, "No such file", "gone"))}))
+        open_with_loaders(scale, x=loader(**{method: raising(FileNotFoundError(2, "No such file", "gone"))}))
     with pytest.raises(ResourceExhausted):
-        opened(scale, x=loader(**{method: raising(MemoryError())}))
+        open_with_loaders(scale, x=loader(**{method: raising(MemoryError())}))
 
 
 def test_a_source_that_breaks_its_contract_is_named(scale: Path) -> None:
     source = SimpleNamespace(describe=raising(KeyError("k")), graph=lambda: "graph", initial_state=lambda: 3,
                              signatures=[])
-    found = opened(scale, x=loader(open=lambda path, options: source))
-    for look, match in ((lambda: found.description, "describe of .* raised KeyError"),
-                        (lambda: read_graph(found), "graph of .* returned str, expected Graph"),
-                        (found.initial_state, "initial_state of .* raised TypeError"),
-                        (lambda: found.signatures, "signatures of .* returned list, expected Mapping")):
+    file = open_with_loaders(scale, x=loader(open=lambda path, options: source))
+    for look, match in ((lambda: file.description, "describe of .* raised KeyError"),
+                        (lambda: read_graph(file), "graph of .* returned str, expected Graph"),
+                        (file.initial_state, "initial_state of .* raised TypeError"),
+                        (lambda: file.signatures, "signatures of .* returned list, expected Mapping")):
         with pytest.raises(PluginError, match=f"loader 'x' of plugin tests: {match}"):
             look()
     source.describe, source.signatures = (lambda: Description("x", signature="s")), {}
     with pytest.raises(PluginError, match="describes the signature 's'"):
-        opened(scale, x=loader(open=lambda path, options: source)).chosen()
+        open_with_loaders(scale, x=loader(open=lambda path, options: source)).chosen()
 
 
 def test_an_object_that_is_no_loader_is_refused() -> None:
@@ -214,16 +214,16 @@ def test_an_object_that_is_no_loader_is_refused() -> None:
 ])
 def test_a_loader_that_cannot_be_imported_is_named(scale: Path, target: str, match: str) -> None:
     with pytest.raises(PluginError, match=f"loader 'x'.*{match}"):
-        opened(scale, x=target)
+        open_with_loaders(scale, x=target)
 
 
 def test_a_loader_sees_the_first_four_kilobytes_of_a_file_and_none_of_a_folder(tmp_path: Path) -> None:
-    seen = []
+    heads = []
     file = tmp_path / "long"
     file.write_bytes(bytes(range(256)) * 32)
     for path in (file, tmp_path):
-        opened(path, x=loader(lambda path, head: seen.append((path, head)) or True))
-    assert seen == [(file, bytes(range(256)) * 16), (tmp_path, b"")]
+        open_with_loaders(path, x=loader(lambda path, head: heads.append((path, head)) or True))
+    assert heads == [(file, bytes(range(256)) * 16), (tmp_path, b"")]
 
 
 def test_a_host_program_is_loaded_as_one(scale: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -259,9 +259,9 @@ def test_commands_choose_by_the_files_loader(
     table = heald.default_host().registries.loaders
     monkeypatch.setitem(table, "scale", LoaderEntry("scale", "plugin_of_formats:LOADER", "formats"))
     assert main(["inspect", str(scale), "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert (found["format"], found["signatures"]["doubled"]) == ("scale", "() -> (v: float32[])")
-    assert [row["name"] for row in found["inputs"]] == ["x"]
+    description = json.loads(capsys.readouterr().out)
+    assert (description["format"], description["signatures"]["doubled"]) == ("scale", "() -> (v: float32[])")
+    assert [row["name"] for row in description["inputs"]] == ["x"]
     assert main(["run", str(scale), "--input", "x=[2, 3]", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["outputs"]["y"]["values"] == [6, 9]
     assert main(["explain", str(scale), "--signature", "doubled", "--json"]) == 0

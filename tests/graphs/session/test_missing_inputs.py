@@ -32,21 +32,22 @@ FLOW = {
 
 
 def without_an_input(graph: Graph) -> Iterator[tuple[str, Graph]]:
-    for each in graph:
-        for index in range(len(each.inputs)):
-            yield each.name, graph.replace(nodes=[each.replace(inputs=each.inputs[:index] + each.inputs[index + 1:])])
+    for graph_node in graph:
+        for index in range(len(graph_node.inputs)):
+            fewer = graph_node.replace(inputs=graph_node.inputs[:index] + graph_node.inputs[index + 1:])
+            yield graph_node.name, graph.replace(nodes=[fewer])
     for body in graph.functions.values():
-        for each in body.nodes.values():
-            for index in range(len(each.inputs)):
-                fewer = each.replace(inputs=each.inputs[:index] + each.inputs[index + 1:])
-                changed = body.replace(nodes=[*{**body.nodes, each.name: fewer}.values()])
-                yield f"{body.name}/{each.name}", graph.replace(functions=[changed])
+        for graph_node in body.nodes.values():
+            for index in range(len(graph_node.inputs)):
+                fewer = graph_node.replace(inputs=graph_node.inputs[:index] + graph_node.inputs[index + 1:])
+                changed = body.replace(nodes=[*{**body.nodes, graph_node.name: fewer}.values()])
+                yield f"{body.name}/{graph_node.name}", graph.replace(functions=[changed])
 
 
 @pytest.mark.parametrize("name", FLOW)
 def test_a_node_without_one_of_its_inputs_is_a_typed_error(name):
     nodes, functions = FLOW[name]
-    feeds = {each.name: 1 for each in nodes if each.op == "Placeholder"}
+    feeds = {node.name: 1 for node in nodes if node.op == "Placeholder"}
     tried = 0
     for _, graph in without_an_input(program(nodes, *functions)):
         tried += 1
@@ -69,6 +70,6 @@ def test_a_function_that_returns_an_output_which_its_node_lacks_is_an_error(flow
     nodes, functions = FLOW[flow]
     wrong = function("negative", "x", [*NEGATIVE.nodes.values()], {"y": source})
     graph = program(nodes, wrong, *functions[1:])
-    feeds = {each.name: np.zeros((), each.attrs["dtype"].numpy) for each in nodes if each.op == "Placeholder"}
+    feeds = {node.name: np.zeros((), node.attrs["dtype"].numpy) for node in nodes if node.op == "Placeholder"}
     with pytest.raises(InvalidArgument, match="output"), heald.Session(graph) as session:
         session.run("y", feeds)

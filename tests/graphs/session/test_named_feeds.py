@@ -11,8 +11,8 @@ AGE = placeholder("serving_default_age", (None, 1))
 
 @pytest.fixture
 def session():
-    with heald.Session(heald.Graph([AGE, node("y", "Neg", AGE.name)])) as made:
-        yield made
+    with heald.Session(heald.Graph([AGE, node("y", "Neg", AGE.name)])) as session:
+        yield session
 
 
 @pytest.mark.parametrize(("value", "message"), [

@@ -32,10 +32,10 @@ def raising(base, *methods):
 
 def deep(make):
     """A container in a container, 100,000 times."""
-    found = make(["x"])
+    nested = make(["x"])
     for _ in range(100_000):
-        found = make([found])
-    return found
+        nested = make([nested])
+    return nested
 
 
 ITSELF = []
@@ -58,71 +58,71 @@ def session():
     return heald.Session(graph(placeholder("x", (2,)), node("y", "Neg", "x"), Node("n", "NoOp")))
 
 
-def typed(function):
+def check_typed_error(function):
     """Passes when the function raises an error of the caller's, of a bounded length."""
-    with pytest.raises((InvalidArgument, NotFound, ResourceExhausted)) as found:
+    with pytest.raises((InvalidArgument, NotFound, ResourceExhausted)) as caught:
         function()
-    assert len(str(found.value)) <= 4096
+    assert len(str(caught.value)) <= 4096
 
 
 @odd
-def test_odd_fetches(session, value):
-    typed(lambda: session.run(value, FEEDS))
-    typed(lambda: session.run(["y", value], FEEDS))
-    typed(lambda: session.run({"k": value}, FEEDS))
-    typed(lambda: session.make_callable(value, ["x"]))
-    typed(lambda: session.prepare(value, ["x"]))
-    typed(lambda: session.optimized(value, ["x"]))
+def test_odd_fetches_are_typed_errors(session, value):
+    check_typed_error(lambda: session.run(value, FEEDS))
+    check_typed_error(lambda: session.run(["y", value], FEEDS))
+    check_typed_error(lambda: session.run({"k": value}, FEEDS))
+    check_typed_error(lambda: session.make_callable(value, ["x"]))
+    check_typed_error(lambda: session.prepare(value, ["x"]))
+    check_typed_error(lambda: session.graphs_by_pass(value, ["x"]))
 
 
 @odd
-def test_odd_feeds_and_targets(session, value):
-    typed(lambda: session.make_callable("y", value))
-    typed(lambda: session.make_callable("y", ["x", value]))
-    typed(lambda: session.run("y", FEEDS, targets=value if value is not None else 3))
-    typed(lambda: session.run("y", FEEDS, targets=["n", value]))
+def test_odd_feeds_and_targets_are_typed_errors(session, value):
+    check_typed_error(lambda: session.make_callable("y", value))
+    check_typed_error(lambda: session.make_callable("y", ["x", value]))
+    check_typed_error(lambda: session.run("y", FEEDS, targets=value if value is not None else 3))
+    check_typed_error(lambda: session.run("y", FEEDS, targets=["n", value]))
     if value is not None:
-        typed(lambda: session.run("y", value))
+        check_typed_error(lambda: session.run("y", value))
 
 
 @odd
-def test_odd_values_of_feeds(session, value):
+def test_odd_values_of_feeds_are_typed_errors(session, value):
     model = heald.Model(session, *({name: heald.api.TensorInfo(name, TensorMetadata(dtypes.float32, (2,)))}
-                                  for name in ("x", "y")))
+                                   for name in ("x", "y")))
     for call in (lambda: session.run("y", {"x": value}), lambda: session.make_callable("y", ["x"])(value),
                  lambda: model(x=value), lambda: model({"x": value}), lambda: model(X, value)):
-        typed(call)
+        check_typed_error(call)
 
 
 @odd
-def test_odd_values_of_strings(value):
+def test_odd_values_of_strings_are_typed_errors(value):
     if type(value) in (str, bytes) and value != "\ud800":
         value = [value, 3]
-    typed(lambda: convert(value, TensorMetadata(dtypes.string, (2,)), "s"))
+    check_typed_error(lambda: convert(value, TensorMetadata(dtypes.string, (2,)), "s"))
 
 
 @odd
-def test_odd_graphs_and_paths(value, tmp_path):
-    typed(lambda: heald.Session(value))
-    typed(lambda: graphdef.dumps(value))
-    typed(lambda: graphdef.dump(value, tmp_path / "x.pb"))
-    typed(lambda: graphdef.load(value))
-    typed(lambda: heald.load(value))
+def test_odd_graphs_and_paths_are_typed_errors(value, tmp_path):
+    check_typed_error(lambda: heald.Session(value))
+    check_typed_error(lambda: graphdef.dumps(value))
+    check_typed_error(lambda: graphdef.dump(value, tmp_path / "x.pb"))
+    check_typed_error(lambda: graphdef.load(value))
+    check_typed_error(lambda: heald.load(value))
     if not isinstance(value, str):
-        typed(lambda: graphdef.dump(graph(), value))
+        check_typed_error(lambda: graphdef.dump(graph(), value))
 
 
 @odd
-def test_odd_devices_configs_plugins_and_hosts(value):
-    made = graph(Node("n", "NoOp"))
+def test_odd_devices_configs_plugins_and_hosts_are_typed_errors(value):
+    tested_graph = graph(Node("n", "NoOp"))
     if not isinstance(value, str):
-        typed(lambda: heald.register(value))
+        check_typed_error(lambda: heald.register(value))
     if value is not None:
-        typed(lambda: heald.Session(made, value))
+        check_typed_error(lambda: heald.Session(tested_graph, value))
     if value is not None and not isinstance(value, str):
-        typed(lambda: heald.Session(made, device=value))
-        typed(lambda: heald.HostContext(work_queue=value))
-        typed(lambda: heald.HostContext(allocator=value))
+        check_typed_error(lambda: heald.Session(tested_graph, device=value))
+        check_typed_error(lambda: heald.HostContext(work_queue=value))
+        check_typed_error(lambda: heald.HostContext(allocator=value))
 
 
 @pytest.mark.parametrize(("name", "message"), [
@@ -159,7 +159,7 @@ def test_a_graph_is_read_from_bytes_only(data):
 
 @pytest.mark.parametrize("data", ["\ud800", b"\xff\xfe", "\0", "node { name: '\ud800' op: 'NoOp' }"])
 def test_text_that_is_no_text_is_invalid(data):
-    typed(lambda: graphdef.loads(data, text=True))
+    check_typed_error(lambda: graphdef.loads(data, text=True))
 
 
 def test_any_buffer_of_bytes_is_read_in_its_logical_order():
@@ -204,9 +204,9 @@ def test_an_object_that_raises_is_a_feed_or_a_typed_error(methods, base, dtype, 
 
 def test_the_error_of_the_callers_own_object_is_the_cause():
     feed = raising(object, "__array__")()
-    with pytest.raises(InvalidArgument, match="feed 'x' is no tensor of float32: KeyError: 'mine'") as found:
+    with pytest.raises(InvalidArgument, match="feed 'x' is no tensor of float32: KeyError: 'mine'") as caught:
         convert(feed, TensorMetadata(dtypes.float32, None), "x")
-    assert isinstance(found.value.__cause__, KeyError)
+    assert isinstance(caught.value.__cause__, KeyError)
 
 
 @pytest.mark.parametrize("kind", [KeyboardInterrupt, SystemExit])
@@ -232,8 +232,8 @@ def test_masked_elements_are_not_fed_in_silence():
     np.frombuffer(b"\0" * 9, np.uint8)[1:].view(np.float32), X.view(raising(np.ndarray, "__eq__", "__len__")),
 ], ids=["backwards", "broadcast", "empty", "64 dimensions", "big endian", "not aligned", "subclass"])
 def test_arrays_of_any_layout_are_fed(array):
-    found = convert(array, TensorMetadata(dtypes.float32, None), "x")
-    assert type(found) is np.ndarray
-    assert found.flags.c_contiguous
-    assert found.flags.aligned
-    assert found.tolist() == np.asarray(array).tolist()
+    converted = convert(array, TensorMetadata(dtypes.float32, None), "x")
+    assert type(converted) is np.ndarray
+    assert converted.flags.c_contiguous
+    assert converted.flags.aligned
+    assert converted.tolist() == np.asarray(array).tolist()

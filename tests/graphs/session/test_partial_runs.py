@@ -41,48 +41,48 @@ def chain():
                  node("r2", "Mul", "r1", "c"), node("n2", "Act>Act", "r2"))
 
 
-def session(queue="multi_threaded"):
+def make_session(queue="multi_threaded"):
     return heald.Session(chain(), CONFIG | {"work_queue": {"name": queue}})
 
 
 @pytest.mark.parametrize("queue", QUEUES)
 def test_each_call_feeds_and_fetches_a_part_and_each_node_runs_once(queue):
-    with session(queue) as made:
+    with make_session(queue) as session:
         for _ in range(3):
-            handle = made.partial_run_setup(["n1:0", "r2", "n2:0"], ["a", "b:0", "c"])
-            assert made.partial_run(handle, [], {"a:0": X}) == []
-            assert made.partial_run(handle, {"first": "n1"}, {"b": 1})["first"].tolist() == [3, 4, 5]
-            assert made.partial_run(handle, "r2:0", {"c": [2, 2, 2]}).tolist() == [4, 6, 8]
-            assert made.partial_run(handle, ("n2",))[0].tolist() == [5, 7, 9]
+            handle = session.partial_run_setup(["n1:0", "r2", "n2:0"], ["a", "b:0", "c"])
+            assert session.partial_run(handle, [], {"a:0": X}) == []
+            assert session.partial_run(handle, {"first": "n1"}, {"b": 1})["first"].tolist() == [3, 4, 5]
+            assert session.partial_run(handle, "r2:0", {"c": [2, 2, 2]}).tolist() == [4, 6, 8]
+            assert session.partial_run(handle, ("n2",))[0].tolist() == [5, 7, 9]
     assert sorted(ran) == sorted(["n1", "n2"] * 3)
 
 
 def test_the_last_feed_ends_a_run_whose_fetches_are_done():
-    with session() as made:
-        handle = made.partial_run_setup("r1:0", ["a", "b", "c"])
-        assert made.partial_run(handle, "r1:0", {"a": 1, "b": 2}) == 3
-        made.partial_run(handle, [], {"c": 1})
+    with make_session() as session:
+        handle = session.partial_run_setup("r1:0", ["a", "b", "c"])
+        assert session.partial_run(handle, "r1:0", {"a": 1, "b": 2}) == 3
+        session.partial_run(handle, [], {"c": 1})
         with pytest.raises(InvalidArgument, match="there is no partial run"):
-            made.partial_run(handle, [])
+            session.partial_run(handle, [])
 
 
 def test_targets_have_run_when_the_last_call_returns():
-    with session() as made:
-        handle = made.partial_run_setup([], ["a", "b", "c"], targets=["n2"])
-        made.partial_run(handle, [], {"a": 1, "b": 2})
+    with make_session() as session:
+        handle = session.partial_run_setup([], ["a", "b", "c"], targets=["n2"])
+        session.partial_run(handle, [], {"a": 1, "b": 2})
         assert ran == []
-        made.partial_run(handle, [], {"c": 1})
+        session.partial_run(handle, [], {"c": 1})
         assert ran == ["n2"]
 
 
 @pytest.mark.parametrize("order", list(permutations("abc")))
 def test_feeds_come_in_any_order(order):
     values = {"a": 2, "b": 3, "c": 4}
-    with session() as made:
-        handle = made.partial_run_setup(["r1", "r2"], ["a", "b", "c"])
+    with make_session() as session:
+        handle = session.partial_run_setup(["r1", "r2"], ["a", "b", "c"])
         for name in order:
-            made.partial_run(handle, [], {name: values[name]})
-        assert made.partial_run(handle, ["r2", "r1"]) == [20, 5]
+            session.partial_run(handle, [], {name: values[name]})
+        assert session.partial_run(handle, ["r2", "r1"]) == [20, 5]
 
 
 REFUSED = {
@@ -100,33 +100,33 @@ REFUSED = {
 
 @pytest.mark.parametrize(("fetches", "feeds", "kind", "text"), REFUSED.values(), ids=REFUSED)
 def test_a_refused_call_changes_nothing(fetches, feeds, kind, text):
-    with session() as made:
-        handle = made.partial_run_setup(["r1", "r2"], ["a", "b", "c"])
-        made.partial_run(handle, "r1", {"a": 2, "b": 3})
+    with make_session() as session:
+        handle = session.partial_run_setup(["r1", "r2"], ["a", "b", "c"])
+        session.partial_run(handle, "r1", {"a": 2, "b": 3})
         with pytest.raises(kind, match=text):
-            made.partial_run(handle, fetches, feeds)
-        assert made.partial_run(handle, "r2", {"c": 4}) == 20
+            session.partial_run(handle, fetches, feeds)
+        assert session.partial_run(handle, "r2", {"c": 4}) == 20
 
 
 @pytest.mark.parametrize("handle", ["nothing", 7, None, []])
 def test_an_unknown_handle_is_an_error(handle):
-    with session() as made, pytest.raises(InvalidArgument, match="there is no partial run"):
-        made.partial_run(handle, [])
+    with make_session() as session, pytest.raises(InvalidArgument, match="there is no partial run"):
+        session.partial_run(handle, [])
 
 
 def test_a_handle_belongs_to_one_session():
-    with session() as made, session() as other:
-        handle = made.partial_run_setup("r1", ["a", "b"])
+    with make_session() as session, make_session() as other:
+        handle = session.partial_run_setup("r1", ["a", "b"])
         with pytest.raises(InvalidArgument, match="there is no partial run"):
             other.partial_run(handle, [], {"a": 1})
 
 
 @pytest.mark.parametrize(("fetches", "feeds", "text"), [([], ["a"], "at least one fetch or target"),
-                                                       (["r1"], ["a"], "you must feed a value"),
-                                                       (["r1"], ["a", "b", "a:0"], "fed more than once")])
+                                                        (["r1"], ["a"], "you must feed a value"),
+                                                        (["r1"], ["a", "b", "a:0"], "fed more than once")])
 def test_a_setup_that_cannot_run_is_an_error(fetches, feeds, text):
-    with session() as made, pytest.raises(InvalidArgument, match=text):
-        made.partial_run_setup(fetches, feeds)
+    with make_session() as session, pytest.raises(InvalidArgument, match=text):
+        session.partial_run_setup(fetches, feeds)
 
 
 def fail():
@@ -136,67 +136,67 @@ def fail():
 @pytest.mark.parametrize("queue", QUEUES)
 def test_the_error_of_a_kernel_ends_the_partial_run(queue):
     acts["n1"] = fail
-    with session(queue) as made:
-        handle = made.partial_run_setup(["n1", "r2"], ["a", "b", "c"])
+    with make_session(queue) as session:
+        handle = session.partial_run_setup(["n1", "r2"], ["a", "b", "c"])
         with pytest.raises(HealdError, match="on purpose") as caught:
-            made.partial_run(handle, "n1", {"a": 1, "b": 1})
+            session.partial_run(handle, "n1", {"a": 1, "b": 1})
         assert caught.value.node == "n1"
         with pytest.raises(InvalidArgument, match="there is no partial run"):
-            made.partial_run(handle, [], {"c": 1})
+            session.partial_run(handle, [], {"c": 1})
 
 
 def test_the_error_of_a_call_without_feeds_is_raised_by_the_call_that_fetches():
     acts["n"] = fail
     nodes = [placeholder("a"), node("n", "Act>Act", "a"), const("c", 1), node("r", "Neg", "c")]
-    with heald.Session(graph(*nodes), CONFIG) as made:
-        handle = made.partial_run_setup(["n", "r"], ["a"])
-        assert made.partial_run(handle, "r") == -1
+    with heald.Session(graph(*nodes), CONFIG) as session:
+        handle = session.partial_run_setup(["n", "r"], ["a"])
+        assert session.partial_run(handle, "r") == -1
         with pytest.raises(HealdError, match="on purpose"):
-            made.partial_run(handle, "n", {"a": 1})
+            session.partial_run(handle, "n", {"a": 1})
 
 
 def test_closing_the_session_ends_a_call_that_waits():
-    made = session()
-    handle = made.partial_run_setup(["n1", "n2"], ["a", "b", "c"])
-    acts["n1"] = made.close
+    session = make_session()
+    handle = session.partial_run_setup(["n1", "n2"], ["a", "b", "c"])
+    acts["n1"] = session.close
     with pytest.raises(Cancelled):
-        made.partial_run(handle, "n2", {"a": 1, "b": 2, "c": 3})
+        session.partial_run(handle, "n2", {"a": 1, "b": 2, "c": 3})
     assert ran == ["n1"]
     with pytest.raises(FailedPrecondition, match="closed"):
-        made.partial_run(handle, "r2", {"c": 2})
+        session.partial_run(handle, "r2", {"c": 2})
 
 
 def test_an_ended_or_closed_partial_run_leaves_nothing():
-    made = session()
+    session = make_session()
     steps = []
     for is_finished in (True, False):
-        handle = made.partial_run_setup("r1", ["a", "b"])
-        steps.append(weakref.ref(made._partial_runs._runs[handle]))
-        made.partial_run(handle, [], {"a": 1})
+        handle = session.partial_run_setup("r1", ["a", "b"])
+        steps.append(weakref.ref(session._partial_runs._runs[handle]))
+        session.partial_run(handle, [], {"a": 1})
         if is_finished:
-            made.partial_run(handle, "r1", {"b": 1})
-    tokens = made._closing._callbacks
-    made.close()
-    made._runtime.host.work_queue.quiesce(10)
+            session.partial_run(handle, "r1", {"b": 1})
+    tokens = session._closing._callbacks
+    session.close()
+    session._runtime.host.work_queue.quiesce(10)
     gc.collect()
     assert [step() for step in steps] == [None, None]
     assert not tokens
 
 
 def test_feeds_and_results_belong_to_the_user():
-    with session() as made:
-        handle = made.partial_run_setup(["a", "r1"], ["a", "b"])
+    with make_session() as session:
+        handle = session.partial_run_setup(["a", "r1"], ["a", "b"])
         a = X.copy()
-        first = made.partial_run(handle, "a", {"a": a})
+        first = session.partial_run(handle, "a", {"a": a})
         a[:] = first[:] = 100
-        assert made.partial_run(handle, "r1", {"b": 1}).tolist() == [2, 3, 4]
+        assert session.partial_run(handle, "r1", {"b": 1}).tolist() == [2, 3, 4]
 
 
 @pytest.mark.parametrize("condition", [True, False])
 def test_dead_values_and_branches_wait_for_their_feeds(condition):
-    made = graph(placeholder("p", (), dtypes.bool_), placeholder("x"), node("sw", "Switch", "x", "p"),
-                 node("n", "Neg", "sw:1"), node("e", "Exp", "sw"), node("m", "Merge", "n", "e", N=2))
-    with heald.Session(made) as session:
+    tested_graph = graph(placeholder("p", (), dtypes.bool_), placeholder("x"), node("sw", "Switch", "x", "p"),
+                         node("n", "Neg", "sw:1"), node("e", "Exp", "sw"), node("m", "Merge", "n", "e", N=2))
+    with heald.Session(tested_graph) as session:
         handle = session.partial_run_setup(["m:1", "n"], ["x", "p"])
         session.partial_run(handle, [], {"x": X})
         assert session.partial_run(handle, "m:1", {"p": condition}) == (not condition)
@@ -210,14 +210,14 @@ def test_dead_values_and_branches_wait_for_their_feeds(condition):
 def test_a_device_that_needs_static_shapes_has_those_of_the_placeholders():
     placed = {"placement": {"order": ["SIM", "CPU"]}}
     nodes = [node("n", "Neg", "a", device="/device:SIM:0")]
-    with heald.Session(graph(placeholder("a", (3,)), *nodes), placed) as made:
-        handle = made.partial_run_setup("n", ["a"])
-        assert made.partial_run(handle, "n", {"a": X}).tolist() == (-X).tolist()
-    with heald.Session(graph(placeholder("a"), *nodes), placed) as made:
+    with heald.Session(graph(placeholder("a", (3,)), *nodes), placed) as session:
+        handle = session.partial_run_setup("n", ["a"])
+        assert session.partial_run(handle, "n", {"a": X}).tolist() == (-X).tolist()
+    with heald.Session(graph(placeholder("a"), *nodes), placed) as session:
         with pytest.raises(Unimplemented, match="no shapes of its feeds beforehand") as caught:
-            made.partial_run_setup("n", ["a"])
+            session.partial_run_setup("n", ["a"])
         assert (caught.value.node, "static shapes" in str(caught.value.hint)) == ("n", True)
-        assert made.placement()["n"].device == "SIM:0"
+        assert session.placement()["n"].device == "SIM:0"
 
 
 def control_flow_on_two_devices():
@@ -237,23 +237,23 @@ def control_flow_on_two_devices():
     return Graph(nodes, functions=[cond, body])
 
 
-def run_and_partially_run(made, seed):
+def run_and_partially_run(session, seed):
     random = np.random.default_rng(seed)
     for number in range(RUNS):
         n, x = int(random.integers(0, 4)), random.integers(-9, 9, 3).astype(np.float32)
-        taken = "yes" if n < 2 else "no"
+        branch = "yes" if n < 2 else "no"
         if number % 4 == 0:
-            handle = made.partial_run_setup(["y", "z", "m:0"], ["n", "x"])
-            made.partial_run(handle, [], {"n": n})
-            y = made.partial_run(handle, "y", {"x": x})
-            z, m = made.partial_run(handle, ["z", "m:0"])
+            handle = session.partial_run_setup(["y", "z", "m:0"], ["n", "x"])
+            session.partial_run(handle, [], {"n": n})
+            y = session.partial_run(handle, "y", {"x": x})
+            z, m = session.partial_run(handle, ["z", "m:0"])
         elif number % 4 == 1:  # a fetch inside leaves Switch and Merge, and dead values
-            y, z, m, side = made.run(["y", "z", "m:0", taken], {"n": n, "x": x})
+            y, z, m, side = session.run(["y", "z", "m:0", branch], {"n": n, "x": x})
             assert side.tolist() == m.tolist()
             with pytest.raises(InvalidArgument, match="is dead"):
-                made.run("no" if n < 2 else "yes", {"n": n, "x": x})
+                session.run("no" if n < 2 else "yes", {"n": n, "x": x})
         else:
-            y, z, m = made.run(["y:0", "z:0", "m:0"], {"n": n, "x": x})
+            y, z, m = session.run(["y:0", "z:0", "m:0"], {"n": n, "x": x})
         doubled = x * 2**n
         assert (y.tolist(), z.tolist()) == (doubled.tolist(), (-doubled).tolist()), (seed, number)
         assert m.tolist() == (-doubled if n < 2 else doubled).tolist(), (seed, number)
@@ -280,8 +280,8 @@ def test_a_partial_run_uses_the_rendezvous_of_its_session():
     from builders.transfers import key, recv
 
     meeting = LocalRendezvous()
-    made = graph(placeholder("a"), recv("r", "t"), node("y", "AddV2", "a", "r"))
-    with heald.Session(made, rendezvous=lambda: meeting) as session:
+    tested_graph = graph(placeholder("a"), recv("r", "t"), node("y", "AddV2", "a", "r"))
+    with heald.Session(tested_graph, rendezvous=lambda: meeting) as session:
         handle = session.partial_run_setup("y", ["a"])
         meeting.send(key("t"), np.float32(2))
         assert session.partial_run(handle, "y", {"a": 1}) == 3

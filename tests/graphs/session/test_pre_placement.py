@@ -65,14 +65,14 @@ def heald_passes(registry):
 
 
 def test_values_that_cannot_be_read_are_no_fault_of_the_pass_that_asks_for_them(tmp_path, monkeypatch):
-    def damaged():
+    def read_damaged_file():
         raise errors.DataLoss("the file is damaged")
 
     (tmp_path / "asking_pass.py").write_text(ASKING)
     monkeypatch.syspath_prepend(tmp_path)
     nodes, config = graph(placeholder("x", (2,))), {"plugins": {"load": ["asking_pass"]}}
     with pytest.raises(errors.DataLoss, match="the file is damaged"):
-        heald.Session(nodes, config, initial_state=[Initializer(frozenset({"x"}), "x", damaged)])
+        heald.Session(nodes, config, initial_state=[Initializer(frozenset({"x"}), "x", read_damaged_file)])
     with pytest.raises(errors.PluginError, match=r"pass 'asking' of plugin asking_pass raised .*its own fault"):
         heald.Session(nodes, config)
     sys.modules.pop("asking_pass")

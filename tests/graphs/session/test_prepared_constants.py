@@ -1,4 +1,4 @@
-"""Compiled files have the arrays that kernels prepared from constants: who uses them, and when they are made anew."""
+"""Compiled files have the arrays that kernels prepared from constants. Arrays that do not fit are made anew."""
 
 from __future__ import annotations
 
@@ -34,22 +34,23 @@ def config(request):
 
 
 @pytest.fixture
-def prepared(monkeypatch):
+def preparations(monkeypatch):
     """Lists what happens in `Bind.prepared` with a fingerprint: keys whose `make` ran, and the objects returned."""
-    made, returned, original = [], [], Bind.prepared
+    new_keys, returned, original = [], [], Bind.prepared
 
     def prepare(self, key, make, *, fingerprint="", meta=None):
-        def counted():
-            made.append(key)
+        def make_and_record():
+            new_keys.append(key)
             return make()
 
-        found = original(self, key, counted if fingerprint else make, fingerprint=fingerprint, meta=meta)
+        prepared_array = original(self, key, make_and_record if fingerprint else make, fingerprint=fingerprint,
+                                  meta=meta)
         if fingerprint:
-            returned.append(found)
-        return found
+            returned.append(prepared_array)
+        return prepared_array
 
     monkeypatch.setattr(Bind, "prepared", prepare)
-    return made, returned
+    return new_keys, returned
 
 
 def images(*counts):
@@ -66,19 +67,19 @@ def same(a, b):
     return all(np.array_equal(a[name], b[name]) for name in a) if isinstance(a, dict) else np.array_equal(a, b)
 
 
-def written(compiled):
+def write_and_read(compiled):
     return heald.bef.loads(heald.bef.dumps(compiled))
 
 
-def test_kernels_of_a_loaded_model_prepare_nothing(config, prepared):
-    wanted = heald.load(DIGITS, config=config)(fed(4))
+def test_kernels_of_a_loaded_model_prepare_nothing(config, preparations):
+    expected = heald.load(DIGITS, config=config)(fed(4))
     compiled = compile_model(DIGITS, inputs=images(4), config=config)
-    made, returned = prepared
-    made.clear()
+    new_keys, returned = preparations
+    new_keys.clear()
     returned.clear()
-    model = LoadedCompiledModel(written(compiled), config)
-    assert same(model(fed(4)), wanted)
-    assert not made
+    model = LoadedCompiledModel(write_and_read(compiled), config)
+    assert same(model(fed(4)), expected)
+    assert not new_keys
     assert len(returned) >= 4
     for array in returned:
         assert array.ctypes.data % 64 == 0
@@ -94,28 +95,29 @@ def test_kernels_of_a_loaded_model_prepare_nothing(config, prepared):
     pytest.param(lambda one: one._replace(function="another"), id="function"),
     pytest.param(lambda one: one._replace(device="CPU:1"), id="device"),
 ])
-def test_arrays_that_do_not_fit_are_made_anew(config, prepared, change):
-    wanted = heald.load(DIGITS, config=config)(fed(4))
+def test_arrays_that_do_not_fit_are_made_anew(config, preparations, change):
+    expected = heald.load(DIGITS, config=config)(fed(4))
     compiled = compile_model(DIGITS, inputs=images(4), config=config)
-    changed = written(compiled._replace(prepared=tuple(map(change, compiled.prepared))))
-    made, _ = prepared
-    made.clear()
-    assert same(LoadedCompiledModel(changed, config)(fed(4)), wanted)
-    assert len(made) == len(compiled.prepared)
+    changed = write_and_read(compiled._replace(prepared=tuple(map(change, compiled.prepared))))
+    new_keys, _ = preparations
+    new_keys.clear()
+    assert same(LoadedCompiledModel(changed, config)(fed(4)), expected)
+    assert len(new_keys) == len(compiled.prepared)
 
 
-def test_a_stripped_file_has_the_prepared_arrays_alone(config, prepared):
-    wanted = heald.load(DIGITS, config=config)(fed(4))
-    compiled, stripped = (compile_model(DIGITS, inputs=images(4), config=config, strip=each) for each in (False, True))
-    made, _ = prepared
-    made.clear()
-    again = written(stripped)
-    left_out = [each for each in again.program.constants if isinstance(each, StrippedConstant)]
+def test_a_stripped_file_has_the_prepared_arrays_alone(config, preparations):
+    expected = heald.load(DIGITS, config=config)(fed(4))
+    compiled, stripped = (compile_model(DIGITS, inputs=images(4), config=config, strip=strip)
+                          for strip in (False, True))
+    new_keys, _ = preparations
+    new_keys.clear()
+    again = write_and_read(stripped)
+    left_out = [constant for constant in again.program.constants if isinstance(constant, StrippedConstant)]
     assert len(left_out) >= 4
     assert heald.bef.dumps(again) == heald.bef.dumps(stripped)
     assert len(heald.bef.dumps(stripped)) < len(heald.bef.dumps(compiled))
-    assert same(LoadedCompiledModel(again, config)(fed(4)), wanted)
-    assert not made
+    assert same(LoadedCompiledModel(again, config)(fed(4)), expected)
+    assert not new_keys
     with pytest.raises(FailedPrecondition, match=r"left out.*heald compile"):
         left_out[0].array()
 
@@ -127,7 +129,7 @@ def test_a_stripped_file_has_the_prepared_arrays_alone(config, prepared):
 ])
 def test_a_stripped_file_that_does_not_fit_names_pack_expectation_and_remedy(config, change):
     stripped = compile_model(DIGITS, inputs=images(4), config=config, strip=True)
-    model = LoadedCompiledModel(written(stripped._replace(prepared=change(stripped.prepared))), config)
+    model = LoadedCompiledModel(write_and_read(stripped._replace(prepared=change(stripped.prepared))), config)
     with pytest.raises(FailedPrecondition) as caught:
         model(fed(4))
     text, one = str(caught.value), stripped.prepared[0]
@@ -139,10 +141,10 @@ def test_a_stripped_file_that_does_not_fit_names_pack_expectation_and_remedy(con
         assert change(stripped.prepared)[0].fingerprint in text
 
 
-def test_functions_for_two_shapes_share_one_array(prepared):
+def test_functions_for_two_shapes_share_one_array(preparations):
     compiled = compile_model(DIGITS, inputs=images(2, 5))
     rows = {}
-    for one in written(compiled).prepared:
+    for one in write_and_read(compiled).prepared:
         rows.setdefault(one[1:5], {})[one.function] = one.value
     shared = [by_function for by_function in rows.values() if len(by_function) == 2]
     assert shared
@@ -151,8 +153,8 @@ def test_functions_for_two_shapes_share_one_array(prepared):
         assert first is second
     alone = sum(one.value.nbytes for one in compile_model(DIGITS, inputs=images(2)).prepared)
     assert sum(array.nbytes for array in {id(one.value): one.value for one in compiled.prepared}.values()) < 2 * alone
-    model, (made, _) = LoadedCompiledModel(written(compiled)), prepared
-    made.clear()
+    model, (new_keys, _) = LoadedCompiledModel(write_and_read(compiled)), preparations
+    new_keys.clear()
     loaded = heald.load(DIGITS)
     for count in (2, 5):
         assert same(model(fed(count)), loaded(fed(count)))
@@ -169,18 +171,18 @@ def convolution(tmp_path):
     path = tmp_path / "conv.pb"
     attrs = {"strides": (1, 1, 1, 1), "padding": b"SAME"}
     heald.graphdef.dump(graph(placeholder("x", (1, 7, 7, 128)), const("w", LARGE), const("v", LARGE[::-1].copy()),
-                             node("hidden", "Conv2D", "x", "w", **attrs), node("y", "Conv2D", "hidden", "v", **attrs)),
-                       path)
+                              node("hidden", "Conv2D", "x", "w", **attrs), node("y", "Conv2D", "hidden", "v", **attrs)),
+                        path)
     return path, np.random.default_rng(2).random((1, 7, 7, 128), np.float32)
 
 
-def test_prepared_arrays_are_views_of_the_map_that_outlive_model_and_file_name(config, convolution, prepared):
+def test_prepared_arrays_are_views_of_the_map_that_outlive_model_and_file_name(config, convolution, preparations):
     path, x = convolution
     file = path.with_suffix(".bef")
-    wanted = heald.load(path, config=config)(x)
+    expected = heald.load(path, config=config)(x)
     heald.bef.dump(compile_model(path, config=config), file)
-    made, returned = prepared
-    made.clear()
+    new_keys, returned = preparations
+    new_keys.clear()
     returned.clear()
     model = heald.bef.load(file)
     compiled = LoadedCompiledModel(model, config)
@@ -188,10 +190,10 @@ def test_prepared_arrays_are_views_of_the_map_that_outlive_model_and_file_name(c
     file.unlink()
     del model
     gc.collect()
-    assert np.array_equal(first, wanted)
-    assert np.array_equal(compiled(x), wanted)
+    assert np.array_equal(first, expected)
+    assert np.array_equal(compiled(x), expected)
     assert len(returned) == 2
-    assert not made
+    assert not new_keys
     for array in returned:
         assert file_behind(array) is not None
         assert array.ctypes.data % os.sysconf("SC_PAGESIZE") == 0
@@ -200,7 +202,7 @@ def test_prepared_arrays_are_views_of_the_map_that_outlive_model_and_file_name(c
 def test_constants_with_prepared_forms_are_never_read(config, convolution):
     path, x = convolution
     file = path.with_suffix(".bef")
-    wanted = heald.load(path, config=config)(x)
+    expected = heald.load(path, config=config)(x)
     heald.bef.dump(compile_model(path, config=config), file)
     raw = file.read_bytes()
     for weights in (LARGE, LARGE[::-1].copy()):
@@ -208,7 +210,7 @@ def test_constants_with_prepared_forms_are_never_read(config, convolution):
         at = raw.index(weights.tobytes())
         raw = raw[:at] + bytes(weights.nbytes) + raw[at + weights.nbytes :]
     file.write_bytes(raw)
-    assert np.array_equal(LoadedCompiledModel(heald.bef.load(file), config)(x), wanted)
+    assert np.array_equal(LoadedCompiledModel(heald.bef.load(file), config)(x), expected)
 
 
 def test_a_file_that_changes_before_its_link_is_an_error(config, convolution):
@@ -264,15 +266,15 @@ def test_a_fingerprint_needs_metadata():
         bind().prepared("k", lambda: 1, fingerprint="pack")
 
 
-def test_outside_a_host_objects_are_made_once():
+def test_objects_outside_a_host_are_made_once():
     b = bind()
     assert [b.prepared("k", lambda i=i: [i], fingerprint="pack", meta=META) for i in (0, 1)] == [[0], [0]]
 
 
-@pytest.mark.parametrize("made", [np.ones(4, np.float32), np.ones(3), "text", lambda: np.ones(2, np.float32)])
-def test_an_object_that_contradicts_its_metadata_is_the_packs_fault(made):
+@pytest.mark.parametrize("wrong_object", [np.ones(4, np.float32), np.ones(3), "text", lambda: np.ones(2, np.float32)])
+def test_an_object_that_contradicts_its_metadata_is_the_packs_fault(wrong_object):
     collected = CollectedConstants()
-    collected.get(("f", "n", "CPU:0", "k"), (), "pack 1", META, lambda: made)
+    collected.get(("f", "n", "CPU:0", "k"), (), "pack 1", META, lambda: wrong_object)
     with pytest.raises(Internal, match=r"'k' of 'pack 1'.*float32\[3\]"):
         collected.listed()
 
@@ -282,8 +284,8 @@ def test_deferred_objects_are_stored_as_their_arrays():
     collected.get(("f", "n", "CPU:0", "k"), (), "pack 1", META, lambda: lambda: array)
     [one] = collected.listed()
     assert one == ("f", "n", "CPU:0", "k", "pack 1", array)
-    found = LoadedConstants([one]).get(("f", "n", "CPU:0", "k"), (), "pack 1", META, pytest.fail)
-    assert np.array_equal(found, array)
+    loaded_array = LoadedConstants([one]).get(("f", "n", "CPU:0", "k"), (), "pack 1", META, pytest.fail)
+    assert np.array_equal(loaded_array, array)
 
 
 @pytest.mark.parametrize(("other", "is_shared"), [
@@ -291,9 +293,9 @@ def test_deferred_objects_are_stored_as_their_arrays():
     (np.arange(1, 7, dtype=np.float32).reshape(2, 3), False)], ids=["equal", "another shape", "other elements"])
 def test_functions_share_equal_objects_alone(other, is_shared):
     array, collected = np.arange(6, dtype=np.float32).reshape(2, 3), CollectedConstants()
-    for function, made in (("f", array), ("g", other)):
-        meta = TensorMetadata(dtypes.float32, made.shape)
-        collected.get((function, "n", "CPU:0", "k"), (), "pack 1", meta, lambda made=made: made)
+    for function, packed in (("f", array), ("g", other)):
+        meta = TensorMetadata(dtypes.float32, packed.shape)
+        collected.get((function, "n", "CPU:0", "k"), (), "pack 1", meta, lambda packed=packed: packed)
     first, second = collected.listed()
     assert first.value is array
     assert (second.value is array) is is_shared

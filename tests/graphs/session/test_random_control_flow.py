@@ -1,4 +1,4 @@
-"""Random programs of TensorFlow 1's control flow: values and effects of sessions are those of an interpreter."""
+"""Random programs of TensorFlow 1's control flow: a session has the values and effects of an interpreter."""
 
 from __future__ import annotations
 
@@ -21,21 +21,21 @@ MANY = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list
 VALUES = st.integers(0, 9)
 
 
-def logged():
+def take_log():
     """The nodes and inputs of the Log nodes that have run since the last call."""
     from plugin_of_scalars import logged  # imported by the first session
 
-    found = sorted(logged)
+    lines = sorted(logged)
     logged.clear()
-    return found
+    return lines
 
 
-def compared(program, x, y):
+def check_against_interpreter(program, x, y):
     """Fetch each kept tensor by itself. A dead one is an error."""
     graph, keep = program
     feeds = {"x": x, "y": y}
     with heald.Session(graph.replace(nodes=[node.replace(op=OPS[node.op]) for node in graph if node.op in OPS]),
-                      CONFIG) as session:
+                       CONFIG) as session:
         for name, index in keep:
             needed = graph.replace(without=graph.nodes.keys() - ancestors(graph.nodes, [name]))
             try:
@@ -47,22 +47,22 @@ def compared(program, x, y):
                 session.prepare(f"{name}:{index}", tuple(fed))
             except Unimplemented:  # a loop in general form, in another one, whose variables are not alive together
                 reject()
-            logged()
+            take_log()
             if expected is DEAD:
                 with pytest.raises(InvalidArgument, match="dead"):
                     session.run(f"{name}:{index}", fed)
                 continue
             assert int(session.run(f"{name}:{index}", fed)) == expected
-            assert logged() == log
+            assert take_log() == log
 
 
 @MANY
 @given(programs(), VALUES, VALUES)
 def test_structured_programs_run_as_in_the_interpreter(program, x, y):
-    compared(program, x, y)
+    check_against_interpreter(program, x, y)
 
 
 @MANY
 @given(programs(wild=True), VALUES, VALUES)
 def test_programs_that_mix_values_of_branches_run_as_in_the_interpreter(program, x, y):
-    compared(program, x, y)
+    check_against_interpreter(program, x, y)

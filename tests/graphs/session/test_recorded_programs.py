@@ -1,4 +1,4 @@
-"""Programs of several runs in one session, with what TensorFlow 2.21 gave: results, or errors by their code.
+"""Programs of several runs in one session, with TensorFlow 2.21's results, or its errors by their code.
 
 Each folder of data/programs holds a graph, its arrays, and the runs in order: feeds, fetches and targets. "$TMP" in a
 fed path stands for the folder of the test. Every program gives the same with the passes and kernel packs that are
@@ -24,12 +24,12 @@ CONFIGS: dict[str, dict[str, Any]] = {
 }
 
 
-def value(given: Any, arrays: Any, folder: Path) -> Any:
-    if isinstance(given, str):
-        return arrays[given]
-    strings = np.empty(len(given["string"]), object)
-    strings[:] = [text.replace("$TMP", str(folder)).encode("latin1") for text in given["string"]]
-    return strings.reshape(given["shape"])
+def value(recorded: Any, arrays: Any, folder: Path) -> Any:
+    if isinstance(recorded, str):
+        return arrays[recorded]
+    strings = np.empty(len(recorded["string"]), object)
+    strings[:] = [text.replace("$TMP", str(folder)).encode("latin1") for text in recorded["string"]]
+    return strings.reshape(recorded["shape"])
 
 
 def is_tensor(name: str) -> bool:
@@ -49,7 +49,7 @@ def check(got: Any, want: Any, tolerance: list[float], which: str) -> None:
 def check_partial_run(session: heald.Session, run: Any, arrays: Any, tolerance: list[float], folder: Path) -> None:
     handle = session.partial_run_setup(run["partial_run"]["fetches"], run["partial_run"]["feeds"])
     for number, call in enumerate(run["steps"]):
-        feeds = {tensor: value(given, arrays, folder) for tensor, given in call["feeds"].items()}
+        feeds = {tensor: value(recorded, arrays, folder) for tensor, recorded in call["feeds"].items()}
         for got, want in zip(session.partial_run(handle, call["fetches"], feeds), call["out"], strict=True):
             check(got, value(want, arrays, folder), tolerance, f"call {number}")
 
@@ -70,15 +70,15 @@ def test_a_program_gives_what_tensorflow_gave(name: str, config: str, tmp_path: 
                 continue
             fetches = [f for f in step["fetches"] if is_tensor(f)]
             targets = [*step["targets"], *(f for f in step["fetches"] if not is_tensor(f))]
-            feeds = {tensor: value(given, arrays, tmp_path) for tensor, given in step["feeds"].items()}
+            feeds = {tensor: value(recorded, arrays, tmp_path) for tensor, recorded in step["feeds"].items()}
             if "error" in step:
                 with pytest.raises(HealdError) as caught:
                     session.run(fetches, feeds, targets=targets)
                 assert caught.value.code == step["error"]["code"], (number, step["error"], caught.value)
                 continue
-            wanted = [value(out, arrays, tmp_path)
-                      for out, f in zip(step["out"], step["fetches"], strict=True) if is_tensor(f)]
-            for got, want in zip(session.run(fetches, feeds, targets=targets), wanted, strict=True):
+            expected = [value(out, arrays, tmp_path)
+                        for out, f in zip(step["out"], step["fetches"], strict=True) if is_tensor(f)]
+            for got, want in zip(session.run(fetches, feeds, targets=targets), expected, strict=True):
                 check(got, want, case["tol"], f"run {number}")
 
 
@@ -90,13 +90,13 @@ def test_a_program_for_a_gpu_runs_where_config_maps_its_requests_to(name: str) -
     graph = graphdef.load(PROGRAMS / name / "graph.pb")
     requests = {node.name for node in graph if "GPU" in node.device and node.op not in ("Const", "Placeholder")}
     with np.load(PROGRAMS / name / "data.npz") as arrays:
-        feeds = {tensor: arrays[given] for tensor, given in step["feeds"].items()}
+        feeds = {tensor: arrays[recorded] for tensor, recorded in step["feeds"].items()}
         with heald.Session(graph, {"placement": {"fallback": "allow"}}) as session:
-            elsewhere = session.run(step["fetches"], feeds)
+            mapped = session.run(step["fetches"], feeds)
         with heald.Session(graph, config) as session:
-            found = session.run(step["fetches"], feeds)
+            results = session.run(step["fetches"], feeds)
             placed = {row["node"] for row in session.placement().table() if row["assigned"] == "SIM:0"}
-        wanted = [arrays[out] for out in step["out"]] if "out" in step else elsewhere
+        expected = [arrays[out] for out in step["out"]] if "out" in step else mapped
     assert requests <= placed
-    for got, want in zip(found, wanted, strict=True):
+    for got, want in zip(results, expected, strict=True):
         np.testing.assert_allclose(got, want, *case["tol"])

@@ -1,4 +1,4 @@
-"""Recursion without end is an error at the configured depth, whatever the form of its calls; expansion is bounded."""
+"""Recursion without end is an error at the configured depth, for all forms of calls; expansion is bounded."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def by_for(callee):
     turn = function(f"turn_{callee}", "i:int32 p:bool_ a", [call("c", callee, "p", "a", arguments="p:bool_ a")],
                     {"p": "p", "r": "c:output:0"}, results="p:bool_")
     bounds = [const(name, value, np.int32) for name, value in (("start", 0), ("limit", 2), ("delta", 1))]
-    repeated = Node("c", "For", [*(f"{each.name}:output:0" for each in bounds), "p", "less:y:0"],
+    repeated = Node("c", "For", [*(f"{node.name}:output:0" for node in bounds), "p", "less:y:0"],
                     attrs={"body": Func(turn.name), "T": (dtypes.bool_, FLOAT)})
     return [turn], [*bounds, repeated], "c:output:1"
 
@@ -76,8 +76,8 @@ def recursive(form, count):
     functions = {}
     for number in range(count):
         helpers, nodes, result = form(f"f{(number + 1) % count}")
-        made = [function(f"f{number}", "p:bool_ a", [NEXT, *nodes], {"r": result}), *helpers]
-        functions |= {each.name: each for each in made}
+        forms = [function(f"f{number}", "p:bool_ a", [NEXT, *nodes], {"r": result}), *helpers]
+        functions |= {body.name: body for body in forms}
     return Graph([X, P, call("y", "f0", "p", "x", arguments="p:bool_ a")], functions.values())
 
 

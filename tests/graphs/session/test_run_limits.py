@@ -41,23 +41,23 @@ def call(request, graph, tmp_path):
     """A function of x, p and options that never returns by itself."""
     heald.graphdef.dump(graph, tmp_path / "m.pb")
     if request.param == "compiled":
-        compiled = compile_model(tmp_path / "m.pb", outputs=["y"], inputs=dict.fromkeys(needed(graph), ()))
+        compiled = compile_model(tmp_path / "m.pb", outputs=["y"], inputs=dict.fromkeys(needed_feeds(graph), ()))
         heald.bef.dump(compiled, tmp_path / "m.bef")
         model = heald.load(tmp_path / "m.bef")
     else:
-        model = heald.load(tmp_path / "m.pb", inputs=needed(graph), outputs=["y"])
+        model = heald.load(tmp_path / "m.pb", inputs=needed_feeds(graph), outputs=["y"])
     if request.param == "callable":
-        made = model.session.make_callable("y", needed(graph))
-        return lambda options: made(*values(graph).values(), options=options)
+        step = model.session.make_callable("y", needed_feeds(graph))
+        return lambda options: step(*values(graph).values(), options=options)
     return lambda options: model(values(graph), options=options)
 
 
-def needed(graph):
+def needed_feeds(graph):
     return ["p", "x"] if "w" in graph else ["x"]
 
 
 def values(graph):
-    return {name: {"p": np.bool_(True), "x": np.float32(1)}[name] for name in needed(graph)}
+    return {name: {"p": np.bool_(True), "x": np.float32(1)}[name] for name in needed_feeds(graph)}
 
 
 def test_a_run_ends_at_its_deadline(call):
@@ -143,14 +143,14 @@ def endless_while():
                    body.function("body", 0, body("tfrt.constant.i1", results="i1", value=True)))
 
 
-def blocked():
+def blocked_program():
     """A program whose kernel waits for a value that never comes, without any thread."""
     b = Body()
     return program(b.function("main", b("tfrt.add.i32", b("test.gated"), b.constant(1))))
 
 
 @pytest.mark.parametrize("queue", ["multi_threaded", "single_threaded", "seeded"])
-@pytest.mark.parametrize("make", [endless_while, blocked])
+@pytest.mark.parametrize("make", [endless_while, blocked_program])
 def test_a_host_program_ends_at_its_deadline(make, queue):
     with closing(heald.HostContext(config={"plugins": {"load": [plugin("host_kernels")]}}, work_queue=queue)) as host:
         request = heald.RequestContext(host)
@@ -163,7 +163,8 @@ def test_a_host_program_ends_at_its_deadline(make, queue):
 def test_a_host_program_takes_a_token():
     with closing(heald.HostContext(config={"plugins": {"load": [plugin("host_kernels")]}})) as host:
         token = heald.CancelToken()
-        (result,) = blocked().run("main", request=heald.RequestContext(host), options=heald.RunOptions(cancel=token))
+        (result,) = blocked_program().run("main", request=heald.RequestContext(host),
+                                          options=heald.RunOptions(cancel=token))
         token.cancel()
         assert host.await_values([result], timeout=20)
         assert isinstance(result.error, Cancelled)

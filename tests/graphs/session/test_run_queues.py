@@ -31,35 +31,35 @@ def _forget():
     queues.closed.clear()
 
 
-def session():
+def make_session():
     works = (node(op, f"Work>{op}", "x") for op in ("Task", "Blocking", "Split"))
     return heald.Session(graph(placeholder("x"), *works, node("two", "Work>Task", "Task")), CONFIG)
 
 
 @pytest.mark.parametrize("fetch", ["Task", "Blocking", "Split"])
 def test_tasks_of_kernels_go_to_the_queue_that_the_run_names(fetch):
-    with session() as made:
-        assert made.run(fetch, {"x": X}).tolist() == [2, 3, 4]
-        own = queues.tasks.copy()
-        assert own[1] >= 1
-        assert own[2] == 0
-        assert made.run(fetch, {"x": X}, options=OWN).tolist() == [2, 3, 4]
-        assert queues.tasks[1] == own[1]
+    with make_session() as session:
+        assert session.run(fetch, {"x": X}).tolist() == [2, 3, 4]
+        own_tasks = queues.tasks.copy()
+        assert own_tasks[1] >= 1
+        assert own_tasks[2] == 0
+        assert session.run(fetch, {"x": X}, options=OWN).tolist() == [2, 3, 4]
+        assert queues.tasks[1] == own_tasks[1]
         assert queues.tasks[2] >= 1
 
 
 @pytest.mark.parametrize("name", ["own", "other", "alone"])
 def test_calls_that_wait_for_tasks_run_in_any_queue(name):
-    with session() as made:
+    with make_session() as session:
         for _ in range(20):
-            assert made.run("two", {"x": X}, options=heald.RunOptions(work_queue=name)).tolist() == [3, 4, 5]
+            assert session.run("two", {"x": X}, options=heald.RunOptions(work_queue=name)).tolist() == [3, 4, 5]
 
 
 def test_a_parallel_schedule_is_helped_by_the_queue_of_the_run():
     nodes = [node(name, "Exp", "x") for name in "ab"]
     unfused = CONFIG | {"passes": {"disable": ["fusion"]}}
-    with heald.Session(graph(placeholder("x"), *nodes, node("y", "AddV2", "a", "b")), unfused) as made:
-        host, executable = made._runtime.host, made.prepare(["a", "b", "y"], ["x"]).executable(((3,),))
+    with heald.Session(graph(placeholder("x"), *nodes, node("y", "AddV2", "a", "b")), unfused) as session:
+        host, executable = session._runtime.host, session.prepare(["a", "b", "y"], ["x"]).executable(((3,),))
         layout = executable.layout
         partition = TaskPartition.of([[index] for index in range(len(layout.flat))], dependencies(layout))
         schedule = parallel_schedule(layout, host, executable._flat, partition)
@@ -88,21 +88,21 @@ def test_a_named_queue_is_made_when_a_run_first_names_it_and_closed_with_its_hos
     assert queues.closed == [2, 2]
 
 
-@pytest.mark.parametrize(("given", "error", "message"), [
+@pytest.mark.parametrize(("queue", "error", "message"), [
     ("onw", NotFound, "no work queue is called 'onw'; config names alone, other, own, wrong; did you mean own?"),
     ("zzz", NotFound, "describe it in config, as [work_queues.NAME]"),
     ("wrong", NotFound, "no work queue is called 'countin'; [work_queues.wrong] name: one of counting, "),
     (2, InvalidArgument, "RunOptions.work_queue is a name or None, not int; name a section [work_queues.NAME]"),
 ])
-def test_a_wrong_name_is_an_error_that_says_the_way_out(given, error, message):
-    with session() as made:
+def test_a_wrong_name_is_an_error_that_says_the_way_out(queue, error, message):
+    with make_session() as session:
         with pytest.raises(error) as caught:
-            made.run("Task", {"x": X}, options=heald.RunOptions(work_queue=given))
+            session.run("Task", {"x": X}, options=heald.RunOptions(work_queue=queue))
         assert message in str(caught.value)
-        assert made.run("Task", {"x": X}).tolist() == [2, 3, 4]
+        assert session.run("Task", {"x": X}).tolist() == [2, 3, 4]
 
 
 def test_a_config_without_named_queues_says_so():
-    made = heald.Session(graph(placeholder("x"), node("y", "Neg", "x")))
+    session = heald.Session(graph(placeholder("x"), node("y", "Neg", "x")))
     with pytest.raises(NotFound, match="'own'; config names none; describe it in config"):
-        made.run("y", {"x": X}, options=OWN)
+        session.run("y", {"x": X}, options=OWN)

@@ -25,24 +25,25 @@ X = np.float32([1, 2, 3])
 @pytest.mark.parametrize("is_recv_first", [False, True])
 def test_a_recv_gives_what_its_send_got(sends, recvs, is_recv_first):
     nodes = [send("s", "t", "n", op=sends), recv("r", "t", op=recvs)]
-    made = graph(placeholder("x", (3,)), node("n", "Neg", "x"), *nodes[::-1 if is_recv_first else 1],
-                 node("y", "Neg", "r"))
-    with heald.Session(made) as session:
+    tested_graph = graph(placeholder("x", (3,)), node("n", "Neg", "x"), *nodes[::-1 if is_recv_first else 1],
+                         node("y", "Neg", "r"))
+    with heald.Session(tested_graph) as session:
         for _ in range(3):
             y, r = session.run(["y:0", "r:0"], {"x": X}, targets=["s"])
             assert (y.tolist(), r.tolist()) == (X.tolist(), (-X).tolist())
 
 
 def test_strings_travel():
-    made = graph(const("c", np.array([b"a", b"bc"], object), object), send("s", "t", "c", dtype=dtypes.string),
-                 recv("r", "t", dtype=dtypes.string))
-    with heald.Session(made) as session:
+    tested_graph = graph(const("c", np.array([b"a", b"bc"], object), object), send("s", "t", "c", dtype=dtypes.string),
+                         recv("r", "t", dtype=dtypes.string))
+    with heald.Session(tested_graph) as session:
         assert session.run("r:0", targets=["s"]).tolist() == [b"a", b"bc"]
 
 
 def test_a_received_result_is_the_users_own():
-    made = graph(const("c", [1, 2]), placeholder("x", (3,)), send("s", "t", "c"), send("sx", "t", "x"), recv("r", "t"))
-    with heald.Session(made) as session:
+    tested_graph = graph(const("c", [1, 2]), placeholder("x", (3,)), send("s", "t", "c"), send("sx", "t", "x"),
+                         recv("r", "t"))
+    with heald.Session(tested_graph) as session:
         session.run("r:0", targets=["s"])[:] = 9
         assert session.run("r:0", targets=["s"]).tolist() == [1, 2]
         x = X.copy()
@@ -72,10 +73,10 @@ def test_a_received_dead_tensor_cannot_be_fetched():
 
 @pytest.mark.parametrize("condition", [True, False])
 def test_a_send_behind_a_dead_control_input_sends_a_dead_tensor(condition):
-    made = graph(placeholder("p", (), dtypes.bool_), placeholder("x", (3,)), node("sw", "Switch", "x", "p"),
-                 node("taken", "Identity", "sw:1"), send("s", "t", "x", "^taken"), recv("r", "t"),
-                 node("other", "Exp", "sw"), node("m", "Merge", "r", "other", N=2))
-    with heald.Session(made) as session:
+    tested_graph = graph(placeholder("p", (), dtypes.bool_), placeholder("x", (3,)), node("sw", "Switch", "x", "p"),
+                         node("taken", "Identity", "sw:1"), send("s", "t", "x", "^taken"), recv("r", "t"),
+                         node("other", "Exp", "sw"), node("m", "Merge", "r", "other", N=2))
+    with heald.Session(tested_graph) as session:
         assert session.run("m:1", {"p": condition, "x": X}, targets=["s"]) == (not condition)
 
 
@@ -89,9 +90,9 @@ def test_a_recv_that_the_caller_terminates_is_fed():
 
 def test_a_caller_with_a_rendezvous_feeds_and_fetches_through_it():
     meeting = LocalRendezvous()
-    made = graph(recv("r", "in", client=True), node("y", "Neg", "r"), send("s", "out", "y"))
+    tested_graph = graph(recv("r", "in", client=True), node("y", "Neg", "r"), send("s", "out", "y"))
     meeting.send(key("in"), X)
-    with heald.Session(made, rendezvous=lambda: meeting) as session:
+    with heald.Session(tested_graph, rendezvous=lambda: meeting) as session:
         session.run([], targets=["s"])
     assert meeting.recv(key("out")).get().tolist() == (-X).tolist()
 
@@ -117,28 +118,28 @@ class Watched(LocalRendezvous):
 
 
 def test_a_recv_without_a_send_waits_until_the_timeout_and_leaves_nothing():
-    made = []
+    references = []
 
     def meet():
         meeting = Watched()
-        made.append(weakref.ref(meeting))
+        references.append(weakref.ref(meeting))
         return meeting
 
     with heald.Session(graph(recv("r", "t"), node("y", "Neg", "r")), rendezvous=meet) as session:
         with pytest.raises(DeadlineExceeded):
             session.run("y:0", options=RunOptions(timeout=0.01))
         gc.collect()
-        assert [each() for each in made] == [None]
+        assert [reference() for reference in references] == [None]
 
 
-@pytest.mark.parametrize("way", ["token", "close"])
-def test_a_recv_without_a_send_waits_until_it_is_cancelled(way):
+@pytest.mark.parametrize("cancel", ["token", "close"])
+def test_a_recv_without_a_send_waits_until_it_is_cancelled(cancel):
     meeting, token = Watched(), CancelToken()
     session = heald.Session(graph(recv("r", "t"), node("y", "Neg", "r")), rendezvous=lambda: meeting)
 
     def end():
         meeting.waits.wait(10)
-        token.cancel() if way == "token" else session.close()
+        token.cancel() if cancel == "token" else session.close()
 
     thread = threading.Thread(target=end)
     thread.start()
@@ -152,8 +153,9 @@ def test_a_recv_without_a_send_waits_until_it_is_cancelled(way):
 
 def test_an_error_of_the_step_aborts_its_rendezvous_even_before_the_first_use():
     meeting = LocalRendezvous()
-    made = graph(placeholder("x"), node("bad", "CheckNumerics", "x", message=b"not finite"), send("s", "t", "bad"))
-    with heald.Session(made, rendezvous=lambda: meeting) as session, pytest.raises(InvalidArgument):
+    tested_graph = graph(placeholder("x"), node("bad", "CheckNumerics", "x", message=b"not finite"),
+                         send("s", "t", "bad"))
+    with heald.Session(tested_graph, rendezvous=lambda: meeting) as session, pytest.raises(InvalidArgument):
         session.run([], {"x": np.float32(np.inf)}, targets=["s"])
     assert isinstance(meeting.recv(key("t")).error, InvalidArgument)
 

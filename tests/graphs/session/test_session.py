@@ -1,4 +1,4 @@
-"""Steps of a session: what is fetched, fed and refused."""
+"""Steps of a session: fetches, feeds and refusals."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_a_fed_tensor_that_is_fetched_is_a_copy(two_constants):
 
 def test_a_result_that_views_a_feed_is_a_copy():
     session = heald.Session(graph(placeholder("x", (2, 3)), const("s", [3, 2], np.int32),
-                                 node("r", "Reshape", "x", "s", Tshape=dtypes.int32)))
+                                  node("r", "Reshape", "x", "s", Tshape=dtypes.int32)))
     x = np.zeros((2, 3), np.float32)
     session.run("r", {"x": x})[...] = 1
     assert not x.any()
@@ -99,9 +99,9 @@ def test_a_node_without_outputs_is_run_as_a_target_only():
         session.run("done")
 
 
-def test_only_what_a_step_needs_must_be_fed_and_must_be_runnable():
+def test_needed_nodes_alone_must_be_fed_and_runnable():
     session = heald.Session(graph(placeholder("p", (2,)), node("n", "Neg", "p"), const("c", 4), node("m", "Neg", "c"),
-                                 Node("u", "SomethingNobodyKnows", ["c"])))
+                                  Node("u", "SomethingNobodyKnows", ["c"])))
     assert session.run("m") == -4
     with pytest.raises(InvalidArgument, match=r"must feed a value for placeholder tensor 'p'.*float.*\[2\]") as caught:
         session.run("n")
@@ -197,7 +197,7 @@ def test_a_node_whose_attributes_do_not_fit_its_op_is_an_error_of_the_step_that_
 
 def test_edges_of_the_wrong_type_or_number_are_errors_that_name_both_ends():
     session = heald.Session(graph(const("c", 1), const("i", 1, np.int32), node("n", "AddV2", "c", "i"),
-                                 node("m", "AddV2", "c"), node("k", "Neg", "c:3")))
+                                  node("m", "AddV2", "c"), node("k", "Neg", "c:3")))
     with pytest.raises(InvalidArgument, match="must be float32, but 'i:0'.*is int32"):
         session.run("n")
     with pytest.raises(InvalidArgument, match="takes 2 inputs"):
@@ -236,18 +236,18 @@ def test_errors_of_metadata_functions_name_the_node_before_anything_runs():
     assert (caught.value.node, caught.value.op) == ("bad", "AddV2")
 
 
-def test_whatever_goes_wrong_inside_is_a_heald_error(two_constants, monkeypatch):
-    def broken(*args):
+def test_a_fault_inside_is_a_heald_error(two_constants, monkeypatch):
+    def raise_runtime_error(*args):
         raise RuntimeError("a fault of ours")
 
-    monkeypatch.setattr(two_constants, "_prepare", broken)
+    monkeypatch.setattr(two_constants, "_prepare", raise_runtime_error)
     with pytest.raises(HealdError, match="a fault of ours"):
         two_constants.run("id1")
 
 
 def test_an_output_of_an_unknown_op_is_named_by_a_warning_when_it_is_left_out(tmp_path):
     heald.graphdef.dump(graph(placeholder("x", ()), node("y", "Neg", "x"), node("z", "Nagate", "x")),
-                       tmp_path / "model.pb")
+                        tmp_path / "model.pb")
     with pytest.warns(heald.errors.HealdWarning, match="output 'z' is left out: no op is called 'Nagate'"):
         model = heald.load(tmp_path / "model.pb")
     assert list(model.outputs) == ["y"]

@@ -29,8 +29,8 @@ def variable(name, container=b""):
 
 @pytest.fixture
 def session():
-    with heald.Session(graph(placeholder("x", (3,)), node("y", "Neg", "x"), *variable("v"))) as made:
-        yield made
+    with heald.Session(graph(placeholder("x", (3,)), node("y", "Neg", "x"), *variable("v"))) as session:
+        yield session
 
 
 def test_a_variable_keeps_its_value_from_run_to_run_and_no_other_session_has_it(session):
@@ -92,7 +92,7 @@ def test_new_functions_come_with_the_nodes_that_call_them(session):
     ([node("z", "Neg", "gone")], "gone"),
     ([node("z", "Neg", "zz"), node("zz", "Neg", "z")], "cycle"),
 ])
-def test_nothing_is_added_after_an_error(session, nodes, text):
+def test_a_failed_extension_adds_no_node(session, nodes, text):
     before = [*session.graph.nodes]
     with pytest.raises(InvalidArgument, match=text):
         session.extend(Graph(nodes))
@@ -107,15 +107,15 @@ def test_an_extension_of_another_producer_is_refused(session):
         session.extend(Graph([node("z", "Neg", "x")], versions=Versions(7)))
 
 
-@pytest.mark.parametrize("given", [None, b"", "graph.pb", [node("z", "Neg", "x")]])
-def test_an_extension_is_a_graph(session, given):
+@pytest.mark.parametrize("extension", [None, b"", "graph.pb", [node("z", "Neg", "x")]])
+def test_an_extension_is_a_graph(session, extension):
     with pytest.raises(InvalidArgument, match="extend takes a Graph"):
-        session.extend(given)
+        session.extend(extension)
 
 
 def test_nodes_keep_their_devices_when_the_graph_grows():
-    given = graph(placeholder("x", (3,)), node("y", "Neg", "x"))
-    with heald.Session(given, {"placement": {"fallback": "allow"}}, device="EXAMPLE:0") as session:
+    tested_graph = graph(placeholder("x", (3,)), node("y", "Neg", "x"))
+    with heald.Session(tested_graph, {"placement": {"fallback": "allow"}}, device="EXAMPLE:0") as session:
         reason = session.placement()["y"].reason
         session.extend(graph(node("z", "Neg", "y", device="CPU:0", _class=[b"loc:@y"]), node("w", "Neg", "y")))
         assert {name: row.device for name, row in session.placement().items() if row.kernel} == {
@@ -166,11 +166,11 @@ def test_a_reset_drops_the_state_of_a_container():
 def test_a_callable_begins_with_the_initial_state_again_after_a_reset():
     nodes, state = add_initializers(graph(placeholder("x", (3,)), *variable("v")), {"v": X})
     with heald.Session(nodes, initial_state=state) as session:
-        read, kept = session.make_callable("v/get"), []
+        read, values = session.make_callable("v/get"), []
         for change in (lambda: session.run([], {"x": 2 * X}, targets=["v/set"]), session.reset):
             change()
-            kept.append(read().tolist())
-    assert kept == [(2 * X).tolist(), X.tolist()]
+            values.append(read().tolist())
+    assert values == [(2 * X).tolist(), X.tolist()]
 
 
 def test_an_initializer_for_all_steps_runs_before_any_step_and_after_the_earlier_ones():
@@ -187,13 +187,13 @@ def test_random_sequences_go_on_after_a_reset():
     nodes = [const("shape", [2], np.int32),
              Node("r", "RandomUniform", ["shape"], attrs={"T": dtypes.int32, "dtype": FLOAT, "seed": 1, "seed2": 2})]
     with heald.Session(graph(*nodes)) as one, heald.Session(graph(*nodes)) as other:
-        wanted = [other.run("r").tolist() for _ in range(2)]
+        expected = [other.run("r").tolist() for _ in range(2)]
         first = one.run("r").tolist()
         one.reset()
-        assert [first, one.run("r").tolist()] == wanted
+        assert [first, one.run("r").tolist()] == expected
 
 
-def blocked(session, errors):
+def record_error_of_run(session, errors):
     try:
         session.run("z", {"x": X})
     except HealdError as error:
@@ -204,14 +204,14 @@ def test_a_reset_and_an_end_cancel_what_runs():
     nodes = [placeholder("x", (3,)), node("z", "Test>Block", "x", "x")]
     for end in (heald.Session.reset, heald.Session.close):
         session = heald.Session(graph(*nodes), {"plugins": {"load": [plugin("tests")]}})
-        found = []
-        thread = threading.Thread(target=blocked, args=(session, found))
+        errors = []
+        thread = threading.Thread(target=record_error_of_run, args=(session, errors))
         thread.start()
         session.prepare("z", ["x"])
         while thread.is_alive():
             end(session)
             thread.join(0.05)
-        assert [type(error) for error in found] in ([Cancelled], [FailedPrecondition])
+        assert [type(error) for error in errors] in ([Cancelled], [FailedPrecondition])
         session.close()
 
 

@@ -23,9 +23,9 @@ LOWERED = Path(__file__).parents[2] / "data" / "graphs" / "v1_switch_case.pb"  #
 def test_a_lowered_case_becomes_a_case_of_functions():
     result = functionalize(load(LOWERED), ["Identity", "Identity_1"], runtime().host.registries.ops)
     verify(result)
-    ops = [each.op for each in result]
+    ops = [node.op for node in result]
     for function in result.functions.values():
-        ops += [each.op for each in function.nodes.values()]
+        ops += [node.op for node in function.nodes.values()]
     assert V1_CONTROL_FLOW.isdisjoint(ops)
     assert ops.count("StatelessCase") == 2
 
@@ -40,22 +40,22 @@ def test_a_lowered_case_gives_the_results_of_tensorflow(index, expected, branch)
     assert number == branch
 
 
-def unstructured():
+def unstructured_switch():
     """A _SwitchN of three outputs, of which a Merge takes two: one output has no way out."""
     return Graph([placeholder("x", ()), placeholder("i", None, dtypes.int32),
                   Node("s", "_SwitchN", ["x", "i"], attrs={"T": FLOAT, "num_outs": 3}), node("neg", "Neg", "s:1"),
                   Node("y", "Merge", ["s", "neg"], attrs={"T": FLOAT, "N": 2})])
 
 
-@pytest.mark.parametrize(("index", "result", "chosen"), [(0, 3, 0), (1, -3, 1)])
-def test_outputs_that_do_not_become_functions_pass_dead_values_on(index, result, chosen):
-    with heald.Session(unstructured()) as session:
-        assert session.run(["y:0", "y:1"], {"x": np.float32(3), "i": np.int32(index)}) == [result, chosen]
+@pytest.mark.parametrize(("index", "result", "live_output"), [(0, 3, 0), (1, -3, 1)])
+def test_outputs_that_do_not_become_functions_pass_dead_values_on(index, result, live_output):
+    with heald.Session(unstructured_switch()) as session:
+        assert session.run(["y:0", "y:1"], {"x": np.float32(3), "i": np.int32(index)}) == [result, live_output]
 
 
 @pytest.mark.parametrize("index", [2, 5, -1])
 def test_the_last_output_is_alive_for_an_index_out_of_range(index):
-    with heald.Session(unstructured()) as session:
+    with heald.Session(unstructured_switch()) as session:
         feeds = {"x": np.float32(3), "i": np.int32(index)}
         assert session.run("s:2", feeds) == 3
         with pytest.raises(InvalidArgument, match="dead"):
@@ -65,7 +65,7 @@ def test_the_last_output_is_alive_for_an_index_out_of_range(index):
 @pytest.mark.parametrize(("index", "alive"), [(0, "s:0"), (1, "s:1"), (2, "s:2")])
 def test_a_fetched_output_of_a_branch_that_was_not_taken_is_an_error(index, alive):
     feeds = {"x": np.float32(3), "i": np.int32(index)}
-    with heald.Session(unstructured()) as session:
+    with heald.Session(unstructured_switch()) as session:
         for dead in sorted({"s:0", "s:1", "s:2"} - {alive}):
             with pytest.raises(InvalidArgument, match=f"'{dead}' is dead") as caught:
                 session.run([alive, dead], feeds)
@@ -91,5 +91,5 @@ def test_a_fetched_dead_output_of_a_switch_without_consumers_is_an_error(conditi
 
 
 def test_an_index_that_is_no_scalar_is_refused():
-    with heald.Session(unstructured()) as session, pytest.raises(InvalidArgument, match=r"shape \[2\]"):
+    with heald.Session(unstructured_switch()) as session, pytest.raises(InvalidArgument, match=r"shape \[2\]"):
         session.run("y:0", {"x": np.float32(3), "i": np.zeros(2, np.int32)})

@@ -101,10 +101,11 @@ def test_two_plugins_with_one_prefix_are_a_conflict_and_neither_is_used(tmp_path
     (tmp_path / "rival_sessions.py").write_text(RIVAL, "utf-8")
     config = {"plugins": {"load": [plugin("sessions"), str(tmp_path / "rival_sessions.py")]}}
     loaded = Runtime(load_config(config))
-    mine, rival = (next(r for r in loaded.plugins.records() if r.id == each) for each in ("sessions", "rival_sessions"))
-    assert (mine.status, rival.status) == ("conflict", "conflict")
-    assert mine.reason == "session target 'told' is brought by plugin rival_sessions too: none is used"
-    assert mine.registered["session targets"] == ["meet", "told"]
+    ours, rival = (next(r for r in loaded.plugins.records() if r.id == plugin_id)
+                   for plugin_id in ("sessions", "rival_sessions"))
+    assert (ours.status, rival.status) == ("conflict", "conflict")
+    assert ours.reason == "session target 'told' is brought by plugin rival_sessions too: none is used"
+    assert ours.registered["session targets"] == ["meet", "told"]
     assert "session target 'local' is core's: the plugin's is not used" in rival.reason
     assert "set [plugins] block = ['rival_sessions'] or ['sessions']" in rival.remedy
     with pytest.raises(PluginError, match="'told' is brought by plugins rival_sessions and sessions: none of them is"):
@@ -114,13 +115,13 @@ def test_two_plugins_with_one_prefix_are_a_conflict_and_neither_is_used(tmp_path
 
 @given(st.lists(st.tuples(st.sampled_from(["a", "b", "local"]), st.sampled_from("xyz")), max_size=4, unique=True))
 def test_the_order_of_plugins_decides_nothing(pairs):
-    found = set()
+    outcomes = set()
     for order in permutations(pairs):
         registry = SessionRegistry()
         for name, plugin_id in order:
             registry.add(SessionFactory(name, print, plugin_id))
-        found.add((tuple(registry.usable()), frozenset(registry.conflicts())))
-    assert len(found) == 1
+        outcomes.add((tuple(registry.usable()), frozenset(registry.conflicts())))
+    assert len(outcomes) == 1
 
 
 @pytest.mark.parametrize(("prefix", "factory", "message"), [

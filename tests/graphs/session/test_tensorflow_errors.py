@@ -53,8 +53,8 @@ ELSEWHERE = {
 
 
 def run(fetches: Any, *nodes: Node, feeds: Any = None, config: Any = None, targets: Any = (), **more: Any) -> Any:
-    with heald.Session(Graph(nodes, **more), config) as made:
-        return made.run(fetches, feeds or {}, targets=targets)
+    with heald.Session(Graph(nodes, **more), config) as session:
+        return session.run(fetches, feeds or {}, targets=targets)
 
 
 def situation(name: str, fetches: Any, *nodes: Node, **more: Any) -> None:
@@ -158,8 +158,8 @@ def control_before_data(_: Path) -> Any:
 def queue_timeout(_: Path) -> Any:
     kinds = {"component_types": (FLOAT,)}
     nodes = Node("q", "FIFOQueueV2", attrs=kinds), Node("get", "QueueDequeueV2", ("q",), attrs=kinds)
-    with heald.Session(graph(*nodes)) as made:
-        return made.run("get", options=heald.RunOptions(timeout=0.02))
+    with heald.Session(graph(*nodes)) as session:
+        return session.run("get", options=heald.RunOptions(timeout=0.02))
 
 
 @program
@@ -169,9 +169,9 @@ def no_kernel(_: Path) -> Any:
 
 @program
 def use_closed_session(_: Path) -> Any:
-    made = heald.Session(graph(C))
-    made.close()
-    return made.run("c")
+    session = heald.Session(graph(C))
+    session.close()
+    return session.run("c")
 
 
 @program
@@ -182,10 +182,10 @@ def recursion(_: Path) -> Any:
 
 @program
 def graph_modified_after_run(_: Path) -> Any:
-    with heald.Session(graph(C)) as made:
-        made.run("c")
-        made.extend(graph(NEG))
-        return made.run("n")
+    with heald.Session(graph(C)) as session:
+        session.run("c")
+        session.extend(graph(NEG))
+        return session.run("n")
 
 
 def strings(value: str) -> Any:
@@ -228,29 +228,29 @@ def tensorflows(name: str) -> int | None:
     return SITUATIONS[name]["code"] or CODES.get(name, errors.InvalidArgument).code
 
 
-def expected(name: str) -> int | None:
+def expected_code(name: str) -> int | None:
     """The code of heald's error in a situation, None where it raises none."""
     if name not in ON_PURPOSE:
         return tensorflows(name)
-    found, _ = ON_PURPOSE[name]
-    return None if found is None else found.code
+    status, _ = ON_PURPOSE[name]
+    return None if status is None else status.code
 
 
 def test_every_situation_is_run_or_said_to_be_elsewhere() -> None:
     assert sorted([*PROGRAMS, *ELSEWHERE]) == sorted(SITUATIONS)
 
 
-def test_only_situations_that_differ_are_excused() -> None:
-    assert [name for name in ON_PURPOSE if expected(name) == tensorflows(name)] == []
+def test_excused_situations_differ_from_tensorflow() -> None:
+    assert [name for name in ON_PURPOSE if expected_code(name) == tensorflows(name)] == []
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
 @pytest.mark.parametrize("name", sorted(PROGRAMS))
 def test_an_error_has_tensorflows_code(name: str, tmp_path: Path) -> None:
-    wanted = expected(name)
-    if wanted is None:
+    expected_values = expected_code(name)
+    if expected_values is None:
         PROGRAMS[name](tmp_path)
         return
     with pytest.raises(errors.HealdError) as caught:
         PROGRAMS[name](tmp_path)
-    assert caught.value.code == wanted, caught.value
+    assert caught.value.code == expected_values, caught.value

@@ -20,8 +20,8 @@ X = np.float32([1, 2, 3])
 steps = count(1)
 
 
-def mine() -> Graph:
-    """Send x there if p is true, and merge what comes back with exp(x)."""
+def own_wire() -> Graph:
+    """Send x there if p is true, and merge the answer with exp(x)."""
     return graph(placeholder("p", (), dtypes.bool_), placeholder("x"), node("sw", "Switch", "x", "p"),
                  node("checked", "CheckNumerics", "sw:1", message=b"mine"), send("there", "x", "checked"),
                  recv("back", "y"), node("else", "Exp", "sw"), node("m", "Merge", "back", "else", N=2))
@@ -41,9 +41,9 @@ def wire() -> Iterator[Wire]:
     process = multiprocessing.get_context("spawn").Process(target=serve, args=(there, halves), daemon=True)
     process.start()
     there.close()
-    made = Wire(here)
-    yield made
-    made.outgoing.put(("end", 0))
+    new_wire = Wire(here)
+    yield new_wire
+    new_wire.outgoing.put(("end", 0))
     process.join(10)
     assert process.exitcode == 0
 
@@ -51,7 +51,7 @@ def wire() -> Iterator[Wire]:
 def run(wire: Wire, half: str, feeds: dict[str, object]) -> object:
     step = next(steps)
     wire.outgoing.put((half, step, ["back"], {}))
-    with heald.Session(mine(), rendezvous=lambda: wire.meeting(step)) as session:
+    with heald.Session(own_wire(), rendezvous=lambda: wire.meeting(step)) as session:
         return session.run(["m:0", "m:1"], feeds, targets=["there"])
 
 
@@ -91,6 +91,6 @@ def test_a_process_that_ends_ends_the_step_here():
     here, there = multiprocessing.Pipe()
     lone = Wire(here)
     there.close()
-    with (heald.Session(mine(), rendezvous=lambda: lone.meeting(1)) as session,
+    with (heald.Session(own_wire(), rendezvous=lambda: lone.meeting(1)) as session,
           pytest.raises(Unavailable, match="the other process has ended")):
         session.run("back:0", {"p": True, "x": X})

@@ -34,8 +34,8 @@ def max_pooling_2d(source: HostTensor, result: HostTensor, chain: Chain, *, padd
         array.shape[1:3], pool_size, strides, strict=True))
     expected_shape = (array.shape[0], len(rows), len(columns), array.shape[3])
     if out.shape != expected_shape:
-        raise errors.InvalidArgument(f"MaxPool2D output shape {list_text(out.shape)} does not match the expected output "
-                                     f"shape {list_text(expected_shape)}")
+        raise errors.InvalidArgument(f"MaxPool2D output shape {list_text(out.shape)} does not match the expected "
+                                     f"output shape {list_text(expected_shape)}")
     for i, (top, bottom) in enumerate(rows):
         for j, (left, right) in enumerate(columns):
             out[:, i, j] = array[:, top:bottom, left:right].max((1, 2), initial=np.finfo(np.float32).tiny)

@@ -82,12 +82,12 @@ class Opened(NamedTuple):
         """The part that the signature needs of the graph after the passes before placement. The file's graph where
         there is no signature."""
         from ...graphs.graph.rewriting import pruned
-        from ...graphs.session.session_graph import session_graphs
+        from ...graphs.session.pre_placement import run_pre_placement_passes
         from ...runtime.service.runtime import runtime
 
         if self.signature is None:
             return self.graph
-        *_, (_, graph) = session_graphs(self.graph, self.initial_state, runtime())
+        *_, (_, graph) = run_pre_placement_passes(self.graph, self.initial_state, runtime())
         return pruned(graph, self._nodes(self.signature))
 
     def _nodes(self, signature: SignatureDef) -> list[str]:
@@ -100,7 +100,7 @@ def open_graph(args: Namespace, *, weights: bool = True) -> Opened:
 
     Raises NotFound, DataLoss, and InvalidArgument for a file without signatures with --signature or --tags.
     """
-    from ...graphs.session.source_graph import read_graph
+    from ...graphs.session.graph_reader import read_graph
     from ...runtime.contract.loader import LoadOptions
     from ...runtime.service.loading import open_file
     from ...runtime.service.runtime import runtime

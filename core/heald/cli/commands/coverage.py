@@ -6,11 +6,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from ...errors import HealdError
-from ...graphs.compiler.call_site import call_site, listed_functions
+from ...graphs.compiler.call_site import call_site, labelled_functions
 from ...graphs.compiler.function_body import function_body
 from ...graphs.compiler.resolve import Resolved, resolve
 from ...graphs.graph.graph import Graph, Node
-from ...graphs.graph.traversal import ancestors, unused
+from ...graphs.graph.traversal import ancestors, unconsumed_nodes
 from ...runtime.contract.structural import CONTROL_FLOW, NO_KERNEL
 from ...runtime.host.host import Host
 
@@ -28,16 +28,16 @@ class Missing(NamedTuple):
 
 def rewritten_graph(graph: Graph) -> tuple[Graph, Nodes]:
     """The graph as a session runs it, after the passes that come before placement, and its resolved nodes."""
-    from ...graphs.session.session_graph import session_graphs
+    from ...graphs.session.pre_placement import run_pre_placement_passes
     from ...runtime.service.runtime import runtime
 
-    *_, (_, graph) = session_graphs(graph, (), runtime())
+    *_, (_, graph) = run_pre_placement_passes(graph, (), runtime())
     return graph, resolve(graph, runtime().host.registries.ops)
 
 
 def sinks(graph: Graph, nodes: Nodes) -> list[str]:
     """The nodes without consumers, as Model finds a graph's outputs; nodes of unknown ops are among them."""
-    return [name for name in unused(graph.nodes) if _may_give(nodes[name])]
+    return [name for name in unconsumed_nodes(graph.nodes) if _may_give(nodes[name])]
 
 
 def dependencies(graph: Graph, outputs: Iterable[str]) -> list[Node]:
@@ -80,7 +80,7 @@ def unrunnable_nodes(reached: Iterable[tuple[Node, Entry]], host: Host) -> list[
 def _nodes_of_functions(entry: Resolved, graph: Graph, host: Host, seen_calls: set[tuple[Any, ...]],
                         ) -> list[tuple[Node, Entry]]:
     """The nodes that the functions of a call need, but for functions of seen calls."""
-    types, listed = call_site(entry).types, listed_functions(entry)
+    types, listed = call_site(entry).types, labelled_functions(entry)
     body_nodes: list[tuple[Node, Entry]] = []
     for label, func in listed:
         key = func.name, repr(sorted(func.attrs.items())), types

@@ -60,16 +60,16 @@ class Editing:
         return [*ends, *(node.name for node in self.graph if node.op in PLACEHOLDERS)]
 
     def graphs_after(self, passes: Sequence[str], *, feeds: Sequence[str] = (), fetches: Sequence[str] = (),
-              entry: str | None = None) -> Iterator[tuple[str, Graph]]:
+                     entry: str | None = None) -> Iterator[tuple[str, Graph]]:
         """Yield the name of each pass and the graph after it.
 
         Without feeds and fetches, the nodes of `kept_node_names` stay.
         """
-        from ...graphs.session.requested_passes import requested_graphs
+        from ...graphs.session.requested_passes import run_requested_passes
 
         kept_nodes = () if feeds or fetches else self.kept_node_names()
-        for name, graph in requested_graphs(self.graph, passes, kept_nodes, self._runtime, feeds=feeds, fetches=fetches,
-                                            entry=entry):
+        for name, graph in run_requested_passes(self.graph, passes, kept_nodes, self._runtime, feeds=feeds,
+                                                fetches=fetches, entry=entry):
             self.graph = graph
             yield name, graph
 

@@ -101,7 +101,7 @@ def _link(session: Session, outputs: Sequence[str], shape_texts: Sequence[str], 
             raise
         where = f", because of node '{error.node}'" if row else ""
         return ExplainedStep(f"not linked{where}: {error.message}")
-    did, changed_by = _passes(session.optimized(outputs, feeds))
+    did, changed_by = _passes(session.graphs_by_pass(outputs, feeds))
     metas = dict(zip(feeds, prepared.program.functions["main"].arg_metas, strict=True))
     input_shapes = {name: shapes.get(name, meta.dims if meta.is_static else None) for name, meta in metas.items()}
     unknown = [name for name, shape in input_shapes.items() if shape is None]

@@ -16,9 +16,9 @@ _CUT = ("node", "inputs", "tensor", "consumer")
 
 def client(graph: Graph) -> dict[str, Any]:
     """The nodes of a client graph, and the names of the nodes at SOURCE and at SINK."""
-    from ...graphs.compiler.client_graph import ends
+    from ...graphs.compiler.client_graph import source_and_sink_nodes
 
-    source, sink = ends(graph)
+    source, sink = source_and_sink_nodes(graph)
     return {"nodes": [_row(node) for node in graph], "source": source, "sink": sink}
 
 

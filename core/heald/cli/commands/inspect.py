@@ -109,12 +109,12 @@ def _of_step(opened: Opened, args: Namespace) -> dict[str, Any]:
 
 
 def _passes(opened: Opened, session: Session, fetches: list[str], feeds: list[str]) -> dict[str, Any]:
-    from ...graphs.session.session_graph import session_graphs
+    from ...graphs.session.pre_placement import run_pre_placement_passes
     from ...runtime.service.runtime import runtime
     from .passes import left_out, passes
 
-    first = passes(session_graphs(opened.graph, opened.initial_state, runtime()))
-    return {"passes_before_placement": first, "passes": passes(session.optimized(fetches, feeds)),
+    first = passes(run_pre_placement_passes(opened.graph, opened.initial_state, runtime()))
+    return {"passes_before_placement": first, "passes": passes(session.graphs_by_pass(fetches, feeds)),
             "passes_left_out": left_out(session, feeds, fetches)}
 
 

@@ -55,7 +55,7 @@ def _program(args: Namespace) -> int:
     import heald
 
     from ...errors import InvalidArgument
-    from ...graphs.graph.graphdef_loader import TEXT_SUFFIXES
+    from ...graphs.graph.graphdef_suffixes import TEXT_SUFFIXES
 
     if Path(args.model).is_dir() or Path(args.model).suffix.lower() in (".pb", *TEXT_SUFFIXES):
         raise InvalidArgument(f"no pass is named for '{args.model}'",

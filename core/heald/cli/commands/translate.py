@@ -87,7 +87,7 @@ def is_text(path: str) -> bool:
     from pathlib import Path
 
     from ...errors import Unimplemented
-    from ...graphs.graph.graphdef_loader import TEXT_SUFFIXES
+    from ...graphs.graph.graphdef_suffixes import TEXT_SUFFIXES
 
     suffix = Path(path).suffix.lower()
     if suffix != ".pb" and suffix not in TEXT_SUFFIXES:

@@ -26,12 +26,12 @@ from ...runtime.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from . import inline as inline
-    from .names import HELD as HELD
-    from .names import flatten as flatten
-    from .names import listed as listed
-    from .resolve import faults as faults
+    from .names import HANDLE_TYPES as HANDLE_TYPES
+    from .names import flatten_fetches as flatten_fetches
+    from .names import name_tuple as name_tuple
+    from .resolve import faulty_nodes as faulty_nodes
 
 __getattr__ = lazy_exports(__name__, {
-    ".names": ("HELD", "flatten", "listed"),
-    ".resolve": ("faults",),
+    ".names": ("HANDLE_TYPES", "flatten_fetches", "name_tuple"),
+    ".resolve": ("faulty_nodes",),
 })

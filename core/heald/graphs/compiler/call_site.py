@@ -35,8 +35,8 @@ class CallSite(NamedTuple):
 
     `types`: the types of the functions' arguments.
     `results`: the types of the results that the node's functions return, but for the condition of a loop.
-    `varying`: the number of arguments in front that differ from call to call though the node is no loop's: those of a
-        frame.
+    `varying`: the number of leading arguments that differ from call to call: the variables of a frame, 0 for other
+        nodes.
     `dropped`: the arguments, by index among the node's own, that the functions have as constants.
     `functions`: the names of the program's functions.
     `has_effects`: True when a function returns a chain behind its results.
@@ -78,31 +78,32 @@ class CallSite(NamedTuple):
     @property
     def inputs(self) -> list[int]:
         """The indices of the node's inputs that the program's call takes."""
-        gone = {index + self.leading for index in self.dropped}
-        return [index for index in range(len(self.entry.inputs)) if index not in gone]
+        dropped_inputs = {index + self.leading for index in self.dropped}
+        return [index for index in range(len(self.entry.inputs)) if index not in dropped_inputs]
 
     @property
-    def passed(self) -> dict[int, int]:
+    def forwarded_inputs(self) -> dict[int, int]:
         """The outputs of the node that are inputs of it, by index: a loop's variables that never change."""
         return {index: index + self.leading for index in self.dropped} if self.is_loop else {}
 
-    def kept(self, body: FunctionBody, label: str) -> tuple[Tensor, ...]:
+    def program_results(self, body: FunctionBody, label: str) -> tuple[Tensor, ...]:
         """Return the results of a function that the program's function returns."""
-        wanted = 1 if label == COND else len(self.results)
-        if len(body.results) != wanted:
-            raise InvalidArgument(f"function '{label}' returns {len(body.results)} values, {wanted} are expected")
-        gone = self.dropped if self.is_loop and label != COND else ()
-        return tuple(result for index, result in enumerate(body.results) if index not in gone)
+        expected_count = 1 if label == COND else len(self.results)
+        if len(body.results) != expected_count:
+            raise InvalidArgument(f"function '{label}' returns {len(body.results)} values, "
+                                  f"{expected_count} are expected")
+        dropped = self.dropped if self.is_loop and label != COND else ()
+        return tuple(result for index, result in enumerate(body.results) if index not in dropped)
 
-    def metas(self, infos: Sequence[ValueInfo], body: FunctionBody) -> list[TensorMetadata]:
+    def argument_metadata(self, infos: Sequence[ValueInfo], body: FunctionBody) -> list[TensorMetadata]:
         """Return dtype and shape of each argument, as far as they are the same in every call.
 
-        `infos` has the arguments of the first call. `body` is the function that makes the arguments of the next call:
-        what a loop changes from one iteration to the next has an unknown shape.
+        `infos` has the arguments of the first call. `body` is the function that makes the arguments of the next call.
+        An argument that a loop changes from one iteration to the next has an unknown shape.
         """
-        own = [info.meta if self.is_constant(body, index) else TensorMetadata(info.dtype, None)
-               for index, info in enumerate(infos)]
-        return [TensorMetadata(dtypes.int32, ())] * self.extra + own
+        argument_metadata = [info.meta if self.is_constant(body, index) else TensorMetadata(info.dtype, None)
+                             for index, info in enumerate(infos)]
+        return [TensorMetadata(dtypes.int32, ())] * self.extra + argument_metadata
 
     def is_constant(self, body: FunctionBody, index: int) -> bool:
         """True when this argument is the same in every call: a loop's body returns it as it is."""
@@ -117,51 +118,51 @@ class CallSite(NamedTuple):
 def call_site(entry: Resolved) -> CallSite:
     """Return the call of a node, with all arguments."""
     flow = CONTROL_FLOW[entry.op.name]
-    own = tuple(tensor.dtype for tensor in entry.input_tensors[flow.leading:])
+    argument_types = tuple(tensor.dtype for tensor in entry.input_tensors[flow.leading:])
     outputs = tuple(tensor.dtype for tensor in entry.output_tensors)
     varying = entry.attrs["variables"] if entry.op.name == FRAME else 0
-    if varying > len(own):
-        raise InvalidArgument(f"a frame of {varying} variables has {len(own)} inputs")
-    return CallSite(entry, (dtypes.int32,) * flow.extra + own, own[:varying] + outputs, varying)
+    if varying > len(argument_types):
+        raise InvalidArgument(f"a frame of {varying} variables has {len(argument_types)} inputs")
+    return CallSite(entry, (dtypes.int32,) * flow.extra + argument_types, argument_types[:varying] + outputs, varying)
 
 
-def listed_functions(entry: Resolved) -> list[tuple[str, Func]]:
+def labelled_functions(entry: Resolved) -> list[tuple[str, Func]]:
     """Return the functions that a node names, each with its attribute and, in a list, its index."""
-    found: list[tuple[str, Func]] = []
+    functions: list[tuple[str, Func]] = []
     for name in CONTROL_FLOW[entry.op.name].functions:
         value = entry.attrs[name]
         if isinstance(value, tuple):
-            found += [(f"{name}_{index}", func) for index, func in enumerate(value)]
+            functions += [(f"{name}_{index}", func) for index, func in enumerate(value)]
         else:
-            found.append((name, value))
-    return found
+            functions.append((name, value))
+    return functions
 
 
-def known_branches(graph: Graph, facts: NodeFacts) -> list[Node]:
+def calls_of_known_branches(graph: Graph, facts: NodeFacts) -> list[Node]:
     """Return the nodes whose branch is known before the run, as calls of that branch."""
     deciding = [node for node in graph if node.op in CONTROL_FLOW and CONTROL_FLOW[node.op].code in _BRANCHES]
     if not deciding:
         return []
-    known = facts.infer(graph)
-    return [call for node in deciding for call in _known_branch(node, facts.resolve(node), known)]
+    inferred = facts.infer(graph)
+    return [call for node in deciding for call in _call_of_known_branch(node, facts.resolve(node), inferred)]
 
 
-def _known_branch(
-    node: Node, entry: Resolved | None, known: Mapping[str, tuple[ValueInfo, ...]]
+def _call_of_known_branch(
+    node: Node, entry: Resolved | None, inferred: Mapping[str, tuple[ValueInfo, ...]]
 ) -> Iterator[Node]:
     if entry is None:
         return
     name, index = entry.inputs[0]
-    outputs = known.get(name, ())
+    outputs = inferred.get(name, ())
     if index >= len(outputs) or not outputs[index].is_known:
         return
     value, is_case = outputs[index].value, CONTROL_FLOW[node.op].code == "heald.case"
     if (is_case or OF_SWITCHES in node.attrs) and outputs[index].meta.shape != ():
         return  # the run raises the error
-    funcs = [func for _, func in listed_functions(entry)]
-    chosen = branch(funcs, value) if is_case else funcs[0 if is_true(value) else 1]
-    kept: dict[str, Any] = {
+    funcs = [func for _, func in labelled_functions(entry)]
+    selected = branch(funcs, value) if is_case else funcs[0 if is_true(value) else 1]
+    internal_attrs: dict[str, Any] = {
         key: value for key, value in node.attrs.items() if key.startswith("_") and key != OF_SWITCHES}
     types = {"Tin": entry.attrs["Tin"], "Tout": entry.attrs["Tout"]}
     yield Node(node.name, STATEFUL_CALL if entry.op.stateful else CALL, node.inputs[1:], controls=node.controls,
-               device=node.device, attrs={"f": chosen, **types, **kept})
+               device=node.device, attrs={"f": selected, **types, **internal_attrs})

@@ -36,41 +36,45 @@ class Endpoint(NamedTuple):
     position: int
 
 
-class Convention:
+class EndpointConvention:
     """The nodes that take feeds and fetches, on the device `client`."""
 
     def __init__(self, name: str, client: str) -> None:
         """Raises InvalidArgument for an unknown convention."""
         if name not in (CALL_FRAME, RENDEZVOUS):
-            near = closest(str(name), (CALL_FRAME, RENDEZVOUS))
+            suggestions = closest(str(name), (CALL_FRAME, RENDEZVOUS))
             raise InvalidArgument(f"convention={name!r}; expected '{CALL_FRAME}' or '{RENDEZVOUS}'",
-                                  hint=f"did you mean '{near[0]}'?" if near else "leave it out for 'call_frame'")
+                                  hint=f"did you mean '{suggestions[0]}'?" if suggestions
+                                  else "leave it out for 'call_frame'")
         self._by_index = name == CALL_FRAME
         self._client = client
 
-    def feed(self, end: Endpoint, taken: set[str]) -> Node:
+    def feed_node(self, end: Endpoint, used_names: set[str]) -> Node:
         if self._by_index:
-            return self._node(ARG, f"_arg_{_port(end)}_{end.position}", taken, _indexed(end))
-        return self._node(RECV, f"_recv_{_port(end)}", taken, {"tensor_type": end.dtype, **self._transfer(end)})
+            return self._node(ARG, f"_arg_{_tensor_label(end)}_{end.position}", used_names, _index_attributes(end))
+        return self._node(RECV, f"_recv_{_tensor_label(end)}", used_names,
+                          {"tensor_type": end.dtype, **self._transfer_attributes(end)})
 
-    def fetch(self, end: Endpoint, source: Input, taken: set[str]) -> Node:
+    def fetch_node(self, end: Endpoint, source: Input, used_names: set[str]) -> Node:
         if self._by_index:
-            return self._node(RETVAL, f"_retval_{_port(end)}_{end.position}", taken, _indexed(end), source)
-        return self._node(SEND, f"_send_{_port(end)}", taken, {"T": end.dtype, **self._transfer(end)}, source)
+            return self._node(RETVAL, f"_retval_{_tensor_label(end)}_{end.position}", used_names,
+                              _index_attributes(end), source)
+        return self._node(SEND, f"_send_{_tensor_label(end)}", used_names,
+                          {"T": end.dtype, **self._transfer_attributes(end)}, source)
 
-    def distinct(self, fetches: Sequence[Endpoint]) -> list[Endpoint]:
+    def fetches_with_nodes(self, fetches: Sequence[Endpoint]) -> list[Endpoint]:
         """Return the fetches that get a node: a rendezvous takes each tensor once."""
         return [*fetches] if self._by_index else [*{end.tensor: end for end in reversed(fetches)}.values()][::-1]
 
-    def _node(self, op: str, name: str, taken: set[str], attrs: Mapping[str, Any], *inputs: Input) -> Node:
-        return Node(new_name(name, taken), op, inputs, device=self._client, attrs=attrs)
+    def _node(self, op: str, name: str, used_names: set[str], attrs: Mapping[str, Any], *inputs: Input) -> Node:
+        return Node(new_name(name, used_names), op, inputs, device=self._client, attrs=attrs)
 
-    def _transfer(self, end: Endpoint) -> dict[str, Any]:
+    def _transfer_attributes(self, end: Endpoint) -> dict[str, Any]:
         node, index = end.tensor
-        return transfer(f"{node}:{index}", self._client, self._client, client_terminated=True)
+        return transfer_attributes(f"{node}:{index}", self._client, self._client, client_terminated=True)
 
 
-def transfer(name: str, source: str, destination: str, *, client_terminated: bool) -> dict[str, Any]:
+def transfer_attributes(name: str, source: str, destination: str, *, client_terminated: bool) -> dict[str, Any]:
     """Return the attributes that a Send and its Recv share. `source`, `destination`: full names of devices."""
     return {"tensor_name": name, "send_device": source, "send_device_incarnation": INCARNATION,
             "recv_device": destination, "client_terminated": client_terminated}
@@ -78,26 +82,27 @@ def transfer(name: str, source: str, destination: str, *, client_terminated: boo
 
 def client_graph(
     graph: Graph, order: Sequence[Resolved], feeds: Sequence[Endpoint], fetches: Sequence[Endpoint],
-    convention: Convention,
+    convention: EndpointConvention,
 ) -> Graph:
     """Return the graph of a step: the nodes of `order`, their default attributes, and the nodes of feeds and fetches.
 
     `order`: the needed nodes, as `prune` returns them. Feeds that no node needs have no node. The graph has the
     functions that its nodes call.
     """
-    taken = {entry.node.name for entry in order}
-    given = {end.tensor: convention.feed(end, taken) for end in feeds}
-    own = {entry.node.name for entry in order}
-    nodes = [_fed(entry, given, own) for entry in order]
-    for end in convention.distinct(fetches):
-        nodes.append(convention.fetch(end, _source(Input(end.tensor[0], None, end.tensor[1]), given), taken))
+    used_names = {entry.node.name for entry in order}
+    feed_nodes = {end.tensor: convention.feed_node(end, used_names) for end in feeds}
+    step_nodes = {entry.node.name for entry in order}
+    nodes = [_with_feeds(entry, feed_nodes, step_nodes) for entry in order]
+    for end in convention.fetches_with_nodes(fetches):
+        nodes.append(convention.fetch_node(end, _source(Input(end.tensor[0], None, end.tensor[1]), feed_nodes),
+                                           used_names))
     used = {tensor.node for node in nodes for tensor in node.inputs}.union(*(node.controls for node in nodes))
-    nodes[:0] = [node for node in given.values() if node.name in used]
+    nodes[:0] = [node for node in feed_nodes.values() if node.name in used]
     unused = graph.functions.keys() - called_functions(graph, nodes)
     return graph.with_nodes(nodes).replace(without_functions=unused) if unused else graph.with_nodes(nodes)
 
 
-def ends(graph: Graph) -> tuple[list[str], list[str]]:
+def source_and_sink_nodes(graph: Graph) -> tuple[list[str], list[str]]:
     """Return the nodes that hang on SOURCE, which need no other node, and those on SINK, which no other node needs."""
     needed = {name for node in graph for name in (*(tensor.node for tensor in node.inputs), *node.controls)}
     return ([node.name for node in graph if not node.inputs and not node.controls],
@@ -106,7 +111,7 @@ def ends(graph: Graph) -> tuple[list[str], list[str]]:
 
 def called_functions(graph: Graph, nodes: Collection[Node]) -> set[str]:
     """Return the functions of the graph that these nodes call, and the functions that those call."""
-    found: set[str] = set()
+    callees: set[str] = set()
     stack: list[Any] = [value for node in nodes for value in node.attrs.values()]
     while stack:
         value = stack.pop()
@@ -114,36 +119,37 @@ def called_functions(graph: Graph, nodes: Collection[Node]) -> set[str]:
             stack += [item for item in value if isinstance(item, Func)]
         elif isinstance(value, Func):
             stack += value.attrs.values()
-            if value.name in graph.functions and value.name not in found:
-                found.add(value.name)
-                stack += [each for node in graph.functions[value.name].nodes.values() for each in node.attrs.values()]
-    return found
+            if value.name in graph.functions and value.name not in callees:
+                callees.add(value.name)
+                stack += [attribute for node in graph.functions[value.name].nodes.values()
+                          for attribute in node.attrs.values()]
+    return callees
 
 
-def _indexed(end: Endpoint) -> dict[str, Any]:
+def _index_attributes(end: Endpoint) -> dict[str, Any]:
     return {"T": end.dtype, "index": end.position}
 
 
-def _port(end: Endpoint) -> str:
+def _tensor_label(end: Endpoint) -> str:
     return f"{end.tensor[0]}_{end.tensor[1]}"
 
 
-def _source(tensor: Input, given: Mapping[Tensor, Node]) -> Input:
-    feed = given.get((tensor.node, tensor.index))
-    return tensor if feed is None else Input(feed.name)
+def _source(tensor: Input, feed_nodes: Mapping[Tensor, Node]) -> Input:
+    feed_node = feed_nodes.get((tensor.node, tensor.index))
+    return tensor if feed_node is None else Input(feed_node.name)
 
 
-def _fed(entry: Resolved, given: Mapping[Tensor, Node], own: Collection[str]) -> Node:
+def _with_feeds(entry: Resolved, feed_nodes: Mapping[Tensor, Node], step_nodes: Collection[str]) -> Node:
     """Return the node with its default attributes, the fed tensors among its inputs replaced."""
     node = entry.node
-    attrs = {name: _written(declared.type, declared.default) for name, declared in entry.op.attrs.items()
+    attrs = {name: _attribute_of_default(declared.type, declared.default) for name, declared in entry.op.attrs.items()
              if name not in node.attrs and declared.default is not REQUIRED}
     return node.replace(
-        inputs=[_source(tensor, given) for tensor in node.inputs],
-        controls=[name if name in own else given[name, 0].name for name in node.controls], attrs=attrs)
+        inputs=[_source(tensor, feed_nodes) for tensor in node.inputs],
+        controls=[name if name in step_nodes else feed_nodes[name, 0].name for name in node.controls], attrs=attrs)
 
 
-def _written(kind: str, default: Any) -> Any:
+def _attribute_of_default(kind: str, default: Any) -> Any:
     """Return a default as an attribute of a node: declarations write shapes as tuples and floats as numbers."""
     if kind == "shape" and default is not None:
         return ShapeAttr(default)

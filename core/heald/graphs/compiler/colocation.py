@@ -17,27 +17,29 @@ ATTRIBUTE = "_class"
 PREFIX = b"loc:@"
 
 
-def partners(node: Node) -> list[str]:
+def colocation_partners(node: Node) -> list[str]:
     """Return the nodes that this node names as colocated with itself."""
-    given = node.attrs.get(ATTRIBUTE)
-    if not isinstance(given, list | tuple):
+    class_attribute = node.attrs.get(ATTRIBUTE)
+    if not isinstance(class_attribute, list | tuple):
         return []
-    return [entry.removeprefix(PREFIX).decode("utf-8", "surrogateescape") for entry in given
+    return [entry.removeprefix(PREFIX).decode("utf-8", "surrogateescape") for entry in class_attribute
             if isinstance(entry, bytes) and entry.startswith(PREFIX)]
 
 
-def within(nodes: Collection[Node]) -> list[Node]:
-    """Return the nodes; those that name partners outside of `nodes` name them no more."""
+def without_outside_partners(nodes: Collection[Node]) -> list[Node]:
+    """Return the nodes, without colocation with partners outside of `nodes`."""
     names = {node.name for node in nodes}
-    return [node if names.issuperset(partners(node)) else _with_partners(node, names) for node in nodes]
+    return [node if names.issuperset(colocation_partners(node)) else _with_partners_among(node, names)
+            for node in nodes]
 
 
-def _with_partners(node: Node, names: Collection[str]) -> Node:
-    kept = [PREFIX + name.encode("utf-8", "surrogateescape") for name in partners(node) if name in names]
-    return node.replace(attrs={ATTRIBUTE: kept}) if kept else node.replace(without_attrs=[ATTRIBUTE])
+def _with_partners_among(node: Node, names: Collection[str]) -> Node:
+    remaining = [PREFIX + name.encode("utf-8", "surrogateescape")
+                 for name in colocation_partners(node) if name in names]
+    return node.replace(attrs={ATTRIBUTE: remaining}) if remaining else node.replace(without_attrs=[ATTRIBUTE])
 
 
-def groups(nodes: Iterable[Node], edges: Iterable[tuple[str, str]] = ()) -> list[list[str]]:
+def colocation_groups(nodes: Iterable[Node], edges: Iterable[tuple[str, str]] = ()) -> list[list[str]]:
     """Partition all node names into colocation groups, most of them of one node.
 
     A node is in the group of each node that it names or that an edge connects it with, and of the partners of these.
@@ -46,14 +48,14 @@ def groups(nodes: Iterable[Node], edges: Iterable[tuple[str, str]] = ()) -> list
     names = []
     for node in nodes:
         names.append(node.name)
-        for partner in partners(node):
+        for partner in colocation_partners(node):
             sets.join(node.name, partner)
     for one, other in edges:
         sets.join(one, other)
-    found: dict[str, list[str]] = {}
+    names_by_root: dict[str, list[str]] = {}
     for name in names:
-        found.setdefault(sets.root(name), []).append(name)
-    return list(found.values())
+        names_by_root.setdefault(sets.root(name), []).append(name)
+    return list(names_by_root.values())
 
 
 def resource_edges(entries: Iterable[Resolved]) -> Iterator[tuple[str, str]]:
@@ -66,7 +68,7 @@ def resource_edges(entries: Iterable[Resolved]) -> Iterator[tuple[str, str]]:
                     yield entry.node.name, source
 
 
-def merged(one: DeviceName, other: DeviceName) -> DeviceName | None:
+def common_request(one: DeviceName, other: DeviceName) -> DeviceName | None:
     """Return the device request that both requests imply, or None when they contradict each other."""
     if any(a is not None and b is not None and a != b for a, b in zip(one, other, strict=True)):
         return None
@@ -74,6 +76,6 @@ def merged(one: DeviceName, other: DeviceName) -> DeviceName | None:
     return one._replace(**added)
 
 
-def unknown_partner(node: Node, nodes: Mapping[str, object]) -> str | None:
+def missing_partner(node: Node, nodes: Mapping[str, object]) -> str | None:
     """Return a node that this node names for colocation and that is not in the graph, else None."""
-    return next((partner for partner in partners(node) if partner not in nodes), None)
+    return next((partner for partner in colocation_partners(node) if partner not in nodes), None)

@@ -37,11 +37,11 @@ from ..graph.traversal import DisjointSets
 from .function_library import FunctionLibrary
 from .liveness import Conditional, Liveness
 
-_PLAIN = {op: op.removeprefix("Ref") for op in SWITCHES | MERGES if op.startswith("Ref")}
-_REPEATS = EXITS | NEXT_ITERATIONS | {LOOP_COND}  # in the body of a loop they only repeat their input
+_OP_OF_REFERENCE_OP = {op: op.removeprefix("Ref") for op in SWITCHES | MERGES if op.startswith("Ref")}
+_IDENTITIES_IN_BODY = EXITS | NEXT_ITERATIONS | {LOOP_COND}  # in the body of a loop they only repeat their input
 
 
-class Part(NamedTuple):
+class FunctionPart(NamedTuple):
     """Nodes that become a function.
 
     `name`: The name of the function.
@@ -61,7 +61,7 @@ class Part(NamedTuple):
 
 
 @dataclass
-class _Unit:
+class _ChoiceUnit:
     """Nodes of one conditional that become one If or Case."""
 
     conditional: Conditional
@@ -69,38 +69,39 @@ class _Unit:
 
 
 @dataclass
-class _Draft:
+class _BodyDraft:
     """A body that is being written.
 
     `local`: The tensors of this body, by the tensors of the graph that they stand for.
     `nodes`: Its nodes so far.
-    `place`: The nodes of this body, by the nodes of the graph that they stand for.
+    `node_names`: The nodes of this body, by the nodes of the graph that they stand for.
     """
 
     local: dict[Input, Input]
     nodes: list[Node] = field(default_factory=list)
-    place: dict[str, str] = field(default_factory=dict)
+    node_names: dict[str, str] = field(default_factory=dict)
 
 
-class Writer:
+class FunctionWriter:
     """Writes functions of nodes whose liveness is known."""
 
     def __init__(self, nodes: Mapping[str, Node], live: Liveness, library: FunctionLibrary) -> None:
         self._nodes, self._live, self._library = nodes, live, library
-        self._entered: dict[str, int] = {}  # node -> how many of its sides are around the body in which it is written
-        self._loose: set[str] = set()  # Switches and Merges that stay
-        self._parts: list[Part] = []
+        # node -> how many of its sides are around the body in which it is written
+        self._side_depths: dict[str, int] = {}
+        self._kept_switches_and_merges: set[str] = set()  # Switches and Merges that stay
+        self._parts: list[FunctionPart] = []
 
-    def function(self, part: Part) -> None:
+    def add_function(self, part: FunctionPart) -> None:
         """Add the function of a part to the library, and the functions that it calls."""
         self._parts.append(part)
         self._write_parts()
 
-    def graph(self, members: Sequence[str], kept: Collection[str]) -> list[Node]:
-        """Return the nodes that replace `members`. A Merge in `kept` keeps its name: an Identity has it."""
-        body = self._body(members, {})
-        for name in kept:
-            if body.place.get(name, name) != name:
+    def write_nodes(self, members: Sequence[str], kept_names: Collection[str]) -> list[Node]:
+        """Return the nodes that replace `members`. A Merge in `kept_names` keeps its name: an Identity has it."""
+        body = self._write_body(members, {})
+        for name in kept_names:
+            if body.node_names.get(name, name) != name:
                 value = body.local[Input(name)]
                 body.nodes.append(Node(name, IDENTITY, [value], attrs={"T": self._library.dtype(Input(name))}))
         self._write_parts()
@@ -109,89 +110,93 @@ class Writer:
     def _write_parts(self) -> None:
         while self._parts:
             part = self._parts.pop()
-            body = self._body(part.members, dict(part.local))
+            body = self._write_body(part.members, dict(part.local))
             results = [(body.local.get(tensor, tensor), self._library.dtype(tensor)) for tensor in part.results]
-            leaving = [body.place[name] for name in part.members if name in self._live.leaving and name in body.place]
+            leaving = [body.node_names[name] for name in part.members if name in self._live.leaving
+                       and name in body.node_names]
             effects = [node.name for node in body.nodes if self._library.has_effects(node.name)]
             nodes = [*part.extra, *body.nodes]
-            self._library.add(part.name, part.types, nodes, results, tuple(dict.fromkeys((*effects, *leaving))))
+            self._library.add_function(part.name, part.types, nodes, results,
+                                       tuple(dict.fromkeys((*effects, *leaving))))
 
-    def _body(self, members: Sequence[str], local: dict[Input, Input]) -> _Draft:
-        body = _Draft(local)
-        for unit in self._units(members):
-            if isinstance(unit, _Unit):
+    def _write_body(self, members: Sequence[str], local: dict[Input, Input]) -> _BodyDraft:
+        body = _BodyDraft(local)
+        for unit in self._units_in_order(members):
+            if isinstance(unit, _ChoiceUnit):
                 self._write_choice(body, unit)
             else:
-                body.nodes.append(self._plain(body, self._nodes[unit]))
-                body.place[unit] = unit
+                body.nodes.append(self._rewritten_node(body, self._nodes[unit]))
+                body.node_names[unit] = unit
         return body
 
-    def _plain(self, body: _Draft, node: Node) -> Node:
+    def _rewritten_node(self, body: _BodyDraft, node: Node) -> Node:
         inputs = [body.local.get(tensor, tensor) for tensor in node.inputs]
-        controls = tuple(dict.fromkeys(body.place[name] for name in node.controls if name in body.place))
+        controls = tuple(dict.fromkeys(body.node_names[name] for name in node.controls if name in body.node_names))
         if inputs != list(node.inputs) or controls != node.controls:
             node = node.replace(inputs=inputs, controls=controls)
-        if node.op in _REPEATS:
+        if node.op in _IDENTITIES_IN_BODY:
             return node.replace(op=IDENTITY, attrs={"T": self._library.dtype(Input(node.name))})
-        return node.replace(op=_PLAIN[node.op]) if node.op in _PLAIN else node
+        return node.replace(op=_OP_OF_REFERENCE_OP[node.op]) if node.op in _OP_OF_REFERENCE_OP else node
 
     # Units
 
-    def _units(self, members: Sequence[str]) -> Sequence[str | _Unit]:
+    def _units_in_order(self, members: Sequence[str]) -> Sequence[str | _ChoiceUnit]:
         """Return the nodes and units of a body in an order in which they can run."""
         while True:
-            owners = {name: owner for name in members if (owner := self._owner(name)) is not None}
+            owners = {name: owner for name in members if (owner := self._owning_conditional(name)) is not None}
             if not owners:
                 return members
-            roots = self._roots(owners)
-            order, cyclic = self._order(members, owners, roots)
+            roots = self._unit_roots(owners)
+            order, cyclic = self._order_units(members, owners, roots)
             if not cyclic:
                 return order
             for name in owners:
                 if roots[name] in cyclic:
-                    self._dissolve(name)
+                    self._leave_out_of_units(name)
 
-    def _owner(self, name: str) -> Conditional | None:
+    def _owning_conditional(self, name: str) -> Conditional | None:
         """Return the conditional whose If or Case replaces a node of the current body."""
-        sides, entered = self._live.chain(name), self._entered.get(name, 0)
-        if entered < len(sides):
-            return sides[entered].conditional
-        own = self._live.gates.get(name) or self._live.joins.get(name)
-        return own if own is not None and own.structured and name not in self._loose else None
+        sides, depth = self._live.enclosing_sides(name), self._side_depths.get(name, 0)
+        if depth < len(sides):
+            return sides[depth].conditional
+        conditional = self._live.gates.get(name) or self._live.joins.get(name)
+        if conditional is None or not conditional.structured or name in self._kept_switches_and_merges:
+            return None
+        return conditional
 
     def _is_here(self, name: str) -> bool:
         """True for a node that is in no side of a conditional of the current body."""
-        return self._entered.get(name, 0) == len(self._live.chain(name))
+        return self._side_depths.get(name, 0) == len(self._live.enclosing_sides(name))
 
     def _is_output(self, name: str) -> bool:
         """True for a Merge whose consumers are outside of the conditional that it joins."""
         return name in self._live.joins and self._is_here(name)
 
-    def _dissolve(self, name: str) -> None:
+    def _leave_out_of_units(self, name: str) -> None:
         if self._is_here(name):
-            self._loose.add(name)
+            self._kept_switches_and_merges.add(name)
         else:
-            self._entered[name] = self._entered.get(name, 0) + 1
+            self._side_depths[name] = self._side_depths.get(name, 0) + 1
 
-    def _roots(self, owners: Mapping[str, Conditional]) -> dict[str, str]:
+    def _unit_roots(self, owners: Mapping[str, Conditional]) -> dict[str, str]:
         """Partition the nodes with owners: by name, one node of each set of nodes that hang together."""
         sets = DisjointSets()
         for name, owner in owners.items():
-            for source in _sources(self._nodes[name]):
+            for source in _source_names(self._nodes[name]):
                 if owners.get(source) is owner and not self._is_output(source):
                     sets.join(name, source)
         return {name: sets.root(name) for name in owners}
 
-    def _order(
+    def _order_units(
         self, members: Sequence[str], owners: Mapping[str, Conditional], roots: Mapping[str, str]
-    ) -> tuple[list[str | _Unit], set[str]]:
+    ) -> tuple[list[str | _ChoiceUnit], set[str]]:
         """Return nodes and units in order, and the roots of sets of nodes that paths lead out of and back into."""
         after: dict[str, list[str]] = {roots.get(name, name): [] for name in members}
         waits = dict.fromkeys(after, 0)
         cyclic = set()
         for name in members:
             root = roots.get(name, name)
-            for source in _sources(self._nodes[name]):
+            for source in _source_names(self._nodes[name]):
                 before = roots.get(source, source)
                 if before == root and self._is_output(source):
                     cyclic.add(root)
@@ -216,42 +221,42 @@ class Writer:
 
     # One If or Case
 
-    def _write_choice(self, body: _Draft, unit: _Unit) -> None:
+    def _write_choice(self, body: _BodyDraft, unit: _ChoiceUnit) -> None:
         """Add the If or Case that replaces a unit to a body. Its functions are written later."""
         sides: list[list[str]] = [[] for _ in unit.conditional.sides]
         gates: list[str] = []
         joins: list[str] = []
         for name in unit.names:
             if not self._is_here(name):
-                entered = self._entered.get(name, 0)
-                sides[self._live.chain(name)[entered].side].append(name)
-                self._entered[name] = entered + 1
+                depth = self._side_depths.get(name, 0)
+                sides[self._live.enclosing_sides(name)[depth].side].append(name)
+                self._side_depths[name] = depth + 1
             else:
                 (gates if name in self._live.gates else joins).append(name)
         is_case = self._nodes[gates[0]].op == SWITCH_N
-        name = self._library.node_name(sibling((joins or gates)[0], CASE if is_case else IF))
+        name = self._library.node_name(sibling_name((joins or gates)[0], CASE if is_case else IF))
         switches = frozenset(gates)
         captures = _Captures(self._nodes, self._library, body.local, switches)
         outputs = [Input(join, None, index) for join in joins for index in range(1 + (join in self._live.indexed))]
         functions = []
         for side, inside in enumerate(sides):
-            local = captures.side(inside)
+            local = captures.capture_side(inside)
             results, extra = [], []
             for join, _, index in outputs:
-                chosen = self._chosen(join, unit.conditional, side)
-                value = self._nodes[join].inputs[chosen]
+                input_index = self._input_from_side(join, unit.conditional, side)
+                value = self._nodes[join].inputs[input_index]
                 if index == 1:
-                    extra.append(self._constant(f"{join}/value_index", chosen))
+                    extra.append(self._index_constant(f"{join}/value_index", input_index))
                     value = Input(extra[-1].name)
                 elif value.node in switches:
-                    captures.take(local, value)
+                    captures.capture(local, value)
                 results.append(value)
             function = self._library.function_name(f"{name}/{f'branch{side}' if is_case else ('else', 'then')[side]}")
             functions.append(Func(function))
-            self._parts.append(Part(function, inside, local, captures.types, results, extra))
+            self._parts.append(FunctionPart(function, inside, local, captures.types, results, extra))
         has_effects = any(self._library.has_effects(member) for inside in sides for member in inside)
         types = [self._library.dtype(tensor) for tensor in outputs]
-        predicate = self._outermost(body, self._nodes[gates[0]].inputs[1])
+        predicate = self._repeated_predicate(body, self._nodes[gates[0]].inputs[1])
         attrs: dict[str, Any] = {"Tin": tuple(captures.types), "Tout": tuple(types)}
         if is_case:
             op = CASE if has_effects else STATELESS_CASE
@@ -260,84 +265,84 @@ class Writer:
             op = IF if has_effects else STATELESS_IF
             attrs |= {"Tcond": self._library.dtype(predicate), "then_branch": functions[1], "else_branch": functions[0],
                       OF_SWITCHES: True}
-        inputs = [body.local.get(predicate, predicate), *captures.given]
-        node = Node(name, op, inputs, attrs=attrs, controls=self._controls(body, unit.names))
-        self._library.record(name, types, has_effects=has_effects)
+        inputs = [body.local.get(predicate, predicate), *captures.tensors]
+        node = Node(name, op, inputs, attrs=attrs, controls=self._controls_of_unit(body, unit.names))
+        self._library.record_node(name, types, has_effects=has_effects)
         body.nodes.append(node)
-        body.place.update(dict.fromkeys(unit.names, name))
+        body.node_names.update(dict.fromkeys(unit.names, name))
         body.local.update((tensor, Input(name, None, index)) for index, tensor in enumerate(outputs))
 
-    def _chosen(self, join: str, conditional: Conditional, side: int) -> int:
+    def _input_from_side(self, join: str, conditional: Conditional, side: int) -> int:
         """Return the index of the input of a Merge that comes from a side."""
-        return [self._live.of(tensor) for tensor in self._nodes[join].inputs].index(conditional.sides[side])
+        return [self._live.region_of(tensor) for tensor in self._nodes[join].inputs].index(conditional.sides[side])
 
-    def _constant(self, wanted: str, value: int) -> Node:
-        name = self._library.node_name(wanted)
-        self._library.record(name, [dtypes.int32])
+    def _index_constant(self, preferred_name: str, value: int) -> Node:
+        name = self._library.node_name(preferred_name)
+        self._library.record_node(name, [dtypes.int32])
         return constant(name, np.asarray(value, np.int32))
 
-    def _outermost(self, body: _Draft, predicate: Input) -> Input:
+    def _repeated_predicate(self, body: _BodyDraft, predicate: Input) -> Input:
         """Return the tensor of this body that a predicate repeats."""
-        while body.place.get(predicate.node) == predicate.node:
+        while body.node_names.get(predicate.node) == predicate.node:
             node = self._nodes[predicate.node]
             if node.op != IDENTITY or node.controls:
                 break
             predicate = node.inputs[0]
         return predicate
 
-    def _controls(self, body: _Draft, names: Iterable[str]) -> Sequence[str]:
+    def _controls_of_unit(self, body: _BodyDraft, names: Iterable[str]) -> Sequence[str]:
         """Return the nodes of the body that control edges order before nodes of a unit."""
-        found: dict[str, None] = {}
+        controls: dict[str, None] = {}
         for name in names:
             for control in self._nodes[name].controls:
-                if control in body.place:
-                    found[body.place[control]] = None
-        return tuple(found)
+                if control in body.node_names:
+                    controls[body.node_names[control]] = None
+        return tuple(controls)
 
 
 class _Captures:
     """The tensors of a body that the functions of one node take as arguments.
 
-    `given`: The tensors, in the order of the arguments. `types`: Their types; both grow while sides are added.
+    `tensors`: The tensors, in the order of the arguments. `types`: Their types; both grow while sides are added.
     """
 
     def __init__(
         self, nodes: Mapping[str, Node], library: FunctionLibrary, local: Mapping[Input, Input], gates: frozenset[str]
     ) -> None:
-        self.given: list[Input] = []
+        self.tensors: list[Input] = []
         self.types: list[DType] = []
         self._nodes, self._library, self._local, self._gates = nodes, library, local, gates
         self._arguments: dict[Input, Input] = {}
 
-    def side(self, members: Sequence[str]) -> dict[Input, Input]:
+    def capture_side(self, members: Sequence[str]) -> dict[Input, Input]:
         """Return the arguments that the nodes of a side take, by the tensors that they stand for."""
         inside, local = set(members), dict[Input, Input]()
         for name in members:
             for tensor in self._nodes[name].inputs:
                 if tensor.node not in inside:
-                    self.take(local, tensor)
+                    self.capture(local, tensor)
         return local
 
-    def take(self, local: dict[Input, Input], tensor: Input) -> None:
+    def capture(self, local: dict[Input, Input], tensor: Input) -> None:
         """Have an argument stand for a tensor: for an output of a Switch, its data."""
         if tensor in local:
             return
         outside = self._nodes[tensor.node].inputs[0] if tensor.node in self._gates else tensor
-        given = self._local.get(outside, outside)
-        if given not in self._arguments:
-            self._arguments[given] = self._library.argument(len(self.given))
-            self.given.append(given)
+        captured = self._local.get(outside, outside)
+        if captured not in self._arguments:
+            self._arguments[captured] = self._library.argument_tensor(len(self.tensors))
+            self.tensors.append(captured)
             self.types.append(self._library.dtype(outside))
-        local[tensor] = self._arguments[given]
+        local[tensor] = self._arguments[captured]
 
 
-def sibling(name: str, last: str) -> str:
+def sibling_name(name: str, last: str) -> str:
     """Return a name beside another one: `cond/Merge` has the sibling `cond/If`."""
     scope, slash, _ = name.rpartition("/")
     return f"{scope}{slash}{last}"
 
 
-def _sources(node: Node) -> Iterable[str]:
+def _source_names(node: Node) -> Iterable[str]:
     return (*(tensor.node for tensor in node.inputs), *node.controls)
 
 
@@ -365,17 +370,17 @@ def _in_cycles(after: Mapping[str, Sequence[str]], names: set[str]) -> set[str]:
 def _by_level(
     members: Sequence[str], owners: Mapping[str, Conditional], roots: Mapping[str, str], order: Sequence[str],
     levels: Mapping[str, int],
-) -> list[str | _Unit]:
+) -> list[str | _ChoiceUnit]:
     """Return nodes and units by level. No path leads between units of one level, so these units unite."""
-    units: dict[tuple[int, Conditional], _Unit] = {}
+    units: dict[tuple[int, Conditional], _ChoiceUnit] = {}
     for name in members:
         if name in owners:
             key = levels[roots[name]], owners[name]
-            units.setdefault(key, _Unit(owners[name])).names.append(name)
-    found: list[list[str | _Unit]] = [[] for _ in range(2 * (max(levels.values(), default=0) + 1))]
+            units.setdefault(key, _ChoiceUnit(owners[name])).names.append(name)
+    by_level: list[list[str | _ChoiceUnit]] = [[] for _ in range(2 * (max(levels.values(), default=0) + 1))]
     for name in order:
         if name not in owners:
-            found[2 * levels[name]].append(name)
+            by_level[2 * levels[name]].append(name)
     for (level, _), unit in units.items():
-        found[2 * level + 1].append(unit)
-    return [item for items in found for item in items]
+        by_level[2 * level + 1].append(unit)
+    return [item for items in by_level for item in items]

@@ -7,8 +7,8 @@ Two kinds of nodes may move, each for the sum of its kernels' times and of the t
 - An island: connected nodes on one device, all of whose values come from and go to the memory of one other device. At
   least one node in that memory cannot move itself. TensorFlow's rule for generators, nodes without inputs, is a case.
 
-Larger sets than `MOST_NODES` are work for the device that comes first, and nodes with values of unknown rank have no
-cost: both stay. Shapes are inferred when the first node of these kinds is found.
+Larger sets than `LARGEST_ISLAND_NODES` are work for the device that comes first, and nodes with values of unknown rank
+have no cost: both stay. Shapes are inferred when the first node of these kinds is found.
 
 Values that depend on constants alone are computed before runs. They cost nothing, and connect no nodes.
 """
@@ -25,12 +25,12 @@ from ...runtime.contract.kernel import KernelDef
 from ...runtime.contract.placement import Assignment
 from ...runtime.contract.structural import CONST, IDENTITY
 from ..graph.traversal import DisjointSets
-from .host_integers import INTEGERS
+from .host_integers import INTEGER_KINDS
 from .node_cost import NodeCosts
 from .prune import Tensor
 from .resolve import Resolved
 
-MOST_NODES = 100  # of an island; pricing a node takes about as long as placing it
+LARGEST_ISLAND_NODES = 100  # of an island; pricing a node takes about as long as placing it
 HOST = ""  # the host's memory
 Serves = Callable[[str, str], KernelDef | None]  # (node, device): the kernel that would serve the node there
 
@@ -62,20 +62,20 @@ class CostRule:
         self._rows, self._entries = rows, entries
         self._figures, self._on_host = figures, on_host
         self._serves, self._make_costs = serves, costs
-        self._constant = _constant(entries)
+        self._constants = _constant_nodes(entries)
         self._counts: dict[Tensor, Counter[str]] = {}  # of the values that prices were asked for
         self._mobile: set[str] = set()  # nodes that are no reason for others to move to their device
 
-    def move(self, free: Iterable[str], neutral: Collection[str]) -> None:
+    def move_to_cheaper(self, free: Iterable[str], neutral: Collection[str]) -> None:
         """Move nodes of `free`. `neutral`: Nodes that are no reason for others to move to their device."""
         movable = [name for name in free if self._is_movable(name)]
         moved = {name for name in movable if self._follows_inputs(name)}
         left = [name for name in movable if name not in moved]
         self._mobile = {*left, *neutral}
-        for island in self._connected(left):
-            target = self._around(island) if len(island) <= MOST_NODES else None
+        for island in self._islands(left):
+            target = self._surrounding_device(island) if len(island) <= LARGEST_ISLAND_NODES else None
             if target is not None:
-                self._decide(island, target)
+                self._move_if_cheaper(island, target)
 
     @cached_property
     def _costs(self) -> NodeCosts:
@@ -86,15 +86,15 @@ class CostRule:
         return _readers(self._entries)
 
     def _is_movable(self, name: str) -> bool:
-        return (self._rows[name].device in self._figures and name not in self._constant
+        return (self._rows[name].device in self._figures and name not in self._constants
                 and all(source in self._entries for source, _ in self._entries[name].inputs))
 
-    def _measures(self, name: str) -> bool:
+    def _may_follow_inputs(self, name: str) -> bool:
         """True for an Identity, and for a node that returns fewer bytes than it takes, all of them integers."""
         entry = self._entries[name]
         if entry.op.name == IDENTITY:
             return True
-        if any(tensor.dtype.kind not in INTEGERS for tensor in entry.output_tensors):
+        if any(tensor.dtype.kind not in INTEGER_KINDS for tensor in entry.output_tensors):
             return False
         inputs, outputs = self._inputs(name), self._outputs(name)
         return (all(map(self._costs.is_known, (*inputs, *outputs)))
@@ -107,38 +107,39 @@ class CostRule:
             return False
         target, = makers
         crosses = self._memory(target) != self._memory(self._rows[name].device)
-        return crosses and target in self._figures and self._measures(name) and self._decide([name], target)
+        return (crosses and target in self._figures and self._may_follow_inputs(name)
+                and self._move_if_cheaper([name], target))
 
-    def _connected(self, names: Sequence[str]) -> list[list[str]]:
+    def _islands(self, names: Sequence[str]) -> list[list[str]]:
         """Return the nodes in sets whose members are on one device and have values of each other."""
-        sets, own = DisjointSets(), set(names)
+        sets, members = DisjointSets(), set(names)
         for name in names:
             for source, _ in self._inputs(name):
-                if source in own and self._rows[source].device == self._rows[name].device:
+                if source in members and self._rows[source].device == self._rows[name].device:
                     sets.join(name, source)
-        found: dict[str, list[str]] = {}
+        islands: dict[str, list[str]] = {}
         for name in names:
-            found.setdefault(sets.root(name), []).append(name)
-        return [*found.values()]
+            islands.setdefault(sets.root(name), []).append(name)
+        return [*islands.values()]
 
-    def _around(self, island: Sequence[str]) -> str | None:
+    def _surrounding_device(self, island: Sequence[str]) -> str | None:
         """Return the device of the first node around these nodes that cannot join them, if all nodes around them use
         one other memory."""
         device = str(self._rows[island[0]].device)
-        own = self._memory(device)
+        memory = self._memory(device)
         inside, memories, anchors = set(island), set[str](), list[str]()
         for name in island:
             memories.update(self._memory(self._rows[source].device) for source, _ in self._inputs(name)
                             if source not in inside)
-            near = [source for source, _ in self._inputs(name)]
+            neighbours = [source for source, _ in self._inputs(name)]
             for tensor in self._outputs(name):
                 outer = [reading for reading in self._readers.get(tensor, ()) if reading[0] not in inside]
-                memories.update(self._place(*reading) for reading in outer)
-                near += [reader for reader, _ in outer]
+                memories.update(self._memory_of_argument(*reading) for reading in outer)
+                neighbours += [reader for reader, _ in outer]
             if self._is_result(name):
                 memories.add(HOST)
-            anchors += [str(self._rows[other].device) for other in near if self._is_anchor(other, device)]
-        if len(memories) != 1 or own in memories:
+            anchors += [str(self._rows[other].device) for other in neighbours if self._is_anchor(other, device)]
+        if len(memories) != 1 or memory in memories:
             return None
         return next((device for device in anchors if self._memory(device) in memories), None)
 
@@ -147,7 +148,7 @@ class CostRule:
         is_free = name in self._mobile
         return self._rows[name].device in self._figures and (not is_free or self._serves(name, device) is None)
 
-    def _decide(self, names: Sequence[str], target: str) -> bool:
+    def _move_if_cheaper(self, names: Sequence[str], target: str) -> bool:
         """Move the nodes to the device if they are cheaper there, and note the figures. Returns True when they
         moved."""
         kernels = {name: kernel for name in names if (kernel := self._serves(name, target)) is not None}
@@ -156,15 +157,16 @@ class CostRule:
         touched = (tensor for name in names for tensor in (*self._entries[name].inputs, *self._outputs(name)))
         unknown = next((tensor for tensor in touched if not self._costs.is_known(tensor)), None)
         if unknown is not None:
-            self._note(names, f"no cost, since the rank of '{unknown[0]}:{unknown[1]}' is unknown")
+            self._append_to_reasons(names, f"no cost, since the rank of '{unknown[0]}:{unknown[1]}' is unknown")
             return False
         device = str(self._rows[names[0]].device)
         now = {name: kernel for name in names if (kernel := self._rows[name].kernel) is not None}
-        here, there = self._price(now, device), self._price(kernels, target)
-        staying, moving = _text(here, device), _text(there, target)
-        count, measured = f"{len(names)} node{'s' if len(names) > 1 else ''}", self._measured(names, device, target)
+        here, there = self._price_on_device(now, device), self._price_on_device(kernels, target)
+        staying, moving = _price_text(here, device), _price_text(there, target)
+        count = f"{len(names)} node{'s' if len(names) > 1 else ''}"
+        measured = self._measured_times_text(names, device, target)
         if there.total >= here.total:
-            self._note(names, f"cost: {count} at {staying} instead of {moving}{measured}")
+            self._append_to_reasons(names, f"cost: {count} at {staying} instead of {moving}{measured}")
             return False
         self._count_reads(names, -1)
         for name, kernel in kernels.items():
@@ -174,73 +176,74 @@ class CostRule:
         self._count_reads(names, 1)
         return True
 
-    def _measured(self, names: Sequence[str], *devices: str) -> str:
+    def _measured_times_text(self, names: Sequence[str], *devices: str) -> str:
         """Return the text that tells how many of the kernels' times are of the statistics."""
         count = sum((name, device) in self._costs.statistics for name in names for device in devices)
         return f"; {count} of {len(devices) * len(names)} kernel times are measured" if count else ""
 
-    def _note(self, names: Iterable[str], text: str) -> None:
+    def _append_to_reasons(self, names: Iterable[str], text: str) -> None:
         for name in names:
             self._rows[name].reason += f"; {text}"
 
-    def _price(self, kernels: Mapping[str, KernelDef], device: str) -> Price:
+    def _price_on_device(self, kernels: Mapping[str, KernelDef], device: str) -> Price:
         """Return the price of nodes on a device with these kernels. The transfers of other nodes count only as far as
         these nodes cause them."""
-        work = sum(self._costs.seconds(name, device, self._figures[device])
+        work = sum(self._costs.node_seconds(name, device, self._figures[device])
                    for name, kernel in kernels.items() if not kernel.alias)
         now, then = dict[Tensor, Counter[str]](), dict[Tensor, set[str]]()
         for name in kernels:
             for tensor, argument in self._reads(name):
-                now.setdefault(tensor, Counter())[self._place(name, argument)] += 1
-                place = HOST if argument in kernels[name].host else self._memory(device)
-                then.setdefault(tensor, set()).add(place)
+                now.setdefault(tensor, Counter())[self._memory_of_argument(name, argument)] += 1
+                memory = HOST if argument in kernels[name].host else self._memory(device)
+                then.setdefault(tensor, set()).add(memory)
         transfers = 0.0
         for tensor in dict.fromkeys((*then, *(tensor for name in kernels for tensor in self._outputs(name)))):
-            own = now.get(tensor, Counter())
-            others = {place for place, count in self._read_in(tensor).items() if count > own[place]}
+            own_reads = now.get(tensor, Counter())
+            others = {memory for memory, count in self._reading_memories(tensor).items() if count > own_reads[memory]}
             every = others | then.get(tensor, set())
             if tensor[0] in kernels:
-                transfers += self._transfers(tensor, self._memory(device), every)
+                transfers += self._transfer_seconds(tensor, self._memory(device), every)
             else:
                 maker = self._memory(self._rows[tensor[0]].device)
-                transfers += self._transfers(tensor, maker, every) - self._transfers(tensor, maker, others)
+                transfers += self._transfer_seconds(tensor, maker, every)
+                transfers -= self._transfer_seconds(tensor, maker, others)
         return Price(work, transfers)
 
-    def _transfers(self, tensor: Tensor, maker: str, memories: Collection[str]) -> float:
+    def _transfer_seconds(self, tensor: Tensor, maker: str, memories: Collection[str]) -> float:
         """Return the seconds to move a tensor from its maker's memory to other ones, each once, through the host's."""
         away = sorted({*memories} - {maker})
         crossed = [maker, *away] if away else []
-        return sum(self._transfer(tensor, memory, maker) for memory in crossed if memory != HOST)
+        return sum(self._one_transfer_seconds(tensor, memory, maker) for memory in crossed if memory != HOST)
 
-    def _transfer(self, tensor: Tensor, memory: str, maker: str) -> float:
+    def _one_transfer_seconds(self, tensor: Tensor, memory: str, maker: str) -> float:
         """Return the seconds between the host and a device's memory. The reader that waits is on the other side; a
         transfer to the client has the name of the node itself."""
         waiting = [tensor[0]]
         if self._costs.statistics and tensor in self._readers:
             waiting = [reader for reader, argument in self._readers[tensor]
-                       if (self._place(reader, argument) == memory) == (memory != maker)]
-        return self._costs.transfer(tensor, waiting, memory, self._figures.get(memory, DeviceCost()))
+                       if (self._memory_of_argument(reader, argument) == memory) == (memory != maker)]
+        return self._costs.transfer_seconds(tensor, waiting, memory, self._figures.get(memory, DeviceCost()))
 
     def _memory(self, device: str | None) -> str:
         """Return the device whose memory has the values of nodes on a device, or HOST."""
         return HOST if not device or device in self._on_host else device
 
-    def _place(self, name: str, argument: str) -> str:
+    def _memory_of_argument(self, name: str, argument: str) -> str:
         """Return the memory in which a node reads an argument."""
         row = self._rows[name]
         return HOST if row.kernel is None or argument in row.kernel.host else self._memory(row.device)
 
-    def _read_in(self, tensor: Tensor) -> Counter[str]:
+    def _reading_memories(self, tensor: Tensor) -> Counter[str]:
         """Return the memories in which a value is read, with the number of readers. The client reads results."""
         if tensor not in self._counts:
-            places = [self._place(*reading) for reading in self._readers.get(tensor, ())]
+            places = [self._memory_of_argument(*reading) for reading in self._readers.get(tensor, ())]
             self._counts[tensor] = Counter([HOST] if self._is_result(tensor[0]) else places)
         return self._counts[tensor]
 
     def _count_reads(self, names: Iterable[str], number: int) -> None:
         for name in names:
             for tensor, argument in self._reads(name):
-                self._read_in(tensor)[self._place(name, argument)] += number
+                self._reading_memories(tensor)[self._memory_of_argument(name, argument)] += number
 
     def _is_result(self, name: str) -> bool:
         return not any(tensor in self._readers for tensor in self._outputs(name))
@@ -249,7 +252,7 @@ class CostRule:
         """Yield the inputs of a node that runs compute, each with its argument's name."""
         entry = self._entries[name]
         for tensor, declared in zip(entry.inputs, entry.input_tensors, strict=True):
-            if tensor[0] not in self._constant:
+            if tensor[0] not in self._constants:
                 yield tensor, declared.arg
 
     def _inputs(self, name: str) -> list[Tensor]:
@@ -261,14 +264,14 @@ class CostRule:
 
 def _readers(entries: Mapping[str, Resolved]) -> dict[Tensor, list[tuple[str, str]]]:
     """Return for each value the nodes that read it, with the names of their arguments."""
-    found: dict[Tensor, list[tuple[str, str]]] = {}
+    readers: dict[Tensor, list[tuple[str, str]]] = {}
     for name, entry in entries.items():
         for tensor, declared in zip(entry.inputs, entry.input_tensors, strict=True):
-            found.setdefault(tensor, []).append((name, declared.arg))
-    return found
+            readers.setdefault(tensor, []).append((name, declared.arg))
+    return readers
 
 
-def _constant(entries: Mapping[str, Resolved]) -> set[str]:
+def _constant_nodes(entries: Mapping[str, Resolved]) -> set[str]:
     """Return the constants, and the stateless nodes all of whose inputs are among the returned nodes."""
     ready = [name for name, entry in entries.items() if entry.op.name == CONST]
     users: dict[str, list[str]] = {}
@@ -277,22 +280,22 @@ def _constant(entries: Mapping[str, Resolved]) -> set[str]:
         missing[name] = len(entry.inputs)
         for source, _ in entry.inputs:
             users.setdefault(source, []).append(name)
-    found = set(ready)
+    constants = set(ready)
     while ready:
         for user in users.get(ready.pop(), ()):
             missing[user] -= 1
             if not missing[user] and not entries[user].op.stateful:
-                found.add(user)
+                constants.add(user)
                 ready.append(user)
-    return found
+    return constants
 
 
-def _text(price: Price, device: str) -> str:
-    transfers = f" and {_seconds(price.transfers)} of transfers" if price.transfers else ""
-    return f"{_seconds(price.work)} on {device}{transfers}"
+def _price_text(price: Price, device: str) -> str:
+    transfers = f" and {_seconds_text(price.transfers)} of transfers" if price.transfers else ""
+    return f"{_seconds_text(price.work)} on {device}{transfers}"
 
 
-def _seconds(seconds: float) -> str:
+def _seconds_text(seconds: float) -> str:
     for unit, length in (("s", 1.0), ("ms", 1e-3)):
         if seconds >= length:
             return f"{seconds / length:.3g} {unit}"

@@ -1,4 +1,4 @@
-"""The hint of an error about a node that makes a handle, such as an iterator, and has no kernel: what to feed."""
+"""Feed hints: an error about a handle's node without a kernel, such as an iterator's, names the tensors to feed."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from ...runtime.values import dtypes
 from .prune import Tensor
 from .resolve import Resolved
 
-_HANDLES = frozenset({dtypes.resource, dtypes.variant})
-_MOST = 8  # tensors in a hint
+_HANDLE_TYPES = frozenset({dtypes.resource, dtypes.variant})
+_MOST_TENSORS_IN_HINT = 8  # tensors in a hint
 
 
-def with_feed_hint(
+def add_feed_hint(
     error: HealdError, entry: Resolved, order: Sequence[Resolved], fed: Container[Tensor]
 ) -> HealdError:
     """Return the placement error of a node with the feeds that spare a step the node.
@@ -24,8 +24,8 @@ def with_feed_hint(
     values = _values_behind(entry, order, fed) if isinstance(error, Unimplemented) else []
     if not values:
         return error
-    names = ", ".join(f"'{name}'" for name in values[:_MOST])
-    others = f" and {len(values) - _MOST} others" if len(values) > _MOST else ""
+    names = ", ".join(f"'{name}'" for name in values[:_MOST_TENSORS_IN_HINT])
+    others = f" and {len(values) - _MOST_TENSORS_IN_HINT} others" if len(values) > _MOST_TENSORS_IN_HINT else ""
     hint = f"feed {names}{others}" + (f"; {error.hint}" if error.hint else "")
     return Unimplemented(error.message, node=error.node, op=error.op, device=error.device, location=error.location,
                          hint=hint)
@@ -35,14 +35,14 @@ def _values_behind(entry: Resolved, order: Sequence[Resolved], fed: Container[Te
     """Return the tensors that are computed from the node's handles, through nodes that return handles. Fed tensors are
     left out."""
     handles = {(entry.node.name, index) for index, output in enumerate(entry.output_tensors)
-               if output.dtype in _HANDLES}
-    found: list[str] = []
+               if output.dtype in _HANDLE_TYPES}
+    tensors: list[str] = []
     for other in order:
         if handles.isdisjoint(other.inputs):
             continue
         for index, output in enumerate(other.output_tensors):
-            if output.dtype in _HANDLES:
+            if output.dtype in _HANDLE_TYPES:
                 handles.add((other.node.name, index))
             elif (other.node.name, index) not in fed:
-                found.append(f"{other.node.name}:{index}")
-    return found
+                tensors.append(f"{other.node.name}:{index}")
+    return tensors

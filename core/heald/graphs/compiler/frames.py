@@ -4,6 +4,21 @@ Enter takes a tensor into a frame, Exit takes one out of it. Every other edge st
 edges, which may come from an outer frame.
 """
 
+# The theory of frames
+#
+# A frame is one loop of the graph, and frames are a tree whose root is the graph outside loops. (parent, frame_name)
+# identifies a frame: all Enters of one loop share it.
+#
+#   op               takes inputs in        has outputs in
+#   Enter            the frame around       the frame `frame_name` within it
+#   Exit             its loop's frame       the frame around
+#   NextIteration    its loop's frame       the same frame, one iteration later
+#   any other op     the frame of its inputs, for both
+#
+# Two frames never meet at one node, except that a control edge may come from an outer frame: its source runs once,
+# before all iterations. The only edges against the topological order leave NextIteration. The first pass skips them,
+# since their frame is not known yet, and `_check_back_edges` compares them in the end.
+
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
@@ -13,7 +28,7 @@ from ...errors import InvalidArgument, ResourceExhausted
 from ...runtime.contract.structural import ENTERS, EXITS, NEXT_ITERATIONS
 from ..graph.node import Node
 
-MOST_NESTED = 64  # loops within loops; each becomes a function within a function
+DEEPEST_NESTED_LOOPS = 64  # loops within loops; each becomes a function within a function
 
 
 class LoopFrame:
@@ -36,8 +51,9 @@ class LoopFrame:
         return f"loop '{self.name}'" if self.parent else "the graph outside loops"
 
 
-class Membership:
-    """The frames of nodes, by name: `runs`, where a node takes its inputs, and `gives`, where its outputs are.
+class FrameMembership:
+    """The frames of nodes, by name: `input_frames`, where a node takes its inputs, and `output_frames`, where its
+    outputs are.
 
     The two differ for Enter and Exit only.
     """
@@ -48,42 +64,42 @@ class Membership:
         Raises InvalidArgument where frames meet without Enter or Exit, ResourceExhausted for too many nested loops.
         """
         self.root = LoopFrame()
-        self.runs: dict[str, LoopFrame] = {}
-        self.gives: dict[str, LoopFrame] = {}
+        self.input_frames: dict[str, LoopFrame] = {}
+        self.output_frames: dict[str, LoopFrame] = {}
         self._frames: dict[tuple[LoopFrame, str], LoopFrame] = {}
         for node in order:
-            frame = self.runs[node.name] = self._of_inputs(node)
-            self.gives[node.name] = self._outputs(node, frame)
+            frame = self.input_frames[node.name] = self._frame_of_inputs(node)
+            self.output_frames[node.name] = self._frame_of_outputs(node, frame)
         nodes = {node.name: node for node in order}
         for node in order:
             self._check_back_edges(node, nodes)
 
-    def _of_inputs(self, node: Node) -> LoopFrame:
+    def _frame_of_inputs(self, node: Node) -> LoopFrame:
         frame, source = self.root, ""
         for tensor in node.inputs:
-            given = self.gives.get(tensor.node)
-            if given is None:  # a back edge
+            source_frame = self.output_frames.get(tensor.node)
+            if source_frame is None:  # a back edge
                 continue
-            if source and given is not frame:
-                _refuse(node, source, frame, tensor.node, given)
-            frame, source = given, tensor.node
+            if source and source_frame is not frame:
+                _raise_frame_error(node, source, frame, tensor.node, source_frame)
+            frame, source = source_frame, tensor.node
         for name in node.controls:
-            given = self.gives.get(name, frame)
-            if given is frame or frame.is_within(given):
+            source_frame = self.output_frames.get(name, frame)
+            if source_frame is frame or frame.is_within(source_frame):
                 continue
-            if node.inputs or not given.is_within(frame):
-                _refuse(node, source, frame, name, given)
-            frame, source = given, name
+            if node.inputs or not source_frame.is_within(frame):
+                _raise_frame_error(node, source, frame, name, source_frame)
+            frame, source = source_frame, name
         return frame
 
-    def _outputs(self, node: Node, frame: LoopFrame) -> LoopFrame:
+    def _frame_of_outputs(self, node: Node, frame: LoopFrame) -> LoopFrame:
         if node.op in ENTERS:
             name = node.attrs.get("frame_name", b"")
             text = name.decode("utf-8", "backslashreplace") if isinstance(name, bytes) else str(name)
             if (frame, text) not in self._frames:
-                if frame.depth >= MOST_NESTED:
-                    raise ResourceExhausted(f"more than {MOST_NESTED} loops are nested", node=node.name, op=node.op,
-                                            hint="flatten the loops")
+                if frame.depth >= DEEPEST_NESTED_LOOPS:
+                    raise ResourceExhausted(f"more than {DEEPEST_NESTED_LOOPS} loops are nested", node=node.name,
+                                            op=node.op, hint="flatten the loops")
                 self._frames[frame, text] = LoopFrame(text, frame)
             return self._frames[frame, text]
         if node.op in EXITS or node.op in NEXT_ITERATIONS:
@@ -95,10 +111,10 @@ class Membership:
 
     def _check_back_edges(self, node: Node, nodes: Mapping[str, Node]) -> None:
         for name in (*(tensor.node for tensor in node.inputs), *node.controls):
-            if nodes[name].op in NEXT_ITERATIONS and self.gives[name] is not self.runs[node.name]:
-                _refuse(node, node.name, self.runs[node.name], name, self.gives[name])
+            if nodes[name].op in NEXT_ITERATIONS and self.output_frames[name] is not self.input_frames[node.name]:
+                _raise_frame_error(node, node.name, self.input_frames[node.name], name, self.output_frames[name])
 
 
-def _refuse(node: Node, source: str, frame: LoopFrame, other: str, frame_of_other: LoopFrame) -> NoReturn:
+def _raise_frame_error(node: Node, source: str, frame: LoopFrame, other: str, frame_of_other: LoopFrame) -> NoReturn:
     raise InvalidArgument(f"'{other}' is in {frame_of_other}, '{source or node.name}' in {frame}", node=node.name,
                           op=node.op, hint="tensors go into a loop through Enter, and out of it through Exit")

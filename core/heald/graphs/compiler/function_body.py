@@ -22,22 +22,23 @@ class FunctionBody(NamedTuple):
     `arguments`: the placeholders, in order.
     `results`: the tensors that the function returns.
     `effects`: the node that runs what the function does beside its results, or None when it does nothing.
-    `inside`: node to the names of the functions around it, the outermost first.
+    `enclosing_functions`: node to the names of the functions around it, the outermost first.
     """
 
     graph: Graph
     arguments: tuple[str, ...]
     results: tuple[Tensor, ...]
     effects: str | None
-    inside: Mapping[str, tuple[str, ...]]
+    enclosing_functions: Mapping[str, tuple[str, ...]]
 
 
 def function_body(
-    site: str, func: Func, types: Sequence[DType], library: Graph, ops: OpRegistry, around: tuple[str, ...] = ()
+    site: str, func: Func, types: Sequence[DType], library: Graph, ops: OpRegistry,
+    outer_functions: tuple[str, ...] = ()
 ) -> FunctionBody:
     """Return the body of a function of `library` as it is called at `site`, with arguments of these types.
 
-    `site` begins the names of all nodes. `around` are the functions that the call is in; the function is none of them.
+    `site` begins the names of all nodes. `outer_functions` are around the call; the function is none of them.
 
     Raises NotFound for an unknown function, InvalidArgument for the wrong number of arguments and for missing
     attributes, ResourceExhausted for too many nodes.
@@ -51,12 +52,12 @@ def function_body(
                  for arg, dtype in zip(function.inputs, types, strict=True)]
     call = Node(site, STATEFUL_CALL, [node.name for node in arguments], attrs={"f": func})
     graph = library.with_nodes([*arguments, call])
-    made = inline(graph, ops, around=around)
-    results = [made.given[Input(site, None, index)] for index in range(len(function.outputs))]
-    effects = made.graph[site].controls
-    return FunctionBody(with_partitioned_calls(made.graph), tuple(node.name for node in arguments),
+    inlined = inline(graph, ops, outer_functions=outer_functions)
+    results = [inlined.replacements[Input(site, None, index)] for index in range(len(function.outputs))]
+    effects = inlined.graph[site].controls
+    return FunctionBody(with_partitioned_calls(inlined.graph), tuple(node.name for node in arguments),
                         tuple((tensor.node, tensor.index) for tensor in results), site if effects else None,
-                        made.inside)
+                        inlined.enclosing_functions)
 
 
 def with_partitioned_calls(graph: Graph) -> Graph:
@@ -72,15 +73,15 @@ def partitioned_call(node: Node, function: Function) -> Node:
 
     Raises InvalidArgument when the node does not give the types of the function.
     """
-    kept = {key: value for key, value in node.attrs.items() if key.startswith("_")}
-    func = Func(function.name, {key: value for key, value in node.attrs.items() if key not in kept})
-    types = {name: _types(arguments, func, node) for name, arguments in
+    internal_attrs = {key: value for key, value in node.attrs.items() if key.startswith("_")}
+    func = Func(function.name, {key: value for key, value in node.attrs.items() if key not in internal_attrs})
+    types = {name: _types_of_arguments(arguments, func, node) for name, arguments in
              (("Tin", function.inputs), ("Tout", function.outputs))}
     return Node(node.name, STATEFUL_CALL if function.stateful else CALL, node.inputs, controls=node.controls,
-                device=node.device, attrs={"f": func, **types, **kept})
+                device=node.device, attrs={"f": func, **types, **internal_attrs})
 
 
-def _types(arguments: Sequence[ArgDef], func: Func, node: Node) -> tuple[DType, ...]:
+def _types_of_arguments(arguments: Sequence[ArgDef], func: Func, node: Node) -> tuple[DType, ...]:
     try:
         types = tuple(dtype for argument in arguments for dtype in argument.expand(func.attrs))
     except (KeyError, TypeError, AssertionError):

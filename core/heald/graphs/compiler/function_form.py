@@ -17,14 +17,14 @@ Resolve = Callable[[Node], Resolved | None]
 
 
 def is_generic(function: Function) -> bool:
-    """True for a function whose types or attributes are those of its call."""
+    """True for a function that takes types or attributes from its call."""
     args = (*function.inputs, *function.outputs)
     values = (value for node in function.nodes.values() for value in node.attrs.values())
     return any(arg.dtype is None or arg.number_attr is not None for arg in args) or any(
         isinstance(value, AttrPlaceholder) for value in values)
 
 
-def as_graph(function: Function, library: Graph, resolve: Resolve) -> Graph:
+def graph_of_function(function: Function, library: Graph, resolve: Resolve) -> Graph:
     """The body of a function that is not generic, with a placeholder for each argument.
 
     Raises InvalidArgument for an output that its node does not have, as far as the op is known.
@@ -34,39 +34,41 @@ def as_graph(function: Function, library: Graph, resolve: Resolve) -> Graph:
         shapes = function.arg_attrs.get(index, {}).get("_output_shapes")
         shape = shapes[0] if isinstance(shapes, tuple) and len(shapes) == 1 else None
         arguments.append(Node(arg.name, PLACEHOLDER, attrs={"dtype": arg.dtype, "shape": shape}))
-    taken = {arg.name for arg in function.inputs}
-    nodes = [node.replace(inputs=[numbered(tensor, function.nodes, taken, library.functions, resolve)
+    argument_names = {arg.name for arg in function.inputs}
+    nodes = [node.replace(inputs=[with_output_index(tensor, function.nodes, argument_names, library.functions, resolve)
                                   for tensor in node.inputs]) for node in function.nodes.values()]
     return library.with_nodes([*arguments, *nodes])
 
 
-def numbered(
+def with_output_index(
     tensor: Input, nodes: Mapping[str, Node], arguments: Collection[str], functions: Mapping[str, Function],
     resolve: Resolve,
 ) -> Input:
     """The tensor with the index of its output instead of the output's name. Of an unknown op the index stays."""
     if tensor.output is None or tensor.node in arguments:
         return Input(tensor.node)
-    found = [index for index, (name, at) in enumerate(_outputs(nodes[tensor.node], functions, resolve))
-             if (name, at) == (tensor.output, tensor.index)]
-    if not found and resolve(nodes[tensor.node]) is not None:
+    indices = [index for index, (name, at) in enumerate(_output_names(nodes[tensor.node], functions, resolve))
+               if (name, at) == (tensor.output, tensor.index)]
+    if not indices and resolve(nodes[tensor.node]) is not None:
         raise InvalidArgument(f"'{tensor}' is no output", node=tensor.node, op=nodes[tensor.node].op)
-    return Input(tensor.node, None, found[0] if found else tensor.index)
+    return Input(tensor.node, None, indices[0] if indices else tensor.index)
 
 
-def named(tensor: Input, nodes: Mapping[str, Node], functions: Mapping[str, Function], resolve: Resolve) -> Input:
+def with_output_name(
+    tensor: Input, nodes: Mapping[str, Node], functions: Mapping[str, Function], resolve: Resolve
+) -> Input:
     """The tensor with the name of its output instead of its index.
 
     Raises InvalidArgument for a node that does not fit its op, and for an index beyond its outputs.
     """
-    outputs = [*_outputs(nodes[tensor.node], functions, resolve)]
+    outputs = [*_output_names(nodes[tensor.node], functions, resolve)]
     if tensor.index >= len(outputs):
         raise InvalidArgument(f"the name of output {tensor.index} of '{tensor.node}' is not known", node=tensor.node,
                               op=nodes[tensor.node].op, hint="its op is unknown, or the node does not fit it")
     return Input(tensor.node, *outputs[tensor.index])
 
 
-def _outputs(node: Node, functions: Mapping[str, Function], resolve: Resolve) -> Iterator[tuple[str, int]]:
+def _output_names(node: Node, functions: Mapping[str, Function], resolve: Resolve) -> Iterator[tuple[str, int]]:
     """Yield the name and the index within it for each output."""
     entry, called = resolve(node), functions.get(node.op)
     attrs: Mapping[str, Any] = node.attrs if entry is None else entry.attrs

@@ -14,7 +14,7 @@ from ..graph.graph import Graph
 from ..graph.node import Input, Node
 from ..graph.rewriting import new_name
 from ..graph.traversal import ancestors
-from .colocation import PREFIX, partners
+from .colocation import PREFIX, colocation_partners
 from .resolve import Resolved, resolve
 
 
@@ -25,34 +25,35 @@ class FunctionLibrary:
         self.functions: list[Function] = []
         self._resolved = resolve(graph, ops)
         self._names, self._function_names = set(graph.nodes), set(graph.functions)
-        self._made: dict[str, tuple[Sequence[DType], bool]] = {}  # new node: types of outputs, whether it has effects
+        # new node: types of outputs, whether it has effects
+        self._new_nodes: dict[str, tuple[Sequence[DType], bool]] = {}
         self._numbers: dict[str, int] = {}  # wanted name -> the last number that was added to it
         self._argument = "arg"
         while any(name.startswith(f"{self._argument}_") for name in graph.nodes):
             self._argument += "x"
 
-    def node_name(self, wanted: str) -> str:
+    def node_name(self, preferred_name: str) -> str:
         """Return a name that no node of the graph has."""
-        return self._new(wanted, self._names)
+        return self._unused_name(preferred_name, self._names)
 
-    def function_name(self, wanted: str) -> str:
+    def function_name(self, preferred_name: str) -> str:
         """Return a name that no function has."""
-        return self._new(wanted, self._function_names)
+        return self._unused_name(preferred_name, self._function_names)
 
-    def _new(self, wanted: str, taken: set[str]) -> str:
+    def _unused_name(self, preferred_name: str, used_names: set[str]) -> str:
         """Return a name that is not taken. Thousands of nodes may want the same name."""
-        number = self._numbers.get(wanted)
-        name = new_name(wanted if number is None else f"{wanted}_{number + 1}", taken)
-        self._numbers[wanted] = 0 if number is None else number + 1
+        number = self._numbers.get(preferred_name)
+        name = new_name(preferred_name if number is None else f"{preferred_name}_{number + 1}", used_names)
+        self._numbers[preferred_name] = 0 if number is None else number + 1
         return name
 
-    def argument(self, index: int) -> Input:
+    def argument_tensor(self, index: int) -> Input:
         """Return the tensor that is an argument of a new function."""
         return Input(f"{self._argument}_{index}")
 
-    def record(self, name: str, types: Sequence[DType], *, has_effects: bool = False) -> None:
+    def record_node(self, name: str, types: Sequence[DType], *, has_effects: bool = False) -> None:
         """Record the types of the outputs of a new node."""
-        self._made[name] = types, has_effects
+        self._new_nodes[name] = types, has_effects
 
     def entry(self, name: str) -> Resolved:
         """Return a resolved node of the graph. Raises the error of a node that does not fit its op."""
@@ -63,47 +64,47 @@ class FunctionLibrary:
 
     def dtype(self, tensor: Input) -> DType:
         """Return the type of a tensor of the graph, or of a new node."""
-        if tensor.node in self._made:
-            return self._made[tensor.node][0][tensor.index]
+        if tensor.node in self._new_nodes:
+            return self._new_nodes[tensor.node][0][tensor.index]
         return self.entry(tensor.node).output_tensors[tensor.index].dtype
 
     def has_effects(self, name: str) -> bool:
         """True for a node that may change, or depend on, more than its inputs: a stateful one, or one on references."""
-        if name in self._made:
-            return self._made[name][1]
+        if name in self._new_nodes:
+            return self._new_nodes[name][1]
         op = self.entry(name).op
         if op.name in V1_CONTROL_FLOW:
             return False
         return op.stateful or any(arg.is_ref for arg in (*op.inputs, *op.outputs))
 
-    def add(
+    def add_function(
         self, name: str, types: Sequence[DType], nodes: Sequence[Node], results: Sequence[tuple[Input, DType]],
         effects: Sequence[str],
     ) -> None:
         """Add a function of arguments of these types. Nodes that neither results nor effects need are left out."""
         needed = ancestors({node.name: node for node in nodes}, (*(tensor.node for tensor, _ in results), *effects))
-        kept = colocated_within([node for node in nodes if node.name in needed])
+        needed_nodes = without_foreign_partners([node for node in nodes if node.name in needed])
         self.functions.append(Function(
-            name, [ArgDef(self.argument(index).node, dtype) for index, dtype in enumerate(types)],
-            [ArgDef(f"out_{index}", dtype) for index, (_, dtype) in enumerate(results)], kept,
+            name, [ArgDef(self.argument_tensor(index).node, dtype) for index, dtype in enumerate(types)],
+            [ArgDef(f"out_{index}", dtype) for index, (_, dtype) in enumerate(results)], needed_nodes,
             {f"out_{index}": tensor for index, (tensor, _) in enumerate(results)},
             control_ret={f"effect_{index}": node for index, node in enumerate(effects)},
-            stateful=any(self.has_effects(node.name) for node in kept)))
+            stateful=any(self.has_effects(node.name) for node in needed_nodes)))
 
 
-def colocated_within(nodes: Sequence[Node], elsewhere: frozenset[str] | None = None) -> list[Node]:
+def without_foreign_partners(nodes: Sequence[Node], foreign: frozenset[str] | None = None) -> list[Node]:
     """Return the nodes without colocation with nodes that are not among them.
 
-    With `elsewhere`, only colocation with the nodes of these names is removed.
+    With `foreign`, only colocation with the nodes of these names is removed.
     """
     here = {node.name for node in nodes}
-    return [_colocated(node, here, elsewhere) if "_class" in node.attrs else node for node in nodes]
+    return [_without_foreign_partners(node, here, foreign) if "_class" in node.attrs else node for node in nodes]
 
 
-def _colocated(node: Node, here: set[str], elsewhere: frozenset[str] | None) -> Node:
-    named = partners(node)
-    kept = [name for name in named if name in here or (elsewhere is not None and name not in elsewhere)]
-    if len(kept) == len(named):
+def _without_foreign_partners(node: Node, here: set[str], foreign: frozenset[str] | None) -> Node:
+    named = colocation_partners(node)
+    remaining = [name for name in named if name in here or (foreign is not None and name not in foreign)]
+    if len(remaining) == len(named):
         return node
-    attrs: dict[str, Any] = {"_class": tuple(PREFIX + name.encode("utf-8", "surrogateescape") for name in kept)}
-    return node.replace(attrs=attrs) if kept else node.replace(without_attrs=("_class",))
+    attrs: dict[str, Any] = {"_class": tuple(PREFIX + name.encode("utf-8", "surrogateescape") for name in remaining)}
+    return node.replace(attrs=attrs) if remaining else node.replace(without_attrs=("_class",))

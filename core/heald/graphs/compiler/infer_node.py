@@ -30,7 +30,7 @@ def infer_node(entry: Resolved, inputs: Sequence[ValueInfo], ops: OpRegistry) ->
 
 
 def fed_metadata(entry: Resolved, index: int, producer: int) -> TensorMetadata:
-    """Return what is known of a fed output: its type, and for a placeholder the declared shape.
+    """Return the type of a fed output and, for a placeholder, the declared shape.
 
     `producer`: the version of the graph.
     """

@@ -22,20 +22,20 @@ from ..graph.function import Function
 from ..graph.graph import Graph, Input, Node
 from ..graph.rewriting import new_name
 
-DEEPEST = 100  # nested calls
+DEEPEST_NESTED_CALLS = 100  # nested calls
 _COLOCATED = b"loc:@"
 
 
 class Inlined(NamedTuple):
     """A graph without calls.
 
-    `given`: the outputs of calls to the tensors that replace them.
-    `inside`: the inlined nodes to the names of the functions around them, the outermost first.
+    `replacements`: the outputs of calls to the tensors that replace them.
+    `enclosing_functions`: the inlined nodes to the names of the functions around them, the outermost first.
     """
 
     graph: Graph
-    given: dict[Input, Input]
-    inside: dict[str, tuple[str, ...]]
+    replacements: dict[Input, Input]
+    enclosing_functions: dict[str, tuple[str, ...]]
 
 
 @dataclass
@@ -49,19 +49,21 @@ class Inlining:
     functions: Mapping[str, Function]
     ops: OpRegistry
     nodes: dict[str, Node]
-    around: tuple[str, ...] = ()  # the functions around the whole graph
+    outer_functions: tuple[str, ...] = ()  # the functions around the whole graph
     pins: bool = False
-    callers: dict[str, tuple[str, ...]] = field(default_factory=dict)  # inlined node -> the functions around it
-    given: dict[Input, Input] = field(default_factory=dict)  # output of a call -> the tensor that replaces it
+    # inlined node -> the functions around it
+    enclosing_functions: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    replacements: dict[Input, Input] = field(default_factory=dict)  # output of a call -> the tensor that replaces it
 
     def __post_init__(self) -> None:
-        self.taken = set(self.nodes)
+        self.used_names = set(self.nodes)
         self.limit = ExpansionLimit(len(self.nodes), self.functions)
         self.text = 0  # characters that names of calls add to names of nodes
         self.replaced: dict[str, Node] = {}  # calls by name
         self.mortal: dict[str, set[int]] = {}  # by call whose control inputs are dead with it: arguments that are, too
-        self.within: set[str] = set()  # nodes that may be dead: those of calls in `mortal`, and of calls among these
-        self.acting: set[str] = set()  # calls of functions that have effects
+        # nodes that may be dead: those of calls in `mortal`, and of calls among these
+        self.mortal_nodes: set[str] = set()
+        self.calls_with_effects: set[str] = set()  # calls of functions that have effects
 
     def expand(self, call: Node, function: Function, attrs: Mapping[str, Any]) -> list[Node]:
         """Add the nodes that replace a call, record its outputs, and return the nodes.
@@ -75,63 +77,64 @@ class Inlining:
         self.limit.check(len(self.nodes) + len(function.nodes), self.text, call)
         self.replaced[call.name] = call
         if function.control_ret:
-            self.acting.add(call.name)
-        body = _Body(self, call, function, attrs)
-        for index, output in enumerate(body.outputs()):
-            self.given[Input(call.name, None, index)] = output
-        self.nodes[call.name] = Node(call.name, NO_OP, controls=body.effects(), device=call.device)
-        made = [*body.before, *(body.node(node) for node in function.nodes.values())]
+            self.calls_with_effects.add(call.name)
+        body = _InlinedBody(self, call, function, attrs)
+        for index, output in enumerate(body.output_tensors()):
+            self.replacements[Input(call.name, None, index)] = output
+        self.nodes[call.name] = Node(call.name, NO_OP, controls=body.effect_controls(), device=call.device)
+        new_nodes = [*body.before, *(body.graph_node(node) for node in function.nodes.values())]
         if body.pins:
-            self.within.update(node.name for node in made)
-        self.nodes.update((node.name, node) for node in made)
-        inside = (*self.callers.get(call.name, self.around), function.name)
-        self.callers.update((node.name, inside) for node in made)
-        return made
+            self.mortal_nodes.update(node.name for node in new_nodes)
+        self.nodes.update((node.name, node) for node in new_nodes)
+        inside = (*self.enclosing_functions.get(call.name, self.outer_functions), function.name)
+        self.enclosing_functions.update((node.name, inside) for node in new_nodes)
+        return new_nodes
 
-    def called(self, node: Node) -> tuple[Function, Mapping[str, Any]] | None:
+    def function_of_call(self, node: Node) -> tuple[Function, Mapping[str, Any]] | None:
         """Return the function that a node calls, with its attributes.
 
         None for other nodes, for recursive calls, and for calls that are nested too deep.
         """
         target = node.attrs.get("f") if node.op in CALLS else Func(node.op, node.attrs)
-        inside = self.callers.get(node.name, self.around)
-        if not isinstance(target, Func) or target.name in inside or len(inside) >= DEEPEST:
+        inside = self.enclosing_functions.get(node.name, self.outer_functions)
+        if not isinstance(target, Func) or target.name in inside or len(inside) >= DEEPEST_NESTED_CALLS:
             return None
         function = self.functions.get(target.name)
         return None if function is None else (function, target.attrs)
 
-    def finished(self, graph: Graph, results: Collection[str] = ()) -> Graph:
+    def make_graph(self, graph: Graph, results: Collection[str] = ()) -> Graph:
         """Return the graph after all calls are replaced. Nodes that it called stay under the names `results`: each is
         an Identity or IdentityN of its outputs then."""
-        nodes = self.nodes | {name: self._result(self.replaced[name]) for name in results if name in self.replaced}
-        made = [self._rewired(node) for node in nodes.values()]
-        return graph.replace(without=graph.nodes.keys() - nodes.keys(), nodes=made)
+        nodes = self.nodes | {name: self._identity_of_results(self.replaced[name])
+                              for name in results if name in self.replaced}
+        rewired = [self._with_replaced_inputs(node) for node in nodes.values()]
+        return graph.replace(without=graph.nodes.keys() - nodes.keys(), nodes=rewired)
 
-    def _result(self, call: Node) -> Node:
+    def _identity_of_results(self, call: Node) -> Node:
         types = call.attrs.get("Tout", call.attrs.get("T", ()))
         if not types:
             return self.nodes[call.name]
         op, attr = (IDENTITY, types[0]) if len(types) == 1 else (IDENTITY_N, types)
-        waits = self.nodes[call.name].controls if call.name in self.acting else ()
+        waits = self.nodes[call.name].controls if call.name in self.calls_with_effects else ()
         return Node(call.name, op, [Input(call.name, None, index) for index in range(len(types))], device=call.device,
                     controls=waits, attrs={"T": attr})
 
-    def _rewired(self, node: Node) -> Node:
-        inputs = [self.source(tensor) for tensor in node.inputs]
+    def _with_replaced_inputs(self, node: Node) -> Node:
+        inputs = [self.final_tensor(tensor) for tensor in node.inputs]
         return node if inputs == list(node.inputs) else node.replace(inputs=inputs)
 
-    def source(self, tensor: Input) -> Input:
+    def final_tensor(self, tensor: Input) -> Input:
         """Return the tensor that replaces this one once all calls are inlined."""
         passed = []
-        while tensor in self.given:
+        while tensor in self.replacements:
             passed.append(tensor)
-            tensor = self.given[tensor]
-        self.given.update(dict.fromkeys(passed, tensor))
+            tensor = self.replacements[tensor]
+        self.replacements.update(dict.fromkeys(passed, tensor))
         return tensor
 
 
 @dataclass
-class _Body:
+class _InlinedBody:
     """The nodes of a function, as they replace one call."""
 
     graph: Inlining
@@ -142,68 +145,68 @@ class _Body:
     def __post_init__(self) -> None:
         arguments = (arg.name for arg in self.function.inputs)
         self.arguments = dict(zip(arguments, self.call.inputs, strict=True))
-        self.names = {name: new_name(f"{self.call.name}/{name}", self.graph.taken) for name in self.function.nodes}
+        self.names = {name: new_name(f"{self.call.name}/{name}", self.graph.used_names) for name in self.function.nodes}
         self.before: list[Node] = []
         self.waits = self.call.controls
         state, mortal = self.graph, self.graph.mortal.get(self.call.name, set())
-        self.pins = state.pins or self.call.name in state.within or self.call.name in state.mortal
+        self.pins = state.pins or self.call.name in state.mortal_nodes or self.call.name in state.mortal
         self.mortal = {arg.name for index, arg in enumerate(self.function.inputs) if index in mortal}
         if len(self.waits) > 1:  # then each first node needs one edge only
-            self.waits = self._gate(self.waits)
+            self.waits = self._add_gate(self.waits)
         elif self.pins and not self.waits and self.call.inputs:
-            self.waits = self._pivot()
+            self.waits = self._add_pivots()
 
-    def _gate(self, waits: Sequence[str]) -> tuple[str, ...]:
-        name = new_name(f"{self.call.name}/called", self.graph.taken)
+    def _add_gate(self, waits: Sequence[str]) -> tuple[str, ...]:
+        name = new_name(f"{self.call.name}/called", self.graph.used_names)
         self.before.append(Node(name, NO_OP, controls=waits, device=self.call.device))
         return (name,)
 
-    def _pivot(self) -> tuple[str, ...]:
+    def _add_pivots(self) -> tuple[str, ...]:
         """Add Identities of the arguments, for nodes that would wait for nothing. One dead argument is enough."""
         types = [dtype for arg in self.function.inputs for dtype in arg.expand(self.attrs)]
-        pivots = [Node(new_name(f"{self.call.name}/pivot", self.graph.taken), IDENTITY, [source],
+        pivots = [Node(new_name(f"{self.call.name}/pivot", self.graph.used_names), IDENTITY, [source],
                        device=self.call.device, attrs={"T": dtype})
                   for source, dtype in zip(self.call.inputs, types, strict=True)]
         self.before += pivots
         names = [node.name for node in pivots]
-        return self._gate(names) if len(names) > 1 else tuple(names)
+        return self._add_gate(names) if len(names) > 1 else tuple(names)
 
-    def outputs(self) -> list[Input]:
-        return [self.tensor(self.function.ret[output.name]) for output in self.function.outputs]
+    def output_tensors(self) -> list[Input]:
+        return [self.graph_tensor(self.function.ret[output.name]) for output in self.function.outputs]
 
-    def effects(self) -> list[str]:
-        found = self.controls(self.function.control_ret.values())
-        return found or list(self.waits)
+    def effect_controls(self) -> list[str]:
+        control_results = self.graph_controls(self.function.control_ret.values())
+        return control_results or list(self.waits)
 
-    def node(self, node: Node) -> Node:
-        inputs = [self.tensor(tensor) for tensor in node.inputs]
-        controls = self.controls(node.controls)
-        if self._waits(node):
+    def graph_node(self, node: Node) -> Node:
+        inputs = [self.graph_tensor(tensor) for tensor in node.inputs]
+        controls = self.graph_controls(node.controls)
+        if self._waits_for_call(node):
             controls = list(dict.fromkeys((*controls, *self.waits)))
-        attrs = {key: self._value(value, node) for key, value in node.attrs.items()}
+        attrs = {key: self._filled_attribute(value, node) for key, value in node.attrs.items()}
         changed = {key: value for key, value in attrs.items() if value is not node.attrs[key]}
         if "_class" in attrs:
-            changed["_class"] = self._colocated(attrs["_class"])
+            changed["_class"] = self._class_within_body(attrs["_class"])
         return node.replace(name=self.names[node.name], inputs=inputs, controls=controls, attrs=changed,
                             device=node.device or self.call.device)
 
-    def _waits(self, node: Node) -> bool:
+    def _waits_for_call(self, node: Node) -> bool:
         """True for a first node of the function, unless one of its inputs is dead whenever the control input is."""
         first = all(name in self.arguments for name in (*(i.node for i in node.inputs), *node.controls))
         return first and (self.pins or node.op != CONST) and all(i.node not in self.mortal for i in node.inputs)
 
-    def controls(self, names: Iterable[str]) -> list[str]:
+    def graph_controls(self, names: Iterable[str]) -> list[str]:
         where = (self.arguments[n].node if n in self.arguments else self.names[n] for n in names)
         return list(dict.fromkeys(where))
 
-    def tensor(self, tensor: Input) -> Input:
+    def graph_tensor(self, tensor: Input) -> Input:
         """Return the tensor of the graph that replaces a tensor of the function."""
         if tensor.node in self.arguments:
             return self.arguments[tensor.node]
         node = self.function.nodes[tensor.node]
-        return Input(self.names[tensor.node], None, self._index(node, tensor))
+        return Input(self.names[tensor.node], None, self._output_index(node, tensor))
 
-    def _index(self, node: Node, tensor: Input) -> int:
+    def _output_index(self, node: Node, tensor: Input) -> int:
         """Return the index of an output. For a node that cannot run any index serves: its consumers get its error."""
         if tensor.output is None:
             return tensor.index
@@ -216,15 +219,15 @@ class _Body:
                 return tensor.index
             outputs, declared = called.outputs, {}
         attrs: dict[str, Any] = {name: a.default for name, a in declared.items() if a.default is not REQUIRED}
-        attrs |= {key: self._value(value, node) for key, value in node.attrs.items()}
+        attrs |= {key: self._filled_attribute(value, node) for key, value in node.attrs.items()}
         start = 0
         for arg in outputs:
             if arg.name == tensor.output:
                 break
-            start += _count(arg, attrs)
+            start += _tensor_count(arg, attrs)
         return start + tensor.index
 
-    def _value(self, value: Any, node: Node) -> Any:
+    def _filled_attribute(self, value: Any, node: Node) -> Any:
         """Return an attribute's value with the function's attributes filled in.
 
         Raises InvalidArgument for an attribute that the call does not give.
@@ -235,17 +238,17 @@ class _Body:
                                       f"'{value.name}'", node=self.call.name, op=self.call.op)
             return self.attrs[value.name]
         if isinstance(value, Func) and any(isinstance(v, AttrPlaceholder) for v in value.attrs.values()):
-            return Func(value.name, {key: self._value(v, node) for key, v in value.attrs.items()})
+            return Func(value.name, {key: self._filled_attribute(v, node) for key, v in value.attrs.items()})
         return value
 
-    def _colocated(self, groups: Any) -> tuple[bytes, ...]:
+    def _class_within_body(self, groups: Any) -> tuple[bytes, ...]:
         """Keep colocation with nodes of the function. Other partners belong to another graph."""
         names = [item.removeprefix(_COLOCATED).decode("utf-8", "replace") for item in groups
                  if isinstance(item, bytes)] if isinstance(groups, tuple) else []
         return tuple(_COLOCATED + self.names[name].encode() for name in names if name in self.names)
 
 
-def _count(arg: Any, attrs: Mapping[str, Any]) -> int:
+def _tensor_count(arg: Any, attrs: Mapping[str, Any]) -> int:
     """Return the number of tensors of an output."""
     if arg.type_list_attr is not None:
         types = attrs.get(arg.type_list_attr)
@@ -255,25 +258,26 @@ def _count(arg: Any, attrs: Mapping[str, Any]) -> int:
 
 
 def inline(
-    graph: Graph, ops: OpRegistry, kept: Collection[str] = (), around: tuple[str, ...] = (), *, pins: bool = False,
-    results: Collection[str] = (),
+    graph: Graph, ops: OpRegistry, kept_calls: Collection[str] = (), outer_functions: tuple[str, ...] = (), *,
+    pins: bool = False, results: Collection[str] = (),
 ) -> Inlined:
-    """Replace the calls of a graph's functions, but for the nodes named in `kept`.
+    """Replace the calls of a graph's functions, but for the nodes named in `kept_calls`.
 
-    `around`: the functions that the whole graph belongs to; their calls are recursive.
+    `outer_functions`: the functions that the whole graph belongs to; their calls are recursive.
     `pins`: as of `Inlining`.
     `results`: names of calls under which Identities give their outputs afterwards.
 
     Raises InvalidArgument for calls that do not fit their functions, ResourceExhausted for too many nodes.
     """
-    state = Inlining(graph.functions, ops, dict(graph.nodes), around, pins)
-    waiting = [node for node in graph if node.name not in kept]
+    state = Inlining(graph.functions, ops, dict(graph.nodes), outer_functions, pins)
+    waiting = [node for node in graph if node.name not in kept_calls]
     while waiting:
         node = waiting.pop()
-        called = state.called(node)
+        called = state.function_of_call(node)
         if called is not None:
             waiting += state.expand(node, *called)
     if not state.replaced:
         return Inlined(graph, {}, {})
-    made = state.finished(graph, results)
-    return Inlined(made, {tensor: state.source(tensor) for tensor in state.given}, state.callers)
+    inlined_graph = state.make_graph(graph, results)
+    return Inlined(inlined_graph, {tensor: state.final_tensor(tensor) for tensor in state.replacements},
+                   state.enclosing_functions)

@@ -8,6 +8,27 @@ sides is in the region of the Switches again. _SwitchN has as many sides as outp
 A conditional is structured when its sides are left through such Merges only. Then a side can become a function.
 """
 
+# The theory of dead values
+#
+# A dead value stands for a branch that is not taken. It spreads along data and control edges, and Merge stops it:
+#
+#   op                 alive when
+#   Switch, _SwitchN   its inputs are; then exactly one of its outputs is alive
+#   Merge              one of its inputs is
+#   ControlTrigger     always
+#   a loop's node      all of its inputs are
+#   any other op       all of its data and control inputs are
+#
+# A region is a condition of life, and regions are a tree below `base`, which is always alive: a region is alive only
+# when its parent is. Inputs from two regions, one around the other, have the inner one as their intersection. The
+# intersection of two other regions is a new opaque region below the innermost common one, the same for every pair. A
+# Merge of all sides of a conditional is alive exactly when the conditional's region is. Any other Merge gets an
+# opaque region, or the common one if that is among its inputs.
+#
+# Each node is visited once, in topological order; only ControlTriggers are moved afterwards. An opaque region is
+# never a side, so a doubtful case stays a Switch or Merge, whose dead values the executor passes on. It never becomes
+# a function that computes something else.
+
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
@@ -17,7 +38,8 @@ from ...errors import Unimplemented
 from ...runtime.contract.structural import CONTROL_TRIGGER, IDENTITY, MERGES, SWITCH_N, SWITCHES
 from ..graph.node import Input, Node
 
-MOST_NESTED = 64  # conditionals within conditionals that become functions; deeper ones stay Switches and Merges
+# conditionals within conditionals that become functions; deeper ones stay Switches and Merges
+DEEPEST_NESTED_CONDITIONALS = 64
 
 
 class Region:
@@ -35,14 +57,14 @@ class Region:
 
     def opaque(self) -> Region:
         """A new region in this one, of a condition that no predicate expresses."""
-        return Region(self.parent if self.depth > MOST_NESTED else self)
+        return Region(self.parent if self.depth > DEEPEST_NESTED_CONDITIONALS else self)
 
     def is_around(self, other: Region) -> bool:
         """True when this region is alive whenever the other is, since the other is this region or in it."""
-        return _common(self, other) is self
+        return _innermost_common_region(self, other) is self
 
 
-def _common(a: Region, b: Region) -> Region:
+def _innermost_common_region(a: Region, b: Region) -> Region:
     """The innermost region that has both in it."""
     while a is not b:
         if a.depth >= b.depth:
@@ -61,7 +83,7 @@ class Conditional:
 
     def __init__(self, region: Region, count: int) -> None:
         self.region = region
-        self.structured = region.depth < MOST_NESTED
+        self.structured = region.depth < DEEPEST_NESTED_CONDITIONALS
         if self.structured:
             self.sides = tuple(Region(region, self, side) for side in range(count))
         else:
@@ -92,16 +114,16 @@ class Liveness:
     """
 
     def __init__(
-        self, nodes: Mapping[str, Node], given: Mapping[str, Region], base: Region,
+        self, nodes: Mapping[str, Node], source_regions: Mapping[str, Region], base: Region,
         loops: Mapping[str, LoopFacts],
     ) -> None:
         """Find the regions of `nodes`, which are in topological order.
 
-        `given`: the regions of sources outside the body. `base`: the region of nodes that are always alive. `loops`:
-        facts about nodes that are loops. Raises Unimplemented for a loop whose inputs are not alive together.
+        `source_regions`: the regions of sources outside the body. `base`: the region of nodes that are always alive.
+        `loops`: facts about nodes that are loops. Raises Unimplemented for a loop whose inputs are not alive together.
         """
         self.nodes, self.base, self.loops = nodes, base, loops
-        self.regions = dict(given)
+        self.regions = dict(source_regions)
         self.gates: dict[str, Conditional] = {}
         self.joins: dict[str, Conditional] = {}
         self.indexed: set[str] = set()
@@ -113,12 +135,12 @@ class Liveness:
         self._predicates: dict[Input, Input] = {}
         self._chains: dict[Region, tuple[Region, ...]] = {}
         for node in nodes.values():
-            self._enter(node)
+            self._find_region(node)
         self._move_triggers()
         for node in nodes.values():
             self._look_for_leaving_edges(node)
 
-    def of(self, tensor: Input) -> Region:
+    def region_of(self, tensor: Input) -> Region:
         """Return the region of a tensor."""
         if tensor.node in self._uncertain:
             key = tensor.node, tensor.index
@@ -132,44 +154,44 @@ class Liveness:
         """Return the conditional of Switches that are always alive and have this predicate, if there are any."""
         return self._conditionals.get((self.base, self._predicate(predicate), 2))
 
-    def chain(self, name: str) -> tuple[Region, ...]:
+    def enclosing_sides(self, name: str) -> tuple[Region, ...]:
         """Return the sides of structured conditionals that a node is in, outermost first."""
         region: Region | None = self.regions[name]
         assert region
-        found = self._chains.get(region)
-        if found is None:
+        chain = self._chains.get(region)
+        if chain is None:
             sides, start = [], region
             while region is not None:
                 if region.conditional is not None and region.conditional.structured:
                     sides.append(region)
                 region = region.parent
-            found = self._chains[start] = tuple(reversed(sides))
-        return found
+            chain = self._chains[start] = tuple(reversed(sides))
+        return chain
 
-    def keep(self, tensors: Iterable[Input], names: Iterable[str]) -> None:
+    def keep_outside(self, tensors: Iterable[Input], names: Iterable[str]) -> None:
         """Have tensors and nodes stay outside of functions, as they are needed outside of the body."""
         for tensor in tensors:
-            self._leave(self.of(tensor), self.base)
+            self._note_consumer_outside(self.region_of(tensor), self.base)
             if tensor.node in self.gates or (tensor.node in self.joins and tensor.index):
-                self._give_up(tensor.node)
+                self._mark_unstructured(tensor.node)
         for name in names:
-            self._leave(self.regions[name], self.base)
+            self._note_consumer_outside(self.regions[name], self.base)
             if name in self.gates:
-                self._give_up(name)
+                self._mark_unstructured(name)
 
-    def _give_up(self, name: str) -> None:
+    def _mark_unstructured(self, name: str) -> None:
         (self.gates.get(name) or self.joins[name]).structured = False
 
-    def _enter(self, node: Node) -> None:
+    def _find_region(self, node: Node) -> None:
         if node.op in MERGES:
-            self.regions[node.name] = self._merged(node)
+            self.regions[node.name] = self._region_of_merge(node)
             return
         region = self.base
         for tensor in node.inputs:
-            region = self._meet(region, self.of(tensor))
+            region = self._intersection(region, self.region_of(tensor))
         if node.op != CONTROL_TRIGGER:
             for name in node.controls:
-                region = self._meet(region, self.regions.get(name, self.base))
+                region = self._intersection(region, self.regions.get(name, self.base))
         self.regions[node.name] = region
         if node.name in self.loops:
             self._check_loop(node, region, self.loops[node.name])
@@ -180,20 +202,20 @@ class Liveness:
                 self._conditionals[key] = Conditional(region, count)
             self.gates[node.name] = self._conditionals[key]
 
-    def _meet(self, a: Region, b: Region) -> Region:
+    def _intersection(self, a: Region, b: Region) -> Region:
         """Return the region that is alive when both are."""
         if a is b or b is self.base:
             return a
-        common = _common(a, b)
+        common = _innermost_common_region(a, b)
         if common is a or common is b:
             return b if common is a else a
-        found = self._mixed.get((a, b))
-        if found is None:
-            found = self._mixed[a, b] = self._mixed[b, a] = common.opaque()
-        return found
+        mixed = self._mixed.get((a, b))
+        if mixed is None:
+            mixed = self._mixed[a, b] = self._mixed[b, a] = common.opaque()
+        return mixed
 
-    def _merged(self, node: Node) -> Region:
-        regions = [self.of(tensor) for tensor in node.inputs]
+    def _region_of_merge(self, node: Node) -> Region:
+        regions = [self.region_of(tensor) for tensor in node.inputs]
         conditional = regions[0].conditional
         sides = () if conditional is None else conditional.sides
         if conditional is not None and len(regions) == len(sides) and set(regions) == set(sides):
@@ -201,7 +223,7 @@ class Liveness:
             return conditional.region
         common = regions[0]
         for region in regions:
-            common = _common(common, region)
+            common = _innermost_common_region(common, region)
         return common if common in regions else common.opaque()
 
     def _predicate(self, tensor: Input) -> Input:
@@ -220,9 +242,9 @@ class Liveness:
     def _check_loop(self, node: Node, region: Region, facts: LoopFacts) -> None:
         shared = self.base
         for index in facts.decisive:
-            shared = self._meet(shared, self.of(node.inputs[index]))
+            shared = self._intersection(shared, self.region_of(node.inputs[index]))
         for tensor in node.inputs[: facts.variables]:
-            if self._meet(shared, self.of(tensor)) is not region:
+            if self._intersection(shared, self.region_of(tensor)) is not region:
                 raise Unimplemented(f"some inputs of this loop may be dead while its input '{tensor}' is alive",
                                     node=node.name, op=node.op,
                                     hint="take all inputs of the loop from the same branch of a conditional")
@@ -240,12 +262,12 @@ class Liveness:
                 for name in node.controls:
                     source = self.regions.get(name, self.base)
                     if name not in waiting and not source.is_around(region):
-                        region = _common(region, source)
+                        region = _innermost_common_region(region, source)
                 self.regions[node.name] = region
             for name in node.controls:
                 if name in waiting:
                     region = self.regions[node.name]
-                    needed[name] = _common(needed[name], region) if name in needed else region
+                    needed[name] = _innermost_common_region(needed[name], region) if name in needed else region
 
     def _look_for_leaving_edges(self, node: Node) -> None:
         region, join = self.regions[node.name], self.joins.get(node.name)
@@ -253,7 +275,7 @@ class Liveness:
             if tensor.index == 1 and tensor.node in self.nodes and self.nodes[tensor.node].op in MERGES:
                 self.indexed.add(tensor.node)
             if join is None:
-                self._leave(self.of(tensor), region)
+                self._note_consumer_outside(self.region_of(tensor), region)
         for name in node.controls:
             source = self.regions.get(name, self.base)
             if source is region or source.is_around(region):
@@ -261,18 +283,18 @@ class Liveness:
             self.leaving.add(name)
             if node.op not in MERGES:
                 if node.op != CONTROL_TRIGGER:
-                    self._leave(source, region)
+                    self._note_consumer_outside(source, region)
             elif join is None or not any(side.is_around(source) for side in join.sides):
-                self._leave(source, region)
-                self._leave(region, source)
+                self._note_consumer_outside(source, region)
+                self._note_consumer_outside(region, source)
                 if join is not None:
                     join.structured = False
 
-    def _leave(self, region: Region, towards: Region) -> None:
+    def _note_consumer_outside(self, region: Region, towards: Region) -> None:
         """Note that a value of a region is consumed in another one."""
         if region is towards or region is self.base:
             return
-        common = _common(region, towards)
+        common = _innermost_common_region(region, towards)
         while region is not common:
             if region.conditional is not None:
                 region.conditional.structured = False

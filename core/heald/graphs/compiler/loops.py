@@ -36,11 +36,11 @@ from ...runtime.values.dtypes import DType
 from ..graph.node import Input, Node
 from ..graph.rewriting import constant
 from ..graph.traversal import ancestors
-from .conditionals import Part, Writer, sibling
+from .conditionals import FunctionPart, FunctionWriter, sibling_name
 from .function_library import FunctionLibrary
 from .liveness import Conditional, Liveness, LoopFacts, Region
 
-_MOST_ROUNDS = 8  # in which groups of variables are divided
+_MOST_GROUPING_ROUNDS = 8  # in which groups of variables are divided
 
 
 class LoopNode(NamedTuple):
@@ -79,17 +79,17 @@ class _LoopNodes:
         self.constants: dict[Input, Input] = {}  # by tensor in the loop, the tensor before it
         self.before: list[Node] = []
         self.is_plain = True  # False for variables that a While cannot have
-        self.controls = self._controls()
+        self.controls = self._controls_of_loop()
         self._check_next_iterations()
         self._find_variables()
 
-    def _controls(self) -> tuple[str, ...]:
+    def _controls_of_loop(self) -> tuple[str, ...]:
         """Return the nodes before the loop that the loop runs after."""
-        found: dict[str, None] = {}
+        controls: dict[str, None] = {}
         for node in self.nodes.values():
-            found.update(dict.fromkeys(node.controls if node.op in ENTERS else [
+            controls.update(dict.fromkeys(node.controls if node.op in ENTERS else [
                 name for name in node.controls if name not in self.nodes]))
-        return tuple(found)
+        return tuple(controls)
 
     def _check_next_iterations(self) -> None:
         following = {node.name for node in self.nodes.values() if node.op in NEXT_ITERATIONS}
@@ -99,45 +99,45 @@ class _LoopNodes:
                 raise Unimplemented("only a Merge may take the output of NextIteration", node=node.name, op=node.op,
                                     hint="write the loop as tf.while_loop does")
 
-    def constant(self, wanted: str, value: object, controls: Sequence[str] = ()) -> Node:
+    def constant(self, preferred_name: str, value: object, controls: Sequence[str] = ()) -> Node:
         array = np.asarray(value)
-        node = constant(self.library.node_name(wanted), array).replace(controls=controls)
-        self.library.record(node.name, [dtypes.of_numpy(array.dtype)])
+        node = constant(self.library.node_name(preferred_name), array).replace(controls=controls)
+        self.library.record_node(node.name, [dtypes.of_numpy(array.dtype)])
         return node
 
     def _find_variables(self) -> None:
-        entered = {node.name: node for node in self.enters if not node.attrs.get("is_constant")}
+        variable_enters = {node.name: node for node in self.enters if not node.attrs.get("is_constant")}
         direct = {tensor.node for node in self.nodes.values() for tensor in node.inputs
-                  if tensor.node in entered and node.op not in MERGES}
-        direct |= {name for node in self.nodes.values() for name in node.controls if name in entered}
+                  if tensor.node in variable_enters and node.op not in MERGES}
+        direct |= {name for node in self.nodes.values() for name in node.controls if name in variable_enters}
         indexed = {tensor.node for node in self.nodes.values() for tensor in node.inputs if tensor.index == 1}
         for merge in [node for node in self.nodes.values() if node.op in MERGES]:
             sources = [self.nodes[tensor.node] for tensor in merge.inputs if tensor.node in self.nodes]
             if not any(source.op in NEXT_ITERATIONS for source in sources):
-                direct |= {source.name for source in sources if source.name in entered}
+                direct |= {source.name for source in sources if source.name in variable_enters}
                 continue
-            self._add_variable(merge, sources, entered, counted=merge.name in indexed)
+            self._add_variable(merge, sources, variable_enters, counted=merge.name in indexed)
         for name in direct:
-            self._add_first_only(entered[name])
-        self.constants = {Input(node.name): node.inputs[0] for node in self.enters if node.name not in entered}
+            self._add_first_only(variable_enters[name])
+        self.constants = {Input(node.name): node.inputs[0] for node in self.enters if node.name not in variable_enters}
 
     def _add_variable(
-        self, merge: Node, sources: Sequence[Node], entered: Mapping[str, Node], *, counted: bool
+        self, merge: Node, sources: Sequence[Node], variable_enters: Mapping[str, Node], *, counted: bool
     ) -> None:
-        first = next((index for index, source in enumerate(sources) if source.name in entered), None)
+        first = next((index for index, source in enumerate(sources) if source.name in variable_enters), None)
         if first is None or len(merge.inputs) != 2 or sources[1 - first].op not in NEXT_ITERATIONS:
             raise Unimplemented("a Merge that takes NextIteration must have two inputs, the other one an Enter that is "
                                 "not constant", node=merge.name, op=merge.op,
                                 hint="write the loop as tf.while_loop does")
         enter, following = sources[first], sources[1 - first]
-        held = Input(merge.name)
+        variable_tensor = Input(merge.name)
         if merge.controls:  # the Merge stays, as it waits for nodes that may be dead
-            held = Input(self.library.node_name(f"{merge.name}/variable"))
-            self.library.record(held.node, [self.library.dtype(Input(merge.name))])
-        self.variables.append(_Variable(held, enter.inputs[0], Input(following.name)))
+            variable_tensor = Input(self.library.node_name(f"{merge.name}/variable"))
+            self.library.record_node(variable_tensor.node, [self.library.dtype(Input(merge.name))])
+        self.variables.append(_Variable(variable_tensor, enter.inputs[0], Input(following.name)))
         if merge.controls:
             self.is_plain = False
-            self.nodes[merge.name] = merge.replace(op=MERGE, inputs=[held], attrs={"N": 1})
+            self.nodes[merge.name] = merge.replace(op=MERGE, inputs=[variable_tensor], attrs={"N": 1})
         else:
             del self.nodes[merge.name]
         if counted:
@@ -155,7 +155,7 @@ class _LoopNodes:
         dtype = self.library.dtype(Input(enter.name))
         switch = Node(self.library.node_name(f"{enter.name}/Switch"), SWITCH, [enter.name, never.name],
                       attrs={"T": dtype})
-        self.library.record(switch.name, [dtype, dtype])
+        self.library.record_node(switch.name, [dtype, dtype])
         self.nodes |= {never.name: never, switch.name: switch}
         self.variables.append(_Variable(Input(enter.name), enter.inputs[0], Input(switch.name, None, 1)))
 
@@ -163,44 +163,44 @@ class _LoopNodes:
         """Add a node for each variable that control edges come from, since the variable may be dead."""
         before = {name for node in self.nodes.values() for name in node.controls}
         for index, (tensor, initial, following) in enumerate(self.variables):
-            if tensor.node in before and tensor.node not in self.body():
-                held = Input(self.library.node_name(f"{tensor.node}/variable"))
+            if tensor.node in before and tensor.node not in self.iteration_nodes():
+                variable_tensor = Input(self.library.node_name(f"{tensor.node}/variable"))
                 dtype = self.library.dtype(tensor)
-                self.library.record(held.node, [dtype])
-                self.nodes = {tensor.node: Node(tensor.node, IDENTITY, [held], attrs={"T": dtype})} | {
+                self.library.record_node(variable_tensor.node, [dtype])
+                self.nodes = {tensor.node: Node(tensor.node, IDENTITY, [variable_tensor], attrs={"T": dtype})} | {
                     name: node for name, node in self.nodes.items() if name != tensor.node}
-                self.variables[index] = _Variable(held, initial, following)
+                self.variables[index] = _Variable(variable_tensor, initial, following)
 
-    def arguments(self) -> tuple[dict[Input, Input], list[Input], list[DType]]:
+    def function_arguments(self) -> tuple[dict[Input, Input], list[Input], list[DType]]:
         """Return the arguments of the loop's functions by tensor of the loop, the inputs of the loop, and the types."""
         local: dict[Input, Input] = {}
         inputs: list[Input] = []
         types: list[DType] = []
         for variable in self.variables:
-            local[variable.tensor] = self.library.argument(len(inputs))
+            local[variable.tensor] = self.library.argument_tensor(len(inputs))
             inputs.append(variable.initial)
             types.append(self.library.dtype(variable.tensor))
-        known: dict[Input, Input] = {}  # several Enters may take the same constant into the loop
+        arguments_by_source: dict[Input, Input] = {}  # several Enters may take the same constant into the loop
         for tensor, outside in self.constants.items():
-            if outside not in known:
-                known[outside] = self.library.argument(len(inputs))
+            if outside not in arguments_by_source:
+                arguments_by_source[outside] = self.library.argument_tensor(len(inputs))
                 inputs.append(outside)
                 types.append(self.library.dtype(outside))
-            local[tensor] = known[outside]
+            local[tensor] = arguments_by_source[outside]
         return local, inputs, types
 
-    def body(self) -> dict[str, Node]:
+    def iteration_nodes(self) -> dict[str, Node]:
         """Return the nodes of one iteration."""
         return {name: node for name, node in self.nodes.items() if node.op not in ENTERS}
 
-    def value(self, tensor: Input) -> Input:
+    def repeated_tensor(self, tensor: Input) -> Input:
         """Return the tensor that an Exit or NextIteration without control inputs repeats; of others, the own one."""
         node = self.nodes[tensor.node]
         repeats = node.op in EXITS or node.op in NEXT_ITERATIONS
         return node.inputs[0] if repeats and not node.controls else tensor
 
 
-def functional(nodes: dict[str, Node], library: FunctionLibrary, loops: Mapping[str, LoopFacts]) -> LoopNode:
+def functional_loop(nodes: dict[str, Node], library: FunctionLibrary, loops: Mapping[str, LoopFacts]) -> LoopNode:
     """Return the node that replaces a loop.
 
     `nodes`: The connected nodes of its frame, in topological order but for edges from NextIteration: with its Enters
@@ -209,23 +209,23 @@ def functional(nodes: dict[str, Node], library: FunctionLibrary, loops: Mapping[
     Raises Unimplemented for a Merge of NextIterations that is not written as tf.while_loop does.
     """
     loop = _LoopNodes(nodes, library, loops)
-    found = _While(loop).node() if loop.is_plain else None
-    return found or _general(loop)
+    while_node = _WhileAttempt(loop).while_node() if loop.is_plain else None
+    return while_node or _make_frame(loop)
 
 
-class _While:
+class _WhileAttempt:
     """The attempt to write a loop as While."""
 
     def __init__(self, loop: _LoopNodes) -> None:
         base = Region()
-        given = {tensor.node: base for tensor in loop.constants}
-        given |= {variable.tensor.node: base for variable in loop.variables}
+        source_regions = {tensor.node: base for tensor in loop.constants}
+        source_regions |= {variable.tensor.node: base for variable in loop.variables}
         self.loop, self.library = loop, loop.library
-        self.nodes = loop.body()
-        self.live = Liveness(self.nodes, given, base, loop.loops)
-        self.local, self.inputs, self.types = loop.arguments()
+        self.nodes = loop.iteration_nodes()
+        self.live = Liveness(self.nodes, source_regions, base, loop.loops)
+        self.local, self.inputs, self.types = loop.function_arguments()
 
-    def node(self) -> LoopNode | None:
+    def while_node(self) -> LoopNode | None:
         """Return the While, or None when the loop does not have its structure."""
         conditions = [node for node in self.nodes.values() if node.op == LOOP_COND]
         if len(conditions) != 1:
@@ -234,47 +234,47 @@ class _While:
         choice = self.live.conditional(Input(condition.name))
         if choice is None or not self._next_values_are_alive(choice):
             return None
-        head, body = self._divided(choice)
-        if condition.name not in head or not self._fits(head, body, choice):
+        head, body = self._split_by_liveness(choice)
+        if condition.name not in head or not self._is_separable(head, body, choice):
             return None
         tested = ancestors(head, [condition.name])
-        copied = self._copied(head, body)
+        copied = self._nodes_shared_with_body(head, body)
         if any(self.library.has_effects(name) and (name in copied or name not in tested) for name in head):
             return None
         choice.structured = False  # its sides are no branches of an If
-        return self._written(condition, choice, {name: node for name, node in head.items() if name in tested},
-                             {name: head.get(name) or body[name] for name in self.nodes
-                              if name in body or name in copied})
+        return self._make_while(condition, choice, {name: node for name, node in head.items() if name in tested},
+                                {name: head.get(name) or body[name] for name in self.nodes
+                                 if name in body or name in copied})
 
     def _next_values_are_alive(self, choice: Conditional) -> bool:
         """True when the variables have new values exactly if the loop goes on."""
         return all(self.live.regions[variable.next.node] is choice.sides[1] for variable in self.loop.variables)
 
-    def _divided(self, choice: Conditional) -> tuple[dict[str, Node], dict[str, Node]]:
+    def _split_by_liveness(self, choice: Conditional) -> tuple[dict[str, Node], dict[str, Node]]:
         """Return the nodes that are alive in every iteration, and the nodes that are alive if the loop goes on.
 
         The latter take the data of the loop's Switches instead of their outputs."""
         head, body = {}, {}
         for name, node in self.nodes.items():
-            side = self._side(self.live.regions[name], choice)
+            side = self._side_of_region(self.live.regions[name], choice)
             if side == 1:
-                body[name] = node.replace(inputs=[self._data(tensor, choice) for tensor in node.inputs])
+                body[name] = node.replace(inputs=[self._switched_data(tensor, choice) for tensor in node.inputs])
             elif side is None and self.live.gates.get(name) is not choice:
                 head[name] = node
         return head, body
 
     @staticmethod
-    def _side(region: Region, choice: Conditional) -> int | None:
+    def _side_of_region(region: Region, choice: Conditional) -> int | None:
         for side, inside in enumerate(choice.sides):
             if inside.is_around(region):
                 return side
         return None
 
-    def _data(self, tensor: Input, choice: Conditional) -> Input:
+    def _switched_data(self, tensor: Input, choice: Conditional) -> Input:
         """Return the tensor that an output of the loop's Switches repeats."""
         return self.nodes[tensor.node].inputs[0] if self.live.gates.get(tensor.node) is choice else tensor
 
-    def _fits(self, head: Mapping[str, Node], body: Mapping[str, Node], choice: Conditional) -> bool:
+    def _is_separable(self, head: Mapping[str, Node], body: Mapping[str, Node], choice: Conditional) -> bool:
         """True when the head needs nothing of the body, and only variables and constants leave the loop."""
         for name, node in self.nodes.items():
             if name in head:
@@ -283,39 +283,40 @@ class _While:
                     return False
             elif name not in body and self.live.gates.get(name) is not choice:
                 exits = node.op in EXITS and not node.controls
-                if not exits or self._data(node.inputs[0], choice) not in self.local:
+                if not exits or self._switched_data(node.inputs[0], choice) not in self.local:
                     return False
         return True
 
-    def _copied(self, head: Mapping[str, Node], body: Mapping[str, Node]) -> set[str]:
+    def _nodes_shared_with_body(self, head: Mapping[str, Node], body: Mapping[str, Node]) -> set[str]:
         """Return the nodes of the head whose values the body needs."""
-        found: set[str] = set()
+        copied: set[str] = set()
         stack = [tensor.node for node in body.values() for tensor in node.inputs]
         while stack:
             name = stack.pop()
-            if name in head and name not in found:
-                found.add(name)
+            if name in head and name not in copied:
+                copied.add(name)
                 stack += [tensor.node for tensor in head[name].inputs]
-        return found
+        return copied
 
-    def _written(
+    def _make_while(
         self, condition: Node, choice: Conditional, head: Mapping[str, Node], body: Mapping[str, Node]
     ) -> LoopNode:
         loop, library = self.loop, self.library
-        name = library.node_name(sibling(loop.scope, WHILE))
+        name = library.node_name(sibling_name(loop.scope, WHILE))
         functions = [library.function_name(f"{name}/{part}") for part in ("cond", "body")]
         tested = Input(condition.name) if condition.controls else condition.inputs[0]
-        new = [self._data(loop.value(variable.next), choice) for variable in loop.variables]
+        new = [self._switched_data(loop.repeated_tensor(variable.next), choice) for variable in loop.variables]
         same = _one_by_argument(loop.constants, self.local)
         for function, nodes, results in zip(functions, (head, body), ([tested], [*new, *same]), strict=True):
-            Writer(nodes, self.live, library).function(Part(function, [*nodes], self.local, self.types, results))
+            part = FunctionPart(function, [*nodes], self.local, self.types, results)
+            FunctionWriter(nodes, self.live, library).add_function(part)
         has_effects = any(library.has_effects(member) for member in (*head, *body))
         attrs = {"T": tuple(self.types), "cond": Func(functions[0]), "body": Func(functions[1]),
                  "parallel_iterations": loop.enters[0].attrs.get("parallel_iterations", 10), OF_SWITCHES: True}
         node = Node(name, WHILE if has_effects else STATELESS_WHILE, self.inputs, controls=loop.controls, attrs=attrs)
-        library.record(name, self.types, has_effects=has_effects)
-        positions = {library.argument(index): index for index in range(len(self.types))}
-        exits = {Input(end.name): Input(name, None, positions[self.local[self._data(end.inputs[0], choice)]])
+        library.record_node(name, self.types, has_effects=has_effects)
+        positions = {library.argument_tensor(index): index for index in range(len(self.types))}
+        exits = {Input(end.name): Input(name, None, positions[self.local[self._switched_data(end.inputs[0], choice)]])
                  for end in loop.exits}
         read = {tensor for member in head.values() for tensor in member.inputs} | {tested}
         decisive = {positions[self.local[tensor]] for tensor in read if tensor in self.local}
@@ -330,62 +331,63 @@ def _one_by_argument(tensors: Iterable[Input], local: Mapping[Input, Input]) -> 
     return [*first.values()]
 
 
-def _general(loop: _LoopNodes) -> LoopNode:
+def _make_frame(loop: _LoopNodes) -> LoopNode:
     """Return the loop as `_Frame`."""
     library = loop.library
     loop.show_dead_variables()
-    nodes = loop.body()
-    live = _general_liveness(loop, nodes)
+    nodes = loop.iteration_nodes()
+    live = _frame_liveness(loop, nodes)
     certain = _exits_are_alive(loop, live)
-    local, inputs, types = loop.arguments()
-    new = [loop.value(variable.next) for variable in loop.variables]
-    results = [*new, *(loop.value(Input(end.name)) for end in loop.exits)]
-    live.keep([tensor for tensor in results if tensor.node in nodes], ())
-    name = library.node_name(sibling(loop.scope, "Frame"))
+    local, inputs, types = loop.function_arguments()
+    new = [loop.repeated_tensor(variable.next) for variable in loop.variables]
+    results = [*new, *(loop.repeated_tensor(Input(end.name)) for end in loop.exits)]
+    live.keep_outside([tensor for tensor in results if tensor.node in nodes], ())
+    name = library.node_name(sibling_name(loop.scope, "Frame"))
     function = library.function_name(f"{name}/body")
-    Writer(nodes, live, library).function(Part(function, list(nodes), local, types, results))
+    FunctionWriter(nodes, live, library).add_function(FunctionPart(function, list(nodes), local, types, results))
     types_out = [library.dtype(Input(end.name)) for end in loop.exits]
     count = len(loop.variables)
     attrs = {"T": tuple(types), "Tout": tuple(types_out), "body": Func(function), "variables": count}
-    library.record(name, types_out, has_effects=True)
+    library.record_node(name, types_out, has_effects=True)
     exits = {Input(end.name): Input(name, None, index) for index, end in enumerate(loop.exits)}
     node = Node(name, FRAME, inputs, controls=loop.controls, attrs=attrs)
     return LoopNode(node, exits, loop.before, LoopFacts(count, outputs_may_die=not certain))
 
 
-def _general_liveness(loop: _LoopNodes, nodes: Mapping[str, Node]) -> Liveness:
+def _frame_liveness(loop: _LoopNodes, nodes: Mapping[str, Node]) -> Liveness:
     """Return the liveness of one iteration, in which variables may be dead.
 
     All variables are alive at first. Variables whose next values are in one region stay alive together.
     """
     groups = [0] * len(loop.variables)
-    for _ in range(_MOST_ROUNDS):
-        live = _assumed(loop, nodes, groups)
+    for _ in range(_MOST_GROUPING_ROUNDS):
+        live = _liveness_by_groups(loop, nodes, groups)
         numbers: dict[tuple[int, Region], int] = {}
-        divided = [numbers.setdefault((group, live.of(variable.next)), len(numbers))
+        divided = [numbers.setdefault((group, live.region_of(variable.next)), len(numbers))
                    for variable, group in zip(loop.variables, groups, strict=True)]
         if divided == groups:
             return live
         groups = divided
-    return _assumed(loop, nodes, range(len(groups)))
+    return _liveness_by_groups(loop, nodes, range(len(groups)))
 
 
-def _assumed(loop: _LoopNodes, nodes: Mapping[str, Node], groups: Sequence[int]) -> Liveness:
+def _liveness_by_groups(loop: _LoopNodes, nodes: Mapping[str, Node], groups: Sequence[int]) -> Liveness:
     """Return the liveness of an iteration in which the variables of each group are alive together."""
     base = Region()
     regions = {group: base.opaque() for group in groups} if len(set(groups)) > 1 else dict.fromkeys(groups, base)
-    given = {tensor.node: base for tensor in loop.constants}
-    given |= {variable.tensor.node: regions[group] for variable, group in zip(loop.variables, groups, strict=True)}
-    return Liveness(nodes, given, base, loop.loops)
+    source_regions = {tensor.node: base for tensor in loop.constants}
+    source_regions |= {variable.tensor.node: regions[group]
+                       for variable, group in zip(loop.variables, groups, strict=True)}
+    return Liveness(nodes, source_regions, base, loop.loops)
 
 
 def _exits_are_alive(loop: _LoopNodes, live: Liveness) -> bool:
     """True when all Exits have values in the last iteration, and in no other one."""
-    going_on = {live.of(variable.next) for variable in loop.variables}
+    going_on = {live.region_of(variable.next) for variable in loop.variables}
     leaving = {live.regions[end.name] for end in loop.exits}
     if not going_on:
         return leaving <= {live.base}
-    chosen = going_on.pop()
-    choice = chosen.conditional
+    side = going_on.pop()
+    choice = side.conditional
     return not going_on and choice is not None and choice.region is live.base and (
-        len(choice.sides) == 2 and leaving <= {choice.sides[1 - chosen.side]})
+        len(choice.sides) == 2 and leaving <= {choice.sides[1 - side.side]})

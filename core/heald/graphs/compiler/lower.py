@@ -32,7 +32,7 @@ from ...runtime.program.host_program import CONSTANT, COPY, EVENT, HOST, Call, P
 from ...runtime.program.infer import infer_registers
 from ...runtime.values.tensor import TensorMetadata, ValueInfo
 from .call_site import CallSite
-from .feed_hint import with_feed_hint
+from .feed_hint import add_feed_hint
 from .infer_node import elements
 from .prune import Tensor
 from .resolve import Resolved
@@ -41,12 +41,12 @@ MAIN = "main"
 NEW_CHAIN = "tfrt.new.chain"
 _SWITCH_CODES = frozenset({SWITCH_CODE, SWITCH_N_CODE})
 GATE = "heald.gate"
-_TRANSFER = ("send_device", "send_device_incarnation", "recv_device", "tensor_name")
-_MAY_GIVE_DEAD = frozenset({*DEAD_VALUES, FRAME, *RECVS})
+_KEY_ATTRIBUTES = ("send_device", "send_device_incarnation", "recv_device", "tensor_name")
+_OPS_WITH_DEAD_OUTPUTS = frozenset({*DEAD_VALUES, FRAME, *RECVS})
 
 
-class Pool:
-    """What the functions of a program share: constants, and devices in the order of their streams.
+class ProgramResources:
+    """The constants of a program, and its devices in the order of their streams: all its functions share them.
 
     `host_visible`: names of devices that work on host memory.
     `reached`: pairs of names (destination, source) of devices that copy from the other's memory.
@@ -59,10 +59,10 @@ class Pool:
         self.devices: list[str] = []
 
 
-class Builder:
+class FunctionBuilder:
     """A function being written: its calls, and its registers with their types and the stream of their memory."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: ProgramResources) -> None:
         self.may_be_dead = False  # some values of the function may be dead
         self.host_visible = pool.host_visible
         self.reached = pool.reached
@@ -72,8 +72,8 @@ class Builder:
         self.streams: list[int] = []
         self.calls: list[Call] = []
         self.copies: dict[tuple[int, int], int] = {}  # (register, stream) -> register
-        self.made: dict[str, Call] = {}  # node -> its call
-        self.held: dict[str, tuple[str, ...]] = {}  # node without a call -> the nodes that run before it
+        self.calls_by_node: dict[str, Call] = {}  # node -> its call
+        self.nodes_before: dict[str, tuple[str, ...]] = {}  # node without a call -> the nodes that run before it
         self.events: dict[str, int] = {}  # node -> register that is filled when the device has done the node
 
     def new_register(self, kind: RegisterType, stream: int) -> int:
@@ -81,22 +81,22 @@ class Builder:
         self.streams.append(stream)
         return len(self.types) - 1
 
-    def stream(self, device: str) -> int:
+    def stream_of(self, device: str) -> int:
         if device not in self.devices:
             self.devices.append(device)
         return self.devices.index(device)
 
-    def memory(self, device: str) -> int:
+    def memory_stream(self, device: str) -> int:
         """Return the stream whose memory holds a device's values: HOST for a device that works on host memory."""
-        return HOST if device in self.host_visible else self.stream(device)
+        return HOST if device in self.host_visible else self.stream_of(device)
 
-    def moved(self, register: int, stream: int, node: str) -> int:
+    def register_in_memory(self, register: int, stream: int, node: str) -> int:
         """Return the register that holds the value in the memory of `stream`, copying it there at most once."""
         if self.streams[register] == stream:
             return register
         is_peer = HOST not in (stream, self.streams[register])
         if is_peer and (self.devices[stream], self.devices[self.streams[register]]) not in self.reached:
-            register, is_peer = self.moved(register, HOST, node), False
+            register, is_peer = self.register_in_memory(register, HOST, node), False
         if (register, stream) not in self.copies:
             copy = self.new_register(self.types[register], stream)
             self.copies[register, stream] = copy
@@ -106,20 +106,20 @@ class Builder:
             self.calls.append(Call(COPY, (register,), (copy,), attrs, device, node))
         return self.copies[register, stream]
 
-    def after(self, entry: Resolved, memory: int) -> tuple[int, ...]:
+    def registers_before(self, entry: Resolved, memory: int) -> tuple[int, ...]:
         """Return the registers that a node waits for because of control edges.
 
         `memory` is the stream whose memory the node works on. A source on the same stream only needs to be enqueued
         before.
         """
-        return self.done(self.sources(entry), memory)
+        return self.registers_when_done(self.source_nodes(entry), memory)
 
-    def done(self, nodes: Iterable[str], memory: int) -> tuple[int, ...]:
+    def registers_when_done(self, nodes: Iterable[str], memory: int) -> tuple[int, ...]:
         """Return the registers that are filled when these nodes have run, for work on the memory of this stream."""
         registers: dict[int, None] = {}
         for name in nodes:
-            call = self.made[name]
-            stream = HOST if call.stream == HOST else self.memory(self.devices[call.stream])
+            call = self.calls_by_node[name]
+            stream = HOST if call.stream == HOST else self.memory_stream(self.devices[call.stream])
             if stream in (HOST, memory):
                 registers.update(dict.fromkeys(call.results[-1:] if call.code in _SWITCH_CODES else call.gives))
                 continue
@@ -129,18 +129,18 @@ class Builder:
             registers[self.events[name]] = None
         return tuple(registers)
 
-    def sources(self, entry: Resolved) -> tuple[str, ...]:
+    def source_nodes(self, entry: Resolved) -> tuple[str, ...]:
         """Return the nodes with calls that control edges order before this one, also through nodes without calls."""
-        found: dict[str, None] = {}
-        for name in (*entry.node.controls, *(node for node, _ in entry.inputs if node in self.held)):
-            found.update(dict.fromkeys(self.held.get(name, (name,) if name in self.made else ())))
-        return tuple(found)
+        nodes: dict[str, None] = {}
+        for name in (*entry.node.controls, *(node for node, _ in entry.inputs if node in self.nodes_before)):
+            nodes.update(dict.fromkeys(self.nodes_before.get(name, (name,) if name in self.calls_by_node else ())))
+        return tuple(nodes)
 
 
 def lower(
     name: str, order: Sequence[Resolved], placement: Placement, feeds: Sequence[tuple[Tensor, TensorMetadata]],
-    fetches: Sequence[Tensor], targets: Sequence[str], pool: Pool, ops: OpRegistry, sites: Mapping[str, CallSite],
-    *, gives_chain: bool = False, takes_dead: bool = False,
+    fetches: Sequence[Tensor], targets: Sequence[str], pool: ProgramResources, ops: OpRegistry,
+    sites: Mapping[str, CallSite], *, gives_chain: bool = False, takes_dead: bool = False,
 ) -> ProgramFunction:
     """Return the function that computes `fetches`, and runs `targets`, from `feeds`.
 
@@ -150,8 +150,8 @@ def lower(
 
     Raises the placement error of a node.
     """
-    builder = Builder(pool)
-    builder.may_be_dead = takes_dead or any(entry.op.name in _MAY_GIVE_DEAD for entry in order)
+    builder = FunctionBuilder(pool)
+    builder.may_be_dead = takes_dead or any(entry.op.name in _OPS_WITH_DEAD_OUTPUTS for entry in order)
     at: dict[Tensor, int] = {tensor: builder.new_register(meta, HOST) for tensor, meta in feeds}
     for entry in order:
         if entry.node.name in sites:
@@ -165,97 +165,99 @@ def lower(
         else:
             row = placement[entry.node.name]
             if row.error is not None:
-                raise with_feed_hint(row.error, entry, order, at)
+                raise add_feed_hint(row.error, entry, order, at)
             _lower_node(builder, entry, row, at)
-    results = tuple(builder.moved(at[tensor], HOST, tensor[0]) for tensor in fetches)
-    acting = [node for target in targets for node in builder.held.get(target, (target,)) if node in builder.made]
-    effects = tuple(dict.fromkeys(register for node in acting for register in builder.made[node].gives))
+    results = tuple(builder.register_in_memory(at[tensor], HOST, tensor[0]) for tensor in fetches)
+    acting = [node for target in targets
+              for node in builder.nodes_before.get(target, (target,)) if node in builder.calls_by_node]
+    effects = tuple(dict.fromkeys(register for node in acting for register in builder.calls_by_node[node].gives))
     if gives_chain:
-        chain, after = builder.new_register(CHAIN, HOST), builder.done(acting, HOST)
+        chain, after = builder.new_register(CHAIN, HOST), builder.registers_when_done(acting, HOST)
         builder.calls.append(Call(NEW_CHAIN, (), (chain,), after=after))
         results += (chain,)
     names = tuple(f"{node}:{index}" for (node, index), _ in feeds)
     function = ProgramFunction(name, names, tuple(builder.types), tuple(builder.calls), results, effects)
     arguments = [ValueInfo(meta) for _, meta in feeds]
-    known = infer_registers(function, arguments, builder.constants, ops)
-    types = [kind if isinstance(kind, str) else info.meta for kind, info in zip(builder.types, known, strict=True)]
+    inferred = infer_registers(function, arguments, builder.constants, ops)
+    types = [kind if isinstance(kind, str) else info.meta for kind, info in zip(builder.types, inferred, strict=True)]
     return function._replace(register_types=tuple(types))
 
 
-def _lower_site(builder: Builder, site: CallSite, at: dict[Tensor, int]) -> None:
+def _lower_site(builder: FunctionBuilder, site: CallSite, at: dict[Tensor, int]) -> None:
     """Write a node that calls functions (If, While, a call) as one kernel call. Its values are in host memory."""
     entry = site.entry
     node = entry.node.name
-    args = tuple(builder.moved(at[entry.inputs[index]], HOST, node) for index in site.inputs)
+    args = tuple(builder.register_in_memory(at[entry.inputs[index]], HOST, node) for index in site.inputs)
     results = []
     for index, tensor in enumerate(entry.output_tensors):
-        passed = site.passed.get(index)
+        passed = site.forwarded_inputs.get(index)
         if passed is None:
             results.append(builder.new_register(TensorMetadata(tensor.dtype, None), HOST))
         at.setdefault((node, index), results[-1] if passed is None else at[entry.inputs[passed]])
     if site.has_effects:
         results.append(builder.new_register(CHAIN, HOST))
     call = Call(site.code, args, tuple(results), site.attrs, HOST, node, site.functions,
-                after=builder.after(entry, HOST), chain=None if results else builder.new_register(CHAIN, HOST))
-    builder.made[node] = call
+                after=builder.registers_before(entry, HOST),
+                chain=None if results else builder.new_register(CHAIN, HOST))
+    builder.calls_by_node[node] = call
     builder.calls.append(call)
 
 
-def _lower_dead_values(builder: Builder, entry: Resolved, at: dict[Tensor, int]) -> None:
+def _lower_dead_values(builder: FunctionBuilder, entry: Resolved, at: dict[Tensor, int]) -> None:
     """Write the call of a Switch, a Merge or a ControlTrigger: the ops that make dead values or run in spite of them.
 
     Their values are in host memory. A Switch has one more result, a chain: at least one of its outputs is dead, so a
     node with a control edge from the Switch waits for the chain, which is always alive.
     """
     node, code = entry.node.name, DEAD_VALUES[entry.op.name]
-    args = tuple(builder.moved(at[source], HOST, node) for source in entry.inputs)
+    args = tuple(builder.register_in_memory(at[source], HOST, node) for source in entry.inputs)
     results = tuple(builder.new_register(TensorMetadata(tensor.dtype, None), HOST) for tensor in entry.output_tensors)
     for index, register in enumerate(results):
         at.setdefault((node, index), register)
     if code != MERGE_CODE:
         results += (builder.new_register(CHAIN, HOST),)
     attrs = {"outputs": len(entry.output_tensors)} if code == SWITCH_N_CODE else {}
-    call = Call(code, args, results, attrs, HOST, node, after=builder.after(entry, HOST))
-    builder.made[node] = call
+    call = Call(code, args, results, attrs, HOST, node, after=builder.registers_before(entry, HOST))
+    builder.calls_by_node[node] = call
     builder.calls.append(call)
 
 
-def _lower_send(builder: Builder, entry: Resolved, at: dict[Tensor, int]) -> None:
+def _lower_send(builder: FunctionBuilder, entry: Resolved, at: dict[Tensor, int]) -> None:
     """Write a Send, which gives a value in host memory to the step's rendezvous.
 
     A Send whose control inputs are dead sends a dead value, as in TensorFlow: a gate kills the value.
     """
     node = entry.node.name
-    value, after = builder.moved(at[entry.inputs[0]], HOST, node), builder.after(entry, HOST)
+    value, after = builder.register_in_memory(at[entry.inputs[0]], HOST, node), builder.registers_before(entry, HOST)
     if after and builder.may_be_dead:
         gated = builder.new_register(builder.types[value], HOST)
         builder.calls.append(Call(GATE, (value,), (gated,), {}, HOST, node, after=after))
         value, after = gated, ()
     chain = builder.new_register(CHAIN, HOST)
-    call = Call(SEND_CODE, (value,), (chain,), {"key": _key(entry)}, HOST, node, after=after)
-    builder.made[node] = call
+    call = Call(SEND_CODE, (value,), (chain,), {"key": _rendezvous_key(entry)}, HOST, node, after=after)
+    builder.calls_by_node[node] = call
     builder.calls.append(call)
 
 
-def _lower_recv(builder: Builder, entry: Resolved, at: dict[Tensor, int]) -> None:
+def _lower_recv(builder: FunctionBuilder, entry: Resolved, at: dict[Tensor, int]) -> None:
     """Write a Recv, whose value comes from the step's rendezvous to host memory."""
     node = entry.node.name
     register = builder.new_register(TensorMetadata(entry.output_tensors[0].dtype, None), HOST)
     at.setdefault((node, 0), register)
-    attrs = {"key": _key(entry), "client_terminated": bool(entry.attrs["client_terminated"])}
-    call = Call(RECV_CODE, (), (register,), attrs, HOST, node, after=builder.after(entry, HOST))
-    builder.made[node] = call
+    attrs = {"key": _rendezvous_key(entry), "client_terminated": bool(entry.attrs["client_terminated"])}
+    call = Call(RECV_CODE, (), (register,), attrs, HOST, node, after=builder.registers_before(entry, HOST))
+    builder.calls_by_node[node] = call
     builder.calls.append(call)
 
 
-def _key(entry: Resolved) -> str:
+def _rendezvous_key(entry: Resolved) -> str:
     """Return the key under which a Send and its Recv meet.
 
     All turns of a loop share one key: the order of the sends keeps them apart. Raises InvalidArgument for names that
     make no key.
     """
-    source, incarnation, destination, tensor = (entry.attrs[name] for name in _TRANSFER)
-    key = str(RendezvousKey(_text(source), incarnation % (1 << 64), _text(destination), _text(tensor)))
+    source, incarnation, destination, tensor = (entry.attrs[name] for name in _KEY_ATTRIBUTES)
+    key = str(RendezvousKey(_as_text(source), incarnation % (1 << 64), _as_text(destination), _as_text(tensor)))
     try:
         RendezvousKey.parse(key)
     except InvalidArgument as error:
@@ -263,25 +265,25 @@ def _key(entry: Resolved) -> str:
     return key
 
 
-def _text(value: bytes | str) -> str:
+def _as_text(value: bytes | str) -> str:
     return value.decode("utf-8", "surrogateescape") if isinstance(value, bytes) else value
 
 
-def _lower_gate(builder: Builder, entry: Resolved, at: dict[Tensor, int]) -> None:
+def _lower_gate(builder: FunctionBuilder, entry: Resolved, at: dict[Tensor, int]) -> None:
     """Write a call that passes a constant on, and is dead when the constant's control inputs are."""
     node = entry.node.name
-    after = builder.done(builder.held.pop(node), HOST)
+    after = builder.registers_when_done(builder.nodes_before.pop(node), HOST)
     register = builder.new_register(builder.types[at[node, 0]], HOST)
     call = Call(GATE, (at[node, 0],), (register,), {}, HOST, node, after=after)
     at[node, 0] = register
-    builder.made[node] = call
+    builder.calls_by_node[node] = call
     builder.calls.append(call)
 
 
-def _lower_node(builder: Builder, entry: Resolved, row: Assignment, at: dict[Tensor, int]) -> None:
+def _lower_node(builder: FunctionBuilder, entry: Resolved, row: Assignment, at: dict[Tensor, int]) -> None:
     node, op = entry.node, entry.op.name
     if op in (NO_OP, CONST):
-        builder.held[node.name] = builder.sources(entry)
+        builder.nodes_before[node.name] = builder.source_nodes(entry)
     if op == NO_OP:
         return
     if op == CONST:
@@ -290,22 +292,23 @@ def _lower_node(builder: Builder, entry: Resolved, row: Assignment, at: dict[Ten
         builder.calls.append(Call(CONSTANT, (), (register,), {"index": len(builder.constants)}, node=node.name))
         builder.constants.append(value)
         at[node.name, 0] = register
-        if builder.may_be_dead and builder.held[node.name]:
+        if builder.may_be_dead and builder.nodes_before[node.name]:
             _lower_gate(builder, entry, at)
         return
     kernel = row.kernel
     assert kernel is not None
     assert row.device
-    memory = builder.memory(row.device)
+    memory = builder.memory_stream(row.device)
     args = tuple(
-        builder.moved(at[source], HOST if tensor.arg in kernel.host else memory, node.name)
+        builder.register_in_memory(at[source], HOST if tensor.arg in kernel.host else memory, node.name)
         for source, tensor in zip(entry.inputs, entry.input_tensors, strict=True)
     )
     results = tuple(builder.new_register(TensorMetadata(t.dtype, None), memory) for t in entry.output_tensors)
     for index, register in enumerate(results):
         at.setdefault((node.name, index), register)  # a fed output keeps the fed value
-    stream = builder.stream(row.device)
+    stream = builder.stream_of(row.device)
     call = Call(f"{kernel.pack}.{op}", args, results, entry.attrs, stream, node.name,
-                after=builder.after(entry, memory), chain=None if results else builder.new_register(CHAIN, HOST))
-    builder.made[node.name] = call
+                after=builder.registers_before(entry, memory),
+                chain=None if results else builder.new_register(CHAIN, HOST))
+    builder.calls_by_node[node.name] = call
     builder.calls.append(call)

@@ -17,17 +17,17 @@ Nodes = Mapping[str, "Resolved | HealdError"]
 _PLURAL = {"fetch": "fetches", "feed": "feeds", "target": "targets", "tag": "tags"}
 _EXPECTED = {"fetch": "name a tensor: 'x:0'", "feed": "name a tensor: 'x:0'", "target": "name a node: 'init'",
              "tag": "a tag is a text: 'serve'"}
-HELD = frozenset({dtypes.resource, dtypes.variant})  # types of handles, which only kernels can use
+HANDLE_TYPES = frozenset({dtypes.resource, dtypes.variant})  # types of handles, which only kernels can use
 
 
-def tensor(name: object, nodes: Nodes, use: str) -> Tensor:
+def tensor_of_name(name: object, nodes: Nodes, use: str) -> Tensor:
     """Return the tensor called `name`; a node's name alone means its first output. `use` is "fetch" or "feed".
 
     Raises NotFound and InvalidArgument, with the existing names.
     """
-    name = _exact(name, use)
+    name = _exact_name(name, use)
     node, colon, port = name.partition(":")
-    entry = _entry(node, name, nodes, use)
+    entry = _find_entry(node, name, nodes, use)
     if isinstance(entry, HealdError):
         raise entry
     count = len(entry.output_tensors)
@@ -36,47 +36,47 @@ def tensor(name: object, nodes: Nodes, use: str) -> Tensor:
     if count == 0:
         raise InvalidArgument(f"{use} '{name}': {entry.op.name} has no outputs", node=node, op=entry.op.name,
                               hint="name it in targets to run it")
-    index = _index(port)
+    index = _port_index(port)
     if index >= count:
         valid = ", ".join(f"'{node}:{i}'" for i in range(min(count, 8)))
         raise InvalidArgument(f"{use} '{name}': the node has {count} output{'s' * (count > 1)}: {valid}", node=node,
                               op=entry.op.name)
     kind = entry.output_tensors[index].dtype
-    if kind in HELD:
+    if kind in HANDLE_TYPES:
         raise InvalidArgument(f"{use} '{name}' is a {kind.name}, which lives in the session and is no array", node=node,
                               op=entry.op.name, hint=f"{use} what is read from it")
     return node, index
 
 
-def target(name: object, nodes: Nodes) -> str:
+def target_node(name: object, nodes: Nodes) -> str:
     """Return the node called `name`, to be run for its effect. Raises NotFound."""
-    name = _exact(name, "target")
+    name = _exact_name(name, "target")
     node = name.partition(":")[0]
-    _entry(node, name, nodes, "target")
+    _find_entry(node, name, nodes, "target")
     return node
 
 
-def flatten(fetches: Any) -> tuple[tuple[str, ...], Callable[[Sequence[Any]], Any]]:
+def flatten_fetches(fetches: Any) -> tuple[tuple[str, ...], Callable[[Sequence[Any]], Any]]:
     """Return the names in a fetch structure, and a function that gives results the same structure.
 
     A str becomes an array, a list or another sequence a list, a dict a dict. Raises InvalidArgument for other objects,
     also within the structure: fetches are not nested.
     """
     if isinstance(fetches, str):
-        return listed(fetches, "fetch"), lambda results: results[0]
+        return name_tuple(fetches, "fetch"), lambda results: results[0]
     if isinstance(fetches, Mapping):
         named = mapped(fetches, "fetches")
         keys = list(named)
-        return listed(list(named.values()), "fetch"), lambda results: dict(zip(keys, results, strict=True))
+        return name_tuple(list(named.values()), "fetch"), lambda results: dict(zip(keys, results, strict=True))
     if isinstance(fetches, Sequence):
-        return listed(fetches, "fetch"), list
+        return name_tuple(fetches, "fetch"), list
     raise InvalidArgument(f"fetches are a {type(fetches).__name__}; give a name, a list or a dict of names")
 
 
-def listed(names: Any, use: str) -> tuple[str, ...]:
+def name_tuple(names: Any, use: str) -> tuple[str, ...]:
     """Return one name, or an iterable of names, as a tuple of exact str.
 
-    Raises InvalidArgument; `use` as in `tensor`.
+    Raises InvalidArgument; `use` as in `tensor_of_name`.
     """
     if type(names) is str:
         return (names,)
@@ -92,25 +92,25 @@ def listed(names: Any, use: str) -> tuple[str, ...]:
         raise InvalidArgument(f"a {type(names).__name__} is given for the names of {_PLURAL[use]}",
                               hint="give a name, or a list of names")
     with callers_code(f"the names of {_PLURAL[use]} cannot be read"):
-        return tuple([_exact(name, use) for name in names])
+        return tuple([_exact_name(name, use) for name in names])
 
 
-def _index(port: str) -> int:
+def _port_index(port: str) -> int:
     """Return the index in a port's digits, capped: Python converts only so many digits."""
     digits = port.lstrip("0")
     return int(digits or 0) if len(digits) < 10 else 10**9
 
 
-def _exact(name: object, use: str) -> str:
+def _exact_name(name: object, use: str) -> str:
     if not isinstance(name, str):
         raise InvalidArgument(f"a {use} is a {type(name).__name__}; {_EXPECTED[use]}")
     return str.__str__(name)  # subclasses may hash and compare as they like
 
 
-def _entry(node: str, name: str, nodes: Nodes, use: str) -> Resolved | HealdError:
+def _find_entry(node: str, name: str, nodes: Nodes, use: str) -> Resolved | HealdError:
     entry = nodes.get(node)
     if entry is None:
-        near = closest(node, nodes)
-        hint = f"did you mean {' or '.join(near)}?" if near else "heald inspect shows what the graph has"
+        suggestions = closest(node, nodes)
+        hint = f"did you mean {' or '.join(suggestions)}?" if suggestions else "heald inspect shows what the graph has"
         raise NotFound(f"{use} '{name}': no node is called '{node}'", node=node, hint=hint)
     return entry

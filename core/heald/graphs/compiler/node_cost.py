@@ -33,21 +33,21 @@ class NodeCosts:
         self._entries, self._facts, self._ops = entries, facts, ops
         self._work: dict[str, OpCost] = {}
 
-    def seconds(self, node: str, device: str, figures: DeviceCost) -> float:
+    def node_seconds(self, node: str, device: str, figures: DeviceCost) -> float:
         """Return the time of a node on a device."""
-        known = self.statistics.get((node, device))
-        if known is not None:
-            return known
+        measured = self.statistics.get((node, device))
+        if measured is not None:
+            return measured
         if node not in self._work:
-            self._work[node] = self._count(self._entries[node])
+            self._work[node] = self._work_of(self._entries[node])
         return figures.work(*self._work[node])
 
-    def transfer(self, tensor: Tensor, readers: Sequence[str], device: str, figures: DeviceCost) -> float:
+    def transfer_seconds(self, tensor: Tensor, readers: Sequence[str], device: str, figures: DeviceCost) -> float:
         """Return the time to move a tensor between the host and a device, for the first of `readers` that waits."""
         for reader in readers if self.statistics else ():
-            known = self.statistics.get((f"{reader}:copy", device))
-            if known is not None:
-                return known
+            measured = self.statistics.get((f"{reader}:copy", device))
+            if measured is not None:
+                return measured
         return figures.transfer(self.nbytes(tensor))
 
     def nbytes(self, tensor: Tensor) -> int:
@@ -58,12 +58,12 @@ class NodeCosts:
         """True when the rank of a tensor is known."""
         return self._meta(tensor).rank is not None
 
-    def _count(self, entry: Resolved) -> OpCost:
+    def _work_of(self, entry: Resolved) -> OpCost:
         """Return the work by the op set, or one operation for each element of the results."""
         inputs = [_static(self._meta(source)) for source in entry.inputs]
         outputs = [_static(info.meta) for info in self._facts[entry.node.name]]
-        found = self._ops.cost(entry.op.name, entry.attrs, inputs, outputs)
-        return found or OpCost(sum(meta.size for meta in outputs), sum(meta.nbytes for meta in (*inputs, *outputs)))
+        cost = self._ops.cost(entry.op.name, entry.attrs, inputs, outputs)
+        return cost or OpCost(sum(meta.size for meta in outputs), sum(meta.nbytes for meta in (*inputs, *outputs)))
 
     def _meta(self, tensor: Tensor) -> TensorMetadata:
         return self._facts[tensor[0]][tensor[1]].meta

@@ -11,6 +11,20 @@ sends from host memory. Names and attributes follow TensorFlow's (core/graph/gra
 The same graph has the same names in every process.
 """
 
+# The theory of the partitioner
+#
+# The partitions, joined at their Sends and Recvs, are the graph again: each cut edge becomes the path Send -> Recv,
+# which orders its ends as the edge did. So no new cycle arises, and partitions that run at the same time cannot wait
+# for each other in a circle.
+#
+# - A tensor crosses once for each destination, however many consumers it has there: `_received` is keyed by it. A
+#   control edge crosses once for each pair of source and destination device (`_awaited`).
+# - A control edge needs a tensor to send, so it sends an empty constant that waits for the source.
+# - A rendezvous key has no iteration of a loop. So a loop is never cut: `step_devices` gives it one device, and
+#   `refuse_split_loops` raises where that is not possible.
+# - Numbers in names count nodes and edges in the graph's order. Two processes that cut the same graph get the same
+#   names.
+
 from __future__ import annotations
 
 from collections.abc import Mapping
@@ -22,8 +36,8 @@ from ...runtime.values import dtypes
 from ...runtime.values.dtypes import DType
 from ..graph.graph import Graph, Input, Node
 from ..graph.rewriting import constant
-from .client_graph import called_functions, transfer
-from .colocation import within
+from .client_graph import called_functions, transfer_attributes
+from .colocation import without_outside_partners
 from .prune import Tensor
 from .resolve import Resolved
 
@@ -58,10 +72,10 @@ class Partitioner:
         for node in self._graph:
             inputs, controls = [], []
             for index, tensor in enumerate(node.inputs):
-                inputs.append(self._data(node, index, tensor))
+                inputs.append(self._local_input(node, index, tensor))
                 self._edge += 1
             for name in node.controls:
-                controls.append(self._control(node, name))
+                controls.append(self._local_control(node, name))
                 self._edge += 1
             if (*inputs,) != node.inputs or (*controls,) != node.controls:
                 self._parts[node.device].append(node.replace(inputs=inputs, controls=dict.fromkeys(controls)))
@@ -71,10 +85,10 @@ class Partitioner:
 
     def _graph_of(self, nodes: list[Node]) -> Graph:
         unused = self._graph.functions.keys() - called_functions(self._graph, nodes)
-        graph = self._graph.with_nodes(within(nodes))
+        graph = self._graph.with_nodes(without_outside_partners(nodes))
         return graph.replace(without_functions=unused) if unused else graph
 
-    def _data(self, node: Node, index: int, tensor: Input) -> Input:
+    def _local_input(self, node: Node, index: int, tensor: Input) -> Input:
         """Return the tensor that stands for an input on the node's device."""
         source = self._graph[tensor.node]
         if source.device == node.device:
@@ -85,10 +99,10 @@ class Partitioner:
             from_host = (tensor.node, tensor.index) in self._memory.outputs
             dtype = self._nodes[tensor.node].output_tensors[tensor.index].dtype
             ops = HOST_SEND if from_host else SEND, HOST_RECV if on_host else RECV
-            self._received[key] = self._transfer(source, node, tensor, dtype, ops)
+            self._received[key] = self._add_transfer(source, node, tensor, dtype, ops)
         return Input(self._received[key])
 
-    def _control(self, node: Node, name: str) -> str:
+    def _local_control(self, node: Node, name: str) -> str:
         """Return the node that stands for a control input on the node's device."""
         source = self._graph[name]
         if source.device == node.device:
@@ -97,27 +111,28 @@ class Partitioner:
         if key not in self._awaited:
             import numpy as np
 
-            empty = constant(self._new(f"{name}/ctrl"), np.zeros(0, np.float32), source.device)
+            empty = constant(self._unused_name(f"{name}/ctrl"), np.zeros(0, np.float32), source.device)
             self._parts[source.device].append(empty.replace(controls=[name]))
-            received = self._transfer(source, node, Input(empty.name), dtypes.float32, (SEND, RECV))
-            self._awaited[key] = self._new(name)
+            received = self._add_transfer(source, node, Input(empty.name), dtypes.float32, (SEND, RECV))
+            self._awaited[key] = self._unused_name(name)
             self._parts[node.device].append(Node(self._awaited[key], IDENTITY, [received], device=node.device,
                                                  attrs={"T": dtypes.float32}))
         return self._awaited[key]
 
-    def _transfer(self, source: Node, node: Node, tensor: Input, dtype: DType, ops: tuple[str, str]) -> str:
+    def _add_transfer(self, source: Node, node: Node, tensor: Input, dtype: DType, ops: tuple[str, str]) -> str:
         """Add a Send of the tensor and its Recv for the node, and return the name of the Recv."""
         attrs: dict[str, Any] = {
-            **transfer(f"edge_{self._edge}_{source.name}", source.device, node.device, client_terminated=False),
+            **transfer_attributes(f"edge_{self._edge}_{source.name}", source.device, node.device,
+                                  client_terminated=False),
             "_src": source.name, "_dst": node.name}
-        send, received = self._new(source.name), self._new(source.name)
+        send, received = self._unused_name(source.name), self._unused_name(source.name)
         self._parts[source.device].append(Node(send, ops[0], [tensor], device=source.device,
                                                attrs={"T": dtype, **attrs}))
         self._parts[node.device].append(Node(received, ops[1], device=node.device,
                                              attrs={"tensor_type": dtype, **attrs}))
         return received
 
-    def _new(self, prefix: str) -> str:
+    def _unused_name(self, prefix: str) -> str:
         """Return the name of a new node, which no node of the graph has."""
         while True:
             name = f"{prefix}/_{self._number}"

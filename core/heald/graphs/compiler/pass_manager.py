@@ -43,36 +43,39 @@ def run_passes(graph: Graph, passes: Sequence[GraphPass], context: PassContext) 
         yield entry.name, graph
 
 
-def is_of(graph: Graph, node: Node) -> bool:
+def has_node(graph: Graph, node: Node) -> bool:
     """True when the graph has this node, apart from its inputs."""
-    own = graph.nodes.get(node.name)
-    return own is not None and own.op == node.op and own.device == node.device and own.attrs is node.attrs
+    original = graph.nodes.get(node.name)
+    return (original is not None and original.op == node.op and original.device == node.device
+            and original.attrs is node.attrs)
 
 
-def placed_alike(graph: Graph, placement: Placement, order: Sequence[Resolved], anew: Placement) -> Placement | str:
+def merge_placements(
+    graph: Graph, placement: Placement, order: Sequence[Resolved], new_placement: Placement
+) -> Placement | str:
     """Return a placement of the graph after passes, or the reason why a new node among those to be run cannot be there.
 
-    The graph's own nodes stay where `placement` has them, new nodes go where `anew` has them. A new node must not be
-    refused where it asks to be. Without a request it must go to a device that the graph uses already.
+    The graph's own nodes stay where `placement` has them, new nodes go where `new_placement` has them. A new node must
+    not be refused where it asks to be. Without a request it must go to a device that the graph uses already.
     """
     used = {row.device for row in placement.values()}
     for entry in order:
-        if entry.op.name not in NO_KERNEL and not is_of(graph, entry.node):
-            why = _why_not(anew[entry.node.name], placement.get(entry.node.name), used)
+        if entry.op.name not in NO_KERNEL and not has_node(graph, entry.node):
+            why = _reason_against(new_placement[entry.node.name], placement.get(entry.node.name), used)
             if why is not None:
                 return f"{entry.op.name} '{entry.node.name}': {why}"
-    kept = {entry.node.name: placement[entry.node.name] for entry in order if is_of(graph, entry.node)}
-    return Placement({**anew, **kept})
+    kept_rows = {entry.node.name: placement[entry.node.name] for entry in order if has_node(graph, entry.node)}
+    return Placement({**new_placement, **kept_rows})
 
 
-def _why_not(row: Assignment, own: Assignment | None, used: Collection[str | None]) -> str | None:
+def _reason_against(row: Assignment, original_row: Assignment | None, used: Collection[str | None]) -> str | None:
     """Return the reason why a new node cannot stay where it is placed, or None.
 
-    `own` is the row of the graph's own node with the same name, if there was one.
+    `original_row` is the row of the graph's own node with the same name, if there was one.
     """
     if row.error is not None:
         return row.error.message
-    refused = None if own is not None and own.refused else _refused_elsewhere(row)
+    refused = None if original_row is not None and original_row.refused else _refused_elsewhere(row)
     if refused is None and not row.requested and row.device not in used:
         return f"it would go to {row.device}, where nothing of the graph runs"
     return refused
@@ -83,9 +86,9 @@ def _refused_elsewhere(row: Assignment) -> str | None:
 
     Refusals by its own type do not count.
     """
-    own = (row.device or "").partition(":")[0]
+    device_type = (row.device or "").partition(":")[0]
     return next((f"{candidate}: {why}" for candidate, why in row.refused
-                 if candidate.partition(" ")[0].partition(":")[0] != own), None)
+                 if candidate.partition(" ")[0].partition(":")[0] != device_type), None)
 
 
 class NodeFacts:
@@ -146,13 +149,13 @@ class Inferred(Mapping[str, tuple[ValueInfo, ...]]):
         self._outputs = outputs
         self._nodes = {node.name: node for node in topological_order(graph)}
         self._number = {name: number for number, name in enumerate(self._nodes)}
-        self._found: dict[str, tuple[ValueInfo, ...] | None] = {}  # None for a node that does not fit its op
+        self._inferred: dict[str, tuple[ValueInfo, ...] | None] = {}  # None for a node that does not fit its op
 
     def __getitem__(self, name: str) -> tuple[ValueInfo, ...]:
-        if name not in self._found:
-            for needed in sorted(self._needed(name), key=self._number.__getitem__):
-                self._found[needed] = self._tell(self._nodes[needed])
-        outputs = self._found[name]
+        if name not in self._inferred:
+            for needed in sorted(self._uninferred_sources(name), key=self._number.__getitem__):
+                self._inferred[needed] = self._infer(self._nodes[needed])
+        outputs = self._inferred[name]
         if outputs is None:
             raise KeyError(name)
         return outputs
@@ -163,7 +166,7 @@ class Inferred(Mapping[str, tuple[ValueInfo, ...]]):
     def __len__(self) -> int:
         return sum(1 for _ in self)
 
-    def _needed(self, name: str) -> set[str]:
+    def _uninferred_sources(self, name: str) -> set[str]:
         """Return the node and all its direct and indirect sources that have not been inferred yet."""
         needed: set[str] = set()
         stack = [name] if name in self._nodes else []
@@ -172,10 +175,10 @@ class Inferred(Mapping[str, tuple[ValueInfo, ...]]):
             needed.add(taker)
             stack += {source.node for source in self._nodes[taker].inputs
                       if self._number.get(source.node, len(self._nodes)) < self._number[taker]
-                      and source.node not in self._found} - needed
+                      and source.node not in self._inferred} - needed
         return needed
 
-    def _tell(self, node: Node) -> tuple[ValueInfo, ...] | None:
+    def _infer(self, node: Node) -> tuple[ValueInfo, ...] | None:
         entry = self._resolve(node)
         if entry is None:
             return None
@@ -184,5 +187,5 @@ class Inferred(Mapping[str, tuple[ValueInfo, ...]]):
         return self._outputs(entry, inputs)
 
     def _output(self, source: Tensor) -> ValueInfo | None:
-        outputs = self._found.get(source[0]) or ()
+        outputs = self._inferred.get(source[0]) or ()
         return outputs[source[1]] if source[1] < len(outputs) else None

@@ -23,7 +23,7 @@ from ..graph.node import Input
 from ..graph.rewriting import constant, new_name, placed_like
 
 Array = np.ndarray[Any, Any]
-_MOST_ROUNDS = 1000  # a table whose rules undo each other never comes to an end
+_MOST_REWRITING_ROUNDS = 1000  # a table whose rules undo each other never comes to an end
 
 
 class Pattern:
@@ -87,9 +87,9 @@ class Match:
 
     def value(self, hole: str) -> Array:
         """The elements of a `Known` hole."""
-        found = self._facts.constant(self.tensors[hole])
-        assert found is not None
-        return found
+        elements = self._facts.constant(self.tensors[hole])
+        assert elements is not None
+        return elements
 
     def attrs(self, name: str = "root") -> Mapping[str, Any]:
         """All attributes of a matched node, as kernels see them."""
@@ -111,10 +111,10 @@ def rewrite(graph: Graph, context: PassContext, rules: tuple[Rule, ...]) -> Grap
     Raises InvalidArgument for a replacement that does not fit its op, and for rules that undo each other.
     """
     roots = {op for rule in rules for op in rule.pattern.ops}
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MOST_REWRITING_ROUNDS):
         if not any(node.op in roots for node in graph):
             return graph
-        after = _Round(graph, context).applied(rules)
+        after = _Round(graph, context).apply_rules(rules)
         if after is graph:
             return graph
         graph = after
@@ -160,52 +160,52 @@ class _Facts:
                 and node.attrs.get("_class") == root.attrs.get("_class"))
 
     def matches(self, rule: Rule, root: Node) -> Match | None:
-        for found in self._nodes(rule.pattern, root, Match(self, root)):
-            if self._is_closed(found) and (rule.where is None or rule.where(found)):
-                return found
+        for match in self._matches_of_node(rule.pattern, root, Match(self, root)):
+            if self._is_closed(match) and (rule.where is None or rule.where(match)):
+                return match
         return None
 
-    def _is_closed(self, found: Match) -> bool:
+    def _is_closed(self, match: Match) -> bool:
         """True where no node outside of the match consumes a node below the root."""
-        inside = {found.root.name, *(node.name for node in found.inner)}
-        return all(self.consumers[node.name] <= inside for node in found.inner)
+        inside = {match.root.name, *(node.name for node in match.inner)}
+        return all(self.consumers[node.name] <= inside for node in match.inner)
 
-    def _nodes(self, pattern: Pattern, node: Node, match: Match) -> Iterator[Match]:
+    def _matches_of_node(self, pattern: Pattern, node: Node, match: Match) -> Iterator[Match]:
         if node.op not in pattern.ops or len(node.inputs) != len(pattern.inputs):
             return
         entry = self.context.resolve(node)
-        if entry is None or not all(_fits(wanted, entry.attrs.get(key)) for key, wanted in pattern.attrs.items()):
+        if entry is None or not all(_fits(expected, entry.attrs.get(key)) for key, expected in pattern.attrs.items()):
             return
         match = match.copy()
         if pattern.name:
             match.nodes[pattern.name] = node
         orders = (node.inputs, node.inputs[::-1]) if pattern.commutes else (node.inputs,)
         for inputs in orders:
-            found = [match]
-            for wanted, source in zip(pattern.inputs, inputs, strict=True):
-                found = [after for before in found for after in self._tensors(wanted, source, before)]
-            yield from found
+            matches = [match]
+            for expected, source in zip(pattern.inputs, inputs, strict=True):
+                matches = [after for before in matches for after in self._matches_of_tensor(expected, source, before)]
+            yield from matches
 
-    def _tensors(self, wanted: str | Known | Pattern, source: Input, match: Match) -> Iterator[Match]:
-        if isinstance(wanted, Pattern):
+    def _matches_of_tensor(self, expected: str | Known | Pattern, source: Input, match: Match) -> Iterator[Match]:
+        if isinstance(expected, Pattern):
             node = self.graph.nodes[source.node]
             if source.index == 0 and (node in match.inner or self.is_inner(node, match.root)):
-                for found in self._nodes(wanted, node, match):
-                    found.inner = (*found.inner, node)
-                    yield found
+                for inner_match in self._matches_of_node(expected, node, match):
+                    inner_match.inner = (*inner_match.inner, node)
+                    yield inner_match
             return
-        hole = wanted if isinstance(wanted, str) else wanted.name
+        hole = expected if isinstance(expected, str) else expected.name
         if match.tensors.get(hole, source) != source:
             return
-        value = self.constant(source) if isinstance(wanted, Known) else None
-        if isinstance(wanted, str) or (value is not None and wanted.fits(value)):
+        value = self.constant(source) if isinstance(expected, Known) else None
+        if isinstance(expected, str) or (value is not None and expected.fits(value)):
             after = match.copy()
             after.tensors[hole] = source
             yield after
 
 
-def _fits(wanted: Any, value: Any) -> bool:
-    return bool(wanted(value)) if callable(wanted) else bool(wanted == value)
+def _fits(expected: Any, value: Any) -> bool:
+    return bool(expected(value)) if callable(expected) else bool(expected == value)
 
 
 class _Round:
@@ -213,74 +213,74 @@ class _Round:
 
     def __init__(self, graph: Graph, context: PassContext) -> None:
         self._facts, self._context = _Facts(graph, context), context
-        self._taken = set(graph.nodes)
+        self._used_names = set(graph.nodes)
         self._used: set[str] = set()
         self._gone: set[str] = set()
         self._new: list[Node] = []
         self._instead: dict[Input, Input] = {}
 
-    def applied(self, rules: tuple[Rule, ...]) -> Graph:
+    def apply_rules(self, rules: tuple[Rule, ...]) -> Graph:
         graph = self._facts.graph
         for node in topological_order(graph):
             for rule in rules:
                 match = self._facts.matches(rule, node) if node.op in rule.pattern.ops else None
-                if match is not None and self._may(rule, match):
+                if match is not None and self._is_replaceable(rule, match):
                     self._replace(rule, match)
                     break
         if not self._used:
             return graph
         others = [node for node in graph if node.name not in self._used]
-        nodes = [after for node in (*others, *self._new) if (after := self._rewired(node)) is not graph.nodes.get(
-            node.name)]
+        nodes = [after for node in (*others, *self._new)
+                 if (after := self._with_replaced_inputs(node)) is not graph.nodes.get(node.name)]
         return graph.replace(nodes=nodes, without=self._gone)
 
     def _replace(self, rule: Rule, match: Match) -> None:
-        self._used.update(each.name for each in (match.root, *match.inner))
-        self._gone.update(each.name for each in match.inner)
+        self._used.update(node.name for node in (match.root, *match.inner))
+        self._gone.update(node.name for node in match.inner)
         if isinstance(rule.replacement, str):
             self._instead[Input(match.root.name)] = match.tensors[rule.replacement]
             self._gone.add(match.root.name)
         else:
-            self._write(rule, rule.replacement, match, match.root.name)
+            self._write_node(rule, rule.replacement, match, match.root.name)
 
-    def _rewired(self, node: Node) -> Node:
+    def _with_replaced_inputs(self, node: Node) -> Node:
         if not any(source in self._instead for source in node.inputs):
             return node
         return node.replace(inputs=[self._instead.get(source, source) for source in node.inputs])
 
-    def _may(self, rule: Rule, match: Match) -> bool:
+    def _is_replaceable(self, rule: Rule, match: Match) -> bool:
         """True where no earlier replacement of this round concerns the match, and the root may go if it has to."""
-        if any(each.name in self._used for each in (match.root, *match.inner)) or any(
+        if any(node.name in self._used for node in (match.root, *match.inner)) or any(
                 source.node in self._gone for source in match.tensors.values()):
             return False
         return not isinstance(rule.replacement, str) or (
             match.root.name not in self._facts.bound and not match.root.controls)
 
-    def _write(self, rule: Rule, made: Pattern, match: Match, name: str) -> Input:
+    def _write_node(self, rule: Rule, replacement: Pattern, match: Match, name: str) -> Input:
         """Add the nodes of a replacement, the innermost first."""
         root = match.root
-        inputs = [self._written(rule, each, match) for each in made.inputs]
-        attrs = {key: value(match) if callable(value) else value for key, value in made.attrs.items()}
+        inputs = [self._write_input(rule, part, match) for part in replacement.inputs]
+        attrs = {key: value(match) if callable(value) else value for key, value in replacement.attrs.items()}
         is_root = name == root.name
-        if is_root and root.op == made.ops[0]:
+        if is_root and root.op == replacement.ops[0]:
             node = root.replace(inputs=inputs, attrs=attrs)
         else:
-            op = self._context.ops.get(made.ops[0])
-            own = {key: value for key, value in root.attrs.items() if key in op.attrs or key.startswith("_")}
+            op = self._context.ops.get(replacement.ops[0])
+            root_attrs = {key: value for key, value in root.attrs.items() if key in op.attrs or key.startswith("_")}
             node = placed_like(Node(name, op.name, inputs, controls=root.controls if is_root else (),
-                                    attrs=own | attrs), root)
+                                    attrs=root_attrs | attrs), root)
         if self._context.resolve(node) is None:
             raise InvalidArgument(f"the replacement of rule '{rule.name}' does not fit op {node.op}", node=name,
                                   op=node.op, hint="give its attributes in the rule")
         self._new.append(node)
         return Input(name)
 
-    def _written(self, rule: Rule, part: str | Known | Pattern, match: Match) -> Input:
+    def _write_input(self, rule: Rule, part: str | Known | Pattern, match: Match) -> Input:
         if isinstance(part, str):
             return match.tensors[part]
-        name = new_name(f"{match.root.name}/{part.name or 'inner'}", self._taken)
+        name = new_name(f"{match.root.name}/{part.name or 'inner'}", self._used_names)
         if isinstance(part, Pattern):
-            return self._write(rule, part, match, name)
+            return self._write_node(rule, part, match, name)
         value = part.check(match) if callable(part.check) else part.check
         self._new.append(placed_like(constant(name, np.asarray(value)), match.root))
         return Input(name)

@@ -6,6 +6,28 @@ nodes without a request move where they are cheaper (`cost_rule`). A node that c
 error only for a step that needs it.
 """
 
+# The theory of the placer
+#
+# The unit is the group: nodes that `_class` or a resource connects, directly or through others. Most groups are
+# single nodes. The rules, in order:
+#
+#   request            the intersection of the members' requests, after clear and remap, else the session's device
+#   request not met    [placement] fallback: an error, or another device of the type, or the first device with kernels
+#   no request         the first device type in order whose kernels serve every member
+#   no device serves   the group is parted: each member alone, or an error with fallback "error"
+#   host integers      a free node whose integers only the host consumes stays on the host (`host_integers`)
+#   cost               a free node or island moves where it is cheaper (`cost_rule`)
+#
+# A node is free when neither it nor its group nor the session asks for a device.
+#
+# Invariants
+# - After `place` a row has a device or an error. The device is "" for a node that needs no kernel.
+# - `refused` has a reason for each candidate that came before the chosen device.
+# - A lone node's device depends on its op, request and attributes alone, so alike nodes share one search. Declines
+#   are by node: once there are any, each node is searched for itself.
+# - Link, decline and place again comes to an end: a declined (node, device type, pack) is never chosen again.
+# - The devices and kernels are asked through DeviceView and KernelRegistry only. `place` raises no node's error.
+
 from __future__ import annotations
 
 import warnings
@@ -20,15 +42,15 @@ from ...runtime.contract.device_cost import DeviceCost
 from ...runtime.contract.kernel import KernelDef, KernelRegistry, dtype_names
 from ...runtime.contract.placement import Assignment, Placement, refusals
 from ...runtime.contract.structural import NO_KERNEL
-from .colocation import groups, merged, resource_edges, unknown_partner
+from .colocation import colocation_groups, common_request, missing_partner, resource_edges
 from .cost_rule import CostRule
-from .host_integers import is_of_numbers, kept
+from .host_integers import is_integer_node, nodes_kept_on_host
 from .node_cost import NodeCosts
 from .resolve import Resolved
 
-LISTS = "'heald plugins' lists what is installed; 'heald ops --missing MODEL' lists all that a model lacks"
-ON_REQUEST = "not asked, for they serve on request only: {types}; request one with device='{first}:0'"
-REMEDY = 'set [placement] fallback = "allow", or remap'
+LISTING_HINT = "'heald plugins' lists what is installed; 'heald ops --missing MODEL' lists all that a model lacks"
+ON_REQUEST_HINT = "not asked, for they serve on request only: {types}; request one with device='{first}:0'"
+FALLBACK_HINT = 'set [placement] fallback = "allow", or remap'
 
 
 class DeviceView(Protocol):
@@ -50,7 +72,7 @@ class DeviceView(Protocol):
     def why_not(self, device_type: str, index: int | None) -> str:
         """The reason why a device of this type, or the device with this index, cannot be used."""
 
-    def absence(self, name: str, wanted: DeviceName) -> HealdError:
+    def absence(self, name: str, request: DeviceName) -> HealdError:
         """Return the error for a device that a caller asks for as `name`, and that is not usable."""
 
     def is_host_visible(self, name: str) -> bool:
@@ -67,7 +89,7 @@ class DeviceView(Protocol):
 
 
 _PREFERRED, _REQUESTED, _REMAPPED = "the session's device", "requested", "requested, and remapped"
-_ASKED = frozenset({_REQUESTED, _REMAPPED})  # reasons of nodes that are where they themselves ask to be
+_MET_REQUESTS = frozenset({_REQUESTED, _REMAPPED})  # reasons of nodes that are where they themselves ask to be
 Likeness = tuple[str, str, int]  # op, requested device, attributes by identity
 
 
@@ -108,7 +130,7 @@ class Placer:
         self._kernels = kernels
         self._config = config
         self._remap = [(DeviceName.parse(old), DeviceName.parse(new)) for old, new in config.remap.items()]
-        self._prefer = None if prefer is None else self._preferred(prefer)
+        self._prefer = None if prefer is None else self._session_device(prefer)
         self._declined: dict[tuple[str, str], list[tuple[str, str]]] = {}  # (node, device type) -> (pack, reason)
         self._missing: dict[tuple[str, str], list[str]] = {}  # (warning, reason) -> nodes
         self._reported: set[tuple[str, str]] = set()
@@ -127,16 +149,16 @@ class Placer:
             rows[name].error = entry if isinstance(entry, HealdError) else _lost_partner(entry, nodes)
         free = []  # nodes without a request and without colocation
         placed: dict[Likeness, Assignment] = {}  # one placed node for all that are alike
-        for names in groups((entry.node for entry in resolved.values()), resource_edges(resolved.values())):
+        for names in colocation_groups((entry.node for entry in resolved.values()), resource_edges(resolved.values())):
             members = [Member(rows[name], resolved[name]) for name in names if rows[name].error is None]
             if len(names) > 1:
-                self._assign(members)
+                self._assign_group(members)
             elif members and self._place_alone(members[0], placed):
                 free += names
         on_host = self._keep_on_host(free, rows, resolved)
         if self._prefer is None:
             self._move_to_cheaper(free, on_host, rows, resolved, costs)
-        self._report()
+        self._warn_of_unmet_requests()
         return Placement(rows)
 
     def decline(self, node: str, device: str, pack: str, reason: str) -> None:
@@ -146,7 +168,7 @@ class Placer:
         """
         self._declined.setdefault((node, device.partition(":")[0]), []).append((pack, reason))
 
-    def requested(self, text: str) -> str | None:
+    def device_of_request(self, text: str) -> str | None:
         """Return the usable device that a request asks for after clear and remap, else the session's, or None.
 
         A request that cannot be read asks for none.
@@ -167,36 +189,36 @@ class Placer:
         other = placed.get(likeness)
         if other is not None:
             row.device, row.kernel, row.reason, row.refused = other.device, other.kernel, other.reason, [*other.refused]
-            return row.kernel is not None and other.reason not in _ASKED
-        group = self._assign([member])
-        met = row.reason in (_PREFERRED, *_ASKED) and not row.refused
+            return row.kernel is not None and other.reason not in _MET_REQUESTS
+        group = self._assign_group([member])
+        met = row.reason in (_PREFERRED, *_MET_REQUESTS) and not row.refused
         asks_nothing = group.asker is None and self._prefer is None
         if (met or asks_nothing) and row.error is None and not self._declined:
             placed[likeness] = row
         return group.asker is None and bool(group.members)
 
-    def _assign(self, colocated: Sequence[Member]) -> PlacementGroup:
+    def _assign_group(self, colocated: Sequence[Member]) -> PlacementGroup:
         group = PlacementGroup([member for member in colocated if member.row.op not in NO_KERNEL])
         for row, _ in colocated:
             if row.op in NO_KERNEL:
                 row.device, row.reason = "", "needs no kernel"
         request = self._request_of(group, colocated)
         if group.members and request is None:
-            self._first_that_can(group, self._devices.choices(), "first in order with a kernel")
+            self._place_on_first(group, self._devices.choices(), "first in order with a kernel")
         elif group.members and request is not None:
-            self._meet(group, request)
+            self._meet_request(group, request)
         return group
 
-    def _meet(self, group: PlacementGroup, request: DeviceName) -> None:
+    def _meet_request(self, group: PlacementGroup, request: DeviceName) -> None:
         """Place the group where it asks to be or, if the fallback policy allows that, elsewhere."""
-        if self._try(group, request, self._how(group, request)):
+        if self._try_device(group, request, self._reason_of_met_request(group, request)):
             return
         missed = next((row for row, _ in group.members if row is group.asker), group.members[0].row).refused[-1][1]
         same = [DeviceName(type=request.type)] if self._usable(DeviceName(type=request.type)) else []
         choices = chain(same, self._devices.choices())  # another device of the same type comes first
         reason = f"first in order with a kernel; the request could not be met: {missed}"
-        if self._first_that_can(group, choices, reason):
-            self._not_met(group, request, missed)
+        if self._place_on_first(group, choices, reason):
+            self._record_unmet_request(group, request, missed)
 
     def _keep_on_host(
         self, free: Iterable[str], rows: Mapping[str, Assignment], entries: Mapping[str, Resolved]
@@ -207,18 +229,18 @@ class Placer:
                    for device in {row.device for row in rows.values()} if device is not None}
         on_host = {name for name, row in rows.items() if row.device is not None and visible[row.device]}
         candidates = {name for name in free if name not in on_host and rows[name].kernel is not None
-                      and is_of_numbers(entries[name])}
+                      and is_integer_node(entries[name])}
         host = self._devices.host_device() if candidates else None
         if host is None:
             return set()
         reads = {name: [(source, name not in on_host and tensor.arg not in _host_inputs(rows[name]))
                         for (source, _), tensor in zip(entry.inputs, entry.input_tensors, strict=True)]
                  for name, entry in entries.items()}
-        found = kept(candidates, on_host, reads)
-        for name in found:
+        host_nodes = nodes_kept_on_host(candidates, on_host, reads)
+        for name in host_nodes:
             alone = PlacementGroup([Member(rows[name], entries[name])])
-            self._try(alone, DeviceName.parse(host), "only the host reads it")
-        return found
+            self._try_device(alone, DeviceName.parse(host), "only the host reads it")
+        return host_nodes
 
     def _move_to_cheaper(
         self, free: Iterable[str], on_host: Collection[str], rows: Mapping[str, Assignment],
@@ -232,17 +254,17 @@ class Placer:
             return
 
         def serves(name: str, device: str) -> KernelDef | None:
-            return self._kernel_there(name, entries[name], device.partition(":")[0])
+            return self._serving_kernel(name, entries[name], device.partition(":")[0])
 
         rule = CostRule(rows, entries, figures, visible, serves, lambda: costs(entries))
-        rule.move([name for name in free if name not in on_host and rows[name].kernel is not None], on_host)
+        rule.move_to_cheaper([name for name in free if name not in on_host and rows[name].kernel is not None], on_host)
 
     def _request_of(self, group: PlacementGroup, colocated: Sequence[Member]) -> DeviceName | None:
         """Return the common request of a group's nodes, or the session's, or None.
 
         A node whose request cannot be read or followed leaves the group with an error.
         """
-        found = DeviceName()
+        common = DeviceName()
         for row, _ in colocated:
             try:
                 request = self._request(row.requested)
@@ -252,100 +274,108 @@ class Placer:
                 continue
             if request is None:
                 continue
-            both = request if group.asker is None else merged(found, request)
+            both = request if group.asker is None else common_request(common, request)
             if both is None:
-                self._differ(group, row, request, found)
+                self._record_conflict(group, row, request, common)
             else:
-                found, group.asker = both, group.asker or row
+                common, group.asker = both, group.asker or row
         group.members = [member for member in group.members if member.row.error is None]
-        return self._prefer if group.asker is None else found
+        return self._prefer if group.asker is None else common
 
     def _request(self, text: str) -> DeviceName | None:
         """Return a node's request after clear and remap; None when it asks for no device type."""
-        wanted = DeviceName() if self._config.clear else DeviceName.parse(text)
-        found = self._remapped(wanted)
-        return found if found.type is not None else None
+        device_name = DeviceName() if self._config.clear else DeviceName.parse(text)
+        remapped = self._remapped_request(device_name)
+        return remapped if remapped.type is not None else None
 
-    def _preferred(self, text: str) -> DeviceName | None:
+    def _session_device(self, text: str) -> DeviceName | None:
         """Return the session's device after remap. Raises the error of a device that is not usable."""
-        found = self._remapped(DeviceName.of_this_process(text))
-        if found.type is None:
+        device_name = self._remapped_request(DeviceName.of_this_process(text))
+        if device_name.type is None:
             return None
-        if self._usable(found) is None:
-            raise self._devices.absence(text, found)
-        return found
+        if self._usable(device_name) is None:
+            raise self._devices.absence(text, device_name)
+        return device_name
 
-    def _remapped(self, wanted: DeviceName) -> DeviceName:
+    def _remapped_request(self, request: DeviceName) -> DeviceName:
         """Return the name that config puts in the place of this one, or this one."""
         return next((new for old, new in self._remap
-                     if old.type == wanted.type and old.index in (None, wanted.index)), wanted)
+                     if old.type == request.type and old.index in (None, request.index)), request)
 
-    def _how(self, group: PlacementGroup, request: DeviceName) -> str:
+    def _reason_of_met_request(self, group: PlacementGroup, request: DeviceName) -> str:
         """Return the reason text for a request that is met."""
         if group.asker is None:
             return _PREFERRED
-        own = not self._remap or merged(DeviceName.parse(group.asker.requested), request) is not None
-        return _REQUESTED if own else _REMAPPED
+        is_unmapped = not self._remap or common_request(DeviceName.parse(group.asker.requested), request) is not None
+        return _REQUESTED if is_unmapped else _REMAPPED
 
-    def _first_that_can(self, group: PlacementGroup, choices: Iterable[DeviceName], reason: str) -> bool:
-        if any(self._try(group, choice, reason) for choice in choices):
+    def _place_on_first(self, group: PlacementGroup, choices: Iterable[DeviceName], reason: str) -> bool:
+        if any(self._try_device(group, choice, reason) for choice in choices):
             return True
         if len(group.members) == 1:
             row, entry = group.members[0]
             row.error = self._unplaceable(row, entry)
         else:
-            self._part(group)
+            self._place_apart(group)
         return False
 
-    def _try(self, group: PlacementGroup, wanted: DeviceName, reason: str) -> bool:
+    def _try_device(self, group: PlacementGroup, request: DeviceName, reason: str) -> bool:
         """Assign the group to a device of the wanted type and return True, or note the reason and return False."""
-        assert wanted.type is not None
-        if wanted.type in group.lacking:
+        assert request.type is not None
+        if request.type in group.lacking:
             return False
-        device = self._usable(wanted)
+        device = self._usable(request)
         if device is None:
-            why = self._devices.why_not(wanted.type, wanted.index) if wanted.is_local else "it is not in this process"
+            why = (self._devices.why_not(request.type, request.index) if request.is_local
+                   else "it is not in this process")
             for row, _ in group.members:
-                if not any(told == why and other.partition(":")[0] == wanted.type for other, told in row.refused):
-                    _refuse(row, _text(wanted), why)
+                if not any(noted_reason == why and other.partition(":")[0] == request.type
+                           for other, noted_reason in row.refused):
+                    _record_refusal(row, _device_text(request), why)
             return False
-        candidate = wanted.type if wanted.index is None else wanted.short
-        found = []
+        candidate = request.type if request.index is None else request.short
+        kernels = []
         for row, entry in group.members:
-            kernel = self._kernel(row, entry, wanted.type, candidate)
+            kernel = self._kernel_or_refusals(row, entry, request.type, candidate)
             if kernel is None:
-                group.lacking[wanted.type] = row, row.refused[-1][1]
+                group.lacking[request.type] = row, row.refused[-1][1]
                 for other, _ in group.members:
                     if other is not row:
-                        _refuse(other, candidate, f"colocated with '{row.node}': {row.refused[-1][1]}")
+                        _record_refusal(other, candidate, f"colocated with '{row.node}': {row.refused[-1][1]}")
                 return False
-            found.append(kernel)
-        for (row, _), kernel in zip(group.members, found, strict=True):
+            kernels.append(kernel)
+        for (row, _), kernel in zip(group.members, kernels, strict=True):
             row.device, row.kernel = device, kernel
             row.reason = reason if row is group.first else f"colocated with '{group.first.node}'"
         return True
 
-    def _usable(self, wanted: DeviceName) -> str | None:
+    def _usable(self, request: DeviceName) -> str | None:
         """Return the first usable device that meets a request, or None."""
-        return self._devices.first(wanted.type, wanted.index) if wanted.type is not None and wanted.is_local else None
+        if request.type is None or not request.is_local:
+            return None
+        return self._devices.first(request.type, request.index)
 
-    def _kernel(self, row: Assignment, entry: Resolved, device_type: str, candidate: str) -> KernelDef | None:
+    def _kernel_or_refusals(
+        self, row: Assignment, entry: Resolved, device_type: str, candidate: str
+    ) -> KernelDef | None:
         """Return the kernel that serves a node on devices of this type, or None after noting the reasons."""
-        asked = False
-        for kernel, why in self._asked(row.node, entry, device_type):
+        has_candidates = False
+        for kernel, why in self._candidate_kernels(row.node, entry, device_type):
             if why is None:
                 return kernel
-            _refuse(row, f"{candidate} {kernel.pack}.{row.op}", why)
-            asked = True
-        if not asked:
-            _refuse(row, candidate, f"no kernel for {row.op}")
+            _record_refusal(row, f"{candidate} {kernel.pack}.{row.op}", why)
+            has_candidates = True
+        if not has_candidates:
+            _record_refusal(row, candidate, f"no kernel for {row.op}")
         return None
 
-    def _kernel_there(self, node: str, entry: Resolved, device_type: str) -> KernelDef | None:
+    def _serving_kernel(self, node: str, entry: Resolved, device_type: str) -> KernelDef | None:
         """Return the kernel that would serve a node on devices of this type, or None."""
-        return next((kernel for kernel, why in self._asked(node, entry, device_type) if why is None), None)
+        return next((kernel for kernel, why in self._candidate_kernels(node, entry, device_type) if why is None), None)
 
-    def _asked(self, node: str, entry: Resolved, device_type: str) -> Iterator[tuple[KernelDef, str | None]]:
+    def _candidate_kernels(
+        self, node: str, entry: Resolved, device_type: str
+    ) -> Iterator[tuple[KernelDef, str | None]]:
         """Yield the kernels for a node on devices of this type, each with the reason why it is none of its candidates,
         or None."""
         declined = dict(self._declined.get((node, device_type), ()))
@@ -359,45 +389,47 @@ class Placer:
                 for t in self._devices.preference() if t not in on_request
                 for k in self._kernels.candidates(row.op, t)]
         registered = [f"registered: {'; '.join(have)}"] if have else []
-        unasked = [ON_REQUEST.format(types=", ".join(on_request), first=on_request[0])] if on_request else []
-        hint = "; ".join([*registered, *unasked, *self._devices.missing_plugins(), LISTS])
+        unasked = [ON_REQUEST_HINT.format(types=", ".join(on_request), first=on_request[0])] if on_request else []
+        hint = "; ".join([*registered, *unasked, *self._devices.missing_plugins(), LISTING_HINT])
         return Unimplemented(f"no kernel for op {row.op} with types {', '.join(types) or 'none'}: {refusals(row)}",
                              node=row.node, op=row.op, hint=hint)
 
-    def _not_met(self, group: PlacementGroup, request: DeviceName, reason: str) -> None:
-        wanted = _text(request)
+    def _record_unmet_request(self, group: PlacementGroup, request: DeviceName, reason: str) -> None:
+        requested_device = _device_text(request)
         if self._config.fallback == "error":
             for row, _ in group.members:
                 asks = ("the session asks" if group.asker is None else "the node asks" if group.asker is row else
                         f"the node is colocated with '{group.asker.node}', which asks")
-                row.error = InvalidArgument(f"{asks} for {wanted}, which cannot serve it: {reason}", node=row.node,
-                                            op=row.op, device=wanted, hint=REMEDY)
+                row.error = InvalidArgument(f"{asks} for {requested_device}, which cannot serve it: {reason}",
+                                            node=row.node, op=row.op, device=requested_device, hint=FALLBACK_HINT)
                 row.device = row.kernel = None
         elif self._config.fallback == "warn":
             ops = ", ".join(dict.fromkeys(row.op for row, _ in group.members))
             do = "do" if ", " in ops else "does"
-            what = f"{ops} {do} not run on {wanted}" if self._usable(request) else f"nothing runs on {wanted}"
+            what = f"{ops} {do} not run" if self._usable(request) else "nothing runs"
+            what = f"{what} on {requested_device}"
             self._missing.setdefault((what, reason), []).extend(row.node for row, _ in group.members)
 
-    def _differ(self, group: PlacementGroup, row: Assignment, request: DeviceName, other: DeviceName) -> None:
+    def _record_conflict(self, group: PlacementGroup, row: Assignment, request: DeviceName, other: DeviceName) -> None:
         """The node of `row` requests the device `request`, a node that it is colocated with requests `other`.
 
         By `[placement] fallback` all members of the group fail, or the request of `row` is dropped, with a warning.
         """
         assert group.asker is not None
-        asker, asked = group.asker, _text(other)
+        asker, asked_device = group.asker, _device_text(other)
         if self._config.fallback == "error":
             for member, _ in group.members:
                 member.error = InvalidArgument(
-                    f"'{asker.node}' asks for {asked} and '{row.node}' for {_text(request)}, but they are colocated",
-                    node=member.node, op=member.op, device=_text(request), hint=REMEDY)
+                    f"'{asker.node}' asks for {asked_device} and '{row.node}' for {_device_text(request)}, "
+                    "but they are colocated",
+                    node=member.node, op=member.op, device=_device_text(request), hint=FALLBACK_HINT)
             return
-        _refuse(row, _text(request), f"colocated with '{asker.node}', which asks for {asked}")
+        _record_refusal(row, _device_text(request), f"colocated with '{asker.node}', which asks for {asked_device}")
         if self._config.fallback == "warn":
-            what = f"nothing that is colocated with '{asker.node}' runs on {_text(request)}"
-            self._missing.setdefault((what, f"it asks for {asked}"), []).append(row.node)
+            what = f"nothing that is colocated with '{asker.node}' runs on {_device_text(request)}"
+            self._missing.setdefault((what, f"it asks for {asked_device}"), []).append(row.node)
 
-    def _part(self, group: PlacementGroup) -> None:
+    def _place_apart(self, group: PlacementGroup) -> None:
         """Place the nodes of a group that no device serves as a whole: one by one.
 
         With fallback "error" each node becomes an error instead.
@@ -406,21 +438,21 @@ class Placer:
         by_fault = sorted((row.node for row, _ in group.members), key=lambda name: name not in lacking)
         one, other = by_fault[:2]
         why = f"no device serves both '{one}' and '{other}'"
-        asked = "; ".join(f"{device_type}: {missed}" for device_type, (_, missed) in group.lacking.items())
+        lacks = "; ".join(f"{device_type}: {missed}" for device_type, (_, missed) in group.lacking.items())
         for member in group.members:
             row = member.row
             if self._config.fallback == "error":
-                row.error = InvalidArgument(f"{why}, which are colocated: {asked}", node=row.node, op=row.op,
-                                            hint=REMEDY)
+                row.error = InvalidArgument(f"{why}, which are colocated: {lacks}", node=row.node, op=row.op,
+                                            hint=FALLBACK_HINT)
                 continue
             row.refused = [(f"colocation with '{group.first.node if row is not group.first else other}'", why)]
-            self._assign([member])
+            self._assign_group([member])
         devices = {row.device for row, _ in group.members if row.device is not None}
         if self._config.fallback == "warn" and len(devices) > 1:  # else a member has no kernel at all
             nodes = [row.node for row, _ in group.members]
-            self._missing.setdefault(("colocated nodes are on several devices", f"{why}: {asked}"), []).extend(nodes)
+            self._missing.setdefault(("colocated nodes are on several devices", f"{why}: {lacks}"), []).extend(nodes)
 
-    def _report(self) -> None:
+    def _warn_of_unmet_requests(self) -> None:
         for (what, reason), nodes in self._missing.items():
             if (what, reason) in self._reported:
                 continue
@@ -432,7 +464,7 @@ class Placer:
 
 
 def _lost_partner(entry: Resolved, nodes: Mapping[str, object]) -> HealdError | None:
-    partner = unknown_partner(entry.node, nodes)
+    partner = missing_partner(entry.node, nodes)
     return None if partner is None else InvalidArgument(
         f"the node is to be colocated with '{partner}', which is not in the graph", node=entry.node.name,
         op=entry.op.name, hint=f"remove 'loc:@{partner}' from its attribute '_class'")
@@ -443,10 +475,10 @@ def _host_inputs(row: Assignment) -> frozenset[str]:
     return row.kernel.host if row.kernel is not None else frozenset()
 
 
-def _text(wanted: DeviceName) -> str:
-    return wanted.short if wanted.is_local else str(wanted)
+def _device_text(request: DeviceName) -> str:
+    return request.short if request.is_local else str(request)
 
 
-def _refuse(row: Assignment, candidate: str, why: str) -> None:
+def _record_refusal(row: Assignment, candidate: str, why: str) -> None:
     if (candidate, why) not in row.refused:
         row.refused.append((candidate, why))

@@ -39,13 +39,13 @@ def prune(
             stack.pop()
             if not state[name]:
                 state[name] = True
-                order.append(_resolved(nodes[name]))
+                order.append(_check_resolved(nodes[name]))
             continue
         state[name] = False
-        entry = _resolved(nodes[name])
+        entry = _check_resolved(nodes[name])
         if entry.op.name in MUST_FEED:
-            raise _must_feed(entry)
-        for needed in _needs(entry, nodes, fed, fed_nodes):
+            raise _missing_feed_error(entry)
+        for needed in _needed_nodes(entry, nodes, fed, fed_nodes):
             if _op_of(nodes[needed]) in NEXT_ITERATIONS:
                 back.append(needed)
             elif state.get(needed) is False:
@@ -56,7 +56,7 @@ def prune(
     return order
 
 
-def _needs(
+def _needed_nodes(
     entry: Resolved, nodes: Mapping[str, Resolved | HealdError], fed: set[Tensor], fed_nodes: set[str]
 ) -> list[str]:
     """Return the nodes that must run before this one. A fed placeholder satisfies control edges from it too."""
@@ -72,13 +72,13 @@ def _op_of(entry: Resolved | HealdError) -> str:
     return entry.op.name if isinstance(entry, Resolved) else ""
 
 
-def _resolved(entry: Resolved | HealdError) -> Resolved:
+def _check_resolved(entry: Resolved | HealdError) -> Resolved:
     if isinstance(entry, Resolved):
         return entry
     raise entry
 
 
-def _must_feed(entry: Resolved) -> InvalidArgument:
+def _missing_feed_error(entry: Resolved) -> InvalidArgument:
     dtype, shape = entry.attrs["dtype"], entry.attrs.get("shape")
     return InvalidArgument(
         f"you must feed a value for placeholder tensor '{entry.node.name}' with dtype {attr_text(dtype)} and shape "
@@ -87,17 +87,17 @@ def _must_feed(entry: Resolved) -> InvalidArgument:
 
 def needed_placeholders(nodes: Mapping[str, Resolved | HealdError], outputs: Sequence[str]) -> set[str]:
     """Return the placeholders that these nodes depend on. Unresolved nodes are skipped."""
-    seen: set[str] = set()
-    found: set[str] = set()
+    visited: set[str] = set()
+    placeholders: set[str] = set()
     stack = list(outputs)
     while stack:
         name = stack.pop()
         entry = nodes.get(name)
-        if name in seen or not isinstance(entry, Resolved):
+        if name in visited or not isinstance(entry, Resolved):
             continue
-        seen.add(name)
+        visited.add(name)
         if entry.op.name in MUST_FEED:
-            found.add(name)
+            placeholders.add(name)
         stack += [node for node, _ in entry.inputs]
         stack += entry.node.controls
-    return found
+    return placeholders

@@ -33,38 +33,38 @@ def resolve(graph: Graph, ops: OpRegistry) -> dict[str, Resolved | HealdError]:
 
     Nodes that share their attributes share the resolved ones.
     """
-    found: dict[str, Resolved | HealdError] = {}
+    entries: dict[str, Resolved | HealdError] = {}
     alike: dict[tuple[str, int, int], Resolved] = {}  # (op, id of attributes, number of inputs) -> such a node
     for name, node in graph.nodes.items():
         try:
             key = node.op, id(node.attrs), len(node.inputs)
             other = alike.get(key)
             if other is None:
-                found[name] = alike[key] = resolve_node(node, graph, ops)
+                entries[name] = alike[key] = resolve_node(node, graph, ops)
             else:
-                found[name] = other._replace(node=node, inputs=_sources(node))
+                entries[name] = other._replace(node=node, inputs=_sources(node))
         except HealdError as error:
-            found[name] = error.at(node=name, op=node.op)
-    for name, entry in found.items():
+            entries[name] = error.at(node=name, op=node.op)
+    for name, entry in entries.items():
         if isinstance(entry, Resolved):
             try:
-                _check_edges(entry, found)
+                _check_edges(entry, entries)
                 entry.op.check_references()
             except HealdError as error:
-                found[name] = error.at(node=name, op=entry.op.name)
-    return found
+                entries[name] = error.at(node=name, op=entry.op.name)
+    return entries
 
 
-def faults(graph: Graph, ops: OpRegistry) -> dict[str, HealdError]:
+def faulty_nodes(graph: Graph, ops: OpRegistry) -> dict[str, HealdError]:
     """Return the error of each node of the graph that does not fit its op, by name."""
     return {name: entry for name, entry in resolve(graph, ops).items() if isinstance(entry, HealdError)}
 
 
 def check_versions(graph: Graph) -> None:
     """Raises InvalidArgument when the graph excludes consumers of heald's version."""
-    wanted = graph.versions.min_consumer
-    if wanted > GRAPH_DEF_VERSION:
-        raise InvalidArgument(f"this graph is for consumers of GraphDef version {wanted} or newer; "
+    min_consumer = graph.versions.min_consumer
+    if min_consumer > GRAPH_DEF_VERSION:
+        raise InvalidArgument(f"this graph is for consumers of GraphDef version {min_consumer} or newer; "
                               f"heald reads up to {GRAPH_DEF_VERSION}", hint="upgrade heald")
     if GRAPH_DEF_VERSION in graph.versions.bad_consumers:
         raise InvalidArgument(f"this graph refuses consumers of GraphDef version {GRAPH_DEF_VERSION}",
@@ -93,15 +93,15 @@ def _sources(node: Node) -> tuple[tuple[str, int], ...]:
     return tuple([(source, index) for source, _, index in node.inputs])
 
 
-def _check_edges(entry: Resolved, found: Mapping[str, Resolved | HealdError]) -> None:
-    for (producer, index), wanted in zip(entry.inputs, entry.input_tensors, strict=True):
-        source = found[producer]
+def _check_edges(entry: Resolved, entries: Mapping[str, Resolved | HealdError]) -> None:
+    for (producer, index), declared in zip(entry.inputs, entry.input_tensors, strict=True):
+        source = entries[producer]
         if not isinstance(source, Resolved):
             continue
         outputs = source.output_tensors
         if index >= len(outputs):
-            raise InvalidArgument(f"input '{wanted.arg}' is output {index} of '{producer}' ({source.op.name}), "
+            raise InvalidArgument(f"input '{declared.arg}' is output {index} of '{producer}' ({source.op.name}), "
                                   f"which has {len(outputs)} outputs")
-        if outputs[index].dtype is not wanted.dtype:
-            raise InvalidArgument(f"input '{wanted.arg}' must be {wanted.dtype.name}, but '{producer}:{index}' "
+        if outputs[index].dtype is not declared.dtype:
+            raise InvalidArgument(f"input '{declared.arg}' must be {declared.dtype.name}, but '{producer}:{index}' "
                                   f"({source.op.name}) is {outputs[index].dtype.name}")

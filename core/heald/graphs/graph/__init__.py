@@ -5,10 +5,11 @@ change. A binary GraphDef that is read and written back is byte-identical but fo
 views of their file. The room knows no op: it checks names, edges and cycles, never the attributes or inputs that an op
 needs. Readers and orders do not recurse on the depth of their input.
 
-`graph`: Graph: nodes and functions by name, versions, edits by `replace`.
+`graph_base`, `graph`: Nodes and functions by name, versions, edits by `replace`; the same with surgery's edits: Graph.
 `node`, `function`: One operation and its inputs; a graph with arguments that nodes call by name.
 `attr_value`: Attribute values: AttrValue in a file, plain Python values in a graph.
-`graphdef`, `graphdef_text`: GraphDef files, in binary and in text form. `graphdef_loader` recognises them.
+`graphdef`, `graphdef_codec`, `graphdef_text`: GraphDef files; their binary form; their text form.
+`graphdef_loader`, `graphdef_suffixes`: The loader that recognises these files; their suffixes.
 `verifier`: The checks of a graph that need no knowledge of its ops.
 `expansion`: The bound of the nodes that may replace calls of functions.
 `traversal`: Topological order, consumers and ancestors.

@@ -65,12 +65,12 @@ def read_entry(source: AttrSource, start: int, stop: int, depth: int) -> tuple[s
     attribute.
     """
     key = bytes(source.view[start:stop]) if stop - start <= _MEMO_BYTES else b""
-    found = source.entries.get(key)
-    if found is None:
-        found = _read_entry(source, start, stop, depth)
+    entry = source.entries.get(key)
+    if entry is None:
+        entry = _read_entry(source, start, stop, depth)
         if key:
-            source.entries[key] = found
-    return found
+            source.entries[key] = entry
+    return entry
 
 
 def _read_entry(source: AttrSource, start: int, stop: int, depth: int) -> tuple[str, Any]:
@@ -86,8 +86,8 @@ def _read_entry(source: AttrSource, start: int, stop: int, depth: int) -> tuple[
     try:
         if len(values) == 1:
             return name, _read(source, *values[0], depth + 1)
-        whole = AttrSource(memoryview(b"".join(buf[at:end] for at, end in values)))
-        return name, _read(whole, 0, len(whole.view), depth + 1)
+        merged = AttrSource(memoryview(b"".join(buf[at:end] for at, end in values)))
+        return name, _read(merged, 0, len(merged.view), depth + 1)
     except HealdError as error:
         raise type(error)(f"attribute '{name}': {error.message}", node=error.node, op=error.op) from None
 
@@ -200,7 +200,7 @@ def canonical(value: Any, depth: int = 0) -> Any:
         attrs = {k: canonical(v, depth + 3) for k, v in value.attrs.items()}
         return Func(value.name, MappingProxyType(attrs))
     if isinstance(value, list | tuple):
-        is_shape = {type(each) for each in value} == {int, type(None)}
+        is_shape = {type(dim) for dim in value} == {int, type(None)}
         return as_shape(value) if is_shape else _canonical_list(value, depth + 1)
     if isinstance(value, type) or hasattr(value, "newbyteorder"):  # NumPy's scalar types and dtypes
         return dtypes.from_numpy(value)
@@ -249,7 +249,7 @@ def put_value(value: Any) -> bytes:
     if isinstance(value, tuple) and not isinstance(value, ShapeAttr):
         return wire.put_bytes(1, _put_list(value))
     writer = _WRITERS[type(value)]
-    return writer.put(writer.number, value)
+    return writer.write(writer.number, value)
 
 
 def _put_list(items: tuple[Any, ...]) -> bytes:
@@ -258,7 +258,7 @@ def _put_list(items: tuple[Any, ...]) -> bytes:
     writer = _WRITERS[type(items[0])]
     if writer.pack is not None:
         return wire.put_bytes(writer.item, b"".join(map(writer.pack, items)))
-    return b"".join(writer.put(writer.item, item) for item in items)
+    return b"".join(writer.write(writer.item, item) for item in items)
 
 
 def _put_func(number: int, func: Func) -> bytes:
@@ -273,7 +273,7 @@ def _put_shape(number: int, shape: Shape) -> bytes:
 class _Writer(NamedTuple):
     number: int  # field of AttrValue
     item: int  # field of AttrValue.ListValue; 0: none
-    put: Callable[[int, Any], bytes]
+    write: Callable[[int, Any], bytes]
     pack: Callable[[Any], bytes] | None = None
 
 

@@ -15,7 +15,7 @@ from ...runtime.values.tensor_proto import TensorValue
 from .function import Function
 from .graph import Graph, Node
 
-_CHUNK = 1 << 20  # elements that are compared at a time
+_ELEMENTS_AT_A_TIME = 1 << 20  # elements that are compared at a time
 
 
 class Change(NamedTuple):
@@ -50,18 +50,18 @@ def compare(before: Graph, after: Graph) -> GraphDifference:
     Raises FailedPrecondition when the file of a constant has changed, Unimplemented and ResourceExhausted for constants
     that are encoded differently and cannot be read.
     """
-    added, removed, changed = _compared(before.nodes, after.nodes, _node_changes)
-    functions = _compared(before.functions, after.functions, _function_changes)
+    added, removed, changed = _added_removed_changed(before.nodes, after.nodes, _node_changes)
+    functions = _added_removed_changed(before.functions, after.functions, _function_changes)
     common = [name for name in before.nodes if name in after.nodes]
     versions = _changes("versions", before.versions, after.versions)
     return GraphDifference(added, removed, changed, *functions, tuple(versions),
                            common != [name for name in after.nodes if name in before.nodes])
 
 
-def _compared(before: Mapping[str, Any], after: Mapping[str, Any], changes: Any) -> tuple[Any, Any, Any]:
+def _added_removed_changed(before: Mapping[str, Any], after: Mapping[str, Any], changes: Any) -> tuple[Any, Any, Any]:
     both = {name: tuple(changes(old, after[name])) for name, old in before.items() if name in after}
     return (tuple(name for name in after if name not in before), tuple(name for name in before if name not in after),
-            {name: found for name, found in both.items() if found})
+            {name: differences for name, differences in both.items() if differences})
 
 
 def _node_changes(before: Node, after: Node) -> Iterator[Change]:
@@ -78,11 +78,11 @@ def _function_changes(before: Function, after: Function) -> Iterator[Change]:
     for field in ("inputs", "outputs", "ret", "control_ret", "stateful", "arg_attrs"):
         yield from _changes(field, getattr(before, field), getattr(after, field))
     yield from _attr_changes(before.attrs, after.attrs)
-    added, removed, changed = _compared(before.nodes, after.nodes, _node_changes)
+    added, removed, changed = _added_removed_changed(before.nodes, after.nodes, _node_changes)
     yield from (Change(f"nodes.{name}", None, after.nodes[name].op) for name in added)
     yield from (Change(f"nodes.{name}", before.nodes[name].op, None) for name in removed)
-    for name, found in changed.items():
-        yield from (change._replace(field=f"nodes.{name}.{change.field}") for change in found)
+    for name, node_differences in changed.items():
+        yield from (change._replace(field=f"nodes.{name}.{change.field}") for change in node_differences)
 
 
 def _attr_changes(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Change]:
@@ -118,9 +118,9 @@ def _equal_tensors(one: TensorValue, other: TensorValue) -> bool:
         return True
     if one.dtype in (dtypes.resource, dtypes.variant):
         return False
-    mine, theirs = one.array().reshape(-1), other.array().reshape(-1)
-    for at in range(0, one.size, _CHUNK):
-        left, right = mine[at : at + _CHUNK], theirs[at : at + _CHUNK]
+    elements, other_elements = one.array().reshape(-1), other.array().reshape(-1)
+    for at in range(0, one.size, _ELEMENTS_AT_A_TIME):
+        left, right = elements[at : at + _ELEMENTS_AT_A_TIME], other_elements[at : at + _ELEMENTS_AT_A_TIME]
         if left.tolist() != right.tolist() if one.dtype is dtypes.string else left.tobytes() != right.tobytes():
             return False
     return True

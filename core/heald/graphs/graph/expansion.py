@@ -11,8 +11,9 @@ from ...errors import ResourceExhausted
 from .function import Function
 from .node import Node
 
-_FEW_NODES, _TIMES, _MOST_NODES = 20_000, 100, 200_000  # at least; a multiple of the file's nodes; at most
-_MOST_TEXT = 1 << 28  # characters of names
+# at least; a multiple of the file's nodes; at most
+_LEAST_NODE_LIMIT, _LIMIT_PER_FILE_NODE, _LARGEST_NODE_LIMIT = 20_000, 100, 200_000
+_MOST_NAME_CHARACTERS = 1 << 28  # characters of names
 
 
 class ExpansionLimit:
@@ -20,14 +21,15 @@ class ExpansionLimit:
 
     def __init__(self, written: int, functions: Mapping[str, Function]) -> None:
         self._written, self._functions = written, functions
-        self._most = _FEW_NODES  # more is asked for when it is reached: most graphs never count their functions
+        self._limit = _LEAST_NODE_LIMIT  # more is asked for when it is reached: most graphs never count their functions
 
     def check(self, nodes: int, text: int, call: Node) -> None:
         """Raises ResourceExhausted where the graph has more nodes than it may once `call` is replaced, or the calls
         have added more characters, `text`, to names."""
-        if nodes > self._most:
+        if nodes > self._limit:
             written = self._written + sum(len(function.nodes) for function in self._functions.values())
-            self._most = min(_MOST_NODES, max(_FEW_NODES, _TIMES * written))
-        if nodes > self._most or text > _MOST_TEXT:
-            raise ResourceExhausted(f"the functions of this graph expand to more than {self._most:,} nodes, or their "
-                                    f"names to more than {_MOST_TEXT:,} characters", node=call.name, op=call.op)
+            self._limit = min(_LARGEST_NODE_LIMIT, max(_LEAST_NODE_LIMIT, _LIMIT_PER_FILE_NODE * written))
+        if nodes > self._limit or text > _MOST_NAME_CHARACTERS:
+            raise ResourceExhausted(f"the functions of this graph expand to more than {self._limit:,} nodes, or their "
+                                    f"names to more than {_MOST_NAME_CHARACTERS:,} characters", node=call.name,
+                                    op=call.op)

@@ -12,7 +12,7 @@ from ...runtime.support.mapped_file import check_unchanged, kept
 from ...runtime.values import dtypes, wire
 from ...runtime.values.wire import Buffer, Key
 from .attr_value import AttrSource, put_entry, read_entry
-from .node import Input, Node, by_name, canonical_attrs, members, parse_input, read_node
+from .node import Input, Node, by_name, canonical_attrs, check_members, parse_input, read_node
 
 SIGNATURE, NODE, RET, ATTR, CONTROL_RET, ARG_ATTR = 1, 3, 4, 5, 6, 7  # fields of FunctionDef
 _NAME, _INPUT_ARG, _OUTPUT_ARG, _STATEFUL, _CONTROL_OUTPUT = 1, 2, 3, 17, 20  # fields of OpDef
@@ -26,7 +26,7 @@ class Function:
     `nodes`: The nodes of its body, by name.
     `ret`: By output name, the tensor that is the output: an Input, whose node may be an argument.
     `control_outputs`, `control_ret`: The names of its control outputs, and the node of each.
-    `attrs`, `arg_attrs`: Its attributes, and those of its arguments by argument index.
+    `attrs`, `arg_attrs`: The function's attributes; the attributes of its arguments by argument index.
     `stateful`: True when a call may have effects.
     """
 
@@ -58,12 +58,12 @@ class Function:
         values."""
         control_ret = dict(control_ret or {})
         _fill(
-            self, name=name, inputs=tuple(members(inputs, ArgDef)), outputs=tuple(members(outputs, ArgDef)),
-            control_outputs=tuple(control_ret), stateful=stateful, nodes=by_name(nodes), ret=_inputs(ret or {}),
+            self, name=name, inputs=tuple(check_members(inputs, ArgDef)), outputs=tuple(check_members(outputs, ArgDef)),
+            control_outputs=tuple(control_ret), stateful=stateful, nodes=by_name(nodes), ret=_parse_ret(ret or {}),
             control_ret=control_ret,
             attrs=canonical_attrs(attrs or {}, name, None), arg_attrs={}, _base=b"",
         )
-        _touch(self, frozenset((*_ALL, *((ATTR, key) for key in self.attrs))))
+        _set_touched(self, frozenset((*_ALL, *((ATTR, key) for key in self.attrs))))
 
     @property
     def raw(self) -> Buffer:
@@ -85,26 +85,26 @@ class Function:
     ) -> Function:
         """This function with other parts; the rest keeps its bytes. `attrs` are merged into its own, `nodes` replace
         all its nodes."""
-        given: dict[str, tuple[int, Any]] = {
+        parts: dict[str, tuple[int, Any]] = {
             "name": (SIGNATURE, name),
-            "inputs": (SIGNATURE, None if inputs is None else tuple(members(inputs, ArgDef))),
-            "outputs": (SIGNATURE, None if outputs is None else tuple(members(outputs, ArgDef))),
+            "inputs": (SIGNATURE, None if inputs is None else tuple(check_members(inputs, ArgDef))),
+            "outputs": (SIGNATURE, None if outputs is None else tuple(check_members(outputs, ArgDef))),
             "control_outputs": (SIGNATURE, None if control_ret is None else tuple(control_ret)),
             "stateful": (SIGNATURE, stateful),
             "nodes": (NODE, None if nodes is None else by_name(nodes)),
-            "ret": (RET, None if ret is None else _inputs(ret)),
+            "ret": (RET, None if ret is None else _parse_ret(ret)),
             "control_ret": (CONTROL_RET, None if control_ret is None else dict(control_ret)),
         }
         values = {slot: getattr(self, slot) for slot in _SETTERS}
-        values |= {slot: value for slot, (_, value) in given.items() if value is not None}
-        touched = {(number, "") for number, value in given.values() if value is not None}
+        values |= {slot: value for slot, (_, value) in parts.items() if value is not None}
+        touched = {(number, "") for number, value in parts.values() if value is not None}
         if attrs:
             new = canonical_attrs(attrs, self.name, None)
             values["attrs"] = {**self.attrs, **new}
             touched |= {(ATTR, key) for key in new}
         function = Function.__new__(Function)
         _fill(function, **values)
-        _touch(function, self._touched | touched)
+        _set_touched(function, self._touched | touched)
         return function
 
     def _field(self, number: int, key: str) -> bytes:
@@ -119,17 +119,17 @@ class Function:
         return b"".join(wire.put_bytes(number, entry) for entry in entries)
 
     def _signature(self) -> bytes:
-        base = b"".join(self._base[at:end] for n, _, at, end in _fields(self._base) if n == SIGNATURE)
-        known = {_read_arg(base, at, end): base[at:end] for n, _, at, end in _fields(base)
-                 if n in (_INPUT_ARG, _OUTPUT_ARG)}
+        base = b"".join(self._base[at:end] for n, _, at, end in _message_fields(self._base) if n == SIGNATURE)
+        arg_bytes = {_read_arg(base, at, end): base[at:end] for n, _, at, end in _message_fields(base)
+                     if n in (_INPUT_ARG, _OUTPUT_ARG)}
 
-        def put(number: int, args: Iterable[ArgDef]) -> bytes:
-            return b"".join(wire.put_bytes(number, known.get(a) or _put_arg(a)) for a in args)
+        def args_bytes(number: int, args: Iterable[ArgDef]) -> bytes:
+            return b"".join(wire.put_bytes(number, arg_bytes.get(a) or _put_arg(a)) for a in args)
 
         new = {
             (_NAME, ""): wire.put_bytes(_NAME, self.name),
-            (_INPUT_ARG, ""): put(_INPUT_ARG, self.inputs),
-            (_OUTPUT_ARG, ""): put(_OUTPUT_ARG, self.outputs),
+            (_INPUT_ARG, ""): args_bytes(_INPUT_ARG, self.inputs),
+            (_OUTPUT_ARG, ""): args_bytes(_OUTPUT_ARG, self.outputs),
             (_STATEFUL, ""): wire.put_integer(_STATEFUL, 1) if self.stateful else b"",
             (_CONTROL_OUTPUT, ""): b"".join(wire.put_bytes(_CONTROL_OUTPUT, c) for c in self.control_outputs),
         }
@@ -144,7 +144,7 @@ class Function:
 
 _ALL = ((SIGNATURE, ""), (NODE, ""), (RET, ""), (CONTROL_RET, ""))
 _SETTERS = {slot: getattr(Function, slot).__set__ for slot in Function.__slots__}
-_touch = _SETTERS.pop("_touched")
+_set_touched = _SETTERS.pop("_touched")
 
 
 def _fill(function: Function, **values: Any) -> None:
@@ -152,11 +152,11 @@ def _fill(function: Function, **values: Any) -> None:
         _SETTERS[slot](function, MappingProxyType(value) if isinstance(value, dict) else value)
 
 
-def _fields(buf: Buffer) -> Iterator[tuple[int, int, int, int]]:
+def _message_fields(buf: Buffer) -> Iterator[tuple[int, int, int, int]]:
     return wire.fields(buf, 0, len(buf))
 
 
-def _inputs(ret: Mapping[str, str | Input]) -> dict[str, Input]:
+def _parse_ret(ret: Mapping[str, str | Input]) -> dict[str, Input]:
     return {name: parse_input(value) if isinstance(value, str) else value for name, value in ret.items()}
 
 
@@ -169,26 +169,26 @@ def read_function(source: AttrSource, start: int, stop: int, depth: int = 0) -> 
     Raises DataLoss for malformed bytes, InvalidArgument for two nodes of the same name and for invalid nodes and
     attributes.
     """
-    found: dict[int, list[tuple[int, int]]] = {n: [] for n in _READ}
+    spans: dict[int, list[tuple[int, int]]] = {n: [] for n in _READ}
     for number, kind, at, end in wire.fields(source.view, start, stop):
-        if number in found:
+        if number in spans:
             wire.expect(kind, wire.BYTES, at, "a field of a function")
-            found[number].append((at, end))
-    signature = _read_signature(source.view, found[SIGNATURE])
+            spans[number].append((at, end))
+    signature = _read_signature(source.view, spans[SIGNATURE])
     try:
         function = Function.__new__(Function)
-        pairs = [dict(_read_pair(source.view, *span) for span in found[n]) for n in (RET, CONTROL_RET)]
+        pairs = [dict(_read_pair(source.view, *span) for span in spans[n]) for n in (RET, CONTROL_RET)]
         _fill(
             function, **signature, _base=kept(source.view, start, stop),
-            nodes=by_name(read_node(source, at, end, depth + 1) for at, end in found[NODE]),
-            ret=_inputs(pairs[0]), control_ret=pairs[1],
-            attrs=dict(read_entry(source, at, end, depth + 1) for at, end in found[ATTR]),
-            arg_attrs=dict(_read_arg_attrs(source, at, end, depth + 1) for at, end in found[ARG_ATTR]),
+            nodes=by_name(read_node(source, at, end, depth + 1) for at, end in spans[NODE]),
+            ret=_parse_ret(pairs[0]), control_ret=pairs[1],
+            attrs=dict(read_entry(source, at, end, depth + 1) for at, end in spans[ATTR]),
+            arg_attrs=dict(_read_arg_attrs(source, at, end, depth + 1) for at, end in spans[ARG_ATTR]),
         )
     except HealdError as error:
         raise type(error)(f"function '{signature['name']}': {error.message}", node=error.node, op=error.op,
                           hint=error.hint) from None
-    _touch(function, frozenset())
+    _set_touched(function, frozenset())
     return function
 
 

@@ -1,19 +1,16 @@
-"""Graph: nodes by name in the order of the file, functions, versions. Edits return new graphs that share nodes."""
+"""Graph: a graph in memory with its edits. An edit returns a new graph, which shares the nodes that did not change."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from types import MappingProxyType
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any
 
-from ...errors import InvalidArgument, NotFound, did_you_mean
 from ...runtime.values.attribute_values import Func, ShapeAttr
 from ...runtime.values.tensor_proto import TensorValue
-from ...runtime.values.wire import Buffer
 from . import surgery
 from .attr_value import AttrPlaceholder
 from .function import Function
-from .node import Input, Node, by_name, members
+from .graph_base import GraphBase, Versions
+from .node import Input, Node
 from .traversal import consumers, topological_order
 from .verifier import verify
 
@@ -23,86 +20,11 @@ __all__ = [
 ]
 
 
-class Versions(NamedTuple):
-    """The versions of a GraphDef: that of its producer, the least that a consumer needs, and the consumers that must
-    refuse it."""
+class Graph(GraphBase):
+    """`nodes` and `functions` by name (read-only, ordered), and `versions`. Immutable: `replace` and the methods for
+    surgery return edited graphs."""
 
-    producer: int = 0
-    min_consumer: int = 0
-    bad_consumers: tuple[int, ...] = ()
-
-
-class FileForm(NamedTuple):
-    """The parts of a GraphDef file that Graph has no name for. `whole` is the file itself while nothing was edited."""
-
-    head: tuple[tuple[int, Buffer], ...] = ()  # number and bytes of the fields before the first node
-    tail: tuple[tuple[int, Buffer], ...] = ()  # the same of the fields after it
-    whole: Buffer | None = None
-    touched: frozenset[str] = frozenset()  # "functions", "versions": no longer as in the fields above
-
-
-class Graph:
-    """`nodes` and `functions` by name (read-only, ordered), and `versions`. Immutable: `replace` returns an edited
-    graph."""
-
-    __slots__ = ("form", "functions", "nodes", "versions")
-
-    nodes: Mapping[str, Node]
-    functions: Mapping[str, Function]
-    versions: Versions
-    form: FileForm
-
-    def __init__(
-        self, nodes: Iterable[Node] = (), functions: Iterable[Function] = (),
-        versions: Versions | None = None,
-    ) -> None:
-        """Make a graph of nodes and functions.
-
-        Raises InvalidArgument when two nodes or two functions have the same name, and for arguments of other types.
-        """
-        form = FileForm(touched=frozenset(("functions", "versions")))
-        _fill(self, by_name(nodes), functions_by_name(functions), _versions(versions, Versions()), form)
-
-    @classmethod
-    def read(
-        cls, nodes: dict[str, Node], functions: dict[str, Function], versions: Versions, form: FileForm
-    ) -> Graph:
-        """Make a graph of the parts that a codec has read."""
-        graph = cls.__new__(cls)
-        _fill(graph, nodes, functions, versions, form)
-        return graph
-
-    def replace(
-        self, *, nodes: Iterable[Node] | Mapping[str, Node] = (), without: Iterable[str] = (),
-        functions: Iterable[Function] | Mapping[str, Function] | None = None,
-        without_functions: Iterable[str] = (), versions: Versions | None = None,
-    ) -> Graph:
-        """This graph with changed and new `nodes`, and without the nodes named in `without`. Likewise for functions.
-
-        A changed node keeps its position; new nodes come last. Raises InvalidArgument for a mapping whose keys are not
-        the names of its nodes, NotFound for names in `without` that the graph does not have.
-        """
-        gone = without_functions if isinstance(without_functions, str) else tuple(members(without_functions, str))
-        touched = set(self.form.touched)
-        touched |= {"functions"} if functions is not None or gone else set()
-        touched |= {"versions"} if versions is not None else set()
-        form = FileForm(self.form.head, self.form.tail, None, frozenset(touched))
-        graph = Graph.__new__(Graph)
-        library = self.functions  # shared when unchanged: thousands of small graphs may have one large library
-        if functions or gone:
-            library = _edited("function", library, functions or (), gone, functions_by_name)
-        edited = _edited("node", self.nodes, nodes, without, by_name)
-        _fill(graph, edited, library, _versions(versions, self.versions), form)
-        return graph
-
-    def with_nodes(self, nodes: Iterable[Node]) -> Graph:
-        """Return a graph of these nodes alone, with the functions and versions of this graph.
-
-        Raises InvalidArgument when two nodes have the same name.
-        """
-        graph = Graph.__new__(Graph)
-        _fill(graph, by_name(nodes), self.functions, self.versions, self.form._replace(whole=None))
-        return graph
+    __slots__ = ()
 
     rename = surgery.rename
     remove = surgery.remove
@@ -120,90 +42,15 @@ class Graph:
     merge = surgery.merge
     replace_subgraph = surgery.replace_subgraph
 
-    def __getitem__(self, name: str) -> Node:
-        """The node of this name. Raises NotFound, with the nearest names, when there is none."""
-        if not isinstance(name, str):
-            raise InvalidArgument(f"the name of a node is a str, not {type(name).__name__}")
-        node = self.nodes.get(name)
-        if node is None:
-            raise NotFound(f"no node is called '{name}'", hint=did_you_mean(name, self.nodes))
-        return node
-
-    def __contains__(self, name: object) -> bool:
-        return name in self.nodes
-
-    def __iter__(self) -> Iterator[Node]:
-        return iter(self.nodes.values())
-
-    def __len__(self) -> int:
-        return len(self.nodes)
-
-    def __setattr__(self, name: str, value: object) -> NoReturn:
-        raise AttributeError(f"a Graph is immutable: use graph.replace({name}=...)")
-
-    def __repr__(self) -> str:
-        return f"<Graph of {len(self.nodes)} nodes, {len(self.functions)} functions>"
-
     def __reduce__(self) -> tuple[Any, ...]:
-        from .graphdef import dumps
+        from .graphdef_codec import binary_parts
 
         assigned = {node.name: node.assigned_device for node in self if node.assigned_device is not None}
-        return _restore, (dumps(self), assigned)
-
-
-_SETTERS = tuple(getattr(Graph, slot).__set__ for slot in ("nodes", "functions", "versions", "form"))
-_Named = TypeVar("_Named", Node, Function)
-
-
-def _fill(
-    graph: Graph, nodes: Mapping[str, Node], functions: Mapping[str, Function], versions: Versions, form: FileForm
-) -> None:
-    values = (_read_only(nodes), _read_only(functions), versions, form)
-    for setter, value in zip(_SETTERS, values, strict=True):
-        setter(graph, value)
-
-
-def _read_only(items: Mapping[str, _Named]) -> Mapping[str, _Named]:
-    return items if isinstance(items, MappingProxyType) else MappingProxyType(items)
-
-
-def _versions(versions: Versions | None, default: Versions) -> Versions:
-    if not isinstance(versions, Versions | None):
-        raise InvalidArgument(f"versions= is {type(versions).__name__}", hint="pass Versions(producer=...), or nothing")
-    return versions or default
+        return _restore, (b"".join(binary_parts(self)), assigned)
 
 
 def _restore(raw: bytes, assigned: dict[str, str]) -> Graph:
-    from .graphdef import read
+    from .graphdef_codec import read_binary
 
-    graph = read(memoryview(raw))
+    graph = read_binary(memoryview(raw), Graph)
     return graph.replace(nodes=[graph[n].replace(assigned_device=d) for n, d in assigned.items()])
-
-
-def functions_by_name(functions: Iterable[Function]) -> dict[str, Function]:
-    """Functions by name. Raises InvalidArgument when two functions have the same name, or one has none."""
-    found: dict[str, Function] = {}
-    for function in members(functions, Function):
-        if function.name in found or not function.name:
-            raise InvalidArgument(f"two functions are called '{function.name}'" if function.name
-                                  else "a function has no name")
-        found[function.name] = function
-    return found
-
-
-def _edited(
-    kind: str, old: Mapping[str, _Named], new: Iterable[_Named] | Mapping[str, _Named], without: Iterable[str],
-    index: Callable[[Iterable[_Named]], dict[str, _Named]],
-) -> dict[str, _Named]:
-    items = dict(old)
-    if isinstance(without, str):
-        raise InvalidArgument(f"'{without}' is one name, not a list of names", hint=f"pass ['{without}']")
-    for name in members(without, str):
-        if items.pop(name, None) is None:
-            raise NotFound(f"no {kind} is called '{name}'", hint=did_you_mean(name, old))
-    made = index(new.values() if isinstance(new, Mapping) else new)
-    if isinstance(new, Mapping):
-        for key, item in new.items():
-            if key != item.name:
-                raise InvalidArgument(f"'{item.name}' is given under the name '{key}'")
-    return items | made

@@ -10,23 +10,16 @@ from ...errors import DataLoss, HealdError, InvalidArgument, boundary
 from ...runtime.support import mapped_file
 from ...runtime.support.file_path import file_path
 from ...runtime.support.input_file import check_file, reading
-from ...runtime.support.mapped_file import check_unchanged, kept
 from ...runtime.support.whole_file import write_whole
 from ...runtime.values import wire
 from ...runtime.values.wire import Buffer
 from . import graphdef_text
-from .attr_value import AttrSource
-from .function import Function, read_function
-from .graph import FileForm, Graph, Versions, functions_by_name
-from .graphdef_loader import TEXT_SUFFIXES
-from .node import Node, by_name, read_node
+from .graph import Graph
+from .graphdef_codec import binary_parts, read_binary
+from .graphdef_suffixes import TEXT_SUFFIXES
 from .verifier import verify
 
-NODE, LIBRARY, VERSIONS = 1, 2, 4  # fields of GraphDef
-_FUNCTION = 1  # field of FunctionDefLibrary
-_PRODUCER, _MIN_CONSUMER, _BAD_CONSUMERS = 1, 2, 3  # fields of VersionDef
-
-_FOREIGN = (  # offset in a file, the bytes at it, the kind of file
+_OTHER_FORMATS = (  # offset in a file, the bytes at it, the kind of file
     (0, b"\x89PNG", "a PNG image"), (0, b"\xff\xd8\xff", "a JPEG image"), (0, b"GIF8", "a GIF image"),
     (0, b"PK\x03\x04", "a zip archive"), (0, b"\x1f\x8b", "a gzip file"), (0, b"BZh", "a bzip2 file"),
     (0, b"\xfd7zXZ", "an xz file"), (257, b"ustar", "a tar archive"), (0, b"\x7fELF", "a program"),
@@ -94,10 +87,10 @@ def dump(graph: Graph, path: str | os.PathLike[str], *, text: bool | None = None
     """
     file = file_path(path)
     if file.suffix.lower() in TEXT_SUFFIXES if text is None else text:
-        pieces: list[Buffer] = [dumps(graph, text=True)]
+        buffers: list[Buffer] = [dumps(graph, text=True)]
     else:
-        pieces = _pieces(graph)
-    write_whole(file, pieces)
+        buffers = _parts_of(graph)
+    write_whole(file, buffers)
 
 
 @boundary
@@ -107,107 +100,24 @@ def dumps(graph: Graph, *, text: bool = False) -> bytes:
     Raises InvalidArgument for the text form of a graph with fields unknown to TensorFlow, which only the binary form
     can hold. Raises FailedPrecondition when the graph's file has changed.
     """
-    raw = b"".join(_pieces(graph))
+    raw = b"".join(_parts_of(graph))
     return graphdef_text.write(raw) if text else raw
 
 
 def read(view: memoryview) -> Graph:
     """The graph in a binary GraphDef, not verified. Raises DataLoss, InvalidArgument."""
-    source = AttrSource(view)
-    nodes: list[Node] = []
-    functions: list[Function] = []
-    head: list[tuple[int, Buffer]] = []
-    tail: list[tuple[int, Buffer]] = []
-    begin = 0
-    for number, kind, at, end in wire.fields(view, 0, len(view)):
-        if number in (NODE, LIBRARY, VERSIONS):
-            wire.expect(kind, wire.BYTES, at, "a field of a GraphDef")
-        if number == NODE:
-            nodes.append(read_node(source, at, end, 1))
-        else:
-            (tail if nodes else head).append((number, kept(view, begin, end)))
-            if number == LIBRARY:
-                functions += _read_library(source, at, end)
-        begin = end
-    versions = _read_versions(_merged((*head, *tail), VERSIONS))
-    form = FileForm(tuple(head), tuple(tail), view)
-    return Graph.read(by_name(nodes), functions_by_name(functions), versions, form)
+    return read_binary(view, Graph)
 
 
-def _read_library(source: AttrSource, start: int, stop: int) -> list[Function]:
-    found = []
-    for number, kind, at, end in wire.fields(source.view, start, stop):
-        if number == _FUNCTION:
-            wire.expect(kind, wire.BYTES, at, "a function")
-            found.append(read_function(source, at, end, 2))
-    return found
-
-
-def _read_versions(raw: Buffer) -> Versions:
-    single = {_PRODUCER: 0, _MIN_CONSUMER: 0}
-    bad: list[int] = []
-    for number, kind, at, end in wire.fields(raw, 0, len(raw)):
-        if number in single:
-            wire.expect(kind, wire.VARINT, at, "a version")
-            single[number] = wire.integer(raw, at, end)
-        elif number == _BAD_CONSUMERS:
-            bad += wire.integers(raw, kind, at, end, "bad_consumers")
-    return Versions(single[_PRODUCER], single[_MIN_CONSUMER], tuple(bad))
-
-
-def _merged(found: tuple[tuple[int, Buffer], ...], number: int) -> Buffer:
-    """The message that is spread over all fields of `number`. `found` has fields with their tags."""
-    fields = [raw for n, raw in found if n == number]
-    return b"".join(raw[at:end] for raw in fields for _, _, at, end in wire.fields(raw, 0, len(raw)))
-
-
-def _pieces(graph: Graph) -> list[Buffer]:
+def _parts_of(graph: object) -> list[Buffer]:
     if not isinstance(graph, Graph):
         raise InvalidArgument(f"a GraphDef is written from a Graph, got {type(graph).__name__}")
-    form = graph.form
-    check_unchanged((form.whole, *(raw for _, raw in (*form.head, *form.tail))))
-    if form.whole is not None:
-        return [form.whole]
-    new = {}
-    if "functions" in form.touched:
-        new[LIBRARY] = _library(graph)
-    if "versions" in form.touched:
-        new[VERSIONS] = _versions(graph)
-    out: list[Buffer] = []
-    for number, raw in form.head:
-        out.append(new.pop(number, b"") if number in _rewritten(form) else raw)
-    for node in graph:
-        raw = node.raw
-        out += (b"\n" + wire.put_varint(len(raw)), raw)
-    for number, raw in form.tail:
-        out.append(new.pop(number, b"") if number in _rewritten(form) else raw)
-    return [*out, *new.values()]
-
-
-def _rewritten(form: FileForm) -> tuple[int, ...]:
-    return tuple(n for n, what in ((LIBRARY, "functions"), (VERSIONS, "versions")) if what in form.touched)
-
-
-def _library(graph: Graph) -> bytes:
-    functions = b"".join(wire.put_bytes(_FUNCTION, f.raw) for f in graph.functions.values())
-    base = _merged((*graph.form.head, *graph.form.tail), LIBRARY)
-    raw = wire.splice(base, {(_FUNCTION, ""): functions})
-    return wire.put_bytes(LIBRARY, raw) if raw else b""
-
-
-def _versions(graph: Graph) -> bytes:
-    versions = graph.versions
-    single = {_PRODUCER: versions.producer, _MIN_CONSUMER: versions.min_consumer}
-    new = {(n, ""): wire.put_integer(n, value) if value else b"" for n, value in single.items()}
-    bad = b"".join(map(wire.put_varint, versions.bad_consumers))
-    new[_BAD_CONSUMERS, ""] = wire.put_bytes(_BAD_CONSUMERS, bad) if bad else b""
-    raw = wire.splice(_merged((*graph.form.head, *graph.form.tail), VERSIONS), new)
-    return wire.put_bytes(VERSIONS, raw) if raw else b""
+    return binary_parts(graph)
 
 
 def _load_binary(file: Path, mapped: bool) -> Graph:
     view = mapped_file.contents(file, mapped=mapped)
-    what = next((name for at, magic, name in _FOREIGN if view[at : at + len(magic)] == magic), None)
+    what = next((name for at, magic, name in _OTHER_FORMATS if view[at : at + len(magic)] == magic), None)
     if what is not None:
         raise DataLoss(f"this is {what}, not a GraphDef")
     if bytes(view[:1]) == b"\x08":  # field 1 is a number: the version of a SavedModel or of an ONNX model

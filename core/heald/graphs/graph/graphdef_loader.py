@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 from ...errors import HealdError, InvalidArgument, Location
 from ...runtime.contract.loader import Description, Initializer, LoadOptions, SignatureDef
+from .graphdef_suffixes import SUFFIXES
 
 if TYPE_CHECKING:
     from .graph import Graph
 
-TEXT_SUFFIXES = frozenset((".pbtxt", ".pbtext", ".prototxt", ".textproto", ".txt"))
-SUFFIXES = TEXT_SUFFIXES | {".pb"}
 # A NodeDef: tag and length, tag and length of its name, the name, tag of its op.
 _FIRST_NODE = re.compile(rb"\n[\x80-\xff]{0,4}[\x01-\x7f]\n[\x80-\xff]?[\x01-\x7f][A-Za-z0-9.][A-Za-z0-9_>./\\-]*\x12")
 

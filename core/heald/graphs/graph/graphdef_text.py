@@ -15,7 +15,7 @@ from ...errors import InvalidArgument, Location, closest
 from ...runtime.values import wire
 from ...runtime.values.wire import put_varint
 from ..protobuf.text_fields import Field, Message, message
-from ..protobuf.text_scalars import shown, unescaped, utf8
+from ..protobuf.text_scalars import quote_token, unescape, utf8
 
 _BLANK = r"[\t-\r ]*+(?:\#[^\n]*+[\t-\r ]*+)*+"  # with comments
 _NAME = r"[A-Za-z_][\w+-]*+"
@@ -23,34 +23,34 @@ _WORD = rf"(?:{_NAME}|(?:[0-9+-]|\.[0-9])[\w.+-]*+)"  # a number or a name
 _CONTENT, _TOKEN, _QUOTE, _BRACE, _LIST, _BARE_BRACE, _BARE_LIST, _CLOSE, _SEPARATOR = range(2, 11)  # in _ITEM
 
 
-def _compiled(pattern: str) -> re.Pattern[bytes]:
+def _compile(pattern: str) -> re.Pattern[bytes]:
     return re.compile(pattern.encode(), re.VERBOSE)
 
 
-_ITEM = _compiled(rf"""
+_ITEM = _compile(rf"""
     ({_NAME}){_BLANK}
     (?: :{_BLANK}(?: "([^"\\\n]*+)"{_BLANK}(?!["'])[,;]?+{_BLANK}  # without escapes, and no second literal follows
                   | ({_WORD}){_BLANK}[,;]?+{_BLANK} | (["']) | ([{{<]){_BLANK} | (\[){_BLANK})
       | ([{{<]){_BLANK} | (\[){_BLANK})
   | ([}}>]){_BLANK}([,;]?+){_BLANK}
 """)
-_START = _compiled(rf"(?:\xef\xbb\xbf)?+{_BLANK}")
-_NAMED = _compiled(rf"({_NAME}){_BLANK}(?:(:){_BLANK})?+")
-_LITERAL = _compiled(rf"""
+_START = _compile(rf"(?:\xef\xbb\xbf)?+{_BLANK}")
+_NAMED = _compile(rf"({_NAME}){_BLANK}(?:(:){_BLANK})?+")
+_LITERAL = _compile(rf"""
     (?: "([^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+)" | '([^'\\\n]*+(?:\\[^\n][^'\\\n]*+)*+)' ){_BLANK}
 """)
 _QUOTES = (b'"', b"'")
-_FIELD_END = _compiled(rf"[,;]?+{_BLANK}")
-_ELEMENT = _compiled(rf"({_WORD}){_BLANK}([,\]]){_BLANK}")
-_ELEMENT_END = _compiled(rf"()([,\]]){_BLANK}")
-_MESSAGE_ELEMENT = _compiled(rf"([{{<]){_BLANK}")
-_LIST_END = _compiled(rf"\]{_BLANK}[,;]?+{_BLANK}")
-_ANYTHING = _compiled(r"[\w.+-]++|[\x80-\xff]++|[^\n]")
+_FIELD_END = _compile(rf"[,;]?+{_BLANK}")
+_ELEMENT = _compile(rf"({_WORD}){_BLANK}([,\]]){_BLANK}")
+_ELEMENT_END = _compile(rf"()([,\]]){_BLANK}")
+_MESSAGE_ELEMENT = _compile(rf"([{{<]){_BLANK}")
+_LIST_END = _compile(rf"\]{_BLANK}[,;]?+{_BLANK}")
+_ANYTHING = _compile(r"[\w.+-]++|[\x80-\xff]++|[^\n]")
 _CLOSING = {b"{": b"}", b"<": b">"}
 _SIZES = [put_varint(size) for size in range(128)]
 
 T = TypeVar("T")
-_Got = dict[int, Any]  # fields so far, with tags: bytes; repeated: a bytearray; map: values by key
+_FieldValues = dict[int, Any]  # fields so far, with tags: bytes; repeated: a bytearray; map: values by key
 
 
 class _Malformed(Exception):
@@ -69,7 +69,7 @@ def parse(data: bytes, file: str, kind: str = "GraphDef") -> bytes:
     """
     try:
         _check_utf8(data)
-        return _Parser(data, message(kind)).run()
+        return _Parser(data, message(kind)).parse_all()
     except _Malformed as error:
         start = data.rfind(b"\n", 0, error.at) + 1
         column = len(data[start : error.at].decode("utf-8-sig")) + 1
@@ -88,67 +88,70 @@ def _check_utf8(data: bytes) -> None:
 class _Parser:
     """A text, parsed up to byte `at`.
 
-    `message`, `fields` and `got` belong to the innermost open message. Each entry of `opened` has these three of an
-    outer message. Four facts of the message inside it follow: its field, its closing bracket, its first byte, and True
-    if it is an element of a list.
+    `message`, `fields` and `field_values` belong to the innermost open message. Each entry of `opened` has these three
+    of an outer message. Four facts of the message inside it follow: its field, its closing bracket, its first byte, and
+    True if it is an element of a list.
     """
 
     def __init__(self, data: bytes, root: Message) -> None:
         self.data = data
         self.message = root
         self.fields = root.fields
-        self.got: _Got = {}
-        self.opened: list[tuple[Message, _Got, Field, bytes, int, bool]] = []
-        self.at = self.after(_START, 0, "text")
+        self.field_values: _FieldValues = {}
+        self.opened: list[tuple[Message, _FieldValues, Field, bytes, int, bool]] = []
+        self.at = self.position_after(_START, 0, "text")
 
-    def run(self) -> bytes:
+    def parse_all(self) -> bytes:
         """The binary form of the whole text. Raises _Malformed."""
         data, end, item = self.data, len(self.data), _ITEM.match
-        steps = {_CONTENT: self.content, _TOKEN: self.token, _QUOTE: self.quote, _BRACE: self.begin,
-                 _LIST: self.short_list, _BARE_BRACE: self.begin, _BARE_LIST: self.short_list, _SEPARATOR: self.end}
+        steps = {_CONTENT: self.parse_plain_string, _TOKEN: self.parse_token, _QUOTE: self.parse_string,
+                 _BRACE: self.begin_message,
+                 _LIST: self.parse_short_list, _BARE_BRACE: self.begin_message, _BARE_LIST: self.parse_short_list,
+                 _SEPARATOR: self.end_message}
         while self.at < end:
             match = item(data, self.at)
             if match is None:
-                raise self.unexpected()
+                raise self.unexpected_item_error()
             self.at = match.end()
             steps[match.lastindex](match)  # type: ignore[index]  # each alternative has one of these groups
         if self.opened:
             *_, closing, begin, _ = self.opened[-1]
-            raise _Malformed(begin, f"the text ends before the '{shown(closing)}' of this message")
-        return bytes(_joined(self.message, self.got))
+            raise _Malformed(begin, f"the text ends before the '{quote_token(closing)}' of this message")
+        return bytes(_message_bytes(self.message, self.field_values))
 
-    def field(self, match: re.Match[bytes]) -> Field:
-        found = self.fields.get(match[1])
-        if found is None:
-            name, names = shown(match[1]), [name.decode() for name in self.fields]
-            near = closest(name, names, limit=1)
+    def field_of(self, match: re.Match[bytes]) -> Field:
+        field = self.fields.get(match[1])
+        if field is None:
+            name, names = quote_token(match[1]), [name.decode() for name in self.fields]
+            suggestions = closest(name, names, limit=1)
             raise _Malformed(match.start(), f'{self.message.name} has no field named "{name}"',
-                             f"did you mean '{near[0]}'?" if near else f"it has {', '.join(names) or 'none'}")
-        return found
+                             f"did you mean '{suggestions[0]}'?" if suggestions
+                             else f"it has {', '.join(names) or 'none'}")
+        return field
 
-    def content(self, match: re.Match[bytes]) -> None:
+    def parse_plain_string(self, match: re.Match[bytes]) -> None:
         """Parse a field whose value is a string without escapes."""
-        field = self.field(match)
+        field = self.field_of(match)
         content = match[_CONTENT]
         if not field.is_text:
             raise _refusal(field, b'"%b"' % content, match.start(_CONTENT) - 1)
-        self.put(field, _sized(field.tag, content), match.start())
+        self.add_field(field, _with_length(field.tag, content), match.start())
 
-    def token(self, match: re.Match[bytes]) -> None:
+    def parse_token(self, match: re.Match[bytes]) -> None:
         """Parse a field whose value is a number or a name."""
-        field = self.field(match)
+        field = self.field_of(match)
         token = match[_TOKEN]
-        raw = field.known.get(token) or _read(field, field.read, token, match.start(_TOKEN))
-        self.put(field, field.tag + raw, match.start())
+        raw = field.token_bytes.get(token) or _read(field, field.read, token, match.start(_TOKEN))
+        self.add_field(field, field.tag + raw, match.start())
 
-    def quote(self, match: re.Match[bytes]) -> None:
+    def parse_string(self, match: re.Match[bytes]) -> None:
         """Parse a field whose value is any string."""
-        field = self.field(match)
+        field = self.field_of(match)
         self.at = match.start(_QUOTE)
-        self.put(field, self.text(field), match.start())
-        self.at = self.after(_FIELD_END, self.at, "a field")
+        self.add_field(field, self.string_bytes(field), match.start())
+        self.at = self.position_after(_FIELD_END, self.at, "a field")
 
-    def text(self, field: Field) -> bytes:
+    def string_bytes(self, field: Field) -> bytes:
         """Tag and value of a field whose value is one or more string literals."""
         begin, content = self.at, bytearray()
         if not field.is_text:
@@ -158,144 +161,145 @@ class _Parser:
             if match is None:
                 raise _Malformed(self.at, "this string has no end")
             body = match[match.lastindex or 0]
-            content += body if b"\\" not in body else _read(field, unescaped, body, self.at)
+            content += body if b"\\" not in body else _read(field, unescape, body, self.at)
             self.at = match.end()
         if field.is_string:
             _read(field, utf8, content, begin)
-        return _sized(field.tag, content)
+        return _with_length(field.tag, content)
 
-    def begin(self, match: re.Match[bytes]) -> None:
-        field = self.field(match)
+    def begin_message(self, match: re.Match[bytes]) -> None:
+        field = self.field_of(match)
         bracket = match[match.lastindex or 0]
         if field.message is None:
             raise _refusal(field, bracket, match.start(match.lastindex or 0))
-        self.push(field, field.message, bracket, match.start(), in_list=False)
+        self.push_message(field, field.message, bracket, match.start(), in_list=False)
 
-    def push(self, field: Field, inner: Message, bracket: bytes, begin: int, *, in_list: bool) -> None:
+    def push_message(self, field: Field, inner: Message, bracket: bytes, begin: int, *, in_list: bool) -> None:
         if len(self.opened) >= wire.NESTING:
             raise _Malformed(begin, f"nesting: messages more than {wire.NESTING} deep")
-        self.opened.append((self.message, self.got, field, _CLOSING[bracket], begin, in_list))
-        self.message, self.fields, self.got = inner, inner.fields, {}
+        self.opened.append((self.message, self.field_values, field, _CLOSING[bracket], begin, in_list))
+        self.message, self.fields, self.field_values = inner, inner.fields, {}
 
-    def end(self, match: re.Match[bytes]) -> None:
+    def end_message(self, match: re.Match[bytes]) -> None:
         """Parse the end of a message."""
         closing = self.opened[-1][3] if self.opened else b""
         if match[_CLOSE] != closing:
-            expected = f"'{shown(closing)}'" if closing else "a field or the end of the text"
-            raise _Malformed(match.start(), f"expected {expected}, got '{shown(match[_CLOSE])}'")
-        inner, got = self.message, self.got
-        self.message, self.got, field, _, begin, in_list = self.opened.pop()
+            expected = f"'{quote_token(closing)}'" if closing else "a field or the end of the text"
+            raise _Malformed(match.start(), f"expected {expected}, got '{quote_token(match[_CLOSE])}'")
+        inner, values = self.message, self.field_values
+        self.message, self.field_values, field, _, begin, in_list = self.opened.pop()
         self.fields = self.message.fields
         if field.order is None:
-            self.put(field, _sized(field.tag, _joined(inner, got)), begin)
+            self.add_field(field, _with_length(field.tag, _message_bytes(inner, values)), begin)
         else:  # of equal keys the last one counts
-            self.got.setdefault(field.number, {})[got.get(1, inner.absent[0])] = got.get(2, inner.absent[1])
+            key, value = values.get(1, inner.absent[0]), values.get(2, inner.absent[1])
+            self.field_values.setdefault(field.number, {})[key] = value
         if in_list:
             self.after_element(field, match)
 
     def after_element(self, field: Field, match: re.Match[bytes]) -> None:
         """Parse the separator after a message of a list: begin the next message, or end the list."""
         if match[_SEPARATOR] == b",":
-            self.element(field)
+            self.begin_element(field)
         else:
-            self.at = self.after(_LIST_END, match.start(_SEPARATOR), "',' or ']'")
+            self.at = self.position_after(_LIST_END, match.start(_SEPARATOR), "',' or ']'")
 
-    def element(self, field: Field) -> None:
+    def begin_element(self, field: Field) -> None:
         begin = self.at
-        self.at = self.after(_MESSAGE_ELEMENT, begin, "'{'")
+        self.at = self.position_after(_MESSAGE_ELEMENT, begin, "'{'")
         assert field.message is not None
-        self.push(field, field.message, self.data[begin : begin + 1], begin, in_list=True)
+        self.push_message(field, field.message, self.data[begin : begin + 1], begin, in_list=True)
 
-    def short_list(self, match: re.Match[bytes]) -> None:
+    def parse_short_list(self, match: re.Match[bytes]) -> None:
         """Parse the short form of a repeated field."""
-        field = self.field(match)
+        field = self.field_of(match)
         if not field.is_repeated:
             raise _refusal(field, b"[", match.start(match.lastindex or 0))
         if field.message is None and match.lastindex == _BARE_LIST:
             raise _Malformed(match.start(_BARE_LIST), f"expected ':' after '{field.name}', got '['")
         if self.data.startswith(b"]", self.at):
-            self.at = self.after(_LIST_END, self.at, "']'")
+            self.at = self.position_after(_LIST_END, self.at, "']'")
         elif field.message is None:
-            self.scalars(field)
+            self.parse_scalar_list(field)
         else:
-            self.element(field)
+            self.begin_element(field)
 
-    def scalars(self, field: Field) -> None:
+    def parse_scalar_list(self, field: Field) -> None:
         """Parse the elements of a list of scalars, and its end."""
-        held: bytearray = self.got.setdefault(field.number, bytearray())
-        data, tag, known, delimiter = self.data, field.tag, field.known, b","
+        values: bytearray = self.field_values.setdefault(field.number, bytearray())
+        data, tag, token_bytes, delimiter = self.data, field.tag, field.token_bytes, b","
         while delimiter == b",":
             match = _ELEMENT.match(data, self.at)
             if match is not None:
-                held += tag + (known.get(match[1]) or _read(field, field.read, match[1], self.at))
+                values += tag + (token_bytes.get(match[1]) or _read(field, field.read, match[1], self.at))
             elif data.startswith(_QUOTES, self.at):
-                held += self.text(field)
+                values += self.string_bytes(field)
                 match = _ELEMENT_END.match(data, self.at)
             if match is None:
                 expected = f"expected {field.expected}, then ',' or ']'"
-                raise _Malformed(self.at, f"'{field.name}': {expected}, got {self.word(self.at)}")
+                raise _Malformed(self.at, f"'{field.name}': {expected}, got {self.word_at(self.at)}")
             delimiter = match[2]
             self.at = match.end()
-        self.at = self.after(_FIELD_END, self.at, "a field")
+        self.at = self.position_after(_FIELD_END, self.at, "a field")
 
-    def put(self, field: Field, piece: bytes, begin: int) -> None:
+    def add_field(self, field: Field, tagged_value: bytes, begin: int) -> None:
         """Add a field, as tag and value, to the innermost message."""
-        got, number = self.got, field.number
+        fields, number = self.field_values, field.number
         if field.is_repeated:
-            held = got.get(number)
-            if held is None:
-                got[number] = bytearray(piece)
+            elements = fields.get(number)
+            if elements is None:
+                fields[number] = bytearray(tagged_value)
             else:
-                held += piece
-        elif number in got:
+                elements += tagged_value
+        elif number in fields:
             raise _Malformed(begin, f"'{field.name}' of {self.message.name} has one value, got a second")
-        elif field.rivals and not field.rivals.isdisjoint(got):
+        elif field.rivals and not field.rivals.isdisjoint(fields):
             raise _Malformed(begin, f"'{field.name}' excludes another field that {self.message.name} has here")
-        elif piece != field.default:
-            got[number] = piece
+        elif tagged_value != field.default:
+            fields[number] = tagged_value
 
-    def after(self, pattern: re.Pattern[bytes], at: int, expected: str) -> int:
+    def position_after(self, pattern: re.Pattern[bytes], at: int, expected: str) -> int:
         match = pattern.match(self.data, at)
         if match is None:
-            raise _Malformed(at, f"expected {expected}, got {self.word(at)}")
+            raise _Malformed(at, f"expected {expected}, got {self.word_at(at)}")
         return match.end()
 
-    def word(self, at: int) -> str:
+    def word_at(self, at: int) -> str:
         match = _ANYTHING.match(self.data, at)
-        return f"'{shown(match[0])}'" if match else "the end of the text"
+        return f"'{quote_token(match[0])}'" if match else "the end of the text"
 
-    def unexpected(self) -> _Malformed:
+    def unexpected_item_error(self) -> _Malformed:
         """The error at a position where no item follows."""
         name = _NAMED.match(self.data, self.at)
         at = name.end() if name else self.at
         if self.data.startswith(_QUOTES, at):
             return _Malformed(at, "this string has no end")
         if name is None:
-            return _Malformed(at, f"expected a field's name, got {self.word(at)}")
+            return _Malformed(at, f"expected a field's name, got {self.word_at(at)}")
         expected = "a value" if name[2] else "':'"
-        return _Malformed(at, f"expected {expected} after '{shown(name[1])}', got {self.word(at)}")
+        return _Malformed(at, f"expected {expected} after '{quote_token(name[1])}', got {self.word_at(at)}")
 
 
-def _joined(kind: Message, got: _Got) -> bytes | bytearray:
+def _message_bytes(kind: Message, values: _FieldValues) -> bytes | bytearray:
     """The binary form of a message with these fields."""
-    if kind.gathered:
-        for number in kind.gathered.keys() & got.keys():
-            got[number] = _gathered(kind.gathered[number], got[number])
-    if len(got) == 1:
-        (only,) = got.values()
+    if kind.collected:
+        for number in kind.collected.keys() & values.keys():
+            values[number] = _collected_bytes(kind.collected[number], values[number])
+    if len(values) == 1:
+        (only,) = values.values()
         return only  # type: ignore[no-any-return]
-    return b"".join([got[number] for number in sorted(got)])
+    return b"".join([values[number] for number in sorted(values)])
 
 
-def _gathered(field: Field, values: Any) -> bytes:
+def _collected_bytes(field: Field, values: Any) -> bytes:
     """The packed values of a field, or the entries of a map."""
     if field.order is None:
-        return _sized(put_varint(field.number << 3 | wire.BYTES), values)
+        return _with_length(put_varint(field.number << 3 | wire.BYTES), values)
     keys = sorted(values, key=field.order) if len(values) > 1 else values
-    return b"".join([_sized(field.tag, key + values[key]) for key in keys])
+    return b"".join([_with_length(field.tag, key + values[key]) for key in keys])
 
 
-def _sized(tag: bytes, content: bytes | bytearray) -> bytes:
+def _with_length(tag: bytes, content: bytes | bytearray) -> bytes:
     size = len(content)
     return tag + (_SIZES[size] if size < 128 else put_varint(size)) + content
 
@@ -310,7 +314,7 @@ def _read(field: Field, convert: Callable[[Any], T], value: bytes | bytearray, a
 
 def _refusal(field: Field, value: bytes, at: int) -> _Malformed:
     """The error for a value whose form does not fit the field."""
-    return _Malformed(at, f"'{field.name}': expected {field.expected}, got '{shown(value)}'")
+    return _Malformed(at, f"'{field.name}': expected {field.expected}, got '{quote_token(value)}'")
 
 
 def write(raw: bytes) -> bytes:

@@ -16,7 +16,7 @@ from .attr_value import AttrSource, canonical, put_entry, read_entry
 T = TypeVar("T")
 NAME, OP, INPUT, DEVICE, ATTR = 1, 2, 3, 4, 5  # fields of NodeDef
 _KNOWN = frozenset((NAME, OP, INPUT, DEVICE, ATTR))
-_MOST_INDEX = 2**31 - 1
+_LARGEST_PORT = 2**31 - 1
 _MEMO_BYTES = 512  # longer attributes are seldom equal to those of another node
 _OUTPUT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
@@ -48,7 +48,7 @@ def parse_input(text: str) -> Input:
     named = output is None or _OUTPUT.fullmatch(output)
     if port or not named or not (index.isdecimal() and index.isascii()):
         raise InvalidArgument(f"input '{text}' has an invalid port", hint="write n, n:1 or n:output:0")
-    if len(index) > 10 or int(index) > _MOST_INDEX:
+    if len(index) > 10 or int(index) > _LARGEST_PORT:
         raise InvalidArgument(f"input '{text}' has a port beyond 2**31")
     return Input(node, output, int(index))
 
@@ -93,10 +93,10 @@ class Node:
             data, more = parse_inputs(inputs)
         except HealdError as error:
             raise error.at(node=name, op=op) from None
-        after = (*map(_control, controls), *more)
-        known = canonical_attrs(attrs or {}, name, op)
-        touched = frozenset(((NAME, ""), (OP, ""), (INPUT, ""), (DEVICE, ""), *((ATTR, k) for k in known)))
-        _fill(self, name, op, data, after, device, MappingProxyType(known), assigned_device, extra, touched)
+        after = (*map(_control_name, controls), *more)
+        attributes = canonical_attrs(attrs or {}, name, op)
+        touched = frozenset(((NAME, ""), (OP, ""), (INPUT, ""), (DEVICE, ""), *((ATTR, k) for k in attributes)))
+        _fill(self, name, op, data, after, device, MappingProxyType(attributes), assigned_device, extra, touched)
 
     @classmethod
     def read(cls, raw: Buffer) -> Node:
@@ -132,23 +132,23 @@ class Node:
         """
         touched = set(self._touched)
         touched |= {(n, "") for n, v in ((NAME, name), (OP, op), (DEVICE, device)) if v is not None}
-        data, after, known = self.inputs, self.controls, self.attrs
+        data, after, attributes = self.inputs, self.controls, self.attrs
         if inputs is not None:
             data = _data_inputs(inputs, self)
         if controls is not None:
-            after = tuple(map(_control, controls))
+            after = tuple(map(_control_name, controls))
         if inputs is not None or controls is not None:
             touched.add((INPUT, ""))
-        gone = frozenset(without_attrs)
-        if attrs or gone:
+        removed = frozenset(without_attrs)
+        if attrs or removed:
             new = canonical_attrs(attrs or {}, self.name, self.op)
-            known = MappingProxyType({k: v for k, v in self.attrs.items() if k not in gone} | new)
-            touched |= {(ATTR, k) for k in (*new, *gone)}
-        place = self.assigned_device if assigned_device is ... else assigned_device
+            attributes = MappingProxyType({k: v for k, v in self.attrs.items() if k not in removed} | new)
+            touched |= {(ATTR, k) for k in (*new, *removed)}
+        chosen_device = self.assigned_device if assigned_device is ... else assigned_device
         node = Node.__new__(Node)
         _fill(
             node, self.name if name is None else name, self.op if op is None else op, data, after,
-            self.device if device is None else device, known, place, self._base, frozenset(touched),
+            self.device if device is None else device, attributes, chosen_device, self._base, frozenset(touched),
         )
         return node
 
@@ -212,15 +212,15 @@ def read_node(source: AttrSource, start: int, stop: int, depth: int = 0) -> Node
     name = op = device = ""
     inputs: list[str] = []
     attrs: dict[str, Any] = {}
-    before, rest = start, None  # where this field begins; the bytes from the first attribute on, if few
+    before, attribute_bytes = start, None  # where this field begins; the bytes from the first attribute on, if few
     try:
         for number, kind, at, end in wire.fields(buf, start, stop):
-            if number == ATTR and rest is None:
-                rest = bytes(buf[before:stop]) if stop - before <= _MEMO_BYTES else b""
-                if rest in source.attributes:
+            if number == ATTR and attribute_bytes is None:
+                attribute_bytes = bytes(buf[before:stop]) if stop - before <= _MEMO_BYTES else b""
+                if attribute_bytes in source.attributes:
                     break
-            elif number < ATTR and rest:
-                rest = b""  # other fields follow the attributes
+            elif number < ATTR and attribute_bytes:
+                attribute_bytes = b""  # other fields follow the attributes
             before = end
             if number > ATTR:
                 continue
@@ -241,11 +241,11 @@ def read_node(source: AttrSource, start: int, stop: int, depth: int = 0) -> Node
         raise DataLoss(f"bad UTF-8 at byte {at + error.start}", node=name or None, op=op or None) from None
     except HealdError as error:
         raise error.at(node=name or _name_of(buf, start, stop), op=op or None) from None
-    known: Mapping[str, Any] = MappingProxyType(attrs)
-    if rest:
-        known = source.attributes.setdefault(rest, known)
+    attributes: Mapping[str, Any] = MappingProxyType(attrs)
+    if attribute_bytes:
+        attributes = source.attributes.setdefault(attribute_bytes, attributes)
     node = Node.__new__(Node)
-    _fill(node, name, op, data, controls, device, known, None, kept(buf, start, stop), _UNTOUCHED)
+    _fill(node, name, op, data, controls, device, attributes, None, kept(buf, start, stop), _UNTOUCHED)
     return node
 
 
@@ -280,26 +280,26 @@ def _data_inputs(inputs: Iterable[str | Input], node: Node) -> tuple[Input, ...]
     return data
 
 
-def _control(text: str) -> str:
+def _control_name(text: str) -> str:
     return text.removeprefix("^")
 
 
 def canonical_attrs(attrs: Mapping[str, Any], name: str, op: str | None) -> dict[str, Any]:
     """Attributes as reading returns them. Raises InvalidArgument, which names the attribute."""
-    known = {}
+    attributes = {}
     for key, value in attrs.items():
         try:
-            known[key] = canonical(value)
+            attributes[key] = canonical(value)
         except HealdError as error:
             raise type(error)(f"attribute '{key}': {error.message}", node=name, op=op) from None
-    return known
+    return attributes
 
 
 def _spellings(base: Buffer) -> dict[Input, str]:
     """The spelling of each data input in a message: `n` and `n:0` are the same Input."""
     fields = wire.fields(base, 0, len(base))
-    found = [wire.text(base, at, end) for number, _, at, end in fields if number == INPUT]
-    return {parse_input(text): text for text in found if not text.startswith("^")}
+    texts = [wire.text(base, at, end) for number, _, at, end in fields if number == INPUT]
+    return {parse_input(text): text for text in texts if not text.startswith("^")}
 
 
 def _name_of(buf: Buffer, start: int, stop: int) -> str | None:
@@ -313,7 +313,7 @@ def _name_of(buf: Buffer, start: int, stop: int) -> str | None:
     return None
 
 
-def members(items: Iterable[T], kind: type[T]) -> Iterator[T]:
+def check_members(items: Iterable[T], kind: type[T]) -> Iterator[T]:
     """Yield the items of a caller's collection. Raises InvalidArgument for one that is no collection of this class."""
     what = kind.__name__
     if not isinstance(items, Iterable):
@@ -328,9 +328,9 @@ def members(items: Iterable[T], kind: type[T]) -> Iterator[T]:
 
 def by_name(nodes: Iterable[Node]) -> dict[str, Node]:
     """Nodes by name. Raises InvalidArgument when two nodes have the same name, and for items that are no nodes."""
-    found: dict[str, Node] = {}
-    for node in members(nodes, Node):
-        if node.name in found:
+    nodes_by_name: dict[str, Node] = {}
+    for node in check_members(nodes, Node):
+        if node.name in nodes_by_name:
             raise InvalidArgument(f"two nodes are called '{node.name}'", node=node.name, op=node.op)
-        found[node.name] = node
-    return found
+        nodes_by_name[node.name] = node
+    return nodes_by_name

@@ -8,25 +8,24 @@ control edge from a node. Edits concern the nodes of the graph, not the bodies o
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeVar
 
 from ...errors import AlreadyExists, InvalidArgument, NotFound, did_you_mean
 from ...runtime.contract.structural import CONST, IDENTITY, PLACEHOLDER, PLACEHOLDERS
 from ...runtime.values.attribute_values import as_shape
 from ...runtime.values.dtypes import DType
 from ...runtime.values.tensor_proto import TensorValue
+from .graph_base import GraphBase
 from .node import Input, Node, parse_input
 from .traversal import ancestors, consumers
 from .verifier import verify
 
-if TYPE_CHECKING:
-    from .graph import Graph
-
 Names = str | Iterable[str]
+G = TypeVar("G", bound=GraphBase)
 _COLOCATED = b"loc:@"
 
 
-def rename(graph: Graph, old: str | Mapping[str, str], new: str | None = None) -> Graph:
+def rename(graph: G, old: str | Mapping[str, str], new: str | None = None) -> G:
     """The graph with node `old` called `new`, in all inputs, control edges and colocations. A mapping renames several
     nodes at once, so that two may exchange their names.
 
@@ -42,32 +41,32 @@ def rename(graph: Graph, old: str | Mapping[str, str], new: str | None = None) -
         if not isinstance(after, str):
             raise InvalidArgument(f"'{before}' is renamed to {after!r}, expected a name",
                                   hint='write rename("old", "new")')
-        names |= _renamed(graph, before, after)
+        names |= _new_names(graph, before, after)
     return _with_names(graph, names)
 
 
-def _renamed(graph: Graph, old: str, new: str) -> dict[str, str]:
+def _new_names(graph: GraphBase, old: str, new: str) -> dict[str, str]:
     """The new names of the nodes that `old` denotes: a node, or all nodes of a scope."""
     if old in graph.nodes or (old and not old.endswith("/")):
         return {graph[old].name: new}
-    found = {name: new + name.removeprefix(old) for name in graph.nodes if name.startswith(old)}
-    if not found:
+    new_names = {name: new + name.removeprefix(old) for name in graph.nodes if name.startswith(old)}
+    if not new_names:
         scopes = {name[: name.rindex("/") + 1] for name in graph.nodes if "/" in name}
         raise NotFound(f"no node is in the scope '{old}'", hint=did_you_mean(old, sorted(scopes)))
-    return found
+    return new_names
 
 
-def _with_names(graph: Graph, names: Mapping[str, str]) -> Graph:
-    seen: dict[str, str] = {}
+def _with_names(graph: G, names: Mapping[str, str]) -> G:
+    old_names: dict[str, str] = {}
     for name in graph.nodes:
-        other = seen.setdefault(names.get(name, name), name)
+        other = old_names.setdefault(names.get(name, name), name)
         if other != name:
             raise AlreadyExists(f"'{name}' and '{other}' would both be called '{names.get(name, name)}'", node=name,
                                 op=graph[name].op, hint="rename the other node first, or choose another name")
-    return _verified(graph.with_nodes(_node_renamed(node, names) for node in graph))
+    return _verify_edit(graph.with_nodes(_rename_node(node, names) for node in graph))
 
 
-def _node_renamed(node: Node, names: Mapping[str, str]) -> Node:
+def _rename_node(node: Node, names: Mapping[str, str]) -> Node:
     changes: dict[str, Any] = {}
     if node.name in names:
         changes["name"] = names[node.name]
@@ -75,47 +74,47 @@ def _node_renamed(node: Node, names: Mapping[str, str]) -> Node:
         changes["inputs"] = [source._replace(node=names.get(source.node, source.node)) for source in node.inputs]
     if any(name in names for name in node.controls):
         changes["controls"] = [names.get(name, name) for name in node.controls]
-    if groups := _colocated(node, names):
+    if groups := _renamed_colocation(node, names):
         changes["attrs"] = {"_class": groups}
     return node.replace(**changes) if changes else node
 
 
-def _colocated(node: Node, names: Mapping[str, str]) -> tuple[bytes, ...] | None:
+def _renamed_colocation(node: Node, names: Mapping[str, str]) -> tuple[bytes, ...] | None:
     """The node's colocation with new names, or None where it names no renamed node."""
     groups = node.attrs.get("_class")
     if not isinstance(groups, tuple):
         return None
-    found = tuple(_COLOCATED + names[name].encode() if (name := _partner(group)) in names else group
-                  for group in groups)
-    return None if found == groups else found
+    new_groups = tuple(_COLOCATED + names[name].encode() if (name := _partner(group)) in names else group
+                       for group in groups)
+    return None if new_groups == groups else new_groups
 
 
 def _partner(group: object) -> str:
     return group.removeprefix(_COLOCATED).decode("utf-8", "replace") if isinstance(group, bytes) else ""
 
 
-def remove(graph: Graph, *names: str) -> Graph:
+def remove(graph: G, *names: str) -> G:
     """The graph without these nodes. A name that ends in "/" removes all nodes of that scope.
 
     Raises NotFound for a node or scope that the graph does not have, InvalidArgument when another node still consumes
     one of them or runs after it.
     """
-    gone: set[str] = set()
+    removed: set[str] = set()
     for name in names:
-        gone.update(_renamed(graph, name, name))
-    _check_free(graph, gone)
-    return _verified(graph.replace(without=[name for name in graph.nodes if name in gone]))
+        removed.update(_new_names(graph, name, name))
+    _check_removable(graph, removed)
+    return _verify_edit(graph.replace(without=[name for name in graph.nodes if name in removed]))
 
 
-def _check_free(graph: Graph, gone: Collection[str]) -> None:
+def _check_removable(graph: GraphBase, removed: Collection[str]) -> None:
     for node in graph:
-        needed = [name for name in (*(i.node for i in node.inputs), *node.controls) if name in gone]
-        if needed and node.name not in gone:
+        needed = [name for name in (*(i.node for i in node.inputs), *node.controls) if name in removed]
+        if needed and node.name not in removed:
             raise InvalidArgument(f"'{needed[0]}' cannot be removed: '{node.name}' needs it", node=node.name,
                                   op=node.op, hint="remove or rewire that node, or bypass the removed one")
 
 
-def bypass(graph: Graph, *names: str) -> Graph:
+def bypass(graph: G, *names: str) -> G:
     """The graph without these nodes, each of which has one data input: its consumers read that input instead, and wait
     for the nodes that it waited for.
 
@@ -123,11 +122,11 @@ def bypass(graph: Graph, *names: str) -> Graph:
     of another output than the first.
     """
     for name in names:
-        graph = _bypassed(graph, graph[name])
-    return _verified(graph)
+        graph = _bypass_node(graph, graph[name])
+    return _verify_edit(graph)
 
 
-def _bypassed(graph: Graph, node: Node) -> Graph:
+def _bypass_node(graph: G, node: Node) -> G:
     if len(node.inputs) != 1:
         raise InvalidArgument(f"a node that is bypassed has one data input, '{node.name}' has {len(node.inputs)}",
                               node=node.name, op=node.op, hint="rewire its consumers, then remove it")
@@ -145,7 +144,7 @@ def _bypassed(graph: Graph, node: Node) -> Graph:
     return graph.replace(nodes=changed, without=[node.name])
 
 
-def set_input(graph: Graph, node: str, index: int, tensor: str) -> Graph:
+def set_input(graph: G, node: str, index: int, tensor: str) -> G:
     """The graph in which data input `index` of a node is `tensor`.
 
     Raises NotFound for an unknown node or tensor, InvalidArgument for an input that the node does not have, and for a
@@ -157,10 +156,10 @@ def set_input(graph: Graph, node: str, index: int, tensor: str) -> Graph:
                               op=user.op, hint="inputs are counted from 0")
     inputs = list(user.inputs)
     inputs[index] = _tensor(graph, tensor)
-    return _verified(graph.replace(nodes=[user.replace(inputs=inputs)]))
+    return _verify_edit(graph.replace(nodes=[user.replace(inputs=inputs)]))
 
 
-def rewire(graph: Graph, old: str, new: str, *, consumers: Names | None = None) -> Graph:
+def rewire(graph: G, old: str, new: str, *, consumers: Names | None = None) -> G:
     """The graph in which the consumers of tensor `old` consume `new` instead; `^old` and `^new` are control edges.
 
     `consumers`: names of the nodes concerned; by default all but the node of `new` itself, which may read `old`.
@@ -171,24 +170,24 @@ def rewire(graph: Graph, old: str, new: str, *, consumers: Names | None = None) 
     if old.startswith("^") != new.startswith("^"):
         raise InvalidArgument(f"'{old}' cannot become '{new}': one is a tensor, the other a control edge")
     before, after = _tensor(graph, old.removeprefix("^")), _tensor(graph, new.removeprefix("^"))
-    rewired = _edge_moved if old.startswith("^") else _tensor_moved
+    rewired = _rewire_control if old.startswith("^") else _rewire_tensor
     if consumers is None:
         users = [node for node in graph if node.name != after.node]
     else:
-        users = [graph[name] for name in _listed(consumers)]
+        users = [graph[name] for name in _name_list(consumers)]
         for user in users:
             if rewired(user, before, after) is user:
                 raise InvalidArgument(f"'{user.name}' does not consume '{old}'", node=user.name, op=user.op,
                                       hint=f"its inputs are {_inputs_of(user) or 'none'}")
     changed = [moved for node in users if (moved := rewired(node, before, after)) is not node]
-    return _verified(graph.replace(nodes=changed))
+    return _verify_edit(graph.replace(nodes=changed))
 
 
-def _tensor_moved(node: Node, old: Input, new: Input) -> Node:
+def _rewire_tensor(node: Node, old: Input, new: Input) -> Node:
     return node.replace(inputs=[new if i == old else i for i in node.inputs]) if old in node.inputs else node
 
 
-def _edge_moved(node: Node, old: Input, new: Input) -> Node:
+def _rewire_control(node: Node, old: Input, new: Input) -> Node:
     if old.node not in node.controls:
         return node
     return node.replace(controls=dict.fromkeys(new.node if c == old.node else c for c in node.controls))
@@ -198,7 +197,7 @@ def _inputs_of(node: Node) -> str:
     return ", ".join((*map(str, node.inputs), *(f"^{name}" for name in node.controls)))
 
 
-def set_constant(graph: Graph, name: str, value: Any, dtype: DType | None = None) -> Graph:
+def set_constant(graph: G, name: str, value: Any, dtype: DType | None = None) -> G:
     """The graph in which node `name` is a constant of this value. A placeholder becomes one too: an input is dropped.
 
     `value`: an array, a TensorValue, or numbers, text and lists of them.
@@ -211,12 +210,13 @@ def set_constant(graph: Graph, name: str, value: Any, dtype: DType | None = None
     if node.op != CONST and node.op not in PLACEHOLDERS:
         raise InvalidArgument(f"only constants and placeholders get a value, '{name}' is {node.op}", node=name,
                               op=node.op, hint="cut the graph there first: expose_input")
-    attrs = {"dtype": (tensor := _value(node, value, dtype)).dtype, "value": tensor}
-    gone = [key for key in ("shape", "_output_shapes") if key in node.attrs]
-    return _verified(graph.replace(nodes=[node.replace(op=CONST, inputs=(), attrs=attrs, without_attrs=gone)]))
+    attrs = {"dtype": (tensor := _constant_value(node, value, dtype)).dtype, "value": tensor}
+    stale_attrs = [key for key in ("shape", "_output_shapes") if key in node.attrs]
+    return _verify_edit(graph.replace(nodes=[node.replace(op=CONST, inputs=(), attrs=attrs,
+                                                          without_attrs=stale_attrs)]))
 
 
-def _value(node: Node, value: Any, dtype: DType | None) -> TensorValue:
+def _constant_value(node: Node, value: Any, dtype: DType | None) -> TensorValue:
     import numpy as np
 
     if isinstance(value, TensorValue):
@@ -236,14 +236,14 @@ def _value(node: Node, value: Any, dtype: DType | None) -> TensorValue:
                               node=node.name, op=node.op) from None
 
 
-def set_dtype(graph: Graph, name: str, dtype: DType) -> Graph:
+def set_dtype(graph: G, name: str, dtype: DType) -> G:
     """The graph in which a constant's elements are converted to another type, or a placeholder has it.
 
     Consumers keep their type attributes. Raises NotFound for an unknown node, InvalidArgument for another kind of node.
     """
     node = graph[name]
     if node.op in PLACEHOLDERS and not node.inputs:
-        return _verified(graph.replace(nodes=[node.replace(attrs={"dtype": dtype})]))
+        return _verify_edit(graph.replace(nodes=[node.replace(attrs={"dtype": dtype})]))
     value = node.attrs.get("value")
     if node.op != CONST or not isinstance(value, TensorValue):
         raise InvalidArgument(f"only constants and placeholders have a type of their own, '{name}' is {node.op}",
@@ -252,9 +252,9 @@ def set_dtype(graph: Graph, name: str, dtype: DType) -> Graph:
 
 
 def expose_input(
-    graph: Graph, tensor: str, name: str | None = None, *, dtype: DType | None = None,
+    graph: G, tensor: str, name: str | None = None, *, dtype: DType | None = None,
     shape: Iterable[int | None] | None = None,
-) -> Graph:
+) -> G:
     """The graph with a placeholder in the place of a tensor. The nodes that computed the tensor stay: `extract` and
     `keep_outputs` leave out nodes that no output needs.
 
@@ -268,55 +268,55 @@ def expose_input(
     """
     source = _tensor(graph, tensor)
     node = graph[source.node]
-    attrs = {"dtype": _dtype(node, tensor, dtype), "shape": None if shape is None else as_shape(shape)}
+    attrs = {"dtype": _element_type(node, tensor, dtype), "shape": None if shape is None else as_shape(shape)}
     if name is not None:
-        _check_new(graph, name)
+        _check_unused_name(graph, name)
         graph = graph.replace(nodes=[Node(name, PLACEHOLDER, attrs=attrs)])
         return rewire(graph, tensor, name)
     others = (i for user in graph for i in user.inputs if i.node == node.name and i != source)
     if source.index or any(True for _ in others):
         raise InvalidArgument(f"'{node.name}' has other outputs than '{tensor}' in use", node=node.name, op=node.op,
                               hint="give the placeholder a name of its own: expose_input(tensor, name)")
-    made = node.replace(op=PLACEHOLDER, inputs=(), controls=(), attrs=attrs,
-                        without_attrs=[key for key in node.attrs if key not in attrs])
-    return _verified(graph.replace(nodes=[made]))
+    placeholder = node.replace(op=PLACEHOLDER, inputs=(), controls=(), attrs=attrs,
+                               without_attrs=[key for key in node.attrs if key not in attrs])
+    return _verify_edit(graph.replace(nodes=[placeholder]))
 
 
-def expose_output(graph: Graph, tensor: str, name: str, *, dtype: DType | None = None) -> Graph:
+def expose_output(graph: G, tensor: str, name: str, *, dtype: DType | None = None) -> G:
     """The graph with an Identity called `name` of a tensor. `dtype` is as in `expose_input`.
 
     Raises NotFound for an unknown tensor, AlreadyExists for a name in use, InvalidArgument where the type is unknown.
     """
     source = _tensor(graph, tensor)
     node = graph[source.node]
-    _check_new(graph, name)
-    made = Node(name, IDENTITY, [source], device=node.device, attrs={"T": _dtype(node, tensor, dtype)})
-    return _verified(graph.replace(nodes=[made]))
+    _check_unused_name(graph, name)
+    identity = Node(name, IDENTITY, [source], device=node.device, attrs={"T": _element_type(node, tensor, dtype)})
+    return _verify_edit(graph.replace(nodes=[identity]))
 
 
-def keep_outputs(graph: Graph, *tensors: str) -> Graph:
+def keep_outputs(graph: G, *tensors: str) -> G:
     """The graph of the nodes that these tensors need: everything behind them, such as a head, is cut off.
 
     Raises NotFound for an unknown tensor.
     """
-    kept = ancestors(graph.nodes, [_tensor(graph, tensor).node for tensor in tensors])
-    return _verified(graph.replace(without=[name for name in graph.nodes if name not in kept]))
+    needed = ancestors(graph.nodes, [_tensor(graph, tensor).node for tensor in tensors])
+    return _verify_edit(graph.replace(without=[name for name in graph.nodes if name not in needed]))
 
 
-def drop_outputs(graph: Graph, *names: str) -> Graph:
+def drop_outputs(graph: G, *names: str) -> G:
     """The graph without these nodes and without the nodes that only they need.
 
     Raises NotFound for an unknown node, InvalidArgument for a node that has a consumer.
     """
-    gone = [graph[name].name for name in names]
-    _check_free(graph, gone)
-    needed = ancestors(graph.nodes, gone)
-    ends = [name for name, users in consumers(graph.nodes).items() if not users and name not in gone]
-    kept = ancestors(graph.nodes, (*ends, *(name for name in graph.nodes if name not in needed)))
-    return _verified(graph.replace(without=[name for name in graph.nodes if name not in kept]))
+    dropped = [graph[name].name for name in names]
+    _check_removable(graph, dropped)
+    needed = ancestors(graph.nodes, dropped)
+    ends = [name for name, users in consumers(graph.nodes).items() if not users and name not in dropped]
+    remaining = ancestors(graph.nodes, (*ends, *(name for name in graph.nodes if name not in needed)))
+    return _verify_edit(graph.replace(without=[name for name in graph.nodes if name not in remaining]))
 
 
-def drop_inputs(graph: Graph, *names: str) -> Graph:
+def drop_inputs(graph: G, *names: str) -> G:
     """The graph without these placeholders. Consumers of a PlaceholderWithDefault read its default instead.
 
     Raises NotFound for an unknown node, InvalidArgument for a node that is no placeholder, and for a placeholder
@@ -328,39 +328,39 @@ def drop_inputs(graph: Graph, *names: str) -> Graph:
             raise InvalidArgument(f"an input is a placeholder, '{name}' is {node.op}", node=name, op=node.op,
                                   hint="drop_outputs and remove take other nodes")
         if node.inputs:
-            graph = _bypassed(graph, node)
+            graph = _bypass_node(graph, node)
             continue
         user = next(iter(consumers(graph.nodes)[name]), None)
         if user is not None:
             raise InvalidArgument(f"the input '{name}' cannot be dropped: '{user.name}' needs it", node=user.name,
                                   op=user.op, hint="make it a constant: set_constant")
         graph = graph.replace(without=[name])
-    return _verified(graph)
+    return _verify_edit(graph)
 
 
 def extract(
-    graph: Graph, inputs: Names, outputs: Names, *, dtypes: Mapping[str, DType] | None = None,
+    graph: G, inputs: Names, outputs: Names, *, dtypes: Mapping[str, DType] | None = None,
     shapes: Mapping[str, Iterable[int | None]] | None = None,
-) -> Graph:
+) -> G:
     """The sub-model between tensors: `inputs` become placeholders, as `expose_input` makes them, and only nodes that
     `outputs` need are left. `dtypes` and `shapes` are by input tensor. Functions stay.
 
     Raises as `expose_input` and `keep_outputs`, and InvalidArgument for an input that no output needs.
     """
-    outputs = _listed(outputs)
-    for tensor in _listed(inputs):
+    outputs = _name_list(outputs)
+    for tensor in _name_list(inputs):
         node = graph[_tensor(graph, tensor).node]
         if node.op not in PLACEHOLDERS or node.inputs:
             graph = expose_input(graph, tensor, dtype=(dtypes or {}).get(tensor), shape=(shapes or {}).get(tensor))
-    found = keep_outputs(graph, *outputs)
-    for tensor in _listed(inputs):
-        if parse_input(tensor).node not in found:
+    submodel = keep_outputs(graph, *outputs)
+    for tensor in _name_list(inputs):
+        if parse_input(tensor).node not in submodel:
             raise InvalidArgument(f"no output needs the input '{tensor}'", node=parse_input(tensor).node,
                                   hint=f"the outputs are {', '.join(outputs)}")
-    return found
+    return submodel
 
 
-def merge(graph: Graph, other: Graph, prefix: str = "", *, inputs: Mapping[str, str] | None = None) -> Graph:
+def merge(graph: G, other: GraphBase, prefix: str = "", *, inputs: Mapping[str, str] | None = None) -> G:
     """The graph with the nodes of another one behind its own.
 
     `prefix`: put before the names of the other graph's nodes, such as "head/".
@@ -371,13 +371,13 @@ def merge(graph: Graph, other: Graph, prefix: str = "", *, inputs: Mapping[str, 
     Raises NotFound for unknown tensors and placeholders, AlreadyExists for a name that both graphs have,
     InvalidArgument for a binding of a node that is no placeholder.
     """
-    return _verified(_merged(graph, other, prefix, inputs or {}, [*graph]))
+    return _verify_edit(_merge_nodes(graph, other, prefix, inputs or {}, [*graph]))
 
 
 def replace_subgraph(
-    graph: Graph, nodes: Names, by: Graph, *, inputs: Mapping[str, str] | None = None,
+    graph: G, nodes: Names, by: GraphBase, *, inputs: Mapping[str, str] | None = None,
     outputs: Mapping[str, str] | None = None, prefix: str = "",
-) -> Graph:
+) -> G:
     """The graph with the nodes of `by` in the place of `nodes`.
 
     `nodes`: names of nodes, or scopes that end in "/".
@@ -388,34 +388,36 @@ def replace_subgraph(
 
     Raises as `merge`, and InvalidArgument when a removed node still has a consumer.
     """
-    gone: set[str] = set()
-    for name in _listed(nodes):
-        gone.update(_renamed(graph, name, name))
-    given = {old: f"{prefix}{_tensor(by, new)}" for old, new in (outputs or {}).items()}
-    moved = {_tensor(graph, old): parse_input(new) for old, new in given.items()}
-    made = _merged(graph, by, prefix, inputs or {}, [node for node in graph if node.name not in gone], moved, gone)
-    return _verified(made)
+    removed: set[str] = set()
+    for name in _name_list(nodes):
+        removed.update(_new_names(graph, name, name))
+    new_tensors = {old: f"{prefix}{_tensor(by, new)}" for old, new in (outputs or {}).items()}
+    moved = {_tensor(graph, old): parse_input(new) for old, new in new_tensors.items()}
+    merged = _merge_nodes(graph, by, prefix, inputs or {}, [node for node in graph if node.name not in removed], moved,
+                          removed)
+    return _verify_edit(merged)
 
 
-def _merged(
-    graph: Graph, other: Graph, prefix: str, inputs: Mapping[str, str], kept: list[Node],
-    moved: Mapping[Input, Input] | None = None, gone: Collection[str] = (),
-) -> Graph:
-    """The nodes `kept` of a graph and those of another graph, where the first node of `gone` was, else last."""
-    bound = {name: _tensor(graph, tensor) for name, tensor in inputs.items()}
-    for name in bound:
+def _merge_nodes(
+    graph: G, other: GraphBase, prefix: str, inputs: Mapping[str, str], own_nodes: list[Node],
+    moved: Mapping[Input, Input] | None = None, removed: Collection[str] = (),
+) -> G:
+    """The nodes `own_nodes` of a graph and the nodes of another graph. The latter come where the first node of
+    `removed` was, else last."""
+    bindings = {name: _tensor(graph, tensor) for name, tensor in inputs.items()}
+    for name in bindings:
         if other[name].op not in PLACEHOLDERS:
             raise InvalidArgument(f"an input is bound to a placeholder, '{name}' is {other[name].op}", node=name,
                                   op=other[name].op, hint="make it one with expose_input")
     names = {name: prefix + name for name in other.nodes}
-    new = [_bound(node, names, bound) for node in other if node.name not in bound]
-    own = {node.name for node in kept}
+    new = [_bind_placeholders(node, names, bindings) for node in other if node.name not in bindings]
+    own_names = {node.name for node in own_nodes}
     for node in new:
-        if node.name in own:
+        if node.name in own_names:
             raise AlreadyExists(f"both graphs have a node '{node.name}'", node=node.name, op=node.op,
                                 hint="give a prefix for the nodes of the other graph")
-    rewired = [_tensors_moved(node, moved or {}) for node in kept]
-    first = next((i for i, name in enumerate(graph.nodes) if name in gone), len(kept))
+    rewired = [_rewire_tensors(node, moved or {}) for node in own_nodes]
+    first = next((i for i, name in enumerate(graph.nodes) if name in removed), len(own_nodes))
     result = graph.with_nodes([*rewired[:first], *new, *rewired[first:]])
     if functions := _new_functions(graph, other):
         result = result.replace(functions=functions)
@@ -424,60 +426,60 @@ def _merged(
     return result
 
 
-def _bound(node: Node, names: Mapping[str, str], bound: Mapping[str, Input]) -> Node:
+def _bind_placeholders(node: Node, names: Mapping[str, str], bindings: Mapping[str, Input]) -> Node:
     """A node of another graph, with its new name and with tensors of this graph for bound placeholders."""
-    if any(names[name] != name for name in names) or bound:
-        inputs = [bound[i.node] if i.node in bound else i._replace(node=names[i.node]) for i in node.inputs]
-        controls = dict.fromkeys(bound[c].node if c in bound else names[c] for c in node.controls)
-        groups = _colocated(node, names)
+    if any(names[name] != name for name in names) or bindings:
+        inputs = [bindings[i.node] if i.node in bindings else i._replace(node=names[i.node]) for i in node.inputs]
+        controls = dict.fromkeys(bindings[c].node if c in bindings else names[c] for c in node.controls)
+        groups = _renamed_colocation(node, names)
         node = node.replace(name=names[node.name], inputs=inputs, controls=controls,
                             attrs=None if groups is None else {"_class": groups})
     return node
 
 
-def _tensors_moved(node: Node, moved: Mapping[Input, Input]) -> Node:
+def _rewire_tensors(node: Node, moved: Mapping[Input, Input]) -> Node:
     if not any(i in moved for i in node.inputs):
         return node
     return node.replace(inputs=[moved.get(i, i) for i in node.inputs])
 
 
-def _new_functions(graph: Graph, other: Graph) -> list[Any]:
+def _new_functions(graph: GraphBase, other: GraphBase) -> list[Any]:
     new = []
     for name, function in other.functions.items():
-        own = graph.functions.get(name)
-        if own is None:
+        own_function = graph.functions.get(name)
+        if own_function is None:
             new.append(function)
-        elif own is not function and own.raw != function.raw:
+        elif own_function is not function and own_function.raw != function.raw:
             raise AlreadyExists(f"both graphs have a function '{name}', with different bodies",
                                 hint="rename it in one of the files")
     return new
 
 
-def _listed(names: Names) -> list[str]:
+def _name_list(names: Names) -> list[str]:
     return [names] if isinstance(names, str) else [*names]
 
 
-def _tensor(graph: Graph, text: str) -> Input:
+def _tensor(graph: GraphBase, text: str) -> Input:
     """The tensor that `text` denotes. Raises NotFound for an unknown node, InvalidArgument for an impossible port."""
     tensor = parse_input(text)
     graph[tensor.node]
     return tensor
 
 
-def _dtype(node: Node, tensor: str, dtype: DType | None) -> DType:
-    known = dtype or node.attrs.get("dtype")
-    if not isinstance(known, DType):
+def _element_type(node: Node, tensor: str, dtype: DType | None) -> DType:
+    element_type = dtype or node.attrs.get("dtype")
+    if not isinstance(element_type, DType):
         raise InvalidArgument(f"the type of '{tensor}' is not known: {node.op} has no attribute 'dtype'",
                               node=node.name, op=node.op, hint="give it: dtype=heald.api.dtypes.float32")
-    return known
+    return element_type
 
 
-def _check_new(graph: Graph, name: str) -> None:
+def _check_unused_name(graph: GraphBase, name: str) -> None:
     if name in graph.nodes:
         raise AlreadyExists(f"a node is already called '{name}'", node=name, op=graph[name].op,
                             hint="choose another name")
 
 
-def _verified(graph: Graph) -> Graph:
+def _verify_edit(graph: G) -> G:
     verify(graph)
     return graph

@@ -3,51 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from ...errors import InvalidArgument
 from ...runtime.contract.structural import CONST, IDENTITY, NEXT_ITERATIONS, VALUELESS
+from .graph_base import GraphBase
 from .node import Node
-
-if TYPE_CHECKING:
-    from .graph import Graph
 
 
 def consumers(nodes: Mapping[str, Node]) -> dict[str, list[Node]]:
     """By name of each node, the nodes that consume a tensor of it or run after it. In order, each once."""
-    found: dict[str, list[Node]] = {name: [] for name in nodes}
+    consumers_by_name: dict[str, list[Node]] = {name: [] for name in nodes}
     for node in nodes.values():
         for name in dict.fromkeys((*(i.node for i in node.inputs), *node.controls)):
-            if name in found:
-                found[name].append(node)
-    return found
+            if name in consumers_by_name:
+                consumers_by_name[name].append(node)
+    return consumers_by_name
 
 
 def ancestors(nodes: Mapping[str, Node], names: Iterable[str]) -> set[str]:
     """The nodes with these names and all their dependencies, data and control. Names without a node are skipped."""
     stack = list(names)
-    seen: set[str] = set()
+    visited: set[str] = set()
     while stack:
         name = stack.pop()
-        if name not in seen and name in nodes:
-            seen.add(name)
+        if name not in visited and name in nodes:
+            visited.add(name)
             stack += [i.node for i in nodes[name].inputs]
             stack += nodes[name].controls
-    return seen
+    return visited
 
 
-def unused(nodes: Mapping[str, Node]) -> list[str]:
-    """The nodes that may be a model's results, in order: no node takes what they give.
+def unconsumed_nodes(nodes: Mapping[str, Node]) -> list[str]:
+    """The nodes that may be a model's results, in order: no node consumes an output of theirs.
 
     The reads of frozen variables are among them only where there are no others.
     """
-    taken = {i.node for node in nodes.values() for i in node.inputs}
-    found = [name for name, node in nodes.items() if name not in taken and node.op not in VALUELESS]
-    return [name for name in found if not _reads_constant(nodes, name)] or found
+    consumed = {i.node for node in nodes.values() for i in node.inputs}
+    candidates = [name for name, node in nodes.items() if name not in consumed and node.op not in VALUELESS]
+    return [name for name in candidates if not _reads_constant(nodes, name)] or candidates
 
 
 def _reads_constant(nodes: Mapping[str, Node], name: str) -> bool:
-    """Whether a node is an Identity of a constant, which freezing makes of a variable's read."""
+    """True for an Identity of a constant, which freezing makes of a variable's read."""
     node = nodes[name]
     if node.op != IDENTITY or not node.inputs:
         return False
@@ -73,12 +70,12 @@ class DisjointSets:
 
     def join(self, name: str, other: str) -> None:
         """Unite the sets of two names."""
-        mine, theirs = self.root(name), self.root(other)
-        if mine != theirs:
-            self._above[mine] = theirs
+        root, other_root = self.root(name), self.root(other)
+        if root != other_root:
+            self._above[root] = other_root
 
 
-def topological_order(graph: Graph | Mapping[str, Node]) -> list[Node]:
+def topological_order(graph: GraphBase | Mapping[str, Node]) -> list[Node]:
     """The nodes, each after its sources. Nodes that are in such an order already keep it.
 
     Edges out of NextIteration are the back edges of loops and do not count. Names without a node are skipped: in
@@ -101,7 +98,7 @@ def topological_order(graph: Graph | Mapping[str, Node]) -> list[Node]:
                 done.add(name)
                 order.append(nodes[name])
             elif source in path:
-                raise _cycle([*path], source)
+                raise _cycle_error([*path], source)
             else:
                 path[source] = _sources(nodes, source)
     return order
@@ -110,14 +107,14 @@ def topological_order(graph: Graph | Mapping[str, Node]) -> list[Node]:
 def _is_ordered(nodes: Mapping[str, Node]) -> bool:
     """True when each node comes after all its sources. False for a source without a node, which might be a later
     one."""
-    seen: set[str] = set()
+    visited: set[str] = set()
     for name, node in nodes.items():
         for source in node.inputs:
-            if source.node not in seen:
+            if source.node not in visited:
                 return False
-        if not seen.issuperset(node.controls):
+        if not visited.issuperset(node.controls):
             return False
-        seen.add(name)
+        visited.add(name)
     return True
 
 
@@ -128,7 +125,7 @@ def _sources(nodes: Mapping[str, Node], name: str) -> Iterator[str]:
             yield source
 
 
-def _cycle(path: list[str], back: str) -> InvalidArgument:
+def _cycle_error(path: list[str], back: str) -> InvalidArgument:
     names = path[path.index(back) :]
     shown = names if len(names) <= 10 else [*names[:5], "...", *names[-4:]]
     return InvalidArgument(f"a cycle: {' <- '.join((*shown, back))}", node=back)

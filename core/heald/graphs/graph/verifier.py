@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
 
 from ...errors import HealdError, InvalidArgument, did_you_mean
 from .function import Function
+from .graph_base import GraphBase
 from .node import Node
 from .traversal import topological_order
-
-if TYPE_CHECKING:
-    from .graph import Graph
 
 # TensorFlow's rule; its own runtime makes names with a leading underscore
 _NAME = re.compile(r"[A-Za-z0-9._][A-Za-z0-9_./\-]*(?:>[A-Za-z0-9.][A-Za-z0-9_./\-]*)*")
 
 
-def verify(graph: Graph) -> None:
+def verify(graph: GraphBase) -> None:
     """Raises InvalidArgument, which names the node, for a graph that is not well formed.
 
     Checked, in functions too: names, that every input exists, ports, nodes that take themselves, cycles. Not checked:
@@ -39,7 +36,7 @@ def verify(graph: Graph) -> None:
 def _check_nodes(nodes: Mapping[str, Node], arguments: Collection[str], *, in_function: bool) -> bool:
     """Check nodes and their inputs. Returns True when every node comes after its inputs, so that there is no cycle.
     Raises InvalidArgument."""
-    seen = set(arguments)
+    defined = set(arguments)
     ordered = True
     for name, node in nodes.items():
         if not _NAME.fullmatch(name):
@@ -47,19 +44,19 @@ def _check_nodes(nodes: Mapping[str, Node], arguments: Collection[str], *, in_fu
         if not node.op:
             raise InvalidArgument("the node has no op", node=name)
         for source, output, _ in node.inputs:
-            if source not in seen:
+            if source not in defined:
                 ordered = False
                 _check_source(node, source, nodes)
             if output is not None and not in_function:
                 raise InvalidArgument(f"input '{source}:{output}' has a port that is not a number", node=name,
                                       op=node.op)
         for source in node.controls:
-            if source not in seen:
+            if source not in defined:
                 ordered = False
                 _check_source(node, source, nodes)
-        if name in seen:
+        if name in defined:
             raise InvalidArgument("a node and an argument have the same name", node=name, op=node.op)
-        seen.add(name)
+        defined.add(name)
     return ordered
 
 

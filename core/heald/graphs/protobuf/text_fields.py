@@ -23,14 +23,14 @@ _ORDERS: dict[str, Callable[[bytes], Any]] = {  # by a map's type of key: the ke
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """A field of a message. `expected`, `read` and `known` are those of its scalar type."""
+    """A field of a message. It has `expected`, `read` and `token_bytes` from its scalar type."""
 
     number: int
     name: str
     tag: bytes  # precedes each value; empty for packed values
     expected: str  # the expected form, for errors
     read: Read
-    known: Mapping[bytes, bytes]
+    token_bytes: Mapping[bytes, bytes]
     message: Message | None  # the type of its values, or of a map's entries
     is_text: bool  # string or bytes
     is_string: bool  # must be UTF-8
@@ -67,7 +67,7 @@ class Message:
         is_packed = label == "packed" or (is_number_list and self._syntax == "proto3")
         has_presence = inner is not None or self._syntax == "proto2" or label in oneofs
         return Field(
-            number, name, b"" if is_packed else tag, scalar.expected, scalar.read, scalar.known, inner, is_text,
+            number, name, b"" if is_packed else tag, scalar.expected, scalar.read, scalar.token_bytes, inner, is_text,
             is_string=kind == "string",
             is_repeated=pair is not None or label in ("repeated", "packed"),
             is_packed=is_packed,
@@ -87,7 +87,7 @@ class Message:
         return [_tag(number, scalar) + scalar.default for number, scalar in enumerate(scalars, 1)]
 
     @cached_property
-    def gathered(self) -> dict[int, Field]:
+    def collected(self) -> dict[int, Field]:
         """The fields whose values are joined when the message ends: packed fields and maps."""
         return {field.number: field for field in self.fields.values() if field.is_packed or field.order}
 

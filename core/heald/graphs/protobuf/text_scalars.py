@@ -20,7 +20,7 @@ Read = Callable[[Any], bytes]
 
 _INTEGER = "an integer"
 _NUMBER = "a number"
-_SHOWN = 40  # bytes of the text that an error quotes
+_MOST_QUOTED_BYTES = 40  # bytes of the text that an error quotes
 _C_OCTAL = re.compile(rb"(-?)0([0-9]+)")
 _OCTAL_START = re.compile(rb"-?0[0-9]")
 _INFINITY = re.compile(rb"-?inf(?:inity)?f?", re.IGNORECASE)
@@ -38,17 +38,17 @@ class Scalar(NamedTuple):
     wire: int  # wire type
     expected: str  # the expected form, for errors
     read: Read  # the value of a token; raises ValueError
-    known: Mapping[bytes, bytes]  # values of common tokens
+    token_bytes: Mapping[bytes, bytes]  # the bytes of common tokens
     default: bytes  # with its length, for types that have one
 
 
-def shown(token: bytes) -> str:
+def quote_token(token: bytes) -> str:
     """A token as errors quote it: printable, and at most a line long."""
-    text = token[:_SHOWN].decode("utf-8", "replace") + ("..." if len(token) > _SHOWN else "")
+    text = token[:_MOST_QUOTED_BYTES].decode("utf-8", "replace") + ("..." if len(token) > _MOST_QUOTED_BYTES else "")
     return "".join(char if char.isprintable() else f"\\x{ord(char):02x}" for char in text)
 
 
-def unescaped(body: bytes) -> bytes:
+def unescape(body: bytes) -> bytes:
     """The content of a string literal, from the bytes between its quotes. Raises ValueError for an unknown escape."""
     if b"\\" not in body:
         return body
@@ -75,10 +75,10 @@ def _as_shared(escape: re.Match[bytes]) -> bytes:
         return question or b"\\x0" + digit
     if not short and not long:
         end = min(escape.end() + 1, len(escape.string))
-        raise ValueError(f"a string has an unknown escape, '{shown(escape.string[escape.start() : end])}'")
+        raise ValueError(f"a string has an unknown escape, '{quote_token(escape.string[escape.start() : end])}'")
     code = int(short or long, 16)
     if code > 0x10FFFF or 0xD800 <= code < 0xE000:
-        raise ValueError(f"a string has an escape that is not a character, '{shown(escape[0])}'")
+        raise ValueError(f"a string has an escape that is not a character, '{quote_token(escape[0])}'")
     return b"\\\\" if code == ord("\\") else chr(code).encode()
 
 
@@ -87,9 +87,9 @@ def _integer(token: bytes, low: int, high: int, write: Read, name: str) -> bytes
     try:
         value = int(b"%b0o%b" % octal.groups() if octal else token, 0)
     except ValueError:
-        raise _refused(_INTEGER, token) from None
+        raise _unexpected_token_error(_INTEGER, token) from None
     if not low <= value <= high:
-        raise ValueError(f"'{shown(token)}' is out of range of {name}")
+        raise ValueError(f"'{quote_token(token)}' is out of range of {name}")
     return write(value)
 
 
@@ -98,9 +98,9 @@ def _enum(token: bytes, name: str) -> bytes:
     try:
         value = int(token, 0)
     except ValueError:
-        raise ValueError(f"{name} has no value '{shown(token)}'") from None
+        raise ValueError(f"{name} has no value '{quote_token(token)}'") from None
     if not -(2**31) <= value < 2**31:
-        raise ValueError(f"'{shown(token)}' is out of range of {name}")
+        raise ValueError(f"'{quote_token(token)}' is out of range of {name}")
     return put_varint(value)
 
 
@@ -114,7 +114,7 @@ def _floating(token: bytes, form: struct.Struct) -> bytes:
 
 def _number(token: bytes) -> float:
     if _OCTAL_START.match(token):
-        raise _refused(_NUMBER, token)
+        raise _unexpected_token_error(_NUMBER, token)
     try:
         return float(token)
     except ValueError:
@@ -125,20 +125,20 @@ def _number(token: bytes) -> float:
     try:
         return float(token.rstrip(b"fF"))
     except ValueError:
-        raise _refused(_NUMBER, token) from None
+        raise _unexpected_token_error(_NUMBER, token) from None
 
 
-def _refused(expected: str, token: bytes) -> ValueError:
-    return ValueError(f"expected {expected}, got '{shown(token)}'")
+def _unexpected_token_error(expected: str, token: bytes) -> ValueError:
+    return ValueError(f"expected {expected}, got '{quote_token(token)}'")
 
 
-def _refuse(token: bytes, expected: str) -> bytes:
-    raise _refused(expected, token)
+def _refuse_token(token: bytes, expected: str) -> bytes:
+    raise _unexpected_token_error(expected, token)
 
 
 def enum(name: str, values: Mapping[str, int]) -> Scalar:
-    known = {value.encode(): put_varint(number) for value, number in values.items()}
-    return Scalar(wire.VARINT, f"a value of {name}", partial(_enum, name=name), known, b"\0")
+    token_bytes = {value.encode(): put_varint(number) for value, number in values.items()}
+    return Scalar(wire.VARINT, f"a value of {name}", partial(_enum, name=name), token_bytes, b"\0")
 
 
 def _zigzag(value: int) -> bytes:
@@ -147,9 +147,9 @@ def _zigzag(value: int) -> bytes:
 
 def _integers(name: str, bits: int, *, signed: bool, kind: int = wire.VARINT, write: Read = put_varint) -> Scalar:
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-    known = {b"%d" % value: write(value) for value in range(128)}
+    token_bytes = {b"%d" % value: write(value) for value in range(128)}
     read = partial(_integer, low=low, high=high, write=write, name=name)
-    return Scalar(kind, _INTEGER, read, known, known[b"0"])
+    return Scalar(kind, _INTEGER, read, token_bytes, token_bytes[b"0"])
 
 
 def _floats(kind: int, code: str) -> Scalar:
@@ -157,8 +157,8 @@ def _floats(kind: int, code: str) -> Scalar:
     return Scalar(kind, _NUMBER, partial(_floating, form=form), {}, form.pack(0))
 
 
-def _refusing(kind: int, expected: str, known: Mapping[bytes, bytes]) -> Scalar:
-    return Scalar(kind, expected, partial(_refuse, expected=expected), known, b"\0")
+def _refusing(kind: int, expected: str, token_bytes: Mapping[bytes, bytes]) -> Scalar:
+    return Scalar(kind, expected, partial(_refuse_token, expected=expected), token_bytes, b"\0")
 
 
 _BOOLS = {b"true": b"\1", b"t": b"\1", b"1": b"\1", b"True": b"\1",

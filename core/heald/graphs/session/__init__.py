@@ -10,11 +10,11 @@ lower, link. A run then converts feeds and calls the linked executable.
 - Sessions without a config of their own share the runtime of the process. No lower room imports this one.
 
 `session`, `model`: Session, which runs graphs; Model, which runs files. `targets` chooses a plugin's session.
-`source_graph`: The graph of an opened file.
-`session_graph`, `placed_graph`: The graph after the passes before placement; the device of each of its nodes.
-`step_compiler`, `function_graph`: From a step to its program; one function of it while it is compiled.
+`graph_reader`: The graph of an opened file.
+`pre_placement`, `graph_placement`: The passes before placement; the device of each node of the graph after them.
+`step_compiler`, `function_compiler`: From a step to its program; one function of it while it is compiled.
 `constant_folding`, `effects`: Values of constants alone; steps whose runs keep their order.
-`step_graphs`, `requested_passes`: The graph of a step for people, and its partitions; passes that a user names.
+`graph_export`, `requested_passes`: The graph of a step for people, and its partitions; passes that a user names.
 `partial_run`, `asynchronous_step`: A step in several calls; a step for callers that do not wait.
 `extension`: Nodes that a session's graph gets later.
 `ahead_of_time`: Compiles models into files.

@@ -23,7 +23,7 @@ from .model import Model, Signature
 from .session import Session
 
 Shapes = Mapping[str, Any]  # input name -> its shape, or a list of shapes
-_NONE: Shapes = {}
+_NO_SHAPES: Shapes = {}
 
 
 @boundary
@@ -45,84 +45,87 @@ def compile_model(
 
     Raises InvalidArgument for unknown dimensions without a given shape, and as `heald.load`.
     """
-    own = runtime(config)
-    given = _NONE if inputs is None else inputs
-    model = load(path, outputs=outputs, device=device, signature=signature, tags=tags, config=own, format=format,
-                 mmap=mmap)
+    host_runtime = runtime(config)
+    input_shapes = _NO_SHAPES if inputs is None else inputs
+    model = load(path, outputs=outputs, device=device, signature=signature, tags=tags, config=host_runtime,
+                 format=format, mmap=mmap)
     if not isinstance(model, Model):
         raise InvalidArgument("the model is compiled already", location=Location(os.fspath(path)),
                               hint="compile its source file")
-    chosen = _name_of(model, model.signatures, signature)
-    compiling = _Compiling(model.session, own, strip)
-    others = {} if signature is not None else {name: each for name, each in model.signatures.items() if name != chosen}
-    _check_names(given, [model, *others.values()])
-    compiling.add(chosen, model, given)
-    for name, each in others.items():
-        its_own = {key: shapes for key, shapes in given.items() if _all_fit(each.inputs.get(key), shapes)}
-        if each.is_runnable and not _open(each, its_own):
+    default_name = _name_of(model, model.signatures, signature)
+    compiling = _SignatureCompiler(model.session, host_runtime, strip)
+    others = {} if signature is not None else {
+        name: other for name, other in model.signatures.items() if name != default_name}
+    _check_names(input_shapes, [model, *others.values()])
+    compiling.add_signature(default_name, model, input_shapes)
+    for name, other in others.items():
+        other_shapes = {key: shapes for key, shapes in input_shapes.items() if _all_fit(other.inputs.get(key), shapes)}
+        if other.is_runnable and not _inputs_without_shape(other, other_shapes):
             with suppress(PermissionDenied, Unimplemented):  # only the chosen signature must work here
-                compiling.add(name, each, its_own)
+                compiling.add_signature(name, other, other_shapes)
     source = model.source
     program = compiling.specialiser.program
     compiled = [entry.function for entry in compiling.entries if program.functions[entry.function].is_compiled]
-    preparation = Preparation(program, compiled, own.host)
-    requirements = tuple(_requirements(program, own))
+    preparation = Preparation(program, compiled, host_runtime.host)
+    requirements = tuple(_requirements(program, host_runtime))
     if strip:
         program = preparation.stripped()
     return CompiledModel(program, tuple(compiling.entries), requirements, preparation.prepared,
-                         form="" if source is None else source.describe().form, chosen=chosen)
+                         form="" if source is None else source.describe().form, chosen=default_name)
 
 
-class _Compiling:
+class _SignatureCompiler:
     """Compiles the signatures of one session into one program."""
 
-    def __init__(self, session: Session, own: Runtime, strip: bool) -> None:
-        self.specialiser = Specialiser(own.host)
+    def __init__(self, session: Session, host_runtime: Runtime, strip: bool) -> None:
+        self.specialiser = Specialiser(host_runtime.host)
         self.entries: list[Entry] = []
-        self._session, self._own, self._strip = session, own, strip
+        self._session, self._runtime, self._strip = session, host_runtime, strip
         self._initial: dict[str, str] = {}  # target of an initializer -> its function
 
-    def add(self, name: str, signature: Signature, given: Shapes) -> None:
+    def add_signature(self, name: str, signature: Signature, input_shapes: Shapes) -> None:
         """Add a signature, for each combination of shapes. Raises InvalidArgument when shapes are missing."""
-        if missing := _open(signature, given):
+        if missing := _inputs_without_shape(signature, input_shapes):
             raise InvalidArgument(f"unknown dimensions: {', '.join(missing)}",
                                   hint="give shapes: --input NAME:SHAPE, or inputs={name: shape}")
         fetched, fed = tuple(signature.fetched.values()), tuple(signature.fed.values())
         step = self._session.prepare(fetched, fed)
-        initial = tuple(self._initializer(each) for each in self._session.initializers(fetched, fed))
-        for metas in _cases(signature, given):
+        initial = tuple(self._function_of_initializer(initializer)
+                        for initializer in self._session.initializers(fetched, fed))
+        for metas in _argument_combinations(signature, input_shapes):
             step.executable(tuple(meta.dims for meta in metas))  # kernels that decline are left out from here on
             function = self.specialiser.add(step.program, metas, name or "main")
-            self._enter(name, signature, function, initial)
+            self._add_entry(name, signature, function, initial)
         if not self._strip and not all(meta.is_static for meta in signature.inputs.values()):
-            self._enter(name, signature, self.specialiser.add_general(step.program, name or "main"), initial)
+            self._add_entry(name, signature, self.specialiser.add_general(step.program, name or "main"), initial)
 
-    def _enter(self, name: str, signature: Signature, function: str, initial: tuple[str, ...]) -> None:
-        made = self.specialiser.program.functions[function]
-        inputs = _ports(signature.fed, made.arg_metas)
-        self.entries.append(Entry(name, function, inputs, _ports(signature.fetched, made.result_metas), initial))
+    def _add_entry(self, name: str, signature: Signature, function: str, initial: tuple[str, ...]) -> None:
+        program_function = self.specialiser.program.functions[function]
+        inputs = _ports(signature.fed, program_function.arg_metas)
+        self.entries.append(Entry(name, function, inputs, _ports(signature.fetched, program_function.result_metas),
+                                  initial))
 
-    def _initializer(self, initializer: Initializer) -> str:
+    def _function_of_initializer(self, initializer: Initializer) -> str:
         """Return the function, without arguments, that makes a state."""
         if initializer.target not in self._initial:
             values = initializer.values()
             step = self._session.prepare((), tuple(values), (initializer.target,))
             function = step.program.functions["main"]
-            memory = self._own.host.memory
+            memory = self._runtime.host.memory
             arrays = [convert(value, meta, name, memory)
                       for (name, value), meta in zip(values.items(), function.arg_metas, strict=True)]
-            program = _filled(_linked(step, arrays), arrays)
+            program = _with_constant_arguments(_link_program(step, arrays), arrays)
             self._initial[initializer.target] = self.specialiser.add(program, (), f"initialize {initializer.target}")
         return self._initial[initializer.target]
 
 
-def _linked(step: PreparedStep, arrays: Sequence[Any]) -> ProgramDef:
+def _link_program(step: PreparedStep, arrays: Sequence[Any]) -> ProgramDef:
     """Return the program of a step without the kernels that decline arrays of these shapes."""
     step.executable(tuple(array.shape for array in arrays))
     return step.program
 
 
-def _filled(program: ProgramDef, arrays: Sequence[Any]) -> ProgramDef:
+def _with_constant_arguments(program: ProgramDef, arrays: Sequence[Any]) -> ProgramDef:
     """Return the program with constants in place of the arguments of its function `main`."""
     main, first = program.functions["main"], len(program.constants)
     calls = [Call(CONSTANT, (), (i,), {"index": first + i}, node=name) for i, name in enumerate(main.arg_names)]
@@ -130,33 +133,35 @@ def _filled(program: ProgramDef, arrays: Sequence[Any]) -> ProgramDef:
     return program._replace(functions={**program.functions, "main": filled}, constants=(*program.constants, *arrays))
 
 
-def _name_of(model: Signature, signatures: Mapping[str, Signature], given: str | None) -> str:
+def _name_of(model: Signature, signatures: Mapping[str, Signature], requested: str | None) -> str:
     """Return the name of the model's chosen signature; "" without signatures."""
-    if given is not None:
-        return given
-    alike = (name for name, each in signatures.items() if (each.fed, each.fetched) == (model.fed, model.fetched))
+    if requested is not None:
+        return requested
+    alike = (name for name, candidate in signatures.items()
+             if (candidate.fed, candidate.fetched) == (model.fed, model.fetched))
     return next(alike, "")
 
 
-def _check_names(given: Shapes, signatures: Sequence[Signature]) -> None:
-    known = {name for signature in signatures for name in signature.inputs}
-    for name in given:
-        if name not in known:
-            raise InvalidArgument(f"the model has no input '{name}'", hint=f"its inputs: {', '.join(sorted(known))}")
+def _check_names(input_shapes: Shapes, signatures: Sequence[Signature]) -> None:
+    input_names = {name for signature in signatures for name in signature.inputs}
+    for name in input_shapes:
+        if name not in input_names:
+            raise InvalidArgument(f"the model has no input '{name}'",
+                                  hint=f"its inputs: {', '.join(sorted(input_names))}")
 
 
-def _open(signature: Signature, given: Shapes) -> list[str]:
+def _inputs_without_shape(signature: Signature, input_shapes: Shapes) -> list[str]:
     """Return name and shape of the inputs with unknown dimensions for which no shape is given."""
     return [f"{name}:{shape_text(meta.shape)}" for name, meta in signature.inputs.items()
-            if not meta.is_static and name not in given]
+            if not meta.is_static and name not in input_shapes]
 
 
-def _cases(signature: Signature, given: Shapes) -> Iterator[tuple[TensorMetadata, ...]]:
+def _argument_combinations(signature: Signature, input_shapes: Shapes) -> Iterator[tuple[TensorMetadata, ...]]:
     """Yield the arguments of each function to compile. Raises InvalidArgument for shapes that do not fit."""
-    shapes = {name: _listed(given[name]) for name in signature.inputs if name in given}
-    counts = {len(each) for each in shapes.values()} or {1}
+    shapes = {name: _shape_list(input_shapes[name]) for name in signature.inputs if name in input_shapes}
+    counts = {len(shape_list) for shape_list in shapes.values()} or {1}
     if len(counts) > 1 or 0 in counts:
-        have = ", ".join(f"{name}: {len(each)}" for name, each in shapes.items())
+        have = ", ".join(f"{name}: {len(shape_list)}" for name, shape_list in shapes.items())
         raise InvalidArgument(f"inputs have different numbers of shapes ({have})", hint="give each input as many")
     for number in range(counts.pop()):
         metas = []
@@ -169,26 +174,26 @@ def _cases(signature: Signature, given: Shapes) -> Iterator[tuple[TensorMetadata
 
 
 def _all_fit(meta: TensorMetadata | None, shapes: Any) -> bool:
-    return meta is not None and all(fits(shape, meta) for shape in _listed(shapes))
+    return meta is not None and all(fits(shape, meta) for shape in _shape_list(shapes))
 
 
-def _listed(shapes: Any) -> list[tuple[Any, ...]]:
+def _shape_list(shapes: Any) -> list[tuple[Any, ...]]:
     """Return the shapes of an input: one, or several in a list of sequences."""
-    several = len(shapes) > 0 and all(isinstance(each, Sequence) for each in shapes)
-    return [tuple(each) for each in shapes] if several else [tuple(shapes)]
+    several = len(shapes) > 0 and all(isinstance(shape, Sequence) for shape in shapes)
+    return [tuple(shape) for shape in shapes] if several else [tuple(shapes)]
 
 
 def _ports(tensors: Mapping[str, str], metas: Sequence[TensorMetadata]) -> tuple[Port, ...]:
     return tuple(Port(name, tensor, meta) for (name, tensor), meta in zip(tensors.items(), metas, strict=True))
 
 
-def _requirements(program: ProgramDef, own: Runtime) -> Iterator[Requirement]:
+def _requirements(program: ProgramDef, host_runtime: Runtime) -> Iterator[Requirement]:
     """Yield the plugins of the program's devices, kernels and ops."""
     types = {name.partition(":")[0] for name in program.requires}
     calls = [call for function in program.functions.values() for call in function.kernels if _is_op(call)]
     packs = {call.pack for call in calls}
-    op_sets = {own.host.registries.ops.plugin_of(op) for op in {call.op for call in calls}}
-    for record in own.plugins.listing():
+    op_sets = {host_runtime.host.registries.ops.plugin_of(op) for op in {call.op for call in calls}}
+    for record in host_runtime.plugins.listing():
         brought = types.intersection(record.registered.get("device types", ()))
         uses = [("device", bool(brought)), ("kernels", record.id in packs), ("ops", record.id in op_sets)]
         for use, is_used in uses:

@@ -43,15 +43,17 @@ class ConstantFolder:
         self, entry: Resolved, inputs: Sequence[ValueInfo], outputs: tuple[ValueInfo, ...]
     ) -> tuple[ValueInfo, ...]:
         """Return the known facts about a node's outputs, with their elements when folding the node is worth it."""
-        found = None if entry.op.stateful or not is_worth_folding(inputs, outputs) else self._device
-        if found is None:
+        named_device = None if entry.op.stateful or not is_worth_folding(inputs, outputs) else self._device
+        if named_device is None:
             return outputs
-        compute = self._bound_alike(found, entry, inputs, outputs) or self._bind(found, entry, inputs, outputs)
+        compute = (self._compute_for_likeness(named_device, entry, inputs, outputs)
+                   or self._compute_by_kernel(named_device, entry, inputs, outputs))
         values = None if compute is None else compute(inputs)
         return outputs if values is None else tuple(map(constant_info, values))
 
-    def _bound_alike(
-        self, found: tuple[str, Device], entry: Resolved, inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]
+    def _compute_for_likeness(
+        self, named_device: tuple[str, Device], entry: Resolved, inputs: Sequence[ValueInfo],
+        outputs: Sequence[ValueInfo]
     ) -> Compute | None:
         """Return the function that computes all nodes like this one.
 
@@ -63,13 +65,14 @@ class ConstantFolder:
         like = entry.op.name, id(entry.attrs), tuple([i.meta for i in inputs]), tuple([o.meta for o in outputs])
         if like not in self._bound:
             unknown = [ValueInfo(i.meta) for i in inputs]
-            self._bound[like] = entry.attrs, self._bind(found, entry, unknown, outputs)
+            self._bound[like] = entry.attrs, self._compute_by_kernel(named_device, entry, unknown, outputs)
         return self._bound[like][1]
 
-    def _bind(
-        self, found: tuple[str, Device], entry: Resolved, inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]
+    def _compute_by_kernel(
+        self, named_device: tuple[str, Device], entry: Resolved, inputs: Sequence[ValueInfo],
+        outputs: Sequence[ValueInfo]
     ) -> Compute | None:
-        name, device = found
+        name, device = named_device
         able = tuple([kernel for kernel in self._host.registries.kernels.candidates(entry.op.name, device.type)
                       if kernel.refuses(entry.attrs) is None])
         call = Call(f"{device.type}.{entry.op.name}", (), (), entry.attrs, node=entry.node.name)

@@ -9,8 +9,8 @@ from ..graph.graph import Graph, verify
 from ..graph.graphdef import dumps
 
 
-def extended(graph: Graph, more: Graph) -> Graph:
-    """Return `graph` with the nodes and functions of `more`, which may use those of `graph`.
+def extend_graph(graph: Graph, more: Graph) -> Graph:
+    """Return `graph` with the nodes and functions of `more`. The latter may use the nodes and functions of `graph`.
 
     Functions that both have must be equal. The version of the producer stays that of `graph`, by which defaults go.
 
@@ -18,12 +18,12 @@ def extended(graph: Graph, more: Graph) -> Graph:
     producer, and for a result that is no well-formed graph.
     """
     check_versions(more)
-    known = next((node.name for node in more if node.name in graph), None)
-    if known is not None:
-        raise InvalidArgument(f"the session has a node '{known}' already", node=known, op=more[known].op,
+    clash = next((node.name for node in more if node.name in graph), None)
+    if clash is not None:
+        raise InvalidArgument(f"the session has a node '{clash}' already", node=clash, op=more[clash].op,
                               hint="an extension holds new nodes only, and names the session's as inputs")
     both = graph.functions.keys() & more.functions.keys()
-    other = next((name for name in sorted(both) if not _same(graph.functions[name], more.functions[name])),
+    other = next((name for name in sorted(both) if not _equal_functions(graph.functions[name], more.functions[name])),
                  None)
     if other is not None:
         raise InvalidArgument(f"the session has another function '{other}'", hint="give the new function another name")
@@ -31,10 +31,10 @@ def extended(graph: Graph, more: Graph) -> Graph:
         raise InvalidArgument(f"the extension is of GraphDef version {more.versions.producer}, the session's graph of "
                               f"version {graph.versions.producer}", hint="write both with the same TensorFlow")
     functions = [function for name, function in more.functions.items() if name not in both]
-    whole = graph.replace(nodes=list(more), functions=functions)
-    verify(whole)
-    return whole
+    combined = graph.replace(nodes=list(more), functions=functions)
+    verify(combined)
+    return combined
 
 
-def _same(one: Function, other: Function) -> bool:
+def _equal_functions(one: Function, other: Function) -> bool:
     return one is other or dumps(Graph(functions=[one])) == dumps(Graph(functions=[other]))

@@ -17,15 +17,15 @@ from ...runtime.service.arguments import in_order, take_options
 from ...runtime.service.loading import open_file
 from ...runtime.service.runtime import runtime
 from ...runtime.values.tensor import TensorMetadata
-from ..compiler.names import HELD, listed
+from ..compiler.names import HANDLE_TYPES, name_tuple
 from ..compiler.prune import needed_placeholders
 from ..compiler.resolve import Resolved
 from ..graph.graph import Graph
 from ..graph.rewriting import pruned
-from ..graph.traversal import unused
+from ..graph.traversal import unconsumed_nodes
 from .asynchronous_step import AsynchronousStep
+from .graph_reader import read_graph
 from .session import Session
-from .source_graph import read_graph
 
 MOST_WARNINGS = 10  # of outputs that are left out: a file may have any number of them
 _NONE: Mapping[str, Any] = MappingProxyType({})
@@ -114,7 +114,7 @@ class Model(Signature):
         self.signatures = signatures
 
     def placement(self) -> Placement:
-        """Where each node runs and why."""
+        """The device of each node, and the reason."""
         return self.session.placement()
 
 
@@ -122,37 +122,38 @@ def load_graph(
     file: Path, *, inputs: Sequence[str] | None, outputs: Sequence[str] | None, device: str | None, config: Any,
     signature: str | None, tags: Collection[str] | None, form: str | None, mmap: bool,
 ) -> Model:
-    """Load a file of a graph. The arguments and errors are those of `heald.load`."""
-    inputs, outputs, tags = (None if names is None else listed(names, use)
+    """Load a file of a graph. Takes the arguments, and raises the errors, of `heald.load`."""
+    inputs, outputs, tags = (None if names is None else name_tuple(names, use)
                              for names, use in ((inputs, "feed"), (outputs, "fetch"), (tags, "tag")))
-    own = runtime(config)
-    registries = own.host.registries
+    model_runtime = runtime(config)
+    registries = model_runtime.host.registries
     options = LoadOptions(registries.ops, signature, tags, inputs, outputs, mmap)
     opened = open_file(file, options, registries, form)
-    chosen = opened.chosen()
-    session = Session(read_graph(opened), own, device=device, initial_state=opened.initial_state())
-    signatures = {name: _signature(session, found, opened.description.signatures.get(name))
-                  for name, found in opened.signatures.items()}
-    if chosen is not None and inputs is None and outputs is None:
-        return Model(session, chosen.inputs, chosen.outputs, signatures, opened.source)
-    return Model(session, *_described(session, *_tensors(session, chosen, inputs, outputs)), signatures,
+    default_signature = opened.chosen()
+    session = Session(read_graph(opened), model_runtime, device=device, initial_state=opened.initial_state())
+    signatures = {name: _signature(session, loaded, opened.description.signatures.get(name))
+                  for name, loaded in opened.signatures.items()}
+    if default_signature is not None and inputs is None and outputs is None:
+        return Model(session, default_signature.inputs, default_signature.outputs, signatures, opened.source)
+    return Model(session, *_tensor_infos(session, *_tensors(session, default_signature, inputs, outputs)), signatures,
                  opened.source)
 
 
-def _signature(session: Session, found: SignatureDef | HealdError, declared: SignatureDef | None) -> Signature:
-    if not isinstance(found, HealdError):
-        return Signature(session, found.inputs, found.outputs)
+def _signature(session: Session, loaded: SignatureDef | HealdError, declared: SignatureDef | None) -> Signature:
+    if not isinstance(loaded, HealdError):
+        return Signature(session, loaded.inputs, loaded.outputs)
     inputs, outputs = (_NONE, _NONE) if declared is None else (declared.inputs, declared.outputs)
-    return Signature(session, inputs, outputs, found)
+    return Signature(session, inputs, outputs, loaded)
 
 
 def _tensors(
-    session: Session, chosen: SignatureDef | None, inputs: Sequence[str] | None, outputs: Sequence[str] | None
+    session: Session, default_signature: SignatureDef | None, inputs: Sequence[str] | None,
+    outputs: Sequence[str] | None
 ) -> tuple[dict[str, str], dict[str, str]]:
     """The tensors to feed and to fetch, by the names of the inputs and outputs of a model."""
-    sides = (_NONE, _NONE) if chosen is None else (chosen.inputs, chosen.outputs)
+    sides = (_NONE, _NONE) if default_signature is None else (default_signature.inputs, default_signature.outputs)
     fed, fetched = ({name: info.tensor for name, info in side.items()} for side in sides)
-    if outputs is None and chosen is None:
+    if outputs is None and default_signature is None:
         outputs = find_outputs(session)
     if outputs is not None:
         fetched = {name: fetched.get(name, name) for name in outputs}
@@ -162,10 +163,10 @@ def _tensors(
     return {names.get(node, node): node for node in find_inputs(session, tuple(fetched.values()))}, fetched
 
 
-def _described(
+def _tensor_infos(
     session: Session, fed: Mapping[str, str], fetched: Mapping[str, str]
 ) -> tuple[dict[str, TensorInfo], dict[str, TensorInfo]]:
-    """What the step for these tensors, by the names of inputs and outputs, tells of them."""
+    """The metadata of these tensors in their step, by the names of inputs and of outputs."""
     function = session.prepare(tuple(fetched.values()), tuple(fed.values())).program.functions["main"]
     return _infos(fed, function.arg_metas), _infos(fetched, function.result_metas)
 
@@ -178,29 +179,29 @@ def find_outputs(session: Session) -> tuple[str, ...]:
     """The nodes with outputs that no node takes, in the graph's order: tensors by name. Warns of nodes that are left
     out because their ops are not known.
 
-    Raises NotFound when there are none, or what is wrong with the only ones there are.
+    Raises NotFound for a graph without such nodes, and the error of the first node when all of them are faulty.
     """
     graph: Graph = session.graph
-    found: list[str] = []
+    outputs: list[str] = []
     broken: list[HealdError] = []
-    for name in unused(graph.nodes):
+    for name in unconsumed_nodes(graph.nodes):
         entry = session.nodes[name]
         if not isinstance(entry, Resolved):
             broken.append(entry)
             continue
         tensors = () if entry.op.for_effect else entry.output_tensors
-        found += [name if len(tensors) == 1 else f"{name}:{i}" for i, tensor in enumerate(tensors)
-                  if tensor.dtype not in HELD]
-    if not found and broken:
+        outputs += [name if len(tensors) == 1 else f"{name}:{i}" for i, tensor in enumerate(tensors)
+                    if tensor.dtype not in HANDLE_TYPES]
+    if not outputs and broken:
         raise broken[0]
     for error in broken[:MOST_WARNINGS]:
         warnings.warn(f"output '{error.node}' is left out: {error}", HealdWarning, stacklevel=4)
     if len(broken) > MOST_WARNINGS:
         warnings.warn(f"{len(broken) - MOST_WARNINGS:,} more outputs are left out; "
                       "'heald ops --missing MODEL' lists the reasons", HealdWarning, stacklevel=4)
-    if not found:
+    if not outputs:
         raise NotFound("the graph has no node whose result nobody takes", hint="name the outputs: outputs=['y']")
-    return tuple(found)
+    return tuple(outputs)
 
 
 def find_inputs(session: Session, outputs: Sequence[str]) -> tuple[str, ...]:

@@ -27,8 +27,8 @@ from ...runtime.values.async_value import AsyncValue, failed
 from ...runtime.values.tensor import TensorMetadata
 from ..compiler.prune import Tensor, prune
 from ..compiler.resolve import Resolved
-from .function_graph import StepSignature
-from .placed_graph import Nodes
+from .function_compiler import StepSignature
+from .graph_placement import Nodes
 
 _numbers = count(1)  # of handles, which no other session of the process has
 
@@ -63,15 +63,15 @@ class PartialRun:
         self._fed: set[Tensor] = set()
         self._fetched: set[Tensor] = set()
         self._needs: dict[Tensor, frozenset[Tensor]] = {}  # fetch -> the feeds that it needs
-        given = [*self._feeds.values()]
-        self._results = dict(zip(signature.wanted, self._start(executable, given), strict=True))
+        feed_values = [*self._feeds.values()]
+        self._results = dict(zip(signature.fetched, self._start(executable, feed_values), strict=True))
         inherited.add(self)
 
-    def _start(self, executable: Executable, given: Sequence[AsyncValue]) -> list[AsyncValue]:
+    def _start(self, executable: Executable, feed_values: Sequence[AsyncValue]) -> list[AsyncValue]:
         """Start the step and return its results. An error of calls without feeds becomes all results."""
         step = self._step
         try:
-            return executable.start(given, step)
+            return executable.start(feed_values, step)
         except Exception as error:  # noqa: BLE001 - the call that fetches a result raises it
             step.cancel(as_heald_error(error, "a partial run"))
             return [failed(step.end()) for _ in executable.function.results]
@@ -81,7 +81,9 @@ class PartialRun:
         finally:
             step.leave()
 
-    def begin(self, feeds: Mapping[Tensor, tuple[str, Any]], fetches: Mapping[Tensor, str], memory: HostMemory) -> bool:
+    def start_call(
+        self, feeds: Mapping[Tensor, tuple[str, Any]], fetches: Mapping[Tensor, str], memory: HostMemory
+    ) -> bool:
         """Check one call, and give its feeds to the step. Returns True when no feed and no fetch is left.
 
         `feeds`: tensor to the user's name and value.
@@ -89,16 +91,17 @@ class PartialRun:
 
         Raises InvalidArgument for feeds and fetches that TensorFlow refuses, too; the partial run then goes on.
         """
-        arrays = {fed: _own(value, self._meta(fed, name), name, memory) for fed, (name, value) in feeds.items()}
+        arrays = {fed: _copy_of_feed(value, self._metadata_of_feed(fed, name), name, memory)
+                  for fed, (name, value) in feeds.items()}
         with self._lock:
             for fed, (name, _) in feeds.items():
                 if fed in self._fed:
-                    raise _refused(f"the feed '{name}' has already been fed", fed)
+                    raise _refusal(f"the feed '{name}' has already been fed", fed)
             for fetch, name in fetches.items():
                 if fetch not in self._results:
-                    raise _refused(f"the fetch '{name}' was not specified in partial_run_setup", fetch)
+                    raise _refusal(f"the fetch '{name}' was not specified in partial_run_setup", fetch)
                 if fetch in self._fetched:
-                    raise _refused(f"the fetch '{name}' has already been fetched", fetch)
+                    raise _refusal(f"the fetch '{name}' has already been fetched", fetch)
             for fetch, name in fetches.items():
                 self._check_fetch(fetch, name, self._fed.union(feeds))
             self._fed.update(feeds)
@@ -108,10 +111,10 @@ class PartialRun:
             self._feeds.pop(fed).emplace(array)
         return is_last
 
-    def _meta(self, fed: Tensor, name: str) -> TensorMetadata:
+    def _metadata_of_feed(self, fed: Tensor, name: str) -> TensorMetadata:
         meta = self._signature.fed.get(fed)
         if meta is None:
-            raise _refused(f"the feed '{name}' was not specified in partial_run_setup", fed)
+            raise _refusal(f"the feed '{name}' was not specified in partial_run_setup", fed)
         return meta
 
     def _check_fetch(self, fetch: Tensor, name: str, fed: set[Tensor]) -> None:
@@ -122,7 +125,7 @@ class PartialRun:
             raise InvalidArgument(f"fetch '{name}' can't be computed from the feeds that have been fed so far",
                                   node=fetch[0], hint=f"you must feed a value for {', '.join(missing)} first")
 
-    def finish(self, fetches: Mapping[Tensor, str], *, is_last: bool) -> list[Any]:
+    def finish_call(self, fetches: Mapping[Tensor, str], *, is_last: bool) -> list[Any]:
         """Wait for the values of these fetches, after the last call for the whole step.
 
         Raises the step's error, and InvalidArgument for a dead value. The step then ends.
@@ -138,7 +141,7 @@ class PartialRun:
             self._step.over.get()
         return arrays
 
-    def end(self, error: HealdError) -> None:
+    def cancel(self, error: HealdError) -> None:
         """End the step; a call that waits raises this error."""
         self._step.cancel(error)
 
@@ -171,36 +174,36 @@ class PartialRuns:
         if run is None:
             raise InvalidArgument(f"there is no partial run {handle!r}: it has ended, or partial_run_setup did not "
                                   "return it", hint="handle = session.partial_run_setup(fetches, feeds)")
-        given: dict[Tensor, tuple[str, Any]] = {}
+        feed_values: dict[Tensor, tuple[str, Any]] = {}
         for name, value in feeds.items():
             fed = tensor(name, "feed")
-            if fed in given:
-                raise _refused(f"tensor '{fed[0]}:{fed[1]}' is fed more than once", fed)
-            given[fed] = name, value
-        asked = [tensor(name, "fetch") for name in fetches]
-        wanted = dict(zip(asked, fetches, strict=True))
-        is_last = run.begin(given, wanted, memory)
+            if fed in feed_values:
+                raise _refusal(f"tensor '{fed[0]}:{fed[1]}' is fed more than once", fed)
+            feed_values[fed] = name, value
+        tensors = [tensor(name, "fetch") for name in fetches]
+        fetch_names = dict(zip(tensors, fetches, strict=True))
+        is_last = run.start_call(feed_values, fetch_names, memory)
         try:
-            found = dict(zip(wanted, run.finish(wanted, is_last=is_last), strict=True))
+            arrays = dict(zip(fetch_names, run.finish_call(fetch_names, is_last=is_last), strict=True))
         except BaseException:
             self._runs.pop(handle, None)
-            run.end(Cancelled("another call of this partial run has failed"))
+            run.cancel(Cancelled("another call of this partial run has failed"))
             raise
         if is_last:
             self._runs.pop(handle, None)
-        return [found[each] for each in asked]
+        return [arrays[fetch] for fetch in tensors]
 
     def close(self) -> None:
         """Forget all partial runs. The session cancels their steps."""
         self._runs.clear()
 
 
-def _own(value: Any, meta: TensorMetadata, name: str, memory: HostMemory) -> Any:
+def _copy_of_feed(value: Any, meta: TensorMetadata, name: str, memory: HostMemory) -> Any:
     """Return a copy of a feed as an array of its tensor's type: the step may read it after the call."""
     array = convert(value, meta, name, memory)
-    own = memory.maker(array.shape, array.dtype, f"feed '{name}'")()
-    own[...] = array
-    return own
+    copy = memory.maker(array.shape, array.dtype, f"feed '{name}'")()
+    copy[...] = array
+    return copy
 
 
 def _needed_feeds(nodes: Nodes, fed: Mapping[Tensor, TensorMetadata], fetch: Tensor) -> frozenset[Tensor]:
@@ -210,12 +213,12 @@ def _needed_feeds(nodes: Nodes, fed: Mapping[Tensor, TensorMetadata], fetch: Ten
     order = prune(nodes, fed, [fetch], [])
     needed = {source for entry in order for source in entry.inputs if source in fed}
     waits = {control for entry in order for control in entry.node.controls if _is_placeholder(nodes[control])}
-    return frozenset(needed | {each for each in fed if each[0] in waits})
+    return frozenset(needed | {feed for feed in fed if feed[0] in waits})
 
 
 def _is_placeholder(entry: Resolved | HealdError) -> bool:
     return isinstance(entry, Resolved) and entry.op.name in PLACEHOLDERS
 
 
-def _refused(what: str, tensor: Tensor) -> InvalidArgument:
+def _refusal(what: str, tensor: Tensor) -> InvalidArgument:
     return InvalidArgument(what, node=tensor[0])

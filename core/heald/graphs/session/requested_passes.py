@@ -13,35 +13,36 @@ from ..graph.node import parse_input
 from .constant_folding import ConstantFolder
 
 
-def requested_graphs(
-    graph: Graph, names: Sequence[str], kept: Collection[str], own: Runtime, *, feeds: Sequence[str] = (),
+def run_requested_passes(
+    graph: Graph, names: Sequence[str], kept_names: Collection[str], runtime: Runtime, *, feeds: Sequence[str] = (),
     fetches: Sequence[str] = (), entry: str | None = None,
 ) -> Iterator[tuple[str, Graph]]:
     """Yield the name of each requested pass and the graph after it, in the order of `names`.
 
-    `kept`: names of nodes that stay, with the values that they return.
+    `kept_names`: names of nodes that stay, with the values that they return.
     `feeds`, `fetches`, `entry`: as in PassContext. The nodes of feeds and fetches stay, too.
 
     Raises NotFound for an unknown feed or fetch and for a pass that no plugin registers, InvalidArgument for a pass of
     the stage "pre_placement", and the errors of `run_passes`.
     """
-    ops, named = own.host.registries.ops, [graph[parse_input(tensor).node].name for tensor in (*feeds, *fetches)]
-    for each in [_requested(name, own) for name in names]:  # facts are of one graph: a pass may change functions
-        facts = NodeFacts(graph, {}, {}, ops, ConstantFolder(own.host))
-        context = PassContext(frozenset((*kept, *named)), facts.resolve, facts.infer, (), ops, tuple(feeds),
+    ops, named = runtime.host.registries.ops, [graph[parse_input(tensor).node].name for tensor in (*feeds, *fetches)]
+    # facts are of one graph: a pass may change functions
+    for graph_pass in [_pass_on_request(name, runtime) for name in names]:
+        facts = NodeFacts(graph, {}, {}, ops, ConstantFolder(runtime.host))
+        context = PassContext(frozenset((*kept_names, *named)), facts.resolve, facts.infer, (), ops, tuple(feeds),
                               tuple(fetches), entry)
-        for name, changed in run_passes(graph, [each], context):
+        for name, changed in run_passes(graph, [graph_pass], context):
             yield name, changed
             graph = changed
 
 
-def _requested(name: str, own: Runtime) -> GraphPass:
-    known = {key: entry for key, entry in own.host.registries.passes.items() if entry.stage != PRE_PLACEMENT}
-    if name in known:
-        return known[name]
-    if name in own.host.registries.passes:
+def _pass_on_request(name: str, runtime: Runtime) -> GraphPass:
+    passes = {key: entry for key, entry in runtime.host.registries.passes.items() if entry.stage != PRE_PLACEMENT}
+    if name in passes:
+        return passes[name]
+    if name in runtime.host.registries.passes:
         raise InvalidArgument(f"the pass '{name}' is part of loading a model, and is not run by name",
                               hint="--freeze runs the passes of that stage")
-    near = closest(name, [*known])
+    suggestions = closest(name, [*passes])
     raise NotFound(f"no plugin has a graph pass '{name}'",
-                   hint=f"did you mean {near[0]}?" if near else "heald opt --list-passes lists them")
+                   hint=f"did you mean {suggestions[0]}?" if suggestions else "heald opt --list-passes lists them")

@@ -67,15 +67,15 @@ def _add_statistics(message: Any, trace: Trace) -> None:
 
 
 def _add_node(stats: Any, event: Event, epoch: int, sources: Sequence[str]) -> None:
-    start, taken = epoch + event.span[0], event.ns
+    start, duration = epoch + event.span[0], event.ns
     stats.node_name = event.call.node if event.call.code != COPY else f"{event.call.node}:copy"
     stats.timeline_label = f"{event.call.node} = {event.call.op}({', '.join(sources)})"  # as timeline.py reads it
     stats.thread_id = event.thread
     for unit, factor in (("micros", 1000), ("nanos", 1)):
         setattr(stats, f"all_start_{unit}", start // factor)
         setattr(stats, f"scheduled_{unit}", start // factor)
-        setattr(stats, f"op_end_rel_{unit}", taken // factor)
-        setattr(stats, f"all_end_rel_{unit}", taken // factor)
+        setattr(stats, f"op_end_rel_{unit}", duration // factor)
+        setattr(stats, f"all_end_rel_{unit}", duration // factor)
     allocator = event.device.lower()
     total = 0
     for slot, meta in _tensors(event):

@@ -29,7 +29,7 @@ from ...runtime.support.fork_safety import inherited
 from ...runtime.support.gc_pause import gc_paused
 from ...runtime.values.tensor import TensorMetadata
 from ..compiler.infer_node import fed_metadata
-from ..compiler.names import flatten, listed, target, tensor
+from ..compiler.names import flatten_fetches, name_tuple, target_node, tensor_of_name
 from ..compiler.prune import Tensor, prune
 from ..compiler.resolve import Resolved, check_versions
 from ..graph.graph import Graph, verify
@@ -37,14 +37,14 @@ from ..graph.traversal import ancestors
 from .asynchronous_step import AsynchronousStep
 from .constant_folding import ConstantFolder
 from .effects import has_effects
-from .extension import extended
-from .function_graph import Environment, StepSignature
+from .extension import extend_graph
+from .function_compiler import Environment, StepSignature
+from .graph_export import GraphExport
+from .graph_placement import Nodes, PlacedGraph, Placers, with_rows
 from .partial_run import PartialRun, PartialRuns, PartialStep
-from .placed_graph import Nodes, PlacedGraph, Placers, with_rows
+from .pre_placement import enabled_passes, run_pre_placement_passes
 from .run_metadata import RunMetadata
-from .session_graph import enabled_passes, session_graphs
 from .step_compiler import StepCompiler
-from .step_graphs import StepGraphs
 from .targets import check_arguments, is_local, session_at
 
 MOST_PREPARED_BYTES = 32 << 20  # bytes of prepared steps that are kept, without their arrays
@@ -95,8 +95,10 @@ class Session:
         self._closed = False
         self._rendezvous = rendezvous
         self._partial_runs = PartialRuns()
-        self._initial_state = self._left = tuple(initial_state)  # `_left`: initializers that have not run
-        self._waiting: dict[Any, tuple[Initializer, ...]] = {}  # by prepared step, those that run before its first run
+        # `_pending_state`: initializers that have not run
+        self._initial_state = self._pending_state = tuple(initial_state)
+        # by prepared step, the initializers that precede its first run
+        self._initializers_of_step: dict[Any, tuple[Initializer, ...]] = {}
         verify(graph)  # only graphs from files have been verified
         check_versions(graph)
         self._runtime: Runtime = runtime(config)
@@ -104,8 +106,8 @@ class Session:
         self.given_graph = graph  # before passes: the graph to save
         self._step = lasting_step(host, Resources())
         self._closing = CancelToken()
-        *_, (_, graph) = session_graphs(graph, self._left, self._runtime)
-        self._left = tuple(each for each in self._left if each.target in graph)
+        *_, (_, graph) = run_pre_placement_passes(graph, self._pending_state, self._runtime)
+        self._pending_state = tuple(initializer for initializer in self._pending_state if initializer.target in graph)
         placers = Placers(host, settings.placement, device)
         self._placed = PlacedGraph(graph, placers, host)
         self._served: dict[str, Assignment] = {}  # rows that links have changed, by node
@@ -137,16 +139,16 @@ class Session:
         `metadata`: receives the records.
 
         Arrays belong to the caller. Raises InvalidArgument and NotFound for names and feeds that do not fit, and the
-        error of the first kernel that fails. Raises DeadlineExceeded and Cancelled as `options` say, and what
-        `partitions` raises when they ask for these graphs.
+        error of the first kernel that fails. Raises DeadlineExceeded and Cancelled as `options` say, and the errors of
+        `partitions` when they ask for these graphs.
         """
-        names, rebuild = flatten(fetches)
+        names, rebuild = flatten_fetches(fetches)
         feeds = {} if feeds is None else mapped(feeds, "feeds")
-        names_fed, acting = listed(tuple(feeds), "feed"), listed(targets, "target")
+        names_fed, acting = name_tuple(tuple(feeds), "feed"), name_tuple(targets, "target")
         if options is None:
-            return rebuild(self._ready(names, names_fed, acting, self._step)(tuple(feeds.values())))
+            return rebuild(self._prepare_and_initialize(names, names_fed, acting, self._step)(tuple(feeds.values())))
         with self.limited_step(options) as step:
-            prepared = self._ready(names, names_fed, acting, step)
+            prepared = self._prepare_and_initialize(names, names_fed, acting, step)
             if metadata is not None:
                 graphs = self.partitions(fetches, names_fed, acting) if options.partition_graphs else {}
                 metadata.trace, metadata.partition_graphs = step.trace, graphs
@@ -176,15 +178,15 @@ class Session:
         self, within: Step, fetches: Any, feeds: Sequence[str] | Mapping[str, str] = (), targets: Sequence[str] = ()
     ) -> Callable[..., Any]:
         """As `make_callable`; the step is prepared in `within`, whose error ends that. A Step serves as options."""
-        names, rebuild = flatten(fetches)
+        names, rebuild = flatten_fetches(fetches)
         named = None
         if isinstance(feeds, Mapping):
-            given = mapped(feeds, "feeds")
-            named = NamedFeeds(dict(zip(listed(tuple(given), "feed"), listed(tuple(given.values()), "feed"),
-                                        strict=True)))
-        names_fed = listed(feeds if named is None else named.tensors, "feed")
-        key = names, names_fed, listed(targets, "target")
-        prepared = self._ready(*key, within)
+            tensors_by_name = mapped(feeds, "feeds")
+            named = NamedFeeds(dict(zip(name_tuple(tuple(tensors_by_name), "feed"),
+                                        name_tuple(tuple(tensors_by_name.values()), "feed"), strict=True)))
+        names_fed = name_tuple(feeds if named is None else named.tensors, "feed")
+        key = names, names_fed, name_tuple(targets, "target")
+        prepared = self._prepare_and_initialize(*key, within)
         shown = names_fed if named is None else named.names
         count = len(shown)
         shares = named if named is not None and not named.are_distinct else None
@@ -192,15 +194,15 @@ class Session:
 
         def step(*arrays: Any, options: RunOptions | Step | None = None) -> Any:
             if len(arrays) != count:
-                wanted = ", ".join(shown) or "none"
-                raise InvalidArgument(f"this callable takes {count} arrays ({wanted}), {len(arrays)} given")
+                expected = ", ".join(shown) or "none"
+                raise InvalidArgument(f"this callable takes {count} arrays ({expected}), {len(arrays)} given")
             if self._closed:
-                raise _closed()
+                raise _closed_error()
             limited = None  # no `with`: a callable that refers to itself would outlive its last user
             if options is not None and not isinstance(options, Step):
                 options = limited = self._new_step(options)
             try:
-                if self._waiting and key in self._waiting:  # the session was reset
+                if self._initializers_of_step and key in self._initializers_of_step:  # the session was reset
                     self._initialize(key, options or self._step)
                 values = arrays if shares is None else shares.distinct(arrays, prepared.metas)
                 try:
@@ -225,15 +227,15 @@ class Session:
         self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()
     ) -> AsynchronousStep:
         """Return the step for these names, for callers that do not wait for its runs. Raises as `make_callable`."""
-        key = flatten(fetches)[0], listed(feeds, "feed"), listed(targets, "target")
-        signature = self._signature(*key)
+        key = flatten_fetches(fetches)[0], name_tuple(feeds, "feed"), name_tuple(targets, "target")
+        signature = self._step_signature(*key)
 
-        def ready() -> PreparedStep:
+        def prepare() -> PreparedStep:
             if self._closed:
-                raise _closed()
-            return self._ready(*key, self._step)
+                raise _closed_error()
+            return self._prepare_and_initialize(*key, self._step)
 
-        return AsynchronousStep(self, ready, partial(self._step_of, PartialStep, RunOptions()),
+        return AsynchronousStep(self, prepare, partial(self._step_of, PartialStep, RunOptions()),
                                 [*signature.fed.values()],
                                 has_effects=has_effects(self.graph, prune(self.nodes, *signature), self._runtime.host))
 
@@ -252,11 +254,11 @@ class Session:
                                   hint="session.extend(heald.graphdef.load(path))")
         with self._step.holding(self._lock):
             if self._closed:
-                raise _closed()
-            given = extended(self.given_graph, graph)
-            *_, (_, whole) = session_graphs(given, self._initial_state, self._runtime)
-            placed = self._placed.extended(whole)
-            self.given_graph, self._placed = given, placed
+                raise _closed_error()
+            extended_graph = extend_graph(self.given_graph, graph)
+            *_, (_, prepared_graph) = run_pre_placement_passes(extended_graph, self._initial_state, self._runtime)
+            placed = self._placed.extend(prepared_graph)
+            self.given_graph, self._placed = extended_graph, placed
 
     @boundary
     def reset(self, containers: Sequence[str] = ()) -> None:
@@ -265,19 +267,20 @@ class Session:
         Running steps end with Cancelled. Later runs find variables uninitialized; the initial state of a loaded model
         is read again. Steps and callables stay valid. Random sequences go on.
         """
-        names = frozenset(listed(containers, "container")) or {""}
+        names = frozenset(name_tuple(containers, "container")) or {""}
         with self._step.holding(self._lock):
             if self._closed:
-                raise _closed()
+                raise _closed_error()
             self._closing.cancel()
             self._closing = CancelToken()
             self._step.cancel(Cancelled("the session was reset while this ran"))
             self._step.restart()
             self._step.resources = self._step.resources.without(names)
-            self._left = tuple(each for each in self._initial_state if each.target in self.graph)
+            self._pending_state = tuple(initializer for initializer in self._initial_state
+                                        if initializer.target in self.graph)
             for prepared, key in list(self._steps.items()):
-                if waiting := self._uninitialized(self._signature(*key)):
-                    self._waiting[key] = waiting
+                if waiting := self._pending_initializers(self._step_signature(*key)):
+                    self._initializers_of_step[key] = waiting
                 prepared.forget_state()
 
     @boundary
@@ -287,12 +290,12 @@ class Session:
         Raises InvalidArgument and NotFound for names that do not fit, and Unimplemented when a device needs the feeds'
         static shapes and the placeholders declare none.
         """
-        names, names_fed, acting = flatten(fetches)[0], listed(feeds, "feed"), listed(targets, "target")
+        names, names_fed, acting = flatten_fetches(fetches)[0], name_tuple(feeds, "feed"), name_tuple(targets, "target")
         if not names and not acting:
             raise InvalidArgument("a partial run needs at least one fetch or target", hint="partial_run_setup(['y:0'])")
-        prepared = self._ready(names, names_fed, acting, self._step)
+        prepared = self._prepare_and_initialize(names, names_fed, acting, self._step)
         executable = prepared.for_partial_runs(self._step)
-        signature, step = self._signature(names, names_fed, acting), self._step_of(PartialStep, RunOptions())
+        signature, step = self._step_signature(names, names_fed, acting), self._step_of(PartialStep, RunOptions())
         return self._partial_runs.add(PartialRun(signature, self.nodes, executable, step))
 
     @boundary
@@ -304,16 +307,16 @@ class Session:
         lacks or that were given already, and for a fetch that needs feeds which were not given.
         """
         if self._closed:
-            raise _closed()
-        names, rebuild = flatten(fetches)
-        given = {} if feeds is None else mapped(feeds, "feeds")
-        listed(tuple(given), "feed")
-        return rebuild(self._partial_runs.run(handle, names, given, self._runtime.host.memory,
-                                              lambda name, role: tensor(name, self.nodes, role)))
+            raise _closed_error()
+        names, rebuild = flatten_fetches(fetches)
+        feed_values = {} if feeds is None else mapped(feeds, "feeds")
+        name_tuple(tuple(feed_values), "feed")
+        return rebuild(self._partial_runs.run(handle, names, feed_values, self._runtime.host.memory,
+                                              lambda name, role: tensor_of_name(name, self.nodes, role)))
 
     def initializers(self, fetches: Sequence[str], feeds: Sequence[str]) -> tuple[Initializer, ...]:
         """Return the initializers that run before the first step for these names, and have not run."""
-        return self._uninitialized(self._signature(tuple(fetches), tuple(feeds), ()))
+        return self._pending_initializers(self._step_signature(tuple(fetches), tuple(feeds), ()))
 
     def placement(self) -> Placement:
         """Return the device of each node, the reason, and the refused candidates.
@@ -325,15 +328,17 @@ class Session:
     @boundary
     def prepare(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> PreparedStep:
         """Return the step for these names without running it, for inspection."""
-        return self._prepare(flatten(fetches)[0], listed(feeds, "feed"), listed(targets, "target"), self._step)
+        return self._prepare(flatten_fetches(fetches)[0], name_tuple(feeds, "feed"), name_tuple(targets, "target"),
+                             self._step)
 
     @boundary
-    def optimized(
+    def graphs_by_pass(
         self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()
     ) -> Iterator[tuple[str, Graph]]:
         """Yield the graph that a step needs under "", and then the graph after each pass under the pass's name."""
-        signature = self._signature(flatten(fetches)[0], listed(feeds, "feed"), listed(targets, "target"))
-        return StepCompiler(self._placed, signature, self._environment).stages(self._step.check)
+        signature = self._step_signature(flatten_fetches(fetches)[0], name_tuple(feeds, "feed"),
+                                         name_tuple(targets, "target"))
+        return StepCompiler(self._placed, signature, self._environment).graphs_by_pass(self._step.check)
 
     @boundary
     def client_graph(
@@ -347,7 +352,7 @@ class Session:
         Raises InvalidArgument for another convention, NotFound and InvalidArgument for names, and the errors of nodes
         that the step needs.
         """
-        return self._step_graphs(fetches, feeds, targets).client_graph(convention)
+        return self._graph_export(fetches, feeds, targets).client_graph(convention)
 
     @boundary
     def partitions(
@@ -356,16 +361,16 @@ class Session:
         """Return the client graph's partitions by device, such as "/job:localhost/replica:0/task:0/device:CPU:0".
 
         Edges between devices are pairs of _Send and _Recv nodes, as TensorFlow's partitioner writes them. Raises
-        Unimplemented for a loop on several devices, and what `client_graph` raises.
+        Unimplemented for a loop on several devices, and the errors of `client_graph`.
         """
-        return self._step_graphs(fetches, feeds, targets).partitions()
+        return self._graph_export(fetches, feeds, targets).partitions()
 
     @boundary
     def beside(self, graph: Graph) -> Session:
         """Return a session of another graph with the state of this one.
 
-        Nodes that would share a resource within one graph share it: those of equal container and shared name, or of
-        equal name. Raises as `Session`.
+        Nodes of the two sessions share a resource as nodes of one graph do: by container and shared name, or by their
+        own name. Raises as `Session`.
         """
         other = Session(graph, self._runtime)
         other._step = lasting_step(self._runtime.host, self._step.resources)
@@ -397,12 +402,12 @@ class Session:
         return make_run_step(kind, self._runtime.host, options, (self._closing,), resources=self._step.resources,
                              ends_at_error=True, rendezvous=self._rendezvous)
 
-    def _ready(
+    def _prepare_and_initialize(
         self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...], step: Step
     ) -> PreparedStep:
         """Return the prepared step for these names. The initializers of its state have run."""
         prepared = self._prepare(fetches, feeds, targets, step)
-        if self._waiting:
+        if self._initializers_of_step:
             self._initialize((fetches, feeds, targets), step)
         return prepared
 
@@ -414,28 +419,28 @@ class Session:
         Raises the error of `step` when it ends meanwhile.
         """
         key = (fetches, feeds, targets)
-        found = self._prepared.get(key)
-        if found is not None:
-            return found
+        existing = self._prepared.get(key)
+        if existing is not None:
+            return existing
         if self._closed:
-            raise _closed()
+            raise _closed_error()
         with step.holding(self._lock):
             if key not in self._prepared:
-                prepared = self._make(*key, step)
+                prepared = self._make_prepared_step(*key, step)
                 self._make_room()
                 self._prepared[key] = prepared
-                if waiting := self._uninitialized(self._signature(*key)):
-                    self._waiting[key] = waiting
+                if waiting := self._pending_initializers(self._step_signature(*key)):
+                    self._initializers_of_step[key] = waiting
             return self._prepared[key]
 
     def _make_room(self) -> None:
         """Drop the oldest prepared steps while all of them together take too many bytes."""
         limit = self._runtime.host.memory.limit
-        most = MOST_PREPARED_BYTES, inf if limit is None else limit // ARRAY_SHARE
-        held = {key: prepared.held() for key, prepared in self._prepared.items()}
-        calls, arrays = (sum(each[i] for each in held.values()) for i in (0, 1))
-        for key, (its_calls, its_arrays) in held.items():
-            if calls <= most[0] and arrays <= most[1]:
+        limits = MOST_PREPARED_BYTES, inf if limit is None else limit // ARRAY_SHARE
+        sizes = {key: prepared.held() for key, prepared in self._prepared.items()}
+        calls, arrays = (sum(size[i] for size in sizes.values()) for i in (0, 1))
+        for key, (its_calls, its_arrays) in sizes.items():
+            if calls <= limits[0] and arrays <= limits[1]:
                 return
             self._prepared.pop(key, None)
             calls, arrays = calls - its_calls, arrays - its_arrays
@@ -446,68 +451,75 @@ class Session:
         Raises the error of `step` when it ends meanwhile.
         """
         with step.holding(self._lock):
-            for initializer in self._waiting.get(key, ()):
-                if initializer not in self._left:
+            for initializer in self._initializers_of_step.get(key, ()):
+                if initializer not in self._pending_state:
                     continue  # it ran for another prepared step
                 step.check()
                 values = initializer.values()
-                self._make((), tuple(values), (initializer.target,), step)(tuple(values.values()))
-                self._left = tuple(each for each in self._left if each is not initializer)
-            self._waiting.pop(key, None)
+                self._make_prepared_step((), tuple(values), (initializer.target,), step)(tuple(values.values()))
+                self._pending_state = tuple(other for other in self._pending_state if other is not initializer)
+            self._initializers_of_step.pop(key, None)
 
-    def _uninitialized(self, signature: StepSignature) -> tuple[Initializer, ...]:
-        """The initializers that have not run: those for all steps and all before them, and those of resources that a
-        step needs or that these initializers need."""
-        if not self._left:
+    def _pending_initializers(self, signature: StepSignature) -> tuple[Initializer, ...]:
+        """Return the initializers that have not run and that a step needs.
+
+        An initializer for all steps is needed, with all initializers before it. The others are needed for the resources
+        of the step, and for the resources of needed initializers.
+        """
+        if not self._pending_state:
             return ()
-        first = max((i + 1 for i, each in enumerate(self._left) if each.for_all_steps), default=0)
-        found = {each.target for each in self._left[:first]}
-        needed = {entry.node.name for entry in prune(self.nodes, *signature)} | ancestors(self.graph.nodes, found)
-        while more := {each.target for each in self._left if not each.resources.isdisjoint(needed)} - found:
-            found |= more
+        first = max((i + 1 for i, initializer in enumerate(self._pending_state) if initializer.for_all_steps),
+                    default=0)
+        targets = {initializer.target for initializer in self._pending_state[:first]}
+        needed = {entry.node.name for entry in prune(self.nodes, *signature)} | ancestors(self.graph.nodes, targets)
+        while more := {initializer.target for initializer in self._pending_state
+                       if not initializer.resources.isdisjoint(needed)} - targets:
+            targets |= more
             needed = ancestors(self.graph.nodes, more)
-        return tuple(each for each in self._left if each.target in found)
+        return tuple(initializer for initializer in self._pending_state if initializer.target in targets)
 
     @gc_paused()
-    def _make(
+    def _make_prepared_step(
         self, fetches: tuple[str, ...], feeds: tuple[str, ...], targets: tuple[str, ...], step: Step
     ) -> PreparedStep:
-        signature = self._signature(fetches, feeds, targets)
+        signature = self._step_signature(fetches, feeds, targets)
         compiler = StepCompiler(self._placed, signature, self._environment)
         prepared = PreparedStep(feeds, [*signature.fed.values()], compiler, self._runtime.host, self._step, step,
-                                self._new_step, self._note)
+                                self._new_step, self._record_kernels)
         self._steps[prepared] = fetches, feeds, targets
         return prepared
 
-    def _step_graphs(self, fetches: Any, feeds: Sequence[str], targets: Sequence[str]) -> StepGraphs:
-        signature = self._signature(flatten(fetches)[0], listed(feeds, "feed"), listed(targets, "target"))
-        return StepGraphs(self._placed, signature, self.placement(), self._runtime.host)
+    def _graph_export(self, fetches: Any, feeds: Sequence[str], targets: Sequence[str]) -> GraphExport:
+        signature = self._step_signature(flatten_fetches(fetches)[0], name_tuple(feeds, "feed"),
+                                         name_tuple(targets, "target"))
+        return GraphExport(self._placed, signature, self.placement(), self._runtime.host)
 
-    def _signature(self, fetches: Sequence[str], feeds: Sequence[str], targets: Sequence[str]) -> StepSignature:
+    def _step_signature(self, fetches: Sequence[str], feeds: Sequence[str], targets: Sequence[str]) -> StepSignature:
         fed: dict[Tensor, TensorMetadata] = {}
         for name in feeds:
-            given = tensor(name, self.nodes, "feed")
-            if given in fed:
-                raise InvalidArgument(f"tensor '{given[0]}:{given[1]}' is fed more than once", node=given[0],
+            fed_tensor = tensor_of_name(name, self.nodes, "feed")
+            if fed_tensor in fed:
+                raise InvalidArgument(f"tensor '{fed_tensor[0]}:{fed_tensor[1]}' is fed more than once",
+                                      node=fed_tensor[0],
                                       hint="feed it under one name: 'x' and 'x:0' are the same tensor")
-            fed[given] = self._feed_meta(given)
-        wanted = [tensor(name, self.nodes, "fetch") for name in fetches]
-        return StepSignature(fed, wanted, [target(name, self.nodes) for name in targets])
+            fed[fed_tensor] = self._feed_meta(fed_tensor)
+        fetched = [tensor_of_name(name, self.nodes, "fetch") for name in fetches]
+        return StepSignature(fed, fetched, [target_node(name, self.nodes) for name in targets])
 
     def _feed_meta(self, fed: Tensor) -> TensorMetadata:
         entry = self.nodes[fed[0]]
         assert isinstance(entry, Resolved)
         return fed_metadata(entry, fed[1], self.graph.versions.producer)
 
-    def _note(self, executable: Executable, compiler: StepCompiler) -> None:
+    def _record_kernels(self, executable: Executable, compiler: StepCompiler) -> None:
         """Record the kernels that declined, the kernels that serve instead, and fused kernels."""
         declined = self._environment.placers.declined
         if self._served_after != declined:
             self._served, self._served_after = {}, declined
         rows = compiler.rows()
         placement = with_rows(self._placed.placement, rows)
-        for each in executable.all():
-            for bound in each.layout.calls:
+        for linked in executable.all():
+            for bound in linked.layout.calls:
                 fused = bound.call.fused
                 for name in fused:
                     if name in placement:  # a pass's own node has no row
@@ -516,12 +528,13 @@ class Session:
                 if row is None or row.op != bound.call.op or fused or bound.kernel is None:
                     continue  # a pass may have replaced the node by another op
                 if bound.kernel is not row.kernel:
-                    refused = [(f"{row.device} {pack}.{row.op}", why) for pack, why in each.declined.get(row.node, ())]
+                    refused = [(f"{row.device} {pack}.{row.op}", why)
+                               for pack, why in linked.declined.get(row.node, ())]
                     rows[row.node] = replace(row, kernel=bound.kernel, refused=[*row.refused, *refused])
                 elif row.node in self._served:
                     rows[row.node] = row  # an earlier link fused it
         self._served = {**self._served, **rows}
 
 
-def _closed() -> FailedPrecondition:
+def _closed_error() -> FailedPrecondition:
     return FailedPrecondition("the session has been closed", hint="open a new one")

@@ -24,23 +24,25 @@ from ...runtime.program.host_program import ProgramDef, ProgramFunction
 from ...runtime.values.attribute_values import Func
 from ...runtime.values.dtypes import DType
 from ...runtime.values.tensor import TensorMetadata, ValueInfo
-from ..compiler.call_site import COND, CallSite, call_site, known_branches, listed_functions
+from ..compiler.call_site import COND, CallSite, call_site, calls_of_known_branches, labelled_functions
 from ..compiler.function_body import FunctionBody, function_body, with_partitioned_calls
 from ..compiler.functionalize import functionalize
-from ..compiler.inline import DEEPEST, inline
-from ..compiler.lower import MAIN, Pool, lower
+from ..compiler.inline import DEEPEST_NESTED_CALLS, inline
+from ..compiler.lower import MAIN, ProgramResources, lower
 from ..compiler.pass_manager import NodeFacts
 from ..compiler.prune import Tensor, prune
 from ..compiler.resolve import Resolved
 from ..graph.graph import Graph, Input
 from ..graph.rewriting import constant, new_name
 from ..graph.traversal import ancestors
-from .function_graph import Environment, FunctionGraph, StepSignature, needed_part, stand_ins
-from .placed_graph import PlacedGraph, PlannedGraph
+from .function_compiler import Environment, FunctionCompiler, StepSignature, needed_part, placeholders_for_feeds
+from .graph_placement import PlacedGraph, PlannedGraph
 
 _REWRITTEN = frozenset({*CONTROL_FLOW, *V1_CONTROL_FLOW})
-_DEEPEST_BODY = 16  # nested functions that are compiled for their place; deeper ones are compiled once for all places
-_MANY = 500  # functions of a step; beyond them only calls of the step itself are compiled for their place
+# nested functions that are compiled for their place; deeper ones are compiled once for all places
+_DEEPEST_SPECIALISED = 16
+# functions of a step; beyond them only calls of the step itself are compiled for their place
+_MOST_SPECIALISED_FUNCTIONS = 500
 _MOST_NODES = 1_000_000  # of all functions of a step
 
 
@@ -50,13 +52,13 @@ class StepCompiler:
     Raises the errors of the nodes that the step needs.
     """
 
-    def __init__(self, own: PlacedGraph, signature: StepSignature, env: Environment) -> None:
-        """`own` is the session's graph."""
+    def __init__(self, session_graph: PlacedGraph, signature: StepSignature, env: Environment) -> None:
+        """`session_graph` is the session's graph, placed."""
         self._env = env
-        self._own = own
+        self._session_graph = session_graph
         self._ops = env.host.registries.ops
-        self._functions: dict[str, FunctionGraph] = {}
-        self._taken: set[str] = {MAIN}
+        self._functions: dict[str, FunctionCompiler] = {}
+        self._used_names: set[str] = {MAIN}
         self._generic: dict[tuple[str, str, tuple[DType, ...]], str] = {}
         self._nodes = 0
         self._main = self._functions[MAIN] = self._step_function(signature)
@@ -65,11 +67,11 @@ class StepCompiler:
     def left_out(self) -> str:
         """The passes whose graphs cannot run, and why; empty without any."""
         return "; ".join(f"pass '{name}': {why}" for function in self._functions.values()
-                         for name, why in function.left_out.items())
+                         for name, why in function.skipped_passes.items())
 
-    def stages(self, check: Callable[[], object]) -> Iterator[tuple[str, Graph]]:
+    def graphs_by_pass(self, check: Callable[[], object]) -> Iterator[tuple[str, Graph]]:
         """Yield the graph of the step under "", and then the graph after each pass under the pass's name."""
-        return self._main.stages(check)
+        return self._main.graphs_by_pass(check)
 
     def program(self, step: Step) -> ProgramDef:
         """Return the program of the step.
@@ -78,7 +80,7 @@ class StepCompiler:
         does not permit.
         """
         host = self._env.host
-        pool = Pool()
+        pool = ProgramResources()
         done: dict[str, ProgramFunction] = {}
         left = [MAIN]
         refused: list[tuple[str, str, frozenset[str]]] = []
@@ -91,11 +93,12 @@ class StepCompiler:
             pool.host_visible = frozenset(r.name for r in host.opened() if r.attributes.get("host_visible"))
             pool.reached = frozenset((a.name, b.name) for a, b in permutations(host.opened(), 2)
                                      if a.device and b.device and reaches(a.device, b.device))
-            refused += _refused(function.after_passes.order, placement, host.files)
-            sites = self._sites(function)
+            refused += _forbidden_kernels(function.after_passes.order, placement, host.files)
+            sites = self._call_sites(function)
             signature = function.signature
-            done[name] = lower(name, function.after_passes.order, placement, [*signature.fed.items()], signature.wanted,
-                               signature.acting, pool, self._ops, sites, gives_chain=function.has_effects,
+            done[name] = lower(name, function.after_passes.order, placement, [*signature.fed.items()],
+                               signature.fetched, signature.targets, pool, self._ops, sites,
+                               gives_chain=function.has_effects,
                                takes_dead=function.takes_dead)
             left += [callee for site in sites.values() for callee in site.functions]
         if refused:
@@ -125,70 +128,70 @@ class StepCompiler:
 
     def rows(self) -> dict[str, Assignment]:
         """Return the placement of the nodes of functions, by node."""
-        return {name: row for function in self._functions.values() if function.placed is not self._own
-                for name, row in function.placed.placement.items() if name not in self._own.graph}
+        return {name: row for function in self._functions.values() if function.placed_graph is not self._session_graph
+                for name, row in function.placed_graph.placement.items() if name not in self._session_graph.graph}
 
     def _decline(self, declined: NodesDeclined) -> None:
         for function in self._functions.values():
             graph = function.after_passes.graph
             if any(refusal[0] in graph for refusal in declined.refusals):
-                function.placed.decline(declined.refusals, graph)
+                function.placed_graph.decline(declined.refusals, graph)
                 return
-        self._main.placed.decline(declined.refusals, self._main.after_passes.graph)
+        self._main.placed_graph.decline(declined.refusals, self._main.after_passes.graph)
 
-    def _step_function(self, signature: StepSignature) -> FunctionGraph:
-        graph, nodes = self._own.graph, self._own.nodes
+    def _step_function(self, signature: StepSignature) -> FunctionCompiler:
+        graph, nodes = self._session_graph.graph, self._session_graph.nodes
         planned = PlannedGraph(graph, nodes, prune(nodes, *signature))
         if _REWRITTEN.isdisjoint(entry.op.name for entry in planned.order):
-            return FunctionGraph(MAIN, self._own, signature, planned.order, self._env, {})
-        fed, wanted, acting = signature
-        kept = {node for node, _ in (*fed, *wanted)}.union(acting)
-        start = needed_part(graph, planned.order, kept, stand_ins(planned, signature))
-        inlined = inline(start, self._ops, kept={node for node, _ in fed})
-        moved = [_moved(tensor, inlined.given) for tensor in wanted]
-        acting = self._still_acting(start, inlined.graph, moved, acting)
-        return self._function(MAIN, inlined.graph, StepSignature(fed, moved, acting), inlined.inside, 0)
+            return FunctionCompiler(MAIN, self._session_graph, signature, planned.order, self._env, {})
+        fed, fetched, targets = signature
+        kept_names = {node for node, _ in (*fed, *fetched)}.union(targets)
+        start = needed_part(graph, planned.order, kept_names, placeholders_for_feeds(planned, signature))
+        inlined = inline(start, self._ops, kept_calls={node for node, _ in fed})
+        moved = [_tensor_after_inlining(tensor, inlined.replacements) for tensor in fetched]
+        targets = self._targets_after_inlining(start, inlined.graph, moved, targets)
+        return self._function(MAIN, inlined.graph, StepSignature(fed, moved, targets), inlined.enclosing_functions, 0)
 
-    def _still_acting(
-        self, before: Graph, after: Graph, wanted: Sequence[Tensor], acting: Sequence[str]
+    def _targets_after_inlining(
+        self, before: Graph, after: Graph, fetched: Sequence[Tensor], targets: Sequence[str]
     ) -> list[str]:
         """Return the targets of a step, with the stateful nodes whose values its inlined functions do not use.
 
-        All nodes of `before` are needed. A call runs after its arguments, also after those that it ignores.
+        All nodes of `before` are needed. A call runs after all its arguments, even the ignored ones.
         """
         stateful = [node.name for node in before if node.name in after and self._ops.get(node.op).stateful]
         if not stateful:
-            return [*acting]
-        needed = ancestors(after.nodes, (*(node for node, _ in wanted), *acting))
-        return [*acting, *(name for name in stateful if name not in needed)]
+            return [*targets]
+        needed = ancestors(after.nodes, (*(node for node, _ in fetched), *targets))
+        return [*targets, *(name for name in stateful if name not in needed)]
 
     def _function(
-        self, name: str, graph: Graph, signature: StepSignature, around: Mapping[str, tuple[str, ...]], depth: int,
-        *, has_effects: bool = False,
-    ) -> FunctionGraph:
+        self, name: str, graph: Graph, signature: StepSignature, outer_functions: Mapping[str, tuple[str, ...]],
+        depth: int, *, has_effects: bool = False,
+    ) -> FunctionCompiler:
         """Return the function of a graph without calls of known depth, its control flow in functional form."""
-        fed, wanted, acting = signature
+        fed, fetched, targets = signature
         while True:
-            graph = functionalize(graph, {*wanted, *acting}, self._ops)
+            graph = functionalize(graph, {*fetched, *targets}, self._ops)
             facts = NodeFacts(graph, {}, fed, self._ops, self._env.fold)
-            calls = known_branches(graph, facts)
+            calls = calls_of_known_branches(graph, facts)
             if not calls:
                 break
-            inlined = inline(graph.replace(nodes=calls), self._ops, kept={node for node, _ in fed},
-                             around=around.get("", ()))
-            wanted = [_moved(tensor, inlined.given) for tensor in wanted]
+            inlined = inline(graph.replace(nodes=calls), self._ops, kept_calls={node for node, _ in fed},
+                             outer_functions=outer_functions.get("", ()))
+            fetched = [_tensor_after_inlining(tensor, inlined.replacements) for tensor in fetched]
             if name == MAIN:  # the effects of a function are listed
-                acting = self._still_acting(graph, inlined.graph, wanted, acting)
-            graph, around = inlined.graph, {**around, **inlined.inside}
+                targets = self._targets_after_inlining(graph, inlined.graph, fetched, targets)
+            graph, outer_functions = inlined.graph, {**outer_functions, **inlined.enclosing_functions}
         self._nodes += len(graph)
         if self._nodes > _MOST_NODES:
             raise ResourceExhausted(f"the functions of this step have more than {_MOST_NODES:,} nodes")
         placed = PlacedGraph(with_partitioned_calls(graph), self._env.placers, self._env.host)
-        signature = StepSignature(fed, wanted, acting)
-        return FunctionGraph(name, placed, signature, prune(placed.nodes, *signature), self._env, around, depth,
-                             has_effects)
+        signature = StepSignature(fed, fetched, targets)
+        return FunctionCompiler(name, placed, signature, prune(placed.nodes, *signature), self._env, outer_functions,
+                                depth, has_effects)
 
-    def _sites(self, caller: FunctionGraph) -> dict[str, CallSite]:
+    def _call_sites(self, caller: FunctionCompiler) -> dict[str, CallSite]:
         """Return the calls of a function by node, and compile the functions that they call."""
         calling = [entry for entry in caller.after_passes.order
                    if entry.op.name in CONTROL_FLOW and entry.node.name not in caller.sites]
@@ -196,84 +199,89 @@ class StepCompiler:
             facts = caller.facts()
             for entry in calling:
                 try:
-                    caller.sites[entry.node.name] = self._site(caller, entry, facts)
+                    caller.sites[entry.node.name] = self._make_call_site(caller, entry, facts)
                 except HealdError as error:
                     raise error.at(node=entry.node.name, op=entry.op.name)  # noqa: B904 - the same error
         return caller.sites
 
-    def _site(
-        self, caller: FunctionGraph, entry: Resolved, facts: Mapping[str, tuple[ValueInfo, ...]]
+    def _make_call_site(
+        self, caller: FunctionCompiler, entry: Resolved, facts: Mapping[str, tuple[ValueInfo, ...]]
     ) -> CallSite:
         node = entry.node.name
         site = call_site(entry)
-        funcs = listed_functions(entry)
-        around = caller.around(node)
-        deep = caller.depth >= _DEEPEST_BODY or len(around) >= DEEPEST - 1
-        deep = deep or (caller.depth > 0 and len(self._functions) > _MANY)
-        if deep or any(func.name in around for _, func in funcs):
+        funcs = labelled_functions(entry)
+        outer_functions = caller.outer_functions(node)
+        deep = caller.depth >= _DEEPEST_SPECIALISED or len(outer_functions) >= DEEPEST_NESTED_CALLS - 1
+        deep = deep or (caller.depth > 0 and len(self._functions) > _MOST_SPECIALISED_FUNCTIONS)
+        if deep or any(func.name in outer_functions for _, func in funcs):
             names = [self._generic_function(func, site.types, caller) for _, func in funcs]
-            return self._of(site, names)
+            return self._with_functions(site, names)
         library = caller.after_passes.graph
-        bodies = [function_body(f"{node}/{label}", func, site.types, library, self._ops, around)
+        bodies = [function_body(f"{node}/{label}", func, site.types, library, self._ops, outer_functions)
                   for label, func in funcs]
         infos = [facts[name][index] if name in facts else ValueInfo(TensorMetadata(dtype, None))
                  for (name, index), dtype in zip(entry.inputs[site.leading:], site.types[site.extra:], strict=True)]
         values = _constants(site, bodies[-1], infos, library)
         site = site._replace(dropped=tuple(values))
-        metas = site.metas(infos, bodies[-1])
+        metas = site.argument_metadata(infos, bodies[-1])
         names = []
         for (label, func), body in zip(funcs, bodies, strict=True):
-            names.append(new_name(f"{node}/{label}", self._taken))
+            names.append(new_name(f"{node}/{label}", self._used_names))
             nodes = [constant(body.arguments[index + site.extra], value) for index, value in values.items()]
-            filled = {each.name for each in nodes}
+            filled = {filler.name for filler in nodes}
             fed = {(argument, 0): meta for argument, meta in zip(body.arguments, metas, strict=True)
                    if argument not in filled}
-            acting = [] if body.effects is None else [body.effects]
+            targets = [] if body.effects is None else [body.effects]
             self._functions[names[-1]] = self._function(
-                names[-1], body.graph.replace(nodes=nodes), StepSignature(fed, site.kept(body, label), acting),
-                {"": (*around, func.name), **body.inside}, caller.depth + 1, has_effects=body.effects is not None)
-        return self._of(site, names)
+                names[-1], body.graph.replace(nodes=nodes),
+                StepSignature(fed, site.program_results(body, label), targets),
+                {"": (*outer_functions, func.name), **body.enclosing_functions}, caller.depth + 1,
+                has_effects=body.effects is not None)
+        return self._with_functions(site, names)
 
-    def _of(self, site: CallSite, names: Sequence[str]) -> CallSite:
+    def _with_functions(self, site: CallSite, names: Sequence[str]) -> CallSite:
         """Return the site with its functions. Raises InvalidArgument for results of other types than the node's."""
         functions = [self._functions[name] for name in names]
-        for (label, _), function in zip(listed_functions(site.entry), functions, strict=True):
-            wanted = [dtype for index, dtype in enumerate(site.results) if index not in site.passed]
-            found = [function.result_type(tensor) for tensor in function.signature.wanted]
-            if label != COND and found != wanted:
-                raise InvalidArgument(f"function '{label}' returns {_types(found)}, the node has {_types(wanted)}")
+        for (label, _), function in zip(labelled_functions(site.entry), functions, strict=True):
+            node_types = [dtype for index, dtype in enumerate(site.results) if index not in site.forwarded_inputs]
+            function_types = [function.result_type(tensor) for tensor in function.signature.fetched]
+            if label != COND and function_types != node_types:
+                raise InvalidArgument(f"function '{label}' returns {_types(function_types)}, "
+                                      f"the node has {_types(node_types)}")
         has_effects = any(function.has_effects for function in functions)
         for function in functions:
             function.takes_dead |= site.entry.op.name == FRAME
             function.has_effects = has_effects  # then all functions of a call have the same results
         return site._replace(functions=tuple(names), has_effects=has_effects)
 
-    def _generic_function(self, func: Func, types: Sequence[DType], caller: FunctionGraph) -> str:
-        """Return the name of a function that serves all its calls: those that are recursive or nested too deep."""
+    def _generic_function(self, func: Func, types: Sequence[DType], caller: FunctionCompiler) -> str:
+        """Return the name of a function that serves all recursive calls of it, and all calls that are nested too
+        deep."""
         key = func.name, repr(sorted(func.attrs.items())), tuple(types)
         if key not in self._generic:
-            name = self._generic[key] = new_name(func.name, self._taken)
+            name = self._generic[key] = new_name(func.name, self._used_names)
             body = function_body(name, func, types, caller.after_passes.graph, self._ops)
             fed = {(argument, 0): TensorMetadata(dtype, None)
                    for argument, dtype in zip(body.arguments, types, strict=True)}
-            acting = [] if body.effects is None else [body.effects]
+            targets = [] if body.effects is None else [body.effects]
             self._functions[name] = self._function(
-                name, body.graph, StepSignature(fed, body.results, acting), {"": (func.name,), **body.inside}, 0,
+                name, body.graph, StepSignature(fed, body.results, targets),
+                {"": (func.name,), **body.enclosing_functions}, 0,
                 has_effects=True)  # some of its calls may need the chain
         return self._generic[key]
 
 
 def _constants(site: CallSite, body: FunctionBody, infos: Sequence[ValueInfo], graph: Graph) -> dict[int, Any]:
     """Return the arguments that have the same known value in every call, by index. `body` is a loop's body."""
-    found: dict[int, Any] = {}
+    constants: dict[int, Any] = {}
     for index, info in enumerate(infos):
         if info.is_known and site.is_constant(body, index):
             source = graph.nodes.get(site.entry.inputs[index + site.leading][0])
-            found[index] = source.attrs["value"] if source is not None and source.op == CONST else info.value
-    return found
+            constants[index] = source.attrs["value"] if source is not None and source.op == CONST else info.value
+    return constants
 
 
-def _refused(
+def _forbidden_kernels(
     order: Sequence[Resolved], placement: Placement, files: FilePolicy
 ) -> Iterator[tuple[str, str, frozenset[str]]]:
     """Yield node, op and accesses of the kernels that may not open files."""
@@ -288,7 +296,7 @@ def _types(types: Sequence[DType]) -> str:
     return f"({', '.join(dtype.name for dtype in types)})"
 
 
-def _moved(tensor: Tensor, given: Mapping[Input, Input]) -> Tensor:
+def _tensor_after_inlining(tensor: Tensor, replacements: Mapping[Input, Input]) -> Tensor:
     """Return the tensor that stands for this one after inlining."""
-    found = given.get(Input(tensor[0], None, tensor[1]))
-    return tensor if found is None else (found.node, found.index)
+    replacement = replacements.get(Input(tensor[0], None, tensor[1]))
+    return tensor if replacement is None else (replacement.node, replacement.index)

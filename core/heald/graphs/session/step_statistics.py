@@ -33,12 +33,12 @@ def read_statistics(path: str) -> dict[tuple[str, str], float]:
                 times.setdefault((row.node_name, name), []).append(_seconds(row))
         if not times:
             raise InvalidArgument("this RunMetadata has no step statistics, expected rows of a traced run", hint=_HINT)
-    return {key: fmean(each) for key, each in times.items()}
+    return {key: fmean(seconds) for key, seconds in times.items()}
 
 
 def _seconds(row: Any) -> float:
     """Return the time of a row. TensorFlow wrote microseconds alone at first."""
-    taken = row.all_end_rel_nanos / 1e9 or row.all_end_rel_micros / 1e6
-    if taken < 0:
-        raise InvalidArgument(f"the time of the row is {taken} s, which is below 0", node=row.node_name, hint=_HINT)
-    return float(taken)
+    seconds = row.all_end_rel_nanos / 1e9 or row.all_end_rel_micros / 1e6
+    if seconds < 0:
+        raise InvalidArgument(f"the time of the row is {seconds} s, which is below 0", node=row.node_name, hint=_HINT)
+    return float(seconds)

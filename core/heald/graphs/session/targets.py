@@ -54,14 +54,14 @@ def check_arguments(graph: object, device: object) -> None:
 
 def _factory(target: str, registries: Registries) -> SessionFactory:
     prefix = target.partition("://")[0]
-    found = registries.sessions.get(prefix)
-    if found is not None:
-        return found
-    known = [each.name for each in registries.sessions.usable()]
-    near = closest(prefix, [*known, "local"])
-    raise NotFound(f"no plugin serves the target '{target}'; prefixes: {', '.join(['local', *known])}"
+    factory = registries.sessions.get(prefix)
+    if factory is not None:
+        return factory
+    prefixes = [usable.name for usable in registries.sessions.usable()]
+    suggestions = closest(prefix, [*prefixes, "local"])
+    raise NotFound(f"no plugin serves the target '{target}'; prefixes: {', '.join(['local', *prefixes])}"
                    f"{_out_of_use(registries.missing_plugins)}",
-                   hint=f"did you mean {near[0]}?" if near else
+                   hint=f"did you mean {suggestions[0]}?" if suggestions else
                    "install a plugin that serves it; `heald plugins` lists those that are here")
 
 

@@ -106,7 +106,7 @@ def verify(args: Namespace) -> int:
     MalformedText, with the place in the text that `heald tfg print --canonical` prints.
     """
     from heald import default_host
-    from heald.graphs.compiler import faults
+    from heald.graphs.compiler import faulty_nodes
 
     from ..attribute_text import MAX_LISTED_ELEMENTS
     from ..loaders import GRAPH_SUFFIX
@@ -116,7 +116,7 @@ def verify(args: Namespace) -> int:
     graph = open_graph(args).graph
     with ticking("verifying"):
         rows = [{"node": name, "op": graph[name].op, "fault": error.message}
-                for name, error in faults(graph, default_host().registries.ops).items()]
+                for name, error in faulty_nodes(graph, default_host().registries.ops).items()]
         if not args.model.endswith(GRAPH_SUFFIX):  # the loader of texts verifies them
             short = without_large_constants(graph, MAX_LISTED_ELEMENTS)
             loads(dumps(short, canonical=True), file=f"{args.model} as text")

@@ -48,7 +48,7 @@ def layout_text(graph: Graph) -> str:
 
 def layout(graph: Graph) -> list[Run]:
     """The runs of a graph's file, or of the file that it would be."""
-    raw = graph.form.whole
+    raw = graph.form.unedited_file
     if raw is None:
         raw = graphdef.dumps(graph.with_nodes([Node("_", "_")] if graph.nodes else []))
     runs: list[Run] = []
@@ -61,7 +61,7 @@ def layout(graph: Graph) -> list[Run]:
             runs.append(("versions",))
         else:
             runs.append(("fields", bytes(raw_field)))
-    if graph.form.whole is None:
+    if graph.form.unedited_file is None:
         runs = [("nodes", len(graph.nodes)) if run[0] == "nodes" else run for run in runs]
     return list(merge_runs(runs))
 

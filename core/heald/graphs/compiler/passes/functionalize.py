@@ -10,17 +10,17 @@ from ....runtime.contract.structural import V1_CONTROL_FLOW
 from ...graph.graph import Graph
 from ...graph.traversal import topological_order
 from .. import functionalize
-from ..frames import Membership
+from ..frames import FrameMembership
 
 
 def functionalize_control_flow(graph: Graph, context: PassContext) -> Graph:
     """Raises the errors of `compiler.functionalize`, such as InvalidArgument for malformed frames."""
     if not any(node.op in V1_CONTROL_FLOW for node in graph):
         return graph
-    members = Membership(topological_order(graph))
+    members = FrameMembership(topological_order(graph))
     keep: list[tuple[str, int] | str] = []
     for name in sorted(context.kept):
         entry = context.resolve(graph[name])
-        outputs = len(entry.output_tensors) if entry is not None and members.gives[name] is members.root else 0
+        outputs = len(entry.output_tensors) if entry is not None and members.output_frames[name] is members.root else 0
         keep += [(name, index) for index in range(outputs)] or [name]
     return functionalize.functionalize(graph, keep, context.ops)

@@ -16,5 +16,5 @@ def inline_calls(graph: Graph, context: PassContext) -> Graph:
     """Raises InvalidArgument for calls that do not fit their functions, ResourceExhausted for too many nodes."""
     calls = with_partitioned_calls(graph)
     pins = any(node.op in V1_CONTROL_FLOW for node in graph)
-    made = inline.inline(calls, context.ops, pins=pins, results=context.kept).graph
-    return graph if made is calls else with_partitioned_calls(made)
+    inlined = inline.inline(calls, context.ops, pins=pins, results=context.kept).graph
+    return graph if inlined is calls else with_partitioned_calls(inlined)

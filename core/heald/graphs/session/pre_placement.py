@@ -15,14 +15,15 @@ from ..graph.graph import Graph
 from .constant_folding import ConstantFolder
 
 
-def enabled_passes(own: Runtime, stage: str) -> list[GraphPass]:
+def enabled_passes(runtime: Runtime, stage: str) -> list[GraphPass]:
     """Return the passes of a stage that config does not disable, in order. Raises PluginError for a cycle."""
-    disabled = own.config.passes.disable
-    return in_order([each for name, each in own.host.registries.passes.items() if name not in disabled], stage)
+    disabled = runtime.config.passes.disable
+    return in_order([graph_pass for name, graph_pass in runtime.host.registries.passes.items() if name not in disabled],
+                    stage)
 
 
-def session_graphs(
-    graph: Graph, initial_state: Sequence[Initializer], own: Runtime
+def run_pre_placement_passes(
+    graph: Graph, initial_state: Sequence[Initializer], runtime: Runtime
 ) -> Iterator[tuple[str, Graph]]:
     """Yield the graph under "", and then the graph after each pass of the stage "pre_placement" under the pass's name.
     Nodes whose op is a function of the graph are calls of it.
@@ -31,11 +32,11 @@ def session_graphs(
     """
     graph = with_partitioned_calls(graph)
     yield "", graph
-    passes, failed = enabled_passes(own, PRE_PLACEMENT), list[HealdError]()
+    passes, failed = enabled_passes(runtime, PRE_PLACEMENT), list[HealdError]()
     if not passes:
         return
 
-    def noted(values: Callable[[], Mapping[str, Any]]) -> Callable[[], Mapping[str, Any]]:
+    def recording_failure(values: Callable[[], Mapping[str, Any]]) -> Callable[[], Mapping[str, Any]]:
         def read() -> Mapping[str, Any]:
             try:
                 return values()
@@ -44,9 +45,9 @@ def session_graphs(
                 raise
         return read
 
-    ops = own.host.registries.ops
-    facts = NodeFacts(graph, {}, {}, ops, ConstantFolder(own.host))
-    state = tuple(each._replace(values=noted(each.values)) for each in initial_state)
+    ops = runtime.host.registries.ops
+    facts = NodeFacts(graph, {}, {}, ops, ConstantFolder(runtime.host))
+    state = tuple(initializer._replace(values=recording_failure(initializer.values)) for initializer in initial_state)
     try:
         yield from run_passes(graph, passes, PassContext(frozenset(), facts.resolve, facts.infer, state, ops))
     except PluginError as error:

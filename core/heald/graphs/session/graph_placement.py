@@ -14,7 +14,7 @@ from ...runtime.contract.structural import MUST_FEED
 from ...runtime.host.host import Host
 from ..compiler.infer_node import fed_metadata
 from ..compiler.node_cost import NodeCosts
-from ..compiler.pass_manager import NodeFacts, is_of, placed_alike
+from ..compiler.pass_manager import NodeFacts, has_node, merge_placements
 from ..compiler.place import Placer
 from ..compiler.resolve import Resolved, resolve
 from ..graph.graph import Graph
@@ -35,7 +35,7 @@ class PlannedGraph(NamedTuple):
 class Placers:
     """The placers of one session. Kernels that decline when they are bound are not chosen again.
 
-    `own`: places the nodes of the session's graph and of its functions.
+    `graph_placer`: places the nodes of the session's graph and of its functions.
     `trial`: places the nodes of passes, which are used only in the right place: so refusals give no warning.
     `declined`: the number of times that kernels declined.
 
@@ -44,7 +44,7 @@ class Placers:
 
     def __init__(self, host: Host, config: PlacementConfig, device: str | None) -> None:
         kernels = host.registries.kernels
-        self.own = Placer(host, kernels, config, device)
+        self.graph_placer = Placer(host, kernels, config, device)
         self.trial = Placer(host, kernels, replace(config, fallback="allow"), device)
         self.declined = 0
         self._ops = host.registries.ops
@@ -76,10 +76,10 @@ class PlacedGraph:
         self.graph = graph
         self.nodes: Nodes = resolve(graph, host.registries.ops)
         self._placers, self._host, self._fixed = placers, host, fixed
-        self._placement = self._placed_anew()
+        self._placement = self._place()
         self._declined = placers.declined
 
-    def extended(self, graph: Graph) -> PlacedGraph:
+    def extend(self, graph: Graph) -> PlacedGraph:
         """Return the placement of a graph with further nodes. The nodes of this graph stay where they are.
 
         Raises FailedPrecondition when a node of this graph is another one there.
@@ -96,28 +96,28 @@ class PlacedGraph:
     def placement(self) -> Placement:
         """The placement without the kernels that have declined by now."""
         if self._declined != self._placers.declined:
-            self._placement, self._declined = self._placed_anew(), self._placers.declined
+            self._placement, self._declined = self._place(), self._placers.declined
         return self._placement
 
-    def requested(self, text: str) -> str | None:
+    def device_of_request(self, text: str) -> str | None:
         """Return the short name of the usable device that a request asks for, or None."""
-        return self._placers.own.requested(text)
+        return self._placers.graph_placer.device_of_request(text)
 
-    def _placed_anew(self) -> Placement:
+    def _place(self) -> Placement:
         fixed = self._fixed
         requests = {name: str(row.device) for name, row in fixed.items()}
-        found = self._placers.place(self._placers.own, self.graph, self.nodes, requests)
-        same = {name: row for name, row in fixed.items() if found[name].kernel is row.kernel
-                and found[name].device == row.device}
-        return with_rows(found, same)
+        placement = self._placers.place(self._placers.graph_placer, self.graph, self.nodes, requests)
+        same = {name: row for name, row in fixed.items() if placement[name].kernel is row.kernel
+                and placement[name].device == row.device}
+        return with_rows(placement, same)
 
-    def placed(self, planned: PlannedGraph) -> Placement | str:
+    def placement_after_passes(self, planned: PlannedGraph) -> Placement | str:
         """Return a placement of the graph after passes, or the reason why a node of theirs cannot run in the right
         place."""
-        if all(is_of(self.graph, entry.node) for entry in planned.order):
+        if all(has_node(self.graph, entry.node) for entry in planned.order):
             return self.placement
-        anew = self._placers.place(self._placers.trial, planned.graph, planned.nodes)
-        return placed_alike(self.graph, self.placement, planned.order, anew)
+        new_placement = self._placers.place(self._placers.trial, planned.graph, planned.nodes)
+        return merge_placements(self.graph, self.placement, planned.order, new_placement)
 
     def decline(self, refusals: Refusals, after_passes: Graph) -> None:
         """Remember kernels that declined nodes of the graph after passes.
@@ -127,8 +127,8 @@ class PlacedGraph:
         for refusal in refusals:
             self._placers.trial.decline(*refusal)
             node = after_passes.nodes.get(refusal[0])
-            if node is None or is_of(self.graph, node):
-                self._placers.own.decline(*refusal)
+            if node is None or has_node(self.graph, node):
+                self._placers.graph_placer.decline(*refusal)
         self._placers.declined += 1
 
 

@@ -17,8 +17,7 @@ import pytest
 from builders.control_flow import function, loop, program
 from builders.control_flow_v1 import INT, ControlFlowBuilder
 from builders.graphs import const, graph, node, placeholder
-from harness.device_pairs import CONFIG
-from harness.device_pairs import session_of as session
+from harness.device_pairs import CONFIG, session_of
 from heald import graphdef
 from heald.errors import InvalidArgument, NotFound, Unimplemented
 from heald.graphs.graph.attr_value import ShapeAttr
@@ -32,48 +31,49 @@ CPU0, CPU1, SIM0, SIM1 = (f"/job:localhost/replica:0/task:0/device:{name}"
                           for name in ("CPU:0", "CPU:1", "SIM:0", "SIM:1"))
 
 
-def unnumbered(name):
+def without_number(name):
     return re.sub(r"/_\d+$", "/_", name)
 
 
 def rows(part):
     """The nodes of a partition without the numbers that only count nodes and edges."""
     return Counter((
-        unnumbered(each.name), each.op, tuple((unnumbered(tensor.node), tensor.index) for tensor in each.inputs),
-        tuple(sorted(map(unnumbered, each.controls))), each.device,
+        without_number(node.name), node.op,
+        tuple((without_number(tensor.node), tensor.index) for tensor in node.inputs),
+        tuple(sorted(map(without_number, node.controls))), node.device,
         *sorted((key, re.sub(rb"^edge_\d+_", b"", value) if key == "tensor_name" else value)
-                for key, value in each.attrs.items() if key != "value"),
-    ) for each in part)
+                for key, value in node.attrs.items() if key != "value"),
+    ) for node in part)
 
 
-def listed(made, *arguments, **options):
+def client_graph_rows(session, *arguments, **options):
     """Name, op, inputs and device of each node of a client graph."""
-    return [(each.name, each.op, [*map(str, each.inputs), *(f"^{name}" for name in each.controls)], each.device)
-            for each in made.client_graph(*arguments, **options)]
+    return [(node.name, node.op, [*map(str, node.inputs), *(f"^{name}" for name in node.controls)], node.device)
+            for node in session.client_graph(*arguments, **options)]
 
 
 @pytest.mark.parametrize("name", sorted(folder.name for folder in RECORDED.iterdir()))
 def test_partitions_are_those_of_tensorflow(name):
     step = json.loads((RECORDED / name / "step.json").read_text("utf-8"))
-    with heald.Session(graphdef.load(RECORDED / name / "graph.pb"), CPUS) as made:
-        parts = made.partitions(**step)
+    with heald.Session(graphdef.load(RECORDED / name / "graph.pb"), CPUS) as session:
+        parts = session.partitions(**step)
     theirs = {f"{CPU0[:-1]}{path.stem[-1]}": rows(graphdef.load(path)) for path in (RECORDED / name).glob("cpu*.pb")}
     assert {device: rows(part) for device, part in parts.items()} == theirs
 
 
 def test_a_call_frame_has_arguments_and_results_by_index():
-    made = session(placeholder("x"), placeholder("unused"), const("c", [1]), node("f", "AddV2", "x", "c"))
-    assert listed(made, ["f:0", "c"], ["unused", "x"]) == [
+    session = session_of(placeholder("x"), placeholder("unused"), const("c", [1]), node("f", "AddV2", "x", "c"))
+    assert client_graph_rows(session, ["f:0", "c"], ["unused", "x"]) == [
         ("_arg_x_0_1", "_Arg", [], CPU0), ("c", "Const", [], CPU0), ("f", "AddV2", ["_arg_x_0_1", "c"], CPU0),
         ("_retval_f_0_0", "_Retval", ["f"], CPU0), ("_retval_c_0_1", "_Retval", ["c"], CPU0)]
-    nodes = made.client_graph(["f:0", "c"], ["unused", "x"])
+    nodes = session.client_graph(["f:0", "c"], ["unused", "x"])
     assert dict(nodes["_arg_x_0_1"].attrs) == {"T": dtypes.float32, "index": 1}
     assert dict(nodes["_retval_c_0_1"].attrs) == {"T": dtypes.float32, "index": 1}
 
 
 def test_a_rendezvous_receives_feeds_and_sends_fetches():
-    made = session(placeholder("x"), node("f", "Neg", "x"))
-    nodes = made.client_graph(["f", "f:0"], ["x"], convention="rendezvous")
+    session = session_of(placeholder("x"), node("f", "Neg", "x"))
+    nodes = session.client_graph(["f", "f:0"], ["x"], convention="rendezvous")
     assert [*nodes.nodes] == ["_recv_x_0", "f", "_send_f_0"]
     shared = {"send_device": CPU0.encode(), "recv_device": CPU0.encode(), "send_device_incarnation": 1,
               "client_terminated": True}
@@ -82,24 +82,24 @@ def test_a_rendezvous_receives_feeds_and_sends_fetches():
 
 
 def test_a_feed_replaces_one_tensor_and_control_edges_of_its_placeholder():
-    made = session(placeholder("x"), node("a", "Neg", "x"), node("b", "Relu", "a", "^a", "^x"))
-    assert listed(made, "b", ["a", "x"]) == [
+    session = session_of(placeholder("x"), node("a", "Neg", "x"), node("b", "Relu", "a", "^a", "^x"))
+    assert client_graph_rows(session, "b", ["a", "x"]) == [
         ("_arg_a_0_0", "_Arg", [], CPU0), ("_arg_x_0_1", "_Arg", [], CPU0), ("a", "Neg", ["_arg_x_0_1"], CPU0),
         ("b", "Relu", ["_arg_a_0_0", "^a", "^_arg_x_0_1"], CPU0), ("_retval_b_0_0", "_Retval", ["b"], CPU0)]
 
 
 def test_a_tensor_that_is_fed_and_fetched_goes_from_feed_to_fetch():
-    made = session(placeholder("x"))
-    assert listed(made, "x", ["x"]) == [("_arg_x_0_0", "_Arg", [], CPU0),
-                                        ("_retval_x_0_0", "_Retval", ["_arg_x_0_0"], CPU0)]
+    session = session_of(placeholder("x"))
+    assert client_graph_rows(session, "x", ["x"]) == [("_arg_x_0_0", "_Arg", [], CPU0),
+                                                      ("_retval_x_0_0", "_Retval", ["_arg_x_0_0"], CPU0)]
 
 
 def test_nodes_get_default_attributes_and_new_nodes_new_names():
-    made = heald.Session(graph(placeholder("x", (2, 2)), node("_arg_x_0_0", "MatMul", "x", "x")))
-    nodes = made.client_graph("_arg_x_0_0", ["x"])
+    session = heald.Session(graph(placeholder("x", (2, 2)), node("_arg_x_0_0", "MatMul", "x", "x")))
+    nodes = session.client_graph("_arg_x_0_0", ["x"])
     assert [*nodes.nodes] == ["_arg_x_0_0_1", "_arg_x_0_0", "_retval__arg_x_0_0_0_0"]
     assert nodes["_arg_x_0_0"].attrs["transpose_a"] is False
-    assert made.graph["_arg_x_0_0"].attrs.get("transpose_a") is None
+    assert session.graph["_arg_x_0_0"].attrs.get("transpose_a") is None
 
 
 def test_a_default_that_is_a_shape_is_written_as_one():
@@ -110,48 +110,49 @@ def test_a_default_that_is_a_shape_is_written_as_one():
     assert isinstance(graphdef.loads(graphdef.dumps(written))["t"].attrs["value_shape"], ShapeAttr)
 
 
-def test_only_called_functions_are_in_the_graph():
+def test_a_client_graph_has_the_called_functions_only():
     neg = function("neg", "x", [node("n", "Neg", "x")], {"y": "n:y:0"})
     other = function("other", "x", [node("n", "Neg", "x")], {"y": "n:y:0"})
     below = function("below", "x:float32", [node("l", "Less", "x", "x")], {"z": "l:z:0"}, "z:bool_")
-    made = heald.Session(program([placeholder("x"), loop("w", "below", "neg", "x"), node("n", "Neg", "x")],
-                                neg, other, below))
-    assert {*made.client_graph("w", ["x"]).functions} == {"neg", "below"}
-    assert {*made.client_graph("n", ["x"]).functions} == set()
+    session = heald.Session(program([placeholder("x"), loop("w", "below", "neg", "x"), node("n", "Neg", "x")],
+                                    neg, other, below))
+    assert {*session.client_graph("w", ["x"]).functions} == {"neg", "below"}
+    assert {*session.client_graph("n", ["x"]).functions} == set()
 
 
 def test_names_and_conventions_are_checked():
-    made = session(placeholder("x"), node("f", "Neg", "x"))
+    session = session_of(placeholder("x"), node("f", "Neg", "x"))
     with pytest.raises(InvalidArgument, match="'rendezvous'") as caught:
-        made.client_graph("f", ["x"], convention="rendevous")
+        session.client_graph("f", ["x"], convention="rendevous")
     assert "did you mean 'rendezvous'" in caught.value.hint
     with pytest.raises(InvalidArgument, match="expected 'call_frame' or 'rendezvous'"):
-        made.client_graph("f", ["x"], convention=3)
+        session.client_graph("f", ["x"], convention=3)
     with pytest.raises(NotFound, match="no node is called 'g'"):
-        made.partitions("g", ["x"])
+        session.partitions("g", ["x"])
     with pytest.raises(InvalidArgument, match="you must feed a value for placeholder tensor 'x'"):
-        made.partitions("f")
+        session.partitions("f")
 
 
 def test_host_memory_has_its_own_sends_and_receives():
     """Reshape reads its shape in host memory; constants on any device are in host memory."""
-    made = session(placeholder("x"), const("shape", [2, 1], np.int32, device="CPU:0"), const("c", [1], device="SIM:1"),
-                   node("r", "Reshape", "x", "shape", device="SIM:0", Tshape=dtypes.int32),
-                   node("s", "AddV2", "r", "c", device="SIM:0"))
-    parts = made.partitions("s", ["x"])
-    ops = {device: Counter(each.op for each in part) for device, part in parts.items()}
+    session = session_of(placeholder("x"), const("shape", [2, 1], np.int32, device="CPU:0"),
+                         const("c", [1], device="SIM:1"),
+                         node("r", "Reshape", "x", "shape", device="SIM:0", Tshape=dtypes.int32),
+                         node("s", "AddV2", "r", "c", device="SIM:0"))
+    parts = session.partitions("s", ["x"])
+    ops = {device: Counter(graph_node.op for graph_node in part) for device, part in parts.items()}
     assert ops == {
         CPU0: Counter(["_Arg", "Const", "_Retval", "_Send", "_Send", "_Recv"]),
         SIM0: Counter(["Reshape", "AddV2", "_Recv", "_HostRecv", "_Recv", "_Send"]),
         SIM1: Counter(["Const", "_HostSend"])}
-    by_host = next(each for each in parts[SIM0] if each.op == "_HostRecv")
+    by_host = next(graph_node for graph_node in parts[SIM0] if graph_node.op == "_HostRecv")
     assert by_host.attrs["_src"] == b"shape"
 
 
 def test_constants_without_a_request_go_where_their_consumers_are():
-    made = session(placeholder("x"), const("one", [1]), const("both", [2]),
+    session = session_of(placeholder("x"), const("one", [1]), const("both", [2]),
                    node("a", "AddV2", "one", "both", device="SIM:1"), node("b", "AddV2", "a", "both", device="SIM:0"))
-    devices = {each.name: each.device for each in made.client_graph("b")}
+    devices = {graph_node.name: graph_node.device for graph_node in session.client_graph("b")}
     assert (devices["one"], devices["both"]) == (SIM1, CPU0)
 
 
@@ -161,24 +162,24 @@ def v1_loop(*, split):
     exits = build.while_loop(lambda a: build.op("Less", a, x), lambda a: [build.op("Mul", a, a)], [build.const(2)])
     built = build.graph()
     sides = {"Less": "CPU:1", "Identity": "CPU:1", "Mul": "CPU:0" if split else "CPU:1"}
-    return heald.Session(built.replace(nodes=[each.replace(device=sides[each.op]) for each in built
-                                             if each.op in sides]), CPUS), exits[0]
+    return heald.Session(built.replace(nodes=[node.replace(device=sides[node.op]) for node in built
+                                              if node.op in sides]), CPUS), exits[0]
 
 
 def test_a_loop_of_tensorflow_1_is_whole_on_the_device_of_its_kernels():
-    made, exit_ = v1_loop(split=False)
-    parts = made.partitions(exit_, ["x"])
+    session, exit_ = v1_loop(split=False)
+    parts = session.partitions(exit_, ["x"])
     inside = {"Enter", "Merge", "Switch", "Less", "LoopCond", "Mul", "NextIteration", "Exit"}
-    assert inside <= {each.op for each in parts[CPU1]}
-    assert inside.isdisjoint(each.op for each in parts[CPU0])
+    assert inside <= {node.op for node in parts[CPU1]}
+    assert inside.isdisjoint(node.op for node in parts[CPU0])
 
 
 def test_a_loop_over_two_devices_runs_and_has_no_partitions():
-    made, exit_ = v1_loop(split=True)
-    assert made.run(exit_, {"x": 9}) == 16
-    assert {each.device for each in made.client_graph(exit_, ["x"])} == {CPU0, CPU1}
+    session, exit_ = v1_loop(split=True)
+    assert session.run(exit_, {"x": 9}) == 16
+    assert {node.device for node in session.client_graph(exit_, ["x"])} == {CPU0, CPU1}
     with pytest.raises(Unimplemented, match=r"loop .* is on several devices: 'Mul_.*CPU:0, .*CPU:1") as why:
-        made.partitions(exit_, ["x"])
+        session.partitions(exit_, ["x"])
     assert "runs the loop as it is" in why.value.hint
 
 
@@ -186,59 +187,59 @@ def test_a_loop_over_two_devices_runs_and_has_no_partitions():
 def test_a_while_whose_body_requests_devices(split):
     below = function("below", "x", [node("l", "Less", "x", "x", device="SIM:0")], {"z": "l:z:0"}, "z:bool_")
     body = function("body", "x", [node("n", "Neg", "x", device="SIM:1" if split else "SIM:0")], {"y": "n:y:0"})
-    made = heald.Session(program([placeholder("x"), loop("w", "below", "body", "x")], below, body), CONFIG)
+    session = heald.Session(program([placeholder("x"), loop("w", "below", "body", "x")], below, body), CONFIG)
     if split:
         with pytest.raises(Unimplemented, match="'body/n' on SIM:1") as caught:
-            made.partitions("w", ["x"])
+            session.partitions("w", ["x"])
         assert caught.value.node == "w"
     else:
-        assert [each.op for each in made.partitions("w", ["x"])[SIM0]].count("While") == 1
+        assert [graph_node.op for graph_node in session.partitions("w", ["x"])[SIM0]].count("While") == 1
 
 
 def test_a_partition_has_the_functions_that_its_nodes_call():
     below = function("below", "x", [node("l", "Less", "x", "x", device="SIM:0")], {"z": "l:z:0"}, "z:bool_")
     body = function("body", "x", [node("n", "Neg", "x", device="SIM:0")], {"y": "n:y:0"})
-    made = heald.Session(program([placeholder("x"), loop("w", "below", "body", "x"),
-                                 node("n", "Neg", "w", device="SIM:1")], below, body), CONFIG)
-    parts = made.partitions("n", ["x"])
+    session = heald.Session(program([placeholder("x"), loop("w", "below", "body", "x"),
+                                     node("n", "Neg", "w", device="SIM:1")], below, body), CONFIG)
+    parts = session.partitions("n", ["x"])
     assert ({*parts[SIM0].functions}, {*parts[SIM1].functions}) == ({"below", "body"}, set())
 
 
 def test_colocation_with_nodes_of_other_graphs_is_left_out():
     nodes = placeholder("x"), Node("a", "Neg", ["x"], attrs={"T": dtypes.float32, "_class": ["loc:@x", "loc:@b"]}), \
         Node("b", "Neg", ["a"], attrs={"T": dtypes.float32})
-    made = session(*nodes)
-    assert made.client_graph("b", ["x"])["a"].attrs["_class"] == (b"loc:@b",)
-    assert "_class" not in made.client_graph("a", ["x"])["a"].attrs
+    session = session_of(*nodes)
+    assert session.client_graph("b", ["x"])["a"].attrs["_class"] == (b"loc:@b",)
+    assert "_class" not in session.client_graph("a", ["x"])["a"].attrs
 
 
 def test_a_partition_is_written_and_read_like_any_graph():
-    made = session(placeholder("x"), node("a", "Neg", "x", device="SIM:0"), node("b", "Neg", "a", device="SIM:1"))
-    for part in made.partitions("b", ["x"]).values():
+    session = session_of(placeholder("x"), node("a", "Neg", "x", device="SIM:0"), node("b", "Neg", "a", device="SIM:1"))
+    for part in session.partitions("b", ["x"]).values():
         again = graphdef.loads(graphdef.dumps(part))
         assert rows(again) == rows(part)
 
 
 def test_a_run_records_the_partitions_of_its_step():
     """TensorFlow's RunOptions.output_partition_graphs and RunMetadata.partition_graphs."""
-    with heald.Session(two_devices(), CPUS) as made:
+    with heald.Session(two_devices(), CPUS) as session:
         metadata = heald.RunMetadata()
-        asked = heald.RunOptions(partition_graphs=True)
-        made.run(["z"], {"x": np.float32([1, 2])}, targets=["y"], options=asked, metadata=metadata)
-        parts = made.partitions(["z"], ["x"], ["y"])
+        options = heald.RunOptions(partition_graphs=True)
+        session.run(["z"], {"x": np.float32([1, 2])}, targets=["y"], options=options, metadata=metadata)
+        parts = session.partitions(["z"], ["x"], ["y"])
         assert [*metadata.partition_graphs] == [CPU0, CPU1]
         assert {device: rows(part) for device, part in metadata.partition_graphs.items()} == {
             device: rows(part) for device, part in parts.items()}
         message = parse_message("RunMetadata", metadata.dumps())
         assert [*message.partition_graphs] == [
             parse_message("GraphDef", graphdef.dumps(part)) for part in metadata.partition_graphs.values()]
-        made.run("z", {"x": np.float32([1, 2])}, options=heald.RunOptions(trace=True), metadata=metadata)
+        session.run("z", {"x": np.float32([1, 2])}, options=heald.RunOptions(trace=True), metadata=metadata)
         assert metadata.partition_graphs == {}
         both = heald.RunOptions(trace=True, partition_graphs=True)
-        made.run("z", {"x": np.float32([1, 2])}, options=both, metadata=metadata)
+        session.run("z", {"x": np.float32([1, 2])}, options=both, metadata=metadata)
         message = parse_message("RunMetadata", metadata.dumps())
         assert (len(message.partition_graphs), len(message.step_stats.dev_stats)) == (2, 2)
-        assert made.run("z", {"x": np.float32([1, 2])}, options=both).tolist() == [1, 2]
+        assert session.run("z", {"x": np.float32([1, 2])}, options=both).tolist() == [1, 2]
 
 
 def two_devices():
