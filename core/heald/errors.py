@@ -16,9 +16,9 @@ from typing import Any, ClassVar, NamedTuple, ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 Hint = str | Callable[[], str | None] | None
-MOST_TEXT = 4096  # characters of an error's text
-MOST_COMPARED = 256  # characters of a name that is compared with others
-MOST_CANDIDATES = 5000  # names that one name is compared with: the comparison is slow
+LONGEST_TEXT_CHARACTERS = 4096  # characters of an error's text
+LONGEST_COMPARED_CHARACTERS = 256  # characters of a name that is compared with others
+LARGEST_CANDIDATE_COUNT = 5000  # names that one name is compared with: the comparison is slow
 
 
 def printable(text: str, *, lines: bool = False) -> str:
@@ -34,7 +34,7 @@ def printable(text: str, *, lines: bool = False) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def shortened(text: str, limit: int = MOST_TEXT) -> str:
+def short_text(text: str, limit: int = LONGEST_TEXT_CHARACTERS) -> str:
     """`text` without its middle, when it has more than `limit` characters (64 at least)."""
     if len(text) <= limit:
         return text
@@ -43,9 +43,9 @@ def shortened(text: str, limit: int = MOST_TEXT) -> str:
     return f"{text[: limit - len(gap) - tail]}{gap}{text[-tail:]}"
 
 
-def shown(text: str, limit: int = MOST_TEXT, *, lines: bool = False) -> str:
+def shown(text: str, limit: int = LONGEST_TEXT_CHARACTERS, *, lines: bool = False) -> str:
     """`text` made printable, at most `limit` characters of it."""
-    return shortened(printable(shortened(text, limit), lines=lines), limit)
+    return short_text(printable(short_text(text, limit), lines=lines), limit)
 
 
 class Location(NamedTuple):
@@ -263,7 +263,7 @@ def callers_code(what: str) -> Iterator[None]:
     except HealdError:
         raise
     except MemoryError as error:
-        raise unexpected(error) from error
+        raise typed_error(error) from error
     except Exception as error:
         raise InvalidArgument(f"{what}: {told(error)}") from error
 
@@ -275,10 +275,10 @@ def closest(name: str, candidates: Iterable[object], *, limit: int = 3) -> list[
     """
     from difflib import get_close_matches
 
-    if len(name) > MOST_COMPARED:
+    if len(name) > LONGEST_COMPARED_CHARACTERS:
         return []
-    texts = map(str, islice(candidates, MOST_CANDIDATES))
-    return get_close_matches(name, [text for text in texts if len(text) <= MOST_COMPARED], n=limit)
+    texts = map(str, islice(candidates, LARGEST_CANDIDATE_COUNT))
+    return get_close_matches(name, [text for text in texts if len(text) <= LONGEST_COMPARED_CHARACTERS], n=limit)
 
 
 def did_you_mean(name: str, names: Iterable[object]) -> str | None:
@@ -297,12 +297,12 @@ def boundary(function: Callable[P, R]) -> Callable[P, R]:
         except HealdError:
             raise
         except Exception as error:
-            raise unexpected(error) from error
+            raise typed_error(error) from error
 
     return inside
 
 
-def unexpected(error: Exception) -> HealdError:
+def typed_error(error: Exception) -> HealdError:
     """The typed error for an exception that no other place has typed."""
     if is_lack_of_memory(error):
         return ResourceExhausted(f"out of memory: {error}".removesuffix(": "))

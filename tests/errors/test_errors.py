@@ -9,7 +9,7 @@ import warnings
 import pytest
 from heald import errors
 from heald.errors import (
-    MOST_TEXT,
+    LONGEST_TEXT_CHARACTERS,
     HealdWarning,
     Internal,
     InvalidArgument,
@@ -20,9 +20,9 @@ from heald.errors import (
     closest,
     of_system,
     printable,
-    shortened,
+    short_text,
     told,
-    unexpected,
+    typed_error,
 )
 from heald.runtime.support.kernel_errors import as_heald_error
 from hypothesis import example, given
@@ -44,7 +44,7 @@ def test_escapes_are_those_of_repr():
 
 @given(st.text(), st.integers(64, 300))
 def test_shortened_text_keeps_both_ends(text, most):
-    found = shortened(text * 20, most)
+    found = short_text(text * 20, most)
     assert len(found) <= most
     assert found[:16] == (text * 20)[:16]
     assert found[-16:] == (text * 20)[-16:]
@@ -57,7 +57,7 @@ def test_shortened_text_keeps_both_ends(text, most):
 ], ids=lambda given: max(given, key=lambda key: len(given[key]) if key != "location" else 9))
 def test_an_error_is_at_most_four_kilobytes_of_printable_text(given):
     error = InvalidArgument(**given)
-    assert len(str(error)) == MOST_TEXT
+    assert len(str(error)) == LONGEST_TEXT_CHARACTERS
     assert str(error).isprintable()
     assert " characters ... " in str(error)
     assert error.message == given["message"]
@@ -85,7 +85,7 @@ def test_message_and_hint_are_printable_lines_whenever_they_are_set(text):
 
 def test_a_warning_is_shown_like_an_error():
     assert str(HealdWarning("\x1b" + "w" * 10**6)).startswith(r"\x1bwww")
-    assert len(str(HealdWarning("\x1b" + "w" * 10**6))) == MOST_TEXT
+    assert len(str(HealdWarning("\x1b" + "w" * 10**6))) == LONGEST_TEXT_CHARACTERS
 
 
 @pytest.mark.parametrize(("number", "kind"), [
@@ -118,7 +118,7 @@ def test_only_a_fault_of_heald_is_internal(error, kind):
         fail()
     assert type(found.value) is kind
     assert found.value.__cause__ is error
-    assert type(unexpected(error)) is kind
+    assert type(typed_error(error)) is kind
 
 
 def test_a_warning_that_is_to_be_an_error_is_no_fault_of_heald():
@@ -162,7 +162,7 @@ def test_names_are_compared_only_where_that_is_quick():
             yield f"name{i}"
 
     assert closest("name12", names())[0] == "name12"
-    assert len(calls) <= errors.MOST_CANDIDATES
+    assert len(calls) <= errors.LARGEST_CANDIDATE_COUNT
     assert closest("n" * 10**6, ["n" * 10**6]) == []
     assert closest("name", ["n" * 10**6, "nam"]) == ["nam"]
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from heald.api import AsyncValue, OpAttrs, OpDef, TensorValue, available, dtypes, failed, inherited
-from heald.errors import HealdError, Location, NotFound, closest, unexpected
+from heald.errors import HealdError, Location, NotFound, closest, typed_error
 from heald.runtime.contract import AttrDef
 from heald.runtime.program import ELEMENT_TYPES, number_type, plain
 
@@ -88,7 +88,7 @@ class ProgramRuntime:
         except HealdError as error:
             raise error.at(op=op, location=location)  # noqa: B904 - the same error
         except Exception as error:
-            raise unexpected(error).at(op=op, location=location) from error
+            raise typed_error(error).at(op=op, location=location) from error
         return [each if isinstance(each, AsyncValue) else completion(each) for each in results]
 
     def tensor(self, array: Any) -> TensorHandle:

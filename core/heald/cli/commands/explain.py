@@ -114,7 +114,7 @@ def _link(session: Session, outputs: Sequence[str], given: Sequence[str], opened
     for name, shape in wanted.items():
         _check_fits(name, shape or (), metas[name])
     executable = prepared.executable(tuple(shape or () for shape in wanted.values()))
-    left_out = f"run without what graph passes would make: {prepared.left_out}" if prepared.left_out else ""
+    left_out = f"run without what graph passes would make: {prepared.skipped_passes}" if prepared.skipped_passes else ""
     calls, fusions = _linked(executable)
     return ExplainedStep(left_out, executable.algorithms(), calls, [*did, *fusions], gone)
 

@@ -77,7 +77,7 @@ def _kernels(host: Host, only: str | None) -> dict[str, list[KernelDef]]:
     found: dict[str, list[KernelDef]] = {}
     for device_type in types:
         host.registries.kernels.load(device_type)
-    for kernel in host.registries.kernels.loaded():
+    for kernel in host.registries.kernels.loaded_kernels():
         if kernel.device_type in types:
             found.setdefault(kernel.op, []).append(kernel)
     return found

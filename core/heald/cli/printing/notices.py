@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ...errors import MOST_TEXT, HealdError, HealdWarning, Internal, printable, shortened, shown, told
+from ...errors import LONGEST_TEXT_CHARACTERS, HealdError, HealdWarning, Internal, printable, short_text, shown, told
 from .progress import erase
 
 MOST_ERROR, MOST_MORE = 2200, 600  # characters of an error's first line, and of each below it: 4 kB in all
@@ -30,7 +30,7 @@ def tell_error(error: HealdError) -> None:
         if text:
             _tell(f"  {title}: {_line(text, MOST_MORE)}")
     if isinstance(error, Internal) and cause is not None:
-        _tell(shortened("".join(traceback.format_exception(cause)).rstrip(), MOST_TRACEBACK))
+        _tell(short_text("".join(traceback.format_exception(cause)).rstrip(), MOST_TRACEBACK))
 
 
 @contextmanager
@@ -46,7 +46,7 @@ def one_line_from_here() -> None:
     shown_before: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        text = _line(str(message), MOST_TEXT)
+        text = _line(str(message), LONGEST_TEXT_CHARACTERS)
         if text not in shown_before:
             shown_before.add(text)
             _tell(f"warning: {text}")
@@ -63,4 +63,4 @@ def _tell(text: str) -> None:
 
 def _line(text: str, most: int) -> str:
     """The text in one line, at most so many characters of it."""
-    return shown(" ".join(shortened(text, 2 * most).split()), most)
+    return shown(" ".join(short_text(text, 2 * most).split()), most)

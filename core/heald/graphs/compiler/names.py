@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...errors import HealdError, InvalidArgument, NotFound, callers_code, closest
-from ...runtime.service.arguments import mapped
+from ...runtime.service.arguments import dict_of_mapping
 from ...runtime.values import dtypes
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def flatten(fetches: Any) -> tuple[tuple[str, ...], Callable[[Sequence[Any]], An
     if isinstance(fetches, str):
         return listed(fetches, "fetch"), lambda results: results[0]
     if isinstance(fetches, Mapping):
-        named = mapped(fetches, "fetches")
+        named = dict_of_mapping(fetches, "fetches")
         keys = list(named)
         return listed(list(named.values()), "fetch"), lambda results: dict(zip(keys, results, strict=True))
     if isinstance(fetches, Sequence):

@@ -50,7 +50,7 @@ class DeviceView(Protocol):
     def why_not(self, device_type: str, index: int | None) -> str:
         """The reason why a device of this type, or the device with this index, cannot be used."""
 
-    def absence(self, name: str, wanted: DeviceName) -> HealdError:
+    def absence_error(self, name: str, wanted: DeviceName) -> HealdError:
         """Return the error for a device that a caller asks for as `name`, and that is not usable."""
 
     def is_host_visible(self, name: str) -> bool:
@@ -272,7 +272,7 @@ class Placer:
         if found.type is None:
             return None
         if self._usable(found) is None:
-            raise self._devices.absence(text, found)
+            raise self._devices.absence_error(text, found)
         return found
 
     def _remapped(self, wanted: DeviceName) -> DeviceName:

@@ -13,7 +13,7 @@ from ...runtime.linker.preparation import Preparation
 from ...runtime.linker.specialise import Specialiser
 from ...runtime.program.compiled_model import CompiledModel, Entry, Port, Requirement
 from ...runtime.program.host_program import CONSTANT, OWN, Call, ProgramDef
-from ...runtime.service.feeds import convert
+from ...runtime.service.feeds import convert_feed
 from ...runtime.service.load import load
 from ...runtime.service.prepared_step import PreparedStep
 from ...runtime.service.runtime import Runtime, runtime
@@ -70,7 +70,7 @@ def compile_model(
     if strip:
         program = preparation.stripped()
     return CompiledModel(program, tuple(compiling.entries), requirements, preparation.prepared,
-                         form="" if source is None else source.describe().form, chosen=chosen)
+                         form="" if source is None else source.describe().form, chosen_signature=chosen)
 
 
 class _Compiling:
@@ -109,7 +109,7 @@ class _Compiling:
             step = self._session.prepare((), tuple(values), (initializer.target,))
             function = step.program.functions["main"]
             memory = self._own.host.memory
-            arrays = [convert(value, meta, name, memory)
+            arrays = [convert_feed(value, meta, name, memory)
                       for (name, value), meta in zip(values.items(), function.arg_metas, strict=True)]
             program = _filled(_linked(step, arrays), arrays)
             self._initial[initializer.target] = self.specialiser.add(program, (), f"initialize {initializer.target}")

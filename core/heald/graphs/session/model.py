@@ -129,7 +129,7 @@ def load_graph(
     registries = own.host.registries
     options = LoadOptions(registries.ops, signature, tags, inputs, outputs, mmap)
     opened = open_file(file, options, registries, form)
-    chosen = opened.chosen()
+    chosen = opened.chosen_signature()
     session = Session(read_graph(opened), own, device=device, initial_state=opened.initial_state())
     signatures = {name: _signature(session, found, opened.description.signatures.get(name))
                   for name, found in opened.signatures.items()}

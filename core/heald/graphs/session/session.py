@@ -11,7 +11,7 @@ from functools import partial
 from math import inf
 from typing import Any, TypeVar
 
-from ...errors import Cancelled, FailedPrecondition, HealdError, InvalidArgument, boundary, unexpected
+from ...errors import Cancelled, FailedPrecondition, HealdError, InvalidArgument, boundary, typed_error
 from ...runtime.contract.graph_pass import FUSION, GRAPH
 from ...runtime.contract.loader import Initializer
 from ...runtime.contract.placement import Assignment, Placement
@@ -20,7 +20,7 @@ from ...runtime.executor.executable import Executable
 from ...runtime.executor.step import RunOptions, Step, lasting_step
 from ...runtime.host.cancellation import CancelToken
 from ...runtime.host.resources import Resources
-from ...runtime.service.arguments import mapped
+from ...runtime.service.arguments import dict_of_mapping
 from ...runtime.service.named_feeds import NamedFeeds
 from ...runtime.service.prepared_step import PreparedStep
 from ...runtime.service.run_step import make_run_step
@@ -141,7 +141,7 @@ class Session:
         `partitions` raises when they ask for these graphs.
         """
         names, rebuild = flatten(fetches)
-        feeds = {} if feeds is None else mapped(feeds, "feeds")
+        feeds = {} if feeds is None else dict_of_mapping(feeds, "feeds")
         names_fed, acting = listed(tuple(feeds), "feed"), listed(targets, "target")
         if options is None:
             return rebuild(self._ready(names, names_fed, acting, self._step)(tuple(feeds.values())))
@@ -179,7 +179,7 @@ class Session:
         names, rebuild = flatten(fetches)
         named = None
         if isinstance(feeds, Mapping):
-            given = mapped(feeds, "feeds")
+            given = dict_of_mapping(feeds, "feeds")
             named = NamedFeeds(dict(zip(listed(tuple(given), "feed"), listed(tuple(given.values()), "feed"),
                                         strict=True)))
         names_fed = listed(feeds if named is None else named.tensors, "feed")
@@ -212,7 +212,7 @@ class Session:
                 except HealdError:
                     raise
                 except Exception as error:  # the boundary, without the cost of the decorator's call
-                    raise unexpected(error) from error
+                    raise typed_error(error) from error
             finally:
                 if limited is not None:
                     limited.close()
@@ -306,7 +306,7 @@ class Session:
         if self._closed:
             raise _closed()
         names, rebuild = flatten(fetches)
-        given = {} if feeds is None else mapped(feeds, "feeds")
+        given = {} if feeds is None else dict_of_mapping(feeds, "feeds")
         listed(tuple(given), "feed")
         return rebuild(self._partial_runs.run(handle, names, given, self._runtime.host.memory,
                                               lambda name, role: tensor(name, self.nodes, role)))
@@ -432,7 +432,7 @@ class Session:
         """Drop the oldest prepared steps while all of them together take too many bytes."""
         limit = self._runtime.host.memory.limit
         most = MOST_PREPARED_BYTES, inf if limit is None else limit // ARRAY_SHARE
-        held = {key: prepared.held() for key, prepared in self._prepared.items()}
+        held = {key: prepared.memory_use() for key, prepared in self._prepared.items()}
         calls, arrays = (sum(each[i] for each in held.values()) for i in (0, 1))
         for key, (its_calls, its_arrays) in held.items():
             if calls <= most[0] and arrays <= most[1]:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from ...errors import HealdError, InvalidArgument, NotFound, PluginError, closest, told
-from ...runtime.contract.session import LOCAL, SessionFactory, SessionInterface
+from ...runtime.contract.session import LOCAL_TARGETS, SessionFactory, SessionInterface
 from ...runtime.host.registries import Registries
 from ...runtime.service.runtime import runtime
 from ..graph.graph import Graph
@@ -16,7 +16,7 @@ def is_local(target: object) -> bool:
     """True for a target of core's own session. Raises InvalidArgument for an object that is no text."""
     if not isinstance(target, str):
         raise InvalidArgument(f"target is a {type(target).__name__}, expected a text", hint="target='' runs here")
-    return target in LOCAL
+    return target in LOCAL_TARGETS
 
 
 def session_at(

@@ -4,8 +4,9 @@ A setting is taken from the strongest source that has it. From the strongest: th
 variables `HEALD_SECTION__KEY`, the file that `$HEALD_CONFIG` names, the nearest heald.toml, [tool.heald] of the nearest
 pyproject.toml, the user's own file.
 
-A file that was found by searching may come from a stranger: it sets the settings in `FOUND` and harmless options of
-plugins, and stops no command. A mistake in it is a warning with file and line, and the setting does not count.
+A file that was found by searching may come from a stranger: it sets the settings in `HARMLESS_SETTINGS` and
+harmless options of plugins, and stops no command. A mistake in it is a warning with file and
+line, and the setting does not count.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from .files import FilesConfig
 from .limits import LimitsConfig
 from .placement import PlacementConfig
 from .schema import (
-    Found,
+    FoundFile,
     Reading,
     Refusal,
     Row,
@@ -38,7 +39,7 @@ from .schema import (
     read_tables,
     refusing,
 )
-from .sources import SECTIONS, gather
+from .sources import SECTIONS, gather_layers
 
 T = TypeVar("T")
 
@@ -87,12 +88,12 @@ class EagerConfig:
 
 
 # Heald's own settings that a found file may make, besides [kernels]. They choose among installed things.
-FOUND = frozenset({
+HARMLESS_SETTINGS = frozenset({
     "plugins.block", "placement.order", "placement.fallback", "placement.remap", "placement.provider",
     "placement.clear", "allocator.name", "work_queue.name", "work_queue.threads", "work_queue.seed", "passes.disable",
     "eager.handler",
 })
-MOST_NAMED = 10  # keys in a warning
+LARGEST_NAMED_KEYS = 10  # keys in a warning
 
 
 class Config:
@@ -136,21 +137,21 @@ class Config:
 
     def plugin_sections(self) -> list[Row]:
         """A row for each [plugin.<id>], with the id as key and the section's strongest origin."""
-        return [Row(name, None, section.origin, section.found) for (name, section), *_ in self._plugin.values()]
+        return [Row(name, None, section.origin, section.found_file) for (name, section), *_ in self._plugin.values()]
 
     def origins(self, plugins: Mapping[str, Any] = MappingProxyType({})) -> list[Row]:
         """Every setting with its origin, defaults included; options of plugins that were given as they were given.
 
         `plugins` has the settings of each loaded plugin, as in `ignored`.
         """
-        ignored_rows = self.ignored(plugins)
-        option_rows = {(plugin, option): row for plugin, option, row in self._options() if row not in ignored_rows}
+        rows_not_used = self.ignored_rows(plugins)
+        option_rows = {(plugin, option): row for plugin, option, row in self._options() if row not in rows_not_used}
         defaults = [Row(f"plugin.{name}.{field.name}", getattr(settings, field.name, None), "default")
                     for name, settings in plugins.items() if settings is not None for field in fields(settings)
                     if field.init and (folded(name), field.name) not in option_rows]
         return [*self._rows, *option_rows.values(), *defaults]
 
-    def ignored(self, plugins: Mapping[str, Any]) -> list[Row]:
+    def ignored_rows(self, plugins: Mapping[str, Any]) -> list[Row]:
         """The settings of found files that do not count.
 
         `plugins` has the settings of each loaded plugin by its id: an instance of its dataclass, or None.
@@ -160,21 +161,21 @@ class Config:
     def warnings(self, plugins: Mapping[str, Any]) -> Iterator[str]:
         """A text for each found file with settings that do not count. `plugins` is as in `ignored`."""
         yield from self._left_out
-        forbidden: dict[Found, list[Row]] = {}
+        forbidden: dict[FoundFile, list[Row]] = {}
         for row in self._forbidden(plugins):
-            assert row.found is not None
-            forbidden.setdefault(row.found, []).append(row)
+            assert row.found_file is not None
+            forbidden.setdefault(row.found_file, []).append(row)
         for source, rows in forbidden.items():
             yield _warning(source, rows)
         refusals = list(self._refusals(plugins))
-        for refusal in refusals[:MOST_NAMED]:
+        for refusal in refusals[:LARGEST_NAMED_KEYS]:
             yield f"{refusal.reason}; this setting is not used"
-        if len(refusals) > MOST_NAMED:
-            yield f"{len(refusals) - MOST_NAMED} more settings of found files are not used"
+        if len(refusals) > LARGEST_NAMED_KEYS:
+            yield f"{len(refusals) - LARGEST_NAMED_KEYS} more settings of found files are not used"
 
     def without(self, keys: Collection[str]) -> Config:
         """This config without the settings of found files under these keys, such as `allocator.name`."""
-        return Config([_pruned(layer, keys) for layer in self._sources], self._left_out)
+        return Config([_without_found_settings(layer, keys) for layer in self._sources], self._left_out)
 
     def _forbidden(self, plugins: Mapping[str, Any]) -> list[Row]:
         """The settings that found files may not make."""
@@ -182,7 +183,7 @@ class Config:
                     for name, settings in plugins.items() if settings is not None}
         refused = {refusal.row.key for refusal in self._refusals(plugins)}
         options = [row for plugin, option, row in self._options()
-                   if row.found and row.key not in refused
+                   if row.found_file and row.key not in refused
                    and not is_harmless_option(declared.get(plugin, {}).get(option), row.value)]
         return [*self._ignored, *options]
 
@@ -191,12 +192,12 @@ class Config:
         yield from self._refused
         for name, settings in plugins.items():
             layers = self.plugin_layers(name)
-            if settings is not None and any(layer.found for layer in layers):
+            if settings is not None and any(layer.found_file for layer in layers):
                 yield from _read_plugin(self, name, type(settings))[1].refused
             elif settings is None:
-                yield from (Refusal(Row(f"plugin.{name}", plain(layer), layer.origin, layer.found),
+                yield from (Refusal(Row(f"plugin.{name}", plain(layer), layer.origin, layer.found_file),
                                     f"{layer.origin}: plugin {name} takes no settings")
-                            for layer in layers if layer.found)
+                            for layer in layers if layer.found_file)
 
     def _of(self, section: str) -> list[Setting]:
         return [layer[section] for layer in self._layers if section in layer]
@@ -212,9 +213,9 @@ class Config:
                                   like) for entry in entries}
 
     def _read(self, cls: type[T], layers: Sequence[Setting], section: str, like: str) -> T:
-        """One section. `like`: The name under which `FOUND` has its settings."""
+        """One section. `like`: The name under which `HARMLESS_SETTINGS` has its settings."""
         value, reading = read_section(
-            cls, layers, section, lambda field, _: field is not None and f"{like}.{field.name}" in FOUND,
+            cls, layers, section, lambda field, _: field is not None and f"{like}.{field.name}" in HARMLESS_SETTINGS,
             lambda values: _make(cls, values, section))
         self._rows += reading.rows
         self._ignored += reading.ignored
@@ -227,7 +228,7 @@ class Config:
             for entry, setting in table.items():
                 key = f"{name}.{entry}"
                 with refusing(setting, key, self._refused):
-                    rows[entry] = Row(key, read(setting, str, key), setting.origin, setting.found)
+                    rows[entry] = Row(key, read(setting, str, key), setting.origin, setting.found_file)
         self._rows += [rows[entry] for entry in sorted(rows)]
         return {entry: row.value for entry, row in rows.items()}
 
@@ -236,7 +237,8 @@ class Config:
         for plugin in sorted(self._plugin):
             for name, section in reversed(self._plugin[plugin]):
                 for option, setting in as_table(section, f"[plugin.{name}]").items():
-                    yield plugin, option, Row(f"plugin.{name}.{option}", plain(setting), setting.origin, setting.found)
+                    key = f"plugin.{name}.{option}"
+                    yield plugin, option, Row(key, plain(setting), setting.origin, setting.found_file)
 
 
 def is_harmless_option(field: Field[Any] | None, value: Any) -> bool:
@@ -254,21 +256,21 @@ def _make(cls: type[T], values: dict[str, Any], section: str) -> T:
         raise InvalidArgument(f"[{section}] {error.message}", hint=error.hint) from None
 
 
-def _pruned(setting: Setting, keys: Collection[str], path: str = "") -> Setting:
+def _without_found_settings(setting: Setting, keys: Collection[str], path: str = "") -> Setting:
     """A table without the found settings under these keys."""
     if not isinstance(setting.value, dict):
         return setting
     return setting._replace(value={
-        key: _pruned(entry, keys, f"{path}{key}.") for key, entry in setting.value.items()
-        if entry.found is None or f"{path}{key}" not in keys})
+        key: _without_found_settings(entry, keys, f"{path}{key}.") for key, entry in setting.value.items()
+        if entry.found_file is None or f"{path}{key}" not in keys})
 
 
-def _warning(source: Found, rows: Sequence[Row]) -> str:
+def _warning(source: FoundFile, rows: Sequence[Row]) -> str:
     import shlex
 
     keys = [f"{row.key} ({row.origin.removeprefix(source.path).replace(':', 'line ')})" for row in rows]
-    more = f" and {len(keys) - MOST_NAMED} more" if len(keys) > MOST_NAMED else ""
-    return (f"{source.path} {source.why}: it cannot set {', '.join(keys[:MOST_NAMED])}{more}; "
+    more = f" and {len(keys) - LARGEST_NAMED_KEYS} more" if len(keys) > LARGEST_NAMED_KEYS else ""
+    return (f"{source.path} {source.why}: it cannot set {', '.join(keys[:LARGEST_NAMED_KEYS])}{more}; "
             f"to let it: {shlex.join(source.remedy)}, or --config {shlex.quote(source.path)}")
 
 
@@ -298,7 +300,7 @@ def load_config(
         with callers_code("config= cannot be read"):
             argument = dict(argument.items())
     here = Path(folder) if folder is not None else Path.cwd()
-    return Config(*gather(argument, os.environ if environ is None else environ, here.absolute()))
+    return Config(*gather_layers(argument, os.environ if environ is None else environ, here.absolute()))
 
 
 def plugin_config(config: Config, plugin_id: str, cls: type[T]) -> T:

@@ -34,7 +34,7 @@ from ..support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from .attribute_forms import check_attributes as check_attributes
-    from .attribute_forms import checked as checked
+    from .attribute_forms import convert_attribute as convert_attribute
     from .device import DeviceName as DeviceName
     from .device import load_callable as load_callable
     from .host_kernel import HostKernel as HostKernel
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .kernel import KernelDef as KernelDef
     from .kernel import run_of as run_of
     from .op import GRAPH_DEF_VERSION as GRAPH_DEF_VERSION
-    from .op import OP_SET as OP_SET
+    from .op import OP_SET_PLUGIN as OP_SET_PLUGIN
     from .op import REQUIRED as REQUIRED
     from .op import ArgDef as ArgDef
     from .op import AttrDef as AttrDef
@@ -55,11 +55,11 @@ if TYPE_CHECKING:
     from .structural import PLACEHOLDER as PLACEHOLDER
 
 __getattr__ = lazy_exports(__name__, {
-    ".attribute_forms": ("check_attributes", "checked"),
+    ".attribute_forms": ("check_attributes", "convert_attribute"),
     ".device": ("DeviceName", "load_callable"),
     ".host_kernel": ("HostKernel", "HostKernelRegistry"),
     ".kernel": ("KernelDef", "run_of"),
-    ".op": ("ArgDef", "AttrDef", "GRAPH_DEF_VERSION", "OP_SET", "REQUIRED", "attr_text"),
+    ".op": ("ArgDef", "AttrDef", "GRAPH_DEF_VERSION", "OP_SET_PLUGIN", "REQUIRED", "attr_text"),
     ".op_registry": ("OpRegistry",),
     ".structural": ("CONST", "CONTROL_TRIGGER", "NO_KERNEL", "NO_OP", "PLACEHOLDER"),
 })

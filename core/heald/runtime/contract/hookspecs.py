@@ -83,7 +83,7 @@ class DeviceRegistrar:
             raise PluginError(f"device type '{type}' is announced twice")
         self._to.device_types.append(DeviceType(type, scan, kernels, priority, self._to.plugin, self._to.config))
         if kernels is not None:
-            self._to.packs.append(KernelPack(type, kernels, 0, self._to.plugin, own=True))
+            self._to.packs.append(KernelPack(type, kernels, 0, self._to.plugin, is_of_device_plugin=True))
 
 
 class OpRegistrar:

@@ -142,14 +142,14 @@ class HostKernels:
         def add(function: F) -> F:
             if code in self.added:
                 raise PluginError(f"the host kernel {code} is declared twice")
-            kernel = declared(code, function, types, step, asynchronous, nonstrict, self._plugin)
+            kernel = declare_host_kernel(code, function, types, step, asynchronous, nonstrict, self._plugin)
             self.added[code] = kernel._replace(calls=calls, syntax=syntax)
             return function
 
         return add
 
 
-def declared(
+def declare_host_kernel(
     code: str, function: KernelFunction, types: Mapping[str, Any] | None = None, step: bool = False,
     asynchronous: bool = False, nonstrict: bool = False, plugin: str = "",
 ) -> HostKernel:

@@ -20,7 +20,7 @@ from ..host.registries import Registries
 from ..support.install import CORE, named_hint, uninstall_hint
 from ..version import __version__
 from .config_names import unknown_names, unusable_keys
-from .entry_points import Distribution, scan, too_old, unmet
+from .entry_points import Distribution, asks_newer_core, installed_distributions, unmet_requirement
 from .plugin_record import Blocked, Duplicate, Incompatible, PluginRecord, summary
 
 if TYPE_CHECKING:
@@ -44,13 +44,13 @@ class Plugins:
 
         A plugin that is loaded already stays as it is. Raises PluginError when the plugin cannot be used.
         """
-        candidate = _named(plugin)
+        candidate = _unpackaged_candidate(plugin)
         for record in self._records:
             if record.status == "ok" and record.module == candidate.module:
                 return record
         record, brought = self._read(candidate)
         if brought is not None:
-            record = self._registered(record, brought)
+            record = self._register(record, brought)
         self.refused = [other for other in self.refused if other.module != record.module]
         if record.status != "ok":
             self.refused.append(record)
@@ -72,9 +72,9 @@ class Plugins:
 
     def records(self) -> list[PluginRecord]:
         """The record of every plugin, as far as it is known without any import."""
-        return [self._updated(record) if record.status == "ok" else record for record in self._records]
+        return [self._with_later_failures(record) if record.status == "ok" else record for record in self._records]
 
-    def loaded(self, plugin_id: str) -> PluginRecord | None:
+    def loaded_record(self, plugin_id: str) -> PluginRecord | None:
         """The record of a plugin as loading left it, without conflicts; None for one that is not installed."""
         return next((record for record in self._records if record.id == plugin_id), None)
 
@@ -89,12 +89,12 @@ class Plugins:
         `distributions`: load installed plugins of these alone. The others are loaded by a later call.
         """
         candidates = [_Candidate(name, module, distribution)
-                 for distribution in sorted(scan(distributions), key=lambda d: d.name.lower())
+                 for distribution in sorted(installed_distributions(distributions), key=lambda d: d.name.lower())
                  for name, module in distribution.plugins.items()]
         candidates.sort(key=lambda candidate: candidate.id)
         all_brought: list[tuple[int, Contribution]] = []
         before = {(record.id, record.distribution) for record in self._records}
-        for candidate in [*candidates, *map(_named, () if before else self.config.plugins.load)]:
+        for candidate in [*candidates, *map(_unpackaged_candidate, () if before else self.config.plugins.load)]:
             if (candidate.id, candidate.record().distribution) in before:
                 continue
             record, brought = self._read(candidate)
@@ -103,7 +103,7 @@ class Plugins:
             self._records.append(record)
         # A plugin's single ops are compared with op tables, whatever the order of ids: tables come first.
         for index, brought in sorted(all_brought, key=lambda pair: not pair[1].op_tables):
-            self._records[index] = self._registered(self._records[index], brought)
+            self._records[index] = self._register(self._records[index], brought)
 
     def check(self) -> None:
         """Compare config with the plugins, once all are loaded.
@@ -165,21 +165,21 @@ class Plugins:
             module = import_plugin(candidate.source)
             return record, contribution(module, record.id, self.config, record.distribution)
         except HealdError as error:
-            return self._refused(record, error), None
+            return self._note_failure(record, error), None
 
-    def _registered(self, record: PluginRecord, brought: Contribution) -> PluginRecord:
+    def _register(self, record: PluginRecord, brought: Contribution) -> PluginRecord:
         """The plugin's record, once all that it brings is registered or, where something does not fit, nothing."""
         try:
             if record.distribution is None:
                 self.registries.kernels.named.add(record.id)
             self.registries.add(brought)
         except HealdError as error:
-            return self._refused(record, error)
+            return self._note_failure(record, error)
         self.configs[record.id] = brought.config
         return replace(record, registered=summary(brought))
 
-    def _refused(self, record: PluginRecord, error: HealdError) -> PluginRecord:
-        refused = record.refused(error)
+    def _note_failure(self, record: PluginRecord, error: HealdError) -> PluginRecord:
+        refused = record.with_error(error)
         self.registries.missing_plugins[refused.id] = f"{refused.status}: {refused.reason}"
         return refused
 
@@ -198,7 +198,7 @@ class Plugins:
                 remedy = uninstall_hint(record.distribution) if record.distribution else "set HEALD_ID in it"
                 raise Duplicate(f"plugin {whose} has the id '{other.id}' already", hint=remedy)
 
-    def _updated(self, record: PluginRecord) -> PluginRecord:
+    def _with_later_failures(self, record: PluginRecord) -> PluginRecord:
         """The record of a loaded plugin, with the failures and conflicts that became known after loading."""
         kernels, device_types = self.registries.kernels, self.registries.device_types
         host_kernels = self.registries.host_kernels
@@ -206,22 +206,22 @@ class Plugins:
                     *host_kernels.failures.items()]
         for plugin, failure in failures:
             if plugin == record.id:
-                return record.refused(failure)
+                return record.with_error(failure)
         for what, winner, loser, remedy in [*device_types.conflicts(), *kernels.conflicts(), *host_kernels.conflicts()]:
             if record.id in (winner, loser):
                 rival = loser if record.id == winner else winner
                 reason = f"{what}: claimed by plugin {rival} too, {winner}'s is used"
-                record = record.noted(reason, remedy, "conflict")
+                record = record.with_note(reason, remedy, "conflict")
         for claim in [*self.registries.commands.conflicts(), *self.registries.sessions.conflicts()]:
             if claim.plugin == record.id:
-                record = record.noted(claim.reason, claim.remedy, "conflict")
+                record = record.with_note(claim.reason, claim.remedy, "conflict")
         for other in self._records:
             if other.status == "conflict" and folded(other.id) == folded(record.id):
                 reason = f"another plugin has the same id: {other.distribution or other.module}"
-                record = record.noted(reason, other.remedy, "conflict")
+                record = record.with_note(reason, other.remedy, "conflict")
         aims = {pack.device_type for pack in kernels.packs() if pack.plugin == record.id}
         inert = sorted(device_type for device_type in aims if device_types.get(device_type) is None)
-        return record.noted(f"inert: no plugin announces device type {', '.join(inert)}") if inert else record
+        return record.with_note(f"inert: no plugin announces device type {', '.join(inert)}") if inert else record
 
 
 def load_plugins(config: Config) -> Plugins:
@@ -249,7 +249,7 @@ class _Candidate(NamedTuple):
         return PluginRecord(self.id, "ok", self.module, self.distribution.name, self.distribution.version)
 
 
-def _named(plugin: ModuleType | Path | str) -> _Candidate:
+def _unpackaged_candidate(plugin: ModuleType | Path | str) -> _Candidate:
     """A plugin without a distribution; its module may state its id as HEALD_ID."""
     if isinstance(plugin, Path) or (isinstance(plugin, str) and is_path(plugin)):
         path = Path(plugin).expanduser().absolute()
@@ -266,9 +266,9 @@ def _own_id(module: ModuleType, otherwise: str) -> str:
 
 
 def _check_requirement(distribution: Distribution) -> None:
-    requirement = unmet(distribution, __version__)
+    requirement = unmet_requirement(distribution, __version__)
     if requirement is not None:
-        outdated = CORE if too_old(requirement, __version__) else distribution.name
+        outdated = CORE if asks_newer_core(requirement, __version__) else distribution.name
         needs = f"{distribution.name} {distribution.version} requires {requirement}"
         raise Incompatible(f"{needs}, this is {__version__}", hint=named_hint(outdated, [outdated]))
 

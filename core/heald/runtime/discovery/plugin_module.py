@@ -155,7 +155,7 @@ def _settings(module: ModuleType, plugin_id: str, config: Config) -> Any:
     if declared is not None:
         return plugin_config(config, plugin_id, declared)
     for setting in config.plugin_layers(plugin_id):
-        if setting.found is not None:
+        if setting.found_file is not None:
             continue  # `Config.warnings` reports it
         raise InvalidArgument(f"{setting.origin}: plugin {plugin_id} takes no settings")
     return None

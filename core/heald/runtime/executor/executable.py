@@ -451,7 +451,7 @@ class Executable:
             typed.at(node=call.node or None, op=call.code, location=call.location)
         else:
             typed.at(node=call.node, op=call.op, device=self._device_names[id(bound.device)], location=call.location)
-            self._host.failed(bound.device, typed)
+            self._host.note_failure(bound.device, typed)
         self._host.report(typed)
         return typed
 

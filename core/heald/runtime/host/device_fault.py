@@ -8,7 +8,7 @@ from ...errors import HealdError, told
 from ..contract.device import Device
 from ..support.fault_place import method_of, with_place
 from ..support.kernel_errors import as_heald_error
-from ..support.remedy import of_device
+from ..support.remedy import device_remedy
 
 
 def device_fault(error: BaseException, device: Device | None, name: str, plugin: str) -> HealdError:
@@ -21,7 +21,7 @@ def device_fault(error: BaseException, device: Device | None, name: str, plugin:
     typed = as_heald_error(error, f"{what} (plugin {plugin})")
     if typed is not error:
         typed.message = with_place(typed.message, error, type(device).__module__)
-        typed.hint = of_device(plugin)
+        typed.hint = device_remedy(plugin)
     return typed.at(device=name, plugin=plugin, method=method)
 
 
@@ -31,5 +31,5 @@ def scan_fault(error: BaseException, device_type: str, plugin: str, scan: Any) -
     if typed is not error:
         module = scan.partition(":")[0] if isinstance(scan, str) else getattr(scan, "__module__", "")
         typed.message = with_place(f"scan of plugin {plugin} raised {told(error)}", error, module)
-        typed.hint = of_device(plugin)
+        typed.hint = device_remedy(plugin)
     return typed.at(plugin=plugin)

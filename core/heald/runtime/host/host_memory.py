@@ -79,7 +79,7 @@ class HostMemory:
             if is_lack_of_memory(error) and not isinstance(error, ResourceExhausted):
                 raise ResourceExhausted(f"the system has no memory for {asker}: {size_text(nbytes)}") from None
             raise
-        self._until_gone(_owner(array), nbytes)
+        self._count_until_end(_owner(array), nbytes)
         return array
 
     def hold(self, array: Any, asker: str) -> None:
@@ -87,7 +87,7 @@ class HostMemory:
         owner = _owner(array)
         if owner.nbytes >= LARGE and id(owner) not in self._held:
             self.take(owner.nbytes, asker)
-            self._until_gone(owner, owner.nbytes)
+            self._count_until_end(owner, owner.nbytes)
 
     def maker(self, shape: tuple[int, ...], dtype: Any, what: str) -> Maker:
         """Return a function that makes uninitialised arrays of this type and shape. `what` names their purpose in
@@ -113,14 +113,14 @@ class HostMemory:
         thread."""
         self._idle[id(idle)] = idle
 
-    def _until_gone(self, owner: Any, nbytes: int) -> None:
+    def _count_until_end(self, owner: Any, nbytes: int) -> None:
         key, counted, give_back = id(owner), self._held, self._ledger.give_back
 
-        def gone(_: weakref.ref[Any]) -> None:  # a finalizer: no lock, each change in one step
+        def on_end(_: weakref.ref[Any]) -> None:  # a finalizer: no lock, each change in one step
             if counted.pop(key, None) is not None:
                 give_back(nbytes)
 
-        ref = weakref.ref(owner, gone)
+        ref = weakref.ref(owner, on_end)
         if counted.setdefault(key, ref) is not ref:  # counted already
             give_back(nbytes)
 

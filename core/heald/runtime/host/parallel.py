@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ...errors import Unknown
 from .kernel_context import KernelContext
-from .work_queues.waiting import SLICE, WaitingThreads
+from .work_queues.waiting import WAIT_SLICE_SECONDS, WaitingThreads
 
 if TYPE_CHECKING:
     from ..contract.work_queue import ConcurrentWorkQueue
@@ -92,7 +92,7 @@ class Job:
         try:
             while not self._is_over():
                 self._take_part()
-                self._waiting.wait_until(self._is_drivers_turn, SLICE)
+                self._waiting.wait_until(self._is_drivers_turn, WAIT_SLICE_SECONDS)
         except BaseException:
             self.stopped = True
             self._offers.clear()  # the count may include an offer that was never made

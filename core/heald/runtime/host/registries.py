@@ -36,8 +36,8 @@ class Registries:
         self.kernels = KernelRegistry(self.device_types, kernel_override, self.ops)
         self.host_kernels = HostKernelRegistry()
         self.host_kernels.add_pack(HostPack("heald.runtime.host_kernels:register", OWN))
-        self.allocators: dict[str, str | Callable[..., Any]] = dict(allocators.GIVEN)
-        self.work_queues: dict[str, str | Callable[..., Any]] = dict(work_queues.GIVEN)
+        self.allocators: dict[str, str | Callable[..., Any]] = dict(allocators.BUILT_IN_ALLOCATORS)
+        self.work_queues: dict[str, str | Callable[..., Any]] = dict(work_queues.BUILT_IN_QUEUES)
         self.passes: dict[str, GraphPass] = {}
         self.operators: OperatorTable | None = None
         self._owners: dict[tuple[str, str], str] = {}  # (kind, name) to the plugin that registered it; none for core's

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from ...errors import HealdError, PluginError, Unavailable
 from ..contract.device import DeviceName, DeviceType, DeviceTypeRegistry, load_callable
 from ..contract.device_cost import DeviceCost
-from ..support.remedy import of_device
+from ..support.remedy import device_remedy
 from .device_fault import scan_fault
 from .device_record import DeviceRecord
 
@@ -52,7 +52,7 @@ def _devices(claim: DeviceType, faults: list[str]) -> list[DeviceRecord]:
         result = load_callable(claim.scan)(claim.config)
         if not hasattr(result, "__iter__"):
             raise PluginError(f"scan of plugin {claim.plugin} returned {type(result).__name__}, expected devices",
-                              hint=of_device(claim.plugin))
+                              hint=device_remedy(claim.plugin))
         devices = list(result)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin's fault becomes a record
         fault = scan_fault(error, claim.type, claim.plugin, claim.scan)
@@ -75,7 +75,7 @@ def _record(name: str, claim: DeviceType, device: Any) -> DeviceRecord:
     try:
         wrong = _wrong(device, claim.type)
         if wrong is not None:
-            raise PluginError(f"scan of plugin {claim.plugin} gave {wrong}", hint=of_device(claim.plugin))
+            raise PluginError(f"scan of plugin {claim.plugin} gave {wrong}", hint=device_remedy(claim.plugin))
         record.device, record.attributes = device, dict(device.attributes)
         record.cost = DeviceCost.of(record.attributes["cost"]) if "cost" in record.attributes else None
     except HealdError as error:

@@ -15,9 +15,9 @@ from ..contract.host_type import I1, I64, Chain, Tensor
 from ..contract.structural import branch, is_true
 from ..executor.step import Step
 from ..values.async_value import DEAD, AsyncValue
-from .waiting import Turns, as_async, finished, pending, settled
+from .waiting import Turns, as_async, pending, run_or_promise, settled
 
-OVERLAP = 10  # iterations that begin before the values of the first of them are waited for, as in TensorFlow
+OVERLAP_ITERATIONS = 10  # iterations that begin before the values of the first of them are waited for, as in TensorFlow
 
 
 def register(kernels: HostKernels) -> None:
@@ -61,7 +61,7 @@ def while_loop(
 
     An iteration begins before the results of the one before it are available, but every tenth waits for them.
     """
-    return finished(step, _while(step, variables, cond, body, chain, scalar), len(variables) + chain)
+    return run_or_promise(step, _while(step, variables, cond, body, chain, scalar), len(variables) + chain)
 
 
 def for_loop(
@@ -75,7 +75,7 @@ def for_loop(
     if not stride:
         raise InvalidArgument("the delta of a For loop is 0")
     numbers = range(first, end, stride)
-    return finished(step, _for(step, numbers, variables, body, chain), len(variables) + chain)
+    return run_or_promise(step, _for(step, numbers, variables, body, chain), len(variables) + chain)
 
 
 def frame(step: Step, *values: Any, body: Callee, variables: I64, exits: I64, chain: I1 = False) -> list[Any]:
@@ -88,7 +88,7 @@ def frame(step: Step, *values: Any, body: Callee, variables: I64, exits: I64, ch
     """
     if not 0 <= variables <= len(values) or exits < 0:
         raise InvalidArgument(f"a loop of {variables} variables and {exits} exits has {len(values)} values")
-    return finished(step, _frame(step, values, body, variables, exits, chain), exits + chain)
+    return run_or_promise(step, _frame(step, values, body, variables, exits, chain), exits + chain)
 
 
 def switch(data: Any, pred: Tensor) -> tuple[Any, Any, Chain]:
@@ -131,14 +131,14 @@ def merge(*inputs: Any) -> tuple[Any, Any]:
         return live_result
     value, index = AsyncValue(), AsyncValue()
 
-    def arrived() -> None:
+    def on_arrival() -> None:
         late = _first_alive(inputs)
         if late is not None and not value.is_available():
             value.forward_to(as_async(late[0]))
             index.forward_to(as_async(late[1]))
 
     for argument in inputs:
-        argument.and_then(arrived)
+        argument.and_then(on_arrival)
     return value, index
 
 
@@ -178,7 +178,7 @@ def _while(
         if chain:
             yield from settled(values[count:])
             del values[count:]
-        if not number % OVERLAP and (late := pending(values)):
+        if not number % OVERLAP_ITERATIONS and (late := pending(values)):
             yield late
 
 
@@ -192,7 +192,7 @@ def _for(step: Step, numbers: range, variables: Sequence[Any], body: Callee, cha
         if chain:
             yield from settled(values[count:])
             del values[count:]
-        if not turn % OVERLAP and (late := pending(values)):
+        if not turn % OVERLAP_ITERATIONS and (late := pending(values)):
             yield late
     return values + [None] * chain
 

@@ -35,7 +35,7 @@ def pending(values: Sequence[Any]) -> list[AsyncValue]:
     return [value for value in values if isinstance(value, AsyncValue) and not value.is_available()]
 
 
-def finished(step: Step, turns: Turns, count: int) -> list[Any]:
+def run_or_promise(step: Step, turns: Turns, count: int) -> list[Any]:
     """Run a generator in place while nothing is pending, and return its results. Else promise its `count` results."""
     try:
         late = next(turns)
@@ -66,10 +66,10 @@ class _Waiting:
             value.and_then(self._post)
 
     def _post(self) -> None:
-        if not self._step.post(self._arrived):
+        if not self._step.post(self._on_arrival):
             self._fail(self._step.error or Cancelled("the run ended before this work was done"))
 
-    def _arrived(self) -> None:
+    def _on_arrival(self) -> None:
         self._missing -= 1
         if self._missing:
             return

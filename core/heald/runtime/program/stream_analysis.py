@@ -96,7 +96,7 @@ class _Analysis:
         """Make the stream that begins with this node, of its children's streams."""
         heads = self._children.get(index, [])
         if self._merge_dependent:
-            heads = self._merged(heads)
+            heads = self._merge_streams(heads)
         dearest = max(heads, key=self._total.__getitem__, default=None)
         self._members[index] = [index]
         self._inside[index] = []
@@ -114,7 +114,7 @@ class _Analysis:
             lists[into] = large
         self._total[into] += self._total.pop(head)
 
-    def _merged(self, heads: list[int]) -> list[int]:
+    def _merge_streams(self, heads: list[int]) -> list[int]:
         """Merge streams that need values of each other; return those that are left."""
         owner = {member: head for head in heads for member in self._members[head]}
         into = {head: head for head in heads}  # towards the first stream of those that are merged

@@ -12,7 +12,7 @@ from ...errors import InvalidArgument
 from ..values import dtypes
 from ..values.dtypes import DType
 
-_OWN = {bool: dtypes.named("bool"), int: dtypes.named("int64"), float: dtypes.named("float64"),
+_PYTHON_DTYPES = {bool: dtypes.named("bool"), int: dtypes.named("int64"), float: dtypes.named("float64"),
         complex: dtypes.named("complex128")}
 
 
@@ -36,7 +36,7 @@ def _class(name: str, base: type) -> type[Any]:
 _BASES = {**dict.fromkeys(("int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64"), int),
           **dict.fromkeys(("float16", "bfloat16", "float32"), float), "complex64": complex}
 _CLASSES = {dtypes.named(name): _class(name, base) for name, base in _BASES.items()} | {
-    dtype: kind for kind, dtype in _OWN.items()}
+    dtype: kind for kind, dtype in _PYTHON_DTYPES.items()}
 
 
 def is_number(dtype: DType) -> bool:
@@ -61,7 +61,7 @@ def number_type(value: Any) -> DType | None:
         return value.dtype
     for kind in (bool, int, float, complex):
         if isinstance(value, kind):
-            return _OWN[kind]
+            return _PYTHON_DTYPES[kind]
     return None
 
 

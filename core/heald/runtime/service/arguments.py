@@ -28,7 +28,7 @@ def in_order(names: Sequence[str], arrays: Sequence[Any], named: Mapping[str, An
     Raises InvalidArgument for inputs that are missing, unknown, or given twice.
     """
     if len(arrays) == 1 and isinstance(arrays[0], Mapping) and not named:
-        named, arrays = mapped(arrays[0], "inputs"), ()
+        named, arrays = dict_of_mapping(arrays[0], "inputs"), ()
     if len(arrays) > len(names):
         raise InvalidArgument(f"{callee} takes {len(names)} inputs, {len(arrays)} given")
     inputs = dict(zip(names, arrays, strict=False))
@@ -45,7 +45,7 @@ def in_order(names: Sequence[str], arrays: Sequence[Any], named: Mapping[str, An
     return [inputs[name] for name in names]
 
 
-def mapped(argument: Any, what: str) -> dict[Any, Any]:
+def dict_of_mapping(argument: Any, what: str) -> dict[Any, Any]:
     """Return a mapping as a dict. Raises InvalidArgument for other objects; `what` is the user's word for it."""
     if type(argument) is dict:
         return argument

@@ -41,7 +41,7 @@ _OPS = frozenset({"ops", "other shapes"})  # uses of op sets; older files name t
 class CompiledEntries:
     """The ProgramSource of functions for the same arguments, each for other shapes."""
 
-    left_out = ""
+    skipped_passes = ""
 
     def __init__(self, program: ProgramDef, functions: Sequence[str], owner: Runtime) -> None:
         self._program, self._functions, self._runtime = program, functions, owner
@@ -105,7 +105,7 @@ class _State:
     def forked(self) -> None:
         self._lock = threading.RLock()
 
-    def prepared(self, functions: Sequence[str], ports: Sequence[Port]) -> PreparedStep:
+    def make_prepared_step(self, functions: Sequence[str], ports: Sequence[Port]) -> PreparedStep:
         source = CompiledEntries(self.program, functions, self._runtime)
         return _CompiledStep([port.name for port in ports], [port.meta for port in ports], source, self.host,
                              self.step, self.step, self._new_step, lambda *_: None, self._stored)
@@ -116,7 +116,7 @@ class _State:
         with (step or self.step).holding(self._lock):
             for name in functions:
                 if name not in self._done:
-                    self.prepared([name], ())((), step)
+                    self.make_prepared_step([name], ())((), step)
                     self._done.add(name)
 
     def _new_step(self, options: RunOptions) -> Step:
@@ -157,7 +157,7 @@ class CompiledSignature:
 
     def _prepare(self, step: Step | None) -> PreparedStep:
         self._state.initialize([*dict.fromkeys(name for entry in self._entries for name in entry.initial)], step)
-        return self._state.prepared([entry.function for entry in self._entries], self._inputs)
+        return self._state.make_prepared_step([entry.function for entry in self._entries], self._inputs)
 
     @boundary
     def __call__(self, *arrays: Any, **named: Any) -> Any:
@@ -199,10 +199,10 @@ class LoadedCompiledModel(CompiledSignature):
         entries: dict[str, list[Entry]] = {}
         for entry in model.entries:
             entries.setdefault(entry.signature, []).append(entry)
-        if model.chosen not in entries:
-            raise NotFound(f"the compiled model has no signature '{model.chosen}'",
+        if model.chosen_signature not in entries:
+            raise NotFound(f"the compiled model has no signature '{model.chosen_signature}'",
                            hint=f"its signatures: {', '.join(entries) or 'none'}")
-        super().__init__(state, entries[model.chosen])
+        super().__init__(state, entries[model.chosen_signature])
         self.signatures: Mapping[str, CompiledSignature] = {
             name: CompiledSignature(state, signature_entries) for name, signature_entries in entries.items() if name}
 
@@ -216,7 +216,7 @@ class LoadedCompiledModel(CompiledSignature):
         function = self._state.program.functions[self._entries[0].function]
         ops = {call.node: call.op for call in function.kernels}
         rows = {}
-        for bound in self._linked().layout.calls:
+        for bound in self._linked_function().layout.calls:
             call = bound.call
             device = "" if call.stream == HOST else self._state.program.requires[call.stream]
             for node in call.fused or (call.node,):
@@ -226,9 +226,9 @@ class LoadedCompiledModel(CompiledSignature):
 
     def algorithms(self) -> dict[str, str]:
         """How the kernels of these nodes do their work, by node. Raises as `placement`."""
-        return self._linked().algorithms()
+        return self._linked_function().algorithms()
 
-    def _linked(self) -> Executable:
+    def _linked_function(self) -> Executable:
         metas = self._state.program.functions[self._entries[0].function].arg_metas
         shapes = tuple(meta.dims for meta in metas) if all(meta.is_static for meta in metas) else None
         return self._step.executable(shapes)
@@ -243,7 +243,7 @@ def _common(ports: Sequence[Port]) -> Port:
 
 def _check_requirements(model: CompiledModel, owner: Runtime) -> None:
     for needed in model.requirements:
-        _check_plugin(needed, owner.plugins.loaded(needed.plugin), owner.plugins.distributions())
+        _check_plugin(needed, owner.plugins.loaded_record(needed.plugin), owner.plugins.distributions())
     for name in model.program.requires:
         try:
             owner.host.open(name)

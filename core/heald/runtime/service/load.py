@@ -84,7 +84,7 @@ def loaded_model(
     if device is not None and not _is_among(DeviceName.of_this_process(device), have):
         raise FailedPrecondition(f"the model is compiled for {', '.join(have) or 'the host'}, not for {device}",
                                  device=device, location=here, hint=f"heald compile SOURCE --device {device}")
-    return LoadedCompiledModel(model if signature is None else model._replace(chosen=signature), config)
+    return LoadedCompiledModel(model if signature is None else model._replace(chosen_signature=signature), config)
 
 
 def _is_among(request: DeviceName, devices: Sequence[str]) -> bool:

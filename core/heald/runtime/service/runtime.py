@@ -201,7 +201,7 @@ def scanned_apart(device_type: str) -> dict[str, Any] | None:
     if host.is_scanned(device_type) or device_type not in host.on_request() or not can_start_python():
         return None
     plugin = host.registries.device_types.claims(device_type)[0].plugin
-    record = owner.plugins.loaded(plugin)
+    record = owner.plugins.loaded_record(plugin)
     if record is None or record.module in [m.__name__ for m in _registered if isinstance(m, ModuleType)]:
         return None  # another process has no way to the module
     return {"name": f"{device_type}:*", "type": device_type, "plugin": plugin, "attributes": {}}

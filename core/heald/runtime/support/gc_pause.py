@@ -12,29 +12,29 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-MOST_MADE = 500_000  # objects between scans of the oldest generation: 0.1 GB at most, and 0.1 s for a scan
+OBJECTS_BETWEEN_SCANS = 500_000  # objects between scans of the oldest generation: 0.1 GB at most, and 0.1 s for a scan
 
 
 class Counts:
     """Numbers of objects and scans since the last scan of the oldest generation, whoever asked for that scan."""
 
     def __init__(self, limit: int) -> None:
-        self.made = 0  # objects of pauses
+        self.new_objects = 0  # objects of pauses
         self.scans = 0  # of the oldest generation, since the start of Python
         self.young = 0  # of the youngest generation, before the last scan of the oldest
-        self.most = limit
+        self.limit = limit
 
     def is_time(self) -> bool:
         """Count the objects of a pause that ends now. True when the oldest generation should be scanned."""
         young, _, oldest = (generation["collections"] for generation in gc.get_stats())
         if oldest != self.scans:
-            self.made, self.scans, self.young = 0, oldest, young
-        self.made += gc.get_count()[0]
+            self.new_objects, self.scans, self.young = 0, oldest, young
+        self.new_objects += gc.get_count()[0]
         beside = (young - self.young) * gc.get_threshold()[0]
-        return bool(self.made + beside > self.most)
+        return bool(self.new_objects + beside > self.limit)
 
 
-_counts = Counts(MOST_MADE)
+_counts = Counts(OBJECTS_BETWEEN_SCANS)
 
 
 @contextmanager
@@ -59,5 +59,5 @@ def _move() -> None:
         gc.collect()
     gc.freeze()
     if scan:  # a quarter of the objects that are alive is Python's own rule for this generation
-        _counts.most = max(MOST_MADE, gc.get_freeze_count() // 4)
+        _counts.limit = max(OBJECTS_BETWEEN_SCANS, gc.get_freeze_count() // 4)
     gc.unfreeze()

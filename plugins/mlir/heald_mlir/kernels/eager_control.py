@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from heald.api import Callee, HostKernels, Step, failed
-from heald.runtime.host_kernels import Turns, finished, settled
+from heald.runtime.host_kernels import Turns, run_or_promise, settled
 from heald_eager import completion
 
 from .tensor_handles import Handle, is_true
@@ -27,7 +27,7 @@ def cond(step: Step, condition: Handle, *arguments: Any, a_true_fn: Callee, b_fa
 
     The first argument and the first result are chains. Raises InvalidArgument for a condition of several elements.
     """
-    return finished(step, _cond(step, condition, arguments, a_true_fn, b_false_fn), _count(a_true_fn))
+    return run_or_promise(step, _cond(step, condition, arguments, a_true_fn, b_false_fn), _count(a_true_fn))
 
 
 def while_loop(step: Step, *arguments: Any, a_cond_fn: Callee, b_body_fn: Callee) -> list[Any]:
@@ -36,7 +36,7 @@ def while_loop(step: Step, *arguments: Any, a_cond_fn: Callee, b_body_fn: Callee
     The first argument is the chain. `a_cond_fn` takes the chain and the variables, and returns a chain and a tensor of
     one element. `b_body_fn` returns a chain and new variables. An error of either becomes all results.
     """
-    return finished(step, _while(step, [*arguments], a_cond_fn, b_body_fn), len(arguments))
+    return run_or_promise(step, _while(step, [*arguments], a_cond_fn, b_body_fn), len(arguments))
 
 
 def _cond(step: Step, condition: Any, arguments: Sequence[Any], when_true: Callee, when_false: Callee) -> Turns:

@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 PAGE = 4096
 _LINE = 64
-MOST_DIMS = 64  # of NumPy's arrays
-_MOST_BYTES = 2**63 - 1  # of NumPy's arrays, splats too
+LARGEST_NUMPY_RANK = 64  # of NumPy's arrays
+_LARGEST_ARRAY_BYTES = 2**63 - 1  # of NumPy's arrays, splats too
 _END = 8  # bytes of the end of a string
 SPLAT, STRIPPED = 1, 2
 _WITHOUT = (dtypes.resource, dtypes.variant)  # only a running program makes their content
@@ -79,7 +79,7 @@ class ArrayWriter:
         self._arrays.append(array)
         return self._indices.setdefault(id(array), len(self._arrays) - 1)
 
-    def shared(self, value: Any, what: str) -> int:
+    def add_shared(self, value: Any, what: str) -> int:
         """Return the index of an array, which is added unless the same object is there. Raises as `elements`."""
         array = elements(value, what)
         index = self._indices.get(id(array))
@@ -88,7 +88,7 @@ class ArrayWriter:
     def layout(self, base: Callable[[int], int]) -> tuple[list[Any], bytes]:
         """The pieces of the section, and the table. `base(size)` is where in the file a section of this size begins; it
         is a multiple of 64, and depends on the size only by the length of the header."""
-        stored = [_stored(array) for array in self._arrays]
+        stored = [_stored_form(array) for array in self._arrays]
         size, start = 0, -1
         while start != base(size):  # the pages' padding depends on the start, and the start on the size
             start = base(size)
@@ -109,7 +109,7 @@ class ArrayWriter:
         return chunks, b"".join(table)
 
 
-def _stored(array: Array | StrippedConstant) -> tuple[DType, int, memoryview]:
+def _stored_form(array: Array | StrippedConstant) -> tuple[DType, int, memoryview]:
     """The element type, the flag, and the bytes to be stored."""
     import numpy as np
 
@@ -120,14 +120,14 @@ def _stored(array: Array | StrippedConstant) -> tuple[DType, int, memoryview]:
     if splat:
         array = array[tuple(slice(1) for _ in array.shape)]
     if dtype is dtypes.string:
-        return dtype, SPLAT * splat, memoryview(_joined(array))
+        return dtype, SPLAT * splat, memoryview(_joined_strings(array))
     array = np.ascontiguousarray(array.astype(dtype.numpy, copy=False))
     if sys.byteorder == "big":
         array = array.byteswap()
     return dtype, SPLAT * splat, array.reshape(-1).view(np.uint8).data
 
 
-def _joined(array: Array) -> bytes:
+def _joined_strings(array: Array) -> bytes:
     import numpy as np
 
     texts = [text.encode("utf-8", NAMES) if isinstance(text, str) else text for text in array.reshape(-1).tolist()]
@@ -225,8 +225,8 @@ def _read_entry(table: SectionReader, room: int) -> ArrayRecord:
     shape = tuple(table.vbr() for _ in range(table.count()))
     offset, size = table.vbr(), table.vbr()
     width = dtype.itemsize or _END
-    if len(shape) > MOST_DIMS or prod(dim or 1 for dim in shape) * width > _MOST_BYTES:
-        raise table.wrong(f"no array can have the shape {list(shape)[:MOST_DIMS]}")
+    if len(shape) > LARGEST_NUMPY_RANK or prod(dim or 1 for dim in shape) * width > _LARGEST_ARRAY_BYTES:
+        raise table.wrong(f"no array can have the shape {list(shape)[:LARGEST_NUMPY_RANK]}")
     count = prod(shape)
     if flag == SPLAT and count < 2:
         raise table.wrong(f"an array of {count} elements is a splat")

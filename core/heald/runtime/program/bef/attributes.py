@@ -16,7 +16,7 @@ from ....errors import InvalidArgument, Unimplemented
 from ...values import dtypes
 from ...values.dtypes import DType
 from ..typed_attribute import ShapeAttribute, is_number, number_type, typed
-from .arrays import MOST_DIMS, PAGE, Arrays, ArrayWriter, elements, read_dtype
+from .arrays import LARGEST_NUMPY_RANK, PAGE, Arrays, ArrayWriter, elements, read_dtype
 from .sections import PADDING
 from .vbr import NAMES, SectionReader, put_bytes, put_text, put_vbr
 
@@ -24,7 +24,7 @@ STRING, TYPE, SHAPE, DENSE, SYMBOL_REF, AGGREGATE = 16, 25, 27, 28, 29, 30
 ARRAY = 0x80  # added to the type of the elements
 TAGGED = 0x40  # our own
 _I1, _I32, _I64, _BF16 = 5, 8, 9, 15
-_MOST_DEPTH = 32  # of tuples in tuples
+_DEEPEST_NESTING = 32  # of tuples in tuples
 _DTYPES = {number: dtypes.named(name) for number, name in enumerate((
     "uint8", "uint16", "uint32", "uint64", "bool", "int8", "int16", "int32", "int64", "float32", "float64", "complex64",
     "complex128", "float16", "bfloat16", "string", "resource", "variant", "quint8", "quint16", "qint8", "qint16",
@@ -60,7 +60,7 @@ def encode(value: Any, arrays: ArrayWriter, what: str) -> Encoded:
 def _encode(value: Any, arrays: ArrayWriter, what: str, depth: int) -> Encoded:
     if isinstance(value, bool | int | float | complex):
         number = _number(value)
-        return _scalar(number, value) if number else _tagged(value, arrays, what, depth)
+        return _scalar(number, value) if number else _encode_tagged(value, arrays, what, depth)
     if isinstance(value, str):
         raw = value.encode("utf-8", NAMES)
         return Encoded(STRING, 4, 0, struct.pack("<I", len(raw)) + raw)
@@ -72,7 +72,7 @@ def _encode(value: Any, arrays: ArrayWriter, what: str, depth: int) -> Encoded:
         return _tuple(value, arrays, what, depth)
     if _is_small_array(value):
         return _dense(value)
-    return _tagged(value, arrays, what, depth)
+    return _encode_tagged(value, arrays, what, depth)
 
 
 def _number(value: Any) -> int:
@@ -122,8 +122,8 @@ def _is_shape(value: tuple[Any, ...]) -> bool:
 
 
 def _aggregate(value: tuple[Any, ...], arrays: ArrayWriter, what: str, depth: int) -> Encoded:
-    if depth >= _MOST_DEPTH:
-        raise InvalidArgument(f"{what} has tuples nested deeper than {_MOST_DEPTH} levels")
+    if depth >= _DEEPEST_NESTING:
+        raise InvalidArgument(f"{what} has tuples nested deeper than {_DEEPEST_NESTING} levels")
     body = bytearray(_HEADER.size + 4 + 4 * len(value))
     offsets = []
     for item in value:
@@ -156,7 +156,7 @@ def _dense(value: Any) -> Encoded:
 _BIG, _BYTES, _LIST, _DICT, _ARRAY, _TENSOR, _DTYPE, _OTHER = range(8)
 
 
-def _tagged(value: Any, arrays: ArrayWriter, what: str, depth: int) -> Encoded:
+def _encode_tagged(value: Any, arrays: ArrayWriter, what: str, depth: int) -> Encoded:
     return Encoded(TAGGED, 8, 0, _tag(value, arrays, what, depth))
 
 
@@ -168,17 +168,17 @@ def _tag(value: Any, arrays: ArrayWriter, what: str, depth: int) -> bytes:
     if isinstance(value, DType):
         return put_vbr(_DTYPE) + put_vbr(value.number)
     if isinstance(value, list):
-        return put_vbr(_LIST) + put_bytes(_nested(tuple(value), arrays, what, depth))
+        return put_vbr(_LIST) + put_bytes(_encode_items(tuple(value), arrays, what, depth))
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
             raise InvalidArgument(f"{what} has a key that is not a str")
         return put_vbr(_DICT) + put_vbr(len(value)) + b"".join(map(put_text, value)) + put_bytes(
-            _nested(tuple(value.values()), arrays, what, depth))
+            _encode_items(tuple(value.values()), arrays, what, depth))
     elements(value, what)
     return put_vbr(_TENSOR if callable(getattr(value, "array", None)) else _ARRAY) + put_vbr(arrays.add(value, what))
 
 
-def _nested(items: tuple[Any, ...], arrays: ArrayWriter, what: str, depth: int) -> bytes:
+def _encode_items(items: tuple[Any, ...], arrays: ArrayWriter, what: str, depth: int) -> bytes:
     """The items as the bytes of an aggregate, which stand anywhere: the reader copies them before it reads them."""
     return _aggregate(items, arrays, what, depth).raw
 
@@ -207,12 +207,12 @@ def _read_numbers(kind: int, cursor: SectionReader, count: int) -> tuple[Any, ..
     size = struct.calcsize("<" + form)
     if kind not in _PAIRS:
         numbers: tuple[Any, ...] = struct.unpack(f"<{count}{form}", cursor.take(count * size))
-        return _typed(map(_of_bfloat16, numbers) if kind == _BF16 else numbers, kind)
+        return _typed_numbers(map(_of_bfloat16, numbers) if kind == _BF16 else numbers, kind)
     parts = struct.unpack(f"<{2 * count}{form[-1]}", cursor.take(count * size))
-    return _typed(map(complex, parts[::2], parts[1::2]), kind)
+    return _typed_numbers(map(complex, parts[::2], parts[1::2]), kind)
 
 
-def _typed(numbers: Iterable[Any], kind: int) -> tuple[Any, ...]:
+def _typed_numbers(numbers: Iterable[Any], kind: int) -> tuple[Any, ...]:
     dtype = _DTYPES[kind]
     return tuple(typed(number, dtype) for number in numbers) if is_number(dtype) else tuple(numbers)
 
@@ -279,7 +279,7 @@ def _read_dense(cursor: SectionReader, _arrays: Arrays | None, _depth: int) -> A
     start = cursor.at
     _, number, _, _ = _HEADER.unpack(cursor.take(_HEADER.size))
     offset, count, rank = _u32(cursor), _u32(cursor), _u32(cursor)
-    if number not in _FORMATS or rank > MOST_DIMS:
+    if number not in _FORMATS or rank > LARGEST_NUMPY_RANK:
         raise cursor.wrong(f"a dense array has element type {number} and {rank} dimensions")
     dims = struct.unpack(f"<{rank}q", cursor.take(8 * rank))
     dtype = _DTYPES[number].numpy
@@ -301,8 +301,8 @@ def _read_aggregate(cursor: SectionReader, arrays: Arrays | None, depth: int) ->
     start = cursor.at
     if not _u32(cursor):
         return ()
-    if depth >= _MOST_DEPTH:
-        raise cursor.wrong(f"tuples are nested deeper than {_MOST_DEPTH} levels")
+    if depth >= _DEEPEST_NESTING:
+        raise cursor.wrong(f"tuples are nested deeper than {_DEEPEST_NESTING} levels")
     cursor.at = start
     size = _HEADER.unpack(cursor.take(_HEADER.size))[3]
     inside = SectionReader(cursor.data[start : start + size], cursor.section, base=cursor.base + start)
@@ -327,14 +327,14 @@ def _read_aggregate(cursor: SectionReader, arrays: Arrays | None, depth: int) ->
 def _read_tagged(cursor: SectionReader, arrays: Arrays | None, depth: int) -> Any:
     tag = cursor.index(_OTHER, "the tag")
     if tag == _BIG:
-        return int.from_bytes(cursor.sized(), "little", signed=True)
+        return int.from_bytes(cursor.sized_bytes(), "little", signed=True)
     if tag == _BYTES:
-        return cursor.sized()
+        return cursor.sized_bytes()
     if tag == _DTYPE:
         return read_dtype(cursor, cursor.vbr())
     if tag in (_LIST, _DICT):
         keys = [cursor.text() for _ in range(cursor.count())] if tag == _DICT else []
-        items = _read_aggregate(SectionReader(cursor.sized(), cursor.section), arrays, depth)
+        items = _read_aggregate(SectionReader(cursor.sized_bytes(), cursor.section), arrays, depth)
         if tag == _LIST:
             return list(items)
         if len(keys) != len(items) or len(set(keys)) < len(keys):

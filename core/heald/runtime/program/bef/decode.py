@@ -9,7 +9,7 @@ from math import prod
 from typing import Any, NamedTuple, cast
 
 from ....errors import DataLoss, Location, Unimplemented
-from ...values.tensor import MOST_DIMS, MOST_ELEMENTS, TensorMetadata
+from ...values.tensor import LARGEST_ELEMENT_COUNT, MOST_DIMS, TensorMetadata
 from ..compiled_model import CompiledModel, Entry, Port, PreparedConstant, Requirement
 from ..host_program import HOST, Call, ProgramDef, ProgramFunction, RegisterType
 from ..verifier import VerifiedFunctions, verify_function
@@ -20,7 +20,7 @@ from .vbr import SectionReader
 
 _HEADER = struct.Struct("<6I")  # of a kernel
 _REQUIRED = (Section.STRINGS, Section.KERNELS, Section.TYPES, Section.FUNCTION_INDEX, Section.FUNCTIONS)
-_OWN = (Section.ARRAYS, Section.MODEL, Section.FUNCTION_FACTS)
+_HEALD_SECTIONS = (Section.ARRAYS, Section.MODEL, Section.FUNCTION_FACTS)
 _KINDS = {1: "native", 2: "synchronous"}  # of functions that heald does not run
 _FLAGS = NONSTRICT | CHAIN | SIGNATURE | STATEFUL
 
@@ -91,9 +91,10 @@ class File:
         for section in _REQUIRED:
             if section not in bounds:
                 raise DataLoss(f"the file lacks the section {section.title}", hint="write it again")
-        self._is_own = any(section in bounds for section in _OWN)
-        if self._is_own and not all(section in bounds for section in _OWN):
-            raise DataLoss(f"the file has some of the sections {', '.join(s.title for s in _OWN)}, and lacks others",
+        self._is_own = any(section in bounds for section in _HEALD_SECTIONS)
+        if self._is_own and not all(section in bounds for section in _HEALD_SECTIONS):
+            titles = ', '.join(section.title for section in _HEALD_SECTIONS)
+            raise DataLoss(f"the file has some of the sections {titles}, and lacks others",
                            hint="write it again")
         self._bytes = {number: bytes(view[start:stop]) for number, (start, stop) in bounds.items()
                        if number != Section.ARRAYS}
@@ -179,7 +180,7 @@ class File:
         arrays = self.arrays
         rows = [(_texts_of(cursor, 5), cursor.index(len(arrays), "array")) for _ in range(cursor.count())]
 
-        def prepared(index: int) -> PreparedConstant:
+        def read_prepared(index: int) -> PreparedConstant:
             (function, node, device, key, fingerprint), array = rows[index]
             return PreparedConstant(function, node, device, key, fingerprint, arrays[array])
 
@@ -188,7 +189,7 @@ class File:
         cursor.end()
         constants: Sequence[Any] = Lazy(self._constants, arrays.constant)
         program = ProgramDef(self.functions, cast("tuple[Any, ...]", constants), self.requires)
-        prepared_constants = cast("tuple[PreparedConstant, ...]", Lazy(len(rows), prepared))
+        prepared_constants = cast("tuple[PreparedConstant, ...]", Lazy(len(rows), read_prepared))
         return CompiledModel(program, entries, requirements, prepared_constants, self._form, self._chosen)
 
     def _entry(self, cursor: SectionReader) -> Entry:
@@ -384,7 +385,7 @@ class File:
                 raise SectionReader(data, Section.LOCATIONS.title, 0).wrong(f"a location is at {offset}, past the end")
             return None
         cursor = SectionReader(data, Section.LOCATIONS.title, offset)
-        for _ in range(_MOST_NESTED):
+        for _ in range(_DEEPEST_LOCATION):
             kind = cursor.index(_FUSED + 1, "the kind of a location")
             if kind == _PLACE:
                 file, line, column = self._files[cursor.vbr()], cursor.vbr(), cursor.vbr()
@@ -393,7 +394,7 @@ class File:
                 cursor.vbr()
             elif kind == _UNKNOWN or (kind == _FUSED and not cursor.vbr()):
                 return None
-        raise cursor.wrong(f"locations are nested deeper than {_MOST_NESTED} levels")
+        raise cursor.wrong(f"locations are nested deeper than {_DEEPEST_LOCATION} levels")
 
     @cached_property
     def _files(self) -> Strings:
@@ -403,14 +404,14 @@ class File:
 
     @cached_property
     def _fact_starts(self) -> list[int]:
-        return self._starts(Section.FUNCTION_FACTS, SectionReader.sized)
+        return self._starts(Section.FUNCTION_FACTS, SectionReader.sized_bytes)
 
     def _facts(self, row: Indexed, kernels: int) -> tuple[tuple[str, ...], tuple[int, ...], bool, list[_CallFacts]]:
         """Argument names, targets, `is_compiled`, and the facts of each call."""
         if not self._is_own:
             return tuple(f"arg{i}" for i in range(len(row.args))), (), False, [_NO_FACTS] * kernels
         outer = self._cursor(Section.FUNCTION_FACTS, self._fact_starts[row.number])
-        cursor = SectionReader(outer.sized(), Section.FUNCTION_FACTS.title, base=outer.at)
+        cursor = SectionReader(outer.sized_bytes(), Section.FUNCTION_FACTS.title, base=outer.at)
         names, targets, is_compiled = _texts(cursor), _numbers(cursor), cursor.index(2, "the flag") == 1
         if len(names) != len(row.args):
             raise cursor.wrong(f"function '{row.name}' has {len(row.args)} arguments and {len(names)} names")
@@ -420,7 +421,7 @@ class File:
 
 
 _UNKNOWN, _PLACE, _NAMED, _, _FUSED = range(5)  # kinds of locations; 3 is a call: the callee, then the caller
-_MOST_NESTED = 64
+_DEEPEST_LOCATION = 64
 _UNENCODED = (1 << 32) - (1 << 24)  # offsets from here up stand for locations that TFRT could not write
 
 
@@ -470,6 +471,6 @@ def _meta(cursor: SectionReader) -> TensorMetadata:
     if rank > MOST_DIMS + 1:
         raise cursor.wrong(f"a shape has {rank - 1} dimensions, the most is {MOST_DIMS}")
     shape = tuple(dim - 1 if (dim := cursor.vbr()) else None for _ in range(rank - 1))
-    if None not in shape and prod(dim or 0 for dim in shape) > MOST_ELEMENTS:
+    if None not in shape and prod(dim or 0 for dim in shape) > LARGEST_ELEMENT_COUNT:
         raise cursor.wrong("a shape has more than 2**63 - 1 elements")
     return TensorMetadata(dtype, shape)

@@ -14,7 +14,7 @@ PADDING = b"\xcc"
 SYNC = 2  # the kind of a function
 NONSTRICT, CHAIN, SIGNATURE, STATEFUL = 1, 2, 4, 8  # flags of a call
 _HEADER = 16  # bytes of a section's id, length and alignment: less than this
-_MOST_ALIGNMENT = 128
+_LARGEST_ALIGNMENT = 128
 
 
 class Section(IntEnum):
@@ -95,7 +95,7 @@ def _read_header(view: memoryview, at: int) -> tuple[int, int, int]:
         raise DataLoss(f"the file ends within the header of a section, at offset {at}",
                        hint="the file is damaged: write it again") from None
     start = at + cursor.at
-    if not alignment or alignment > _MOST_ALIGNMENT or alignment & alignment - 1:
+    if not alignment or alignment > _LARGEST_ALIGNMENT or alignment & alignment - 1:
         raise DataLoss(f"the section at offset {at} has the alignment {alignment}, which is not a power of two",
                        hint="the file is damaged: write it again")
     start += -start % alignment

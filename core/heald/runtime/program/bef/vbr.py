@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ....errors import DataLoss
 
-_MOST_BYTES = 10  # of a number: 64 bits take no more
+_LONGEST_NUMBER_BYTES = 10  # of a number: 64 bits take no more
 NAMES = "surrogatepass"  # Python's names may have halves of surrogate pairs; they survive
 
 
@@ -50,7 +50,7 @@ class SectionReader:
 
     def vbr(self) -> int:
         data, at = self.data, self.at
-        stop = min(len(data), at + _MOST_BYTES)
+        stop = min(len(data), at + _LONGEST_NUMBER_BYTES)
         number = 0
         while at < stop:
             byte = data[at]
@@ -82,13 +82,13 @@ class SectionReader:
         self.at += size
         return chunk
 
-    def sized(self) -> bytes:
+    def sized_bytes(self) -> bytes:
         """Bytes after their length."""
         return self.take(self.count())
 
     def text(self) -> str:
         start = self.at
-        raw = self.sized()
+        raw = self.sized_bytes()
         try:
             return raw.decode("utf-8", NAMES)
         except UnicodeDecodeError:
