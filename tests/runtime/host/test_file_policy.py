@@ -1,4 +1,4 @@
-"""The policy of files: an op opens files in the folders of [files] only, whatever path leads there."""
+"""The policy of files: an op opens files in the folders of [files] only, on every path."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""Kernels run without denormals and without NumPy's warnings, on every thread that runs them; what else the thread does
-is not touched."""
+"""Kernels run without denormals and without NumPy's warnings, on every thread that runs them. The thread's
+other work is not touched."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_threads_that_help_have_none_either():
         context_flags.append(has_denormals())
 
     Step(host).parallel_for(3, work)
-    assert sorted(context_flags) == [False, False, True]  # those of the queue, which this one has started, and this one
+    assert sorted(context_flags) == [False, False, True]  # two threads of the queue, and this one
     KernelContext().run(Step(host).parallel_for, 3, work)
     assert context_flags[3:] == [False] * 3
     assert has_denormals()

@@ -18,7 +18,7 @@ def host(request):
 
 @pytest.fixture
 def checking_host():
-    """A host that checks the types of what kernels give."""
+    """A host that checks the types of kernels' results."""
     host = heald.HostContext(config=CONFIG | {"debug": {"check_types": True}})
     yield host
     host.close()
@@ -42,7 +42,7 @@ def payloads(results):
 
 @pytest.fixture(params=["as built", "through BEF"])
 def give(request, run):
-    """`give(functions, *arguments)`: what the program's function main gives, as it was built or read from a file."""
+    """`give(functions, *arguments)`: the results of the program's function main, as built or read from a file."""
     def payloads_of_functions(functions, *arguments, context=None):
         program_def = program(*functions)
         if request.param == "through BEF":

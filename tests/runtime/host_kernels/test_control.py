@@ -1,4 +1,4 @@
-"""Control flow: which functions run, how often, with what; and when the results are there."""
+"""Control flow: the functions that run, their number and arguments, and the time of their results."""
 
 from __future__ import annotations
 

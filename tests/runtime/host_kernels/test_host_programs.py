@@ -1,4 +1,4 @@
-"""Host programs: what their kernels give, when, and what becomes of what fails."""
+"""Host programs: the results of kernels, their time, and the way of errors."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ def test_prints_have_the_form_of_their_type(give, capsys):
 
 
 class Lines:
-    """A stream that keeps what was written until each flush."""
+    """A stream that keeps the text written before each flush."""
 
     def __init__(self):
         self.flushed, self._open = [], ""

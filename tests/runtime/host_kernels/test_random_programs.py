@@ -79,7 +79,7 @@ def build(functions):
 
 
 def oracle(functions, number, x, y):
-    """What function `number` gives: integers, or what the message of an error says."""
+    """The results of function `number`: integers, or the text of an error."""
     calls, *results = functions[number]
     values = [x, y]
     for kernel, a, b, callee in calls:

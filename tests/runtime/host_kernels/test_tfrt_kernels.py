@@ -1,4 +1,4 @@
-"""The kernels with which TFRT tests a host runtime: what they print, when values die, how errors travel."""
+"""The kernels with which TFRT tests a host runtime: their output, the end of values, the way of errors."""
 
 from __future__ import annotations
 

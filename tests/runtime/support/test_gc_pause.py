@@ -39,7 +39,7 @@ class Cyclic:
 
 
 def left(monkeypatch: pytest.MonkeyPatch, limit: int) -> int:
-    """How many of 20 objects are alive that were made in pauses, with 500 others each, and that nobody holds."""
+    """The number of live objects among 20 garbage cycles, each made in a pause with 500 others."""
     gc.collect()
     monkeypatch.setattr(gc_pause, "OBJECTS_BETWEEN_SCANS", limit)
     monkeypatch.setattr(gc_pause, "_counts", gc_pause.Counts(limit))

@@ -188,7 +188,7 @@ class Config:
         return [*self._ignored, *options]
 
     def _refusals(self, plugins: Mapping[str, Any]) -> Iterator[Refusal]:
-        """The settings of found files that do not fit, those of loaded plugins included."""
+        """The settings of found files that do not fit; settings of loaded plugins are included."""
         yield from self._refused
         for name, settings in plugins.items():
             layers = self.plugin_layers(name)
@@ -206,7 +206,7 @@ class Config:
         return self._read(cls, self._of(name), name, name)
 
     def _sections(self, cls: type[T], name: str, like: str) -> dict[str, T]:
-        """The sections [name.ENTRY], by entry. A found file may set what it may set in the section `like`."""
+        """The sections [name.ENTRY], by entry. A found file may set the same keys as in the section `like`."""
         tables = read_tables(self._of(name), name, self._refused)
         entries = sorted({entry for table in tables for entry in table})
         return {entry: self._read(cls, [table[entry] for table in tables if entry in table], f"{name}.{entry}",

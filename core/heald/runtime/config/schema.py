@@ -151,7 +151,7 @@ def read_tables(layers: Iterable[Setting], key: str, refused: list[Refusal]) -> 
 def read_section(
     cls: type[Any], layers: Sequence[Setting], section: str, harmless: Harmless, make: Callable[[dict[str, Any]], T]
 ) -> tuple[T, Reading]:
-    """Read a section, and make its object. Where `make` raises HealdError for the values, found files do not count.
+    """Read a section, and make its object. When `make` raises HealdError for the values, found files do not count.
 
     Raises as `read_fields` and `make`.
     """

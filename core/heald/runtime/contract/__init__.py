@@ -15,13 +15,13 @@ owns no device.
 `structural`, `structural_metadata`: The ops that the compiler itself interprets; their metadata functions.
 `op_handler`, `op_attrs`: Components that execute eager ops; the attributes of a call.
 `kernel`: Kernels of ops: registration, bind and attach, fusions, patterns.
-`prepared`: The objects that kernels make of constants, and what they are made from.
+`prepared`: The objects that kernels make of constants, and the constants and ops behind them.
 `host_kernel`, `host_type`: Kernels of host programs, declared by their signature; the types of registers without
     tensors.
 `allocator`, `work_queue`: The protocols of host memory and of task queues.
 `rendezvous`: The protocol through which Send and Recv nodes exchange tensors, and its keys.
 `graph_pass`: Graph passes, their context and their order.
-`loader`, `model`: Loaders of file formats, where a Source is one opened file; what `heald.load` returns.
+`loader`, `model`: Loaders of file formats, where a Source is one opened file; the models that `heald.load` returns.
 `command`: Commands of the program `heald`.
 `session`: Sessions of plugins, chosen by the prefix of a target.
 `claims`: Entries that plugins register by name, where no entry replaces another.

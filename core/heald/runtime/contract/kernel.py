@@ -120,7 +120,7 @@ def _make_unkept(_: str, make: Callable[[], T], __: str | None = None) -> T:
     return make()
 
 
-# (key, fingerprint, metadata of the array, make): the array of a file, or what `make` returns
+# (key, fingerprint, metadata of the array, make): the array of a file, or the result of `make`
 Stored = Callable[[str, str, TensorMetadata, Callable[[], Any]], Any]
 
 
@@ -430,7 +430,7 @@ class KernelRegistry:
         self._waiting: list[KernelPack] = []
         self._loaded: list[KernelPack] = []
         self._kernels: dict[tuple[str, str], list[KernelDef]] = {}
-        self._of_layouts: dict[tuple[str, str], list[KernelDef]] = {}  # those of `KernelDef.layouts`
+        self._of_layouts: dict[tuple[str, str], list[KernelDef]] = {}  # the kernels with `KernelDef.layouts`
         self._fusions: dict[tuple[str, str], list[FusionDef]] = {}  # (device type, pack)
         self._patterns: dict[tuple[str, str], list[PatternDef]] = {}
         self._families: list[tuple[KernelPack, frozenset[str]]] = []  # not registered yet, with their ops
@@ -632,8 +632,8 @@ class KernelRegistry:
         op = self._ops.get(kernel.op)
         inputs, outputs = ([arg.name for arg in args] for args in (op.inputs, op.outputs))
         for what, names, kind, op_names in (("host", kernel.host, "input", inputs),
-                                         ("retains", kernel.retains, "input", inputs),
-                                         ("layouts", kernel.layouts, "input or output", inputs + outputs)):
+                                            ("retains", kernel.retains, "input", inputs),
+                                            ("layouts", kernel.layouts, "input or output", inputs + outputs)):
             for name in sorted(set(names).difference(op_names)):
                 raise PluginError(f"{what} of {kernel.pack}'s kernel for {kernel.op} names '{name}', which is no "
                                   f"{kind} of the op", op=kernel.op,

@@ -1,8 +1,8 @@
-"""Ops: what they are called, what they take and give. Device-free; kernels are another matter (see kernel.py).
+"""Ops: their names, inputs, outputs and attributes. Device-free; kernels are another matter (see kernel.py).
 
-Plugins bring ops: one by one (OpSpec) or a whole op set as a table (OpTable). Core brings those that its compiler
-interprets. A metadata function tells what is known of an op's outputs from what is known of its inputs, before any
-kernel runs. An OpSpec has its own, a table has them by op.
+Plugins bring ops: one by one (OpSpec) or a whole op set as a table (OpTable). Core brings the ops that its compiler
+interprets. A metadata function derives facts about an op's outputs from facts about its inputs, before any kernel runs.
+An OpSpec has its own metadata function, a table has one for each op.
 """
 
 from __future__ import annotations

@@ -17,18 +17,18 @@ _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class OpRegistry:
-    """Ops by name: core's own, those of plugins' tables, and those that plugins add one by one.
+    """Ops by name: core's own ops, the ops of plugins' tables, and single ops of plugins.
 
     `missing` has the plugins that are not in use, each with the reason, for the error of an unknown op.
     """
 
     def __init__(self, core_ops: Mapping[str, OpDef] = _NONE, missing: Mapping[str, str] = _NONE) -> None:
-        self._sources: list[tuple[str, Mapping[str, OpDef]]] = [(CORE_OWNER, core_ops)]  # plugin, its ops
-        self._added: dict[str, dict[str, OpDef]] = {}  # by plugin, those that it added one by one
+        self._sources: list[tuple[str, Mapping[str, OpDef]]] = [(CORE_OWNER, core_ops)]  # (plugin, ops)
+        self._added: dict[str, dict[str, OpDef]] = {}  # by plugin, its single ops
         self._tables: list[OpTable] = []
         self._missing = missing
         self._known: dict[str, OpDef] = {}
-        self._rules: dict[str, MetadataRule | None] = {}  # of those that were asked for
+        self._rules: dict[str, MetadataRule | None] = {}  # of ops that were asked for
 
     def get(self, name: str) -> OpDef:
         """The op called `name`.
@@ -62,7 +62,7 @@ class OpRegistry:
             self._added[plugin][op.name] = op
 
     def add_table(self, table: OpTable, plugin: str) -> None:
-        """Add a plugin's op set. Its rows are compared with those of others when they are first asked for."""
+        """Add a plugin's op set. A row is compared with the rows of other tables when its op is first asked for."""
         self._sources.append((plugin, table))
         self._tables.append(table)
         self._known.clear()
@@ -74,7 +74,7 @@ class OpRegistry:
         return None if plugin == CORE_OWNER else plugin
 
     def metadata(self, op: OpDef) -> MetadataRule | None:
-        """The op's metadata function, or None where nobody wrote one."""
+        """The op's metadata function, or None where neither plugin nor table has one."""
         if op.metadata is not None:
             return MetadataRule(op.metadata, op.values)
         if op.name not in self._rules:

@@ -71,7 +71,7 @@ def common_shape(shapes: Sequence[Shape]) -> Shape:
 
 
 def _passed_on(x: ValueInfo) -> ValueInfo:
-    """Type, shape and content of a handle, without the elements: they may be those of another iteration or none."""
+    """Type, shape and content of a handle, without the elements, which may belong to another iteration."""
     return ValueInfo(x.meta, handle=x.handle)
 
 

@@ -1,4 +1,4 @@
-"""Names in config: plugins, device types, ops, passes, allocators and work queues that a setting names and nobody has.
+"""Names in config of plugins, device types, ops, passes, allocators and work queues that no plugin has.
 
 They are compared once all plugins are loaded, whether or not a run would use them.
 """

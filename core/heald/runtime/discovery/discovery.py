@@ -1,6 +1,6 @@
 """Discovery: finds plugins, loads them one at a time, and keeps a record of the result for each.
 
-Installed plugins come in order of id, then those of `[plugins] load`. A plugin's fault affects that plugin alone:
+Installed plugins come in order of id, then the plugins of `[plugins] load`. A plugin's fault affects that plugin alone:
 nothing of it is registered, its record states the reason, and the other plugins work.
 """
 
@@ -59,13 +59,13 @@ class Plugins:
         return record
 
     def listing(self) -> list[PluginRecord]:
-        """The record of every plugin, also of those that `register` refused, with failures of kernel packs and
+        """The record of every plugin, refused ones of `register` included, with failures of kernel packs and
         conflicts between kernels. So this imports the kernel packs of all announced device types, and of host kernels.
         """
         for announced in self.registries.device_types.by_priority():
             try:
                 self.registries.kernels.load(announced.type)
-            except PluginError as error:  # told, for its record is what the caller asks for
+            except PluginError as error:  # a warning: the caller asks for its record
                 warnings.warn(str(error), HealdWarning, stacklevel=2)
         self.registries.host_kernels.load()
         return [*self.records(), *self.refused]
@@ -83,14 +83,14 @@ class Plugins:
         return {record.distribution for record in self._records if record.distribution is not None}
 
     def load(self, distributions: Collection[str] | None = None) -> None:
-        """Load every installed plugin and every plugin that config names, but those that are loaded already. The
-        records state the results.
+        """Load every installed plugin and every plugin that config names, unless it is loaded already. The records
+        state the results.
 
         `distributions`: load installed plugins of these alone. The others are loaded by a later call.
         """
         candidates = [_Candidate(name, module, distribution)
-                 for distribution in sorted(installed_distributions(distributions), key=lambda d: d.name.lower())
-                 for name, module in distribution.plugins.items()]
+                      for distribution in sorted(installed_distributions(distributions), key=lambda d: d.name.lower())
+                      for name, module in distribution.plugins.items()]
         candidates.sort(key=lambda candidate: candidate.id)
         all_brought: list[tuple[int, Contribution]] = []
         before = {(record.id, record.distribution) for record in self._records}
@@ -101,15 +101,15 @@ class Plugins:
             if brought is not None:
                 all_brought.append((len(self._records), brought))
             self._records.append(record)
-        # A plugin's single ops are compared with op tables, whatever the order of ids: tables come first.
+        # A plugin's single ops are compared with op tables, in every order of ids: tables come first.
         for index, brought in sorted(all_brought, key=lambda pair: not pair[1].op_tables):
             self._records[index] = self._register(self._records[index], brought)
 
     def check(self) -> None:
         """Compare config with the plugins, once all are loaded.
 
-        Warns of settings that do not count, because a found file must not make them or because they name what is not
-        there, and of each plugin that failed, is incompatible or was displaced. Raises PluginError for the first plugin
+        Warns of settings that do not count: a found file must not make them, or they name a missing part. Warns of each
+        plugin that failed, is incompatible or was displaced. Raises PluginError for the first plugin
         in `[plugins] load` that cannot be used, and names the others; with `[plugins] strict` for the first of all.
         """
         self.warn_of_ignored()

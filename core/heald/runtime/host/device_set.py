@@ -53,7 +53,8 @@ class DeviceSet:
     def choices(self) -> Iterator[DeviceName]:
         """Yield the requests that placement tries, in turn, for a node without a requested device.
 
-        First come the types that config orders, then all others by priority, but those that serve on request.
+        First come the types that config orders, then all others by priority, without the types that serve on
+        request.
         Records of these others that are no accelerator, or have no device, come last. A type is scanned when its turn
         comes.
         """
@@ -75,8 +76,9 @@ class DeviceSet:
         yield from last
 
     def on_request(self) -> list[str]:
-        """The device types that serve requests only, and are not scanned without one: those whose priority is below
-        that of a scanned device on host memory, unless config orders them."""
+        """The device types that serve requests only, and are not scanned without one.
+
+        Their priority is below the priority of a scanned device on host memory, and config does not order them."""
         return [t for t in self.preference() if not self._is_ordered(t) and self._is_below_host(t)]
 
     def is_scanned(self, device_type: str) -> bool:

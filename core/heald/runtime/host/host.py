@@ -1,5 +1,6 @@
 """Host: the environment that programs run in. To the devices of the process it adds the work queue, the host allocator,
-the memory budget, the resources that programs share, cancellation and diagnostics. It closes what it opened.
+the memory budget, the resources that programs share, cancellation and diagnostics. It closes the devices and
+queues that it opened.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ class Registries:
     def __init__(
         self, kernel_override: Mapping[str, str] | None = None, provider: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        self.missing_plugins: dict[str, str] = {}  # plugins that are not in use, and why: what they bring is not here
+        self.missing_plugins: dict[str, str] = {}  # plugins that are not in use, and why
         self.ops = OpRegistry(structural.OPS, self.missing_plugins)
         self.device_types = DeviceTypeRegistry(provider)
         self.kernels = KernelRegistry(self.device_types, kernel_override, self.ops)

@@ -86,7 +86,7 @@ def _record(name: str, claim: DeviceType, device: Any) -> DeviceRecord:
 
 
 def _wrong(device: Any, device_type: str) -> str | None:
-    """Return what is wrong with a result of a scan, or None."""
+    """Return the fault of a result of a scan, or None."""
     kind = type(device).__name__
     missing = [name for name in ("type", "uid", "attributes", *METHODS) if not hasattr(device, name)]
     if missing:

@@ -1,7 +1,7 @@
 """Control flow of op graphs: kernels that call the functions of If, While, For, Case and calls, and kernels of dead
 values.
 
-The functions may return a chain behind their results: it is filled when what they do besides is done.
+The functions may return a chain behind their results: it is filled when their side effects are done.
 """
 
 from __future__ import annotations
@@ -82,7 +82,8 @@ def frame(step: Step, *values: Any, body: Callee, variables: I64, exits: I64, ch
     """Return the last live values of the exits of a loop whose iterations give dead values.
 
     The first `variables` arguments are the values of the first iteration, the others constants. The body returns the
-    values of the next iteration, then those of the exits. The loop ends when all values of the next iteration are dead.
+    values of the next iteration, then the values of the exits. The loop ends when all values of the next iteration are
+    dead.
 
     Raises InvalidArgument for other numbers of values.
     """
@@ -116,7 +117,7 @@ def _scalar(value: Any, what: str) -> Any:
 
 
 def gate(value: Any) -> Any:
-    """Return the value. The call is dead when what it waits for is."""
+    """Return the value. The call is dead when a call that it waits for is dead."""
     return value
 
 

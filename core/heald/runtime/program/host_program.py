@@ -92,8 +92,8 @@ class ProgramFunction(NamedTuple):
     `streams`: for each call the number of its stream, as TFRT's stream analysis has it; empty for the default analysis.
         Streams affect the order of independent host kernels only.
     `is_sync`: True when TFRT runs it without its scheduler. heald runs it like any other.
-    `is_compiled`: True when its constants are those of arguments of the declared types: it serves no others, and
-        linking it folds nothing.
+    `is_compiled`: True when its constants were computed for arguments of the declared types: it serves no others,
+        and linking it folds nothing.
     """
 
     name: str

@@ -86,7 +86,7 @@ class _Analysis:
             self._build(index)
         streams: list[Stream] = []
         left: list[tuple[int, int | None]] = [(ROOT, None)]
-        for first, parent in left:  # grows: a stream is followed by those that it starts
+        for first, parent in left:  # grows: the streams that a stream starts follow it
             number = len(streams)
             streams.append(Stream(number, self._total[first], parent, tuple(sorted(self._members[first]))))
             left += [(child, number) for child in sorted(self._inside[first])]
@@ -115,9 +115,9 @@ class _Analysis:
         self._total[into] += self._total.pop(head)
 
     def _merge_streams(self, heads: list[int]) -> list[int]:
-        """Merge streams that need values of each other; return those that are left."""
+        """Merge streams that need values of each other; return the remaining streams."""
         owner = {member: head for head in heads for member in self._members[head]}
-        into = {head: head for head in heads}  # towards the first stream of those that are merged
+        into = {head: head for head in heads}  # towards the first of the merged streams
 
         def last(head: int) -> int:
             while into[head] != head:

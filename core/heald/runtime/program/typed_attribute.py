@@ -1,4 +1,4 @@
-"""Typed attributes: numbers of other types than those of Python, and shapes whose dimensions are all known.
+"""Typed attributes: numbers of types that Python lacks, and shapes whose dimensions are all known.
 
 A program keeps them so that its text and its file have the types that their author wrote. Each is a number, or a tuple,
 of Python. Kernels receive plain values (`plain`).
@@ -13,7 +13,7 @@ from ..values import dtypes
 from ..values.dtypes import DType
 
 _PYTHON_DTYPES = {bool: dtypes.named("bool"), int: dtypes.named("int64"), float: dtypes.named("float64"),
-        complex: dtypes.named("complex128")}
+                  complex: dtypes.named("complex128")}
 
 
 class TypedNumber:

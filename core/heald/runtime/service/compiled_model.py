@@ -212,7 +212,7 @@ class LoadedCompiledModel(CompiledSignature):
         raise Unimplemented("a compiled model has no graph, so it has no session", hint="load the source file")
 
     def placement(self) -> Placement:
-        """Where the nodes of the chosen signature's first function run. Raises as a call, without running it."""
+        """The devices of the nodes of the chosen signature's first function. Raises as a call, without running it."""
         function = self._state.program.functions[self._entries[0].function]
         ops = {call.node: call.op for call in function.kernels}
         rows = {}
@@ -225,7 +225,7 @@ class LoadedCompiledModel(CompiledSignature):
         return Placement(rows)
 
     def algorithms(self) -> dict[str, str]:
-        """How the kernels of these nodes do their work, by node. Raises as `placement`."""
+        """The algorithms of these nodes' kernels, by node. Raises as `placement`."""
         return self._linked_function().algorithms()
 
     def _linked_function(self) -> Executable:

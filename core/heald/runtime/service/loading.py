@@ -92,7 +92,7 @@ class OpenedFile:
         return signature
 
     def call_source(self, method: str, function: Callable[[], T], kind: type) -> T:
-        """What a method of the Source returns. Raises PluginError for another type than `kind`."""
+        """Call a method of the Source, and return its result. Raises PluginError for another type than `kind`."""
         with _loader_code(self.entry, method, self.file):
             product = function()
         if not isinstance(product, kind):
@@ -119,7 +119,7 @@ def is_bef(file: Path) -> bool:
         with file.open("rb") as opened:
             return opened.read(len(MAGIC)) == MAGIC
     except OSError:
-        return False  # the loaders tell what is wrong with the path
+        return False  # the loaders report the fault of the path
 
 
 def _entry_of_format(form: str, registries: Registries) -> LoaderEntry:

@@ -125,8 +125,8 @@ def runtime(config: Any = None, distributions: Collection[str] | None = None, *,
     """Return the runtime of the process, made on first use; with `config` a new runtime under that config. A Runtime
     given as config is returned.
 
-    `distributions`: those whose plugins are needed. A runtime that is made for them loads no others; a later call
-    without them does.
+    `distributions`: the distributions whose plugins are needed. A runtime that is made for them loads no
+        others; a later call without them does.
     `checks`: False leaves out the comparison of plugins and config.
     """
     if isinstance(config, Runtime):

@@ -1,9 +1,9 @@
 """A pause of the garbage collector while a graph is read and prepared. Its many objects stay alive.
 
-The collector would scan these objects again and again and free nothing. That takes a fifth of the time to load a small
-network. Nor does it scan them at the end: they go straight to the oldest generation. Python counts them no more then,
-so it would not scan that generation again, and sessions that nobody holds would stay in memory: after many new objects
-a pause ends with a scan of all.
+The collector would scan these objects again and again and free nothing. The scans take a fifth of the time to load a
+small network. A pause ends without a scan: the objects go straight to the oldest generation. Python then counts them no
+more, and would not scan that generation again. Sessions without references would stay in memory. Therefore a pause
+after many new objects ends with a scan of all.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ OBJECTS_BETWEEN_SCANS = 500_000  # objects between scans of the oldest generatio
 
 
 class Counts:
-    """Numbers of objects and scans since the last scan of the oldest generation, whoever asked for that scan."""
+    """Numbers of objects and scans since the last scan of the oldest generation, by this module or by Python."""
 
     def __init__(self, limit: int) -> None:
         self.new_objects = 0  # objects of pauses

@@ -1,4 +1,4 @@
-"""Remedies: what a user can do about a fault of a plugin's own code, in a line for its error."""
+"""Remedies: the user's next step after a fault of a plugin's own code, as a line of its error."""
 
 from __future__ import annotations
 

@@ -130,9 +130,9 @@ def test_copies_and_parts_of_what_lies_under_a_buffer_give_nothing_back(allocato
 @settings(max_examples=40, deadline=None)
 @given(seeds=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3000), st.integers(0, 50)), max_size=60))
 def test_buffers_in_use_never_overlap(name, seeds):
-    """Random allocating, viewing, dropping and deallocating: every array keeps what was written into it."""
+    """Random allocating, viewing, dropping and deallocating: every array keeps its content."""
     allocator = MAKERS[name]()
-    buffers = []  # (array, what it must hold, it is the buffer itself and has no view)
+    buffers = []  # (array, its content, whether it is the buffer itself and has no view)
     for mark, (what, nbytes, index) in enumerate(seeds):
         array, content, alone = buffers[index % len(buffers)] if buffers else (None, None, False)
         if what <= 2 or array is None:

@@ -1,4 +1,4 @@
-"""What each allocator has of its own beside the laws: budgets, counts, failures, poison, pools."""
+"""Rules of single allocators beside the laws: budgets, counts, failures, poison, pools."""
 
 from __future__ import annotations
 

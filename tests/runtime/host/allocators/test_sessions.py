@@ -1,4 +1,4 @@
-"""What allocators do to sessions: chosen by config, failing at every request, with results that outlive a run."""
+"""Allocators of sessions: chosen by config, failing at every request, with results that outlive a run."""
 
 from __future__ import annotations
 

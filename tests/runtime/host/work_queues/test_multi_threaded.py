@@ -15,7 +15,7 @@ from heald.runtime.contract.work_queue import WorkQueueConfig
 from heald.runtime.host.work_queues.multi_threaded import MultiThreadedWorkQueue
 from heald.runtime.values.async_value import AsyncValue, available
 
-ENOUGH = 10.0  # seconds: whatever takes longer hangs
+ENOUGH = 10.0  # seconds; a test that takes longer hangs
 MOMENT = 0.02
 
 
@@ -144,7 +144,7 @@ def test_a_system_that_starts_no_thread_is_a_typed_error(threads: Callable[..., 
         for add in (queue.add_task, lambda task: queue.add_blocking_task(task, allow_queuing=True)):
             with pytest.raises(ResourceExhausted, match="can't start new thread"):
                 add(lambda: events.append("refused"))
-        assert queue.quiesce(ENOUGH)  # what was refused is not there any more
+        assert queue.quiesce(ENOUGH)  # the refused task is gone
     queue.add_task(lambda: events.append("taken"))
     queue.add_blocking_task(lambda: events.append("taken"), allow_queuing=True)
     assert queue.quiesce(ENOUGH)

@@ -14,7 +14,7 @@ import pytest
 from heald.errors import FailedPrecondition
 from heald.runtime.values.async_value import AsyncValue
 
-ENOUGH = 10.0  # seconds: whatever takes longer hangs
+ENOUGH = 10.0  # seconds; a test that takes longer hangs
 PREAMBLE = """
 import signal, sys, threading, time
 from heald.runtime.values.async_value import AsyncValue

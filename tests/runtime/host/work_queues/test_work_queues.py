@@ -1,4 +1,4 @@
-"""What all work queues that are given do alike."""
+"""Laws that all built-in work queues keep."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from harness.elsewhere import elsewhere
 from heald.errors import FailedPrecondition
 from heald.runtime.values.async_value import AsyncValue, available
 
-ENOUGH = 10.0  # seconds: whatever takes longer hangs
+ENOUGH = 10.0  # seconds; a test that takes longer hangs
 MOMENT = 0.02
 
 

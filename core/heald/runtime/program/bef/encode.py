@@ -169,8 +169,8 @@ class _Encoder:
         out += b"".join(listed)
 
     def _stream_numbers(self, function: ProgramFunction) -> list[int]:
-        """For each call 0 for the host, the number of its device plus 1, or a number behind those of the devices: its
-        stream of host kernels."""
+        """The stream of each call: 0 for the host, its device's number plus 1, or a number behind the devices' numbers
+        for a stream of host kernels."""
         if function.streams:
             return [1 + len(self._model.program.requires) + stream for stream in function.streams]
         return [call.stream + 1 for call in function.kernels]
@@ -211,7 +211,7 @@ class _Encoder:
             _with_count(map(_type, self._types)), arrays, put_vbr(len(model.program.constants)),
             _with_count(_texts(one[:5]) + put_vbr(index) for one, index in zip(model.prepared, prepared, strict=True)),
             _with_count(put_text(one.signature) + put_text(one.function) + _ports(one.inputs) + _ports(one.outputs)
-                     + _texts(one.initial) for one in model.entries),
+                        + _texts(one.initial) for one in model.entries),
             _with_count(map(_texts, model.requirements)),
         ))
 
@@ -231,7 +231,7 @@ def _call_facts(call: Call) -> bytes:
 
 def _ports(ports: Iterable[Port]) -> bytes:
     return _with_count(put_text(port.name) + put_text(port.tensor) + _meta(port.meta.dtype, port.meta.shape)
-                    for port in ports)
+                       for port in ports)
 
 
 def _type(kind: RegisterType) -> bytes:
