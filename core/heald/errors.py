@@ -43,7 +43,7 @@ def short_text(text: str, limit: int = LONGEST_TEXT_CHARACTERS) -> str:
     return f"{text[: limit - len(gap) - tail]}{gap}{text[-tail:]}"
 
 
-def shown(text: str, limit: int = LONGEST_TEXT_CHARACTERS, *, lines: bool = False) -> str:
+def display_text(text: str, limit: int = LONGEST_TEXT_CHARACTERS, *, lines: bool = False) -> str:
     """`text` made printable, at most `limit` characters of it."""
     return short_text(printable(short_text(text, limit), lines=lines), limit)
 
@@ -122,7 +122,7 @@ class HealdError(Exception):
         text = f"{self.message} ({', '.join(place_texts)})" if place_texts else self.message
         if self.location is not None:
             text = f"{self.location}: {text}"
-        return shown(f"{text}; {self.hint}" if self.hint else text)
+        return display_text(f"{text}; {self.hint}" if self.hint else text)
 
     def place(self) -> list[str]:
         """The known parts of the place as texts. A plugin or a method that the message names is left out."""
@@ -223,7 +223,7 @@ class HealdWarning(UserWarning):
     """The operation works, but not in the requested way."""
 
     def __str__(self) -> str:
-        return shown(super().__str__())
+        return display_text(super().__str__())
 
 
 # The first row that fits counts. A row has an error number of the operating system, or an exception class of Python.
@@ -242,10 +242,10 @@ def of_system(error: OSError, file: object = None) -> HealdError:
     kind = next((ours for theirs, ours in _OF_SYSTEM
                  if (error.errno == theirs if isinstance(theirs, int) else isinstance(error, theirs))), Unknown)
     named = error.filename if file is None else file
-    return kind(error.strerror or told(error), location=None if named is None else Location(str(named)))
+    return kind(error.strerror or describe_exception(error), location=None if named is None else Location(str(named)))
 
 
-def told(error: BaseException) -> str:
+def describe_exception(error: BaseException) -> str:
     """The class and the text of an exception. Its own code may fail to return a text; then the class stands alone."""
     try:
         text = str(error)
@@ -265,7 +265,7 @@ def callers_code(what: str) -> Iterator[None]:
     except MemoryError as error:
         raise typed_error(error) from error
     except Exception as error:
-        raise InvalidArgument(f"{what}: {told(error)}") from error
+        raise InvalidArgument(f"{what}: {describe_exception(error)}") from error
 
 
 def closest(name: str, candidates: Iterable[object], *, limit: int = 3) -> list[str]:
@@ -311,8 +311,8 @@ def typed_error(error: Exception) -> HealdError:
     if isinstance(error, OSError):
         return of_system(error)
     if isinstance(error, Warning):
-        return FailedPrecondition(f"Python turned a warning into an error: {told(error)}")
-    return Internal(told(error), hint="this is a fault of heald: please report it")
+        return FailedPrecondition(f"Python turned a warning into an error: {describe_exception(error)}")
+    return Internal(describe_exception(error), hint="this is a fault of heald: please report it")
 
 
 def is_lack_of_memory(error: BaseException) -> bool:

@@ -18,10 +18,10 @@ from heald.errors import (
     PluginError,
     boundary,
     closest,
+    describe_exception,
     of_system,
     printable,
     short_text,
-    told,
     typed_error,
 )
 from heald.runtime.support.kernel_errors import as_heald_error
@@ -148,9 +148,9 @@ def test_an_exception_without_a_text_is_told_by_its_class():
         def __str__(self):
             raise KeyError
 
-    assert told(Silent()) == "Silent"
-    assert told(KeyError()) == "KeyError"
-    assert told(ValueError("v")) == "ValueError: v"
+    assert describe_exception(Silent()) == "Silent"
+    assert describe_exception(KeyError()) == "KeyError"
+    assert describe_exception(ValueError("v")) == "ValueError: v"
 
 
 def test_names_are_compared_only_where_that_is_quick():

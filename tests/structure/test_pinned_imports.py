@@ -33,7 +33,7 @@ PINNED = {
             "Host", "KERNEL_MODES", "KernelContext", "ModeWords", "Resources", "bytes_of_call", "refusal"},
         "heald.runtime.linker": {"Binder"},
         "heald.runtime.program": {"Call", "ELEMENT_TYPES", "ShapeAttribute", "infer_outputs", "number_type", "plain"},
-        "heald.runtime.service": {"convert_feed", "in_order", "dict_of_mapping", "runtime"},
+        "heald.runtime.service": {"convert_feed", "inputs_in_order", "dict_of_mapping", "runtime"},
         "heald.runtime.support": {"install", "kernel_errors", "lazy_exports"},
         "heald.runtime.values": {
             "COO", "DENSE", "SCALAR", "broadcast", "coo_of", "error_among", "fill_dense", "fits", "layout_of",
@@ -46,11 +46,11 @@ PINNED = {
             "parse_input"},
         "heald.graphs.protobuf": {"definitions", "message_class"},
         "heald.runtime.contract": {"HostKernel", "HostKernelRegistry", "REQUIRED"},
-        "heald.runtime.host_kernels": {"Turns", "run_or_promise", "settled"},
+        "heald.runtime.host_kernels": {"Turns", "run_or_promise", "await_payloads"},
         "heald.runtime.program": {
             "Call", "CompiledModel", "ELEMENT_TYPES", "HOST", "ProgramDef", "ProgramFunction", "RegisterType",
             "ShapeAttribute", "Stream", "analyse_streams", "is_number", "native_function", "number_type",
-            "stream_numbers", "typed", "verify"},
+            "stream_numbers", "typed_number", "verify"},
         "heald.runtime.support": {"file_path", "gc_pause", "whole_file"},
         "heald.runtime.values": {"Buffer"},
     },

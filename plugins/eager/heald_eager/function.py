@@ -16,7 +16,7 @@ from heald.api import OpAttrs, OpDef, OpFunction, OpInvocation, TensorMetadata, 
 from heald.errors import HealdError, InvalidArgument, Location, PluginError, boundary, typed_error
 from heald.runtime.executor import Executable, only_call
 from heald.runtime.host import KERNEL_MODES, Host
-from heald.runtime.service import in_order
+from heald.runtime.service import inputs_in_order
 from heald.runtime.support import kernel_errors
 from heald.runtime.values import DENSE, fits
 
@@ -156,7 +156,7 @@ class CompositeOp:
     def _slow(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:
         location = calling_line(2)
         try:
-            given = in_order(self.inputs, inputs, named, f"function {self.__name__}")
+            given = inputs_in_order(self.inputs, inputs, named, f"function {self.__name__}")
             return self._structured(self._called(given, location))
         except HealdError as error:
             raise error.at(op=self.__name__, location=location())  # noqa: B904 - the same error

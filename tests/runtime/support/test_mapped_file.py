@@ -23,7 +23,7 @@ from heald.runtime.support.mapped_file import (
     check_unchanged,
     contents,
     file_behind,
-    kept,
+    lasting_bytes,
 )
 
 OPEN = Path("/proc/self/fd")
@@ -124,9 +124,9 @@ def test_a_map_closes_its_descriptor_with_its_last_view(file: Path) -> None:
 
 def test_few_bytes_are_copied_and_many_viewed(file: Path) -> None:
     view = contents(file)
-    assert kept(view, 1, VIEWED_FROM_BYTES) == b"w" * (VIEWED_FROM_BYTES - 1)
-    assert file_behind(kept(view, 1, VIEWED_FROM_BYTES)) is None
-    assert file_behind(kept(view, 0, VIEWED_FROM_BYTES)) is view.obj
+    assert lasting_bytes(view, 1, VIEWED_FROM_BYTES) == b"w" * (VIEWED_FROM_BYTES - 1)
+    assert file_behind(lasting_bytes(view, 1, VIEWED_FROM_BYTES)) is None
+    assert file_behind(lasting_bytes(view, 0, VIEWED_FROM_BYTES)) is view.obj
 
 
 def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> None:

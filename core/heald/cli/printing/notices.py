@@ -9,7 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ...errors import LONGEST_TEXT_CHARACTERS, HealdError, HealdWarning, Internal, printable, short_text, shown, told
+from ...errors import (
+    LONGEST_TEXT_CHARACTERS,
+    HealdError,
+    HealdWarning,
+    Internal,
+    describe_exception,
+    display_text,
+    printable,
+    short_text,
+)
 from .progress import erase
 
 MOST_ERROR, MOST_MORE = 2200, 600  # characters of an error's first line, and of each below it: 4 kB in all
@@ -22,10 +31,11 @@ def tell_error(error: HealdError) -> None:
     _tell(f"error: {_line(where + error.message, MOST_ERROR)}")
     place = [part for part in error.place() if part.partition(" ")[2] not in error.message]
     cause = error.__cause__
-    is_told = (getattr(cause, "strerror", None) or told(cause).partition(": ")[2]) in error.message if cause else True
+    is_told = cause is None or (
+        getattr(cause, "strerror", None) or describe_exception(cause).partition(": ")[2]) in error.message
     for title, text in (
         ("hint", error.hint), ("where", ", ".join(place)),
-        ("cause", told(cause) if cause and not is_told else ""),
+        ("cause", describe_exception(cause) if cause and not is_told else ""),
     ):
         if text:
             _tell(f"  {title}: {_line(text, MOST_MORE)}")
@@ -63,4 +73,4 @@ def _tell(text: str) -> None:
 
 def _line(text: str, most: int) -> str:
     """The text in one line, at most so many characters of it."""
-    return shown(" ".join(short_text(text, 2 * most).split()), most)
+    return display_text(" ".join(short_text(text, 2 * most).split()), most)

@@ -10,7 +10,7 @@ from ...errors import DataLoss, HealdError, InvalidArgument, boundary
 from ...runtime.support import mapped_file
 from ...runtime.support.file_path import file_path
 from ...runtime.support.input_file import check_file, reading
-from ...runtime.support.mapped_file import check_unchanged, kept
+from ...runtime.support.mapped_file import check_unchanged, lasting_bytes
 from ...runtime.support.whole_file import write_whole
 from ...runtime.values import wire
 from ...runtime.values.wire import Buffer
@@ -125,7 +125,7 @@ def read(view: memoryview) -> Graph:
         if number == NODE:
             nodes.append(read_node(source, at, end, 1))
         else:
-            (tail if nodes else head).append((number, kept(view, begin, end)))
+            (tail if nodes else head).append((number, lasting_bytes(view, begin, end)))
             if number == LIBRARY:
                 functions += _read_library(source, at, end)
         begin = end

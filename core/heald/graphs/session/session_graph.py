@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...errors import HealdError, PluginError
-from ...runtime.contract.graph_pass import PRE_PLACEMENT, GraphPass, PassContext, in_order
+from ...runtime.contract.graph_pass import PRE_PLACEMENT, GraphPass, PassContext, ordered_passes
 from ...runtime.contract.loader import Initializer
 from ...runtime.service.runtime import Runtime
 from ..compiler.function_body import with_partitioned_calls
@@ -18,7 +18,7 @@ from .constant_folding import ConstantFolder
 def enabled_passes(own: Runtime, stage: str) -> list[GraphPass]:
     """Return the passes of a stage that config does not disable, in order. Raises PluginError for a cycle."""
     disabled = own.config.passes.disable
-    return in_order([each for name, each in own.host.registries.passes.items() if name not in disabled], stage)
+    return ordered_passes([each for name, each in own.host.registries.passes.items() if name not in disabled], stage)
 
 
 def session_graphs(

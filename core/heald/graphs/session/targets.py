@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...errors import HealdError, InvalidArgument, NotFound, PluginError, closest, told
+from ...errors import HealdError, InvalidArgument, NotFound, PluginError, closest, describe_exception
 from ...runtime.contract.session import LOCAL_TARGETS, SessionFactory, SessionInterface
 from ...runtime.host.registries import Registries
 from ...runtime.service.runtime import runtime
@@ -40,7 +40,7 @@ def session_at(
         raise
     except (Exception, SystemExit) as error:  # a plugin may raise anything
         raise PluginError(f"session factory '{factory.name}' of plugin {factory.plugin} raised "
-                          f"{' '.join(told(error).split())}") from error
+                          f"{' '.join(describe_exception(error).split())}") from error
 
 
 def check_arguments(graph: object, device: object) -> None:

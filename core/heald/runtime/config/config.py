@@ -126,14 +126,14 @@ class Config:
         for table in read_tables(self._of("plugin"), "plugin", self._refused):
             for name, section in table.items():
                 if read_tables([section], f"plugin.{name}", self._refused):
-                    self._plugin.setdefault(folded(name), []).append((name, section))
+                    self._plugin.setdefault(folded_id(name), []).append((name, section))
 
     def plugin(self, plugin_id: str) -> dict[str, Any]:
         """The section [plugin.<id>] as it was given, unchecked: only the plugin knows its keys."""
-        return {option: row.value for plugin, option, row in self._options() if plugin == folded(plugin_id)}
+        return {option: row.value for plugin, option, row in self._options() if plugin == folded_id(plugin_id)}
 
     def plugin_layers(self, plugin_id: str) -> list[Setting]:
-        return [section for _, section in self._plugin.get(folded(plugin_id), ())]
+        return [section for _, section in self._plugin.get(folded_id(plugin_id), ())]
 
     def plugin_sections(self) -> list[Row]:
         """A row for each [plugin.<id>], with the id as key and the section's strongest origin."""
@@ -148,7 +148,7 @@ class Config:
         option_rows = {(plugin, option): row for plugin, option, row in self._options() if row not in rows_not_used}
         defaults = [Row(f"plugin.{name}.{field.name}", getattr(settings, field.name, None), "default")
                     for name, settings in plugins.items() if settings is not None for field in fields(settings)
-                    if field.init and (folded(name), field.name) not in option_rows]
+                    if field.init and (folded_id(name), field.name) not in option_rows]
         return [*self._rows, *option_rows.values(), *defaults]
 
     def ignored_rows(self, plugins: Mapping[str, Any]) -> list[Row]:
@@ -179,7 +179,7 @@ class Config:
 
     def _forbidden(self, plugins: Mapping[str, Any]) -> list[Row]:
         """The settings that found files may not make."""
-        declared = {folded(name): {field.name: field for field in fields(settings)}
+        declared = {folded_id(name): {field.name: field for field in fields(settings)}
                     for name, settings in plugins.items() if settings is not None}
         refused = {refusal.row.key for refusal in self._refusals(plugins)}
         options = [row for plugin, option, row in self._options()
@@ -274,7 +274,7 @@ def _warning(source: FoundFile, rows: Sequence[Row]) -> str:
             f"to let it: {shlex.join(source.remedy)}, or --config {shlex.quote(source.path)}")
 
 
-def folded(plugin_id: str) -> str:
+def folded_id(plugin_id: str) -> str:
     """A plugin id for comparison: environment variables can spell neither case nor '-'."""
     return plugin_id.lower().replace("-", "_")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...errors import InvalidArgument, callers_code, shown
+from ...errors import InvalidArgument, callers_code, display_text
 from ..values.dtypes import DType, of_numpy
 from ..values.tensor_proto import TensorValue
 from .op import attr_text
@@ -64,7 +64,8 @@ class OpAttrs(Mapping[str, Any]):
         return self._key == other._key
 
     def __repr__(self) -> str:
-        entries = (f"{name}={shown(attr_text(self[name]), 64 + LONGEST_SHOWN_CHARACTERS)}" for name in sorted(self))
+        entries = (f"{name}={display_text(attr_text(self[name]), 64 + LONGEST_SHOWN_CHARACTERS)}"
+                   for name in sorted(self))
         return f"OpAttrs({', '.join(entries)})"
 
 

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from ...errors import HealdError, closest
-from ..config.config import Config, folded
+from ..config.config import Config, folded_id
 from ..config.schema import Row
 from ..contract.device import DeviceName
 from ..contract.graph_pass import FUSION
@@ -93,7 +93,7 @@ class _RegisteredNames:
 
 
 def _has(name: Any, known_names: Collection[str], *, exact: bool = False) -> bool:
-    return name in known_names if exact else folded(name) in map(folded, known_names)
+    return name in known_names if exact else folded_id(name) in map(folded_id, known_names)
 
 
 def _unknown(key: str, row: Row, kind: str, name: str, known_names: Collection[str] | Any) -> str:
@@ -109,5 +109,5 @@ def _known_names_hint(known_names: Collection[str], kind: str) -> str:
 
 def _not_installed(mention: str, plugin_id: str, known_ids: Collection[str]) -> str:
     similar_ids = closest(plugin_id, known_ids)
-    remedy = f"did you mean {similar_ids[0]}?" if similar_ids else plugin_hint(folded(plugin_id))
+    remedy = f"did you mean {similar_ids[0]}?" if similar_ids else plugin_hint(folded_id(plugin_id))
     return f"{mention} is for a plugin that is not installed{f'; {remedy}' if remedy else ''}"

@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import HealdError, HealdWarning, PluginError
-from ..config.config import Config, folded
+from ..config.config import Config, folded_id
 from ..config.file import is_path
 from ..host.registries import Registries
 from ..support.install import CORE, named_hint, uninstall_hint
@@ -184,16 +184,16 @@ class Plugins:
         return refused
 
     def _check_blocked(self, record: PluginRecord) -> None:
-        plugins, plugin_id = self.config.plugins, folded(record.id)
-        if plugin_id in map(folded, plugins.block):
+        plugins, plugin_id = self.config.plugins, folded_id(record.id)
+        if plugin_id in map(folded_id, plugins.block):
             raise Blocked("[plugins] block names it")
         if (plugins.allow is not None and record.distribution not in (None, CORE)
-                and plugin_id not in map(folded, plugins.allow)):
+                and plugin_id not in map(folded_id, plugins.allow)):
             raise Blocked("[plugins] allow does not name it")
 
     def _check_free(self, record: PluginRecord) -> None:
         for other in self._records:
-            if folded(other.id) == folded(record.id) and other.status != "blocked":
+            if folded_id(other.id) == folded_id(record.id) and other.status != "blocked":
                 whose = f"of {other.distribution}" if other.distribution else f"in {other.module}"
                 remedy = uninstall_hint(record.distribution) if record.distribution else "set HEALD_ID in it"
                 raise Duplicate(f"plugin {whose} has the id '{other.id}' already", hint=remedy)
@@ -216,7 +216,7 @@ class Plugins:
             if claim.plugin == record.id:
                 record = record.with_note(claim.reason, claim.remedy, "conflict")
         for other in self._records:
-            if other.status == "conflict" and folded(other.id) == folded(record.id):
+            if other.status == "conflict" and folded_id(other.id) == folded_id(record.id):
                 reason = f"another plugin has the same id: {other.distribution or other.module}"
                 record = record.with_note(reason, other.remedy, "conflict")
         aims = {pack.device_type for pack in kernels.packs() if pack.plugin == record.id}

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
-from ...errors import Cancelled, HealdError, HealdWarning, NotFound, closest, told
+from ...errors import Cancelled, HealdError, HealdWarning, NotFound, closest, describe_exception
 from ..config.debug import DebugConfig
 from ..config.files import FilesConfig
 from ..config.limits import NESTED_CALLS
@@ -213,7 +213,8 @@ def _close(
         try:
             queue.close()
         except Exception as error:  # noqa: BLE001 - a plugin's fault: the others are closed all the same
-            faults.append(f"close of work queue {type(queue).__module__}.{type(queue).__name__} raised {told(error)}")
+            kind = type(queue)
+            faults.append(f"close of work queue {kind.__module__}.{kind.__name__} raised {describe_exception(error)}")
     queues.clear()
     named.clear()
     memory.close()

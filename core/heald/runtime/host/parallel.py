@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Work = Callable[["Job", int], object]
 
 
-def nothing() -> None:
+def do_nothing() -> None:
     """The default of `on_failure`: do nothing."""
 
 
@@ -62,7 +62,7 @@ class Job:
 
     def __init__(
         self, workers: Workers, waits: list[int], users: Sequence[Sequence[int]], work: Work,
-        on_failure: Callable[[], object] = nothing,
+        on_failure: Callable[[], object] = do_nothing,
     ) -> None:
         self.stopped = False  # True: no further work begins
         self.failed: int | None = None  # the number of the work that raised first

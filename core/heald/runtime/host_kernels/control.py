@@ -15,7 +15,7 @@ from ..contract.host_kernel import Callee, FunctionTypes, HostKernels, Types
 from ..contract.host_type import I1, I32, I64
 from ..executor.step import Step
 from ..values.async_value import AsyncValue, failed, unwrapped
-from .waiting import Turns, as_async, pending, run_or_promise
+from .waiting import Turns, as_async, pending_values, run_or_promise
 
 OVERLAP_ITERATIONS = 32  # iterations that start before loop values are waited for
 _ARGUMENTS = "`(` $arguments `)` attr-dict `:` functional-type($arguments, results)"
@@ -165,7 +165,7 @@ def _while(step: Step, condition: Any, variables: list[Any], turn: Callable[[lis
                 yield [condition]
             condition = unwrapped(condition)
             if condition.__class__ is AsyncValue:  # an error, or dead
-                late = pending(variables)
+                late = pending_values(variables)
                 if late:
                     yield late
                 return [condition] * len(variables)
@@ -174,7 +174,7 @@ def _while(step: Step, condition: Any, variables: list[Any], turn: Callable[[lis
         if step.cancelled():
             return [failed(step.end())] * len(variables)
         *variables, condition = turn(variables)
-        if not number % OVERLAP_ITERATIONS and (late := pending(variables)):
+        if not number % OVERLAP_ITERATIONS and (late := pending_values(variables)):
             yield late
 
 
@@ -188,7 +188,7 @@ def _repeat(step: Step, count: Any, variables: list[Any], turn: Callable[[list[A
     for number in range(count):
         if step.cancelled():
             return [failed(step.end())] * len(variables)
-        if not number % OVERLAP_ITERATIONS and pending(variables[:1]):
+        if not number % OVERLAP_ITERATIONS and pending_values(variables[:1]):
             yield [as_async(variables[0])]
         variables = turn(variables)
     return variables

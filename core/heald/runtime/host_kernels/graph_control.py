@@ -15,7 +15,7 @@ from ..contract.host_type import I1, I64, Chain, Tensor
 from ..contract.structural import branch, is_true
 from ..executor.step import Step
 from ..values.async_value import DEAD, AsyncValue
-from .waiting import Turns, as_async, pending, run_or_promise, settled
+from .waiting import Turns, as_async, await_payloads, pending_values, run_or_promise
 
 OVERLAP_ITERATIONS = 10  # iterations that begin before the values of the first of them are waited for, as in TensorFlow
 
@@ -166,7 +166,7 @@ def _while(
         test_results = test(values)
         condition = test_results[0]
         if chain or condition.__class__ is AsyncValue:
-            condition, *_ = yield from settled(test_results)
+            condition, *_ = yield from await_payloads(test_results)
         if condition is DEAD:
             return [DEAD] * (count + chain)
         try:
@@ -177,9 +177,9 @@ def _while(
             return values + done
         values = turn(values)
         if chain:
-            yield from settled(values[count:])
+            yield from await_payloads(values[count:])
             del values[count:]
-        if not number % OVERLAP_ITERATIONS and (late := pending(values)):
+        if not number % OVERLAP_ITERATIONS and (late := pending_values(values)):
             yield late
 
 
@@ -191,9 +191,9 @@ def _for(step: Step, numbers: range, variables: Sequence[Any], body: Callee, cha
         step.check()
         values = step.invoke(body, [np.array(number, np.int32), *values])
         if chain:
-            yield from settled(values[count:])
+            yield from await_payloads(values[count:])
             del values[count:]
-        if not turn % OVERLAP_ITERATIONS and (late := pending(values)):
+        if not turn % OVERLAP_ITERATIONS and (late := pending_values(values)):
             yield late
     return values + [None] * chain
 
@@ -205,7 +205,7 @@ def _frame(
     last = [DEAD] * exits
     while True:
         step.check()
-        results = yield from settled(step.invoke(body, [*current, *constants]))
+        results = yield from await_payloads(step.invoke(body, [*current, *constants]))
         if len(results) != variables + exits + chain:
             raise InvalidArgument(f"the body of a loop of {variables} variables and {exits} exits returns "
                                   f"{len(results)} values")

@@ -14,9 +14,9 @@ from ..values.async_value import DEAD, AsyncValue, available, unwrapped
 Turns = Generator[list[AsyncValue], None, list[Any]]  # yields the values that it waits for, returns its results
 
 
-def settled(values: Sequence[Any]) -> Generator[list[AsyncValue], None, list[Any]]:
+def await_payloads(values: Sequence[Any]) -> Generator[list[AsyncValue], None, list[Any]]:
     """Wait for values; return payloads, and DEAD for the dead. Raises the first error."""
-    late = pending(values)
+    late = pending_values(values)
     if late:
         yield late
     payloads = []
@@ -30,7 +30,7 @@ def settled(values: Sequence[Any]) -> Generator[list[AsyncValue], None, list[Any
     return payloads
 
 
-def pending(values: Sequence[Any]) -> list[AsyncValue]:
+def pending_values(values: Sequence[Any]) -> list[AsyncValue]:
     """Return the values that come later."""
     return [value for value in values if isinstance(value, AsyncValue) and not value.is_available()]
 

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .typed_attribute import is_number as is_number
     from .typed_attribute import number_type as number_type
     from .typed_attribute import plain as plain
-    from .typed_attribute import typed as typed
+    from .typed_attribute import typed_number as typed_number
     from .verifier import verify as verify
 
 __getattr__ = lazy_exports(__name__, {
@@ -44,6 +44,6 @@ __getattr__ = lazy_exports(__name__, {
     ".host_program": ("Call", "HOST", "OWN", "ProgramDef", "ProgramFunction", "RegisterType", "native_function"),
     ".infer": ("infer_outputs",),
     ".stream_analysis": ("Stream", "analyse_streams", "stream_numbers"),
-    ".typed_attribute": ("ShapeAttribute", "is_number", "number_type", "plain", "typed"),
+    ".typed_attribute": ("ShapeAttribute", "is_number", "number_type", "plain", "typed_number"),
     ".verifier": ("verify",),
 })

@@ -44,7 +44,7 @@ def is_number(dtype: DType) -> bool:
     return dtype in _CLASSES
 
 
-def typed(value: Any, dtype: DType) -> Any:
+def typed_number(value: Any, dtype: DType) -> Any:
     """A number as an attribute of a type. Raises InvalidArgument for an integer out of its range."""
     kind = _CLASSES[dtype]
     if issubclass(kind, int) and kind is not bool:

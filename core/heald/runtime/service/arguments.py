@@ -20,7 +20,7 @@ def take_options(named: dict[str, Any]) -> RunOptions | None:
     return check_limits(named.pop("options"), "model.session.run(..., options=options, metadata=metadata) records them")
 
 
-def in_order(names: Sequence[str], arrays: Sequence[Any], named: Mapping[str, Any],
+def inputs_in_order(names: Sequence[str], arrays: Sequence[Any], named: Mapping[str, Any],
              callee: str = "the model") -> list[Any]:
     """Return the inputs of a call of `callee` in the order of `names`. The first positional argument may be a dict of
     all.

@@ -29,7 +29,7 @@ from ..program.verifier import VerifiedFunctions, verify
 from ..support.fork_safety import inherited
 from ..support.install import named_hint
 from ..values.tensor import TensorMetadata, ValueInfo
-from .arguments import in_order, take_options
+from .arguments import inputs_in_order, take_options
 from .prepared_step import PreparedStep
 from .run_step import make_run_step
 from .runtime import Runtime, runtime
@@ -169,7 +169,7 @@ class CompiledSignature:
         the model is not compiled for. Raises DeadlineExceeded and Cancelled as the options say.
         """
         options = take_options(named)
-        inputs = in_order(self._input_names, arrays, named)
+        inputs = inputs_in_order(self._input_names, arrays, named)
         results = self._step(inputs) if options is None else self._run_limited(inputs, options)
         return results[0] if len(results) == 1 else dict(zip(self._output_names, results, strict=True))
 

@@ -15,8 +15,8 @@ from ...errors import (
     InvalidArgument,
     NotFound,
     PluginError,
+    describe_exception,
     did_you_mean,
-    told,
     typed_error,
 )
 from ..contract.host_kernel import OWN
@@ -198,5 +198,5 @@ def _loader_code(entry: LoaderEntry, method: str, path: Path) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         typed: HealdError = Internal("") if isinstance(error, SystemExit) else typed_error(error)
         if isinstance(typed, Internal) and entry.plugin != OWN:
-            typed = PluginError(f"{entry}: {method} of '{path}' raised {' '.join(told(error).split())}")
+            typed = PluginError(f"{entry}: {method} of '{path}' raised {' '.join(describe_exception(error).split())}")
         raise typed from error

@@ -14,9 +14,9 @@ from ...errors import (
     ResourceExhausted,
     Unimplemented,
     Unknown,
+    describe_exception,
     is_lack_of_memory,
     of_system,
-    told,
 )
 from .fault_place import raised_at, with_place
 from .remedy import of_kernel
@@ -37,7 +37,7 @@ def as_heald_error(error: BaseException, what: str) -> HealdError:
     other = type(of_system(error)) if isinstance(error, OSError) else Unknown
     kind = next((code for theirs, code in CODES if isinstance(error, theirs)), other)
     kind = ResourceExhausted if is_lack_of_memory(error) else kind
-    typed = kind(f"{what} failed with {told(error)}")
+    typed = kind(f"{what} failed with {describe_exception(error)}")
     typed.__cause__ = error
     return typed
 
@@ -77,7 +77,7 @@ def raise_of(
     """
     if isinstance(error, HealdError):
         raise kernel_fault(error, what, kernel).at(node=node, op=op, device=device)
-    text = f"{what} of {kernel.pack}'s kernel for {op} raised {told(error)}"
+    text = f"{what} of {kernel.pack}'s kernel for {op} raised {describe_exception(error)}"
     typed: HealdError = PluginError(with_place(text, error, getattr(kernel.bind, "__module__", "") or ""),
                                    plugin=kernel.pack, hint=of_kernel(kernel.pack, op))
     if is_lack_of_memory(error):

@@ -116,7 +116,7 @@ def _read(descriptor: int) -> bytes:
     return data
 
 
-def kept(data: Buffer, start: int, stop: int) -> Buffer:
+def lasting_bytes(data: Buffer, start: int, stop: int) -> Buffer:
     """The bytes at [start, stop) for later use: a small piece is copied, a large one stays a view."""
     part = data[start:stop]
     return part if stop - start >= VIEWED_FROM_BYTES else bytes(part)

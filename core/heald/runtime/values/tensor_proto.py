@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import DataLoss, InvalidArgument, ResourceExhausted, Unimplemented
 from ..support.available_memory import ask_system
-from ..support.mapped_file import MappedFile, file_behind, kept
+from ..support.mapped_file import MappedFile, file_behind, lasting_bytes
 from . import dtypes, wire
 from .dtypes import DType
 from .tensor import LARGEST_ELEMENT_COUNT, MOST_DIMS, Shape, shape_text
@@ -147,7 +147,7 @@ class TensorValue:
         Raises DataLoss for malformed bytes, InvalidArgument when type, shape and number of elements contradict.
         """
         self = cls.__new__(cls)
-        number, content, raw = 0, None, kept(buf, start, stop)
+        number, content, raw = 0, None, lasting_bytes(buf, start, stop)
         shapes, lists = [], []
         for field, kind, at, end in wire.fields(buf, start, stop):
             if field == _DTYPE:

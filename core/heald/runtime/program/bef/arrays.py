@@ -12,7 +12,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from ....errors import DataLoss, InvalidArgument, ResourceExhausted
-from ...support.mapped_file import file_behind, kept
+from ...support.mapped_file import file_behind, lasting_bytes
 from ...values import dtypes
 from ...values.dtypes import DType
 from ..compiled_model import StrippedConstant
@@ -204,7 +204,7 @@ class Arrays:
             return StrippedConstant(entry.dtype, entry.shape)
         splat = entry.flag == SPLAT
         shape = tuple(map(min, entry.shape, (1,) * len(entry.shape))) if splat else entry.shape
-        raw = kept(self._view, entry.offset, entry.offset + entry.size)
+        raw = lasting_bytes(self._view, entry.offset, entry.offset + entry.size)
         if entry.dtype is dtypes.string:
             array = _cut(raw, prod(shape), index).reshape(shape)
         elif not entry.size:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from ....errors import InvalidArgument, Unimplemented
 from ...values import dtypes
 from ...values.dtypes import DType
-from ..typed_attribute import ShapeAttribute, is_number, number_type, typed
+from ..typed_attribute import ShapeAttribute, is_number, number_type, typed_number
 from .arrays import LARGEST_NUMPY_RANK, PAGE, Arrays, ArrayWriter, elements, read_dtype
 from .sections import PADDING
 from .vbr import NAMES, SectionReader, put_bytes, put_text, put_vbr
@@ -214,7 +214,7 @@ def _read_numbers(kind: int, cursor: SectionReader, count: int) -> tuple[Any, ..
 
 def _typed_numbers(numbers: Iterable[Any], kind: int) -> tuple[Any, ...]:
     dtype = _DTYPES[kind]
-    return tuple(typed(number, dtype) for number in numbers) if is_number(dtype) else tuple(numbers)
+    return tuple(typed_number(number, dtype) for number in numbers) if is_number(dtype) else tuple(numbers)
 
 
 def _of_bfloat16(bits: int) -> float:

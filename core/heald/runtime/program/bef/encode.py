@@ -35,9 +35,9 @@ ELEMENT_TYPES = {  # MLIR's names
     "uint64": "ui64", "complex64": "complex<f32>", "complex128": "complex<f64>"}
 
 
-def pieces(model: CompiledModel) -> list[Any]:
+def file_pieces(model: CompiledModel) -> list[Any]:
     """The bytes of a file, in pieces. Raises InvalidArgument for a value or a name that a file cannot hold."""
-    return _Encoder(model).pieces()
+    return _Encoder(model).file_pieces()
 
 
 def mlir_type(kind: RegisterType) -> str:
@@ -76,7 +76,7 @@ class _Encoder:
         self._tagged: dict[int, tuple[int, Any]] = {}  # offsets by the id of the value, which stays alive
         self._locations = bytearray()
 
-    def pieces(self) -> list[Any]:
+    def file_pieces(self) -> list[Any]:
         program = self._model.program
         for index, value in enumerate(program.constants):
             self._arrays.add(value, f"constant {index}")
