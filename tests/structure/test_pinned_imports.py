@@ -32,7 +32,8 @@ PINNED = {
         "heald.runtime.host": {
             "Host", "KERNEL_MODES", "KernelContext", "ModeWords", "Resources", "bytes_of_call", "refusal"},
         "heald.runtime.linker": {"Binder"},
-        "heald.runtime.program": {"Call", "ELEMENT_TYPES", "ShapeAttribute", "infer_outputs", "number_type", "plain"},
+        "heald.runtime.program": {
+            "Call", "ELEMENT_TYPES", "ShapeAttribute", "infer_outputs", "number_type", "plain_value"},
         "heald.runtime.service": {"convert_feed", "inputs_in_order", "dict_of_mapping", "runtime"},
         "heald.runtime.support": {"install", "kernel_errors", "lazy_exports"},
         "heald.runtime.values": {
@@ -66,7 +67,7 @@ PINNED = {
         "heald.graphs.compiler": {"HELD"},
         "heald.graphs.session": {"find_inputs", "find_outputs"},
         "heald.runtime.executor": {"Event", "Executable"},
-        "heald.runtime.program": {"OWN"},
+        "heald.runtime.program": {"RUNTIME_CODES"},
         "heald.runtime.service": {"LoadedCompiledModel", "convert_feed"},
         "heald.runtime.support": {"install", "whole_file"},
         "heald.runtime.values": {"fits"},

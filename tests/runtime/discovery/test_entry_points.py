@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from heald.runtime.discovery.entry_points import (
-    GROUP,
+    ENTRY_POINT_GROUP,
     Distribution,
     asks_newer_core,
     installed_distributions,
@@ -30,7 +30,8 @@ def distribution(*requires: str) -> Distribution:
 
 
 def test_the_scan_finds_the_entry_points_that_importlib_metadata_finds() -> None:
-    expected = {(e.dist.name, e.dist.version, e.name, e.value) for e in importlib.metadata.entry_points(group=GROUP)
+    expected = {(e.dist.name, e.dist.version, e.name, e.value)
+                for e in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
                 if e.dist is not None}
     assert {(d.name, d.version, *plugin) for d in installed_distributions() for plugin in d.plugins.items()} == expected
 

@@ -15,7 +15,7 @@ from heald.graphs.graph.graphdef import dumps, loads
 from heald.runtime.contract.allocator import PlainAllocator
 from heald.runtime.contract.device import load_callable
 from heald.runtime.host.allocators import BUILT_IN_ALLOCATORS
-from heald.runtime.host.host_memory import LARGE, HostMemory, size_text
+from heald.runtime.host.host_memory import COUNTED_FROM_BYTES, HostMemory, size_text
 from heald.runtime.values import dtypes, wire
 from heald.runtime.values.tensor_proto import TensorValue, put_shape
 from hypothesis import given
@@ -143,12 +143,12 @@ def test_a_constant_that_kernels_read_is_laid_out_once_for_all_shapes_of_the_fee
 
 def test_results_count_until_the_last_array_over_them_is_gone():
     small = session(placeholder("x", (None,)), node("out", "Neg", "x"))
-    result = small.run("out", {"x": np.ones(LARGE, np.float32)})
+    result = small.run("out", {"x": np.ones(COUNTED_FROM_BYTES, np.float32)})
     assert memory_of(small).stats().in_use == result.nbytes
     part = result[1:].reshape(-1, 1).view(np.int32)
     del result
     gc.collect()
-    assert memory_of(small).stats().in_use == LARGE * 4
+    assert memory_of(small).stats().in_use == COUNTED_FROM_BYTES * 4
     del part
     assert memory_of(small).stats().in_use == 0
 
@@ -195,37 +195,37 @@ def test_the_limit_is_a_setting_like_others():
 
 
 @pytest.mark.parametrize("allocator", BUILT_IN_ALLOCATORS)
-@given(st.lists(st.tuples(st.integers(0, 3 * LARGE), st.integers(0, 5)), max_size=12))
+@given(st.lists(st.tuples(st.integers(0, 3 * COUNTED_FROM_BYTES), st.integers(0, 5)), max_size=12))
 def test_large_arrays_are_counted_while_they_live(allocator, steps):
-    memory = HostMemory(load_callable(BUILT_IN_ALLOCATORS[allocator])(), 8 * LARGE)
+    memory = HostMemory(load_callable(BUILT_IN_ALLOCATORS[allocator])(), 8 * COUNTED_FROM_BYTES)
     alive = []
     for nbytes, dropped in steps:
-        in_use = sum(a.nbytes for a in alive if a.nbytes >= LARGE)
-        if nbytes >= LARGE and in_use + nbytes > 8 * LARGE:
+        in_use = sum(a.nbytes for a in alive if a.nbytes >= COUNTED_FROM_BYTES)
+        if nbytes >= COUNTED_FROM_BYTES and in_use + nbytes > 8 * COUNTED_FROM_BYTES:
             with pytest.raises(ResourceExhausted):
                 memory.maker((nbytes,), np.uint8, "a test")()
         else:
             alive.append(memory.maker((nbytes,), np.uint8, "a test")())
         del alive[:dropped]
-        assert memory.stats().in_use == sum(a.nbytes for a in alive if a.nbytes >= LARGE)
+        assert memory.stats().in_use == sum(a.nbytes for a in alive if a.nbytes >= COUNTED_FROM_BYTES)
 
 
 def test_an_array_that_is_held_twice_counts_once():
-    memory = HostMemory(PlainAllocator(), 2 * LARGE)
-    array = np.zeros(LARGE, np.uint8)
+    memory = HostMemory(PlainAllocator(), 2 * COUNTED_FROM_BYTES)
+    array = np.zeros(COUNTED_FROM_BYTES, np.uint8)
     for view in (array, array[:10], array[5:].view(np.int8)):
         memory.hold(view, "a test")
-    assert memory.stats().in_use == LARGE
+    assert memory.stats().in_use == COUNTED_FROM_BYTES
     del array, view
     assert memory.stats().in_use == 0
 
 
 def test_the_bytes_of_an_array_that_could_not_be_made_are_given_back():
-    memory = HostMemory(PlainAllocator(), 2 * LARGE)
+    memory = HostMemory(PlainAllocator(), 2 * COUNTED_FROM_BYTES)
     with pytest.raises(ZeroDivisionError):
-        memory.lend(LARGE, "a test", lambda: 1 // 0)
+        memory.lend(COUNTED_FROM_BYTES, "a test", lambda: 1 // 0)
     with pytest.raises(ResourceExhausted, match="the system has no memory for a test"):
-        memory.lend(LARGE, "a test", lambda: np.empty(2**62))
+        memory.lend(COUNTED_FROM_BYTES, "a test", lambda: np.empty(2**62))
     assert memory.stats().in_use == 0
 
 

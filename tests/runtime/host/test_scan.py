@@ -11,10 +11,10 @@ from heald.runtime.config.config import load_config
 from heald.runtime.contract.device import DeviceType
 from heald.runtime.host.host import Host
 from heald.runtime.host.registries import Registries
-from heald.runtime.host.scan import METHODS
+from heald.runtime.host.scan import DEVICE_METHODS
 from heald.runtime.service.runtime import Runtime
 
-COMPLETE = {name: lambda *_: None for name in METHODS} | {"type": "T", "uid": "one", "attributes": {}}
+COMPLETE = {name: lambda *_: None for name in DEVICE_METHODS} | {"type": "T", "uid": "one", "attributes": {}}
 
 
 def device(**changes):

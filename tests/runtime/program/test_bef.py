@@ -26,8 +26,7 @@ from heald.runtime.program.compiled_model import (
     StrippedConstant,
 )
 from heald.runtime.program.host_program import Call, ProgramDef, ProgramFunction
-from heald.runtime.program.typed_attribute import ShapeAttribute, typed_number
-from heald.runtime.program.typed_attribute import plain as plain_value
+from heald.runtime.program.typed_attribute import ShapeAttribute, plain_value, typed_number
 from heald.runtime.values import dtypes
 from heald.runtime.values.tensor import TensorMetadata
 from heald.runtime.values.tensor_proto import TensorValue

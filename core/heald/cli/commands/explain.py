@@ -142,22 +142,22 @@ def _passes(stages: Iterable[tuple[str, Graph]]) -> tuple[list[str], dict[str, s
 
 def _lowered(program: ProgramDef) -> Counter[tuple[str, str]]:
     """Count the kernel calls of a program by device and pack, those of its functions among them."""
-    from ...runtime.program.host_program import OWN
+    from ...runtime.program.host_program import RUNTIME_CODES
 
     return Counter((program.requires[call.stream], call.pack) for function in program.functions.values()
-                   for call in function.kernels if call.code not in OWN)
+                   for call in function.kernels if call.code not in RUNTIME_CODES)
 
 
 def _linked(executable: Executable) -> tuple[Counter[tuple[str, str]], list[str]]:
     """Count the kernel calls of a linked program by device and pack. Return a line for each fused kernel, too."""
-    from ...runtime.program.host_program import OWN
+    from ...runtime.program.host_program import RUNTIME_CODES
     from ..printing.table import plural
 
     calls: Counter[tuple[str, str]] = Counter()
     fused: dict[str, list[int]] = {}
     for each in executable.all():
         for bound in each.layout.calls:
-            if bound.call.code not in OWN and bound.kernel is not None:
+            if bound.call.code not in RUNTIME_CODES and bound.kernel is not None:
                 calls[each.device_name(bound), bound.kernel.pack] += 1
             if bound.call.fused:
                 fused.setdefault(bound.call.code, []).append(len(bound.call.fused))

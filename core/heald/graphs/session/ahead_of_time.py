@@ -12,7 +12,7 @@ from ...runtime.contract.loader import Initializer
 from ...runtime.linker.preparation import Preparation
 from ...runtime.linker.specialise import Specialiser
 from ...runtime.program.compiled_model import CompiledModel, Entry, Port, Requirement
-from ...runtime.program.host_program import CONSTANT, OWN, Call, ProgramDef
+from ...runtime.program.host_program import CONSTANT, RUNTIME_CODES, Call, ProgramDef
 from ...runtime.service.feeds import convert_feed
 from ...runtime.service.load import load
 from ...runtime.service.prepared_step import PreparedStep
@@ -197,4 +197,4 @@ def _requirements(program: ProgramDef, own: Runtime) -> Iterator[Requirement]:
 
 
 def _is_op(call: Call) -> bool:
-    return call.code not in OWN and not call.is_host_kernel
+    return call.code not in RUNTIME_CODES and not call.is_host_kernel

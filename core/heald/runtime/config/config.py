@@ -27,10 +27,10 @@ from .limits import LimitsConfig
 from .placement import PlacementConfig
 from .schema import (
     FoundFile,
-    Reading,
     Refusal,
-    Row,
+    SectionReading,
     Setting,
+    SettingRow,
     as_table,
     known_entries,
     plain,
@@ -106,8 +106,8 @@ class Config:
     def __init__(self, layers: Sequence[Setting] = (), left_out: Sequence[str] = ()) -> None:
         self._sources = tuple(layers)
         self._left_out = tuple(left_out)
-        self._rows: list[Row] = []
-        self._ignored: list[Row] = []
+        self._rows: list[SettingRow] = []
+        self._ignored: list[SettingRow] = []
         self._refused: list[Refusal] = []
         self._layers = [known_entries(table, SECTIONS, "", self._refused)
                         for table in read_tables(layers, "", self._refused)]
@@ -135,23 +135,24 @@ class Config:
     def plugin_layers(self, plugin_id: str) -> list[Setting]:
         return [section for _, section in self._plugin.get(folded_id(plugin_id), ())]
 
-    def plugin_sections(self) -> list[Row]:
+    def plugin_sections(self) -> list[SettingRow]:
         """A row for each [plugin.<id>], with the id as key and the section's strongest origin."""
-        return [Row(name, None, section.origin, section.found_file) for (name, section), *_ in self._plugin.values()]
+        return [SettingRow(name, None, section.origin, section.found_file)
+                for (name, section), *_ in self._plugin.values()]
 
-    def origins(self, plugins: Mapping[str, Any] = MappingProxyType({})) -> list[Row]:
+    def origins(self, plugins: Mapping[str, Any] = MappingProxyType({})) -> list[SettingRow]:
         """Every setting with its origin, defaults included; options of plugins that were given as they were given.
 
         `plugins` has the settings of each loaded plugin, as in `ignored`.
         """
         rows_not_used = self.ignored_rows(plugins)
         option_rows = {(plugin, option): row for plugin, option, row in self._options() if row not in rows_not_used}
-        defaults = [Row(f"plugin.{name}.{field.name}", getattr(settings, field.name, None), "default")
+        defaults = [SettingRow(f"plugin.{name}.{field.name}", getattr(settings, field.name, None), "default")
                     for name, settings in plugins.items() if settings is not None for field in fields(settings)
                     if field.init and (folded_id(name), field.name) not in option_rows]
         return [*self._rows, *option_rows.values(), *defaults]
 
-    def ignored_rows(self, plugins: Mapping[str, Any]) -> list[Row]:
+    def ignored_rows(self, plugins: Mapping[str, Any]) -> list[SettingRow]:
         """The settings of found files that do not count.
 
         `plugins` has the settings of each loaded plugin by its id: an instance of its dataclass, or None.
@@ -161,7 +162,7 @@ class Config:
     def warnings(self, plugins: Mapping[str, Any]) -> Iterator[str]:
         """A text for each found file with settings that do not count. `plugins` is as in `ignored`."""
         yield from self._left_out
-        forbidden: dict[FoundFile, list[Row]] = {}
+        forbidden: dict[FoundFile, list[SettingRow]] = {}
         for row in self._forbidden(plugins):
             assert row.found_file is not None
             forbidden.setdefault(row.found_file, []).append(row)
@@ -177,7 +178,7 @@ class Config:
         """This config without the settings of found files under these keys, such as `allocator.name`."""
         return Config([_without_found_settings(layer, keys) for layer in self._sources], self._left_out)
 
-    def _forbidden(self, plugins: Mapping[str, Any]) -> list[Row]:
+    def _forbidden(self, plugins: Mapping[str, Any]) -> list[SettingRow]:
         """The settings that found files may not make."""
         declared = {folded_id(name): {field.name: field for field in fields(settings)}
                     for name, settings in plugins.items() if settings is not None}
@@ -195,7 +196,7 @@ class Config:
             if settings is not None and any(layer.found_file for layer in layers):
                 yield from _read_plugin(self, name, type(settings))[1].refused
             elif settings is None:
-                yield from (Refusal(Row(f"plugin.{name}", plain(layer), layer.origin, layer.found_file),
+                yield from (Refusal(SettingRow(f"plugin.{name}", plain(layer), layer.origin, layer.found_file),
                                     f"{layer.origin}: plugin {name} takes no settings")
                             for layer in layers if layer.found_file)
 
@@ -223,22 +224,22 @@ class Config:
         return value
 
     def _entries(self, name: str) -> dict[str, str]:
-        rows: dict[str, Row] = {}
+        rows: dict[str, SettingRow] = {}
         for table in reversed(read_tables(self._of(name), name, self._refused)):
             for entry, setting in table.items():
                 key = f"{name}.{entry}"
                 with refusing(setting, key, self._refused):
-                    rows[entry] = Row(key, read(setting, str, key), setting.origin, setting.found_file)
+                    rows[entry] = SettingRow(key, read(setting, str, key), setting.origin, setting.found_file)
         self._rows += [rows[entry] for entry in sorted(rows)]
         return {entry: row.value for entry, row in rows.items()}
 
-    def _options(self) -> Iterator[tuple[str, str, Row]]:
+    def _options(self) -> Iterator[tuple[str, str, SettingRow]]:
         """The options of plugins in every layer, the weakest first: folded id, option, row."""
         for plugin in sorted(self._plugin):
             for name, section in reversed(self._plugin[plugin]):
                 for option, setting in as_table(section, f"[plugin.{name}]").items():
                     key = f"plugin.{name}.{option}"
-                    yield plugin, option, Row(key, plain(setting), setting.origin, setting.found_file)
+                    yield plugin, option, SettingRow(key, plain(setting), setting.origin, setting.found_file)
 
 
 def is_harmless_option(field: Field[Any] | None, value: Any) -> bool:
@@ -265,7 +266,7 @@ def _without_found_settings(setting: Setting, keys: Collection[str], path: str =
         if entry.found_file is None or f"{path}{key}" not in keys})
 
 
-def _warning(source: FoundFile, rows: Sequence[Row]) -> str:
+def _warning(source: FoundFile, rows: Sequence[SettingRow]) -> str:
     import shlex
 
     keys = [f"{row.key} ({row.origin.removeprefix(source.path).replace(':', 'line ')})" for row in rows]
@@ -311,7 +312,7 @@ def plugin_config(config: Config, plugin_id: str, cls: type[T]) -> T:
     return _read_plugin(config, plugin_id, cls)[0]
 
 
-def _read_plugin(config: Config, plugin_id: str, cls: type[T]) -> tuple[T, Reading]:
+def _read_plugin(config: Config, plugin_id: str, cls: type[T]) -> tuple[T, SectionReading]:
     def make(values: dict[str, Any]) -> T:
         with plugin_guard(f"Config of plugin {plugin_id}", hint=f"check [plugin.{plugin_id}]"):
             return cls(**values)

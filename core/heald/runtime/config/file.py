@@ -27,18 +27,18 @@ _TOKEN = re.compile(r"""
 _NESTING = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
-class Content(NamedTuple):
+class FileContent(NamedTuple):
     """The bytes of a file, and its status at the time of reading."""
 
     data: bytes
     status: os.stat_result
 
 
-def read(path: Path, asked_by: str | None = None) -> Content:
+def read(path: Path, asked_by: str | None = None) -> FileContent:
     """The content of a file. Raises NotFound, and InvalidArgument for a file that is too large or cannot be read."""
     try:
         with path.open("rb") as file:
-            content = Content(file.read(LARGEST_FILE_BYTES + 1), os.fstat(file.fileno()))
+            content = FileContent(file.read(LARGEST_FILE_BYTES + 1), os.fstat(file.fileno()))
     except FileNotFoundError:
         raise NotFound(f"config file {path} does not exist", hint=asked_by and f"{asked_by} names it") from None
     except (OSError, ValueError) as error:

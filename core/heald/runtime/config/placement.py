@@ -37,7 +37,7 @@ class PlacementConfig:
                 raise InvalidArgument(f"remap: {error.message}", hint=error.hint) from None
 
 
-def preference(order: str | Sequence[str], by_priority: Sequence[str]) -> list[str]:
+def ordered_device_types(order: str | Sequence[str], by_priority: Sequence[str]) -> list[str]:
     """Device types in the order that placement tries them: first the types in config, then the others by priority."""
     if isinstance(order, str):
         return list(by_priority)

@@ -44,7 +44,7 @@ class Setting(NamedTuple):
     found_file: FoundFile | None = None
 
 
-class Row(NamedTuple):
+class SettingRow(NamedTuple):
     """One line of `heald config show --origin`."""
 
     key: str
@@ -56,7 +56,7 @@ class Row(NamedTuple):
 class Refusal(NamedTuple):
     """A setting of a found file that does not fit and is not used, and the reason as a text with its origin."""
 
-    row: Row
+    row: SettingRow
     reason: str
 
 
@@ -99,21 +99,22 @@ def read(setting: Setting, hint: Any, key: str) -> Any:
     return reader(setting, hint, key)
 
 
-def read_layers(hint: Any, layers: Iterable[Setting], key: str) -> tuple[Any, list[Row]]:
+def read_layers(hint: Any, layers: Iterable[Setting], key: str) -> tuple[Any, list[SettingRow]]:
     """The merged value of the layers, of which there is at least one, with the origin of each part."""
     values = [(read(setting, hint, key), setting) for setting in layers]
     if (get_origin(hint) or hint) not in (dict, Mapping):
         value, setting = values[0]
-        return value, [Row(key, value, setting.origin, setting.found_file)]
+        return value, [SettingRow(key, value, setting.origin, setting.found_file)]
     merged: dict[str, Any] = {}
-    rows: dict[str, Row] = {}
+    rows: dict[str, SettingRow] = {}
     for value, setting in reversed(values):
         merged |= value
-        rows |= {k: Row(f"{key}.{k}", value[k], s.origin, s.found_file) for k, s in as_table(setting, key).items()}
+        rows |= {k: SettingRow(f"{key}.{k}", value[k], s.origin, s.found_file)
+                 for k, s in as_table(setting, key).items()}
     return merged, [rows[name] for name in sorted(rows)]
 
 
-class Reading(NamedTuple):
+class SectionReading(NamedTuple):
     """A section, read from its layers.
 
     `values`: The arguments for its dataclass.
@@ -123,8 +124,8 @@ class Reading(NamedTuple):
     """
 
     values: dict[str, Any]
-    rows: list[Row]
-    ignored: list[Row]
+    rows: list[SettingRow]
+    ignored: list[SettingRow]
     refused: list[Refusal]
 
 
@@ -136,7 +137,7 @@ def refusing(setting: Setting, key: str, refused: list[Refusal]) -> Iterator[Non
     except InvalidArgument as error:
         if setting.found_file is None:
             raise
-        refused.append(Refusal(Row(key, plain(setting), setting.origin, setting.found_file), str(error)))
+        refused.append(Refusal(SettingRow(key, plain(setting), setting.origin, setting.found_file), str(error)))
 
 
 def read_tables(layers: Iterable[Setting], key: str, refused: list[Refusal]) -> list[dict[str, Setting]]:
@@ -150,7 +151,7 @@ def read_tables(layers: Iterable[Setting], key: str, refused: list[Refusal]) -> 
 
 def read_section(
     cls: type[Any], layers: Sequence[Setting], section: str, harmless: Harmless, make: Callable[[dict[str, Any]], T]
-) -> tuple[T, Reading]:
+) -> tuple[T, SectionReading]:
     """Read a section, and make its object. When `make` raises HealdError for the values, found files do not count.
 
     Raises as `read_fields` and `make`.
@@ -170,7 +171,7 @@ def read_section(
         return value, named_reading
 
 
-def read_fields(cls: type[Any], layers: Sequence[Setting], section: str, harmless: Harmless) -> Reading:
+def read_fields(cls: type[Any], layers: Sequence[Setting], section: str, harmless: Harmless) -> SectionReading:
     """Read a section for the frozen dataclass `cls`.
 
     Raises InvalidArgument for unknown keys, wrong types and missing values, PluginError for an unfit `cls`.
@@ -181,7 +182,7 @@ def read_fields(cls: type[Any], layers: Sequence[Setting], section: str, harmles
     with plugin_guard(f"reading the type hints of {cls.__module__}.{cls.__qualname__}"):
         hints = get_type_hints(cls)
     declared = [field for field in fields(cls) if field.init]
-    reading = Reading({}, [], [], [])
+    reading = SectionReading({}, [], [], [])
     names = [field.name for field in declared]
     tables = [known_entries(table, names, section, reading.refused)
               for table in read_tables(layers, section, reading.refused)]
@@ -191,7 +192,7 @@ def read_fields(cls: type[Any], layers: Sequence[Setting], section: str, harmles
 
 
 def _read_field(
-    reading: Reading, field: Field[Any], hint: Any, tables: Sequence[Mapping[str, Setting]], section: str,
+    reading: SectionReading, field: Field[Any], hint: Any, tables: Sequence[Mapping[str, Setting]], section: str,
     harmless: Harmless,
 ) -> None:
     key = f"{section}.{field.name}"
@@ -199,13 +200,13 @@ def _read_field(
     counting: list[Setting] = []
     for setting in settings:
         with refusing(setting, key, reading.refused):
-            row = Row(key, read(setting, hint, key), setting.origin, setting.found_file)
+            row = SettingRow(key, read(setting, hint, key), setting.origin, setting.found_file)
             if setting.found_file is None or harmless(field, setting.value):
                 counting.append(setting)
             else:
                 reading.ignored.append(row)
     if not counting:
-        reading.rows.append(Row(key, _default(field, section), "default"))
+        reading.rows.append(SettingRow(key, _default(field, section), "default"))
         return
     reading.values[field.name], rows = read_layers(hint, counting, key)
     reading.rows.extend(rows)

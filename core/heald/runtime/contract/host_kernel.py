@@ -42,7 +42,7 @@ from ..support.plugin_guard import plugin_guard
 from .device import Conflict, load_callable
 from .host_type import HostType
 
-OWN = "heald"  # the plugin of the kernels and loaders that core itself has
+CORE_PLUGIN = "heald"  # the plugin of the kernels and loaders that core itself has
 KernelFunction = Callable[..., Any]
 _REQUIRED: Any = inspect.Parameter.empty
 F = TypeVar("F", bound=KernelFunction)
@@ -290,4 +290,4 @@ class HostKernelRegistry:
 
 
 def _rank(plugin: str) -> tuple[bool, str]:
-    return plugin != OWN, plugin
+    return plugin != CORE_PLUGIN, plugin

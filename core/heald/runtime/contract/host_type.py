@@ -65,4 +65,4 @@ TENSOR = HostType("tensor")  # the type of every register that has a TensorMetad
 Tensor = Annotated[Any, TENSOR]  # a tensor of a host program
 
 BUILT_IN_HINTS: tuple[Any, ...] = (I1, I32, I64, UI32, UI64, F16, BF16, F32, F64, C64, C128, String, Chain)
-NAMED: dict[str, HostType] = {hint.__metadata__[0].name: hint.__metadata__[0] for hint in BUILT_IN_HINTS}
+TYPE_OF_NAME: dict[str, HostType] = {hint.__metadata__[0].name: hint.__metadata__[0] for hint in BUILT_IN_HINTS}

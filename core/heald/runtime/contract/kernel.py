@@ -31,7 +31,7 @@ from ...errors import HealdError, HealdWarning, InvalidArgument, PermissionDenie
 from ..support.fork_safety import inherited
 from ..support.install import Library
 from ..support.plugin_guard import plugin_guard
-from ..support.remedy import loading_remedy, of_kernel
+from ..support.remedy import kernel_remedy, loading_remedy
 from ..values.dtypes import DType, named
 from ..values.layouts import LAYOUTS
 from ..values.tensor import TensorMetadata, ValueInfo
@@ -675,6 +675,6 @@ def check_bound(bound: object, pack: str, op: str) -> None:
     if bound is not None and not callable(bound) and not (hasattr(bound, "run") and hasattr(bound, "attach")):
         raise PluginError(f"bind of {pack}'s kernel for {op} returned {type(bound).__name__}; "
                           "expected a function, None, or an object with run and attach",
-                          hint=of_kernel(pack, op))
+                          hint=kernel_remedy(pack, op))
 
 

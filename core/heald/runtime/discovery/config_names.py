@@ -11,7 +11,7 @@ from typing import Any
 
 from ...errors import HealdError, closest
 from ..config.config import Config, folded_id
-from ..config.schema import Row
+from ..config.schema import SettingRow
 from ..contract.device import DeviceName
 from ..contract.graph_pass import FUSION
 from ..host.registries import Registries
@@ -54,7 +54,7 @@ class _RegisteredNames:
             "work_queue.name": ("work queue", registries.work_queues),
         }
 
-    def unknown(self, row: Row) -> Iterator[str]:
+    def unknown(self, row: SettingRow) -> Iterator[str]:
         section, _, entry = row.key.partition(".")
         if section == "work_queues" and entry.endswith(".name"):
             yield from self._unknown_among(row, "work queue", self._named["work_queue.name"][1])
@@ -76,12 +76,12 @@ class _RegisteredNames:
             yield from self._unknown_among(row._replace(value=device_type), "device type", self._types)
             yield from self._unknown_among(row, "plugin", self._plugins)
 
-    def _unknown_among(self, row: Row, kind: str, known_names: Collection[str]) -> Iterator[str]:
+    def _unknown_among(self, row: SettingRow, kind: str, known_names: Collection[str]) -> Iterator[str]:
         for name in row.value if isinstance(row.value, tuple) else (row.value,):
             if isinstance(name, str) and name != "auto" and not _has(name, known_names, exact=kind != "plugin"):
                 yield _unknown(row.key, row, kind, name, known_names)
 
-    def _unknown_target(self, row: Row) -> Iterator[str]:
+    def _unknown_target(self, row: SettingRow) -> Iterator[str]:
         """Only the replacing device has to be there: a request is replaced since its own device is not."""
         try:
             target_type = DeviceName.parse(row.value).type
@@ -96,7 +96,7 @@ def _has(name: Any, known_names: Collection[str], *, exact: bool = False) -> boo
     return name in known_names if exact else folded_id(name) in map(folded_id, known_names)
 
 
-def _unknown(key: str, row: Row, kind: str, name: str, known_names: Collection[str] | Any) -> str:
+def _unknown(key: str, row: SettingRow, kind: str, name: str, known_names: Collection[str] | Any) -> str:
     by_capitals = {known_name.upper(): known_name for known_name in map(str, known_names)}
     similar_names = [by_capitals[text] for text in closest(name.upper(), by_capitals, limit=1)]
     remedy = f"did you mean {similar_names[0]}?" if similar_names else _known_names_hint(by_capitals.values(), kind)

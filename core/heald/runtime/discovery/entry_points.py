@@ -19,7 +19,7 @@ from typing import NamedTuple
 from ..support.install import CORE, normalized_name
 from ..support.working_folder import is_working_folder
 
-GROUP = "heald.plugins"
+ENTRY_POINT_GROUP = "heald.plugins"
 
 
 class Distribution(NamedTuple):
@@ -92,7 +92,7 @@ def _entry_points(text: str) -> dict[str, str]:
     for line in map(str.strip, text.splitlines()):
         if line.startswith("["):
             group = line.strip("[] ")
-        elif group == GROUP and "=" in line and not line.startswith("#"):
+        elif group == ENTRY_POINT_GROUP and "=" in line and not line.startswith("#"):
             name, _, target = line.partition("=")
             entries[name.strip()] = target.partition("[")[0].strip()
     return entries

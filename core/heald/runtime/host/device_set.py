@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from ...errors import HealdError, HealdWarning, NotFound, PluginError, Unavailable, closest
-from ..config.placement import preference
+from ..config.placement import ordered_device_types
 from ..contract.device import Device, DeviceName
 from ..contract.device_cost import DeviceCost
 from ..support.fork_safety import inherited
@@ -48,7 +48,7 @@ class DeviceSet:
 
     def preference(self) -> list[str]:
         """The device types, in placement's order of preference."""
-        return preference(self._order, [t.type for t in self.registries.device_types.by_priority()])
+        return ordered_device_types(self._order, [t.type for t in self.registries.device_types.by_priority()])
 
     def choices(self) -> Iterator[DeviceName]:
         """Yield the requests that placement tries, in turn, for a node without a requested device.

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TextIO
 from ...errors import Cancelled, HealdError, HealdWarning, NotFound, closest, describe_exception
 from ..config.debug import DebugConfig
 from ..config.files import FilesConfig
-from ..config.limits import NESTED_CALLS
+from ..config.limits import DEFAULT_NESTED_CALLS
 from ..contract.allocator import HostAllocator
 from ..contract.work_queue import ConcurrentWorkQueue, WorkQueueConfig
 from ..support.available_memory import available_memory
@@ -80,7 +80,7 @@ class Host(DeviceSet):
         self, registries: Registries, order: str | Sequence[str] = "auto", allocator: str | HostAllocator = "plain",
         limit: int | str | None = None, work_queue: WorkQueueConfig | ConcurrentWorkQueue | None = None,
         debug: DebugConfig | None = None, diagnostics: Callable[[HealdError], Any] | None = None,
-        memory: int | str = "80%", nested_calls: int = NESTED_CALLS, files: FilesConfig | None = None,
+        memory: int | str = "80%", nested_calls: int = DEFAULT_NESTED_CALLS, files: FilesConfig | None = None,
         work_queues: Mapping[str, WorkQueueConfig] = MappingProxyType({}), output: TextIO | None = None,
     ) -> None:
         super().__init__(registries, order)

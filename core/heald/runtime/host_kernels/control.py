@@ -14,7 +14,7 @@ from ...errors import InvalidArgument
 from ..contract.host_kernel import Callee, FunctionTypes, HostKernels, Types
 from ..contract.host_type import I1, I32, I64
 from ..executor.step import Step
-from ..values.async_value import AsyncValue, failed, unwrapped
+from ..values.async_value import AsyncValue, failed, payload_of
 from .waiting import Turns, as_async, pending_values, run_or_promise
 
 OVERLAP_ITERATIONS = 32  # iterations that start before loop values are waited for
@@ -116,7 +116,7 @@ def once(step: Step, *arguments: Any, function: Callee) -> list[Any]:
     if results is promises:
         for promise, value in zip(promises, step.call(function, arguments), strict=True):
             promise.forward_to(value)
-    return [unwrapped(result) for result in results]
+    return [payload_of(result) for result in results]
 
 
 def _count(function: Callee) -> int:
@@ -129,7 +129,7 @@ def _call_chosen(step: Step, value: Any, arguments: Sequence[Any], choose: Choic
     `one`: a function with as many results as the others.
     """
     if value.__class__ is AsyncValue:
-        value = unwrapped(value)
+        value = payload_of(value)
     if value.__class__ is AsyncValue:
         count = _count(one)
         return run_or_promise(step, _call_chosen_later(step, value, arguments, choose, count), count)
@@ -140,7 +140,7 @@ def _call_chosen(step: Step, value: Any, arguments: Sequence[Any], choose: Choic
 def _call_chosen_later(step: Step, value: AsyncValue, arguments: Sequence[Any], choose: Choice, count: int) -> Turns:
     if not value.is_available():
         yield [value]
-    payload = unwrapped(value)
+    payload = payload_of(value)
     if payload.__class__ is AsyncValue:  # an error, or dead
         return [payload] * count
     function = choose(payload)
@@ -150,7 +150,7 @@ def _call_chosen_later(step: Step, value: AsyncValue, arguments: Sequence[Any], 
 def _ternary(condition: AsyncValue, when_true: Any, when_false: Any) -> Turns:
     if not condition.is_available():
         yield [condition]
-    payload = unwrapped(condition)
+    payload = payload_of(condition)
     if payload.__class__ is AsyncValue:  # an error, or dead
         return [payload]
     return [when_true if payload else when_false]
@@ -163,7 +163,7 @@ def _while(step: Step, condition: Any, variables: list[Any], turn: Callable[[lis
         if condition.__class__ is AsyncValue:
             if not condition.is_available():
                 yield [condition]
-            condition = unwrapped(condition)
+            condition = payload_of(condition)
             if condition.__class__ is AsyncValue:  # an error, or dead
                 late = pending_values(variables)
                 if late:
@@ -182,7 +182,7 @@ def _repeat(step: Step, count: Any, variables: list[Any], turn: Callable[[list[A
     if count.__class__ is AsyncValue:
         if not count.is_available():
             yield [count]
-        count = unwrapped(count)
+        count = payload_of(count)
         if count.__class__ is AsyncValue:  # an error, or dead
             return [count] * len(variables)
     for number in range(count):

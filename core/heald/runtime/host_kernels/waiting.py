@@ -9,7 +9,7 @@ from ...errors import Cancelled, HealdError
 from ..executor.call_level import at_level, current_level
 from ..executor.step import Step
 from ..support.kernel_errors import as_heald_error
-from ..values.async_value import DEAD, AsyncValue, available, unwrapped
+from ..values.async_value import DEAD, AsyncValue, available, payload_of
 
 Turns = Generator[list[AsyncValue], None, list[Any]]  # yields the values that it waits for, returns its results
 
@@ -21,7 +21,7 @@ def await_payloads(values: Sequence[Any]) -> Generator[list[AsyncValue], None, l
         yield late
     payloads = []
     for value in values:
-        payload = unwrapped(value)
+        payload = payload_of(value)
         if isinstance(payload, AsyncValue):
             if payload.error is not None:
                 raise payload.error

@@ -24,7 +24,7 @@ from ..values.tensor import TensorMetadata
 CONSTANT = "heald.constant"
 COPY = "heald.copy"
 EVENT = "heald.event"
-OWN = frozenset({CONSTANT, COPY, EVENT})  # the runtime's own codes
+RUNTIME_CODES = frozenset({CONSTANT, COPY, EVENT})  # the runtime's own codes
 NATIVE = "tfrt.native."  # begins the codes of the host kernels that stand for native functions
 HOST = -1  # the stream of values in host memory, of host kernels, and of the runtime's own calls there
 
@@ -56,7 +56,7 @@ class Call(NamedTuple):
 
     @property
     def is_host_kernel(self) -> bool:
-        return self.stream == HOST and self.code not in OWN
+        return self.stream == HOST and self.code not in RUNTIME_CODES
 
     @property
     def needs(self) -> tuple[int, ...]:

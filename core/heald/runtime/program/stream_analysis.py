@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from .host_program import Call, ProgramFunction
 
-COST = "_tfrt_cost"  # the attribute of a call
-CHEAP = "tfrt.merge.chains"
+COST_ATTRIBUTE = "_tfrt_cost"  # the attribute of a call
+CHEAP_CODE = "tfrt.merge.chains"
 ROOT = -1  # in place of a call's index
 
 
@@ -135,5 +135,5 @@ class _Analysis:
 
 
 def _cost(call: Call, default: int) -> int:
-    cost = call.attrs.get(COST)
-    return cost if isinstance(cost, int) and cost > 0 else 1 if call.code == CHEAP else default
+    cost = call.attrs.get(COST_ATTRIBUTE)
+    return cost if isinstance(cost, int) and cost > 0 else 1 if call.code == CHEAP_CODE else default

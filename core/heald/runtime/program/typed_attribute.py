@@ -1,7 +1,7 @@
 """Typed attributes: numbers of types that Python lacks, and shapes whose dimensions are all known.
 
 A program keeps them so that its text and its file have the types that their author wrote. Each is a number, or a tuple,
-of Python. Kernels receive plain values (`plain`).
+of Python. Kernels receive plain values (`plain_value`).
 """
 
 from __future__ import annotations
@@ -65,11 +65,11 @@ def number_type(value: Any) -> DType | None:
     return None
 
 
-def plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """The value as kernels receive it."""
     if issubclass(type(value), TypedNumber):
         kind: Any = type(value).__bases__[1]
         return kind(value)
     if isinstance(value, tuple) and type(value) in (tuple, ShapeAttribute):
-        return tuple(map(plain, value))
+        return tuple(map(plain_value, value))
     return value

@@ -21,7 +21,7 @@ def take_options(named: dict[str, Any]) -> RunOptions | None:
 
 
 def inputs_in_order(names: Sequence[str], arrays: Sequence[Any], named: Mapping[str, Any],
-             callee: str = "the model") -> list[Any]:
+                    callee: str = "the model") -> list[Any]:
     """Return the inputs of a call of `callee` in the order of `names`. The first positional argument may be a dict of
     all.
 

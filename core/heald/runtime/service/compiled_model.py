@@ -34,7 +34,7 @@ from .prepared_step import PreparedStep
 from .run_step import make_run_step
 from .runtime import Runtime, runtime
 
-OF_OTHERS = "heald does not bring it: ask the author of the file for its distribution"
+FOREIGN_PLUGIN_HINT = "heald does not bring it: ask the author of the file for its distribution"
 _OPS = frozenset({"ops", "other shapes"})  # uses of op sets; older files name them for functions of open shapes alone
 
 
@@ -91,7 +91,7 @@ class _CompiledStep(PreparedStep):
         return None
 
 
-class _State:
+class _SharedState:
     """Program, host and resources of a model, which all its signatures share."""
 
     def __init__(self, model: CompiledModel, owner: Runtime) -> None:
@@ -140,7 +140,7 @@ class CompiledSignature:
     compiled functions are open.
     """
 
-    def __init__(self, state: _State, entries: Sequence[Entry]) -> None:
+    def __init__(self, state: _SharedState, entries: Sequence[Entry]) -> None:
         self._state, self._entries = state, entries
         self._inputs = [_common([entry.inputs[i] for entry in entries]) for i in range(len(entries[0].inputs))]
         outputs = [_common([entry.outputs[i] for entry in entries]) for i in range(len(entries[0].outputs))]
@@ -195,7 +195,7 @@ class LoadedCompiledModel(CompiledSignature):
         needed = {requirement.distribution for requirement in model.requirements} - {""} if names_ops else None
         owner = runtime(config, needed)
         _check_requirements(model, owner)
-        state = _State(model, owner)
+        state = _SharedState(model, owner)
         entries: dict[str, list[Entry]] = {}
         for entry in model.entries:
             entries.setdefault(entry.signature, []).append(entry)
@@ -255,7 +255,7 @@ def _check_requirements(model: CompiledModel, owner: Runtime) -> None:
 def _check_plugin(needed: Requirement, record: PluginRecord | None, installed: Collection[str]) -> None:
     if record is None:
         raise FailedPrecondition(f"the model needs plugin {needed.plugin} for its {needed.use}",
-                                 hint=named_hint(needed.distribution, installed) or OF_OTHERS)
+                                 hint=named_hint(needed.distribution, installed) or FOREIGN_PLUGIN_HINT)
     upgrade = named_hint(record.distribution or "", installed)
     if record.status != "ok":
         raise FailedPrecondition(f"the model needs plugin {needed.plugin}, which is {record.status}: {record.reason}",

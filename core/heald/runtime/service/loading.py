@@ -19,7 +19,7 @@ from ...errors import (
     did_you_mean,
     typed_error,
 )
-from ..contract.host_kernel import OWN
+from ..contract.host_kernel import CORE_PLUGIN
 from ..contract.loader import (
     HEAD_BYTES,
     Description,
@@ -197,6 +197,6 @@ def _loader_code(entry: LoaderEntry, method: str, path: Path) -> Iterator[None]:
         raise
     except (Exception, SystemExit) as error:
         typed: HealdError = Internal("") if isinstance(error, SystemExit) else typed_error(error)
-        if isinstance(typed, Internal) and entry.plugin != OWN:
+        if isinstance(typed, Internal) and entry.plugin != CORE_PLUGIN:
             typed = PluginError(f"{entry}: {method} of '{path}' raised {' '.join(describe_exception(error).split())}")
         raise typed from error

@@ -1,6 +1,7 @@
 """A prepared step: one combination of feeds, fetches and targets, lowered once and linked for each shape of feeds.
 
-After MOST_VARIANTS shapes, one dynamic variant serves all further shapes. The dynamic variant binds kernels in the run.
+After LARGEST_VARIANT_COUNT shapes, one dynamic variant serves all further shapes. The dynamic variant binds
+kernels in the run.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from ..values.foreign_array import ForeignShape
 from ..values.tensor import TensorMetadata, fits
 from .feeds import convert_feed, convert_or_wrap
 
-MOST_VARIANTS = 8
+LARGEST_VARIANT_COUNT = 8
 PREPARED_BYTES = 64 << 10  # estimate for the graph, the program and the graphs of passes
 shape_of = attrgetter("shape")
 
@@ -175,12 +176,12 @@ class PreparedStep:
     def executable_without_wait(self, shapes: tuple[tuple[int, ...], ...]) -> Executable:
         """Return the program linked for feeds of these shapes, for runs whose callers do not wait for them.
 
-        The links of the last MOST_VARIANTS shapes are kept. Raises InvalidArgument for shapes that do not fit.
+        The links of the last LARGEST_VARIANT_COUNT shapes are kept. Raises InvalidArgument for shapes that do not fit.
         """
         executable = self._without_wait.get(shapes)
         if executable is None:
             with self._step.holding(self._lock):
-                if len(self._without_wait) >= MOST_VARIANTS:
+                if len(self._without_wait) >= LARGEST_VARIANT_COUNT:
                     self._without_wait.pop(next(iter(self._without_wait)))
                 metas = [TensorMetadata(m.dtype, s) for m, s in zip(self.metas, shapes, strict=True)]
                 program, shared = self._latest
@@ -224,7 +225,7 @@ class PreparedStep:
             if not fits(feed.shape, meta):
                 convert_feed(feed, meta, name)  # raises the error
         with step.holding(self._lock):
-            if shapes not in self._variants and len(self._variants) >= MOST_VARIANTS:
+            if shapes not in self._variants and len(self._variants) >= LARGEST_VARIANT_COUNT:
                 if self._may_be_dynamic and self._dynamic is None:
                     self._dynamic = self._link_dynamic(step)
                 if self._dynamic is not None and not any(shape.__class__ is ForeignShape for shape in shapes):

@@ -15,7 +15,7 @@ from contextlib import contextmanager
 OBJECTS_BETWEEN_SCANS = 500_000  # objects between scans of the oldest generation: 0.1 GB at most, and 0.1 s for a scan
 
 
-class Counts:
+class ScanCounts:
     """Numbers of objects and scans since the last scan of the oldest generation, by this module or by Python."""
 
     def __init__(self, limit: int) -> None:
@@ -34,7 +34,7 @@ class Counts:
         return bool(self.new_objects + beside > self.limit)
 
 
-_counts = Counts(OBJECTS_BETWEEN_SCANS)
+_counts = ScanCounts(OBJECTS_BETWEEN_SCANS)
 
 
 @contextmanager

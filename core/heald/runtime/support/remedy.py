@@ -15,6 +15,6 @@ def device_remedy(plugin: str) -> str:
     return f"report it to the authors of plugin {plugin}; [plugins] block = ['{plugin}'] leaves its devices out"
 
 
-def of_kernel(plugin: str, op: str) -> str:
+def kernel_remedy(plugin: str, op: str) -> str:
     """Return the remedy of a fault in a plugin's kernel."""
     return f"report it to the authors of plugin {plugin}; [kernels] {op} chooses another plugin's kernel"

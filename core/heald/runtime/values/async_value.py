@@ -146,7 +146,7 @@ def failed(error: HealdError) -> AsyncValue:
     return _new_complete(_ERROR, error)
 
 
-def unwrapped(value: Any) -> Any:
+def payload_of(value: Any) -> Any:
     """The payload of an available AsyncValue. Pending values, errors, DEAD and all other objects are returned
     unchanged."""
     if not isinstance(value, AsyncValue):

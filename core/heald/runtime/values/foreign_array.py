@@ -43,7 +43,7 @@ class ForeignArray:
         return device is not None and device()[0] not in HOST_KINDS
 
 
-def refused(name: str, reader: str) -> InvalidArgument:
+def foreign_feed_error(name: str, reader: str) -> InvalidArgument:
     """Return the error for a foreign feed that something else than its device reads."""
     return InvalidArgument(f"feed '{name}' is an array in a device's memory, and {reader}",
                            hint="give an array of NumPy")

@@ -18,7 +18,7 @@ from weakref import finalize
 from ....errors import FailedPrecondition, ResourceExhausted
 from ...contract.work_queue import Task, WorkQueueConfig
 from ...values.async_value import AsyncValue
-from .faults import OnError, uncaught
+from .faults import OnError, report_uncaught
 from .lifetime import Lifetime
 from .waiting import Countdown, Deadline, WaitingThreads
 from .worker_pool import WorkerPool
@@ -59,7 +59,7 @@ class MultiThreadedWorkQueue:
     task's thread."""
 
     def __init__(
-        self, threads: int | None = None, on_error: OnError = uncaught, *,
+        self, threads: int | None = None, on_error: OnError = report_uncaught, *,
         blocking_threads: int = LARGEST_BLOCKING_THREADS, idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self.parallelism_level = _cores() if threads is None else threads

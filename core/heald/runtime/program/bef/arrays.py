@@ -17,7 +17,7 @@ from ...values import dtypes
 from ...values.dtypes import DType
 from ..compiled_model import StrippedConstant
 from .sections import PADDING
-from .vbr import NAMES, SectionReader, put_vbr
+from .vbr import NAME_ERRORS, SectionReader, put_vbr
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PAGE = 4096
-_LINE = 64
+_LINE_BYTES = 64
 LARGEST_NUMPY_RANK = 64  # of NumPy's arrays
 _LARGEST_ARRAY_BYTES = 2**63 - 1  # of NumPy's arrays, splats too
-_END = 8  # bytes of the end of a string
+_STRING_END_BYTES = 8  # bytes of the end of a string
 SPLAT, STRIPPED = 1, 2
-_WITHOUT = (dtypes.resource, dtypes.variant)  # only a running program makes their content
+_UNSTORABLE_DTYPES = (dtypes.resource, dtypes.variant)  # only a running program makes their content
 
 
 class ArrayRecord(NamedTuple):
@@ -61,7 +61,7 @@ def elements(value: Any, what: str) -> Array:
                               hint="give an array or a TensorValue")
     array = np.asarray(array)
     dtype = dtypes.of_numpy(array.dtype)
-    if dtype in _WITHOUT:
+    if dtype in _UNSTORABLE_DTYPES:
         raise InvalidArgument(f"{what} has elements of type {dtype.name}, which a BEF file cannot hold")
     return array
 
@@ -95,7 +95,7 @@ class ArrayWriter:
             offsets = []
             size = 0
             for _, _, raw in stored:
-                alignment = PAGE if raw.nbytes >= PAGE else _LINE
+                alignment = PAGE if raw.nbytes >= PAGE else _LINE_BYTES
                 size += -(start + size) % alignment
                 offsets.append(size)
                 size += raw.nbytes
@@ -130,7 +130,8 @@ def _stored_form(array: Array | StrippedConstant) -> tuple[DType, int, memoryvie
 def _joined_strings(array: Array) -> bytes:
     import numpy as np
 
-    texts = [text.encode("utf-8", NAMES) if isinstance(text, str) else text for text in array.reshape(-1).tolist()]
+    texts = [text.encode("utf-8", NAME_ERRORS) if isinstance(text, str) else text
+             for text in array.reshape(-1).tolist()]
     for text in texts:
         if not isinstance(text, bytes):
             raise InvalidArgument(f"an array of strings has an element of class {type(text).__name__}",
@@ -139,7 +140,7 @@ def _joined_strings(array: Array) -> bytes:
     return ends.tobytes() + b"".join(texts)
 
 
-class Lazy(Sequence[T], Generic[T]):
+class LazySequence(Sequence[T], Generic[T]):
     """A sequence whose items are made when they are first asked for, and kept."""
 
     def __init__(self, count: int, make: Callable[[int], T]) -> None:
@@ -178,7 +179,7 @@ class Arrays:
             self._entries.append(entry := _read_entry(table, stop - start))
             if len(self._entries) > 1 and entry.offset < sum(self._entries[-2][-2:]):
                 raise table.wrong(f"array {len(self._entries) - 1} begins before the one before ends")
-        self._made: Lazy[Any] = Lazy(len(self._entries), self._make)
+        self._made: LazySequence[Any] = LazySequence(len(self._entries), self._make)
         self._file = file_behind(view)
 
     def __len__(self) -> int:
@@ -220,11 +221,11 @@ class Arrays:
 def _read_entry(table: SectionReader, room: int) -> ArrayRecord:
     number, flag = table.vbr(), table.vbr()
     dtype = read_dtype(table, number)
-    if flag > STRIPPED or dtype in _WITHOUT or dtype.kind == "q":
+    if flag > STRIPPED or dtype in _UNSTORABLE_DTYPES or dtype.kind == "q":
         raise table.wrong(f"no array of type {dtype.name} can have this flag: {flag}")
     shape = tuple(table.vbr() for _ in range(table.count()))
     offset, size = table.vbr(), table.vbr()
-    width = dtype.itemsize or _END
+    width = dtype.itemsize or _STRING_END_BYTES
     if len(shape) > LARGEST_NUMPY_RANK or prod(dim or 1 for dim in shape) * width > _LARGEST_ARRAY_BYTES:
         raise table.wrong(f"no array can have the shape {list(shape)[:LARGEST_NUMPY_RANK]}")
     count = prod(shape)
@@ -252,7 +253,7 @@ def _cut(raw: Any, count: int, index: int) -> Any:
     import numpy as np
 
     ends = np.frombuffer(raw, "<u8", count).tolist()
-    data = bytes(raw[count * _END :])
+    data = bytes(raw[count * _STRING_END_BYTES :])
     begins = [0, *ends[:-1]]
     if any(begin > end for begin, end in zip(begins, ends, strict=False)) or (ends[-1] if ends else 0) != len(data):
         raise SectionReader(data, "Arrays").wrong(f"the ends of the strings of array {index} contradict its size")

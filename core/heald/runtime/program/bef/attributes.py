@@ -18,7 +18,7 @@ from ...values.dtypes import DType
 from ..typed_attribute import ShapeAttribute, is_number, number_type, typed_number
 from .arrays import LARGEST_NUMPY_RANK, PAGE, Arrays, ArrayWriter, elements, read_dtype
 from .sections import PADDING
-from .vbr import NAMES, SectionReader, put_bytes, put_text, put_vbr
+from .vbr import NAME_ERRORS, SectionReader, put_bytes, put_text, put_vbr
 
 STRING, TYPE, SHAPE, DENSE, SYMBOL_REF, AGGREGATE = 16, 25, 27, 28, 29, 30
 ARRAY = 0x80  # added to the type of the elements
@@ -36,10 +36,10 @@ _FORMATS = {  # of struct, for one element
 }
 _PAIRS = frozenset((12, 13))
 _HEADER = struct.Struct("<BBHI")  # alignment, dtype, prefix size, byte size
-_LONG = range(-(2**63), 2**63)
+_INT64_RANGE = range(-(2**63), 2**63)
 
 
-class Encoded(NamedTuple):
+class EncodedAttribute(NamedTuple):
     """An attribute's type and bytes. Its position plus `skew` is a multiple of `alignment`."""
 
     type: int
@@ -51,23 +51,23 @@ class Encoded(NamedTuple):
         return PADDING * (-(position + self.skew) % self.alignment)
 
 
-def encode(value: Any, arrays: ArrayWriter, what: str) -> Encoded:
+def encode(value: Any, arrays: ArrayWriter, what: str) -> EncodedAttribute:
     """The encoded value. Large arrays are added to `arrays`. Raises InvalidArgument, which names `what`, for a value
     that a file cannot hold."""
     return _encode(value, arrays, what, 0)
 
 
-def _encode(value: Any, arrays: ArrayWriter, what: str, depth: int) -> Encoded:
+def _encode(value: Any, arrays: ArrayWriter, what: str, depth: int) -> EncodedAttribute:
     if isinstance(value, bool | int | float | complex):
         number = _number(value)
         return _scalar(number, value) if number else _encode_tagged(value, arrays, what, depth)
     if isinstance(value, str):
-        raw = value.encode("utf-8", NAMES)
-        return Encoded(STRING, 4, 0, struct.pack("<I", len(raw)) + raw)
+        raw = value.encode("utf-8", NAME_ERRORS)
+        return EncodedAttribute(STRING, 4, 0, struct.pack("<I", len(raw)) + raw)
     if isinstance(value, DType) and value in _NUMBERS:
-        return Encoded(TYPE, 1, 0, bytes((_NUMBERS[value],)))
+        return EncodedAttribute(TYPE, 1, 0, bytes((_NUMBERS[value],)))
     if value is None:
-        return Encoded(SHAPE, 4, 0, bytes(4))
+        return EncodedAttribute(SHAPE, 4, 0, bytes(4))
     if isinstance(value, tuple):
         return _tuple(value, arrays, what, depth)
     if _is_small_array(value):
@@ -81,13 +81,13 @@ def _number(value: Any) -> int:
     if dtype is None:
         return TYPE if isinstance(value, DType) and value in _NUMBERS else 0
     number = _NUMBERS[dtype]
-    return 0 if number == _I64 and value not in _LONG else number
+    return 0 if number == _I64 and value not in _INT64_RANGE else number
 
 
-def _scalar(number: int, value: Any) -> Encoded:
+def _scalar(number: int, value: Any) -> EncodedAttribute:
     parts = (value.real, value.imag) if number in _PAIRS else (_to_bfloat16(value) if number == _BF16 else value,)
     raw = struct.pack("<" + _FORMATS[number], *parts)
-    return Encoded(number, _width(number), 0, raw)
+    return EncodedAttribute(number, _width(number), 0, raw)
 
 
 def _width(number: int) -> int:
@@ -95,25 +95,26 @@ def _width(number: int) -> int:
     return 1 if number == TYPE else struct.calcsize("<" + _FORMATS[number][-1])
 
 
-def _tuple(value: tuple[Any, ...], arrays: ArrayWriter, what: str, depth: int) -> Encoded:
+def _tuple(value: tuple[Any, ...], arrays: ArrayWriter, what: str, depth: int) -> EncodedAttribute:
     if isinstance(value, ShapeAttribute):
         return _shape(value)
     if not value:
-        return Encoded(ARRAY + _I32, 4, 4, bytes(4))
+        return EncodedAttribute(ARRAY + _I32, 4, 4, bytes(4))
     types = set(map(_number, value))
     if len(types) == 1 and 0 not in types and len(value) < 1 << 32:
         [number] = types
         raw = (bytes(map(_NUMBERS.__getitem__, value)) if number == TYPE else
                b"".join(_scalar(number, element).raw for element in value))
-        return Encoded(ARRAY + number, max(4, _width(number)), 4, struct.pack("<I", len(value)) + raw)
+        return EncodedAttribute(ARRAY + number, max(4, _width(number)), 4, struct.pack("<I", len(value)) + raw)
     if _is_shape(value):
         return _shape(value)
     return _aggregate(value, arrays, what, depth)
 
 
-def _shape(dims: tuple[int | None, ...]) -> Encoded:
+def _shape(dims: tuple[int | None, ...]) -> EncodedAttribute:
     raw = _HEADER.pack(8, 0, 12, 12 + 8 * len(dims)) + struct.pack("<I", len(dims))
-    return Encoded(SHAPE, 8, 12, raw + struct.pack(f"<{len(dims)}q", *(-1 if dim is None else dim for dim in dims)))
+    lengths = (-1 if dim is None else dim for dim in dims)
+    return EncodedAttribute(SHAPE, 8, 12, raw + struct.pack(f"<{len(dims)}q", *lengths))
 
 
 def _is_shape(value: tuple[Any, ...]) -> bool:
@@ -121,7 +122,7 @@ def _is_shape(value: tuple[Any, ...]) -> bool:
         dim is None or (_number(dim) == _I64 and dim >= 0) for dim in value)
 
 
-def _aggregate(value: tuple[Any, ...], arrays: ArrayWriter, what: str, depth: int) -> Encoded:
+def _aggregate(value: tuple[Any, ...], arrays: ArrayWriter, what: str, depth: int) -> EncodedAttribute:
     if depth >= _DEEPEST_NESTING:
         raise InvalidArgument(f"{what} has tuples nested deeper than {_DEEPEST_NESTING} levels")
     body = bytearray(_HEADER.size + 4 + 4 * len(value))
@@ -133,7 +134,7 @@ def _aggregate(value: tuple[Any, ...], arrays: ArrayWriter, what: str, depth: in
         body += encoded.raw
     _HEADER.pack_into(body, 0, 8, 0, _HEADER.size, len(body))
     struct.pack_into(f"<{len(value) + 1}I", body, _HEADER.size, len(value), *offsets)
-    return Encoded(AGGREGATE, 8, 0, bytes(body))
+    return EncodedAttribute(AGGREGATE, 8, 0, bytes(body))
 
 
 def _is_small_array(value: Any) -> bool:
@@ -142,22 +143,22 @@ def _is_small_array(value: Any) -> bool:
             and _NUMBERS.get(dtypes.of_numpy(value.dtype), 0) in _FORMATS)
 
 
-def _dense(value: Any) -> Encoded:
+def _dense(value: Any) -> EncodedAttribute:
     """A small array, with its elements in row-major order."""
 
     raw = value.astype(dtypes.of_numpy(value.dtype).numpy, copy=False).tobytes()
     prefix = 20 + 8 * value.ndim
     number = _NUMBERS[dtypes.of_numpy(value.dtype)]
     head = _HEADER.pack(8, number, prefix, prefix + len(raw)) + struct.pack("<3I", prefix, value.size, value.ndim)
-    return Encoded(DENSE, 8, prefix, head + struct.pack(f"<{value.ndim}q", *value.shape) + raw)
+    return EncodedAttribute(DENSE, 8, prefix, head + struct.pack(f"<{value.ndim}q", *value.shape) + raw)
 
 
 # Our own type: a tag, then the value.
 _BIG, _BYTES, _LIST, _DICT, _ARRAY, _TENSOR, _DTYPE, _OTHER = range(8)
 
 
-def _encode_tagged(value: Any, arrays: ArrayWriter, what: str, depth: int) -> Encoded:
-    return Encoded(TAGGED, 8, 0, _tag(value, arrays, what, depth))
+def _encode_tagged(value: Any, arrays: ArrayWriter, what: str, depth: int) -> EncodedAttribute:
+    return EncodedAttribute(TAGGED, 8, 0, _tag(value, arrays, what, depth))
 
 
 def _tag(value: Any, arrays: ArrayWriter, what: str, depth: int) -> bytes:
@@ -250,7 +251,7 @@ def _dtype(cursor: SectionReader, number: int) -> DType:
 def _read_string(cursor: SectionReader, _arrays: Arrays | None, _depth: int) -> str:
     raw = cursor.take(_u32(cursor))
     try:
-        return raw.decode("utf-8", NAMES)
+        return raw.decode("utf-8", NAME_ERRORS)
     except UnicodeDecodeError:
         raise cursor.wrong("a string is not UTF-8") from None
 

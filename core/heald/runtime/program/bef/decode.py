@@ -14,7 +14,7 @@ from ..compiled_model import CompiledModel, Entry, Port, PreparedConstant, Requi
 from ..host_program import HOST, Call, ProgramDef, ProgramFunction, RegisterType
 from ..verifier import VerifiedFunctions, verify_function
 from . import attributes
-from .arrays import Arrays, Lazy, read_dtype
+from .arrays import Arrays, LazySequence, read_dtype
 from .sections import ALIGNMENT, CHAIN, NONSTRICT, SIGNATURE, STATEFUL, SYNC, Section, Strings, read_sections
 from .vbr import SectionReader
 
@@ -25,7 +25,7 @@ _KINDS = {1: "native", 2: "synchronous"}  # of functions that heald does not run
 _FLAGS = NONSTRICT | CHAIN | SIGNATURE | STATEFUL
 
 
-class Indexed(NamedTuple):
+class IndexRow(NamedTuple):
     """A row of the function index: its number, the function's name, where it begins, and ids of types."""
 
     number: int
@@ -48,13 +48,13 @@ class _CallFacts(NamedTuple):
 _NO_FACTS = _CallFacts()
 
 
-class Functions(VerifiedFunctions):
+class LazyFunctions(VerifiedFunctions):
     """The functions of a file by name. A function is decoded and verified when it is first asked for.
 
     Getting one raises DataLoss or Unimplemented for malformed bytes, InvalidArgument as `program.verifier.verify`.
     """
 
-    def __init__(self, file: File) -> None:
+    def __init__(self, file: BefFile) -> None:
         self._file = file
         self._done: dict[str, ProgramFunction] = {}
 
@@ -79,10 +79,10 @@ class Functions(VerifiedFunctions):
 def decode(view: memoryview) -> CompiledModel:
     """The model in the bytes of a file. Raises DataLoss for a file that is damaged, Unimplemented for another version
     and for functions that heald does not run."""
-    return File(view).model
+    return BefFile(view).model
 
 
-class File:
+class BefFile:
     """The sections of a file. Every section but the arrays' is copied, so that later changes of the file harm only
     arrays."""
 
@@ -104,7 +104,7 @@ class File:
         self.requires: tuple[str, ...] = ()
         self.arrays: Arrays | None = None
         self._constants = 0
-        self.functions = Functions(self)
+        self.functions = LazyFunctions(self)
         if not self._is_own:
             self.index = self._read_index()
             self.model = CompiledModel(ProgramDef(self.functions))
@@ -127,7 +127,7 @@ class File:
         cursor = self._cursor(section)
         return [self._strings[cursor.vbr()] for _ in range(cursor.count())]
 
-    def _body(self, row: Indexed) -> SectionReader:
+    def _body(self, row: IndexRow) -> SectionReader:
         """A cursor in the bytes of one function, which end where the next one begins."""
         data = self._bytes[Section.FUNCTIONS]
         end = self._ends.get(row.number, len(data))
@@ -137,9 +137,9 @@ class File:
     def _ends(self) -> dict[int, int]:
         return {row.number - 1: row.start for row in self.index.values()}
 
-    def _read_index(self) -> dict[str, Indexed]:
+    def _read_index(self) -> dict[str, IndexRow]:
         cursor = self._cursor(Section.FUNCTION_INDEX)
-        rows: dict[str, Indexed] = {}
+        rows: dict[str, IndexRow] = {}
         start = -1
         for number in range(cursor.count(least=5)):
             kind = cursor.take(1)[0]
@@ -155,7 +155,7 @@ class File:
                 raise cursor.wrong(f"function '{name}' is at {offset}, which is not after {start} in the section "
                                    "Functions")
             start = offset
-            rows[name] = Indexed(number, offset, name, self._type_ids(cursor), self._type_ids(cursor), kind == SYNC)
+            rows[name] = IndexRow(number, offset, name, self._type_ids(cursor), self._type_ids(cursor), kind == SYNC)
         return rows
 
     def _type_ids(self, cursor: SectionReader) -> tuple[int, ...]:
@@ -187,9 +187,9 @@ class File:
         entries = tuple(self._entry(cursor) for _ in range(cursor.count()))
         requirements = tuple(Requirement(*_texts_of(cursor, 4)) for _ in range(cursor.count()))
         cursor.end()
-        constants: Sequence[Any] = Lazy(self._constants, arrays.constant)
+        constants: Sequence[Any] = LazySequence(self._constants, arrays.constant)
         program = ProgramDef(self.functions, cast("tuple[Any, ...]", constants), self.requires)
-        prepared_constants = cast("tuple[PreparedConstant, ...]", Lazy(len(rows), read_prepared))
+        prepared_constants = cast("tuple[PreparedConstant, ...]", LazySequence(len(rows), read_prepared))
         return CompiledModel(program, entries, requirements, prepared_constants, self._form, self._chosen)
 
     def _entry(self, cursor: SectionReader) -> Entry:
@@ -207,7 +207,7 @@ class File:
 
     # One function
 
-    def function(self, row: Indexed) -> ProgramFunction:
+    def function(self, row: IndexRow) -> ProgramFunction:
         cursor = self._body(row)
         location = self._location(cursor.vbr())
         registers = cursor.count()
@@ -243,7 +243,7 @@ class File:
         first = 1 + len(self.requires)
         return tuple(number - first for number in numbers) if numbers and min(numbers) >= first else ()
 
-    def _registers(self, row: Indexed, count: int) -> tuple[RegisterType, ...]:
+    def _registers(self, row: IndexRow, count: int) -> tuple[RegisterType, ...]:
         cursor = self._cursor(Section.REGISTER_TYPES, self._register_starts[row.number])
         ids = self._type_ids(cursor)
         if len(ids) != count:
@@ -266,7 +266,7 @@ class File:
         return starts
 
     def _check_arguments(
-        self, row: Indexed, types: Sequence[RegisterType], results: Sequence[int], cursor: SectionReader, at: int,
+        self, row: IndexRow, types: Sequence[RegisterType], results: Sequence[int], cursor: SectionReader, at: int,
     ) -> None:
         """Check the pseudo kernel, whose results are the arguments, and the types of the index."""
         count = len(row.args)
@@ -406,7 +406,7 @@ class File:
     def _fact_starts(self) -> list[int]:
         return self._starts(Section.FUNCTION_FACTS, SectionReader.sized_bytes)
 
-    def _facts(self, row: Indexed, kernels: int) -> tuple[tuple[str, ...], tuple[int, ...], bool, list[_CallFacts]]:
+    def _facts(self, row: IndexRow, kernels: int) -> tuple[tuple[str, ...], tuple[int, ...], bool, list[_CallFacts]]:
         """Argument names, targets, `is_compiled`, and the facts of each call."""
         if not self._is_own:
             return tuple(f"arg{i}" for i in range(len(row.args))), (), False, [_NO_FACTS] * kernels

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 
 from ....errors import DataLoss, Unimplemented
-from .vbr import NAMES, SectionReader, put_vbr
+from .vbr import NAME_ERRORS, SectionReader, put_vbr
 
 MAGIC = b"\x0b\xef"
 VERSION = 0
@@ -113,7 +113,7 @@ def string_table(texts: Iterable[str]) -> tuple[bytes, dict[str, int]]:
     for text in texts:
         if text not in offsets:
             offsets[text] = len(table)
-            table += text.encode("utf-8", NAMES) + b"\0"
+            table += text.encode("utf-8", NAME_ERRORS) + b"\0"
     return bytes(table), offsets
 
 
@@ -136,7 +136,7 @@ class Strings:
             if end < 0:
                 raise cursor.wrong("a string has no end")
             try:
-                text = self._known[offset] = self._data[offset:end].decode("utf-8", NAMES)
+                text = self._known[offset] = self._data[offset:end].decode("utf-8", NAME_ERRORS)
             except UnicodeDecodeError:
                 raise cursor.wrong("a string is not UTF-8") from None
         return text

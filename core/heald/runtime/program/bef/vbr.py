@@ -5,7 +5,7 @@ from __future__ import annotations
 from ....errors import DataLoss
 
 _LONGEST_NUMBER_BYTES = 10  # of a number: 64 bits take no more
-NAMES = "surrogatepass"  # Python's names may have halves of surrogate pairs; they survive
+NAME_ERRORS = "surrogatepass"  # Python's names may have halves of surrogate pairs; they survive
 
 
 def put_vbr(number: int) -> bytes:
@@ -24,7 +24,7 @@ def put_bytes(raw: bytes) -> bytes:
 
 
 def put_text(text: str) -> bytes:
-    return put_bytes(text.encode("utf-8", NAMES))
+    return put_bytes(text.encode("utf-8", NAME_ERRORS))
 
 
 class SectionReader:
@@ -90,7 +90,7 @@ class SectionReader:
         start = self.at
         raw = self.sized_bytes()
         try:
-            return raw.decode("utf-8", NAMES)
+            return raw.decode("utf-8", NAME_ERRORS)
         except UnicodeDecodeError:
             self.at = start
             raise self.wrong("a text is not UTF-8") from None
