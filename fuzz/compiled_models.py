@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 from heald.runtime.program import CompiledModel, ProgramFunction, RegisterType
-from heald.runtime.program.host_program import CONSTANT, HOST, OWN, Call
+from heald.runtime.program.host_program import CONSTANT, HOST, RUNTIME_CODES, Call
 from heald.runtime.values import dtypes
 from heald.runtime.values.attribute_values import ShapeAttr
 from heald.runtime.values.tensor import TensorMetadata
@@ -388,15 +388,15 @@ def _change_requirements(rng: Random, model: CompiledModel, _other: CompiledMode
 
 
 def _is_op(call: Call) -> bool:
-    return call.code not in OWN and not call.is_host_kernel
+    return call.code not in RUNTIME_CODES and not call.is_host_kernel
 
 
 _WEIGHTED: dict[ModelEdit, float] = {
-    _call_edit(lambda call: call.attrs and call.code not in OWN, _change_attribute): 8,
+    _call_edit(lambda call: call.attrs and call.code not in RUNTIME_CODES, _change_attribute): 8,
     _call_edit(_is_op, _exchange_attribute): 1,
     _call_edit(_is_op, _change_op): 5,
     _call_edit(lambda call: call.args, _change_argument): 3,
-    _call_edit(lambda call: call.code not in OWN, _change_count): 1,
+    _call_edit(lambda call: call.code not in RUNTIME_CODES, _change_count): 1,
     _call_edit(bool, _change_flags): 1.5,
     _call_edit(lambda call: call.functions, _change_callees): 2,
     _call_edit(lambda call: call.code == CONSTANT, _change_constant_index): 0.7,

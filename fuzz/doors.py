@@ -16,7 +16,7 @@ from heald.errors import InvalidArgument
 from heald.graphs.session.model import Model, find_inputs, find_outputs
 from heald.runtime.config.config import load_config, plugin_config
 from heald.runtime.discovery.discovery import Plugins
-from heald.runtime.service.feeds import convert
+from heald.runtime.service.feeds import convert_feed
 from heald.runtime.values import dtypes
 from heald.runtime.values.tensor import TensorMetadata
 from heald_tools import inputs
@@ -136,7 +136,7 @@ def arrays(sample: Sample, folder: Path) -> None:
     """An .npz file that is given to `heald run --input`: the array x, or the only one, for an input of any shape."""
     write_files({"given.npz": sample[SINGLE]}, folder)
     meta = TensorMetadata(dtypes.float32, None)
-    convert(inputs.read(str(folder / "given.npz"), meta, "x"), meta, "x")
+    convert_feed(inputs.read(str(folder / "given.npz"), meta, "x"), meta, "x")
 
 
 def config(sample: Sample, folder: Path) -> None:

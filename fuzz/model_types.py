@@ -17,7 +17,7 @@ from heald.runtime.contract.attribute_forms import check_attributes
 from heald.runtime.contract.op import ArgDef, OpDef, infer
 from heald.runtime.program import CompiledModel, ProgramFunction, RegisterType
 from heald.runtime.program.compiled_model import Port
-from heald.runtime.program.host_program import CONSTANT, COPY, OWN, Call, meta_of
+from heald.runtime.program.host_program import CONSTANT, COPY, RUNTIME_CODES, Call, meta_of
 from heald.runtime.program.infer import of_constant
 from heald.runtime.values.tensor import TensorMetadata, ValueInfo
 
@@ -72,7 +72,7 @@ class _Function:
                 infos = (of_constant(self._constants[call.attrs["index"]]),)
             elif call.code == COPY:
                 infos = [self._infos[r] for r in call.args]
-            elif not call.is_host_kernel and call.code not in OWN:
+            elif not call.is_host_kernel and call.code not in RUNTIME_CODES:
                 call, infos = self._op(call)
         results = [self._define(r, info) for r, info in zip_longest(call.results, infos)
                    if not infos or info is not None]

@@ -52,8 +52,8 @@ def _pinned_runtime(pack: str | None, _count: int) -> Runtime:
     kernels = heald.default_host().registries.kernels
     for device_type in ["CPU"] if pack is None else heald.default_host().preference():
         kernels.load(device_type)
-    first = {kernel.op: OWN for kernel in kernels.loaded() if kernel.pack == OWN}
-    return Runtime(load_config({"kernels": first | {k.op: k.pack for k in kernels.loaded() if k.pack == pack}}))
+    first = {kernel.op: OWN for kernel in kernels.loaded_kernels() if kernel.pack == OWN}
+    return Runtime(load_config({"kernels": first | {k.op: k.pack for k in kernels.loaded_kernels() if k.pack == pack}}))
 
 
 class Subject:
@@ -145,7 +145,7 @@ class Subject:
     def registered_kernels(self) -> list[KernelDef]:
         """The kernels that all packs have registered for this device type."""
         self.host.registries.kernels.load(self.type)
-        return [k for k in self.host.registries.kernels.loaded() if k.device_type == self.type]
+        return [k for k in self.host.registries.kernels.loaded_kernels() if k.device_type == self.type]
 
     def kernels(self) -> list[KernelDef]:
         """The kernels under test: of the pack, or all."""

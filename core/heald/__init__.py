@@ -71,9 +71,9 @@ def __getattr__(name: str) -> "Any":
     if name in _MODULES:
         value = import_module(f".{_MODULES[name]}", __name__)
     elif name in _FORWARDED:
-        from .runtime.support.lazy_exports import of_distribution
+        from .runtime.support.lazy_exports import import_of_distribution
 
-        value = of_distribution(_FORWARDED[name], f"heald.{name}")
+        value = import_of_distribution(_FORWARDED[name], f"heald.{name}")
     else:
         module = next((module for module, names in _WHERE.items() if name in names), None)
         if module is None:

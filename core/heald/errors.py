@@ -16,9 +16,9 @@ from typing import Any, ClassVar, NamedTuple, ParamSpec, TypeVar
 P = ParamSpec("P")
 R = TypeVar("R")
 Hint = str | Callable[[], str | None] | None
-MOST_TEXT = 4096  # characters of an error's text
-MOST_COMPARED = 256  # characters of a name that is compared with others
-MOST_CANDIDATES = 5000  # names that one name is compared with: the comparison is slow
+LONGEST_TEXT_CHARACTERS = 4096  # characters of an error's text
+LONGEST_COMPARED_CHARACTERS = 256  # characters of a name that is compared with others
+LARGEST_CANDIDATE_COUNT = 5000  # names that one name is compared with: the comparison is slow
 
 
 def printable(text: str, *, lines: bool = False) -> str:
@@ -34,7 +34,7 @@ def printable(text: str, *, lines: bool = False) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def shortened(text: str, limit: int = MOST_TEXT) -> str:
+def short_text(text: str, limit: int = LONGEST_TEXT_CHARACTERS) -> str:
     """`text` without its middle, when it has more than `limit` characters (64 at least)."""
     if len(text) <= limit:
         return text
@@ -43,9 +43,9 @@ def shortened(text: str, limit: int = MOST_TEXT) -> str:
     return f"{text[: limit - len(gap) - tail]}{gap}{text[-tail:]}"
 
 
-def shown(text: str, limit: int = MOST_TEXT, *, lines: bool = False) -> str:
+def display_text(text: str, limit: int = LONGEST_TEXT_CHARACTERS, *, lines: bool = False) -> str:
     """`text` made printable, at most `limit` characters of it."""
-    return shortened(printable(shortened(text, limit), lines=lines), limit)
+    return short_text(printable(short_text(text, limit), lines=lines), limit)
 
 
 class Location(NamedTuple):
@@ -122,7 +122,7 @@ class HealdError(Exception):
         text = f"{self.message} ({', '.join(place_texts)})" if place_texts else self.message
         if self.location is not None:
             text = f"{self.location}: {text}"
-        return shown(f"{text}; {self.hint}" if self.hint else text)
+        return display_text(f"{text}; {self.hint}" if self.hint else text)
 
     def place(self) -> list[str]:
         """The known parts of the place as texts. A plugin or a method that the message names is left out."""
@@ -223,7 +223,7 @@ class HealdWarning(UserWarning):
     """The operation works, but not in the requested way."""
 
     def __str__(self) -> str:
-        return shown(super().__str__())
+        return display_text(super().__str__())
 
 
 # The first row that fits counts. A row has an error number of the operating system, or an exception class of Python.
@@ -242,10 +242,10 @@ def of_system(error: OSError, file: object = None) -> HealdError:
     kind = next((ours for theirs, ours in _OF_SYSTEM
                  if (error.errno == theirs if isinstance(theirs, int) else isinstance(error, theirs))), Unknown)
     named = error.filename if file is None else file
-    return kind(error.strerror or told(error), location=None if named is None else Location(str(named)))
+    return kind(error.strerror or describe_exception(error), location=None if named is None else Location(str(named)))
 
 
-def told(error: BaseException) -> str:
+def describe_exception(error: BaseException) -> str:
     """The class and the text of an exception. Its own code may fail to return a text; then the class stands alone."""
     try:
         text = str(error)
@@ -263,9 +263,9 @@ def callers_code(what: str) -> Iterator[None]:
     except HealdError:
         raise
     except MemoryError as error:
-        raise unexpected(error) from error
+        raise typed_error(error) from error
     except Exception as error:
-        raise InvalidArgument(f"{what}: {told(error)}") from error
+        raise InvalidArgument(f"{what}: {describe_exception(error)}") from error
 
 
 def closest(name: str, candidates: Iterable[object], *, limit: int = 3) -> list[str]:
@@ -275,10 +275,10 @@ def closest(name: str, candidates: Iterable[object], *, limit: int = 3) -> list[
     """
     from difflib import get_close_matches
 
-    if len(name) > MOST_COMPARED:
+    if len(name) > LONGEST_COMPARED_CHARACTERS:
         return []
-    texts = map(str, islice(candidates, MOST_CANDIDATES))
-    return get_close_matches(name, [text for text in texts if len(text) <= MOST_COMPARED], n=limit)
+    texts = map(str, islice(candidates, LARGEST_CANDIDATE_COUNT))
+    return get_close_matches(name, [text for text in texts if len(text) <= LONGEST_COMPARED_CHARACTERS], n=limit)
 
 
 def did_you_mean(name: str, names: Iterable[object]) -> str | None:
@@ -297,12 +297,12 @@ def boundary(function: Callable[P, R]) -> Callable[P, R]:
         except HealdError:
             raise
         except Exception as error:
-            raise unexpected(error) from error
+            raise typed_error(error) from error
 
     return inside
 
 
-def unexpected(error: Exception) -> HealdError:
+def typed_error(error: Exception) -> HealdError:
     """The typed error for an exception that no other place has typed."""
     if is_lack_of_memory(error):
         return ResourceExhausted(f"out of memory: {error}".removesuffix(": "))
@@ -311,8 +311,8 @@ def unexpected(error: Exception) -> HealdError:
     if isinstance(error, OSError):
         return of_system(error)
     if isinstance(error, Warning):
-        return FailedPrecondition(f"Python turned a warning into an error: {told(error)}")
-    return Internal(told(error), hint="this is a fault of heald: please report it")
+        return FailedPrecondition(f"Python turned a warning into an error: {describe_exception(error)}")
+    return Internal(describe_exception(error), hint="this is a fault of heald: please report it")
 
 
 def is_lack_of_memory(error: BaseException) -> bool:

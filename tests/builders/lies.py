@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 from heald.runtime.program.compiled_model import CompiledModel
-from heald.runtime.program.host_program import CONSTANT, OWN, Call, ProgramFunction, RegisterType
+from heald.runtime.program.host_program import CONSTANT, RUNTIME_CODES, Call, ProgramFunction, RegisterType
 from heald.runtime.values import dtypes
 from heald.runtime.values.tensor import TensorMetadata
 
@@ -95,7 +95,7 @@ def of_calls(model: CompiledModel, function: ProgramFunction) -> Iterator[Lie]:
             args=call.args[:-1]))
         yield f"{call.code} has its arguments twice", _with_call(model, function, index, call._replace(
             args=call.args * 2))
-        if call.code not in OWN:
+        if call.code not in RUNTIME_CODES:
             yield f"{call.code} is no call of a device", _with_call(model, function, index, call._replace(stream=-1))
             for op in ("Identity", "Relu", "Reshape", "Softmax", "BiasAdd", "AddV2", "MatMul", "Conv2D", "ConcatV2"):
                 code = f"{call.pack}.{op}"

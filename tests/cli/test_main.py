@@ -175,7 +175,7 @@ def test_a_model_is_mapped_unless_told_otherwise(command, saved, monkeypatch, ar
             maps.append(arguments_of_open)
             return super().of(*arguments_of_open)
 
-    monkeypatch.setattr(mapped_file, "MAPPED_FROM", 1)
+    monkeypatch.setattr(mapped_file, "MAPPED_FROM_BYTES", 1)
     monkeypatch.setattr(mapped_file, "MappedFile", Counted)
     name, *options = arguments
     arguments_of_open = (name, *options, model) if name == "ops" else (name, model, *options)

@@ -8,7 +8,7 @@ import pytest
 from builders.graphs import const, graph, node, placeholder
 from heald.errors import HealdError, InvalidArgument, ResourceExhausted
 from heald.graphs.compiler.resolve import Resolved, resolve
-from heald.runtime.contract.op import MOST_OUTPUTS, infer
+from heald.runtime.contract.op import LARGEST_OUTPUT_COUNT, infer
 from heald.runtime.linker.folding import is_worth_folding
 from heald.runtime.service.runtime import runtime
 from heald.runtime.values import dtypes
@@ -29,7 +29,7 @@ class Splat(np.ndarray):
     """Very many equal elements, which fail a test that looks at all of them."""
 
     def refuse(self, *_args, **_options):
-        if self.size > MOST_OUTPUTS:
+        if self.size > LARGEST_OUTPUT_COUNT:
             raise AssertionError(f"{self.size} elements were looked at")
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
@@ -143,7 +143,7 @@ def test_inputs_are_counted_before_they_are_listed(op, inputs, attrs):
 @pytest.mark.parametrize(("op", "inputs", "name"), [
     ("Split", ["a", "c"], "num_split"), ("Unpack", ["c"], "num"),
 ])
-@pytest.mark.parametrize("count", [MOST_OUTPUTS + 1, MANY])
+@pytest.mark.parametrize("count", [LARGEST_OUTPUT_COUNT + 1, MANY])
 def test_outputs_that_a_number_counts_have_a_limit(op, inputs, name, count):
     error = entry_of(op, inputs, T=dtypes.float32, **{name: count})
     assert isinstance(error, ResourceExhausted)
@@ -153,13 +153,13 @@ def test_outputs_that_a_number_counts_have_a_limit(op, inputs, name, count):
 
 
 def test_the_most_outputs_are_possible():
-    entry = entry_of("Split", ["a", "c"], T=dtypes.float32, num_split=MOST_OUTPUTS)
-    assert len(entry.output_tensors) == MOST_OUTPUTS
+    entry = entry_of("Split", ["a", "c"], T=dtypes.float32, num_split=LARGEST_OUTPUT_COUNT)
+    assert len(entry.output_tensors) == LARGEST_OUTPUT_COUNT
 
 
 def test_outputs_that_are_as_many_as_the_inputs_have_no_limit():
-    entry = entry_of("ShapeN", ["c"] * (MOST_OUTPUTS + 1), T=dtypes.float32, N=MOST_OUTPUTS + 1)
-    assert len(entry.output_tensors) == MOST_OUTPUTS + 1
+    entry = entry_of("ShapeN", ["c"] * (LARGEST_OUTPUT_COUNT + 1), T=dtypes.float32, N=LARGEST_OUTPUT_COUNT + 1)
+    assert len(entry.output_tensors) == LARGEST_OUTPUT_COUNT + 1
 
 
 @pytest.mark.parametrize(("op", "shape", "attrs"), [

@@ -33,7 +33,7 @@ print(sorted(name for package in ("heald_cpu.kernels", "heald_tf_ops.metadata")
 def test_a_listing_of_kernels_has_those_that_were_not_used_yet() -> None:
     kernels = heald.default_host().registries.kernels
     kernels.load("CPU")
-    assert {"FFT", "Cholesky"} <= {kernel.op for kernel in kernels.loaded() if kernel.device_type == "CPU"}
+    assert {"FFT", "Cholesky"} <= {kernel.op for kernel in kernels.loaded_kernels() if kernel.device_type == "CPU"}
 
 
 def test_kernels_of_one_op_come_in_the_order_of_their_families_whichever_is_needed_first() -> None:

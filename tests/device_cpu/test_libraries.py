@@ -35,7 +35,7 @@ def test_every_library_that_is_not_required_is_stated_by_kernels():
     REGISTRIES.kernels.load("CPU")
     stated: dict[str, set[str]] = {}
     modules = set()
-    for kernel in REGISTRIES.kernels.loaded():
+    for kernel in REGISTRIES.kernels.loaded_kernels():
         if kernel.library is not None:
             stated.setdefault(kernel.library.requirement, set()).add(kernel.op)
             modules.add(kernel.library.module)

@@ -241,7 +241,7 @@ def test_a_graph_without_a_device_request_gets_the_cpu(run: Run) -> None:
             session.run("n", {"x": np.ones(3)})
             return [session.placement().table()[1][c] for c in ("assigned", "refused")]
         default = row({})
-        opened = [r.name for r in runtime().host.opened()]
+        opened = [r.name for r in runtime().host.devices_in_use()]
         real = runtime().host.records("OPENCL")[0].attributes["accelerator"]
         tell(default=default, ordered=row({"placement": {"order": ["OPENCL"]}}), real=real)
     """)
@@ -304,7 +304,7 @@ def test_a_graph_saved_for_gpus_runs_on_it_from_the_shell(run: Run, tmp_path: Pa
         status = main(["run", "gpu.pb", "--input", "x=[1, -2, 3]", "--output", "out.npz"])
         told = main(["explain", "gpu.pb"])
         tell(status=[status, told], y=np.load("out.npz")["y"].tolist(),
-             opened=[r.name for r in runtime().host.opened()])
+             opened=[r.name for r in runtime().host.devices_in_use()])
     """, env={"MODELS": str(tmp_path), "HEALD_PLACEMENT__REMAP": '{"GPU:*" = "OPENCL:0"}',
               "HEALD_PLACEMENT__FALLBACK": "error"})
     assert facts == {"status": [0, 0], "y": [0, 2, 0], "opened": ["OPENCL:0"]}  # and no other

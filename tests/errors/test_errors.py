@@ -9,7 +9,7 @@ import warnings
 import pytest
 from heald import errors
 from heald.errors import (
-    MOST_TEXT,
+    LONGEST_TEXT_CHARACTERS,
     HealdWarning,
     Internal,
     InvalidArgument,
@@ -18,11 +18,11 @@ from heald.errors import (
     PluginError,
     boundary,
     closest,
+    describe_exception,
     of_system,
     printable,
-    shortened,
-    told,
-    unexpected,
+    short_text,
+    typed_error,
 )
 from heald.runtime.support.kernel_errors import as_heald_error
 from hypothesis import example, given
@@ -44,10 +44,10 @@ def test_escapes_are_those_of_repr():
 
 @given(st.text(), st.integers(64, 300))
 def test_shortened_text_keeps_both_ends(text, largest_characters):
-    shortened_text = shortened(text * 20, largest_characters)
-    assert len(shortened_text) <= largest_characters
-    assert shortened_text[:16] == (text * 20)[:16]
-    assert shortened_text[-16:] == (text * 20)[-16:]
+    shortened = short_text(text * 20, largest_characters)
+    assert len(shortened) <= largest_characters
+    assert shortened[:16] == (text * 20)[:16]
+    assert shortened[-16:] == (text * 20)[-16:]
 
 
 @pytest.mark.parametrize("error_arguments", [
@@ -57,7 +57,7 @@ def test_shortened_text_keeps_both_ends(text, largest_characters):
 ], ids=lambda texts: max(texts, key=lambda key: len(texts[key]) if key != "location" else 9))
 def test_an_error_is_at_most_four_kilobytes_of_printable_text(error_arguments):
     error = InvalidArgument(**error_arguments)
-    assert len(str(error)) == MOST_TEXT
+    assert len(str(error)) == LONGEST_TEXT_CHARACTERS
     assert str(error).isprintable()
     assert " characters ... " in str(error)
     assert error.message == error_arguments["message"]
@@ -85,7 +85,7 @@ def test_message_and_hint_are_printable_lines_whenever_they_are_set(text):
 
 def test_a_warning_is_shown_like_an_error():
     assert str(HealdWarning("\x1b" + "w" * 10**6)).startswith(r"\x1bwww")
-    assert len(str(HealdWarning("\x1b" + "w" * 10**6))) == MOST_TEXT
+    assert len(str(HealdWarning("\x1b" + "w" * 10**6))) == LONGEST_TEXT_CHARACTERS
 
 
 @pytest.mark.parametrize(("number", "kind"), [
@@ -118,7 +118,7 @@ def test_only_a_fault_of_heald_is_internal(error, kind):
         fail()
     assert type(raised.value) is kind
     assert raised.value.__cause__ is error
-    assert type(unexpected(error)) is kind
+    assert type(typed_error(error)) is kind
 
 
 def test_a_warning_that_is_to_be_an_error_is_no_fault_of_heald():
@@ -148,9 +148,9 @@ def test_an_exception_without_a_text_is_told_by_its_class():
         def __str__(self):
             raise KeyError
 
-    assert told(Silent()) == "Silent"
-    assert told(KeyError()) == "KeyError"
-    assert told(ValueError("v")) == "ValueError: v"
+    assert describe_exception(Silent()) == "Silent"
+    assert describe_exception(KeyError()) == "KeyError"
+    assert describe_exception(ValueError("v")) == "ValueError: v"
 
 
 def test_names_are_compared_only_where_that_is_quick():
@@ -162,7 +162,7 @@ def test_names_are_compared_only_where_that_is_quick():
             yield f"name{i}"
 
     assert closest("name12", names())[0] == "name12"
-    assert len(calls) <= errors.MOST_CANDIDATES
+    assert len(calls) <= errors.LARGEST_CANDIDATE_COUNT
     assert closest("n" * 10**6, ["n" * 10**6]) == []
     assert closest("name", ["n" * 10**6, "nam"]) == ["nam"]
 

@@ -17,7 +17,7 @@ from heald_tf_ops.plugin import OPS
 REGISTRIES = Registries()
 REGISTRIES.ops.add_table(OPS, "tf_ops")
 REGISTRIES.device_types.add(DeviceType("CPU", "heald_cpu.device:scan", None, 0, "cpu"))
-REGISTRIES.kernels.add_pack(KernelPack("CPU", "heald_cpu.kernels:register_kernels", 0, "cpu", own=True))
+REGISTRIES.kernels.add_pack(KernelPack("CPU", "heald_cpu.kernels:register_kernels", 0, "cpu", is_of_device_plugin=True))
 
 
 def run_op(name: str, inputs: list[np.ndarray[Any, Any]], attrs: dict[str, Any]) -> list[np.ndarray[Any, Any]]:

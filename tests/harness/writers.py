@@ -107,7 +107,7 @@ def _write_trust(folder: Path, version: int) -> None:
 
 
 def _read_trust(folder: Path) -> set[int]:
-    hashes = set(trust.trusted(folder / "config").values())
+    hashes = set(trust.trusted_hashes(folder / "config").values())
     assert all(len(text) == 1000 for text in hashes)
     return {int(text[0]) for text in hashes}
 

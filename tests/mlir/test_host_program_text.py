@@ -10,7 +10,7 @@ import pytest
 from heald.errors import InvalidArgument, NotFound, Unimplemented
 from heald.runtime.program.compiled_model import CompiledModel, Entry
 from heald.runtime.program.host_program import Call, ProgramDef, ProgramFunction
-from heald.runtime.program.typed_attribute import typed
+from heald.runtime.program.typed_attribute import typed_number
 from heald.runtime.values import dtypes
 from heald_mlir import MalformedText
 from hypothesis import example, given
@@ -61,10 +61,11 @@ ATTRIBUTES = st.deferred(lambda: st.one_of(
     st.booleans(), st.text(max_size=5), st.just(()), st.none(),
     st.tuples(st.integers(0, 9), st.none()),
     st.lists(st.floats(width=16, allow_nan=False, allow_infinity=False), min_size=1, max_size=3).map(tuple),
-    *(st.integers(least, largest).map(lambda n, name=name: typed(n, dtypes.named(name))) for name, least, largest in (
+    *(st.integers(least, largest).map(lambda n, name=name: typed_number(n, dtypes.named(name)))
+      for name, least, largest in (
         ("int8", -128, 127), ("uint8", 0, 255), ("int32", -2**31, 2**31 - 1), ("uint64", 0, 2**64 - 1),
         ("int64", -2**63, 2**63 - 1))),
-    *(st.floats(width=width, allow_nan=False).map(lambda n, name=name: typed(n, dtypes.named(name)))
+    *(st.floats(width=width, allow_nan=False).map(lambda n, name=name: typed_number(n, dtypes.named(name)))
       for name, width in (("float16", 16), ("float32", 32))),
     st.sampled_from([dtypes.int32, dtypes.bool_, dtypes.string, dtypes.named("qint8")]),
     st.sampled_from(["int32", "float32", "bool", "complex64", "uint8", "float16"]).flatmap(

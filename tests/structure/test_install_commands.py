@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from heald.runtime.support import install
-from heald.runtime.support.install import DISTRIBUTIONS, normalized
+from heald.runtime.support.install import DISTRIBUTIONS, normalized_name
 from packaging.requirements import Requirement
 from structure.install_commands import (
     PAGES,
@@ -37,7 +37,7 @@ def manifests() -> dict[str, tuple[Path, dict[str, Any]]]:
 
 
 def is_ours(name: str) -> bool:
-    return normalized(name).partition("-")[0] == "heald"
+    return normalized_name(name).partition("-")[0] == "heald"
 
 
 def ours(requirements: list[str]) -> set[str]:
@@ -66,7 +66,7 @@ def names_asked_of_index(words: str, page: Path) -> set[str]:
             local.add(folders[folder])
             requested |= needs(folders[folder], set(filter(None, extras.split(","))))
         elif re.fullmatch(r"[\w.\[\],=<>!~-]+", word) and not word.startswith("-") and is_ours(path):
-            requested.add(normalized(re.split(r"[=<>!~]", path)[0]))
+            requested.add(normalized_name(re.split(r"[=<>!~]", path)[0]))
     return requested - local
 
 

@@ -24,14 +24,17 @@ PINNED = {
         "heald.graphs.session": {"AsynchronousStep", "Session", "Signature", "find_inputs", "find_outputs"},
         "heald.runtime.contract": {
             "ArgDef", "AttrDef", "CONST", "CONTROL_TRIGGER", "DeviceName", "GRAPH_DEF_VERSION", "NO_KERNEL", "NO_OP",
-            "OP_SET", "OpRegistry", "PLACEHOLDER", "REQUIRED", "attr_text", "checked", "load_callable", "run_of"},
+            "OP_SET_PLUGIN", "OpRegistry", "PLACEHOLDER", "REQUIRED", "attr_text", "convert_attribute", "load_callable",
+            "run_of"},
         "heald.runtime.executor": {
             "Executable", "buffer_poisoner", "check_returned", "given", "only_call", "poison_array", "returning",
             "view", "watched", "writing"},
-        "heald.runtime.host": {"Host", "KERNELS", "KernelContext", "MODES", "Resources", "bytes_of_call", "refusal"},
+        "heald.runtime.host": {
+            "Host", "KERNEL_MODES", "KernelContext", "ModeWords", "Resources", "bytes_of_call", "refusal"},
         "heald.runtime.linker": {"Binder"},
-        "heald.runtime.program": {"Call", "ELEMENT_TYPES", "ShapeAttribute", "infer_outputs", "number_type", "plain"},
-        "heald.runtime.service": {"convert", "in_order", "mapped", "runtime"},
+        "heald.runtime.program": {
+            "Call", "ELEMENT_TYPES", "ShapeAttribute", "infer_outputs", "number_type", "plain_value"},
+        "heald.runtime.service": {"convert_feed", "inputs_in_order", "dict_of_mapping", "runtime"},
         "heald.runtime.support": {"install", "kernel_errors", "lazy_exports"},
         "heald.runtime.values": {
             "COO", "DENSE", "SCALAR", "broadcast", "coo_of", "error_among", "fill_dense", "fits", "layout_of",
@@ -44,11 +47,11 @@ PINNED = {
             "parse_input"},
         "heald.graphs.protobuf": {"definitions", "message_class"},
         "heald.runtime.contract": {"HostKernel", "HostKernelRegistry", "REQUIRED"},
-        "heald.runtime.host_kernels": {"Turns", "finished", "settled"},
+        "heald.runtime.host_kernels": {"Turns", "run_or_promise", "await_payloads"},
         "heald.runtime.program": {
             "Call", "CompiledModel", "ELEMENT_TYPES", "HOST", "ProgramDef", "ProgramFunction", "RegisterType",
             "ShapeAttribute", "Stream", "analyse_streams", "is_number", "native_function", "number_type",
-            "stream_numbers", "typed", "verify"},
+            "stream_numbers", "typed_number", "verify"},
         "heald.runtime.support": {"file_path", "gc_pause", "whole_file"},
         "heald.runtime.values": {"Buffer"},
     },
@@ -64,8 +67,8 @@ PINNED = {
         "heald.graphs.compiler": {"HANDLE_TYPES"},
         "heald.graphs.session": {"find_inputs", "find_outputs"},
         "heald.runtime.executor": {"Event", "Executable"},
-        "heald.runtime.program": {"OWN"},
-        "heald.runtime.service": {"LoadedCompiledModel", "convert"},
+        "heald.runtime.program": {"RUNTIME_CODES"},
+        "heald.runtime.service": {"LoadedCompiledModel", "convert_feed"},
         "heald.runtime.support": {"install", "whole_file"},
         "heald.runtime.values": {"fits"},
     },

@@ -1,7 +1,7 @@
 """The versioned public contract of plugins: a plugin imports this package and nothing else of heald.
 
-Names are imported when they are first used (PEP 562), so that a plugin's light module loads only what it names.
-`heald.api.cli` has the building blocks of commands; it is imported by name.
+Names are imported when they are first used (PEP 562), so that a plugin's light module loads only the parts that it
+names. `heald.api.cli` has the building blocks of commands; it is imported by name.
 """
 
 from typing import TYPE_CHECKING

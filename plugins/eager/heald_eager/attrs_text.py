@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from heald.api import DType, ShapeAttr
-from heald.errors import shown
+from heald.errors import display_text
 from heald.runtime.program import ELEMENT_TYPES, ShapeAttribute, number_type
 from heald.runtime.values import of_numpy
 
@@ -19,7 +19,7 @@ def attrs_text(attrs: Mapping[str, Any]) -> str:
     """The number of attributes, then a line for each: name, type and value, in the order of the names."""
     if not attrs:
         return "OpAttrs is empty"
-    lines = [f"  '{name}' type={type_name(attrs[name])} value={shown(value_text(attrs[name]), MOST_SHOWN)}"
+    lines = [f"  '{name}' type={type_name(attrs[name])} value={display_text(value_text(attrs[name]), MOST_SHOWN)}"
              for name in sorted(attrs)]
     return "\n".join([f"OpAttrs contains {len(attrs)} entries:", *lines])
 

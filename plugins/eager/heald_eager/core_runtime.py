@@ -24,10 +24,10 @@ from heald.api import (
     inherited,
     install_hint,
 )
-from heald.errors import Cancelled, FailedPrecondition, HealdError, InvalidArgument, Unimplemented, unexpected
-from heald.runtime.contract import CONST, CONTROL_TRIGGER, NO_KERNEL, NO_OP, DeviceName, checked
+from heald.errors import Cancelled, FailedPrecondition, HealdError, InvalidArgument, Unimplemented, typed_error
+from heald.runtime.contract import CONST, CONTROL_TRIGGER, NO_KERNEL, NO_OP, DeviceName, convert_attribute
 from heald.runtime.host import Host, KernelContext, Resources
-from heald.runtime.service import convert
+from heald.runtime.service import convert_feed
 from heald.runtime.values import DENSE, layout_of
 
 from .bound_op import Binding, BoundOp
@@ -112,7 +112,7 @@ class CoreRuntime:
         except HealdError as error:
             raise error.at(op=op if isinstance(op, str) else None, location=location())  # noqa: B904 - the same error
         except Exception as error:
-            raise unexpected(error).at(op=op, location=location()) from error
+            raise typed_error(error).at(op=op, location=location()) from error
         return results[0] if len(results) == 1 and chain is None else tuple(results)
 
     def called(
@@ -141,7 +141,7 @@ class CoreRuntime:
         if wanted in (dtypes.resource, dtypes.variant):
             raise InvalidArgument(f"the {name} is no {wanted.name}: ops make tensors of this type",
                                   hint="VarHandleOp, for example, returns a resource")
-        array = convert(value, TensorMetadata(wanted, None), name, self.host.memory, "argument")
+        array = convert_feed(value, TensorMetadata(wanted, None), name, self.host.memory, "argument")
         if np.may_share_memory(array, value) if isinstance(value, np.ndarray) else array is value:
             array = array.copy()
         return array, wanted
@@ -424,7 +424,7 @@ def _dtype(given: Any, value: Any) -> DType:
     if given is not None:
         from heald.runtime.contract import AttrDef
 
-        return checked(AttrDef("dtype", "type"), OpAttrs(dtype=given)["dtype"])  # type: ignore[no-any-return]
+        return convert_attribute(AttrDef("dtype", "type"), OpAttrs(dtype=given)["dtype"])  # type: ignore[no-any-return]
     if isinstance(value, np.ndarray | np.generic):
         return dtypes.of_numpy(value.dtype.newbyteorder("="))
     return natural_dtype(value)

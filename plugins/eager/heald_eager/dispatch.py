@@ -253,7 +253,7 @@ class Dispatch:
         typed = call.placed(typed.at(device=bound.device_name))
         if typed is not error:
             typed.__cause__ = error
-        self._runtime.host.failed(bound.device, typed)
+        self._runtime.host.note_failure(bound.device, typed)
         self._runtime.host.report(typed)
         return self.error_states(call, typed, len(bound.outputs))
 

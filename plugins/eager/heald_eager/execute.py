@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping, Sequence
 from ctypes import byref
 from typing import Any
 
-from heald.runtime.host import KERNELS, MODES, KernelContext
+from heald.runtime.host import KERNEL_MODES, KernelContext, ModeWords
 
 FastTable = dict[tuple[Any, ...], tuple[Callable[..., Any], Any]]  # (op, *Kinds, *attributes): function, Kind
 Slow = Callable[..., Any]
@@ -25,7 +25,7 @@ class _Context(threading.local):
 
     def __init__(self) -> None:
         context = KernelContext()
-        self.parts = context._run, context._get, context._set, byref(MODES())
+        self.parts = context._run, context._get, context._set, byref(ModeWords())
 
 
 local_context = _Context()
@@ -33,7 +33,7 @@ local_context = _Context()
 
 def execute_over(fast: FastTable, slow: Slow) -> Callable[..., Any]:
     """Return `execute` over a table of bound ops. `slow` is `CoreRuntime.call`."""
-    local, new, kernels = local_context, object.__new__, KERNELS
+    local, new, kernels = local_context, object.__new__, KERNEL_MODES
 
     def execute(
         op: str, *inputs: Any, attrs: Mapping[str, Any] | None = None, device: str | None = None, handler: Any = None,
@@ -76,7 +76,7 @@ _MISSING: Any = object()  # in the place of an input that the caller left out: i
 
 def op_function(fast: FastTable, slow: Slow, op: str, count: int) -> Callable[..., Any]:
     """Return an op as a function of its inputs and attributes: the bound op. `count`: the number of its arguments."""
-    local, new, kernels = local_context, object.__new__, KERNELS
+    local, new, kernels = local_context, object.__new__, KERNEL_MODES
 
     def unary(x: Any = _MISSING, /, **attrs: Any) -> Any:
         try:

@@ -13,10 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from heald.api import OpAttrs, OpDef, OpFunction, OpInvocation, TensorMetadata, shape_text
-from heald.errors import HealdError, InvalidArgument, Location, PluginError, boundary, unexpected
+from heald.errors import HealdError, InvalidArgument, Location, PluginError, boundary, typed_error
 from heald.runtime.executor import Executable, only_call
-from heald.runtime.host import KERNELS, Host
-from heald.runtime.service import in_order
+from heald.runtime.host import KERNEL_MODES, Host
+from heald.runtime.service import inputs_in_order
 from heald.runtime.support import kernel_errors
 from heald.runtime.values import DENSE, fits
 
@@ -85,7 +85,7 @@ def _on_device(executable: Executable, host: Host) -> OnDevice | None:
     if found is None:
         return None
     bound, sources = found
-    device = next((each.name for each in host.opened() if host.open(each.name) is bound.device), None)
+    device = next((each.name for each in host.devices_in_use() if host.open(each.name) is bound.device), None)
     if device is None:
         return None
     op = host.registries.ops.get(bound.call.op)
@@ -129,7 +129,7 @@ class CompositeOp:
                 run, get, set_modes, before = local_context.parts
                 get(before)
                 try:
-                    set_modes(KERNELS)
+                    set_modes(KERNEL_MODES)
                     value = run(function, *arrays)
                 finally:
                     set_modes(before)
@@ -156,12 +156,12 @@ class CompositeOp:
     def _slow(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:
         location = calling_line(2)
         try:
-            given = in_order(self.inputs, inputs, named, f"function {self.__name__}")
+            given = inputs_in_order(self.inputs, inputs, named, f"function {self.__name__}")
             return self._structured(self._called(given, location))
         except HealdError as error:
             raise error.at(op=self.__name__, location=location())  # noqa: B904 - the same error
         except Exception as error:
-            raise unexpected(error).at(op=self.__name__, location=location()) from error
+            raise typed_error(error).at(op=self.__name__, location=location()) from error
 
     def _structured(self, results: Sequence[TensorHandle]) -> Any:
         if self._is_single:

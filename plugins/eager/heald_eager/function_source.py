@@ -11,8 +11,8 @@ from heald.api import Graph, Node, new_name
 from heald.errors import InvalidArgument, NotFound, did_you_mean
 from heald.graphs.compiler import flatten_fetches, name_tuple
 from heald.graphs.session import AsynchronousStep, Session, Signature, find_inputs, find_outputs
-from heald.runtime.contract import PLACEHOLDER, ArgDef, AttrDef, checked
-from heald.runtime.service import mapped
+from heald.runtime.contract import PLACEHOLDER, ArgDef, AttrDef, convert_attribute
+from heald.runtime.service import dict_of_mapping
 
 SERVING = "serving_default"
 
@@ -45,7 +45,7 @@ def function_source(
             _refuse("a graph", attrs=attrs)
             return _of_graph(source, inputs, outputs, device, config)
         _refuse("a function of a graph", inputs=inputs, outputs=outputs)
-        return _of_definition(source, name, {} if attrs is None else mapped(attrs, "attrs"), device, config)
+        return _of_definition(source, name, {} if attrs is None else dict_of_mapping(attrs, "attrs"), device, config)
     _refuse("a loaded file", inputs=inputs, outputs=outputs, name=name, attrs=attrs)
     if isinstance(source, str | os.PathLike):
         from heald import load
@@ -71,7 +71,7 @@ def _of_graph(graph: Graph, inputs: Any, outputs: Any, device: str | None, confi
         outputs = found[0] if len(found) == 1 else found
     fetches = flatten_fetches(outputs)[0]
     if isinstance(inputs, Mapping):
-        fed = {str(key): value for key, value in mapped(inputs, "inputs").items()}
+        fed = {str(key): value for key, value in dict_of_mapping(inputs, "inputs").items()}
     else:
         names = find_inputs(session, fetches) if inputs is None else name_tuple(inputs, "feed")
         fed = {name.removesuffix(":0"): name for name in names}
@@ -117,7 +117,7 @@ def _plain(function: FunctionDef, attr: str, value: Any) -> Any:
     for arg in (*function.inputs, *function.outputs):
         for name, kind in ((arg.type_attr, "type"), (arg.number_attr, "int"), (arg.type_list_attr, "list(type)")):
             if name == attr:
-                return checked(AttrDef(attr, kind), value)
+                return convert_attribute(AttrDef(attr, kind), value)
     return value
 
 

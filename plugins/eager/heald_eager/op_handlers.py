@@ -21,7 +21,16 @@ from heald.api import (
     TensorMetadata,
     inherited,
 )
-from heald.errors import HealdError, InvalidArgument, NotFound, PluginError, Unimplemented, closest, shown, told
+from heald.errors import (
+    HealdError,
+    InvalidArgument,
+    NotFound,
+    PluginError,
+    Unimplemented,
+    closest,
+    describe_exception,
+    display_text,
+)
 from heald.runtime.contract import NO_KERNEL, DeviceName
 
 from .attrs_text import attrs_text
@@ -117,11 +126,11 @@ def handler_guard(name: str) -> Iterator[None]:
     except HealdError:
         raise
     except Exception as error:
-        raise PluginError(f"the op handler '{name}' raised {told(error)}") from error
+        raise PluginError(f"the op handler '{name}' raised {describe_exception(error)}") from error
 
 
 def _told(handle: Any) -> str:
-    return shown(repr(handle), MOST_LOGGED)
+    return display_text(repr(handle), MOST_LOGGED)
 
 
 def _log(text: str) -> None:
@@ -185,7 +194,8 @@ class HandlerContext:
             try:
                 demand()
             except Exception as error:  # noqa: BLE001 - a plugin's fault is the state of its handles
-                typed = error if isinstance(error, HealdError) else PluginError(f"an op handler raised {told(error)}")
+                typed = error if isinstance(error, HealdError) else PluginError(
+                    f"an op handler raised {describe_exception(error)}")
                 for promise in promises:
                     promise.settle(Failed(typed))
 

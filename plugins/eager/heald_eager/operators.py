@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from heald.api import OperatorTable
 from heald.errors import HealdError, NotFound, Unimplemented
-from heald.runtime.contract import OP_SET, load_callable
+from heald.runtime.contract import OP_SET_PLUGIN, load_callable
 from heald.runtime.support import install
 
 from .execute import DEFAULT_TABLE, op_function
@@ -70,7 +70,8 @@ def _table(runtime: CoreRuntime) -> OperatorTable:
     table = runtime.host.registries.operators
     if table is None:
         missing = runtime.host.registries.missing_plugins
-        hint = f"plugin {OP_SET} is {missing[OP_SET]}" if OP_SET in missing else install.plugin_hint(OP_SET)
+        hint = (f"plugin {OP_SET_PLUGIN} is {missing[OP_SET_PLUGIN]}" if OP_SET_PLUGIN in missing else
+                install.plugin_hint(OP_SET_PLUGIN))
         raise NotFound("no op set with operators is in use", hint=hint)
     return table
 

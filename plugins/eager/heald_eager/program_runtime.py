@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from heald.api import AsyncValue, OpAttrs, OpDef, TensorValue, available, dtypes, failed, inherited
-from heald.errors import HealdError, Location, NotFound, closest, unexpected
+from heald.errors import HealdError, Location, NotFound, closest, typed_error
 from heald.runtime.contract import AttrDef
-from heald.runtime.program import ELEMENT_TYPES, number_type, plain
+from heald.runtime.program import ELEMENT_TYPES, number_type, plain_value
 
 from .core_runtime import CoreRuntime
 from .handle_state import Failed, Pending
@@ -88,7 +88,7 @@ class ProgramRuntime:
         except HealdError as error:
             raise error.at(op=op, location=location)  # noqa: B904 - the same error
         except Exception as error:
-            raise unexpected(error).at(op=op, location=location) from error
+            raise typed_error(error).at(op=op, location=location) from error
         return [each if isinstance(each, AsyncValue) else completion(each) for each in results]
 
     def tensor(self, array: Any) -> TensorHandle:
@@ -143,7 +143,7 @@ def _attribute(declared: AttrDef | None, value: Any) -> Any:
     first = value[0] if isinstance(value, tuple) and value else value
     dtype = number_type(first)
     if kind == "tensor" and dtype is not None:
-        return TensorValue(np.array(plain(value), dtype.numpy))
+        return TensorValue(np.array(plain_value(value), dtype.numpy))
     if kind == "type" and isinstance(value, str):
         return _TYPES.get(value, value)
-    return TensorValue(value) if isinstance(value, np.ndarray) else plain(value)
+    return TensorValue(value) if isinstance(value, np.ndarray) else plain_value(value)

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from heald.api import DType, OpAttrs, OpDef, TensorMetadata, TensorValue, dtypes
 from heald.errors import InvalidArgument, Unimplemented, callers_code, closest
-from heald.runtime.contract import GRAPH_DEF_VERSION, REQUIRED, ArgDef, AttrDef, checked
-from heald.runtime.service import convert
+from heald.runtime.contract import GRAPH_DEF_VERSION, REQUIRED, ArgDef, AttrDef, convert_attribute
+from heald.runtime.service import convert_feed
 
 from .handle_state import Failed, Ready
 from .tensor_handle import TensorHandle
@@ -160,7 +160,7 @@ def _given(op: OpDef, attrs: OpAttrs) -> dict[str, Any]:
     for name, value in attrs.items():
         declared = op.attrs.get(name)
         if declared is not None:
-            given[name] = checked(declared, value)
+            given[name] = convert_attribute(declared, value)
         elif not name.startswith("_"):
             near = closest(name, op.attrs)
             is_input = any(arg.name == name for arg in op.inputs)
@@ -223,7 +223,7 @@ def _completed(op: OpDef, attrs: OpAttrs, given: dict[str, Any], values: Sequenc
     full: dict[str, Any] = {}
     for name, declared in op.attrs.items():
         if name in given:
-            full[name] = given[name] if name in attrs else checked(declared, given[name])
+            full[name] = given[name] if name in attrs else convert_attribute(declared, given[name])
         elif declared.default is REQUIRED:
             raise InvalidArgument(f"attribute '{name}' ({declared.type}) of op {op.name} is missing",
                                   hint=f"attrs={{'{name}': ...}}")
@@ -256,7 +256,7 @@ def fitting(value: Any, dtype: DType, name: str) -> Any:
     if not isinstance(value, TensorHandle):
         if dtype.kind == "o" and dtype is not dtypes.string and isinstance(value, np.ndarray):
             return value
-        return convert(value, TensorMetadata(dtype, None), name, what="input")
+        return convert_feed(value, TensorMetadata(dtype, None), name, what="input")
     found = _dtype_of(value)
     if found is not None and found is not dtype:
         raise InvalidArgument(f"input '{name}' must be {dtype.name}, but it is {found.name}",

@@ -6,7 +6,7 @@ from copy import copy
 from typing import Any
 
 from heald.api import CooTensor, DType
-from heald.errors import FailedPrecondition, HealdError, InvalidArgument, shown, told
+from heald.errors import FailedPrecondition, HealdError, InvalidArgument, describe_exception, display_text
 from heald.runtime.values import COO, DENSE, SCALAR, broadcast
 
 from .handle_state import Failed, Kind, Pending, Ready, State, settled
@@ -283,8 +283,8 @@ def _printed(array: Any) -> str:
     try:
         text = np.array2string(array, threshold=MOST_PRINTED, separator=", ")
     except Exception as error:  # noqa: BLE001 - an element's own code failed
-        text = f"elements that cannot be printed: {told(error)}"
-    return shown(text, lines=True)
+        text = f"elements that cannot be printed: {describe_exception(error)}"
+    return display_text(text, lines=True)
 
 
 def host_array(handle: TensorHandle) -> Any:

@@ -70,7 +70,7 @@ class Transfers:
             error = source.work.error or copied.error
             if error is not None and error is not source.work.error:
                 error = error.at(device=kind.device, location=source.work.location())
-                runtime.host.failed(device, error)
+                runtime.host.note_failure(device, error)
             promise.settle(Ready(target, array) if error is None else Failed(error))
 
         copied.and_then(done)
@@ -122,7 +122,7 @@ class Transfers:
             work.error = inherited_error
         elif work.error is None and own is not None:
             work.error = own.at(op=work.op, device=name, location=work.location())
-            self._runtime.host.failed(device, work.error)
+            self._runtime.host.note_failure(device, work.error)
             self._runtime.host.report(work.error)
         work.inputs = ()
         work.is_done = True

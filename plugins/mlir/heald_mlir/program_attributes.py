@@ -7,7 +7,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from heald.api import DType, TensorMetadata, dtypes, errors
-from heald.runtime.program import ELEMENT_TYPES, RegisterType, ShapeAttribute, is_number, number_type, typed
+from heald.runtime.program import ELEMENT_TYPES, RegisterType, ShapeAttribute, is_number, number_type, typed_number
 
 from . import attributes as a
 from . import floats
@@ -52,8 +52,8 @@ def value_of(attribute: a.Attribute) -> Any:
         if dtype is None or not is_number(dtype):
             raise NoValue
         if isinstance(attribute, a.FloatAttr):
-            return typed(floats.value_of(attribute.bits, str(attribute.type)), dtype)
-        return typed(attribute.value, dtype)
+            return typed_number(floats.value_of(attribute.bits, str(attribute.type)), dtype)
+        return typed_number(attribute.value, dtype)
     if isinstance(attribute, a.StringAttr) and attribute.type is None:
         return attribute.value
     if isinstance(attribute, a.ArrayAttr):

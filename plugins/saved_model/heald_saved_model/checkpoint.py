@@ -145,7 +145,7 @@ class Checkpoint:
                                "their shard")
             self._found.add(key)
             self._spare[entry.shard] -= entry.size
-        return mapped_file.kept(shard, entry.offset, end)
+        return mapped_file.lasting_bytes(shard, entry.offset, end)
 
     def _joined(self, name: str, entry: Entry, region: tuple[slice, ...], text: str) -> Array:
         """Assemble a region of a tensor from slices, which do not overlap. Allocate after the check of sizes.

@@ -21,7 +21,15 @@ from typing import Any, BinaryIO, NamedTuple
 
 import heald
 import numpy as np
-from heald.errors import DataLoss, HealdError, InvalidArgument, ResourceExhausted, Unimplemented, of_system, told
+from heald.errors import (
+    DataLoss,
+    HealdError,
+    InvalidArgument,
+    ResourceExhausted,
+    Unimplemented,
+    describe_exception,
+    of_system,
+)
 
 Array = np.ndarray[Any, Any]
 Source = str | os.PathLike[str] | bytes
@@ -152,7 +160,7 @@ def _reading(source_name: str) -> Iterator[None]:
         raise ResourceExhausted(f"{source_name}: no memory for this array") from error
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, NotImplementedError, RuntimeError, OverflowError,
             IndexError) as error:  # the classes that zipfile and NumPy raise
-        raise DataLoss(f"{source_name} cannot be read: {told(error)}") from error
+        raise DataLoss(f"{source_name} cannot be read: {describe_exception(error)}") from error
 
 
 def _size(file: BinaryIO) -> int:

@@ -105,14 +105,14 @@ def _load(args: Namespace) -> AnyModel:
 
 def _feeds(args: Namespace, model: AnyModel) -> dict[str, Any]:
     """Return an array for each input of the model."""
-    from heald.runtime.service import convert
+    from heald.runtime.service import convert_feed
 
     from .inputs import made_up_array, parse, read, texts_by_input
     from .run import check_known
 
     texts = texts_by_input([parse(text) for text in args.input], tuple(model.inputs))
     check_known(texts, model)
-    return {name: convert(read(texts[name], meta, name), meta, name) if name in texts
+    return {name: convert_feed(read(texts[name], meta, name), meta, name) if name in texts
             else made_up_array(meta, name, args.batch) for name, meta in model.inputs.items()}
 
 

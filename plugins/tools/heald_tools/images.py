@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from heald.api import TensorMetadata, install_hint
-from heald.errors import DataLoss, ResourceExhausted, Unimplemented, told
+from heald.errors import DataLoss, ResourceExhausted, Unimplemented, describe_exception
 
 FORMATS = ("PNG", "JPEG")  # by default Pillow tries all its formats, and runs programs for some
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's modes by the tensor's number of channels
@@ -35,10 +35,10 @@ def read_image(path: Path, meta: TensorMetadata) -> Any:
             image_mode = "L" if image.mode in ("1", "L", "LA") else "RGB"
             pixels = np.asarray(image.convert("L" if flat else MODES.get(last or 0, image_mode)))
     except (MemoryError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
-        raise ResourceExhausted(f"'{path}' has too many pixels: {told(error)}",
+        raise ResourceExhausted(f"'{path}' has too many pixels: {describe_exception(error)}",
                                 hint="resize it first, or feed an .npy file") from error
     except Exception as error:  # Pillow's decoders raise any class for damaged data
-        raise DataLoss(f"'{path}' is no image that Pillow can read: {told(error)}") from error
+        raise DataLoss(f"'{path}' is no image that Pillow can read: {describe_exception(error)}") from error
     if pixels.ndim == 2 and not flat:
         pixels = pixels[:, :, None]
     return pixels[None] if meta.rank == pixels.ndim + 1 else pixels

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from heald.api import TensorMetadata, dtypes, shape_text
-from heald.errors import DataLoss, HealdError, InvalidArgument, NotFound, closest, of_system, told
+from heald.errors import DataLoss, HealdError, InvalidArgument, NotFound, closest, describe_exception, of_system
 from heald.runtime.values import fits
 
 from .images import read_image
@@ -73,7 +73,7 @@ def read(text: str, meta: TensorMetadata, name: str) -> Any:
     except OSError as error:
         raise of_system(error, file.path) from error
     except (ValueError, RecursionError) as error:
-        raise DataLoss(f"'{file.path}' cannot be read: {told(error)}") from error
+        raise DataLoss(f"'{file.path}' cannot be read: {describe_exception(error)}") from error
 
 
 def made_up_array(meta: TensorMetadata, name: str, batch: int = 1) -> Any:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from heald import RunMetadata, RunOptions, default_host
 from heald.api.cli import say
-from heald.runtime.program import OWN
+from heald.runtime.program import RUNTIME_CODES
 
 if TYPE_CHECKING:
     from heald import Model
@@ -37,7 +37,7 @@ def node_times(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
         model.session.run(fetches, fed, options=RunOptions(trace=True), metadata=metadata)
         assert metadata.trace is not None
         for event, _ in metadata.trace.calls():
-            if event.call.code not in OWN:
+            if event.call.code not in RUNTIME_CODES:
                 calls[event.call.node] = event.call, event.device
                 ms_of_node[event.call.node].append(event.ns / 1e6)
     executable = model.session.prepare(fetches, tuple(fed)).executable(tuple(value.shape for value in fed.values()))
@@ -65,7 +65,7 @@ def _op_costs(executable: Executable) -> dict[str, OpCost]:
     """Return the cost of each node whose op set knows it."""
     metas, ops = executable.metas, default_host().registries.ops
     costs = {call.node: ops.cost(call.op, call.attrs, [metas[a] for a in call.args], [metas[r] for r in call.results])
-             for call in executable.function.kernels if call.code not in OWN}
+             for call in executable.function.kernels if call.code not in RUNTIME_CODES}
     return {node: cost for node, cost in costs.items() if cost is not None}
 
 

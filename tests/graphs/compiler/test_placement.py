@@ -209,7 +209,7 @@ def test_a_program_on_the_cpu_opens_no_other_device(tmp_path):
     runtime = Runtime(load_config({}))
     session = heald.Session(two_nodes(first="CPU:0", second="CPU:0"))
     session.run("b", {"x": X})
-    assert runtime.host.opened() == []
+    assert runtime.host.devices_in_use() == []
 
 
 def test_an_array_on_its_way_to_a_device_is_not_overwritten_before_the_device_has_read_it():
@@ -361,7 +361,7 @@ def test_a_message_names_device_types_below_the_hosts_and_neither_scans_them_nor
         session.run("y", {"x": X})
     types = [t for t in session._runtime.host.preference() if t in ("EXAMPLE", "LATER", "SIM")]
     assert ", ".join(types) in caught.value.hint
-    assert session._runtime.host.opened()[0].name == "CPU:0"
+    assert session._runtime.host.devices_in_use()[0].name == "CPU:0"
     with pytest.raises(NotFound, match="CPU:7"):
         session._runtime.host.open("CPU:7")
     assert calls() == []

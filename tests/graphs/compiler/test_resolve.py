@@ -15,7 +15,7 @@ from heald.errors import InvalidArgument
 from heald.graphs.compiler.resolve import resolve
 from heald.graphs.graph.attr_value import Func, ShapeAttr
 from heald.graphs.graph.graph import Node
-from heald.runtime.contract.attribute_forms import checked
+from heald.runtime.contract.attribute_forms import convert_attribute
 from heald.runtime.contract.op import AttrDef
 from heald.runtime.values import dtypes
 from heald.runtime.values.tensor_proto import TensorValue
@@ -32,10 +32,10 @@ def test_an_attribute_has_the_declared_type(kind, value_kind):
     expected = ALSO.get((kind, value_kind), VALUES[value_kind])
     for of, written, read in ((kind, value, expected), (f"list({kind})", [value], (expected,))):
         if value_kind == kind or (kind, value_kind) in ALSO:
-            assert checked(AttrDef("a", of), written) == read
+            assert convert_attribute(AttrDef("a", of), written) == read
         else:
             with pytest.raises(InvalidArgument, match=re.escape(f"attribute 'a' must be {of}")):
-                checked(AttrDef("a", of), written)
+                convert_attribute(AttrDef("a", of), written)
 
 
 WRITTEN = [  # (kind, as users write it, as kernels see it)
@@ -57,14 +57,14 @@ def test_kernels_see_one_form_of_all_that_users_write(kind, written, kernel_form
     """By hand-made nodes, whose values a node keeps as a file would, and directly, as eager calls have them."""
     in_a_node = Node("n", "Any", attrs={"a": written}).attrs["a"]
     for value in (written, in_a_node):
-        attribute = checked(AttrDef("a", kind), value)
+        attribute = convert_attribute(AttrDef("a", kind), value)
         assert attribute == kernel_form
-        assert type(attribute) is type(checked(AttrDef("a", kind), attribute))
+        assert type(attribute) is type(convert_attribute(AttrDef("a", kind), attribute))
 
 
 def test_an_array_and_a_number_become_a_tensor():
     for value in (np.float32([1, 2]), [1.0, 2.0], 3):
-        attribute = checked(AttrDef("a", "tensor"), value)
+        attribute = convert_attribute(AttrDef("a", "tensor"), value)
         assert type(attribute) is TensorValue
         np.testing.assert_array_equal(attribute.array(), value)
 
@@ -84,7 +84,7 @@ def test_an_array_and_a_number_become_a_tensor():
 ])
 def test_a_wrong_attribute_says_what_was_given_and_what_was_expected(kind, value, text, hint):
     with pytest.raises(InvalidArgument) as caught:
-        checked(AttrDef("a", kind), value)
+        convert_attribute(AttrDef("a", kind), value)
     assert caught.value.message.startswith(text)
     assert hint in caught.value.hint
 

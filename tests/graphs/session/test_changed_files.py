@@ -91,8 +91,8 @@ def test_a_model_read_whole_needs_no_file(file: Path) -> None:
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A SavedModel, all of whose files are mapped, however small they are."""
-    monkeypatch.setattr(mapped_file, "MAPPED_FROM", 1)
-    monkeypatch.setattr(mapped_file, "VIEWED_FROM", 1)
+    monkeypatch.setattr(mapped_file, "MAPPED_FROM_BYTES", 1)
+    monkeypatch.setattr(mapped_file, "VIEWED_FROM_BYTES", 1)
     copy = shutil.copytree(DATA / "keras" / "model", tmp_path / "model")
     os.utime(shard(copy), ns=(YESTERDAY, YESTERDAY))
     return copy

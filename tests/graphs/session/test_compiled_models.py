@@ -13,7 +13,7 @@ import pytest
 from heald.errors import DataLoss, FailedPrecondition, InvalidArgument, NotFound, Unimplemented
 from heald.graphs.session.ahead_of_time import compile_model
 from heald.runtime.program.compiled_model import CompiledModel, Requirement
-from heald.runtime.service.compiled_model import OF_OTHERS, LoadedCompiledModel
+from heald.runtime.service.compiled_model import FOREIGN_PLUGIN_HINT, LoadedCompiledModel
 from heald.runtime.support.install import install_hint
 
 ROOT = Path(__file__).parents[3]
@@ -122,7 +122,7 @@ def test_the_hint_about_a_missing_plugin_has_no_text_of_the_file(name, plugin):
     hostile = compiled._replace(requirements=(Requirement(plugin, name, "1.0", "kernels"),))
     with pytest.raises(FailedPrecondition, match="the model needs plugin") as caught:
         LoadedCompiledModel(hostile)
-    assert caught.value.hint == OF_OTHERS
+    assert caught.value.hint == FOREIGN_PLUGIN_HINT
     assert str(caught.value).isprintable()
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from builders.graphs import graph, node, placeholder
 from heald.errors import InvalidArgument
-from heald.runtime.service.feeds import convert
+from heald.runtime.service.feeds import convert_feed
 from heald.runtime.values import dtypes
 from heald.runtime.values.tensor import TensorMetadata
 from hypothesis import given
@@ -17,7 +17,7 @@ from hypothesis.extra import numpy as arrays
 
 
 def fed(value, dtype, shape=None):
-    return convert(value, TensorMetadata(dtype, shape), "x")
+    return convert_feed(value, TensorMetadata(dtype, shape), "x")
 
 
 @pytest.mark.parametrize(("value", "dtype", "expected"), [

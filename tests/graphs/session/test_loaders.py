@@ -194,7 +194,7 @@ def test_a_source_that_breaks_its_contract_is_named(scale: Path) -> None:
             look()
     source.describe, source.signatures = (lambda: Description("x", signature="s")), {}
     with pytest.raises(PluginError, match="describes the signature 's'"):
-        open_with_loaders(scale, x=loader(open=lambda path, options: source)).chosen()
+        open_with_loaders(scale, x=loader(open=lambda path, options: source)).chosen_signature()
 
 
 def test_an_object_that_is_no_loader_is_refused() -> None:

@@ -12,7 +12,7 @@ from builders.graphs import graph, node, placeholder
 from heald import graphdef
 from heald.errors import HealdError, InvalidArgument, NotFound, ResourceExhausted
 from heald.graphs.graph.graph import Node
-from heald.runtime.service.feeds import convert
+from heald.runtime.service.feeds import convert_feed
 from heald.runtime.values import dtypes
 from heald.runtime.values.tensor import TensorMetadata
 from hypothesis import given
@@ -98,7 +98,7 @@ def test_odd_values_of_feeds_are_typed_errors(session, value):
 def test_odd_values_of_strings_are_typed_errors(value):
     if type(value) in (str, bytes) and value != "\ud800":
         value = [value, 3]
-    check_typed_error(lambda: convert(value, TensorMetadata(dtypes.string, (2,)), "s"))
+    check_typed_error(lambda: convert_feed(value, TensorMetadata(dtypes.string, (2,)), "s"))
 
 
 @odd
@@ -197,7 +197,7 @@ def test_an_object_that_raises_is_a_feed_or_a_typed_error(methods, base, dtype, 
     feed = type("Odd", (base,), dict.fromkeys(methods, fail))()
     for value in (feed, [feed, feed]):
         try:
-            assert convert(value, TensorMetadata(dtype, None), "x").dtype == dtype.numpy
+            assert convert_feed(value, TensorMetadata(dtype, None), "x").dtype == dtype.numpy
         except HealdError as error:
             assert kind is HealdError or isinstance(error, InvalidArgument | MemoryError)  # noqa: PT017
 
@@ -205,7 +205,7 @@ def test_an_object_that_raises_is_a_feed_or_a_typed_error(methods, base, dtype, 
 def test_the_error_of_the_callers_own_object_is_the_cause():
     feed = raising(object, "__array__")()
     with pytest.raises(InvalidArgument, match="feed 'x' is no tensor of float32: KeyError: 'mine'") as caught:
-        convert(feed, TensorMetadata(dtypes.float32, None), "x")
+        convert_feed(feed, TensorMetadata(dtypes.float32, None), "x")
     assert isinstance(caught.value.__cause__, KeyError)
 
 
@@ -216,14 +216,14 @@ def test_interrupts_pass_through_feeds(kind):
             raise kind
 
     with pytest.raises(kind):
-        convert(Interrupting(), TensorMetadata(dtypes.float32, None), "x")
+        convert_feed(Interrupting(), TensorMetadata(dtypes.float32, None), "x")
 
 
 def test_masked_elements_are_not_fed_in_silence():
     meta = TensorMetadata(dtypes.float32, (2,))
     with pytest.raises(InvalidArgument, match=r"feed 'x' is a masked array.*filled"):
-        convert(np.ma.masked_array(X, [False, True]), meta, "x")
-    assert np.array_equal(convert(np.ma.masked_array(X), meta, "x"), X)
+        convert_feed(np.ma.masked_array(X, [False, True]), meta, "x")
+    assert np.array_equal(convert_feed(np.ma.masked_array(X), meta, "x"), X)
 
 
 @pytest.mark.parametrize("array", [
@@ -232,7 +232,7 @@ def test_masked_elements_are_not_fed_in_silence():
     np.frombuffer(b"\0" * 9, np.uint8)[1:].view(np.float32), X.view(raising(np.ndarray, "__eq__", "__len__")),
 ], ids=["backwards", "broadcast", "empty", "64 dimensions", "big endian", "not aligned", "subclass"])
 def test_arrays_of_any_layout_are_fed(array):
-    converted = convert(array, TensorMetadata(dtypes.float32, None), "x")
+    converted = convert_feed(array, TensorMetadata(dtypes.float32, None), "x")
     assert type(converted) is np.ndarray
     assert converted.flags.c_contiguous
     assert converted.flags.aligned

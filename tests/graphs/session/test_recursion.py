@@ -14,7 +14,7 @@ from heald.errors import InvalidArgument, ResourceExhausted
 from heald.graphs.graph.attr_value import Func
 from heald.graphs.graph.graph import Graph, Node
 from heald.graphs.session.ahead_of_time import compile_model
-from heald.runtime.config.limits import NESTED_CALLS
+from heald.runtime.config.limits import DEFAULT_NESTED_CALLS
 from heald.runtime.values import dtypes
 
 X, P = placeholder("x", ()), placeholder("p", (), dtypes.bool_)
@@ -96,7 +96,7 @@ def test_recursion_without_end_is_an_error_at_the_limit(form, count):
 
 
 def test_recursion_without_end_is_an_error_by_default():
-    with pytest.raises(ResourceExhausted, match=f"is called {NESTED_CALLS + 1:,} levels deep"):
+    with pytest.raises(ResourceExhausted, match=f"is called {DEFAULT_NESTED_CALLS + 1:,} levels deep"):
         run(recursive(by_if, 1))
 
 

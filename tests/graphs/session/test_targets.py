@@ -13,7 +13,7 @@ from builders.transfers import recv, send
 from heald.api import SessionInterface
 from heald.errors import InvalidArgument, NotFound, PluginError, Unavailable
 from heald.runtime.contract.hookspecs import Contribution, SessionRegistrar
-from heald.runtime.contract.session import METHODS, SessionFactory, SessionRegistry
+from heald.runtime.contract.session import SESSION_METHODS, SessionFactory, SessionRegistry
 from heald.runtime.service.runtime import Runtime, load_config
 from hypothesis import given
 from hypothesis import strategies as st
@@ -143,8 +143,9 @@ def test_a_plugin_registers_a_prefix_once():
 
 
 def test_core_s_session_has_the_methods_of_the_contract_with_their_parameters():
-    assert set(METHODS) == {name for name in vars(SessionInterface) if inspect.isfunction(vars(SessionInterface)[name])
+    assert set(SESSION_METHODS) == {name for name in vars(SessionInterface)
+                                    if inspect.isfunction(vars(SessionInterface)[name])
                             and name not in ("__init__", "__subclasshook__")} | {"__enter__", "__exit__"}
-    for name in METHODS:
+    for name in SESSION_METHODS:
         theirs = inspect.signature(getattr(SessionInterface, name)).parameters
         assert [*inspect.signature(getattr(heald.Session, name)).parameters] == [*theirs]

@@ -29,7 +29,7 @@ def origin(config: Config, key: str) -> str:
     return {row.key: row.origin for row in config.origins()}[key]
 
 
-def test_without_any_source_everything_has_its_default(tmp_path: Path) -> None:
+def test_each_setting_has_its_default_in_the_absence_of_sources(tmp_path: Path) -> None:
     config = load(tmp_path)
     assert {row.origin for row in config.origins()} == {"default"}
     assert [(row.key, row.value) for row in config.origins()] == [
@@ -57,7 +57,7 @@ def test_named_work_queues_are_merged_over_the_sources_by_name_and_key(tmp_path:
     assert list(config.work_queues) == ["fast", "slow"]
 
 
-@pytest.mark.parametrize(("given", "message"), [
+@pytest.mark.parametrize(("section", "message"), [
     ({"own": {"threads": 0}}, "[work_queues.own] threads must be from 1 to 4096, not 0"),
     ({"own": {"nmae": "x"}}, "argument: [work_queues.own] has no key 'nmae'; did you mean name?"),
     ({"own": {"seed": "x"}}, "argument: work_queues.own.seed must be an integer, not 'x'"),
@@ -65,10 +65,10 @@ def test_named_work_queues_are_merged_over_the_sources_by_name_and_key(tmp_path:
     ([], "argument: [work_queues] must be a table, not []"),
 ])
 def test_a_mistake_in_a_named_work_queue_is_an_error_of_its_section(
-    given: Any, message: str, tmp_path: Path
+    section: Any, message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InvalidArgument) as caught:
-        load(tmp_path, {"work_queues": given})
+        load(tmp_path, {"work_queues": section})
     assert message in str(caught.value)
 
 
@@ -90,18 +90,18 @@ def test_stronger_sources_win_key_by_key_and_each_value_knows_its_own(tmp_path: 
         text = row.format(name, name.upper(), name.upper()).replace("[a", f"[{prefix}a").replace("[p", f"[{prefix}p")
         path.write_text("[other]\nx = 1\n" * (name == "pyproject") + text)
     for i, name in enumerate(kinds):
-        seen = {k: v for k, v in environ.items() if k != "HEALD_CONFIG" or name == "named"}
+        variables = {k: v for k, v in environ.items() if k != "HEALD_CONFIG" or name == "named"}
         hidden = [files[k] for k in kinds[i + 1 :] if k != "named"]
         for path in hidden:
             path.rename(path.with_suffix(".hidden"))
-        config = load_config(environ=seen, folder=project)
+        config = load_config(environ=variables, folder=project)
         for path in hidden:
             path.with_suffix(".hidden").rename(path)
         line = 4 if name == "pyproject" else 2
         assert config.allocator.name == name
         assert origin(config, "allocator.name") == f"{files[name]}:{line}"
-        own = {f"{kind.upper()}:1": "CPU:0" for kind in kinds[: i + 1]}
-        assert config.placement.remap == own | {"A:0": f"{name.upper()}:0"}
+        remap = {f"{kind.upper()}:1": "CPU:0" for kind in kinds[: i + 1]}
+        assert config.placement.remap == remap | {"A:0": f"{name.upper()}:0"}
         assert origin(config, "placement.remap.USER:1") == f"{files['user']}:5"
     environ["HEALD_ALLOCATOR__NAME"] = "environment"
     config = load_config(environ=environ, folder=project)
@@ -177,12 +177,12 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize("given", WRONG)
-def test_a_mistake_is_an_error_that_says_where_what_and_what_instead(tmp_path: Path, given: str) -> None:
-    name, _, text = given.partition("=")
+@pytest.mark.parametrize("toml_text", WRONG)
+def test_a_mistake_is_an_error_that_says_where_what_and_what_instead(tmp_path: Path, toml_text: str) -> None:
+    name, _, text = toml_text.partition("=")
     with pytest.raises(InvalidArgument) as caught:
-        load(tmp_path, **{name: text}) if name.startswith("HEALD_") else load(tmp_path, toml=given)
-    assert WRONG[given] in str(caught.value)
+        load(tmp_path, **{name: text}) if name.startswith("HEALD_") else load(tmp_path, toml=toml_text)
+    assert WRONG[toml_text] in str(caught.value)
 
 
 def test_a_mistake_shows_even_where_it_is_overridden(tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_a_plugins_section_is_checked_against_its_dataclass(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("given", "message"),
+    ("setting", "message"),
     [
         ({}, "plugin.p.required has no default and is not set; set it in heald.toml or as HEALD_PLUGIN__P__REQUIRED"),
         ({"required": True}, "argument: plugin.p.required must be an integer, not True"),
@@ -251,8 +251,8 @@ def test_a_plugins_section_is_checked_against_its_dataclass(tmp_path: Path) -> N
         ({"required": 1, "mod": "a"}, "argument: [plugin.p] has no key 'mod'; did you mean mode?"),
     ],
 )
-def test_a_wrong_plugin_setting_names_key_and_origin(tmp_path: Path, given: dict[str, Any], message: str) -> None:
-    config = load(tmp_path, {"plugin": {"p": given}})
+def test_a_wrong_plugin_setting_names_key_and_origin(tmp_path: Path, setting: dict[str, Any], message: str) -> None:
+    config = load(tmp_path, {"plugin": {"p": setting}})
     with pytest.raises(InvalidArgument) as caught:
         plugin_config(config, "p", Settings)
     assert message in str(caught.value)

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from harness.another_user import POSIX, give_away
 from heald.errors import HealdError, HealdWarning, InvalidArgument
-from heald.runtime.config.config import FOUND, SECTIONS, Config, load_config, plugin_config
-from heald.runtime.config.search import above
+from heald.runtime.config.config import HARMLESS_SETTINGS, SECTIONS, Config, load_config, plugin_config
+from heald.runtime.config.search import project_files
 from heald.runtime.config.trust import digest, set_trust
 from heald.runtime.discovery.discovery import Plugins, load_plugins
 
@@ -84,12 +84,12 @@ def load(folder: Path, user: Path, **environ: str) -> Config:
     return load_config(environ={"XDG_CONFIG_HOME": str(user.parent)} | environ, folder=folder)
 
 
-def warned(config: Config) -> list[str]:
+def warning_texts(config: Config) -> list[str]:
     return list(config.warnings({"p": Options()}))
 
 
-def ignored(config: Config) -> set[str]:
-    return {row.key for row in config.ignored({"p": Options()})}
+def ignored_keys(config: Config) -> set[str]:
+    return {row.key for row in config.ignored_rows({"p": Options()})}
 
 
 @pytest.fixture
@@ -112,7 +112,7 @@ def test_a_found_file_sets_what_is_harmless_and_nothing_else(hostile: Path, user
 
 
 def test_one_warning_names_every_ignored_key_with_its_line_and_the_remedy(hostile: Path, user: Path) -> None:
-    (text,) = warned(load(hostile.parent, user))
+    (text,) = warning_texts(load(hostile.parent, user))
     for key, line in IGNORED.items():
         assert f"{key} (line {line})" in text
     assert text.startswith(f"{hostile} was found, not named: it cannot set ")
@@ -122,28 +122,28 @@ def test_one_warning_names_every_ignored_key_with_its_line_and_the_remedy(hostil
 
 def test_a_file_that_sets_harmless_things_only_is_no_warning(project: Path, user: Path) -> None:
     (project / "heald.toml").write_text("[placement]\nfallback = 'allow'\n[plugin.p]\nnumber = 1\nmarked = 'a'\n")
-    assert warned(load(project, user)) == []
+    assert warning_texts(load(project, user)) == []
 
 
 def test_a_found_file_may_describe_named_work_queues_as_the_one_work_queue(project: Path, user: Path) -> None:
     (project / "heald.toml").write_text("[work_queues.own]\nname = 'seeded'\nthreads = 2\nseed = 3\n")
     config = load(project, user)
     assert (config.work_queues["own"].name, config.work_queues["own"].threads) == ("seeded", 2)
-    assert warned(config) == []
+    assert warning_texts(config) == []
 
 
 def test_every_name_in_the_table_of_harmless_settings_exists() -> None:
     config = Config()
-    known = {row.key for row in config.origins()}
-    assert known >= FOUND
-    assert {key.partition(".")[0] for key in FOUND} < set(SECTIONS)
+    config_keys = {row.key for row in config.origins()}
+    assert config_keys >= HARMLESS_SETTINGS
+    assert {key.partition(".")[0] for key in HARMLESS_SETTINGS} < set(SECTIONS)
 
 
 def test_the_table_of_a_pyproject_is_found_like_any_file(project: Path, user: Path) -> None:
     (project / "pyproject.toml").write_text("[tool.heald]\nplugins.load = ['evil.py']\nplacement.clear = true\n")
     config = load(project, user)
     assert (config.plugins.load, config.placement.clear) == ((), True)
-    assert "plugins.load (line 2)" in warned(config)[0]
+    assert "plugins.load (line 2)" in warning_texts(config)[0]
 
 
 def test_a_stronger_ignored_setting_hides_no_weaker_one_of_the_user(hostile: Path, user: Path) -> None:
@@ -165,19 +165,19 @@ def test_a_file_that_the_user_named_or_owns_sets_everything(hostile: Path, user:
         config = load(user, user)
     assert config.plugins.strict
     assert config.plugins.load[0].endswith("evil.py")
-    assert (warned(config), ignored(config)) == ([], set())
+    assert (warning_texts(config), ignored_keys(config)) == ([], set())
 
 
 def test_a_trusted_file_sets_everything_until_it_changes(hostile: Path, user: Path) -> None:
     assert not set_trust(user, hostile, digest(hostile.read_bytes()))
     assert load(hostile.parent, user).plugins.load == (str(hostile.parent / "evil.py"),)
-    assert warned(load(hostile.parent, user)) == []
+    assert warning_texts(load(hostile.parent, user)) == []
     hostile.write_text(HOSTILE + "# changed\n")
     config = load(hostile.parent, user)
     assert config.plugins.load == ()
-    assert warned(config)[0].startswith(f"{hostile} has changed since it was trusted: it cannot set ")
+    assert warning_texts(config)[0].startswith(f"{hostile} has changed since it was trusted: it cannot set ")
     assert set_trust(user, hostile, None)
-    assert warned(load(hostile.parent, user))[0].startswith(f"{hostile} was found, not named")
+    assert warning_texts(load(hostile.parent, user))[0].startswith(f"{hostile} was found, not named")
 
 
 def test_trust_belongs_to_one_path(hostile: Path, user: Path, tmp_path: Path) -> None:
@@ -210,11 +210,11 @@ def test_the_search_ends_at_the_root_of_the_project(project: Path, mark: str) ->
     deep = project / "a" / "b"
     deep.mkdir(parents=True)
     (project / "heald.toml").write_text("")
-    assert list(above(deep)) == [project / "heald.toml"]
+    assert list(project_files(deep)) == [project / "heald.toml"]
     (project / "a" / mark).write_text("")
-    assert project / "heald.toml" not in list(above(deep))
+    assert project / "heald.toml" not in list(project_files(deep))
     (project / "a" / "heald.toml").write_text("")
-    assert next(above(deep)) == project / "a" / "heald.toml"
+    assert next(project_files(deep)) == project / "a" / "heald.toml"
 
 
 @POSIX
@@ -224,7 +224,7 @@ def test_a_found_file_of_another_user_is_skipped_with_a_warning(
 ) -> None:
     (project / name).write_text("[tool.heald]\nthis is not TOML")
     give_away(project / name, monkeypatch)
-    (text,) = warned(load(project, user))
+    (text,) = warning_texts(load(project, user))
     assert text == (f"{project / name} belongs to another user and is not used; "
                     f"to use it: heald config trust {project / name}")
 
@@ -235,12 +235,12 @@ def test_a_pyproject_of_another_user_without_our_table_is_no_warning(
 ) -> None:
     (project / "pyproject.toml").write_text("[project]\nname = 'heald'\n[tool.heald-other]\nx = 1\n")
     give_away(project / "pyproject.toml", monkeypatch)
-    assert warned(load(project, user)) == []
+    assert warning_texts(load(project, user)) == []
 
 
 def test_a_pyproject_without_our_name_is_not_parsed(project: Path, user: Path) -> None:
     (project / "pyproject.toml").write_text("this is not TOML")
-    assert warned(load(project, user)) == []
+    assert warning_texts(load(project, user)) == []
 
 
 @POSIX
@@ -259,13 +259,13 @@ def test_a_link_of_another_user_is_skipped_as_well(
 
 @POSIX
 def test_the_users_file_that_others_may_write_counts_as_a_found_one(project: Path, user: Path) -> None:
-    own = user / "config.toml"
-    own.write_text("[plugins]\nload = ['evil']\n[placement]\nclear = true\n")
-    own.chmod(0o664)
+    user_file = user / "config.toml"
+    user_file.write_text("[plugins]\nload = ['evil']\n[placement]\nclear = true\n")
+    user_file.chmod(0o664)
     config = load(project, user)
     assert (config.plugins.load, config.placement.clear) == ((), True)
-    assert warned(config)[0].startswith(f"{own} can be written by others: it cannot set plugins.load (line 2); to let "
-                                        f"it: chmod go-w {own}")
+    assert warning_texts(config)[0].startswith(
+        f"{user_file} can be written by others: it cannot set plugins.load (line 2); to let it: chmod go-w {user_file}")
 
 
 @POSIX
@@ -276,7 +276,7 @@ def test_the_users_file_of_another_user_is_not_used(
     give_away(user / "config.toml", monkeypatch)
     config = load(project, user)
     assert not config.placement.clear
-    assert "belongs to another user" in warned(config)[0]
+    assert "belongs to another user" in warning_texts(config)[0]
 
 
 def test_a_relative_home_is_no_home(project: Path) -> None:
@@ -303,7 +303,7 @@ def test_the_commands_in_a_warning_are_quoted(tmp_path: Path, user: Path) -> Non
     folder.mkdir()
     (folder / "heald.toml").write_text("[plugins]\nload = ['x']\n")
     commands = f"heald config trust '{folder}/heald.toml', or --config '{folder}/heald.toml'"
-    assert commands in warned(load(folder, user))[0]
+    assert commands in warning_texts(load(folder, user))[0]
 
 
 FILLING = [("work_queue]\nthreads", None), ("work_queues.own]\nthreads", None), ("plugin.cpu]\ncount", "cpu"),
@@ -324,7 +324,7 @@ def test_a_number_that_would_fill_the_machine_is_a_warning_in_a_found_file_and_a
     assert text.startswith(f"{path}:2: ")
     assert "1000000000" in text
     assert text.endswith("; this setting is not used")
-    assert [row.value for row in plugins.config.ignored(plugins.configs)] == [1000000000]
+    assert [row.value for row in plugins.config.ignored_rows(plugins.configs)] == [1000000000]
     if plugin is None:
         with pytest.raises(InvalidArgument, match="1000000000"):
             load(user, user, HEALD_CONFIG=str(path))
@@ -370,7 +370,7 @@ def test_a_setting_of_a_found_file_that_does_not_fit_is_a_warning_with_its_line_
     assert config.work_queue == Config().work_queue
     assert config.kernels == {}
     assert plugin_config(config, "p", Options) == Options()
-    assert {row.origin for row in config.ignored(plugins)} == {f"{path}:{line}"}
+    assert {row.origin for row in config.ignored_rows(plugins)} == {f"{path}:{line}"}
 
 
 def test_a_bad_setting_of_a_found_file_hides_no_weaker_one_of_the_user(project: Path, user: Path) -> None:
@@ -379,15 +379,15 @@ def test_a_bad_setting_of_a_found_file_hides_no_weaker_one_of_the_user(project: 
     config = load(project, user)
     assert config.work_queue.threads == 3
     assert plugin_config(config, "p", Options).number == 4
-    assert len(warned(config)) == 2
+    assert len(warning_texts(config)) == 2
     assert {row.key: row.value for row in config.origins({"p": Options(number=4)})}["plugin.p.number"] == 4
 
 
 def test_many_mistakes_in_a_found_file_take_few_warnings_and_little_time(project: Path, user: Path) -> None:
     (project / "heald.toml").write_text("\n".join(f"sectoin{number} = 1" for number in range(3_000)))
     config = load(project, user)
-    assert len(warned(config)) == 11
-    assert warned(config)[-1] == "2990 more settings of found files are not used"
+    assert len(warning_texts(config)) == 11
+    assert warning_texts(config)[-1] == "2990 more settings of found files are not used"
 
 
 @pytest.mark.parametrize("option", ["number", "switch", "real"])
@@ -433,18 +433,18 @@ def test_a_file_of_too_much_is_a_short_error_where_it_is_named_and_a_short_warni
     (project / "heald.toml").write_text(text)
     with pytest.raises(InvalidArgument) as caught:
         load(user, user, HEALD_CONFIG=str(project / "heald.toml"))
-    (warning,) = warned(load(project, user))
-    for told in (str(caught.value), warning):
-        assert message in told
-        assert str(project / "heald.toml") in told
-        assert len(told) < 1000
+    (warning,) = warning_texts(load(project, user))
+    for text in (str(caught.value), warning):
+        assert message in text
+        assert str(project / "heald.toml") in text
+        assert len(text) < 1000
 
 
 @POSIX
 @pytest.mark.parametrize("name", ["heald.toml", "pyproject.toml"])
 def test_a_found_file_that_cannot_be_read_is_a_warning(project: Path, user: Path, name: str) -> None:
     (project / name).write_bytes(b"[tool.heald]\nx = '\xff'")
-    (text,) = warned(load(project, user))
+    (text,) = warning_texts(load(project, user))
     assert text.startswith(f"config file {project / name} cannot be read: ")
 
 
@@ -456,7 +456,7 @@ def test_the_lines_of_a_long_statement_are_found_in_one_pass(project: Path, monk
     loads = tomllib.loads
     monkeypatch.setattr(tomllib, "loads", lambda text: parsed.append(len(text)) or loads(text))
     config = load(project, project)
-    assert [row.origin for row in config.ignored({})] == [f"{project / 'heald.toml'}:20004"]
+    assert [row.origin for row in config.ignored_rows({})] == [f"{project / 'heald.toml'}:20004"]
     size = (project / "heald.toml").stat().st_size
     assert size < sum(parsed) <= 2 * size
 

@@ -92,65 +92,65 @@ ATTRS = {"N": 2, "T": "float32", "mode": b"loud", "shape": (2, -1), "types": ["i
 
 
 @pytest.fixture
-def noted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
+def noting_plugin(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     name = f"noting_{tmp_path.name.replace('-', '_')}"
     (tmp_path / f"{name}.py").write_text(PLUGIN, "utf-8")
     monkeypatch.chdir(tmp_path)
     return {"file": f"{name}.py", "module": name}
 
 
-def run(noted: dict[str, Any], device: str, x: np.ndarray[Any, Any]) -> Any:
+def run(noting_plugin: dict[str, Any], device: str, x: np.ndarray[Any, Any]) -> Any:
     """Run the op over x and x + 1 on a device, and take what the plugin noted."""
     graph = Graph([constant("how", np.array(b"so", object)),
                    *(Node(name, "Placeholder", attrs={"dtype": "float32", "shape": x.shape}) for name in "ab"),
                    Node("y", "Notes>First", ["how", "a", "b"], attrs=ATTRS)])
-    with heald.Session(graph, {"plugins": {"load": [noted["file"]]}}, device=device) as session:
+    with heald.Session(graph, {"plugins": {"load": [noting_plugin["file"]]}}, device=device) as session:
         result = session.run("y", {"a": x, "b": x + 1})
-    noted |= sys.modules[noted["module"]].noted
+    noting_plugin |= sys.modules[noting_plugin["module"]].noted
     return result
 
 
 @pytest.mark.parametrize("device", ["CPU:0", "NOTING:0"])
-def test_attributes_have_one_form_wherever_a_plugin_sees_them(noted: dict[str, Any], device: str) -> None:
-    run(noted, device, np.ones((2, 3), np.float32))
+def test_attributes_have_one_form_wherever_a_plugin_sees_them(noting_plugin: dict[str, Any], device: str) -> None:
+    run(noting_plugin, device, np.ones((2, 3), np.float32))
     dtypes = heald.api.dtypes
     expected = {"N": 2, "T": dtypes.float32, "mode": "loud", "shape": (2, None),
                 "types": (dtypes.int32, dtypes.float16)}
-    assert noted["metadata"] == noted["when"] == noted["attrs"] == expected
-    assert type(noted["attrs"]["mode"]) is str
+    assert noting_plugin["metadata"] == noting_plugin["when"] == noting_plugin["attrs"] == expected
+    assert type(noting_plugin["attrs"]["mode"]) is str
 
 
 @pytest.mark.parametrize("device", ["CPU:0", "NOTING:0"])
-def test_list_arguments_are_flattened(noted: dict[str, Any], device: str) -> None:
-    run(noted, device, np.ones((2, 3), np.float32))
-    assert (noted["inputs of metadata"], noted["inputs"], len(noted["operands"])) == (2, 3, 4)
+def test_list_arguments_are_flattened(noting_plugin: dict[str, Any], device: str) -> None:
+    run(noting_plugin, device, np.ones((2, 3), np.float32))
+    assert (noting_plugin["inputs of metadata"], noting_plugin["inputs"], len(noting_plugin["operands"])) == (2, 3, 4)
 
 
-def test_inputs_on_the_host_are_arrays_and_the_others_are_buffers(noted: dict[str, Any]) -> None:
-    result = run(noted, "NOTING:0", np.float32([[1, 2]]))
+def test_inputs_on_the_host_are_arrays_and_the_others_are_buffers(noting_plugin: dict[str, Any]) -> None:
+    result = run(noting_plugin, "NOTING:0", np.float32([[1, 2]]))
     assert result.tolist() == [[1, 2]]
-    assert noted["attached"] == ["ndarray", "bytearray", "bytearray", "bytearray"]
-    assert noted["operands"][0].tolist() == b"so"
+    assert noting_plugin["attached"] == ["ndarray", "bytearray", "bytearray", "bytearray"]
+    assert noting_plugin["operands"][0].tolist() == b"so"
 
 
 @pytest.mark.parametrize("device", ["CPU:0", "NOTING:0"])
-def test_operands_are_in_c_order_whatever_the_feed_is(noted: dict[str, Any], device: str) -> None:
+def test_operands_are_in_c_order_whatever_the_feed_is(noting_plugin: dict[str, Any], device: str) -> None:
     transposed = np.arange(6, dtype=np.float32).reshape(3, 2).T
-    assert run(noted, device, transposed).tolist() == transposed.tolist()
+    assert run(noting_plugin, device, transposed).tolist() == transposed.tolist()
     if device == "CPU:0":
-        assert all(x.flags.c_contiguous and x.flags.aligned for x in noted["operands"])
+        assert all(x.flags.c_contiguous and x.flags.aligned for x in noting_plugin["operands"])
     else:
-        assert all(noted["contiguous"])
+        assert all(noting_plugin["contiguous"])
 
 
-def test_a_tensor_without_elements_has_a_buffer_and_its_kernel_is_called(noted: dict[str, Any]) -> None:
-    assert run(noted, "NOTING:0", np.zeros((0, 3), np.float32)).shape == (0, 3)
-    assert min(noted["allocated"]) == 1
-    assert len(noted["operands"]) == 4
+def test_a_tensor_without_elements_has_a_buffer_and_its_kernel_is_called(noting_plugin: dict[str, Any]) -> None:
+    assert run(noting_plugin, "NOTING:0", np.zeros((0, 3), np.float32)).shape == (0, 3)
+    assert min(noting_plugin["allocated"]) == 1
+    assert len(noting_plugin["operands"]) == 4
 
 
-def test_elements_are_known_for_constants_only(noted: dict[str, Any]) -> None:
-    run(noted, "CPU:0", np.ones(2, np.float32))
-    how, *others = noted["values"]
+def test_elements_are_known_for_constants_only(noting_plugin: dict[str, Any]) -> None:
+    run(noting_plugin, "CPU:0", np.ones(2, np.float32))
+    how, *others = noting_plugin["values"]
     assert how.tolist() == b"so"
     assert others == [None, None]

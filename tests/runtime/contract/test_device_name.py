@@ -49,7 +49,7 @@ def test_the_forms_that_tensorflow_writes_are_read(text: str, name: DeviceName) 
 
 @pytest.mark.parametrize("text", ["CPU:", "CPU:x", "CPU:-1", ":0", "/", "/job:", "/job:1a", "/task:x", "CPU:0:1", "a b",
                                   "/job:a//task:0", "CPU:99999999999", "CPU:0/", "CPU:0 ", "7"])
-def test_what_is_no_name_is_refused_with_an_example(text: str) -> None:
+def test_a_text_that_names_no_device_is_refused_with_an_example(text: str) -> None:
     with pytest.raises(InvalidArgument, match=r"is not a device name.*write it as CPU:0"):
         DeviceName.parse(text)
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, TypeVar
 import pytest
 from heald.api import I32, Callee, Chain, HostKernels, HostType, Step, Tensor
 from heald.errors import Location, NotFound, PluginError
-from heald.runtime.contract.host_kernel import HostKernelRegistry, HostPack, declared
+from heald.runtime.contract.host_kernel import HostKernelRegistry, HostPack, declare_host_kernel
 
 N = TypeVar("N")
 
@@ -39,15 +39,15 @@ def placed(x: I32, *, where: Location | None = None) -> I32: ...
     (placed, {}, "my.kernel(x: i32) -> i32"),
 ])
 def test_a_declaration_is_read_off_the_signature(function, options, text):
-    assert str(declared("my.kernel", function, **options)) == text
+    assert str(declare_host_kernel("my.kernel", function, **options)) == text
 
 
 def test_the_documentation_is_the_functions_own():
-    assert declared("my.clamp.i32", clamp).doc == "Between low and high."
+    assert declare_host_kernel("my.clamp.i32", clamp).doc == "Between low and high."
 
 
 def test_a_parameter_for_the_place_of_a_call_is_no_attribute():
-    kernel = declared("my.kernel", placed)
+    kernel = declare_host_kernel("my.kernel", placed)
     assert (kernel.located, dict(kernel.attributes)) == ("where", {})
 
 
@@ -72,17 +72,17 @@ def unknown(x: Unheard) -> I32: ...  # noqa: F821
 ])
 def test_a_signature_that_declares_nothing_is_refused(function, message):
     with pytest.raises(PluginError, match=message):
-        declared("my.kernel", function)
+        declare_host_kernel("my.kernel", function)
 
 
 def test_a_kernel_without_parameters_takes_no_step():
     with pytest.raises(PluginError, match="takes no step"):
-        declared("my.kernel", no_step, step=True)
+        declare_host_kernel("my.kernel", no_step, step=True)
 
 
 def test_a_code_has_a_dialect():
     with pytest.raises(PluginError, match="'clamp' is not the name of a host kernel"):
-        declared("clamp", clamp)
+        declare_host_kernel("clamp", clamp)
 
 
 def test_a_type_of_ones_own_is_an_annotation():
@@ -91,7 +91,7 @@ def test_a_type_of_ones_own_is_an_annotation():
     def far(at: Any) -> I32: ...
 
     far.__annotations__["at"] = point
-    assert str(declared("my.far", far)) == "my.far(at: !my.point) -> i32"
+    assert str(declare_host_kernel("my.far", far)) == "my.far(at: !my.point) -> i32"
 
 
 def pack(*codes):
@@ -103,10 +103,10 @@ def pack(*codes):
 
 
 def registry(**packs):
-    made = HostKernelRegistry()
+    kernel_registry = HostKernelRegistry()
     for plugin, register in packs.items():
-        made.add_pack(HostPack(register, plugin))
-    return made
+        kernel_registry.add_pack(HostPack(register, plugin))
+    return kernel_registry
 
 
 def test_a_pack_that_fails_is_left_out_whole_by_name():

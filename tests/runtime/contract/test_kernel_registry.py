@@ -26,14 +26,14 @@ def registry(override: dict[str, str] | None = None, *, owner: str = "dev") -> K
     return KernelRegistry(types, override, REGISTRIES.ops)
 
 
-def bring(to: KernelRegistry, plugin: str, *, priority: int = 0, own: bool = False, **ops: Any) -> None:
+def bring(to: KernelRegistry, plugin: str, *, priority: int = 0, is_of_device_plugin: bool = False, **ops: Any) -> None:
     """A pack with these ops; a value may be the arguments of `kernel`."""
 
     def register(kernels: Kernels) -> None:
         for op, options in ops.items():
             kernels.kernel(op, **options)(lambda _: None)
 
-    to.add_pack(KernelPack("TOY", register, priority, plugin, own))
+    to.add_pack(KernelPack("TOY", register, priority, plugin, is_of_device_plugin))
 
 
 def order(of: KernelRegistry, op: str) -> list[str]:
@@ -70,8 +70,8 @@ def test_a_pack_is_imported_once_and_only_for_its_device_type() -> None:
 
 def test_the_own_kernels_of_a_lost_claim_to_a_device_type_do_not_count() -> None:
     kernels = registry(owner="winner")
-    bring(kernels, "winner", own=True, Add={})
-    bring(kernels, "loser", own=True, Add={})
+    bring(kernels, "winner", is_of_device_plugin=True, Add={})
+    bring(kernels, "loser", is_of_device_plugin=True, Add={})
     bring(kernels, "third", Add={})
     assert order(kernels, "Add") == ["third", "winner"]
 
@@ -104,7 +104,7 @@ def test_a_pack_may_say_that_what_it_needs_is_not_here() -> None:
     bring(kernels, "good", Add={})
     assert order(kernels, "Add") == ["good"]
     assert str(kernels.failure("TOY", "bad")) == "the library is not installed; pip install library"
-    record = PluginRecord("bad").refused(kernels.failures["TOY", "bad"])
+    record = PluginRecord("bad").with_error(kernels.failures["TOY", "bad"])
     assert (record.status, record.reason, record.remedy) == (
         "unavailable", "the library is not installed", "pip install library")
 
@@ -213,7 +213,7 @@ def test_a_device_type_is_written_in_capitals(name: str) -> None:
         DeviceRegistrar(Contribution("p")).device(type=name, scan="a:b")
 
 
-def test_what_bind_returns_is_a_function_none_or_an_attachable() -> None:
+def test_a_bind_function_returns_a_function_none_or_an_attachable() -> None:
     for good in (None, print, type("Attachable", (), {"run": print, "attach": print})()):
         check_bound(good, "pack", "Add")
     with pytest.raises(PluginError, match="bind of pack's kernel for Add returned int; expected a function, None"):

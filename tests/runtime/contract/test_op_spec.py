@@ -40,14 +40,15 @@ SAME_AS_TENSORFLOWS = [
 
 @pytest.mark.parametrize("spec", SAME_AS_TENSORFLOWS, ids=lambda spec: spec.name)
 def test_an_op_written_in_short_notation_equals_tensorflows(spec: OpSpec) -> None:
-    written, known = spec.definition(), OPS[spec.name]
-    assert written.inputs == known.inputs
-    assert written.outputs == known.outputs
-    for name, attr in known.attrs.items():
-        mine = written.attrs[name]
-        assert (mine.type, mine.minimum, mine.default) == (attr.type, attr.minimum, attr.default), name
-        assert set(mine.allowed or ()) == set(attr.allowed or ()), name
-    assert set(written.attrs) == set(known.attrs)
+    written, recorded_op = spec.definition(), OPS[spec.name]
+    assert written.inputs == recorded_op.inputs
+    assert written.outputs == recorded_op.outputs
+    for name, attr in recorded_op.attrs.items():
+        written_attr = written.attrs[name]
+        assert written_attr.type == attr.type, name
+        assert (written_attr.minimum, written_attr.default) == (attr.minimum, attr.default), name
+        assert set(written_attr.allowed or ()) == set(attr.allowed or ()), name
+    assert set(written.attrs) == set(recorded_op.attrs)
 
 
 def test_an_argument_expands_by_type_number_or_list() -> None:
@@ -93,10 +94,10 @@ def test_the_metadata_function_of_a_plugins_op_is_used() -> None:
 def test_a_metadata_function_that_gives_an_input_back_says_nothing_of_the_outputs_elements() -> None:
     op = OpSpec("MyCo>Twice", ["x: T"], ["y: T", "z: T"], ["T: type"],
                 metadata=lambda _, x: (x, ValueInfo(x.meta, value=x.value))).definition()
-    known = constant_info(np.float32([1, 2]))
-    like, same = infer(op, op_rule(op), {"T": dtypes.float32}, [known])
+    input_info = constant_info(np.float32([1, 2]))
+    like, same = infer(op, op_rule(op), {"T": dtypes.float32}, [input_info])
     assert (like.shape, like.value) == ((2,), None)
-    assert same.value is known.value
+    assert same.value is input_info.value
 
 
 def op_rule(op: OpDef) -> Any:
@@ -107,10 +108,10 @@ def op_rule(op: OpDef) -> Any:
 
 def test_an_op_that_exists_may_be_named_again_only_with_its_own_signature() -> None:
     registries = Registries()
-    mine = OpSpec("MyCo>Op", ["x: float"], ["y: float"]).definition()
+    op_def = OpSpec("MyCo>Op", ["x: float"], ["y: float"]).definition()
     other = OpSpec("MyCo>Op", ["x: float"], ["y: half"]).definition()
-    registries.add(Contribution("first", ops=[mine]))
-    registries.add(Contribution("again", ops=[mine]))
+    registries.add(Contribution("first", ops=[op_def]))
+    registries.add(Contribution("again", ops=[op_def]))
     with pytest.raises(InvalidArgument, match="op MyCo>Op is plugin first's already, with another signature"):
         registries.add(Contribution("second", ops=[OpDef("Second>Op"), other]))
     assert registries.ops.plugin_of("MyCo>Op") == "first"

@@ -35,11 +35,11 @@ def table(folder: Path, name: str = "ops", /, *, more=None, **rows: str) -> OpTa
 
 def registries(**tables: OpTable | OpSpec) -> Registries:
     """Registries to which plugins have brought these, in order."""
-    made = Registries()
+    table_registries = Registries()
     for plugin, brought in tables.items():
         many = {"op_tables": [brought]} if isinstance(brought, OpTable) else {"ops": [brought.definition()]}
-        made.add(Contribution(plugin, **many))
-    return made
+        table_registries.add(Contribution(plugin, **many))
+    return table_registries
 
 
 def test_an_op_of_a_table_is_known_with_its_plugin_and_its_rule(tmp_path):
@@ -52,9 +52,9 @@ def test_an_op_of_a_table_is_known_with_its_plugin_and_its_rule(tmp_path):
 def test_registering_a_table_reads_nothing_of_it(tmp_path):
     path = tmp_path / "ops.tsv"
     path.write_bytes(b"# ops\n\xff")
-    made = registries(mine=OpTable(path, rules="no_such_module_of_mine:rule"))
+    table_registries = registries(mine=OpTable(path, rules="no_such_module_of_mine:rule"))
     with pytest.raises(PluginError, match=r"the op table '.*ops.tsv' cannot be read: .*; install the plugin again"):
-        made.ops.get("My>Op")
+        table_registries.ops.get("My>Op")
 
 
 @pytest.mark.parametrize(("rules", "reason"), [
@@ -112,17 +112,17 @@ def test_a_table_that_declares_an_op_of_the_compiler_differently_is_an_error_of_
 
 
 def test_a_plugins_single_op_must_be_as_a_table_declares_it(tmp_path):
-    made = registries(mine=table(tmp_path, Op=FLOAT), same=OpSpec("My>Op", ["x: float"], ["y: float"]))
+    table_registries = registries(mine=table(tmp_path, Op=FLOAT), same=OpSpec("My>Op", ["x: float"], ["y: float"]))
     with pytest.raises(InvalidArgument, match="op My>Op is plugin mine's already, with another signature"):
-        made.add(Contribution("other", ops=[OpSpec("My>Op", ["x: half"], ["y: half"]).definition()]))
+        table_registries.add(Contribution("other", ops=[OpSpec("My>Op", ["x: half"], ["y: half"]).definition()]))
 
 
 def test_a_table_that_comes_later_is_compared_with_single_ops_when_they_are_used(tmp_path):
-    made = registries(single=OpSpec("My>Op", ["x: half"], ["y: half"]))
-    made.ops.get("My>Op")
-    made.add(Contribution("mine", op_tables=[table(tmp_path, Op=FLOAT)]))
+    table_registries = registries(single=OpSpec("My>Op", ["x: half"], ["y: half"]))
+    table_registries.ops.get("My>Op")
+    table_registries.add(Contribution("mine", op_tables=[table(tmp_path, Op=FLOAT)]))
     with pytest.raises(PluginError, match="op My>Op of plugin mine and plugin single's have different signatures"):
-        made.ops.get("My>Op")
+        table_registries.ops.get("My>Op")
 
 
 def test_costs_and_tiers_come_from_the_ops_own_table(tmp_path):
@@ -135,13 +135,13 @@ def test_costs_and_tiers_come_from_the_ops_own_table(tmp_path):
     assert ops.tiers() == {"My>Op": 2}
 
 
-def test_without_a_table_an_unknown_op_tells_how_op_sets_are_installed(tmp_path):
-    made = Registries()
+def test_the_error_of_an_unknown_op_names_the_command_that_installs_op_sets(tmp_path):
+    table_registries = Registries()
     with pytest.raises(NotFound, match="no op is called 'MatMul'.*; .*pip install .*plugins/tf_ops"):
-        made.ops.get("MatMul")
-    made.missing_plugins["tf_ops"] = "blocked: [plugins] block names it"
+        table_registries.ops.get("MatMul")
+    table_registries.missing_plugins["tf_ops"] = "blocked: [plugins] block names it"
     with pytest.raises(NotFound, match="no op set is in use: plugin tf_ops is blocked: .plugins. block names it"):
-        made.ops.get("MatMul")
-    with pytest.raises(NotFound) as told:
+        table_registries.ops.get("MatMul")
+    with pytest.raises(NotFound) as caught:
         registries(mine=table(tmp_path, Op=FLOAT)).ops.get("MatMul")
-    assert "heald-tf-ops" not in str(told.value)
+    assert "heald-tf-ops" not in str(caught.value)

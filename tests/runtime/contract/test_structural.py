@@ -22,9 +22,9 @@ ROLES = {name: value for name, value in vars(structural).items() if name.isupper
 
 @pytest.mark.parametrize("name", sorted({*structural.OPS} - {structural.FRAME}))  # heald's own op
 def test_a_structural_op_is_declared_as_in_tensorflows_op_set(name):
-    mine, theirs = structural.OPS[name], OPS[name]
-    assert mine.signature == theirs.signature
-    assert mine.deprecated == theirs.deprecated
+    declared_op, theirs = structural.OPS[name], OPS[name]
+    assert declared_op.signature == theirs.signature
+    assert declared_op.deprecated == theirs.deprecated
 
 
 @pytest.mark.parametrize("role", ROLES)
@@ -43,8 +43,8 @@ def outputs(of, *others, inputs):
 
 
 def test_an_identity_gives_its_input_with_its_elements():
-    known = constant_info(np.float32([1, 2]))
-    (y,) = outputs(node("y", "Identity", "c"), const("c", [1, 2]), inputs=[known])
+    input_info = constant_info(np.float32([1, 2]))
+    (y,) = outputs(node("y", "Identity", "c"), const("c", [1, 2]), inputs=[input_info])
     assert (y.shape, y.value.tolist()) == ((2,), [1, 2])
 
 

@@ -46,9 +46,9 @@ class Alone:
         (info / "METADATA").write_text(f"Name: heald-core\nVersion: {manifest['version']}\n")
         rows = (f"{name} = {module}" for name, module in manifest["entry-points"]["heald.plugins"].items())
         (info / "entry_points.txt").write_text("\n".join(["[heald.plugins]", *rows]))
-        kept = {k: v for k, v in os.environ.items() if not k.startswith(("HEALD_", "PYTHON"))}
+        variables = {k: v for k, v in os.environ.items() if not k.startswith(("HEALD_", "PYTHON"))}
         paths = [str(ROOT / "core"), str(folder), str(folder / "installed")]
-        self.environ = kept | {"PYTHONPATH": os.pathsep.join(paths), "XDG_CONFIG_HOME": str(folder)}
+        self.environ = variables | {"PYTHONPATH": os.pathsep.join(paths), "XDG_CONFIG_HOME": str(folder)}
         self.folder = folder
 
     def run(self, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -99,7 +99,7 @@ except heald.errors.NotFound as error:
     assert "pip install" not in facts["near"]
 
 
-@pytest.mark.parametrize(("arguments", "told"), [
+@pytest.mark.parametrize(("arguments", "expected_text"), [
     (["ops"], "0 ops, 0 with a kernel"),
     (["ops", "--all"], "38 ops, 30 with a kernel"),
     (["ops", "While"], "While(input: T) -> output: T"),
@@ -108,10 +108,10 @@ except heald.errors.NotFound as error:
     (["ops", "--plugin", str(PLUGIN)], "Tiny>Plus"),
     (["devices", "--check", "--plugin", str(PLUGIN)], "PASS"),
 ])
-def test_commands_list_what_there_is(alone, arguments, told):
+def test_commands_list_the_parts_of_core(alone, arguments, expected_text):
     done = alone.run("-m", "heald", *arguments)
     assert (done.returncode, done.stderr) == (0, "")
-    assert told in done.stdout
+    assert expected_text in done.stdout
 
 
 def test_a_graph_of_unknown_ops_is_explained(alone):

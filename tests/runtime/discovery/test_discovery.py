@@ -124,7 +124,7 @@ class Config:
 
 
 @pytest.fixture(scope="module")
-def listed(shared_site: Any) -> dict[str, Any]:
+def plugin_listing(shared_site: Any) -> dict[str, Any]:
     """All cases installed side by side; one listing."""
     for name, case in CASES.items():
         module = f"d_{name}"
@@ -140,7 +140,7 @@ def listed(shared_site: Any) -> dict[str, Any]:
     settings = "[plugin.wants_x]\nsise = 3\n[plugins]\nblock = ['blocked', 'onednn']\n"
     named = shared_site.folder / "heald.toml"
     named.write_text(settings)
-    found: dict[str, Any] = shared_site.run("""
+    facts: dict[str, Any] = shared_site.run("""
         told = warnings.catch_warnings(record=True)
         caught = told.__enter__()
         warnings.simplefilter("always")
@@ -154,29 +154,31 @@ def listed(shared_site: Any) -> dict[str, Any]:
              add=[k.pack for k in plugins.registries.kernels.candidates("Add", "TOY")],
              allocators=sorted(plugins.registries.allocators), warned=[str(w.message) for w in caught])
     """, env={"HEALD_CONFIG": str(named)})
-    return found
+    return facts
 
 
-def test_each_plugin_that_cannot_be_used_or_is_displaced_is_warned_of_once(listed: Any) -> None:
+def test_each_plugin_that_cannot_be_used_or_is_displaced_is_warned_of_once(plugin_listing: Any) -> None:
     """Also a pack whose import fails, once its device type is used."""
     for name, case in CASES.items():
         if case.status in ("failed", "incompatible") and not name.startswith("pack_"):
-            told = [text for text in listed["warned"] if text.startswith(f"plugin {name} is {case.status}: ")]
-            assert len(told) == 1, name
-            assert case.reason in told[0]
-            assert case.remedy in told[0]
+            warning_texts = [text for text in plugin_listing["warned"]
+                             if text.startswith(f"plugin {name} is {case.status}: ")]
+            assert len(warning_texts) == 1, name
+            assert case.reason in warning_texts[0]
+            assert case.remedy in warning_texts[0]
     assert "device type CLAIMED is announced by plugins type_b and type_a: type_b's is used; set " \
-           "[placement.provider] CLAIMED = 'type_a' or 'type_b'" in listed["warned"]
+           "[placement.provider] CLAIMED = 'type_a' or 'type_b'" in plugin_listing["warned"]
     assert "plugins pack_a and pack_b have kernels for Add on TOY at equal priority: pack_a's is used; " \
-           "set [kernels] Add = 'pack_b' or 'pack_a'" in listed["warned"]
-    assert any(text.startswith("plugin pack_c: registering its kernels for TOY raised") for text in listed["warned"])
-    assert not [text for text in listed["warned"] if text.startswith(("plugin good", "plugin blocked", "plugin inert"))]
+           "set [kernels] Add = 'pack_b' or 'pack_a'" in plugin_listing["warned"]
+    warned = plugin_listing["warned"]
+    assert any(text.startswith("plugin pack_c: registering its kernels for TOY raised") for text in warned)
+    assert not [text for text in warned if text.startswith(("plugin good", "plugin blocked", "plugin inert"))]
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_a_plugin_is_listed_with_status_reason_and_remedy(name: str, listed: Any) -> None:
+def test_a_plugin_is_listed_with_status_reason_and_remedy(name: str, plugin_listing: Any) -> None:
     case = CASES[name]
-    (record,) = [r for r in listed["records"] if r["id"] == name]
+    (record,) = [r for r in plugin_listing["records"] if r["id"] == name]
     assert record["status"] == case.status, record
     assert case.reason in record["reason"]
     assert case.remedy in record["remedy"]
@@ -184,33 +186,33 @@ def test_a_plugin_is_listed_with_status_reason_and_remedy(name: str, listed: Any
     assert record["version"] == "1.0"
 
 
-def test_records_come_in_order_of_id(listed: Any) -> None:
-    ids = [record["id"] for record in listed["records"]]
+def test_records_come_in_order_of_id(plugin_listing: Any) -> None:
+    ids = [record["id"] for record in plugin_listing["records"]]
     assert ids == sorted(ids)
     assert {"cpu", "example_device"} <= set(ids)
 
 
-def test_nothing_of_a_plugin_that_failed_half_way_counts(listed: Any) -> None:
-    assert listed["types"] == ["GOOD", "FIRST"]
-    assert "Half>Op" not in listed["ops"]
-    assert "Example>Gelu" in listed["ops"]
-    assert listed["allocators"] == ["counting", "plain", "poisoning", "pooled"]
+def test_a_plugin_that_failed_half_way_leaves_no_registration(plugin_listing: Any) -> None:
+    assert plugin_listing["types"] == ["GOOD", "FIRST"]
+    assert "Half>Op" not in plugin_listing["ops"]
+    assert "Example>Gelu" in plugin_listing["ops"]
+    assert plugin_listing["allocators"] == ["counting", "plain", "poisoning", "pooled"]
 
 
-def test_the_traceback_of_a_failure_leads_into_the_plugin(listed: Any) -> None:
-    (record,) = [r for r in listed["records"] if r["id"] == "half_way"]
+def test_the_traceback_of_a_failure_leads_into_the_plugin(plugin_listing: Any) -> None:
+    (record,) = [r for r in plugin_listing["records"] if r["id"] == "half_way"]
     assert 'raise ValueError("boom")' in record["traceback"]
     assert "d_half_way.py" in record["traceback"]
-    assert not any(r["traceback"] for r in listed["records"] if r["status"] == "ok")
+    assert not any(r["traceback"] for r in plugin_listing["records"] if r["status"] == "ok")
 
 
-def test_priority_then_the_lower_id_decides_between_rivals(listed: Any) -> None:
-    assert listed["claimed"] == "type_b"
-    assert listed["add"] == ["pack_a", "pack_b"]
+def test_priority_then_the_lower_id_decides_between_rivals(plugin_listing: Any) -> None:
+    assert plugin_listing["claimed"] == "type_b"
+    assert plugin_listing["add"] == ["pack_a", "pack_b"]
 
 
-def test_of_two_plugins_with_one_id_the_first_distribution_is_loaded_and_both_are_shown(listed: Any) -> None:
-    first, second = (record for record in listed["records"] if record["id"] == "twice")
+def test_the_first_of_two_plugins_with_one_id_is_loaded_and_both_are_shown(plugin_listing: Any) -> None:
+    first, second = (record for record in plugin_listing["records"] if record["id"] == "twice")
     assert (first["status"], second["status"]) == ("conflict", "conflict")
     assert first["reason"] == "another plugin has the same id: heald-second"
     assert second["reason"] == "plugin of heald-first has the id 'twice' already"
@@ -219,14 +221,14 @@ def test_of_two_plugins_with_one_id_the_first_distribution_is_loaded_and_both_ar
     assert second["registered"] == {}
 
 
-def test_a_distribution_whose_folder_is_gone_says_so(listed: Any) -> None:
-    (record,) = [r for r in listed["records"] if r["id"] == "gone"]
+def test_a_distribution_whose_folder_is_gone_says_so(plugin_listing: Any) -> None:
+    (record,) = [r for r in plugin_listing["records"] if r["id"] == "gone"]
     assert record["status"] == "failed"
     assert record["reason"] == "module heald_gone.plugin does not exist: no 'heald_gone' on sys.path"
 
 
-def test_loading_imports_no_kernels_and_listing_those_of_all_packs(listed: Any) -> None:
-    before, after = set(listed["before"]), set(listed["after"])
+def test_loading_imports_no_kernels_and_listing_those_of_all_packs(plugin_listing: Any) -> None:
+    before, after = set(plugin_listing["before"]), set(plugin_listing["after"])
     assert not before & {"numpy", "k_a", "heald_cpu.kernels", "heald_example_device.device",
                          "heald_example_device.kernels"}
     assert {"heald_example_device.kernels", "k_a", "k_b", "heald_cpu.kernels",
@@ -400,7 +402,7 @@ def heald_devices(registry):
 def test_a_hook_that_does_not_end_is_a_failed_plugin_and_the_others_work(site: Any) -> None:
     site.add("heald-slow", {"slow": "t_slow"}, {"t_slow.py": SLOW})
     site.add("heald-then", {"then": "t_then"}, {"t_then.py": GOOD.format(type="THEN", priority=0)})
-    found = site.run("""
+    plugin_records = site.run("""
         from heald.runtime.discovery import plugin_module
         from heald.runtime.discovery.discovery import Plugins
         plugin_module.LONGEST_HOOKS_SECONDS = 0.2
@@ -409,10 +411,10 @@ def test_a_hook_that_does_not_end_is_a_failed_plugin_and_the_others_work(site: A
         types = plugins.registries.device_types
         tell(records=shown(plugins.records()), types=[t for t in ("SLOW", "THEN") if types.get(t)])
     """)
-    record = next(record for record in found["records"] if record["id"] == "slow")
+    record = next(record for record in plugin_records["records"] if record["id"] == "slow")
     assert (record["status"], record["reason"]) == ("failed", "hook heald_devices takes longer than 0.2 s")
     assert record["remedy"] == "hooks only register: leave slow work to scans and to kernels"
-    assert found["types"] == ["THEN"]
+    assert plugin_records["types"] == ["THEN"]
 
 
 def test_a_package_may_register_itself_while_it_is_imported(site: Any) -> None:
@@ -431,8 +433,8 @@ def heald_devices(registry):
 record = heald.register(__name__)
 """)
     (package / "types.py").write_text("NAME = 'SELF'\n")
-    found = site.run("""
+    plugin_records = site.run("""
         import t_self
         tell(status=t_self.record.status, registered=t_self.record.registered)
     """)
-    assert found == {"status": "ok", "registered": {"device types": ["SELF"]}}
+    assert plugin_records == {"status": "ok", "registered": {"device types": ["SELF"]}}

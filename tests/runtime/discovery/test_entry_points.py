@@ -6,7 +6,13 @@ import importlib.metadata
 from pathlib import Path
 
 import pytest
-from heald.runtime.discovery.entry_points import GROUP, Distribution, scan, too_old, unmet
+from heald.runtime.discovery.entry_points import (
+    ENTRY_POINT_GROUP,
+    Distribution,
+    asks_newer_core,
+    installed_distributions,
+    unmet_requirement,
+)
 from hypothesis import given
 from hypothesis import strategies as st
 from packaging.specifiers import SpecifierSet
@@ -24,15 +30,17 @@ def distribution(*requires: str) -> Distribution:
 
 
 def test_the_scan_finds_the_entry_points_that_importlib_metadata_finds() -> None:
-    expected = {(e.dist.name, e.dist.version, e.name, e.value) for e in importlib.metadata.entry_points(group=GROUP)
+    expected = {(e.dist.name, e.dist.version, e.name, e.value)
+                for e in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
                 if e.dist is not None}
-    assert {(d.name, d.version, *plugin) for d in scan() for plugin in d.plugins.items()} == expected
+    assert {(d.name, d.version, *plugin) for d in installed_distributions() for plugin in d.plugins.items()} == expected
 
 
 @given(st.lists(CLAUSES, min_size=1, max_size=3), RELEASES)
 def test_a_requirement_is_met_when_packaging_says_so(clauses: list[str], version: str) -> None:
     text = ",".join(clauses)
-    assert (unmet(distribution(f"heald-core{text}"), version) is None) == SpecifierSet(text).contains(version)
+    is_met = unmet_requirement(distribution(f"heald-core{text}"), version) is None
+    assert is_met == SpecifierSet(text).contains(version)
 
 
 @pytest.mark.parametrize(
@@ -44,7 +52,7 @@ def test_a_requirement_is_met_when_packaging_says_so(clauses: list[str], version
     ],
 )
 def test_only_requirements_on_heald_core_count(line: str, met: bool) -> None:
-    assert (unmet(distribution("other", line), "0.1.0") is None) is met
+    assert (unmet_requirement(distribution("other", line), "0.1.0") is None) is met
 
 
 @pytest.mark.parametrize(("requirement", "older"), [
@@ -52,16 +60,17 @@ def test_only_requirements_on_heald_core_count(line: str, met: bool) -> None:
     ("heald-core!=0.1.0", False), ("heald-core>=0.0,<0.1", False),
 ])
 def test_the_remedy_knows_whether_heald_core_is_too_old(requirement: str, older: bool) -> None:
-    assert too_old(requirement, "0.1.0") is older
+    assert asks_newer_core(requirement, "0.1.0") is older
 
 
 def test_the_first_distribution_of_a_name_on_the_path_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for place, version in (("one", "1.0"), ("two", "2.0")):
-        info = tmp_path / place / f"Heald.Twin-{version}.dist-info"
+    for folder_name, version in (("one", "1.0"), ("two", "2.0")):
+        info = tmp_path / folder_name / f"Heald.Twin-{version}.dist-info"
         info.mkdir(parents=True)
         (info / "METADATA").write_text(f"Name: Heald.Twin\r\nVersion: {version}\r\nRequires-Dist: heald-core>=0.1\r\n")
         (info / "entry_points.txt").write_text("[other]\na = b\n[heald.plugins]\n# words\ntwin = twin.plugin [extra]\n")
     (tmp_path / "broken.zip").write_bytes(b"")
     paths = [tmp_path / name for name in ("absent", "broken.zip", "one", "two")]
     monkeypatch.setattr("sys.path", [str(path) for path in paths])
-    assert scan() == [Distribution("Heald.Twin", "1.0", ("heald-core>=0.1",), {"twin": "twin.plugin"})]
+    twin = Distribution("Heald.Twin", "1.0", ("heald-core>=0.1",), {"twin": "twin.plugin"})
+    assert installed_distributions() == [twin]

@@ -93,7 +93,7 @@ def test_a_host_program_over_three_memories_gives_values_that_come(host, kind, p
         step.leave()
         assert host.await_values(values, timeout=20)
         assert [v.get().tolist() for v in values] == [oracle(calls, x, y)[r].tolist() for r in results]
-    assert [f for r in host.opened() if r.type == "SIM" for f in r.device.native.report] == []
+    assert [f for r in host.devices_in_use() if r.type == "SIM" for f in r.device.native.report] == []
 
 
 @pytest.mark.parametrize("kind", TYPES)
@@ -115,7 +115,7 @@ def test_runs_of_a_program_over_three_memories_at_once_do_not_see_each_other(kin
 
 def faults(session):
     """What the simulated devices of a session have seen go wrong."""
-    return [fault for record in session._runtime.host.opened() if record.type == "SIM"
+    return [fault for record in session._runtime.host.devices_in_use() if record.type == "SIM"
             for fault in record.device.native.report]
 
 

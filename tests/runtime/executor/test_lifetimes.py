@@ -22,7 +22,7 @@ from heald.runtime.executor.parallel_schedule import dependencies, parallel_sche
 from heald.runtime.executor.step import RunOptions, Step
 from heald.runtime.executor.task_partition import TaskPartition
 from heald.runtime.host.cancellation import CancelToken
-from heald.runtime.service.prepared_step import MOST_VARIANTS
+from heald.runtime.service.prepared_step import LARGEST_VARIANT_COUNT
 from heald.runtime.service.runtime import runtime
 from heald.runtime.values.async_value import AsyncValue
 from plugins_for_tests import plugin
@@ -312,7 +312,7 @@ RUN = {  # ways to run a session's step for a feed
 def of_any_shape(step, session):
     """The step, on the variant for all shapes if its feed has any."""
     if session.graph.nodes["x"].attrs["shape"] is None:
-        for n in range(4, 5 + MOST_VARIANTS):
+        for n in range(4, 5 + LARGEST_VARIANT_COUNT):
             step(np.zeros(n, np.float32))
     return step
 

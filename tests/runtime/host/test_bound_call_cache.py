@@ -21,8 +21,8 @@ from hypothesis import strategies as st
 class Shapes:
     """A call that is bound once for each shape."""
 
-    def __init__(self, kept):
-        self.kept = kept
+    def __init__(self, cache):
+        self.kept = cache
         self.bound = set()
 
     def bind(self, key, nbytes):
@@ -35,51 +35,51 @@ class Shapes:
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(1, 400)), max_size=60))
 def test_the_oldest_calls_are_forgotten_until_the_others_fit(steps):
-    kept = BoundCalls(1000)
-    calls = [Shapes(kept) for _ in range(4)]
+    cache = BoundCalls(1000)
+    calls = [Shapes(cache) for _ in range(4)]
     order = []
     for key, (number, nbytes) in enumerate(steps):
         calls[number].bind(key, nbytes)
         order.append((key, nbytes))
         alive = set().union(*(call.bound for call in calls))
-        assert kept.nbytes == sum(size for each, size in order if each in alive) <= 1000
-        assert alive == {each for each, _ in order[-len(alive):]}
+        assert cache.nbytes == sum(size for owner, size in order if owner in alive) <= 1000
+        assert alive == {owner for owner, _ in order[-len(alive):]}
 
 
 def test_a_call_that_is_larger_than_the_bound_is_kept_alone():
-    kept = BoundCalls(1000)
-    call = Shapes(kept)
+    cache = BoundCalls(1000)
+    call = Shapes(cache)
     for key in range(3):
         call.bind(key, 5000)
         assert call.bound == {key}
 
 
 def test_calls_are_noted_and_forgotten_under_the_lock():
-    kept = BoundCalls(1000)
-    held = []
+    cache = BoundCalls(1000)
+    owned_lock = []
 
     class Noted(deque):
         def append(self, row):
-            held.append(kept._lock._is_owned())
+            owned_lock.append(cache._lock._is_owned())
             super().append(row)
 
     class Owner:
         def forget(self, _):
-            held.append(kept._lock._is_owned())
+            owned_lock.append(cache._lock._is_owned())
 
-    kept._kept, owner = Noted(), Owner()
+    cache._kept, owner = Noted(), Owner()
     for key in range(3):
-        kept.keep(owner, key, 600)
-    assert held.count(True) == len(held) > 2
-    assert not kept._lock._is_owned()
+        cache.keep(owner, key, 600)
+    assert owned_lock.count(True) == len(owned_lock) > 2
+    assert not cache._lock._is_owned()
 
 
 def test_calls_whose_owner_is_gone_make_room_first():
-    kept = BoundCalls(1000)
-    gone, call = Shapes(kept), Shapes(kept)
+    cache = BoundCalls(1000)
+    dead_owner, call = Shapes(cache), Shapes(cache)
     call.bind("first", 400)
-    gone.bind("second", 500)
-    del gone
+    dead_owner.bind("second", 500)
+    del dead_owner
     call.bind("third", 400)
     assert call.bound == {"first", "third"}
 
@@ -92,24 +92,24 @@ def session():
 
 def test_shapes_without_end_keep_the_bytes_of_bound_calls_where_they_are(session, monkeypatch):
     memory = session._runtime.host.memory
-    monkeypatch.setattr(memory, "bound_calls", kept := BoundCalls(40 * CALL_BYTES))
+    monkeypatch.setattr(memory, "bound_calls", cache := BoundCalls(40 * CALL_BYTES))
     run = session.make_callable("c", ["x"])
     for size in [*range(1, 61), *range(1, 61)]:
         x = np.full(size, 0.5, np.float32)
         np.testing.assert_allclose(run(x), np.exp(-2 * x), rtol=1e-6)
-        assert kept.nbytes <= 40 * CALL_BYTES
-    assert kept.nbytes > 20 * CALL_BYTES
+        assert cache.nbytes <= 40 * CALL_BYTES
+    assert cache.nbytes > 20 * CALL_BYTES
 
 
 def test_combinations_without_end_are_forgotten_from_the_oldest_on(session, monkeypatch):
     x = np.ones(3, np.float32)
     session.run("c", {"x": x})
-    (each,) = (prepared.held()[0] for prepared in session._prepared.values())
-    monkeypatch.setattr(session_module, "MOST_PREPARED_BYTES", 4 * each)
+    (combination_bytes,) = (prepared.memory_use()[0] for prepared in session._prepared.values())
+    monkeypatch.setattr(session_module, "MOST_PREPARED_BYTES", 4 * combination_bytes)
     for n in range(20):
         names = ["abc"[(n >> i) % 3] for i in range(5)]
         assert len(session.run(names, {"x": x})) == 5
-        assert sum(prepared.held()[0] for prepared in session._prepared.values()) <= 6 * each
+        assert sum(prepared.memory_use()[0] for prepared in session._prepared.values()) <= 6 * combination_bytes
     assert 2 <= len(session._prepared) <= 6
     assert (tuple(names), ("x",), ()) in session._prepared
 
@@ -118,18 +118,18 @@ def test_thousands_of_combinations_are_bounded_and_forgotten_ones_are_freed(monk
     monkeypatch.setattr(session_module, "MOST_PREPARED_BYTES", 20 * PREPARED_BYTES)
     names = [f"n{i}" for i in range(46)]
     session = heald.Session(graph(placeholder("x"), *(node(name, "Neg", "x") for name in names)))
-    made = [weakref.ref(session.prepare(pair, ["x"])) for pair in permutations(names, 2)]
-    assert len(made) > 2000
+    combinations = [weakref.ref(session.prepare(pair, ["x"])) for pair in permutations(names, 2)]
+    assert len(combinations) > 2000
     assert len(session._prepared) <= 21
     collect()
-    alive = [each() for each in made if each() is not None]
+    alive = [combination() for combination in combinations if combination() is not None]
     assert alive == [*session._prepared.values()]
     assert len(session._steps) == len(alive)
 
 
 def test_a_callable_keeps_its_combination_and_nothing_else_does(session, monkeypatch):
     run = session.make_callable("c", ["x"])
-    kept = weakref.ref(next(iter(session._prepared.values())))
+    combination = weakref.ref(next(iter(session._prepared.values())))
     monkeypatch.setattr(session_module, "MOST_PREPARED_BYTES", 0)
     for fetch in "ab":
         session.run(fetch, {"x": [1.0]})
@@ -138,7 +138,7 @@ def test_a_callable_keeps_its_combination_and_nothing_else_does(session, monkeyp
     assert run(np.zeros(2, np.float32)).tolist() == [1, 1]
     del run
     collect()
-    assert kept() is None
+    assert combination() is None
 
 
 def test_combinations_whose_arrays_take_too_much_of_the_limit_are_forgotten():
@@ -153,6 +153,6 @@ def test_combinations_whose_arrays_take_too_much_of_the_limit_are_forgotten():
 
 def test_a_program_of_much_memory_keeps_fewer_idle_frames():
     session = heald.Session(graph(placeholder("x", (None,)), node("a", "Exp", "x"), node("b", "Neg", "a")))
-    for size, most in ((1000, 8), (3 << 20, 5), (1 << 25, 1)):  # frames of 4 KB, 12 MiB, 128 MiB
+    for size, largest_idle_frames in ((1000, 8), (3 << 20, 5), (1 << 25, 1)):  # frames of 4 KB, 12 MiB, 128 MiB
         executable = session.prepare("b", ["x"]).executable(((size,),))
-        assert executable._most_free == most
+        assert executable._most_free == largest_idle_frames

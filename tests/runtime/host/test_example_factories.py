@@ -53,12 +53,12 @@ def mine(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
-def test_a_run_uses_the_allocator_and_the_work_queue_that_config_names(mine: str) -> None:
+def test_a_run_uses_the_allocator_and_the_work_queue_that_config_names(plugin_settings: str) -> None:
     names = ["a", "b", "c"]
     nodes = [placeholder("x", (3,)), *(node(name, "Mine>Sum", "x", "x") for name in names),
              *(node(f"{name}{name}", "AddV2", name, "x") for name in names)]
     session = heald.Session(graph(*nodes), CHOSEN | {
-        "plugins": {"load": [mine, *FILES]}, "passes": {"disable": ["duplicates"]}})
+        "plugins": {"load": [plugin_settings, *FILES]}, "passes": {"disable": ["duplicates"]}})
     results = session.run(["aa", "bb", "cc"], {"x": np.float32([1, 2, 3])})
     assert [result.tolist() for result in results] == [[3, 6, 9]] * 3
     assert sys.modules["sums_of_mine"].ran == ["c", "b", "a"]

@@ -1,4 +1,4 @@
-"""The policy of files: an op opens files in the folders of [files] only, whatever path leads there."""
+"""The policy of files: an op opens files in the folders of [files] only, on every path."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def tree(tmp_path):
 @pytest.mark.parametrize("path", ["in/x", "in/deep/../x", "way-in/deep/x", "out/../in/x", "in/link/../in/x"])
 def test_paths_that_lead_into_the_folder_are_permitted(tree, path):
     policy = FilePolicy(FilesConfig(read=(str(tree / "in"),)))
-    found = policy.path("RestoreV2", f"{tree}/{path}", "read")
-    assert found == (tree / path).resolve()
+    permitted_path = policy.path("RestoreV2", f"{tree}/{path}", "read")
+    assert permitted_path == (tree / path).resolve()
     with pytest.raises(PermissionDenied, match=r"may not write"):
         policy.path("RestoreV2", f"{tree}/{path}", "write")
 

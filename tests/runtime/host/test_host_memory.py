@@ -14,8 +14,8 @@ from heald.graphs.graph.graph import Graph, Node
 from heald.graphs.graph.graphdef import dumps, loads
 from heald.runtime.contract.allocator import PlainAllocator
 from heald.runtime.contract.device import load_callable
-from heald.runtime.host.allocators import GIVEN
-from heald.runtime.host.host_memory import LARGE, HostMemory, size_text
+from heald.runtime.host.allocators import BUILT_IN_ALLOCATORS
+from heald.runtime.host.host_memory import COUNTED_FROM_BYTES, HostMemory, size_text
 from heald.runtime.values import dtypes, wire
 from heald.runtime.values.tensor_proto import TensorValue, put_shape
 from hypothesis import given
@@ -26,9 +26,9 @@ LIMIT = "64MiB"
 INT = {"dtype": np.int32}
 
 
-def listed(name, shape, dtype=dtypes.float32, values=()):
+def constant_of_list(name, shape, dtype=dtypes.float32, values=()):
     """A constant of a small file: `values` are listed, the last of them fills the rest."""
-    content = b"".join(wire.put_bytes(8, each) for each in values) if dtype is dtypes.string else b""
+    content = b"".join(wire.put_bytes(8, element) for element in values) if dtype is dtypes.string else b""
     if not content and values:
         content = wire.put_bytes(5, np.asarray(values, "<f4").tobytes())
     raw = wire.put_integer(1, dtype.number) + wire.put_bytes(2, put_shape(shape)) + content
@@ -40,17 +40,19 @@ def const32(name, value):
 
 
 BOMBS = {
-    "a constant without elements": [listed("out", (N,))],
-    "a constant of one element": [listed("out", (N,), values=[1.5])],
-    "a constant of two elements": [listed("out", (N,), values=[1.5, 2.5])],
+    "a constant without elements": [constant_of_list("out", (N,))],
+    "a constant of one element": [constant_of_list("out", (N,), values=[1.5])],
+    "a constant of two elements": [constant_of_list("out", (N,), values=[1.5, 2.5])],
     "a constant of two strings": [
-        listed("w", (N,), dtypes.string, [b"a", b"b"]), Node("out", "StringLength", ("w",), attrs={"unit": b"BYTE"})],
+        constant_of_list("w", (N,), dtypes.string, [b"a", b"b"]),
+        Node("out", "StringLength", ("w",), attrs={"unit": b"BYTE"})],
     "a kernel that computes a table when it is bound": [
-        listed("w", (N // 10,), dtypes.int32), node("out", "InvertPermutation", "w", T=dtypes.int32)],
-    "another name of a constant": [listed("w", (N,)), node("out", "Identity", "w")],
-    "a constant that a kernel reads": [listed("w", (N,)), node("out", "Neg", "w")],
+        constant_of_list("w", (N // 10,), dtypes.int32), node("out", "InvertPermutation", "w", T=dtypes.int32)],
+    "another name of a constant": [constant_of_list("w", (N,)), node("out", "Identity", "w")],
+    "a constant that a kernel reads": [constant_of_list("w", (N,)), node("out", "Neg", "w")],
     "the sum of a constant": [
-        listed("w", (N,)), const32("axis", [0]), node("out", "Sum", "w", "axis", Tidx=dtypes.int32, keep_dims=False)],
+        constant_of_list("w", (N,)), const32("axis", [0]),
+        node("out", "Sum", "w", "axis", Tidx=dtypes.int32, keep_dims=False)],
     "Fill": [const32("dims", [N]), const("x", 1.0), node("out", "Fill", "dims", "x", index_type=dtypes.int32)],
     "Tile": [const("x", [1.0]), const32("m", [N]), node("out", "Tile", "x", "m", Tmultiples=dtypes.int32)],
     "BroadcastTo": [const("x", [1.0]), const32("s", [N]), node("out", "BroadcastTo", "x", "s", Tidx=dtypes.int32)],
@@ -90,7 +92,7 @@ def test_a_small_file_that_asks_for_much_memory_is_refused_before_memory_is_touc
 
 
 def test_a_kernel_of_huge_tensors_is_bound_in_the_run_not_in_the_link():
-    nodes = listed("w", (N // 10,), dtypes.int32), node("out", "InvertPermutation", "w", T=dtypes.int32)
+    nodes = constant_of_list("w", (N // 10,), dtypes.int32), node("out", "InvertPermutation", "w", T=dtypes.int32)
     huge, = session(*nodes, limit="8GiB").prepare("out").executable().layout.calls
     assert huge.lazy is not None
     few = const32("few", [0, 1]), node("out", "Fill", "few", "one", index_type=dtypes.int32), const("one", 1.0)
@@ -107,18 +109,18 @@ def test_no_images_of_many_rows_take_memory_for_the_places_of_these():
 @pytest.mark.parametrize("op", ["Fill", "Sum"])
 def test_a_long_vector_that_tells_shapes_is_no_list_of_a_billion_numbers(op):
     more = {"Fill": {"index_type": dtypes.int32}, "Sum": {"Tidx": dtypes.int32, "keep_dims": False}}[op]
-    shape = listed("long", (N,), dtypes.int32)
+    shape = constant_of_list("long", (N,), dtypes.int32)
     inputs = ("long", "x") if op == "Fill" else ("x", "long")
     with pytest.raises(InvalidArgument, match="1000000000 elements.* at most 254"):
         session(shape, const("x", 1.0), node("out", op, *inputs, **more)).run("out")
 
 
 def test_the_shape_of_a_huge_constant_is_told_without_its_elements():
-    assert session(listed("w", (N,)), node("s", "Shape", "w", out_type=dtypes.int32)).run("s").tolist() == [N]
+    assert session(constant_of_list("w", (N,)), node("s", "Shape", "w", out_type=dtypes.int32)).run("s").tolist() == [N]
 
 
 def test_a_constant_that_is_only_fetched_is_made_once():
-    small = session(listed("w", (4 << 20,), values=[1.5]), limit="20MB")  # 16.8 MB
+    small = session(constant_of_list("w", (4 << 20,), values=[1.5]), limit="20MB")  # 16.8 MB
     first = small.run("w")
     assert memory_of(small).stats().in_use == first.nbytes == 16 << 20
     assert first[0] == first[-1] == 1.5
@@ -130,7 +132,8 @@ def test_a_constant_that_is_only_fetched_is_made_once():
 
 
 def test_a_constant_that_kernels_read_is_laid_out_once_for_all_shapes_of_the_feeds():
-    small = session(listed("w", (1 << 20,), values=[1.5]), placeholder("x", (None, 1)), const32("axis", [0, 1]),
+    small = session(constant_of_list("w", (1 << 20,), values=[1.5]), placeholder("x", (None, 1)),
+                    const32("axis", [0, 1]),
                     node("y", "AddV2", "x", "w"), node("out", "Max", "y", "axis", Tidx=dtypes.int32, keep_dims=False))
     for rows in (1, 2):
         assert small.run("out", {"x": np.ones((rows, 1), np.float32)}) == 2.5
@@ -140,12 +143,12 @@ def test_a_constant_that_kernels_read_is_laid_out_once_for_all_shapes_of_the_fee
 
 def test_results_count_until_the_last_array_over_them_is_gone():
     small = session(placeholder("x", (None,)), node("out", "Neg", "x"))
-    result = small.run("out", {"x": np.ones(LARGE, np.float32)})
+    result = small.run("out", {"x": np.ones(COUNTED_FROM_BYTES, np.float32)})
     assert memory_of(small).stats().in_use == result.nbytes
     part = result[1:].reshape(-1, 1).view(np.int32)
     del result
     gc.collect()
-    assert memory_of(small).stats().in_use == LARGE * 4
+    assert memory_of(small).stats().in_use == COUNTED_FROM_BYTES * 4
     del part
     assert memory_of(small).stats().in_use == 0
 
@@ -191,38 +194,38 @@ def test_the_limit_is_a_setting_like_others():
         session(const("x", 1), limit="plenty")
 
 
-@pytest.mark.parametrize("allocator", GIVEN)
-@given(st.lists(st.tuples(st.integers(0, 3 * LARGE), st.integers(0, 5)), max_size=12))
+@pytest.mark.parametrize("allocator", BUILT_IN_ALLOCATORS)
+@given(st.lists(st.tuples(st.integers(0, 3 * COUNTED_FROM_BYTES), st.integers(0, 5)), max_size=12))
 def test_large_arrays_are_counted_while_they_live(allocator, steps):
-    memory = HostMemory(load_callable(GIVEN[allocator])(), 8 * LARGE)
+    memory = HostMemory(load_callable(BUILT_IN_ALLOCATORS[allocator])(), 8 * COUNTED_FROM_BYTES)
     alive = []
     for nbytes, dropped in steps:
-        in_use = sum(a.nbytes for a in alive if a.nbytes >= LARGE)
-        if nbytes >= LARGE and in_use + nbytes > 8 * LARGE:
+        in_use = sum(a.nbytes for a in alive if a.nbytes >= COUNTED_FROM_BYTES)
+        if nbytes >= COUNTED_FROM_BYTES and in_use + nbytes > 8 * COUNTED_FROM_BYTES:
             with pytest.raises(ResourceExhausted):
                 memory.maker((nbytes,), np.uint8, "a test")()
         else:
             alive.append(memory.maker((nbytes,), np.uint8, "a test")())
         del alive[:dropped]
-        assert memory.stats().in_use == sum(a.nbytes for a in alive if a.nbytes >= LARGE)
+        assert memory.stats().in_use == sum(a.nbytes for a in alive if a.nbytes >= COUNTED_FROM_BYTES)
 
 
 def test_an_array_that_is_held_twice_counts_once():
-    memory = HostMemory(PlainAllocator(), 2 * LARGE)
-    array = np.zeros(LARGE, np.uint8)
+    memory = HostMemory(PlainAllocator(), 2 * COUNTED_FROM_BYTES)
+    array = np.zeros(COUNTED_FROM_BYTES, np.uint8)
     for view in (array, array[:10], array[5:].view(np.int8)):
         memory.hold(view, "a test")
-    assert memory.stats().in_use == LARGE
+    assert memory.stats().in_use == COUNTED_FROM_BYTES
     del array, view
     assert memory.stats().in_use == 0
 
 
-def test_what_was_not_made_is_given_back():
-    memory = HostMemory(PlainAllocator(), 2 * LARGE)
+def test_the_bytes_of_an_array_that_could_not_be_made_are_given_back():
+    memory = HostMemory(PlainAllocator(), 2 * COUNTED_FROM_BYTES)
     with pytest.raises(ZeroDivisionError):
-        memory.lend(LARGE, "a test", lambda: 1 // 0)
+        memory.lend(COUNTED_FROM_BYTES, "a test", lambda: 1 // 0)
     with pytest.raises(ResourceExhausted, match="the system has no memory for a test"):
-        memory.lend(LARGE, "a test", lambda: np.empty(2**62))
+        memory.lend(COUNTED_FROM_BYTES, "a test", lambda: np.empty(2**62))
     assert memory.stats().in_use == 0
 
 

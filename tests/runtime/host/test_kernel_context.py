@@ -1,5 +1,5 @@
-"""Kernels run without denormals and without NumPy's warnings, on every thread that runs them; what else the thread does
-is not touched."""
+"""Kernels run without denormals and without NumPy's warnings, on every thread that runs them. The thread's
+other work is not touched."""
 
 from __future__ import annotations
 
@@ -28,35 +28,35 @@ def has_denormals() -> bool:
 
 
 @pytest.mark.parametrize("count", [3, 1 << 20])  # by one thread, and by all that a library has
-def test_what_is_too_small_is_zero(count):
-    made = heald.Session(graph(placeholder("x", (None,)), placeholder("y", (None,)), node("z", "Mul", "x", "y")))
+def test_denormal_operands_and_results_are_zero(count):
+    session = heald.Session(graph(placeholder("x", (None,)), placeholder("y", (None,)), node("z", "Mul", "x", "y")))
     x = np.full(count, SMALL)
-    assert np.all(made.run("z:0", {"x:0": x, "y:0": np.full(count, np.float32(1e-10))}) == 0)
-    assert np.all(made.run("z:0", {"x:0": np.full(count, DENORMAL), "y:0": np.full(count, np.float32(1e20))}) == 0)
-    assert np.all(made.run("z:0", {"x:0": x, "y:0": x * 0 + 1}) == SMALL)
+    assert np.all(session.run("z:0", {"x:0": x, "y:0": np.full(count, np.float32(1e-10))}) == 0)
+    assert np.all(session.run("z:0", {"x:0": np.full(count, DENORMAL), "y:0": np.full(count, np.float32(1e20))}) == 0)
+    assert np.all(session.run("z:0", {"x:0": x, "y:0": x * 0 + 1}) == SMALL)
     assert has_denormals()
 
 
 def test_a_run_that_fails_leaves_the_thread_as_it_was():
-    made = heald.Session(graph(placeholder("x"), placeholder("y"), node("z", "MatMul", "x", "y")))
+    session = heald.Session(graph(placeholder("x"), placeholder("y"), node("z", "MatMul", "x", "y")))
     with pytest.raises(HealdError):
-        made.run("z:0", {"x:0": np.ones((2, 3), np.float32), "y:0": np.ones((2, 3), np.float32)})
+        session.run("z:0", {"x:0": np.ones((2, 3), np.float32), "y:0": np.ones((2, 3), np.float32)})
     assert has_denormals()
 
 
 def test_threads_that_help_have_none_either():
     host = runtime({"work_queue": {"threads": 3}}).host
     meeting = threading.Barrier(3, timeout=10)
-    found: list[bool] = []
+    context_flags: list[bool] = []
 
     def work(_number: int) -> None:
         meeting.wait()
-        found.append(has_denormals())
+        context_flags.append(has_denormals())
 
     Step(host).parallel_for(3, work)
-    assert sorted(found) == [False, False, True]  # those of the queue, which this one has started, and this one
+    assert sorted(context_flags) == [False, False, True]  # two threads of the queue, and this one
     KernelContext().run(Step(host).parallel_for, 3, work)
-    assert found[3:] == [False] * 3
+    assert context_flags[3:] == [False] * 3
     assert has_denormals()
     host.close()
 

@@ -30,9 +30,9 @@ def host(monkeypatch):
 
 
 def host_of(monkeypatch, config):
-    made = Runtime(load_config(config))
-    monkeypatch.setattr(heald.runtime.service.runtime, "_default", [made])
-    return made.host
+    new_runtime = Runtime(load_config(config))
+    monkeypatch.setattr(heald.runtime.service.runtime, "_default", [new_runtime])
+    return new_runtime.host
 
 
 def nodes(device="SIM:0"):
@@ -50,7 +50,7 @@ def record(host):
 
 
 @pytest.mark.parametrize("when", range(1, 7))  # in, launch, out, in, launch, out
-def test_whatever_it_is_lost_with_the_run_has_its_error_and_later_ones_are_told_before_they_begin(host, when):
+def test_a_run_has_the_error_that_lost_its_device_and_later_runs_fail_before_they_begin(host, when):
     session = heald.Session(nodes())
     step = session.make_callable("b", ["x"])
     assert step(X).tolist() == (-2 * (X + 1)).tolist()
@@ -85,11 +85,11 @@ def test_new_sessions_get_another_device_or_the_reason(host):
     assert {row["node"]: row["assigned"] for row in session.placement().table()}["a"] == "SIM:1"
     assert session.run("b", {"x": X}).tolist() == (-2 * (X + 1)).tolist()
     assert heald.Session(nodes("CPU:0")).run("b", {"x": X}).tolist() == (-2 * (X + 1)).tolist()
-    own = heald.Session(nodes(), CONFIG | {"placement": {"fallback": "error"}})  # with devices of its own
-    assert own.run("b", {"x": X}).tolist() == (-2 * (X + 1)).tolist()
+    new_session = heald.Session(nodes(), CONFIG | {"placement": {"fallback": "error"}})  # with devices of its own
+    assert new_session.run("b", {"x": X}).tolist() == (-2 * (X + 1)).tolist()
 
 
-def test_where_requests_must_be_met_asking_for_it_is_an_error_with_the_reason(monkeypatch):
+def test_a_strict_request_for_a_lost_device_is_an_error_with_the_reason(monkeypatch):
     host = host_of(monkeypatch, CONFIG | {"placement": {"fallback": "error"}})
     step = heald.Session(nodes()).make_callable("a", ["x"])
     lose(host)
@@ -130,26 +130,26 @@ def test_a_host_program_gives_the_error_in_what_depends_on_it(host):
         executable.start([X], Step(host))
 
 
-def test_threads_are_told_and_none_hangs(host):
+def test_each_thread_gets_the_error_of_a_lost_device_and_none_hangs(host):
     step = heald.Session(nodes()).make_callable("b", ["x"])
     step(X)
     lose(host, 200)
-    told = []
+    errors = []
 
     def work(thread):
         for _ in range(60):
             try:
                 assert step(X).tolist() == (-2 * (X + 1)).tolist()
             except Unavailable as error:
-                told.append(error)
+                errors.append(error)
 
     in_threads(work)
     assert record(host).status == "unavailable"
-    assert len(told) > 100
+    assert len(errors) > 100
     assert host.open("SIM:1").native.report == []
 
 
-def test_it_is_closed_with_its_host(host, monkeypatch):
+def test_a_lost_device_is_closed_with_its_host(host, monkeypatch):
     closed, earlier = [], set(threading.enumerate())  # hosts of other tests may have waiters of their own
     step = heald.Session(nodes()).make_callable("b", ["x"])
     step(X)
@@ -170,7 +170,7 @@ def test_it_is_closed_with_its_host(host, monkeypatch):
 
 def test_unavailable_from_a_kernel_of_the_host_loses_nothing(host):
     cpu = host.open("CPU:0")
-    host.failed(cpu, Unavailable("a server is down"))
-    host.failed(SimpleNamespace(type="SIM", attributes={}), Unavailable("somebody else's"))
+    host.note_failure(cpu, Unavailable("a server is down"))
+    host.note_failure(SimpleNamespace(type="SIM", attributes={}), Unavailable("somebody else's"))
     assert host.open("CPU:0") is cpu
     assert host.names("SIM") == ["SIM:0", "SIM:1"]

@@ -41,16 +41,17 @@ def test_any_other_text_is_refused(text):
 @given(st.lists(st.tuples(st.sampled_from([KEY, OTHER]), st.booleans()), max_size=20))
 def test_the_nth_receiver_of_a_key_receives_its_nth_tensor(events):
     meeting = LocalRendezvous()
-    sent, received = {KEY: 0, OTHER: 0}, {KEY: [], OTHER: []}
+    sent_counts, received = {KEY: 0, OTHER: 0}, {KEY: [], OTHER: []}
     for key, is_send in events:
         if is_send:
-            meeting.send(key, sent[key])
-            sent[key] += 1
+            meeting.send(key, sent_counts[key])
+            sent_counts[key] += 1
         else:
             received[key].append(meeting.recv(key))
     for key, values in received.items():
-        assert [value.get() for value in values if value.is_available()] == [*range(min(len(values), sent[key]))]
-        assert [value.is_available() for value in values] == [number < sent[key] for number in range(len(values))]
+        count = sent_counts[key]
+        assert [value.get() for value in values if value.is_available()] == [*range(min(len(values), count))]
+        assert [value.is_available() for value in values] == [number < count for number in range(len(values))]
 
 
 @pytest.mark.parametrize("is_late", [False, True])

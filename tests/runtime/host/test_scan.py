@@ -11,10 +11,10 @@ from heald.runtime.config.config import load_config
 from heald.runtime.contract.device import DeviceType
 from heald.runtime.host.host import Host
 from heald.runtime.host.registries import Registries
-from heald.runtime.host.scan import METHODS
+from heald.runtime.host.scan import DEVICE_METHODS
 from heald.runtime.service.runtime import Runtime
 
-COMPLETE = {name: lambda *_: None for name in METHODS} | {"type": "T", "uid": "one", "attributes": {}}
+COMPLETE = {name: lambda *_: None for name in DEVICE_METHODS} | {"type": "T", "uid": "one", "attributes": {}}
 
 
 def device(**changes):
@@ -33,35 +33,35 @@ def host(provider=None, **scans):
     return Host(registries)
 
 
-def rows(made):
-    return [(record.name, record.plugin, record.status) for record in made.records("T")]
+def rows(scanned_host):
+    return [(record.name, record.plugin, record.status) for record in scanned_host.records("T")]
 
 
 @pytest.mark.parametrize("first", [unavailable, lambda _: []])
 def test_the_next_claimant_of_a_type_serves_when_the_first_has_no_device(first):
-    made = host(a=first, b=lambda _: [device()])
-    assert rows(made) == [("T:0", "b", "found")]
-    assert made.registries.device_types.get("T").plugin == "b"
+    scanned_host = host(a=first, b=lambda _: [device()])
+    assert rows(scanned_host) == [("T:0", "b", "found")]
+    assert scanned_host.registries.device_types.get("T").plugin == "b"
 
 
 def test_kernels_that_were_registered_for_the_first_claimant_make_room_for_those_of_the_next():
     from heald.runtime.contract.kernel import KernelPack
 
-    made = host(a=lambda _: [], b=lambda _: [device()])
+    scanned_host = host(a=lambda _: [], b=lambda _: [device()])
     for plugin in "ab":
-        made.registries.kernels.add_pack(
-            KernelPack("T", lambda kernels: kernels.kernel("Add")(lambda b: None), 0, plugin, own=True))
-    assert [k.pack for k in made.registries.kernels.candidates("Add", "T")] == ["a"]
-    made.records("T")
-    assert [k.pack for k in made.registries.kernels.candidates("Add", "T")] == ["b"]
+        scanned_host.registries.kernels.add_pack(
+            KernelPack("T", lambda kernels: kernels.kernel("Add")(lambda b: None), 0, plugin, is_of_device_plugin=True))
+    assert [k.pack for k in scanned_host.registries.kernels.candidates("Add", "T")] == ["a"]
+    scanned_host.records("T")
+    assert [k.pack for k in scanned_host.registries.kernels.candidates("Add", "T")] == ["b"]
 
 
 def test_config_chooses_the_provider_of_a_type():
     scans = {"a": lambda _: [device()], "b": lambda _: [device()]}
     assert rows(host(**scans)) == [("T:0", "a", "found")]
-    chosen = host("b", **scans)
-    assert rows(chosen) == [("T:0", "b", "found")]
-    assert chosen.registries.device_types.conflicts() == []
+    scanned_host = host("b", **scans)
+    assert rows(scanned_host) == [("T:0", "b", "found")]
+    assert scanned_host.registries.device_types.conflicts() == []
 
 
 def test_a_type_without_devices_names_every_claimant():
@@ -72,30 +72,30 @@ def test_a_type_without_devices_names_every_claimant():
     assert record.remedy == "set [placement.provider] T = 'b'"
 
 
-@pytest.mark.parametrize(("given", "reason"), [
+@pytest.mark.parametrize(("scan_result", "reason"), [
     (object(), "an object of object, which has no type, uid, attributes, open, close"),
     (device(type="OTHER"), "a device of type 'OTHER', it announces 'T'"),
     (device(uid=7), "with the uid 7, expected a non-empty str"),
     (device(attributes=None), "whose attributes are NoneType, expected a mapping"),
     (device(open=3), "whose open is no method"),
 ])
-def test_a_wrong_result_of_a_scan_is_a_record_and_the_other_devices_serve(given, reason):
-    made = host(a=lambda _: [given, device()])
+def test_a_wrong_result_of_a_scan_is_a_record_and_the_other_devices_serve(scan_result, reason):
+    scanned_host = host(a=lambda _: [scan_result, device()])
     with pytest.warns(HealdWarning, match=r"^device T:0 \(plugin a\): scan of plugin a gave "):
-        assert rows(made) == [("T:0", "a", "unavailable"), ("T:1", "a", "found")]
-    assert reason in made.records("T")[0].reason
+        assert rows(scanned_host) == [("T:0", "a", "unavailable"), ("T:1", "a", "found")]
+    assert reason in scanned_host.records("T")[0].reason
 
 
 def test_a_scan_that_raises_names_plugin_and_line():
-    made = host(a=lambda _: 1 // 0)
+    scanned_host = host(a=lambda _: 1 // 0)
     with pytest.warns(HealdWarning, match=r"T: scan of plugin a raised ZeroDivisionError: .*test_scan.py:\d+"):
-        assert rows(made) == [("T:*", "a", "unavailable")]
+        assert rows(scanned_host) == [("T:*", "a", "unavailable")]
 
 
 def test_a_scan_that_returns_no_devices_at_all_says_what_it_returned():
-    made = host(a=lambda _: None)
+    scanned_host = host(a=lambda _: None)
     with pytest.warns(HealdWarning, match="scan of plugin a returned NoneType, expected devices"):
-        made.records("T")
+        scanned_host.records("T")
 
 
 def test_a_device_whose_close_raises_is_named_and_the_others_are_closed():
@@ -104,11 +104,11 @@ def test_a_device_whose_close_raises_is_named_and_the_others_are_closed():
     def broken():
         raise RuntimeError("stuck")
 
-    made = host(a=lambda _: [device(close=broken), device(close=lambda: closed.append(1))])
-    for record in made.records("T"):
+    scanned_host = host(a=lambda _: [device(close=broken), device(close=lambda: closed.append(1))])
+    for record in scanned_host.records("T"):
         record.is_open = True
     with pytest.warns(HealdWarning, match=r"device T:0 \(plugin a\) failed with RuntimeError: stuck"):
-        made.close()
+        scanned_host.close()
     assert closed == [1]
 
 
@@ -123,9 +123,9 @@ def heald_kernels(registry):
 
 def test_a_warning_of_kernels_that_is_an_error_leaves_the_device_usable(tmp_path):
     (tmp_path / "rival_of_example.py").write_text(RIVAL)
-    own = Runtime(load_config({"plugins": {"load": [str(tmp_path / "rival_of_example.py")]}}))
+    new_runtime = Runtime(load_config({"plugins": {"load": [str(tmp_path / "rival_of_example.py")]}}))
     with warnings.catch_warnings(action="error"), pytest.raises(HealdWarning, match="have kernels for Neg on EXAMPLE"):
-        own.host.open("EXAMPLE:0")
-    (record,) = own.host.records("EXAMPLE")
+        new_runtime.host.open("EXAMPLE:0")
+    (record,) = new_runtime.host.records("EXAMPLE")
     assert (record.status, record.reason) == ("found", "")
-    assert own.host.open("EXAMPLE:0") is record.device
+    assert new_runtime.host.open("EXAMPLE:0") is record.device

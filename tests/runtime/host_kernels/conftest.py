@@ -18,7 +18,7 @@ def host(request):
 
 @pytest.fixture
 def checking_host():
-    """A host that checks the types of what kernels give."""
+    """A host that checks the types of kernels' results."""
     host = heald.HostContext(config=CONFIG | {"debug": {"check_types": True}})
     yield host
     host.close()
@@ -27,13 +27,13 @@ def checking_host():
 @pytest.fixture
 def run(host):
     """`run(program, name, *arguments)`: the results, when all are there."""
-    def waited(program, name="main", *arguments, request=None):
+    def run_and_wait(program, name="main", *arguments, request=None):
         request = request or heald.RequestContext(host)
         results = program.run(name, *arguments, request=request)
         assert host.await_values(results, timeout=20)
         return results
 
-    return waited
+    return run_and_wait
 
 
 def payloads(results):
@@ -42,12 +42,12 @@ def payloads(results):
 
 @pytest.fixture(params=["as built", "through BEF"])
 def give(request, run):
-    """`give(functions, *arguments)`: what the program's function main gives, as it was built or read from a file."""
-    def given(functions, *arguments, context=None):
-        made = program(*functions)
+    """`give(functions, *arguments)`: the results of the program's function main, as built or read from a file."""
+    def payloads_of_functions(functions, *arguments, context=None):
+        program_def = program(*functions)
         if request.param == "through BEF":
-            read = heald.bef.loads(heald.bef.dumps(made)).program
-            made = heald.HostProgram(read.functions, read.constants, read.requires)
-        return payloads(run(made, "main", *arguments, request=context))
+            read = heald.bef.loads(heald.bef.dumps(program_def)).program
+            program_def = heald.HostProgram(read.functions, read.constants, read.requires)
+        return payloads(run(program_def, "main", *arguments, request=context))
 
-    return given
+    return payloads_of_functions

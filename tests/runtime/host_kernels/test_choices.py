@@ -14,9 +14,9 @@ from heald.runtime.values.tensor import TensorMetadata
 SCALAR = TensorMetadata(dtypes.int32, ())
 
 
-@pytest.mark.parametrize(("index", "chosen"), [(0, "a"), (1, "b"), (2, "b"), (-1, "b")])
-def test_an_index_out_of_range_chooses_the_last_branch(index, chosen):
-    assert branch(["a", "b"], np.int32(index)) == chosen
+@pytest.mark.parametrize(("index", "selected"), [(0, "a"), (1, "b"), (2, "b"), (-1, "b")])
+def test_an_index_out_of_range_chooses_the_last_branch(index, selected):
+    assert branch(["a", "b"], np.int32(index)) == selected
 
 
 @pytest.mark.parametrize("call", [Call("heald.switch_n", (0, 0), (1,), {"outputs": 0}), Call("heald.case", (0,), (1,))])

@@ -1,4 +1,4 @@
-"""Control flow: which functions run, how often, with what; and when the results are there."""
+"""Control flow: the functions that run, their number and arguments, and the time of their results."""
 
 from __future__ import annotations
 
@@ -61,8 +61,8 @@ def test_an_if_without_else_does_nothing_when_the_condition_is_false(give, capsy
 @pytest.mark.parametrize("regions", [("yes",), ("yes", "no", "no")])
 def test_an_if_with_results_has_two_regions(run, regions):
     b = Body("i1", "i32")
-    made = program(adding("yes", 1), adding("no", 2), b.function("main", b("tfrt.if", 0, 1, functions=regions)))
-    (error,) = payloads(run(made, "main", True, 1))
+    program_def = program(adding("yes", 1), adding("no", 2), b.function("main", b("tfrt.if", 0, 1, functions=regions)))
+    (error,) = payloads(run(program_def, "main", True, 1))
     assert isinstance(error, InvalidArgument)
     assert f"tfrt.if has {len(regions)} regions" in error.message
 
@@ -84,7 +84,7 @@ def test_an_error_that_decides_becomes_all_results(host, code, condition, nonstr
 
 @pytest.mark.parametrize("code", ["tfrt.if", "tfrt.cond"])
 def test_a_strict_call_waits_for_arguments_that_its_function_does_not_need(host, code):
-    functions = unneeded(code, nonstrict=False)
+    functions = functions_with_unneeded_call(code, nonstrict=False)
     late = AsyncValue()
     (result,) = start(host, functions, True, late)
     assert not result.is_available()
@@ -96,7 +96,7 @@ def test_a_strict_call_waits_for_arguments_that_its_function_does_not_need(host,
 def test_a_nonstrict_call_returns_before_an_argument_that_its_function_does_not_need(host, code):
     decides, late = AsyncValue(), AsyncValue()
     kind = "i32" if code == "tfrt.case" else "i1"
-    (result,) = start(host, unneeded(code, nonstrict=True, kind=kind), decides, late)
+    (result,) = start(host, functions_with_unneeded_call(code, nonstrict=True, kind=kind), decides, late)
     assert not result.is_available()
     settle(host, (decides, 0 if kind == "i32" else True))
     assert done(host, [result]) == [7]
@@ -104,7 +104,7 @@ def test_a_nonstrict_call_returns_before_an_argument_that_its_function_does_not_
     settle(host, (late, 3))
 
 
-def unneeded(code, nonstrict, kind="i1"):
+def functions_with_unneeded_call(code, nonstrict, kind="i1"):
     seven = Body("i32")
     b = Body(kind, "i32")
     return [seven.function("seven", seven.constant(7)),
@@ -208,7 +208,7 @@ def test_a_while_loop_goes_on_when_a_pending_condition_arrives(host):
     assert done(host, results) == [3, False]
 
 
-def repeated(count, *, slow=False):
+def repeat_functions(count, *, slow=False):
     """main(n, x): x + n by tfrt.repeat.i32."""
     body, b = Body("i32"), Body("i32", "i32")
     following = body("tfrt_test.async_add.i32" if slow else "tfrt.add.i32", 0, body.constant(1))
@@ -219,7 +219,7 @@ def repeated(count, *, slow=False):
 @pytest.mark.parametrize("slow", [False, True])
 @pytest.mark.parametrize("count", [-1, 0, 1, 31, 32, 33, 1000])
 def test_a_repeat_loop_runs_its_body_so_often(give, count, slow):
-    assert give(repeated(count, slow=slow), count, 5) == [5 + max(count, 0)]
+    assert give(repeat_functions(count, slow=slow), count, 5) == [5 + max(count, 0)]
 
 
 def test_a_nonstrict_repeat_loop_waits_for_its_first_variable(host):
@@ -253,11 +253,11 @@ def test_iterations_of_a_repeat_loop_overlap_while_a_result_is_pending(host):
 
 def test_an_error_of_a_repeat_loop_passes_through_the_iterations_behind_it(host):
     body, b = Body("i32", CHAIN), Body("i32")
-    _, rest = body("tfrt.div.i32", body.constant(1), 0, results=("i32", "i32"))
+    _, remainder = body("tfrt.div.i32", body.constant(1), 0, results=("i32", "i32"))
     noted = body("test.note", body.constant(1), 1, results=CHAIN)
     results = b("tfrt.repeat.i32", b.constant(5), 0, b.chain(), results=("i32", CHAIN), functions=("body",))
     request = heald.RequestContext(host)
-    error, chain = done(host, start(host, [body.function("body", rest, noted), b.function("main", *results)], 0,
+    error, chain = done(host, start(host, [body.function("body", remainder, noted), b.function("main", *results)], 0,
                                     request=request))
     assert error.message == "Divide by zero"
     assert chain is None
@@ -275,7 +275,7 @@ def test_a_cancelled_request_ends_a_loop(host, code):
     results = b(code, begin, b.constant(1), b.chain(), results=("i32", CHAIN), functions=("body",))
     request = heald.RequestContext(host)
     results = start(host, [body.function("body", 0, noted, *goes_on), b.function("main", *results)], request=request)
-    assert [(type(each), each.message) for each in done(host, results)] == [(Cancelled, "Cancelled")] * 2
+    assert [(type(error), error.message) for error in done(host, results)] == [(Cancelled, "Cancelled")] * 2
     assert request.resources.get("notes", list) == [1]
 
 
@@ -295,13 +295,13 @@ def test_a_function_runs_once_in_all_runs_that_share_resources(host, capsys):
     chain = inner("tfrt.print.i32", 0, inner.chain(), results=CHAIN)
     late = inner("tfrt_test.async_add.i32", 0, 0)
     twice = [b("tfrt.once", 0, results=("i32", CHAIN), functions=("inner",)) for _ in range(2)]
-    made = program(inner.function("inner", late, chain), b.function("main", *twice[0], *twice[1]))
+    program_def = program(inner.function("inner", late, chain), b.function("main", *twice[0], *twice[1]))
     request = heald.RequestContext(host)
-    first = made.run("main", 3, request=request)
-    again = made.run("main", 4, request=heald.RequestContext(host, request.resources))
+    first = program_def.run("main", 3, request=request)
+    again = program_def.run("main", 4, request=heald.RequestContext(host, request.resources))
     assert done(host, first) == done(host, again) == [6, None, 6, None]
     assert capsys.readouterr().out == "int32 = 3\n"
-    assert done(host, made.run("main", 4, request=heald.RequestContext(host)))[0] == 8
+    assert done(host, program_def.run("main", 4, request=heald.RequestContext(host)))[0] == 8
 
 
 def test_functions_of_one_name_in_two_programs_are_two(host):
@@ -309,8 +309,8 @@ def test_functions_of_one_name_in_two_programs_are_two(host):
     results = []
     for amount in (1, 2):
         b = Body("i32")
-        made = [adding("f", amount), b.function("main", b("tfrt.once", 0, functions=("f",)))]
-        results += done(host, start(host, made, 10, request=heald.RequestContext(host, shared)))
+        programs = [adding("f", amount), b.function("main", b("tfrt.once", 0, functions=("f",)))]
+        results += done(host, start(host, programs, 10, request=heald.RequestContext(host, shared)))
     assert results == [11, 12]
 
 
@@ -337,9 +337,9 @@ def test_an_error_of_a_function_that_runs_once_is_the_result_of_all_calls(give):
 ])
 def test_a_function_of_another_type_is_refused_before_anything_runs(run, write, message):
     two, b = Body("i32", "i32"), Body("i32", "i1")
-    made = program(two.function("two", 0), b.function("main", write(b)))
+    program_def = program(two.function("two", 0), b.function("main", write(b)))
     with pytest.raises(InvalidArgument) as caught:
-        run(made, "main", 1, True)
+        run(program_def, "main", 1, True)
     assert message in caught.value.message
     assert str(caught.value.location) == "program.mlir:1:1"
 
@@ -365,16 +365,16 @@ def fizzbuzz(loop):
     number = body("tfrt.add.i32", 0, body.constant(1))
     divides = []
     for divisor in (3, 5):
-        _, rest = body("tfrt.div.i32", number, body.constant(divisor), results=("i32", "i32"))
-        divides.append(body("tfrt.equal.i32", rest, body.constant(0), results="i1"))
+        _, remainder = body("tfrt.div.i32", number, body.constant(divisor), results=("i32", "i32"))
+        divides.append(body("tfrt.equal.i32", remainder, body.constant(0), results="i1"))
     printed = body("tfrt.cond", *divides, number, 1, results=CHAIN, functions=("by 3", "not by 3"))
     for name, branches in {"by 3": ("15", "3"), "not by 3": ("5", "n")}.items():
         inner = Body("i1", "i32", CHAIN)
         functions.append(inner.function(name, inner("tfrt.cond", 0, 1, 2, results=CHAIN, functions=branches)))
     for name in ("15", "3", "5", "n"):
         inner = Body("i32", CHAIN)
-        told = 0 if name == "n" else inner.constant(int(name))
-        functions.append(inner.function(name, inner("tfrt.print.i32", told, 1, results=CHAIN)))
+        printed_number = 0 if name == "n" else inner.constant(int(name))
+        functions.append(inner.function(name, inner("tfrt.print.i32", printed_number, 1, results=CHAIN)))
     begin, goes_on = 0, ()
     if loop == "tfrt.while":
         goes_on = (body("tfrt.lessequal.i32", number, body.constant(99), results="i1"),)
@@ -386,5 +386,5 @@ def fizzbuzz(loop):
 @pytest.mark.parametrize("loop", ["tfrt.while", "tfrt.repeat.i32"])
 def test_fizzbuzz(give, capsys, loop):
     assert give(fizzbuzz(loop), 100) == [100, None]
-    told = [next((d for d in (15, 3, 5) if not number % d), number) for number in range(1, 101)]
-    assert capsys.readouterr().out == "".join(f"int32 = {number}\n" for number in told)
+    expected_numbers = [next((d for d in (15, 3, 5) if not number % d), number) for number in range(1, 101)]
+    assert capsys.readouterr().out == "".join(f"int32 = {number}\n" for number in expected_numbers)

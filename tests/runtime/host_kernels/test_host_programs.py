@@ -1,4 +1,4 @@
-"""Host programs: what their kernels give, when, and what becomes of what fails."""
+"""Host programs: the results of kernels, their time, and the way of errors."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def payloads(results):
 
 def test_a_program_gives_its_results(run):
     b = Body("i32")
-    quotient, rest = b("tfrt.div.i32", b("tfrt.add.i32", 0, b.constant(3)), b.constant(4), results=("i32", "i32"))
-    assert payloads(run(program(b.function("main", quotient, rest)), "main", 8)) == [2, 3]
+    quotient, remainder = b("tfrt.div.i32", b("tfrt.add.i32", 0, b.constant(3)), b.constant(4), results=("i32", "i32"))
+    assert payloads(run(program(b.function("main", quotient, remainder)), "main", 8)) == [2, 3]
 
 
 @pytest.mark.parametrize(("code", "kind", "a", "b", "result"), [
@@ -131,7 +131,7 @@ def test_a_strict_call_waits_for_all_arguments_and_is_not_made_when_one_is_an_er
 
 
 @pytest.mark.parametrize("kind", ["KeyboardInterrupt", "SystemExit", "GeneratorExit"])
-def test_what_a_kernel_raises_in_a_worker_is_the_error_of_its_run_alone(kind):
+def test_the_exception_of_a_kernel_in_a_worker_is_the_error_of_its_run_alone(kind):
     b = Body()
     bad, good = b("test.raising_task", kind=kind), b("test.later", b.constant(1))
     raising = program(b.function("main", bad, b("tfrt.add.i32", good, good)))
@@ -146,7 +146,7 @@ def test_what_a_kernel_raises_in_a_worker_is_the_error_of_its_run_alone(kind):
 
 
 @pytest.mark.parametrize("kind", ["SystemExit", "GeneratorExit", "ValueError"])
-def test_what_a_kernel_raises_on_the_callers_thread_is_an_error_and_no_exit(run, kind):
+def test_the_exception_of_a_kernel_on_the_callers_thread_is_an_error_and_no_exit(run, kind):
     b = Body()
     (bad,) = run(program(b.function("main", b("test.raising", kind=kind))))
     assert kind in bad.error.message
@@ -184,9 +184,9 @@ def factorial_like():
     b, zero, more = Body("i32"), Body("i32"), Body("i32")
     done = b("tfrt.lessequal.i32", 0, b.constant(0), results="i1")
     summed = b("tfrt.cond", done, 0, functions=("zero", "more"))
-    rest = more("tfrt.call", more("tfrt.add.i32", 0, more.constant(-1)), functions=("sum",))
+    recursion = more("tfrt.call", more("tfrt.add.i32", 0, more.constant(-1)), functions=("sum",))
     return program(b.function("sum", summed), zero.function("zero", zero.constant(0)),
-                   more.function("more", more("tfrt.add.i32", rest, 0)))
+                   more.function("more", more("tfrt.add.i32", recursion, 0)))
 
 
 @pytest.mark.parametrize("depth", [0, 1, 40, 300])
@@ -230,9 +230,9 @@ def test_a_case_takes_the_last_branch_for_want_of_a_better_one(run, index, resul
 
 def test_resources_belong_to_a_request_or_are_shared_by_several(host, run):
     b = Body()
-    made = program(b.function("main", b("test.times_made", name="a"), b("test.times_made", name="a")))
+    program_def = program(b.function("main", b("test.times_made", name="a"), b("test.times_made", name="a")))
     request = heald.RequestContext(host)
-    assert payloads(run(made, request=request)) == payloads(run(made, request=request)) == [1, 1]
+    assert payloads(run(program_def, request=request)) == payloads(run(program_def, request=request)) == [1, 1]
     other = heald.RequestContext(host, resources=request.resources)
     assert other.resources.get("made", list) == ["a"]
     assert "made" not in heald.RequestContext(host).resources
@@ -296,7 +296,7 @@ def test_the_diagnostics_handler_hears_of_each_failure_once_and_of_none_that_is_
     ("test.wrong_type", "returned 'one' as result 0"),
     ("test.too_many", "returned <class"),
 ])
-def test_in_debug_mode_a_result_of_the_wrong_type_is_an_error(checking_host, code, message):
+def test_a_result_of_the_wrong_type_is_an_error_in_debug_mode(checking_host, code, message):
     b = Body()
     (result,) = program(b.function("main", b(code))).run("main", request=heald.RequestContext(checking_host))
     assert isinstance(result.error, Internal)
@@ -376,7 +376,7 @@ def test_a_value_dies_with_its_last_user(run, host, kernel):
     assert notes(request) == ["used", "used", "freed", 1]
 
 
-def test_what_a_value_holds_is_freed_when_its_user_is_skipped_by_an_error(run, host):
+def test_the_object_in_a_value_is_freed_when_an_error_skips_the_values_user(run, host):
     b = Body()
     thing = b("test.tracked", results="!test.tracked")
     used = b("test.used_with", thing, b("test.fail", b.constant(1)))
@@ -386,7 +386,7 @@ def test_what_a_value_holds_is_freed_when_its_user_is_skipped_by_an_error(run, h
     assert notes(request) == ["freed"]
 
 
-def test_what_a_value_holds_is_freed_when_its_user_is_skipped_by_a_cancellation(host):
+def test_the_object_in_a_value_is_freed_when_a_cancellation_skips_the_values_user(host):
     b = Body()
     thing = b("test.tracked", results="!test.tracked")
     request = heald.RequestContext(host)
@@ -453,11 +453,11 @@ def test_a_host_that_is_closed_ends_what_waits(host):
 
 
 def test_a_program_that_outlives_its_hosts_keeps_none_of_them_nor_does_a_host_keep_programs():
-    def made():
+    def new_program():
         b = Body()
         return program(b.function("main", b("tfrt.add.i32", b.constant(1), b.constant(2))))
 
-    lasting, hosts = made(), []
+    lasting, hosts = new_program(), []
     for _ in range(3):
         host = heald.HostContext(config=CONFIG)
         assert payloads(lasting.run("main", request=heald.RequestContext(host))) == [3]
@@ -467,7 +467,7 @@ def test_a_program_that_outlives_its_hosts_keeps_none_of_them_nor_does_a_host_ke
     collect()
     assert [host() for host in hosts] == [None] * 3
     host = heald.HostContext(config=CONFIG)
-    short = made()
+    short = new_program()
     short.run("main", request=heald.RequestContext(host))
     assert len(host.linked) == 1
     del short

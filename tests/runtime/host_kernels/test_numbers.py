@@ -54,14 +54,14 @@ def test_sums_of_64_bits_wrap(kernel, a, b):
 
 @given(I32, I32)
 def test_quotient_and_remainder_truncate_and_make_up_the_dividend(kernel, a, b):
-    quotient, *rest = kernel("tfrt.div.i32", ("i32", "i32"), ("i32", "i32"), a, b)
+    quotient, *remainders = kernel("tfrt.div.i32", ("i32", "i32"), ("i32", "i32"), a, b)
     if not b:
         assert isinstance(quotient, InvalidArgument)
         assert quotient.message == "Divide by zero"
     else:
-        assert (quotient * b + rest[0] - a) % 2**32 == 0  # the quotient of -2**31 and -1 wraps
-        assert abs(rest[0]) < abs(b)
-        assert rest[0] == 0 or (rest[0] < 0) == (a < 0)
+        assert (quotient * b + remainders[0] - a) % 2**32 == 0  # the quotient of -2**31 and -1 wraps
+        assert abs(remainders[0]) < abs(b)
+        assert remainders[0] == 0 or (remainders[0] < 0) == (a < 0)
 
 
 @given(F32, F32)
@@ -136,7 +136,7 @@ def test_prints_have_the_form_of_their_type(give, capsys):
 
 
 class Lines:
-    """A stream that keeps what was written until each flush."""
+    """A stream that keeps the text written before each flush."""
 
     def __init__(self):
         self.flushed, self._open = [], ""

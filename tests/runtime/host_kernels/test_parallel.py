@@ -83,9 +83,9 @@ def test_billions_of_blocks_cost_nothing_up_front_and_end_when_the_run_is_cancel
 def failing_at(number):
     """A body of single blocks: block `number` fails, the others note their start."""
     body = Body("i32", "i32", CHAIN)
-    _, rest = body("tfrt.div.i32", body.constant(1), body("tfrt.add.i32", 0, body.constant(-number)),
-                   results=("i32", "i32"))
-    chain = body("tfrt.merge.chains", rest, 2, results=CHAIN)
+    _, remainder = body("tfrt.div.i32", body.constant(1), body("tfrt.add.i32", 0, body.constant(-number)),
+                        results=("i32", "i32"))
+    chain = body("tfrt.merge.chains", remainder, 2, results=CHAIN)
     return body.function("body", body("test.note", 0, chain, results=CHAIN))
 
 

@@ -28,12 +28,12 @@ def hosts():
     """A host for each work queue, seeded ones with several seeds."""
     queues = [WorkQueueConfig(threads=2), WorkQueueConfig("single_threaded")]
     queues += [WorkQueueConfig("seeded", seed=seed) for seed in range(4)]
-    made = [heald.HostContext(config=CONFIG, work_queue=queue) for queue in queues]
-    yield made
-    for host in made:
+    new_hosts = [heald.HostContext(config=CONFIG, work_queue=queue) for queue in queues]
+    yield new_hosts
+    for host in new_hosts:
         assert host.work_queue.quiesce(20)
         host.close()
-    assert left_over(made) == []
+    assert left_over(new_hosts) == []
 
 
 @st.composite
@@ -49,15 +49,15 @@ def programs(draw):
             kernel = draw(ODD if draw(st.integers(0, 9)) < share else USUAL)
             if kernel.endswith("call") and not number:
                 kernel = "add"
-            near = st.integers(max(0, count - 3), count - 1) | st.integers(0, count - 1)
-            calls.append((kernel, draw(near), draw(near), draw(st.integers(0, max(number - 1, 0)))))
+            nearby_index = st.integers(max(0, count - 3), count - 1) | st.integers(0, count - 1)
+            calls.append((kernel, draw(nearby_index), draw(nearby_index), draw(st.integers(0, max(number - 1, 0)))))
             count += 2 if kernel == "partial_fail" or kernel.endswith("call") else 1
         functions.append((calls, draw(st.integers(0, count - 1)), draw(st.integers(0, count - 1))))
     return functions
 
 
 def build(functions):
-    made = []
+    built_functions = []
     for number, (calls, *results) in enumerate(functions):
         b = Body("i32", "i32")
         registers = [0, 1]
@@ -74,12 +74,12 @@ def build(functions):
                                nonstrict=kernel == "nonstrict_call")
             else:
                 registers.append(b(f"test.{kernel}", x))
-        made.append(b.function(f"f{number}", *(registers[r] for r in results)))
-    return program(*made)
+        built_functions.append(b.function(f"f{number}", *(registers[r] for r in results)))
+    return program(*built_functions)
 
 
 def oracle(functions, number, x, y):
-    """What function `number` gives: integers, or what the message of an error says."""
+    """The results of function `number`: integers, or the text of an error."""
     calls, *results = functions[number]
     values = [x, y]
     for kernel, a, b, callee in calls:
@@ -106,9 +106,9 @@ def agrees(value, want):
     return want in value.error.message if isinstance(want, str) else value.get() == want
 
 
-def check(host, made, functions, x, y, request=None):
+def check(host, program_def, functions, x, y, request=None):
     last = len(functions) - 1
-    results = made.run(f"f{last}", x, y, request=request or heald.RequestContext(host))
+    results = program_def.run(f"f{last}", x, y, request=request or heald.RequestContext(host))
     assert host.await_values(results, timeout=20)
     want = oracle(functions, last, x, y)
     assert [agrees(r, w) for r, w in zip(results, want, strict=True)] == [True, True], (results, want)
@@ -117,29 +117,29 @@ def check(host, made, functions, x, y, request=None):
 @given(programs())
 @settings(max_examples=EXAMPLES, deadline=None)
 def test_a_random_program_gives_what_the_oracle_says_on_every_queue(hosts, functions):
-    made = build(functions)
+    program_def = build(functions)
     for i, host in enumerate(hosts):
-        check(host, made, functions, i, 5)
-        check(host, made, functions, i + 1, -5)
+        check(host, program_def, functions, i, 5)
+        check(host, program_def, functions, i + 1, -5)
 
 
 @given(programs())
 @settings(max_examples=EXAMPLES // 5, deadline=None)
 def test_random_programs_that_run_at_once_do_not_see_each_other(hosts, functions):
-    made, host = build(functions), hosts[0]
+    program_def, host = build(functions), hosts[0]
     with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda x: check(host, made, functions, x, 2 * x), range(1, 9)))
+        list(pool.map(lambda x: check(host, program_def, functions, x, 2 * x), range(1, 9)))
 
 
 @given(programs(), st.integers(0, 30))
 @settings(max_examples=EXAMPLES // 3, deadline=None)
 def test_a_random_program_that_is_cancelled_ends_with_right_results_or_cancelled_ones(hosts, functions, polls):
-    made, host = build(functions), hosts[polls % len(hosts)]
+    program_def, host = build(functions), hosts[polls % len(hosts)]
     last = len(functions) - 1
     request = heald.RequestContext(host)
     canceller = threading.Timer(polls * 3e-5, request.cancel)
     canceller.start()
-    results = made.run(f"f{last}", 1, 2, request=request)
+    results = program_def.run(f"f{last}", 1, 2, request=request)
     assert host.await_values(results, timeout=20)
     canceller.join()
     for result, want in zip(results, oracle(functions, last, 1, 2), strict=True):

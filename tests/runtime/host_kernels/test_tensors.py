@@ -14,7 +14,7 @@ PAIR, ANY = TensorMetadata(dtypes.float32, (2,)), TensorMetadata(dtypes.float32,
 FLOAT = {"T": dtypes.float32}
 
 
-def mixed(meta):
+def mixed_program(meta):
     """(x + x, -(x + x), n + n, x)"""
     return heald.HostProgram({
         "main": ProgramFunction("main", ("x", "n"), (meta, "i32", meta, meta, "i32"), (
@@ -26,7 +26,7 @@ def mixed(meta):
 
 @pytest.mark.parametrize("meta", [PAIR, ANY], ids=["of a known shape", "of any shape"])
 def test_tensors_and_other_values_go_through_one_program(run, meta):
-    program = mixed(meta)
+    program = mixed_program(meta)
     for x in (np.float32([1, 2]), np.float32([3, -4])):
         total, negated, n, same = [r.get() for r in run(program, "main", x, 4)]
         assert (total.tolist(), negated.tolist(), n) == ((x + x).tolist(), (-x - x).tolist(), 8)
@@ -35,14 +35,14 @@ def test_tensors_and_other_values_go_through_one_program(run, meta):
 
 
 def test_a_later_run_does_not_write_the_results_of_one_before(run):
-    program = mixed(PAIR)
+    program = mixed_program(PAIR)
     first = [r.get() for r in run(program, "main", np.float32([1, 2]), 1)]
     run(program, "main", np.float32([5, 5]), 1)
     assert [first[0].tolist(), first[1].tolist()] == [[2, 4], [-2, -4]]
 
 
 def test_tensors_are_checked_and_cast_as_feeds_are(run):
-    program = mixed(PAIR)
+    program = mixed_program(PAIR)
     assert run(program, "main", [1, 2], 1)[0].get().dtype == np.float32
     with pytest.raises(InvalidArgument, match=r"shape \[3\]"):
         run(program, "main", [1, 2, 3], 1)

@@ -1,4 +1,4 @@
-"""The kernels with which TFRT tests a host runtime: what they print, when values die, how errors travel."""
+"""The kernels with which TFRT tests a host runtime: their output, the end of values, the way of errors."""
 
 from __future__ import annotations
 
@@ -116,7 +116,7 @@ def test_a_kernel_receives_the_place_of_its_call(run):
     assert payloads(run(program(function))) == [None, None]
     one = function.kernels[0].location
     shared = function._replace(kernels=tuple(call._replace(location=one) for call in function.kernels))
-    good, bad = sorted(payloads(run(program(shared), request=None)), key=lambda each: each is not None)
+    good, bad = sorted(payloads(run(program(shared), request=None)), key=lambda location: location is not None)
     assert good is None
     assert "have one location" in bad.message
 
@@ -234,11 +234,11 @@ def test_logs_go_to_the_error_output(give, capsys):
 # Lives
 
 
-def made(number):
+def construction(number):
     return f"constructed vt.value({number})\nmove constructed vt.value({number})\n"
 
 
-def gone(number):
+def destruction(number):
     return f"destroyed vt.value({number})\n"
 
 
@@ -253,7 +253,8 @@ def test_a_value_without_users_is_dropped_at_once(give, capsys):
         return b("vt.print", one, b.chain(), results=CHAIN)
 
     give(main(write))
-    assert capsys.readouterr().out == made(1) + made(2) + gone(2) + "print vt_value(1)\n" + gone(1)
+    assert capsys.readouterr().out == (
+        construction(1) + construction(2) + destruction(2) + "print vt_value(1)\n" + destruction(1))
 
 
 def test_operands_are_dropped_after_their_last_user(give, capsys):
@@ -263,7 +264,8 @@ def test_operands_are_dropped_after_their_last_user(give, capsys):
 
     give(main(write))
     assert capsys.readouterr().out == (
-        made(2) + made(1) + made(3) + gone(1) + gone(2) + "print vt_value(3)\n" + gone(3))
+        construction(2) + construction(1) + construction(3) + destruction(1) + destruction(2)
+        + "print vt_value(3)\n" + destruction(3))
 
 
 def test_operands_are_dropped_after_a_user_that_waited(host, capsys):
@@ -272,17 +274,17 @@ def test_operands_are_dropped_after_a_user_that_waited(host, capsys):
 
     late = AsyncValue()
     results = program(*main(write, "i32")).run("main", late, request=heald.RequestContext(host))
-    assert capsys.readouterr().out == made(1)
+    assert capsys.readouterr().out == construction(1)
     late.emplace(1)
     assert host.await_values(results, timeout=20)
-    assert capsys.readouterr().out == "print vt_value(1)\n" + gone(1)
+    assert capsys.readouterr().out == "print vt_value(1)\n" + destruction(1)
 
 
 def test_results_live_until_the_caller_drops_them(run, capsys):
     results = run(program(*main(lambda b: value(b, 1))))
-    assert capsys.readouterr().out == made(1)
+    assert capsys.readouterr().out == construction(1)
     del results
-    assert capsys.readouterr().out == gone(1)
+    assert capsys.readouterr().out == destruction(1)
 
 
 def test_arguments_of_a_call_die_after_the_call(give, capsys):
@@ -294,7 +296,8 @@ def test_arguments_of_a_call_die_after_the_call(give, capsys):
         return b("tfrt_test.print_hello", chain, results=CHAIN)
 
     give([inner.function("inner", printed), *main(write)])
-    assert capsys.readouterr().out == made(1) + "hello host executor!\n" + gone(1) + "hello host executor!\n"
+    hello = "hello host executor!\n"
+    assert capsys.readouterr().out == construction(1) + hello + destruction(1) + hello
 
 
 def test_each_iteration_of_a_loop_drops_the_values_of_the_one_before(give, capsys):
@@ -307,9 +310,9 @@ def test_each_iteration_of_a_loop_drops_the_values_of_the_one_before(give, capsy
 
     give([body.function("body", doubled), *main(write)])
     text = capsys.readouterr().out
-    assert text.startswith(made(1) + made(2))
-    assert text.index(gone(2)) < text.index("print vt_value(4)")
-    assert text.endswith("print vt_value(4)\n" + gone(4))
+    assert text.startswith(construction(1) + construction(2))
+    assert text.index(destruction(2)) < text.index("print vt_value(4)")
+    assert text.endswith("print vt_value(4)\n" + destruction(4))
 
 
 def test_a_resource_dies_with_its_explicit_end(give, capsys):

@@ -417,7 +417,8 @@ def test_what_a_pass_makes_is_run_only_where_it_asks_to_be(tmp_path, op, wanted,
     assert session.placement()["y"].device == "EXAMPLE:0"
     prepared = session.prepare("y", ["x"])
     assert prepared.program.requires == (device,)
-    assert prepared.left_out == ("pass 'change': Rsqrt 'y': EXAMPLE:0: no kernel for Rsqrt" if op == "Rsqrt" else "")
+    why = "pass 'change': Rsqrt 'y': EXAMPLE:0: no kernel for Rsqrt"
+    assert prepared.skipped_passes == (why if op == "Rsqrt" else "")
 
 
 BROADCASTING = """
@@ -440,10 +441,10 @@ def test_what_a_pass_makes_is_left_out_when_its_kernel_declines(tmp_path):
     session = heald.Session(graph(placeholder("x", (None,)), node("y", "Relu", "x", device="EXAMPLE:0")), config)
     prepared = session.prepare("y", ["x"])
     assert session.run("y", {"x": [1]}) == 2
-    assert prepared.left_out == ""
+    assert prepared.skipped_passes == ""
     assert session.run("y", {"x": [-1, 1]}).tolist() == [0, 1]
     why = "Mul 'y': EXAMPLE:0 example_device.Mul: shapes differ; broadcasting is not implemented"
-    assert prepared.left_out == f"pass 'change': {why}"
+    assert prepared.skipped_passes == f"pass 'change': {why}"
 
 
 SEVERAL = """
@@ -466,7 +467,7 @@ def test_only_the_passes_whose_nodes_cannot_be_run_are_left_out(tmp_path):
     session = heald.Session(graph(placeholder("x", (1,)), node("y", "Relu", "x", device="EXAMPLE:0")), config)
     assert session.run("y", {"x": [1]}) == -1
     why = "Rsqrt 'y': EXAMPLE:0: no kernel for Rsqrt"
-    assert session.prepare("y", ["x"]).left_out == f"pass 'a': {why}; pass 'c': {why}"
+    assert session.prepare("y", ["x"]).skipped_passes == f"pass 'a': {why}; pass 'c': {why}"
 
 
 def test_a_pass_that_loses_what_is_fetched_is_named(tmp_path):

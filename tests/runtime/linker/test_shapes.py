@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from builders.graphs import const, graph, node, placeholder
 from heald.errors import InvalidArgument
-from heald.runtime.service.prepared_step import MOST_VARIANTS
+from heald.runtime.service.prepared_step import LARGEST_VARIANT_COUNT
 from heald.runtime.values import dtypes
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -28,7 +28,7 @@ def flatten_graph() -> heald.Graph:
 
 def test_every_batch_size_is_right_before_and_after_the_dynamic_variant_takes_over():
     step = heald.Session(flatten_graph()).make_callable("y", ["x"])
-    for batch in [*range(1, MOST_VARIANTS + 4), 3, 0, 40, 2]:
+    for batch in [*range(1, LARGEST_VARIANT_COUNT + 4), 3, 0, 40, 2]:
         x = np.random.default_rng(batch).normal(size=(batch, 2, 3)).astype(np.float32)
         assert np.array_equal(step(x), -x.reshape(batch, 6))
 
@@ -36,7 +36,7 @@ def test_every_batch_size_is_right_before_and_after_the_dynamic_variant_takes_ov
 def test_a_device_that_needs_static_shapes_serves_any_number_of_them():
     nodes = graph(placeholder("x", (None, 3)), node("a", "Neg", "x", device="EXAMPLE:0"), node("b", "Square", "a"))
     step = heald.Session(nodes).make_callable("b", ["x"])
-    for batch in [*range(1, MOST_VARIANTS + 4), 1, 2]:
+    for batch in [*range(1, LARGEST_VARIANT_COUNT + 4), 1, 2]:
         x = np.full((batch, 3), batch, np.float32)
         assert np.array_equal(step(x), x * x)
 

@@ -26,9 +26,7 @@ from heald.runtime.program.compiled_model import (
     StrippedConstant,
 )
 from heald.runtime.program.host_program import Call, ProgramDef, ProgramFunction
-from heald.runtime.program.typed_attribute import ShapeAttribute
-from heald.runtime.program.typed_attribute import plain as plain_value
-from heald.runtime.program.typed_attribute import typed as typed_number
+from heald.runtime.program.typed_attribute import ShapeAttribute, plain_value, typed_number
 from heald.runtime.values import dtypes
 from heald.runtime.values.tensor import TensorMetadata
 from heald.runtime.values.tensor_proto import TensorValue
@@ -53,8 +51,8 @@ values = st.recursive(
 
 
 @st.composite
-def functions(draw, name, known, streams):
-    """A function that may call the functions `known`. Calls use registers that are defined before."""
+def functions(draw, name, earlier_names, streams):
+    """A function that may call the functions `earlier_names`. Calls use registers that are defined before."""
     defined = count = draw(st.integers(0, 3))
     calls = []
     for _ in range(draw(st.integers(0, 4))):
@@ -65,8 +63,8 @@ def functions(draw, name, known, streams):
         calls.append(Call(
             draw(names), draw(registers), results, draw(st.dictionaries(names, values, max_size=3)),
             draw(st.integers(-1, streams - 1)), draw(st.text(max_size=5)),
-            tuple(draw(st.lists(st.sampled_from(known), max_size=2))) if known else (), draw(st.booleans()),
-            draw(locations), draw(registers) if defined else (), chain))
+            tuple(draw(st.lists(st.sampled_from(earlier_names), max_size=2))) if earlier_names else (),
+            draw(st.booleans()), draw(locations), draw(registers) if defined else (), chain))
     chains = {call.chain for call in calls}
     some = st.lists(st.integers(0, count - 1), max_size=3).map(tuple) if count else st.just(())
     stated = all(call.is_host_kernel for call in calls) and draw(st.booleans())
@@ -79,16 +77,17 @@ def functions(draw, name, known, streams):
 @st.composite
 def models(draw):
     requires = tuple(draw(st.lists(names, max_size=2)))
-    found = {}
+    functions_by_name = {}
     for name in draw(st.lists(names, unique=True, max_size=3)):
-        found[name] = draw(functions(name, [*found], len(requires)))
+        functions_by_name[name] = draw(functions(name, [*functions_by_name], len(requires)))
     port = st.builds(Port, names, names, metas)
     entries = tuple(
         Entry(draw(st.text(max_size=3)), f.name, tuple(draw(port) for _ in f.arg_names),
               tuple(draw(port) for _ in f.results))
-        for f in found.values())
+        for f in functions_by_name.values())
     requirements = tuple(draw(st.lists(st.builds(Requirement, names, names, names, names), max_size=2)))
-    return CompiledModel(ProgramDef(found, (), requires), entries, requirements, (), draw(st.text()), draw(st.text()))
+    definition = ProgramDef(functions_by_name, (), requires)
+    return CompiledModel(definition, entries, requirements, (), draw(st.text()), draw(st.text()))
 
 
 def exact(value):
@@ -108,7 +107,7 @@ def plain(model):
     """A model whose parts can be compared."""
     program = {name: f._replace(kernels=tuple(c._replace(attrs=exact(dict(c.attrs))) for c in f.kernels))
                for name, f in model.program.functions.items()}
-    return program, model.program.requires, model.entries, model.requirements, model.form, model.chosen
+    return program, model.program.requires, model.entries, model.requirements, model.form, model.chosen_signature
 
 
 @given(models())
@@ -196,19 +195,19 @@ def test_an_array_survives_as_constant_and_attribute(array):
     model = bef.loads(raw)
     [constant] = model.program.constants
     attrs = model.program.functions["main"].kernels[0].attrs
-    for found in (constant, attrs["a"]):
-        assert (found.shape, found.dtype) == (array.shape, array.dtype.newbyteorder("="))
-        assert not found.flags.writeable
-        assert same(found, array)
+    for restored in (constant, attrs["a"]):
+        assert (restored.shape, restored.dtype) == (array.shape, array.dtype.newbyteorder("="))
+        assert not restored.flags.writeable
+        assert same(restored, array)
     assert attrs["t"] is None or isinstance(attrs["t"], TensorValue)
     assert bef.dumps(model) == raw
 
 
 def test_prepared_constants_survive():
-    made = PreparedConstant("main", "n", "CPU:0", "packed", "onednn 3.1 avx2", np.arange(2000, dtype=np.float32))
-    [found] = bef.loads(bef.dumps(CompiledModel(program(), prepared=(made,)))).prepared
-    assert found[:5] == made[:5]
-    assert np.array_equal(found.value, made.value)
+    constant = PreparedConstant("main", "n", "CPU:0", "packed", "onednn 3.1 avx2", np.arange(2000, dtype=np.float32))
+    [restored] = bef.loads(bef.dumps(CompiledModel(program(), prepared=(constant,)))).prepared
+    assert restored[:5] == constant[:5]
+    assert np.array_equal(restored.value, constant.value)
 
 
 def test_one_array_of_several_prepared_constants_is_stored_once():
@@ -235,8 +234,8 @@ def test_a_stripped_constant_has_type_and_shape_alone(kind):
 
 
 def test_a_stripped_array_that_is_no_constant_is_damage():
-    made = PreparedConstant("main", "n", "CPU:0", "k", "f", np.array(7, np.int16))
-    raw = bef.dumps(CompiledModel(program(), prepared=(made,)))
+    constant = PreparedConstant("main", "n", "CPU:0", "k", "f", np.array(7, np.int16))
+    raw = bef.dumps(CompiledModel(program(), prepared=(constant,)))
     row = bytes((dtypes.int16.number, 0, 0, 0, 2))  # type, flag, dimensions, offset, size
     assert raw.count(row) == 1
     damaged = bef.loads(raw.replace(row, bytes((row[0], 2, 0, 0, 0))))
@@ -298,14 +297,14 @@ def tiny(**fields):
 def rich():
     """A small model with something of everything."""
     meta = TensorMetadata(dtypes.float32, (None, 3))
-    place = Location("model.py", 3, 1)
+    location = Location("model.py", 3, 1)
     body = ProgramFunction("body", ("x",), (meta, meta), (
         Call("cpu.Relu", (0,), (1,), {"T": dtypes.float32, "shape": (None, 3), "deep": (1, ("a", b"b"), [2.5])}, 0,
-             "relu", location=place),), (1,), is_compiled=True)
+             "relu", location=location),), (1,), is_compiled=True)
     main = ProgramFunction("main", ("x",), (meta, meta, meta, "!tfrt.chain"), (
         Call("heald.constant", (), (1,), {"index": 0}, node="c"),
         Call("heald.call", (0,), (2,), {"pad": np.arange(3)}, functions=("body",), nonstrict=True, after=(1,)),
-        Call("tfrt.print", (2,), (), chain=3)), (2,), (3,), place)
+        Call("tfrt.print", (2,), (), chain=3)), (2,), (3,), location)
     port = Port("x", "x:0", meta)
     constants = (np.ones((1, 3), np.float32), np.array([b"a", b"bc"], object))
     return CompiledModel(
@@ -328,9 +327,9 @@ def test_the_bytes_of_a_tiny_program_are_those_of_the_layout():
 
 def test_sections_stand_in_the_order_of_their_ids():
     raw = bef.dumps(rich())
-    found = read_sections(memoryview(raw))
-    assert [*found] == [*range(11), 0x40, 0x41, 0x42]
-    assert max(stop for _, stop in found.values()) == len(raw)
+    section_bounds = read_sections(memoryview(raw))
+    assert [*section_bounds] == [*range(11), 0x40, 0x41, 0x42]
+    assert max(stop for _, stop in section_bounds.values()) == len(raw)
 
 
 def test_a_file_of_tfrt_has_no_nodes_and_numbered_arguments():
@@ -347,18 +346,18 @@ def test_a_number_keeps_its_type_in_a_file_and_kernels_get_a_plain_one(name, num
     for value in (typed_number(number, dtype), (typed_number(number, dtype),) * 2, ("x", typed_number(number, dtype))):
         call = Call("k.k", (), (), {"a": value})
         program = ProgramDef({"f": ProgramFunction("f", (), (), (call,), ())})
-        found = bef.loads(bef.dumps(program)).program.functions["f"].kernels[0].attrs["a"]
-        assert found == value
-        assert [getattr(v, "dtype", None) for v in (found if isinstance(found, tuple) else (found,))] == [
+        attribute = bef.loads(bef.dumps(program)).program.functions["f"].kernels[0].attrs["a"]
+        assert attribute == value
+        assert [getattr(v, "dtype", None) for v in (attribute if isinstance(attribute, tuple) else (attribute,))] == [
             getattr(v, "dtype", None) for v in (value if isinstance(value, tuple) else (value,))]
-        assert type(plain_value(found)) in (int, float, complex, tuple)
+        assert type(plain_value(attribute)) in (int, float, complex, tuple)
 
 
 @pytest.mark.parametrize("shape", [ShapeAttribute((2, 3)), ShapeAttribute(()), (2, None), None])
 def test_a_shape_keeps_that_it_is_one(shape):
     program = ProgramDef({"f": ProgramFunction("f", (), (), (Call("k.k", (), (), {"a": shape}),), ())})
-    found = bef.loads(bef.dumps(program)).program.functions["f"].kernels[0].attrs["a"]
-    assert (found, type(found)) == (shape, type(shape))
+    attribute = bef.loads(bef.dumps(program)).program.functions["f"].kernels[0].attrs["a"]
+    assert (attribute, type(attribute)) == (shape, type(shape))
 
 
 def test_regions_have_no_name_in_a_file_and_synchronous_functions_their_kind():
@@ -382,8 +381,8 @@ def test_attributes_of_tfrt_are_read_by_their_types():
         (10, "float32", struct.pack("<f", 0.5), 0.5), (12, "complex64", struct.pack("<2f", 1, 2), 1 + 2j))),
              (16, b"\2\0\0\0hi", "hi"), (25, b"\x0b", dtypes.float64), (27, bytes(4), None), (30, bytes(4), ()))
     for kind, data, expected in cases:
-        found = value(kind, data).program.functions["f"].kernels[0].attrs["a"]
-        assert (found, type(found)) == (expected, type(expected))
+        attribute = value(kind, data).program.functions["f"].kernels[0].attrs["a"]
+        assert (attribute, type(attribute)) == (expected, type(expected))
     with pytest.raises(Unimplemented, match="attributes of type 29"):
         value(29, b"").program.functions["f"]
 
@@ -418,18 +417,18 @@ def test_every_truncation_is_a_typed_error_or_a_file_of_tfrt():
 
 def test_every_mutant_of_a_byte_is_a_typed_error_or_a_program():
     raw, rng = bef.dumps(rich()), random.Random(7)  # noqa: S311 - the seed makes the mutants
-    found = Counter()
+    outcomes = Counter()
     for _ in range(3000):
         mutant = bytearray(raw)
         mutant[rng.randrange(len(raw))] = rng.choice((0, 1, 0x7F, 0x80, 0xFF, rng.randrange(256)))
         try:
             use(bef.loads(bytes(mutant)))
         except HealdError as error:
-            found[type(error)] += 1
+            outcomes[type(error)] += 1
         else:
-            found["a program"] += 1
-    assert {*found} <= {DataLoss, InvalidArgument, Unimplemented, "a program"}
-    assert min(found[DataLoss], found["a program"]) > 500
+            outcomes["a program"] += 1
+    assert {*outcomes} <= {DataLoss, InvalidArgument, Unimplemented, "a program"}
+    assert min(outcomes[DataLoss], outcomes["a program"]) > 500
 
 
 def test_another_version_and_other_files_are_refused():
@@ -466,7 +465,7 @@ def test_an_index_of_no_constant_is_refused_when_its_function_is_read():
         _ = bef.loads(raw.replace(struct.pack("<q", 258), struct.pack("<q", 300))).program.functions["f"]
 
 
-def patched(program, section, change):
+def patched_file(program, section, change):
     """The file of a program, with the bytes of a section changed in place: `change` takes a bytearray."""
     raw = bytearray(bef.dumps(program))
     start, stop = read_sections(memoryview(raw))[section]
@@ -477,7 +476,7 @@ def patched(program, section, change):
     return bytes(raw)
 
 
-def replaced(old, new):
+def replace_once(old, new):
     """A change of the only place with these bytes."""
     def change(part):
         assert part.count(old) == 1
@@ -492,21 +491,21 @@ def test_kernels_that_overlap_are_refused():
     two = ProgramDef({"f": ProgramFunction("f", (), (), calls, ())})
     begins = bytes((3, 0, 0, 0, 40, 0, 0, 64, 0, 0))  # three kernels: offset, operands, stream
     for at in (40, 0, 44):
-        raw = patched(two, Section.FUNCTIONS, replaced(begins, begins[:7] + bytes((at,)) + begins[8:]))
+        raw = patched_file(two, Section.FUNCTIONS, replace_once(begins, begins[:7] + bytes((at,)) + begins[8:]))
         with pytest.raises(DataLoss, match="and the one before ends here"):
             bef.loads(raw).program.functions["f"]
 
 
-@pytest.mark.parametrize(("index", "place"), [("argument", -3), ("result", -1)])
-def test_types_of_the_index_that_differ_from_those_of_the_registers_are_refused(index, place):
+@pytest.mark.parametrize(("index", "position"), [("argument", -3), ("result", -1)])
+def test_types_of_the_index_that_differ_from_those_of_the_registers_are_refused(index, position):
     call = Call("k", (0,), (1,))
     two = ProgramDef({"f": ProgramFunction("f", ("x",), ("i32", "f32"), (call,), (1,))})
 
     def change(part):
-        part[place] ^= 1
+        part[position] ^= 1
 
     with pytest.raises(DataLoss, match="the types of function 'f' differ from those of its registers"):
-        bef.loads(patched(two, Section.FUNCTION_INDEX, change)).program.functions["f"]
+        bef.loads(patched_file(two, Section.FUNCTION_INDEX, change)).program.functions["f"]
 
 
 def test_arguments_that_are_not_the_first_registers_are_refused():
@@ -521,7 +520,7 @@ def test_two_attributes_of_one_name_are_refused():
     def change(part):
         part[-1] = part[-2]
 
-    raw = patched(program({"a": 7, "b": 7}), Section.ATTRIBUTE_NAMES, change)
+    raw = patched_file(program({"a": 7, "b": 7}), Section.ATTRIBUTE_NAMES, change)
     with pytest.raises(DataLoss, match="two attributes of one name"):
         bef.loads(raw).program.functions["main"]
 
@@ -591,8 +590,8 @@ def test_a_file_that_cannot_be_read_or_written_is_a_typed_error(tmp_path):
 def test_a_host_program_is_written_as_its_definition():
     import heald
 
-    made = tiny()
-    assert bef.dumps(heald.HostProgram(made.functions)) == bef.dumps(made)
+    host_program = tiny()
+    assert bef.dumps(heald.HostProgram(host_program.functions)) == bef.dumps(host_program)
 
 
 def test_the_loader_recognises_the_first_bytes_and_gives_the_program(tmp_path):

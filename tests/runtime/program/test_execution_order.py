@@ -112,8 +112,8 @@ def two_chains(costs):
     b = Body("i32")
     for number, chain in enumerate(costs):
         x = 0
-        for place, cost in enumerate(chain):
-            x = node(b, f"{number}.{place}", x, cost=cost)
+        for index, cost in enumerate(chain):
+            x = node(b, f"{number}.{index}", x, cost=cost)
     return b.function("f")
 
 
@@ -132,7 +132,7 @@ def test_the_numbers_of_an_analysis_state_the_streams_of_a_function():
     assert names(stated) == ["0.0", "0.1", "1.0", "1.1"]
 
 
-def test_without_a_threshold_that_of_the_longest_path_counts():
+def test_the_default_threshold_is_the_cost_of_the_longest_path():
     assert len(analyse_streams(two_chains([(10, 9), (10, 8)]))) == 1
     assert len(analyse_streams(two_chains([(3,), (2, 2)]))) == 1
 

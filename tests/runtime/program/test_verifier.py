@@ -103,10 +103,10 @@ def test_a_program_is_accepted_just_when_each_register_is_defined_once_and_befor
         is_right &= all(0 <= register < 4 for register in gives)
         defined.update(gives)
     is_right &= defined.issuperset(results)
-    made = function(*(call(tuple(needs), tuple(gives)) for needs, gives in calls), types=4, results=tuple(results),
-                    args=args)
+    definition = function(*(call(tuple(needs), tuple(gives)) for needs, gives in calls), types=4,
+                          results=tuple(results), args=args)
     try:
-        heald.HostProgram({"main": made})
+        heald.HostProgram({"main": definition})
     except InvalidArgument:
         assert not is_right
     else:

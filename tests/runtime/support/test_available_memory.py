@@ -24,8 +24,8 @@ def v2(limit, usage, cache=0):
 def available(tmp_path):
     def of(groups="", folders=(), meminfo=MEMINFO):
         files = {"proc/meminfo": meminfo, "proc/self/cgroup": groups}
-        for folder, each in dict(folders).items():
-            files |= {f"{folder}/{name}": str(text) for name, text in each.items()}
+        for folder, figures in dict(folders).items():
+            files |= {f"{folder}/{name}": str(text) for name, text in figures.items()}
         for name, text in files.items():
             (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
             (tmp_path / name).write_text(f"{text}\n")
@@ -34,7 +34,7 @@ def available(tmp_path):
     return of
 
 
-def test_without_groups_it_is_the_systems(available):
+def test_a_process_outside_groups_has_the_memory_of_the_system(available):
     assert available() == 5000 << 10
 
 

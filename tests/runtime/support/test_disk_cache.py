@@ -22,7 +22,7 @@ def folder(home: Path) -> Path:
     return home / "heald" / "things"
 
 
-def test_it_gives_back_what_was_put(home: Path) -> None:
+def test_a_disk_cache_returns_the_value_that_was_put_last(home: Path) -> None:
     cache = DiskCache("things")
     assert cache.get("a\nb") is None
     assert cache.put("a\nb", b"old")
@@ -31,7 +31,7 @@ def test_it_gives_back_what_was_put(home: Path) -> None:
     assert len(list((home / "heald" / "things").iterdir())) == 1
 
 
-def test_where_it_cannot_be_written_it_is_empty(home: Path) -> None:
+def test_a_disk_cache_that_cannot_be_written_is_empty(home: Path) -> None:
     home.mkdir()
     (home / "heald").write_text("a file, not a folder")
     assert not DiskCache("things").put("a", b"value")
@@ -71,7 +71,7 @@ def test_a_file_of_another_user_is_not_read(folder: Path, monkeypatch: pytest.Mo
     assert DiskCache("things").get("a") is None
 
 
-def test_without_a_home_nothing_is_kept_in_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_cache_of_a_user_without_a_home_writes_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CACHE_HOME", "caches")
     assert not DiskCache("things").put("a", b"value")

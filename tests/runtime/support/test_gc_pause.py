@@ -12,18 +12,18 @@ from heald.runtime.support.gc_pause import gc_paused
 MANY = 50_000  # more than the collector lets come before it looks at them
 
 
-def test_what_is_made_meanwhile_is_not_looked_at_in_the_end_either() -> None:
+def test_objects_made_in_a_pause_are_not_scanned_at_its_end() -> None:
     before = gc.get_stats()[0]["collections"]
     with gc_paused():
-        made = [[] for _ in range(MANY)]  # type: ignore[var-annotated]
+        new_objects = [[] for _ in range(MANY)]  # type: ignore[var-annotated]
         assert not gc.isenabled()
     assert gc.isenabled()
     assert gc.get_count()[0] < MANY
     assert gc.get_stats()[0]["collections"] - before < 10
-    assert any(made[0] is each for each in gc.get_objects(2))
+    assert any(new_objects[0] is gc_object for gc_object in gc.get_objects(2))
 
 
-def test_what_is_frozen_stays_so() -> None:
+def test_frozen_objects_stay_frozen_after_a_pause() -> None:
     gc.freeze()
     try:
         with gc_paused():
@@ -38,24 +38,24 @@ class Cyclic:
         self.itself = self
 
 
-def left(monkeypatch: pytest.MonkeyPatch, most: int) -> int:
-    """How many of 20 objects are alive that were made in pauses, with 500 others each, and that nobody holds."""
+def left(monkeypatch: pytest.MonkeyPatch, limit: int) -> int:
+    """The number of live objects among 20 garbage cycles, each made in a pause with 500 others."""
     gc.collect()
-    monkeypatch.setattr(gc_pause, "MOST_MADE", most)
-    monkeypatch.setattr(gc_pause, "_counts", gc_pause.Counts(most))
+    monkeypatch.setattr(gc_pause, "OBJECTS_BETWEEN_SCANS", limit)
+    monkeypatch.setattr(gc_pause, "_counts", gc_pause.ScanCounts(limit))
     monkeypatch.setattr(gc, "get_freeze_count", lambda: 0)
-    gone = []
+    references = []
     for _ in range(20):
         with gc_paused():
-            made = [Cyclic() for _ in range(500)]
-        gone.append(weakref.ref(made[0]))
-        del made
-    return sum(each() is not None for each in gone)
+            cyclic_objects = [Cyclic() for _ in range(500)]
+        references.append(weakref.ref(cyclic_objects[0]))
+        del cyclic_objects
+    return sum(reference() is not None for reference in references)
 
 
-def test_what_nobody_holds_is_freed_after_many_new_objects(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert left(monkeypatch, most=5000) < 15
+def test_garbage_cycles_are_freed_after_many_new_objects(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert left(monkeypatch, limit=5000) < 15
 
 
 def test_a_few_new_objects_bring_no_scan(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert left(monkeypatch, most=1_000_000) == 20
+    assert left(monkeypatch, limit=1_000_000) == 20

@@ -52,7 +52,7 @@ def write_files(folder: Path, files: dict[str, bytes]) -> None:
 
 @names
 def test_a_kill_at_each_call_leaves_the_old_content_or_the_new(tmp_path, name):
-    seen: set[int] = set()
+    contents: set[int] = set()
     for survived in range(1000):
         folder = tmp_path / str(survived)
         before = prepare(name, folder)
@@ -61,10 +61,10 @@ def test_a_kill_at_each_call_leaves_the_old_content_or_the_new(tmp_path, name):
                 WRITERS[name].write(folder, NEW)
             break
         except (Killed, HealdError):  # a kernel's exception becomes a typed error
-            seen |= check_versions(name, folder, before)
+            contents |= check_versions(name, folder, before)
         check_next_write(name, folder)
     assert WRITERS[name].read(folder) == {NEW}
-    assert seen == before | {NEW}  # the kills were on both sides of the commit
+    assert contents == before | {NEW}  # the kills were on both sides of the commit
     assert survived > 5
 
 

@@ -17,17 +17,17 @@ from heald.errors import DataLoss, FailedPrecondition, HealdError, InvalidArgume
 from heald.graphs.graph.graph import Function, Graph
 from heald.runtime.support import mapped_file
 from heald.runtime.support.mapped_file import (
-    MAPPED_FROM,
-    VIEWED_FROM,
+    MAPPED_FROM_BYTES,
+    VIEWED_FROM_BYTES,
     MappedFile,
     check_unchanged,
     contents,
     file_behind,
-    kept,
+    lasting_bytes,
 )
 
 OPEN = Path("/proc/self/fd")
-LARGE = MAPPED_FROM + 1
+LARGE = MAPPED_FROM_BYTES + 1
 YESTERDAY = 10**18  # nanoseconds: later writes have another time in any case
 
 
@@ -124,9 +124,9 @@ def test_a_map_closes_its_descriptor_with_its_last_view(file: Path) -> None:
 
 def test_few_bytes_are_copied_and_many_viewed(file: Path) -> None:
     view = contents(file)
-    assert kept(view, 1, VIEWED_FROM) == b"w" * (VIEWED_FROM - 1)
-    assert file_behind(kept(view, 1, VIEWED_FROM)) is None
-    assert file_behind(kept(view, 0, VIEWED_FROM)) is view.obj
+    assert lasting_bytes(view, 1, VIEWED_FROM_BYTES) == b"w" * (VIEWED_FROM_BYTES - 1)
+    assert file_behind(lasting_bytes(view, 1, VIEWED_FROM_BYTES)) is None
+    assert file_behind(lasting_bytes(view, 0, VIEWED_FROM_BYTES)) is view.obj
 
 
 def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> None:
@@ -170,32 +170,32 @@ USES: list[Callable[[Graph], object]] = [
 
 @pytest.mark.parametrize("use", range(len(USES)))
 def test_a_graph_of_a_changed_file_says_so_wherever_the_file_is_looked_at(use: int, model: Path) -> None:
-    found = graphdef.load(model)
-    USES[use](found)
+    loaded_graph = graphdef.load(model)
+    USES[use](loaded_graph)
     overwrite(model)
     with pytest.raises(FailedPrecondition, match="model.pb"):
-        USES[use](found)
+        USES[use](loaded_graph)
 
 
 def test_small_constants_need_no_file_any_more(model: Path) -> None:
-    found = graphdef.load(model)
+    loaded_graph = graphdef.load(model)
     truncate(model)
-    assert found["small"].attrs["value"].array().tolist() == [1, 2]
-    assert b"small" in found["small"].raw
+    assert loaded_graph["small"].attrs["value"].array().tolist() == [1, 2]
+    assert b"small" in loaded_graph["small"].raw
 
 
 def test_a_graph_that_was_read_whole_outlives_any_change(model: Path) -> None:
     before = model.read_bytes()
-    found = graphdef.load(model, mmap=False)
+    loaded_graph = graphdef.load(model, mmap=False)
     truncate(model)
-    assert graphdef.dumps(found) == before
-    assert found["large"].attrs["value"].array()[-1] == (1 << 19) - 1
+    assert graphdef.dumps(loaded_graph) == before
+    assert loaded_graph["large"].attrs["value"].array()[-1] == (1 << 19) - 1
 
 
 def test_a_mapped_graph_may_be_written_over_its_own_file(model: Path) -> None:
-    before, found = model.read_bytes(), graphdef.load(model)
-    graphdef.dump(found, model)
-    assert model.read_bytes() == before == graphdef.dumps(found)
+    before, loaded_graph = model.read_bytes(), graphdef.load(model)
+    graphdef.dump(loaded_graph, model)
+    assert model.read_bytes() == before == graphdef.dumps(loaded_graph)
 
 
 def test_a_function_with_a_large_constant_says_that_its_file_changed(tmp_path: Path) -> None:

@@ -14,8 +14,8 @@ from heald.runtime.support import disk, whole_file
 POSIX = pytest.mark.skipif(sys.platform == "win32", reason="this system has other locks")
 
 
-def write(file: Path, *pieces: bytes) -> None:
-    whole_file.write_whole(file, pieces)
+def write(file: Path, *chunks: bytes) -> None:
+    whole_file.write_whole(file, chunks)
 
 
 def write_model(folder: Path, content: bytes) -> None:
@@ -23,16 +23,16 @@ def write_model(folder: Path, content: bytes) -> None:
         whole_file.write_new(new / "deep" / "file", [content])
 
 
-def temporary_folders(place: Path) -> list[Path]:
-    return list(place.glob(".heald-*.tmp"))
+def temporary_folders(folder: Path) -> list[Path]:
+    return list(folder.glob(".heald-*.tmp"))
 
 
-def leave_temporary_folder(place: Path) -> Path:
-    """Kill a writer in `place`, and return the temporary folder that it leaves."""
-    before = set(temporary_folders(place))
+def leave_temporary_folder(folder: Path) -> Path:
+    """Kill a writer in `folder`, and return the temporary folder that it leaves."""
+    before = set(temporary_folders(folder))
     with pytest.raises(Killed), killing(3, end_by_exception):
-        write(place / "killed", b"x" * 100_000)
-    [left] = set(temporary_folders(place)) - before
+        write(folder / "killed", b"x" * 100_000)
+    [left] = set(temporary_folders(folder)) - before
     return left
 
 
@@ -48,8 +48,8 @@ def test_the_next_writer_removes_what_a_killed_one_left(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["other"]
 
 
-@pytest.mark.parametrize("write_other", [lambda place: write(place / "b", b"b"),
-                                         lambda place: write_model(place / "b", b"b")])
+@pytest.mark.parametrize("write_other", [lambda folder: write(folder / "b", b"b"),
+                                         lambda folder: write_model(folder / "b", b"b")])
 def test_a_writer_leaves_the_temporary_folder_of_a_living_one(tmp_path, write_other):
     with whole_file.writing_file(tmp_path / "a") as out:
         out.write(b"first half, ")
@@ -67,17 +67,17 @@ def test_writers_of_one_file_at_once_leave_the_file_of_the_last(tmp_path):
 
 
 def test_a_writer_tries_again_when_its_temporary_folder_is_removed_before_it_has_the_lock(tmp_path, monkeypatch):
-    made = []
+    attempts = []
 
     def make_folder(folder: Path, mode: int) -> None:
         folder.mkdir(mode)
-        made.append(folder)
-        if len(made) == 1:
+        attempts.append(folder)
+        if len(attempts) == 1:
             whole_file.remove_leftovers(tmp_path)
 
     monkeypatch.setattr(disk, "make_folder", make_folder)
     write(tmp_path / "a", b"x")
-    assert len(made) == 2
+    assert len(attempts) == 2
     assert [path.name for path in tmp_path.iterdir()] == ["a"]
 
 
@@ -135,22 +135,22 @@ def test_the_name_of_a_replaced_folder_is_there_at_each_call(tmp_path):
 
 
 @POSIX
-def test_without_an_exchange_in_one_step_the_next_writer_completes_it(tmp_path, monkeypatch):
+def test_the_next_writer_completes_an_exchange_in_three_steps(tmp_path, monkeypatch):
     without_exchange(monkeypatch)
     missing = 0
     for survived in range(100):
-        place = tmp_path / str(survived)
-        place.mkdir()
-        write_model(place / "m", b"old")
+        folder = tmp_path / str(survived)
+        folder.mkdir()
+        write_model(folder / "m", b"old")
         with killing(survived, end_by_exception):
             try:
-                write_model(place / "m", b"new")
+                write_model(folder / "m", b"new")
                 break
             except Killed:
-                missing += not (place / "m").exists()
-        write(place / "another", b"x")
-        assert (place / "m" / "deep" / "file").read_bytes() in (b"old", b"new")
-        assert sorted(path.name for path in place.iterdir()) == ["another", "m"]
+                missing += not (folder / "m").exists()
+        write(folder / "another", b"x")
+        assert (folder / "m" / "deep" / "file").read_bytes() in (b"old", b"new")
+        assert sorted(path.name for path in folder.iterdir()) == ["another", "m"]
     assert missing == 1  # the moment between the two renames
 
 

@@ -21,7 +21,7 @@ BOOM = InvalidArgument("boom")
     (AsyncValue(), (False, False, False)), (available(3), (True, False, False)), (READY, (True, False, False)),
     (failed(BOOM), (True, True, False)), (DEAD, (True, False, True)),
 ])
-def test_what_a_value_is(value, facts):
+def test_a_value_is_available_an_error_or_dead(value, facts):
     assert (value.is_available(), value.is_error(), value.is_dead()) == facts
 
 
@@ -53,7 +53,7 @@ def test_a_value_is_completed_once(complete):
 @pytest.mark.parametrize("complete", [
     lambda v: v.emplace(1), lambda v: v.set_error(BOOM), lambda v: v.forward_to(DEAD), lambda v: v.forward_to(READY),
 ])
-def test_who_waits_is_called_once_in_order_and_who_comes_later_at_once(complete):
+def test_callbacks_run_once_in_order_and_late_ones_at_once(complete):
     value, calls = AsyncValue(), []
     for i in range(3):
         value.and_then(lambda i=i: calls.append(i))
@@ -143,10 +143,10 @@ def test_the_report_of_a_callback_that_raises_names_it(monkeypatch):
 def test_an_interrupt_in_a_callback_loses_no_other_callback():
     value, calls = AsyncValue(), []
 
-    def interrupted():
+    def raise_interrupt():
         raise KeyboardInterrupt
 
-    value.and_then(interrupted)
+    value.and_then(raise_interrupt)
     value.and_then(lambda: calls.append(1))
     with pytest.raises(KeyboardInterrupt):
         value.emplace(None)
@@ -158,17 +158,17 @@ def test_a_payload_dies_with_its_last_user():
         pass
 
     resource = Resource()
-    gone = weakref.ref(resource)
+    resource_reference = weakref.ref(resource)
     value = AsyncValue()
     indirect = AsyncValue()
     indirect.forward_to(value)
     value.and_then(lambda: None)
     value.emplace(resource)
     del resource, value
-    assert gone() is not None
+    assert resource_reference() is not None
     del indirect
     gc.collect()
-    assert gone() is None
+    assert resource_reference() is None
 
 
 @given(st.lists(st.sampled_from(["wait", "emplace", "forward"]), max_size=12), st.data())

@@ -14,7 +14,7 @@ from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext, suppress
 
-from ...errors import PluginError, closest, shown
+from ...errors import PluginError, closest, display_text
 from ...runtime.contract.command import CORE, Command, CommandRegistry
 from ...runtime.contract.device import load_callable
 from ...runtime.support import install
@@ -107,7 +107,7 @@ def suggestion_for(name: str) -> str:
     if name not in install.COMMANDS:
         suggestions = closest(name, [*COMMANDS, *install.COMMANDS, *(c.name for c in of_plugins().usable())])
         remedy = f"did you mean {suggestions[0]}?" if suggestions else "heald --help lists them"
-        return f"no command is called '{shown(name)}'; {remedy}"
+        return f"no command is called '{display_text(name)}'; {remedy}"
     distribution = install.COMMANDS[name]
     for record in runtime().plugins.records():
         if record.id == install.DISTRIBUTIONS[distribution].plugin:

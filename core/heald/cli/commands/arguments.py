@@ -111,5 +111,5 @@ def open_graph(args: Namespace, *, weights: bool = True) -> Opened:
         options = LoadOptions(registries.ops, args.signature, args.tags, mmap=args.mmap,
                               weights=weights)
         opened = open_file(file_path(args.model), options, registries, args.format)
-        signature, description = opened.chosen(), opened.description
+        signature, description = opened.chosen_signature(), opened.description
         return Opened(read_graph(opened), description.form, signature, description.signatures, opened.initial_state())

@@ -115,7 +115,7 @@ def _link(session: Session, outputs: Sequence[str], shape_texts: Sequence[str], 
     for name, shape in input_shapes.items():
         _check_fits(name, shape or (), metas[name])
     executable = prepared.executable(tuple(shape or () for shape in input_shapes.values()))
-    left_out = f"run without what graph passes would make: {prepared.left_out}" if prepared.left_out else ""
+    left_out = f"run without what graph passes would make: {prepared.skipped_passes}" if prepared.skipped_passes else ""
     calls, fusions = _count_linked_calls(executable)
     return ExplainedStep(left_out, executable.algorithms(), calls, [*did, *fusions], changed_by)
 
@@ -144,22 +144,22 @@ def _passes(stages: Iterable[tuple[str, Graph]]) -> tuple[list[str], dict[str, s
 
 def _count_lowered_calls(program: ProgramDef) -> Counter[tuple[str, str]]:
     """Count the kernel calls of a program and its functions by device and pack."""
-    from ...runtime.program.host_program import OWN
+    from ...runtime.program.host_program import RUNTIME_CODES
 
     return Counter((program.requires[call.stream], call.pack) for function in program.functions.values()
-                   for call in function.kernels if call.code not in OWN)
+                   for call in function.kernels if call.code not in RUNTIME_CODES)
 
 
 def _count_linked_calls(executable: Executable) -> tuple[Counter[tuple[str, str]], list[str]]:
     """Count the kernel calls of a linked program by device and pack. Return a line for each fused kernel, too."""
-    from ...runtime.program.host_program import OWN
+    from ...runtime.program.host_program import RUNTIME_CODES
     from ..printing.table import plural
 
     calls: Counter[tuple[str, str]] = Counter()
     fused: dict[str, list[int]] = {}
     for linked_function in executable.all():
         for bound in linked_function.layout.calls:
-            if bound.call.code not in OWN and bound.kernel is not None:
+            if bound.call.code not in RUNTIME_CODES and bound.kernel is not None:
                 calls[linked_function.device_name(bound), bound.kernel.pack] += 1
             if bound.call.fused:
                 fused.setdefault(bound.call.code, []).append(len(bound.call.fused))

@@ -135,7 +135,7 @@ def _check(record: DeviceRecord, host: Host) -> dict[str, Any]:
         try:
             host.open(record.name)
             passed = True
-            without_kernels = not any(k.device_type == record.type for k in host.registries.kernels.loaded())
+            without_kernels = not any(k.device_type == record.type for k in host.registries.kernels.loaded_kernels())
         except PluginError:  # of a plugin that the command line or config names, which may be another than the device's
             raise
         except HealdError:  # the record says why

@@ -78,7 +78,7 @@ def _kernels(host: Host, only: str | None) -> dict[str, list[KernelDef]]:
     kernels_of_op: dict[str, list[KernelDef]] = {}
     for device_type in types:
         host.registries.kernels.load(device_type)
-    for kernel in host.registries.kernels.loaded():
+    for kernel in host.registries.kernels.loaded_kernels():
         if kernel.device_type in types:
             kernels_of_op.setdefault(kernel.op, []).append(kernel)
     return kernels_of_op

@@ -33,7 +33,7 @@ def left_out(session: Session, feeds: Sequence[str], fetches: Sequence[str]) -> 
     from ...errors import HealdError
 
     try:
-        return session.prepare(list(fetches), feeds).left_out
+        return session.prepare(list(fetches), feeds).skipped_passes
     except HealdError:
         return ""
 

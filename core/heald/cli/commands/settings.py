@@ -75,18 +75,18 @@ def trust_file(args: Namespace) -> int:
     from ...errors import InvalidArgument
     from ...runtime.config.config import Config
     from ...runtime.config.file import parse, read
-    from ...runtime.config.search import NAMES, untrusted
+    from ...runtime.config.search import PROJECT_FILE_NAMES, untrusted_file
     from ...runtime.config.trust import digest, set_trust
     from ...runtime.support.user_files import config_folder
     from ..printing.table import show
 
     path = Path(os.path.realpath(args.file))
-    if path.name not in NAMES:
-        raise InvalidArgument(f"'{args.file}' is never found by searching: only {' and '.join(NAMES)} are",
+    if path.name not in PROJECT_FILE_NAMES:
+        raise InvalidArgument(f"'{args.file}' is never found by searching: only {' and '.join(PROJECT_FILE_NAMES)} are",
                               hint="name it: --config FILE or HEALD_CONFIG=FILE")
     data = read(path).data
     Config([parse(path, data)])  # a mistake is an error, since it would stop every command once the file is trusted
-    rows = _ignored_rows(_plugins(Config([parse(path, data, untrusted(path))])))
+    rows = _ignored_rows(_plugins(Config([parse(path, data, untrusted_file(path))])))
     set_trust(config_folder(os.environ), path, digest(data))
     print(f"{path} is trusted until it changes. Beyond what any found file may set, it sets:")
     texts = [row | {"value": _text(row["value"])} for row in rows]
@@ -120,7 +120,7 @@ def _plugins(config: Config) -> Plugins:
 
 def _ignored_rows(plugins: Plugins) -> list[dict[str, Any]]:
     return [{"key": row.key, "value": row.value, "origin": row.origin, "ignored": True}
-            for row in plugins.config.ignored(plugins.configs)]
+            for row in plugins.config.ignored_rows(plugins.configs)]
 
 
 def _text(value: Any) -> str:

@@ -9,7 +9,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from ...errors import MOST_TEXT, HealdError, HealdWarning, Internal, printable, shortened, shown, told
+from ...errors import (
+    LONGEST_TEXT_CHARACTERS,
+    HealdError,
+    HealdWarning,
+    Internal,
+    describe_exception,
+    display_text,
+    printable,
+    short_text,
+)
 from .progress import erase
 
 MAX_ERROR_CHARACTERS = 2200  # of an error's first line: 4 kB with the lines below it
@@ -23,15 +32,16 @@ def tell_error(error: HealdError) -> None:
     _tell(f"error: {_line(where + error.message, MAX_ERROR_CHARACTERS)}")
     node_and_op = [part for part in error.place() if part.partition(" ")[2] not in error.message]
     cause = error.__cause__
-    is_told = (getattr(cause, "strerror", None) or told(cause).partition(": ")[2]) in error.message if cause else True
+    is_told = cause is None or (
+        getattr(cause, "strerror", None) or describe_exception(cause).partition(": ")[2]) in error.message
     for title, text in (
         ("hint", error.hint), ("where", ", ".join(node_and_op)),
-        ("cause", told(cause) if cause and not is_told else ""),
+        ("cause", describe_exception(cause) if cause and not is_told else ""),
     ):
         if text:
             _tell(f"  {title}: {_line(text, MAX_DETAIL_CHARACTERS)}")
     if isinstance(error, Internal) and cause is not None:
-        _tell(shortened("".join(traceback.format_exception(cause)).rstrip(), MAX_TRACEBACK_CHARACTERS))
+        _tell(short_text("".join(traceback.format_exception(cause)).rstrip(), MAX_TRACEBACK_CHARACTERS))
 
 
 @contextmanager
@@ -47,7 +57,7 @@ def one_line_from_here() -> None:
     shown_before: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:
-        text = _line(str(message), MOST_TEXT)
+        text = _line(str(message), LONGEST_TEXT_CHARACTERS)
         if text not in shown_before:
             shown_before.add(text)
             _tell(f"warning: {text}")
@@ -64,4 +74,4 @@ def _tell(text: str) -> None:
 
 def _line(text: str, largest_characters: int) -> str:
     """The text in one line, at most so many characters of it."""
-    return shown(" ".join(shortened(text, 2 * largest_characters).split()), largest_characters)
+    return display_text(" ".join(short_text(text, 2 * largest_characters).split()), largest_characters)

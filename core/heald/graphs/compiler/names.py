@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...errors import HealdError, InvalidArgument, NotFound, callers_code, closest
-from ...runtime.service.arguments import mapped
+from ...runtime.service.arguments import dict_of_mapping
 from ...runtime.values import dtypes
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ def flatten_fetches(fetches: Any) -> tuple[tuple[str, ...], Callable[[Sequence[A
     if isinstance(fetches, str):
         return name_tuple(fetches, "fetch"), lambda results: results[0]
     if isinstance(fetches, Mapping):
-        named = mapped(fetches, "fetches")
+        named = dict_of_mapping(fetches, "fetches")
         keys = list(named)
         return name_tuple(list(named.values()), "fetch"), lambda results: dict(zip(keys, results, strict=True))
     if isinstance(fetches, Sequence):

@@ -8,7 +8,7 @@ from contextlib import nullcontext
 from ...errors import HealdError, InvalidArgument
 from ...runtime.contract.device import load_callable
 from ...runtime.contract.graph_pass import GraphPass, PassContext
-from ...runtime.contract.host_kernel import OWN
+from ...runtime.contract.host_kernel import CORE_PLUGIN
 from ...runtime.contract.op_registry import OpRegistry
 from ...runtime.contract.placement import Assignment, Placement
 from ...runtime.contract.structural import CONST, MUST_FEED, NO_KERNEL
@@ -31,7 +31,7 @@ def run_passes(graph: Graph, passes: Sequence[GraphPass], context: PassContext) 
     for entry in passes:
         who = f"pass '{entry.name}' of plugin {entry.plugin}"
         before = graph
-        with nullcontext() if entry.plugin == OWN else plugin_guard(who):
+        with nullcontext() if entry.plugin == CORE_PLUGIN else plugin_guard(who):
             graph = load_callable(entry.function)(before, context)
         if not isinstance(graph, Graph):
             raise InvalidArgument(f"{who} returned {type(graph).__name__}, not a Graph")

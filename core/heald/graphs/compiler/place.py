@@ -72,7 +72,7 @@ class DeviceView(Protocol):
     def why_not(self, device_type: str, index: int | None) -> str:
         """The reason why a device of this type, or the device with this index, cannot be used."""
 
-    def absence(self, name: str, request: DeviceName) -> HealdError:
+    def absence_error(self, name: str, request: DeviceName) -> HealdError:
         """Return the error for a device that a caller asks for as `name`, and that is not usable."""
 
     def is_host_visible(self, name: str) -> bool:
@@ -294,7 +294,7 @@ class Placer:
         if device_name.type is None:
             return None
         if self._usable(device_name) is None:
-            raise self._devices.absence(text, device_name)
+            raise self._devices.absence_error(text, device_name)
         return device_name
 
     def _remapped_request(self, request: DeviceName) -> DeviceName:

@@ -8,7 +8,7 @@ from typing import Any, NoReturn
 
 from ...errors import HealdError
 from ...runtime.contract.op import ArgDef
-from ...runtime.support.mapped_file import check_unchanged, kept
+from ...runtime.support.mapped_file import check_unchanged, lasting_bytes
 from ...runtime.values import dtypes, wire
 from ...runtime.values.wire import Buffer, Key
 from .attr_value import AttrSource, put_entry, read_entry
@@ -179,7 +179,7 @@ def read_function(source: AttrSource, start: int, stop: int, depth: int = 0) -> 
         function = Function.__new__(Function)
         pairs = [dict(_read_pair(source.view, *span) for span in spans[n]) for n in (RET, CONTROL_RET)]
         _fill(
-            function, **signature, _base=kept(source.view, start, stop),
+            function, **signature, _base=lasting_bytes(source.view, start, stop),
             nodes=by_name(read_node(source, at, end, depth + 1) for at, end in spans[NODE]),
             ret=_parse_ret(pairs[0]), control_ret=pairs[1],
             attrs=dict(read_entry(source, at, end, depth + 1) for at, end in spans[ATTR]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from ...runtime.support.mapped_file import check_unchanged, kept
+from ...runtime.support.mapped_file import check_unchanged, lasting_bytes
 from ...runtime.values import wire
 from ...runtime.values.wire import Buffer
 from .attr_value import AttrSource
@@ -33,7 +33,7 @@ def read_binary(view: memoryview, graph_class: type[G]) -> G:
         if number == NODE:
             nodes.append(read_node(source, at, end, 1))
         else:
-            (tail if nodes else head).append((number, kept(view, begin, end)))
+            (tail if nodes else head).append((number, lasting_bytes(view, begin, end)))
             if number == LIBRARY:
                 functions += _read_library(source, at, end)
         begin = end

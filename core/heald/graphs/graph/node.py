@@ -8,7 +8,7 @@ from types import EllipsisType, MappingProxyType
 from typing import Any, NamedTuple, NoReturn, TypeVar
 
 from ...errors import DataLoss, HealdError, InvalidArgument
-from ...runtime.support.mapped_file import check_unchanged, kept
+from ...runtime.support.mapped_file import check_unchanged, lasting_bytes
 from ...runtime.values import wire
 from ...runtime.values.wire import Buffer, Key
 from .attr_value import AttrSource, canonical, put_entry, read_entry
@@ -245,7 +245,7 @@ def read_node(source: AttrSource, start: int, stop: int, depth: int = 0) -> Node
     if attribute_bytes:
         attributes = source.attributes.setdefault(attribute_bytes, attributes)
     node = Node.__new__(Node)
-    _fill(node, name, op, data, controls, device, attributes, None, kept(buf, start, stop), _UNTOUCHED)
+    _fill(node, name, op, data, controls, device, attributes, None, lasting_bytes(buf, start, stop), _UNTOUCHED)
     return node
 
 

@@ -12,8 +12,8 @@ from ...runtime.contract.loader import Initializer
 from ...runtime.linker.preparation import Preparation
 from ...runtime.linker.specialise import Specialiser
 from ...runtime.program.compiled_model import CompiledModel, Entry, Port, Requirement
-from ...runtime.program.host_program import CONSTANT, OWN, Call, ProgramDef
-from ...runtime.service.feeds import convert
+from ...runtime.program.host_program import CONSTANT, RUNTIME_CODES, Call, ProgramDef
+from ...runtime.service.feeds import convert_feed
 from ...runtime.service.load import load
 from ...runtime.service.prepared_step import PreparedStep
 from ...runtime.service.runtime import Runtime, runtime
@@ -71,7 +71,7 @@ def compile_model(
     if strip:
         program = preparation.stripped()
     return CompiledModel(program, tuple(compiling.entries), requirements, preparation.prepared,
-                         form="" if source is None else source.describe().form, chosen=default_name)
+                         form="" if source is None else source.describe().form, chosen_signature=default_name)
 
 
 class _SignatureCompiler:
@@ -112,7 +112,7 @@ class _SignatureCompiler:
             step = self._session.prepare((), tuple(values), (initializer.target,))
             function = step.program.functions["main"]
             memory = self._runtime.host.memory
-            arrays = [convert(value, meta, name, memory)
+            arrays = [convert_feed(value, meta, name, memory)
                       for (name, value), meta in zip(values.items(), function.arg_metas, strict=True)]
             program = _with_constant_arguments(_link_program(step, arrays), arrays)
             self._initial[initializer.target] = self.specialiser.add(program, (), f"initialize {initializer.target}")
@@ -202,4 +202,4 @@ def _requirements(program: ProgramDef, host_runtime: Runtime) -> Iterator[Requir
 
 
 def _is_op(call: Call) -> bool:
-    return call.code not in OWN and not call.is_host_kernel
+    return call.code not in RUNTIME_CODES and not call.is_host_kernel

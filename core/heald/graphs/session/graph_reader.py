@@ -15,5 +15,5 @@ def read_graph(opened: OpenedFile) -> Graph:
     if not hasattr(opened.source, "graph"):
         raise Unimplemented(f"'{opened.file}' is a host program, not a graph",
                             hint=f"load it with heald.HostProgram.load('{opened.file}')")
-    graph: Graph = opened.made("graph", opened.source.graph, Graph)
+    graph: Graph = opened.call_source("graph", opened.source.graph, Graph)
     return graph

@@ -13,7 +13,7 @@ from ...errors import HealdError, HealdWarning, NotFound, boundary
 from ...runtime.contract.loader import LoadOptions, SignatureDef, Source, TensorInfo, signature_text
 from ...runtime.contract.placement import Placement
 from ...runtime.executor.step import RunOptions
-from ...runtime.service.arguments import in_order, take_options
+from ...runtime.service.arguments import inputs_in_order, take_options
 from ...runtime.service.loading import open_file
 from ...runtime.service.runtime import runtime
 from ...runtime.values.tensor import TensorMetadata
@@ -90,7 +90,7 @@ class Signature:
         outputs need, where loading did not raise it. Raises DeadlineExceeded and Cancelled as the options say.
         """
         options = take_options(named)
-        inputs = in_order(self._input_names, arrays, named)
+        inputs = inputs_in_order(self._input_names, arrays, named)
         return self._step(*inputs) if options is None else self._run_limited(inputs, options)
 
     @boundary
@@ -129,7 +129,7 @@ def load_graph(
     registries = model_runtime.host.registries
     options = LoadOptions(registries.ops, signature, tags, inputs, outputs, mmap)
     opened = open_file(file, options, registries, form)
-    default_signature = opened.chosen()
+    default_signature = opened.chosen_signature()
     session = Session(read_graph(opened), model_runtime, device=device, initial_state=opened.initial_state())
     signatures = {name: _signature(session, loaded, opened.description.signatures.get(name))
                   for name, loaded in opened.signatures.items()}

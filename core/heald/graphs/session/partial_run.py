@@ -20,7 +20,7 @@ from ...runtime.contract.structural import PLACEHOLDERS
 from ...runtime.executor.executable import Executable
 from ...runtime.executor.step import Step
 from ...runtime.host.host_memory import HostMemory
-from ...runtime.service.feeds import convert
+from ...runtime.service.feeds import convert_feed
 from ...runtime.support.fork_safety import inherited
 from ...runtime.support.kernel_errors import as_heald_error
 from ...runtime.values.async_value import AsyncValue, failed
@@ -200,7 +200,7 @@ class PartialRuns:
 
 def _copy_of_feed(value: Any, meta: TensorMetadata, name: str, memory: HostMemory) -> Any:
     """Return a copy of a feed as an array of its tensor's type: the step may read it after the call."""
-    array = convert(value, meta, name, memory)
+    array = convert_feed(value, meta, name, memory)
     copy = memory.maker(array.shape, array.dtype, f"feed '{name}'")()
     copy[...] = array
     return copy

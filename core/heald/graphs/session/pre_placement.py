@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from ...errors import HealdError, PluginError
-from ...runtime.contract.graph_pass import PRE_PLACEMENT, GraphPass, PassContext, in_order
+from ...runtime.contract.graph_pass import PRE_PLACEMENT, GraphPass, PassContext, ordered_passes
 from ...runtime.contract.loader import Initializer
 from ...runtime.service.runtime import Runtime
 from ..compiler.function_body import with_partitioned_calls
@@ -17,9 +17,8 @@ from .constant_folding import ConstantFolder
 
 def enabled_passes(runtime: Runtime, stage: str) -> list[GraphPass]:
     """Return the passes of a stage that config does not disable, in order. Raises PluginError for a cycle."""
-    disabled = runtime.config.passes.disable
-    return in_order([graph_pass for name, graph_pass in runtime.host.registries.passes.items() if name not in disabled],
-                    stage)
+    disabled, passes = runtime.config.passes.disable, runtime.host.registries.passes
+    return ordered_passes([graph_pass for name, graph_pass in passes.items() if name not in disabled], stage)
 
 
 def run_pre_placement_passes(

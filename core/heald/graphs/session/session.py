@@ -11,7 +11,7 @@ from functools import partial
 from math import inf
 from typing import Any, TypeVar
 
-from ...errors import Cancelled, FailedPrecondition, HealdError, InvalidArgument, boundary, unexpected
+from ...errors import Cancelled, FailedPrecondition, HealdError, InvalidArgument, boundary, typed_error
 from ...runtime.contract.graph_pass import FUSION, GRAPH
 from ...runtime.contract.loader import Initializer
 from ...runtime.contract.placement import Assignment, Placement
@@ -20,7 +20,7 @@ from ...runtime.executor.executable import Executable
 from ...runtime.executor.step import RunOptions, Step, lasting_step
 from ...runtime.host.cancellation import CancelToken
 from ...runtime.host.resources import Resources
-from ...runtime.service.arguments import mapped
+from ...runtime.service.arguments import dict_of_mapping
 from ...runtime.service.named_feeds import NamedFeeds
 from ...runtime.service.prepared_step import PreparedStep
 from ...runtime.service.run_step import make_run_step
@@ -143,7 +143,7 @@ class Session:
         `partitions` when they ask for these graphs.
         """
         names, rebuild = flatten_fetches(fetches)
-        feeds = {} if feeds is None else mapped(feeds, "feeds")
+        feeds = {} if feeds is None else dict_of_mapping(feeds, "feeds")
         names_fed, acting = name_tuple(tuple(feeds), "feed"), name_tuple(targets, "target")
         if options is None:
             return rebuild(self._prepare_and_initialize(names, names_fed, acting, self._step)(tuple(feeds.values())))
@@ -181,7 +181,7 @@ class Session:
         names, rebuild = flatten_fetches(fetches)
         named = None
         if isinstance(feeds, Mapping):
-            tensors_by_name = mapped(feeds, "feeds")
+            tensors_by_name = dict_of_mapping(feeds, "feeds")
             named = NamedFeeds(dict(zip(name_tuple(tuple(tensors_by_name), "feed"),
                                         name_tuple(tuple(tensors_by_name.values()), "feed"), strict=True)))
         names_fed = name_tuple(feeds if named is None else named.tensors, "feed")
@@ -214,7 +214,7 @@ class Session:
                 except HealdError:
                     raise
                 except Exception as error:  # the boundary, without the cost of the decorator's call
-                    raise unexpected(error) from error
+                    raise typed_error(error) from error
             finally:
                 if limited is not None:
                     limited.close()
@@ -309,7 +309,7 @@ class Session:
         if self._closed:
             raise _closed_error()
         names, rebuild = flatten_fetches(fetches)
-        feed_values = {} if feeds is None else mapped(feeds, "feeds")
+        feed_values = {} if feeds is None else dict_of_mapping(feeds, "feeds")
         name_tuple(tuple(feed_values), "feed")
         return rebuild(self._partial_runs.run(handle, names, feed_values, self._runtime.host.memory,
                                               lambda name, role: tensor_of_name(name, self.nodes, role)))
@@ -437,7 +437,7 @@ class Session:
         """Drop the oldest prepared steps while all of them together take too many bytes."""
         limit = self._runtime.host.memory.limit
         limits = MOST_PREPARED_BYTES, inf if limit is None else limit // ARRAY_SHARE
-        sizes = {key: prepared.held() for key, prepared in self._prepared.items()}
+        sizes = {key: prepared.memory_use() for key, prepared in self._prepared.items()}
         calls, arrays = (sum(size[i] for size in sizes.values()) for i in (0, 1))
         for key, (its_calls, its_arrays) in sizes.items():
             if calls <= limits[0] and arrays <= limits[1]:

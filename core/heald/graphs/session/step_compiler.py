@@ -64,7 +64,7 @@ class StepCompiler:
         self._main = self._functions[MAIN] = self._step_function(signature)
 
     @property
-    def left_out(self) -> str:
+    def skipped_passes(self) -> str:
         """The passes whose graphs cannot run, and why; empty without any."""
         return "; ".join(f"pass '{name}': {why}" for function in self._functions.values()
                          for name, why in function.skipped_passes.items())
@@ -90,8 +90,8 @@ class StepCompiler:
                 continue
             function = self._functions[name]
             placement = function.place(step.check)  # it may open devices
-            pool.host_visible = frozenset(r.name for r in host.opened() if r.attributes.get("host_visible"))
-            pool.reached = frozenset((a.name, b.name) for a, b in permutations(host.opened(), 2)
+            pool.host_visible = frozenset(r.name for r in host.devices_in_use() if r.attributes.get("host_visible"))
+            pool.reached = frozenset((a.name, b.name) for a, b in permutations(host.devices_in_use(), 2)
                                      if a.device and b.device and reaches(a.device, b.device))
             refused += _forbidden_kernels(function.after_passes.order, placement, host.files)
             sites = self._call_sites(function)

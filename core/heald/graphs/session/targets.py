@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from ...errors import HealdError, InvalidArgument, NotFound, PluginError, closest, told
-from ...runtime.contract.session import LOCAL, SessionFactory, SessionInterface
+from ...errors import HealdError, InvalidArgument, NotFound, PluginError, closest, describe_exception
+from ...runtime.contract.session import LOCAL_TARGETS, SessionFactory, SessionInterface
 from ...runtime.host.registries import Registries
 from ...runtime.service.runtime import runtime
 from ..graph.graph import Graph
@@ -16,7 +16,7 @@ def is_local(target: object) -> bool:
     """True for a target of core's own session. Raises InvalidArgument for an object that is no text."""
     if not isinstance(target, str):
         raise InvalidArgument(f"target is a {type(target).__name__}, expected a text", hint="target='' runs here")
-    return target in LOCAL
+    return target in LOCAL_TARGETS
 
 
 def session_at(
@@ -40,7 +40,7 @@ def session_at(
         raise
     except (Exception, SystemExit) as error:  # a plugin may raise anything
         raise PluginError(f"session factory '{factory.name}' of plugin {factory.plugin} raised "
-                          f"{' '.join(told(error).split())}") from error
+                          f"{' '.join(describe_exception(error).split())}") from error
 
 
 def check_arguments(graph: object, device: object) -> None:

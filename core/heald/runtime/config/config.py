@@ -4,8 +4,9 @@ A setting is taken from the strongest source that has it. From the strongest: th
 variables `HEALD_SECTION__KEY`, the file that `$HEALD_CONFIG` names, the nearest heald.toml, [tool.heald] of the nearest
 pyproject.toml, the user's own file.
 
-A file that was found by searching may come from a stranger: it sets the settings in `FOUND` and harmless options of
-plugins, and stops no command. A mistake in it is a warning with file and line, and the setting does not count.
+A file that was found by searching may come from a stranger: it sets the settings in `HARMLESS_SETTINGS` and
+harmless options of plugins, and stops no command. A mistake in it is a warning with file and
+line, and the setting does not count.
 """
 
 from __future__ import annotations
@@ -25,11 +26,11 @@ from .files import FilesConfig
 from .limits import LimitsConfig
 from .placement import PlacementConfig
 from .schema import (
-    Found,
-    Reading,
+    FoundFile,
     Refusal,
-    Row,
+    SectionReading,
     Setting,
+    SettingRow,
     as_table,
     known_entries,
     plain,
@@ -38,7 +39,7 @@ from .schema import (
     read_tables,
     refusing,
 )
-from .sources import SECTIONS, gather
+from .sources import SECTIONS, gather_layers
 
 T = TypeVar("T")
 
@@ -87,12 +88,12 @@ class EagerConfig:
 
 
 # Heald's own settings that a found file may make, besides [kernels]. They choose among installed things.
-FOUND = frozenset({
+HARMLESS_SETTINGS = frozenset({
     "plugins.block", "placement.order", "placement.fallback", "placement.remap", "placement.provider",
     "placement.clear", "allocator.name", "work_queue.name", "work_queue.threads", "work_queue.seed", "passes.disable",
     "eager.handler",
 })
-MOST_NAMED = 10  # keys in a warning
+LARGEST_NAMED_KEYS = 10  # keys in a warning
 
 
 class Config:
@@ -105,8 +106,8 @@ class Config:
     def __init__(self, layers: Sequence[Setting] = (), left_out: Sequence[str] = ()) -> None:
         self._sources = tuple(layers)
         self._left_out = tuple(left_out)
-        self._rows: list[Row] = []
-        self._ignored: list[Row] = []
+        self._rows: list[SettingRow] = []
+        self._ignored: list[SettingRow] = []
         self._refused: list[Refusal] = []
         self._layers = [known_entries(table, SECTIONS, "", self._refused)
                         for table in read_tables(layers, "", self._refused)]
@@ -125,32 +126,33 @@ class Config:
         for table in read_tables(self._of("plugin"), "plugin", self._refused):
             for name, section in table.items():
                 if read_tables([section], f"plugin.{name}", self._refused):
-                    self._plugin.setdefault(folded(name), []).append((name, section))
+                    self._plugin.setdefault(folded_id(name), []).append((name, section))
 
     def plugin(self, plugin_id: str) -> dict[str, Any]:
         """The section [plugin.<id>] as it was given, unchecked: only the plugin knows its keys."""
-        return {option: row.value for plugin, option, row in self._options() if plugin == folded(plugin_id)}
+        return {option: row.value for plugin, option, row in self._options() if plugin == folded_id(plugin_id)}
 
     def plugin_layers(self, plugin_id: str) -> list[Setting]:
-        return [section for _, section in self._plugin.get(folded(plugin_id), ())]
+        return [section for _, section in self._plugin.get(folded_id(plugin_id), ())]
 
-    def plugin_sections(self) -> list[Row]:
+    def plugin_sections(self) -> list[SettingRow]:
         """A row for each [plugin.<id>], with the id as key and the section's strongest origin."""
-        return [Row(name, None, section.origin, section.found) for (name, section), *_ in self._plugin.values()]
+        return [SettingRow(name, None, section.origin, section.found_file)
+                for (name, section), *_ in self._plugin.values()]
 
-    def origins(self, plugins: Mapping[str, Any] = MappingProxyType({})) -> list[Row]:
+    def origins(self, plugins: Mapping[str, Any] = MappingProxyType({})) -> list[SettingRow]:
         """Every setting with its origin, defaults included; options of plugins that were given as they were given.
 
         `plugins` has the settings of each loaded plugin, as in `ignored`.
         """
-        ignored_rows = self.ignored(plugins)
-        option_rows = {(plugin, option): row for plugin, option, row in self._options() if row not in ignored_rows}
-        defaults = [Row(f"plugin.{name}.{field.name}", getattr(settings, field.name, None), "default")
+        rows_not_used = self.ignored_rows(plugins)
+        option_rows = {(plugin, option): row for plugin, option, row in self._options() if row not in rows_not_used}
+        defaults = [SettingRow(f"plugin.{name}.{field.name}", getattr(settings, field.name, None), "default")
                     for name, settings in plugins.items() if settings is not None for field in fields(settings)
-                    if field.init and (folded(name), field.name) not in option_rows]
+                    if field.init and (folded_id(name), field.name) not in option_rows]
         return [*self._rows, *option_rows.values(), *defaults]
 
-    def ignored(self, plugins: Mapping[str, Any]) -> list[Row]:
+    def ignored_rows(self, plugins: Mapping[str, Any]) -> list[SettingRow]:
         """The settings of found files that do not count.
 
         `plugins` has the settings of each loaded plugin by its id: an instance of its dataclass, or None.
@@ -160,43 +162,43 @@ class Config:
     def warnings(self, plugins: Mapping[str, Any]) -> Iterator[str]:
         """A text for each found file with settings that do not count. `plugins` is as in `ignored`."""
         yield from self._left_out
-        forbidden: dict[Found, list[Row]] = {}
+        forbidden: dict[FoundFile, list[SettingRow]] = {}
         for row in self._forbidden(plugins):
-            assert row.found is not None
-            forbidden.setdefault(row.found, []).append(row)
+            assert row.found_file is not None
+            forbidden.setdefault(row.found_file, []).append(row)
         for source, rows in forbidden.items():
             yield _warning(source, rows)
         refusals = list(self._refusals(plugins))
-        for refusal in refusals[:MOST_NAMED]:
+        for refusal in refusals[:LARGEST_NAMED_KEYS]:
             yield f"{refusal.reason}; this setting is not used"
-        if len(refusals) > MOST_NAMED:
-            yield f"{len(refusals) - MOST_NAMED} more settings of found files are not used"
+        if len(refusals) > LARGEST_NAMED_KEYS:
+            yield f"{len(refusals) - LARGEST_NAMED_KEYS} more settings of found files are not used"
 
     def without(self, keys: Collection[str]) -> Config:
         """This config without the settings of found files under these keys, such as `allocator.name`."""
-        return Config([_pruned(layer, keys) for layer in self._sources], self._left_out)
+        return Config([_without_found_settings(layer, keys) for layer in self._sources], self._left_out)
 
-    def _forbidden(self, plugins: Mapping[str, Any]) -> list[Row]:
+    def _forbidden(self, plugins: Mapping[str, Any]) -> list[SettingRow]:
         """The settings that found files may not make."""
-        declared = {folded(name): {field.name: field for field in fields(settings)}
+        declared = {folded_id(name): {field.name: field for field in fields(settings)}
                     for name, settings in plugins.items() if settings is not None}
         refused = {refusal.row.key for refusal in self._refusals(plugins)}
         options = [row for plugin, option, row in self._options()
-                   if row.found and row.key not in refused
+                   if row.found_file and row.key not in refused
                    and not is_harmless_option(declared.get(plugin, {}).get(option), row.value)]
         return [*self._ignored, *options]
 
     def _refusals(self, plugins: Mapping[str, Any]) -> Iterator[Refusal]:
-        """The settings of found files that do not fit, those of loaded plugins included."""
+        """The settings of found files that do not fit; settings of loaded plugins are included."""
         yield from self._refused
         for name, settings in plugins.items():
             layers = self.plugin_layers(name)
-            if settings is not None and any(layer.found for layer in layers):
+            if settings is not None and any(layer.found_file for layer in layers):
                 yield from _read_plugin(self, name, type(settings))[1].refused
             elif settings is None:
-                yield from (Refusal(Row(f"plugin.{name}", plain(layer), layer.origin, layer.found),
+                yield from (Refusal(SettingRow(f"plugin.{name}", plain(layer), layer.origin, layer.found_file),
                                     f"{layer.origin}: plugin {name} takes no settings")
-                            for layer in layers if layer.found)
+                            for layer in layers if layer.found_file)
 
     def _of(self, section: str) -> list[Setting]:
         return [layer[section] for layer in self._layers if section in layer]
@@ -205,16 +207,16 @@ class Config:
         return self._read(cls, self._of(name), name, name)
 
     def _sections(self, cls: type[T], name: str, like: str) -> dict[str, T]:
-        """The sections [name.ENTRY], by entry. A found file may set what it may set in the section `like`."""
+        """The sections [name.ENTRY], by entry. A found file may set the same keys as in the section `like`."""
         tables = read_tables(self._of(name), name, self._refused)
         entries = sorted({entry for table in tables for entry in table})
         return {entry: self._read(cls, [table[entry] for table in tables if entry in table], f"{name}.{entry}",
                                   like) for entry in entries}
 
     def _read(self, cls: type[T], layers: Sequence[Setting], section: str, like: str) -> T:
-        """One section. `like`: The name under which `FOUND` has its settings."""
+        """One section. `like`: The name under which `HARMLESS_SETTINGS` has its settings."""
         value, reading = read_section(
-            cls, layers, section, lambda field, _: field is not None and f"{like}.{field.name}" in FOUND,
+            cls, layers, section, lambda field, _: field is not None and f"{like}.{field.name}" in HARMLESS_SETTINGS,
             lambda values: _make(cls, values, section))
         self._rows += reading.rows
         self._ignored += reading.ignored
@@ -222,21 +224,22 @@ class Config:
         return value
 
     def _entries(self, name: str) -> dict[str, str]:
-        rows: dict[str, Row] = {}
+        rows: dict[str, SettingRow] = {}
         for table in reversed(read_tables(self._of(name), name, self._refused)):
             for entry, setting in table.items():
                 key = f"{name}.{entry}"
                 with refusing(setting, key, self._refused):
-                    rows[entry] = Row(key, read(setting, str, key), setting.origin, setting.found)
+                    rows[entry] = SettingRow(key, read(setting, str, key), setting.origin, setting.found_file)
         self._rows += [rows[entry] for entry in sorted(rows)]
         return {entry: row.value for entry, row in rows.items()}
 
-    def _options(self) -> Iterator[tuple[str, str, Row]]:
+    def _options(self) -> Iterator[tuple[str, str, SettingRow]]:
         """The options of plugins in every layer, the weakest first: folded id, option, row."""
         for plugin in sorted(self._plugin):
             for name, section in reversed(self._plugin[plugin]):
                 for option, setting in as_table(section, f"[plugin.{name}]").items():
-                    yield plugin, option, Row(f"plugin.{name}.{option}", plain(setting), setting.origin, setting.found)
+                    key = f"plugin.{name}.{option}"
+                    yield plugin, option, SettingRow(key, plain(setting), setting.origin, setting.found_file)
 
 
 def is_harmless_option(field: Field[Any] | None, value: Any) -> bool:
@@ -254,25 +257,25 @@ def _make(cls: type[T], values: dict[str, Any], section: str) -> T:
         raise InvalidArgument(f"[{section}] {error.message}", hint=error.hint) from None
 
 
-def _pruned(setting: Setting, keys: Collection[str], path: str = "") -> Setting:
+def _without_found_settings(setting: Setting, keys: Collection[str], path: str = "") -> Setting:
     """A table without the found settings under these keys."""
     if not isinstance(setting.value, dict):
         return setting
     return setting._replace(value={
-        key: _pruned(entry, keys, f"{path}{key}.") for key, entry in setting.value.items()
-        if entry.found is None or f"{path}{key}" not in keys})
+        key: _without_found_settings(entry, keys, f"{path}{key}.") for key, entry in setting.value.items()
+        if entry.found_file is None or f"{path}{key}" not in keys})
 
 
-def _warning(source: Found, rows: Sequence[Row]) -> str:
+def _warning(source: FoundFile, rows: Sequence[SettingRow]) -> str:
     import shlex
 
     keys = [f"{row.key} ({row.origin.removeprefix(source.path).replace(':', 'line ')})" for row in rows]
-    more = f" and {len(keys) - MOST_NAMED} more" if len(keys) > MOST_NAMED else ""
-    return (f"{source.path} {source.why}: it cannot set {', '.join(keys[:MOST_NAMED])}{more}; "
+    more = f" and {len(keys) - LARGEST_NAMED_KEYS} more" if len(keys) > LARGEST_NAMED_KEYS else ""
+    return (f"{source.path} {source.why}: it cannot set {', '.join(keys[:LARGEST_NAMED_KEYS])}{more}; "
             f"to let it: {shlex.join(source.remedy)}, or --config {shlex.quote(source.path)}")
 
 
-def folded(plugin_id: str) -> str:
+def folded_id(plugin_id: str) -> str:
     """A plugin id for comparison: environment variables can spell neither case nor '-'."""
     return plugin_id.lower().replace("-", "_")
 
@@ -298,7 +301,7 @@ def load_config(
         with callers_code("config= cannot be read"):
             argument = dict(argument.items())
     here = Path(folder) if folder is not None else Path.cwd()
-    return Config(*gather(argument, os.environ if environ is None else environ, here.absolute()))
+    return Config(*gather_layers(argument, os.environ if environ is None else environ, here.absolute()))
 
 
 def plugin_config(config: Config, plugin_id: str, cls: type[T]) -> T:
@@ -309,7 +312,7 @@ def plugin_config(config: Config, plugin_id: str, cls: type[T]) -> T:
     return _read_plugin(config, plugin_id, cls)[0]
 
 
-def _read_plugin(config: Config, plugin_id: str, cls: type[T]) -> tuple[T, Reading]:
+def _read_plugin(config: Config, plugin_id: str, cls: type[T]) -> tuple[T, SectionReading]:
     def make(values: dict[str, Any]) -> T:
         with plugin_guard(f"Config of plugin {plugin_id}", hint=f"check [plugin.{plugin_id}]"):
             return cls(**values)

@@ -13,10 +13,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from ...errors import InvalidArgument, Location, NotFound
-from .schema import Found, Setting, as_setting
+from .schema import FoundFile, Setting, as_setting
 
-MOST_BYTES = 1 << 18
-MOST_DEPTH = 32  # levels of brackets, of dots in a key, and of tables in tables
+LARGEST_FILE_BYTES = 1 << 18
+DEEPEST_NESTING = 32  # levels of brackets, of dots in a key, and of tables in tables
 
 _TOKEN = re.compile(r"""
     (?: "{3} (?: [^"\\] | \\. | "{1,2}(?!") )*+ "{3,5} | '{3} (?: [^'] | '{1,2}(?!') )*+ '{3,5}
@@ -27,28 +27,28 @@ _TOKEN = re.compile(r"""
 _NESTING = {"[": 1, "{": 1, "]": -1, "}": -1}
 
 
-class Content(NamedTuple):
+class FileContent(NamedTuple):
     """The bytes of a file, and its status at the time of reading."""
 
     data: bytes
     status: os.stat_result
 
 
-def read(path: Path, asked_by: str | None = None) -> Content:
+def read(path: Path, asked_by: str | None = None) -> FileContent:
     """The content of a file. Raises NotFound, and InvalidArgument for a file that is too large or cannot be read."""
     try:
         with path.open("rb") as file:
-            content = Content(file.read(MOST_BYTES + 1), os.fstat(file.fileno()))
+            content = FileContent(file.read(LARGEST_FILE_BYTES + 1), os.fstat(file.fileno()))
     except FileNotFoundError:
         raise NotFound(f"config file {path} does not exist", hint=asked_by and f"{asked_by} names it") from None
     except (OSError, ValueError) as error:
         raise InvalidArgument(f"config file {path} cannot be read: {error}") from None
-    if len(content.data) > MOST_BYTES:
-        raise InvalidArgument(f"config file {path} has more than {MOST_BYTES} bytes")
+    if len(content.data) > LARGEST_FILE_BYTES:
+        raise InvalidArgument(f"config file {path} has more than {LARGEST_FILE_BYTES} bytes")
     return content
 
 
-def parse(path: Path, data: bytes, found_file: Found | None = None) -> Setting:
+def parse(path: Path, data: bytes, found_file: FoundFile | None = None) -> Setting:
     """The settings in a TOML file, or in the table [tool.heald] of a pyproject.toml. Raises InvalidArgument."""
     import tomllib
 
@@ -86,8 +86,8 @@ def _anchor(layer: Setting, folder: Path) -> Setting:
 
 def _check(value: Any, path: str, depth: int = 0) -> None:
     """Raise InvalidArgument for tables or lists that are too deep, and for integers beyond TOML's 64 bits."""
-    if depth > MOST_DEPTH:
-        raise InvalidArgument(f"{path}: tables and lists are nested more than {MOST_DEPTH} deep")
+    if depth > DEEPEST_NESTING:
+        raise InvalidArgument(f"{path}: tables and lists are nested more than {DEEPEST_NESTING} deep")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise InvalidArgument(f"{path}: an integer of {value.bit_length()} bits does not fit into 64 bits")
     for entry in value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ():
@@ -115,9 +115,9 @@ def _statements(path: Path, text: str) -> list[tuple[int, str]]:
             continue
         depth += _NESTING.get(mark, 0)
         dots = dots + 1 if mark == "." else 0
-        if max(depth, dots) > MOST_DEPTH:
+        if max(depth, dots) > DEEPEST_NESTING:
             location = Location(str(path), text.count("\n", 0, token.start()) + 1)
-            raise InvalidArgument(f"tables and lists are nested more than {MOST_DEPTH} deep", location=location)
+            raise InvalidArgument(f"tables and lists are nested more than {DEEPEST_NESTING} deep", location=location)
         if mark == "\n" and depth <= 0:
             statements.append((line, text[start : token.end()]))
             line += text.count("\n", start, token.end())

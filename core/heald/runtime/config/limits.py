@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ...errors import InvalidArgument
 
-NESTED_CALLS = 1_000  # by default; a level of recursion takes 3 to 60 kB
+DEFAULT_NESTED_CALLS = 1_000  # by default; a level of recursion takes 3 to 60 kB
 
 
 @dataclass(frozen=True)
@@ -19,7 +19,7 @@ class LimitsConfig:
     """
 
     memory: int | str = "80%"
-    nested_calls: int = NESTED_CALLS
+    nested_calls: int = DEFAULT_NESTED_CALLS
 
     def __post_init__(self) -> None:
         if self.nested_calls < 1:

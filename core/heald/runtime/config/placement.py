@@ -37,8 +37,8 @@ class PlacementConfig:
                 raise InvalidArgument(f"remap: {error.message}", hint=error.hint) from None
 
 
-def preference(order: str | Sequence[str], by_priority: Sequence[str]) -> list[str]:
-    """Device types in the order that placement tries them: those of config first, the others by priority."""
+def ordered_device_types(order: str | Sequence[str], by_priority: Sequence[str]) -> list[str]:
+    """Device types in the order that placement tries them: first the types in config, then the others by priority."""
     if isinstance(order, str):
         return list(by_priority)
     return [*order, *(t for t in by_priority if t not in order)]

@@ -19,11 +19,11 @@ from ..support.plugin_guard import plugin_guard
 
 T = TypeVar("T")
 
-MOST_SHOWN = 200  # characters of a wrong value in an error
-MOST_HINTED = 10  # unknown keys that are compared with the known ones: the comparison is slow
+LONGEST_SHOWN_CHARACTERS = 200  # characters of a wrong value in an error
+LARGEST_HINTED_KEYS = 10  # unknown keys that are compared with the known ones: the comparison is slow
 
 
-class Found(NamedTuple):
+class FoundFile(NamedTuple):
     """A file that may come from a stranger, and therefore sets harmless settings only.
 
     `why`: The reason, as the predicate of a sentence about the file.
@@ -41,22 +41,22 @@ class Setting(NamedTuple):
     value: Any
     origin: str
     is_text: bool = False  # from an environment variable: read by its type hint
-    found: Found | None = None
+    found_file: FoundFile | None = None
 
 
-class Row(NamedTuple):
+class SettingRow(NamedTuple):
     """One line of `heald config show --origin`."""
 
     key: str
     value: Any
     origin: str
-    found: Found | None = None
+    found_file: FoundFile | None = None
 
 
 class Refusal(NamedTuple):
     """A setting of a found file that does not fit and is not used, and the reason as a text with its origin."""
 
-    row: Row
+    row: SettingRow
     reason: str
 
 
@@ -65,12 +65,13 @@ Harmless = Callable[[Field[Any] | None, Any], bool]
 
 
 def as_setting(
-    value: Any, origin: Callable[[tuple[str, ...]], str], path: tuple[str, ...] = (), found_file: Found | None = None
+    value: Any, origin: Callable[[tuple[str, ...]], str], path: tuple[str, ...] = (),
+    found_file: FoundFile | None = None,
 ) -> Setting:
     """Nested dicts as a Setting. `origin` returns the origin of the value at a path of keys."""
     if isinstance(value, Mapping):
         value = {str(k): as_setting(v, origin, (*path, str(k)), found_file) for k, v in value.items()}
-    return Setting(value, origin(path), found=found_file)
+    return Setting(value, origin(path), found_file=found_file)
 
 
 def as_table(setting: Setting, key: str) -> dict[str, Setting]:
@@ -98,21 +99,22 @@ def read(setting: Setting, hint: Any, key: str) -> Any:
     return reader(setting, hint, key)
 
 
-def read_layers(hint: Any, layers: Iterable[Setting], key: str) -> tuple[Any, list[Row]]:
+def read_layers(hint: Any, layers: Iterable[Setting], key: str) -> tuple[Any, list[SettingRow]]:
     """The merged value of the layers, of which there is at least one, with the origin of each part."""
     values = [(read(setting, hint, key), setting) for setting in layers]
     if (get_origin(hint) or hint) not in (dict, Mapping):
         value, setting = values[0]
-        return value, [Row(key, value, setting.origin, setting.found)]
+        return value, [SettingRow(key, value, setting.origin, setting.found_file)]
     merged: dict[str, Any] = {}
-    rows: dict[str, Row] = {}
+    rows: dict[str, SettingRow] = {}
     for value, setting in reversed(values):
         merged |= value
-        rows |= {k: Row(f"{key}.{k}", value[k], s.origin, s.found) for k, s in as_table(setting, key).items()}
+        rows |= {k: SettingRow(f"{key}.{k}", value[k], s.origin, s.found_file)
+                 for k, s in as_table(setting, key).items()}
     return merged, [rows[name] for name in sorted(rows)]
 
 
-class Reading(NamedTuple):
+class SectionReading(NamedTuple):
     """A section, read from its layers.
 
     `values`: The arguments for its dataclass.
@@ -122,8 +124,8 @@ class Reading(NamedTuple):
     """
 
     values: dict[str, Any]
-    rows: list[Row]
-    ignored: list[Row]
+    rows: list[SettingRow]
+    ignored: list[SettingRow]
     refused: list[Refusal]
 
 
@@ -133,9 +135,9 @@ def refusing(setting: Setting, key: str, refused: list[Refusal]) -> Iterator[Non
     try:
         yield
     except InvalidArgument as error:
-        if setting.found is None:
+        if setting.found_file is None:
             raise
-        refused.append(Refusal(Row(key, plain(setting), setting.origin, setting.found), str(error)))
+        refused.append(Refusal(SettingRow(key, plain(setting), setting.origin, setting.found_file), str(error)))
 
 
 def read_tables(layers: Iterable[Setting], key: str, refused: list[Refusal]) -> list[dict[str, Setting]]:
@@ -149,8 +151,8 @@ def read_tables(layers: Iterable[Setting], key: str, refused: list[Refusal]) -> 
 
 def read_section(
     cls: type[Any], layers: Sequence[Setting], section: str, harmless: Harmless, make: Callable[[dict[str, Any]], T]
-) -> tuple[T, Reading]:
-    """Read a section, and make its object. Where `make` raises HealdError for the values, found files do not count.
+) -> tuple[T, SectionReading]:
+    """Read a section, and make its object. When `make` raises HealdError for the values, found files do not count.
 
     Raises as `read_fields` and `make`.
     """
@@ -158,10 +160,10 @@ def read_section(
     try:
         return make(reading.values), reading
     except HealdError as error:
-        found_rows = [row for row in reading.rows if row.found is not None]
+        found_rows = [row for row in reading.rows if row.found_file is not None]
         if not found_rows:
             raise
-        named_layers = [layer for layer in layers if layer.found is None]
+        named_layers = [layer for layer in layers if layer.found_file is None]
         value, named_reading = read_section(cls, named_layers, section, harmless, make)
         named_reading.ignored.extend(reading.ignored)
         refused = (Refusal(row, f"{row.origin}: {error}") for row in found_rows)
@@ -169,7 +171,7 @@ def read_section(
         return value, named_reading
 
 
-def read_fields(cls: type[Any], layers: Sequence[Setting], section: str, harmless: Harmless) -> Reading:
+def read_fields(cls: type[Any], layers: Sequence[Setting], section: str, harmless: Harmless) -> SectionReading:
     """Read a section for the frozen dataclass `cls`.
 
     Raises InvalidArgument for unknown keys, wrong types and missing values, PluginError for an unfit `cls`.
@@ -180,7 +182,7 @@ def read_fields(cls: type[Any], layers: Sequence[Setting], section: str, harmles
     with plugin_guard(f"reading the type hints of {cls.__module__}.{cls.__qualname__}"):
         hints = get_type_hints(cls)
     declared = [field for field in fields(cls) if field.init]
-    reading = Reading({}, [], [], [])
+    reading = SectionReading({}, [], [], [])
     names = [field.name for field in declared]
     tables = [known_entries(table, names, section, reading.refused)
               for table in read_tables(layers, section, reading.refused)]
@@ -190,7 +192,7 @@ def read_fields(cls: type[Any], layers: Sequence[Setting], section: str, harmles
 
 
 def _read_field(
-    reading: Reading, field: Field[Any], hint: Any, tables: Sequence[Mapping[str, Setting]], section: str,
+    reading: SectionReading, field: Field[Any], hint: Any, tables: Sequence[Mapping[str, Setting]], section: str,
     harmless: Harmless,
 ) -> None:
     key = f"{section}.{field.name}"
@@ -198,13 +200,13 @@ def _read_field(
     counting: list[Setting] = []
     for setting in settings:
         with refusing(setting, key, reading.refused):
-            row = Row(key, read(setting, hint, key), setting.origin, setting.found)
-            if setting.found is None or harmless(field, setting.value):
+            row = SettingRow(key, read(setting, hint, key), setting.origin, setting.found_file)
+            if setting.found_file is None or harmless(field, setting.value):
                 counting.append(setting)
             else:
                 reading.ignored.append(row)
     if not counting:
-        reading.rows.append(Row(key, _default(field, section), "default"))
+        reading.rows.append(SettingRow(key, _default(field, section), "default"))
         return
     reading.values[field.name], rows = read_layers(hint, counting, key)
     reading.rows.extend(rows)
@@ -220,7 +222,7 @@ def known_entries(
             entries[key] = setting
             continue
         with refusing(setting, f"{section}.{key}".lstrip("."), refused):
-            similar_keys = closest(key, known_keys) if len(refused) < MOST_HINTED else []
+            similar_keys = closest(key, known_keys) if len(refused) < LARGEST_HINTED_KEYS else []
             what = f"[{section}] has no key '{key}'" if section else f"there is no section [{key}]"
             hint = (f"did you mean {' or '.join(similar_keys)}?" if similar_keys else
                     f"known: {', '.join(known_keys) or 'none'}")
@@ -243,7 +245,7 @@ def describe(hint: Any) -> str:
 
 def _wrong(setting: Setting, hint: Any, key: str) -> InvalidArgument:
     value_text = repr(plain(setting))
-    shown = value_text if len(value_text) <= MOST_SHOWN else f"{value_text[:MOST_SHOWN]}..."
+    shown = value_text if len(value_text) <= LONGEST_SHOWN_CHARACTERS else f"{value_text[:LONGEST_SHOWN_CHARACTERS]}..."
     return InvalidArgument(f"{setting.origin}: {key} must be {describe(hint)}, not {shown}")
 
 

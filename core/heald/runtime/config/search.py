@@ -1,8 +1,8 @@
 """Search: the config files in the working folder and above it, and the user's own.
 
 A found file may have come with a model from a stranger. Unless the user trusts it, its layer is marked
-(`Setting.found`) and sets harmless settings only. The user's own file sets everything, unless another user could have
-written it.
+(`Setting.found_file`) and sets harmless settings only. The user's own file sets everything, unless another user could
+have written it.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from ...errors import HealdError, InvalidArgument
 from ..support.user_files import config_folder, is_foreign, is_private
 from . import trust as config_trust
 from .file import parse, read
-from .schema import Found, Setting
+from .schema import FoundFile, Setting
 
-NAMES = ("heald.toml", "pyproject.toml")
+PROJECT_FILE_NAMES = ("heald.toml", "pyproject.toml")
 ROOT_MARKS = (".git", "pyproject.toml")  # a project's root folder has one of them
 USER_FILE = "config.toml"
 _TABLE = re.compile(rb"\[\s*tool\s*\.\s*heald\s*[.\]]")
@@ -30,7 +30,7 @@ class Search:
     def __init__(self, environ: Mapping[str, str]) -> None:
         self.left_out: list[str] = []
         self._user_folder = config_folder(environ)
-        self._trusted = config_trust.trusted(self._user_folder)
+        self._trusted = config_trust.trusted_hashes(self._user_folder)
 
     def layers(self, folder: Path, named: Collection[Path] = ()) -> Iterator[Setting]:
         """The layers of the files found from `folder`, the strongest first. Files in `named` are skipped: they count
@@ -39,7 +39,7 @@ class Search:
         Raises InvalidArgument for a fault of the user's own file, and of one that the user trusts.
         """
         named_paths = {os.path.realpath(path) for path in named}
-        for path in above(folder):
+        for path in project_files(folder):
             if os.path.realpath(path) not in named_paths:
                 yield from self._project(path)
         user = self._user_folder and self._user_folder / USER_FILE
@@ -50,7 +50,7 @@ class Search:
         """The layer of a project's file, or none for a file of another user."""
         digest = self._trusted.get(os.path.realpath(path))
         if digest is None and any(map(is_foreign, (path.lstat(), path.stat()))):
-            if path.name == NAMES[0] or _has_table(path):
+            if path.name == PROJECT_FILE_NAMES[0] or _has_table(path):
                 self._leave_out(path, "heald", "config", "trust", str(path))
             return
         try:
@@ -58,14 +58,14 @@ class Search:
         except InvalidArgument as error:
             self._leave_out_faulty(error)
             return
-        if path.name != NAMES[0] and b"heald" not in content.data:
+        if path.name != PROJECT_FILE_NAMES[0] and b"heald" not in content.data:
             return  # the usual pyproject.toml, without a table for heald: not parsed
         if digest is not None and digest == config_trust.digest(content.data):
             yield parse(path, content.data)
         elif is_foreign(content.status):
             self._leave_out(path, "heald", "config", "trust", str(path))
         else:
-            yield from self._found_layer(path, content.data, untrusted(path, has_changed=digest is not None))
+            yield from self._found_layer(path, content.data, untrusted_file(path, has_changed=digest is not None))
 
     def _user(self, path: Path) -> Iterator[Setting]:
         content = read(path)
@@ -74,10 +74,10 @@ class Search:
         elif is_private(content.status):
             yield parse(path, content.data)
         else:
-            found_file = Found(str(path), "can be written by others", ("chmod", "go-w", str(path)))
+            found_file = FoundFile(str(path), "can be written by others", ("chmod", "go-w", str(path)))
             yield from self._found_layer(path, content.data, found_file)
 
-    def _found_layer(self, path: Path, data: bytes, found_file: Found) -> Iterator[Setting]:
+    def _found_layer(self, path: Path, data: bytes, found_file: FoundFile) -> Iterator[Setting]:
         """The layer of a found file, or none for one that cannot be parsed."""
         try:
             yield parse(path, data, found_file)
@@ -101,7 +101,7 @@ def _has_table(path: Path) -> bool:
         return False
 
 
-def above(folder: Path) -> Iterator[Path]:
+def project_files(folder: Path) -> Iterator[Path]:
     """The nearest file of each name, in `folder` or above it up to the project's root.
 
     Without a root the search ends at the root of the file system. Shared folders on the way do no harm, because files
@@ -112,11 +112,11 @@ def above(folder: Path) -> Iterator[Path]:
         folders.append(parent)
         if any(os.path.lexists(parent / mark) for mark in ROOT_MARKS):
             break
-    for name in NAMES:
+    for name in PROJECT_FILE_NAMES:
         # pathlib's own test raises for a folder that cannot be searched
         yield from [path for path in (parent / name for parent in folders) if os.path.isfile(path)][:1]  # noqa: PTH113
 
 
-def untrusted(path: Path, *, has_changed: bool = False) -> Found:
+def untrusted_file(path: Path, *, has_changed: bool = False) -> FoundFile:
     why = "has changed since it was trusted" if has_changed else "was found, not named"
-    return Found(str(path), why, ("heald", "config", "trust", str(path)))
+    return FoundFile(str(path), why, ("heald", "config", "trust", str(path)))

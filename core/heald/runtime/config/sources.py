@@ -11,8 +11,8 @@ from .file import parse, read
 from .schema import Setting, as_setting
 from .search import Search
 
-PREFIX = "HEALD_"
-FREE = "HEALD_EXT_"  # the prefix of plugins' own variables, which heald never reads
+VARIABLE_PREFIX = "HEALD_"
+PLUGIN_VARIABLE_PREFIX = "HEALD_EXT_"  # the prefix of plugins' own variables, which heald never reads
 FILE_VARIABLE = "HEALD_CONFIG"
 SECTIONS = ("plugins", "plugin", "placement", "kernels", "allocator", "limits", "files", "work_queue", "work_queues",
             "passes", "eager", "debug")
@@ -21,7 +21,7 @@ KEY_DEPTH = {"kernels": 1, "plugin": 3, "work_queues": 3}
 USUAL_DEPTH = 2
 
 
-def gather(argument: object, environ: Mapping[str, str], folder: Path) -> tuple[list[Setting], list[str]]:
+def gather_layers(argument: object, environ: Mapping[str, str], folder: Path) -> tuple[list[Setting], list[str]]:
     """All layers, the strongest first, for a process with this environment in this folder, and a warning for each file
     and variable that is left out.
 
@@ -49,9 +49,9 @@ def gather(argument: object, environ: Mapping[str, str], folder: Path) -> tuple[
 def from_environment(environ: Mapping[str, str]) -> Iterator[Setting]:
     """A layer for each variable `HEALD_SECTION__KEY`. Of two that overlap, the one with the longer name wins."""
     for name in sorted(environ, key=lambda n: (-len(n), n)):
-        if not name.startswith(PREFIX) or name.startswith(FREE) or name == FILE_VARIABLE or _is_stranger(name):
+        if not _is_own(name) or _is_stranger(name):
             continue
-        path = name.removeprefix(PREFIX).split("__")
+        path = name.removeprefix(VARIABLE_PREFIX).split("__")
         depth = KEY_DEPTH.get(path[0].lower(), USUAL_DEPTH)
         setting = Setting(environ[name], f"environment {name}", is_text=True)
         for part in reversed([*(p.lower() for p in path[:depth]), *path[depth:]]):
@@ -62,17 +62,22 @@ def from_environment(environ: Mapping[str, str]) -> Iterator[Setting]:
 def unknown_variables(environ: Mapping[str, str]) -> Iterator[str]:
     """Yield a warning for each variable that begins like heald's own and is no setting."""
     for name in sorted(environ):
-        if name.startswith(PREFIX) and not name.startswith(FREE) and name != FILE_VARIABLE and _is_stranger(name):
-            variables = [FILE_VARIABLE, *(f"{PREFIX}{section.upper()}__KEY" for section in SECTIONS)]
+        if _is_own(name) and _is_stranger(name):
+            variables = [FILE_VARIABLE, *(f"{VARIABLE_PREFIX}{section.upper()}__KEY" for section in SECTIONS)]
             similar_names = closest(name, variables, limit=1)
             meant = f"did you mean {similar_names[0]}? " if similar_names else ""
-            yield (f"environment variable {name} is no setting of heald; {meant}names that begin with {FREE} are free "
-                   "for plugins")
+            yield (f"environment variable {name} is no setting of heald; {meant}names that begin with "
+                   f"{PLUGIN_VARIABLE_PREFIX} are free for plugins")
+
+
+def _is_own(name: str) -> bool:
+    """True for a variable that belongs neither to plugins nor to the named file."""
+    return name.startswith(VARIABLE_PREFIX) and not name.startswith(PLUGIN_VARIABLE_PREFIX) and name != FILE_VARIABLE
 
 
 def _is_stranger(name: str) -> bool:
     """True for a variable of one part that is no section: HEALD_SECTION__KEY has two."""
-    part = name.removeprefix(PREFIX)
+    part = name.removeprefix(VARIABLE_PREFIX)
     return "__" not in part and part.lower() not in SECTIONS
 
 

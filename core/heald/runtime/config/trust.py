@@ -13,7 +13,7 @@ from ...errors import FailedPrecondition, HealdError, InvalidArgument
 from ..support.user_files import is_private
 from ..support.whole_file import PRIVATE, PRIVATE_FOLDER, make_folders, write_whole
 
-LIST = "trusted.json"
+TRUST_FILE_NAME = "trusted.json"
 
 
 def digest(data: bytes) -> str:
@@ -23,12 +23,12 @@ def digest(data: bytes) -> str:
     return sha256(data).hexdigest()
 
 
-def trusted(folder: Path | None) -> dict[str, str]:
+def trusted_hashes(folder: Path | None) -> dict[str, str]:
     """The hashes of trusted files by real path, from the user's config folder. Raises InvalidArgument for a damaged
     list."""
     if folder is None:
         return {}
-    path = folder / LIST
+    path = folder / TRUST_FILE_NAME
     try:
         with path.open("rb") as file:
             text = file.read() if is_private(os.fstat(file.fileno())) else b"{}"
@@ -50,13 +50,13 @@ def set_trust(folder: Path | None, path: Path, hashed: str | None) -> bool:
     """
     if folder is None:
         raise FailedPrecondition("this user has no home folder for the list of trusted files", hint="set HOME")
-    entries = trusted(folder)
+    entries = trusted_hashes(folder)
     before = entries.pop(os.path.realpath(path), None)
     if hashed is not None:
         entries[os.path.realpath(path)] = hashed
     try:
         make_folders(folder, PRIVATE_FOLDER)
-        write_whole(folder / LIST, [json.dumps(entries, indent=1, sort_keys=True).encode()], mode=PRIVATE)
+        write_whole(folder / TRUST_FILE_NAME, [json.dumps(entries, indent=1, sort_keys=True).encode()], mode=PRIVATE)
     except (OSError, HealdError) as error:
-        raise FailedPrecondition(f"{folder / LIST} cannot be written: {error}") from error
+        raise FailedPrecondition(f"{folder / TRUST_FILE_NAME} cannot be written: {error}") from error
     return before is not None

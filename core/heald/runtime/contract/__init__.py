@@ -15,13 +15,13 @@ owns no device.
 `structural`, `structural_metadata`: The ops that the compiler itself interprets; their metadata functions.
 `op_handler`, `op_attrs`: Components that execute eager ops; the attributes of a call.
 `kernel`: Kernels of ops: registration, bind and attach, fusions, patterns.
-`prepared`: The objects that kernels make of constants, and what they are made from.
+`prepared`: The objects that kernels make of constants, and the constants and ops behind them.
 `host_kernel`, `host_type`: Kernels of host programs, declared by their signature; the types of registers without
     tensors.
 `allocator`, `work_queue`: The protocols of host memory and of task queues.
 `rendezvous`: The protocol through which Send and Recv nodes exchange tensors, and its keys.
 `graph_pass`: Graph passes, their context and their order.
-`loader`, `model`: Loaders of file formats, where a Source is one opened file; what `heald.load` returns.
+`loader`, `model`: Loaders of file formats, where a Source is one opened file; the models that `heald.load` returns.
 `command`: Commands of the program `heald`.
 `session`: Sessions of plugins, chosen by the prefix of a target.
 `claims`: Entries that plugins register by name, where no entry replaces another.
@@ -34,7 +34,7 @@ from ..support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from .attribute_forms import check_attributes as check_attributes
-    from .attribute_forms import checked as checked
+    from .attribute_forms import convert_attribute as convert_attribute
     from .device import DeviceName as DeviceName
     from .device import load_callable as load_callable
     from .host_kernel import HostKernel as HostKernel
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from .kernel import KernelDef as KernelDef
     from .kernel import run_of as run_of
     from .op import GRAPH_DEF_VERSION as GRAPH_DEF_VERSION
-    from .op import OP_SET as OP_SET
+    from .op import OP_SET_PLUGIN as OP_SET_PLUGIN
     from .op import REQUIRED as REQUIRED
     from .op import ArgDef as ArgDef
     from .op import AttrDef as AttrDef
@@ -55,11 +55,11 @@ if TYPE_CHECKING:
     from .structural import PLACEHOLDER as PLACEHOLDER
 
 __getattr__ = lazy_exports(__name__, {
-    ".attribute_forms": ("check_attributes", "checked"),
+    ".attribute_forms": ("check_attributes", "convert_attribute"),
     ".device": ("DeviceName", "load_callable"),
     ".host_kernel": ("HostKernel", "HostKernelRegistry"),
     ".kernel": ("KernelDef", "run_of"),
-    ".op": ("ArgDef", "AttrDef", "GRAPH_DEF_VERSION", "OP_SET", "REQUIRED", "attr_text"),
+    ".op": ("ArgDef", "AttrDef", "GRAPH_DEF_VERSION", "OP_SET_PLUGIN", "REQUIRED", "attr_text"),
     ".op_registry": ("OpRegistry",),
     ".structural": ("CONST", "CONTROL_TRIGGER", "NO_KERNEL", "NO_OP", "PLACEHOLDER"),
 })

@@ -33,7 +33,7 @@ def check_attributes(op: OpDef, attributes: Attrs) -> dict[str, Any]:
     attrs: dict[str, Any] = {}
     for name, declared in op.attrs.items():
         if name in attributes:
-            attrs[name] = _checked(op, declared, attributes[name])
+            attrs[name] = _convert_of_op(op, declared, attributes[name])
         elif declared.default is REQUIRED:
             raise InvalidArgument(f"attribute '{name}' ({declared.type}) of op {op.name} is missing")
         else:
@@ -49,14 +49,14 @@ def _nearest(attribute: str, op: OpDef) -> str:
     return f"did you mean {similar_names[0]}?" if similar_names else "a newer TensorFlow may have written it"
 
 
-def _checked(op: OpDef, declared: AttrDef, value: Any) -> Any:
+def _convert_of_op(op: OpDef, declared: AttrDef, value: Any) -> Any:
     try:
-        return checked(declared, value)
+        return convert_attribute(declared, value)
     except HealdError as error:
         raise error.at(op=op.name) from None
 
 
-def checked(declared: AttrDef, value: Any) -> Any:
+def convert_attribute(declared: AttrDef, value: Any) -> Any:
     """Convert an attribute's value to the form that kernels see.
 
     Raises InvalidArgument when the declaration excludes it.
@@ -65,10 +65,10 @@ def checked(declared: AttrDef, value: Any) -> Any:
     if kind.startswith("list("):
         if not isinstance(value, list | tuple) or isinstance(value, ShapeAttr):
             raise _wrong(declared, value)
-        result: Any = tuple([_converted(declared, kind[5:-1], element) for element in value])
+        result: Any = tuple([_convert_kind(declared, kind[5:-1], element) for element in value])
         least: int | None = len(result)
     else:
-        result = _converted(declared, kind, value)
+        result = _convert_kind(declared, kind, value)
         least = result if kind == "int" else None
     if declared.minimum is not None and least is not None and least < declared.minimum:
         what = "has" if kind.startswith("list(") else "is"
@@ -81,7 +81,7 @@ def checked(declared: AttrDef, value: Any) -> Any:
     return result
 
 
-def _converted(declared: AttrDef, kind: str, value: Any) -> Any:
+def _convert_kind(declared: AttrDef, kind: str, value: Any) -> Any:
     form = _FORMS[kind]
     if type(value) is form.type:
         return value

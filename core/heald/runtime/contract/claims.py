@@ -54,8 +54,8 @@ class ClaimRegistry(Generic[E]):
         """The plugins' entry of this name, or None. Raises PluginError when several plugins bring it."""
         entries = self._rivals.get(name, [])
         if len(entries) > 1:
-            raise PluginError(f"{self.kind} '{name}' is brought by plugins {_listed(entries)}: none of them is used",
-                              hint=_blocking(entries))
+            raise PluginError(f"{self.kind} '{name}' is brought by plugins {_plugin_list(entries)}: none of them "
+                              "is used", hint=_blocking_hint(entries))
         return entries[0] if entries and name not in self.reserved else None
 
     def conflicts(self) -> Iterator[Claim]:
@@ -66,14 +66,14 @@ class ClaimRegistry(Generic[E]):
                     yield Claim(entry.plugin, f"{self.kind} '{name}' is core's: the plugin's is not used",
                                 f"register it as another name than {', '.join(self.reserved)}")
                 elif len(entries) > 1:
-                    rivals = _listed([other for other in entries if other is not entry])
+                    rivals = _plugin_list([other for other in entries if other is not entry])
                     yield Claim(entry.plugin, f"{self.kind} '{name}' is brought by plugin {rivals} too: none is used",
-                                _blocking(entries))
+                                _blocking_hint(entries))
 
 
-def _listed(entries: Sequence[ClaimedEntry]) -> str:
+def _plugin_list(entries: Sequence[ClaimedEntry]) -> str:
     return " and ".join(sorted(entry.plugin for entry in entries))
 
 
-def _blocking(entries: Sequence[ClaimedEntry]) -> str:
+def _blocking_hint(entries: Sequence[ClaimedEntry]) -> str:
     return f"set [plugins] block = {' or '.join(sorted(repr([entry.plugin]) for entry in entries))}"

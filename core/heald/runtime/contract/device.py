@@ -8,7 +8,7 @@ Lifetimes. The runtime keeps buffers and host arrays alive until the event recor
 Order. A stream does its work in the order in which it was enqueued. A device without queues may do a copy or a launch
 at once, within the call that enqueues it: its events have then happened when they are recorded.
 
-Layout. A buffer holds a tensor's elements in C order without gaps, whatever its shape. Kernels read type and shape from
+Layout. A buffer holds a tensor's elements in C order without gaps, for every shape. Kernels read type and shape from
 `Bind`: a buffer does not know them.
 """
 
@@ -294,7 +294,7 @@ class DeviceTypeRegistry:
         return sorted((self.claims(name)[0] for name in self._types), key=lambda t: (-t.priority, t.plugin))
 
     def conflicts(self) -> list[Conflict]:
-        """The device types that several plugins announce, but those that config has settled."""
+        """The device types that several plugins announce, without the types that config has settled."""
         return [
             Conflict(f"device type {name}", rivals[0].plugin, loser.plugin,
                      f"set [placement.provider] {name} = '{loser.plugin}' or '{rivals[0].plugin}'")
@@ -304,7 +304,7 @@ class DeviceTypeRegistry:
 
 
 def load_callable(target: str | Callable[..., Any]) -> Callable[..., Any]:
-    """The callable itself, or what "module:function" names, imported now."""
+    """The callable itself, or the function that "module:function" names, imported now."""
     loaded_object = load_object(target)
     if not callable(loaded_object):
         raise PluginError(f"'{target}' names no function", hint="write it as 'package.module:function'")

@@ -71,7 +71,7 @@ class GraphPass(NamedTuple):
     repeats: str = ""
 
 
-def in_order(passes: Collection[GraphPass], stage: str) -> list[GraphPass]:
+def ordered_passes(passes: Collection[GraphPass], stage: str) -> list[GraphPass]:
     """The passes of a stage, each after the passes that it names in `after` and before those in `before`. Passes that
     are free in that order are sorted by name, never by registration.
 

@@ -34,9 +34,9 @@ from .op_table import OpTable
 from .operator_table import SYMBOLS, OperatorTable
 from .session import SessionFactory
 
-PROJECT = "heald"
-hookspec = pluggy.HookspecMarker(PROJECT)
-hookimpl = pluggy.HookimplMarker(PROJECT)  # decorates the functions `heald_...` of a plugin's module
+PLUGGY_PROJECT = "heald"
+hookspec = pluggy.HookspecMarker(PLUGGY_PROJECT)
+hookimpl = pluggy.HookimplMarker(PLUGGY_PROJECT)  # decorates the functions `heald_...` of a plugin's module
 Factory = str | Callable[..., Any]  # a function, or "package.module:function", which is imported when it is used
 
 
@@ -83,7 +83,7 @@ class DeviceRegistrar:
             raise PluginError(f"device type '{type}' is announced twice")
         self._to.device_types.append(DeviceType(type, scan, kernels, priority, self._to.plugin, self._to.config))
         if kernels is not None:
-            self._to.packs.append(KernelPack(type, kernels, 0, self._to.plugin, own=True))
+            self._to.packs.append(KernelPack(type, kernels, 0, self._to.plugin, is_of_device_plugin=True))
 
 
 class OpRegistrar:

@@ -42,7 +42,7 @@ from ..support.plugin_guard import plugin_guard
 from .device import Conflict, load_callable
 from .host_type import HostType
 
-OWN = "heald"  # the plugin of the kernels and loaders that core itself has
+CORE_PLUGIN = "heald"  # the plugin of the kernels and loaders that core itself has
 KernelFunction = Callable[..., Any]
 _REQUIRED: Any = inspect.Parameter.empty
 F = TypeVar("F", bound=KernelFunction)
@@ -142,14 +142,14 @@ class HostKernels:
         def add(function: F) -> F:
             if code in self.added:
                 raise PluginError(f"the host kernel {code} is declared twice")
-            kernel = declared(code, function, types, step, asynchronous, nonstrict, self._plugin)
+            kernel = declare_host_kernel(code, function, types, step, asynchronous, nonstrict, self._plugin)
             self.added[code] = kernel._replace(calls=calls, syntax=syntax)
             return function
 
         return add
 
 
-def declared(
+def declare_host_kernel(
     code: str, function: KernelFunction, types: Mapping[str, Any] | None = None, step: bool = False,
     asynchronous: bool = False, nonstrict: bool = False, plugin: str = "",
 ) -> HostKernel:
@@ -290,4 +290,4 @@ class HostKernelRegistry:
 
 
 def _rank(plugin: str) -> tuple[bool, str]:
-    return plugin != OWN, plugin
+    return plugin != CORE_PLUGIN, plugin

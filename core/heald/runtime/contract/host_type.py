@@ -64,5 +64,5 @@ Chain = Annotated[None, HostType(CHAIN, lambda payload: payload is None)]  # a v
 TENSOR = HostType("tensor")  # the type of every register that has a TensorMetadata
 Tensor = Annotated[Any, TENSOR]  # a tensor of a host program
 
-GIVEN: tuple[Any, ...] = (I1, I32, I64, UI32, UI64, F16, BF16, F32, F64, C64, C128, String, Chain)
-NAMED: dict[str, HostType] = {hint.__metadata__[0].name: hint.__metadata__[0] for hint in GIVEN}
+BUILT_IN_HINTS: tuple[Any, ...] = (I1, I32, I64, UI32, UI64, F16, BF16, F32, F64, C64, C128, String, Chain)
+TYPE_OF_NAME: dict[str, HostType] = {hint.__metadata__[0].name: hint.__metadata__[0] for hint in BUILT_IN_HINTS}

@@ -31,7 +31,7 @@ from ...errors import HealdError, HealdWarning, InvalidArgument, PermissionDenie
 from ..support.fork_safety import inherited
 from ..support.install import Library
 from ..support.plugin_guard import plugin_guard
-from ..support.remedy import of_kernel, of_loading
+from ..support.remedy import kernel_remedy, loading_remedy
 from ..values.dtypes import DType, named
 from ..values.layouts import LAYOUTS
 from ..values.tensor import TensorMetadata, ValueInfo
@@ -116,15 +116,15 @@ Keep = Callable[[str, Callable[[], Any], str | None], Any]  # (name, make, conta
 Ask = Callable[[int, str], None]  # (bytes, their purpose for the error message)
 
 
-def _keep_nothing(_: str, make: Callable[[], T], __: str | None = None) -> T:
+def _make_unkept(_: str, make: Callable[[], T], __: str | None = None) -> T:
     return make()
 
 
-# (key, fingerprint, metadata of the array, make): the array of a file, or what `make` returns
+# (key, fingerprint, metadata of the array, make): the array of a file, or the result of `make`
 Stored = Callable[[str, str, TensorMetadata, Callable[[], Any]], Any]
 
 
-def _nothing_stored(_: str, __: str, ___: TensorMetadata, make: Callable[[], T]) -> T:
+def _make_unstored(_: str, __: str, ___: TensorMetadata, make: Callable[[], T]) -> T:
     return make()
 
 
@@ -168,8 +168,8 @@ class Bind:
     def __init__(
         self, node: str, op: str, attrs: Attrs, inputs: tuple[ValueInfo, ...], outputs: tuple[TensorMetadata, ...],
         device: Device, stream: Stream, prepared: dict[Any, Any], fused: tuple[FusedOp, ...] = (),
-        keep: Keep = _keep_nothing, function: str = "", needed: Collection[int] | None = None,
-        ask: Ask = _grant_all, file: OpenFile = _refuse_files, stored: Stored = _nothing_stored,
+        keep: Keep = _make_unkept, function: str = "", needed: Collection[int] | None = None,
+        ask: Ask = _grant_all, file: OpenFile = _refuse_files, stored: Stored = _make_unstored,
     ) -> None:
         self.node = node
         self.op = op
@@ -333,7 +333,7 @@ class KernelPack(NamedTuple):
     register: str | Callable[..., None]
     priority: int
     plugin: str
-    own: bool = False  # announced with the device type: void when another plugin wins that type
+    is_of_device_plugin: bool = False  # announced with the device type: void when another plugin wins that type
 
 
 class Kernels:
@@ -430,7 +430,7 @@ class KernelRegistry:
         self._waiting: list[KernelPack] = []
         self._loaded: list[KernelPack] = []
         self._kernels: dict[tuple[str, str], list[KernelDef]] = {}
-        self._of_layouts: dict[tuple[str, str], list[KernelDef]] = {}  # those of `KernelDef.layouts`
+        self._of_layouts: dict[tuple[str, str], list[KernelDef]] = {}  # the kernels with `KernelDef.layouts`
         self._fusions: dict[tuple[str, str], list[FusionDef]] = {}  # (device type, pack)
         self._patterns: dict[tuple[str, str], list[PatternDef]] = {}
         self._families: list[tuple[KernelPack, frozenset[str]]] = []  # not registered yet, with their ops
@@ -460,10 +460,10 @@ class KernelRegistry:
             for pack in [p for p in self._waiting if p.device_type == device_type]:
                 self._waiting.remove(pack)
                 self._loaded.append(pack)
-                if not pack.own or owner == pack.plugin:
+                if not pack.is_of_device_plugin or owner == pack.plugin:
                     self._register(pack)
             self._ready.add(device_type)
-        self._tell()
+        self._warn_of_changes()
         self._raise_refused()
 
     def reload(self, device_type: str) -> None:
@@ -514,7 +514,7 @@ class KernelRegistry:
         self.load(device_type)
         return self.failures.get((device_type, plugin))
 
-    def loaded(self) -> Iterable[KernelDef]:
+    def loaded_kernels(self) -> Iterable[KernelDef]:
         """Every kernel of the device types that were asked for so far. All their families are registered first."""
         for op, device_type in sorted(self._awaited):
             self._load_families(op, device_type)
@@ -524,7 +524,7 @@ class KernelRegistry:
         """Kernels of equal priority that two plugins register for one op and device type, by pair of plugins. Ops whose
         pack config chooses have no conflict."""
         contested: dict[tuple[str, str, str], set[str]] = {}
-        self.loaded()
+        self.loaded_kernels()
         for (op, device_type), rivals in self._kernels.items():
             for winner, loser in combinations(rivals, 2):
                 if op not in self._override and winner.pack != loser.pack and _overlap(winner, loser):
@@ -567,9 +567,9 @@ class KernelRegistry:
                     self._register(pack)
                     self._families.remove((pack, theirs))
             self._awaited -= {(family_op, device_type) for family_op in ops}
-        self._tell()
+        self._warn_of_changes()
 
-    def _tell(self) -> None:
+    def _warn_of_changes(self) -> None:
         """Warn of packs that failed and of kernels that were displaced since the last call."""
         while self._to_tell:
             warnings.warn(self._to_tell.pop(0), HealdWarning, stacklevel=4)
@@ -577,7 +577,7 @@ class KernelRegistry:
     def _register(self, pack: KernelPack) -> None:
         kernels = Kernels(pack)
         try:
-            with plugin_guard(f"registering its kernels for {pack.device_type}", hint=of_loading(pack.plugin)):
+            with plugin_guard(f"registering its kernels for {pack.device_type}", hint=loading_remedy(pack.plugin)):
                 load_callable(pack.register)(kernels)
             for kernel in kernels.added:
                 self._check_names(kernel)
@@ -632,8 +632,8 @@ class KernelRegistry:
         op = self._ops.get(kernel.op)
         inputs, outputs = ([arg.name for arg in args] for args in (op.inputs, op.outputs))
         for what, names, kind, op_names in (("host", kernel.host, "input", inputs),
-                                         ("retains", kernel.retains, "input", inputs),
-                                         ("layouts", kernel.layouts, "input or output", inputs + outputs)):
+                                            ("retains", kernel.retains, "input", inputs),
+                                            ("layouts", kernel.layouts, "input or output", inputs + outputs)):
             for name in sorted(set(names).difference(op_names)):
                 raise PluginError(f"{what} of {kernel.pack}'s kernel for {kernel.op} names '{name}', which is no "
                                   f"{kind} of the op", op=kernel.op,
@@ -675,6 +675,6 @@ def check_bound(bound: object, pack: str, op: str) -> None:
     if bound is not None and not callable(bound) and not (hasattr(bound, "run") and hasattr(bound, "attach")):
         raise PluginError(f"bind of {pack}'s kernel for {op} returned {type(bound).__name__}; "
                           "expected a function, None, or an object with run and attach",
-                          hint=of_kernel(pack, op))
+                          hint=kernel_remedy(pack, op))
 
 

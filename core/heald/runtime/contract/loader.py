@@ -81,7 +81,7 @@ class Initializer(NamedTuple):
     """State that exists before the first step that needs one of `resources`, which are names of nodes.
 
     The session then runs the node `target` once, and feeds it `values()`: arrays by tensor name.
-    `for_all_steps`: True for effects that any step may see. It runs before the first step whatever that step needs, and
+    `for_all_steps`: True for effects that any step may see. It runs before the first step, needed or not, and
     after all initializers before it.
     """
 

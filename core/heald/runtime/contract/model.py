@@ -1,4 +1,4 @@
-"""Models: what `heald.load` returns for a file of any format."""
+"""Models: the results of `heald.load` for files of every format."""
 
 from __future__ import annotations
 
@@ -34,4 +34,4 @@ class LoadedModel(LoadedSignature, Protocol):
         """The session of a graph, a `heald.Session`. Raises Unimplemented for a compiled model, which has none."""
 
     def placement(self) -> Placement:
-        """Where each node runs and why."""
+        """The device of each node, and the reason."""

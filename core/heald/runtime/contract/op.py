@@ -1,8 +1,8 @@
-"""Ops: what they are called, what they take and give. Device-free; kernels are another matter (see kernel.py).
+"""Ops: their names, inputs, outputs and attributes. Device-free; kernels are another matter (see kernel.py).
 
-Plugins bring ops: one by one (OpSpec) or a whole op set as a table (OpTable). Core brings those that its compiler
-interprets. A metadata function tells what is known of an op's outputs from what is known of its inputs, before any
-kernel runs. An OpSpec has its own, a table has them by op.
+Plugins bring ops: one by one (OpSpec) or a whole op set as a table (OpTable). Core brings the ops that its compiler
+interprets. A metadata function derives facts about an op's outputs from facts about its inputs, before any kernel runs.
+An OpSpec has its own metadata function, a table has one for each op.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from typing import Any, NamedTuple
 
 from ...errors import InvalidArgument, ResourceExhausted, Unimplemented
 from ..values.dtypes import DType
-from ..values.tensor import MOST_DIMS, MOST_ELEMENTS, TensorMetadata, ValueInfo, merge_shapes, shape_text
+from ..values.tensor import LARGEST_ELEMENT_COUNT, MOST_DIMS, TensorMetadata, ValueInfo, merge_shapes, shape_text
 
 # Every declared attribute, defaults included: strings as str, types as DType, shapes as tuple or None, lists as tuples.
 Attrs = Mapping[str, Any]  # the attributes of a node, as metadata functions and kernels see them
 MetadataFunction = Callable[..., "ValueInfo | tuple[ValueInfo, ...]"]  # (attrs, *inputs): the ValueInfo of each output
 GRAPH_DEF_VERSION = 2474  # the newest GraphDef producer version that is read
-MOST_OUTPUTS = 1 << 16  # of one argument whose number is an attribute
+LARGEST_OUTPUT_COUNT = 1 << 16  # of one argument whose number is an attribute
 REQUIRED: Any = object()  # the default of an attribute that has none
-OP_SET = "tf_ops"  # the plugin that brings TensorFlow's ops
+OP_SET_PLUGIN = "tf_ops"  # the plugin that brings TensorFlow's ops
 
 
 class ArgDef(NamedTuple):
@@ -105,9 +105,11 @@ class OpDef(NamedTuple):
         """
         counted = {arg.number_attr for arg in self.inputs}
         for arg in self.outputs:
-            if arg.number_attr is not None and arg.number_attr not in counted and arg.count(attrs) > MOST_OUTPUTS:
+            if (arg.number_attr is not None and arg.number_attr not in counted
+                    and arg.count(attrs) > LARGEST_OUTPUT_COUNT):
                 raise ResourceExhausted(f"attribute '{arg.number_attr}' is {arg.count(attrs)}: output '{arg.name}' has "
-                                        f"at most {MOST_OUTPUTS} tensors", hint="divide the tensor in several steps")
+                                        f"at most {LARGEST_OUTPUT_COUNT} tensors",
+                                        hint="divide the tensor in several steps")
 
     def check_references(self) -> None:
         """Raises Unimplemented for an op on references: kernels have none."""
@@ -162,7 +164,7 @@ def _check_shape(meta: TensorMetadata) -> None:
     """Raises InvalidArgument for a shape that no tensor can have."""
     if meta.shape is not None and len(meta.shape) > MOST_DIMS:
         raise InvalidArgument(f"an output would have {len(meta.shape)} dimensions, a tensor has at most {MOST_DIMS}")
-    if meta.is_static and meta.size > MOST_ELEMENTS:
+    if meta.is_static and meta.size > LARGEST_ELEMENT_COUNT:
         raise InvalidArgument(f"an output of shape {shape_text(meta.shape)} would have more than 2**63 - 1 elements")
 
 

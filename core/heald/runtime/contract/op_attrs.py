@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from ...errors import InvalidArgument, callers_code, shown
+from ...errors import InvalidArgument, callers_code, display_text
 from ..values.dtypes import DType, of_numpy
 from ..values.tensor_proto import TensorValue
 from .op import attr_text
 
-MOST_NESTED = 8  # lists of functions' attributes are the deepest values
-MOST_SHOWN = 60  # characters of a value in `repr`
+DEEPEST_LISTS = 8  # lists of functions' attributes are the deepest values
+LONGEST_SHOWN_CHARACTERS = 60  # characters of a value in `repr`
 
 
 class OpAttrs(Mapping[str, Any]):
@@ -42,8 +42,8 @@ class OpAttrs(Mapping[str, Any]):
         if isinstance(values, OpAttrs) and not more:
             self._values, self._key, self._hash = values._values, values._key, values._hash
             return
-        self._values = {name: _frozen(name, value, 0) for name, value in attributes.items()}
-        self._key = frozenset((name, _typed(value)) for name, value in self._values.items())
+        self._values = {name: _frozen_value(name, value, 0) for name, value in attributes.items()}
+        self._key = frozenset((name, _typed_key(value)) for name, value in self._values.items())
         self._hash = hash(self._key)
 
     def __getitem__(self, name: str) -> Any:
@@ -64,21 +64,22 @@ class OpAttrs(Mapping[str, Any]):
         return self._key == other._key
 
     def __repr__(self) -> str:
-        entries = (f"{name}={shown(attr_text(self[name]), 64 + MOST_SHOWN)}" for name in sorted(self))
+        entries = (f"{name}={display_text(attr_text(self[name]), 64 + LONGEST_SHOWN_CHARACTERS)}"
+                   for name in sorted(self))
         return f"OpAttrs({', '.join(entries)})"
 
 
-def _frozen(name: str, value: Any, depth: int) -> Any:
+def _frozen_value(name: str, value: Any, depth: int) -> Any:
     """The value in an immutable, hashable form. Raises InvalidArgument."""
     if value is None or isinstance(value, str | bytes | bool | int | float | DType | TensorValue):
         return value
-    if depth > MOST_NESTED:
-        raise InvalidArgument(f"attribute '{name}' is nested deeper than {MOST_NESTED} lists")
+    if depth > DEEPEST_LISTS:
+        raise InvalidArgument(f"attribute '{name}' is nested deeper than {DEEPEST_LISTS} lists")
     if isinstance(value, tuple):
-        items = [_frozen(name, element, depth + 1) for element in value]
+        items = [_frozen_value(name, element, depth + 1) for element in value]
         return type(value)(items) if type(value) is tuple or not hasattr(value, "_fields") else tuple(items)
     if isinstance(value, list):
-        return tuple([_frozen(name, element, depth + 1) for element in value])
+        return tuple([_frozen_value(name, element, depth + 1) for element in value])
     with callers_code(f"attribute '{name}' cannot be frozen"):
         return _of_numpy(value)
 
@@ -97,8 +98,8 @@ def _of_numpy(value: Any) -> Any:
     return value
 
 
-def _typed(value: Any) -> Any:
+def _typed_key(value: Any) -> Any:
     """A key of the value by which True, 1 and 1.0 differ, and 0.0 and -0.0."""
     if isinstance(value, tuple):
-        return tuple([_typed(element) for element in value])
+        return tuple([_typed_key(element) for element in value])
     return type(value), str(value) if isinstance(value, float) and not value else value

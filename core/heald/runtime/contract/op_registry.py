@@ -9,26 +9,26 @@ from typing import Any
 
 from ...errors import InvalidArgument, NotFound, PluginError, closest
 from ..support.install import plugin_hint
-from .op import OP_SET, Attrs, MetadataRule, OpDef
+from .op import OP_SET_PLUGIN, Attrs, MetadataRule, OpDef
 from .op_table import Metas, OpCost, OpTable
 
-CORE = ""  # in the place of a plugin's id: core itself
+CORE_OWNER = ""  # in the place of a plugin's id: core itself
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
 class OpRegistry:
-    """Ops by name: core's own, those of plugins' tables, and those that plugins add one by one.
+    """Ops by name: core's own ops, the ops of plugins' tables, and single ops of plugins.
 
     `missing` has the plugins that are not in use, each with the reason, for the error of an unknown op.
     """
 
     def __init__(self, core_ops: Mapping[str, OpDef] = _NONE, missing: Mapping[str, str] = _NONE) -> None:
-        self._sources: list[tuple[str, Mapping[str, OpDef]]] = [(CORE, core_ops)]  # plugin, its ops
-        self._added: dict[str, dict[str, OpDef]] = {}  # by plugin, those that it added one by one
+        self._sources: list[tuple[str, Mapping[str, OpDef]]] = [(CORE_OWNER, core_ops)]  # (plugin, ops)
+        self._added: dict[str, dict[str, OpDef]] = {}  # by plugin, its single ops
         self._tables: list[OpTable] = []
         self._missing = missing
         self._known: dict[str, OpDef] = {}
-        self._rules: dict[str, MetadataRule | None] = {}  # of those that were asked for
+        self._rules: dict[str, MetadataRule | None] = {}  # of ops that were asked for
 
     def get(self, name: str) -> OpDef:
         """The op called `name`.
@@ -37,7 +37,7 @@ class OpRegistry:
         """
         op = self._known.get(name)
         if op is None:
-            op = self._known[name] = self._declared(name)
+            op = self._known[name] = self._find_op(name)
         return op
 
     def __contains__(self, name: str) -> bool:
@@ -62,7 +62,7 @@ class OpRegistry:
             self._added[plugin][op.name] = op
 
     def add_table(self, table: OpTable, plugin: str) -> None:
-        """Add a plugin's op set. Its rows are compared with those of others when they are first asked for."""
+        """Add a plugin's op set. A row is compared with the rows of other tables when its op is first asked for."""
         self._sources.append((plugin, table))
         self._tables.append(table)
         self._known.clear()
@@ -70,11 +70,11 @@ class OpRegistry:
 
     def plugin_of(self, name: str) -> str | None:
         """The plugin that brought the op first; None for core's own ops and for unknown ones."""
-        plugin = next((plugin for plugin, ops in self._sources if name in ops), CORE)
-        return None if plugin == CORE else plugin
+        plugin = next((plugin for plugin, ops in self._sources if name in ops), CORE_OWNER)
+        return None if plugin == CORE_OWNER else plugin
 
     def metadata(self, op: OpDef) -> MetadataRule | None:
-        """The op's metadata function, or None where nobody wrote one."""
+        """The op's metadata function, or None where neither plugin nor table has one."""
         if op.metadata is not None:
             return MetadataRule(op.metadata, op.values)
         if op.name not in self._rules:
@@ -95,7 +95,7 @@ class OpRegistry:
         """The ops by which devices are probed, as the tables say."""
         return [table.probe for table in self._tables if table.probe is not None]
 
-    def _declared(self, name: str) -> OpDef:
+    def _find_op(self, name: str) -> OpDef:
         declared = [(plugin, ops[name]) for plugin, ops in self._sources if name in ops]
         if not declared:
             raise self._unknown(name)
@@ -119,10 +119,10 @@ class OpRegistry:
         return "; ".join([*hints, "'heald ops --missing MODEL' lists all that a model lacks"])
 
     def _without_tables(self) -> str:
-        if OP_SET in self._missing:
-            return f"no op set is in use: plugin {OP_SET} is {self._missing[OP_SET]}"
-        return f"no op set is in use; TensorFlow's is installed with: {plugin_hint(OP_SET)}"
+        if OP_SET_PLUGIN in self._missing:
+            return f"no op set is in use: plugin {OP_SET_PLUGIN} is {self._missing[OP_SET_PLUGIN]}"
+        return f"no op set is in use; TensorFlow's is installed with: {plugin_hint(OP_SET_PLUGIN)}"
 
 
 def _owner(plugin: str | None) -> str:
-    return "heald's own" if plugin in (None, CORE) else f"plugin {plugin}'s"
+    return "heald's own" if plugin in (None, CORE_OWNER) else f"plugin {plugin}'s"

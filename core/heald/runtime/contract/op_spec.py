@@ -102,7 +102,7 @@ class OpSpec(NamedTuple):
 
 def _without_values(metadata: MetadataFunction, attrs: Attrs, *inputs: ValueInfo) -> tuple[ValueInfo, ...]:
     """The result of a plugin's metadata function, without known elements. A function that returns its input `x` means a
-    value like `x`: the known elements of the input are not those of the output."""
+    value like `x`: the output does not have the known elements of the input."""
     result = metadata(attrs, *inputs)
     infos = result if isinstance(result, tuple) else (result,)
     return tuple(ValueInfo(i.meta, handle=i.handle) if any(i is x for x in inputs) else i for i in infos)

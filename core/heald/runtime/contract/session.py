@@ -12,7 +12,7 @@ from ...errors import PluginError
 from .claims import ClaimRegistry
 from .device import load_callable
 
-LOCAL = ("", "local")  # targets of core's own session
+LOCAL_TARGETS = ("", "local")  # targets of core's own session
 
 
 class SessionInterface(Protocol):
@@ -62,8 +62,8 @@ class SessionInterface(Protocol):
     def __exit__(self, *exc: object) -> None: ...
 
 
-METHODS = ("run", "make_callable", "extend", "reset", "partial_run_setup", "partial_run", "placement", "partitions",
-           "client_graph", "close", "__enter__", "__exit__")
+SESSION_METHODS = ("run", "make_callable", "extend", "reset", "partial_run_setup", "partial_run", "placement",
+                   "partitions", "client_graph", "close", "__enter__", "__exit__")
 
 
 class SessionFactory(NamedTuple):
@@ -76,7 +76,7 @@ class SessionFactory(NamedTuple):
     def make(self, graph: Any, config: Any, target: str, device: str | None) -> SessionInterface:
         """Return the factory's session. Raises PluginError for an object without the methods of a session."""
         session = load_callable(self.factory)(graph, config, target=target, device=device)
-        missing = [method for method in METHODS
+        missing = [method for method in SESSION_METHODS
                    if not callable(getattr(type(session) if method.startswith("__") else session, method, None))]
         if missing:
             raise PluginError(f"the session factory '{self.name}' of plugin {self.plugin} returned "
@@ -88,4 +88,4 @@ class SessionFactory(NamedTuple):
 class SessionRegistry(ClaimRegistry[SessionFactory]):
     """The session factories of plugins, by the prefix of their targets."""
 
-    kind, reserved = "session target", LOCAL
+    kind, reserved = "session target", LOCAL_TARGETS

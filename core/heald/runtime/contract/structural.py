@@ -118,7 +118,7 @@ METADATA: Mapping[str, MetadataFunction] = {
     **dict.fromkeys(SWITCHES, rules.switch), SWITCH_N: rules.switch_n, **dict.fromkeys(MERGES, rules.merge),
     **dict.fromkeys(ENTERS, rules.enter), **dict.fromkeys(EXITS | NEXT_ITERATIONS, rules.passed_on),
     LOOP_COND: rules.loop_cond,
-    **dict.fromkeys((IF, STATELESS_IF, WHILE, STATELESS_WHILE, CASE, STATELESS_CASE), rules.declared),
+    **dict.fromkeys((IF, STATELESS_IF, WHILE, STATELESS_WHILE, CASE, STATELESS_CASE), rules.declared_outputs),
 }
 
 _TRANSFER = ("tensor_name: string", "send_device: string", "send_device_incarnation: int", "recv_device: string",

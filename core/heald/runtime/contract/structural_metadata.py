@@ -55,7 +55,7 @@ def loop_cond(_: Attrs, x: ValueInfo) -> ValueInfo:
     return info(bool_, ())
 
 
-def declared(attrs: Attrs, *_: ValueInfo) -> tuple[ValueInfo, ...]:
+def declared_outputs(attrs: Attrs, *_: ValueInfo) -> tuple[ValueInfo, ...]:
     """The outputs of an If, Case or While by its attribute `output_shapes`, where it has as many as outputs."""
     types = attrs["Tout"] if "Tout" in attrs else attrs["T"]
     shapes = attrs["output_shapes"] if len(attrs["output_shapes"]) == len(types) else (None,) * len(types)
@@ -71,7 +71,7 @@ def common_shape(shapes: Sequence[Shape]) -> Shape:
 
 
 def _passed_on(x: ValueInfo) -> ValueInfo:
-    """Type, shape and content of a handle, without the elements: they may be those of another iteration or none."""
+    """Type, shape and content of a handle, without the elements, which may belong to another iteration."""
     return ValueInfo(x.meta, handle=x.handle)
 
 

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 from ...errors import InvalidArgument
 from ..values.async_value import AsyncValue
 
-MOST_THREADS = 4096  # a mistyped number must not start threads until memory runs out
+LARGEST_THREAD_COUNT = 4096  # a mistyped number must not start threads until memory runs out
 
 Task = Callable[[], Any]  # a piece of work of a ConcurrentWorkQueue
 
@@ -33,8 +33,8 @@ class WorkQueueConfig:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.threads is not None and not 1 <= self.threads <= MOST_THREADS:
-            raise InvalidArgument(f"threads must be from 1 to {MOST_THREADS}, not {self.threads}",
+        if self.threads is not None and not 1 <= self.threads <= LARGEST_THREAD_COUNT:
+            raise InvalidArgument(f"threads must be from 1 to {LARGEST_THREAD_COUNT}, not {self.threads}",
                                   hint='name = "single_threaded" runs tasks on the thread that waits')
 
 

@@ -1,4 +1,4 @@
-"""Names in config: plugins, device types, ops, passes, allocators and work queues that a setting names and nobody has.
+"""Names in config of plugins, device types, ops, passes, allocators and work queues that no plugin has.
 
 They are compared once all plugins are loaded, whether or not a run would use them.
 """
@@ -10,8 +10,8 @@ from collections.abc import Collection, Iterator
 from typing import Any
 
 from ...errors import HealdError, closest
-from ..config.config import Config, folded
-from ..config.schema import Row
+from ..config.config import Config, folded_id
+from ..config.schema import SettingRow
 from ..contract.device import DeviceName
 from ..contract.graph_pass import FUSION
 from ..host.registries import Registries
@@ -25,7 +25,7 @@ def unknown_names(config: Config, registries: Registries, plugins: Collection[st
     for row in config.plugin_sections():
         if not _has(row.key, plugins):
             yield _not_installed(f"[plugin.{row.key}] ({row.origin})", row.key, plugins)
-    names = _Known(registries, plugins)
+    names = _RegisteredNames(registries, plugins)
     for row in config.origins():
         if row.origin != "default" and not row.key.startswith("plugin."):
             yield from names.unknown(row)
@@ -33,12 +33,12 @@ def unknown_names(config: Config, registries: Registries, plugins: Collection[st
 
 def unusable_keys(config: Config, registries: Registries) -> set[str]:
     """The settings of found files that name an allocator, a work queue or an op handler which nothing has."""
-    names = _Known(registries, ())
+    names = _RegisteredNames(registries, ())
     return {row.key for row in config.origins()
-            if row.found is not None and _NAMES_OF_PARTS.fullmatch(row.key) and any(names.unknown(row))}
+            if row.found_file is not None and _NAMES_OF_PARTS.fullmatch(row.key) and any(names.unknown(row))}
 
 
-class _Known:
+class _RegisteredNames:
     """The registered names, by the kind of thing that a setting names."""
 
     def __init__(self, registries: Registries, plugins: Collection[str]) -> None:
@@ -54,10 +54,10 @@ class _Known:
             "work_queue.name": ("work queue", registries.work_queues),
         }
 
-    def unknown(self, row: Row) -> Iterator[str]:
+    def unknown(self, row: SettingRow) -> Iterator[str]:
         section, _, entry = row.key.partition(".")
         if section == "work_queues" and entry.endswith(".name"):
-            yield from self._among(row, "work queue", self._named["work_queue.name"][1])
+            yield from self._unknown_among(row, "work queue", self._named["work_queue.name"][1])
         elif section == "kernels":
             if entry not in self._ops:
                 yield _unknown(row.key, row, "op", entry, self._ops)
@@ -66,22 +66,22 @@ class _Known:
         elif row.key == "eager.handler":
             names = row.value if isinstance(row.value, tuple) else (row.value,)
             named = tuple(name for name in names if ":" not in name)  # a device's handler has the device's name
-            yield from self._among(row._replace(value=named), "op handler", self._handlers)
+            yield from self._unknown_among(row._replace(value=named), "op handler", self._handlers)
         elif row.key in self._named:
-            yield from self._among(row, *self._named[row.key])
+            yield from self._unknown_among(row, *self._named[row.key])
         elif row.key.startswith("placement.remap."):
-            yield from self._target(row)
+            yield from self._unknown_target(row)
         elif row.key.startswith("placement.provider."):
-            yield from self._among(row._replace(value=row.key.removeprefix("placement.provider.")), "device type",
-                                   self._types)
-            yield from self._among(row, "plugin", self._plugins)
+            device_type = row.key.removeprefix("placement.provider.")
+            yield from self._unknown_among(row._replace(value=device_type), "device type", self._types)
+            yield from self._unknown_among(row, "plugin", self._plugins)
 
-    def _among(self, row: Row, kind: str, known_names: Collection[str]) -> Iterator[str]:
+    def _unknown_among(self, row: SettingRow, kind: str, known_names: Collection[str]) -> Iterator[str]:
         for name in row.value if isinstance(row.value, tuple) else (row.value,):
             if isinstance(name, str) and name != "auto" and not _has(name, known_names, exact=kind != "plugin"):
                 yield _unknown(row.key, row, kind, name, known_names)
 
-    def _target(self, row: Row) -> Iterator[str]:
+    def _unknown_target(self, row: SettingRow) -> Iterator[str]:
         """Only the replacing device has to be there: a request is replaced since its own device is not."""
         try:
             target_type = DeviceName.parse(row.value).type
@@ -93,21 +93,21 @@ class _Known:
 
 
 def _has(name: Any, known_names: Collection[str], *, exact: bool = False) -> bool:
-    return name in known_names if exact else folded(name) in map(folded, known_names)
+    return name in known_names if exact else folded_id(name) in map(folded_id, known_names)
 
 
-def _unknown(key: str, row: Row, kind: str, name: str, known_names: Collection[str] | Any) -> str:
+def _unknown(key: str, row: SettingRow, kind: str, name: str, known_names: Collection[str] | Any) -> str:
     by_capitals = {known_name.upper(): known_name for known_name in map(str, known_names)}
     similar_names = [by_capitals[text] for text in closest(name.upper(), by_capitals, limit=1)]
-    remedy = f"did you mean {similar_names[0]}?" if similar_names else _listed(by_capitals.values(), kind)
+    remedy = f"did you mean {similar_names[0]}?" if similar_names else _known_names_hint(by_capitals.values(), kind)
     return f"{key} ({row.origin}) names the {kind} '{name}', which is not there; {remedy}"
 
 
-def _listed(known_names: Collection[str], kind: str) -> str:
+def _known_names_hint(known_names: Collection[str], kind: str) -> str:
     return "heald ops --all lists them" if kind == "op" else f"known: {', '.join(sorted(known_names)) or 'none'}"
 
 
 def _not_installed(mention: str, plugin_id: str, known_ids: Collection[str]) -> str:
     similar_ids = closest(plugin_id, known_ids)
-    remedy = f"did you mean {similar_ids[0]}?" if similar_ids else plugin_hint(folded(plugin_id))
+    remedy = f"did you mean {similar_ids[0]}?" if similar_ids else plugin_hint(folded_id(plugin_id))
     return f"{mention} is for a plugin that is not installed{f'; {remedy}' if remedy else ''}"

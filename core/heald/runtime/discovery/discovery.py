@@ -1,6 +1,6 @@
 """Discovery: finds plugins, loads them one at a time, and keeps a record of the result for each.
 
-Installed plugins come in order of id, then those of `[plugins] load`. A plugin's fault affects that plugin alone:
+Installed plugins come in order of id, then the plugins of `[plugins] load`. A plugin's fault affects that plugin alone:
 nothing of it is registered, its record states the reason, and the other plugins work.
 """
 
@@ -14,13 +14,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import HealdError, HealdWarning, PluginError
-from ..config.config import Config, folded
+from ..config.config import Config, folded_id
 from ..config.file import is_path
 from ..host.registries import Registries
 from ..support.install import CORE, named_hint, uninstall_hint
 from ..version import __version__
 from .config_names import unknown_names, unusable_keys
-from .entry_points import Distribution, scan, too_old, unmet
+from .entry_points import Distribution, asks_newer_core, installed_distributions, unmet_requirement
 from .plugin_record import Blocked, Duplicate, Incompatible, PluginRecord, summary
 
 if TYPE_CHECKING:
@@ -44,13 +44,13 @@ class Plugins:
 
         A plugin that is loaded already stays as it is. Raises PluginError when the plugin cannot be used.
         """
-        candidate = _named(plugin)
+        candidate = _unpackaged_candidate(plugin)
         for record in self._records:
             if record.status == "ok" and record.module == candidate.module:
                 return record
         record, brought = self._read(candidate)
         if brought is not None:
-            record = self._registered(record, brought)
+            record = self._register(record, brought)
         self.refused = [other for other in self.refused if other.module != record.module]
         if record.status != "ok":
             self.refused.append(record)
@@ -59,22 +59,22 @@ class Plugins:
         return record
 
     def listing(self) -> list[PluginRecord]:
-        """The record of every plugin, also of those that `register` refused, with failures of kernel packs and
+        """The record of every plugin, refused ones of `register` included, with failures of kernel packs and
         conflicts between kernels. So this imports the kernel packs of all announced device types, and of host kernels.
         """
         for announced in self.registries.device_types.by_priority():
             try:
                 self.registries.kernels.load(announced.type)
-            except PluginError as error:  # told, for its record is what the caller asks for
+            except PluginError as error:  # a warning: the caller asks for its record
                 warnings.warn(str(error), HealdWarning, stacklevel=2)
         self.registries.host_kernels.load()
         return [*self.records(), *self.refused]
 
     def records(self) -> list[PluginRecord]:
         """The record of every plugin, as far as it is known without any import."""
-        return [self._updated(record) if record.status == "ok" else record for record in self._records]
+        return [self._with_later_failures(record) if record.status == "ok" else record for record in self._records]
 
-    def loaded(self, plugin_id: str) -> PluginRecord | None:
+    def loaded_record(self, plugin_id: str) -> PluginRecord | None:
         """The record of a plugin as loading left it, without conflicts; None for one that is not installed."""
         return next((record for record in self._records if record.id == plugin_id), None)
 
@@ -83,33 +83,33 @@ class Plugins:
         return {record.distribution for record in self._records if record.distribution is not None}
 
     def load(self, distributions: Collection[str] | None = None) -> None:
-        """Load every installed plugin and every plugin that config names, but those that are loaded already. The
-        records state the results.
+        """Load every installed plugin and every plugin that config names, unless it is loaded already. The records
+        state the results.
 
         `distributions`: load installed plugins of these alone. The others are loaded by a later call.
         """
         candidates = [_Candidate(name, module, distribution)
-                 for distribution in sorted(scan(distributions), key=lambda d: d.name.lower())
-                 for name, module in distribution.plugins.items()]
+                      for distribution in sorted(installed_distributions(distributions), key=lambda d: d.name.lower())
+                      for name, module in distribution.plugins.items()]
         candidates.sort(key=lambda candidate: candidate.id)
         all_brought: list[tuple[int, Contribution]] = []
         before = {(record.id, record.distribution) for record in self._records}
-        for candidate in [*candidates, *map(_named, () if before else self.config.plugins.load)]:
+        for candidate in [*candidates, *map(_unpackaged_candidate, () if before else self.config.plugins.load)]:
             if (candidate.id, candidate.record().distribution) in before:
                 continue
             record, brought = self._read(candidate)
             if brought is not None:
                 all_brought.append((len(self._records), brought))
             self._records.append(record)
-        # A plugin's single ops are compared with op tables, whatever the order of ids: tables come first.
+        # A plugin's single ops are compared with op tables, in every order of ids: tables come first.
         for index, brought in sorted(all_brought, key=lambda pair: not pair[1].op_tables):
-            self._records[index] = self._registered(self._records[index], brought)
+            self._records[index] = self._register(self._records[index], brought)
 
     def check(self) -> None:
         """Compare config with the plugins, once all are loaded.
 
-        Warns of settings that do not count, because a found file must not make them or because they name what is not
-        there, and of each plugin that failed, is incompatible or was displaced. Raises PluginError for the first plugin
+        Warns of settings that do not count: a found file must not make them, or they name a missing part. Warns of each
+        plugin that failed, is incompatible or was displaced. Raises PluginError for the first plugin
         in `[plugins] load` that cannot be used, and names the others; with `[plugins] strict` for the first of all.
         """
         self.warn_of_ignored()
@@ -165,40 +165,40 @@ class Plugins:
             module = import_plugin(candidate.source)
             return record, contribution(module, record.id, self.config, record.distribution)
         except HealdError as error:
-            return self._refused(record, error), None
+            return self._note_failure(record, error), None
 
-    def _registered(self, record: PluginRecord, brought: Contribution) -> PluginRecord:
+    def _register(self, record: PluginRecord, brought: Contribution) -> PluginRecord:
         """The plugin's record, once all that it brings is registered or, where something does not fit, nothing."""
         try:
             if record.distribution is None:
                 self.registries.kernels.named.add(record.id)
             self.registries.add(brought)
         except HealdError as error:
-            return self._refused(record, error)
+            return self._note_failure(record, error)
         self.configs[record.id] = brought.config
         return replace(record, registered=summary(brought))
 
-    def _refused(self, record: PluginRecord, error: HealdError) -> PluginRecord:
-        refused = record.refused(error)
+    def _note_failure(self, record: PluginRecord, error: HealdError) -> PluginRecord:
+        refused = record.with_error(error)
         self.registries.missing_plugins[refused.id] = f"{refused.status}: {refused.reason}"
         return refused
 
     def _check_blocked(self, record: PluginRecord) -> None:
-        plugins, plugin_id = self.config.plugins, folded(record.id)
-        if plugin_id in map(folded, plugins.block):
+        plugins, plugin_id = self.config.plugins, folded_id(record.id)
+        if plugin_id in map(folded_id, plugins.block):
             raise Blocked("[plugins] block names it")
         if (plugins.allow is not None and record.distribution not in (None, CORE)
-                and plugin_id not in map(folded, plugins.allow)):
+                and plugin_id not in map(folded_id, plugins.allow)):
             raise Blocked("[plugins] allow does not name it")
 
     def _check_free(self, record: PluginRecord) -> None:
         for other in self._records:
-            if folded(other.id) == folded(record.id) and other.status != "blocked":
+            if folded_id(other.id) == folded_id(record.id) and other.status != "blocked":
                 whose = f"of {other.distribution}" if other.distribution else f"in {other.module}"
                 remedy = uninstall_hint(record.distribution) if record.distribution else "set HEALD_ID in it"
                 raise Duplicate(f"plugin {whose} has the id '{other.id}' already", hint=remedy)
 
-    def _updated(self, record: PluginRecord) -> PluginRecord:
+    def _with_later_failures(self, record: PluginRecord) -> PluginRecord:
         """The record of a loaded plugin, with the failures and conflicts that became known after loading."""
         kernels, device_types = self.registries.kernels, self.registries.device_types
         host_kernels = self.registries.host_kernels
@@ -206,22 +206,22 @@ class Plugins:
                     *host_kernels.failures.items()]
         for plugin, failure in failures:
             if plugin == record.id:
-                return record.refused(failure)
+                return record.with_error(failure)
         for what, winner, loser, remedy in [*device_types.conflicts(), *kernels.conflicts(), *host_kernels.conflicts()]:
             if record.id in (winner, loser):
                 rival = loser if record.id == winner else winner
                 reason = f"{what}: claimed by plugin {rival} too, {winner}'s is used"
-                record = record.noted(reason, remedy, "conflict")
+                record = record.with_note(reason, remedy, "conflict")
         for claim in [*self.registries.commands.conflicts(), *self.registries.sessions.conflicts()]:
             if claim.plugin == record.id:
-                record = record.noted(claim.reason, claim.remedy, "conflict")
+                record = record.with_note(claim.reason, claim.remedy, "conflict")
         for other in self._records:
-            if other.status == "conflict" and folded(other.id) == folded(record.id):
+            if other.status == "conflict" and folded_id(other.id) == folded_id(record.id):
                 reason = f"another plugin has the same id: {other.distribution or other.module}"
-                record = record.noted(reason, other.remedy, "conflict")
+                record = record.with_note(reason, other.remedy, "conflict")
         aims = {pack.device_type for pack in kernels.packs() if pack.plugin == record.id}
         inert = sorted(device_type for device_type in aims if device_types.get(device_type) is None)
-        return record.noted(f"inert: no plugin announces device type {', '.join(inert)}") if inert else record
+        return record.with_note(f"inert: no plugin announces device type {', '.join(inert)}") if inert else record
 
 
 def load_plugins(config: Config) -> Plugins:
@@ -249,7 +249,7 @@ class _Candidate(NamedTuple):
         return PluginRecord(self.id, "ok", self.module, self.distribution.name, self.distribution.version)
 
 
-def _named(plugin: ModuleType | Path | str) -> _Candidate:
+def _unpackaged_candidate(plugin: ModuleType | Path | str) -> _Candidate:
     """A plugin without a distribution; its module may state its id as HEALD_ID."""
     if isinstance(plugin, Path) or (isinstance(plugin, str) and is_path(plugin)):
         path = Path(plugin).expanduser().absolute()
@@ -266,9 +266,9 @@ def _own_id(module: ModuleType, otherwise: str) -> str:
 
 
 def _check_requirement(distribution: Distribution) -> None:
-    requirement = unmet(distribution, __version__)
+    requirement = unmet_requirement(distribution, __version__)
     if requirement is not None:
-        outdated = CORE if too_old(requirement, __version__) else distribution.name
+        outdated = CORE if asks_newer_core(requirement, __version__) else distribution.name
         needs = f"{distribution.name} {distribution.version} requires {requirement}"
         raise Incompatible(f"{needs}, this is {__version__}", hint=named_hint(outdated, [outdated]))
 

@@ -16,10 +16,10 @@ from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from ..support.install import CORE, normalized
+from ..support.install import CORE, normalized_name
 from ..support.working_folder import is_working_folder
 
-GROUP = "heald.plugins"
+ENTRY_POINT_GROUP = "heald.plugins"
 
 
 class Distribution(NamedTuple):
@@ -29,18 +29,18 @@ class Distribution(NamedTuple):
     plugins: dict[str, str]  # plugin id -> "package.module"
 
 
-def scan(only: Collection[str] | None = None) -> list[Distribution]:
+def installed_distributions(only: Collection[str] | None = None) -> list[Distribution]:
     """The distributions that announce plugins, in order of sys.path. `only`: the names of those to look at."""
-    only_names = None if only is None else set(map(normalized, only))
+    only_names = None if only is None else set(map(normalized_name, only))
     distributions: dict[str, Distribution | None] = {}
     for folder in _metadata_folders():
-        name = normalized(folder.stem.partition("-")[0])
+        name = normalized_name(folder.stem.partition("-")[0])
         if name not in distributions and (only_names is None or name in only_names):
             distributions[name] = _distribution(folder)
     return [distribution for distribution in distributions.values() if distribution is not None]
 
 
-def unmet(distribution: Distribution, core_version: str) -> str | None:
+def unmet_requirement(distribution: Distribution, core_version: str) -> str | None:
     """The requirement on heald-core that this version does not meet, or None.
 
     Release numbers are compared. Markers other than `extra` are not evaluated: the installer has done so.
@@ -49,7 +49,7 @@ def unmet(distribution: Distribution, core_version: str) -> str | None:
     for line in distribution.requires:
         requirement, _, marker = line.partition(";")
         match = re.fullmatch(r"\s*([A-Za-z0-9._-]+)\s*(?:\[.*\])?\s*\(?([^()]*)\)?\s*", requirement)
-        if match is None or normalized(match[1]) != CORE or "extra" in marker:
+        if match is None or normalized_name(match[1]) != CORE or "extra" in marker:
             continue
         for clause in filter(None, match[2].split(",")):
             if not _meets(running, clause.strip()):
@@ -57,7 +57,7 @@ def unmet(distribution: Distribution, core_version: str) -> str | None:
     return None
 
 
-def too_old(requirement: str, core_version: str) -> bool:
+def asks_newer_core(requirement: str, core_version: str) -> bool:
     """True when an unmet requirement asks for a newer heald-core."""
     lowest = re.search(r"(>=?|[=~]==?)\s*([\d.]+)", requirement)
     return lowest is not None and _release(core_version) < _release(lowest[2])
@@ -92,7 +92,7 @@ def _entry_points(text: str) -> dict[str, str]:
     for line in map(str.strip, text.splitlines()):
         if line.startswith("["):
             group = line.strip("[] ")
-        elif group == GROUP and "=" in line and not line.startswith("#"):
+        elif group == ENTRY_POINT_GROUP and "=" in line and not line.startswith("#"):
             name, _, target = line.partition("=")
             entries[name.strip()] = target.partition("[")[0].strip()
     return entries

@@ -14,7 +14,7 @@ import pluggy
 from ...errors import DeadlineExceeded, InvalidArgument, PluginError, closest
 from ..config.config import Config, plugin_config
 from ..contract.api_version import API
-from ..contract.hookspecs import PROJECT, Contribution, Hooks, registrars
+from ..contract.hookspecs import PLUGGY_PROJECT, Contribution, Hooks, registrars
 from ..support.install import CORE, named_hint
 from ..support.plugin_guard import plugin_guard
 from ..support.time_limit import run_within
@@ -117,7 +117,7 @@ def _check_api(module: ModuleType, distribution: str | None) -> None:
 
 def _hooks(module: ModuleType, plugin_id: str) -> dict[str, tuple[Callable[..., Any], tuple[str, ...]]]:
     """The hooks of a module by name, each with its parameters, after pluggy has checked them."""
-    manager = pluggy.PluginManager(PROJECT)
+    manager = pluggy.PluginManager(PLUGGY_PROJECT)
     manager.add_hookspecs(Hooks)
     marked = SimpleNamespace()  # the hooks alone: other attributes of the module may be lazy and raise
     for name, value in vars(module).items():
@@ -155,7 +155,7 @@ def _settings(module: ModuleType, plugin_id: str, config: Config) -> Any:
     if declared is not None:
         return plugin_config(config, plugin_id, declared)
     for setting in config.plugin_layers(plugin_id):
-        if setting.found is not None:
+        if setting.found_file is not None:
             continue  # `Config.warnings` reports it
         raise InvalidArgument(f"{setting.origin}: plugin {plugin_id} takes no settings")
     return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from ...errors import HealdError, PluginError, Unavailable
-from ..support.remedy import of_loading
+from ..support.remedy import loading_remedy
 
 if TYPE_CHECKING:
     from ..contract.hookspecs import Contribution
@@ -54,17 +54,17 @@ class PluginRecord:
     registered: Mapping[str, Any] = field(default_factory=dict)
     error: HealdError | None = field(default=None, repr=False, compare=False)
 
-    def refused(self, error: HealdError) -> PluginRecord:
+    def with_error(self, error: HealdError) -> PluginRecord:
         """This record with the status that an error stands for, and the error's message and hint."""
         reason = str(error).removesuffix(f"; {error.hint}")
         status = _STATUS.get(type(error), "failed")
         remedy = error.hint or ""
         if status == "failed" and error.__cause__ is not None:
-            remedy = error.hint or of_loading(self.id, None if self.distribution else self.module)
+            remedy = error.hint or loading_remedy(self.id, None if self.distribution else self.module)
         # The record outlives all callers: the error's own traceback would keep their frames, and a session in them.
         return replace(self, status=status, reason=reason, remedy=remedy, error=error.with_traceback(None))
 
-    def noted(self, reason: str, remedy: str = "", status: Status | None = None) -> PluginRecord:
+    def with_note(self, reason: str, remedy: str = "", status: Status | None = None) -> PluginRecord:
         """This record with one more reason and remedy."""
         reasons = "; ".join(filter(None, [self.reason, reason]))
         remedies = "; ".join(filter(None, [self.remedy, remedy]))

@@ -22,7 +22,7 @@ from ..host.kernel_context import KernelContext
 from ..program.host_program import ProgramFunction
 from ..support.fault_place import method_of
 from ..support.kernel_errors import as_heald_error, is_interrupt, kernel_fault
-from ..values.async_value import DEAD, AsyncValue, available, failed, unwrapped
+from ..values.async_value import DEAD, AsyncValue, available, failed, payload_of
 from ..values.tensor import TensorMetadata
 from .autotune import Autotuner
 from .bound_call import BoundCall
@@ -258,7 +258,7 @@ class Executable:
         `step.loop` runs the remaining calls. A failed call fails its dependents, and no other call. Raises Unavailable
         when a device was lost before.
         """
-        results = KernelContext().run(self.invoke, [unwrapped(a) for a in arguments], step)
+        results = KernelContext().run(self.invoke, [payload_of(a) for a in arguments], step)
         values = [value if isinstance(value, AsyncValue) else available(value) for value in results]
         for i in self._copied:
             values[i] = self._own(values[i])
@@ -285,7 +285,7 @@ class Executable:
         left: Sequence[int] = self._late
         for argument in arguments:
             if argument.__class__ is AsyncValue:
-                registers[: self._count] = given = [unwrapped(a) for a in arguments]
+                registers[: self._count] = given = [payload_of(a) for a in arguments]
                 if any(a.__class__ is AsyncValue for a in given):
                     left = range(len(self.layout.calls))
                     break
@@ -451,7 +451,7 @@ class Executable:
             typed.at(node=call.node or None, op=call.code, location=call.location)
         else:
             typed.at(node=call.node, op=call.op, device=self._device_names[id(bound.device)], location=call.location)
-            self._host.failed(bound.device, typed)
+            self._host.note_failure(bound.device, typed)
         self._host.report(typed)
         return typed
 

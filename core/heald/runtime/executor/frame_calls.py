@@ -12,9 +12,9 @@ from ...errors import Internal
 from ..contract.device import STREAM, Device
 from ..contract.kernel import KernelDef
 from ..host.device_memory import DeviceMemory, Owned
-from ..host.host_memory import LARGE, HostMemory
+from ..host.host_memory import COUNTED_FROM_BYTES, HostMemory
 from ..program.host_program import HOST, Call
-from ..values.async_value import AsyncValue, available, unwrapped
+from ..values.async_value import AsyncValue, available, payload_of
 from ..values.tensor import TensorMetadata
 from .bound_call import BoundCall
 from .host_array import returned, view
@@ -95,7 +95,7 @@ class OneResult:
         self.function = function
 
     def __call__(self, *arguments: Any) -> list[Any]:
-        return [unwrapped(self.function(*arguments))]
+        return [payload_of(self.function(*arguments))]
 
     def over(self, registers: list[Any], args: tuple[int, ...], result: int) -> FrameCall:
         """Return a call over registers, which takes half the time of `run_host`. The step, if the kernel takes one, is
@@ -105,7 +105,7 @@ class OneResult:
         def call() -> None:
             value = function(*[registers[a] for a in args])
             if value.__class__ is AsyncValue:
-                value = unwrapped(value)
+                value = payload_of(value)
             registers[result] = value
             if value.__class__ is AsyncValue:
                 raise HandOver
@@ -138,14 +138,14 @@ def checked(
         raise Internal(f"the kernel of {op} (plugin {kernel.pack}) returned an AsyncValue and is not declared "
                        "asynchronous", op=op, plugin=kernel.pack, hint="declare the kernel with asynchronous=True")
     for value in values:
-        if value.__class__ is ndarray and value.nbytes >= LARGE:
+        if value.__class__ is ndarray and value.nbytes >= COUNTED_FROM_BYTES:
             memory.hold(value, "a result")
     return values
 
 
 def acted(run: Callable[..., Any], inputs: list[Any]) -> list[Any]:
     """Return the value of the chain of an asynchronous call without results: None when done, else an AsyncValue."""
-    return [unwrapped(run(*inputs))]
+    return [payload_of(run(*inputs))]
 
 
 def returning(

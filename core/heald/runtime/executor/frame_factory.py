@@ -13,7 +13,7 @@ import numpy as np
 from ...errors import HealdError
 from ..contract.allocator import ALIGNMENT, LARGE_PAGE
 from ..host.device_memory import Owned
-from ..host.host_memory import LaidOut
+from ..host.host_memory import RelaidConstant
 from ..program.host_program import COPY, EVENT, HOST
 from ..support.kernel_errors import raise_of
 from ..values.tensor import TensorMetadata
@@ -98,7 +98,7 @@ class FrameFactory:
         metas = self._layout.metas
         registers: list[Any] = [None] * (len(metas) + 1)
         for register, value in self._layout.presets.items():
-            registers[register] = value if value.__class__ is not LaidOut else value.array()
+            registers[register] = value if value.__class__ is not RelaidConstant else value.array()
         arrays: dict[tuple[int, TensorMetadata], Any] = {}  # one object for each use of a slot: fewer cache lines
         for register, slot in plan.slot_of.items():
             key = slot, metas[register]

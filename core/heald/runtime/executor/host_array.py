@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from ...errors import HealdError, Internal, InvalidArgument
-from ..support.remedy import of_kernel
-from ..values.async_value import AsyncValue, unwrapped
+from ..support.remedy import kernel_remedy
+from ..values.async_value import AsyncValue, payload_of
 from ..values.tensor import TensorMetadata, fits, shape_text
 
 
@@ -49,7 +49,7 @@ def given(value: Any, meta: TensorMetadata, op: str, plugin: str = "") -> Any:
     A Python number fits any type. Raises Internal when an array of a plugin's kernel does not match `meta`. Without a
     plugin `meta` is the program's, which raises InvalidArgument.
     """
-    value = unwrapped(value)
+    value = payload_of(value)
     if isinstance(value, AsyncValue):
         return value
     array = np.asarray(value, meta.dtype.numpy if isinstance(value, int | float | complex) else None, order="C")
@@ -63,4 +63,4 @@ def _unfit(found: str, expected: str, op: str, plugin: str) -> HealdError:
     if not plugin:
         return InvalidArgument(f"{op} gives {found}, the program states {expected}")
     return Internal(f"the kernel of {op} (plugin {plugin}) returned {found}, expected {expected}", op=op, plugin=plugin,
-                    hint=of_kernel(plugin, op))
+                    hint=kernel_remedy(plugin, op))

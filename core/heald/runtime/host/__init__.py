@@ -30,15 +30,15 @@ if TYPE_CHECKING:
     from .bound_call_cache import bytes_of_call as bytes_of_call
     from .file_policy import refusal as refusal
     from .host import Host as Host
-    from .kernel_context import KERNELS as KERNELS
-    from .kernel_context import MODES as MODES
+    from .kernel_context import KERNEL_MODES as KERNEL_MODES
     from .kernel_context import KernelContext as KernelContext
+    from .kernel_context import ModeWords as ModeWords
     from .resources import Resources as Resources
 
 __getattr__ = lazy_exports(__name__, {
     ".bound_call_cache": ("bytes_of_call",),
     ".file_policy": ("refusal",),
     ".host": ("Host",),
-    ".kernel_context": ("KERNELS", "KernelContext", "MODES"),
+    ".kernel_context": ("KERNEL_MODES", "KernelContext", "ModeWords"),
     ".resources": ("Resources",),
 })

@@ -12,7 +12,7 @@ from typing import Any, Protocol
 
 from ..support.fork_safety import inherited
 
-MOST_BYTES = 32 << 20
+LARGEST_CACHE_BYTES = 32 << 20
 CALL_BYTES = 4 << 10
 
 
@@ -26,8 +26,8 @@ class Owner(Protocol):
 class BoundCalls:
     """The calls of one host that were bound while they ran. Any thread may call."""
 
-    def __init__(self, limit_bytes: int = MOST_BYTES) -> None:
-        self._most = limit_bytes
+    def __init__(self, limit_bytes: int = LARGEST_CACHE_BYTES) -> None:
+        self._limit_bytes = limit_bytes
         self._lock = threading.RLock()
         self._kept: deque[tuple[weakref.ref[Owner], Any, int]] = deque()
         self.nbytes = 0
@@ -39,7 +39,7 @@ class BoundCalls:
         with self._lock:
             self._kept.append((weakref.ref(owner), key, nbytes))
             self.nbytes += nbytes
-            if self.nbytes > self._most:
+            if self.nbytes > self._limit_bytes:
                 self._forget()
 
     def forked(self) -> None:
@@ -50,7 +50,7 @@ class BoundCalls:
         have room."""
         self._kept = deque(entry for entry in self._kept if entry[0]() is not None)
         self.nbytes = sum(nbytes for _, _, nbytes in self._kept)
-        while self.nbytes > self._most * 7 // 8 and len(self._kept) > 1:
+        while self.nbytes > self._limit_bytes * 7 // 8 and len(self._kept) > 1:
             ref, key, nbytes = self._kept.popleft()
             self.nbytes -= nbytes
             owner = ref()

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...errors import HealdError, told
+from ...errors import HealdError, describe_exception
 from ..contract.device import Device
 from ..support.fault_place import method_of, with_place
 from ..support.kernel_errors import as_heald_error
-from ..support.remedy import of_device
+from ..support.remedy import device_remedy
 
 
 def device_fault(error: BaseException, device: Device | None, name: str, plugin: str) -> HealdError:
@@ -21,7 +21,7 @@ def device_fault(error: BaseException, device: Device | None, name: str, plugin:
     typed = as_heald_error(error, f"{what} (plugin {plugin})")
     if typed is not error:
         typed.message = with_place(typed.message, error, type(device).__module__)
-        typed.hint = of_device(plugin)
+        typed.hint = device_remedy(plugin)
     return typed.at(device=name, plugin=plugin, method=method)
 
 
@@ -30,6 +30,6 @@ def scan_fault(error: BaseException, device_type: str, plugin: str, scan: Any) -
     typed = as_heald_error(error, f"scan of {device_type} (plugin {plugin})")
     if typed is not error:
         module = scan.partition(":")[0] if isinstance(scan, str) else getattr(scan, "__module__", "")
-        typed.message = with_place(f"scan of plugin {plugin} raised {told(error)}", error, module)
-        typed.hint = of_device(plugin)
+        typed.message = with_place(f"scan of plugin {plugin} raised {describe_exception(error)}", error, module)
+        typed.hint = device_remedy(plugin)
     return typed.at(plugin=plugin)

@@ -12,7 +12,7 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from ...errors import HealdError, HealdWarning, NotFound, PluginError, Unavailable, closest
-from ..config.placement import preference
+from ..config.placement import ordered_device_types
 from ..contract.device import Device, DeviceName
 from ..contract.device_cost import DeviceCost
 from ..support.fork_safety import inherited
@@ -48,12 +48,13 @@ class DeviceSet:
 
     def preference(self) -> list[str]:
         """The device types, in placement's order of preference."""
-        return preference(self._order, [t.type for t in self.registries.device_types.by_priority()])
+        return ordered_device_types(self._order, [t.type for t in self.registries.device_types.by_priority()])
 
     def choices(self) -> Iterator[DeviceName]:
         """Yield the requests that placement tries, in turn, for a node without a requested device.
 
-        First come the types that config orders, then all others by priority, but those that serve on request.
+        First come the types that config orders, then all others by priority, without the types that serve on
+        request.
         Records of these others that are no accelerator, or have no device, come last. A type is scanned when its turn
         comes.
         """
@@ -75,8 +76,9 @@ class DeviceSet:
         yield from last
 
     def on_request(self) -> list[str]:
-        """The device types that serve requests only, and are not scanned without one: those whose priority is below
-        that of a scanned device on host memory, unless config orders them."""
+        """The device types that serve requests only, and are not scanned without one.
+
+        Their priority is below the priority of a scanned device on host memory, and config does not order them."""
         return [t for t in self.preference() if not self._is_ordered(t) and self._is_below_host(t)]
 
     def is_scanned(self, device_type: str) -> bool:
@@ -122,7 +124,7 @@ class DeviceSet:
             warnings.warn(fault, HealdWarning, stacklevel=3)
         return records
 
-    def opened(self) -> list[DeviceRecord]:
+    def devices_in_use(self) -> list[DeviceRecord]:
         """The records of the devices in use so far."""
         return [r for records in self._records.values() for r in records if r.status == "ok"]
 
@@ -137,10 +139,10 @@ class DeviceSet:
     def fault(self, device: Device, error: BaseException) -> HealdError:
         """Return the typed error for an exception of one of this device's methods, and note it as `failed` does."""
         typed = device_fault(error, device, self.name_of(device), self.plugin_of(device))
-        self.failed(device, typed)
+        self.note_failure(device, typed)
         return typed
 
-    def failed(self, device: Device, error: HealdError) -> None:
+    def note_failure(self, device: Device, error: HealdError) -> None:
         """Note an error that a device raised while it ran.
 
         Unavailable, raised by a device outside host memory, means that the device is lost. A lost device stays lost for
@@ -148,7 +150,7 @@ class DeviceSet:
         """
         if isinstance(error, Unavailable) and not device.attributes.get("host_visible"):
             with self._lock:
-                for record in [r for r in self.opened() if r.device is device]:
+                for record in [r for r in self.devices_in_use() if r.device is device]:
                     record.give_up(error)
                     self._lost[id(device)] = record
 
@@ -180,7 +182,7 @@ class DeviceSet:
         for name in self._host_device.values():
             return name
         ordered = (record for device_type in self.preference() for record in self.records(device_type))
-        for record in chain(self.opened(), ordered):
+        for record in chain(self.devices_in_use(), ordered):
             if record.attributes.get("host_visible") and self._open(record):
                 return self._host_device.setdefault(None, record.name)
         return None
@@ -194,9 +196,9 @@ class DeviceSet:
             if record.name == DeviceName(type=request.type, index=request.index or 0).short and self._open(record):
                 assert record.device is not None
                 return record.device
-        raise self.absence(name, request)
+        raise self.absence_error(name, request)
 
-    def absence(self, name: str, request: DeviceName) -> HealdError:
+    def absence_error(self, name: str, request: DeviceName) -> HealdError:
         """Return the error for a device that a caller asks for as `name`, and that is not usable."""
         assert request.type is not None
         if any(record.is_forked for record in self.records(request.type)):

@@ -21,7 +21,7 @@ class FilePolicy:
 
     def __init__(self, config: FilesConfig) -> None:
         self._ops = frozenset(config.allow_ops)
-        self._folders = {READ: _resolved(config.read), WRITE: _resolved(config.write)}
+        self._folders = {READ: _resolve_folders(config.read), WRITE: _resolve_folders(config.write)}
 
     def permits(self, op: str, accesses: Iterable[str]) -> bool:
         """True when some file could be opened by the op in each of these ways, "read" and "write"."""
@@ -53,14 +53,14 @@ def refusal(nodes: Iterable[tuple[str, str, Iterable[str]]]) -> PermissionDenied
     listed = [(f"{node} ({op})", op, {*accesses}) for node, op, accesses in nodes]
     keys = {access for _, _, accesses in listed for access in accesses}
     ops = ", ".join(repr(op) for op in sorted({op for _, op, _ in listed}))
-    shown = ", ".join(access_text[0] for access_text in listed[:_MOST_SHOWN])
-    more = f" and {len(listed) - _MOST_SHOWN} more" if len(listed) > _MOST_SHOWN else ""
+    shown = ", ".join(access_text[0] for access_text in listed[:_LONGEST_NODE_LIST])
+    more = f" and {len(listed) - _LONGEST_NODE_LIST} more" if len(listed) > _LONGEST_NODE_LIST else ""
     folders = " and ".join(f"[files] {key} = [FOLDER, ...]" for key in sorted(keys))
     return PermissionDenied(f"these nodes open files, and the config permits none: {shown}{more}",
                             hint=f"set {folders}, or [files] allow_ops = [{ops}]")
 
 
-_MOST_SHOWN = 20
+_LONGEST_NODE_LIST = 20
 
 
 def _check_links(folder: Path) -> None:
@@ -72,5 +72,5 @@ def _check_links(folder: Path) -> None:
             raise
 
 
-def _resolved(folders: Iterable[str]) -> tuple[Path, ...]:
+def _resolve_folders(folders: Iterable[str]) -> tuple[Path, ...]:
     return tuple(Path(folder).resolve() for folder in folders)

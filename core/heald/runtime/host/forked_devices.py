@@ -1,8 +1,8 @@
 """Forked devices: a forked child uses no device outside host memory whose driver its parent has used.
 
 Of the parent's threads the child has only the one that forked, and a driver's locks and connections are the parent's. A
-call of such a device may wait for ever. So the child refuses the parent's devices, and scans none of their types anew,
-whatever their plugins do.
+call of such a device may wait for ever. So the child refuses the parent's devices, and scans none of their types anew.
+Plugins cannot change this.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from ..support.fork_safety import inherited
 
 
 class UsedTypes:
-    """The device types that this process has scanned, but those that are all on host memory.
+    """The device types that this process has scanned, without types whose devices are all on host memory.
 
-    `of_parent`: those that a parent of this process scanned before it forked.
+    `of_parent`: the types that a parent of this process scanned before it forked.
     """
 
     def __init__(self) -> None:

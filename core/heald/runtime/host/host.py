@@ -1,5 +1,6 @@
 """Host: the environment that programs run in. To the devices of the process it adds the work queue, the host allocator,
-the memory budget, the resources that programs share, cancellation and diagnostics. It closes what it opened.
+the memory budget, the resources that programs share, cancellation and diagnostics. It closes the devices and
+queues that it opened.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
-from ...errors import Cancelled, HealdError, HealdWarning, NotFound, closest, told
+from ...errors import Cancelled, HealdError, HealdWarning, NotFound, closest, describe_exception
 from ..config.debug import DebugConfig
 from ..config.files import FilesConfig
-from ..config.limits import NESTED_CALLS
+from ..config.limits import DEFAULT_NESTED_CALLS
 from ..contract.allocator import HostAllocator
 from ..contract.work_queue import ConcurrentWorkQueue, WorkQueueConfig
 from ..support.available_memory import available_memory
@@ -79,7 +80,7 @@ class Host(DeviceSet):
         self, registries: Registries, order: str | Sequence[str] = "auto", allocator: str | HostAllocator = "plain",
         limit: int | str | None = None, work_queue: WorkQueueConfig | ConcurrentWorkQueue | None = None,
         debug: DebugConfig | None = None, diagnostics: Callable[[HealdError], Any] | None = None,
-        memory: int | str = "80%", nested_calls: int = NESTED_CALLS, files: FilesConfig | None = None,
+        memory: int | str = "80%", nested_calls: int = DEFAULT_NESTED_CALLS, files: FilesConfig | None = None,
         work_queues: Mapping[str, WorkQueueConfig] = MappingProxyType({}), output: TextIO | None = None,
     ) -> None:
         super().__init__(registries, order)
@@ -212,7 +213,8 @@ def _close(
         try:
             queue.close()
         except Exception as error:  # noqa: BLE001 - a plugin's fault: the others are closed all the same
-            faults.append(f"close of work queue {type(queue).__module__}.{type(queue).__name__} raised {told(error)}")
+            kind = type(queue)
+            faults.append(f"close of work queue {kind.__module__}.{kind.__name__} raised {describe_exception(error)}")
     queues.clear()
     named.clear()
     memory.close()

@@ -1,8 +1,8 @@
 """Memory budget of a host's programs. The budget is asked before memory is touched.
 
-An array of LARGE bytes or more is counted until the last array over its memory is gone. Counting takes 1.7 us, less
-than a tenth of the time in which LARGE bytes are written. Smaller arrays, Python objects and plugins' own temporaries
-are not counted.
+An array of COUNTED_FROM_BYTES or more is counted until the last array over its memory is gone. Counting takes 1.7 us,
+less than a tenth of the time in which so many bytes are written. Smaller arrays, Python objects and plugins'
+own temporaries are not counted.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from ..values.tensor import shape_text
 from .allocators.ledger import Ledger
 from .bound_call_cache import BoundCalls
 
-LARGE = 1 << 20
+COUNTED_FROM_BYTES = 1 << 20
 Maker = Callable[[], Any]
 
 
@@ -63,13 +63,13 @@ class HostMemory:
     def ask(self, nbytes: int, asker: str) -> None:
         """Raises as `take` when there is no room now. Nothing is counted: the memory is counted when it is
         allocated."""
-        if nbytes >= LARGE:
+        if nbytes >= COUNTED_FROM_BYTES:
             self.take(nbytes, asker)
             self._ledger.give_back(nbytes)
 
     def lend(self, nbytes: int, asker: str, make: Maker) -> Any:
         """Return the array of `nbytes` that `make` returns. A large array is counted. Raises ResourceExhausted."""
-        if nbytes < LARGE:
+        if nbytes < COUNTED_FROM_BYTES:
             return make()
         self.take(nbytes, asker)
         try:
@@ -79,15 +79,15 @@ class HostMemory:
             if is_lack_of_memory(error) and not isinstance(error, ResourceExhausted):
                 raise ResourceExhausted(f"the system has no memory for {asker}: {size_text(nbytes)}") from None
             raise
-        self._until_gone(_owner(array), nbytes)
+        self._count_until_end(_owner(array), nbytes)
         return array
 
     def hold(self, array: Any, asker: str) -> None:
         """Count an existing array, if it is large and not counted yet. Raises ResourceExhausted."""
         owner = _owner(array)
-        if owner.nbytes >= LARGE and id(owner) not in self._held:
+        if owner.nbytes >= COUNTED_FROM_BYTES and id(owner) not in self._held:
             self.take(owner.nbytes, asker)
-            self._until_gone(owner, owner.nbytes)
+            self._count_until_end(owner, owner.nbytes)
 
     def maker(self, shape: tuple[int, ...], dtype: Any, what: str) -> Maker:
         """Return a function that makes uninitialised arrays of this type and shape. `what` names their purpose in
@@ -100,7 +100,7 @@ class HostMemory:
         from .allocators.array_maker import array_maker, bytes_of
 
         make, nbytes = array_maker(self.allocator, shape, dtype), bytes_of(shape, dtype)
-        if nbytes < LARGE:
+        if nbytes < COUNTED_FROM_BYTES:
             return make
         return partial(self.lend, nbytes, f"{what} {np.dtype(dtype)}{shape_text(shape)}", make)
 
@@ -113,19 +113,19 @@ class HostMemory:
         thread."""
         self._idle[id(idle)] = idle
 
-    def _until_gone(self, owner: Any, nbytes: int) -> None:
+    def _count_until_end(self, owner: Any, nbytes: int) -> None:
         key, counted, give_back = id(owner), self._held, self._ledger.give_back
 
-        def gone(_: weakref.ref[Any]) -> None:  # a finalizer: no lock, each change in one step
+        def on_end(_: weakref.ref[Any]) -> None:  # a finalizer: no lock, each change in one step
             if counted.pop(key, None) is not None:
                 give_back(nbytes)
 
-        ref = weakref.ref(owner, gone)
+        ref = weakref.ref(owner, on_end)
         if counted.setdefault(key, ref) is not ref:  # counted already
             give_back(nbytes)
 
 
-class LaidOut:
+class RelaidConstant:
     """A constant that needs a new layout for kernels: it is repeated by strides, or unaligned in its file. The first
     frame that needs the copy makes it."""
 

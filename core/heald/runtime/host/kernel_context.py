@@ -16,8 +16,8 @@ from ctypes import PyDLL, byref, c_uint32
 from functools import cache
 from typing import Any
 
-MODES = c_uint32 * 2  # modes of the two arithmetic units: x87's control word, SSE's MXCSR
-KERNELS = byref(MODES(0x37F, 0x1F80 | 1 << 15 | 1 << 6))  # nothing traps; FTZ for results, DAZ for operands
+ModeWords = c_uint32 * 2  # modes of the two arithmetic units: x87's control word, SSE's MXCSR
+KERNEL_MODES = byref(ModeWords(0x37F, 0x1F80 | 1 << 15 | 1 << 6))  # nothing traps; FTZ for results, DAZ for operands
 
 
 class KernelContext:
@@ -27,13 +27,13 @@ class KernelContext:
     def __init__(self, context: contextvars.Context | None = None) -> None:
         self._run = (context or _quiet().copy()).run
         self._get, self._set = _floating_point()
-        self._before = byref(MODES())  # faster to pass than the array itself
+        self._before = byref(ModeWords())  # faster to pass than the array itself
 
     def run(self, function: Callable[..., Any], *arguments: Any) -> Any:
         before, set_modes = self._before, self._set
         self._get(before)
         try:  # entered before the modes are set: Ctrl-C may come between two calls
-            set_modes(KERNELS)
+            set_modes(KERNEL_MODES)
             return self._run(function, *arguments)
         finally:
             set_modes(before)

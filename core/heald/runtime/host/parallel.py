@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ...errors import Unknown
 from .kernel_context import KernelContext
-from .work_queues.waiting import SLICE, WaitingThreads
+from .work_queues.waiting import WAIT_SLICE_SECONDS, WaitingThreads
 
 if TYPE_CHECKING:
     from ..contract.work_queue import ConcurrentWorkQueue
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 Work = Callable[["Job", int], object]
 
 
-def nothing() -> None:
+def do_nothing() -> None:
     """The default of `on_failure`: do nothing."""
 
 
@@ -62,7 +62,7 @@ class Job:
 
     def __init__(
         self, workers: Workers, waits: list[int], users: Sequence[Sequence[int]], work: Work,
-        on_failure: Callable[[], object] = nothing,
+        on_failure: Callable[[], object] = do_nothing,
     ) -> None:
         self.stopped = False  # True: no further work begins
         self.failed: int | None = None  # the number of the work that raised first
@@ -92,7 +92,7 @@ class Job:
         try:
             while not self._is_over():
                 self._take_part()
-                self._waiting.wait_until(self._is_drivers_turn, SLICE)
+                self._waiting.wait_until(self._is_drivers_turn, WAIT_SLICE_SECONDS)
         except BaseException:
             self.stopped = True
             self._offers.clear()  # the count may include an offer that was never made

@@ -14,7 +14,7 @@ from ..values.dtypes import float32
 from ..values.tensor import info
 from .registries import Registries
 
-SHAPE = (16,)
+PROBE_SHAPE = (16,)
 
 
 def probe_once(device: Device, registries: Registries, plugin: str) -> None:
@@ -31,7 +31,7 @@ def probe_once(device: Device, registries: Registries, plugin: str) -> None:
 
 def probe(device: Device, registries: Registries) -> None:
     """Copy in, add, copy out. Raises Unavailable when the sum is wrong, and every exception of the device."""
-    x = np.arange(SHAPE[0], dtype=np.float32)
+    x = np.arange(PROBE_SHAPE[0], dtype=np.float32)
     if device.attributes.get("host_visible"):
         result = np.zeros_like(x)
         added = _add(device, registries, (x, x), result)
@@ -51,7 +51,7 @@ def probe(device: Device, registries: Registries) -> None:
 
 def _add(device: Device, registries: Registries, inputs: Sequence[object], output: object) -> bool:
     """Run the device type's first float32 kernel of an op that an op set names for this, if it has one."""
-    meta = info(float32, SHAPE)
+    meta = info(float32, PROBE_SHAPE)
     attrs = {"T": float32}
     for kernel in (k for op in registries.ops.probes() for k in registries.kernels.candidates(op, device.type)):
         if kernel.refuses(attrs) is None:

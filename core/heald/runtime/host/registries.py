@@ -11,7 +11,7 @@ from ..contract import structural
 from ..contract.command import CommandRegistry
 from ..contract.device import DeviceTypeRegistry
 from ..contract.graph_pass import GraphPass
-from ..contract.host_kernel import OWN, HostKernelRegistry, HostPack
+from ..contract.host_kernel import CORE_PLUGIN, HostKernelRegistry, HostPack
 from ..contract.kernel import KernelRegistry
 from ..contract.loader import LoaderEntry
 from ..contract.op_handler import OpHandlerEntry
@@ -30,21 +30,21 @@ class Registries:
     def __init__(
         self, kernel_override: Mapping[str, str] | None = None, provider: Mapping[str, str] = MappingProxyType({})
     ) -> None:
-        self.missing_plugins: dict[str, str] = {}  # plugins that are not in use, and why: what they bring is not here
+        self.missing_plugins: dict[str, str] = {}  # plugins that are not in use, and why
         self.ops = OpRegistry(structural.OPS, self.missing_plugins)
         self.device_types = DeviceTypeRegistry(provider)
         self.kernels = KernelRegistry(self.device_types, kernel_override, self.ops)
         self.host_kernels = HostKernelRegistry()
-        self.host_kernels.add_pack(HostPack("heald.runtime.host_kernels:register", OWN))
-        self.allocators: dict[str, str | Callable[..., Any]] = dict(allocators.GIVEN)
-        self.work_queues: dict[str, str | Callable[..., Any]] = dict(work_queues.GIVEN)
+        self.host_kernels.add_pack(HostPack("heald.runtime.host_kernels:register", CORE_PLUGIN))
+        self.allocators: dict[str, str | Callable[..., Any]] = dict(allocators.BUILT_IN_ALLOCATORS)
+        self.work_queues: dict[str, str | Callable[..., Any]] = dict(work_queues.BUILT_IN_QUEUES)
         self.passes: dict[str, GraphPass] = {}
         self.operators: OperatorTable | None = None
         self._owners: dict[tuple[str, str], str] = {}  # (kind, name) to the plugin that registered it; none for core's
         self.op_handlers: dict[str, OpHandlerEntry] = {}
         self.commands = CommandRegistry()
         self.sessions = SessionRegistry()
-        self.loaders = {"bef": LoaderEntry("bef", "heald.runtime.program.bef.loader:LOADER", OWN)}
+        self.loaders = {"bef": LoaderEntry("bef", "heald.runtime.program.bef.loader:LOADER", CORE_PLUGIN)}
         self.graph_models: Factory | None = None  # makes models of files whose Source has a graph
 
     def add(self, brought: Contribution) -> None:
@@ -63,8 +63,8 @@ class Registries:
         for kind, registered, theirs in named:
             for name in registered.keys() & theirs.keys():
                 owner = self._owners.get((kind, name))
-                whose = "heald's own" if owner in (None, OWN) else f"plugin {owner}'s"
-                block = "" if owner in (None, OWN) else f"; or set [plugins] block = ['{owner}']"
+                whose = "heald's own" if owner in (None, CORE_PLUGIN) else f"plugin {owner}'s"
+                block = "" if owner in (None, CORE_PLUGIN) else f"; or set [plugins] block = ['{owner}']"
                 raise PluginError(f"{kind} '{name}' is {whose} already",
                                   hint=f"rename it, or leave it out, in plugin {brought.plugin}{block}")
         self._owners.update({(kind, name): brought.plugin for kind, _, theirs in named for name in theirs})

@@ -11,14 +11,14 @@ from typing import Any, NamedTuple
 from ...errors import HealdError, PluginError, Unavailable
 from ..contract.device import DeviceName, DeviceType, DeviceTypeRegistry, load_callable
 from ..contract.device_cost import DeviceCost
-from ..support.remedy import of_device
+from ..support.remedy import device_remedy
 from .device_fault import scan_fault
 from .device_record import DeviceRecord
 
-METHODS = ("open", "close", "allocate", "free", "copy_in", "copy_out", "record", "synchronize")
+DEVICE_METHODS = ("open", "close", "allocate", "free", "copy_in", "copy_out", "record", "synchronize")
 
 
-class Scanned(NamedTuple):
+class ScanOutcome(NamedTuple):
     """The records of a device type, the plugin that serves it, and a text for each fault that users should hear of."""
 
     records: list[DeviceRecord]
@@ -26,7 +26,7 @@ class Scanned(NamedTuple):
     faults: list[str]
 
 
-def scan(types: DeviceTypeRegistry, device_type: str) -> Scanned:
+def scan(types: DeviceTypeRegistry, device_type: str) -> ScanOutcome:
     """Scan the claims of an announced type in turn, until one has a device."""
     claims, rivals = types.claims(device_type), types.rivals(device_type)
     tried: list[DeviceRecord] = []
@@ -34,7 +34,7 @@ def scan(types: DeviceTypeRegistry, device_type: str) -> Scanned:
     for claim in claims:
         records = _devices(claim, faults)
         if any(record.status == "found" for record in records):
-            return Scanned(records, claim.plugin, faults)
+            return ScanOutcome(records, claim.plugin, faults)
         tried += records
     left = [claim.plugin for claim in rivals if claim not in claims]
     first, *others = tried
@@ -42,7 +42,7 @@ def scan(types: DeviceTypeRegistry, device_type: str) -> Scanned:
     if left:
         first.reason += f"; plugin {', '.join(left)} announces {device_type} too"
         first.remedy = first.remedy or f"set [placement.provider] {device_type} = '{left[0]}'"
-    return Scanned([first] if first.device is None and others else tried, first.plugin, faults)
+    return ScanOutcome([first] if first.device is None and others else tried, first.plugin, faults)
 
 
 def _devices(claim: DeviceType, faults: list[str]) -> list[DeviceRecord]:
@@ -52,7 +52,7 @@ def _devices(claim: DeviceType, faults: list[str]) -> list[DeviceRecord]:
         result = load_callable(claim.scan)(claim.config)
         if not hasattr(result, "__iter__"):
             raise PluginError(f"scan of plugin {claim.plugin} returned {type(result).__name__}, expected devices",
-                              hint=of_device(claim.plugin))
+                              hint=device_remedy(claim.plugin))
         devices = list(result)
     except (Exception, SystemExit) as error:  # noqa: BLE001 - a plugin's fault becomes a record
         fault = scan_fault(error, claim.type, claim.plugin, claim.scan)
@@ -75,7 +75,7 @@ def _record(name: str, claim: DeviceType, device: Any) -> DeviceRecord:
     try:
         wrong = _wrong(device, claim.type)
         if wrong is not None:
-            raise PluginError(f"scan of plugin {claim.plugin} gave {wrong}", hint=of_device(claim.plugin))
+            raise PluginError(f"scan of plugin {claim.plugin} gave {wrong}", hint=device_remedy(claim.plugin))
         record.device, record.attributes = device, dict(device.attributes)
         record.cost = DeviceCost.of(record.attributes["cost"]) if "cost" in record.attributes else None
     except HealdError as error:
@@ -86,9 +86,9 @@ def _record(name: str, claim: DeviceType, device: Any) -> DeviceRecord:
 
 
 def _wrong(device: Any, device_type: str) -> str | None:
-    """Return what is wrong with a result of a scan, or None."""
+    """Return the fault of a result of a scan, or None."""
     kind = type(device).__name__
-    missing = [name for name in ("type", "uid", "attributes", *METHODS) if not hasattr(device, name)]
+    missing = [name for name in ("type", "uid", "attributes", *DEVICE_METHODS) if not hasattr(device, name)]
     if missing:
         return f"an object of {kind}, which has no {', '.join(missing)}"
     if device.type != device_type:
@@ -97,5 +97,5 @@ def _wrong(device: Any, device_type: str) -> str | None:
         return f"a {kind} with the uid {device.uid!r}, expected a non-empty str"
     if not isinstance(device.attributes, Mapping):
         return f"a {kind} whose attributes are {type(device.attributes).__name__}, expected a mapping"
-    uncallable = [name for name in METHODS if not callable(getattr(device, name))]
+    uncallable = [name for name in DEVICE_METHODS if not callable(getattr(device, name))]
     return f"a {kind} whose {', '.join(uncallable)} is no method" if uncallable else None

@@ -17,8 +17,8 @@ from __future__ import annotations
 from ..contract.host_kernel import HostKernels
 from . import arithmetic, chains, control, graph_control, parallel, transfer
 from .waiting import Turns as Turns
-from .waiting import finished as finished
-from .waiting import settled as settled
+from .waiting import await_payloads as await_payloads
+from .waiting import run_or_promise as run_or_promise
 
 
 def register(kernels: HostKernels) -> None:

@@ -23,13 +23,13 @@ _WRITTEN = ("i1", "i32", "i64", "ui32", "f32", "f64")  # constants with a syntax
 _SHIFT = 10  # a 64-bit integer without its lowest bits fits a 64-bit float
 
 
-def wrapped(bits: int) -> Callable[[int], int]:
+def twos_complement(bits: int) -> Callable[[int], int]:
     """Return a function that wraps integers to two's complement of `bits` bits, as C does."""
     half, full = 1 << (bits - 1), 1 << bits
     return lambda value: (value + half) % full - half
 
 
-def rounded(value: float) -> float:
+def round_to_f32(value: float) -> float:
     """Round to the nearest 32-bit float; values beyond its range become infinity."""
     try:
         return float(_FLOAT.unpack(_FLOAT.pack(value))[0])
@@ -37,8 +37,8 @@ def rounded(value: float) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
-INTO: dict[str, Callable[[Any], Any]] = {"f32": rounded, "f64": float}
-_into_i32 = wrapped(32)
+INTO: dict[str, Callable[[Any], Any]] = {"f32": round_to_f32, "f64": float}
+_into_i32 = twos_complement(32)
 
 
 def register(kernels: HostKernels) -> None:
@@ -68,7 +68,7 @@ def constant(*, value: N) -> N:
 
 def rounded_constant(*, value: F32) -> F32:
     """Return the attribute as a 32-bit float: programs may hold more digits."""
-    return rounded(value)
+    return round_to_f32(value)
 
 
 def binary(function: Callable[[Any, Any], Any], into: Callable[[Any], Any]) -> Callable[..., Any]:
@@ -79,7 +79,7 @@ def binary(function: Callable[[Any, Any], Any], into: Callable[[Any], Any]) -> C
 
 
 def integer_sum(bits: int) -> Callable[..., Any]:
-    wrap, least, greatest = wrapped(bits), -(1 << (bits - 1)), (1 << (bits - 1)) - 1
+    wrap, least, greatest = twos_complement(bits), -(1 << (bits - 1)), (1 << (bits - 1)) - 1
 
     def kernel(a: N, b: N) -> N:
         total: Any = a + b  # type: ignore[operator]
@@ -116,7 +116,7 @@ def less_or_equal(a: I32, b: I32, *chain: Chain) -> I1:  # noqa: ARG001 - the ch
 def i64_to_f32(value: I64) -> F32:
     """Return the nearest 32-bit float. (Rounding to a 64-bit float on the way would round twice.)"""
     rounded_bits = (value >> _SHIFT) | (value & ((1 << _SHIFT) - 1) != 0)  # the last bit tells of all that are left out
-    return rounded(float(value) if abs(value) < 1 << 53 else float(rounded_bits) * (1 << _SHIFT))
+    return round_to_f32(float(value) if abs(value) < 1 << 53 else float(rounded_bits) * (1 << _SHIFT))
 
 
 def i64_to_f64(value: I64) -> F64:

@@ -14,10 +14,10 @@ from ...errors import InvalidArgument
 from ..contract.host_kernel import Callee, FunctionTypes, HostKernels, Types
 from ..contract.host_type import I1, I32, I64
 from ..executor.step import Step
-from ..values.async_value import AsyncValue, failed, unwrapped
-from .waiting import Turns, as_async, finished, pending
+from ..values.async_value import AsyncValue, failed, payload_of
+from .waiting import Turns, as_async, pending_values, run_or_promise
 
-BLOCK = 32  # iterations that start before loop values are waited for
+OVERLAP_ITERATIONS = 32  # iterations that start before loop values are waited for
 _ARGUMENTS = "`(` $arguments `)` attr-dict `:` functional-type($arguments, results)"
 _CALL = "${} `(` operands `)` attr-dict `:` functional-type(operands, results)"
 _IF = ("$condition (`,` $arguments^)? attr-dict `:` functional-type($arguments, results) region($arguments) "
@@ -55,12 +55,12 @@ def if_else(step: Step, condition: I1, *arguments: Any, regions: tuple[Callee, .
         raise InvalidArgument(f"tfrt.if has {len(regions)} regions",
                               hint="give it two regions, or one without results")
     then, otherwise = regions[0], regions[1] if len(regions) == 2 else None
-    return _chosen(step, condition, arguments, lambda value: then if value else otherwise, then)
+    return _call_chosen(step, condition, arguments, lambda value: then if value else otherwise, then)
 
 
 def cond(step: Step, condition: I1, *arguments: Any, a_true_fn: Callee, b_false_fn: Callee) -> list[Any]:
     """Return the results of one of two functions."""
-    return _chosen(step, condition, arguments, lambda value: a_true_fn if value else b_false_fn, a_true_fn)
+    return _call_chosen(step, condition, arguments, lambda value: a_true_fn if value else b_false_fn, a_true_fn)
 
 
 def case(step: Step, index: I32, *arguments: Any, branches: tuple[Callee, ...]) -> list[Any]:
@@ -71,12 +71,13 @@ def case(step: Step, index: I32, *arguments: Any, branches: tuple[Callee, ...]) 
     if not branches:
         raise InvalidArgument("tfrt.case has no branches", hint="give it one function or more")
     last = len(branches) - 1
-    return _chosen(step, index, arguments, lambda value: branches[value if 0 <= value < last else last], branches[0])
+    return _call_chosen(step, index, arguments, lambda value: branches[value if 0 <= value < last else last],
+                        branches[0])
 
 
 def ternary(step: Step, condition: I1, when_true: Any, when_false: Any) -> Any:
     """Return one of two values. The other one is not waited for, and may be an error."""
-    (selected,) = finished(step, _ternary(as_async(condition), when_true, when_false), 1)
+    (selected,) = run_or_promise(step, _ternary(as_async(condition), when_true, when_false), 1)
     return selected
 
 
@@ -92,7 +93,7 @@ def while_loop(
     if parallel_iterations < 1:
         raise InvalidArgument(f"parallel_iterations is {parallel_iterations}, not 1 or more")
     turn = partial(step.enqueue_call, body_fn) if parallel_iterations > 1 else step.caller(body_fn)
-    return finished(step, _while(step, condition, list(arguments), turn), len(arguments))
+    return run_or_promise(step, _while(step, condition, list(arguments), turn), len(arguments))
 
 
 def repeat(step: Step, count: I32, *arguments: Any, body: Callee) -> list[Any]:
@@ -101,7 +102,7 @@ def repeat(step: Step, count: I32, *arguments: Any, body: Callee) -> list[Any]:
     A call starts before the results of the call before it are available, but every 32 calls the first variable is
     waited for. A cancelled run ends the loop with its error. A count of 0 or less returns the arguments.
     """
-    return finished(step, _repeat(step, count, list(arguments), step.caller(body)), len(arguments))
+    return run_or_promise(step, _repeat(step, count, list(arguments), step.caller(body)), len(arguments))
 
 
 def once(step: Step, *arguments: Any, function: Callee) -> list[Any]:
@@ -115,31 +116,31 @@ def once(step: Step, *arguments: Any, function: Callee) -> list[Any]:
     if results is promises:
         for promise, value in zip(promises, step.call(function, arguments), strict=True):
             promise.forward_to(value)
-    return [unwrapped(result) for result in results]
+    return [payload_of(result) for result in results]
 
 
 def _count(function: Callee) -> int:
     return len(function.executable.function.results)
 
 
-def _chosen(step: Step, value: Any, arguments: Sequence[Any], choose: Choice, one: Callee) -> list[Any]:
+def _call_chosen(step: Step, value: Any, arguments: Sequence[Any], choose: Choice, one: Callee) -> list[Any]:
     """Return the results of the function that `choose` returns for the value, which may come later.
 
     `one`: a function with as many results as the others.
     """
     if value.__class__ is AsyncValue:
-        value = unwrapped(value)
+        value = payload_of(value)
     if value.__class__ is AsyncValue:
         count = _count(one)
-        return finished(step, _chosen_late(step, value, arguments, choose, count), count)
+        return run_or_promise(step, _call_chosen_later(step, value, arguments, choose, count), count)
     function = choose(value)
     return [] if function is None else step.invoke(function, arguments)
 
 
-def _chosen_late(step: Step, value: AsyncValue, arguments: Sequence[Any], choose: Choice, count: int) -> Turns:
+def _call_chosen_later(step: Step, value: AsyncValue, arguments: Sequence[Any], choose: Choice, count: int) -> Turns:
     if not value.is_available():
         yield [value]
-    payload = unwrapped(value)
+    payload = payload_of(value)
     if payload.__class__ is AsyncValue:  # an error, or dead
         return [payload] * count
     function = choose(payload)
@@ -149,7 +150,7 @@ def _chosen_late(step: Step, value: AsyncValue, arguments: Sequence[Any], choose
 def _ternary(condition: AsyncValue, when_true: Any, when_false: Any) -> Turns:
     if not condition.is_available():
         yield [condition]
-    payload = unwrapped(condition)
+    payload = payload_of(condition)
     if payload.__class__ is AsyncValue:  # an error, or dead
         return [payload]
     return [when_true if payload else when_false]
@@ -162,9 +163,9 @@ def _while(step: Step, condition: Any, variables: list[Any], turn: Callable[[lis
         if condition.__class__ is AsyncValue:
             if not condition.is_available():
                 yield [condition]
-            condition = unwrapped(condition)
+            condition = payload_of(condition)
             if condition.__class__ is AsyncValue:  # an error, or dead
-                late = pending(variables)
+                late = pending_values(variables)
                 if late:
                     yield late
                 return [condition] * len(variables)
@@ -173,7 +174,7 @@ def _while(step: Step, condition: Any, variables: list[Any], turn: Callable[[lis
         if step.cancelled():
             return [failed(step.end())] * len(variables)
         *variables, condition = turn(variables)
-        if not number % BLOCK and (late := pending(variables)):
+        if not number % OVERLAP_ITERATIONS and (late := pending_values(variables)):
             yield late
 
 
@@ -181,13 +182,13 @@ def _repeat(step: Step, count: Any, variables: list[Any], turn: Callable[[list[A
     if count.__class__ is AsyncValue:
         if not count.is_available():
             yield [count]
-        count = unwrapped(count)
+        count = payload_of(count)
         if count.__class__ is AsyncValue:  # an error, or dead
             return [count] * len(variables)
     for number in range(count):
         if step.cancelled():
             return [failed(step.end())] * len(variables)
-        if not number % BLOCK and pending(variables[:1]):
+        if not number % OVERLAP_ITERATIONS and pending_values(variables[:1]):
             yield [as_async(variables[0])]
         variables = turn(variables)
     return variables

@@ -1,7 +1,7 @@
 """Control flow of op graphs: kernels that call the functions of If, While, For, Case and calls, and kernels of dead
 values.
 
-The functions may return a chain behind their results: it is filled when what they do besides is done.
+The functions may return a chain behind their results: it is filled when their side effects are done.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from ..contract.host_type import I1, I64, Chain, Tensor
 from ..contract.structural import branch, is_true
 from ..executor.step import Step
 from ..values.async_value import DEAD, AsyncValue
-from .waiting import Turns, as_async, finished, pending, settled
+from .waiting import Turns, as_async, await_payloads, pending_values, run_or_promise
 
-OVERLAP = 10  # iterations that begin before the values of the first of them are waited for, as in TensorFlow
+OVERLAP_ITERATIONS = 10  # iterations that begin before the values of the first of them are waited for, as in TensorFlow
 
 
 def register(kernels: HostKernels) -> None:
@@ -61,7 +61,7 @@ def while_loop(
 
     An iteration begins before the results of the one before it are available, but every tenth waits for them.
     """
-    return finished(step, _while(step, variables, cond, body, chain, scalar), len(variables) + chain)
+    return run_or_promise(step, _while(step, variables, cond, body, chain, scalar), len(variables) + chain)
 
 
 def for_loop(
@@ -75,20 +75,21 @@ def for_loop(
     if not stride:
         raise InvalidArgument("the delta of a For loop is 0")
     numbers = range(first, end, stride)
-    return finished(step, _for(step, numbers, variables, body, chain), len(variables) + chain)
+    return run_or_promise(step, _for(step, numbers, variables, body, chain), len(variables) + chain)
 
 
 def frame(step: Step, *values: Any, body: Callee, variables: I64, exits: I64, chain: I1 = False) -> list[Any]:
     """Return the last live values of the exits of a loop whose iterations give dead values.
 
     The first `variables` arguments are the values of the first iteration, the others constants. The body returns the
-    values of the next iteration, then those of the exits. The loop ends when all values of the next iteration are dead.
+    values of the next iteration, then the values of the exits. The loop ends when all values of the next iteration are
+    dead.
 
     Raises InvalidArgument for other numbers of values.
     """
     if not 0 <= variables <= len(values) or exits < 0:
         raise InvalidArgument(f"a loop of {variables} variables and {exits} exits has {len(values)} values")
-    return finished(step, _frame(step, values, body, variables, exits, chain), exits + chain)
+    return run_or_promise(step, _frame(step, values, body, variables, exits, chain), exits + chain)
 
 
 def switch(data: Any, pred: Tensor) -> tuple[Any, Any, Chain]:
@@ -116,7 +117,7 @@ def _scalar(value: Any, what: str) -> Any:
 
 
 def gate(value: Any) -> Any:
-    """Return the value. The call is dead when what it waits for is."""
+    """Return the value. The call is dead when a call that it waits for is dead."""
     return value
 
 
@@ -131,14 +132,14 @@ def merge(*inputs: Any) -> tuple[Any, Any]:
         return live_result
     value, index = AsyncValue(), AsyncValue()
 
-    def arrived() -> None:
+    def on_arrival() -> None:
         late = _first_alive(inputs)
         if late is not None and not value.is_available():
             value.forward_to(as_async(late[0]))
             index.forward_to(as_async(late[1]))
 
     for argument in inputs:
-        argument.and_then(arrived)
+        argument.and_then(on_arrival)
     return value, index
 
 
@@ -165,7 +166,7 @@ def _while(
         test_results = test(values)
         condition = test_results[0]
         if chain or condition.__class__ is AsyncValue:
-            condition, *_ = yield from settled(test_results)
+            condition, *_ = yield from await_payloads(test_results)
         if condition is DEAD:
             return [DEAD] * (count + chain)
         try:
@@ -176,9 +177,9 @@ def _while(
             return values + done
         values = turn(values)
         if chain:
-            yield from settled(values[count:])
+            yield from await_payloads(values[count:])
             del values[count:]
-        if not number % OVERLAP and (late := pending(values)):
+        if not number % OVERLAP_ITERATIONS and (late := pending_values(values)):
             yield late
 
 
@@ -190,9 +191,9 @@ def _for(step: Step, numbers: range, variables: Sequence[Any], body: Callee, cha
         step.check()
         values = step.invoke(body, [np.array(number, np.int32), *values])
         if chain:
-            yield from settled(values[count:])
+            yield from await_payloads(values[count:])
             del values[count:]
-        if not turn % OVERLAP and (late := pending(values)):
+        if not turn % OVERLAP_ITERATIONS and (late := pending_values(values)):
             yield late
     return values + [None] * chain
 
@@ -204,7 +205,7 @@ def _frame(
     last = [DEAD] * exits
     while True:
         step.check()
-        results = yield from settled(step.invoke(body, [*current, *constants]))
+        results = yield from await_payloads(step.invoke(body, [*current, *constants]))
         if len(results) != variables + exits + chain:
             raise InvalidArgument(f"the body of a loop of {variables} variables and {exits} exits returns "
                                   f"{len(results)} values")

@@ -16,7 +16,7 @@ from ..contract.host_kernel import Callee, FunctionTypes, HostKernels, Types
 from ..contract.host_type import CHAIN, I32, Chain
 from ..executor.step import Step
 from ..values.async_value import AsyncValue, failed
-from .waiting import Turns, finished, settled
+from .waiting import Turns, await_payloads, run_or_promise
 
 _BOUNDS = "$start `to` $end `fixed` $block"
 
@@ -37,7 +37,7 @@ def parallel_for(step: Step, start: I32, end: I32, block: I32, *arguments: Any, 
 
     Raises InvalidArgument for a block size below 1.
     """
-    (chain,) = finished(step, _parallel_for(step, [start, end, block], arguments, body), 1)
+    (chain,) = run_or_promise(step, _parallel_for(step, [start, end, block], arguments, body), 1)
     return chain  # type: ignore[no-any-return]
 
 
@@ -47,7 +47,7 @@ def parallel_call(step: Step, start: I32, end: I32, block: I32, *arguments: Any,
 
 
 def _parallel_for(step: Step, bounds: list[Any], arguments: Sequence[Any], body: Callee) -> Turns:
-    start, end, block = yield from settled(bounds)  # a call with `nonstrict` may begin before it has them
+    start, end, block = yield from await_payloads(bounds)  # a call with `nonstrict` may begin before it has them
     if block < 1:
         raise InvalidArgument(f"the block size is {block}, not 1 or more")
     if start >= end:

@@ -9,19 +9,19 @@ from ...errors import Cancelled, HealdError
 from ..executor.call_level import at_level, current_level
 from ..executor.step import Step
 from ..support.kernel_errors import as_heald_error
-from ..values.async_value import DEAD, AsyncValue, available, unwrapped
+from ..values.async_value import DEAD, AsyncValue, available, payload_of
 
 Turns = Generator[list[AsyncValue], None, list[Any]]  # yields the values that it waits for, returns its results
 
 
-def settled(values: Sequence[Any]) -> Generator[list[AsyncValue], None, list[Any]]:
+def await_payloads(values: Sequence[Any]) -> Generator[list[AsyncValue], None, list[Any]]:
     """Wait for values; return payloads, and DEAD for the dead. Raises the first error."""
-    late = pending(values)
+    late = pending_values(values)
     if late:
         yield late
     payloads = []
     for value in values:
-        payload = unwrapped(value)
+        payload = payload_of(value)
         if isinstance(payload, AsyncValue):
             if payload.error is not None:
                 raise payload.error
@@ -30,12 +30,12 @@ def settled(values: Sequence[Any]) -> Generator[list[AsyncValue], None, list[Any
     return payloads
 
 
-def pending(values: Sequence[Any]) -> list[AsyncValue]:
+def pending_values(values: Sequence[Any]) -> list[AsyncValue]:
     """Return the values that come later."""
     return [value for value in values if isinstance(value, AsyncValue) and not value.is_available()]
 
 
-def finished(step: Step, turns: Turns, count: int) -> list[Any]:
+def run_or_promise(step: Step, turns: Turns, count: int) -> list[Any]:
     """Run a generator in place while nothing is pending, and return its results. Else promise its `count` results."""
     try:
         late = next(turns)
@@ -66,10 +66,10 @@ class _Waiting:
             value.and_then(self._post)
 
     def _post(self) -> None:
-        if not self._step.post(self._arrived):
+        if not self._step.post(self._on_arrival):
             self._fail(self._step.error or Cancelled("the run ended before this work was done"))
 
-    def _arrived(self) -> None:
+    def _on_arrival(self) -> None:
         self._missing -= 1
         if self._missing:
             return

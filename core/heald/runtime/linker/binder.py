@@ -15,7 +15,7 @@ from ..executor.frame_calls import returning
 from ..executor.host_array import view
 from ..host.bound_call_cache import bytes_of_call
 from ..host.file_policy import FilePolicy
-from ..host.host_memory import LARGE, HostMemory
+from ..host.host_memory import COUNTED_FROM_BYTES, HostMemory
 from ..program.host_program import Call
 from ..program.infer import infer_call
 from ..support.kernel_errors import raise_of
@@ -63,7 +63,7 @@ class Binder(NamedTuple):
         refusals: list[tuple[str, str]] = []
         in_host_memory = self.device.attributes.get("host_visible")  # the budget does not cover devices' own memory
         for output in outputs:
-            if in_host_memory and output.is_static and output.nbytes >= LARGE and not self._may_share():
+            if in_host_memory and output.is_static and output.nbytes >= COUNTED_FROM_BYTES and not self._may_share():
                 self.memory.ask(output.nbytes, f"the result {output} of {self.op.name}")
         stored = stored_for(self.stored, (self.function, self.call.node, self.device_name), inputs)
         for kernel in self.candidates:

@@ -14,7 +14,7 @@ from ..contract.attribute_forms import check_attributes
 from ..contract.op import OpDef, Tensor
 from ..contract.op_registry import OpRegistry
 from ..host.registries import Registries
-from ..program.host_program import OWN, Call, ProgramDef, ProgramFunction, RegisterType
+from ..program.host_program import RUNTIME_CODES, Call, ProgramDef, ProgramFunction, RegisterType
 from ..program.verifier import VerifiedFunctions
 from .host_binding import check_call
 
@@ -63,7 +63,7 @@ def check_function(
         try:
             if call.is_host_kernel:
                 check_call(registries.host_kernels.get(call.code), call, function, functions)
-            elif call.code not in OWN:
+            elif call.code not in RUNTIME_CODES:
                 call = _resolve_call(call, function.register_types, registries.ops)
                 call = call._replace(node=_own_node(call, index, nodes))
         except HealdError as error:

@@ -48,7 +48,7 @@ def laid_out(meta: TensorMetadata) -> int:
 def _held(known: ValueInfo) -> int:
     """Bytes that a known value takes in memory; a splat takes one element."""
     if isinstance(known, ComputedInfo):
-        return known.held
+        return known.bytes_before_computing
     value = known.value
     assert value is not None
     return value.itemsize if value.size > 1 and 0 in value.strides else value.nbytes

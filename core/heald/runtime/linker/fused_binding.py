@@ -8,7 +8,7 @@ from ..contract.device import STREAM
 from ..contract.kernel import Bind, Declined, FusionDef, PatternDef
 from ..executor.bound_call import BoundCall
 from ..host.host import Host
-from ..program.host_program import HOST, OWN, Call, ProgramFunction
+from ..program.host_program import HOST, RUNTIME_CODES, Call, ProgramFunction
 from ..values.tensor import ValueInfo
 from .binder import bind
 from .candidates import Candidates
@@ -89,13 +89,13 @@ class FusedBinding:
 
     def _fusions(self, call: Call) -> Sequence[FusionDef]:
         """The fusions that the pack of this call offers."""
-        if call.stream == HOST or call.code in OWN:
+        if call.stream == HOST or call.code in RUNTIME_CODES:
             return ()
         return self._host.registries.kernels.fusions(self._candidates.devices[call.stream].type, call.pack)
 
     def _patterns(self, call: Call) -> Sequence[PatternDef]:
         """The patterns that the pack of this call offers."""
-        if call.stream == HOST or call.code in OWN:
+        if call.stream == HOST or call.code in RUNTIME_CODES:
             return ()
         return self._host.registries.kernels.patterns(self._candidates.devices[call.stream].type, call.pack)
 

@@ -7,14 +7,14 @@ from functools import partial
 from typing import Any
 
 from ...errors import Internal, InvalidArgument
-from ..contract.host_kernel import OWN, Callee, CallRule, HostKernel
-from ..contract.host_type import NAMED, TENSOR, HostType
+from ..contract.host_kernel import CORE_PLUGIN, Callee, CallRule, HostKernel
+from ..contract.host_type import TENSOR, TYPE_OF_NAME, HostType
 from ..contract.structural import CALL, CONTROL_FLOW
 from ..executor.frame_calls import OneResult
 from ..executor.host_array import given
 from ..program.host_program import Call, ProgramFunction, RegisterType
-from ..program.typed_attribute import plain
-from ..values.async_value import AsyncValue, unwrapped
+from ..program.typed_attribute import plain_value
+from ..values.async_value import AsyncValue, payload_of
 from ..values.tensor import TensorMetadata
 
 
@@ -53,7 +53,7 @@ def _takes_pending(kernel: HostKernel) -> bool:
     """True for a strict kernel that passes pending arguments on to functions: of core's own, calls and host control."""
     if not kernel.callees:
         return False
-    return kernel.plugin != OWN or kernel.calls is not None or kernel.code == CONTROL_FLOW[CALL].code
+    return kernel.plugin != CORE_PLUGIN or kernel.calls is not None or kernel.code == CONTROL_FLOW[CALL].code
 
 
 def _check_functions(
@@ -103,7 +103,7 @@ def bind_host_kernel(
     The function returns a list of results, payloads or AsyncValues. `stated`: the types of the results, by index, that
     are known from the program alone; each run compares them with the results.
     """
-    keywords: dict[str, Any] = {name: value if _is_typed(kernel, name) else plain(value)
+    keywords: dict[str, Any] = {name: value if _is_typed(kernel, name) else plain_value(value)
                                 for name, value in call.attrs.items() if not name.startswith("_")}
     if kernel.takes_more_callees:
         keywords[kernel.callees[0]] = tuple(functions)
@@ -112,7 +112,7 @@ def bind_host_kernel(
     if kernel.located is not None:
         keywords[kernel.located] = call.location
     run = partial(kernel.function, **keywords) if keywords else kernel.function
-    if kernel.plugin == OWN and call.functions and not stated and not check_types:
+    if kernel.plugin == CORE_PLUGIN and call.functions and not stated and not check_types:
         return run  # the results are those of linked functions, which have been checked
     count = len(call.results)
     tensors = [(i, kind) for i, kind in stated.items() if isinstance(kind, TensorMetadata)]
@@ -120,7 +120,7 @@ def bind_host_kernel(
         return OneResult(run)
 
     def call_it(*arguments: Any) -> list[Any]:
-        results = [unwrapped(result) for result in _listed(run(*arguments), kernel, count)]
+        results = [payload_of(result) for result in _listed(run(*arguments), kernel, count)]
         for i, meta in tensors:
             results[i] = given(results[i], meta, kernel.code)
         if check_types:
@@ -162,7 +162,8 @@ def _check_results(results: Sequence[Any], kernel: HostKernel) -> None:
 
 def check_argument(value: Any, kind: RegisterType, name: str) -> None:
     """Raises InvalidArgument when a user's argument is not of the host type that the function declares."""
-    if isinstance(kind, str) and kind in NAMED and not isinstance(value, AsyncValue) and not NAMED[kind].accepts(value):
+    if (isinstance(kind, str) and kind in TYPE_OF_NAME and not isinstance(value, AsyncValue)
+            and not TYPE_OF_NAME[kind].accepts(value)):
         raise InvalidArgument(f"argument '{name}' is {value!r}, the program expects {kind}")
 
 

@@ -7,8 +7,8 @@ from typing import Any
 
 from ...errors import ResourceExhausted
 from ..host.host import Host
-from ..host.host_memory import LaidOut
-from ..program.host_program import COPY, HOST, OWN, ProgramFunction
+from ..host.host_memory import RelaidConstant
+from ..program.host_program import COPY, HOST, RUNTIME_CODES, ProgramFunction
 from ..support.aligned_array import is_solid
 from ..values.computed_info import ComputedInfo
 from ..values.tensor import ValueInfo
@@ -35,7 +35,8 @@ class KnownValues:
         for call in self._function.kernels:
             if call.code == COPY:
                 memory[call.results[0]] = call.stream if call.attrs["to"] == "device" else HOST
-            elif call.code not in OWN and not call.is_host_kernel and not self._candidates.works_on_host(call):
+            elif (call.code not in RUNTIME_CODES and not call.is_host_kernel
+                    and not self._candidates.works_on_host(call)):
                 memory |= dict.fromkeys(call.results, call.stream)
         return memory
 
@@ -69,7 +70,7 @@ class KnownValues:
     def _node_of(self, register: int) -> str:
         return next((call.node for call in self._function.kernels if register in call.results), "")
 
-    def _laid_out(self, register: int, value: Any) -> LaidOut:
+    def _laid_out(self, register: int, value: Any) -> RelaidConstant:
         """Return the value as calls read it, one object for all links that share it."""
-        laid = LaidOut(value, self._host.memory, self._node_of(register))
+        laid = RelaidConstant(value, self._host.memory, self._node_of(register))
         return self._shared.laid_out.setdefault(register, laid) if register in self._frozen else laid

@@ -20,10 +20,10 @@ from ..executor.host_array import stand_in
 from ..host.host_memory import HostMemory
 from ..host.kernel_context import KernelContext
 from ..host.resources import Resources
-from ..program.host_program import CONSTANT, COPY, EVENT, HOST, OWN, Call, ProgramDef, ProgramFunction
+from ..program.host_program import CONSTANT, COPY, EVENT, HOST, RUNTIME_CODES, Call, ProgramDef, ProgramFunction
 from ..program.infer import infer_registers
 from ..support.mapped_file import check_unchanged
-from ..values.foreign_array import refused
+from ..values.foreign_array import foreign_feed_error
 from ..values.tensor import TensorMetadata, ValueInfo, constant_info
 from .binder import Binder, LazyKernel
 from .candidates import Candidates
@@ -200,11 +200,11 @@ class Linker:
         fused = FusedBinding(function, known, self._candidates, self._host, self._shared)
         for each in fused.calls(needed) if self._fuses else reversed(needed):
             self._check()
-            refused: list[Refusal] = []
-            bound = each if isinstance(each, BoundCall) else self._bind(each, known, refused)
+            foreign_feed_error: list[Refusal] = []
+            bound = each if isinstance(each, BoundCall) else self._bind(each, known, foreign_feed_error)
             if bound is not None:
                 bound_calls.append(bound)
-            refusals = refused + refusals
+            refusals = foreign_feed_error + refusals
         if refusals:
             raise NodesDeclined(refusals)
         bound_calls.reverse()
@@ -291,7 +291,8 @@ class Linker:
             if not source.keys().isdisjoint(call.args):
                 call = call._replace(args=tuple(source.get(a, a) for a in call.args))
             calls.append(call)
-            if call.is_host_kernel or call.code in OWN or call.after or not self._candidates.works_on_host(call):
+            if (call.is_host_kernel or call.code in RUNTIME_CODES or call.after
+                    or not self._candidates.works_on_host(call)):
                 continue
             binder = self._candidates.binder(call)
             if not all(known[call.args[i]].is_known for i in binder.value_inputs()):
@@ -307,7 +308,7 @@ class Linker:
         wanted = self._taken = {*self._function.results, *self._function.targets}
         needed = []
         for call in reversed(self._calls):
-            acts = call.is_host_kernel or (call.code not in OWN and self._candidates.binder(call).op.stateful)
+            acts = call.is_host_kernel or (call.code not in RUNTIME_CODES and self._candidates.binder(call).op.stateful)
             if acts or any(r in wanted and r not in values for r in call.gives):
                 needed.append(call)
                 wanted.update(call.needs)
@@ -365,9 +366,9 @@ class Linker:
                 is_entry = call.code == COPY and call.attrs["to"] == "device"
                 if not is_entry or not hasattr(self._candidates.devices[call.stream], "adopt"):
                     where = self._candidates.devices[call.stream].type if is_entry else "the host"
-                    raise refused(function.arg_names[register], f"node '{call.node}' reads it on {where}")
+                    raise foreign_feed_error(function.arg_names[register], f"node '{call.node}' reads it on {where}")
         for register in self._entered.intersection(function.results):
-            raise refused(function.arg_names[register], "it is fetched")
+            raise foreign_feed_error(function.arg_names[register], "it is fetched")
 
     def _transfer(self, call: Call, known: Sequence[ValueInfo]) -> BoundCall | None:
         if not _has_size(known[call.args[0]].meta):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..host.device_memory import Owned
-from ..host.host_memory import LaidOut
+from ..host.host_memory import RelaidConstant
 from ..host.resources import Resources
 from .stored_constants import MADE, StoredConstants
 
@@ -30,7 +30,7 @@ class Shared:
         self.stored = stored
         self.folded: dict[tuple[int, ...], list[Any]] = {}
         self.uploaded: dict[int, Any] = {}
-        self.laid_out: dict[int, LaidOut] = {}
+        self.laid_out: dict[int, RelaidConstant] = {}
         self.buffers: list[Owned] = []
         self.functions = functions
         self.resources = resources

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .bef.encode import ELEMENT_TYPES as ELEMENT_TYPES
     from .compiled_model import CompiledModel as CompiledModel
     from .host_program import HOST as HOST
-    from .host_program import OWN as OWN
+    from .host_program import RUNTIME_CODES as RUNTIME_CODES
     from .host_program import Call as Call
     from .host_program import ProgramDef as ProgramDef
     from .host_program import ProgramFunction as ProgramFunction
@@ -34,16 +34,17 @@ if TYPE_CHECKING:
     from .typed_attribute import ShapeAttribute as ShapeAttribute
     from .typed_attribute import is_number as is_number
     from .typed_attribute import number_type as number_type
-    from .typed_attribute import plain as plain
-    from .typed_attribute import typed as typed
+    from .typed_attribute import plain_value as plain_value
+    from .typed_attribute import typed_number as typed_number
     from .verifier import verify as verify
 
 __getattr__ = lazy_exports(__name__, {
     ".bef.encode": ("ELEMENT_TYPES",),
     ".compiled_model": ("CompiledModel",),
-    ".host_program": ("Call", "HOST", "OWN", "ProgramDef", "ProgramFunction", "RegisterType", "native_function"),
+    ".host_program": (
+        "Call", "HOST", "ProgramDef", "ProgramFunction", "RUNTIME_CODES", "RegisterType", "native_function"),
     ".infer": ("infer_outputs",),
     ".stream_analysis": ("Stream", "analyse_streams", "stream_numbers"),
-    ".typed_attribute": ("ShapeAttribute", "is_number", "number_type", "plain", "typed"),
+    ".typed_attribute": ("ShapeAttribute", "is_number", "number_type", "plain_value", "typed_number"),
     ".verifier": ("verify",),
 })

@@ -100,4 +100,4 @@ class CompiledModel(NamedTuple):
     requirements: tuple[Requirement, ...] = ()
     prepared: tuple[PreparedConstant, ...] = ()
     form: str = ""
-    chosen: str = ""
+    chosen_signature: str = ""

@@ -38,7 +38,7 @@ def _order(calls: Sequence[Call], streams: Sequence[int], arguments: range) -> l
     order: list[int] = []
     tasks: deque[tuple[int, list[int]]] = deque([(ROOT_STREAM, [])])
     became_ready = [index for index, call in enumerate(calls) if not call.needs]
-    became_ready += _satisfied(arguments, users, missing)
+    became_ready += _take_ready_calls(arguments, users, missing)
     while tasks:
         stream, ready = tasks.popleft()
         outlined: list[int] = []  # ready calls of other streams
@@ -57,12 +57,12 @@ def _order(calls: Sequence[Call], streams: Sequence[int], arguments: range) -> l
                 outlined = []
             index = ready.pop()
             order.append(index)
-            became_ready = _satisfied(calls[index].gives, users, missing)
+            became_ready = _take_ready_calls(calls[index].gives, users, missing)
         became_ready = []
     return order
 
 
-def _satisfied(registers: Iterable[int], users: dict[int, list[int]], missing: list[int]) -> list[int]:
+def _take_ready_calls(registers: Iterable[int], users: dict[int, list[int]], missing: list[int]) -> list[int]:
     """Return the calls that become ready with these values. Their counts of missing values are changed."""
     ready_calls = []
     for register in registers:

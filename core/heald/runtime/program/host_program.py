@@ -24,7 +24,7 @@ from ..values.tensor import TensorMetadata
 CONSTANT = "heald.constant"
 COPY = "heald.copy"
 EVENT = "heald.event"
-OWN = frozenset({CONSTANT, COPY, EVENT})  # the runtime's own codes
+RUNTIME_CODES = frozenset({CONSTANT, COPY, EVENT})  # the runtime's own codes
 NATIVE = "tfrt.native."  # begins the codes of the host kernels that stand for native functions
 HOST = -1  # the stream of values in host memory, of host kernels, and of the runtime's own calls there
 
@@ -56,7 +56,7 @@ class Call(NamedTuple):
 
     @property
     def is_host_kernel(self) -> bool:
-        return self.stream == HOST and self.code not in OWN
+        return self.stream == HOST and self.code not in RUNTIME_CODES
 
     @property
     def needs(self) -> tuple[int, ...]:
@@ -92,8 +92,8 @@ class ProgramFunction(NamedTuple):
     `streams`: for each call the number of its stream, as TFRT's stream analysis has it; empty for the default analysis.
         Streams affect the order of independent host kernels only.
     `is_sync`: True when TFRT runs it without its scheduler. heald runs it like any other.
-    `is_compiled`: True when its constants are those of arguments of the declared types: it serves no others, and
-        linking it folds nothing.
+    `is_compiled`: True when its constants were computed for arguments of the declared types: it serves no others,
+        and linking it folds nothing.
     """
 
     name: str

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from ...errors import HealdError, Internal, InvalidArgument, told
+from ...errors import HealdError, Internal, InvalidArgument, describe_exception
 from ..contract.op import Attrs, MetadataRule, OpDef, infer
 from ..contract.op_registry import OpRegistry
 from ..values.computed_info import ComputedInfo
@@ -36,7 +36,7 @@ def infer_outputs(
     except HealdError as error:
         raise error.at(node=node, op=op.name)  # noqa: B904 - the same error, with node and op
     except Exception as error:
-        raise Internal(f"the metadata function of {op.name} raised {told(error)}", node=node,
+        raise Internal(f"the metadata function of {op.name} raised {describe_exception(error)}", node=node,
                        op=op.name) from error
 
 

@@ -15,8 +15,8 @@ from typing import NamedTuple
 
 from .host_program import Call, ProgramFunction
 
-COST = "_tfrt_cost"  # the attribute of a call
-CHEAP = "tfrt.merge.chains"
+COST_ATTRIBUTE = "_tfrt_cost"  # the attribute of a call
+CHEAP_CODE = "tfrt.merge.chains"
 ROOT = -1  # in place of a call's index
 
 
@@ -86,7 +86,7 @@ class _Analysis:
             self._build(index)
         streams: list[Stream] = []
         left: list[tuple[int, int | None]] = [(ROOT, None)]
-        for first, parent in left:  # grows: a stream is followed by those that it starts
+        for first, parent in left:  # grows: the streams that a stream starts follow it
             number = len(streams)
             streams.append(Stream(number, self._total[first], parent, tuple(sorted(self._members[first]))))
             left += [(child, number) for child in sorted(self._inside[first])]
@@ -96,7 +96,7 @@ class _Analysis:
         """Make the stream that begins with this node, of its children's streams."""
         heads = self._children.get(index, [])
         if self._merge_dependent:
-            heads = self._merged(heads)
+            heads = self._merge_streams(heads)
         dearest = max(heads, key=self._total.__getitem__, default=None)
         self._members[index] = [index]
         self._inside[index] = []
@@ -114,10 +114,10 @@ class _Analysis:
             lists[into] = large
         self._total[into] += self._total.pop(head)
 
-    def _merged(self, heads: list[int]) -> list[int]:
-        """Merge streams that need values of each other; return those that are left."""
+    def _merge_streams(self, heads: list[int]) -> list[int]:
+        """Merge streams that need values of each other; return the remaining streams."""
         owner = {member: head for head in heads for member in self._members[head]}
-        into = {head: head for head in heads}  # towards the first stream of those that are merged
+        into = {head: head for head in heads}  # towards the first of the merged streams
 
         def last(head: int) -> int:
             while into[head] != head:
@@ -135,5 +135,5 @@ class _Analysis:
 
 
 def _cost(call: Call, default: int) -> int:
-    cost = call.attrs.get(COST)
-    return cost if isinstance(cost, int) and cost > 0 else 1 if call.code == CHEAP else default
+    cost = call.attrs.get(COST_ATTRIBUTE)
+    return cost if isinstance(cost, int) and cost > 0 else 1 if call.code == CHEAP_CODE else default

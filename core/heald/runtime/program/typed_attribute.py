@@ -1,7 +1,7 @@
-"""Typed attributes: numbers of other types than those of Python, and shapes whose dimensions are all known.
+"""Typed attributes: numbers of types that Python lacks, and shapes whose dimensions are all known.
 
 A program keeps them so that its text and its file have the types that their author wrote. Each is a number, or a tuple,
-of Python. Kernels receive plain values (`plain`).
+of Python. Kernels receive plain values (`plain_value`).
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from ...errors import InvalidArgument
 from ..values import dtypes
 from ..values.dtypes import DType
 
-_OWN = {bool: dtypes.named("bool"), int: dtypes.named("int64"), float: dtypes.named("float64"),
-        complex: dtypes.named("complex128")}
+_PYTHON_DTYPES = {bool: dtypes.named("bool"), int: dtypes.named("int64"), float: dtypes.named("float64"),
+                  complex: dtypes.named("complex128")}
 
 
 class TypedNumber:
@@ -36,7 +36,7 @@ def _class(name: str, base: type) -> type[Any]:
 _BASES = {**dict.fromkeys(("int8", "int16", "int32", "uint8", "uint16", "uint32", "uint64"), int),
           **dict.fromkeys(("float16", "bfloat16", "float32"), float), "complex64": complex}
 _CLASSES = {dtypes.named(name): _class(name, base) for name, base in _BASES.items()} | {
-    dtype: kind for kind, dtype in _OWN.items()}
+    dtype: kind for kind, dtype in _PYTHON_DTYPES.items()}
 
 
 def is_number(dtype: DType) -> bool:
@@ -44,7 +44,7 @@ def is_number(dtype: DType) -> bool:
     return dtype in _CLASSES
 
 
-def typed(value: Any, dtype: DType) -> Any:
+def typed_number(value: Any, dtype: DType) -> Any:
     """A number as an attribute of a type. Raises InvalidArgument for an integer out of its range."""
     kind = _CLASSES[dtype]
     if issubclass(kind, int) and kind is not bool:
@@ -61,15 +61,15 @@ def number_type(value: Any) -> DType | None:
         return value.dtype
     for kind in (bool, int, float, complex):
         if isinstance(value, kind):
-            return _OWN[kind]
+            return _PYTHON_DTYPES[kind]
     return None
 
 
-def plain(value: Any) -> Any:
+def plain_value(value: Any) -> Any:
     """The value as kernels receive it."""
     if issubclass(type(value), TypedNumber):
         kind: Any = type(value).__bases__[1]
         return kind(value)
     if isinstance(value, tuple) and type(value) in (tuple, ShapeAttribute):
-        return tuple(map(plain, value))
+        return tuple(map(plain_value, value))
     return value

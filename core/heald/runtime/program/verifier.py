@@ -65,8 +65,8 @@ def verify_function(function: ProgramFunction, program: ProgramDef) -> None:
             raise _wrong(where, call, f"is on stream {call.stream}, and the program's devices are {program.requires}")
         if call.chain is not None and (call.results or function.register_types[call.chain] != CHAIN):
             raise _wrong(where, call, "fills a chain, which only a call without results does, in a register for chains")
-        if call.code in _OWN:
-            _OWN[call.code](where, call, function.register_types, program)
+        if call.code in _RUNTIME_CHECKS:
+            _RUNTIME_CHECKS[call.code](where, call, function.register_types, program)
     for register in (*function.results, *function.targets):
         if register not in defined:
             raise InvalidArgument(f"{where} returns register {register}, which nothing defines",
@@ -105,7 +105,7 @@ def _check_counts(where: str, call: Call, arguments: int) -> None:
                                   f"{arguments} and gives 1")
 
 
-_OWN: Mapping[str, Callable[[str, Call, Sequence[RegisterType], ProgramDef], None]] = {
+_RUNTIME_CHECKS: Mapping[str, Callable[[str, Call, Sequence[RegisterType], ProgramDef], None]] = {
     CONSTANT: _verify_constant, COPY: _verify_copy, EVENT: _verify_event}
 
 

@@ -21,15 +21,15 @@ from ..support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from . import runtime as runtime
-    from .arguments import in_order as in_order
-    from .arguments import mapped as mapped
+    from .arguments import dict_of_mapping as dict_of_mapping
+    from .arguments import inputs_in_order as inputs_in_order
     from .compiled_model import LoadedCompiledModel as LoadedCompiledModel
-    from .feeds import convert as convert
+    from .feeds import convert_feed as convert_feed
     from .runtime import Runtime as Runtime
 
 __getattr__ = lazy_exports(__name__, {
-    ".arguments": ("in_order", "mapped"),
+    ".arguments": ("inputs_in_order", "dict_of_mapping"),
     ".compiled_model": ("LoadedCompiledModel",),
-    ".feeds": ("convert",),
+    ".feeds": ("convert_feed",),
     ".runtime": ("Runtime",),
 })

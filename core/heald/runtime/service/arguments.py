@@ -20,15 +20,15 @@ def take_options(named: dict[str, Any]) -> RunOptions | None:
     return check_limits(named.pop("options"), "model.session.run(..., options=options, metadata=metadata) records them")
 
 
-def in_order(names: Sequence[str], arrays: Sequence[Any], named: Mapping[str, Any],
-             callee: str = "the model") -> list[Any]:
+def inputs_in_order(names: Sequence[str], arrays: Sequence[Any], named: Mapping[str, Any],
+                    callee: str = "the model") -> list[Any]:
     """Return the inputs of a call of `callee` in the order of `names`. The first positional argument may be a dict of
     all.
 
     Raises InvalidArgument for inputs that are missing, unknown, or given twice.
     """
     if len(arrays) == 1 and isinstance(arrays[0], Mapping) and not named:
-        named, arrays = mapped(arrays[0], "inputs"), ()
+        named, arrays = dict_of_mapping(arrays[0], "inputs"), ()
     if len(arrays) > len(names):
         raise InvalidArgument(f"{callee} takes {len(names)} inputs, {len(arrays)} given")
     inputs = dict(zip(names, arrays, strict=False))
@@ -45,7 +45,7 @@ def in_order(names: Sequence[str], arrays: Sequence[Any], named: Mapping[str, An
     return [inputs[name] for name in names]
 
 
-def mapped(argument: Any, what: str) -> dict[Any, Any]:
+def dict_of_mapping(argument: Any, what: str) -> dict[Any, Any]:
     """Return a mapping as a dict. Raises InvalidArgument for other objects; `what` is the user's word for it."""
     if type(argument) is dict:
         return argument

@@ -29,19 +29,19 @@ from ..program.verifier import VerifiedFunctions, verify
 from ..support.fork_safety import inherited
 from ..support.install import named_hint
 from ..values.tensor import TensorMetadata, ValueInfo
-from .arguments import in_order, take_options
+from .arguments import inputs_in_order, take_options
 from .prepared_step import PreparedStep
 from .run_step import make_run_step
 from .runtime import Runtime, runtime
 
-OF_OTHERS = "heald does not bring it: ask the author of the file for its distribution"
+FOREIGN_PLUGIN_HINT = "heald does not bring it: ask the author of the file for its distribution"
 _OPS = frozenset({"ops", "other shapes"})  # uses of op sets; older files name them for functions of open shapes alone
 
 
 class CompiledEntries:
     """The ProgramSource of functions for the same arguments, each for other shapes."""
 
-    left_out = ""
+    skipped_passes = ""
 
     def __init__(self, program: ProgramDef, functions: Sequence[str], owner: Runtime) -> None:
         self._program, self._functions, self._runtime = program, functions, owner
@@ -91,7 +91,7 @@ class _CompiledStep(PreparedStep):
         return None
 
 
-class _State:
+class _SharedState:
     """Program, host and resources of a model, which all its signatures share."""
 
     def __init__(self, model: CompiledModel, owner: Runtime) -> None:
@@ -105,7 +105,7 @@ class _State:
     def forked(self) -> None:
         self._lock = threading.RLock()
 
-    def prepared(self, functions: Sequence[str], ports: Sequence[Port]) -> PreparedStep:
+    def make_prepared_step(self, functions: Sequence[str], ports: Sequence[Port]) -> PreparedStep:
         source = CompiledEntries(self.program, functions, self._runtime)
         return _CompiledStep([port.name for port in ports], [port.meta for port in ports], source, self.host,
                              self.step, self.step, self._new_step, lambda *_: None, self._stored)
@@ -116,7 +116,7 @@ class _State:
         with (step or self.step).holding(self._lock):
             for name in functions:
                 if name not in self._done:
-                    self.prepared([name], ())((), step)
+                    self.make_prepared_step([name], ())((), step)
                     self._done.add(name)
 
     def _new_step(self, options: RunOptions) -> Step:
@@ -140,7 +140,7 @@ class CompiledSignature:
     compiled functions are open.
     """
 
-    def __init__(self, state: _State, entries: Sequence[Entry]) -> None:
+    def __init__(self, state: _SharedState, entries: Sequence[Entry]) -> None:
         self._state, self._entries = state, entries
         self._inputs = [_common([entry.inputs[i] for entry in entries]) for i in range(len(entries[0].inputs))]
         outputs = [_common([entry.outputs[i] for entry in entries]) for i in range(len(entries[0].outputs))]
@@ -157,7 +157,7 @@ class CompiledSignature:
 
     def _prepare(self, step: Step | None) -> PreparedStep:
         self._state.initialize([*dict.fromkeys(name for entry in self._entries for name in entry.initial)], step)
-        return self._state.prepared([entry.function for entry in self._entries], self._inputs)
+        return self._state.make_prepared_step([entry.function for entry in self._entries], self._inputs)
 
     @boundary
     def __call__(self, *arrays: Any, **named: Any) -> Any:
@@ -169,7 +169,7 @@ class CompiledSignature:
         the model is not compiled for. Raises DeadlineExceeded and Cancelled as the options say.
         """
         options = take_options(named)
-        inputs = in_order(self._input_names, arrays, named)
+        inputs = inputs_in_order(self._input_names, arrays, named)
         results = self._step(inputs) if options is None else self._run_limited(inputs, options)
         return results[0] if len(results) == 1 else dict(zip(self._output_names, results, strict=True))
 
@@ -195,14 +195,14 @@ class LoadedCompiledModel(CompiledSignature):
         needed = {requirement.distribution for requirement in model.requirements} - {""} if names_ops else None
         owner = runtime(config, needed)
         _check_requirements(model, owner)
-        state = _State(model, owner)
+        state = _SharedState(model, owner)
         entries: dict[str, list[Entry]] = {}
         for entry in model.entries:
             entries.setdefault(entry.signature, []).append(entry)
-        if model.chosen not in entries:
-            raise NotFound(f"the compiled model has no signature '{model.chosen}'",
+        if model.chosen_signature not in entries:
+            raise NotFound(f"the compiled model has no signature '{model.chosen_signature}'",
                            hint=f"its signatures: {', '.join(entries) or 'none'}")
-        super().__init__(state, entries[model.chosen])
+        super().__init__(state, entries[model.chosen_signature])
         self.signatures: Mapping[str, CompiledSignature] = {
             name: CompiledSignature(state, signature_entries) for name, signature_entries in entries.items() if name}
 
@@ -212,11 +212,11 @@ class LoadedCompiledModel(CompiledSignature):
         raise Unimplemented("a compiled model has no graph, so it has no session", hint="load the source file")
 
     def placement(self) -> Placement:
-        """Where the nodes of the chosen signature's first function run. Raises as a call, without running it."""
+        """The devices of the nodes of the chosen signature's first function. Raises as a call, without running it."""
         function = self._state.program.functions[self._entries[0].function]
         ops = {call.node: call.op for call in function.kernels}
         rows = {}
-        for bound in self._linked().layout.calls:
+        for bound in self._linked_function().layout.calls:
             call = bound.call
             device = "" if call.stream == HOST else self._state.program.requires[call.stream]
             for node in call.fused or (call.node,):
@@ -225,10 +225,10 @@ class LoadedCompiledModel(CompiledSignature):
         return Placement(rows)
 
     def algorithms(self) -> dict[str, str]:
-        """How the kernels of these nodes do their work, by node. Raises as `placement`."""
-        return self._linked().algorithms()
+        """The algorithms of these nodes' kernels, by node. Raises as `placement`."""
+        return self._linked_function().algorithms()
 
-    def _linked(self) -> Executable:
+    def _linked_function(self) -> Executable:
         metas = self._state.program.functions[self._entries[0].function].arg_metas
         shapes = tuple(meta.dims for meta in metas) if all(meta.is_static for meta in metas) else None
         return self._step.executable(shapes)
@@ -243,7 +243,7 @@ def _common(ports: Sequence[Port]) -> Port:
 
 def _check_requirements(model: CompiledModel, owner: Runtime) -> None:
     for needed in model.requirements:
-        _check_plugin(needed, owner.plugins.loaded(needed.plugin), owner.plugins.distributions())
+        _check_plugin(needed, owner.plugins.loaded_record(needed.plugin), owner.plugins.distributions())
     for name in model.program.requires:
         try:
             owner.host.open(name)
@@ -255,7 +255,7 @@ def _check_requirements(model: CompiledModel, owner: Runtime) -> None:
 def _check_plugin(needed: Requirement, record: PluginRecord | None, installed: Collection[str]) -> None:
     if record is None:
         raise FailedPrecondition(f"the model needs plugin {needed.plugin} for its {needed.use}",
-                                 hint=named_hint(needed.distribution, installed) or OF_OTHERS)
+                                 hint=named_hint(needed.distribution, installed) or FOREIGN_PLUGIN_HINT)
     upgrade = named_hint(record.distribution or "", installed)
     if record.status != "ok":
         raise FailedPrecondition(f"the model needs plugin {needed.plugin}, which is {record.status}: {record.reason}",

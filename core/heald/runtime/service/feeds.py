@@ -22,7 +22,9 @@ from ..values.tensor import MOST_DIMS, TensorMetadata, fits, shape_text
 POINTER = 8  # bytes of an element that is a Python object
 
 
-def convert(value: Any, meta: TensorMetadata, name: str, memory: HostMemory | None = None, what: str = "feed") -> Any:
+def convert_feed(
+    value: Any, meta: TensorMetadata, name: str, memory: HostMemory | None = None, what: str = "feed"
+) -> Any:
     """Return a C-contiguous, aligned array of the tensor's type, which shares memory with `value` where possible.
 
     `name` is the user's name of the tensor, `what` the word for it in errors. Raises InvalidArgument when the type or
@@ -32,18 +34,18 @@ def convert(value: Any, meta: TensorMetadata, name: str, memory: HostMemory | No
     with callers_code(f"{name} is no tensor of {meta.dtype.name}"):
         if memory is None or (isinstance(value, np.ndarray) and value.dtype == meta.dtype.numpy
                               and value.flags.c_contiguous and value.flags.aligned):
-            return _converted(value, meta, name)
+            return _convert_values(value, meta, name)
         nbytes = _count(value) * (meta.dtype.itemsize or POINTER)
         asker = f"{name}, converted to {meta.dtype.name},"
-        return memory.lend(nbytes, asker, partial(_converted, value, meta, name))
+        return memory.lend(nbytes, asker, partial(_convert_values, value, meta, name))
 
 
-def entering(value: Any, meta: TensorMetadata, name: str, memory: HostMemory) -> Any:
-    """As `convert`, and for an array in a device's memory a ForeignArray of exactly the tensor's type."""
+def convert_or_wrap(value: Any, meta: TensorMetadata, name: str, memory: HostMemory) -> Any:
+    """As `convert_feed`, and for an array in a device's memory a ForeignArray of exactly the tensor's type."""
     with callers_code(f"feed '{name}' is no tensor of {meta.dtype.name}"):
         foreign = ForeignArray(value) if ForeignArray.is_one(value) else None
     if foreign is None:
-        return convert(value, meta, name, memory)
+        return convert_feed(value, meta, name, memory)
     if foreign.dtype is not meta.dtype or not fits(foreign.shape, meta):
         raise InvalidArgument(f"feed '{name}' is {foreign.dtype.name}{shape_text(foreign.shape)} in a device's memory, "
                               f"the tensor is {meta}", hint="cast it there, or give an array of NumPy")
@@ -63,7 +65,7 @@ def _count(value: Any) -> int:
     return 0  # too deep: the conversion refuses it
 
 
-def _converted(value: Any, meta: TensorMetadata, name: str) -> Any:
+def _convert_values(value: Any, meta: TensorMetadata, name: str) -> Any:
     array = _array(value, meta.dtype, name)
     if not fits(array.shape, meta):
         raise InvalidArgument(f"{name} has shape {shape_text(array.shape)}, "

@@ -23,7 +23,7 @@ from ..program.host_program import ProgramDef, ProgramFunction, RegisterType
 from ..program.verifier import verify
 from ..support.file_path import file_path
 from ..values.async_value import AsyncValue
-from .feeds import convert
+from .feeds import convert_feed
 from .request import NO_OPTIONS, RequestContext
 from .runtime import runtime
 
@@ -86,12 +86,12 @@ class HostProgram:
             raise InvalidArgument(f"function '{function}' takes {len(definition.arg_names)} arguments, "
                                   f"{len(arguments)} given", location=definition.location)
         request = RequestContext(runtime().host) if request is None else request
-        linked = self._linked(request.host)[function]
+        linked = self._linked_functions(request.host)[function]
         typed_arguments = zip(arguments, definition.arg_types, definition.arg_names, strict=True)
         feeds = [_argument(*typed_argument, request.host.memory) for typed_argument in typed_arguments]
         return request.execute(linked.executable, feeds, options)
 
-    def _linked(self, host: Host) -> dict[str, Callee]:
+    def _linked_functions(self, host: Host) -> dict[str, Callee]:
         """Return the functions by name, each linked on first call, once per host. Every call is checked first.
 
         The host holds the links, and they hold its kernels. So a program that outlives a host keeps nothing of it.
@@ -120,4 +120,4 @@ def _argument(value: Any, kind: RegisterType, name: str, memory: HostMemory) -> 
     if isinstance(value, AsyncValue) or isinstance(kind, str):
         check_argument(value, kind, name)
         return value
-    return convert(value, kind, name, memory)
+    return convert_feed(value, kind, name, memory)

@@ -41,7 +41,7 @@ def load(
     signatures share one session and its state, which begins with the saved values. `device`, such as "CPU:0", is the
     place of nodes that ask for none.
 
-    A compiled model has signatures and no session: its inputs, outputs and devices are those of `heald compile`.
+    A compiled model has signatures and no session: `heald compile` has decided its inputs, outputs and devices.
 
     Large files are memory-mapped. A mapped file that is written in place ends the model: replace files by rename, or
     load with `mmap=False`, which reads them whole (docs/files.md).
@@ -75,7 +75,7 @@ def _refuse_of_graphs(file: Path, arguments: Mapping[str, Any]) -> None:
 def loaded_model(
     model: CompiledModel, file: Path, config: Any, device: str | None, signature: str | None
 ) -> LoadedCompiledModel:
-    """Return the model of a BEF file on this host. The arguments and errors are those of `load`."""
+    """Return the model of a BEF file on this host. Takes the arguments of `load`, and raises its errors."""
     here = Location(str(file))
     if not model.entries:
         raise InvalidArgument("this is a host program, not a model", location=here,
@@ -84,7 +84,7 @@ def loaded_model(
     if device is not None and not _is_among(DeviceName.of_this_process(device), have):
         raise FailedPrecondition(f"the model is compiled for {', '.join(have) or 'the host'}, not for {device}",
                                  device=device, location=here, hint=f"heald compile SOURCE --device {device}")
-    return LoadedCompiledModel(model if signature is None else model._replace(chosen=signature), config)
+    return LoadedCompiledModel(model if signature is None else model._replace(chosen_signature=signature), config)
 
 
 def _is_among(request: DeviceName, devices: Sequence[str]) -> bool:

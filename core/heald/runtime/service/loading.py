@@ -15,11 +15,11 @@ from ...errors import (
     InvalidArgument,
     NotFound,
     PluginError,
+    describe_exception,
     did_you_mean,
-    told,
-    unexpected,
+    typed_error,
 )
-from ..contract.host_kernel import OWN
+from ..contract.host_kernel import CORE_PLUGIN
 from ..contract.loader import (
     HEAD_BYTES,
     Description,
@@ -56,11 +56,11 @@ class OpenedFile:
 
     @cached_property
     def description(self) -> Description:
-        return self.made("describe", self.source.describe, Description)
+        return self.call_source("describe", self.source.describe, Description)
 
     @property
     def signatures(self) -> Mapping[str, SignatureDef | HealdError]:
-        return self.made("signatures", lambda: self.source.signatures, Mapping)
+        return self.call_source("signatures", lambda: self.source.signatures, Mapping)
 
     def program(self) -> ProgramDef:
         """Raises InvalidArgument for a file of a graph."""
@@ -68,15 +68,15 @@ class OpenedFile:
         if program is None:
             raise InvalidArgument(f"'{self.file}' is a graph, not a host program",
                                   hint=f"load it with heald.load('{self.file}')")
-        program_def: ProgramDef = self.made("program", program, ProgramDef)
+        program_def: ProgramDef = self.call_source("program", program, ProgramDef)
         return program_def
 
     def initial_state(self) -> tuple[Initializer, ...]:
-        initializers = self.made("initial_state", lambda: tuple(self.source.initial_state()), tuple)
-        return tuple(initializer._replace(values=partial(self.made, "values", initializer.values, Mapping))
+        initializers = self.call_source("initial_state", lambda: tuple(self.source.initial_state()), tuple)
+        return tuple(initializer._replace(values=partial(self.call_source, "values", initializer.values, Mapping))
                      for initializer in initializers)
 
-    def chosen(self) -> SignatureDef | None:
+    def chosen_signature(self) -> SignatureDef | None:
         """The signature that the caller asked for, or the format's default; None for a format without signatures.
 
         Raises the error of a signature that cannot be run.
@@ -91,8 +91,8 @@ class OpenedFile:
             raise PluginError(f"{self.entry} describes the signature '{name}' of '{self.file}' and does not have it")
         return signature
 
-    def made(self, method: str, function: Callable[[], T], kind: type) -> T:
-        """What a method of the Source returns. Raises PluginError for another type than `kind`."""
+    def call_source(self, method: str, function: Callable[[], T], kind: type) -> T:
+        """Call a method of the Source, and return its result. Raises PluginError for another type than `kind`."""
         with _loader_code(self.entry, method, self.file):
             product = function()
         if not isinstance(product, kind):
@@ -107,8 +107,8 @@ def open_file(path: Path, options: LoadOptions, registries: Registries, form: st
     Raises NotFound for a path without a file, an unknown format, and a file that no loader recognises; InvalidArgument
     for a file that several loaders recognise; PluginError for a loader that fails; the errors of the loader.
     """
-    entry = _recognised(path, registries) if form is None else _named(form, registries)
-    loader = _loaded(entry, path)
+    entry = _recognise(path, registries) if form is None else _entry_of_format(form, registries)
+    loader = _load_entry(entry, path)
     with _loader_code(entry, "open", path):
         return OpenedFile(path, entry, loader.open(path, options))
 
@@ -119,10 +119,10 @@ def is_bef(file: Path) -> bool:
         with file.open("rb") as opened:
             return opened.read(len(MAGIC)) == MAGIC
     except OSError:
-        return False  # the loaders tell what is wrong with the path
+        return False  # the loaders report the fault of the path
 
 
-def _named(form: str, registries: Registries) -> LoaderEntry:
+def _entry_of_format(form: str, registries: Registries) -> LoaderEntry:
     if not isinstance(form, str):
         raise InvalidArgument(f"format= is a {type(form).__name__}, expected the name of a loader",
                               hint=f"known formats: {_names(registries)}")
@@ -134,20 +134,20 @@ def _named(form: str, registries: Registries) -> LoaderEntry:
     return registries.loaders[form]
 
 
-def _recognised(path: Path, registries: Registries) -> LoaderEntry:
+def _recognise(path: Path, registries: Registries) -> LoaderEntry:
     head = _head(path)
     if head.startswith(MAGIC):
         return registries.loaders["bef"]  # no other loader is imported for it
     entries = []
     for _, entry in sorted(registries.loaders.items()):
-        loader = _loaded(entry, path)
+        loader = _load_entry(entry, path)
         with _loader_code(entry, "recognise", path):
             if loader.recognise(path, head):
                 entries.append(entry)
     if len(entries) == 1:
         return entries[0]
     if not entries:
-        raise _unrecognised(path, registries)
+        raise _unrecognised_error(path, registries)
     raise InvalidArgument(f"several loaders recognise '{path}': {' and '.join(map(str, entries))}",
                           hint=f"choose one: format={' or format='.join(repr(entry.name) for entry in entries)}")
 
@@ -162,7 +162,7 @@ def _head(path: Path) -> bytes:
         return mapped_file.head(path, HEAD_BYTES)
 
 
-def _unrecognised(path: Path, registries: Registries) -> NotFound:
+def _unrecognised_error(path: Path, registries: Registries) -> NotFound:
     kind = "folder" if path.is_dir() else "file"
     files = {file.name for file in path.iterdir()} if kind == "folder" else set()
     for name, telling in _KNOWN.items():
@@ -183,7 +183,7 @@ def _names(registries: Registries) -> str:
     return ", ".join(sorted(registries.loaders))
 
 
-def _loaded(entry: LoaderEntry, path: Path) -> Loader:
+def _load_entry(entry: LoaderEntry, path: Path) -> Loader:
     with _loader_code(entry, "import", path):
         return entry.load()
 
@@ -196,7 +196,7 @@ def _loader_code(entry: LoaderEntry, method: str, path: Path) -> Iterator[None]:
     except HealdError:
         raise
     except (Exception, SystemExit) as error:
-        typed: HealdError = Internal("") if isinstance(error, SystemExit) else unexpected(error)
-        if isinstance(typed, Internal) and entry.plugin != OWN:
-            typed = PluginError(f"{entry}: {method} of '{path}' raised {' '.join(told(error).split())}")
+        typed: HealdError = Internal("") if isinstance(error, SystemExit) else typed_error(error)
+        if isinstance(typed, Internal) and entry.plugin != CORE_PLUGIN:
+            typed = PluginError(f"{entry}: {method} of '{path}' raised {' '.join(describe_exception(error).split())}")
         raise typed from error

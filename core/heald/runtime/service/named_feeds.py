@@ -8,7 +8,7 @@ from typing import Any
 from ...errors import InvalidArgument
 from ..host.host_memory import HostMemory
 from ..values.tensor import TensorMetadata
-from .feeds import convert, entering
+from .feeds import convert_feed, convert_or_wrap
 
 
 class NamedFeeds:
@@ -34,7 +34,7 @@ class NamedFeeds:
         meta_of = dict(zip(self.firsts, metas, strict=True))
         for i, first in enumerate(self._first_of):
             if i != first and arrays[i] is not arrays[first]:
-                one, other = (convert(arrays[n], meta_of[first], self.names[n]) for n in (first, i))
+                one, other = (convert_feed(arrays[n], meta_of[first], self.names[n]) for n in (first, i))
                 if one.shape != other.shape or not ((one == other) | (one != one)).all():
                     raise InvalidArgument(f"inputs '{self.names[first]}' and '{self.names[i]}' are one tensor, "
                                           f"'{self.tensors[self.firsts.index(first)]}', and have different values",
@@ -44,4 +44,4 @@ class NamedFeeds:
     def check(self, arrays: Sequence[Any], metas: Sequence[TensorMetadata], memory: HostMemory) -> None:
         """Raises the error of a distinct value that does not fit its tensor, with the caller's name of it."""
         for first, array, meta in zip(self.firsts, arrays, metas, strict=True):
-            entering(array, meta, self.names[first], memory)
+            convert_or_wrap(array, meta, self.names[first], memory)

@@ -1,6 +1,7 @@
 """A prepared step: one combination of feeds, fetches and targets, lowered once and linked for each shape of feeds.
 
-After MOST_VARIANTS shapes, one dynamic variant serves all further shapes. The dynamic variant binds kernels in the run.
+After LARGEST_VARIANT_COUNT shapes, one dynamic variant serves all further shapes. The dynamic variant binds
+kernels in the run.
 """
 
 from __future__ import annotations
@@ -24,13 +25,13 @@ from ..linker.stored_constants import MADE, StoredConstants
 from ..program.host_program import ProgramDef
 from ..support.fork_safety import inherited
 from ..support.gc_pause import gc_paused
-from ..values.foreign_array import Elsewhere
+from ..values.foreign_array import ForeignShape
 from ..values.tensor import TensorMetadata, fits
-from .feeds import convert, entering
+from .feeds import convert_feed, convert_or_wrap
 
-MOST_VARIANTS = 8
+LARGEST_VARIANT_COUNT = 8
 PREPARED_BYTES = 64 << 10  # estimate for the graph, the program and the graphs of passes
-SHAPE = attrgetter("shape")
+shape_of = attrgetter("shape")
 
 
 NewStep = Callable[[RunOptions], Step]
@@ -40,7 +41,7 @@ class ProgramSource(Protocol):
     """The program of a step, made from a graph (StepCompiler) or ahead of time (CompiledEntries)."""
 
     @property
-    def left_out(self) -> str:
+    def skipped_passes(self) -> str:
         """The passes that the program does without, and why."""
 
     def program(self, step: Step) -> ProgramDef:
@@ -89,15 +90,16 @@ class PreparedStep:
         self._variants: dict[tuple[tuple[int, ...], ...], Executable] = {}
         self._dynamic: Executable | None = None
         self._partial: Executable | None = None  # of partial runs
-        self._unwaited: dict[tuple[tuple[int, ...], ...], Executable] = {}  # of runs whose callers do not wait
+        self._without_wait: dict[tuple[tuple[int, ...], ...], Executable] = {}  # of runs whose callers do not wait
         self._may_be_dynamic = True
         self._lock = threading.Lock()
         inherited.add(self)
 
-    def held(self) -> tuple[int, int]:
+    def memory_use(self) -> tuple[int, int]:
         """Return the approximate bytes of bound calls, and the bytes of arrays in prepared constants and idle
         frames."""
-        linked = [*self._variants.values(), *self._unwaited.values(), *filter(None, [self._dynamic, self._partial])]
+        linked = [*self._variants.values(), *self._without_wait.values(),
+                  *filter(None, [self._dynamic, self._partial])]
         prepared = list(self._latest[1].prepared.values())
         array_bytes = sum(getattr(prepared_object.value, "nbytes", 0) for prepared_object in prepared)
         frame_bytes = sum(executable.frame_bytes for executable in linked)
@@ -105,9 +107,9 @@ class PreparedStep:
         return call_bytes, array_bytes + frame_bytes
 
     @property
-    def left_out(self) -> str:
+    def skipped_passes(self) -> str:
         """The passes that the program does without, since their graphs cannot run, and why; empty without any."""
-        return self._compiler.left_out
+        return self._compiler.skipped_passes
 
     @property
     def program(self) -> ProgramDef:
@@ -124,7 +126,7 @@ class PreparedStep:
         for i, dtype in self._dtypes:
             x = feeds[i]
             if type(x) is not ndarray or x.dtype is not dtype or not x.flags.carray:
-                feeds = list(map(entering, arrays, self.metas, self._names, repeat(self._host.memory)))
+                feeds = list(map(convert_or_wrap, arrays, self.metas, self._names, repeat(self._host.memory)))
                 break
         if self._count == 1:  # a call of `map` costs as much as a small kernel
             shapes: tuple[tuple[int, ...], ...] = (feeds[0].shape,)
@@ -132,7 +134,7 @@ class PreparedStep:
             first, second = feeds
             shapes = first.shape, second.shape
         else:
-            shapes = tuple(map(SHAPE, feeds))
+            shapes = tuple(map(shape_of, feeds))
         executable = self._variants.get(shapes)
         if executable is None:
             executable = self._variant(shapes, feeds, self._step if step is None else step)
@@ -156,7 +158,7 @@ class PreparedStep:
         metas, foreign_feeds = self.metas, frozenset[int]()
         if shapes is not None:
             metas = [TensorMetadata(m.dtype, tuple(s)) for m, s in zip(metas, shapes, strict=True)]
-            foreign_feeds = frozenset(i for i, shape in enumerate(shapes) if shape.__class__ is Elsewhere)
+            foreign_feeds = frozenset(i for i, shape in enumerate(shapes) if shape.__class__ is ForeignShape)
         program, shared = self._latest
         step = self._step if step is None else step
         program, shared, executable = self._compiler.link(program, metas, shared, step, foreign_feeds=foreign_feeds)
@@ -169,23 +171,23 @@ class PreparedStep:
         with self._lock:
             program, shared = self._latest
             self._latest = program, shared.renumbered(self._step.resources)
-            self._variants, self._dynamic, self._unwaited = {}, None, {}
+            self._variants, self._dynamic, self._without_wait = {}, None, {}
 
-    def unwaited(self, shapes: tuple[tuple[int, ...], ...]) -> Executable:
+    def executable_without_wait(self, shapes: tuple[tuple[int, ...], ...]) -> Executable:
         """Return the program linked for feeds of these shapes, for runs whose callers do not wait for them.
 
-        The links of the last MOST_VARIANTS shapes are kept. Raises InvalidArgument for shapes that do not fit.
+        The links of the last LARGEST_VARIANT_COUNT shapes are kept. Raises InvalidArgument for shapes that do not fit.
         """
-        executable = self._unwaited.get(shapes)
+        executable = self._without_wait.get(shapes)
         if executable is None:
             with self._step.holding(self._lock):
-                if len(self._unwaited) >= MOST_VARIANTS:
-                    self._unwaited.pop(next(iter(self._unwaited)))
+                if len(self._without_wait) >= LARGEST_VARIANT_COUNT:
+                    self._without_wait.pop(next(iter(self._without_wait)))
                 metas = [TensorMetadata(m.dtype, s) for m, s in zip(self.metas, shapes, strict=True)]
                 program, shared = self._latest
                 linked = self._compiler.link(program, metas, shared, self._step, waits=False)
                 self._latest, executable = linked[:2], linked[2]
-                self._unwaited[shapes] = executable
+                self._without_wait[shapes] = executable
                 self._note(executable, self._compiler)
         return executable
 
@@ -221,12 +223,12 @@ class PreparedStep:
     def _variant(self, shapes: tuple[tuple[int, ...], ...], feeds: Sequence[Any], step: Step) -> Executable:
         for feed, meta, name in zip(feeds, self.metas, self._names, strict=True):
             if not fits(feed.shape, meta):
-                convert(feed, meta, name)  # raises the error
+                convert_feed(feed, meta, name)  # raises the error
         with step.holding(self._lock):
-            if shapes not in self._variants and len(self._variants) >= MOST_VARIANTS:
+            if shapes not in self._variants and len(self._variants) >= LARGEST_VARIANT_COUNT:
                 if self._may_be_dynamic and self._dynamic is None:
                     self._dynamic = self._link_dynamic(step)
-                if self._dynamic is not None and not any(shape.__class__ is Elsewhere for shape in shapes):
+                if self._dynamic is not None and not any(shape.__class__ is ForeignShape for shape in shapes):
                     return self._dynamic
                 self._variants.pop(next(iter(self._variants)))
             if shapes not in self._variants:

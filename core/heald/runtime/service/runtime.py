@@ -125,8 +125,8 @@ def runtime(config: Any = None, distributions: Collection[str] | None = None, *,
     """Return the runtime of the process, made on first use; with `config` a new runtime under that config. A Runtime
     given as config is returned.
 
-    `distributions`: those whose plugins are needed. A runtime that is made for them loads no others; a later call
-    without them does.
+    `distributions`: the distributions whose plugins are needed. A runtime that is made for them loads no
+        others; a later call without them does.
     `checks`: False leaves out the comparison of plugins and config.
     """
     if isinstance(config, Runtime):
@@ -201,7 +201,7 @@ def scanned_apart(device_type: str) -> dict[str, Any] | None:
     if host.is_scanned(device_type) or device_type not in host.on_request() or not can_start_python():
         return None
     plugin = host.registries.device_types.claims(device_type)[0].plugin
-    record = owner.plugins.loaded(plugin)
+    record = owner.plugins.loaded_record(plugin)
     if record is None or record.module in [m.__name__ for m in _registered if isinstance(m, ModuleType)]:
         return None  # another process has no way to the module
     return {"name": f"{device_type}:*", "type": device_type, "plugin": plugin, "attributes": {}}

@@ -4,7 +4,7 @@ The room knows no tensor, graph, device or config. It imports `errors` alone. No
 
 `fork_safety`: Owners of locks, which get new locks in a forked child.
 `plugin_guard`, `kernel_errors`: The places where exceptions of plugin code become typed errors: imports and hooks;
-    kernels. `fault_place`, `remedy`: The line of a plugin that raised, and what users can do.
+    kernels. `fault_place`, `remedy`: The line of a plugin that raised, and the user's remedy.
 `install`: Every command that installs a distribution.
 `time_limit`: The end of waiting for a plugin's code.
 `unraisable`: The report of exceptions that no caller can receive.

@@ -69,12 +69,12 @@ def _of_groups(root: str) -> Iterator[int]:
             continue
         group = path.rstrip("/")
         while group:
-            yield from _left(f"{root}/{controller.mount}{group}", controller)
+            yield from _group_bytes_left(f"{root}/{controller.mount}{group}", controller)
             group = group.rpartition("/")[0]
-        yield from _left(f"{root}/{controller.mount}", controller)
+        yield from _group_bytes_left(f"{root}/{controller.mount}", controller)
 
 
-def _left(folder: str, files: _Controller) -> list[int]:
+def _group_bytes_left(folder: str, files: _Controller) -> list[int]:
     limit = _read(f"{folder}/{files.limit}").strip()
     if not limit.isdigit() or int(limit) >= _UNLIMITED:
         return []

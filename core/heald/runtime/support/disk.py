@@ -14,9 +14,9 @@ Buffer = bytes | bytearray | memoryview
 
 _CREATE = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0)
 _EXCHANGE = 2  # RENAME_EXCHANGE of linux/fs.h
-_HERE = -100  # AT_FDCWD of fcntl.h: relative paths begin at the working folder
+_WORKING_FOLDER = -100  # AT_FDCWD of fcntl.h: relative paths begin at the working folder
 # Errors of systems and file systems without a call.
-_LACKING = frozenset((errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM))
+_UNSUPPORTED_ERRNOS = frozenset((errno.ENOSYS, errno.EINVAL, errno.EOPNOTSUPP, errno.EPERM))
 
 
 def create(path: Path, mode: int) -> int:
@@ -55,7 +55,7 @@ def sync_folder(folder: Path) -> None:
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in _LACKING:
+        if error.errno not in _UNSUPPORTED_ERRNOS:
             raise
     finally:
         os.close(descriptor)
@@ -79,10 +79,10 @@ def exchange(one: Path, other: Path) -> bool:
     call = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if call is None:
         return False
-    if call(_HERE, os.fsencode(one), _HERE, os.fsencode(other), _EXCHANGE) == 0:
+    if call(_WORKING_FOLDER, os.fsencode(one), _WORKING_FOLDER, os.fsencode(other), _EXCHANGE) == 0:
         return True
     number = ctypes.get_errno()
-    if number in _LACKING:
+    if number in _UNSUPPORTED_ERRNOS:
         return False
     raise OSError(number, os.strerror(number), os.fspath(other))
 
@@ -92,7 +92,7 @@ def link(old: Path, new: Path) -> bool:
     try:
         os.link(old, new)
     except OSError as error:
-        if error.errno not in _LACKING:
+        if error.errno not in _UNSUPPORTED_ERRNOS:
             raise
         return False
     return True

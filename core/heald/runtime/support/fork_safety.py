@@ -22,10 +22,10 @@ class Inherited(Protocol):
 inherited: WeakSet[Inherited] = WeakSet()  # objects whose method `forked` gives them new locks in a child process
 
 
-def _forked() -> None:
+def _renew_inherited() -> None:
     for one in list(inherited):
         one.forked()
 
 
 if hasattr(os, "register_at_fork"):  # missing on Windows, which has no fork
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=_renew_inherited)

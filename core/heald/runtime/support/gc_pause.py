@@ -1,9 +1,9 @@
 """A pause of the garbage collector while a graph is read and prepared. Its many objects stay alive.
 
-The collector would scan these objects again and again and free nothing. That takes a fifth of the time to load a small
-network. Nor does it scan them at the end: they go straight to the oldest generation. Python counts them no more then,
-so it would not scan that generation again, and sessions that nobody holds would stay in memory: after many new objects
-a pause ends with a scan of all.
+The collector would scan these objects again and again and free nothing. The scans take a fifth of the time to load a
+small network. A pause ends without a scan: the objects go straight to the oldest generation. Python then counts them no
+more, and would not scan that generation again. Sessions without references would stay in memory. Therefore a pause
+after many new objects ends with a scan of all.
 """
 
 from __future__ import annotations
@@ -12,29 +12,29 @@ import gc
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-MOST_MADE = 500_000  # objects between scans of the oldest generation: 0.1 GB at most, and 0.1 s for a scan
+OBJECTS_BETWEEN_SCANS = 500_000  # objects between scans of the oldest generation: 0.1 GB at most, and 0.1 s for a scan
 
 
-class Counts:
-    """Numbers of objects and scans since the last scan of the oldest generation, whoever asked for that scan."""
+class ScanCounts:
+    """Numbers of objects and scans since the last scan of the oldest generation, by this module or by Python."""
 
     def __init__(self, limit: int) -> None:
-        self.made = 0  # objects of pauses
+        self.new_objects = 0  # objects of pauses
         self.scans = 0  # of the oldest generation, since the start of Python
         self.young = 0  # of the youngest generation, before the last scan of the oldest
-        self.most = limit
+        self.limit = limit
 
     def is_time(self) -> bool:
         """Count the objects of a pause that ends now. True when the oldest generation should be scanned."""
         young, _, oldest = (generation["collections"] for generation in gc.get_stats())
         if oldest != self.scans:
-            self.made, self.scans, self.young = 0, oldest, young
-        self.made += gc.get_count()[0]
+            self.new_objects, self.scans, self.young = 0, oldest, young
+        self.new_objects += gc.get_count()[0]
         beside = (young - self.young) * gc.get_threshold()[0]
-        return bool(self.made + beside > self.most)
+        return bool(self.new_objects + beside > self.limit)
 
 
-_counts = Counts(MOST_MADE)
+_counts = ScanCounts(OBJECTS_BETWEEN_SCANS)
 
 
 @contextmanager
@@ -59,5 +59,5 @@ def _move() -> None:
         gc.collect()
     gc.freeze()
     if scan:  # a quarter of the objects that are alive is Python's own rule for this generation
-        _counts.most = max(MOST_MADE, gc.get_freeze_count() // 4)
+        _counts.limit = max(OBJECTS_BETWEEN_SCANS, gc.get_freeze_count() // 4)
     gc.unfreeze()

@@ -127,8 +127,8 @@ def named_hint(name: str, installed: Iterable[str] = ()) -> str | None:
     None stands for a name that neither this table nor `installed`, the names of installed distributions, has. An
     installed distribution is upgraded.
     """
-    spellings = {normalized(text): text for text in installed if re.fullmatch(NAME, text)}
-    key = normalized(name)
+    spellings = {normalized_name(text): text for text in installed if re.fullmatch(NAME, text)}
+    key = normalized_name(name)
     if key in DISTRIBUTIONS:
         return install_hint(key, upgrade=key in spellings)
     return install_hint(spellings[key], upgrade=True) if key in spellings else None
@@ -139,7 +139,7 @@ def uninstall_hint(name: str) -> str | None:
     return f"pip uninstall {name}" if re.fullmatch(NAME, name) else None
 
 
-def normalized(name: str) -> str:
+def normalized_name(name: str) -> str:
     """Return the name by which distributions are compared (PEP 503)."""
     return re.sub(r"[-_.]+", "-", name).lower()
 

@@ -14,12 +14,12 @@ from ...errors import (
     ResourceExhausted,
     Unimplemented,
     Unknown,
+    describe_exception,
     is_lack_of_memory,
     of_system,
-    told,
 )
 from .fault_place import raised_at, with_place
-from .remedy import of_kernel
+from .remedy import kernel_remedy
 
 # TensorFlow's rule for Python functions in a graph.
 CODES: tuple[tuple[type[Exception], type[HealdError]], ...] = (
@@ -37,7 +37,7 @@ def as_heald_error(error: BaseException, what: str) -> HealdError:
     other = type(of_system(error)) if isinstance(error, OSError) else Unknown
     kind = next((code for theirs, code in CODES if isinstance(error, theirs)), other)
     kind = ResourceExhausted if is_lack_of_memory(error) else kind
-    typed = kind(f"{what} failed with {told(error)}")
+    typed = kind(f"{what} failed with {describe_exception(error)}")
     typed.__cause__ = error
     return typed
 
@@ -61,7 +61,7 @@ def kernel_fault(error: BaseException, what: str, kernel: PackKernel) -> HealdEr
     typed, module = as_heald_error(error, what), getattr(kernel.bind, "__module__", "") or ""
     if typed is not error:
         typed.message = with_place(typed.message, error, module)
-        typed.hint = of_kernel(kernel.pack, kernel.op)
+        typed.hint = kernel_remedy(kernel.pack, kernel.op)
     elif raised_at(error, module) is None:
         return typed  # core raised it
     return typed.at(plugin=kernel.pack)
@@ -77,9 +77,9 @@ def raise_of(
     """
     if isinstance(error, HealdError):
         raise kernel_fault(error, what, kernel).at(node=node, op=op, device=device)
-    text = f"{what} of {kernel.pack}'s kernel for {op} raised {told(error)}"
+    text = f"{what} of {kernel.pack}'s kernel for {op} raised {describe_exception(error)}"
     typed: HealdError = PluginError(with_place(text, error, getattr(kernel.bind, "__module__", "") or ""),
-                                   plugin=kernel.pack, hint=of_kernel(kernel.pack, op))
+                                   plugin=kernel.pack, hint=kernel_remedy(kernel.pack, op))
     if is_lack_of_memory(error):
         typed = ResourceExhausted(f"no memory for the data that the kernel prepares: {error}")
     raise typed.at(node=node, op=op, device=device) from error

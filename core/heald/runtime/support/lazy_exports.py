@@ -25,7 +25,7 @@ def lazy_exports(package: str, exports: Mapping[str, Sequence[str]]) -> Callable
     return get
 
 
-def of_distribution(where: str, attribute: str) -> Any:
+def import_of_distribution(where: str, attribute: str) -> Any:
     """Import "module", or the name in "module:name", of another distribution of heald's, for an attribute of heald.
 
     Raises NotFound when it is not installed, or when an older one without this module is.

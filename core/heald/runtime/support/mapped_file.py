@@ -19,8 +19,8 @@ from ...errors import DataLoss, FailedPrecondition, InvalidArgument, Location, R
 
 Buffer = bytes | memoryview
 
-MAPPED_FROM = 1 << 20  # bytes; smaller files are read, which takes less than a millisecond
-VIEWED_FROM = 1 << 16  # bytes; smaller pieces of a mapped file are copied, so that runs need not look at the file
+MAPPED_FROM_BYTES = 1 << 20  # bytes; smaller files are read, which takes less than a millisecond
+VIEWED_FROM_BYTES = 1 << 16  # bytes; smaller pieces of a mapped file are copied, so that runs need not look at the file
 _OPENING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _REMEDY = "load it again; replace files by rename, or load them with mmap=False"
 
@@ -48,13 +48,14 @@ class MappedFile(mmap.mmap):
         try:
             state = _state(self._descriptor)
         except OSError as error:
-            raise self._changed(f"cannot be examined any more: {error.strerror}") from error
+            raise self._change_error(f"cannot be examined any more: {error.strerror}") from error
         if state != self._state:
-            raise self._changed(f"was changed in place after it was loaded: it had {self._state[0]} bytes, now it has "
-                                f"{state[0]}" if state[0] != self._state[0] else
-                                "was written after it was loaded: its modification time has changed")
+            before, now = self._state[0], state[0]
+            raise self._change_error(
+                f"was changed in place after it was loaded: it had {before} bytes, now it has {now}" if now != before
+                else "was written after it was loaded: its modification time has changed")
 
-    def _changed(self, what: str) -> FailedPrecondition:
+    def _change_error(self, what: str) -> FailedPrecondition:
         return FailedPrecondition(f"the file {what}", location=Location(str(self._path)), hint=_REMEDY)
 
 
@@ -62,7 +63,7 @@ def contents(path: Path, *, mapped: bool = True) -> memoryview:
     """The bytes of a file: a map of a large file if `mapped`, else a copy. Raises as `read`."""
     descriptor, size = _open(path)
     try:
-        if mapped and size >= MAPPED_FROM:
+        if mapped and size >= MAPPED_FROM_BYTES:
             return memoryview(MappedFile.of(descriptor, path))
     except BaseException:
         os.close(descriptor)
@@ -115,10 +116,10 @@ def _read(descriptor: int) -> bytes:
     return data
 
 
-def kept(data: Buffer, start: int, stop: int) -> Buffer:
+def lasting_bytes(data: Buffer, start: int, stop: int) -> Buffer:
     """The bytes at [start, stop) for later use: a small piece is copied, a large one stays a view."""
     part = data[start:stop]
-    return part if stop - start >= VIEWED_FROM else bytes(part)
+    return part if stop - start >= VIEWED_FROM_BYTES else bytes(part)
 
 
 def file_behind(value: Any) -> MappedFile | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ...errors import PluginError, told
+from ...errors import PluginError, describe_exception
 
 
 @contextmanager
@@ -15,4 +15,4 @@ def plugin_guard(what: str, *, hint: str | None = None) -> Iterator[None]:
     try:
         yield
     except (Exception, SystemExit) as error:  # a plugin may raise anything; other plugins go on
-        raise PluginError(f"{what} raised {' '.join(told(error).split())}", hint=hint) from error
+        raise PluginError(f"{what} raised {' '.join(describe_exception(error).split())}", hint=hint) from error

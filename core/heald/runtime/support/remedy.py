@@ -1,20 +1,20 @@
-"""Remedies: what a user can do about a fault of a plugin's own code, in a line for its error."""
+"""Remedies: the user's next step after a fault of a plugin's own code, as a line of its error."""
 
 from __future__ import annotations
 
 
-def of_loading(plugin: str, path: str | None = None) -> str:
+def loading_remedy(plugin: str, path: str | None = None) -> str:
     """Return the remedy of a plugin that failed to load. `path`: its file or module when it is not installed."""
     if path is not None:
         return f"'heald plugins --plugin {path} --traceback {plugin}' shows where"
     return f"'heald plugins --traceback {plugin}' shows where, [plugins] block = ['{plugin}'] leaves it out"
 
 
-def of_device(plugin: str) -> str:
+def device_remedy(plugin: str) -> str:
     """Return the remedy of a fault in a plugin's scan or device."""
     return f"report it to the authors of plugin {plugin}; [plugins] block = ['{plugin}'] leaves its devices out"
 
 
-def of_kernel(plugin: str, op: str) -> str:
+def kernel_remedy(plugin: str, op: str) -> str:
     """Return the remedy of a fault in a plugin's kernel."""
     return f"report it to the authors of plugin {plugin}; [kernels] {op} chooses another plugin's kernel"

@@ -138,15 +138,15 @@ class AsyncValue:
 
 def available(payload: Any) -> AsyncValue:
     """Return a complete value with this payload."""
-    return _born(_AVAILABLE, payload)
+    return _new_complete(_AVAILABLE, payload)
 
 
 def failed(error: HealdError) -> AsyncValue:
     """Return a complete value with this error."""
-    return _born(_ERROR, error)
+    return _new_complete(_ERROR, error)
 
 
-def unwrapped(value: Any) -> Any:
+def payload_of(value: Any) -> Any:
     """The payload of an available AsyncValue. Pending values, errors, DEAD and all other objects are returned
     unchanged."""
     if not isinstance(value, AsyncValue):
@@ -160,7 +160,7 @@ def when_available(values: Iterable[AsyncValue], then: Callback) -> None:
     waits = [value for value in values if not value.is_available()]
     left, lock = len(waits), threading.Lock()
 
-    def came() -> None:
+    def on_available() -> None:
         nonlocal left
         with lock:
             left -= 1
@@ -169,7 +169,7 @@ def when_available(values: Iterable[AsyncValue], then: Callback) -> None:
         then()
 
     for value in waits:
-        value.and_then(came)
+        value.and_then(on_available)
     if not waits:
         then()
 
@@ -179,13 +179,13 @@ def error_among(values: Iterable[AsyncValue]) -> HealdError | None:
     return next((value.error for value in values if value.error is not None), None)
 
 
-def _born(state: int, content: Any) -> AsyncValue:
+def _new_complete(state: int, content: Any) -> AsyncValue:
     value = AsyncValue.__new__(AsyncValue)  # no lock and no list: a complete value never needs them
     value._state, value._content = state, content
     return value
 
 
-DEAD = _born(_DEAD, None)  # the AsyncValue of a value that is not computed: a Switch selected the other side
+DEAD = _new_complete(_DEAD, None)  # the AsyncValue of a value that is not computed: a Switch selected the other side
 READY = available(None)  # a Chain
 
 

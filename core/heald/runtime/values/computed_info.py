@@ -41,7 +41,7 @@ class ComputedInfo(ValueInfo):
         return value.array(), factors
 
     @property
-    def held(self) -> int:
+    def bytes_before_computing(self) -> int:
         """Bytes that the value occupies before its elements are computed. A value that one element fills occupies next
         to none: 0."""
         return 0 if self._constant.is_filled else self.meta.nbytes

@@ -135,11 +135,11 @@ def _numpy_dtype(dtype: DType) -> np.dtype[Any]:
         try:
             return np.dtype(dtype.name)
         except TypeError:
-            return _extended(dtype)
+            return _extension_type(dtype)
     raise Unimplemented(f"type {dtype.name} has no host arrays")
 
 
-def _extended(dtype: DType) -> np.dtype[Any]:
+def _extension_type(dtype: DType) -> np.dtype[Any]:
     import numpy as np
 
     from ..support.install import install_hint

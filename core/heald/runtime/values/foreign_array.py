@@ -14,16 +14,16 @@ from .dtypes import DType
 HOST_KINDS = frozenset({1, 3, 11})  # DLPack's numbers of host memory: plain, and pinned for CUDA and ROCm
 
 
-class Elsewhere(tuple[int, ...]):
+class ForeignShape(tuple[int, ...]):
     """The shape of a ForeignArray. It equals no shape of a host array, so a step is linked for each of both."""
 
     __slots__ = ()
 
     def __eq__(self, other: object) -> bool:
-        return other.__class__ is Elsewhere and tuple.__eq__(self, other)
+        return other.__class__ is ForeignShape and tuple.__eq__(self, other)
 
     def __hash__(self) -> int:
-        return hash((Elsewhere, tuple(self)))
+        return hash((ForeignShape, tuple(self)))
 
 
 class ForeignArray:
@@ -33,7 +33,7 @@ class ForeignArray:
 
     def __init__(self, array: Any) -> None:
         self.array = array
-        self.shape = Elsewhere(map(int, array.shape))
+        self.shape = ForeignShape(map(int, array.shape))
         self.dtype: DType = dtypes.named(str(array.dtype).rpartition(".")[2])
 
     @staticmethod
@@ -43,7 +43,7 @@ class ForeignArray:
         return device is not None and device()[0] not in HOST_KINDS
 
 
-def refused(name: str, reader: str) -> InvalidArgument:
+def foreign_feed_error(name: str, reader: str) -> InvalidArgument:
     """Return the error for a foreign feed that something else than its device reads."""
     return InvalidArgument(f"feed '{name}' is an array in a device's memory, and {reader}",
                            hint="give an array of NumPy")

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from ...errors import InvalidArgument, callers_code
 from .dtypes import DType, of_numpy
-from .tensor import MOST_DIMS, MOST_ELEMENTS, shape_text
+from .tensor import LARGEST_ELEMENT_COUNT, MOST_DIMS, shape_text
 
 if TYPE_CHECKING:
     import numpy as np
@@ -141,7 +141,7 @@ def checked_shape(shape: Iterable[int]) -> tuple[int, ...]:
 
     with callers_code("shape is no sequence of integers"):
         dims = tuple([index(dim) for dim in shape])
-    if any(dim < 0 for dim in dims) or len(dims) > MOST_DIMS or prod(dims) > MOST_ELEMENTS:
+    if any(dim < 0 for dim in dims) or len(dims) > MOST_DIMS or prod(dims) > LARGEST_ELEMENT_COUNT:
         raise InvalidArgument(f"{shape_text(dims)[:200]} is no shape of a tensor", hint=(
             f"give at most {MOST_DIMS} lengths of 0 or more, for fewer than 2**63 elements"))
     return dims

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     import numpy as np
 
 MOST_DIMS = 254  # dimensions of a tensor, as in TensorFlow
-MOST_ELEMENTS = 2**63 - 1  # elements of a tensor, as in TensorFlow
+LARGEST_ELEMENT_COUNT = 2**63 - 1  # elements of a tensor, as in TensorFlow
 Shape = tuple[int | None, ...] | None  # None: unknown rank; a dimension of None: unknown length
 
 

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...errors import DataLoss, InvalidArgument, ResourceExhausted, Unimplemented
 from ..support.available_memory import ask_system
-from ..support.mapped_file import MappedFile, file_behind, kept
+from ..support.mapped_file import MappedFile, file_behind, lasting_bytes
 from . import dtypes, wire
 from .dtypes import DType
-from .tensor import MOST_DIMS, MOST_ELEMENTS, Shape, shape_text
+from .tensor import LARGEST_ELEMENT_COUNT, MOST_DIMS, Shape, shape_text
 from .wire import Buffer
 
 if TYPE_CHECKING:
@@ -24,9 +24,9 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-_MOST_BYTES = 2**48  # beyond any machine's address space
-_MOST_NUMPY_DIMS = 64
-_LARGE = 1 << 20  # bytes; a filled tensor beyond this size is computed only on request
+_LARGEST_TENSOR_BYTES = 2**48  # beyond any machine's address space
+_LARGEST_NUMPY_RANK = 64
+_FILLED_ON_REQUEST_BYTES = 1 << 20  # bytes; a filled tensor beyond this size is computed only on request
 _POINTER = 8  # bytes of an array's element that is a Python object
 _HASHED = 512  # the hash reads up to so many bytes, of tensors of up to so many elements
 _DTYPE, _SHAPE, _CONTENT = 1, 2, 4  # fields of TensorProto
@@ -69,7 +69,7 @@ def read_shape(buf: Buffer, start: int, stop: int) -> Shape:
         raise InvalidArgument(f"a shape of unknown rank lists {len(dims)} dimensions")
     if len(dims) > MOST_DIMS:
         raise InvalidArgument(f"a shape has {len(dims)} dimensions, the most is {MOST_DIMS}")
-    if None not in dims and prod(d or 0 for d in dims) > MOST_ELEMENTS:
+    if None not in dims and prod(d or 0 for d in dims) > LARGEST_ELEMENT_COUNT:
         raise InvalidArgument(f"shape {shape_text(tuple(dims))} overflows: it has more than 2**63 - 1 elements")
     return None if unknown else tuple(dims)
 
@@ -147,7 +147,7 @@ class TensorValue:
         Raises DataLoss for malformed bytes, InvalidArgument when type, shape and number of elements contradict.
         """
         self = cls.__new__(cls)
-        number, content, raw = 0, None, kept(buf, start, stop)
+        number, content, raw = 0, None, lasting_bytes(buf, start, stop)
         shapes, lists = [], []
         for field, kind, at, end in wire.fields(buf, start, stop):
             if field == _DTYPE:
@@ -167,13 +167,13 @@ class TensorValue:
         self.dtype = dtype = dtypes.numbered(number)
         self.shape = _static_shape(buf, shapes, {} if known_shapes is None else known_shapes)
         size = prod(self.shape)
-        if size * (dtype.itemsize or 1) > _MOST_BYTES:
+        if size * (dtype.itemsize or 1) > _LARGEST_TENSOR_BYTES:
             raise InvalidArgument(f"a tensor {self!r} is larger than any memory")
         if content is None:
-            self._listed = _listed(raw, start, lists, _LISTS[dtype.number])
+            self._listed = _list_elements(raw, start, lists, _LISTS[dtype.number])
             if (listed_count := _count(self._listed, dtype)) > size:
                 raise InvalidArgument(f"too many values: {listed_count} for a tensor {self!r}")
-            self.is_filled = 1 < listed_count < size and size * (dtype.itemsize or _POINTER) > _LARGE
+            self.is_filled = 1 < listed_count < size and size * (dtype.itemsize or _POINTER) > _FILLED_ON_REQUEST_BYTES
         elif not dtype.itemsize:
             _cut_strings(content, self)
         elif len(content) != size * dtype.itemsize:
@@ -216,8 +216,8 @@ class TensorValue:
         if self.file is not None:
             self.file.check()
         if self._array is None:
-            if len(self.shape) > _MOST_NUMPY_DIMS:
-                raise Unimplemented(f"{self!r}: NumPy arrays have at most {_MOST_NUMPY_DIMS} dimensions")
+            if len(self.shape) > _LARGEST_NUMPY_RANK:
+                raise Unimplemented(f"{self!r}: NumPy arrays have at most {_LARGEST_NUMPY_RANK} dimensions")
             if self.dtype in (dtypes.resource, dtypes.variant):
                 raise Unimplemented(f"{self!r} cannot be a constant: only a running graph makes its content")
             try:
@@ -301,10 +301,12 @@ def _static_shape(buf: Buffer, spans: list[tuple[int, int]], known_shapes: dict[
     return shape  # type: ignore[return-value]
 
 
-def _listed(raw: Buffer, start: int, element_fields: list[tuple[int, int, int, int]], where: _List) -> Sequence[Buffer]:
+def _list_elements(
+    raw: Buffer, start: int, element_fields: list[tuple[int, int, int, int]], where: _List
+) -> Sequence[Buffer]:
     """The bytes of the elements. Packed and single elements differ only in the framing, which is left out.
 
-    `raw` is the message at byte `start` of its file. `found` and errors have offsets in the file.
+    `raw` is the message at byte `start` of its file. `element_fields` and errors have offsets in the file.
     """
     parts = []
     for number, kind, at, end in element_fields:

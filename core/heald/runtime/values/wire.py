@@ -17,7 +17,7 @@ VARINT, FIXED64, BYTES, START_GROUP, END_GROUP, FIXED32 = range(6)  # wire types
 NESTING = 100  # levels of messages below the outermost one, as in protobuf's own parsers
 
 _NAMES = ("a varint", "64 fixed bits", "length and bytes", "a group", "the end of a group", "32 fixed bits")
-_MOST_TAG = (1 << 32) - 1
+_LARGEST_TAG = (1 << 32) - 1
 _SINGLE = tuple(bytes((value,)) for value in range(0x80))
 _FLOAT = struct.Struct("<f")
 _DOUBLE = struct.Struct("<d")
@@ -55,7 +55,7 @@ def fields(buf: Buffer, at: int, end: int) -> Iterator[tuple[int, int, int, int]
         at += 1
         if tag >= 0x80:
             tag, at = varint(buf, tag_at, end)
-        if tag < 8 or tag > _MOST_TAG:
+        if tag < 8 or tag > _LARGEST_TAG:
             raise DataLoss(f"{tag >> 3} is not a field number (byte {tag_at})")
         wire = tag & 7
         start = at

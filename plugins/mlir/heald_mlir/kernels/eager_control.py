@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from heald.api import Callee, HostKernels, Step, failed
-from heald.runtime.host_kernels import Turns, finished, settled
+from heald.runtime.host_kernels import Turns, await_payloads, run_or_promise
 from heald_eager import completion
 
 from .tensor_handles import Handle, is_true
@@ -27,7 +27,7 @@ def cond(step: Step, condition: Handle, *arguments: Any, a_true_fn: Callee, b_fa
 
     The first argument and the first result are chains. Raises InvalidArgument for a condition of several elements.
     """
-    return finished(step, _cond(step, condition, arguments, a_true_fn, b_false_fn), _count(a_true_fn))
+    return run_or_promise(step, _cond(step, condition, arguments, a_true_fn, b_false_fn), _count(a_true_fn))
 
 
 def while_loop(step: Step, *arguments: Any, a_cond_fn: Callee, b_body_fn: Callee) -> list[Any]:
@@ -36,11 +36,11 @@ def while_loop(step: Step, *arguments: Any, a_cond_fn: Callee, b_body_fn: Callee
     The first argument is the chain. `a_cond_fn` takes the chain and the variables, and returns a chain and a tensor of
     one element. `b_body_fn` returns a chain and new variables. An error of either becomes all results.
     """
-    return finished(step, _while(step, [*arguments], a_cond_fn, b_body_fn), len(arguments))
+    return run_or_promise(step, _while(step, [*arguments], a_cond_fn, b_body_fn), len(arguments))
 
 
 def _cond(step: Step, condition: Any, arguments: Sequence[Any], when_true: Callee, when_false: Callee) -> Turns:
-    (decided,) = yield from settled([completion(condition)])
+    (decided,) = yield from await_payloads([completion(condition)])
     return step.invoke(when_true if is_true(decided) else when_false, arguments)
 
 
@@ -49,11 +49,11 @@ def _while(step: Step, variables: list[Any], condition: Callee, body: Callee) ->
         if step.cancelled():
             return [failed(step.end())] * len(variables)
         chain, decision = step.call(condition, variables)
-        _, handle = yield from settled([chain, decision])
-        (decided,) = yield from settled([completion(handle)])
+        _, handle = yield from await_payloads([chain, decision])
+        (decided,) = yield from await_payloads([completion(handle)])
         if not is_true(decided):
             return variables
-        variables = yield from settled(step.call(body, variables))
+        variables = yield from await_payloads(step.call(body, variables))
 
 
 def _count(function: Callee) -> int:

@@ -119,8 +119,8 @@ def test_copies_and_parts_of_what_lies_under_a_buffer_give_nothing_back(allocato
     buffer = allocator.allocate(256)
     under = buffer.base
     del buffer
-    for made in (under[5:], under.copy(), under + 1, under.view()[::2]):
-        del made
+    for derived_array in (under[5:], under.copy(), under + 1, under.view()[::2]):
+        del derived_array
     assert allocator.stats().buffers in (1, None)
     del under
     assert_all_is_back(allocator)
@@ -130,43 +130,43 @@ def test_copies_and_parts_of_what_lies_under_a_buffer_give_nothing_back(allocato
 @settings(max_examples=40, deadline=None)
 @given(seeds=st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3000), st.integers(0, 50)), max_size=60))
 def test_buffers_in_use_never_overlap(name, seeds):
-    """Random allocating, viewing, dropping and deallocating: every array keeps what was written into it."""
+    """Random allocating, viewing, dropping and deallocating: every array keeps its content."""
     allocator = MAKERS[name]()
-    held = []  # (array, what it must hold, it is the buffer itself and has no view)
+    buffers = []  # (array, its content, whether it is the buffer itself and has no view)
     for mark, (what, nbytes, index) in enumerate(seeds):
-        array, content, alone = held[index % len(held)] if held else (None, None, False)
+        array, content, alone = buffers[index % len(buffers)] if buffers else (None, None, False)
         if what <= 2 or array is None:
             buffer = allocator.allocate(nbytes)
             buffer[:] = mark
-            held.append((buffer, mark, True))
+            buffers.append((buffer, mark, True))
         elif what == 3:
-            held[index % len(held)] = (array[: array.size // 2].reshape(-1, 1)[::2, 0], content, False)
+            buffers[index % len(buffers)] = (array[: array.size // 2].reshape(-1, 1)[::2, 0], content, False)
         elif what == 4:
-            del held[index % len(held)]
+            del buffers[index % len(buffers)]
         elif alone:
-            del held[index % len(held)]
+            del buffers[index % len(buffers)]
             allocator.deallocate(array)
         array = buffer = None
-        assert all((array == content).all() for array, content, _ in held)
+        assert all((array == content).all() for array, content, _ in buffers)
     array = None
-    held.clear()
+    buffers.clear()
     assert_all_is_back(allocator)
 
 
 def test_four_threads_allocate_two_thousand_times_each(allocator):
     def work(index):
         random = np.random.default_rng(index)
-        held = []
+        buffers = []
         for i, nbytes in enumerate(random.integers(1, 2000, 2000).tolist()):
             buffer = allocator.allocate(nbytes)
             buffer[:] = index
-            held.append(buffer[1:])
+            buffers.append(buffer[1:])
             if i % 7 == 0:
                 allocator.deallocate(buffer)
-                held.pop()
-            if len(held) > 5:
-                taken = held.pop(i % 5)
-                assert (taken == index).all()
+                buffers.pop()
+            if len(buffers) > 5:
+                dropped = buffers.pop(i % 5)
+                assert (dropped == index).all()
 
     in_threads(work)
     assert_all_is_back(allocator)

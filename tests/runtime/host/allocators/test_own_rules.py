@@ -1,4 +1,4 @@
-"""What each allocator has of its own beside the laws: budgets, counts, failures, poison, pools."""
+"""Rules of single allocators beside the laws: budgets, counts, failures, poison, pools."""
 
 from __future__ import annotations
 
@@ -56,13 +56,13 @@ def test_threads_together_never_pass_a_budget():
     refused = []
 
     def work(index):
-        held = []
+        buffers = []
         for _ in range(2000):
             try:
-                held.append(allocator.allocate(1000))
+                buffers.append(allocator.allocate(1000))
             except ResourceExhausted:
                 refused.append(index)
-                held.clear()
+                buffers.clear()
 
     in_threads(work)
     assert refused
@@ -104,7 +104,7 @@ def test_failing_fails_at_the_kth_request_alone(k):
 
 
 @pytest.mark.parametrize("inner", [PlainAllocator, PooledAllocator])
-def test_poison_shows_in_memory_nobody_wrote_and_in_memory_that_is_back(inner):
+def test_poison_shows_in_unwritten_memory_and_in_returned_memory(inner):
     allocator = PoisoningAllocator(inner())
     buffer = allocator.allocate(100)
     assert (buffer == POISON).all()
@@ -146,16 +146,16 @@ def test_a_block_that_came_back_is_lent_again():
 def test_a_pool_keeps_no_more_idle_than_its_limit_and_trims_to_nothing():
     counting = CountingAllocator()
     allocator = PooledAllocator(counting, idle_limit=5 * 1024)
-    held = [allocator.allocate(1024) for _ in range(20)]
+    buffers = [allocator.allocate(1024) for _ in range(20)]
     assert (allocator.stats().in_use, allocator.stats().idle) == (20 * 1024, 0)
-    held.clear()
+    buffers.clear()
     assert (allocator.stats().in_use, allocator.stats().idle) == (0, 5 * 1024)
     assert counting.stats().in_use == 5 * 1024
     assert allocator.trim() == 5 * 1024
     assert allocator.stats() == AllocatorStats(in_use=0, buffers=0, idle=0)
     assert counting.leaks() == []
-    held = [allocator.allocate(1024) for _ in range(3)]
-    held.clear()
+    buffers = [allocator.allocate(1024) for _ in range(3)]
+    buffers.clear()
     assert allocator.stats().idle == 3 * 1024
 
 
@@ -185,7 +185,7 @@ def test_a_limit_is_bytes_a_size_or_a_share_of_the_memory(limit, nbytes):
 
 
 @pytest.mark.parametrize("limit", ["", "much", "2 XiB", "GiB", "-1", "0", 0, -5, "0%", "1e9"])
-def test_what_is_no_limit_is_an_error_that_says_how_to_write_one(limit):
+def test_a_malformed_limit_is_an_error_that_shows_how_to_write_one(limit):
     with pytest.raises(InvalidArgument, match='a size such as "2GiB"'):
         limit_bytes(limit)
 

@@ -1,4 +1,4 @@
-"""What allocators do to sessions: chosen by config, failing at every request, with results that outlive a run."""
+"""Allocators of sessions: chosen by config, failing at every request, with results that outlive a run."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def heald_allocators(registry, config):
 """
 
 
-def expected(x):
+def expected_result(x):
     return x * 2 + np.exp(-(x * 2))
 
 
@@ -53,10 +53,10 @@ def test_a_step_whose_kth_request_finds_no_memory_fails_and_the_next_one_works(t
                 # while the error lives, its traceback holds what the step had
                 messages.append((nth, str(error), error.node, error.device))
             else:
-                np.testing.assert_allclose(result, expected(X), rtol=1e-6)
+                np.testing.assert_allclose(result, expected_result(X), rtol=1e-6)
                 del result
             assert allocator_of(session).stats().in_use in (0, frame)
-        np.testing.assert_allclose(step(X), expected(X), rtol=1e-6)
+        np.testing.assert_allclose(step(X), expected_result(X), rtol=1e-6)
         assert allocator_of(session).stats().in_use == frame
     assert [nth for nth, *_ in messages] == list(range(1, len(messages) + 1))
     assert all(f"bytes: request {nth} is made to fail" in text for nth, text, *_ in messages)
@@ -70,7 +70,7 @@ def test_results_under_any_given_allocator_are_right_and_stay(name, limit):
     results = [session.run(["a", "d"], {"x": X + i}) for i in range(5)]
     for i, (a, d) in enumerate(results):
         assert np.array_equal(a, (X + i) * 2)
-        np.testing.assert_allclose(d, expected(X + i), rtol=1e-6)
+        np.testing.assert_allclose(d, expected_result(X + i), rtol=1e-6)
     assert allocator_of(session).stats().limit == (None if limit is None else 100_000_000)
 
 
@@ -79,7 +79,7 @@ def test_a_step_that_needs_more_than_the_limit_is_refused_and_a_smaller_one_work
     with pytest.raises(ResourceExhausted, match="the limit is 20000 bytes"):
         session.run("d", {"x": np.repeat(X, 100, 0)})
     assert allocator_of(session).stats().in_use == 0
-    np.testing.assert_allclose(session.run("d", {"x": X[:1]}), expected(X[:1]), rtol=1e-6)
+    np.testing.assert_allclose(session.run("d", {"x": X[:1]}), expected_result(X[:1]), rtol=1e-6)
 
 
 def test_a_limit_that_cannot_be_read_is_an_error_of_the_session():

@@ -34,14 +34,14 @@ QUEUES: dict[str, Callable[..., Any]] = {
 def make(request: pytest.FixtureRequest) -> Iterator[Callable[..., Any]]:
     """Makes a queue of each kind in turn. No thread may be left of any."""
     before = set(threading.enumerate())
-    made: list[Any] = []
+    queues: list[Any] = []
 
     def queue(**options: Any) -> Any:
-        made.append(QUEUES[request.param](**options))
-        return made[-1]
+        queues.append(QUEUES[request.param](**options))
+        return queues[-1]
 
     yield queue
-    for queue_made in made:
+    for queue_made in queues:
         queue_made.close()
     assert set(threading.enumerate()) <= before
 
@@ -54,12 +54,12 @@ def queue(make: Callable[..., Any]) -> Any:
 @pytest.fixture
 def threads() -> Iterator[Callable[..., Any]]:
     """`threads(**options)`: a multi-threaded queue."""
-    made: list[MultiThreadedWorkQueue] = []
+    queues: list[MultiThreadedWorkQueue] = []
 
     def queue(count: int = 2, **options: Any) -> MultiThreadedWorkQueue:
-        made.append(MultiThreadedWorkQueue(count, **options))
-        return made[-1]
+        queues.append(MultiThreadedWorkQueue(count, **options))
+        return queues[-1]
 
     yield queue
-    for queue_made in made:
+    for queue_made in queues:
         queue_made.close()

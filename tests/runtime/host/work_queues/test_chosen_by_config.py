@@ -74,12 +74,12 @@ def test_a_queue_of_a_plugin_is_used_by_config_alone(plugin: str) -> None:
 
 def test_a_queue_is_closed_with_the_last_use_of_its_host(plugin: str) -> None:
     before = set(threading.enumerate())
-    mine = runtime({"name": "recording"}, plugin)
-    recording: Any = mine.host.work_queue
+    owner = runtime({"name": "recording"}, plugin)
+    recording: Any = owner.host.work_queue
     other = runtime({})
     other.host.work_queue.add_task(lambda: None)
     assert other.host.work_queue.quiesce(10)
-    del mine, other
+    del owner, other
     gc.collect()
     assert recording.did == ["close"]
     assert set(threading.enumerate()) <= before

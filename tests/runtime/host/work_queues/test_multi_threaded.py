@@ -15,7 +15,7 @@ from heald.runtime.contract.work_queue import WorkQueueConfig
 from heald.runtime.host.work_queues.multi_threaded import MultiThreadedWorkQueue
 from heald.runtime.values.async_value import AsyncValue, available
 
-ENOUGH = 10.0  # seconds: whatever takes longer hangs
+ENOUGH = 10.0  # seconds; a test that takes longer hangs
 MOMENT = 0.02
 
 
@@ -97,10 +97,10 @@ def test_blocking_tasks_get_threads_of_their_own_and_hold_up_no_others(threads: 
     assert queue.quiesce(ENOUGH)
 
 
-def test_beyond_the_most_threads_blocking_tasks_queue_or_are_refused(threads: Callable[..., Any]) -> None:
+def test_blocking_tasks_beyond_the_thread_limit_queue_or_are_refused(threads: Callable[..., Any]) -> None:
     queue = threads(blocking_threads=2)
     running, go_on = threading.Barrier(3, timeout=ENOUGH), threading.Event()
-    seen: list[str] = []
+    events: list[str] = []
 
     def block() -> None:
         running.wait()
@@ -109,23 +109,23 @@ def test_beyond_the_most_threads_blocking_tasks_queue_or_are_refused(threads: Ca
     for _ in range(2):
         assert queue.add_blocking_task(block, allow_queuing=False)
     running.wait()
-    assert queue.add_blocking_task(lambda: seen.append("queued"), allow_queuing=True)
-    assert queue.add_blocking_task(lambda: seen.append("refused"), allow_queuing=False) is False
+    assert queue.add_blocking_task(lambda: events.append("queued"), allow_queuing=True)
+    assert queue.add_blocking_task(lambda: events.append("refused"), allow_queuing=False) is False
     go_on.set()
     assert queue.quiesce(ENOUGH)
-    assert seen == ["queued"]
+    assert events == ["queued"]
 
 
 def test_idle_blocking_threads_end_and_come_again(threads: Callable[..., Any]) -> None:
     before = set(threading.enumerate())
     queue = threads(idle_seconds=MOMENT / 10, blocking_threads=1)
-    seen: list[int] = []
+    events: list[int] = []
     for i in range(300):  # tasks meet threads that are about to leave
-        queue.add_blocking_task(lambda i=i: seen.append(i), allow_queuing=True)
+        queue.add_blocking_task(lambda i=i: events.append(i), allow_queuing=True)
         if i % 10 == 0:
             time.sleep(MOMENT / 10)
     assert queue.quiesce(ENOUGH)
-    assert seen == list(range(300))
+    assert events == list(range(300))
     end = time.monotonic() + ENOUGH
     while set(threading.enumerate()) - before and time.monotonic() < end:
         time.sleep(MOMENT / 10)
@@ -138,17 +138,17 @@ def test_a_system_that_starts_no_thread_is_a_typed_error(threads: Callable[..., 
         raise RuntimeError("can't start new thread")
 
     queue = threads()
-    seen: list[str] = []
+    events: list[str] = []
     with monkeypatch.context() as patched:
         patched.setattr(threading.Thread, "start", start)
         for add in (queue.add_task, lambda task: queue.add_blocking_task(task, allow_queuing=True)):
             with pytest.raises(ResourceExhausted, match="can't start new thread"):
-                add(lambda: seen.append("refused"))
-        assert queue.quiesce(ENOUGH)  # what was refused is not there any more
-    queue.add_task(lambda: seen.append("taken"))
-    queue.add_blocking_task(lambda: seen.append("taken"), allow_queuing=True)
+                add(lambda: events.append("refused"))
+        assert queue.quiesce(ENOUGH)  # the refused task is gone
+    queue.add_task(lambda: events.append("taken"))
+    queue.add_blocking_task(lambda: events.append("taken"), allow_queuing=True)
     assert queue.quiesce(ENOUGH)
-    assert seen == ["taken", "taken"]
+    assert events == ["taken", "taken"]
 
 
 def test_a_queue_that_is_dropped_takes_its_threads_along() -> None:
@@ -164,23 +164,23 @@ def test_a_queue_that_is_dropped_takes_its_threads_along() -> None:
     assert set(threading.enumerate()) <= before
 
 
-def test_close_does_not_wait_for_a_stuck_task_and_drops_what_has_not_started(threads: Callable[..., Any]) -> None:
+def test_close_does_not_wait_for_a_stuck_task_and_drops_tasks_not_begun(threads: Callable[..., Any]) -> None:
     queue = threads(1)
     go_on, started = threading.Event(), threading.Event()
-    seen: list[int] = []
+    events: list[int] = []
 
     def stuck() -> None:
         started.set()
         go_on.wait(ENOUGH)
 
     queue.add_task(stuck)
-    queue.add_task(lambda: seen.append(1))
+    queue.add_task(lambda: events.append(1))
     assert started.wait(ENOUGH)
     start = time.monotonic()
     queue.close()
     assert time.monotonic() - start < 1
     go_on.set()
-    assert seen == []
+    assert events == []
 
 
 def test_the_number_of_threads_is_at_least_one() -> None:

@@ -13,49 +13,49 @@ from heald.runtime.values.async_value import AsyncValue
 
 def test_single_threaded_is_first_in_first_out_and_starts_nothing_of_itself() -> None:
     queue = SingleThreadedWorkQueue()
-    seen: list[Any] = []
+    events: list[Any] = []
     for i in range(50):
-        queue.add_task(lambda i=i: seen.append(i))
-        assert queue.add_blocking_task(lambda i=i: seen.append(-i), allow_queuing=True)
-        assert not queue.add_blocking_task(lambda: seen.append("never"), allow_queuing=False)
-    queue.add_task(lambda: queue.add_task(lambda: seen.append(threading.get_ident())))
-    assert seen == []
+        queue.add_task(lambda i=i: events.append(i))
+        assert queue.add_blocking_task(lambda i=i: events.append(-i), allow_queuing=True)
+        assert not queue.add_blocking_task(lambda: events.append("never"), allow_queuing=False)
+    queue.add_task(lambda: queue.add_task(lambda: events.append(threading.get_ident())))
+    assert events == []
     assert queue.quiesce()
-    assert seen == [sign * i for i in range(50) for sign in (1, -1)] + [threading.get_ident()]
+    assert events == [sign * i for i in range(50) for sign in (1, -1)] + [threading.get_ident()]
     assert queue.parallelism_level == 1
 
 
 def test_single_threaded_runs_no_more_than_is_waited_for() -> None:
     queue = SingleThreadedWorkQueue()
-    value, seen = AsyncValue(), []
+    value, events = AsyncValue(), []
     queue.add_task(lambda: value.emplace(1))
-    queue.add_task(lambda: seen.append("later"))
+    queue.add_task(lambda: events.append("later"))
     assert queue.await_values([value])
-    assert seen == []
+    assert events == []
 
 
 def test_a_keyboard_interrupt_in_the_main_thread_ends_the_wait() -> None:
     queue = SingleThreadedWorkQueue()
 
-    def interrupted() -> None:
+    def raise_interrupt() -> None:
         raise KeyboardInterrupt
 
-    queue.add_task(interrupted)
-    seen: list[int] = []
-    queue.add_task(lambda: seen.append(1))
+    queue.add_task(raise_interrupt)
+    events: list[int] = []
+    queue.add_task(lambda: events.append(1))
     with pytest.raises(KeyboardInterrupt):
         queue.quiesce()
     assert queue.quiesce()
-    assert seen == [1]
+    assert events == [1]
 
 
 def schedule(seed: int) -> list[int]:
     """The order in which a seeded queue runs thirty tasks, most of which are added by others."""
     queue = SeededWorkQueue(seed)
-    seen: list[int] = []
+    events: list[int] = []
 
     def task(i: int) -> None:
-        seen.append(i)
+        events.append(i)
         if i < 10:
             queue.add_task(lambda: task(i + 10))
             queue.add_blocking_task(lambda: task(i + 20), allow_queuing=True)
@@ -63,7 +63,7 @@ def schedule(seed: int) -> list[int]:
     for i in range(10):
         queue.add_task(lambda i=i: task(i))
     queue.quiesce()
-    return seen
+    return events
 
 
 def test_seeded_gives_one_order_a_seed_and_many_over_seeds() -> None:
@@ -77,9 +77,9 @@ def test_seeded_reaches_every_order_of_a_few_tasks() -> None:
     orders = set()
     for seed in range(200):
         queue = SeededWorkQueue(seed)
-        seen: list[int] = []
+        events: list[int] = []
         for i in range(3):
-            queue.add_task(lambda i=i, seen=seen: seen.append(i))
+            queue.add_task(lambda i=i, events=events: events.append(i))
         queue.quiesce()
-        orders.add(tuple(seen))
+        orders.add(tuple(events))
     assert len(orders) == 6

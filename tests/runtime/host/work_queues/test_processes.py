@@ -14,7 +14,7 @@ import pytest
 from heald.errors import FailedPrecondition
 from heald.runtime.values.async_value import AsyncValue
 
-ENOUGH = 10.0  # seconds: whatever takes longer hangs
+ENOUGH = 10.0  # seconds; a test that takes longer hangs
 PREAMBLE = """
 import signal, sys, threading, time
 from heald.runtime.values.async_value import AsyncValue
@@ -112,7 +112,7 @@ def test_a_forked_child_is_refused_at_once(queue: Any) -> None:
     with os.fdopen(reading) as pipe:
         assert pipe.read() == "forked forked forked forked nothing"
     os.waitpid(child, 0)
-    seen: list[int] = []
-    queue.add_task(lambda: seen.append(1))
+    events: list[int] = []
+    queue.add_task(lambda: events.append(1))
     assert queue.quiesce(ENOUGH)  # the parent goes on
-    assert seen == [1]
+    assert events == [1]

@@ -1,4 +1,4 @@
-"""What all work queues that are given do alike."""
+"""Laws that all built-in work queues keep."""
 
 from __future__ import annotations
 
@@ -13,24 +13,24 @@ from harness.elsewhere import run_in_thread
 from heald.errors import FailedPrecondition
 from heald.runtime.values.async_value import AsyncValue, available
 
-ENOUGH = 10.0  # seconds: whatever takes longer hangs
+ENOUGH = 10.0  # seconds; a test that takes longer hangs
 MOMENT = 0.02
 
 
 def test_every_task_runs_exactly_once(queue: Any) -> None:
-    seen: list[int] = []
+    events: list[int] = []
     for i in range(1000):
-        queue.add_task(lambda i=i: seen.append(i))
+        queue.add_task(lambda i=i: events.append(i))
     assert queue.quiesce(ENOUGH)
-    assert sorted(seen) == list(range(1000))
+    assert sorted(events) == list(range(1000))
 
 
 def test_four_threads_add_tasks_and_wait_for_them(queue: Any) -> None:
-    seen: list[tuple[int, int]] = []
+    events: list[tuple[int, int]] = []
 
     def produce(which: int) -> None:
         for i in range(5000):
-            queue.add_task(lambda i=i: seen.append((which, i)))
+            queue.add_task(lambda i=i: events.append((which, i)))
         if which % 2:
             assert queue.quiesce(ENOUGH)
 
@@ -40,15 +40,15 @@ def test_four_threads_add_tasks_and_wait_for_them(queue: Any) -> None:
     for thread in producers:
         thread.join(ENOUGH)
     assert queue.quiesce(ENOUGH)
-    assert sorted(seen) == [(which, i) for which in range(4) for i in range(5000)]
+    assert sorted(events) == [(which, i) for which in range(4) for i in range(5000)]
 
 
 @pytest.mark.parametrize("wait", [lambda work: work(), run_in_thread], ids=["main thread", "another thread"])
 def test_tasks_that_add_tasks_are_waited_for(queue: Any, wait: Callable[..., Any]) -> None:
-    seen: list[int] = []
+    events: list[int] = []
 
     def branch(depth: int) -> None:
-        seen.append(depth)
+        events.append(depth)
         if depth < 8:
             queue.add_task(lambda: branch(depth + 1))
             queue.add_blocking_task(lambda: branch(depth + 1), allow_queuing=True)
@@ -58,16 +58,16 @@ def test_tasks_that_add_tasks_are_waited_for(queue: Any, wait: Callable[..., Any
         return bool(queue.quiesce(ENOUGH))
 
     assert wait(run)
-    assert len(seen) == 2 ** 9 - 1
+    assert len(events) == 2 ** 9 - 1
 
 
 def test_quiet_means_that_nothing_runs(queue: Any) -> None:
     for _ in range(200):
-        seen: list[int] = []
-        queue.add_task(lambda seen=seen: queue.add_blocking_task(
-            lambda: queue.add_task(lambda: seen.append(1)), allow_queuing=True))
+        events: list[int] = []
+        queue.add_task(lambda events=events: queue.add_blocking_task(
+            lambda: queue.add_task(lambda: events.append(1)), allow_queuing=True))
         assert queue.quiesce(ENOUGH)
-        assert seen == [1]
+        assert events == [1]
 
 
 def test_waiting_for_values_runs_the_tasks_that_complete_them(queue: Any) -> None:
@@ -131,12 +131,12 @@ def test_a_wait_ends_at_its_timeout(queue: Any) -> None:
 
 @pytest.mark.parametrize("kind", [ValueError, KeyboardInterrupt, SystemExit, GeneratorExit, MemoryError])
 @pytest.mark.parametrize("blocking", [False, True])
-def test_what_a_task_raises_goes_to_the_handler_and_ends_nothing(
+def test_the_exception_of_a_task_goes_to_the_handler_and_ends_no_thread(
     make: Callable[..., Any], kind: type[BaseException], blocking: bool
 ) -> None:
     faults: list[BaseException] = []
     queue = make(on_error=faults.append)
-    seen: list[int] = []
+    events: list[int] = []
 
     def fail() -> None:
         raise kind("on purpose")
@@ -147,12 +147,12 @@ def test_what_a_task_raises_goes_to_the_handler_and_ends_nothing(
                 queue.add_blocking_task(fail, allow_queuing=True)
             else:
                 queue.add_task(fail)
-            queue.add_task(lambda i=i: seen.append(i))
+            queue.add_task(lambda i=i: events.append(i))
         assert queue.quiesce(ENOUGH)
 
     run_in_thread(run)  # in the main thread a KeyboardInterrupt would be the user's
     assert [type(fault) for fault in faults] == [kind] * 20
-    assert sorted(seen) == list(range(20))
+    assert sorted(events) == list(range(20))
 
 
 def test_a_handler_that_fails_ends_nothing_either(make: Callable[..., Any], monkeypatch: Any) -> None:
@@ -164,13 +164,13 @@ def test_a_handler_that_fails_ends_nothing_either(make: Callable[..., Any], monk
 
     queue = make(on_error=handler)
     queue.add_task(lambda: 1 / 0)
-    seen: list[int] = []
-    queue.add_task(lambda: seen.append(1))
+    events: list[int] = []
+    queue.add_task(lambda: events.append(1))
     assert queue.quiesce(ENOUGH)
-    assert (hooked, seen) == ([SystemExit], [1])
+    assert (hooked, events) == ([SystemExit], [1])
 
 
-def test_without_a_handler_it_is_the_threads_excepthook(queue: Any, monkeypatch: Any) -> None:
+def test_the_default_handler_is_the_excepthook_of_threads(queue: Any, monkeypatch: Any) -> None:
     hooked: list[Any] = []
     monkeypatch.setattr(threading, "excepthook", hooked.append)
     queue.add_task(lambda: 1 / 0)
@@ -203,7 +203,7 @@ def test_a_task_cannot_wait_for_the_queue_that_runs_it(
     assert wait(lambda: queue.await_values([available(1)]))  # the thread that ran it may wait again
 
 
-def test_after_close_everything_is_refused(queue: Any) -> None:
+def test_a_closed_queue_refuses_tasks_and_waits(queue: Any) -> None:
     queue.add_task(lambda: None)
     assert queue.quiesce(ENOUGH)
     queue.close()
@@ -236,7 +236,7 @@ def test_a_queue_keeps_nothing_of_its_tasks(queue: Any) -> None:
         assert reference() is None
 
 
-def test_what_a_running_task_raises_because_the_queue_was_closed_is_not_reported(make: Callable[..., Any]) -> None:
+def test_the_exception_that_a_closed_queue_raises_in_a_running_task_is_not_reported(make: Callable[..., Any]) -> None:
     faults: list[BaseException] = []
     queue = make(on_error=faults.append)
     refused = threading.Event()

@@ -26,26 +26,26 @@ from ...support.memory_size import limit_bytes
 from ...support.plugin_guard import plugin_guard
 
 
-def pooled() -> HostAllocator:
+def make_pooled() -> HostAllocator:
     from .pooled import PooledAllocator
 
     return PooledAllocator()
 
 
-def counting() -> HostAllocator:
+def make_counting() -> HostAllocator:
     from .counting import CountingAllocator
 
     return CountingAllocator()
 
 
-def poisoning() -> HostAllocator:
+def make_poisoning() -> HostAllocator:
     from .poisoning import PoisoningAllocator
 
     return PoisoningAllocator()
 
 
-GIVEN: dict[str, Callable[[], HostAllocator]] = {
-    "plain": PlainAllocator, "pooled": pooled, "counting": counting, "poisoning": poisoning,
+BUILT_IN_ALLOCATORS: dict[str, Callable[[], HostAllocator]] = {
+    "plain": PlainAllocator, "pooled": make_pooled, "counting": make_counting, "poisoning": make_poisoning,
 }
 
 

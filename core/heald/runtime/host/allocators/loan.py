@@ -30,7 +30,7 @@ class Block(Array):
     __slots__ = ()
 
 
-class Closed(Array):
+class ClosedLoan(Array):
     """The class of a loan after it was closed: its end has no effect."""
 
     __slots__ = ()
@@ -72,12 +72,12 @@ class Loans:
         loan = buffer.base
         with self._closing:
             kind: type = type(loan)
-            if kind is Closed:
+            if kind is ClosedLoan:
                 return None
             if kind is not self.kind:
                 raise InvalidArgument("the array to deallocate is no buffer of this allocator",
                                       hint="pass the array that its allocate returned, not a view or a copy")
-            loan.__class__ = Closed
+            loan.__class__ = ClosedLoan
         block = loan.base
         self._ended(block)
         return block

@@ -19,7 +19,7 @@ from ...support.fork_safety import inherited
 from .ledger import Ledger
 from .loan import Block, Loans
 
-IDLE_LIMIT = 256 << 20
+LARGEST_IDLE_BYTES = 256 << 20
 
 
 @lru_cache(4096)
@@ -35,7 +35,7 @@ class PooledAllocator:
     Its stats are of whole blocks; it counts neither allocations nor a peak.
     """
 
-    def __init__(self, inner: HostAllocator | None = None, idle_limit: int = IDLE_LIMIT) -> None:
+    def __init__(self, inner: HostAllocator | None = None, idle_limit: int = LARGEST_IDLE_BYTES) -> None:
         self._inner = PlainAllocator() if inner is None else inner
         self._idle_limit = idle_limit
         self._held = Ledger()  # lent or idle

@@ -22,7 +22,7 @@ from ...contract.device import load_callable
 from ...contract.work_queue import ConcurrentWorkQueue, WorkQueueConfig
 from ...support.plugin_guard import plugin_guard
 
-GIVEN = {
+BUILT_IN_QUEUES = {
     "multi_threaded": "heald.runtime.host.work_queues.multi_threaded:create",
     "seeded": "heald.runtime.host.work_queues.seeded:create",
     "single_threaded": "heald.runtime.host.work_queues.single_threaded:create",

@@ -8,7 +8,7 @@ from collections.abc import Callable
 OnError = Callable[[BaseException], None]
 
 
-def uncaught(error: BaseException) -> None:
+def report_uncaught(error: BaseException) -> None:
     """Call `threading.excepthook`, as Python does when a thread ends with an exception. It prints to stderr unless the
     application has replaced it, and is silent for SystemExit."""
     details = (type(error), error, error.__traceback__, threading.current_thread())
@@ -20,4 +20,4 @@ def report(on_error: OnError, error: BaseException) -> None:
     try:
         on_error(error)
     except BaseException as second:  # noqa: BLE001 - a worker outlives every exception
-        uncaught(second)
+        report_uncaught(second)

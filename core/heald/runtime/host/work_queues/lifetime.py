@@ -9,8 +9,8 @@ from __future__ import annotations
 from ....errors import FailedPrecondition
 from ...support.fork_safety import inherited
 
-CLOSED = ("the work queue has been closed", "open a new session")
-FORKED = ("the work queue belongs to the process that forked this one",
+CLOSED_ERROR = ("the work queue has been closed", "open a new session")
+FORKED_ERROR = ("the work queue belongs to the process that forked this one",
           "fork before the first run, or start processes with multiprocessing's 'spawn'")
 
 
@@ -34,8 +34,8 @@ class Lifetime:
         """End the queue. Returns False when it has ended before."""
         if self.end is not None:
             return False
-        self.end = CLOSED
+        self.end = CLOSED_ERROR
         return True
 
     def forked(self) -> None:
-        self.end = FORKED
+        self.end = FORKED_ERROR

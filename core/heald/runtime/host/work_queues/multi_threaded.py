@@ -18,14 +18,14 @@ from weakref import finalize
 from ....errors import FailedPrecondition, ResourceExhausted
 from ...contract.work_queue import Task, WorkQueueConfig
 from ...values.async_value import AsyncValue
-from .faults import OnError, uncaught
+from .faults import OnError, report_uncaught
 from .lifetime import Lifetime
 from .waiting import Countdown, Deadline, WaitingThreads
 from .worker_pool import WorkerPool
 
-BLOCKING_THREADS = 256  # at most
+LARGEST_BLOCKING_THREADS = 256  # at most
 IDLE_SECONDS = 5.0  # after this time without a task a thread for blocking tasks ends
-GRACE = 0.5  # seconds that `close` waits for running tasks
+CLOSE_GRACE_SECONDS = 0.5  # seconds that `close` waits for running tasks
 
 
 class OwnTasks(deque[Task]):
@@ -40,7 +40,7 @@ class OwnTasks(deque[Task]):
         task()
 
 
-class _Mine(threading.local):
+class _ThreadState(threading.local):
     """The relation of the calling thread to a queue. `is_running` is True while it runs a task of the queue. `own` are
     the tasks that it may run while it waits, None for workers and the main thread."""
 
@@ -59,22 +59,22 @@ class MultiThreadedWorkQueue:
     task's thread."""
 
     def __init__(
-        self, threads: int | None = None, on_error: OnError = uncaught, *,
-        blocking_threads: int = BLOCKING_THREADS, idle_seconds: float = IDLE_SECONDS,
+        self, threads: int | None = None, on_error: OnError = report_uncaught, *,
+        blocking_threads: int = LARGEST_BLOCKING_THREADS, idle_seconds: float = IDLE_SECONDS,
     ) -> None:
         self.parallelism_level = _cores() if threads is None else threads
         self._lifetime = lifetime = Lifetime()
-        self._mine = _Mine()
+        self._mine = _ThreadState()
         self._quiescing = WaitingThreads()
 
-        def failed(error: BaseException) -> None:
+        def report_error(error: BaseException) -> None:
             if lifetime.end is None:
                 on_error(error)
 
         self._pool = WorkerPool("heald-worker", self.parallelism_level, enter=self._mine.enter,
-                                changed=self._quiescing.wake, on_error=failed)
+                                changed=self._quiescing.wake, on_error=report_error)
         self._blocking = WorkerPool("heald-blocking", blocking_threads, enter=self._mine.enter,
-                                    changed=self._quiescing.wake, on_error=failed, idle_seconds=idle_seconds)
+                                    changed=self._quiescing.wake, on_error=report_error, idle_seconds=idle_seconds)
         self._lock = threading.Lock()
         self._blocking_added = 0
         self._end = finalize(self, _close, self._pool, self._blocking)  # when collected, or at the process's end
@@ -159,7 +159,7 @@ class MultiThreadedWorkQueue:
 
 
 def _close(*pools: WorkerPool) -> None:
-    end = monotonic() + GRACE
+    end = monotonic() + CLOSE_GRACE_SECONDS
     for thread in [thread for pool in pools for thread in pool.stop()]:
         if thread is not threading.current_thread() and thread.is_alive():
             thread.join(max(0.0, end - monotonic()))

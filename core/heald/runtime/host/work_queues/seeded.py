@@ -9,14 +9,14 @@ from __future__ import annotations
 from random import Random
 
 from ...contract.work_queue import Task, WorkQueueConfig
-from .faults import OnError, uncaught
+from .faults import OnError, report_uncaught
 from .single_threaded import SingleThreadedWorkQueue
 
 
 class SeededWorkQueue(SingleThreadedWorkQueue):
     """Tasks run on the thread that waits, one at a time, in an order drawn from `seed`."""
 
-    def __init__(self, seed: int, on_error: OnError = uncaught) -> None:
+    def __init__(self, seed: int, on_error: OnError = report_uncaught) -> None:
         super().__init__(on_error)
         self._random = Random(seed)  # noqa: S311 - a schedule is not secret
 

@@ -13,7 +13,7 @@ from threading import Lock, current_thread, get_ident, main_thread
 from ....errors import FailedPrecondition
 from ...contract.work_queue import Task, WorkQueueConfig
 from ...values.async_value import AsyncValue
-from .faults import OnError, report, uncaught
+from .faults import OnError, report, report_uncaught
 from .lifetime import Lifetime
 from .waiting import Countdown, Deadline, WaitingThreads
 
@@ -24,7 +24,7 @@ class SingleThreadedWorkQueue:
 
     parallelism_level = 1
 
-    def __init__(self, on_error: OnError = uncaught) -> None:
+    def __init__(self, on_error: OnError = report_uncaught) -> None:
         self._tasks: deque[Task] = deque()
         self._runner: int | None = None  # the thread that runs tasks now
         self._lock = Lock()

@@ -16,7 +16,7 @@ from typing import Any
 
 from ...values.async_value import AsyncValue
 
-SLICE = 0.5  # seconds; on Windows a wait for a lock cannot be interrupted: Ctrl-C arrives between slices
+WAIT_SLICE_SECONDS = 0.5  # seconds; on Windows a wait for a lock cannot be interrupted: Ctrl-C arrives between slices
 
 
 class Deadline:
@@ -30,7 +30,7 @@ class Deadline:
 
     def slice(self) -> float:
         """Seconds to wait before the next test of the awaited condition."""
-        return SLICE if self._end is None else max(0.0, min(SLICE, self._end - monotonic()))
+        return WAIT_SLICE_SECONDS if self._end is None else max(0.0, min(WAIT_SLICE_SECONDS, self._end - monotonic()))
 
 
 class WaitingThreads:

@@ -12,12 +12,12 @@ from math import prod
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
 
 from ....errors import DataLoss, InvalidArgument, ResourceExhausted
-from ...support.mapped_file import file_behind, kept
+from ...support.mapped_file import file_behind, lasting_bytes
 from ...values import dtypes
 from ...values.dtypes import DType
 from ..compiled_model import StrippedConstant
 from .sections import PADDING
-from .vbr import NAMES, SectionReader, put_vbr
+from .vbr import NAME_ERRORS, SectionReader, put_vbr
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,12 +26,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 PAGE = 4096
-_LINE = 64
-MOST_DIMS = 64  # of NumPy's arrays
-_MOST_BYTES = 2**63 - 1  # of NumPy's arrays, splats too
-_END = 8  # bytes of the end of a string
+_LINE_BYTES = 64
+LARGEST_NUMPY_RANK = 64  # of NumPy's arrays
+_LARGEST_ARRAY_BYTES = 2**63 - 1  # of NumPy's arrays, splats too
+_STRING_END_BYTES = 8  # bytes of the end of a string
 SPLAT, STRIPPED = 1, 2
-_WITHOUT = (dtypes.resource, dtypes.variant)  # only a running program makes their content
+_UNSTORABLE_DTYPES = (dtypes.resource, dtypes.variant)  # only a running program makes their content
 
 
 class ArrayRecord(NamedTuple):
@@ -61,7 +61,7 @@ def elements(value: Any, what: str) -> Array:
                               hint="give an array or a TensorValue")
     array = np.asarray(array)
     dtype = dtypes.of_numpy(array.dtype)
-    if dtype in _WITHOUT:
+    if dtype in _UNSTORABLE_DTYPES:
         raise InvalidArgument(f"{what} has elements of type {dtype.name}, which a BEF file cannot hold")
     return array
 
@@ -79,7 +79,7 @@ class ArrayWriter:
         self._arrays.append(array)
         return self._indices.setdefault(id(array), len(self._arrays) - 1)
 
-    def shared(self, value: Any, what: str) -> int:
+    def add_shared(self, value: Any, what: str) -> int:
         """Return the index of an array, which is added unless the same object is there. Raises as `elements`."""
         array = elements(value, what)
         index = self._indices.get(id(array))
@@ -88,14 +88,14 @@ class ArrayWriter:
     def layout(self, base: Callable[[int], int]) -> tuple[list[Any], bytes]:
         """The pieces of the section, and the table. `base(size)` is where in the file a section of this size begins; it
         is a multiple of 64, and depends on the size only by the length of the header."""
-        stored = [_stored(array) for array in self._arrays]
+        stored = [_stored_form(array) for array in self._arrays]
         size, start = 0, -1
         while start != base(size):  # the pages' padding depends on the start, and the start on the size
             start = base(size)
             offsets = []
             size = 0
             for _, _, raw in stored:
-                alignment = PAGE if raw.nbytes >= PAGE else _LINE
+                alignment = PAGE if raw.nbytes >= PAGE else _LINE_BYTES
                 size += -(start + size) % alignment
                 offsets.append(size)
                 size += raw.nbytes
@@ -109,7 +109,7 @@ class ArrayWriter:
         return chunks, b"".join(table)
 
 
-def _stored(array: Array | StrippedConstant) -> tuple[DType, int, memoryview]:
+def _stored_form(array: Array | StrippedConstant) -> tuple[DType, int, memoryview]:
     """The element type, the flag, and the bytes to be stored."""
     import numpy as np
 
@@ -120,17 +120,18 @@ def _stored(array: Array | StrippedConstant) -> tuple[DType, int, memoryview]:
     if splat:
         array = array[tuple(slice(1) for _ in array.shape)]
     if dtype is dtypes.string:
-        return dtype, SPLAT * splat, memoryview(_joined(array))
+        return dtype, SPLAT * splat, memoryview(_joined_strings(array))
     array = np.ascontiguousarray(array.astype(dtype.numpy, copy=False))
     if sys.byteorder == "big":
         array = array.byteswap()
     return dtype, SPLAT * splat, array.reshape(-1).view(np.uint8).data
 
 
-def _joined(array: Array) -> bytes:
+def _joined_strings(array: Array) -> bytes:
     import numpy as np
 
-    texts = [text.encode("utf-8", NAMES) if isinstance(text, str) else text for text in array.reshape(-1).tolist()]
+    texts = [text.encode("utf-8", NAME_ERRORS) if isinstance(text, str) else text
+             for text in array.reshape(-1).tolist()]
     for text in texts:
         if not isinstance(text, bytes):
             raise InvalidArgument(f"an array of strings has an element of class {type(text).__name__}",
@@ -139,7 +140,7 @@ def _joined(array: Array) -> bytes:
     return ends.tobytes() + b"".join(texts)
 
 
-class Lazy(Sequence[T], Generic[T]):
+class LazySequence(Sequence[T], Generic[T]):
     """A sequence whose items are made when they are first asked for, and kept."""
 
     def __init__(self, count: int, make: Callable[[int], T]) -> None:
@@ -178,7 +179,7 @@ class Arrays:
             self._entries.append(entry := _read_entry(table, stop - start))
             if len(self._entries) > 1 and entry.offset < sum(self._entries[-2][-2:]):
                 raise table.wrong(f"array {len(self._entries) - 1} begins before the one before ends")
-        self._made: Lazy[Any] = Lazy(len(self._entries), self._make)
+        self._made: LazySequence[Any] = LazySequence(len(self._entries), self._make)
         self._file = file_behind(view)
 
     def __len__(self) -> int:
@@ -204,7 +205,7 @@ class Arrays:
             return StrippedConstant(entry.dtype, entry.shape)
         splat = entry.flag == SPLAT
         shape = tuple(map(min, entry.shape, (1,) * len(entry.shape))) if splat else entry.shape
-        raw = kept(self._view, entry.offset, entry.offset + entry.size)
+        raw = lasting_bytes(self._view, entry.offset, entry.offset + entry.size)
         if entry.dtype is dtypes.string:
             array = _cut(raw, prod(shape), index).reshape(shape)
         elif not entry.size:
@@ -220,13 +221,13 @@ class Arrays:
 def _read_entry(table: SectionReader, room: int) -> ArrayRecord:
     number, flag = table.vbr(), table.vbr()
     dtype = read_dtype(table, number)
-    if flag > STRIPPED or dtype in _WITHOUT or dtype.kind == "q":
+    if flag > STRIPPED or dtype in _UNSTORABLE_DTYPES or dtype.kind == "q":
         raise table.wrong(f"no array of type {dtype.name} can have this flag: {flag}")
     shape = tuple(table.vbr() for _ in range(table.count()))
     offset, size = table.vbr(), table.vbr()
-    width = dtype.itemsize or _END
-    if len(shape) > MOST_DIMS or prod(dim or 1 for dim in shape) * width > _MOST_BYTES:
-        raise table.wrong(f"no array can have the shape {list(shape)[:MOST_DIMS]}")
+    width = dtype.itemsize or _STRING_END_BYTES
+    if len(shape) > LARGEST_NUMPY_RANK or prod(dim or 1 for dim in shape) * width > _LARGEST_ARRAY_BYTES:
+        raise table.wrong(f"no array can have the shape {list(shape)[:LARGEST_NUMPY_RANK]}")
     count = prod(shape)
     if flag == SPLAT and count < 2:
         raise table.wrong(f"an array of {count} elements is a splat")
@@ -252,7 +253,7 @@ def _cut(raw: Any, count: int, index: int) -> Any:
     import numpy as np
 
     ends = np.frombuffer(raw, "<u8", count).tolist()
-    data = bytes(raw[count * _END :])
+    data = bytes(raw[count * _STRING_END_BYTES :])
     begins = [0, *ends[:-1]]
     if any(begin > end for begin, end in zip(begins, ends, strict=False)) or (ends[-1] if ends else 0) != len(data):
         raise SectionReader(data, "Arrays").wrong(f"the ends of the strings of array {index} contradict its size")

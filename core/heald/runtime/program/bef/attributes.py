@@ -15,16 +15,16 @@ from typing import Any, NamedTuple
 from ....errors import InvalidArgument, Unimplemented
 from ...values import dtypes
 from ...values.dtypes import DType
-from ..typed_attribute import ShapeAttribute, is_number, number_type, typed
-from .arrays import MOST_DIMS, PAGE, Arrays, ArrayWriter, elements, read_dtype
+from ..typed_attribute import ShapeAttribute, is_number, number_type, typed_number
+from .arrays import LARGEST_NUMPY_RANK, PAGE, Arrays, ArrayWriter, elements, read_dtype
 from .sections import PADDING
-from .vbr import NAMES, SectionReader, put_bytes, put_text, put_vbr
+from .vbr import NAME_ERRORS, SectionReader, put_bytes, put_text, put_vbr
 
 STRING, TYPE, SHAPE, DENSE, SYMBOL_REF, AGGREGATE = 16, 25, 27, 28, 29, 30
 ARRAY = 0x80  # added to the type of the elements
 TAGGED = 0x40  # our own
 _I1, _I32, _I64, _BF16 = 5, 8, 9, 15
-_MOST_DEPTH = 32  # of tuples in tuples
+_DEEPEST_NESTING = 32  # of tuples in tuples
 _DTYPES = {number: dtypes.named(name) for number, name in enumerate((
     "uint8", "uint16", "uint32", "uint64", "bool", "int8", "int16", "int32", "int64", "float32", "float64", "complex64",
     "complex128", "float16", "bfloat16", "string", "resource", "variant", "quint8", "quint16", "qint8", "qint16",
@@ -36,10 +36,10 @@ _FORMATS = {  # of struct, for one element
 }
 _PAIRS = frozenset((12, 13))
 _HEADER = struct.Struct("<BBHI")  # alignment, dtype, prefix size, byte size
-_LONG = range(-(2**63), 2**63)
+_INT64_RANGE = range(-(2**63), 2**63)
 
 
-class Encoded(NamedTuple):
+class EncodedAttribute(NamedTuple):
     """An attribute's type and bytes. Its position plus `skew` is a multiple of `alignment`."""
 
     type: int
@@ -51,28 +51,28 @@ class Encoded(NamedTuple):
         return PADDING * (-(position + self.skew) % self.alignment)
 
 
-def encode(value: Any, arrays: ArrayWriter, what: str) -> Encoded:
+def encode(value: Any, arrays: ArrayWriter, what: str) -> EncodedAttribute:
     """The encoded value. Large arrays are added to `arrays`. Raises InvalidArgument, which names `what`, for a value
     that a file cannot hold."""
     return _encode(value, arrays, what, 0)
 
 
-def _encode(value: Any, arrays: ArrayWriter, what: str, depth: int) -> Encoded:
+def _encode(value: Any, arrays: ArrayWriter, what: str, depth: int) -> EncodedAttribute:
     if isinstance(value, bool | int | float | complex):
         number = _number(value)
-        return _scalar(number, value) if number else _tagged(value, arrays, what, depth)
+        return _scalar(number, value) if number else _encode_tagged(value, arrays, what, depth)
     if isinstance(value, str):
-        raw = value.encode("utf-8", NAMES)
-        return Encoded(STRING, 4, 0, struct.pack("<I", len(raw)) + raw)
+        raw = value.encode("utf-8", NAME_ERRORS)
+        return EncodedAttribute(STRING, 4, 0, struct.pack("<I", len(raw)) + raw)
     if isinstance(value, DType) and value in _NUMBERS:
-        return Encoded(TYPE, 1, 0, bytes((_NUMBERS[value],)))
+        return EncodedAttribute(TYPE, 1, 0, bytes((_NUMBERS[value],)))
     if value is None:
-        return Encoded(SHAPE, 4, 0, bytes(4))
+        return EncodedAttribute(SHAPE, 4, 0, bytes(4))
     if isinstance(value, tuple):
         return _tuple(value, arrays, what, depth)
     if _is_small_array(value):
         return _dense(value)
-    return _tagged(value, arrays, what, depth)
+    return _encode_tagged(value, arrays, what, depth)
 
 
 def _number(value: Any) -> int:
@@ -81,13 +81,13 @@ def _number(value: Any) -> int:
     if dtype is None:
         return TYPE if isinstance(value, DType) and value in _NUMBERS else 0
     number = _NUMBERS[dtype]
-    return 0 if number == _I64 and value not in _LONG else number
+    return 0 if number == _I64 and value not in _INT64_RANGE else number
 
 
-def _scalar(number: int, value: Any) -> Encoded:
+def _scalar(number: int, value: Any) -> EncodedAttribute:
     parts = (value.real, value.imag) if number in _PAIRS else (_to_bfloat16(value) if number == _BF16 else value,)
     raw = struct.pack("<" + _FORMATS[number], *parts)
-    return Encoded(number, _width(number), 0, raw)
+    return EncodedAttribute(number, _width(number), 0, raw)
 
 
 def _width(number: int) -> int:
@@ -95,25 +95,26 @@ def _width(number: int) -> int:
     return 1 if number == TYPE else struct.calcsize("<" + _FORMATS[number][-1])
 
 
-def _tuple(value: tuple[Any, ...], arrays: ArrayWriter, what: str, depth: int) -> Encoded:
+def _tuple(value: tuple[Any, ...], arrays: ArrayWriter, what: str, depth: int) -> EncodedAttribute:
     if isinstance(value, ShapeAttribute):
         return _shape(value)
     if not value:
-        return Encoded(ARRAY + _I32, 4, 4, bytes(4))
+        return EncodedAttribute(ARRAY + _I32, 4, 4, bytes(4))
     types = set(map(_number, value))
     if len(types) == 1 and 0 not in types and len(value) < 1 << 32:
         [number] = types
         raw = (bytes(map(_NUMBERS.__getitem__, value)) if number == TYPE else
                b"".join(_scalar(number, element).raw for element in value))
-        return Encoded(ARRAY + number, max(4, _width(number)), 4, struct.pack("<I", len(value)) + raw)
+        return EncodedAttribute(ARRAY + number, max(4, _width(number)), 4, struct.pack("<I", len(value)) + raw)
     if _is_shape(value):
         return _shape(value)
     return _aggregate(value, arrays, what, depth)
 
 
-def _shape(dims: tuple[int | None, ...]) -> Encoded:
+def _shape(dims: tuple[int | None, ...]) -> EncodedAttribute:
     raw = _HEADER.pack(8, 0, 12, 12 + 8 * len(dims)) + struct.pack("<I", len(dims))
-    return Encoded(SHAPE, 8, 12, raw + struct.pack(f"<{len(dims)}q", *(-1 if dim is None else dim for dim in dims)))
+    lengths = (-1 if dim is None else dim for dim in dims)
+    return EncodedAttribute(SHAPE, 8, 12, raw + struct.pack(f"<{len(dims)}q", *lengths))
 
 
 def _is_shape(value: tuple[Any, ...]) -> bool:
@@ -121,9 +122,9 @@ def _is_shape(value: tuple[Any, ...]) -> bool:
         dim is None or (_number(dim) == _I64 and dim >= 0) for dim in value)
 
 
-def _aggregate(value: tuple[Any, ...], arrays: ArrayWriter, what: str, depth: int) -> Encoded:
-    if depth >= _MOST_DEPTH:
-        raise InvalidArgument(f"{what} has tuples nested deeper than {_MOST_DEPTH} levels")
+def _aggregate(value: tuple[Any, ...], arrays: ArrayWriter, what: str, depth: int) -> EncodedAttribute:
+    if depth >= _DEEPEST_NESTING:
+        raise InvalidArgument(f"{what} has tuples nested deeper than {_DEEPEST_NESTING} levels")
     body = bytearray(_HEADER.size + 4 + 4 * len(value))
     offsets = []
     for item in value:
@@ -133,7 +134,7 @@ def _aggregate(value: tuple[Any, ...], arrays: ArrayWriter, what: str, depth: in
         body += encoded.raw
     _HEADER.pack_into(body, 0, 8, 0, _HEADER.size, len(body))
     struct.pack_into(f"<{len(value) + 1}I", body, _HEADER.size, len(value), *offsets)
-    return Encoded(AGGREGATE, 8, 0, bytes(body))
+    return EncodedAttribute(AGGREGATE, 8, 0, bytes(body))
 
 
 def _is_small_array(value: Any) -> bool:
@@ -142,22 +143,22 @@ def _is_small_array(value: Any) -> bool:
             and _NUMBERS.get(dtypes.of_numpy(value.dtype), 0) in _FORMATS)
 
 
-def _dense(value: Any) -> Encoded:
+def _dense(value: Any) -> EncodedAttribute:
     """A small array, with its elements in row-major order."""
 
     raw = value.astype(dtypes.of_numpy(value.dtype).numpy, copy=False).tobytes()
     prefix = 20 + 8 * value.ndim
     number = _NUMBERS[dtypes.of_numpy(value.dtype)]
     head = _HEADER.pack(8, number, prefix, prefix + len(raw)) + struct.pack("<3I", prefix, value.size, value.ndim)
-    return Encoded(DENSE, 8, prefix, head + struct.pack(f"<{value.ndim}q", *value.shape) + raw)
+    return EncodedAttribute(DENSE, 8, prefix, head + struct.pack(f"<{value.ndim}q", *value.shape) + raw)
 
 
 # Our own type: a tag, then the value.
 _BIG, _BYTES, _LIST, _DICT, _ARRAY, _TENSOR, _DTYPE, _OTHER = range(8)
 
 
-def _tagged(value: Any, arrays: ArrayWriter, what: str, depth: int) -> Encoded:
-    return Encoded(TAGGED, 8, 0, _tag(value, arrays, what, depth))
+def _encode_tagged(value: Any, arrays: ArrayWriter, what: str, depth: int) -> EncodedAttribute:
+    return EncodedAttribute(TAGGED, 8, 0, _tag(value, arrays, what, depth))
 
 
 def _tag(value: Any, arrays: ArrayWriter, what: str, depth: int) -> bytes:
@@ -168,17 +169,17 @@ def _tag(value: Any, arrays: ArrayWriter, what: str, depth: int) -> bytes:
     if isinstance(value, DType):
         return put_vbr(_DTYPE) + put_vbr(value.number)
     if isinstance(value, list):
-        return put_vbr(_LIST) + put_bytes(_nested(tuple(value), arrays, what, depth))
+        return put_vbr(_LIST) + put_bytes(_encode_items(tuple(value), arrays, what, depth))
     if isinstance(value, Mapping):
         if not all(isinstance(key, str) for key in value):
             raise InvalidArgument(f"{what} has a key that is not a str")
         return put_vbr(_DICT) + put_vbr(len(value)) + b"".join(map(put_text, value)) + put_bytes(
-            _nested(tuple(value.values()), arrays, what, depth))
+            _encode_items(tuple(value.values()), arrays, what, depth))
     elements(value, what)
     return put_vbr(_TENSOR if callable(getattr(value, "array", None)) else _ARRAY) + put_vbr(arrays.add(value, what))
 
 
-def _nested(items: tuple[Any, ...], arrays: ArrayWriter, what: str, depth: int) -> bytes:
+def _encode_items(items: tuple[Any, ...], arrays: ArrayWriter, what: str, depth: int) -> bytes:
     """The items as the bytes of an aggregate, which stand anywhere: the reader copies them before it reads them."""
     return _aggregate(items, arrays, what, depth).raw
 
@@ -207,14 +208,14 @@ def _read_numbers(kind: int, cursor: SectionReader, count: int) -> tuple[Any, ..
     size = struct.calcsize("<" + form)
     if kind not in _PAIRS:
         numbers: tuple[Any, ...] = struct.unpack(f"<{count}{form}", cursor.take(count * size))
-        return _typed(map(_of_bfloat16, numbers) if kind == _BF16 else numbers, kind)
+        return _typed_numbers(map(_of_bfloat16, numbers) if kind == _BF16 else numbers, kind)
     parts = struct.unpack(f"<{2 * count}{form[-1]}", cursor.take(count * size))
-    return _typed(map(complex, parts[::2], parts[1::2]), kind)
+    return _typed_numbers(map(complex, parts[::2], parts[1::2]), kind)
 
 
-def _typed(numbers: Iterable[Any], kind: int) -> tuple[Any, ...]:
+def _typed_numbers(numbers: Iterable[Any], kind: int) -> tuple[Any, ...]:
     dtype = _DTYPES[kind]
-    return tuple(typed(number, dtype) for number in numbers) if is_number(dtype) else tuple(numbers)
+    return tuple(typed_number(number, dtype) for number in numbers) if is_number(dtype) else tuple(numbers)
 
 
 def _of_bfloat16(bits: int) -> float:
@@ -250,7 +251,7 @@ def _dtype(cursor: SectionReader, number: int) -> DType:
 def _read_string(cursor: SectionReader, _arrays: Arrays | None, _depth: int) -> str:
     raw = cursor.take(_u32(cursor))
     try:
-        return raw.decode("utf-8", NAMES)
+        return raw.decode("utf-8", NAME_ERRORS)
     except UnicodeDecodeError:
         raise cursor.wrong("a string is not UTF-8") from None
 
@@ -279,7 +280,7 @@ def _read_dense(cursor: SectionReader, _arrays: Arrays | None, _depth: int) -> A
     start = cursor.at
     _, number, _, _ = _HEADER.unpack(cursor.take(_HEADER.size))
     offset, count, rank = _u32(cursor), _u32(cursor), _u32(cursor)
-    if number not in _FORMATS or rank > MOST_DIMS:
+    if number not in _FORMATS or rank > LARGEST_NUMPY_RANK:
         raise cursor.wrong(f"a dense array has element type {number} and {rank} dimensions")
     dims = struct.unpack(f"<{rank}q", cursor.take(8 * rank))
     dtype = _DTYPES[number].numpy
@@ -301,8 +302,8 @@ def _read_aggregate(cursor: SectionReader, arrays: Arrays | None, depth: int) ->
     start = cursor.at
     if not _u32(cursor):
         return ()
-    if depth >= _MOST_DEPTH:
-        raise cursor.wrong(f"tuples are nested deeper than {_MOST_DEPTH} levels")
+    if depth >= _DEEPEST_NESTING:
+        raise cursor.wrong(f"tuples are nested deeper than {_DEEPEST_NESTING} levels")
     cursor.at = start
     size = _HEADER.unpack(cursor.take(_HEADER.size))[3]
     inside = SectionReader(cursor.data[start : start + size], cursor.section, base=cursor.base + start)
@@ -327,14 +328,14 @@ def _read_aggregate(cursor: SectionReader, arrays: Arrays | None, depth: int) ->
 def _read_tagged(cursor: SectionReader, arrays: Arrays | None, depth: int) -> Any:
     tag = cursor.index(_OTHER, "the tag")
     if tag == _BIG:
-        return int.from_bytes(cursor.sized(), "little", signed=True)
+        return int.from_bytes(cursor.sized_bytes(), "little", signed=True)
     if tag == _BYTES:
-        return cursor.sized()
+        return cursor.sized_bytes()
     if tag == _DTYPE:
         return read_dtype(cursor, cursor.vbr())
     if tag in (_LIST, _DICT):
         keys = [cursor.text() for _ in range(cursor.count())] if tag == _DICT else []
-        items = _read_aggregate(SectionReader(cursor.sized(), cursor.section), arrays, depth)
+        items = _read_aggregate(SectionReader(cursor.sized_bytes(), cursor.section), arrays, depth)
         if tag == _LIST:
             return list(items)
         if len(keys) != len(items) or len(set(keys)) < len(keys):

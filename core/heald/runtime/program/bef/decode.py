@@ -9,23 +9,23 @@ from math import prod
 from typing import Any, NamedTuple, cast
 
 from ....errors import DataLoss, Location, Unimplemented
-from ...values.tensor import MOST_DIMS, MOST_ELEMENTS, TensorMetadata
+from ...values.tensor import LARGEST_ELEMENT_COUNT, MOST_DIMS, TensorMetadata
 from ..compiled_model import CompiledModel, Entry, Port, PreparedConstant, Requirement
 from ..host_program import HOST, Call, ProgramDef, ProgramFunction, RegisterType
 from ..verifier import VerifiedFunctions, verify_function
 from . import attributes
-from .arrays import Arrays, Lazy, read_dtype
+from .arrays import Arrays, LazySequence, read_dtype
 from .sections import ALIGNMENT, CHAIN, NONSTRICT, SIGNATURE, STATEFUL, SYNC, Section, Strings, read_sections
 from .vbr import SectionReader
 
 _HEADER = struct.Struct("<6I")  # of a kernel
 _REQUIRED = (Section.STRINGS, Section.KERNELS, Section.TYPES, Section.FUNCTION_INDEX, Section.FUNCTIONS)
-_OWN = (Section.ARRAYS, Section.MODEL, Section.FUNCTION_FACTS)
+_HEALD_SECTIONS = (Section.ARRAYS, Section.MODEL, Section.FUNCTION_FACTS)
 _KINDS = {1: "native", 2: "synchronous"}  # of functions that heald does not run
 _FLAGS = NONSTRICT | CHAIN | SIGNATURE | STATEFUL
 
 
-class Indexed(NamedTuple):
+class IndexRow(NamedTuple):
     """A row of the function index: its number, the function's name, where it begins, and ids of types."""
 
     number: int
@@ -48,13 +48,13 @@ class _CallFacts(NamedTuple):
 _NO_FACTS = _CallFacts()
 
 
-class Functions(VerifiedFunctions):
+class LazyFunctions(VerifiedFunctions):
     """The functions of a file by name. A function is decoded and verified when it is first asked for.
 
     Getting one raises DataLoss or Unimplemented for malformed bytes, InvalidArgument as `program.verifier.verify`.
     """
 
-    def __init__(self, file: File) -> None:
+    def __init__(self, file: BefFile) -> None:
         self._file = file
         self._done: dict[str, ProgramFunction] = {}
 
@@ -79,10 +79,10 @@ class Functions(VerifiedFunctions):
 def decode(view: memoryview) -> CompiledModel:
     """The model in the bytes of a file. Raises DataLoss for a file that is damaged, Unimplemented for another version
     and for functions that heald does not run."""
-    return File(view).model
+    return BefFile(view).model
 
 
-class File:
+class BefFile:
     """The sections of a file. Every section but the arrays' is copied, so that later changes of the file harm only
     arrays."""
 
@@ -91,9 +91,10 @@ class File:
         for section in _REQUIRED:
             if section not in bounds:
                 raise DataLoss(f"the file lacks the section {section.title}", hint="write it again")
-        self._is_own = any(section in bounds for section in _OWN)
-        if self._is_own and not all(section in bounds for section in _OWN):
-            raise DataLoss(f"the file has some of the sections {', '.join(s.title for s in _OWN)}, and lacks others",
+        self._is_own = any(section in bounds for section in _HEALD_SECTIONS)
+        if self._is_own and not all(section in bounds for section in _HEALD_SECTIONS):
+            titles = ', '.join(section.title for section in _HEALD_SECTIONS)
+            raise DataLoss(f"the file has some of the sections {titles}, and lacks others",
                            hint="write it again")
         self._bytes = {number: bytes(view[start:stop]) for number, (start, stop) in bounds.items()
                        if number != Section.ARRAYS}
@@ -103,7 +104,7 @@ class File:
         self.requires: tuple[str, ...] = ()
         self.arrays: Arrays | None = None
         self._constants = 0
-        self.functions = Functions(self)
+        self.functions = LazyFunctions(self)
         if not self._is_own:
             self.index = self._read_index()
             self.model = CompiledModel(ProgramDef(self.functions))
@@ -126,7 +127,7 @@ class File:
         cursor = self._cursor(section)
         return [self._strings[cursor.vbr()] for _ in range(cursor.count())]
 
-    def _body(self, row: Indexed) -> SectionReader:
+    def _body(self, row: IndexRow) -> SectionReader:
         """A cursor in the bytes of one function, which end where the next one begins."""
         data = self._bytes[Section.FUNCTIONS]
         end = self._ends.get(row.number, len(data))
@@ -136,9 +137,9 @@ class File:
     def _ends(self) -> dict[int, int]:
         return {row.number - 1: row.start for row in self.index.values()}
 
-    def _read_index(self) -> dict[str, Indexed]:
+    def _read_index(self) -> dict[str, IndexRow]:
         cursor = self._cursor(Section.FUNCTION_INDEX)
-        rows: dict[str, Indexed] = {}
+        rows: dict[str, IndexRow] = {}
         start = -1
         for number in range(cursor.count(least=5)):
             kind = cursor.take(1)[0]
@@ -154,7 +155,7 @@ class File:
                 raise cursor.wrong(f"function '{name}' is at {offset}, which is not after {start} in the section "
                                    "Functions")
             start = offset
-            rows[name] = Indexed(number, offset, name, self._type_ids(cursor), self._type_ids(cursor), kind == SYNC)
+            rows[name] = IndexRow(number, offset, name, self._type_ids(cursor), self._type_ids(cursor), kind == SYNC)
         return rows
 
     def _type_ids(self, cursor: SectionReader) -> tuple[int, ...]:
@@ -179,16 +180,16 @@ class File:
         arrays = self.arrays
         rows = [(_texts_of(cursor, 5), cursor.index(len(arrays), "array")) for _ in range(cursor.count())]
 
-        def prepared(index: int) -> PreparedConstant:
+        def read_prepared(index: int) -> PreparedConstant:
             (function, node, device, key, fingerprint), array = rows[index]
             return PreparedConstant(function, node, device, key, fingerprint, arrays[array])
 
         entries = tuple(self._entry(cursor) for _ in range(cursor.count()))
         requirements = tuple(Requirement(*_texts_of(cursor, 4)) for _ in range(cursor.count()))
         cursor.end()
-        constants: Sequence[Any] = Lazy(self._constants, arrays.constant)
+        constants: Sequence[Any] = LazySequence(self._constants, arrays.constant)
         program = ProgramDef(self.functions, cast("tuple[Any, ...]", constants), self.requires)
-        prepared_constants = cast("tuple[PreparedConstant, ...]", Lazy(len(rows), prepared))
+        prepared_constants = cast("tuple[PreparedConstant, ...]", LazySequence(len(rows), read_prepared))
         return CompiledModel(program, entries, requirements, prepared_constants, self._form, self._chosen)
 
     def _entry(self, cursor: SectionReader) -> Entry:
@@ -206,7 +207,7 @@ class File:
 
     # One function
 
-    def function(self, row: Indexed) -> ProgramFunction:
+    def function(self, row: IndexRow) -> ProgramFunction:
         cursor = self._body(row)
         location = self._location(cursor.vbr())
         registers = cursor.count()
@@ -242,7 +243,7 @@ class File:
         first = 1 + len(self.requires)
         return tuple(number - first for number in numbers) if numbers and min(numbers) >= first else ()
 
-    def _registers(self, row: Indexed, count: int) -> tuple[RegisterType, ...]:
+    def _registers(self, row: IndexRow, count: int) -> tuple[RegisterType, ...]:
         cursor = self._cursor(Section.REGISTER_TYPES, self._register_starts[row.number])
         ids = self._type_ids(cursor)
         if len(ids) != count:
@@ -265,7 +266,7 @@ class File:
         return starts
 
     def _check_arguments(
-        self, row: Indexed, types: Sequence[RegisterType], results: Sequence[int], cursor: SectionReader, at: int,
+        self, row: IndexRow, types: Sequence[RegisterType], results: Sequence[int], cursor: SectionReader, at: int,
     ) -> None:
         """Check the pseudo kernel, whose results are the arguments, and the types of the index."""
         count = len(row.args)
@@ -384,7 +385,7 @@ class File:
                 raise SectionReader(data, Section.LOCATIONS.title, 0).wrong(f"a location is at {offset}, past the end")
             return None
         cursor = SectionReader(data, Section.LOCATIONS.title, offset)
-        for _ in range(_MOST_NESTED):
+        for _ in range(_DEEPEST_LOCATION):
             kind = cursor.index(_FUSED + 1, "the kind of a location")
             if kind == _PLACE:
                 file, line, column = self._files[cursor.vbr()], cursor.vbr(), cursor.vbr()
@@ -393,7 +394,7 @@ class File:
                 cursor.vbr()
             elif kind == _UNKNOWN or (kind == _FUSED and not cursor.vbr()):
                 return None
-        raise cursor.wrong(f"locations are nested deeper than {_MOST_NESTED} levels")
+        raise cursor.wrong(f"locations are nested deeper than {_DEEPEST_LOCATION} levels")
 
     @cached_property
     def _files(self) -> Strings:
@@ -403,14 +404,14 @@ class File:
 
     @cached_property
     def _fact_starts(self) -> list[int]:
-        return self._starts(Section.FUNCTION_FACTS, SectionReader.sized)
+        return self._starts(Section.FUNCTION_FACTS, SectionReader.sized_bytes)
 
-    def _facts(self, row: Indexed, kernels: int) -> tuple[tuple[str, ...], tuple[int, ...], bool, list[_CallFacts]]:
+    def _facts(self, row: IndexRow, kernels: int) -> tuple[tuple[str, ...], tuple[int, ...], bool, list[_CallFacts]]:
         """Argument names, targets, `is_compiled`, and the facts of each call."""
         if not self._is_own:
             return tuple(f"arg{i}" for i in range(len(row.args))), (), False, [_NO_FACTS] * kernels
         outer = self._cursor(Section.FUNCTION_FACTS, self._fact_starts[row.number])
-        cursor = SectionReader(outer.sized(), Section.FUNCTION_FACTS.title, base=outer.at)
+        cursor = SectionReader(outer.sized_bytes(), Section.FUNCTION_FACTS.title, base=outer.at)
         names, targets, is_compiled = _texts(cursor), _numbers(cursor), cursor.index(2, "the flag") == 1
         if len(names) != len(row.args):
             raise cursor.wrong(f"function '{row.name}' has {len(row.args)} arguments and {len(names)} names")
@@ -420,7 +421,7 @@ class File:
 
 
 _UNKNOWN, _PLACE, _NAMED, _, _FUSED = range(5)  # kinds of locations; 3 is a call: the callee, then the caller
-_MOST_NESTED = 64
+_DEEPEST_LOCATION = 64
 _UNENCODED = (1 << 32) - (1 << 24)  # offsets from here up stand for locations that TFRT could not write
 
 
@@ -470,6 +471,6 @@ def _meta(cursor: SectionReader) -> TensorMetadata:
     if rank > MOST_DIMS + 1:
         raise cursor.wrong(f"a shape has {rank - 1} dimensions, the most is {MOST_DIMS}")
     shape = tuple(dim - 1 if (dim := cursor.vbr()) else None for _ in range(rank - 1))
-    if None not in shape and prod(dim or 0 for dim in shape) > MOST_ELEMENTS:
+    if None not in shape and prod(dim or 0 for dim in shape) > LARGEST_ELEMENT_COUNT:
         raise cursor.wrong("a shape has more than 2**63 - 1 elements")
     return TensorMetadata(dtype, shape)

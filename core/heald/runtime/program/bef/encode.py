@@ -35,12 +35,12 @@ ELEMENT_TYPES = {  # MLIR's names
     "uint64": "ui64", "complex64": "complex<f32>", "complex128": "complex<f64>"}
 
 
-def pieces(model: CompiledModel) -> list[Any]:
+def file_pieces(model: CompiledModel) -> list[Any]:
     """The bytes of a file, in pieces. Raises InvalidArgument for a value or a name that a file cannot hold."""
-    return _Encoder(model).pieces()
+    return _Encoder(model).file_pieces()
 
 
-def printed(kind: RegisterType) -> str:
+def mlir_type(kind: RegisterType) -> str:
     """A register's type as MLIR prints it; the name of a host type stays."""
     if isinstance(kind, str):
         return kind
@@ -59,10 +59,10 @@ class _Encoder:
         self._functions = tuple(model.program.functions.values())
         self._indices = {function.name: index for index, function in enumerate(self._functions)}
         calls = [call for function in self._functions for call in function.kernels]
-        self._kernels = _numbered(call.code for call in calls)
-        self._types = _numbered(chain.from_iterable(function.register_types for function in self._functions))
+        self._kernels = _index_of_item(call.code for call in calls)
+        self._types = _index_of_item(chain.from_iterable(function.register_types for function in self._functions))
         self._names = [_written_name(index, name) for name, index in self._indices.items()]
-        texts = {*self._kernels, *map(printed, self._types), *self._names}
+        texts = {*self._kernels, *map(mlir_type, self._types), *self._names}
         texts.update(chain.from_iterable(call.attrs for call in calls))
         self._strings, self._offsets = string_table(sorted(map(_name, texts), key=_bytewise))
         locations = (*(function.location for function in self._functions), *(call.location for call in calls))
@@ -76,11 +76,11 @@ class _Encoder:
         self._tagged: dict[int, tuple[int, Any]] = {}  # offsets by the id of the value, which stays alive
         self._locations = bytearray()
 
-    def pieces(self) -> list[Any]:
+    def file_pieces(self) -> list[Any]:
         program = self._model.program
         for index, value in enumerate(program.constants):
             self._arrays.add(value, f"constant {index}")
-        prepared = [self._arrays.shared(one.value, f"the prepared constant '{one.key}' of node '{one.node}'")
+        prepared = [self._arrays.add_shared(one.value, f"the prepared constant '{one.key}' of node '{one.node}'")
                     for one in self._model.prepared]
         functions, starts = bytearray(), []
         for function in self._functions:
@@ -88,15 +88,15 @@ class _Encoder:
             self._put_function(functions, function)
         sections: list[tuple[Section, bytes]] = [
             (Section.STRINGS, self._strings), (Section.ATTRIBUTES, bytes(self._attributes)),
-            (Section.KERNELS, self._table(self._kernels)), (Section.TYPES, self._table(map(printed, self._types))),
+            (Section.KERNELS, self._table(self._kernels)), (Section.TYPES, self._table(map(mlir_type, self._types))),
             (Section.FUNCTION_INDEX, self._index(starts)), (Section.FUNCTIONS, bytes(functions)),
         ]
         if self._has_locations:
             sections += [(Section.LOCATION_STRINGS, self._files), (Section.LOCATIONS, bytes(self._locations))]
         sections += [
-            (Section.ATTRIBUTE_TYPES, _counted(put_vbr(at) + put_vbr(kind) for at, kind in self._attribute_types)),
-            (Section.ATTRIBUTE_NAMES, _counted(map(self._attribute_names, self._functions))),
-            (Section.REGISTER_TYPES, _counted(
+            (Section.ATTRIBUTE_TYPES, _with_count(put_vbr(at) + put_vbr(kind) for at, kind in self._attribute_types)),
+            (Section.ATTRIBUTE_NAMES, _with_count(map(self._attribute_names, self._functions))),
+            (Section.REGISTER_TYPES, _with_count(
                 _numbers(map(self._types.__getitem__, function.register_types)) for function in self._functions)),
         ]
         head = bytearray(MAGIC + bytes((VERSION,)))
@@ -118,11 +118,11 @@ class _Encoder:
         return [head, *raw, bytes(tail)]
 
     def _table(self, names: Iterable[str]) -> bytes:
-        return _counted(put_vbr(self._offsets[name]) for name in names)
+        return _with_count(put_vbr(self._offsets[name]) for name in names)
 
     def _index(self, starts: Sequence[int]) -> bytes:
         types = self._types
-        return _counted(
+        return _with_count(
             bytes((SYNC * function.is_sync,)) + put_vbr(start) + put_vbr(self._offsets[name])
             + _numbers(types[kind] for kind in function.arg_types)
             + _numbers(types[function.register_types[register]] for register in function.results)
@@ -169,8 +169,8 @@ class _Encoder:
         out += b"".join(listed)
 
     def _stream_numbers(self, function: ProgramFunction) -> list[int]:
-        """For each call 0 for the host, the number of its device plus 1, or a number behind those of the devices: its
-        stream of host kernels."""
+        """The stream of each call: 0 for the host, its device's number plus 1, or a number behind the devices' numbers
+        for a stream of host kernels."""
         if function.streams:
             return [1 + len(self._model.program.requires) + stream for stream in function.streams]
         return [call.stream + 1 for call in function.kernels]
@@ -207,18 +207,18 @@ class _Encoder:
     def _put_model(self, arrays: bytes, prepared: Sequence[int]) -> bytes:
         model = self._model
         return b"".join((
-            put_text(model.form), put_text(model.chosen), _texts(model.program.requires),
-            _counted(map(_type, self._types)), arrays, put_vbr(len(model.program.constants)),
-            _counted(_texts(one[:5]) + put_vbr(index) for one, index in zip(model.prepared, prepared, strict=True)),
-            _counted(put_text(one.signature) + put_text(one.function) + _ports(one.inputs) + _ports(one.outputs)
-                     + _texts(one.initial) for one in model.entries),
-            _counted(map(_texts, model.requirements)),
+            put_text(model.form), put_text(model.chosen_signature), _texts(model.program.requires),
+            _with_count(map(_type, self._types)), arrays, put_vbr(len(model.program.constants)),
+            _with_count(_texts(one[:5]) + put_vbr(index) for one, index in zip(model.prepared, prepared, strict=True)),
+            _with_count(put_text(one.signature) + put_text(one.function) + _ports(one.inputs) + _ports(one.outputs)
+                        + _texts(one.initial) for one in model.entries),
+            _with_count(map(_texts, model.requirements)),
         ))
 
 
 def _facts(functions: Iterable[ProgramFunction]) -> bytes:
     """The facts of each function, after its length."""
-    return _counted(put_bytes(b"".join((
+    return _with_count(put_bytes(b"".join((
         _texts(function.arg_names), _numbers(function.targets), put_vbr(function.is_compiled),
         *map(_call_facts, function.kernels)))) for function in functions)
 
@@ -230,8 +230,8 @@ def _call_facts(call: Call) -> bytes:
 
 
 def _ports(ports: Iterable[Port]) -> bytes:
-    return _counted(put_text(port.name) + put_text(port.tensor) + _meta(port.meta.dtype, port.meta.shape)
-                    for port in ports)
+    return _with_count(put_text(port.name) + put_text(port.tensor) + _meta(port.meta.dtype, port.meta.shape)
+                       for port in ports)
 
 
 def _type(kind: RegisterType) -> bytes:
@@ -251,20 +251,20 @@ def _words(*numbers: Iterable[int]) -> bytes:
     return struct.pack(f"<{len(flat)}I", *flat)
 
 
-def _counted(items: Iterable[bytes]) -> bytes:
+def _with_count(items: Iterable[bytes]) -> bytes:
     listed = tuple(items)
     return put_vbr(len(listed)) + b"".join(listed)
 
 
 def _numbers(numbers: Iterable[int]) -> bytes:
-    return _counted(map(put_vbr, numbers))
+    return _with_count(map(put_vbr, numbers))
 
 
 def _texts(texts: Iterable[str]) -> bytes:
-    return _counted(map(put_text, texts))
+    return _with_count(map(put_text, texts))
 
 
-def _numbered(things: Iterable[Any]) -> dict[Any, int]:
+def _index_of_item(things: Iterable[Any]) -> dict[Any, int]:
     return {thing: index for index, thing in enumerate(dict.fromkeys(things))}
 
 

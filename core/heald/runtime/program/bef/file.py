@@ -80,15 +80,15 @@ def dumps(model: Any) -> bytes:
 
 
 def _pieces(model: Any) -> list[Any]:
-    from .encode import pieces  # most processes write no file
+    from .encode import file_pieces  # most processes write no file
 
-    compiled = _compiled(model)
+    compiled = _as_compiled_model(model)
     verify(compiled.program)
     check_unchanged((*compiled.program.constants, *(one.value for one in compiled.prepared)))
-    return pieces(compiled)
+    return file_pieces(compiled)
 
 
-def _compiled(model: Any) -> CompiledModel:
+def _as_compiled_model(model: Any) -> CompiledModel:
     if isinstance(model, CompiledModel):
         return model
     if isinstance(model, ProgramDef):

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 
 from ....errors import DataLoss, Unimplemented
-from .vbr import NAMES, SectionReader, put_vbr
+from .vbr import NAME_ERRORS, SectionReader, put_vbr
 
 MAGIC = b"\x0b\xef"
 VERSION = 0
@@ -14,7 +14,7 @@ PADDING = b"\xcc"
 SYNC = 2  # the kind of a function
 NONSTRICT, CHAIN, SIGNATURE, STATEFUL = 1, 2, 4, 8  # flags of a call
 _HEADER = 16  # bytes of a section's id, length and alignment: less than this
-_MOST_ALIGNMENT = 128
+_LARGEST_ALIGNMENT = 128
 
 
 class Section(IntEnum):
@@ -95,7 +95,7 @@ def _read_header(view: memoryview, at: int) -> tuple[int, int, int]:
         raise DataLoss(f"the file ends within the header of a section, at offset {at}",
                        hint="the file is damaged: write it again") from None
     start = at + cursor.at
-    if not alignment or alignment > _MOST_ALIGNMENT or alignment & alignment - 1:
+    if not alignment or alignment > _LARGEST_ALIGNMENT or alignment & alignment - 1:
         raise DataLoss(f"the section at offset {at} has the alignment {alignment}, which is not a power of two",
                        hint="the file is damaged: write it again")
     start += -start % alignment
@@ -113,7 +113,7 @@ def string_table(texts: Iterable[str]) -> tuple[bytes, dict[str, int]]:
     for text in texts:
         if text not in offsets:
             offsets[text] = len(table)
-            table += text.encode("utf-8", NAMES) + b"\0"
+            table += text.encode("utf-8", NAME_ERRORS) + b"\0"
     return bytes(table), offsets
 
 
@@ -136,7 +136,7 @@ class Strings:
             if end < 0:
                 raise cursor.wrong("a string has no end")
             try:
-                text = self._known[offset] = self._data[offset:end].decode("utf-8", NAMES)
+                text = self._known[offset] = self._data[offset:end].decode("utf-8", NAME_ERRORS)
             except UnicodeDecodeError:
                 raise cursor.wrong("a string is not UTF-8") from None
         return text

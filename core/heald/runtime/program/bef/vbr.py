@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ....errors import DataLoss
 
-_MOST_BYTES = 10  # of a number: 64 bits take no more
-NAMES = "surrogatepass"  # Python's names may have halves of surrogate pairs; they survive
+_LONGEST_NUMBER_BYTES = 10  # of a number: 64 bits take no more
+NAME_ERRORS = "surrogatepass"  # Python's names may have halves of surrogate pairs; they survive
 
 
 def put_vbr(number: int) -> bytes:
@@ -24,7 +24,7 @@ def put_bytes(raw: bytes) -> bytes:
 
 
 def put_text(text: str) -> bytes:
-    return put_bytes(text.encode("utf-8", NAMES))
+    return put_bytes(text.encode("utf-8", NAME_ERRORS))
 
 
 class SectionReader:
@@ -50,7 +50,7 @@ class SectionReader:
 
     def vbr(self) -> int:
         data, at = self.data, self.at
-        stop = min(len(data), at + _MOST_BYTES)
+        stop = min(len(data), at + _LONGEST_NUMBER_BYTES)
         number = 0
         while at < stop:
             byte = data[at]
@@ -82,15 +82,15 @@ class SectionReader:
         self.at += size
         return chunk
 
-    def sized(self) -> bytes:
+    def sized_bytes(self) -> bytes:
         """Bytes after their length."""
         return self.take(self.count())
 
     def text(self) -> str:
         start = self.at
-        raw = self.sized()
+        raw = self.sized_bytes()
         try:
-            return raw.decode("utf-8", NAMES)
+            return raw.decode("utf-8", NAME_ERRORS)
         except UnicodeDecodeError:
             self.at = start
             raise self.wrong("a text is not UTF-8") from None
