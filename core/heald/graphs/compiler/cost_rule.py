@@ -205,8 +205,8 @@ class CostRule:
                 transfers += self._transfer_seconds(tensor, self._memory(device), every)
             else:
                 maker = self._memory(self._rows[tensor[0]].device)
-                transfers += self._transfer_seconds(tensor, maker, every)
-                transfers -= self._transfer_seconds(tensor, maker, others)
+                before = self._transfer_seconds(tensor, maker, others)
+                transfers += self._transfer_seconds(tensor, maker, every) - before
         return Price(work, transfers)
 
     def _transfer_seconds(self, tensor: Tensor, maker: str, memories: Collection[str]) -> float:
