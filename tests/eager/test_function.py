@@ -117,7 +117,7 @@ def test_one_kernel_runs_at_once_without_a_program(monkeypatch):
     monkeypatch.setattr("heald_eager.function.CompositeRun", None)
     assert f(ONES, ONES).is_available
     first = f(a, a)
-    monkeypatch.setattr(CompositeOp, "_slow", None)  # a call with handles of these kinds is one look-up
+    monkeypatch.setattr(CompositeOp, "_call_slowly", None)  # a call with handles of these kinds is one look-up
     assert f(a, first).numpy().tolist() == [[3, 3], [3, 3]]
     with pytest.raises(TypeError):
         f(a, ONES)

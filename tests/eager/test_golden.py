@@ -40,7 +40,7 @@ def test_every_case_that_is_repeated_gives_the_same_on_the_fast_path():
             got = repeated(case)
             wrong += [] if got is None else disagreements(case, got)
     assert not wrong, "\n".join(wrong)
-    assert len(CORE.fast) >= 1300
+    assert len(CORE.memo.fast) >= 1300
 
 
 def test_every_case_passes_on_cpu():

@@ -10,7 +10,7 @@ from heald import errors
 from heald.runtime.config.config import load_config
 from heald.runtime.service.runtime import Runtime
 from heald_eager.core_runtime import CoreRuntime
-from heald_eager.layouts import coo_handle, scalar_handle
+from heald_eager.layout_handles import coo_handle, scalar_handle
 
 DENSE = np.float32([[0, 4, 0], [0, 0, 3]])
 INDICES, VALUES = [[1, 2], [0, 1]], np.float32([3, 4])

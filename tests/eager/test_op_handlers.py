@@ -13,7 +13,7 @@ from heald import errors
 from heald.runtime.config.config import load_config
 from heald.runtime.service.runtime import Runtime
 from heald_eager.core_runtime import CoreRuntime
-from heald_eager.layouts import coo_handle
+from heald_eager.layout_handles import coo_handle
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "batching_handler.py"
 ONES = np.ones((2, 2), np.float32)

@@ -19,10 +19,10 @@ from heald.runtime.service.runtime import runtime
 from heald.runtime.values import dtypes
 from heald.runtime.values.tensor import TensorMetadata
 from heald_conformance.golden import agree, cases
+from heald_sim.config import Config
 from heald_sim.device import Sim, scan
 from heald_sim.kernels import HOST, OnStream
 from heald_sim.native import Kernel
-from heald_sim.plugin import Config
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

@@ -47,7 +47,7 @@ def match(op: OpDef, inputs: Sequence[Any], attrs: OpAttrs) -> Matched:
     _check_references(op)
     given = _given(op, attrs)
     groups = _grouped(op, inputs, given)
-    values = [[_entered(value, arg) for value in group] for arg, group in zip(op.inputs, groups, strict=True)]
+    values = [[_input_array(value, arg) for value in group] for arg, group in zip(op.inputs, groups, strict=True)]
     for arg, group in zip(op.inputs, values, strict=True):
         _count(arg, group, given)
     for typed in (TensorHandle, np.ndarray | np.generic):  # a handle's type counts more: arrays may be converted
@@ -57,7 +57,7 @@ def match(op: OpDef, inputs: Sequence[Any], attrs: OpAttrs) -> Matched:
     flat = [value for group in values for value in group]
     op.check_outputs(full)
     wanted = op.expand_inputs(full)
-    converted = [fitting(value, tensor.dtype, tensor.arg) for value, tensor in zip(flat, wanted, strict=True)]
+    converted = [convert_input(value, tensor.dtype, tensor.arg) for value, tensor in zip(flat, wanted, strict=True)]
     original = [value for group in groups for value in group]
     borrowed = frozenset(i for i, (x, given_value) in enumerate(zip(converted, original, strict=True))
                          if not isinstance(x, TensorHandle) and not isinstance(given_value, int | float | list))
@@ -131,7 +131,7 @@ def natural_dtype(value: Any) -> DType:
     return _KINDS[kind]
 
 
-def entered(value: Any, what: str) -> Any:
+def array_like(value: Any, what: str) -> Any:
     """Return handles, arrays, and Python's numbers, texts and lists as they are; every other object as an array.
 
     Raises InvalidArgument for an object that is no tensor.
@@ -150,8 +150,8 @@ def entered(value: Any, what: str) -> Any:
     return array
 
 
-def _entered(value: Any, arg: ArgDef) -> Any:
-    return entered(value, f"input '{arg.name}'")
+def _input_array(value: Any, arg: ArgDef) -> Any:
+    return array_like(value, f"input '{arg.name}'")
 
 
 def _given(op: OpDef, attrs: OpAttrs) -> dict[str, Any]:
@@ -251,7 +251,7 @@ def _dtype_of(value: Any) -> DType | None:
     return None
 
 
-def fitting(value: Any, dtype: DType, name: str) -> Any:
+def convert_input(value: Any, dtype: DType, name: str) -> Any:
     """The handle itself, or the value as an array of this type. Raises InvalidArgument for another type."""
     if not isinstance(value, TensorHandle):
         if dtype.kind == "o" and dtype is not dtypes.string and isinstance(value, np.ndarray):

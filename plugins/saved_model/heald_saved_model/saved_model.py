@@ -21,7 +21,7 @@ from heald.runtime.support import input_file, mapped_file
 from heald.runtime.values import Buffer, read_shape
 
 from .checkpoint import Checkpoint, file_contents, shard_name
-from .loader import FILES
+from .file_names import GRAPH_FILES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -220,9 +220,9 @@ def read(folder: Path, tags: Collection[str] = SERVE, *, mmap: bool = True, weig
     Raises NotFound for a missing file or graph, DataLoss for a damaged file, InvalidArgument for malformed graphs and
     for files outside the folder.
     """
-    file = next((found for name in FILES if (found := folder / name).exists()), None)
+    file = next((path for name in GRAPH_FILES if (path := folder / name).exists()), None)
     if file is None:
-        raise NotFound(f"'{folder}' is no SavedModel: it has no {FILES[0]}")
+        raise NotFound(f"'{folder}' is no SavedModel: it has no {GRAPH_FILES[0]}")
     with input_file.reading(contained(folder, file.name)):
         input_file.check_file(file)
         if file.suffix == ".pbtxt":

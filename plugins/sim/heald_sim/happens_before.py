@@ -28,7 +28,7 @@ class Access(NamedTuple):
         return clock.get(self.actor, 0) >= self.tick
 
 
-def joined(clock: Clock, other: Clock) -> dict[Actor, int]:
+def join_clocks(clock: Clock, other: Clock) -> dict[Actor, int]:
     return dict(clock) | {actor: tick for actor, tick in other.items() if tick > clock.get(actor, 0)}
 
 

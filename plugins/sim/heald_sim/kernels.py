@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import heald_cpu.kernels
 from heald.api import Attrs, Bind, Declined, DType, Kernels, ValueInfo, dtypes, errors
 
+from .config import Config
 from .cost import flops
 from .native import Kernel, Native
-
-if TYPE_CHECKING:
-    from .plugin import Config
 
 BindFunction = Callable[..., Any]
 RANDOM = ("RandomNormal", "RandomUniform", "RandomUniformFullInt", "RandomUniformInt", "TruncatedNormal")
