@@ -21,7 +21,7 @@ from heald.runtime.values.tensor import TensorMetadata
 from heald_conformance.golden import agree, cases
 from heald_sim.config import Config
 from heald_sim.device import Sim, scan
-from heald_sim.kernels import HOST, OnStream
+from heald_sim.kernels import HOST_INPUTS, StreamKernel
 from heald_sim.native import Kernel
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -166,14 +166,15 @@ def test_kernels_read_the_memory_of_the_device_and_not_what_bind_knows_of_consta
     step = made.make_callable("y", ["x"])
     assert step(np.ones((1, 2), np.float32)).tolist() == [[3]]
     memory = native(made).memory
-    weights = next(b for b in memory._taken if b.bytes(8).tobytes() == np.float32([1, 2]).tobytes())
+    weights = next(b for b in memory.live_buffers if b.bytes(8).tobytes() == np.float32([1, 2]).tobytes())
     weights.bytes(8)[:] = np.float32([5, 6]).view(np.uint8)
     assert step(np.ones((1, 2), np.float32)).tolist() == [[11]]
 
 
 def test_inputs_that_kernels_read_on_the_host_are_those_whose_values_metadata_reads():
     ops = REGISTRIES.ops
-    assert {op: set(names) for op, names in HOST.items()} == {op: set(ops.metadata(ops.get(op)).values) for op in HOST}
+    expected = {op: set(ops.metadata(ops.get(op)).values) for op in HOST_INPUTS}
+    assert {op: set(names) for op, names in HOST_INPUTS.items()} == expected
 
 
 # Masks
@@ -609,7 +610,7 @@ def test_the_trace_is_in_virtual_time():
 @pytest.mark.parametrize("sizes", [(8, 12), (12, 8)])
 def test_attach_compares_the_buffers(device: Sim, sizes: tuple[int, int]) -> None:
     meta = TensorMetadata(dtypes.float32, (3,))
-    kernel = OnStream(device.native, 0, Kernel("Neg", "n", np.negative, (meta,), (meta,), 0))
+    kernel = StreamKernel(device.native, 0, Kernel("Neg", "n", np.negative, (meta,), (meta,), 0))
     kernel.attach((device.allocate(12),), (device.allocate(12),))()
     x, y = map(device.allocate, sizes)
     with pytest.raises(InvalidArgument, match="8 bytes at .* is smaller than float32"):

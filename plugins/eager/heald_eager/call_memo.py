@@ -19,7 +19,7 @@ from .bound_op_cache import BoundOpCache
 from .context import EagerContext
 from .execute import DEFAULT_TABLE, FastTable
 from .handle_state import Kind, Ready, State
-from .signature import Matched, are_keys
+from .signature import MatchedCall, are_keys
 from .tensor_handle import TensorHandle
 
 LARGEST_MEMO_CALLS = 4096
@@ -34,7 +34,7 @@ Key = tuple[Any, ...]
 class MemoCall(NamedTuple):
     """A call as a function of arrays.
 
-    `kinds`: those of the results. `function` returns an array for one result, else a list of arrays.
+    `kinds`: the results' Kinds. `function` returns an array for one result, else a list of arrays.
     `constants`: for each input an array, READ or READ_LIST.
     """
 
@@ -154,7 +154,7 @@ def _list_key(elements: Sequence[Any]) -> tuple[Any, ...] | None:
 
 
 def input_facts(
-    op: OpDef, matched: Matched, inputs: Sequence[Any], states: Sequence[State], args_read: Sequence[str]
+    op: OpDef, matched: MatchedCall, inputs: Sequence[Any], states: Sequence[State], args_read: Sequence[str]
 ) -> tuple[list[Any], list[ValueInfo]] | None:
     """For each input as the caller gave it a constant, READ or READ_LIST, and the facts about each tensor; None for a
     call that cannot be kept. `args_read`: the arguments whose elements the metadata function reads."""
@@ -188,11 +188,11 @@ class CallRecorder:
         self._memo = memo
 
     def record(
-        self, op: OpDef, matched: Matched, inputs: Sequence[Any], states: Sequence[State],
+        self, op: OpDef, matched: MatchedCall, inputs: Sequence[Any], states: Sequence[State],
         results: Sequence[TensorHandle], attrs: Mapping[str, Any] | None, device: str | None,
     ) -> None:
-        """Keep a call, if it is of the kind. `inputs` and `attrs` are as the caller gave them; `states` those of the
-        matched inputs before the call."""
+        """Keep a call, if it is of the kind. `inputs` and `attrs` are as the caller gave them; `states` are the states
+        of the matched inputs before the call."""
         rule = self._context.ops.rule(op)
         kinds = [handle._kind for handle in results]
         if (self._context.cancelled is not None or op.stateful or rule is None or not results
@@ -230,7 +230,7 @@ class CallRecorder:
             self._memo.clear()
 
     def _record_on_device(
-        self, key: Key, op: OpDef, matched: Matched, states: Sequence[State], kind: Kind, *, reads_elements: bool
+        self, key: Key, op: OpDef, matched: MatchedCall, states: Sequence[State], kind: Kind, *, reads_elements: bool
     ) -> None:
         if reads_elements or not all(isinstance(state, Ready) and state.kind.native is kind.native
                                      for state in states):
@@ -241,7 +241,7 @@ class CallRecorder:
             self._memo.add(key, DeviceCall(op, matched.attrs, bound))
 
     def _record_on_host(
-        self, key: Key, op: OpDef, matched: Matched, inputs: Sequence[Any], states: Sequence[State], device: str,
+        self, key: Key, op: OpDef, matched: MatchedCall, inputs: Sequence[Any], states: Sequence[State], device: str,
         facts: tuple[list[Any], list[ValueInfo]], attrs: Mapping[str, Any] | None,
     ) -> None:
         constants, infos = facts

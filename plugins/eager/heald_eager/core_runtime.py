@@ -24,7 +24,7 @@ from .layouts import convert_layout
 from .op_chains import OpChains
 from .op_executor import OpExecutor
 from .op_handlers import HandlerContext, LinkedHandler, OpHandlers, handler_guard
-from .signature import Matched, MatchMemo, array_like, natural_dtype
+from .signature import MatchedCall, MatchMemo, array_like, natural_dtype
 from .source_line import calling_line
 from .tensor_handle import TensorHandle, handle_of, raisable
 from .transfers import Transfers
@@ -86,7 +86,7 @@ class CoreRuntime:
         return results[0] if len(results) == 1 and chain is None else tuple(results)
 
     def execute_matched(
-        self, op: OpDef, matched: Matched, handler: LinkedHandler, chain: AsyncValue | None,
+        self, op: OpDef, matched: MatchedCall, handler: LinkedHandler, chain: AsyncValue | None,
         location: Callable[[], Any],
     ) -> list[Any]:
         """Execute an op through this handler, for a caller that knows the location. Returns the handles, with `chain`
@@ -156,7 +156,7 @@ class CoreRuntime:
         self.context.cancelled = None
 
     def _execute(
-        self, op: OpDef, matched: Matched, device: str | None, handler: Any, chain: Any, donate: Sequence[int],
+        self, op: OpDef, matched: MatchedCall, device: str | None, handler: Any, chain: Any, donate: Sequence[int],
         location: Callable[[], Any], inputs: Sequence[Any], attrs: Mapping[str, Any] | None,
     ) -> list[Any]:
         tensors, full_attrs, borrowed, types = matched
@@ -182,7 +182,7 @@ class CoreRuntime:
         return self._execute_in_chain(op, matched, states, device, linked, chain, NO_INPUTS, location)
 
     def _execute_in_chain(
-        self, op: OpDef, matched: Matched, states: list[State], device: str | None, linked: LinkedHandler | None,
+        self, op: OpDef, matched: MatchedCall, states: list[State], device: str | None, linked: LinkedHandler | None,
         chain: Any, donated: frozenset[int], location: Callable[[], Any],
     ) -> list[Any]:
         """Execute a call through a handler, after a chain, or with donations."""

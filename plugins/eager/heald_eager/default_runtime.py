@@ -13,7 +13,7 @@ from .core_runtime import CoreRuntime
 from .execute import DEFAULT_TABLE, FastTable, execute_over
 
 
-class _Default:
+class _DefaultRuntime:
     """The one CoreRuntime of the process, made at the first call. Its fast table is made before it."""
 
     def __init__(self) -> None:
@@ -35,7 +35,7 @@ class _Default:
             return self._runtimes[0]
 
 
-_default = _Default()
+_default = _DefaultRuntime()
 
 
 def default_runtime() -> CoreRuntime:

@@ -64,7 +64,7 @@ def function(
     return CompositeOp(default_runtime(), step_source, handler)
 
 
-class OnDevice(NamedTuple):
+class DeviceOp(NamedTuple):
     """The one op that a function comes to, on a device outside host memory.
 
     `sources`: for each of its inputs the index of the function's argument.
@@ -76,10 +76,10 @@ class OnDevice(NamedTuple):
     sources: list[int]
 
 
-OnlyCall = OnDevice | Callable[..., Any]
+SingleCall = DeviceOp | Callable[..., Any]
 
 
-def _device_call(executable: Executable, host: Host) -> OnDevice | None:
+def _device_call(executable: Executable, host: Host) -> DeviceOp | None:
     """The one op of an executable on a device of this host, or None."""
     call_and_sources = only_call.only_device_call(executable)
     if call_and_sources is None:
@@ -89,7 +89,7 @@ def _device_call(executable: Executable, host: Host) -> OnDevice | None:
     if device is None:
         return None
     op = host.registries.ops.get(bound.call.op)
-    return OnDevice(op, OpAttrs({name: bound.call.attrs[name] for name in op.attrs}), device, sources)
+    return DeviceOp(op, OpAttrs({name: bound.call.attrs[name] for name in op.attrs}), device, sources)
 
 
 class CompositeOp:
@@ -108,7 +108,7 @@ class CompositeOp:
         self.__name__ = self.__qualname__ = source.name
         self._runtime, self._context, self._step = runtime, runtime.context, source.step
         self._is_single = source.outputs is None
-        self._calls: weakref.WeakKeyDictionary[Executable, OnlyCall | None] = weakref.WeakKeyDictionary()
+        self._calls: weakref.WeakKeyDictionary[Executable, SingleCall | None] = weakref.WeakKeyDictionary()
         self._fast: dict[tuple[Any, ...], tuple[Callable[..., Any], Kind]] = {}  # by kinds of handles
         self._linked = runtime.handlers.make_chain_over(handler, self)
         runtime.memo.table_owners[id(self)] = self
@@ -138,7 +138,7 @@ class CompositeOp:
             else:
                 result = object.__new__(TensorHandle)
                 result._value, result._kind = value, kind
-                return result if self._is_single else self._structured([result])
+                return result if self._is_single else self._in_structure([result])
         return self._call_slowly(inputs, named)
 
     def clear(self) -> None:
@@ -157,13 +157,13 @@ class CompositeOp:
         location = calling_line(2)
         try:
             arguments = in_order(self.inputs, inputs, named, f"function {self.__name__}")
-            return self._structured(self._execute(arguments, location))
+            return self._in_structure(self._execute(arguments, location))
         except HealdError as error:
             raise error.at(op=self.__name__, location=location())  # noqa: B904 - the same error
         except Exception as error:
             raise unexpected(error).at(op=self.__name__, location=location()) from error
 
-    def _structured(self, results: Sequence[TensorHandle]) -> Any:
+    def _in_structure(self, results: Sequence[TensorHandle]) -> Any:
         if self._is_single:
             return results[0]
         return tuple(results) if self.outputs is None else dict(zip(self.outputs, results, strict=True))
@@ -208,7 +208,7 @@ class CompositeOp:
         states = [dense_argument(self._context, state) if isinstance(state, Ready) else state for state in states]
         executable = self._step.link([meta.dims for meta in metas]) if all(meta.is_static for meta in metas) else None
         only = None if executable is None else self._only_call(executable)
-        if isinstance(only, OnDevice):
+        if isinstance(only, DeviceOp):
             return self._runtime.executor.run(only.op, only.attrs, [states[source] for source in only.sources],
                                               only.device, frozenset(), location)
         if only is None or any(not isinstance(state, Ready) or state.kind.native is not None for state in states):
@@ -222,7 +222,7 @@ class CompositeOp:
             return [Failed(error)]
         return [self._context.ready_state(value, self._step.fetched[0].dtype)]
 
-    def _only_call(self, executable: Executable) -> OnlyCall | None:
+    def _only_call(self, executable: Executable) -> SingleCall | None:
         if executable not in self._calls:
             self._calls[executable] = only_call.only_call(executable, self._context.host) or _device_call(
                 executable, self._context.host)

@@ -299,7 +299,8 @@ class OpHandlers:
     def _handler_factory(self, name: str) -> Callable[[Any, Any], OpHandler]:
         handlers = self._eager.host.registries.op_handlers
         if name not in handlers:
-            near = closest(name, handlers)
+            similar = closest(name, handlers)
             raise NotFound(f"no op handler is called '{name}'; known: {', '.join(sorted(handlers))}",
-                           hint=f"did you mean {near[0]}?" if near else "a device's handler has its name: 'CPU:0'")
+                           hint=f"did you mean {similar[0]}?" if similar
+                           else "a device's handler has its name: 'CPU:0'")
         return handlers[name].make

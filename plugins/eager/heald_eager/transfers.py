@@ -14,7 +14,7 @@ from .context import EagerContext
 from .handle_state import DeviceValue, DeviceWork, Failed, Pending, Ready, State
 from .layouts import dense
 from .queued_call import QueuedCall
-from .source_line import nowhere
+from .source_line import no_location
 
 
 class Transfers:
@@ -45,7 +45,7 @@ class Transfers:
                                   device=name)
         memory = context.host.device_memory
         context.host.check((device,))
-        work = DeviceWork("a copy", (), nowhere)
+        work = DeviceWork("a copy", (), no_location)
         with self.enqueuing:
             buffer = memory.enter(device, state.value, "an input")
             value = DeviceValue(buffer, work, device.free, memory.dropped)
@@ -98,7 +98,7 @@ class Transfers:
             state.demand()
         need = state.value
         call = QueuedCall(context, (need,), (state.meta,), device, lambda: ([self.move(need.get(), device)], None),
-                          _unchanged)
+                          _same_error)
         return call.results[0]
 
     def watch(self, work: DeviceWork, device: Device, name: str, buffers: Any) -> None:
@@ -126,5 +126,5 @@ class Transfers:
         work.is_done = True
 
 
-def _unchanged(error: HealdError) -> HealdError:
+def _same_error(error: HealdError) -> HealdError:
     return error

@@ -139,7 +139,7 @@ class Machine:
         stream.items.popleft().run(stream, start)
         return True
 
-    def blocked(self) -> list[str]:
+    def blocked_streams(self) -> list[str]:
         """The streams that wait: `SIM:0 stream 1 waits for an event that was never recorded`."""
         return [f"{stream} waits for {stream.items[0]}" for stream in self._streams.values()
                 if stream.items and stream.items[0].start(stream) is None]

@@ -46,7 +46,7 @@ class Native(DeviceState):
         self._faults = Faults(config.faults, f"{config.seed} {name}")
         self._config = config
         self._captured: list[tuple[Kernel, Sequence[Buffer | Array]]] | None = None  # launches, while a call captures
-        self._owed: list[Exception] = []  # failures without a stream: the next wait raises them
+        self._failures_without_stream: list[Exception] = []  # failures without a stream: the next wait raises them
 
     @property
     def now(self) -> float:
@@ -83,7 +83,7 @@ class Native(DeviceState):
             if buffer.state == "live":
                 buffer.memory.free(buffer)
             elif buffer.state == "freed":
-                self._owed.append(self.report_mistake("double free", f"{buffer} was freed before"))
+                self._failures_without_stream.append(self.report_mistake("double free", f"{buffer} was freed before"))
 
     def write(self, stream: Hashable, host: Array, buffer: Buffer) -> None:
         self._copy(stream, "copy in", "in", host.nbytes, self._config.link_bandwidth, writes=(buffer,), host=host,
@@ -168,8 +168,8 @@ class Native(DeviceState):
                 if not self.machine.advance():
                     raise self._deadlock(str(Wait(event)))
             self.machine.advance_host(event)
-            failures = [*self._owed, *event.failures]
-            self._owed.clear()
+            failures = [*self._failures_without_stream, *event.failures]
+            self._failures_without_stream.clear()
             self.machine.drop_failures(failures)
             if self.lost is not None:
                 raise copy(self.lost)  # a copy: a raised error holds the frames that it passed
@@ -195,7 +195,7 @@ class Native(DeviceState):
                 stream.items.clear()
                 stream.failures.clear()
             self.memory.lose()
-            self._owed.clear()
+            self._failures_without_stream.clear()
             self.lost = None
 
     def trace(self) -> dict[str, Any]:
@@ -258,7 +258,7 @@ class Native(DeviceState):
         self.machine.now = max([self.machine.now, *(s.seconds for s in self.machine.streams(self.name))])
 
     def _deadlock(self, awaited: str) -> errors.HealdError:
-        blocked = "".join(f"; {line}" for line in self.machine.blocked())
+        blocked = "".join(f"; {line}" for line in self.machine.blocked_streams())
         return self.report_mistake("deadlock", f"the host waits for {awaited}, and nothing can run{blocked}")
 
 

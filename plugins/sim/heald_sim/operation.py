@@ -70,16 +70,16 @@ class Operation(Item):
         races: list[tuple[Access, object]] = []
         for buffers, writes in ((self.reads, False), (self.writes, True)):
             races += [(earlier, buffer) for buffer in buffers
-                      if (earlier := buffer.history.unordered(stream.clock, writes=writes))]
+                      if (earlier := buffer.history.conflict(stream.clock, writes=writes))]
         for buffer in self.reads:
-            buffer.history.note(access, writes=False)
+            buffer.history.add(access, writes=False)
         for buffer in self.writes:
-            buffer.history.note(access, writes=True)
+            buffer.history.add(access, writes=True)
         memory = self.device.machine.host_memory
         for host, writes in self._host_memory():
-            if earlier := memory.unordered(host, stream.clock, writes=writes):
+            if earlier := memory.conflict(host, stream.clock, writes=writes):
                 races.append((earlier, f"the same host memory ({host.nbytes} bytes)"))
-            memory.note(host, access, writes=writes)
+            memory.add(host, access, writes=writes)
         for earlier, _ in races:  # one missing wait is one fault: later operations count as ordered
             stream.learn({earlier.actor: earlier.tick})
         if not races:
