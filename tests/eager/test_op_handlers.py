@@ -55,7 +55,7 @@ def test_a_chain_passes_on_the_ops_that_a_handler_does_not_support():
         cpu.execute("Mul", ONES, ONES, handler="SIM:0")
 
 
-def test_every_device_serves_the_ops_that_need_no_kernel_and_those_of_declared_layouts():
+def test_devices_serve_ops_without_kernels_and_ops_of_declared_layouts():
     cpu = core(ops=("AddV2",), handler="SIM:0")
     assert cpu.execute("Const", attrs={"value": ONES, "dtype": "float32"}).numpy().tolist() == ONES.tolist()
     assert cpu.execute("NoOp") == ()
