@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from heald_eager import op_functions as ops
     from heald_eager.default_runtime import execute as execute
     from heald_eager.function import function as function
-    from heald_eager.layouts import coo_tensor as coo_tensor
-    from heald_eager.layouts import scalar_tensor as scalar_tensor
+    from heald_eager.layout_handles import coo_tensor as coo_tensor
+    from heald_eager.layout_handles import scalar_tensor as scalar_tensor
     from heald_eager.tensor_handle import TensorHandle as TensorHandle
 
     from . import api as api
@@ -53,10 +53,10 @@ _WHERE = {  # modules and their public names
 }
 _MODULES = {"api": "api", "bef": "runtime.program.bef.file", "errors": "errors", "graphdef": "graphs.graph.graphdef"}
 _FORWARDED = {  # modules of other distributions, or "module:name"
-    "TensorHandle": "heald_eager.tensor_handle:TensorHandle", "coo_tensor": "heald_eager.layouts:coo_tensor",
+    "TensorHandle": "heald_eager.tensor_handle:TensorHandle", "coo_tensor": "heald_eager.layout_handles:coo_tensor",
     "execute": "heald_eager.default_runtime:execute", "function": "heald_eager.function:function",
     "mlir": "heald_mlir", "ops": "heald_eager.op_functions", "saved_model": "heald_saved_model",
-    "scalar_tensor": "heald_eager.layouts:scalar_tensor", "tfg": "heald_mlir.tfg",
+    "scalar_tensor": "heald_eager.layout_handles:scalar_tensor", "tfg": "heald_mlir.tfg",
 }
 
 __all__ = ["CancelToken", "Graph", "HostContext", "HostProgram", "Model", "OpAttrs", "OpHandler", "RequestContext",

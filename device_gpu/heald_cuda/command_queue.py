@@ -1,4 +1,4 @@
-"""The queue of a device: launches on one stream, copies on two others, ordered by marks.
+"""The queue of a device, and its buffers: launches on one stream, copies on two others, ordered by marks.
 
 A copy waits for the launches that may use its buffer. A launch waits for the copies of its buffers. So copies of one
 step run beside launches of another. A buffer notes both (`used`, `copied`); the lock makes notes and work one thing.
@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from threading import RLock
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from heald.api import Unavailable, errors
 
@@ -22,9 +22,6 @@ from . import driver
 from .driver import Context, DriverError
 from .marks import Event, Events, Lane, Mark
 from .staging import BLOCK_BYTES, Staging, address, move
-
-if TYPE_CHECKING:
-    from .memory import Buffer
 
 # Codes after which no call in the context succeeds, in this process (CUDA's documentation of CUresult).
 LOST = frozenset(f"CUDA_ERROR_{name}" for name in (
@@ -34,6 +31,39 @@ LOST = frozenset(f"CUDA_ERROR_{name}" for name in (
     "NOT_INITIALIZED", "DEVICE_UNAVAILABLE", "SYSTEM_NOT_READY", "MPS_CLIENT_TERMINATED", "CONTAINED", "UNKNOWN",
 ))
 WAITS = "a kernel that waits, allocates, or reads values of the host, says `captures = False`"
+
+
+class Buffer:
+    """A range of device memory.
+
+    `queue`: that of the device; `used`: the number of the newest launch that may use the buffer; `copied`: the mark of
+    a copy that a launch must wait for; `owner`: the object of another library that has the memory, None for memory of
+    heald's pool. A buffer that is dropped and was not freed is freed with the next allocation.
+    """
+
+    __slots__ = ("__weakref__", "copied", "nbytes", "owner", "pointer", "queue", "used")
+
+    def __init__(self, pointer: int, nbytes: int, queue: CommandQueue, owner: Any = None) -> None:
+        self.pointer = pointer
+        self.nbytes = nbytes
+        self.queue = queue
+        self.used = queue.position
+        self.copied: Mark | None = None
+        self.owner = owner
+
+    def __del__(self) -> None:
+        if self.pointer and self.owner is None:
+            self.queue.orphans.append((self.pointer, self.nbytes, self.copied))
+
+    @property
+    def ordinal(self) -> int:
+        return self.queue.context.ordinal
+
+    def __repr__(self) -> str:
+        return f"{self.nbytes} bytes of GPU {self.ordinal} at {self.pointer:#x}"
+
+    def __array__(self, *_args: object, **_options: object) -> Any:
+        raise TypeError(f"{self} is memory of a GPU, which the host cannot reach: copy it out first")
 
 
 class Graph:

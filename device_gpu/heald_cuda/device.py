@@ -11,10 +11,10 @@ from heald.api import Unavailable
 from heald_kernel_text import CUDA_GPU
 
 from . import driver, foreign
-from .command_queue import CommandQueue
+from .command_queue import Buffer, CommandQueue
 from .driver import Description, DriverError
 from .marks import Event
-from .memory import Buffer, Memory, allowance
+from .memory import Memory, allowance
 from .native import Native
 from .programs import Programs
 

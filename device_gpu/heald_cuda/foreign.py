@@ -11,7 +11,7 @@ from heald.api import DType, errors
 from . import driver
 
 if TYPE_CHECKING:
-    from .memory import Buffer
+    from .command_queue import Buffer
 
 GPU = 2  # DLPack's number of CUDA devices
 NO_WAIT = -1  # DLPack's stream for which nothing waits

@@ -7,41 +7,7 @@ from typing import Any
 
 from heald.api import errors
 
-from .command_queue import CommandQueue
-from .marks import Mark
-
-
-class Buffer:
-    """A range of device memory.
-
-    `queue`: that of the device; `used`: the number of the newest launch that may use the buffer; `copied`: the mark of
-    a copy that a launch must wait for; `owner`: the object of another library that has the memory, None for memory of
-    heald's pool. A buffer that is dropped and was not freed is freed with the next allocation.
-    """
-
-    __slots__ = ("__weakref__", "copied", "nbytes", "owner", "pointer", "queue", "used")
-
-    def __init__(self, pointer: int, nbytes: int, queue: CommandQueue, owner: Any = None) -> None:
-        self.pointer = pointer
-        self.nbytes = nbytes
-        self.queue = queue
-        self.used = queue.position
-        self.copied: Mark | None = None
-        self.owner = owner
-
-    def __del__(self) -> None:
-        if self.pointer and self.owner is None:
-            self.queue.orphans.append((self.pointer, self.nbytes, self.copied))
-
-    @property
-    def ordinal(self) -> int:
-        return self.queue.context.ordinal
-
-    def __repr__(self) -> str:
-        return f"{self.nbytes} bytes of GPU {self.ordinal} at {self.pointer:#x}"
-
-    def __array__(self, *_args: object, **_options: object) -> Any:
-        raise TypeError(f"{self} is memory of a GPU, which the host cannot reach: copy it out first")
+from .command_queue import Buffer, CommandQueue
 
 
 class Memory:

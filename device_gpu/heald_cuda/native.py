@@ -21,9 +21,8 @@ from heald.api import DType, errors
 from heald_kernel_text import Target
 
 from . import driver
-from .command_queue import CommandQueue
+from .command_queue import Buffer, CommandQueue
 from .foreign import View
-from .memory import Buffer
 from .programs import Programs
 
 Size = tuple[int, ...]

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import heald
 import heald_conformance
+import heald_sim.config
 import heald_sim.device
-import heald_sim.plugin
 import numpy as np
 import pytest
 from conformance.reports import Report
@@ -64,7 +64,7 @@ def test_codes_of_errors_are_told_by_name():
 def test_throughput_is_of_the_work_on_the_device_and_not_of_its_enqueueing():
     """SIM's clock is virtual. A kernel reads one or two arrays, writes one, and may wait for its enqueueing."""
     (figures,) = heald_conformance.case("throughput.elementwise_kernels_are_timed")("SIM:0", Settings(quick=True))
-    config, count = heald_sim.plugin.Config(), 1 << 16
+    config, count = heald_sim.config.Config(), 1 << 16
     least, longest = (count * nbytes / config.bandwidth + config.launch_latency for nbytes in (8, 12))
     assert count / (longest + 2 * config.enqueue) <= figures[0].value * 1e9 <= count / least
     (figures,) = heald_conformance.case("throughput.matrix_products_are_timed")("SIM:0", Settings(quick=True))

@@ -77,8 +77,8 @@ def test_a_device_reports_no_race_and_gets_its_memory_back():
 
 @pytest.mark.parametrize("failing", [0, 1, 50, 99])
 def test_a_failing_op_among_a_hundred_fails_itself_and_its_dependents_only(failing):
-    seen: list[errors.HealdError] = []
-    cpu = core(diagnostics=seen.append)
+    reports: list[errors.HealdError] = []
+    cpu = core(diagnostics=reports.append)
     native = cpu.host.open("SIM:0").native
     x = cpu.handle(ONES).to("SIM:0")
     x.numpy()
@@ -94,15 +94,15 @@ def test_a_failing_op_among_a_hundred_fails_itself_and_its_dependents_only(faili
                 assert raised.value.location.file == __file__
             else:
                 assert values(handle) == [[sign * (1 + i)] * 2] * 2
-    assert len(seen) == 1
+    assert len(reports) == 1
     assert native.report == []
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_a_failing_op_among_a_hundred_queued_ones_fails_all_that_follow_from_it(seed):
     """A hundred calls wait for one copy; every tenth depends on the one before it. Call 50 fails when it runs."""
-    seen: list[errors.HealdError] = []
-    cpu = core(seed, diagnostics=seen.append)
+    reports: list[errors.HealdError] = []
+    cpu = core(seed, diagnostics=reports.append)
     x = cpu.handle(np.float32([3, 1, 2])).to("SIM:0")
     handles, failing, line = [], 50, 0
     for number in range(100):
@@ -122,8 +122,8 @@ def test_a_failing_op_among_a_hundred_queued_ones_fails_all_that_follow_from_it(
             assert (raised.value.op, raised.value.location.line) == ("GatherV2", line)
         else:
             before = number - 1 if number % 10 == 9 else 0
-            assert values(handles[number]) == [each + number + before for each in (3, 1, 2)]
-    assert len(seen) == 1
+            assert values(handles[number]) == [element + number + before for element in (3, 1, 2)]
+    assert len(reports) == 1
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -144,13 +144,13 @@ def test_errors_arrive_at_the_right_handles_in_every_schedule(seed):
 
 
 @pytest.mark.parametrize("seed", SEEDS)
-def test_a_shape_error_that_is_found_late_is_that_of_the_call_and_all_behind_it(seed):
+def test_a_late_shape_error_fails_its_call_and_all_calls_behind_it(seed):
     """G02: op 1 does not fit, ops 2 and 3 depend on it; the kernels of 2 and 3 never run."""
     cpu = core(seed)
     data = cpu.handle(np.float32([1, 0, 2])).to("SIM:0")
-    found = cpu.execute("Where", data, device="CPU:0")
+    indices = cpu.execute("Where", data, device="CPU:0")
     expected = sys._getframe().f_lineno + 1
-    first = cpu.execute("AddV2", found, cpu.handle(np.ones((5, 1), np.int64)))
+    first = cpu.execute("AddV2", indices, cpu.handle(np.ones((5, 1), np.int64)))
     second = cpu.execute("Neg", first)
     third = cpu.execute("Mul", second, 2)
     for handle in (first, second, third):
@@ -159,15 +159,15 @@ def test_a_shape_error_that_is_found_late_is_that_of_the_call_and_all_behind_it(
         assert (raised.value.op, raised.value.location.line) == ("AddV2", expected)
     with pytest.raises(errors.InvalidArgument):
         assert third.shape
-    assert found.shape == (2, 1)
-    assert "Neg" not in {key[0] for key in cpu._bound}
+    assert indices.shape == (2, 1)
+    assert "Neg" not in cpu.bound_ops.op_names()
 
 
 def test_metadata_that_depends_on_data_comes_with_the_value():
     cpu = core(0)
     data = cpu.handle(np.float32([1, 0, 2])).to("SIM:0")
-    found = cpu.execute("Where", data, device="CPU:0")
-    doubled = cpu.execute("Mul", found, 2)
+    indices = cpu.execute("Where", data, device="CPU:0")
+    doubled = cpu.execute("Mul", indices, 2)
     assert "?" in repr(doubled)
     assert doubled.dtype.name == "int64"
     assert doubled.shape == (2, 1)
@@ -235,7 +235,7 @@ def test_a_lost_device_fails_its_handles_and_later_calls():
             lost.numpy()
 
 
-def test_no_memory_is_the_error_of_the_handle():
+def test_a_lack_of_device_memory_is_the_error_of_the_handle():
     cpu = core(memory=1 << 16)
     x = cpu.handle(np.ones(4096, np.float32)).to("SIM:0")
     handles = [cpu.execute("AddV2", x, i) for i in range(20)]
@@ -274,6 +274,7 @@ def test_the_second_call_of_a_kind_on_a_device_takes_no_signature(monkeypatch):
     split = cpu.execute("Unpack", x, attrs={"num": 2})
     monkeypatch.setattr("heald_eager.signature.MatchMemo.match", None)
     second = [cpu.execute("AddV2", x, x), cpu.execute("AddV2", x, x, device="SIM:0")]
-    assert [values(each) for each in first + second] == [[[2, 2], [2, 2]]] * 4
-    assert [values(each) for each in cpu.execute("Unpack", x, attrs={"num": 2})] == [values(each) for each in split]
-    assert {each.device for each in second} == {"SIM:0"}
+    assert [values(handle) for handle in first + second] == [[[2, 2], [2, 2]]] * 4
+    again = cpu.execute("Unpack", x, attrs={"num": 2})
+    assert [values(handle) for handle in again] == [values(handle) for handle in split]
+    assert {handle.device for handle in second} == {"SIM:0"}

@@ -1,4 +1,4 @@
-"""The example that trains with eager ops: its gradients are those of finite differences, and a step learns."""
+"""The example that trains with eager ops: its gradients equal finite differences, and a step learns."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ IMAGES = RANDOM.random((6, 8, 8, 1)).astype(np.float32)
 LABELS = np.arange(6, dtype=np.int32)
 
 
-def test_the_gradients_are_those_of_finite_differences():
+def test_the_gradients_equal_finite_differences():
     network = example.Network(np.random.default_rng(0))
     values, labels = network.forward(heald.TensorHandle(IMAGES)), heald.TensorHandle(LABELS)
     _, gradients = network.gradients(values, labels)

@@ -158,9 +158,9 @@ def test_a_call_that_raises_leaves_its_donated_handles():
 
 def test_a_donated_buffer_that_the_user_has_read_is_not_overwritten():
     x = heald.TensorHandle(np.ones(1000, np.float32))
-    seen = x.numpy()
+    array = x.numpy()
     assert heald.execute("Mul", x, 2, donate=(0,)).numpy()[0] == 2
-    assert seen[0] == 1
+    assert array[0] == 1
 
 
 def test_a_handle_shares_its_memory_read_only_and_copies_the_callers():
@@ -244,7 +244,7 @@ def test_ops_are_functions_by_their_small_names():
     assert not hasattr(heald.ops, "__wrapped__")
 
 
-def test_the_fast_path_gives_what_the_slow_path_gives_and_keeps_numpy_quiet():
+def test_the_fast_path_gives_the_slow_paths_results_and_keeps_numpy_quiet():
     tiny, large = np.float32([1e-38]), np.float32([3e38])
     for _ in range(3):
         assert heald.execute("Mul", heald.TensorHandle(tiny), heald.TensorHandle(np.float32([0.1]))).numpy()[0] == 0
@@ -318,15 +318,15 @@ def test_threads_share_one_runtime():
     ("AddN", ([X, X, X],), {}, "CPU:0", [[[3, 6], [9, 12]]]),
 ])
 def test_the_second_call_of_a_kind_takes_no_signature(op, inputs, attrs, device, expected, monkeypatch):
-    made = []
+    lists = []
     for turn in range(2):
-        given = [[heald.TensorHandle(each) for each in x] if isinstance(x, list) else
+        arguments = [[heald.TensorHandle(tensor) for tensor in x] if isinstance(x, list) else
                  heald.TensorHandle(x) if isinstance(x, np.ndarray) else x for x in inputs]
         if turn:
             monkeypatch.setattr("heald_eager.signature.MatchMemo.match", None)
-        results = heald.execute(op, *given, attrs=attrs, device=device)
-        made.append([handle.numpy().tolist() for handle in (results if isinstance(results, tuple) else (results,))])
-    assert made == [expected, expected]
+        results = heald.execute(op, *arguments, attrs=attrs, device=device)
+        lists.append([handle.numpy().tolist() for handle in (results if isinstance(results, tuple) else (results,))])
+    assert lists == [expected, expected]
 
 
 def test_a_call_that_names_another_device_is_another_call():

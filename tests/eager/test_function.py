@@ -37,7 +37,7 @@ def line() -> int:
     return sys._getframe(1).f_lineno
 
 
-def over(runtime, source, **options):
+def composite_over(runtime, source, **options):
     """`heald.function` over this runtime."""
     arguments = {"inputs": None, "outputs": None, "name": None, "attrs": None, "signature": None, "device": None,
                  "config": None} | options
@@ -45,7 +45,7 @@ def over(runtime, source, **options):
     return CompositeOp(runtime, function_source(source, **arguments), handler)
 
 
-def made(result):
+def lists_of(result):
     return [handle.numpy().tolist() for handle in result]
 
 
@@ -53,7 +53,8 @@ def test_results_have_the_structure_of_the_outputs():
     f = heald.function(SEVERAL, ["x", "y:0"], "sum")
     assert f.inputs == ("x", "y")
     assert f(ONES, y=ONES * 2).numpy().tolist() == [[3, 3], [3, 3]]
-    assert made(heald.function(SEVERAL, outputs=["less", "sum:0"])(ONES, ONES)) == [[[1, 1], [1, 1]], [[2, 2], [2, 2]]]
+    less_and_sum = heald.function(SEVERAL, outputs=["less", "sum:0"])(ONES, ONES)
+    assert lists_of(less_and_sum) == [[[1, 1], [1, 1]], [[2, 2], [2, 2]]]
     named = heald.function(SEVERAL, {"a": "x:0", "b": "y"}, {"p": "product"})(b=[[1, 2]], a=[[3, 4]])
     assert {key: value.numpy().tolist() for key, value in named.items()} == {"p": [[12, 24]]}
     assert len(heald.function(SEVERAL)(ONES, ONES)) == 2  # less and product have no consumers
@@ -62,7 +63,7 @@ def test_results_have_the_structure_of_the_outputs():
 def test_a_function_of_the_library_is_called_by_its_name():
     f = heald.function(ADDER, name="add")
     assert (f.inputs, repr(f)) == (("x", "y"), "heald.function add(x, y)")
-    assert made(f(3.0, y=np.float32(1))) == [4, 2]
+    assert lists_of(f(3.0, y=np.float32(1))) == [4, 2]
     with pytest.raises(errors.NotFound, match="no function 'ad'"):
         heald.function(ADDER, name="ad")
 
@@ -92,7 +93,7 @@ def test_a_signature_of_a_saved_model_returns_a_dict():
 
 def test_a_call_returns_before_its_arguments_have_come():
     cpu = core()
-    f = over(cpu, SEVERAL, outputs="product")
+    f = composite_over(cpu, SEVERAL, outputs="product")
     native = cpu.host.open("SIM:0").native
     with native.machine.lock:  # no other thread moves the device's clock
         late = cpu.execute("MatMul", ONES, ONES, device="SIM:0").to("CPU:0")
@@ -106,7 +107,7 @@ def test_an_argument_of_unknown_shape_is_waited_for():
     cpu = core()
     open_graph = graph(placeholder("x", None, dtypes.int64), node("n", "Neg", "x", T=dtypes.int64),
                        node("y", "Mul", "n", "n", T=dtypes.int64))
-    f = over(cpu, open_graph)
+    f = composite_over(cpu, open_graph)
     where = cpu.execute("Where", cpu.handle([True, False, True]).to("SIM:0").to("CPU:0"))
     assert f(where).numpy().tolist() == [[0], [4]]
 
@@ -117,7 +118,7 @@ def test_one_kernel_runs_at_once_without_a_program(monkeypatch):
     monkeypatch.setattr("heald_eager.function.CompositeRun", None)
     assert f(ONES, ONES).is_available
     first = f(a, a)
-    monkeypatch.setattr(CompositeOp, "_slow", None)  # a call with handles of these kinds is one look-up
+    monkeypatch.setattr(CompositeOp, "_call_slowly", None)  # a call with handles of these kinds is one look-up
     assert f(a, first).numpy().tolist() == [[3, 3], [3, 3]]
     with pytest.raises(TypeError):
         f(a, ONES)
@@ -133,7 +134,7 @@ def test_constants_are_arguments_of_the_one_kernel(monkeypatch):
 
 def test_a_cancelled_host_gives_cancelled_handles_until_restart():
     cpu = core()
-    f, a = over(cpu, ADD), cpu.handle(ONES)
+    f, a = composite_over(cpu, ADD), cpu.handle(ONES)
     assert f(a, a).numpy().tolist() == f(a, a).numpy().tolist() == [[2, 2], [2, 2]]
     cpu.host.cancel_execution()
     assert isinstance(f(a, a).error, errors.Cancelled)
@@ -155,13 +156,13 @@ def test_the_call_raises_errors_of_its_arguments_with_the_users_line():
 
 
 def test_a_failing_kernel_makes_errors_of_the_results_with_the_users_line():
-    told = []
-    cpu = core(diagnostics=told.append)
+    reports = []
+    cpu = core(diagnostics=reports.append)
     shape = graph(placeholder("x", (2,)), placeholder("i", (), dtypes.int32), const("axis", 0, np.int32),
                   Node("g", "GatherV2", ["x", "i", "axis"], attrs={"Tparams": FLOAT, "Tindices": dtypes.int32,
                                                                   "Taxis": dtypes.int32}),
                   node("y", "Neg", "g"), node("z", "Neg", "x"))
-    f = over(cpu, shape, inputs=["x", "i"], outputs=["y", "z"])
+    f = composite_over(cpu, shape, inputs=["x", "i"], outputs=["y", "z"])
     here = line() + 1
     y, z = f([1, 2], 7)
     later = cpu.execute("Neg", y)
@@ -169,8 +170,8 @@ def test_a_failing_kernel_makes_errors_of_the_results_with_the_users_line():
         with pytest.raises(errors.InvalidArgument) as caught:
             handle.numpy()
         assert (caught.value.op, caught.value.node, caught.value.location.line) == ("GatherV2", "g", here)
-    assert len(told) == 1
-    assert made(f([1, 2], 1)) == [-2, [-1, -2]]
+    assert len(reports) == 1
+    assert lists_of(f([1, 2], 1)) == [-2, [-1, -2]]
 
 
 def test_an_error_among_the_arguments_is_the_error_of_the_results():
@@ -194,10 +195,10 @@ def counter():
 @pytest.mark.parametrize("seed", range(6))
 def test_state_belongs_to_the_function_and_its_calls_keep_their_order(seed):
     cpu = core(seed)
-    f, g = over(cpu, counter(), outputs="y"), over(cpu, counter(), outputs="y")
+    f, g = composite_over(cpu, counter(), outputs="y"), composite_over(cpu, counter(), outputs="y")
     values = [f(float(i)) for i in range(1, 20)]
     assert g(5.0).numpy() == 5
-    assert made(values) == [i * (i + 1) / 2 for i in range(1, 20)]
+    assert lists_of(values) == [i * (i + 1) / 2 for i in range(1, 20)]
 
 
 def test_a_function_without_effects_of_its_own_needs_no_order():
@@ -222,24 +223,25 @@ def test_a_function_runs_on_its_device():
 
 
 def test_one_kernel_on_a_device_runs_as_this_op(monkeypatch):
-    own = runtime(load_config({"plugins": {"allow": ["cpu", "tf_ops", "sim"]}}))
-    cpu = CoreRuntime(own.host)
-    f = over(cpu, graph(X, Y, node("d", "Sub", "y", "x")), inputs=["x", "y"], outputs="d", device="SIM:0", config=own)
+    core = runtime(load_config({"plugins": {"allow": ["cpu", "tf_ops", "sim"]}}))
+    cpu = CoreRuntime(core.host)
+    difference = graph(X, Y, node("d", "Sub", "y", "x"))
+    f = composite_over(cpu, difference, inputs=["x", "y"], outputs="d", device="SIM:0", config=core)
     monkeypatch.setattr("heald_eager.function.CompositeRun", None)
     x, y = cpu.handle(ONES).to("SIM:0"), cpu.handle(ONES * 3)
     for _ in range(2):
         result = f(x, y)
         assert (result.device, result.numpy().tolist()) == ("SIM:0", [[2, 2], [2, 2]])
-    assert own.host.open("SIM:0").native.report == []
-    own.host.close()
+    assert core.host.open("SIM:0").native.report == []
+    core.host.close()
 
 
 @pytest.mark.parametrize("outputs", [None, ["sum", "product"]])
 def test_functions_take_scalar_tensors_and_refuse_sparse_ones(outputs):
     f, twos = heald.function(SEVERAL if outputs else ADD, outputs=outputs), heald.scalar_tensor((2, 2), np.float32(2))
     for x, y in [(twos, heald.TensorHandle(ONES)), (twos, twos)] * 2:
-        made = f(x, y)
-        first = made[0] if outputs else made
+        results = f(x, y)
+        first = results[0] if outputs else results
         assert first.numpy().tolist() == (x.numpy() + y.numpy()).tolist()
     with pytest.raises(errors.InvalidArgument, match="sparse tensor of float32.*functions take dense"):
         f(heald.TensorHandle(ONES).to_coo(), twos)
@@ -287,10 +289,10 @@ def arguments(metas):
             np.full(shapes[name], b"a", object) for name, meta in metas.items()}
 
 
-def returned(call, names, given):
+def lists_or_error(call, names, feeds):
     """The results of a call as lists by name, or its error's class and text."""
     try:
-        results = call(**given)
+        results = call(**feeds)
         results = results if isinstance(results, dict) else {names[0]: results}
         return {name: np.asarray(value).tolist() for name, value in results.items()}
     except errors.HealdError as error:
@@ -298,27 +300,27 @@ def returned(call, names, given):
 
 
 @pytest.mark.parametrize("path", MODELS, ids=lambda path: path.parent.name)
-def test_each_signature_gives_what_the_session_gives_and_changes_its_state_alike(path):
+def test_a_function_of_a_signature_gives_the_sessions_results_and_changes_state_alike(path):
     loaded, other = heald.load(path), heald.load(path)
     for name, signature in loaded.signatures.items():
-        def call(name=name, **given):
-            return heald.function(other, signature=name)(**given)
+        def call(name=name, **feeds):
+            return heald.function(other, signature=name)(**feeds)
 
-        given, names = arguments(signature.inputs), list(signature.outputs)
+        feeds, names = arguments(signature.inputs), list(signature.outputs)
         for _ in range(2 if signature.is_runnable else 0):
-            assert returned(call, names, given) == returned(signature, names, given), name
+            assert lists_or_error(call, names, feeds) == lists_or_error(signature, names, feeds), name
 
 
 @pytest.mark.parametrize(("name", "outputs"), [
     ("v1_cond_nested", ["y"]), ("v1_cond_grad", ["g"]), ("v1_while_cond_inside", ["steps"]), ("v1_while_nested", ["a"]),
     ("v2_case", None), ("v1_switch_case", ["Identity", "Identity_1"]), ("keras_tiny_cnn", None),
 ])
-def test_control_flow_gives_what_the_session_gives(name, outputs):
+def test_control_flow_gives_the_sessions_results(name, outputs):
     graph = heald.graphdef.load(DATA / "graphs" / f"{name}.pb")
     model = heald.load(DATA / "graphs" / f"{name}.pb", outputs=outputs)
-    f, given = heald.function(graph, outputs=list(model.outputs)), arguments(model.inputs)
-    results = dict(zip(model.outputs, f(**given), strict=True))
-    expected = model(**given)
+    f, feeds = heald.function(graph, outputs=list(model.outputs)), arguments(model.inputs)
+    results = dict(zip(model.outputs, f(**feeds), strict=True))
+    expected = model(**feeds)
     expected = expected if isinstance(expected, dict) else {next(iter(model.outputs)): expected}
     assert {key: value.numpy().tolist() for key, value in results.items()} == {
         key: value.tolist() for key, value in expected.items()}

@@ -18,7 +18,7 @@ CONFIG = load_config({"plugins": {"allow": ["cpu", "tf_ops", "sim"]} | kept_plug
 CORE = CoreRuntime(runtime(CONFIG).host)
 
 
-def repeated(case: Case) -> list[np.ndarray] | heald.errors.HealdError | None:
+def results_of_second_call(case: Case) -> list[np.ndarray] | heald.errors.HealdError | None:
     """The results of a second call with handles, which takes the fast path where there is one; None for quantised
     types, which NumPy's arrays do not tell."""
     attrs = case.graph().nodes["op"].attrs
@@ -33,17 +33,17 @@ def repeated(case: Case) -> list[np.ndarray] | heald.errors.HealdError | None:
         return error
 
 
-def test_every_case_that_is_repeated_gives_the_same_on_the_fast_path():
+def test_repeated_cases_give_equal_results_on_the_fast_path():
     wrong = []
     for op in sorted(cases().keys() - NO_KERNEL):
         for case in [] if CORE.host.registries.ops.get(op).stateful else cases()[op]:
-            got = repeated(case)
+            got = results_of_second_call(case)
             wrong += [] if got is None else disagreements(case, got)
     assert not wrong, "\n".join(wrong)
-    assert len(CORE.fast) >= 1300
+    assert len(CORE.memo.fast) >= 1300
 
 
-def test_every_case_passes_on_cpu():
+def test_recorded_cases_pass_on_the_cpu():
     wrong, count = [], 0
     for op in sorted(cases().keys() - NO_KERNEL):
         for case in cases()[op]:
@@ -54,7 +54,7 @@ def test_every_case_passes_on_cpu():
 
 
 @pytest.mark.parametrize(("device", "least"), [("SIM:0", 1764), ("EXAMPLE:0", 29)])
-def test_every_case_passes_on_devices_with_a_kernel(device, least):
+def test_recorded_cases_pass_on_devices_with_a_kernel(device, least):
     host = runtime(CONFIG).host if device == "SIM:0" else heald.default_host()
     count, wrong = run_cases(CoreRuntime(host), device)
     assert not wrong, "\n".join(wrong)

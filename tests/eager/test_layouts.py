@@ -10,7 +10,7 @@ from heald import errors
 from heald.runtime.config.config import load_config
 from heald.runtime.service.runtime import Runtime
 from heald_eager.core_runtime import CoreRuntime
-from heald_eager.layouts import coo_handle, scalar_handle
+from heald_eager.layout_handles import coo_handle, scalar_handle
 
 DENSE = np.float32([[0, 4, 0], [0, 0, 3]])
 INDICES, VALUES = [[1, 2], [0, 1]], np.float32([3, 4])
@@ -88,7 +88,7 @@ def test_a_sparse_tensor_keeps_coordinates_in_order_and_converts_both_ways():
             array[0] = 1
 
 
-def test_sparse_tensors_of_no_elements_and_of_rank_0():
+def test_sparse_tensors_may_have_no_elements_or_rank_0():
     assert heald.coo_tensor([], [], (2, 2)).to_dense().numpy().tolist() == [[0, 0], [0, 0]]
     assert heald.coo_tensor([[]], [7], ()).to_dense().numpy() == 7
     assert heald.TensorHandle(0).to_coo().indices.shape == (0, 0)
@@ -160,10 +160,10 @@ def test_devices_get_dense_tensors_only():
 def test_a_pending_value_is_converted_when_it_has_come(seed):
     cpu = core(seed)
     late = cpu.handle(DENSE).to("SIM:0").to("CPU:0")
-    found = late.to_coo()
-    assert found.shape == (2, 3)
-    negative = cpu.execute("Neg", found)
-    product = cpu.execute("AddV2", found, 1)
+    sparse = late.to_coo()
+    assert sparse.shape == (2, 3)
+    negative = cpu.execute("Neg", sparse)
+    product = cpu.execute("AddV2", sparse, 1)
     assert (negative.layout, negative.values.tolist()) == ("coo", [-4, -3])
     assert np.array_equal(negative.to_dense().numpy(), -DENSE)
     with pytest.raises(errors.Unimplemented, match=r"to_dense\(\)") as raised:

@@ -13,7 +13,7 @@ from heald import errors
 from heald.runtime.config.config import load_config
 from heald.runtime.service.runtime import Runtime
 from heald_eager.core_runtime import CoreRuntime
-from heald_eager.layouts import coo_handle
+from heald_eager.layout_handles import coo_handle
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "batching_handler.py"
 ONES = np.ones((2, 2), np.float32)
@@ -55,7 +55,7 @@ def test_a_chain_passes_on_the_ops_that_a_handler_does_not_support():
         cpu.execute("Mul", ONES, ONES, handler="SIM:0")
 
 
-def test_every_device_serves_the_ops_that_need_no_kernel_and_those_of_declared_layouts():
+def test_devices_serve_ops_without_kernels_and_ops_of_declared_layouts():
     cpu = core(ops=("AddV2",), handler="SIM:0")
     assert cpu.execute("Const", attrs={"value": ONES, "dtype": "float32"}).numpy().tolist() == ONES.tolist()
     assert cpu.execute("NoOp") == ()

@@ -95,7 +95,7 @@ def test_operators_of_errors_are_errors_and_those_of_devices_run_there():
     assert np.array_equal((x + 1).numpy(), A + 1)
 
 
-def test_without_an_op_set_an_operator_names_the_command_that_installs_one():
+def test_an_operator_names_the_command_that_installs_a_missing_op_set():
     host = HostContext(config=load_config({"plugins": {"allow": ["cpu"]}}))
     x = CoreRuntime(host).handle(A)
     for use in (lambda: x + 1, lambda: x[0], lambda: x == x):

@@ -28,22 +28,22 @@ def test_random_calls_give_numpys_values_and_fail_where_an_ancestor_failed(seed)
     random = Random(seed)  # noqa: S311 - a test is not secret
     cpu = core(seed if seed % 2 else None)
     start = np.float32([seed, 1, 2])
-    made = [Expected(cpu.handle(start), start)]
+    expectations = [Expected(cpu.handle(start), start)]
     for _ in range(CALLS):
-        (x, value), (y, other) = random.choice(made), random.choice(made)
+        (x, value), (y, other) = random.choice(expectations), random.choice(expectations)
         kind = random.random()
         if kind < 0.2:
-            made.append(Expected(x.to(random.choice(["CPU:0", "SIM:0"])), value))
+            expectations.append(Expected(x.to(random.choice(["CPU:0", "SIM:0"])), value))
         elif kind < 0.3:
             last = random.choice([2, 9])
             handle = cpu.execute("GatherV2", x, [0, 1, last], 0, device="CPU:0")
-            made.append(Expected(handle, value if last == 2 else None))
+            expectations.append(Expected(handle, value if last == 2 else None))
         else:
             op = random.choice(sorted(FUNCTIONS))
             handle = cpu.execute(op, x, y, device=random.choice([None, "CPU:0", "SIM:0"]))
             failed = value is None or other is None
-            made.append(Expected(handle, None if failed else FUNCTIONS[op](value, other)))
-    for handle, value in random.sample(made, len(made)):
+            expectations.append(Expected(handle, None if failed else FUNCTIONS[op](value, other)))
+    for handle, value in random.sample(expectations, len(expectations)):
         if value is None:
             with pytest.raises(errors.InvalidArgument, match=r"indices\[2\] = 9") as raised:
                 handle.numpy()

@@ -95,16 +95,16 @@ class Work(Item):
 
     def run(self, stream: Stream, start: float) -> None:
         stream.seconds = start + 1e-6
-        stream.learn(self.known)
+        stream.learn(self.issuing_clock)
         access = Access(stream.actor, stream.tick(), self.what)
         faults = [f"{self.what} uses {use.memory}, which was freed" for use in self.uses if use.memory.state != "live"]
         for use in self.uses:
-            earlier = use.memory.history.unordered(stream.clock, writes=use.writes)
+            earlier = use.memory.history.conflict(stream.clock, writes=use.writes)
             if earlier is not None:
                 faults.append(f"{self.what} on {stream} and {earlier.what} on {earlier.actor} use {use.memory}, and "
                               "nothing orders them")
                 stream.learn({earlier.actor: earlier.tick})
-            use.memory.history.note(access, writes=use.writes)
+            use.memory.history.add(access, writes=use.writes)
         try:
             if not faults:
                 self.run_it()
@@ -318,9 +318,9 @@ def synchronize(event: int) -> None:
     awaited = state.events[event]
     while awaited is not None and not awaited.is_reached:
         if not state.machine.advance():
-            raise Misuse(f"the host waits for ever: {state.machine.blocked()}")
+            raise Misuse(f"the host waits for ever: {state.machine.blocked_streams()}")
     if awaited is not None:
-        state.machine.waited(awaited)
+        state.machine.advance_host(awaited)
     if state.owed:
         faults, state.owed = state.owed, []
         raise Misuse("; ".join(faults))

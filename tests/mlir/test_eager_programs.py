@@ -78,6 +78,6 @@ def test_one_host_has_one_runtime_and_another_host_has_another():
     assert runtime_of(first) is runtime_of(first)
     runtime_of(first).register("mine", runtime_of(first).null_handler())
     with pytest.raises(errors.NotFound, match="op_handler not found: mine"):
-        runtime_of(second).registered("mine")
+        runtime_of(second).handler_of("mine")
     with pytest.raises(errors.NotFound, match="did you mean mine"):
-        runtime_of(first).registered("mines")
+        runtime_of(first).handler_of("mines")

@@ -1,4 +1,4 @@
-"""Variables that loops and branches only read are values there; those that they write are not."""
+"""Loops and branches take the value of a variable that they only read, and the handle of any other variable."""
 
 from __future__ import annotations
 
@@ -45,10 +45,11 @@ def test_branches_take_the_value():
     node = graph["n"]
     assert graph["v"].op == "Const"
     assert node.attrs["Tin"] == (FLOAT, FLOAT)
-    taken = graph.functions[node.attrs["then_branch"].name]
-    assert [arg.dtype for arg in taken.inputs] == [FLOAT, FLOAT]
-    assert list(taken.nodes) == ["mul"]
-    assert (taken.nodes["mul"].inputs, taken.nodes["mul"].controls) == ((Input("x"), Input("v")), ())
+    branch_function = graph.functions[node.attrs["then_branch"].name]
+    assert [arg.dtype for arg in branch_function.inputs] == [FLOAT, FLOAT]
+    assert list(branch_function.nodes) == ["mul"]
+    mul = branch_function.nodes["mul"]
+    assert (mul.inputs, mul.controls) == ((Input("x"), Input("v")), ())
     assert "f" not in graph.functions
 
 
@@ -65,8 +66,8 @@ def test_a_read_that_waits_for_a_write_in_a_function_keeps_the_order():
     graph, state = add_initializers(Graph(nodes, [body]), {"v": np.float32([10]), "w": np.float32([2])})
     with heald.Session(graph, initial_state=state) as session:
         assert (session.graph["v"].op, session.graph["w"].op) == ("Const", "VarHandleOp")
-        (taken,) = session.graph.functions.values()
-        assert (taken.nodes["read"].op, taken.nodes["late"].controls) == ("Identity", ("read",))
+        (function,) = session.graph.functions.values()
+        assert (function.nodes["read"].op, function.nodes["late"].controls) == ("Identity", ("read",))
         verify(session.graph)
 
 
@@ -75,7 +76,7 @@ def test_a_read_that_waits_for_a_write_in_a_function_keeps_the_order():
     branch("g", Node("again", "PartitionedCall", ["x", "v"], attrs={
         "f": Func("g"), "Tin": (FLOAT, dtypes.resource), "Tout": (FLOAT,)}), result="again:output:0"),
 ], ids=["assigned", "returned", "by itself"])
-def test_what_is_not_only_read_stays_a_variable(other):
+def test_a_variable_with_another_use_than_reads_stays_a_variable(other):
     graph = frozen(branch("f", READ, MUL), other)
     assert (graph["v"].op, graph["n"].attrs["then_branch"]) == ("VarHandleOp", Func("f"))
 

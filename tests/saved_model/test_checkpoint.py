@@ -1,4 +1,4 @@
-"""Checkpoints: what TensorFlow wrote is read, what is damaged is a typed error."""
+"""Checkpoints: heald reads TensorFlow's files, and damage is a typed error."""
 
 from __future__ import annotations
 
@@ -23,17 +23,18 @@ DATA = Path(__file__).parents[1] / "data" / "saved_models" / "checkpoint"
 MAGIC = bytes.fromhex("57fb808b247547db")
 
 
-def opened(name: str, index: bytes | None = None) -> Checkpoint:
+def open_recorded(name: str, index: bytes | None = None) -> Checkpoint:
     shards = [(DATA / f"{name}.data-00000-of-00001").read_bytes()]
     return Checkpoint((DATA / f"{name}.index").read_bytes() if index is None else index, lambda n, _: shards[n])
 
 
 def block(pairs: dict[bytes, bytes], compress: bool = False) -> bytes:
     """A block with its trailer, nothing shared among keys."""
-    put = wire.put_varint
-    raw = b"".join(put(0) + put(len(k)) + put(len(v)) + k + v for k, v in pairs.items()) + bytes(4) + b"\1\0\0\0"
+    varint = wire.put_varint
+    raw = b"".join(varint(0) + varint(len(k)) + varint(len(v)) + k + v for k, v in pairs.items())
+    raw += bytes(4) + b"\1\0\0\0"
     if compress:
-        raw = put(len(raw)) + bytes((61 << 2,)) + (len(raw) - 1).to_bytes(2, "little") + raw
+        raw = varint(len(raw)) + bytes((61 << 2,)) + (len(raw) - 1).to_bytes(2, "little") + raw
     raw += bytes((compress,))
     return raw + masked_crc32c(raw).to_bytes(4, "little")
 
@@ -47,35 +48,35 @@ def table(pairs: dict[bytes, bytes], compress: bool = False) -> bytes:
 
 
 def test_tensors_of_every_kind_are_read():
-    checkpoint = opened("ckpt")
+    checkpoint = open_recorded("ckpt")
     assert checkpoint.names == ["a", "b/i64", "big", "empty", "flag", "half", "s", "scalar"]
-    found = {name: checkpoint.read(name) for name in checkpoint.names}
-    assert found["b/i64"].tolist() == [1, 2, 3]
-    assert found["flag"].tolist() == [True, False]
-    assert found["s"].tolist() == [b"x", b"longer string"]
-    assert found["scalar"].shape == ()
-    assert found["scalar"] == 2.5
-    np.testing.assert_allclose(found["half"].astype("f4"), [0.2412, -0.1471, -1.66, 1.014], atol=1e-3)
-    assert (found["empty"].shape, found["big"].shape, str(found["big"].dtype)) == ((0, 3), (100, 40), "float32")
-    assert not any(array.flags.writeable for array in found.values())
+    tensors = {name: checkpoint.read(name) for name in checkpoint.names}
+    assert tensors["b/i64"].tolist() == [1, 2, 3]
+    assert tensors["flag"].tolist() == [True, False]
+    assert tensors["s"].tolist() == [b"x", b"longer string"]
+    assert tensors["scalar"].shape == ()
+    assert tensors["scalar"] == 2.5
+    np.testing.assert_allclose(tensors["half"].astype("f4"), [0.2412, -0.1471, -1.66, 1.014], atol=1e-3)
+    assert (tensors["empty"].shape, tensors["big"].shape, str(tensors["big"].dtype)) == ((0, 3), (100, 40), "float32")
+    assert not any(array.flags.writeable for array in tensors.values())
 
 
 def test_a_tensor_in_slices_is_joined_and_cut():
-    checkpoint = opened("sliced")
-    whole = np.arange(12, dtype="f4").reshape(4, 3)
-    np.testing.assert_array_equal(checkpoint.read("p"), whole)
-    np.testing.assert_array_equal(checkpoint.read("p", "4 3 1,2:-"), whole[1:3])
+    checkpoint = open_recorded("sliced")
+    full_tensor = np.arange(12, dtype="f4").reshape(4, 3)
+    np.testing.assert_array_equal(checkpoint.read("p"), full_tensor)
+    np.testing.assert_array_equal(checkpoint.read("p", "4 3 1,2:-"), full_tensor[1:3])
     for text in ("4 3 1,4:-", "4 4 -:-", "4 3 -", "4 3 x:-", "4 3 -1,2:-"):
         with pytest.raises((InvalidArgument, DataLoss), match="slice"):
             checkpoint.read("p", text)
 
 
-def test_a_name_that_is_not_there_is_told_with_those_near():
+def test_the_error_of_a_missing_name_lists_similar_names():
     with pytest.raises(NotFound, match=r"'scalar'"):
-        opened("ckpt").read("scaler")
+        open_recorded("ckpt").read("scaler")
 
 
-def test_every_byte_of_a_shard_is_checked():
+def test_a_changed_byte_of_a_shard_is_data_loss():
     index, shard = ((DATA / f"ckpt.{end}").read_bytes() for end in ("index", "data-00000-of-00001"))
     for at in range(0, len(shard), 97):
         damaged = shard[:at] + bytes((shard[at] ^ 4,)) + shard[at + 1 :]
@@ -92,8 +93,8 @@ def test_a_shorter_shard_is_missed():
 
 @settings(max_examples=150, deadline=None)
 @given(st.data())
-def test_any_entry_is_read_or_a_typed_error(data):
-    """The table itself is sound, so the damage comes as far as what the entries say."""
+def test_an_arbitrary_entry_is_read_or_a_typed_error(data):
+    """The table itself is sound, so the damage reaches the entries."""
     name = data.draw(st.sampled_from(["ckpt", "sliced"]))
     pairs = dict(entries((DATA / f"{name}.index").read_bytes()))
     key = data.draw(st.sampled_from(list(pairs)))
@@ -102,7 +103,7 @@ def test_any_entry_is_read_or_a_typed_error(data):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
     pairs[key] = bytes(raw)
     with suppress(HealdError):
-        checkpoint = opened(name, table(pairs))
+        checkpoint = open_recorded(name, table(pairs))
         for tensor in checkpoint.names:
             assert checkpoint.read(tensor).nbytes < 1 << 20
 
@@ -112,7 +113,7 @@ def test_handles_are_no_elements_of_a_checkpoint(dtype):
     entry = message_class("BundleEntryProto")(dtype=dtype.number, shape={"dim": [{"size": 0}]})
     pairs = dict(entries((DATA / "ckpt.index").read_bytes())) | {b"zzz": entry.SerializeToString()}
     with pytest.raises(DataLoss, match=f"'zzz' is .*{dtype.name}"):
-        opened("ckpt", table(pairs)).read("zzz")
+        open_recorded("ckpt", table(pairs)).read("zzz")
 
 
 def test_a_huge_shape_asks_for_no_memory():
@@ -123,19 +124,20 @@ def test_a_huge_shape_asks_for_no_memory():
             entry.shape.dim.add(size=dim)
         header = message_class("BundleHeaderProto")(num_shards=1).SerializeToString()
         with pytest.raises(DataLoss):
-            opened("ckpt", table({b"": header, b"x": entry.SerializeToString()})).read("x")
+            open_recorded("ckpt", table({b"": header, b"x": entry.SerializeToString()})).read("x")
 
 
-def forged(shard: bytes, **tensors: dict) -> Checkpoint:
+def make_checkpoint(shard: bytes, **tensors: dict) -> Checkpoint:
     """A checkpoint with these entries over one shard, in a table whose own checksums are right."""
     pairs = {b"": message_class("BundleHeaderProto")(num_shards=1).SerializeToString()}
-    for name, given_fields in tensors.items():
-        fields = dict(given_fields)
+    for name, entry_fields in tensors.items():
+        fields = dict(entry_fields)
         dims = {"dim": [{"size": size} for size in fields.pop("dims")]}
         parts = fields.pop("slices", {})
-        for place, part in parts.items():
-            pairs[slice_key(name, place)] = put_entry(shape={"dim": [{"size": n} for _, n in place]}, **part)
-        slices = [{"extent": [{"start": start, "length": length} for start, length in place]} for place in parts]
+        for part_slice, part in parts.items():
+            pairs[slice_key(name, part_slice)] = put_entry(shape={"dim": [{"size": n} for _, n in part_slice]}, **part)
+        slices = [{"extent": [{"start": start, "length": length} for start, length in part_slice]}
+                  for part_slice in parts]
         pairs[name.encode()] = put_entry(shape=dims, slices=slices, **fields)
     return Checkpoint(table(dict(sorted(pairs.items()))), lambda *_: shard, "folder/variables")
 
@@ -158,7 +160,7 @@ TEXTS = [b"one", b"three", b""]
 
 
 def strings(data: bytes, crc: int) -> Checkpoint:
-    return forged(data, s={"dtype": 7, "dims": [3], "size": len(data), "crc32c": crc})
+    return make_checkpoint(data, s={"dtype": 7, "dims": [3], "size": len(data), "crc32c": crc})
 
 
 def test_strings_are_read_where_both_checksums_are_right():
@@ -192,25 +194,25 @@ def test_lengths_of_strings_have_a_checksum_of_their_own():
 SLICED = np.arange(6, dtype="<f4").reshape(2, 3)
 
 
-def sliced(*places: tuple[tuple[int, int], ...]) -> Checkpoint:
+def make_sliced(*places: tuple[tuple[int, int], ...]) -> Checkpoint:
     """A tensor of shape (2, 3) in these slices, each with the elements of SLICED."""
     parts, shard = {}, b""
-    for place in places:
-        rows, columns = (slice(start, start + length) for start, length in place)
+    for part_slice in places:
+        rows, columns = (slice(start, start + length) for start, length in part_slice)
         elements = SLICED[rows, columns].tobytes()
-        parts[place] = {"dtype": 1, "offset": len(shard), "size": len(elements), "crc32c": masked_crc32c(elements)}
+        parts[part_slice] = {"dtype": 1, "offset": len(shard), "size": len(elements), "crc32c": masked_crc32c(elements)}
         shard += elements
-    return forged(shard, t={"dtype": 1, "dims": [2, 3], "slices": parts})
+    return make_checkpoint(shard, t={"dtype": 1, "dims": [2, 3], "slices": parts})
 
 
 def test_slices_that_fill_a_tensor_are_joined():
-    np.testing.assert_array_equal(sliced(((0, 2), (0, 2)), ((0, 1), (2, 1)), ((1, 1), (2, 1))).read("t"), SLICED)
+    np.testing.assert_array_equal(make_sliced(((0, 2), (0, 2)), ((0, 1), (2, 1)), ((1, 1), (2, 1))).read("t"), SLICED)
 
 
 def test_slices_with_a_hole_serve_the_regions_that_they_fill():
     ones = np.ones((2, 2), "f4").tobytes()
     part = {"dtype": 1, "size": 16, "crc32c": masked_crc32c(ones)}
-    checkpoint = forged(ones, t={"dtype": 1, "dims": [2, 3], "slices": {((0, 2), (0, 2)): part}})
+    checkpoint = make_checkpoint(ones, t={"dtype": 1, "dims": [2, 3], "slices": {((0, 2), (0, 2)): part}})
     assert checkpoint.read("t", "2 3 -:1,1").tolist() == [[1], [1]]
     for spec in ("", "2 3 -:1,2"):
         with pytest.raises(InvalidArgument, match="sufficient slices for partitioned tensor t"):
@@ -225,17 +227,18 @@ def test_slices_with_a_hole_serve_the_regions_that_they_fill():
     ([((0, 2),)], r"has 1 dimensions, the tensor has 2"),
 ])
 def test_slices_that_overlap_or_reach_outside_are_data_loss(places, match):
-    sizes = {place: 4 * abs(prod(length for _, length in place)) for place in places}
-    parts = {place: {"dtype": 1, "size": size, "crc32c": masked_crc32c(bytes(size))} for place, size in sizes.items()}
+    sizes = {part_slice: 4 * abs(prod(length for _, length in part_slice)) for part_slice in places}
+    parts = {part_slice: {"dtype": 1, "size": size, "crc32c": masked_crc32c(bytes(size))}
+             for part_slice, size in sizes.items()}
     with pytest.raises(DataLoss, match=match):
-        forged(bytes(400), t={"dtype": 1, "dims": [2, 3], "slices": parts}).read("t")
+        make_checkpoint(bytes(400), t={"dtype": 1, "dims": [2, 3], "slices": parts}).read("t")
 
 
 def test_a_slice_named_twice_is_data_loss():
-    place = (0, 1), (0, 3)
-    checkpoint = sliced(place)
+    part_slice = (0, 1), (0, 3)
+    checkpoint = make_sliced(part_slice)
     fields = {"dtype": 1, "shape": {"dim": [{"size": 2}, {"size": 3}]},
-              "slices": 2 * [{"extent": [{"start": start, "length": length} for start, length in place]}]}
+              "slices": 2 * [{"extent": [{"start": start, "length": length} for start, length in part_slice]}]}
     checkpoint._entries[b"t"] = put_entry(**fields)
     with pytest.raises(DataLoss, match="overlap"):
         checkpoint.read("t")
@@ -251,13 +254,13 @@ def test_a_slice_named_twice_is_data_loss():
 ], ids=lambda value: str(value)[:40])
 def test_entries_that_cannot_be_or_are_beyond_their_shard_ask_for_no_memory(match, fields):
     with pytest.raises(DataLoss, match=f"'t'.*{match}|{match}.*'t'"):
-        forged(bytes(16), t={"dtype": 1, "size": 8, **fields}).read("t")
+        make_checkpoint(bytes(16), t={"dtype": 1, "size": 8, **fields}).read("t")
 
 
 def test_entries_that_share_their_bytes_are_refused_before_they_stand_for_more_than_the_shard():
     data = SLICED.tobytes()
     entry = {"dtype": 1, "dims": [2, 3], "size": len(data), "crc32c": masked_crc32c(data)}
-    checkpoint = forged(data, first=entry, second=entry | {"dims": [6]})
+    checkpoint = make_checkpoint(data, first=entry, second=entry | {"dims": [6]})
     checkpoint.read("first")
     assert checkpoint.read("first") is checkpoint.read("first")
     with pytest.raises(DataLoss, match="'second' shares its bytes"):
@@ -310,7 +313,7 @@ def test_a_table_of_few_bytes_cannot_stand_for_ever_more_entries():
         dict(entries(data + index + footer.ljust(40, b"\0") + MAGIC))
 
 
-SNAPPY = [  # literals, copies with offsets of one, two and four bytes, copies of what they write themselves
+SNAPPY = [  # literals, copies with offsets of one, two and four bytes, overlapping copies
     (b"\x00", b""), (b"\x03\x08abc", b"abc"), (b"\x08\x00a\x0d\x01", b"aaaaaaaa"),
     (b"\x06\x04ab\x0e\x02\x00", b"ababab"), (b"\x06\x04ab\x0f\x02\x00\x00\x00", b"ababab"),
     (b"\x46\xf0\x45" + bytes(range(70)), bytes(range(70))),
@@ -318,7 +321,7 @@ SNAPPY = [  # literals, copies with offsets of one, two and four bytes, copies o
 
 
 @pytest.mark.parametrize(("packed", "plain"), SNAPPY)
-def test_snappy_blocks(packed, plain):
+def test_snappy_blocks_are_decompressed(packed, plain):
     assert decompress(packed) == plain
 
 
@@ -329,7 +332,7 @@ def test_a_snappy_block_that_claims_more_than_it_can_hold_asks_for_no_memory(siz
 
 
 @given(st.binary(max_size=60))
-def test_no_bytes_make_snappy_fail_otherwise(data):
+def test_arbitrary_snappy_bytes_decompress_or_are_data_loss(data):
     with suppress(DataLoss):
         assert len(decompress(data)) <= 32 * len(data)
 

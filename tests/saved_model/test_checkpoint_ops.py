@@ -17,9 +17,9 @@ def strings(*values: str) -> Any:
     return np.array([*(value.encode() for value in values), None], object)[:-1]
 
 
-def saving(**tensors: np.ndarray | tuple[str, np.ndarray]) -> Graph:
+def save_graph(**tensors: np.ndarray | tuple[str, np.ndarray]) -> Graph:
     """A graph that saves these arrays, each whole or as a slice, under the fed prefix."""
-    parts = {name: given if isinstance(given, tuple) else ("", given) for name, given in tensors.items()}
+    parts = {name: tensor if isinstance(tensor, tuple) else ("", tensor) for name, tensor in tensors.items()}
     values = [constant(f"value/{name}", array) for name, (_, array) in parts.items()]
     types = [value.attrs["dtype"] for value in values]
     ends = [constant("names", strings(*parts)), constant("specs", strings(*(spec for spec, _ in parts.values())))]
@@ -27,20 +27,20 @@ def saving(**tensors: np.ndarray | tuple[str, np.ndarray]) -> Graph:
     return Graph([prefix(), *ends, *values, Node("save", "SaveV2", inputs, attrs={"dtypes": types})])
 
 
-def restoring(*wanted: tuple[str, str, Any]) -> Graph:
-    ends = [constant("names", strings(*(name for name, _, _ in wanted))),
-            constant("specs", strings(*(spec for _, spec, _ in wanted)))]
+def restore_graph(*requests: tuple[str, str, Any]) -> Graph:
+    ends = [constant("names", strings(*(name for name, _, _ in requests))),
+            constant("specs", strings(*(spec for _, spec, _ in requests)))]
     inputs = [Input(name) for name in ("prefix", "names", "specs")]
     add = Node("sum", "AddV2", [Input("one"), Input("one")], attrs={"T": dtypes.int32})
     return Graph([prefix(), *ends, constant("one", np.int32(1)), add,
-                  Node("restore", "RestoreV2", inputs, attrs={"dtypes": [dtype for _, _, dtype in wanted]})])
+                  Node("restore", "RestoreV2", inputs, attrs={"dtypes": [dtype for _, _, dtype in requests]})])
 
 
 def prefix() -> Node:
     return Node("prefix", "Placeholder", attrs={"dtype": dtypes.string, "shape": ShapeAttr(())})
 
 
-def permitted(folder: Path) -> dict[str, Any]:
+def file_permissions(folder: Path) -> dict[str, Any]:
     return {"files": {"read": [str(folder)], "write": [str(folder)]}}
 
 
@@ -49,8 +49,8 @@ def run(graph: Graph, path: object, fetches: Any = (), config: Any = None, targe
         return session.run(list(fetches), {"prefix:0": str(path).encode()}, targets=targets)
 
 
-def test_by_default_the_nodes_are_listed_and_no_file_is_opened(tmp_path):
-    for graph, kind in ((saving(x=np.ones(2)), "SaveV2"), (restoring(("x", "", dtypes.float64)), "RestoreV2")):
+def test_nodes_that_open_files_are_listed_and_refused_by_default(tmp_path):
+    for graph, kind in ((save_graph(x=np.ones(2)), "SaveV2"), (restore_graph(("x", "", dtypes.float64)), "RestoreV2")):
         target = [node.name for node in graph if node.op == kind]
         with pytest.raises(PermissionDenied, match=rf"{target[0]} \({kind}\).*allow_ops"):
             run(graph, tmp_path / "m", targets=target)
@@ -58,27 +58,27 @@ def test_by_default_the_nodes_are_listed_and_no_file_is_opened(tmp_path):
 
 
 def test_a_step_that_needs_no_file_runs_by_default(tmp_path):
-    with heald.Session(restoring(("x", "", dtypes.float32))) as session:
+    with heald.Session(restore_graph(("x", "", dtypes.float32))) as session:
         assert session.run("sum:0") == 2
 
 
 def test_an_allowed_op_runs_and_others_stay_refused(tmp_path):
     config = {"files": {"allow_ops": ["SaveV2"]}}
-    run(saving(x=np.ones(2)), tmp_path / "m", config=config, targets=["save"])
+    run(save_graph(x=np.ones(2)), tmp_path / "m", config=config, targets=["save"])
     with pytest.raises(PermissionDenied, match="RestoreV2"):
-        run(restoring(("x", "", dtypes.float64)), tmp_path / "m", ["restore:0"], config)
+        run(restore_graph(("x", "", dtypes.float64)), tmp_path / "m", ["restore:0"], config)
 
 
 def test_a_prefix_out_of_the_folder_is_refused(tmp_path):
     (tmp_path / "in").mkdir()
-    config = permitted(tmp_path / "in")
+    config = file_permissions(tmp_path / "in")
     (tmp_path / "in" / "link").symlink_to(tmp_path)
     write_checkpoint(tmp_path / "m", {"x": np.float32(1)})
     for path in ("m", "in/../m", "in/link/m"):
         with pytest.raises(PermissionDenied, match=r"may not write .*\[files\] write"):
-            run(saving(x=np.ones(2)), tmp_path / path, config=config, targets=["save"])
+            run(save_graph(x=np.ones(2)), tmp_path / path, config=config, targets=["save"])
         with pytest.raises(PermissionDenied, match=r"may not read .*\[files\] read"):
-            run(restoring(("x", "", dtypes.float32)), tmp_path / path, ["restore:0"], config)
+            run(restore_graph(("x", "", dtypes.float32)), tmp_path / path, ["restore:0"], config)
 
 
 def test_a_shard_that_is_a_link_out_of_the_folder_is_refused(tmp_path):
@@ -88,7 +88,8 @@ def test_a_shard_that_is_a_link_out_of_the_folder_is_refused(tmp_path):
     shard.rename(tmp_path / "secret")
     shard.symlink_to(tmp_path / "secret")
     with pytest.raises(PermissionDenied):
-        run(restoring(("x", "", dtypes.float32)), tmp_path / "in" / "m", ["restore:0"], permitted(tmp_path / "in"))
+        run(restore_graph(("x", "", dtypes.float32)), tmp_path / "in" / "m", ["restore:0"],
+            file_permissions(tmp_path / "in"))
 
 
 def test_the_check_covers_branches_and_functions(tmp_path):
@@ -114,29 +115,29 @@ def test_the_check_covers_branches_and_functions(tmp_path):
 
 def test_slices_are_saved_and_restored(tmp_path):
     x = np.arange(12, dtype="f4").reshape(4, 3)
-    config = permitted(tmp_path)
-    run(saving(v=("8 3 0,4:-", x)), tmp_path / "m", config=config, targets=["save"])
-    [part] = run(restoring(("v", "8 3 1,2:0,2", dtypes.float32)), tmp_path / "m", ["restore:0"], config)
+    config = file_permissions(tmp_path)
+    run(save_graph(v=("8 3 0,4:-", x)), tmp_path / "m", config=config, targets=["save"])
+    [part] = run(restore_graph(("v", "8 3 1,2:0,2", dtypes.float32)), tmp_path / "m", ["restore:0"], config)
     assert part.tolist() == x[1:3, :2].tolist()
     with pytest.raises(InvalidArgument, match="Does not have sufficient slices for partitioned tensor v"):
-        run(restoring(("v", "", dtypes.float32)), tmp_path / "m", ["restore:0"], config)
+        run(restore_graph(("v", "", dtypes.float32)), tmp_path / "m", ["restore:0"], config)
 
 
-@pytest.mark.parametrize(("wanted", "error", "text"), [
+@pytest.mark.parametrize(("tensor_request", "error", "text"), [
     (("nope", "", dtypes.int32), NotFound, "Key nope not found in checkpoint"),
     (("x", "", dtypes.float64), InvalidArgument, "expected dtype float64 does not equal original dtype float32"),
     (("x", "4 4 -:-", dtypes.float32), InvalidArgument, "does not match the shape stored in checkpoint"),
     (("x", "zz", dtypes.float32), InvalidArgument, "Need least two elements"),
 ])
-def test_a_request_that_does_not_fit_has_tensorflows_error(tmp_path, wanted, error, text):
-    config = permitted(tmp_path)
+def test_a_request_that_does_not_fit_has_tensorflows_error(tmp_path, tensor_request, error, text):
+    config = file_permissions(tmp_path)
     write_checkpoint(tmp_path / "m", {"x": np.zeros((4, 3), "f4")})
     with pytest.raises(error, match=text):
-        run(restoring(wanted), tmp_path / "m", ["restore:0"], config)
+        run(restore_graph(tensor_request), tmp_path / "m", ["restore:0"], config)
 
 
-def test_a_missing_checkpoint_and_a_corrupt_one(tmp_path):
-    config, graph = permitted(tmp_path), restoring(("x", "", dtypes.float32))
+def test_missing_and_corrupt_checkpoints_are_typed_errors(tmp_path):
+    config, graph = file_permissions(tmp_path), restore_graph(("x", "", dtypes.float32))
     with pytest.raises(NotFound, match="Failed to find any matching files for"):
         run(graph, tmp_path / "none", ["restore:0"], config)
     (tmp_path / "bad.index").write_bytes(b"z" * 100)
@@ -154,13 +155,14 @@ def test_a_missing_checkpoint_and_a_corrupt_one(tmp_path):
 
 def test_a_slice_of_another_shape_is_refused(tmp_path):
     with pytest.raises(InvalidArgument, match="does not match the shape of the tensor"):
-        run(saving(x=("4 3 0,2:-", np.ones((4, 3)))), tmp_path / "m", config=permitted(tmp_path), targets=["save"])
+        run(save_graph(x=("4 3 0,2:-", np.ones((4, 3)))), tmp_path / "m", config=file_permissions(tmp_path),
+            targets=["save"])
 
 
 def test_restored_arrays_outlive_the_file(tmp_path):
     write_checkpoint(tmp_path / "m", {"x": np.ones(1 << 18)})
-    config = permitted(tmp_path)
-    [x] = run(restoring(("x", "", dtypes.float64)), tmp_path / "m", ["restore:0"], config)
+    config = file_permissions(tmp_path)
+    [x] = run(restore_graph(("x", "", dtypes.float64)), tmp_path / "m", ["restore:0"], config)
     (tmp_path / "m.data-00000-of-00001").write_bytes(b"")
     assert x.sum() == 1 << 18
     x[0] = 2  # the array belongs to the caller
@@ -171,11 +173,11 @@ def test_merging_deletes_empty_folders_of_parts(tmp_path):
         write_checkpoint(tmp_path / f"temp_{part}" / "m", {part: np.int32(1)})
     parts = constant("parts", strings(*(str(tmp_path / f"temp_{part}" / "m") for part in "ab")))
     merge = Node("merge", "MergeV2Checkpoints", [Input("parts"), Input("prefix")])
-    run(Graph([prefix(), parts, merge]), tmp_path / "all", config=permitted(tmp_path), targets=["merge"])
-    assert sorted(each.name for each in tmp_path.iterdir()) == [
+    run(Graph([prefix(), parts, merge]), tmp_path / "all", config=file_permissions(tmp_path), targets=["merge"])
+    assert sorted(path.name for path in tmp_path.iterdir()) == [
         "all.data-00000-of-00002", "all.data-00001-of-00002", "all.index"]
     with pytest.raises(HealdError, match="did not exist"):
-        run(Graph([prefix(), parts, merge]), tmp_path / "all", config=permitted(tmp_path), targets=["merge"])
+        run(Graph([prefix(), parts, merge]), tmp_path / "all", config=file_permissions(tmp_path), targets=["merge"])
 
 
 FLOATS = {"T": (dtypes.float32,)}
@@ -189,13 +191,13 @@ FLOATS = {"T": (dtypes.float32,)}
      "use RestoreV2.*SaveV2 converts it"),
     (Node("old", "RestoreSlice", [Input("prefix"), Input("name"), Input("name")], attrs={"dt": dtypes.float32}),
      "use RestoreV2.*SaveV2 converts it"),
-], ids=lambda given: given.op if isinstance(given, Node) else "")
+], ids=lambda param: param.op if isinstance(param, Node) else "")
 def test_an_op_on_checkpoints_of_one_file_names_the_op_to_use(tmp_path, node, remedy):
     """TensorFlow's Restore does not read checkpoints of its second format either."""
     write_checkpoint(tmp_path / "m", {"x": np.float32(1)})
     nodes = [prefix(), constant("names", strings("x")), constant("name", np.array(b"x", object)),
              constant("x", np.ones(2, np.float32)), node]
     with pytest.raises(Unimplemented, match=rf"{node.op}.*{remedy}") as caught:
-        run(Graph(nodes), tmp_path / "m", config=permitted(tmp_path), targets=["old"])
+        run(Graph(nodes), tmp_path / "m", config=file_permissions(tmp_path), targets=["old"])
     assert caught.value.node == "old"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["m.data-00000-of-00001", "m.index"]

@@ -26,7 +26,7 @@ NUMBERS = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64
            "float64", "complex64", "complex128")
 
 
-def opened(prefix: Path) -> Checkpoint:
+def open_checkpoint(prefix: Path) -> Checkpoint:
     return Checkpoint(Path(f"{prefix}.index").read_bytes(),
                       lambda n, count: Path(f"{prefix}.{shard_name(n, count)}").read_bytes())
 
@@ -47,14 +47,14 @@ def test_the_table_of_tensorflows_entries_has_tensorflows_bytes(index):
 def test_a_rewritten_checkpoint_has_tensorflows_bytes(tmp_path):
     for ending in ("index", shard_name(0, 1)):
         (tmp_path / f"given.{ending}").write_bytes((DATA / "checkpoint" / f"ckpt.{ending}").read_bytes())
-    given_one = opened(tmp_path / "given")
-    by_place = sorted(given_one.names, key=lambda name: given_one.entry(name)[3:5])  # by offset, then by size
-    write_checkpoint(tmp_path / "again", {name: given_one.read(name) for name in by_place})
+    original = open_checkpoint(tmp_path / "given")
+    by_place = sorted(original.names, key=lambda name: original.entry(name)[3:5])  # by offset, then by size
+    write_checkpoint(tmp_path / "again", {name: original.read(name) for name in by_place})
     for ending in ("index", shard_name(0, 1)):
         assert (tmp_path / f"again.{ending}").read_bytes() == (tmp_path / f"given.{ending}").read_bytes()
 
 
-strings = st.lists(st.binary(max_size=300), max_size=5).map(lambda found: np.array([*found, None], object)[:-1])
+strings = st.lists(st.binary(max_size=300), max_size=5).map(lambda texts: np.array([*texts, None], object)[:-1])
 numbers = st.sampled_from(NUMBERS).flatmap(
     lambda name: arrays_of.arrays(name, arrays_of.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4)))
 names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), min_size=1, max_size=20)
@@ -62,12 +62,12 @@ names = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"
 
 @settings(max_examples=100, deadline=None)
 @given(st.dictionaries(names, numbers | strings, max_size=8))
-def test_what_is_written_is_read(tmp_path_factory, tensors):
+def test_written_tensors_are_read_back(tmp_path_factory, tensors):
     prefix = tmp_path_factory.mktemp("checkpoints") / "model"
     write_checkpoint(prefix, tensors)
-    found = opened(prefix)
-    assert sorted(found.names) == sorted(tensors)
-    assert all(equal(found.read(name), array) for name, array in tensors.items())
+    checkpoint = open_checkpoint(prefix)
+    assert sorted(checkpoint.names) == sorted(tensors)
+    assert all(equal(checkpoint.read(name), array) for name, array in tensors.items())
 
 
 @settings(max_examples=50, deadline=None)
@@ -88,26 +88,26 @@ def test_types_of_tensorflow_alone_and_odd_layouts_are_written(tmp_path):
     turned, big_endian = np.arange(6, dtype="i4").reshape(2, 3).T, np.array([1.5], ">f8")
     write_checkpoint(tmp_path / "m", {"b": bfloat16, "t": turned, "e": big_endian, "s": np.array(["\xe9", b"\xff"],
                                                                                                  object)})
-    found = opened(tmp_path / "m")
-    assert equal(found.read("b"), bfloat16)
-    assert found.read("t").tolist() == turned.tolist()
-    assert found.read("e").tolist() == [1.5]
-    assert found.read("s").tolist() == ["\xe9".encode(), b"\xff"]
+    checkpoint = open_checkpoint(tmp_path / "m")
+    assert equal(checkpoint.read("b"), bfloat16)
+    assert checkpoint.read("t").tolist() == turned.tolist()
+    assert checkpoint.read("e").tolist() == [1.5]
+    assert checkpoint.read("s").tolist() == ["\xe9".encode(), b"\xff"]
 
 
 def test_slices_of_several_checkpoints_merge_to_one_tensor(tmp_path):
-    whole = np.arange(12, dtype="f4").reshape(4, 3)
+    full_tensor = np.arange(12, dtype="f4").reshape(4, 3)
     for number, spec in enumerate(("4 3 0,3:-", "4 3 3,1:-")):
         part = parse_shape_and_slice(spec)
         write_checkpoint(tmp_path / f"part{number}", [
-            TensorToSave("v", whole[part.indices], part), TensorToSave(f"own{number}", np.int32(number))])
+            TensorToSave("v", full_tensor[part.indices], part), TensorToSave(f"own{number}", np.int32(number))])
     merge_checkpoints([tmp_path / "part0", tmp_path / "part1"], tmp_path / "model")
     assert sorted(file.name for file in tmp_path.iterdir()) == [
         "model.data-00000-of-00002", "model.data-00001-of-00002", "model.index"]
-    found = opened(tmp_path / "model")
-    assert equal(found.read("v"), whole)
-    assert equal(found.read("v", "4 3 2,2:1,1"), whole[2:, 1:2])
-    assert (found.read("own0"), found.read("own1")) == (0, 1)
+    checkpoint = open_checkpoint(tmp_path / "model")
+    assert equal(checkpoint.read("v"), full_tensor)
+    assert equal(checkpoint.read("v", "4 3 2,2:1,1"), full_tensor[2:, 1:2])
+    assert (checkpoint.read("own0"), checkpoint.read("own1")) == (0, 1)
 
 
 def files(folder: Path) -> list[str]:
@@ -118,7 +118,7 @@ def test_a_checkpoint_over_an_older_one_has_another_count_of_shards(tmp_path):
     names = []
     for number in range(3):
         write_checkpoint(tmp_path / "m", {"x": np.int32(number)})
-        assert opened(tmp_path / "m").read("x") == number
+        assert open_checkpoint(tmp_path / "m").read("x") == number
         names.append(files(tmp_path))
     assert names[0] == names[2] == ["m.data-00000-of-00001", "m.index"]
     assert names[1] == ["m.data-00000-of-00002", "m.data-00001-of-00002", "m.index"]
@@ -154,7 +154,7 @@ def test_a_damaged_checkpoint_is_replaced(tmp_path, index):
     write_checkpoint(tmp_path / "m", {"x": np.int32(1)})
     (tmp_path / "m.index").write_bytes(index)
     write_checkpoint(tmp_path / "m", {"x": np.int32(2)})
-    assert opened(tmp_path / "m").read("x") == 2
+    assert open_checkpoint(tmp_path / "m").read("x") == 2
     assert files(tmp_path) == ["m.data-00000-of-00001", "m.index"]
 
 
@@ -163,7 +163,7 @@ def test_a_checkpoint_merges_with_its_own_older_content(tmp_path):
     write_checkpoint(tmp_path / "m", {"x": np.int32(2)})  # of two shards, one of them empty
     write_checkpoint(tmp_path / "part", {"y": np.int32(3)})
     merge_checkpoints([tmp_path / "m", tmp_path / "part"], tmp_path / "m")
-    assert [opened(tmp_path / "m").read(name) for name in "xy"] == [2, 3]
+    assert [open_checkpoint(tmp_path / "m").read(name) for name in "xy"] == [2, 3]
     assert files(tmp_path) == [*(f"m.{shard_name(n, 3)}" for n in range(3)), "m.index"]
 
 
@@ -184,7 +184,7 @@ def test_an_index_that_cannot_be_written_leaves_the_old_checkpoint_and_the_parts
     with pytest.raises(ResourceExhausted, match=r"m\.index: No space left"):
         write(tmp_path / "m", tmp_path / "part")
     assert files(tmp_path) == before
-    assert (opened(tmp_path / "m").read("x"), opened(tmp_path / "part").read("x")) == (1, 2)
+    assert (open_checkpoint(tmp_path / "m").read("x"), open_checkpoint(tmp_path / "part").read("x")) == (1, 2)
 
 
 def test_a_name_is_written_once(tmp_path):
@@ -206,7 +206,7 @@ def test_an_element_that_no_checkpoint_holds_leaves_the_old_checkpoint(tmp_path)
     write_checkpoint(tmp_path / "m", {"x": np.int32(1)})
     with pytest.raises(InvalidArgument, match="element of type float"):
         write_checkpoint(tmp_path / "m", {"y": np.ones(1000), "x": np.array([1.5], object)})
-    assert opened(tmp_path / "m").read("x") == 1
+    assert open_checkpoint(tmp_path / "m").read("x") == 1
     assert len(list(tmp_path.iterdir())) == 2
 
 
@@ -239,7 +239,7 @@ def test_a_malformed_slice_is_an_invalid_argument(text):
         parse_shape_and_slice(text)
 
 
-def test_each_truncation_and_mutation_is_a_typed_error_or_the_same_values(tmp_path):
+def test_truncations_and_mutations_are_typed_errors_or_give_the_same_values(tmp_path):
     tensors = {"a": np.arange(5, dtype="f4"), "s": np.array([b"x", b"longer"], object), "e": np.zeros((0, 2)),
                "flag": np.array([True, False])}
     write_checkpoint(tmp_path / "m", tensors)
@@ -253,6 +253,6 @@ def test_each_truncation_and_mutation_is_a_typed_error_or_the_same_values(tmp_pa
         mutants.append((bytes(files[0]), bytes(files[1])))
     for mutant, its_shard in mutants:
         with suppress(HealdError):
-            found = Checkpoint(mutant, lambda *_, data=its_shard: data)
-            for name in found.names:
-                assert equal(found.read(name), tensors[name])
+            checkpoint = Checkpoint(mutant, lambda *_, data=its_shard: data)
+            for name in checkpoint.names:
+                assert equal(checkpoint.read(name), tensors[name])

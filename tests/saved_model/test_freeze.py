@@ -51,15 +51,15 @@ def test_a_saved_model_answers_the_same_with_variables_and_with_constants(model,
     variables, left = ({n.name for n in g if n.op == "VarHandleOp"} for g in (unfrozen, graph))
     assert left <= variables
     assert all(graph[name].op == "Const" for name in variables - left)
-    for mine, other in zip(ours, theirs, strict=True):
-        for name, array in mine.items():
+    for result, other in zip(ours, theirs, strict=True):
+        for name, array in result.items():
             if array.dtype == object:
                 assert array.tolist() == other[name].tolist()
             else:
                 np.testing.assert_allclose(array, other[name], rtol=1e-6)
 
 
-def test_without_the_pass_variables_stay_variables_and_are_read_when_a_step_needs_them(monkeypatch):
+def test_variables_without_the_pass_are_read_when_a_step_needs_them(monkeypatch):
     read, original = [], Checkpoint.read
     monkeypatch.setattr(Checkpoint, "read", lambda self, *key: read.append(key[0]) or original(self, *key))
     loaded = heald.load(DATA / "keras" / "model", config=WITHOUT)
@@ -164,7 +164,7 @@ def twice(graph, state):
         *state, Initializer(frozenset("v"), "again", lambda: {"fed_again": np.array(3, "f4")})]
 
 
-def awaited(graph, state):
+def assign_before_node(graph, state):
     return graph.replace(nodes=[Node("after", "NoOp", controls=["v/assign"])]), state
 
 
@@ -176,7 +176,8 @@ def more_values(graph, state):
     return graph, [state[0]._replace(values=lambda: {"v/fed": np.array(2, "f4"), "x": np.array(2, "f4")})]
 
 
-@pytest.mark.parametrize("change", [other_target, two_resources, twice, awaited, fed_for_another, more_values])
+@pytest.mark.parametrize("change", [
+    other_target, two_resources, twice, assign_before_node, fed_for_another, more_values])
 def test_only_an_initializer_that_assigns_one_value_makes_a_constant(change):
     graph, state = change(*add_initializers(Graph([VARIABLE, READ, placeholder("x", ())]), {"v": np.array(2, "f4")}))
     with heald.Session(graph, initial_state=state) as session:
@@ -213,13 +214,13 @@ def programs(draw):
 
 
 @given(programs())
-def test_no_program_of_reads_and_writes_tells_constants_from_variables(program):
+def test_programs_of_reads_and_writes_give_equal_results_with_constants_and_variables(program):
     graph, values, fetches = program
     graph, state = add_initializers(graph, values)
     with (heald.Session(graph, initial_state=state) as ours,
           heald.Session(graph, WITHOUT, initial_state=state) as theirs):
         for x in ([1, 2], [3, 4]):
-            mine, other = (session.run(fetches, {"x": x}, targets=[[*graph.nodes][-2 * len(values) - 1]])
+            result, other = (session.run(fetches, {"x": x}, targets=[[*graph.nodes][-2 * len(values) - 1]])
                            for session in (ours, theirs))
-            for a, b in zip(mine, other, strict=True):
+            for a, b in zip(result, other, strict=True):
                 np.testing.assert_array_equal(a, b)

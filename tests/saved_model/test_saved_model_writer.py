@@ -36,7 +36,7 @@ def session(kind: str) -> heald.Session:
 def test_a_loaded_model_is_written_as_it_is(tmp_path, name):
     folder = DATA / "saved_models" / name / "model"
     heald.saved_model.save(heald.load(folder), tmp_path / "again")
-    ours, theirs = (read(each, mmap=False) for each in (tmp_path / "again", folder))
+    ours, theirs = (read(folder_, mmap=False) for folder_ in (tmp_path / "again", folder))
     assert ours.raw == theirs.raw
     assert ours.has_checkpoint == theirs.has_checkpoint
     if theirs.has_checkpoint:
@@ -45,7 +45,7 @@ def test_a_loaded_model_is_written_as_it_is(tmp_path, name):
             np.testing.assert_array_equal(ours.checkpoint.read(key), theirs.checkpoint.read(key))
     for file in (folder / "assets").glob("*"):
         assert (tmp_path / "again" / "assets" / file.name).read_bytes() == file.read_bytes()
-    assert [each.name for each in tmp_path.iterdir()] == ["again"]
+    assert [folder_.name for folder_ in tmp_path.iterdir()] == ["again"]
 
 
 @pytest.mark.parametrize("kind", ["reference", "resource"])
@@ -91,7 +91,7 @@ def test_a_frozen_graph_becomes_a_saved_model_without_variables(tmp_path):
     heald.graphdef.dump(Graph([x, Node("y", "Neg", [Input("x")], attrs={"T": dtypes.float32})]), tmp_path / "g.pb")
     heald.saved_model.save(heald.load(tmp_path / "g.pb"), tmp_path / "m")
     assert heald.load(tmp_path / "m")(np.float32([1, 2])).tolist() == [-1, -2]
-    assert [each.name for each in (tmp_path / "m").iterdir()] == ["saved_model.pb"]
+    assert [path.name for path in (tmp_path / "m").iterdir()] == ["saved_model.pb"]
 
 
 def test_an_existing_folder_is_replaced_only_on_request(tmp_path):
@@ -105,7 +105,7 @@ def test_an_existing_folder_is_replaced_only_on_request(tmp_path):
         assert (tmp_path / "m" / "mine").exists()
         heald.saved_model.save(live, tmp_path / "m", signatures=SIGNATURES, overwrite=True)
     assert heald.load(tmp_path / "m")(np.float32([[1, 1]])).tolist() == [[2, 3]]
-    assert sorted(each.name for each in tmp_path.rglob("*") if each.is_file()) == [
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == [
         "saved_model.pb", "variables.data-00000-of-00001", "variables.index"]
 
 
@@ -126,4 +126,4 @@ def test_mistakes_are_typed_errors_and_leave_nothing(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     with session("resource") as live, pytest.raises(InvalidArgument, match="is a file"):
         heald.saved_model.save(live, tmp_path / "file", signatures=SIGNATURES, overwrite=True)
-    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]

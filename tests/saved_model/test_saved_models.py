@@ -32,24 +32,24 @@ def calls() -> Iterator[tuple[str, str, str]]:
 
 @pytest.mark.parametrize(("name", "signature", "number"), list(calls()))
 def test_a_signature_answers_as_tensorflow_did(name, signature, number):
-    given: dict[str, dict[str, np.ndarray]] = {"in": {}, "out": {}}
+    recorded: dict[str, dict[str, np.ndarray]] = {"in": {}, "out": {}}
     with np.load(DATA / name / "calls.npz") as arrays:
         for key in arrays:
             index, _, side, tensor = key.split(" ")
             if index == number:
-                given[side][tensor] = arrays[key]
+                recorded[side][tensor] = arrays[key]
     model = heald.load(DATA / name / "model", signature=signature)
-    assert set(model.inputs) == set(given["in"])
-    assert set(model.outputs) == set(given["out"])
-    answers = model(given["in"]) if given["in"] else model()
+    assert set(model.inputs) == set(recorded["in"])
+    assert set(model.outputs) == set(recorded["out"])
+    answers = model(recorded["in"]) if recorded["in"] else model()
     answers = answers if isinstance(answers, dict) else dict.fromkeys(model.outputs, answers)
-    for tensor, wanted in given["out"].items():
+    for tensor, expected in recorded["out"].items():
         answer = answers[tensor]
-        if wanted.dtype.kind == "S":
-            assert answer.tolist() == wanted.tolist()
+        if expected.dtype.kind == "S":
+            assert answer.tolist() == expected.tolist()
             continue
-        assert (answer.dtype, answer.shape) == (wanted.dtype, wanted.shape)
-        np.testing.assert_allclose(answer, wanted, rtol=1e-4, atol=1e-5)
+        assert (answer.dtype, answer.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_allclose(answer, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_signatures_tell_names_types_and_shapes():
@@ -86,7 +86,7 @@ def test_a_reference_variable_that_a_signature_changes_begins_with_its_saved_val
     assert {node.op for node in model.session.graph if node.name in "wn"} == {"Const", "_ReadReference"}
 
 
-def test_what_saving_needs_is_gone_and_variables_are_constants():
+def test_nodes_for_saving_are_removed_and_variables_are_constants():
     ops = {node.op for node in heald.load(KERAS).session.graph}
     assert not ops & {"VarHandleOp", "ReadVariableOp", "SaveV2", "RestoreV2", "StatefulPartitionedCall", "NoOp"}
     assert not heald.load(KERAS).session.graph.functions
@@ -103,8 +103,8 @@ def test_a_signature_takes_examples_as_they_are_stored():
     model = heald.load(TF1, signature="regress")
     assert list(model.inputs) == ["examples"] or list(model.inputs) == ["inputs"]
     results = model(np.array(examples, object))
-    (found,) = results.values() if isinstance(results, dict) else (results,)
-    assert found.tolist() == [[2.5], [4.0]]
+    (result,) = results.values() if isinstance(results, dict) else (results,)
+    assert result.tolist() == [[2.5], [4.0]]
 
 
 @pytest.mark.parametrize(("model", "signature", "x", "results"), [
@@ -112,7 +112,7 @@ def test_a_signature_takes_examples_as_they_are_stored():
     (TYPES, "upd", np.float32(1.5), [
         [2.26666068, 1.9793757, 2.04907994], [3.76666068, 3.4793757, 3.54907994], [5.26666068, 4.9793757, 5.04907994]]),
 ])
-def test_variables_that_a_signature_changes_begin_with_what_was_saved(model, signature, x, results):
+def test_variables_that_a_signature_changes_begin_with_saved_values(model, signature, x, results):
     """The results of TensorFlow 2.21, call by call."""
     loaded = heald.load(model, signature=signature)
     for want in results:
@@ -120,7 +120,7 @@ def test_variables_that_a_signature_changes_begin_with_what_was_saved(model, sig
     np.testing.assert_allclose(heald.load(model, signature=signature)(x), results[0], 1e-7)
 
 
-def test_whoever_runs_a_step_first_has_the_variables_begin():
+def test_the_first_step_of_any_caller_initializes_the_variables():
     loaded = heald.load(CONTROL_FLOW, signature="count")
     count = loaded.session.make_callable([*loaded.fetched.values()], [*loaded.fed.values()])
     assert count(np.int32(3)) == [3]
@@ -167,13 +167,13 @@ def test_saved_values_are_read_when_a_step_first_needs_them(monkeypatch):
 
 def test_a_description_reads_no_weights(monkeypatch):
     monkeypatch.setattr(Checkpoint, "read", lambda self, *key: pytest.fail("a tensor was read"))
-    found = LOADER.open(KERAS, LoadOptions(heald.default_host().registries.ops)).describe()
-    assert {name: str(meta) for name, meta in found.inputs.items()} == {"inputs": "float32[?,8,8,1]"}
-    assert {name: str(signature) for name, signature in found.signatures.items()} == {
+    description = LOADER.open(KERAS, LoadOptions(heald.default_host().registries.ops)).describe()
+    assert {name: str(meta) for name, meta in description.inputs.items()} == {"inputs": "float32[?,8,8,1]"}
+    assert {name: str(signature) for name, signature in description.signatures.items()} == {
         "serving_default": "(inputs: float32[?,8,8,1]) -> (output_0: float32[?,10])"}
 
 
-def edited(folder, change):
+def edit_meta_graph(folder, change):
     """A copy of a SavedModel with another MetaGraphDef."""
     file = shutil.copytree(TYPES, folder / "model") / "saved_model.pb"
     message = message_class("SavedModel").FromString(file.read_bytes())
@@ -183,7 +183,7 @@ def edited(folder, change):
 
 
 def test_a_signature_that_cannot_be_run_ends_no_other_one(tmp_path):
-    loaded = heald.load(edited(tmp_path, lambda meta: meta.signature_def["upd"].ClearField("outputs")))
+    loaded = heald.load(edit_meta_graph(tmp_path, lambda meta: meta.signature_def["upd"].ClearField("outputs")))
     assert loaded(np.ones((1, 5), "f4"))["x"].shape == (1, 5)
     assert str(loaded.signatures["upd"]) == "(x: float32[]) -> ()"
     with pytest.raises(errors.Unimplemented, match="signature 'upd' has no outputs"):
@@ -196,7 +196,7 @@ def test_a_signature_that_does_not_fit_its_function_ends_no_other_one(tmp_path):
         node = next(node for node in meta.graph_def.node if node.name == name)
         node.input.insert(0, node.input[0])
 
-    folder = edited(tmp_path, lengthen)
+    folder = edit_meta_graph(tmp_path, lengthen)
     loaded = heald.load(folder)
     assert loaded(np.ones((1, 5), "f4"))["x"].shape == (1, 5)
     with pytest.raises(errors.FailedPrecondition, match=r"together with 'serving_default': .*signature='upd'"):
@@ -212,7 +212,7 @@ def test_one_tensor_under_two_names_of_a_signature_takes_one_value(tmp_path, cap
         inputs = meta.signature_def["serving_default"].inputs
         inputs["z"].CopyFrom(inputs["x"])
 
-    loaded = heald.load(edited(tmp_path, rename))
+    loaded = heald.load(edit_meta_graph(tmp_path, rename))
     ones = np.ones((1, 5), "f4")
     assert [*loaded.inputs] == ["x", "z"]
     assert (loaded(x=ones, z=ones)["x"] == ones).all()
@@ -238,15 +238,15 @@ def test_errors_about_an_input_have_its_name_in_the_signature(capsys):
 def test_the_effects_of_a_function_come_before_its_outputs():
     graph = heald.load(CONTROL_FLOW, signature="count").session.graph
     output = graph[next(name for name in graph.nodes if name.startswith("outputs/"))]
-    behind, seen = [*output.controls], set()
+    behind, visited = [*output.controls], set()
     while behind:
         name = behind.pop()
-        seen.add(graph[name].op)
+        visited.add(graph[name].op)
         behind += graph[name].controls
-    assert "AssignAddVariableOp" in seen
+    assert "AssignAddVariableOp" in visited
 
 
-def test_a_name_that_is_not_there_is_told_with_those_that_are(tmp_path):
+def test_the_error_of_a_missing_signature_lists_the_signatures(tmp_path):
     with pytest.raises(errors.NotFound, match="serving_default"):
         heald.load(KERAS, signature="serving")
     with pytest.raises(errors.NotFound, match="no loader recognises the folder"):
@@ -269,33 +269,33 @@ def test_the_text_form_is_the_same_model(tmp_path):
 
 
 @pytest.fixture
-def moved(tmp_path):
+def model_copy(tmp_path):
     """A copy of a model, and a file outside that it may not reach."""
     shutil.copytree(DATA / "asset" / "model", tmp_path / "model")
     (tmp_path / "outside").write_bytes(b"secret")
     return tmp_path / "model"
 
 
-def test_an_asset_is_a_path_in_the_folder(moved):
-    assert heald.load(moved, signature="path")() == str(moved / "assets" / "vocab.txt").encode()
+def test_an_asset_is_a_path_in_the_folder(model_copy):
+    assert heald.load(model_copy, signature="path")() == str(model_copy / "assets" / "vocab.txt").encode()
 
 
 @pytest.mark.parametrize("link", ["assets/vocab.txt", "saved_model.pb"])
-def test_links_that_lead_out_are_not_followed(moved, link):
-    (moved / link).unlink()
-    (moved / link).symlink_to(moved.parent / "outside")
+def test_links_that_lead_out_are_not_followed(model_copy, link):
+    (model_copy / link).unlink()
+    (model_copy / link).symlink_to(model_copy.parent / "outside")
     with pytest.raises(errors.InvalidArgument, match="leads out"):
-        heald.load(moved, signature="path")
+        heald.load(model_copy, signature="path")
 
 
 @pytest.mark.parametrize("name", ["../../outside", "/etc/passwd"])
-def test_names_of_assets_that_lead_out_are_refused(moved, name):
-    file = moved / "saved_model.pb"
+def test_names_of_assets_that_lead_out_are_refused(model_copy, name):
+    file = model_copy / "saved_model.pb"
     message = message_class("SavedModel").FromString(file.read_bytes())
     message.meta_graphs[0].asset_file_def[0].filename = name
     file.write_bytes(message.SerializeToString())
     with pytest.raises(errors.InvalidArgument, match="leads out"):
-        heald.load(moved, signature="path")
+        heald.load(model_copy, signature="path")
 
 
 def test_variables_behind_a_link_are_not_read(tmp_path):
@@ -313,7 +313,7 @@ def test_a_shard_that_is_gone_is_named(tmp_path):
         heald.load(tmp_path / "model")
 
 
-def test_tables_begin_with_what_was_saved_and_each_model_has_its_own():
+def test_tables_begin_with_saved_content_and_each_model_has_its_own():
     """The sizes that TensorFlow 2.21 gives, call by call."""
     learned = heald.load(TABLES, signature="learn")
     more = [(np.array([b"x", b"new"], object), 3), (np.array([b"x", b"y"], object), 3), (np.array([b"z"], object), 4)]
@@ -322,7 +322,7 @@ def test_tables_begin_with_what_was_saved_and_each_model_has_its_own():
     assert heald.load(TABLES, signature="learn")(words=np.array([b"z"], object), n=[1]) == 3
 
 
-def test_what_is_in_asset_files_is_constant_and_nothing_is_read_later(tmp_path):
+def test_contents_of_asset_files_are_constants_and_are_read_once(tmp_path):
     shutil.copytree(TABLES, tmp_path / "model")
     loaded = heald.load(tmp_path / "model")
     shutil.rmtree(tmp_path / "model")
@@ -384,10 +384,10 @@ ATTEMPTS = 40
 @pytest.mark.parametrize("model", [KERAS, DATA / "partitioned" / "model"], ids=["keras", "partitioned"])
 def test_damaged_files_are_typed_errors_or_still_a_model(tmp_path, model, file):
     shutil.copytree(model, tmp_path / "model")
-    damaged, whole = tmp_path / "model" / file, (model / file).read_bytes()
-    rng = np.random.default_rng(len(whole))
+    damaged, intact = tmp_path / "model" / file, (model / file).read_bytes()
+    rng = np.random.default_rng(len(intact))
     for attempt in range(ATTEMPTS):
-        data = bytearray(whole)
+        data = bytearray(intact)
         for at in rng.integers(0, len(data), 1 + attempt % 3):
             data[at] ^= 1 << int(rng.integers(8))
         if attempt % 4 == 0:
@@ -408,9 +408,9 @@ def test_the_command_line_takes_a_folder(capsys):
     assert main(["run", str(TF1), "--input", "x=[[1], [2]]", "--json"]) == 0
     assert json.loads(capsys.readouterr().out)["outputs"]["y"]["values"] == [[2.5], [3.0]]
     assert main(["inspect", str(CONTROL_FLOW), "--signature", "count", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    assert [row["name"] for row in found["inputs"]] == ["by"]
-    assert set(found["signatures"]) == {"count", "serving_default"}
+    report = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in report["inputs"]] == ["by"]
+    assert set(report["signatures"]) == {"count", "serving_default"}
     assert main(["explain", str(KERAS), "--input", "inputs=1,8,8,1", "--fetch", "output_0", "--json"]) == 0
     assert all(row["assigned"] != "-" for row in json.loads(capsys.readouterr().out))
     assert main(["ops", "--missing", str(TF1), "--signature", "regress", "--json"]) == 0
@@ -422,10 +422,10 @@ def test_inspect_tells_of_variables_that_become_constants(capsys):
     from heald.cli import main
 
     assert main(["inspect", str(KERAS), "--passes", "--json"]) == 0
-    found = json.loads(capsys.readouterr().out)
-    row = found["passes_before_placement"][0]
+    report = json.loads(capsys.readouterr().out)
+    row = report["passes_before_placement"][0]
     assert (row["pass"], row["less"]["VarHandleOp"], row["more"]["Const"]) == ("freeze", 11, 11)
-    assert found["constants"]["bytes"] > 2000
+    assert report["constants"]["bytes"] > 2000
     assert main(["inspect", str(KERAS), "--passes"]) == 0
     assert "passes before placement, over the whole graph" in capsys.readouterr().out
 
@@ -434,19 +434,19 @@ def test_inspect_tells_of_variables_that_become_constants(capsys):
 def test_commands_that_run_nothing_need_neither_variables_nor_assets(tmp_path, capsys, name):
     from heald.cli import main
 
-    bare, whole = tmp_path / "bare", DATA / name / "model"
+    bare, complete = tmp_path / "bare", DATA / name / "model"
     bare.mkdir()
-    shutil.copy(whole / "saved_model.pb", bare)
+    shutil.copy(complete / "saved_model.pb", bare)
     tags = ["--tags", "serve,gpu"] if name == "tags" else []
-    found = []
-    for folder in (bare, whole):
+    outputs = []
+    for folder in (bare, complete):
         assert main(["inspect", str(folder), *tags, "--json"]) == 0, capsys.readouterr().err
-        found.append(json.loads(capsys.readouterr().out))
+        outputs.append(json.loads(capsys.readouterr().out))
         assert main(["ops", "--missing", str(folder), *tags, "--json"]) == 0
         assert json.loads(capsys.readouterr().out) == []
-    assert all(found[0][key] == found[1][key] for key in ("signatures", "inputs", "format"))
+    assert all(outputs[0][key] == outputs[1][key] for key in ("signatures", "inputs", "format"))
     assert main(["inspect", str(bare), *tags, "--passes", "--client"]) == 0
-    if (whole / "variables" / "variables.index").exists() and name != "asset":
+    if (complete / "variables" / "variables.index").exists() and name != "asset":
         with pytest.raises(errors.NotFound, match=r"variables\.index|assets/vocab"):
             heald.load(bare, tags=["serve", "gpu"] if tags else None)
 
@@ -512,7 +512,7 @@ def test_an_init_op_of_tables_alone_opens_no_asset_for_a_signature_without_table
     (["gone"], errors.DataLoss, "init op 'gone' is not in its graph"),
     (["init", "x"], errors.FailedPrecondition, r"2 init ops \(init, x\), expected one"),
 ])
-def test_an_init_op_that_cannot_run_is_told(tmp_path, names, error, match):
+def test_an_init_op_that_cannot_run_is_a_typed_error(tmp_path, names, error, match):
     with pytest.raises(error, match=match):
         heald.load(with_init_ops(tmp_path, names))
 
@@ -552,7 +552,7 @@ def test_the_graph_of_a_saved_model_is_the_same_under_every_hash_seed(name):
                "from pathlib import Path\n"
                "source = LOADER.open(Path(sys.argv[1]), LoadOptions(heald.default_host().registries.ops))\n"
                "print(list(source.graph().nodes), [each.target for each in source.initial_state()])")
-    found = {subprocess.run([sys.executable, "-c", program, str(DATA / name / "model")], check=True,
+    graphs = {subprocess.run([sys.executable, "-c", program, str(DATA / name / "model")], check=True,
                             capture_output=True, env={**os.environ, "PYTHONHASHSEED": seed}).stdout
              for seed in ("1", "2", "3")}
-    assert len(found) == 1
+    assert len(graphs) == 1

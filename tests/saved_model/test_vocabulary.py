@@ -1,4 +1,4 @@
-"""Vocabularies; what is read, and what is refused, is as in TensorFlow 2.21 for the same files."""
+"""Vocabularies: heald reads and refuses the same files as TensorFlow 2.21."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def attrs(key: int, value: int, **others: Any) -> dict[str, Any]:
     (b"a\t1.5\nb\t-inf\nc\t 1e3\nd\t1e40\n", (S, F), (0, 1), {}, {b"a": 1.5, b"b": -np.inf, b"c": 1e3, b"d": np.inf}),
     (b"\xff\xfe\na\0b\n", (S, L), (W, N), {}, {b"\xff\xfe": 0, b"a\0b": 1}),
 ])
-def test_keys_and_values_of_lines(text: bytes, types: Any, columns: Any, others: Any, want: dict[Any, Any]) -> None:
+def test_lines_give_keys_and_values(text: bytes, types: Any, columns: Any, others: Any, want: dict[Any, Any]) -> None:
     keys, values = read(text, attrs(*columns, **others), *types)
     assert [keys.dtype, values.dtype] == [t.numpy for t in types]
     assert list(zip(keys.tolist(), values.tolist(), strict=True)) == list(want.items())
@@ -57,7 +57,7 @@ def test_keys_and_values_of_lines(text: bytes, types: Any, columns: Any, others:
     (b"a\ttrue\n", (S, dtypes.bool_), (0, 1), {}, "fields are not read as bool"),
     (b"a::b\n", (S, S), (0, 1), {"delimiter": "::"}, "must be one character"),
 ])
-def test_what_is_no_vocabulary_is_told_by_its_line(
+def test_a_malformed_vocabulary_is_an_error_with_its_line(
     text: bytes, types: Any, columns: Any, others: Any, match: str
 ) -> None:
     with pytest.raises(InvalidArgument, match=match):

@@ -65,7 +65,7 @@ def test_a_second_file_changes_nothing(folder):
     ("twice", FailedPrecondition, "different value for same key", {}), ("hole", InvalidArgument, "line 1", {}),
     ("abc", InvalidArgument, "3 lines", {"vocab_size": 9}), ("abc", InvalidArgument, "fields", {"value_index": 3}),
 ])
-def test_what_is_no_vocabulary_has_tensorflows_code_and_names_the_file(folder, file, error, text, attrs):
+def test_a_malformed_vocabulary_has_tensorflows_code_and_names_the_file(folder, file, error, text, attrs):
     with session_of(folder, **attrs) as session:
         with pytest.raises(error, match=text) as caught:
             fill(session, folder / file)
@@ -77,7 +77,7 @@ def test_a_table_that_is_no_constant_one_is_refused(folder):
         fill(session, folder / "abc")
 
 
-def test_by_default_no_file_is_read_for_a_table(folder):
+def test_a_file_for_a_table_is_refused_by_default(folder):
     with session_of(None) as session, pytest.raises(PermissionDenied, match=r"fill \(InitializeTableFromTextFileV2\)"):
         fill(session, folder / "abc")
     with session_of(folder) as session, pytest.raises(PermissionDenied):

@@ -7,7 +7,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from functools import cache
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -40,6 +40,13 @@ def modules() -> dict[str, Path]:
 def imports(name: str, path: Path, *, type_only: bool = True, lazy: bool = True) -> Iterator[str]:
     """The modules below heald that a module imports, those for type checkers and those within functions included or
     not. The root's __version__ belongs to no room."""
+    return imports_below(name, path, modules(), type_only=type_only, lazy=lazy)
+
+
+def imports_below(
+    name: str, path: Path, names: Container[str], *, type_only: bool = True, lazy: bool = True
+) -> Iterator[str]:
+    """The modules that a module imports from its own package, which has modules of these names."""
     package = name.split(".") if path.name == "__init__.py" else name.split(".")[:-1]
     for statement in statements(ast.parse(path.read_text("utf-8")), type_only=type_only, lazy=lazy):
         if not isinstance(statement, ast.ImportFrom) or not statement.level:
@@ -48,7 +55,7 @@ def imports(name: str, path: Path, *, type_only: bool = True, lazy: bool = True)
         base += statement.module.split(".") if statement.module else []
         for alias in statement.names:
             full = ".".join([*base, alias.name])
-            if full in modules():
+            if full in names:
                 yield full
             elif base:
                 yield ".".join(base)
@@ -219,7 +226,7 @@ session = heald.Session(Graph([Node("c", "Const", attrs={"dtype": F, "value": np
                               Node("n", "Neg", ["c"], attrs={"T": F}, device="CPU:0")]))
 session.run("n")
 assert not [m for m in sys.modules
-            if m.startswith(("heald_example_device.", "heald_sim.")) and not m.endswith(".plugin")]
+            if m.startswith(("heald_example_device.", "heald_sim.")) and not m.endswith((".plugin", ".config"))]
 """
     assert "numpy" in loaded_after(code)
 
@@ -237,3 +244,36 @@ def test_the_modules_of_a_room_import_each_other_in_no_circle(room):
     inside = {name: {module for module in imports(name, path) if module.startswith(f"{room}.")}
               for name, path in modules().items() if name.startswith(f"{room}.")}
     TopologicalSorter(inside).prepare()  # raises CycleError, which names the circle
+
+
+CIRCLES_OF_PLUGINS = {"heald_mlir"}  # an import for type checkers closes one
+PACKAGES = {path.parent.name: path.parent
+            for pattern in ("device_*/heald_*/__init__.py", "plugins/*/heald_*/__init__.py")
+            for path in ROOT.glob(pattern)}
+
+
+def imports_of_package(package: Path, *, type_only: bool) -> dict[str, set[str]]:
+    """For each module of a plugin's package the modules that it imports, those within functions included."""
+    paths = {path.relative_to(package).with_suffix("").as_posix().replace("/", "."): path
+             for path in package.rglob("*.py") if path.parent != package or path.name != "__init__.py"}
+    paths = {name.removesuffix(".__init__"): path for name, path in paths.items()}
+    return {name: set(imports_below(name, path, paths, type_only=type_only)) - {name} for name, path in paths.items()}
+
+
+@pytest.mark.parametrize("name", sorted(PACKAGES.keys() - CIRCLES_OF_PLUGINS))
+def test_no_import_for_type_checkers_closes_a_circle_in_a_plugin(name):
+    graph, used = (imports_of_package(PACKAGES[name], type_only=type_only) for type_only in (True, False))
+    for module, imported in graph.items():
+        for other in imported - used[module]:
+            assert module not in reachable(graph, other), f"{module} imports {other} for type checkers"
+
+
+def reachable(graph: dict[str, set[str]], start: str) -> set[str]:
+    """The modules that a module imports, at any depth."""
+    reached: set[str] = set()
+    waiting = [start]
+    while waiting:
+        module = waiting.pop()
+        waiting += graph.get(module, set()) - reached
+        reached |= graph.get(module, set())
+    return reached

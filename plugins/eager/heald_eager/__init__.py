@@ -7,16 +7,22 @@
 - A handle is a value: no op writes its array, unless the handle was donated.
 - Errors and cancellation settle promises; the first to settle a promise wins.
 - This room may use sessions' runtime and feeds. Only the command line is above it.
+- The runtime has parts, and a part does not know the runtime: `context` is the state that all of them share. Handles
+  know their runtime as a `HandleOwner`.
 
-Modules: `tensor_handle` has the public class, `handle_state` its states. `execute` has the fast path,
-`core_runtime` everything behind it: `signature` (inputs and attributes), `dispatch` (run now, queue, or enqueue on a
-device), `bound_op` (an op and its kernel), `layouts` (scalar and sparse tensors), `promise` (values that come later),
-`transfers` (copies between memories),
-`op_chains` and `call_end` (the order of effects), `op_handlers`, `source_line`, `call_memo` (calls that have
-succeeded). `function` has composite ops: `function_source` makes a session's step of a graph, `composite_run` is one
-call as a program. `default_runtime` and `op_functions` are `heald.execute` and `heald.ops`; `op_lookup` and
-`op_signature` make the functions of the latter. `operators` has the operators of a handle. `program_runtime` serves
-programs, `attrs_text` prints attributes.
+Modules: `tensor_handle` has the public class, `handle_state` its states, `operators` its operators. `execute` has the
+fast path, and `core_runtime` the runtime behind it. Its parts, from the bottom up:
+
+- `bound_op` (an op and its kernel), `promise` (values that come later), `context`, `queued_call` (a call that waits for
+  its inputs), `layouts` (conversions of scalar and sparse tensors), `bound_op_cache`;
+- `transfers` (copies between memories), `dispatch` (run now, queue, or enqueue on a device), `op_chains` and `call_end`
+  (the order of effects), `op_executor` (one op on its device);
+- `signature` (inputs and attributes), `call_memo` (calls that have succeeded), `op_handlers`, `source_line`.
+
+`function` has composite ops: `function_source` makes a session's step of a graph, `composite_run` is one call as a
+program. `default_runtime`, `layout_handles` and `op_functions` are `heald.execute`, `heald.scalar_tensor` and
+`heald.ops`; `op_lookup` and `op_signature` make the functions of the latter. `program_runtime` serves programs,
+`attrs_text` prints attributes.
 """
 
 from typing import TYPE_CHECKING

@@ -10,8 +10,8 @@ from heald.errors import display_text
 from heald.runtime.program import ELEMENT_TYPES, ShapeAttribute, number_type
 from heald.runtime.values import of_numpy
 
-MOST_ELEMENTS = 5  # of an array
-MOST_SHOWN = 200  # characters of a value
+LARGEST_LIST_ELEMENTS = 5  # of an array
+LARGEST_TEXT_CHARACTERS = 200  # characters of a value
 _PREFIXES = (("float", "F"), ("bfloat", "BF"), ("uint", "UI"), ("int", "I"), ("complex", "COMPLEX"))
 
 
@@ -19,8 +19,8 @@ def attrs_text(attrs: Mapping[str, Any]) -> str:
     """The number of attributes, then a line for each: name, type and value, in the order of the names."""
     if not attrs:
         return "OpAttrs is empty"
-    lines = [f"  '{name}' type={type_name(attrs[name])} value={display_text(value_text(attrs[name]), MOST_SHOWN)}"
-             for name in sorted(attrs)]
+    texts = {name: display_text(value_text(attrs[name]), LARGEST_TEXT_CHARACTERS) for name in sorted(attrs)}
+    lines = [f"  '{name}' type={type_name(attrs[name])} value={text}" for name, text in texts.items()]
     return "\n".join([f"OpAttrs contains {len(attrs)} entries:", *lines])
 
 
@@ -28,7 +28,7 @@ def type_name(value: Any) -> str:
     """The type of an attribute; of an array the type of its elements, AGGREGATE when they differ."""
     dtype = number_type(value)
     if dtype is not None:
-        return _upper(dtype)
+        return _upper_name(dtype)
     if isinstance(value, str | bytes):
         return "CHAR"
     if isinstance(value, DType):
@@ -36,8 +36,8 @@ def type_name(value: Any) -> str:
     if value is None or isinstance(value, ShapeAttribute | ShapeAttr):
         return "SHAPE"
     if isinstance(value, tuple):
-        kinds = {type_name(each) for each in value}
-        nested = any(isinstance(each, tuple | str | bytes) for each in value)
+        kinds = {type_name(element) for element in value}
+        nested = any(isinstance(element, tuple | str | bytes) for element in value)
         return kinds.pop() if len(kinds) == 1 and not nested else "AGGREGATE"
     return "DENSE" if hasattr(value, "dtype") else type(value).__name__.upper()
 
@@ -55,23 +55,23 @@ def value_text(value: Any) -> str:
     if value is None:
         return "*"
     if isinstance(value, ShapeAttribute | ShapeAttr):
-        return _listed(["?" if dim is None else str(dim) for dim in value])
+        return _list_text(["?" if dim is None else str(dim) for dim in value])
     if isinstance(value, tuple):
-        rest = "..." if len(value) > MOST_ELEMENTS else ""
-        return f"[{', '.join(map(value_text, value[:MOST_ELEMENTS]))}{rest}]"
+        ellipsis = "..." if len(value) > LARGEST_LIST_ELEMENTS else ""
+        return f"[{', '.join(map(value_text, value[:LARGEST_LIST_ELEMENTS]))}{ellipsis}]"
     array = value.array() if callable(getattr(value, "array", None)) else value
     if hasattr(array, "tobytes"):
-        elements = value_text(tuple(array.reshape(-1)[:MOST_ELEMENTS + 1].tolist()))
-        dtype, shape = value_text(of_numpy(array.dtype)), _listed(map(str, array.shape))
+        elements = value_text(tuple(array.reshape(-1)[:LARGEST_LIST_ELEMENTS + 1].tolist()))
+        dtype, shape = value_text(of_numpy(array.dtype)), _list_text(map(str, array.shape))
         return f"dtype = {dtype}, shape = {shape}, values = {elements}"
     return repr(value)
 
 
-def _listed(items: Any) -> str:
+def _list_text(items: Any) -> str:
     return f"[{', '.join(items)}]"
 
 
-def _upper(dtype: DType) -> str:
+def _upper_name(dtype: DType) -> str:
     if dtype.name == "bool":
         return "BOOL"
     for prefix, short in _PREFIXES:

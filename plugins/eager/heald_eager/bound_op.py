@@ -27,7 +27,7 @@ from heald.runtime.values import COO, DENSE, SCALAR, fits, layout_of
 
 from .handle_state import Kind
 
-PROBED = 64 << 10  # bytes of the largest result that a NumPy function may allocate itself
+LARGEST_NUMPY_RESULT_BYTES = 64 << 10  # of a result that a NumPy function may allocate itself
 
 
 class BoundOp:
@@ -65,11 +65,11 @@ class BoundOp:
         self.nbytes = bytes_of_call(bound)
         self.returns = kernel.returns
         self.is_stateful = op.stateful
-        self.run: Callable[..., Any] | None = None if self.is_view else self._runner(bound, call, host)
+        self.run: Callable[..., Any] | None = None if self.is_view else self._checked_run(bound, call, host)
         self.makers = [] if self.is_view or self.returns or self.native is not None else [
             host.memory.maker(meta.dims, meta.dtype.numpy, "a result") for meta in self.metas]
 
-    def _runner(self, bound: Any, call: Call, host: Host) -> Callable[..., Any]:
+    def _checked_run(self, bound: Any, call: Call, host: Host) -> Callable[..., Any]:
         """The run function, checked against the array contract where `[debug] poison` is on."""
         run = run_of(bound)
         if self.kernel.layouts:
@@ -103,7 +103,7 @@ class BoundOp:
         if self.native is not None or self.is_stateful or kernel.step or kernel.asynchronous or kernel.nonstrict:
             return None
         if len(self.metas) != 1:
-            return self._several()
+            return self._fast_function_of_results()
         if self.returns:
             return None
         if self.is_view:
@@ -115,7 +115,7 @@ class BoundOp:
             return run
         return writing(run, make, kernel, len(inputs))
 
-    def _several(self) -> Callable[..., Any] | None:
+    def _fast_function_of_results(self) -> Callable[..., Any] | None:
         """`fast_function` of several results."""
         if self.returns:
             return None
@@ -134,7 +134,7 @@ class BoundOp:
 
 def _allocates_alike(function: np.ufunc, inputs: Sequence[Any], meta: TensorMetadata) -> bool:
     """True when the function without an output returns a new array like the one that it would be given."""
-    if not meta.dims or meta.nbytes > PROBED or function.nout != 1:
+    if not meta.dims or meta.nbytes > LARGEST_NUMPY_RESULT_BYTES or function.nout != 1:
         return False
     with np.errstate(all="ignore"):
         array = function(*inputs)
@@ -162,7 +162,7 @@ class Binding:
     ) -> BoundOp:
         """Bind the op to the first kernel of the device that takes it.
 
-        `node`: names the state that the kernel keeps. `layouts`: those of the inputs.
+        `node`: names the state that the kernel keeps. `layouts`: the inputs' layouts, in order.
 
         Raises InvalidArgument when the inputs do not fit the op,
         Unimplemented with each kernel's reason when no kernel takes them, PermissionDenied for a kernel that opens
@@ -170,8 +170,8 @@ class Binding:
         """
         outputs = self.infer(op, attrs, inputs)
         device = self._host.open(device_name)
-        kernels = self._in_layouts(op, attrs, device, layouts)
-        reasons = [(k, k.refuses(attrs) or _unfit_memory(op, attrs, k, device)) for k in kernels]
+        kernels = self._kernels_for(op, attrs, device, layouts)
+        reasons = [(k, k.refuses(attrs) or _reason_against_memory(op, attrs, k, device)) for k in kernels]
         refusals = [(k.pack, reason) for k, reason in reasons if reason is not None]
         able = [k for k, reason in reasons if reason is None]
         chain = None if outputs else len(inputs)
@@ -184,55 +184,56 @@ class Binding:
             group = tuple(k for k in able if k.host == able[0].host)
             binder = Binder(call, op, self.rule(op), group, device, device_name, {}, self._host.memory,
                             self._resources.get, "eager", self._host.debug.poison, self._host.files)
-            chosen, bound, declined = binder.bind(inputs, [o.meta for o in outputs])
-            if chosen is not None:
-                if bound is None and chosen.layouts:
-                    raise PluginError(f"bind of {chosen.pack}'s kernel for {op.name} returned None",
+            bound_kernel, bound, declined = binder.bind(inputs, [o.meta for o in outputs])
+            if bound_kernel is not None:
+                if bound is None and bound_kernel.layouts:
+                    raise PluginError(f"bind of {bound_kernel.pack}'s kernel for {op.name} returned None",
                                       hint="a kernel of declared layouts has a run function")
-                _check_open(op, chosen, outputs)
-                return BoundOp(op, attrs, device, device_name, chosen, bound, outputs, call, self._host)
+                _check_static(op, bound_kernel, outputs)
+                return BoundOp(op, attrs, device, device_name, bound_kernel, bound, outputs, call, self._host)
             refusals += declined
             able = [k for k in able if k not in group]
         if COO in layouts:
             raise self._no_sparse_kernel(op, attrs, device, device_name, layouts, refusals)
         raise self._no_kernel(op, attrs, device, device_name, refusals)
 
-    def _in_layouts(self, op: OpDef, attrs: OpAttrs, device: Device, layouts: Sequence[str]) -> list[KernelDef]:
-        """The kernels for inputs of these layouts, best first: those declared for them; those that take a scalar tensor
-        in its dense form; those for dense tensors. Sparse tensors are never converted."""
+    def _kernels_for(self, op: OpDef, attrs: OpAttrs, device: Device, layouts: Sequence[str]) -> list[KernelDef]:
+        """The kernels for inputs of these layouts, best first: kernels declared for them, kernels that take a scalar
+        tensor in its dense form, kernels for dense tensors. Sparse tensors are never converted."""
         kernels = self._host.registries.kernels
-        found: list[KernelDef] = []
+        special_kernels: list[KernelDef] = []
         names = [tensor.arg for tensor in op.expand_inputs(attrs)]
-        as_given, no_scalar = list(layouts), [DENSE if each == SCALAR else each for each in layouts]
-        for wanted in (as_given, no_scalar) if device.attributes.get("host_visible") else ():
+        as_given, no_scalar = list(layouts), [DENSE if layout == SCALAR else layout for layout in layouts]
+        for layouts_taken in (as_given, no_scalar) if device.attributes.get("host_visible") else ():
             for kernel in kernels.of_layouts(op.name, device.type):
-                if kernel not in found and [kernel.layouts.get(name, DENSE) for name in names] == wanted:
-                    found.append(kernel)
-        return found if COO in layouts else [*found, *kernels.candidates(op.name, device.type)]
+                kernel_layouts = [kernel.layouts.get(name, DENSE) for name in names]
+                if kernel not in special_kernels and kernel_layouts == layouts_taken:
+                    special_kernels.append(kernel)
+        return special_kernels if COO in layouts else [*special_kernels, *kernels.candidates(op.name, device.type)]
 
     def _no_sparse_kernel(
         self, op: OpDef, attrs: OpAttrs, device: Device, device_name: str, layouts: Sequence[str],
         refusals: Sequence[tuple[str, str]],
     ) -> HealdError:
         names = [tensor.arg for tensor in op.expand_inputs(attrs)]
-        given = ", ".join(f"{name}: {layout}" for name, layout in zip(names, layouts, strict=True))
-        taken = [", ".join(f"{name}: {kernel.layouts.get(name, DENSE)}" for name in names)
+        call_layouts = ", ".join(f"{name}: {layout}" for name, layout in zip(names, layouts, strict=True))
+        kernel_layouts = [", ".join(f"{name}: {kernel.layouts.get(name, DENSE)}" for name in names)
                  for kernel in self._host.registries.kernels.of_layouts(op.name, device.type)]
         why = "; ".join([f"{pack}: {reason}" for pack, reason in refusals]
-                        or [f"sparse ones take ({each})" for each in dict.fromkeys(taken) if COO in each])
-        return Unimplemented(f"no kernel on {device_name} takes the layouts ({given}){why and f': {why}'}", op=op.name,
-                             device=device_name, hint="convert the sparse inputs: x.to_dense()")
+                        or [f"sparse ones take ({text})" for text in dict.fromkeys(kernel_layouts) if COO in text])
+        return Unimplemented(f"no kernel on {device_name} takes the layouts ({call_layouts}){why and f': {why}'}",
+                             op=op.name, device=device_name, hint="convert the sparse inputs: x.to_dense()")
 
     def _no_kernel(
         self, op: OpDef, attrs: OpAttrs, device: Device, device_name: str, refusals: Sequence[tuple[str, str]]
     ) -> HealdError:
         types = ", ".join(f"{name}={attrs[name]}" for name, declared in op.attrs.items() if declared.type == "type")
         why = "; ".join(f"{pack}: {reason}" for pack, reason in refusals)
-        elsewhere = [t.type for t in self._host.registries.device_types.by_priority()
+        other_types = [t.type for t in self._host.registries.device_types.by_priority()
                      if t.type != device.type and self._host.registries.kernels.candidates(op.name, t.type)]
         return Unimplemented(f"no kernel on {device_name} takes this call{types and f' ({types})'}: "
                              f"{why or 'none is registered for the op'}", op=op.name, device=device_name,
-                             hint=f"device types with kernels: {', '.join(elsewhere)}" if elsewhere else
+                             hint=f"device types with kernels: {', '.join(other_types)}" if other_types else
                              "`heald ops --device` lists the ops with kernels; `heald plugins` the plugins")
 
 
@@ -250,13 +251,13 @@ def _run_in_layouts(
         if layout == DENSE:
             values[i] = given(value, meta, call.op, kernel.pack)
         elif layout_of(value) != layout or value.dtype is not meta.dtype or not fits(value.shape, meta):
-            found = f"a {layout_of(value)} tensor of {value.dtype}{shape_text(value.shape)}"
-            raise PluginError(f"the kernel of {call.op} (plugin {kernel.pack}) returned {found}, expected a {layout} "
+            actual = f"a {layout_of(value)} tensor of {value.dtype}{shape_text(value.shape)}"
+            raise PluginError(f"the kernel of {call.op} (plugin {kernel.pack}) returned {actual}, expected a {layout} "
                               f"tensor of {meta}", op=call.op)
     return values
 
 
-def _unfit_memory(op: OpDef, attrs: OpAttrs, kernel: KernelDef, device: Device) -> str | None:
+def _reason_against_memory(op: OpDef, attrs: OpAttrs, kernel: KernelDef, device: Device) -> str | None:
     """The reason why a device's memory cannot hold a tensor of the call, or None."""
     if device.attributes.get("host_visible"):
         return None
@@ -265,7 +266,7 @@ def _unfit_memory(op: OpDef, attrs: OpAttrs, kernel: KernelDef, device: Device) 
     return None if unfit is None else f"'{unfit.arg}' is {unfit.dtype.name}, which stays in host memory"
 
 
-def _check_open(op: OpDef, kernel: KernelDef, outputs: Sequence[ValueInfo]) -> None:
+def _check_static(op: OpDef, kernel: KernelDef, outputs: Sequence[ValueInfo]) -> None:
     """Raises Unimplemented for a result without a static shape, unless the kernel allocates it."""
     open_output = next((o.meta for o in outputs if not o.meta.is_static), None)
     if open_output is not None and not kernel.returns:

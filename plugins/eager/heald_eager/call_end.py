@@ -30,25 +30,25 @@ class CallEnd:
             return failed(error)
         waits = [state.value for state in states if isinstance(state, Pending)]
         waits += [] if self._work is None else [self._work]
-        return merged(waits)
+        return merge_chains(waits)
 
 
-def merged(values: Sequence[AsyncValue]) -> AsyncValue:
+def merge_chains(values: Sequence[AsyncValue]) -> AsyncValue:
     """A chain that completes after all these values, with their first error if there is one."""
     chain = AsyncValue()
 
-    def came() -> None:
+    def complete() -> None:
         error = error_among(values)
         if error is None:
             chain.emplace(None)
         else:
             chain.set_error(error)
 
-    when_available(values, came)
+    when_available(values, complete)
     return chain
 
 
-def chained(chain: Any) -> tuple[AsyncValue, ...]:
+def values_of_chain(chain: Any) -> tuple[AsyncValue, ...]:
     """The values that a call with this argument `chain` waits for. Raises InvalidArgument for another object."""
     if isinstance(chain, AsyncValue):
         return (chain,)
@@ -60,7 +60,7 @@ def chained(chain: Any) -> tuple[AsyncValue, ...]:
             return (state.value,)
         return (failed(state.error),) if isinstance(state, Failed) else ()
     if isinstance(chain, list | tuple):
-        return tuple([value for each in chain for value in chained(each)])
+        return tuple([value for part in chain for value in values_of_chain(part)])
     raise InvalidArgument(f"chain is a {type(chain).__name__}; expected the chain of an earlier call, a handle, or a "
                           "list of these", hint="chain=() begins a chain")
 
@@ -72,9 +72,9 @@ def first_error(states: Sequence[State]) -> HealdError | None:
 def checked_results(results: Any, op: OpDef, attrs: OpAttrs, handler: str) -> list[Any]:
     """The handles that a handler's function returned. Raises PluginError for anything else."""
     expected = sum(arg.count(attrs) for arg in op.outputs)
-    listed = list(results) if isinstance(results, list | tuple) else [results]
-    if len(listed) != expected or not all(isinstance(each, TensorHandle) for each in listed):
-        given = ", ".join(type(each).__name__ for each in listed) or "nothing"
-        raise PluginError(f"the op handler '{handler}' returned {given} for {op.name}, expected {expected} "
+    handles = list(results) if isinstance(results, list | tuple) else [results]
+    if len(handles) != expected or not all(isinstance(handle, TensorHandle) for handle in handles):
+        types = ", ".join(type(handle).__name__ for handle in handles) or "nothing"
+        raise PluginError(f"the op handler '{handler}' returned {types} for {op.name}, expected {expected} "
                           "TensorHandles", op=op.name)
-    return listed
+    return handles

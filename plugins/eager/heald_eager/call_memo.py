@@ -6,27 +6,27 @@ counts by type and shape, and its elements are read in each call. A list of hand
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 from heald.api import OpAttrs, OpDef, ValueInfo
 from heald.runtime.values import DENSE
 
 from .bound_op import BoundOp
-from .execute import FastTable
+from .bound_op_cache import BoundOpCache
+from .context import EagerContext
+from .execute import DEFAULT_TABLE, FastTable
 from .handle_state import Kind, Ready, State
-from .signature import Matched, are_keys
+from .signature import MatchedCall, are_keys
 from .tensor_handle import TensorHandle
 
-if TYPE_CHECKING:
-    from .core_runtime import CoreRuntime
-
-MOST_CALLS = 4096
-MOST_FAST = 4096  # entries of the fast table
-MOST_ITEMS = 8  # of a list that is part of a key
+LARGEST_MEMO_CALLS = 4096
+LARGEST_TABLE_ENTRIES = 4096  # of a fast table
+LARGEST_KEY_LIST_ITEMS = 8  # of a list that is part of a key
 READ = object()  # in the place of a constant: the input is read in each call
-EACH = object()  # likewise, for an input that is a list of handles
+READ_LIST = object()  # likewise, for an input that is a list of handles
 _NUMBERS = (int, float, bool)
 Key = tuple[Any, ...]
 
@@ -34,8 +34,8 @@ Key = tuple[Any, ...]
 class MemoCall(NamedTuple):
     """A call as a function of arrays.
 
-    `kinds`: those of the results. `function` returns an array for one result, else a list of arrays.
-    `constants`: for each input an array, READ or EACH.
+    `kinds`: the results' Kinds. `function` returns an array for one result, else a list of arrays.
+    `constants`: for each input an array, READ or READ_LIST.
     """
 
     function: Callable[..., Any]
@@ -47,8 +47,8 @@ class MemoCall(NamedTuple):
         for x, constant in zip(inputs, self.constants, strict=True):
             if constant is READ:
                 arrays.append(x._value if x.__class__ is TensorHandle else x)
-            elif constant is EACH:
-                arrays += [each._value for each in x]
+            elif constant is READ_LIST:
+                arrays += [handle._value for handle in x]
             else:
                 arrays.append(constant)
         return arrays
@@ -62,10 +62,23 @@ class DeviceCall(NamedTuple):
     bound: BoundOp
 
 
-class CallMemo:
-    """The calls of one runtime. Any thread may call: each change is one step."""
+class FastTableOwner(Protocol):
+    """An object with a fast table of its own, as composite ops are."""
 
-    def __init__(self) -> None:
+    def clear(self) -> None:
+        """Drop the entries."""
+
+
+class CallMemo:
+    """The short ways of one runtime's calls. Any thread may call: each change is one step.
+
+    `fast`: the table of the fast path.
+    `table_owners`: by id the other objects with fast tables.
+    """
+
+    def __init__(self, fast: FastTable) -> None:
+        self.fast = fast
+        self.table_owners: weakref.WeakValueDictionary[int, FastTableOwner] = weakref.WeakValueDictionary()
         self._calls: dict[Key, MemoCall | DeviceCall] = {}
 
     def get(self, key: Key | None) -> MemoCall | DeviceCall | None:
@@ -75,15 +88,29 @@ class CallMemo:
             return None
 
     def add(self, key: Key, call: MemoCall | DeviceCall) -> None:
-        if len(self._calls) >= MOST_CALLS:
+        if len(self._calls) >= LARGEST_MEMO_CALLS:
             self._calls.clear()
         try:
             self._calls[key] = call
         except TypeError:
             return
 
+    def add_fast(self, key: tuple[Any, ...], function: Callable[..., Any], kind: Kind) -> None:
+        """Give the fast path a function of arrays, for inputs in host memory. `kind`: that of the result."""
+        if len(self.fast) >= LARGEST_TABLE_ENTRIES:
+            self.fast.clear()
+        try:
+            self.fast[key] = function, kind
+        except TypeError:  # an attribute as the caller wrote it has no hash
+            return
+
     def clear(self) -> None:
+        """Drop all short ways of calls: the next call of each kind takes the long way."""
+        self.fast.clear()
         self._calls.clear()
+        for ref in self.table_owners.valuerefs():  # a list that is made in one go
+            if (owner := ref()) is not None:
+                owner.clear()
 
 
 def key_of(op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None, device: str | None = None) -> Key | None:
@@ -101,11 +128,11 @@ def key_of(op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None, devi
             if not (x.flags.c_contiguous and x.flags.aligned):
                 return None
             parts.append((x.dtype, x.shape))
-        elif (cls is list or cls is tuple) and len(x) <= MOST_ITEMS:
-            items = _items(x)
-            if items is None:
+        elif (cls is list or cls is tuple) and len(x) <= LARGEST_KEY_LIST_ITEMS:
+            list_key = _list_key(x)
+            if list_key is None:
                 return None
-            parts.append((cls, items))
+            parts.append((cls, list_key))
         else:
             return None
     if attrs and not isinstance(attrs, Mapping):
@@ -116,96 +143,117 @@ def key_of(op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None, devi
     return tuple(parts)
 
 
-def remember(
-    runtime: CoreRuntime, op: OpDef, matched: Matched, given: Sequence[Any], states: Sequence[State],
-    made: Sequence[TensorHandle], raw: Mapping[str, Any] | None, device: str | None,
-) -> None:
-    """Keep a call that has succeeded, if its like need no more than one function of arrays, or one enqueued kernel."""
-    rule = runtime.binding.rule(op)
-    kinds = [handle._kind for handle in made]
-    if (runtime.cancelled is not None or op.stateful or rule is None or not made or len(given) != len(op.inputs)
-            or not all(isinstance(kind, Kind) for kind in kinds)):
-        return
-    key = key_of(op.name, given, raw, device) if are_keys(op, raw) else None
-    if key is None:
-        return
-    first: Kind = kinds[0]  # type: ignore[assignment]
-    if first.native is not None:
-        _remember_on_device(runtime, key, op, matched, states, first, reads_elements=bool(rule.values))
-    elif (known := known_inputs(op, matched, given, states, rule.values)) is not None:
-        _remember_on_host(runtime, key, op, matched, given, states, first.device, known, raw)
-    if runtime.cancelled is not None:  # by another thread, meanwhile
-        runtime.clear()
-
-
-def _remember_on_device(
-    runtime: CoreRuntime, key: Key, op: OpDef, matched: Matched, states: Sequence[State], kind: Kind, *,
-    reads_elements: bool,
-) -> None:
-    if reads_elements or not all(isinstance(state, Ready) and state.kind.native is kind.native for state in states):
-        return
-    infos = [ValueInfo(state.kind.meta) for state in states]  # type: ignore[union-attr]
-    bound = runtime.bound(op, matched.attrs, kind.device, states, infos)
-    if not bound.on_host:
-        runtime.memo.add(key, DeviceCall(op, matched.attrs, bound))
-
-
-def _remember_on_host(
-    runtime: CoreRuntime, key: Key, op: OpDef, matched: Matched, given: Sequence[Any], states: Sequence[State],
-    device: str, known: tuple[list[Any], list[ValueInfo]], raw: Mapping[str, Any] | None,
-) -> None:
-    constants, infos = known
-    bound = runtime.bound(op, matched.attrs, device, states, infos)
-    function = bound.fast_function([state.value for state in states])  # type: ignore[union-attr]
-    if function is None or ((bound.is_view or bound.retained) and any(isinstance(x, np.ndarray) for x in given)):
-        return
-    are_handles = all(isinstance(x, TensorHandle) for x in given)
-    is_fast = are_handles and key[len(given) + 1] is None and len(bound.kinds) == 1
-    if is_fast:
-        _add_fast(runtime.fast, (op.name, *key[1: len(given) + 1], *(raw or {}).items()), function, bound.kinds[0])
-    if raw or not is_fast:
-        runtime.memo.add(key, MemoCall(function, tuple(bound.kinds), tuple(constants)))
-
-
-def _add_fast(fast: FastTable, key: tuple[Any, ...], function: Callable[..., Any], kind: Kind) -> None:
-    if len(fast) >= MOST_FAST:
-        fast.clear()
-    try:
-        fast[key] = function, kind
-    except TypeError:  # an attribute as the caller wrote it has no hash
-        return
-
-
-def _items(listed: Sequence[Any]) -> tuple[Any, ...] | None:
+def _list_key(elements: Sequence[Any]) -> tuple[Any, ...] | None:
     """The part of a key for a list of integers, or of handles in host memory; None for any other."""
-    if listed and listed[0].__class__ is TensorHandle:
-        if not all(x.__class__ is TensorHandle for x in listed):
+    if elements and elements[0].__class__ is TensorHandle:
+        if not all(x.__class__ is TensorHandle for x in elements):
             return None
-        kinds = tuple([x._kind for x in listed])
+        kinds = tuple([x._kind for x in elements])
         return kinds if all(kind.__class__ is Kind and kind.native is None for kind in kinds) else None
-    return tuple(listed) if all(item.__class__ is int for item in listed) else None
+    return tuple(elements) if all(element.__class__ is int for element in elements) else None
 
 
-def known_inputs(
-    op: OpDef, matched: Matched, given: Sequence[Any], states: Sequence[State], read: Sequence[str]
+def input_facts(
+    op: OpDef, matched: MatchedCall, inputs: Sequence[Any], states: Sequence[State], args_read: Sequence[str]
 ) -> tuple[list[Any], list[ValueInfo]] | None:
-    """For each input as it was given its constant, READ or EACH, and what is known of each tensor; None for a call
-    that cannot be kept. `read`: the arguments whose elements the metadata function reads."""
+    """For each input as the caller gave it a constant, READ or READ_LIST, and the facts about each tensor; None for a
+    call that cannot be kept. `args_read`: the arguments whose elements the metadata function reads."""
     constants: list[Any] = []
     infos: list[ValueInfo] = []
-    for x, arg in zip(given, op.inputs, strict=True):
+    for x, arg in zip(inputs, op.inputs, strict=True):
         count = arg.count(matched.attrs)
         is_several = arg.number_attr is not None or arg.type_list_attr is not None
-        of_arg, converted = states[len(infos):][:count], matched.inputs[len(infos):][:count]
+        states_of_arg, converted = states[len(infos):][:count], matched.inputs[len(infos):][:count]
         is_read = isinstance(x, TensorHandle | np.ndarray) or is_several
-        if is_several and not (isinstance(x, list | tuple) and all(isinstance(each, TensorHandle) for each in x)):
+        if is_several and not (isinstance(x, list | tuple) and all(isinstance(y, TensorHandle) for y in x)):
             return None
-        if (is_read and arg.name in read) or (isinstance(x, np.ndarray) and converted[0] is not x):
+        if (is_read and arg.name in args_read) or (isinstance(x, np.ndarray) and converted[0] is not x):
             return None
-        for state in of_arg:
+        for state in states_of_arg:
             if not isinstance(state, Ready) or state.kind.native is not None or state.kind.layout != DENSE:
                 return None
-            infos.append(ValueInfo(state.kind.meta, state.value if arg.name in read else None,
+            infos.append(ValueInfo(state.kind.meta, state.value if arg.name in args_read else None,
                                    handle=state.kind.handle))
-        constants.append(EACH if is_several else READ if is_read else of_arg[0].value)  # type: ignore[union-attr]
+        constants.append(READ_LIST if is_several else READ if is_read else states_of_arg[0].value)  # type: ignore[union-attr]
     return constants, infos
+
+
+class CallRecorder:
+    """Keeps calls that have succeeded, if their like need no more than one function of arrays, or one enqueued
+    kernel."""
+
+    def __init__(self, context: EagerContext, bound_ops: BoundOpCache, memo: CallMemo) -> None:
+        self._context = context
+        self._bound_ops = bound_ops
+        self._memo = memo
+
+    def record(
+        self, op: OpDef, matched: MatchedCall, inputs: Sequence[Any], states: Sequence[State],
+        results: Sequence[TensorHandle], attrs: Mapping[str, Any] | None, device: str | None,
+    ) -> None:
+        """Keep a call, if it is of the kind. `inputs` and `attrs` are as the caller gave them; `states` are the states
+        of the matched inputs before the call."""
+        rule = self._context.ops.rule(op)
+        kinds = [handle._kind for handle in results]
+        if (self._context.cancelled is not None or op.stateful or rule is None or not results
+                or len(inputs) != len(op.inputs) or not all(isinstance(kind, Kind) for kind in kinds)):
+            return
+        key = key_of(op.name, inputs, attrs, device) if are_keys(op, attrs) else None
+        if key is None:
+            return
+        kind: Kind = kinds[0]  # type: ignore[assignment]
+        if kind.native is not None:
+            self._record_on_device(key, op, matched, states, kind, reads_elements=bool(rule.values))
+        elif (facts := input_facts(op, matched, inputs, states, rule.values)) is not None:
+            self._record_on_host(key, op, matched, inputs, states, kind.device, facts, attrs)
+        self._drop_if_cancelled()
+
+    def record_operator(
+        self, symbol: str, op: str, operands: tuple[Any, ...], attrs: Mapping[str, Any] | None
+    ) -> None:
+        """Give an operator the entry of its op in the fast table or in the memo, if there is one."""
+        memo = self._memo
+        call = memo.get(key_of(op, operands, attrs))
+        if call is not None:
+            key = key_of(symbol, operands, None)
+            assert key is not None
+            memo.add(key, call)
+        if memo.fast is DEFAULT_TABLE and all(getattr(x, "_kind", None).__class__ is Kind for x in operands):
+            kinds = tuple([x._kind for x in operands])
+            entry = memo.fast.get((op, *kinds, *(attrs or {}).items()))
+            if entry is not None:
+                memo.fast[(symbol, *kinds)] = entry
+        self._drop_if_cancelled()
+
+    def _drop_if_cancelled(self) -> None:
+        if self._context.cancelled is not None:  # by another thread, meanwhile
+            self._memo.clear()
+
+    def _record_on_device(
+        self, key: Key, op: OpDef, matched: MatchedCall, states: Sequence[State], kind: Kind, *, reads_elements: bool
+    ) -> None:
+        if reads_elements or not all(isinstance(state, Ready) and state.kind.native is kind.native
+                                     for state in states):
+            return
+        infos = [ValueInfo(state.kind.meta) for state in states]  # type: ignore[union-attr]
+        bound = self._bound_ops.get(op, matched.attrs, kind.device, states, infos)
+        if not bound.on_host:
+            self._memo.add(key, DeviceCall(op, matched.attrs, bound))
+
+    def _record_on_host(
+        self, key: Key, op: OpDef, matched: MatchedCall, inputs: Sequence[Any], states: Sequence[State], device: str,
+        facts: tuple[list[Any], list[ValueInfo]], attrs: Mapping[str, Any] | None,
+    ) -> None:
+        constants, infos = facts
+        bound = self._bound_ops.get(op, matched.attrs, device, states, infos)
+        function = bound.fast_function([state.value for state in states])  # type: ignore[union-attr]
+        if function is None or (
+                (bound.is_view or bound.retained) and any(isinstance(x, np.ndarray) for x in inputs)):
+            return
+        are_handles = all(isinstance(x, TensorHandle) for x in inputs)
+        is_fast = are_handles and key[len(inputs) + 1] is None and len(bound.kinds) == 1
+        if is_fast:
+            kinds = key[1: len(inputs) + 1]
+            self._memo.add_fast((op.name, *kinds, *(attrs or {}).items()), function, bound.kinds[0])
+        if attrs or not is_fast:
+            self._memo.add(key, MemoCall(function, tuple(bound.kinds), tuple(constants)))

@@ -13,11 +13,11 @@ from .core_runtime import CoreRuntime
 from .execute import DEFAULT_TABLE, FastTable, execute_over
 
 
-class _Default:
+class _DefaultRuntime:
     """The one CoreRuntime of the process, made at the first call. Its fast table is made before it."""
 
     def __init__(self) -> None:
-        self._made: list[CoreRuntime] = []
+        self._runtimes: list[CoreRuntime] = []  # at most one
         self._lock = threading.Lock()
         self.fast: FastTable = DEFAULT_TABLE
         inherited.add(self)
@@ -26,16 +26,16 @@ class _Default:
         self._lock = threading.Lock()
 
     def get(self) -> CoreRuntime:
-        for made in self._made:
-            return made
+        for core in self._runtimes:
+            return core
         process = runtime.runtime()
         with self._lock:
-            if not self._made:
-                self._made.append(CoreRuntime(process.host, process.config.eager.handler, self.fast))
-            return self._made[0]
+            if not self._runtimes:
+                self._runtimes.append(CoreRuntime(process.host, process.config.eager.handler, self.fast))
+            return self._runtimes[0]
 
 
-_default = _Default()
+_default = _DefaultRuntime()
 
 
 def default_runtime() -> CoreRuntime:

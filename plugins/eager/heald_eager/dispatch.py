@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from sys import getrefcount
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from heald.api import AsyncValue, OpAttrs, OpDef, TensorMetadata, ValueInfo
 from heald.errors import Cancelled, HealdError, Location, Unimplemented
@@ -13,14 +13,14 @@ from heald.runtime.support import kernel_errors
 from heald.runtime.values import layout_of
 
 from .bound_op import BoundOp
+from .bound_op_cache import BoundOpCache
+from .context import EagerContext
 from .handle_state import DeviceValue, DeviceWork, Failed, Pending, Ready, State
 from .layouts import dense, elements
-from .promise import Begun, QueuedCall
+from .queued_call import QueuedCall, Started
+from .transfers import Transfers
 
-if TYPE_CHECKING:
-    from .core_runtime import CoreRuntime
-
-UNSHARED = 4  # references to a donated array while its call runs: Ready, two variables, the argument of getrefcount
+UNSHARED_REFERENCES = 4  # to a donated array while its call runs: Ready, two variables, getrefcount's argument
 
 
 @dataclass(slots=True)
@@ -47,11 +47,11 @@ class EagerCall:
     started: AsyncValue | None = None  # of a call that was queued: completed when it has started
     ended: AsyncValue | None = None  # of work that goes on: completed when it is over
 
-    def placed(self, error: HealdError) -> HealdError:
+    def locate(self, error: HealdError) -> HealdError:
         """The error with the place of this call."""
         return error.at(op=self.op.name, location=self.location())
 
-    def own(self) -> None:
+    def copy_borrowed(self) -> None:
         """Copy the arrays that the caller may write, before the call outlives the caller's frame."""
         for i in self.borrowed:
             state = self.inputs[i]
@@ -61,10 +61,12 @@ class EagerCall:
 
 
 class Dispatch:
-    """Runs calls for one runtime. Any thread may call."""
+    """Runs calls for one context. Any thread may call."""
 
-    def __init__(self, runtime: CoreRuntime) -> None:
-        self._runtime = runtime
+    def __init__(self, context: EagerContext, bound_ops: BoundOpCache, transfers: Transfers) -> None:
+        self._context = context
+        self._bound_ops = bound_ops
+        self._transfers = transfers
 
     def start(self, call: EagerCall) -> list[State]:
         """Run the call, or queue it while an input is pending. Returns the states of its results.
@@ -74,10 +76,10 @@ class Dispatch:
         """
         if call.chain or call.after or any(isinstance(state, Pending) for state in call.inputs):
             return self._queue(call)
-        if not self._fetch_values(call):
+        if not self._fetch_elements(call):
             return self._queue(call)
-        bound = self._bound(call)
-        if not self._place(call, bound):
+        bound = self._bind(call)
+        if not self._move_inputs(call, bound):
             return self._queue(call)
         if bound.native is not None:
             return self.run_on_device(call, bound)
@@ -85,9 +87,9 @@ class Dispatch:
 
     def _queue(self, call: EagerCall) -> list[State]:
         """Start the call when its inputs have come. Raises InvalidArgument for metadata that does not fit already."""
-        runtime = self._runtime
-        call.own()
-        outputs = runtime.binding.infer(call.op, call.attrs, self.infos(call))
+        context = self._context
+        call.copy_borrowed()
+        outputs = context.ops.infer(call.op, call.attrs, self.infos(call))
         needs = [*call.chain]
         for state in call.inputs:
             if isinstance(state, Pending):
@@ -96,20 +98,20 @@ class Dispatch:
                     state.demand()
         inputs = list(call.inputs)
 
-        def start() -> Begun:
+        def start() -> Started:
             call.inputs = [state.value.get() if isinstance(state, Pending) else state for state in inputs]
             call.chain = call.after = ()
             call.started = call.ended = None
             try:
                 states = self.start(call)
-                end.follow(call.ended)
+                end.settle_after(call.ended)
                 return states, call.started
             except HealdError as error:  # metadata that was pending when the call was made
-                runtime.host.report(call.placed(error))
+                context.host.report(call.locate(error))
                 raise
 
-        end = runtime.promises.make()
-        queued = QueuedCall(runtime, needs, [o.meta for o in outputs], call.device, start, call.placed, call.after)
+        end = context.promises.make()
+        queued = QueuedCall(context, needs, [o.meta for o in outputs], call.device, start, call.locate, call.after)
         started = queued.started
         started.and_then(lambda: None if started.error is None else end.settle(Failed(started.error)))
         call.started, call.ended = queued.started, end.value
@@ -117,7 +119,7 @@ class Dispatch:
 
     def infos(self, call: EagerCall) -> list[ValueInfo]:
         """The facts about the inputs that are known now."""
-        rule = self._runtime.binding.rule(call.op)
+        rule = self._context.ops.rule(call.op)
         names = [t.arg for t in call.op.expand_inputs(call.attrs)] if rule is not None and rule.values else ()
         infos = []
         for i, state in enumerate(call.inputs):
@@ -129,77 +131,76 @@ class Dispatch:
             infos.append(ValueInfo(state.kind.meta, elements(state) if reads else None, handle=state.kind.handle))
         return infos
 
-    def _fetch_values(self, call: EagerCall) -> bool:
+    def _fetch_elements(self, call: EagerCall) -> bool:
         """Begin to copy the inputs whose elements the metadata function reads. False when one is not there yet."""
-        rule = self._runtime.binding.rule(call.op)
+        rule = self._context.ops.rule(call.op)
         if rule is None or not rule.values:
             return True
-        is_there = True
+        is_complete = True
         for i, tensor in enumerate(call.op.expand_inputs(call.attrs)):
             state = call.inputs[i]
             if tensor.arg in rule.values and isinstance(state, Ready) and state.kind.native is not None:
-                call.inputs[i] = self._runtime.transfers.to_host(state)
-                is_there = False
-        return is_there
+                call.inputs[i] = self._transfers.to_host(state)
+                is_complete = False
+        return is_complete
 
-    def _bound(self, call: EagerCall) -> BoundOp:
+    def _bind(self, call: EagerCall) -> BoundOp:
         """The op bound for these inputs on the call's device, or on the host's where a soft call finds no kernel."""
         infos = self.infos(call)
-        runtime = self._runtime
         try:
-            return runtime.bound(call.op, call.attrs, call.device, call.inputs, infos)
+            return self._bound_ops.get(call.op, call.attrs, call.device, call.inputs, infos)
         except Unimplemented:
-            host = runtime.default_device
-            if not call.is_soft or call.device == host:
+            default = self._context.default_device
+            if not call.is_soft or call.device == default:
                 raise
-            call.device = host
-            return runtime.bound(call.op, call.attrs, host, call.inputs, infos)
+            call.device = default
+            return self._bound_ops.get(call.op, call.attrs, default, call.inputs, infos)
 
-    def _place(self, call: EagerCall, bound: BoundOp) -> bool:
+    def _move_inputs(self, call: EagerCall, bound: BoundOp) -> bool:
         """Bring each input into the memory in which the kernel reads it. False when one is not there yet."""
-        transfers, is_there = self._runtime.transfers, True
+        is_complete = True
         for i, state in enumerate(call.inputs):
             assert isinstance(state, Ready)
             if state.kind.layout != bound.layouts[i]:
-                state = call.inputs[i] = dense(self._runtime, state)
-            wanted = None if i in bound.on_host else bound.native
-            if state.kind.native is wanted:
+                state = call.inputs[i] = dense(self._context, state)
+            target = None if i in bound.on_host else bound.native
+            if state.kind.native is target:
                 continue
             if state.kind.native is not None:
-                call.inputs[i] = transfers.to_host(state)
-                is_there = False
+                call.inputs[i] = self._transfers.to_host(state)
+                is_complete = False
             else:
                 if i in call.borrowed:
                     state = Ready(state.kind, state.value.copy())
-                assert wanted is not None
-                call.inputs[i] = transfers.to_device(state, wanted, bound.device_name)
+                assert target is not None
+                call.inputs[i] = self._transfers.to_device(state, target, bound.device_name)
         call.borrowed = call.borrowed & bound.on_host
-        return is_there
+        return is_complete
 
     def _run_on_host(self, call: EagerCall, bound: BoundOp) -> list[State]:
-        runtime, kernel = self._runtime, bound.kernel
+        context, kernel = self._context, bound.kernel
         if bound.is_view or kernel.asynchronous or kernel.nonstrict or bound.retained or bound.returns:
-            call.own()
+            call.copy_borrowed()
         arrays = [state.value for state in call.inputs]  # type: ignore[union-attr]
         kinds = bound.kinds
         if bound.is_view:
             return [Ready(kind, array) for kind, array in zip(kinds, bound.views(arrays), strict=True)]
         assert bound.run is not None
-        first = (runtime.step,) if kernel.step else ()
+        first = (context.step,) if kernel.step else ()
         try:
             if bound.returns:
-                values = runtime.in_context(bound.run, *first, *arrays)
-                return self._returned(call, bound, values)
-            outs = [self._stolen(call, bound, i) if call.donate else None for i in range(len(kinds))]
+                values = context.run_kernel(bound.run, *first, *arrays)
+                return self._states_of(call, bound, values)
+            outs = [self._donated_array(call, bound, i) if call.donate else None for i in range(len(kinds))]
             outs = [make() if out is None else out for out, make in zip(outs, bound.makers, strict=True)]
-            returned = runtime.in_context(bound.run, *first, *arrays, *outs)
+            returned = context.run_kernel(bound.run, *first, *arrays, *outs)
             if returned is not None and (not outs or returned is not outs[0]):
                 bound.check(returned, outs)
         except BaseException as error:  # noqa: BLE001 - the state of the results; an interrupt is raised on
-            return self._failed(call, bound, error)
+            return self._failed_states(call, bound, error)
         return [Ready(kind, out) for kind, out in zip(kinds, outs, strict=True)]
 
-    def _stolen(self, call: EagerCall, bound: BoundOp, output: int) -> Any:
+    def _donated_array(self, call: EagerCall, bound: BoundOp, output: int) -> Any:
         """The array of the donated input that this output may be written over; None when there is none, or when an
         array that the user has read still shows its memory."""
         source = bound.inplace.get(output)
@@ -210,51 +211,51 @@ class Dispatch:
         array = state.value
         if state.kind.meta != meta or not array.flags.writeable or array.base is not None:
             return None
-        return array if getrefcount(array) <= UNSHARED else None
+        return array if getrefcount(array) <= UNSHARED_REFERENCES else None
 
-    def _returned(self, call: EagerCall, bound: BoundOp, values: Sequence[Any]) -> list[State]:
+    def _states_of(self, call: EagerCall, bound: BoundOp, values: Sequence[Any]) -> list[State]:
         """The states of values that a kernel returned: arrays, or AsyncValues of arrays."""
         states: list[State] = []
         for value, output in zip(values, bound.outputs, strict=False):
             if isinstance(value, AsyncValue):
-                states.append(self._awaited(call, value, output, bound))
+                states.append(self._pending_result(call, value, output, bound))
             else:
-                states.append(self._of_array(value, output, bound.device_name))
+                states.append(self._ready_result(value, output, bound.device_name))
         if not bound.outputs and values and isinstance(values[0], AsyncValue):
             call.ended = values[0]
         return states
 
-    def _of_array(self, array: Any, output: ValueInfo, device: str) -> Ready:
+    def _ready_result(self, array: Any, output: ValueInfo, device: str) -> Ready:
         meta = output.meta if output.meta.is_static else TensorMetadata(output.dtype, array.shape)
-        return Ready(self._runtime.kinds.get(meta, device, None, output.handle, layout_of(array)), array)
+        return Ready(self._context.kinds.get(meta, device, None, output.handle, layout_of(array)), array)
 
-    def _awaited(self, call: EagerCall, value: AsyncValue, output: ValueInfo, bound: BoundOp) -> Pending:
+    def _pending_result(self, call: EagerCall, value: AsyncValue, output: ValueInfo, bound: BoundOp) -> Pending:
         """The state of a value that an asynchronous kernel returns later."""
-        promise = self._runtime.promises.make()
+        promise = self._context.promises.make()
 
-        def came() -> None:
+        def settle() -> None:
             error = value.error
             if error is None and not value.is_dead():
-                promise.settle(self._of_array(value.get(), output, bound.device_name))
+                promise.settle(self._ready_result(value.get(), output, bound.device_name))
                 return
-            error = call.placed(error or Cancelled("the value is dead"))
-            self._runtime.host.report(error)
+            error = call.locate(error or Cancelled("the value is dead"))
+            self._context.host.report(error)
             promise.settle(Failed(error))
 
-        value.and_then(came)
+        value.and_then(settle)
         call.ended = promise.value
-        return Pending(output.meta, bound.device_name, promise.value, self._runtime)
+        return self._context.pending_state(output.meta, bound.device_name, promise.value)
 
-    def _failed(self, call: EagerCall, bound: BoundOp, error: BaseException) -> list[State]:
+    def _failed_states(self, call: EagerCall, bound: BoundOp, error: BaseException) -> list[State]:
         """The states of a call whose kernel raised. An interrupt of the main thread is raised on."""
         if kernel_errors.is_interrupt(error):
             raise error
         typed = kernel_errors.as_heald_error(error, f"the kernel of {bound.kernel.pack}")
-        typed = call.placed(typed.at(device=bound.device_name))
+        typed = call.locate(typed.at(device=bound.device_name))
         if typed is not error:
             typed.__cause__ = error
-        self._runtime.host.note_failure(bound.device, typed)
-        self._runtime.host.report(typed)
+        self._context.host.note_failure(bound.device, typed)
+        self._context.host.report(typed)
         return self.error_states(call, typed, len(bound.outputs))
 
     def error_states(self, call: EagerCall, error: HealdError, count: int) -> list[State]:
@@ -266,8 +267,8 @@ class Dispatch:
 
     def run_on_device(self, call: EagerCall, bound: BoundOp) -> list[State]:
         """Enqueue the kernel. An error of the device comes with the event behind it."""
-        runtime, device = self._runtime, bound.device
-        memory = runtime.host.device_memory
+        context, device = self._context, bound.device
+        memory = context.host.device_memory
         values = [state.value for state in call.inputs]  # type: ignore[union-attr]
         works = tuple(v.work for v in values if isinstance(v, DeviceValue)
                       and (v.work.error is not None or not v.work.is_done))
@@ -276,20 +277,18 @@ class Dispatch:
         if bound.is_view:
             return [Ready(kind, values[source]) for kind, source in zip(kinds, bound.alias, strict=True)]
         assert bound.run is not None
-        first = (runtime.step,) if bound.kernel.step else ()
+        first = (context.step,) if bound.kernel.step else ()
         inputs = [v.buffer if isinstance(v, DeviceValue) else v for v in values]
         try:
-            runtime.host.check((device,))
+            context.host.check((device,))
             outs = []
             for meta in bound.metas:
                 buffer = memory.allocate(device, meta.nbytes, f"a result of {call.op.name}")
                 outs.append(DeviceValue(buffer, work, device.free, memory.dropped))
-            with runtime.transfers.enqueuing:
-                returned = runtime.in_context(bound.run, *first, *inputs, *[out.buffer for out in outs])
-                runtime.transfers.watch(work, device, bound.device_name, (values, outs))
+            with self._transfers.enqueuing:
+                returned = context.run_kernel(bound.run, *first, *inputs, *[out.buffer for out in outs])
+                self._transfers.watch(work, device, bound.device_name, (values, outs))
             bound.check(returned, [out.buffer for out in outs])
         except BaseException as error:  # noqa: BLE001 - the state of the results; an interrupt is raised on
-            return self._failed(call, bound, error)
+            return self._failed_states(call, bound, error)
         return [Ready(kind, out) for kind, out in zip(kinds, outs, strict=True)]
-
-

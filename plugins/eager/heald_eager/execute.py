@@ -15,11 +15,11 @@ from typing import Any
 from heald.runtime.host import KERNEL_MODES, KernelContext, ModeWords
 
 FastTable = dict[tuple[Any, ...], tuple[Callable[..., Any], Any]]  # (op, *Kinds, *attributes): function, Kind
-Slow = Callable[..., Any]
+SlowPath = Callable[..., Any]
 DEFAULT_TABLE: FastTable = {}  # of the process's default runtime; it exists before the runtime does
 
 
-class _Context(threading.local):
+class _LocalContext(threading.local):
     """The context of a thread's kernels, in the form that costs least: functions that enter it, and that read and set
     the floating-point modes."""
 
@@ -28,10 +28,10 @@ class _Context(threading.local):
         self.parts = context._run, context._get, context._set, byref(ModeWords())
 
 
-local_context = _Context()
+local_context = _LocalContext()
 
 
-def execute_over(fast: FastTable, slow: Slow) -> Callable[..., Any]:
+def execute_over(fast: FastTable, slow: SlowPath) -> Callable[..., Any]:
     """Return `execute` over a table of bound ops. `slow` is `CoreRuntime.call`."""
     local, new, kernels = local_context, object.__new__, KERNEL_MODES
 
@@ -74,7 +74,7 @@ def execute_over(fast: FastTable, slow: Slow) -> Callable[..., Any]:
 _MISSING: Any = object()  # in the place of an input that the caller left out: it misses the fast table
 
 
-def op_function(fast: FastTable, slow: Slow, op: str, count: int) -> Callable[..., Any]:
+def op_function(fast: FastTable, slow: SlowPath, op: str, count: int) -> Callable[..., Any]:
     """Return an op as a function of its inputs and attributes: the bound op. `count`: the number of its arguments."""
     local, new, kernels = local_context, object.__new__, KERNEL_MODES
 
@@ -89,7 +89,7 @@ def op_function(fast: FastTable, slow: Slow, op: str, count: int) -> Callable[..
             finally:
                 set_modes(before)
         except Exception:  # noqa: BLE001 - as above
-            return slow(op, _given(x), attrs)
+            return slow(op, _inputs_given(x), attrs)
         result = new(x.__class__)
         result._value, result._kind = value, kind
         return result
@@ -105,7 +105,7 @@ def op_function(fast: FastTable, slow: Slow, op: str, count: int) -> Callable[..
             finally:
                 set_modes(before)
         except Exception:  # noqa: BLE001 - as above
-            return slow(op, _given(x, y), attrs)
+            return slow(op, _inputs_given(x, y), attrs)
         result = new(x.__class__)
         result._value, result._kind = value, kind
         return result
@@ -126,7 +126,7 @@ def op_function(fast: FastTable, slow: Slow, op: str, count: int) -> Callable[..
         result._value, result._kind = value, kind
         return result
 
-    def _given(*inputs: Any) -> tuple[Any, ...]:
+    def _inputs_given(*inputs: Any) -> tuple[Any, ...]:
         return tuple([x for x in inputs if x is not _MISSING])
 
     by_count: dict[int, Callable[..., Any]] = {1: unary, 2: binary}

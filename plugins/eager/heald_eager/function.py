@@ -21,7 +21,7 @@ from heald.runtime.support import kernel_errors
 from heald.runtime.values import DENSE, fits
 
 from .call_end import first_error
-from .call_memo import MOST_FAST
+from .call_memo import LARGEST_TABLE_ENTRIES
 from .composite_run import CompositeRun
 from .core_runtime import CoreRuntime
 from .default_runtime import default_runtime
@@ -30,7 +30,7 @@ from .function_source import FunctionSource, function_source
 from .handle_state import Failed, Kind, Pending, Ready, State
 from .layouts import dense_argument
 from .op_handlers import handler_guard
-from .signature import entered, fitting
+from .signature import array_like, convert_input
 from .source_line import calling_line
 from .tensor_handle import TensorHandle, handle_of
 
@@ -60,11 +60,11 @@ def function(
 
     Raises InvalidArgument and NotFound for names and objects that do not fit, and as `heald.Session` and `heald.load`.
     """
-    found = function_source(source, inputs, outputs, name, attrs, signature, device, config)
-    return CompositeOp(default_runtime(), found, handler)
+    step_source = function_source(source, inputs, outputs, name, attrs, signature, device, config)
+    return CompositeOp(default_runtime(), step_source, handler)
 
 
-class OnDevice(NamedTuple):
+class DeviceOp(NamedTuple):
     """The one op that a function comes to, on a device outside host memory.
 
     `sources`: for each of its inputs the index of the function's argument.
@@ -76,20 +76,20 @@ class OnDevice(NamedTuple):
     sources: list[int]
 
 
-OnlyCall = OnDevice | Callable[..., Any]
+SingleCall = DeviceOp | Callable[..., Any]
 
 
-def _on_device(executable: Executable, host: Host) -> OnDevice | None:
+def _device_call(executable: Executable, host: Host) -> DeviceOp | None:
     """The one op of an executable on a device of this host, or None."""
-    found = only_call.only_device_call(executable)
-    if found is None:
+    call_and_sources = only_call.only_device_call(executable)
+    if call_and_sources is None:
         return None
-    bound, sources = found
-    device = next((each.name for each in host.devices_in_use() if host.open(each.name) is bound.device), None)
+    bound, sources = call_and_sources
+    device = next((entry.name for entry in host.devices_in_use() if host.open(entry.name) is bound.device), None)
     if device is None:
         return None
     op = host.registries.ops.get(bound.call.op)
-    return OnDevice(op, OpAttrs({name: bound.call.attrs[name] for name in op.attrs}), device, sources)
+    return DeviceOp(op, OpAttrs({name: bound.call.attrs[name] for name in op.attrs}), device, sources)
 
 
 class CompositeOp:
@@ -106,12 +106,12 @@ class CompositeOp:
         self.inputs = source.inputs
         self.outputs = source.outputs if isinstance(source.outputs, tuple) else None
         self.__name__ = self.__qualname__ = source.name
-        self._runtime, self._step = runtime, source.step
+        self._runtime, self._context, self._step = runtime, runtime.context, source.step
         self._is_single = source.outputs is None
-        self._calls: weakref.WeakKeyDictionary[Executable, OnlyCall | None] = weakref.WeakKeyDictionary()
+        self._calls: weakref.WeakKeyDictionary[Executable, SingleCall | None] = weakref.WeakKeyDictionary()
         self._fast: dict[tuple[Any, ...], tuple[Callable[..., Any], Kind]] = {}  # by kinds of handles
-        self._linked = runtime.handlers.over(handler, self)
-        runtime.functions[id(self)] = self
+        self._linked = runtime.handlers.make_chain_over(handler, self)
+        runtime.memo.table_owners[id(self)] = self
 
     def __repr__(self) -> str:
         return f"heald.function {self.__name__}({', '.join(self.inputs)})"
@@ -138,8 +138,8 @@ class CompositeOp:
             else:
                 result = object.__new__(TensorHandle)
                 result._value, result._kind = value, kind
-                return result if self._is_single else self._structured([result])
-        return self._slow(inputs, named)
+                return result if self._is_single else self._in_structure([result])
+        return self._call_slowly(inputs, named)
 
     def clear(self) -> None:
         """Drop the short ways of calls: a cancelled runtime must not take them."""
@@ -147,57 +147,57 @@ class CompositeOp:
 
     def make_op(self, op: str) -> OpFunction | None:
         """Execute the function's calls as the last handler of a chain."""
-        return self._execute if op == self.__name__ else None
+        return self._execute_invocation if op == self.__name__ else None
 
-    def _execute(self, invocation: OpInvocation) -> Sequence[Any]:
+    def _execute_invocation(self, invocation: OpInvocation) -> Sequence[Any]:
         states = [handle._current() for handle in invocation.inputs]
         return tuple([handle_of(state) for state in self._run(states, invocation.location)])
 
-    def _slow(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:
+    def _call_slowly(self, inputs: Sequence[Any], named: Mapping[str, Any]) -> Any:
         location = calling_line(2)
         try:
-            given = inputs_in_order(self.inputs, inputs, named, f"function {self.__name__}")
-            return self._structured(self._called(given, location))
+            arguments = inputs_in_order(self.inputs, inputs, named, f"function {self.__name__}")
+            return self._in_structure(self._execute(arguments, location))
         except HealdError as error:
             raise error.at(op=self.__name__, location=location())  # noqa: B904 - the same error
         except Exception as error:
             raise typed_error(error).at(op=self.__name__, location=location()) from error
 
-    def _structured(self, results: Sequence[TensorHandle]) -> Any:
+    def _in_structure(self, results: Sequence[TensorHandle]) -> Any:
         if self._is_single:
             return results[0]
         return tuple(results) if self.outputs is None else dict(zip(self.outputs, results, strict=True))
 
-    def _called(self, given: Sequence[Any], location: Callable[[], Location | None]) -> list[TensorHandle]:
-        runtime = self._runtime
-        states = [self._state(*each) for each in zip(given, self._step.fed, self.inputs, strict=True)]
-        error = runtime.cancelled or first_error(states)
+    def _execute(self, arguments: Sequence[Any], location: Callable[[], Location | None]) -> list[TensorHandle]:
+        states = [self._argument_state(value, meta, name)
+                  for value, meta, name in zip(arguments, self._step.fed, self.inputs, strict=True)]
+        error = self._context.cancelled or first_error(states)
         if error is not None:
             return [handle_of(Failed(error)) for _ in self._step.fetched]
         if self._linked is None:
             results = [handle_of(state) for state in self._run(states, location)]
-            if all(isinstance(x, TensorHandle) for x in given):
-                self._remember(states, results)
+            if all(isinstance(x, TensorHandle) for x in arguments):
+                self._memoize(states, results)
             return results
         handles = tuple([handle_of(state) for state in states])
         invocation = OpInvocation(self.__name__, handles, OpAttrs(), frozenset(), None, location,
                                   composite=len(self._step.fetched))
         with handler_guard(self._linked.name):
-            made = self._linked.make_op(self.__name__)(invocation)
-        if len(made) != len(self._step.fetched) or not all(isinstance(each, TensorHandle) for each in made):
+            returned = self._linked.make_op(self.__name__)(invocation)
+        if len(returned) != len(self._step.fetched) or not all(isinstance(handle, TensorHandle) for handle in returned):
             raise PluginError(f"the op handler '{self._linked.name}' returned no {len(self._step.fetched)} "
                               f"TensorHandles for {self.__name__}", op=self.__name__)
-        return list(made)
+        return list(returned)
 
-    def _state(self, value: Any, meta: TensorMetadata, name: str) -> State:
+    def _argument_state(self, value: Any, meta: TensorMetadata, name: str) -> State:
         """The state of an argument in host memory. An array of the caller is copied: the call may outlive its frame."""
-        fit = fitting(entered(value, f"input '{name}'"), meta.dtype, name)
-        if fit is value or (isinstance(fit, np.ndarray) and isinstance(value, np.ndarray)):
-            fit = fit if isinstance(fit, TensorHandle) else fit.copy()
-        state = self._runtime.state_of(fit, meta.dtype)
-        found = state.kind.meta if isinstance(state, Ready) else state.meta if isinstance(state, Pending) else None
-        if found is not None and found.is_static and not fits(found.dims, meta):
-            raise InvalidArgument(f"input '{name}' has shape {shape_text(found.dims)}, "
+        tensor = convert_input(array_like(value, f"input '{name}'"), meta.dtype, name)
+        if tensor is value or (isinstance(tensor, np.ndarray) and isinstance(value, np.ndarray)):
+            tensor = tensor if isinstance(tensor, TensorHandle) else tensor.copy()
+        state = self._runtime.state_of(tensor, meta.dtype)
+        actual = state.kind.meta if isinstance(state, Ready) else state.meta if isinstance(state, Pending) else None
+        if actual is not None and actual.is_static and not fits(actual.dims, meta):
+            raise InvalidArgument(f"input '{name}' has shape {shape_text(actual.dims)}, "
                                   f"expected {shape_text(meta.shape)}")
         return state
 
@@ -205,40 +205,40 @@ class CompositeOp:
         """Execute the function: at once if it is one kernel and its arguments are in host memory, else on the queue."""
         metas = [state.kind.meta if isinstance(state, Ready) else state.meta  # type: ignore[union-attr]
                  for state in states]
-        states = [dense_argument(self._runtime, state) if isinstance(state, Ready) else state for state in states]
+        states = [dense_argument(self._context, state) if isinstance(state, Ready) else state for state in states]
         executable = self._step.link([meta.dims for meta in metas]) if all(meta.is_static for meta in metas) else None
-        only = None if executable is None else self._only(executable)
-        if isinstance(only, OnDevice):
-            return self._runtime.run(only.op, only.attrs, [states[source] for source in only.sources], only.device,
-                                     frozenset(), location)
+        only = None if executable is None else self._only_call(executable)
+        if isinstance(only, DeviceOp):
+            return self._runtime.executor.run(only.op, only.attrs, [states[source] for source in only.sources],
+                                              only.device, frozenset(), location)
         if only is None or any(not isinstance(state, Ready) or state.kind.native is not None for state in states):
             return CompositeRun(self._runtime, self._step, self.__name__, location).queue(states, executable)
         try:
-            value = self._runtime.in_context(only, *[state.value for state in states])  # type: ignore[union-attr]
+            value = self._context.run_kernel(only, *[state.value for state in states])  # type: ignore[union-attr]
         except Exception as raised:  # noqa: BLE001 - the state of the result
             error = kernel_errors.as_heald_error(raised, f"function {self.__name__}")
             error = error.at(op=self.__name__, location=location())
-            self._runtime.host.report(error)
+            self._context.host.report(error)
             return [Failed(error)]
-        return [self._runtime.ready(value, self._step.fetched[0].dtype)]
+        return [self._context.ready_state(value, self._step.fetched[0].dtype)]
 
-    def _only(self, executable: Executable) -> OnlyCall | None:
+    def _only_call(self, executable: Executable) -> SingleCall | None:
         if executable not in self._calls:
-            self._calls[executable] = only_call.only_call(executable, self._runtime.host) or _on_device(
-                executable, self._runtime.host)
+            self._calls[executable] = only_call.only_call(executable, self._context.host) or _device_call(
+                executable, self._context.host)
         return self._calls[executable]
 
-    def _remember(self, states: Sequence[State], results: Sequence[TensorHandle]) -> None:
+    def _memoize(self, states: Sequence[State], results: Sequence[TensorHandle]) -> None:
         """Keep the kernel of a call with dense handles that ran at once and has succeeded."""
         if any(not isinstance(state, Ready) or state.kind.native is not None or state.kind.layout != DENSE
                for state in states):
             return
         executable = self._step.link([state.kind.meta.dims for state in states])  # type: ignore[union-attr]
-        only = self._only(executable)
-        if not callable(only) or not isinstance(results[0]._kind, Kind) or self._runtime.cancelled is not None:
+        only = self._only_call(executable)
+        if not callable(only) or not isinstance(results[0]._kind, Kind) or self._context.cancelled is not None:
             return
-        if len(self._fast) >= MOST_FAST:
+        if len(self._fast) >= LARGEST_TABLE_ENTRIES:
             self._fast.clear()
         self._fast[tuple([state.kind for state in states])] = only, results[0]._kind  # type: ignore[union-attr]
-        if self._runtime.cancelled is not None:  # by another thread, meanwhile
+        if self._context.cancelled is not None:  # by another thread, meanwhile
             self.clear()

@@ -40,35 +40,36 @@ def function_source(
         if value is not None and not isinstance(value, str):
             raise InvalidArgument(f"{role} is a {type(value).__name__}, expected a name")
     if isinstance(source, Graph):
-        _refuse("a graph", signature=signature)
+        _refuse_arguments("a graph", signature=signature)
         if name is None:
-            _refuse("a graph", attrs=attrs)
-            return _of_graph(source, inputs, outputs, device, config)
-        _refuse("a function of a graph", inputs=inputs, outputs=outputs)
-        return _of_definition(source, name, {} if attrs is None else dict_of_mapping(attrs, "attrs"), device, config)
-    _refuse("a loaded file", inputs=inputs, outputs=outputs, name=name, attrs=attrs)
+            _refuse_arguments("a graph", attrs=attrs)
+            return _source_of_graph(source, inputs, outputs, device, config)
+        _refuse_arguments("a function of a graph", inputs=inputs, outputs=outputs)
+        attrs_by_name = {} if attrs is None else dict_of_mapping(attrs, "attrs")
+        return _source_of_definition(source, name, attrs_by_name, device, config)
+    _refuse_arguments("a loaded file", inputs=inputs, outputs=outputs, name=name, attrs=attrs)
     if isinstance(source, str | os.PathLike):
         from heald import load
 
-        return _of_signature(load(source, signature=signature, device=device, config=config), None)
-    _refuse("a loaded model", device=device, config=config)
-    return _of_signature(source, signature)
+        return _source_of_signature(load(source, signature=signature, device=device, config=config), None)
+    _refuse_arguments("a loaded model", device=device, config=config)
+    return _source_of_signature(source, signature)
 
 
-def _refuse(what: str, **given: Any) -> None:
+def _refuse_arguments(what: str, **unused: Any) -> None:
     """Raises InvalidArgument for an argument that this source has no use for."""
-    for name, value in given.items():
+    for name, value in unused.items():
         if value is not None:
             raise InvalidArgument(f"{name}= is given, which {what} has no use for",
                                   hint="inputs= and outputs= belong to a Graph, name= and attrs= to a function of its "
                                   "library, signature= to a SavedModel, device= and config= to what is not loaded")
 
 
-def _of_graph(graph: Graph, inputs: Any, outputs: Any, device: str | None, config: Any) -> FunctionSource:
+def _source_of_graph(graph: Graph, inputs: Any, outputs: Any, device: str | None, config: Any) -> FunctionSource:
     session = Session(graph, config, device=device)
     if outputs is None:
-        found = find_outputs(session)
-        outputs = found[0] if len(found) == 1 else found
+        output_names = find_outputs(session)
+        outputs = output_names[0] if len(output_names) == 1 else output_names
     fetches = flatten_fetches(outputs)[0]
     if isinstance(inputs, Mapping):
         fed = {str(key): value for key, value in dict_of_mapping(inputs, "inputs").items()}
@@ -79,32 +80,32 @@ def _of_graph(graph: Graph, inputs: Any, outputs: Any, device: str | None, confi
     return FunctionSource("graph", tuple(fed), shape, session.asynchronous(fetches, tuple(fed.values())))
 
 
-def _of_definition(
+def _source_of_definition(
     graph: Graph, name: str, attrs: Mapping[str, Any], device: str | None, config: Any
 ) -> FunctionSource:
     """A function of the graph's library: the graph of one call of it."""
     function = graph.functions.get(name)
     if function is None:
         raise NotFound(f"the graph has no function '{name}'", hint=did_you_mean(name, graph.functions))
-    attrs = {key: _plain(function, key, value) for key, value in attrs.items()}
+    attrs = {key: _declared_attribute(function, key, value) for key, value in attrs.items()}
     names: list[str] = []
-    taken: set[str] = set()
+    used_names: set[str] = set()
     nodes = []
     for arg in function.inputs:
-        for dtype in _types(arg, attrs, name):
-            names.append(new_name(arg.name, taken))
+        for dtype in _argument_types(arg, attrs, name):
+            names.append(new_name(arg.name, used_names))
             nodes.append(Node(names[-1], PLACEHOLDER, attrs={"dtype": dtype}))
-    call = new_name(name, taken)
-    count = sum(len(_types(arg, attrs, name)) for arg in function.outputs)
-    made = graph.with_nodes([*nodes, Node(call, name, names, attrs=attrs)])
-    session = Session(made, config, device=device)
+    call = new_name(name, used_names)
+    count = sum(len(_argument_types(arg, attrs, name)) for arg in function.outputs)
+    calling_graph = graph.with_nodes([*nodes, Node(call, name, names, attrs=attrs)])
+    session = Session(calling_graph, config, device=device)
     step = session.asynchronous([f"{call}:{i}" for i in range(count)], names, () if count else (call,))
     return FunctionSource(name, tuple(names), None if count == 1 else "", step)
 
 
-def _types(arg: ArgDef, attrs: Mapping[str, Any], function: str) -> Sequence[Any]:
-    needed = [each for each in (arg.type_attr, arg.number_attr, arg.type_list_attr) if each is not None]
-    missing = [each for each in needed if each not in attrs]
+def _argument_types(arg: ArgDef, attrs: Mapping[str, Any], function: str) -> Sequence[Any]:
+    needed = [attr for attr in (arg.type_attr, arg.number_attr, arg.type_list_attr) if attr is not None]
+    missing = [attr for attr in needed if attr not in attrs]
     if missing:
         raise InvalidArgument(f"function '{function}' needs the attribute '{missing[0]}', the type or the number of "
                               f"'{arg.name}'", hint=f"heald.function(graph, name={function!r}, "
@@ -112,7 +113,7 @@ def _types(arg: ArgDef, attrs: Mapping[str, Any], function: str) -> Sequence[Any
     return arg.expand(attrs)
 
 
-def _plain(function: FunctionDef, attr: str, value: Any) -> Any:
+def _declared_attribute(function: FunctionDef, attr: str, value: Any) -> Any:
     """An attribute as functions of graphs have it. Attributes of the body alone have no declared type."""
     for arg in (*function.inputs, *function.outputs):
         for name, kind in ((arg.type_attr, "type"), (arg.number_attr, "int"), (arg.type_list_attr, "list(type)")):
@@ -121,16 +122,16 @@ def _plain(function: FunctionDef, attr: str, value: Any) -> Any:
     return value
 
 
-def _of_signature(model: Any, signature: str | None) -> FunctionSource:
+def _source_of_signature(model: Any, signature: str | None) -> FunctionSource:
     """A signature of a loaded file; its results are a dict by name."""
     if not isinstance(model, Signature):
         raise InvalidArgument(f"a {type(model).__name__} is no source of a function", hint=(
             "give a heald.Graph, a loaded SavedModel, one of its signatures, or the path of a SavedModel"))
     name = SERVING
     if signature is not None:
-        known = getattr(model, "signatures", {})
-        if signature not in known:
-            raise NotFound(f"the model has no signature '{signature}'", hint=did_you_mean(signature, known))
-        model, name = known[signature], signature
+        signatures = getattr(model, "signatures", {})
+        if signature not in signatures:
+            raise NotFound(f"the model has no signature '{signature}'", hint=did_you_mean(signature, signatures))
+        model, name = signatures[signature], signature
     step = model.asynchronous()
     return FunctionSource(name, tuple(model.inputs), tuple(model.outputs), step)

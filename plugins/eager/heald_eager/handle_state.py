@@ -10,15 +10,40 @@ from __future__ import annotations
 import threading
 import weakref
 from collections import deque
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, Protocol
 
 from heald.api import AsyncValue, Device, TensorMetadata, inherited
 from heald.errors import HealdError, Location
+from heald.runtime.host import Host
 from heald.runtime.values import DENSE
 
-if TYPE_CHECKING:
-    from .core_runtime import CoreRuntime
+
+class HandleOwner(Protocol):
+    """A runtime, as its handles know it."""
+
+    host: Host
+    execute: Callable[..., Any]
+
+    def wait(self, state: Pending) -> None:
+        """Block until a pending value has come."""
+
+    def array_of(self, state: Ready) -> Any:
+        """The array of a device's value: a copy. Waits; raises the error."""
+
+    def copy_to(self, state: Ready | Pending, device: str) -> State:
+        """The state of a copy on another device, or the state itself."""
+
+    def to_layout(self, state: Ready | Pending, layout: str) -> State:
+        """The state in another layout, or the state itself."""
+
+    def run_memoized(self, op: str, inputs: Sequence[Any], attrs: Mapping[str, Any] | None) -> Any:
+        """The results of a call whose like has succeeded before, else None."""
+
+    def memoize_operator(
+        self, symbol: str, op: str, operands: tuple[Any, ...], attrs: Mapping[str, Any] | None
+    ) -> None:
+        """Let calls of an operator take the short way of its op."""
 
 
 class Kind:
@@ -35,7 +60,7 @@ class Kind:
 
     def __init__(
         self, meta: TensorMetadata, device: str, native: Device | None, handle: tuple[TensorMetadata, ...] | None,
-        owner: CoreRuntime, layout: str,
+        owner: HandleOwner, layout: str,
     ) -> None:
         self.owner = owner
         self.meta = meta
@@ -48,9 +73,9 @@ class Kind:
 class Kinds:
     """Every Kind in use of one runtime, one object for each metadata and place."""
 
-    def __init__(self, owner: CoreRuntime) -> None:
+    def __init__(self, owner: HandleOwner) -> None:
         self._owner = weakref.ref(owner)
-        self._known: weakref.WeakValueDictionary[Any, Kind] = weakref.WeakValueDictionary()
+        self._kinds: weakref.WeakValueDictionary[Any, Kind] = weakref.WeakValueDictionary()
         self._lock = threading.Lock()
         inherited.add(self)
 
@@ -60,12 +85,12 @@ class Kinds:
     ) -> Kind:
         key = meta, device, handle, layout
         with self._lock:
-            found = self._known.get(key)
-            if found is None:
+            kind = self._kinds.get(key)
+            if kind is None:
                 owner = self._owner()
                 assert owner is not None
-                found = self._known[key] = Kind(meta, device, native, handle, owner, layout)
-            return found
+                kind = self._kinds[key] = Kind(meta, device, native, handle, owner, layout)
+            return kind
 
     def forked(self) -> None:
         self._lock = threading.Lock()
@@ -89,7 +114,7 @@ class Pending:
     __slots__ = ("demand", "device", "meta", "owner", "value")
 
     def __init__(
-        self, meta: TensorMetadata, device: str, value: AsyncValue, owner: CoreRuntime,
+        self, meta: TensorMetadata, device: str, value: AsyncValue, owner: HandleOwner,
         demand: Callable[[], object] | None = None,
     ) -> None:
         self.owner = owner
@@ -111,7 +136,7 @@ class Failed:
 State = Ready | Pending | Failed
 
 
-def settled(state: Pending) -> Ready | Failed | None:
+def settled_state(state: Pending) -> Ready | Failed | None:
     """The state that a pending value has come to, or None while it is pending."""
     value = state.value
     if not value.is_available():

@@ -14,19 +14,19 @@ from heald.api import AsyncValue, inherited
 
 from .handle_state import Pending, Ready, State
 
-OTHER = "effects beyond resources"
-ANY = "a resource that is not known yet"
+OTHER_EFFECTS = "effects beyond resources"
+ANY_RESOURCE = "a resource that is not known yet"
 
 
 def resources_of(inputs: Sequence[State]) -> tuple[Hashable, ...]:
-    """The resources that a call uses; OTHER without one, ANY while a resource is pending."""
+    """The resources that a call uses; OTHER_EFFECTS without one, ANY_RESOURCE while a resource is pending."""
     keys: list[Hashable] = []
     for state in inputs:
         if isinstance(state, Pending) and state.meta.dtype.kind == "o":
-            return (ANY,)
+            return (ANY_RESOURCE,)
         if isinstance(state, Ready) and state.kind.meta.dtype.name == "resource":
-            keys += [id(each) for each in state.value.reshape(-1)]
-    return tuple(keys) or (OTHER,)
+            keys += [id(resource) for resource in state.value.reshape(-1)]
+    return tuple(keys) or (OTHER_EFFECTS,)
 
 
 class OpChains:
@@ -42,9 +42,9 @@ class OpChains:
         if not self._last:
             return ()
         with self._lock:
-            if ANY in keys:
+            if ANY_RESOURCE in keys:
                 return tuple(self._last.values())
-            return tuple([self._last[key] for key in (*keys, ANY) if key in self._last])
+            return tuple([self._last[key] for key in (*keys, ANY_RESOURCE) if key in self._last])
 
     def add(self, keys: Sequence[Hashable], started: AsyncValue) -> None:
         """Note a queued call. It is forgotten once it has started."""

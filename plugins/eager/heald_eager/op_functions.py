@@ -16,8 +16,8 @@ from .op_lookup import op_names as _op_names
 def __getattr__(name: str) -> _Any:
     if name.startswith("__"):
         raise AttributeError(f"module 'heald.ops' has no attribute '{name}'")
-    found = globals()[name] = _bound_op(name)
-    return found
+    function = globals()[name] = _bound_op(name)
+    return function
 
 
 def __dir__() -> list[str]:

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from functools import partial
 from itertools import count
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from heald.api import (
     AsyncValue,
@@ -34,40 +34,40 @@ from heald.errors import (
 from heald.runtime.contract import NO_KERNEL, DeviceName
 
 from .attrs_text import attrs_text
-from .dispatch import EagerCall
+from .context import EagerContext
+from .dispatch import Dispatch, EagerCall
 from .handle_state import Failed, Pending
+from .op_executor import OpExecutor
 from .signature import inferred_attributes
 from .tensor_handle import TensorHandle, handle_of
 
-if TYPE_CHECKING:
-    from .core_runtime import CoreRuntime
-
-MOST_LOGGED = 200  # characters of a value
+LARGEST_LOGGED_CHARACTERS = 200  # characters of a value
 
 
 class DeviceOpHandler:
     """Executes ops on one device; without a name on the device of the inputs."""
 
-    def __init__(self, runtime: CoreRuntime, device: str | None = None) -> None:
-        self._runtime = runtime
+    def __init__(self, context: EagerContext, executor: OpExecutor, device: str | None = None) -> None:
+        self._context = context
+        self._executor = executor
         self._device = device
 
     def make_op(self, op: str) -> OpFunction | None:
         """The function of an op. None when the device has no kernel for the op. Ops that need none run everywhere."""
-        registries = self._runtime.host.registries
+        registries = self._context.host.registries
         if self._device is not None and op not in registries.ops:
             return None
         definition = registries.ops.get(op)
         if self._device is not None and op not in NO_KERNEL:
-            kind, kernels = self._runtime.host.open(self._device).type, registries.kernels
+            kind, kernels = self._context.host.open(self._device).type, registries.kernels
             if not kernels.candidates(op, kind) and not kernels.of_layouts(op, kind):
                 return None
         return partial(self._execute, definition)
 
     def _execute(self, op: OpDef, invocation: OpInvocation) -> Sequence[Any]:
         states = [handle._current() for handle in invocation.inputs]
-        results = self._runtime.run(op, invocation.attrs, states, invocation.device or self._device,
-                                    invocation.donate, invocation.location, invocation.after, invocation.ended)
+        results = self._executor.run(op, invocation.attrs, states, invocation.device or self._device,
+                                     invocation.donate, invocation.location, invocation.after, invocation.ended)
         return tuple([handle_of(state) for state in results])
 
 
@@ -99,8 +99,8 @@ class LoggingOpHandler:
 
     def _execute(self, function: OpFunction, invocation: OpInvocation) -> Sequence[Any]:
         number, op = next(self._numbers), invocation.op
-        inputs = "".join(f"\n  {_told(handle)}" for handle in invocation.inputs)
-        attrs = self._context.chosen(invocation)
+        inputs = "".join(f"\n  {_handle_text(handle)}" for handle in invocation.inputs)
+        attrs = self._context.chosen_attributes(invocation)
         _log(f"[{number}] dispatch '{op}' {len(invocation.inputs)} argument(s), {self._context.count(invocation)} "
              f"result(s), {attrs_text(attrs) if attrs else 'no attributes'}")
         _log(f"Inputs for [{number}]: '{op}':{inputs}")
@@ -110,11 +110,11 @@ class LoggingOpHandler:
         except Exception as error:
             _log(f"[{number}] '{op}' failed: {error}")
             raise
-        took = perf_counter() - started
+        seconds = perf_counter() - started
         if self._sync:
             self._context.wait(results)
-        outputs = "".join(f"\n  {_told(handle)}" for handle in results)
-        _log(f"Outputs for [{number}]: '{op}' after {took * 1e6:.1f} us:{outputs}")
+        outputs = "".join(f"\n  {_handle_text(handle)}" for handle in results)
+        _log(f"Outputs for [{number}]: '{op}' after {seconds * 1e6:.1f} us:{outputs}")
         return results
 
 
@@ -129,8 +129,8 @@ def handler_guard(name: str) -> Iterator[None]:
         raise PluginError(f"the op handler '{name}' raised {describe_exception(error)}") from error
 
 
-def _told(handle: Any) -> str:
-    return display_text(repr(handle), MOST_LOGGED)
+def _handle_text(handle: Any) -> str:
+    return display_text(repr(handle), LARGEST_LOGGED_CHARACTERS)
 
 
 def _log(text: str) -> None:
@@ -140,23 +140,25 @@ def _log(text: str) -> None:
 
 
 class HandlerContext:
-    """The OpHandlerContext of one runtime."""
+    """The OpHandlerContext of one runtime. `call` is `CoreRuntime.call`."""
 
-    def __init__(self, runtime: CoreRuntime) -> None:
-        self._runtime = runtime
+    def __init__(self, context: EagerContext, dispatch: Dispatch, call: Callable[..., Any]) -> None:
+        self._context = context
+        self._dispatch = dispatch
+        self._call = call
 
     def count(self, invocation: OpInvocation) -> int:
         """The number of a call's results."""
         if invocation.composite is not None:
             return invocation.composite
-        outputs = self._runtime.host.registries.ops.get(invocation.op).outputs
+        outputs = self._context.host.registries.ops.get(invocation.op).outputs
         return sum(arg.count(invocation.attrs) for arg in outputs)
 
-    def chosen(self, invocation: OpInvocation) -> dict[str, Any]:
+    def chosen_attributes(self, invocation: OpInvocation) -> dict[str, Any]:
         """The attributes of a call that its inputs and tensor attributes do not determine."""
         if invocation.composite is not None:
             return {}
-        inferred = inferred_attributes(self._runtime.host.registries.ops.get(invocation.op))
+        inferred = inferred_attributes(self._context.host.registries.ops.get(invocation.op))
         return {name: value for name, value in invocation.attrs.items() if name not in inferred}
 
     def wait(self, handles: Sequence[TensorHandle]) -> None:
@@ -164,33 +166,33 @@ class HandlerContext:
         for handle in handles:
             state = handle._current()
             if isinstance(state, Pending):
-                self._runtime.wait(state)
+                self._context.wait(state)
 
     def metadata(self, invocation: OpInvocation) -> tuple[TensorMetadata, ...] | None:
-        runtime = self._runtime
+        context = self._context
         if invocation.composite is not None:
             return None
-        op = runtime.host.registries.ops.get(invocation.op)
+        op = context.host.registries.ops.get(invocation.op)
         states = [handle._current() for handle in invocation.inputs]
         if any(isinstance(state, Failed) for state in states):
             return None
         call = EagerCall(op, invocation.attrs, states, "", True, frozenset(), invocation.location)
-        metas = tuple([o.meta for o in runtime.binding.infer(op, invocation.attrs, runtime.dispatch.infos(call))])
+        metas = tuple([o.meta for o in context.ops.infer(op, invocation.attrs, self._dispatch.infos(call))])
         return metas if all(meta.is_static for meta in metas) else None
 
     def promise(
         self, metas: Sequence[TensorMetadata], demand: Callable[[], object]
     ) -> tuple[tuple[TensorHandle, ...], AsyncValue]:
-        runtime, value = self._runtime, AsyncValue()
-        promises = [runtime.promises.make() for _ in metas]
+        context, value = self._context, AsyncValue()
+        promises = [context.promises.make() for _ in metas]
 
-        def came() -> None:
+        def settle() -> None:
             error = value.error
             states = [handle._current() for handle in value.get()] if error is None else [Failed(error)] * len(metas)
             for promise, state in zip(promises, states, strict=True):
                 promise.settle(state)
 
-        def demanded() -> None:
+        def on_demand() -> None:
             try:
                 demand()
             except Exception as error:  # noqa: BLE001 - a plugin's fault is the state of its handles
@@ -199,12 +201,12 @@ class HandlerContext:
                 for promise in promises:
                     promise.settle(Failed(typed))
 
-        value.and_then(came)
-        return tuple([handle_of(Pending(meta, runtime.default_device, promise.value, runtime, demanded))
+        value.and_then(settle)
+        return tuple([handle_of(context.pending_state(meta, context.default_device, promise.value, on_demand))
                       for meta, promise in zip(metas, promises, strict=True)]), value
 
     def execute(self, op: str, *inputs: Any, attrs: Mapping[str, Any] | None = None) -> Any:
-        return self._runtime.call(op, inputs, attrs, handler=())
+        return self._call(op, inputs, attrs, handler=())
 
 
 class LinkedHandler:
@@ -218,27 +220,33 @@ class LinkedHandler:
 
     def make_op(self, op: str) -> OpFunction:
         """The function of an op, made once. Raises Unimplemented when no handler of the chain supports the op."""
-        found = self._functions.get(op)
-        if found is None:
+        function = self._functions.get(op)
+        if function is None:
             with handler_guard(self.name):
-                made = self._handler.make_op(op)
-            if made is None and self._fallback is not None:
-                made = self._fallback.make_op(op)
-            if made is None:
+                function = self._handler.make_op(op)
+            if function is None and self._fallback is not None:
+                function = self._fallback.make_op(op)
+            if function is None:
                 raise Unimplemented(f"{op} is not supported by the op handler '{self.name}'", op=op,
                                     hint=f"give it a fallback: handler=('{self.name}', another handler)")
-            found = self._functions[op] = made
-        return found
+            self._functions[op] = function
+        return function
 
 
 class OpHandlers:
     """The op handlers of one runtime, made when they are first asked for.
 
+    `context`: that of handlers by name.
     `default`: the names of the handlers of calls that choose none; empty for the devices' own handlers.
     """
 
-    def __init__(self, runtime: CoreRuntime, default: str | Sequence[str]) -> None:
-        self._runtime = runtime
+    def __init__(
+        self, context: EagerContext, executor: OpExecutor, handler_context: HandlerContext,
+        default: str | Sequence[str],
+    ) -> None:
+        self.context = handler_context
+        self._eager = context
+        self._executor = executor
         self._default = default
         self._chains: dict[tuple[Any, ...], LinkedHandler] = {}
         self._lock = threading.RLock()
@@ -247,36 +255,40 @@ class OpHandlers:
     def forked(self) -> None:
         self._lock = threading.RLock()
 
-    def chosen(self, handler: Any) -> LinkedHandler | None:
+    def device_handler(self, device: str | None = None) -> DeviceOpHandler:
+        """The handler of a device; without a name that of the inputs' devices."""
+        return DeviceOpHandler(self._eager, self._executor, device)
+
+    def chain_of(self, handler: Any) -> LinkedHandler | None:
         """The chain for `handler`: a name, an OpHandler, or a sequence of these. None for the devices' own handlers.
 
         Raises NotFound for an unknown name, InvalidArgument for another object.
         """
-        given = self._default if handler is None else handler
-        if isinstance(given, str):
-            links: tuple[Any, ...] = (given,) if given else ()
+        choice = self._default if handler is None else handler
+        if isinstance(choice, str):
+            links: tuple[Any, ...] = (choice,) if choice else ()
         else:
-            links = tuple(given) if isinstance(given, Sequence) else (given,)
+            links = tuple(choice) if isinstance(choice, Sequence) else (choice,)
         if not links:
             return None
         key = tuple([link if isinstance(link, str) else id(link) for link in links])
         with self._lock:
             if key not in self._chains:
-                self._chains[key] = self._linked(links, DeviceOpHandler(self._runtime))
+                self._chains[key] = self._make_chain(links, self.device_handler())
             return self._chains[key]
 
-    def over(self, handler: Any, last: OpHandler) -> LinkedHandler | None:
+    def make_chain_over(self, handler: Any, last: OpHandler) -> LinkedHandler | None:
         """A new chain for `handler` in front of `last`, which executes a composite op.
 
-        Raises as `chosen`, and InvalidArgument for a device.
+        Raises as `chain_of`, and InvalidArgument for a device.
         """
-        given = self._default if handler is None else handler
-        if given in ("", ()):
+        choice = self._default if handler is None else handler
+        if choice in ("", ()):
             return None
-        links = (given,) if isinstance(given, str) or not isinstance(given, Sequence) else tuple(given)
-        return self._linked(links, last)
+        links = (choice,) if isinstance(choice, str) or not isinstance(choice, Sequence) else tuple(choice)
+        return self._make_chain(links, last)
 
-    def _linked(self, links: Sequence[Any], last: OpHandler) -> LinkedHandler:
+    def _make_chain(self, links: Sequence[Any], last: OpHandler) -> LinkedHandler:
         chain = LinkedHandler("default", last, None)
         for i, link in enumerate(reversed(links)):
             if isinstance(link, str) and ":" in link:
@@ -284,9 +296,9 @@ class OpHandlers:
                     raise InvalidArgument(f"the device {link} is no handler of a function: its graph is placed once",
                                           hint=f"choose it where the function is made: device='{link}'")
                 name = DeviceName.of_this_process(link).short
-                chain = LinkedHandler(name, DeviceOpHandler(self._runtime, name), chain if i else None)
+                chain = LinkedHandler(name, self.device_handler(name), chain if i else None)
             elif isinstance(link, str):
-                chain = LinkedHandler(link, self._registered(link)(HandlerContext(self._runtime), chain), chain)
+                chain = LinkedHandler(link, self._handler_factory(link)(self.context, chain), chain)
             elif callable(getattr(link, "make_op", None)):
                 chain = LinkedHandler(type(link).__name__, link, chain)
             else:
@@ -294,10 +306,11 @@ class OpHandlers:
                                       hint="give a name, an OpHandler, or a list of them")
         return chain
 
-    def _registered(self, name: str) -> Callable[[Any, Any], OpHandler]:
-        known = self._runtime.host.registries.op_handlers
-        if name not in known:
-            near = closest(name, known)
-            raise NotFound(f"no op handler is called '{name}'; known: {', '.join(sorted(known))}",
-                           hint=f"did you mean {near[0]}?" if near else "a device's handler has its name: 'CPU:0'")
-        return known[name].make
+    def _handler_factory(self, name: str) -> Callable[[Any, Any], OpHandler]:
+        handlers = self._eager.host.registries.op_handlers
+        if name not in handlers:
+            similar = closest(name, handlers)
+            raise NotFound(f"no op handler is called '{name}'; known: {', '.join(sorted(handlers))}",
+                           hint=f"did you mean {similar[0]}?" if similar
+                           else "a device's handler has its name: 'CPU:0'")
+        return handlers[name].make

@@ -28,13 +28,13 @@ def op_signature(op: OpDef) -> Signature:
     An attribute that the inputs determine has the default `...`, and so has one whose default is no Python literal.
     """
     inferred = {name for arg in op.inputs for name in (arg.type_attr, arg.number_attr, arg.type_list_attr)}
-    taken: set[str] = set()
-    inputs = [Parameter(_free(arg.name, taken), Parameter.POSITIONAL_ONLY,
+    used_names: set[str] = set()
+    inputs = [Parameter(_unused_name(arg.name, used_names), Parameter.POSITIONAL_ONLY,
                         annotation=INPUTS if _is_list(arg) else INPUT) for arg in op.inputs]
     attrs = [Parameter(name, Parameter.KEYWORD_ONLY, annotation=_annotation(attr.type),
                        default=... if name in inferred else _default(attr))
-             for name, attr in op.attrs.items() if _is_free(name, taken)]
-    return Signature([*inputs, *attrs], return_annotation=_returned(op))
+             for name, attr in op.attrs.items() if _is_unused_name(name, used_names)]
+    return Signature([*inputs, *attrs], return_annotation=_return_annotation(op))
 
 
 def documentation(op: OpDef) -> str:
@@ -45,16 +45,16 @@ def documentation(op: OpDef) -> str:
     return f"Op {op.name}: ({inputs}) -> ({outputs}).{attrs and f'{chr(10)}{chr(10)}Attributes:{attrs}'}"
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _unused_name(name: str, used_names: set[str]) -> str:
     """A Python name that no other parameter has; inputs are given by position, so the name is free to choose."""
-    while keyword.iskeyword(name) or name in taken:
+    while keyword.iskeyword(name) or name in used_names:
         name += "_"
-    taken.add(name)
+    used_names.add(name)
     return name
 
 
-def _is_free(name: str, taken: set[str]) -> bool:
-    return name.isidentifier() and not keyword.iskeyword(name) and name not in taken
+def _is_unused_name(name: str, used_names: set[str]) -> bool:
+    return name.isidentifier() and not keyword.iskeyword(name) and name not in used_names
 
 
 def _is_list(arg: ArgDef) -> bool:
@@ -78,7 +78,7 @@ def _default(attr: AttrDef) -> Any:
     return value if is_literal or (isinstance(value, tuple) and not value) else ...
 
 
-def _returned(op: OpDef) -> str:
+def _return_annotation(op: OpDef) -> str:
     if any(_is_list(arg) for arg in op.outputs):
         return f"{HANDLE} | tuple[{HANDLE}, ...]"
     if len(op.outputs) == 1:

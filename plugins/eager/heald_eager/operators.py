@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from heald.api import OperatorTable
 from heald.errors import HealdError, NotFound, Unimplemented
@@ -11,47 +10,43 @@ from heald.runtime.contract import OP_SET_PLUGIN, load_callable
 from heald.runtime.support import install
 
 from .execute import DEFAULT_TABLE, op_function
-from .handle_state import Failed, Kind
-
-if TYPE_CHECKING:
-    from .core_runtime import CoreRuntime
-    from .tensor_handle import TensorHandle
+from .handle_state import Failed, HandleOwner
 
 
 def operate(symbol: str, operands: tuple[Any, ...], _attrs: object = None) -> Any:
     """Apply an operator. Raises NotFound without an op set, Unimplemented for operands of a kind that has no op."""
     from .source_line import calling_line
 
-    runtime, first = _runtime(operands)
-    remembered = runtime.remembered(symbol, operands, None)
-    if remembered is not None:
-        return remembered
+    owner, first = _owner_of(operands)
+    memoized = owner.run_memoized(symbol, operands, None)
+    if memoized is not None:
+        return memoized
     try:
-        table = _table(runtime)
-        promoted = tuple(load_callable(table.promote)(symbol, operands, runtime.execute))
+        table = _operator_table(owner)
+        promoted = tuple(load_callable(table.promote)(symbol, operands, owner.execute))
         typed = first if any(x is first for x in promoted) else _first_handle(promoted)
         op = _op_of(table, symbol, typed)
         attrs = table.attrs.get(symbol)
-        result = runtime.execute(op, *promoted, attrs=attrs)
+        result = owner.execute(op, *promoted, attrs=attrs)
     except HealdError as error:
         raise error.at(location=calling_line()())  # noqa: B904 - the same error, with its place
     if all(x is y for x, y in zip(promoted, operands, strict=True)):
-        _remember(runtime, symbol, op, operands, attrs)
+        owner.memoize_operator(symbol, op, operands, attrs)
     return result
 
 
-def index(handle: TensorHandle, key: Any) -> Any:
+def index(handle: Operators, key: Any) -> Any:
     """`handle[key]` by the op set's rule. Raises as `operate`."""
     from .source_line import calling_line
 
-    runtime, _ = _runtime((handle,))
+    owner, _ = _owner_of((handle,))
     try:
-        return load_callable(_table(runtime).indexing)(handle, key, runtime.execute)
+        return load_callable(_operator_table(owner).indexing)(handle, key, owner.execute)
     except HealdError as error:
         raise error.at(location=calling_line()())  # noqa: B904 - as above
 
 
-def _runtime(operands: tuple[Any, ...]) -> tuple[CoreRuntime, Any]:
+def _owner_of(operands: tuple[Any, ...]) -> tuple[HandleOwner, Any]:
     """The runtime of the operands, and the first handle among them."""
     first = _first_handle(operands)
     state = first._kind
@@ -66,12 +61,11 @@ def _first_handle(operands: tuple[Any, ...]) -> Any:
     return next(x for x in operands if isinstance(x, Operators))
 
 
-def _table(runtime: CoreRuntime) -> OperatorTable:
-    table = runtime.host.registries.operators
+def _operator_table(owner: HandleOwner) -> OperatorTable:
+    table = owner.host.registries.operators
     if table is None:
-        missing = runtime.host.registries.missing_plugins
-        hint = (f"plugin {OP_SET_PLUGIN} is {missing[OP_SET_PLUGIN]}" if OP_SET_PLUGIN in missing else
-                install.plugin_hint(OP_SET_PLUGIN))
+        state = owner.host.registries.missing_plugins.get(OP_SET_PLUGIN)
+        hint = install.plugin_hint(OP_SET_PLUGIN) if state is None else f"plugin {OP_SET_PLUGIN} is {state}"
         raise NotFound("no op set with operators is in use", hint=hint)
     return table
 
@@ -85,30 +79,10 @@ def _op_of(table: OperatorTable, symbol: str, handle: Any) -> str:
     if isinstance(handle._kind, Failed):
         return next(iter(ops.values()))
     kind = handle.dtype.kind
-    found = next((op for kinds, op in ops.items() if kind in kinds), None)
-    if found is None:
+    op = next((op for kinds, op in ops.items() if kind in kinds), None)
+    if op is None:
         raise Unimplemented(f"the operator '{symbol}' is not defined for {handle.dtype.name}")
-    return found
-
-
-def _remember(
-    runtime: CoreRuntime, symbol: str, op: str, operands: tuple[Any, ...], attrs: Mapping[str, Any] | None
-) -> None:
-    """Give the operator the entry of its op in the fast table or in the memo, if there is one."""
-    from .call_memo import key_of  # imported late: it knows TensorHandles, whose base is below
-
-    found = runtime.memo.get(key_of(op, operands, attrs))
-    if found is not None:
-        key = key_of(symbol, operands, None)
-        assert key is not None
-        runtime.memo.add(key, found)
-    if runtime.fast is DEFAULT_TABLE and all(getattr(x, "_kind", None).__class__ is Kind for x in operands):
-        kinds = tuple([x._kind for x in operands])
-        entry = runtime.fast.get((op, *kinds, *(attrs or {}).items()))
-        if entry is not None:
-            runtime.fast[(symbol, *kinds)] = entry
-    if runtime.cancelled is not None:  # by another thread, meanwhile
-        runtime.clear()
+    return op
 
 
 def _function(symbol: str, count: int = 2) -> Any:
@@ -168,7 +142,7 @@ class Operators:
         return NotImplemented if other is None else _unequal(self, other)
 
     def __getitem__(self, key: Any) -> Any:
-        return index(self, key)  # type: ignore[arg-type]
+        return index(self, key)
 
     def __iter__(self) -> Any:
         return (self[i] for i in range(len(self)))  # type: ignore[arg-type]

@@ -19,7 +19,7 @@ from heald.runtime.program import ELEMENT_TYPES, number_type, plain_value
 
 from .core_runtime import CoreRuntime
 from .handle_state import Failed, Pending
-from .op_handlers import DeviceOpHandler, HandlerContext, LinkedHandler, LoggingOpHandler, NullOpHandler
+from .op_handlers import LinkedHandler, LoggingOpHandler, NullOpHandler
 from .signature import constant_types, match
 from .tensor_handle import TensorHandle, handle_of
 
@@ -35,7 +35,7 @@ class ProgramRuntime:
 
     def __init__(self, host: Host) -> None:
         self.core = CoreRuntime(host)
-        self._named: dict[str, LinkedHandler] = {}
+        self._handlers: dict[str, LinkedHandler] = {}
         self._lock = RLock()
         inherited.add(self)
 
@@ -44,32 +44,32 @@ class ProgramRuntime:
 
     def null_handler(self) -> LinkedHandler:
         """A handler that supports no op: every call of it is an error."""
-        return LinkedHandler("null", NullOpHandler(HandlerContext(self.core), None), None)  # type: ignore[arg-type]
+        return LinkedHandler("null", NullOpHandler(self.core.handlers.context, None), None)  # type: ignore[arg-type]
 
     def host_handler(self, fallback: LinkedHandler) -> LinkedHandler:
         """The handler of the host's own device. Raises FailedPrecondition without a device on host memory."""
         device = self.core.default_device
-        return LinkedHandler(device, DeviceOpHandler(self.core, device), fallback)
+        return LinkedHandler(device, self.core.handlers.device_handler(device), fallback)
 
     def logging_handler(self, fallback: LinkedHandler, sync: bool) -> LinkedHandler:
         """A handler that writes the calls of its fallback. With `sync` it waits for the results, and writes them."""
-        handler = LoggingOpHandler(HandlerContext(self.core), fallback, sync=sync)
+        handler = LoggingOpHandler(self.core.handlers.context, fallback, sync=sync)
         return LinkedHandler("logging", handler, fallback)
 
     def register(self, name: str, handler: LinkedHandler) -> None:
         """Name a handler; the name may have had another one."""
         with self._lock:
-            self._named[name] = handler
+            self._handlers[name] = handler
 
-    def registered(self, name: str) -> LinkedHandler:
+    def handler_of(self, name: str) -> LinkedHandler:
         """Raises NotFound for a name without a handler."""
         with self._lock:
-            found = self._named.get(name)
-            if found is None:
-                near = closest(name, self._named)
+            handler = self._handlers.get(name)
+            if handler is None:
+                similar = closest(name, self._handlers)
                 raise NotFound(f"op_handler not found: {name}", hint=(
-                    f"did you mean {near[0]}?" if near else "corert.register_op_handler names a handler"))
-            return found
+                    f"did you mean {similar[0]}?" if similar else "corert.register_op_handler names a handler"))
+            return handler
 
     def execute(
         self, handler: LinkedHandler, op: str, inputs: Sequence[TensorHandle], attrs: Mapping[str, Any],
@@ -84,17 +84,17 @@ class ProgramRuntime:
             handler.make_op(op)  # an op that no handler knows is the last handler's error
             definition = self.core.host.registries.ops.get(op)
             matched = match(definition, inputs, _attributes(definition, attrs))
-            results = self.core.called(definition, matched, handler, chain, partial(_placed, location))
+            results = self.core.execute_matched(definition, matched, handler, chain, partial(_same_location, location))
         except HealdError as error:
             raise error.at(op=op, location=location)  # noqa: B904 - the same error
         except Exception as error:
             raise typed_error(error).at(op=op, location=location) from error
-        return [each if isinstance(each, AsyncValue) else completion(each) for each in results]
+        return [result if isinstance(result, AsyncValue) else completion(result) for result in results]
 
     def tensor(self, array: Any) -> TensorHandle:
         """A handle of an array in host memory, which no other object writes."""
         dtype = dtypes.string if array.dtype == object else dtypes.of_numpy(array.dtype)
-        return handle_of(self.core.ready(array, dtype))
+        return handle_of(self.core.context.ready_state(array, dtype))
 
 
 def runtime_of(host: Host) -> ProgramRuntime:
@@ -111,30 +111,30 @@ def completion(handle: TensorHandle) -> AsyncValue:
         return available(handle)
     if state.demand is not None:
         state.demand()
-    come, value = AsyncValue(), state.value
+    completed, value = AsyncValue(), state.value
 
-    def came() -> None:
+    def complete() -> None:
         error = value.error
         if error is None:
-            come.emplace(handle)
+            completed.emplace(handle)
         else:
-            come.set_error(error)
+            completed.set_error(error)
 
-    value.and_then(came)
-    return come
+    value.and_then(complete)
+    return completed
 
 
-def _placed(location: Location | None) -> Location | None:
+def _same_location(location: Location | None) -> Location | None:
     return location
 
 
 def _attributes(op: OpDef, attrs: Mapping[str, Any]) -> OpAttrs:
     """The attributes of a program as the op takes them. A tensor attribute gives the type of the outputs."""
-    given = {name: _attribute(op.attrs.get(name), value) for name, value in attrs.items()}
+    typed = {name: _attribute(op.attrs.get(name), value) for name, value in attrs.items()}
     for name, tensor in constant_types(op).items():
-        if isinstance(given.get(tensor), TensorValue):
-            given.setdefault(name, given[tensor].dtype)
-    return OpAttrs(given)
+        if isinstance(typed.get(tensor), TensorValue):
+            typed.setdefault(name, typed[tensor].dtype)
+    return OpAttrs(typed)
 
 
 def _attribute(declared: AttrDef | None, value: Any) -> Any:

@@ -18,10 +18,10 @@ _KINDS = {"b": dtypes.bool_, "f": dtypes.float32, "c": dtypes.complex128, "S": d
           "O": dtypes.string}
 _INT32 = np.iinfo(np.int32)
 NO_ATTRS = OpAttrs()
-MOST_MATCHES = 4096
+LARGEST_MEMO_MATCHES = 4096
 
 
-class Matched(NamedTuple):
+class MatchedCall(NamedTuple):
     """A call that fits its op.
 
     `inputs`: a handle or an array for each tensor.
@@ -35,7 +35,7 @@ class Matched(NamedTuple):
     types: list[DType]
 
 
-def match(op: OpDef, inputs: Sequence[Any], attrs: OpAttrs) -> Matched:
+def match(op: OpDef, inputs: Sequence[Any], attrs: OpAttrs) -> MatchedCall:
     """Match the inputs and attributes of a call with the op.
 
     Type attributes come from the inputs' types, numbers from their counts. A Python number takes the type of the
@@ -45,23 +45,24 @@ def match(op: OpDef, inputs: Sequence[Any], attrs: OpAttrs) -> Matched:
     if op.deprecated is not None and op.deprecated <= GRAPH_DEF_VERSION:
         raise Unimplemented(f"op {op.name} is deprecated since GraphDef version {op.deprecated}")
     _check_references(op)
-    given = _given(op, attrs)
-    groups = _grouped(op, inputs, given)
-    values = [[_entered(value, arg) for value in group] for arg, group in zip(op.inputs, groups, strict=True)]
+    checked_attrs = _checked_attributes(op, attrs)
+    groups = _inputs_by_argument(op, inputs, checked_attrs)
+    values = [[_input_array(value, arg) for value in group] for arg, group in zip(op.inputs, groups, strict=True)]
     for arg, group in zip(op.inputs, values, strict=True):
-        _count(arg, group, given)
+        _add_count(arg, group, checked_attrs)
     for typed in (TensorHandle, np.ndarray | np.generic):  # a handle's type counts more: arrays may be converted
         for arg, group in zip(op.inputs, values, strict=True):
-            _infer_type(arg, [x for x in group if isinstance(x, typed)], given)
-    full = _completed(op, attrs, given, values)
+            _add_type(arg, [x for x in group if isinstance(x, typed)], checked_attrs)
+    full = _complete_attributes(op, attrs, checked_attrs, values)
     flat = [value for group in values for value in group]
     op.check_outputs(full)
-    wanted = op.expand_inputs(full)
-    converted = [fitting(value, tensor.dtype, tensor.arg) for value, tensor in zip(flat, wanted, strict=True)]
+    tensor_args = op.expand_inputs(full)
+    converted = [convert_input(value, tensor.dtype, tensor.arg)
+                 for value, tensor in zip(flat, tensor_args, strict=True)]
     original = [value for group in groups for value in group]
     borrowed = frozenset(i for i, (x, given_value) in enumerate(zip(converted, original, strict=True))
                          if not isinstance(x, TensorHandle) and not isinstance(given_value, int | float | list))
-    return Matched(converted, full, borrowed, [tensor.dtype for tensor in wanted])
+    return MatchedCall(converted, full, borrowed, [tensor.dtype for tensor in tensor_args])
 
 
 def are_keys(op: OpDef, attrs: Mapping[str, Any] | None) -> bool:
@@ -70,7 +71,7 @@ def are_keys(op: OpDef, attrs: Mapping[str, Any] | None) -> bool:
     for name, value in (attrs or {}).items():
         kind = op.attrs[name].type if name in op.attrs else ""
         values = value if isinstance(value, tuple) else (value,)
-        if "tensor" in kind or ("float" in kind and any(each == 0 for each in values)):
+        if "tensor" in kind or ("float" in kind and any(element == 0 for element in values)):
             return False
     return True
 
@@ -82,32 +83,32 @@ class MatchMemo:
     """
 
     def __init__(self) -> None:
-        self._known: dict[tuple[Any, ...], Matched] = {}  # without inputs
+        self._matches: dict[tuple[Any, ...], MatchedCall] = {}  # without inputs
 
-    def match(self, op: OpDef, inputs: Sequence[Any], attrs: Mapping[str, Any] | None) -> Matched:
+    def match(self, op: OpDef, inputs: Sequence[Any], attrs: Mapping[str, Any] | None) -> MatchedCall:
         """As `match`."""
         key = None
         if all(x.__class__ is TensorHandle for x in inputs):
             try:
                 key = (op.name, *[x._kind.meta.dtype for x in inputs], *(attrs.items() if attrs else ()))
-                found = self._known.get(key)
+                memoized = self._matches.get(key)
             except (AttributeError, TypeError):  # a failed handle, no mapping, or an attribute without a hash
-                key = found = None
-            if found is not None:
-                return found._replace(inputs=[*inputs])
+                key = memoized = None
+            if memoized is not None:
+                return memoized._replace(inputs=[*inputs])
         matched = match(op, inputs, OpAttrs(attrs) if attrs else NO_ATTRS)
         if key is not None and are_keys(op, attrs):
-            if len(self._known) >= MOST_MATCHES:
-                self._known.clear()
-            self._known[key] = matched._replace(inputs=[])
+            if len(self._matches) >= LARGEST_MEMO_MATCHES:
+                self._matches.clear()
+            self._matches[key] = matched._replace(inputs=[])
         return matched
 
 
 def constant_types(op: OpDef) -> dict[str, str]:
     """The type attributes of an op's outputs that its one tensor attribute determines: `{type attribute: tensor}`."""
     tensors = [name for name, attr in op.attrs.items() if attr.type == "tensor"]
-    own = {arg.type_attr for arg in op.outputs} - {arg.type_attr for arg in op.inputs} - {None}
-    return {name: tensors[0] for name in own if name is not None and len(tensors) == 1}
+    output_types = {arg.type_attr for arg in op.outputs} - {arg.type_attr for arg in op.inputs} - {None}
+    return {name: tensors[0] for name in output_types if name is not None and len(tensors) == 1}
 
 
 def inferred_attributes(op: OpDef) -> frozenset[str | None]:
@@ -131,7 +132,7 @@ def natural_dtype(value: Any) -> DType:
     return _KINDS[kind]
 
 
-def entered(value: Any, what: str) -> Any:
+def array_like(value: Any, what: str) -> Any:
     """Return handles, arrays, and Python's numbers, texts and lists as they are; every other object as an array.
 
     Raises InvalidArgument for an object that is no tensor.
@@ -150,27 +151,27 @@ def entered(value: Any, what: str) -> Any:
     return array
 
 
-def _entered(value: Any, arg: ArgDef) -> Any:
-    return entered(value, f"input '{arg.name}'")
+def _input_array(value: Any, arg: ArgDef) -> Any:
+    return array_like(value, f"input '{arg.name}'")
 
 
-def _given(op: OpDef, attrs: OpAttrs) -> dict[str, Any]:
+def _checked_attributes(op: OpDef, attrs: OpAttrs) -> dict[str, Any]:
     """The given attributes in the form that kernels see. Raises InvalidArgument for an unknown or a wrong one."""
-    given: dict[str, Any] = {}
+    checked_attrs: dict[str, Any] = {}
     for name, value in attrs.items():
         declared = op.attrs.get(name)
         if declared is not None:
-            given[name] = convert_attribute(declared, value)
+            checked_attrs[name] = convert_attribute(declared, value)
         elif not name.startswith("_"):
-            near = closest(name, op.attrs)
+            similar = closest(name, op.attrs)
             is_input = any(arg.name == name for arg in op.inputs)
             raise InvalidArgument(f"op {op.name} has no attribute '{name}'", hint=(
                 f"'{name}' is an input: give inputs by position" if is_input
-                else f"did you mean {near[0]}?" if near else f"its attributes: {', '.join(op.attrs) or 'none'}"))
-    return given
+                else f"did you mean {similar[0]}?" if similar else f"its attributes: {', '.join(op.attrs) or 'none'}"))
+    return checked_attrs
 
 
-def _grouped(op: OpDef, inputs: Sequence[Any], given: Mapping[str, Any]) -> list[list[Any]]:
+def _inputs_by_argument(op: OpDef, inputs: Sequence[Any], checked_attrs: Mapping[str, Any]) -> list[list[Any]]:
     """The inputs by argument. A list argument is given as a list, or spread where its length is clear."""
     args = op.inputs
     several = [i for i, arg in enumerate(args) if arg.number_attr is not None or arg.type_list_attr is not None]
@@ -178,8 +179,8 @@ def _grouped(op: OpDef, inputs: Sequence[Any], given: Mapping[str, Any]) -> list
         return [list(value) if i in several else [value] for i, value in enumerate(inputs)]
     if len(several) == 1 and len(inputs) >= len(args) - 1:
         counts = [len(inputs) - len(args) + 1 if i in several else 1 for i in range(len(args))]
-    elif several and all((args[i].number_attr or args[i].type_list_attr) in given for i in several):
-        counts = [arg.count(given) for arg in args]
+    elif several and all((args[i].number_attr or args[i].type_list_attr) in checked_attrs for i in several):
+        counts = [arg.count(checked_attrs) for arg in args]
     else:
         counts = [1] * len(args)
     if sum(counts) != len(inputs) or (several and counts == [1] * len(args) and len(several) > 1):
@@ -190,40 +191,42 @@ def _grouped(op: OpDef, inputs: Sequence[Any], given: Mapping[str, Any]) -> list
     return [[next(positions) for _ in range(count)] for count in counts]
 
 
-def _count(arg: ArgDef, group: Sequence[Any], given: dict[str, Any]) -> None:
+def _add_count(arg: ArgDef, group: Sequence[Any], checked_attrs: dict[str, Any]) -> None:
     """Add the number, or the types, of the tensors of a list argument. Raises InvalidArgument for another number."""
     if arg.type_list_attr is not None:
-        given.setdefault(arg.type_list_attr, tuple([_dtype_of(x) or natural_dtype(x) for x in group]))
+        checked_attrs.setdefault(arg.type_list_attr, tuple([_dtype_of(x) or natural_dtype(x) for x in group]))
     if arg.number_attr is not None:
-        number = given.setdefault(arg.number_attr, len(group))
+        number = checked_attrs.setdefault(arg.number_attr, len(group))
         if number != len(group):
             raise InvalidArgument(f"attribute '{arg.number_attr}' is {number}, but '{arg.name}' or another argument of "
                                   f"that many tensors has {len(group)}")
 
 
-def _infer_type(arg: ArgDef, group: Sequence[Any], given: dict[str, Any]) -> None:
+def _add_type(arg: ArgDef, group: Sequence[Any], checked_attrs: dict[str, Any]) -> None:
     """Add the type attribute that the first of these tensors determines."""
-    if arg.type_attr is not None and arg.type_attr not in given:
-        found = next((dtype for x in group if (dtype := _dtype_of(x)) is not None), None)
-        if found is not None:
-            given[arg.type_attr] = found
+    if arg.type_attr is not None and arg.type_attr not in checked_attrs:
+        known_types = [dtype for x in group if (dtype := _dtype_of(x)) is not None]
+        if known_types:
+            checked_attrs[arg.type_attr] = known_types[0]
 
 
-def _completed(op: OpDef, attrs: OpAttrs, given: dict[str, Any], values: Sequence[Sequence[Any]]) -> OpAttrs:
+def _complete_attributes(
+    op: OpDef, attrs: OpAttrs, checked_attrs: dict[str, Any], values: Sequence[Sequence[Any]]
+) -> OpAttrs:
     """Every attribute of the op: given, inferred, or its default. Raises InvalidArgument for a missing one."""
     for arg, group in zip(op.inputs, values, strict=True):
-        if arg.type_attr is not None and arg.type_attr not in given:
+        if arg.type_attr is not None and arg.type_attr not in checked_attrs:
             declared = op.attrs[arg.type_attr]
             if declared.default is not REQUIRED:
-                given[arg.type_attr] = declared.default
+                checked_attrs[arg.type_attr] = declared.default
             elif any(isinstance(x, TensorHandle) for x in group):  # errors: the type does not matter
-                given[arg.type_attr] = (declared.allowed or (dtypes.float32,))[0]
+                checked_attrs[arg.type_attr] = (declared.allowed or (dtypes.float32,))[0]
             elif group:
-                given[arg.type_attr] = _allowed(natural_dtype(group[0]), declared)
+                checked_attrs[arg.type_attr] = _allowed_type(natural_dtype(group[0]), declared)
     full: dict[str, Any] = {}
     for name, declared in op.attrs.items():
-        if name in given:
-            full[name] = given[name] if name in attrs else convert_attribute(declared, given[name])
+        if name in checked_attrs:
+            full[name] = checked_attrs[name] if name in attrs else convert_attribute(declared, checked_attrs[name])
         elif declared.default is REQUIRED:
             raise InvalidArgument(f"attribute '{name}' ({declared.type}) of op {op.name} is missing",
                                   hint=f"attrs={{'{name}': ...}}")
@@ -232,11 +235,11 @@ def _completed(op: OpDef, attrs: OpAttrs, given: dict[str, Any], values: Sequenc
     return OpAttrs(full)
 
 
-def _allowed(natural: DType, declared: AttrDef) -> DType:
+def _allowed_type(natural: DType, declared: AttrDef) -> DType:
     """The natural type, or the first allowed one of its kind."""
     if declared.allowed is None or natural in declared.allowed:
         return natural
-    return next((each for each in declared.allowed if each.kind == natural.kind), natural)
+    return next((dtype for dtype in declared.allowed if dtype.kind == natural.kind), natural)
 
 
 def _dtype_of(value: Any) -> DType | None:
@@ -251,15 +254,15 @@ def _dtype_of(value: Any) -> DType | None:
     return None
 
 
-def fitting(value: Any, dtype: DType, name: str) -> Any:
+def convert_input(value: Any, dtype: DType, name: str) -> Any:
     """The handle itself, or the value as an array of this type. Raises InvalidArgument for another type."""
     if not isinstance(value, TensorHandle):
         if dtype.kind == "o" and dtype is not dtypes.string and isinstance(value, np.ndarray):
             return value
         return convert_feed(value, TensorMetadata(dtype, None), name, what="input")
-    found = _dtype_of(value)
-    if found is not None and found is not dtype:
-        raise InvalidArgument(f"input '{name}' must be {dtype.name}, but it is {found.name}",
+    actual = _dtype_of(value)
+    if actual is not None and actual is not dtype:
+        raise InvalidArgument(f"input '{name}' must be {dtype.name}, but it is {actual.name}",
                               hint=f"cast it first: the tensor's type is never changed to {dtype.name} silently")
     return value
 

@@ -13,18 +13,18 @@ from types import CodeType, FrameType
 
 from heald.errors import Location
 
-_OWN = ("heald.", "heald_eager.", "heald_tf_ops.")  # the op set's operators call ops, too
+_OWN_MODULES = ("heald.", "heald_eager.", "heald_tf_ops.")  # the op set's operators call ops, too
 
 
 def calling_line(depth: int = 1) -> Callable[[], Location | None]:
     """Return a function that tells the place of the nearest caller outside heald. `depth`: frames to leave out."""
     frame: FrameType | None = sys._getframe(depth)
-    while frame is not None and frame.f_globals.get("__name__", "").startswith(_OWN):
+    while frame is not None and frame.f_globals.get("__name__", "").startswith(_OWN_MODULES):
         frame = frame.f_back
-    return nowhere if frame is None else partial(_location, frame.f_code, frame.f_lasti)
+    return no_location if frame is None else partial(_location, frame.f_code, frame.f_lasti)
 
 
-def nowhere() -> None:
+def no_location() -> None:
     """The location of a call without a caller outside heald."""
 
 

@@ -9,10 +9,10 @@ from heald.api import CooTensor, DType
 from heald.errors import FailedPrecondition, HealdError, InvalidArgument, describe_exception, display_text
 from heald.runtime.values import COO, DENSE, SCALAR, broadcast
 
-from .handle_state import Failed, Kind, Pending, Ready, State, settled
+from .handle_state import Failed, HandleOwner, Kind, Pending, Ready, State, settled_state
 from .operators import Operators
 
-MOST_PRINTED = 1000  # elements of a value in `repr`; a larger one is abridged
+LARGEST_PRINTED_ELEMENTS = 1000  # elements of a value in `repr`; a larger one is abridged
 
 
 class TensorHandle(Operators):
@@ -35,8 +35,8 @@ class TensorHandle(Operators):
     def __init__(self, value: Any, dtype: Any = None) -> None:
         from .default_runtime import default_runtime
 
-        made = default_runtime().handle(value, dtype)
-        self._kind, self._value = made._kind, made._value
+        handle = default_runtime().handle(value, dtype)
+        self._kind, self._value = handle._kind, handle._value
 
     @property
     def dtype(self) -> DType:
@@ -64,7 +64,7 @@ class TensorHandle(Operators):
     def layout(self) -> str:
         """The layout: "dense", "scalar" where all elements are one, or "coo" for a sparse tensor. Waits for the value;
         raises the error of an error."""
-        return self._awaited().kind.layout
+        return self._ready_state().kind.layout
 
     @property
     def is_available(self) -> bool:
@@ -105,8 +105,8 @@ class TensorHandle(Operators):
         state = self._current()
         if isinstance(state, Failed):
             return self
-        owner = state.kind.owner if isinstance(state, Ready) else state.owner
-        return owner.copy_to(self, device)
+        moved = _owner_of(state).copy_to(state, device)
+        return self if moved is state else handle_of(moved)
 
     def to_dense(self) -> TensorHandle:
         """Return a handle of the dense form: the handle itself where the tensor is dense. The conversion of a pending
@@ -114,11 +114,7 @@ class TensorHandle(Operators):
 
         Raises ResourceExhausted where the elements exceed the memory budget.
         """
-        from .layouts import converted, dense
-
-        state = self._current()
-        result = converted(state, dense)
-        return self if result is state else handle_of(result)
+        return self._to_layout(DENSE)
 
     def to_coo(self) -> TensorHandle:
         """Return a handle of the sparse form: the elements that are not 0, and their coordinates. The handle itself
@@ -126,11 +122,14 @@ class TensorHandle(Operators):
 
         Raises InvalidArgument for types without a 0, and for a value on a device outside host memory.
         """
-        from .layouts import converted, sparse
+        return self._to_layout(COO)
 
+    def _to_layout(self, layout: str) -> TensorHandle:
         state = self._current()
-        result = converted(state, sparse)
-        return self if result is state else handle_of(result)
+        if isinstance(state, Failed):
+            return self
+        converted = _owner_of(state).to_layout(state, layout)
+        return self if converted is state else handle_of(converted)
 
     @property
     def indices(self) -> Any:
@@ -145,7 +144,7 @@ class TensorHandle(Operators):
         return _read_only(self._coordinates().values)
 
     def _coordinates(self) -> CooTensor:
-        state = self._awaited()
+        state = self._ready_state()
         if state.kind.layout != COO:
             raise InvalidArgument(f"a {state.kind.layout} tensor of {state.kind.meta} has no coordinates",
                                   hint="only sparse tensors have: x.to_coo()")
@@ -189,12 +188,12 @@ class TensorHandle(Operators):
             raise InvalidArgument(f"a tensor of {self._metadata()} is no index: an index is an integer scalar")
         return int(self.numpy())
 
-    def _element(self, wanted: str) -> Any:
+    def _element(self, purpose: str) -> Any:
         """The array of the only element, of shape []. Raises InvalidArgument for another number of elements."""
         array = self.numpy()
         if array.size != 1:
-            raise InvalidArgument(f"a tensor of {self._metadata()} is not {wanted} value: it has {array.size} elements",
-                                  hint="reduce it to one element first")
+            raise InvalidArgument(f"a tensor of {self._metadata()} is not {purpose} value: it has {array.size} "
+                                  "elements", hint="reduce it to one element first")
         return array.reshape(())
 
     def __len__(self) -> int:
@@ -210,22 +209,22 @@ class TensorHandle(Operators):
             return f"<TensorHandle pending, {state.meta}, {state.device}>"
         text = f"{state.kind.meta}, {state.kind.device}"
         if state.kind.native is not None:
-            failed = self.error
-            done = "value" if state.value.work.is_done else "enqueued"
-            return f"<TensorHandle {done if failed is None else f'error {type(failed).__name__}: {failed}'}, {text}>"
-        return f"<TensorHandle value, {text}, {_told(state)}>"
+            error = self.error
+            progress = "value" if state.value.work.is_done else "enqueued"
+            return f"<TensorHandle {progress if error is None else f'error {type(error).__name__}: {error}'}, {text}>"
+        return f"<TensorHandle value, {text}, {_text_of(state)}>"
 
     def _current(self) -> State:
-        """The state of this moment. A pending handle whose value has come changes into the state that came."""
+        """The state of this moment. A pending handle takes the state of its value once that is complete."""
         state = self._kind
         if isinstance(state, Kind):
             return Ready(state, self._value)
         if isinstance(state, Pending):
-            came = settled(state)
-            if came is None:
+            settled = settled_state(state)
+            if settled is None:
                 return state
-            self._become(came)
-            return came
+            self._become(settled)
+            return settled
         return state
 
     def _become(self, state: State) -> None:
@@ -237,9 +236,9 @@ class TensorHandle(Operators):
 
     def _metadata(self) -> Any:
         state = self._current()
-        return state.meta if isinstance(state, Pending) and state.meta.is_static else self._awaited().kind.meta
+        return state.meta if isinstance(state, Pending) and state.meta.is_static else self._ready_state().kind.meta
 
-    def _awaited(self) -> Ready:
+    def _ready_state(self) -> Ready:
         """The state once the value has come. Raises the error of an error."""
         state = self._current()
         if isinstance(state, Pending):
@@ -260,6 +259,10 @@ class TensorHandle(Operators):
         raise FailedPrecondition("a TensorHandle cannot be pickled", hint="pickle handle.numpy()")
 
 
+def _owner_of(state: Ready | Pending) -> HandleOwner:
+    return state.kind.owner if isinstance(state, Ready) else state.owner
+
+
 def handle_of(state: State) -> TensorHandle:
     """Return a handle in this state."""
     handle = object.__new__(TensorHandle)
@@ -277,11 +280,11 @@ def raisable(error: HealdError) -> HealdError:
     return raised
 
 
-def _printed(array: Any) -> str:
+def _array_text(array: Any) -> str:
     import numpy as np
 
     try:
-        text = np.array2string(array, threshold=MOST_PRINTED, separator=", ")
+        text = np.array2string(array, threshold=LARGEST_PRINTED_ELEMENTS, separator=", ")
     except Exception as error:  # noqa: BLE001 - an element's own code failed
         text = f"elements that cannot be printed: {describe_exception(error)}"
     return display_text(text, lines=True)
@@ -289,7 +292,7 @@ def _printed(array: Any) -> str:
 
 def host_array(handle: TensorHandle) -> Any:
     """The array of a handle in host memory: the value itself, or the value of a copy. Waits; raises the error."""
-    state = handle._awaited()
+    state = handle._ready_state()
     if state.kind.native is not None:
         return state.kind.owner.array_of(state)
     if state.kind.layout == COO:
@@ -304,10 +307,10 @@ def _read_only(array: Any) -> Any:
     return view
 
 
-def _told(state: Ready) -> str:
+def _text_of(state: Ready) -> str:
     """A value in host memory as text."""
     if state.kind.layout == SCALAR:
-        return f"scalar {_printed(state.value.value)}"
+        return f"scalar {_array_text(state.value.value)}"
     if state.kind.layout == COO:
-        return f"coo with {len(state.value.values)} elements {_printed(state.value.values)}"
-    return _printed(state.value)
+        return f"coo with {len(state.value.values)} elements {_array_text(state.value.values)}"
+    return _array_text(state.value)

@@ -4,29 +4,27 @@ from __future__ import annotations
 
 import threading
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from heald.api import AsyncValue, Device, inherited
 from heald.errors import HealdError, InvalidArgument
 from heald.runtime.values import COO
 
+from .context import EagerContext
 from .handle_state import DeviceValue, DeviceWork, Failed, Pending, Ready, State
 from .layouts import dense
-from .promise import QueuedCall
-from .source_line import nowhere
-
-if TYPE_CHECKING:
-    from .core_runtime import CoreRuntime
+from .queued_call import QueuedCall
+from .source_line import no_location
 
 
 class Transfers:
-    """The copies of one runtime. Any thread may call.
+    """The copies of one context. Any thread may call.
 
     `enqueuing`: held from the launch of a call to the event behind it, so that an event's error is that call's.
     """
 
-    def __init__(self, runtime: CoreRuntime) -> None:
-        self._runtime = runtime
+    def __init__(self, context: EagerContext) -> None:
+        self._context = context
         self.enqueuing = threading.RLock()
         self._running: dict[int, DeviceWork] = {}  # by id: enqueued, and not done
         inherited.add(self)
@@ -37,50 +35,50 @@ class Transfers:
     def to_device(self, state: Ready, device: Device, name: str) -> Ready:
         """Enqueue a copy of an array, which must not change. Raises ResourceExhausted, InvalidArgument for elements
         without a fixed size, and the errors of the device."""
-        runtime, meta = self._runtime, state.kind.meta
+        context, meta = self._context, state.kind.meta
         if state.kind.layout == COO:
             raise InvalidArgument(f"a sparse tensor of {meta} stays in host memory", device=name,
                                   hint=f"convert it first: x.to_dense().to('{name}')")
-        state = dense(runtime, state)
+        state = dense(context, state)
         if not meta.dtype.itemsize:
             raise InvalidArgument(f"a tensor of {meta} has no fixed element size: it stays in host memory",
                                   device=name)
-        memory = runtime.host.device_memory
-        runtime.host.check((device,))
-        work = DeviceWork("a copy", (), nowhere)
+        memory = context.host.device_memory
+        context.host.check((device,))
+        work = DeviceWork("a copy", (), no_location)
         with self.enqueuing:
             buffer = memory.enter(device, state.value, "an input")
             value = DeviceValue(buffer, work, device.free, memory.dropped)
             self.watch(work, device, name, (state.value, value))
-        return Ready(runtime.kinds.get(meta, name, device), value)
+        return Ready(context.kinds.get(meta, name, device), value)
 
     def to_host(self, state: Ready) -> Pending:
         """Enqueue a copy of a device's value into a new array."""
-        runtime, kind, source = self._runtime, state.kind, state.value
+        context, kind, source = self._context, state.kind, state.value
         device, meta = kind.native, kind.meta
         assert device is not None
-        promise = runtime.promises.make()
-        result = Pending(meta, runtime.default_device, promise.value, runtime)
-        array = runtime.host.memory.maker(meta.dims, meta.dtype.numpy, "a copy")()
+        promise = context.promises.make()
+        result = context.pending_state(meta, context.default_device, promise.value)
+        array = context.host.memory.maker(meta.dims, meta.dtype.numpy, "a copy")()
         with self.enqueuing:
-            copied = runtime.host.waiter(device).leave(source.buffer, array)
-        target = runtime.kinds.get(meta, runtime.default_device)
+            copied = context.host.waiter(device).leave(source.buffer, array)
+        target = context.kinds.get(meta, context.default_device)
 
-        def done() -> None:
+        def settle() -> None:
             error = source.work.error or copied.error
             if error is not None and error is not source.work.error:
                 error = error.at(device=kind.device, location=source.work.location())
-                runtime.host.note_failure(device, error)
+                context.host.note_failure(device, error)
             promise.settle(Ready(target, array) if error is None else Failed(error))
 
-        copied.and_then(done)
+        copied.and_then(settle)
         return result
 
     def move(self, state: State, device: str) -> State:
         """Return the state of a copy on another device, by its short name. Raises as `to_device`, and NotFound and
         Unavailable for the device."""
-        runtime = self._runtime
-        target = runtime.host.open(device)
+        context = self._context
+        target = context.host.open(device)
         native = None if target.attributes.get("host_visible") else target
         if isinstance(state, Failed):
             return state
@@ -88,47 +86,45 @@ class Transfers:
             if state.kind.device == device:
                 return state
             if native is None and state.kind.native is None:
-                return Ready(runtime.kinds.get(state.kind.meta, device, None, state.kind.handle,
+                return Ready(context.kinds.get(state.kind.meta, device, None, state.kind.handle,
                                                state.kind.layout), state.value)
             if state.kind.native is None:
                 assert native is not None
                 return self.to_device(state, native, device)
             state = self.to_host(state)
-            if native is None and device == runtime.default_device:
+            if native is None and device == context.default_device:
                 return state
         if state.demand is not None:
             state.demand()
-        later, need = state, state.value
-        queued = QueuedCall(runtime, (need,), (later.meta,), device, lambda: ([self.move(need.get(), device)], None),
-                            _unchanged)
-        return queued.results[0]
+        need = state.value
+        call = QueuedCall(context, (need,), (state.meta,), device, lambda: ([self.move(need.get(), device)], None),
+                          _same_error)
+        return call.results[0]
 
-    def watch(self, work: DeviceWork, device: Device, name: str, kept: Any) -> None:
-        """Complete `work` when the device has done all that is enqueued so far. `kept` lives until then."""
+    def watch(self, work: DeviceWork, device: Device, name: str, buffers: Any) -> None:
+        """Complete `work` when the device has done all that is enqueued so far. `buffers` live until then."""
         self._running[id(work)] = work
-        reached = self._runtime.host.waiter(device).reach()
-        reached.and_then(partial(self._done, work, device, name, reached, kept))
+        reached = self._context.host.waiter(device).reach()
+        reached.and_then(partial(self._complete, work, device, name, reached, buffers))
 
     def cancel(self, error: HealdError) -> None:
         """Give the error to all work that is not done."""
         for work in list(self._running.values()):
             work.error = work.error or error
 
-    def _done(self, work: DeviceWork, device: Device, name: str, reached: AsyncValue, _kept: Any) -> None:
+    def _complete(self, work: DeviceWork, device: Device, name: str, reached: AsyncValue, _buffers: Any) -> None:
         self._running.pop(id(work), None)
-        own = reached.error
-        inherited_error = next((one.error for one in work.inputs if one.error is not None), None)
-        if work.error is None and inherited_error is not None:
-            work.error = inherited_error
-        elif work.error is None and own is not None:
-            work.error = own.at(op=work.op, device=name, location=work.location())
-            self._runtime.host.note_failure(device, work.error)
-            self._runtime.host.report(work.error)
+        device_error = reached.error
+        input_error = next((source.error for source in work.inputs if source.error is not None), None)
+        if work.error is None and input_error is not None:
+            work.error = input_error
+        elif work.error is None and device_error is not None:
+            work.error = device_error.at(op=work.op, device=name, location=work.location())
+            self._context.host.note_failure(device, work.error)
+            self._context.host.report(work.error)
         work.inputs = ()
         work.is_done = True
 
 
-def _unchanged(error: HealdError) -> HealdError:
+def _same_error(error: HealdError) -> HealdError:
     return error
-
-

@@ -16,7 +16,7 @@ from heald.runtime.support import input_file, mapped_file
 
 from . import vocabulary
 
-READS = "InitializeTableFromTextFileV2"
+FILLING_OP = "InitializeTableFromTextFileV2"
 
 
 def with_constants(graph: Graph, needed: Container[str], paths: Mapping[str, str], ops: OpRegistry) -> Graph:
@@ -24,7 +24,7 @@ def with_constants(graph: Graph, needed: Container[str], paths: Mapping[str, str
 
     Raises InvalidArgument for a file without the expected lines or fields, NotFound for a missing file.
     """
-    return graph.replace(nodes=[new for node in graph if node.op == READS and node.name in needed
+    return graph.replace(nodes=[new for node in graph if node.op == FILLING_OP and node.name in needed
                                 for new in _filling(graph, node, paths, ops)])
 
 
@@ -56,9 +56,9 @@ def _read(path: Path, node: Node, attrs: Mapping[str, Any], key: DType, value: D
 
 def _source(graph: Graph, tensor: Input) -> Node:
     """Return the node that produces a tensor, through identities and through variables that are assigned once."""
-    node, seen = graph[tensor.node], set()
-    while node.name not in seen and node.inputs and node.op in ("Identity", "ReadVariableOp"):
-        seen.add(node.name)
+    node, visited = graph[tensor.node], set()
+    while node.name not in visited and node.inputs and node.op in ("Identity", "ReadVariableOp"):
+        visited.add(node.name)
         before = node.inputs[0]
         if node.op == "ReadVariableOp":
             assigned = [n.inputs[1] for n in graph if n.op == "AssignVariableOp" and len(n.inputs) == 2

@@ -27,9 +27,9 @@ if TYPE_CHECKING:
     Array = np.ndarray[Any, Any]
 
 _VERSION = 1  # the only version of the format
-_MOST_DIMS = 64  # NumPy's limit
-_MOST_ELEMENTS = 2**58  # NumPy's limit for arrays of any type; zero dimensions are left out of the product
-_SHORT = 2**32  # the checksum takes string lengths below it as four bytes, others as eight
+_LARGEST_RANK = 64  # NumPy's limit
+_LARGEST_ELEMENTS = 2**58  # NumPy's limit for arrays of any type; zero dimensions are left out of the product
+_FOUR_BYTE_LIMIT = 2**32  # the checksum takes string lengths below it as four bytes, others as eight
 
 
 class Entry(NamedTuple):
@@ -67,7 +67,7 @@ class Checkpoint:
         self._prefix = prefix
         self._shards: dict[int, Buffer] = {}
         self._spare: dict[int, int] = {}  # by shard, its bytes less the sizes of the entries read so far
-        self._found: set[bytes] = set()  # keys of the entries read so far
+        self._keys_read: set[bytes] = set()  # keys of the entries read so far
         self._parsed: dict[bytes, Entry] = {}
         self._arrays: dict[str, Array] = {}
 
@@ -83,23 +83,25 @@ class Checkpoint:
         """Raises NotFound with the nearest names, DataLoss for an impossible entry."""
         return self._entry(wire.utf8(name), name)
 
-    def read(self, name: str, wanted: str = "") -> Array:
-        """Read the tensor called `name`, read-only: the whole, or the slice `wanted` ("4 3 0,2:-": shape and slice).
+    def read(self, name: str, shape_and_slice: str = "") -> Array:
+        """Read the tensor called `name`, read-only: the whole tensor, or the slice that
+        `shape_and_slice` names, such as "4 3 0,2:-".
 
         Raises NotFound, DataLoss for missing or changed bytes, InvalidArgument for a slice that the tensor does not
         have, Unimplemented for types without host arrays.
         """
         entry = self.entry(name)
-        region = _wanted(wanted, name, entry) if wanted else tuple(slice(0, dim) for dim in entry.shape)
-        if entry.slices and wanted:
-            return self._joined(name, entry, region, wanted)
+        region = (_region_of(shape_and_slice, name, entry) if shape_and_slice
+                  else tuple(slice(0, dim) for dim in entry.shape))
+        if entry.slices and shape_and_slice:
+            return self._join_slices(name, entry, region, shape_and_slice)
         if name not in self._arrays:
-            array = (self._joined(name, entry, region, "") if entry.slices
+            array = (self._join_slices(name, entry, region, "") if entry.slices
                      else self._array(name, wire.utf8(name), entry))
             array.flags.writeable = False
             self._arrays[name] = array
         array = self._arrays[name]
-        return array[region] if wanted else array
+        return array[region] if shape_and_slice else array
 
     def _entry(self, key: bytes, name: str) -> Entry:
         if key not in self._parsed:
@@ -110,16 +112,16 @@ class Checkpoint:
         raw = self._entries.get(key)
         if raw is None:
             raise NotFound(f"the checkpoint has no tensor '{name}'", hint=did_you_mean(name, self.names))
-        found: Any = parse_message("BundleEntryProto", raw)
-        shape = tuple(dim.size for dim in found.shape.dim)
-        cannot_be = (found.shape.unknown_rank or min((*shape, found.offset, found.size)) < 0 or len(shape) > _MOST_DIMS
-                     or prod(dim or 1 for dim in shape) >= _MOST_ELEMENTS)
+        proto: Any = parse_message("BundleEntryProto", raw)
+        shape = tuple(dim.size for dim in proto.shape.dim)
+        cannot_be = (proto.shape.unknown_rank or min((*shape, proto.offset, proto.size)) < 0
+                     or len(shape) > _LARGEST_RANK or prod(dim or 1 for dim in shape) >= _LARGEST_ELEMENTS)
         if cannot_be:
             raise DataLoss(f"the entry of tensor '{name}' has a shape or a place that cannot be")
         slices = tuple(tuple((e.start, e.length if e.HasField("length") else None) for e in s.extent)
-                       for s in found.slices)
-        dtype = dtypes.numbered(found.dtype)
-        return Entry(dtype, shape, found.shard_id, found.offset, found.size, found.crc32c, slices)
+                       for s in proto.slices)
+        dtype = dtypes.numbered(proto.dtype)
+        return Entry(dtype, shape, proto.shard_id, proto.offset, proto.size, proto.crc32c, slices)
 
     def _array(self, name: str, key: bytes, entry: Entry) -> Array:
         try:
@@ -139,15 +141,15 @@ class Checkpoint:
         end = entry.offset + entry.size
         if end > len(shard):
             raise DataLoss(f"tensor '{name}' ends at byte {end} of its shard, which has {len(shard)}")
-        if key not in self._found:
+        if key not in self._keys_read:
             if entry.size > self._spare[entry.shard]:  # entries that share bytes could multiply memory without a bound
                 raise DataLoss(f"tensor '{name}' shares its bytes with other tensors: together they are larger than "
                                "their shard")
-            self._found.add(key)
+            self._keys_read.add(key)
             self._spare[entry.shard] -= entry.size
         return mapped_file.lasting_bytes(shard, entry.offset, end)
 
-    def _joined(self, name: str, entry: Entry, region: tuple[slice, ...], text: str) -> Array:
+    def _join_slices(self, name: str, entry: Entry, region: tuple[slice, ...], text: str) -> Array:
         """Assemble a region of a tensor from slices, which do not overlap. Allocate after the check of sizes.
 
         Raises InvalidArgument for a region that the slices do not fill; `text` is its specification.
@@ -156,30 +158,30 @@ class Checkpoint:
 
         shape = tuple(part.stop - part.start for part in region)
         parts, size = [], 0
-        for place in entry.slices:
-            indices = _indices(place, name, entry)
+        for part_slice in entry.slices:
+            indices = _indices(part_slice, name, entry)
             common = [slice(max(a.start, b.start), min(a.stop, b.stop)) for a, b in zip(indices, region, strict=True)]
             if any(part.start >= part.stop for part in common):
                 continue
-            key = slice_key(name, place)
+            key = slice_key(name, part_slice)
             array = self._array(name, key, self._entry(key, name))
             if array.shape != tuple(i.stop - i.start for i in indices) or array.dtype != entry.dtype.numpy:
                 raise DataLoss(f"a slice of tensor '{name}' is not what the index says")
             size += prod(part.stop - part.start for part in common)
-            parts.append((_moved(common, region), array[_moved(common, indices)]))
+            parts.append((_indices_within(common, region), array[_indices_within(common, indices)]))
         if size < prod(shape):
             raise InvalidArgument(f"Does not have sufficient slices for partitioned tensor {name} to restore in "
                                   f"slice_spec: {text or 'the whole tensor'}",
                                   hint=f"its slices have {size} of {prod(shape)} elements: merge all its checkpoints")
-        whole, filled = np.zeros(shape, entry.dtype.numpy), np.zeros(shape, np.bool_)
+        array_of_region, filled = np.zeros(shape, entry.dtype.numpy), np.zeros(shape, np.bool_)
         for indices, array in parts:
             if filled[indices].any():
                 raise DataLoss(f"the slices of tensor '{name}' overlap")
-            whole[indices], filled[indices] = array, True
-        return whole
+            array_of_region[indices], filled[indices] = array, True
+        return array_of_region
 
 
-def _moved(region: Sequence[slice], origin: Sequence[slice]) -> tuple[slice, ...]:
+def _indices_within(region: Sequence[slice], origin: Sequence[slice]) -> tuple[slice, ...]:
     """Return the indices of a region within the region `origin`."""
     return tuple(slice(r.start - o.start, r.stop - o.start) for r, o in zip(region, origin, strict=True))
 
@@ -212,7 +214,7 @@ def _array(data: Buffer, name: str, entry: Entry, order: Literal["<", ">"]) -> A
     if len(data) != prod(entry.shape) * entry.dtype.itemsize:
         raise DataLoss(f"tensor '{name}' is {entry}, which {len(data)} bytes are not")
     if masked_crc32c(data) != entry.crc:
-        raise _changed(name)
+        raise _checksum_error(name)
     if entry.dtype is dtypes.bool_:
         flags: Array = np.frombuffer(data, np.uint8) != 0
         return flags.reshape(entry.shape)
@@ -220,7 +222,7 @@ def _array(data: Buffer, name: str, entry: Entry, order: Literal["<", ">"]) -> A
     return array if order == "<" else array.astype(dtype)
 
 
-def _changed(name: str) -> DataLoss:
+def _checksum_error(name: str) -> DataLoss:
     return DataLoss(f"tensor '{name}' does not have the checksum that was written with it")
 
 
@@ -237,11 +239,11 @@ def _strings(data: Buffer, name: str, entry: Entry) -> Array:
         lengths.append(length)
     if at + 4 + sum(lengths) != len(data):
         raise DataLoss(f"the strings of tensor '{name}' do not fill its {len(data)} bytes")
-    summed = b"".join(n.to_bytes(4 if n < _SHORT else 8, "little") for n in lengths)
-    if masked_crc32c(summed) != int.from_bytes(data[at : at + 4], "little"):
-        raise _changed(name)
-    if masked_crc32c(summed + bytes(data[at:])) != entry.crc:
-        raise _changed(name)
+    lengths_bytes = b"".join(n.to_bytes(4 if n < _FOUR_BYTE_LIMIT else 8, "little") for n in lengths)
+    if masked_crc32c(lengths_bytes) != int.from_bytes(data[at : at + 4], "little"):
+        raise _checksum_error(name)
+    if masked_crc32c(lengths_bytes + bytes(data[at:])) != entry.crc:
+        raise _checksum_error(name)
     array = np.empty(size, object)
     array[:] = list(_cut(data, at + 4, lengths))
     return array.reshape(entry.shape)
@@ -253,20 +255,21 @@ def _cut(data: Buffer, at: int, lengths: Sequence[int]) -> Iterator[bytes]:
         at += length
 
 
-def _indices(place: Slice, name: str, entry: Entry) -> tuple[slice, ...]:
-    if len(place) != len(entry.shape):
-        raise DataLoss(f"a slice of tensor '{name}' has {len(place)} dimensions, the tensor has {len(entry.shape)}")
+def _indices(part_slice: Slice, name: str, entry: Entry) -> tuple[slice, ...]:
+    if len(part_slice) != len(entry.shape):
+        raise DataLoss(f"a slice of tensor '{name}' has {len(part_slice)} dimensions, the tensor has "
+                       f"{len(entry.shape)}")
     ends = [(start, dim if length is None else start + length)
-            for (start, length), dim in zip(place, entry.shape, strict=True)]
+            for (start, length), dim in zip(part_slice, entry.shape, strict=True)]
     if any(not 0 <= start <= end <= dim for (start, end), dim in zip(ends, entry.shape, strict=True)):
         raise DataLoss(f"a slice of tensor '{name}' is beyond {entry}")
     return tuple(slice(start, end) for start, end in ends)
 
 
-def _wanted(text: str, name: str, entry: Entry) -> tuple[slice, ...]:
+def _region_of(text: str, name: str, entry: Entry) -> tuple[slice, ...]:
     """Return the indices of the slice in "4 3 0,2:-", which follows the shape of the whole tensor."""
-    shape, place = parse_shape_and_slice(text)
+    shape, part_slice = parse_shape_and_slice(text)
     if shape != entry.shape:
         raise InvalidArgument(f"tensor_name = {name}; shape in shape_and_slice spec {shape_text(shape)} does not match "
                               f"the shape stored in checkpoint: {shape_text(entry.shape)}")
-    return _indices(place, name, entry)
+    return _indices(part_slice, name, entry)

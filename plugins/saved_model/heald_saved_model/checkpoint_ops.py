@@ -28,21 +28,21 @@ READ, WRITE = "read", "write"
 
 def save_v2(b: Bind) -> Callable[..., None]:
     def run(prefix: Array, names: Array, specs: Array, *tensors: Array) -> None:
-        write_checkpoint(_writable(b, prefix.item()), _to_save(names, specs, tensors))
+        write_checkpoint(_output_prefix(b, prefix.item()), _tensors_to_save(names, specs, tensors))
 
     return run
 
 
 def restore_v2(b: Bind) -> Callable[..., list[Array]]:
-    wanted: Sequence[DType] = b.attrs["dtypes"]
+    element_types: Sequence[DType] = b.attrs["dtypes"]
 
     def run(prefix: Array, names: Array, specs: Array) -> list[Array]:
         checkpoint = open_checkpoint(b, prefix.item())
         requests = [(name.decode("utf-8", "surrogateescape"), spec.decode("utf-8", "replace"))
                     for name, spec in zip(names.tolist(), specs.tolist(), strict=True)]
-        for (name, _), dtype in zip(requests, wanted, strict=True):
-            _check(checkpoint, name, dtype)
-        return [_restored(b, checkpoint, name, spec) for name, spec in requests]
+        for (name, _), dtype in zip(requests, element_types, strict=True):
+            _check_tensor(checkpoint, name, dtype)
+        return [_array_copy(b, checkpoint, name, spec) for name, spec in requests]
 
     return run
 
@@ -51,10 +51,10 @@ def merge_v2_checkpoints(b: Bind) -> Callable[..., None]:
     missing, delete = b.attrs["allow_missing_files"], b.attrs["delete_old_dirs"]
 
     def run(prefixes: Array, destination: Array) -> None:
-        parts = [_writable(b, prefix) for prefix in prefixes.tolist()]
+        parts = [_output_prefix(b, prefix) for prefix in prefixes.tolist()]
         for prefix in prefixes.tolist():
             b.file(prefix + b".index", READ)
-        target = _writable(b, destination.item())
+        target = _output_prefix(b, destination.item())
         merge_checkpoints(parts, target, allow_missing=missing)
         for folder in {Path(part).parent for part in parts} - {Path(target).parent} if delete else ():
             with suppress(OSError):  # as TensorFlow: a folder with other files stays
@@ -76,13 +76,13 @@ def open_checkpoint(b: Bind, prefix: bytes) -> Checkpoint:
     return Checkpoint(file_contents(index), shard, text)
 
 
-def _writable(b: Bind, prefix: bytes) -> str:
+def _output_prefix(b: Bind, prefix: bytes) -> str:
     """Return the prefix of files to write, its folder resolved."""
     return os.fspath(b.file(prefix + b".index", WRITE)).removesuffix(".index")
 
 
-def _to_save(names: Array, specs: Array, tensors: Sequence[Array]) -> list[TensorToSave]:
-    found = []
+def _tensors_to_save(names: Array, specs: Array, tensors: Sequence[Array]) -> list[TensorToSave]:
+    tensors_to_save = []
     for name, spec, array in zip(names.tolist(), specs.tolist(), tensors, strict=True):
         text, part = spec.decode("utf-8", "replace"), None
         if text:
@@ -90,21 +90,21 @@ def _to_save(names: Array, specs: Array, tensors: Sequence[Array]) -> list[Tenso
             if part.slice_shape != array.shape:
                 raise InvalidArgument("Slice in shape_and_slice specification does not match the shape of the tensor "
                                       f"to save: {text}, tensor: {shape_text(array.shape)}")
-        found.append(TensorToSave(name.decode("utf-8", "surrogateescape"), array, part))
-    return found
+        tensors_to_save.append(TensorToSave(name.decode("utf-8", "surrogateescape"), array, part))
+    return tensors_to_save
 
 
-def _check(checkpoint: Checkpoint, name: str, dtype: DType) -> None:
+def _check_tensor(checkpoint: Checkpoint, name: str, dtype: DType) -> None:
     if name not in checkpoint:
-        hint = _near(checkpoint, name)
+        hint = _near_names(checkpoint, name)
         raise NotFound(f"Key {name} not found in checkpoint", hint=hint)
-    found = checkpoint.entry(name).dtype
-    if found is not dtype:
+    actual = checkpoint.entry(name).dtype
+    if actual is not dtype:
         raise InvalidArgument(f"tensor_name = {name}; expected dtype {dtype.name} does not equal original dtype "
-                              f"{found.name}")
+                              f"{actual.name}")
 
 
-def _near(checkpoint: Checkpoint, name: str) -> str | None:
+def _near_names(checkpoint: Checkpoint, name: str) -> str | None:
     try:
         checkpoint.entry(name)
     except NotFound as error:
@@ -112,13 +112,13 @@ def _near(checkpoint: Checkpoint, name: str) -> str | None:
     return None
 
 
-def _restored(b: Bind, checkpoint: Checkpoint, name: str, spec: str) -> Array:
+def _array_copy(b: Bind, checkpoint: Checkpoint, name: str, spec: str) -> Array:
     """Return a tensor as an array of its own: the file may change later."""
     import numpy as np
 
-    found = checkpoint.read(name, spec)
-    b.ask(found.nbytes, f"tensor '{name}' of a checkpoint")
-    return np.array(found)
+    stored = checkpoint.read(name, spec)
+    b.ask(stored.nbytes, f"tensor '{name}' of a checkpoint")
+    return np.array(stored)
 
 
 def one_file(form: str, also: str = "") -> Callable[[Bind], Declined]:

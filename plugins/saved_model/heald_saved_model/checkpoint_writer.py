@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-_SHORT = 2**32  # the checksum takes string lengths below it as four bytes, others as eight
+_FOUR_BYTE_LIMIT = 2**32  # the checksum takes string lengths below it as four bytes, others as eight
 
 
 class TensorToSave(NamedTuple):
@@ -62,10 +62,10 @@ def write_checkpoint(prefix: str | os.PathLike[str], tensors: Mapping[str, Any] 
         with files.create(shards[0].name) as file:
             offset = 0
             for tensor in tensors:
-                pieces = _pieces(tensor)
-                file.writelines(pieces)
-                size = sum(map(len, pieces))
-                index.add(tensor, offset, size, _checksum(tensor, pieces))
+                chunks = _chunks(tensor)
+                file.writelines(chunks)
+                size = sum(map(len, chunks))
+                index.add(tensor, offset, size, _checksum(tensor, chunks))
                 offset += size
         _create_empty(files, shards[1:])
     _commit(prefix, index, shards)
@@ -116,16 +116,16 @@ class _Index:
         name, array, part = tensor
         key = wire.utf8(name)
         if part is not None and not part.is_whole:
-            whole = _entry(array, part.shape)
-            known = self._entries.setdefault(key, whole)
-            if known is not whole and not (known.slices and _same_tensor(known, whole)):
-                raise _twice(name)
+            full_entry = _entry(array, part.shape)
+            present = self._entries.setdefault(key, full_entry)
+            if present is not full_entry and not (present.slices and _same_tensor(present, full_entry)):
+                raise _duplicate_error(name)
             extents = [{"start": start} if length is None else {"start": start, "length": length}
-                       for start, length in part.place]
-            known.slices.add(extent=extents)
-            key = slice_key(name, part.place)
+                       for start, length in part.part_slice]
+            present.slices.add(extent=extents)
+            key = slice_key(name, part.part_slice)
         if key in self._entries:
-            raise _twice(name)
+            raise _duplicate_error(name)
         entry = self._entries[key] = _entry(array, array.shape)
         entry.offset, entry.size, entry.crc32c = offset, size, crc
 
@@ -137,13 +137,13 @@ class _Index:
             entry: Any = parse_message("BundleEntryProto", value)
             if not entry.slices:
                 entry.shard_id += shards_before
-            known = self._entries.setdefault(key, entry)
-            if known is entry:
+            present = self._entries.setdefault(key, entry)
+            if present is entry:
                 continue
-            if not (entry.slices and known.slices and _same_tensor(known, entry)):
+            if not (entry.slices and present.slices and _same_tensor(present, entry)):
                 raise InvalidArgument(f"Duplicate tensor keyed by {str(key, 'utf-8', 'replace')} encountered, when "
                                       f"merging prefix: {prefix}")
-            known.slices.extend(entry.slices)
+            present.slices.extend(entry.slices)
         return int(header.num_shards)
 
     def table(self, shards: int) -> bytes:
@@ -157,7 +157,7 @@ def _same_tensor(a: Any, b: Any) -> bool:
     return bool(a.dtype == b.dtype and a.shape == b.shape)
 
 
-def _twice(name: str) -> InvalidArgument:
+def _duplicate_error(name: str) -> InvalidArgument:
     return InvalidArgument(f"Adding duplicate key: {name}", hint="give each tensor of a checkpoint its own name")
 
 
@@ -170,22 +170,22 @@ def _entry(array: Array, shape: tuple[int, ...]) -> Any:
     return _message("BundleEntryProto", dtype=dtype.number, shape={"dim": [{"size": size} for size in shape]})
 
 
-def _pieces(tensor: TensorToSave) -> list[Buffer]:
+def _chunks(tensor: TensorToSave) -> list[Buffer]:
     """Return the bytes of a tensor as TensorFlow stores them: numbers in little-endian order; strings as all lengths,
     a checksum of the lengths, and all their bytes."""
     import numpy as np
 
     dtype = dtypes.of_numpy(tensor.array.dtype)
     if dtype is dtypes.string:
-        return _string_pieces(tensor)
+        return _string_chunks(tensor)
     array = np.ascontiguousarray(tensor.array, tensor.array.dtype.newbyteorder("<"))
     return [array.reshape(-1).view(np.uint8).data]
 
 
-def _string_pieces(tensor: TensorToSave) -> list[Buffer]:
+def _string_chunks(tensor: TensorToSave) -> list[Buffer]:
     strings = [_string(element, tensor.name) for element in tensor.array.reshape(-1).tolist()]
-    lengths = b"".join(wire.put_varint(len(each)) for each in strings)
-    checksum = masked_crc32c(_summed(map(len, strings))).to_bytes(4, "little")
+    lengths = b"".join(wire.put_varint(len(string)) for string in strings)
+    checksum = masked_crc32c(_bytes_of_lengths(map(len, strings))).to_bytes(4, "little")
     return [lengths, checksum, b"".join(strings)]
 
 
@@ -198,20 +198,20 @@ def _string(element: object, name: str) -> bytes:
     return element
 
 
-def _summed(lengths: Iterable[int]) -> bytes:
+def _bytes_of_lengths(lengths: Iterable[int]) -> bytes:
     """Return the lengths as their checksum takes them."""
-    return b"".join(n.to_bytes(4 if n < _SHORT else 8, "little") for n in lengths)
+    return b"".join(n.to_bytes(4 if n < _FOUR_BYTE_LIMIT else 8, "little") for n in lengths)
 
 
-def _checksum(tensor: TensorToSave, pieces: Sequence[Buffer]) -> int:
-    if len(pieces) == 1:
-        return masked_crc32c(pieces[0])
-    lengths, checksum, strings = pieces
+def _checksum(tensor: TensorToSave, chunks: Sequence[Buffer]) -> int:
+    if len(chunks) == 1:
+        return masked_crc32c(chunks[0])
+    lengths, checksum, strings = chunks
     at, sizes = 0, []
     while at < len(lengths):
         size, at = wire.varint(lengths, at, len(lengths))
         sizes.append(size)
-    return masked_crc32c(b"".join((_summed(sizes), checksum, strings)))
+    return masked_crc32c(b"".join((_bytes_of_lengths(sizes), checksum, strings)))
 
 
 def _index_file(prefix: str | os.PathLike[str]) -> Path:

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from heald.api import DType, Graph, Initializer, Node, new_name
 
-from .freeze import ASSIGNS
+from .freeze import ASSIGN_OPS
 from .saved_model import SavedModel, SavedTensors
 
 
@@ -17,35 +17,36 @@ def with_initializers(
 
     Return the graph and the initializers. `state` is of `state_names`.
     """
-    taken = set(graph.nodes)
-    made = [_assigning(graph[name], variables, taken, state[name]) for name in variables
-            if name in graph and graph[name].op in ASSIGNS]
-    made += [_importing(graph[name], table, taken) for name, table in saved.tables(graph.nodes).items()]
-    return (graph.replace(nodes=[node for nodes, _ in made for node in nodes]),
-            tuple(initializer for _, initializer in made))
+    used_names = set(graph.nodes)
+    additions = [_variable_initializer(graph[name], variables, used_names, state[name]) for name in variables
+                 if name in graph and graph[name].op in ASSIGN_OPS]
+    additions += [_table_initializer(graph[name], table, used_names)
+                  for name, table in saved.tables(graph.nodes).items()]
+    return (graph.replace(nodes=[node for nodes, _ in additions for node in nodes]),
+            tuple(initializer for _, initializer in additions))
 
 
-def _assigning(
-    variable: Node, values: SavedTensors, taken: set[str], state: frozenset[str]
+def _variable_initializer(
+    variable: Node, values: SavedTensors, used_names: set[str], state: frozenset[str]
 ) -> tuple[list[Node], Initializer]:
     """Return the nodes and the initializer that assign a variable its saved value."""
-    fed = _placeholder(f"{variable.name}/restored", values.dtype(variable.name), variable, taken)
-    op = ASSIGNS[variable.op]
-    assign = Node(new_name(f"{fed.name}/assign", taken), op, (variable.name, fed.name), device=variable.device,
-                  attrs={"T" if op == "Assign" else "dtype": fed.attrs["dtype"]})
-    return [fed, assign], Initializer(state, assign.name, lambda: {fed.name: values[variable.name]})
+    placeholder = _placeholder(f"{variable.name}/restored", values.dtype(variable.name), variable, used_names)
+    op = ASSIGN_OPS[variable.op]
+    assign = Node(new_name(f"{placeholder.name}/assign", used_names), op, (variable.name, placeholder.name),
+                  device=variable.device, attrs={"T" if op == "Assign" else "dtype": placeholder.attrs["dtype"]})
+    return [placeholder, assign], Initializer(state, assign.name, lambda: {placeholder.name: values[variable.name]})
 
 
-def _importing(table: Node, saved: SavedTensors, taken: set[str]) -> tuple[list[Node], Initializer]:
+def _table_initializer(table: Node, saved: SavedTensors, used_names: set[str]) -> tuple[list[Node], Initializer]:
     """Return the nodes and the initializer that import the saved keys and values into a table."""
-    keys, values = (_placeholder(f"{table.name}/restored/{side}", saved.dtype(side), table, taken)
+    keys, values = (_placeholder(f"{table.name}/restored/{side}", saved.dtype(side), table, used_names)
                     for side in ("keys", "values"))
     types = {"Tin": keys.attrs["dtype"], "Tout": values.attrs["dtype"]}
-    node = Node(new_name(f"{table.name}/restored", taken), "LookupTableImportV2", (table.name, keys.name, values.name),
-                device=table.device, attrs=types)
+    node = Node(new_name(f"{table.name}/restored", used_names), "LookupTableImportV2",
+                (table.name, keys.name, values.name), device=table.device, attrs=types)
     return [keys, values, node], Initializer(frozenset((table.name,)), node.name,
                                              lambda: {keys.name: saved["keys"], values.name: saved["values"]})
 
 
-def _placeholder(name: str, dtype: DType, holder: Node, taken: set[str]) -> Node:
-    return Node(new_name(name, taken), "Placeholder", device=holder.device, attrs={"dtype": dtype})
+def _placeholder(name: str, dtype: DType, holder: Node, used_names: set[str]) -> Node:
+    return Node(new_name(name, used_names), "Placeholder", device=holder.device, attrs={"dtype": dtype})

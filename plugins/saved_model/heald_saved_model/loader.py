@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING
 
 from heald.api import LoadOptions
 
+from .file_names import GRAPH_FILES
+
 if TYPE_CHECKING:
     from .source import SavedModelSource
 
-FILES = ("saved_model.pb", "saved_model.pbtxt")
-
 
 class SavedModelLoader:
-    """Recognises folders with one of `FILES`."""
+    """Recognises folders with one of `GRAPH_FILES`."""
 
     def recognise(self, path: Path, head: bytes) -> bool:
-        return not head and path.is_dir() and any((path / name).exists() for name in FILES)
+        return not head and path.is_dir() and any((path / name).exists() for name in GRAPH_FILES)
 
     def open(self, path: Path, options: LoadOptions) -> SavedModelSource:
         """Raises NotFound for a missing graph or signature, and the errors of `saved_model.read`."""

@@ -21,7 +21,7 @@ from heald.runtime.support import input_file, mapped_file
 from heald.runtime.values import Buffer, read_shape
 
 from .checkpoint import Checkpoint, file_contents, shard_name
-from .loader import FILES
+from .file_names import GRAPH_FILES
 
 if TYPE_CHECKING:
     import numpy as np
@@ -86,7 +86,7 @@ class SavedModel:
         """
         if self.lacks_variables:
             return {}
-        bound = [(node, number) for node, number in self._bound("resource") if node in nodes]
+        bound = [(node, number) for node, number in self._captured_objects("resource") if node in nodes]
         keys = self._keys_of(_TABLE) if bound else {}
         return {node: SavedTensors(self, {side: (f"{keys[number]}-{side}", "") for side in ("keys", "values")})
                 for node, number in bound if number in keys}
@@ -98,7 +98,7 @@ class SavedModel:
         Raises FailedPrecondition for several, DataLoss for one that the graph lacks.
         """
         signatures, collections = self._about.signature_def, self._about.collection_def
-        named = [[place.name for place in signatures[_INIT].outputs.values()]] if _INIT in signatures else []
+        named = [[info.name for info in signatures[_INIT].outputs.values()]] if _INIT in signatures else []
         named += [[*collections[key].node_list.value] for key in _INIT_COLLECTIONS if key in collections]
         names = next(filter(None, named), [])
         if len(names) > 1:
@@ -116,17 +116,17 @@ class SavedModel:
         """
         files = self._about.asset_file_def or self._assets_of_tensorflow_1()
         named = {file.tensor_info.name.partition(":")[0]: file.filename for file in files}
-        for node, number in self._bound("asset"):
+        for node, number in self._captured_objects("asset"):
             index = self._about.object_graph_def.nodes[number].asset.asset_file_def_index
             if not 0 <= index < len(files):
                 raise DataLoss(f"the SavedModel has {len(files)} assets, not one of index {index}", node=node)
             named[node] = files[index].filename
-        return {node: str(contained(self.folder, "assets", name)) for node, name in named.items()}
+        return {node: str(path_inside(self.folder, "assets", name)) for node, name in named.items()}
 
     def _assets_of_tensorflow_1(self) -> list[Any]:
         collections = self._about.collection_def
-        found = collections[_ASSETS].any_list.value if _ASSETS in collections else ()
-        return [parse_message("AssetFileDef", packed.value) for packed in found]
+        packed_files = collections[_ASSETS].any_list.value if _ASSETS in collections else ()
+        return [parse_message("AssetFileDef", packed.value) for packed in packed_files]
 
     @cached_property
     def checkpoint(self) -> Checkpoint:
@@ -157,15 +157,15 @@ class SavedModel:
         return self._contents(f"variables.{shard_name(number, count)}")
 
     def _contents(self, name: str) -> Buffer:
-        file = contained(self.folder, "variables", name)
+        file = path_inside(self.folder, "variables", name)
         return file_contents(file, mapped=self._mmap)
 
     @cached_property
     def variable_keys(self) -> dict[str, tuple[str, str]]:
         """The variables by node: the key of a tensor in the checkpoint, and the variable's slice of that tensor."""
         if not self._about.object_graph_def.nodes:
-            return restored(self.graph, self._about.saver_def.restore_op_name)
-        bound = list(self._bound("variable"))
+            return restored_variables(self.graph, self._about.saver_def.restore_op_name)
+        bound = list(self._captured_objects("variable"))
         keys = self._keys_of(_VALUE) if bound else {}
         return {node: (keys[number], "") for node, number in bound if number in keys}
 
@@ -174,10 +174,10 @@ class SavedModel:
         saved = self.checkpoint.read(_OBJECTS).reshape(-1)
         if saved.dtype != object:  # bytes(n) of a number would be n zeros
             raise DataLoss(f"tensor '{_OBJECTS}' of the checkpoint is {saved.dtype}, expected string")
-        written: Any = parse_message("TrackableObjectGraph", saved[0] if len(saved) else b"")
-        return _keys_of_objects(self._about.object_graph_def.nodes, written.nodes, attribute)
+        checkpoint_nodes: Any = parse_message("TrackableObjectGraph", saved[0] if len(saved) else b"")
+        return _keys_of_objects(self._about.object_graph_def.nodes, checkpoint_nodes.nodes, attribute)
 
-    def _bound(self, kind: str) -> Iterator[tuple[str, int]]:
+    def _captured_objects(self, kind: str) -> Iterator[tuple[str, int]]:
         """Yield the nodes that function calls capture, each with the number of its object, for objects of this kind."""
         objects = self._about.object_graph_def
         for node in self.graph:
@@ -220,10 +220,10 @@ def read(folder: Path, tags: Collection[str] = SERVE, *, mmap: bool = True, weig
     Raises NotFound for a missing file or graph, DataLoss for a damaged file, InvalidArgument for malformed graphs and
     for files outside the folder.
     """
-    file = next((found for name in FILES if (found := folder / name).exists()), None)
+    file = next((path for name in GRAPH_FILES if (path := folder / name).exists()), None)
     if file is None:
-        raise NotFound(f"'{folder}' is no SavedModel: it has no {FILES[0]}")
-    with input_file.reading(contained(folder, file.name)):
+        raise NotFound(f"'{folder}' is no SavedModel: it has no {GRAPH_FILES[0]}")
+    with input_file.reading(path_inside(folder, file.name)):
         input_file.check_file(file)
         if file.suffix == ".pbtxt":
             view = memoryview(graphdef_text.parse(mapped_file.read(file), str(file), "SavedModel"))
@@ -233,7 +233,7 @@ def read(folder: Path, tags: Collection[str] = SERVE, *, mmap: bool = True, weig
     return SavedModel(folder, graph, about, view, mmap, weights=weights)
 
 
-def contained(folder: Path, *parts: str) -> Path:
+def path_inside(folder: Path, *parts: str) -> Path:
     """Return a path in the folder. Raises InvalidArgument for a name or a link that leads out of the folder."""
     file = folder.joinpath(*parts)
     try:
@@ -246,24 +246,24 @@ def contained(folder: Path, *parts: str) -> Path:
 
 
 def _meta_graph(view: memoryview, tags: frozenset[str]) -> tuple[Graph, Any]:
-    found = {}
+    ranges = {}
     for number, kind, at, end in wire.fields(view, 0, len(view)):
         if number == _META_GRAPH:
             wire.expect(kind, wire.BYTES, at, "a graph of a SavedModel")
-            found[_tags(view, at, end)] = at, end
-    if tags not in found:
-        sets = " or ".join(f"{{{', '.join(sorted(known))}}}" for known in found)
+            ranges[_tags(view, at, end)] = at, end
+    if tags not in ranges:
+        sets = " or ".join(f"{{{', '.join(sorted(graph_tags))}}}" for graph_tags in ranges)
         raise NotFound(f"the SavedModel has no graph with the tags {{{', '.join(sorted(tags))}}}",
                        hint=f"it has {sets or 'no graph'}")
-    graphs, rest, begin = [], [], found[tags][0]
-    for number, _, at, end in wire.fields(view, *found[tags]):
+    graphs, other_fields, begin = [], [], ranges[tags][0]
+    for number, _, at, end in wire.fields(view, *ranges[tags]):
         if number == _GRAPH:
             graphs.append(view[at:end])
         elif number != _META_INFO:
-            rest.append(view[begin:end])
+            other_fields.append(view[begin:end])
         begin = end
     graph = graphdef.loads(graphs[0] if len(graphs) == 1 else b"".join(graphs))
-    return graph, parse_message("MetaGraphDef", b"".join(rest))
+    return graph, parse_message("MetaGraphDef", b"".join(other_fields))
 
 
 def _tags(view: memoryview, start: int, stop: int) -> frozenset[str]:
@@ -275,60 +275,60 @@ def _tags(view: memoryview, start: int, stop: int) -> frozenset[str]:
 
 
 def _signature(definition: Any) -> SignatureDef:
-    inputs, outputs = ({name: place for key in sorted(side) for name, place in _places(key, side[key])}
+    inputs, outputs = ({name: info for key in sorted(side) for name, info in _tensor_infos(key, side[key])}
                        for side in (definition.inputs, definition.outputs))
     return SignatureDef(definition.method_name, inputs, outputs)
 
 
-def _places(name: str, info: Any) -> Iterator[tuple[str, TensorInfo]]:
+def _tensor_infos(name: str, info: Any) -> Iterator[tuple[str, TensorInfo]]:
     """Yield the tensors of a TensorInfo: one dense tensor, three of a sparse tensor, or a composite's components."""
     encoding = info.WhichOneof("encoding")
     if encoding == "coo_sparse":
-        sparse, known = info.coo_sparse, dtypes.numbered(info.dtype)
-        yield f"{name}/values", TensorInfo(sparse.values_tensor_name, TensorMetadata(known, (None,)))
+        sparse, dtype = info.coo_sparse, dtypes.numbered(info.dtype)
+        yield f"{name}/values", TensorInfo(sparse.values_tensor_name, TensorMetadata(dtype, (None,)))
         yield f"{name}/indices", TensorInfo(sparse.indices_tensor_name, TensorMetadata(dtypes.int64, (None, None)))
         yield f"{name}/dense_shape", TensorInfo(sparse.dense_shape_tensor_name, TensorMetadata(dtypes.int64, (None,)))
     elif encoding == "composite_tensor":
         for index, component in enumerate(info.composite_tensor.components):
-            yield from _places(f"{name}/{index}", component)
+            yield from _tensor_infos(f"{name}/{index}", component)
     else:
         raw = info.tensor_shape.SerializeToString()
         shape = read_shape(raw, 0, len(raw)) if info.HasField("tensor_shape") else None
         yield name, TensorInfo(info.name, TensorMetadata(dtypes.numbered(info.dtype), shape))
 
 
-def _keys_of_objects(saved: Any, written: Any, attribute: str) -> dict[int, str]:
+def _keys_of_objects(saved: Any, checkpoint_nodes: Any, attribute: str) -> dict[int, str]:
     """Return the checkpoint's keys of an attribute of the saved objects, by a walk of both graphs side by side."""
     keys: dict[int, str] = {}
-    seen = {0}
-    stack = [(0, 0)] if len(saved) and len(written) else []
+    visited = {0}
+    stack = [(0, 0)] if len(saved) and len(checkpoint_nodes) else []
     while stack:
         here, there = stack.pop()
-        keys.update((here, a.checkpoint_key) for a in written[there].attributes if a.name == attribute)
+        keys.update((here, a.checkpoint_key) for a in checkpoint_nodes[there].attributes if a.name == attribute)
         edges = {edge.local_name: edge.node_id for edge in (*saved[here].children, *saved[here].dependencies)}
-        for edge in written[there].children:
+        for edge in checkpoint_nodes[there].children:
             number = edges.get(edge.local_name)
-            if number is None or number in seen:
+            if number is None or number in visited:
                 continue
-            if not (0 <= number < len(saved) and 0 <= edge.node_id < len(written)):
+            if not (0 <= number < len(saved) and 0 <= edge.node_id < len(checkpoint_nodes)):
                 raise DataLoss(f"an object '{edge.local_name}' of the SavedModel is not there")
-            seen.add(number)
+            visited.add(number)
             stack.append((number, edge.node_id))
     return keys
 
 
-def restored(graph: Graph, restore: str) -> dict[str, tuple[str, str]]:
+def restored_variables(graph: Graph, restore: str) -> dict[str, tuple[str, str]]:
     """Return the variables that a restore op assigns, with their keys in the checkpoint and their slices."""
-    found, needed = {}, ancestors(graph.nodes, [restore])
+    keys, needed = {}, ancestors(graph.nodes, [restore])
     for node in graph:
         if node.op in _ASSIGNS and len(node.inputs) == 2 and node.name in needed:
-            key = _restored_key(graph, node)
+            key = _key_of_restore(graph, node)
             if key is not None:
-                found[node.inputs[0].node] = key
-    return found
+                keys[node.inputs[0].node] = key
+    return keys
 
 
-def _restored_key(graph: Graph, assign: Node) -> tuple[str, str] | None:
+def _key_of_restore(graph: Graph, assign: Node) -> tuple[str, str] | None:
     source = assign.inputs[1]
     while graph[source.node].op == "Identity" and graph[source.node].inputs:
         source = graph[source.node].inputs[0]

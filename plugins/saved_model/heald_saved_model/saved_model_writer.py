@@ -20,7 +20,7 @@ from heald.graphs.protobuf import message_class
 from heald.runtime.support import file_path, mapped_file, whole_file
 
 from .checkpoint_writer import write_checkpoint
-from .freeze import ASSIGNS, REFERENCES
+from .freeze import ASSIGN_OPS, REFERENCE_OPS
 from .saved_model import SERVE, SavedModel
 from .source import SERVING, SavedModelSource
 from .tensor_slice import parse_shape_and_slice
@@ -80,9 +80,9 @@ def _write_loaded(saved: SavedModel, session: Session, folder: Path) -> None:
     values = variable_values(session)
     for node, (key, part) in saved.variable_keys.items():
         if node in values and part:
-            whole = tensors[key] = tensors[key].copy()
+            full_tensor = tensors[key] = tensors[key].copy()
             shape_and_slice = parse_shape_and_slice(part)
-            whole[shape_and_slice.indices] = values[node]
+            full_tensor[shape_and_slice.indices] = values[node]
         elif node in values:
             tensors[key] = values[node]
     write_checkpoint(folder / "variables" / "variables", tensors)
@@ -99,13 +99,13 @@ def _copy_files(folder: Path, copy: Path) -> None:
 
 def _write_session(session: Session, signatures: Mapping[str, Sides], folder: Path) -> None:
     graph = session.given_graph
-    variables = [node for node in graph if node.op in ASSIGNS]
+    variables = [node for node in graph if node.op in ASSIGN_OPS]
     values = variable_values(session)
     for node in variables:
         if node.name not in values:
             raise FailedPrecondition("a variable without a value cannot be saved", node=node.name, op=node.op,
                                      hint="run the step that initializes it first")
-    restoring = _with_restore(graph, variables) if variables else Restoring(graph, {})
+    restoring = _with_restore_nodes(graph, variables) if variables else Restoring(graph, {})
     about = {"tags": sorted(SERVE)}
     meta_graph: Any = message_class("MetaGraphDef")(
         meta_info_def=about, saver_def=restoring.saver or None,
@@ -131,10 +131,10 @@ def variable_values(session: Session) -> dict[str, Any]:
     if not handles:
         return {}
     with session.beside(Graph([*handles.values(), *reads.values(), *checks.values()])) as state:
-        known = state.run({name: check.name for name, check in checks.items()})
-        found = state.run({name: read.name for name, read in reads.items() if known[name]})
-    references = {f"{node.name}/handle": node.name for node in session.given_graph if node.op in REFERENCES}
-    return {references.get(name, name): value for name, value in found.items()}
+        has_value = state.run({name: check.name for name, check in checks.items()})
+        values = state.run({name: read.name for name, read in reads.items() if has_value[name]})
+    references = {f"{node.name}/handle": node.name for node in session.given_graph if node.op in REFERENCE_OPS}
+    return {references.get(name, name): value for name, value in values.items()}
 
 
 class Restoring(NamedTuple):
@@ -144,31 +144,32 @@ class Restoring(NamedTuple):
     saver: dict[str, Any]
 
 
-def _with_restore(graph: Graph, variables: Sequence[Node]) -> Restoring:
+def _with_restore_nodes(graph: Graph, variables: Sequence[Node]) -> Restoring:
     """Add nodes that restore the variables, which TensorFlow's loader runs, and nodes that save them."""
-    taken = set(graph.nodes)
+    used_names = set(graph.nodes)
 
-    def named(name: str) -> str:
-        return new_name(f"save/{name}", taken)
+    def unused_name(name: str) -> str:
+        return new_name(f"save/{name}", used_names)
 
-    prefix, names, slices = (constant(named(name), _strings(value)) for name, value in (
+    prefix, names, slices = (constant(unused_name(name), _strings(value)) for name, value in (
         ("Const", b"model"), ("tensor_names", [node.name.encode() for node in variables]),
         ("shape_and_slices", [b""] * len(variables))))
     types = [node.attrs["dtype"] for node in variables]
-    listed = [Input(each.name) for each in (prefix, names, slices)]
-    restore = Node(named("RestoreV2"), "RestoreV2", listed, attrs={"dtypes": types})
-    assigns = [Node(named("Assign"), ASSIGNS[node.op], [Input(node.name), Input(restore.name, None, index)],
-                    attrs={"T" if node.op in REFERENCES else "dtype": node.attrs["dtype"]})
+    restore_inputs = [Input(source.name) for source in (prefix, names, slices)]
+    restore = Node(unused_name("RestoreV2"), "RestoreV2", restore_inputs, attrs={"dtypes": types})
+    assigns = [Node(unused_name("Assign"), ASSIGN_OPS[node.op], [Input(node.name), Input(restore.name, None, index)],
+                    attrs={"T" if node.op in REFERENCE_OPS else "dtype": node.attrs["dtype"]})
                for index, node in enumerate(variables)]
-    reads = [Node(named("Read"), "Identity" if node.op in REFERENCES else "ReadVariableOp", [Input(node.name)],
-                  attrs={"T" if node.op in REFERENCES else "dtype": node.attrs["dtype"]}) for node in variables]
-    saving = Node(named("SaveV2"), "SaveV2", [*listed, *(Input(read.name) for read in reads)], attrs={"dtypes": types})
-    done = Node(named("control_dependency"), "Identity", [Input(prefix.name)], controls=[saving.name],
+    reads = [Node(unused_name("Read"), "Identity" if node.op in REFERENCE_OPS else "ReadVariableOp", [Input(node.name)],
+                  attrs={"T" if node.op in REFERENCE_OPS else "dtype": node.attrs["dtype"]}) for node in variables]
+    saving = Node(unused_name("SaveV2"), "SaveV2", [*restore_inputs, *(Input(read.name) for read in reads)],
+                  attrs={"dtypes": types})
+    done = Node(unused_name("control_dependency"), "Identity", [Input(prefix.name)], controls=[saving.name],
                 attrs={"T": dtypes.string})
-    every = Node(named("restore_all"), "NoOp", controls=[assign.name for assign in assigns])
-    nodes = [prefix, names, slices, restore, *assigns, *reads, saving, done, every]
+    restore_all = Node(unused_name("restore_all"), "NoOp", controls=[assign.name for assign in assigns])
+    nodes = [prefix, names, slices, restore, *assigns, *reads, saving, done, restore_all]
     saver = {"filename_tensor_name": f"{prefix.name}:0", "save_tensor_name": f"{done.name}:0",
-             "restore_op_name": every.name, "version": 2}
+             "restore_op_name": restore_all.name, "version": 2}
     return Restoring(graph.replace(nodes=nodes), saver)
 
 
@@ -193,7 +194,7 @@ def _tensor_infos(side: Mapping[str, str], metas: Sequence[TensorMetadata]) -> d
     for (name, tensor), meta in zip(side.items(), metas, strict=True):
         shape = ({"unknown_rank": True} if meta.shape is None
                  else {"dim": [{"size": -1 if size is None else size} for size in meta.shape]})
-        place = parse_input(tensor)
-        infos[name] = message_class("TensorInfo")(name=f"{place.node}:{place.index}", dtype=meta.dtype.number,
+        source = parse_input(tensor)
+        infos[name] = message_class("TensorInfo")(name=f"{source.node}:{source.index}", dtype=meta.dtype.number,
                                                   tensor_shape=shape)
     return infos

@@ -50,10 +50,10 @@ def signature_graph(
     declared = {name: saved.signature(name) for name in names}
     further = [parse_input(output).node for output in outputs]
     parts = {name: ancestors(saved.graph.nodes, _nodes(signature)) for name, signature in declared.items()}
-    init = [name for name in (saved.init_op,) if name is not None]
-    needed = ancestors(saved.graph.nodes, (*init, *further)).union(*parts.values())
+    init_ops = [name for name in (saved.init_op,) if name is not None]
+    needed = ancestors(saved.graph.nodes, (*init_ops, *further)).union(*parts.values())
     graph = saved.graph.replace(without=saved.graph.nodes.keys() - needed, nodes=_assets(saved, needed))
-    graph, given, _ = inline.inline(graph, ops)
+    graph, inlined_tensors, _ = inline.inline(graph, ops)
     values = saved.variables(needed)
 
     def op_of(node: Node) -> Any:
@@ -64,18 +64,20 @@ def signature_graph(
     signatures = {}
     for name, signature in declared.items():
         calls = [node for node in saved.graph.nodes if node in parts[name] and saved.graph[node].op != "NoOp"]
-        graph, signatures[name] = _located(graph, signature, given, calls)
-    kept = ancestors(graph.nodes, (*(node for each in signatures.values() for node in _nodes(each)), *further))
+        graph, signatures[name] = _express_inlined(graph, signature, inlined_tensors, calls)
+    tensor_nodes = [node for signature in signatures.values() for node in _nodes(signature)]
+    needed_nodes = ancestors(graph.nodes, (*tensor_nodes, *further))
     state = state_names(graph)
-    first = [each for name in init if (each := init_op_initializer(graph, name, read, state, op_of)) is not None
-             and (each.for_all_steps or not each.resources.isdisjoint(kept))]
+    candidates = [init_op_initializer(graph, name, read, state, op_of) for name in init_ops]
+    first = [initializer for initializer in candidates if initializer is not None
+             and (initializer.for_all_steps or not initializer.resources.isdisjoint(needed_nodes))]
     assets = saved.assets() if first else {}
     if saved.lacks_assets(assets.values()):
         first = []
     for initializer in first:
         graph = with_constants(graph, ancestors(graph.nodes, [initializer.target]), assets, ops)
-        kept |= ancestors(graph.nodes, [initializer.target])
-    graph, restoring = with_initializers(graph.replace(without=graph.nodes.keys() - kept), saved, values, state)
+        needed_nodes |= ancestors(graph.nodes, [initializer.target])
+    graph, restoring = with_initializers(graph.replace(without=graph.nodes.keys() - needed_nodes), saved, values, state)
     return SignatureGraph(without_unused_functions(graph), signatures, (*restoring, *first))
 
 
@@ -111,19 +113,23 @@ def _assets(saved: SavedModel, needed: Container[str]) -> Iterator[Node]:
             yield constant(name, np.array(path.encode(), object))
 
 
-def _located(
-    graph: Graph, signature: SignatureDef, given: Mapping[Input, Input], calls: Iterable[str]
+def _express_inlined(
+    graph: Graph, signature: SignatureDef, inlined_tensors: Mapping[Input, Input], calls: Iterable[str]
 ) -> tuple[Graph, SignatureDef]:
     """Express a signature in terms of the inlined graph. Its outputs wait for the effects of the called functions.
 
-    `given` maps the outputs of calls to the tensors of the inlined functions. `calls` are the signature's nodes before
-    inlining.
+    `inlined_tensors` maps the outputs of calls to the tensors of the inlined functions. `calls` are the signature's
+    nodes before inlining.
     """
-    inputs, outputs = ({name: info._replace(tensor=_text(given.get(parse_input(info.tensor), parse_input(info.tensor))))
-                        for name, info in side.items()} for side in (signature.inputs, signature.outputs))
+    def inlined_info(info: TensorInfo) -> TensorInfo:
+        tensor = parse_input(info.tensor)
+        return info._replace(tensor=_text(inlined_tensors.get(tensor, tensor)))
+
+    inputs, outputs = ({name: inlined_info(info) for name, info in side.items()}
+                       for side in (signature.inputs, signature.outputs))
     effects = [name for name in calls if graph[name].op == "NoOp" and graph[name].controls]
     if effects:
-        graph, outputs = _after(graph, effects, outputs)
+        graph, outputs = _wait_for_effects(graph, effects, outputs)
     return graph, signature._replace(inputs=inputs, outputs=outputs)
 
 
@@ -131,13 +137,13 @@ def _text(tensor: Input) -> str:
     return f"{tensor.node}:{tensor.index}"
 
 
-def _after(
+def _wait_for_effects(
     graph: Graph, effects: Sequence[str], outputs: Mapping[str, TensorInfo]
 ) -> tuple[Graph, dict[str, TensorInfo]]:
     """Make the outputs wait for the effects of the called functions."""
-    nodes, infos, taken = [], {}, set(graph.nodes)
+    nodes, infos, used_names = [], {}, set(graph.nodes)
     for index, (name, info) in enumerate(outputs.items()):
-        node = Node(new_name(f"outputs/{index}", taken), "Identity", [parse_input(info.tensor)], controls=effects,
+        node = Node(new_name(f"outputs/{index}", used_names), "Identity", [parse_input(info.tensor)], controls=effects,
                     attrs={"T": info.meta.dtype})
         nodes.append(node)
         infos[name] = info._replace(tensor=f"{node.name}:0")

@@ -56,7 +56,7 @@ class _Block:
     def add(self, key: bytes, value: bytes) -> None:
         shared = 0
         if self._count < self._interval:
-            shared = _shared(self.last, key)
+            shared = _shared_prefix_length(self.last, key)
         else:
             self._restarts.append(len(self._entries))
             self._count = 0
@@ -66,28 +66,28 @@ class _Block:
         self.last = key
         self._count += 1
 
-    def finished(self) -> bytes:
+    def to_bytes(self) -> bytes:
         numbers = (*self._restarts, len(self._restarts))
         return bytes(self._entries) + b"".join(number.to_bytes(4, "little") for number in numbers)
 
 
 def _append(out: bytearray, block: _Block) -> bytes:
     """Append a block with its trailer, and return its handle."""
-    content = block.finished()
+    content = block.to_bytes()
     handle = wire.put_varint(len(out)) + wire.put_varint(len(content))
     plain = content + b"\0"  # the kind of compression: none
     out += plain + masked_crc32c(plain).to_bytes(4, "little")
     return handle
 
 
-def _shared(a: bytes, b: bytes) -> int:
-    most = min(len(a), len(b))
-    return next((i for i in range(most) if a[i] != b[i]), most)
+def _shared_prefix_length(a: bytes, b: bytes) -> int:
+    shorter = min(len(a), len(b))
+    return next((i for i in range(shorter) if a[i] != b[i]), shorter)
 
 
 def _separator(last: bytes, following: bytes) -> bytes:
     """Return a short key from `last` on, before `following`."""
-    at = _shared(last, following)
+    at = _shared_prefix_length(last, following)
     if at < min(len(last), len(following)) and last[at] < 0xFF and last[at] + 1 < following[at]:
         return last[:at] + bytes((last[at] + 1,))
     return last

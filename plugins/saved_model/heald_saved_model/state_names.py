@@ -6,11 +6,11 @@ from typing import Any
 
 from heald.api import Graph, Node
 
-from .freeze import ASSIGNS, REFERENCES
+from .freeze import ASSIGN_OPS, REFERENCE_OPS
 
 TABLES = frozenset({"AnonymousHashTable", "HashTable", "HashTableV2", "MutableHashTableOfTensorsV2",
                     "MutableHashTableV2"})
-STATE_HOLDERS = TABLES | ASSIGNS.keys()  # ops whose nodes hold state
+STATE_HOLDERS = TABLES | ASSIGN_OPS.keys()  # ops whose nodes hold state
 
 
 def state_names(graph: Graph) -> dict[str, frozenset[str]]:
@@ -23,7 +23,7 @@ def state_names(graph: Graph) -> dict[str, frozenset[str]]:
     holders = [node for node in graph if node.op in STATE_HOLDERS]
     for node in holders:
         names.setdefault(_owner(node), set()).update(
-            (node.name, f"{node.name}/handle") if node.op in REFERENCES else (node.name,))
+            (node.name, f"{node.name}/handle") if node.op in REFERENCE_OPS else (node.name,))
     return {node.name: frozenset(names[_owner(node)]) for node in holders}
 
 

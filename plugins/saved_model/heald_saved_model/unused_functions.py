@@ -11,18 +11,18 @@ from heald.graphs.graph import Func, Function
 
 def without_unused_functions(graph: Graph) -> Graph:
     """Remove the functions that no node calls any more."""
-    called: dict[str, Function] = {}
-    waiting = [name for node in graph for name in _called(node)]
+    used: dict[str, Function] = {}
+    waiting = [name for node in graph for name in _functions_named_by(node)]
     while waiting:
         name = waiting.pop()
         function = graph.functions.get(name)
-        if function is not None and name not in called:
-            called[name] = function
-            waiting += [inner for node in function.nodes.values() for inner in _called(node)]
-    return graph.replace(without_functions=graph.functions.keys() - called.keys())
+        if function is not None and name not in used:
+            used[name] = function
+            waiting += [inner for node in function.nodes.values() for inner in _functions_named_by(node)]
+    return graph.replace(without_functions=graph.functions.keys() - used.keys())
 
 
-def _called(node: Node) -> Iterator[str]:
+def _functions_named_by(node: Node) -> Iterator[str]:
     yield node.op
     for value in node.attrs.values():
         yield from (func.name for func in _functions(value))

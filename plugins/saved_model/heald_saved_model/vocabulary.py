@@ -30,11 +30,11 @@ def read(text: bytes, attrs: Mapping[str, Any], key: DType, value: DType) -> tup
     lines = text.split(b"\n")
     if not lines[-1]:
         lines.pop()
-    most = attrs["vocab_size"]
-    if most >= 0:
-        if len(lines) < most:
-            raise InvalidArgument(f"the vocabulary has {len(lines)} lines, not the {most} of its vocab_size")
-        lines = lines[:most]
+    vocabulary_size = attrs["vocab_size"]
+    if vocabulary_size >= 0:
+        if len(lines) < vocabulary_size:
+            raise InvalidArgument(f"the vocabulary has {len(lines)} lines, not the {vocabulary_size} of its vocab_size")
+        lines = lines[:vocabulary_size]
     lines = [line.removesuffix(b"\r") for line in lines]
     if not all(lines):
         raise InvalidArgument(f"line {lines.index(b'')} of the vocabulary is empty")
@@ -53,9 +53,10 @@ def _fields(lines: Sequence[bytes], delimiter: str, last: int) -> list[list[byte
     if len(delimiter.encode()) != 1:
         raise InvalidArgument(f"the delimiter of a vocabulary must be one character, not {delimiter!r}")
     fields = [line.split(delimiter.encode()) for line in lines]
-    for number, found in enumerate(fields):
-        if len(found) <= last:
-            raise InvalidArgument(f"line {number} of the vocabulary has {len(found)} fields, {last + 1} are needed")
+    for number, line_fields in enumerate(fields):
+        if len(line_fields) <= last:
+            raise InvalidArgument(f"line {number} of the vocabulary has {len(line_fields)} fields, "
+                                  f"{last + 1} are needed")
     return fields
 
 
@@ -68,7 +69,7 @@ def _column(
         if dtype is not dtypes.int64:
             raise InvalidArgument(f"the numbers of a vocabulary's lines are int64, not {dtype.name}")
         return np.arange(offset, offset + len(lines))
-    texts = lines if index == WHOLE_LINE else [found[index] for found in fields]
+    texts = lines if index == WHOLE_LINE else [line_fields[index] for line_fields in fields]
     if dtype is dtypes.string:
         strings = np.empty(len(texts), object)
         strings[:] = texts
@@ -87,9 +88,9 @@ def _number(text: bytes, line: int, dtype: DType) -> int | float:
     try:
         if dtype.kind == "f" and b"_" not in text:
             return float(text)
-        found = int(text) if _INTEGER.fullmatch(text) else None
-        if found is not None and np.iinfo(dtype.numpy).min <= found <= np.iinfo(dtype.numpy).max:
-            return found
+        integer = int(text) if _INTEGER.fullmatch(text) else None
+        if integer is not None and np.iinfo(dtype.numpy).min <= integer <= np.iinfo(dtype.numpy).max:
+            return integer
     except ValueError:
         pass
     raise InvalidArgument(f"'{text.decode(errors='replace')}' in line {line} of the vocabulary is no {dtype.name}")

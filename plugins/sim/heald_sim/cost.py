@@ -9,15 +9,15 @@ from heald.api import Bind
 
 
 def flops(b: Bind) -> float:
-    count = COUNTS.get(b.op)
+    count = FLOPS_OF_OPS.get(b.op)
     if count is not None:
         return count(b)
     return max((meta.size for meta in (*(x.meta for x in b.inputs), *b.outputs)), default=0)
 
 
 def _product(b: Bind) -> float:
-    turned = b.attrs["transpose_a"] if b.op == "MatMul" else b.attrs["adj_x"]
-    return 2 * b.outputs[0].size * b.inputs[0].meta.dims[-2 if turned else -1]
+    is_transposed = b.attrs["transpose_a"] if b.op == "MatMul" else b.attrs["adj_x"]
+    return 2 * b.outputs[0].size * b.inputs[0].meta.dims[-2 if is_transposed else -1]
 
 
 def _convolution(b: Bind) -> float:
@@ -33,7 +33,7 @@ def _pool(b: Bind) -> float:
     return b.outputs[0].size * prod(b.attrs["ksize"])
 
 
-COUNTS: dict[str, Callable[[Bind], float]] = {
+FLOPS_OF_OPS: dict[str, Callable[[Bind], float]] = {
     "AvgPool": _pool, "BatchMatMulV2": _product, "Conv2D": _convolution, "DepthwiseConv2dNative": _depthwise,
     "MatMul": _product, "MaxPool": _pool,
 }

@@ -4,16 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
+from .config import Config
 from .machine import Event, Machine
 from .memory import Buffer
 from .native import Native
-
-if TYPE_CHECKING:
-    from .plugin import Config
 
 Array = np.ndarray[Any, Any]
 

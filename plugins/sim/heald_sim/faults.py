@@ -24,29 +24,30 @@ class Faults:
         """Plant a fault, whose calls count from now on. Raises InvalidArgument."""
         kind, _, when = specification.partition(":")
         if kind not in KINDS:
-            raise _unreadable(specification)
-        self._strikes[kind].append(_nth(specification, when) if when.isdecimal() else self._random(specification, when))
+            raise _syntax_error(specification)
+        self._strikes[kind].append(
+            _nth_call(specification, when) if when.isdecimal() else self._random_calls(specification, when))
 
     def strikes(self, *kinds: str) -> str | None:
         """The first of these kinds with a fault for the current call, or None."""
-        struck = [kind for kind in kinds for strike in self._strikes[kind] if strike()]
-        return struck[0] if struck else None
+        kinds_struck = [kind for kind in kinds for strike in self._strikes[kind] if strike()]
+        return kinds_struck[0] if kinds_struck else None
 
-    def _random(self, specification: str, when: str) -> Strike:
+    def _random_calls(self, specification: str, when: str) -> Strike:
         try:
             probability = float(when)
         except ValueError:
-            raise _unreadable(specification) from None
+            raise _syntax_error(specification) from None
         if not 0 <= probability <= 1:
-            raise _unreadable(specification)
+            raise _syntax_error(specification)
         random = Random(f"{self._seed} {specification}").random  # noqa: S311 - to be repeated, not to be secret
         return lambda: random() < probability
 
 
-def _nth(specification: str, when: str) -> Strike:
+def _nth_call(specification: str, when: str) -> Strike:
     left = int(when)
     if left < 1:
-        raise _unreadable(specification)
+        raise _syntax_error(specification)
 
     def strike() -> bool:
         nonlocal left
@@ -56,7 +57,7 @@ def _nth(specification: str, when: str) -> Strike:
     return strike
 
 
-def _unreadable(specification: str) -> errors.InvalidArgument:
+def _syntax_error(specification: str) -> errors.InvalidArgument:
     return errors.InvalidArgument(
         f"'{specification}' names no fault", hint=f"write '<kind>:<n>' for the n-th call or '<kind>:<probability>', "
                                                   f"0.0 to 1.0; kinds: {', '.join(KINDS)}")

@@ -28,30 +28,30 @@ class Access(NamedTuple):
         return clock.get(self.actor, 0) >= self.tick
 
 
-def joined(clock: Clock, other: Clock) -> dict[Actor, int]:
+def join_clocks(clock: Clock, other: Clock) -> dict[Actor, int]:
     return dict(clock) | {actor: tick for actor, tick in other.items() if tick > clock.get(actor, 0)}
 
 
 class History:
     """The last write of a buffer, and the reads since."""
 
-    __slots__ = ("_read", "_written")
+    __slots__ = ("_last_write", "_reads")
 
     def __init__(self) -> None:
-        self._written: Access | None = None
-        self._read: dict[Actor, Access] = {}
+        self._last_write: Access | None = None
+        self._reads: dict[Actor, Access] = {}
 
-    def unordered(self, clock: Clock, *, writes: bool) -> Access | None:
+    def conflict(self, clock: Clock, *, writes: bool) -> Access | None:
         """A conflicting access that the clock does not cover, None without one."""
-        earlier: Iterable[Access] = [] if self._written is None else [self._written]
-        return _first_unknown([*earlier, *self._read.values()] if writes else earlier, clock)
+        earlier: Iterable[Access] = [] if self._last_write is None else [self._last_write]
+        return _first_unknown([*earlier, *self._reads.values()] if writes else earlier, clock)
 
-    def note(self, access: Access, *, writes: bool) -> None:
+    def add(self, access: Access, *, writes: bool) -> None:
         if writes:
-            self._written = access
-            self._read.clear()
+            self._last_write = access
+            self._reads.clear()
         else:
-            self._read[access.actor] = access
+            self._reads[access.actor] = access
 
 
 class Span(NamedTuple):
@@ -70,12 +70,12 @@ class HostMemory:
     def __init__(self) -> None:
         self._spans: list[Span] = []
 
-    def unordered(self, array: np.ndarray[Any, Any], clock: Clock, *, writes: bool) -> Access | None:
+    def conflict(self, array: np.ndarray[Any, Any], clock: Clock, *, writes: bool) -> Access | None:
         start, end = _extent(array)
         return _first_unknown((span.access for span in self._spans if span.start < end and start < span.end
                                and (writes or span.writes)), clock)
 
-    def note(self, array: np.ndarray[Any, Any], access: Access, *, writes: bool) -> None:
+    def add(self, array: np.ndarray[Any, Any], access: Access, *, writes: bool) -> None:
         self._spans.append(Span(*_extent(array), writes, access, array))
 
     def forget(self, clock: Clock) -> None:

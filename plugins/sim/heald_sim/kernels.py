@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import heald_cpu.kernels
 from heald.api import Attrs, Bind, Declined, DType, Kernels, ValueInfo, dtypes, errors
 
+from .config import Config
 from .cost import flops
 from .native import Kernel, Native
 
-if TYPE_CHECKING:
-    from .plugin import Config
-
 BindFunction = Callable[..., Any]
 RANDOM = ("RandomNormal", "RandomUniform", "RandomUniformFullInt", "RandomUniformInt", "TruncatedNormal")
-HOST: dict[str, tuple[str, ...]] = {  # inputs that are parameters, read in host memory
+HOST_INPUTS: dict[str, tuple[str, ...]] = {  # inputs that are parameters, read in host memory
     "ArgMax": ("dimension",), "ArgMin": ("dimension",), "ConcatV2": ("axis",), "ExpandDims": ("dim",),
     "Fill": ("dims",), "GatherV2": ("axis",), "Max": ("reduction_indices",), "Mean": ("reduction_indices",),
     "Min": ("reduction_indices",), "MirrorPad": ("paddings",), "Pad": ("paddings",), "PadV2": ("paddings",),
@@ -30,10 +28,10 @@ HOST: dict[str, tuple[str, ...]] = {  # inputs that are parameters, read in host
     **{f"Stateless{name}": ("shape",) for name in RANDOM},
     **{f"Stateless{name}V2": ("shape", "alg") for name in RANDOM},
 }
-BEYOND = ("allocates", "asynchronous", "nonstrict", "step", "retains")  # flags of kernels that cannot run on a stream
+UNSUPPORTED_FLAGS = ("allocates", "asynchronous", "nonstrict", "step", "retains")  # of kernels without a stream
 
 
-class Relay(Kernels):
+class KernelRelay(Kernels):
     """A registry for the CPU plugin's kernels, which registers SIM's kernels over them."""
 
     def __init__(self, to: Kernels, config: Config) -> None:
@@ -49,19 +47,20 @@ class Relay(Kernels):
         when: Callable[[Attrs], bool] | None = None, host: Iterable[str] = (), **flags: Any,
     ) -> Callable[[BindFunction], BindFunction]:
         def add(bind: BindFunction) -> BindFunction:
-            if (self._ops is None or op in self._ops) and not any(flags.get(flag) for flag in BEYOND):
-                self._to.kernel(op, dtypes=dtypes, when=partial(_has_bytes, when), host=(*host, *HOST.get(op, ())),
-                                **flags)(partial(on_stream, bind, self._dtypes))
+            if (self._ops is None or op in self._ops) and not any(flags.get(flag) for flag in UNSUPPORTED_FLAGS):
+                self._to.kernel(op, dtypes=dtypes, when=partial(_has_bytes, when),
+                                host=(*host, *HOST_INPUTS.get(op, ())),
+                                **flags)(partial(bind_on_stream, bind, self._dtypes))
             return bind
 
         return add
 
 
 def register_kernels(kernels: Kernels, config: Config) -> None:
-    heald_cpu.kernels.register_kernels(Relay(kernels, config))
+    heald_cpu.kernels.register_kernels(KernelRelay(kernels, config))
 
 
-def on_stream(bind: BindFunction, allowed: frozenset[DType] | None, b: Bind) -> Any:
+def bind_on_stream(bind: BindFunction, allowed: frozenset[DType] | None, b: Bind) -> Any:
     """Bind the CPU's kernel. The run function launches it on the stream."""
     missing = set() if allowed is None else {dtype.name for dtype in _in_memory(b)} - {d.name for d in allowed}
     if missing:
@@ -71,10 +70,10 @@ def on_stream(bind: BindFunction, allowed: frozenset[DType] | None, b: Bind) -> 
         return bound
     kernel = Kernel(b.op, b.node, bound if callable(bound) else bound.run, tuple(x.meta for x in b.inputs), b.outputs,
                     flops(b))
-    return OnStream(b.device.native, b.stream, kernel)
+    return StreamKernel(b.device.native, b.stream, kernel)
 
 
-class OnStream:
+class StreamKernel:
     """A kernel of the CPU, bound to a stream."""
 
     def __init__(self, native: Native, stream: Hashable, kernel: Kernel) -> None:
@@ -97,7 +96,7 @@ class OnStream:
 def _from_memory(b: Bind) -> Bind:
     """The Bind for the CPU's kernel, without the values of float inputs in device memory. The kernel has to read them
     there: a wrong value in that memory then shows in the result."""
-    if b.op in HOST:
+    if b.op in HOST_INPUTS:
         return b
     inputs = tuple(ValueInfo(x.meta, dims=x.dims, handle=x.handle) if x.dtype.kind in "fc" else x for x in b.inputs)
     return Bind(b.node, b.op, b.attrs, inputs, b.outputs, b.device, b.stream, {}, keep=b.keep, needed=b.needed)
@@ -106,7 +105,7 @@ def _from_memory(b: Bind) -> Bind:
 def _in_memory(b: Bind) -> Iterator[DType]:
     """Yield the dtypes of all operands in device memory."""
     for x in b.inputs:
-        if b.op not in HOST or x.value is None:
+        if b.op not in HOST_INPUTS or x.value is None:
             yield x.dtype
     for meta in b.outputs:
         yield meta.dtype

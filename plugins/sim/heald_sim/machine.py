@@ -11,7 +11,7 @@ from collections.abc import Hashable, Sequence
 from itertools import count
 from threading import RLock
 
-from .happens_before import Actor, Clock, HostMemory, joined
+from .happens_before import Actor, Clock, HostMemory, join_clocks
 from .memory import Memory
 
 
@@ -51,7 +51,7 @@ class Stream:
         return self.clock[self.actor]
 
     def learn(self, clock: Clock) -> None:
-        self.clock = joined(self.clock, clock)
+        self.clock = join_clocks(self.clock, clock)
 
     def fail(self, failures: Sequence[Exception]) -> None:
         self.failures += [failure for failure in failures if failure not in self.failures]
@@ -63,12 +63,12 @@ class Stream:
 class Item:
     """An item of a stream: an operation, a Record or a Wait.
 
-    The machine notes the time at which the host enqueued it (`issued`), and the host's clock then (`known`).
+    The machine notes the time at which the host enqueued it (`issued`), and the host's clock then (`issuing_clock`).
     """
 
     number: int
     issued: float
-    known: Clock
+    issuing_clock: Clock
 
     def start(self, stream: Stream) -> float | None:
         """The time at which the item starts as the head of its stream; None while it cannot start."""
@@ -83,7 +83,7 @@ class Record(Item):
         self.event = event
 
     def run(self, stream: Stream, start: float) -> None:
-        stream.learn(self.known)
+        stream.learn(self.issuing_clock)
         self.event.reach(start, dict(stream.clock), stream.failures)
 
 
@@ -104,13 +104,13 @@ class Wait(Item):
 
 
 class Machine:
-    """The streams of all devices. `now`: the host's time; `known`: the clock of the operations that the host has waited
-    for. All threads of the host count as one."""
+    """The streams of all devices. `now`: the host's time; `host_clock`: the clock of the operations that the host
+    has waited for. All threads of the host count as one."""
 
     def __init__(self) -> None:
         self.lock = RLock()
         self.now = 0.0
-        self.known: Clock = {}
+        self.host_clock: Clock = {}
         self.host_memory = HostMemory()
         self.memories: list[Memory] = []  # of its devices
         self._streams: dict[Actor, Stream] = {}
@@ -126,7 +126,7 @@ class Machine:
         return [stream for stream in self._streams.values() if stream.actor[0] == device]
 
     def enqueue(self, stream: Stream, item: Item) -> None:
-        item.number, item.issued, item.known = next(self._numbers), self.now, self.known
+        item.number, item.issued, item.issuing_clock = next(self._numbers), self.now, self.host_clock
         stream.items.append(item)
 
     def advance(self) -> bool:
@@ -139,18 +139,18 @@ class Machine:
         stream.items.popleft().run(stream, start)
         return True
 
-    def blocked(self) -> list[str]:
+    def blocked_streams(self) -> list[str]:
         """The streams that wait: `SIM:0 stream 1 waits for an event that was never recorded`."""
         return [f"{stream} waits for {stream.items[0]}" for stream in self._streams.values()
                 if stream.items and stream.items[0].start(stream) is None]
 
-    def waited(self, event: Event) -> None:
+    def advance_host(self, event: Event) -> None:
         """Advance the host to a reached event that it has waited for."""
         self.now = max(self.now, event.seconds)
-        self.known = joined(self.known, event.clock)
-        self.host_memory.forget(self.known)
+        self.host_clock = join_clocks(self.host_clock, event.clock)
+        self.host_memory.forget(self.host_clock)
 
-    def told(self, failures: Sequence[Exception]) -> None:
+    def drop_failures(self, failures: Sequence[Exception]) -> None:
         """Drop failures that the host was told of, so that later events do not repeat them."""
         for stream in self._streams.values():
             stream.failures = [failure for failure in stream.failures if failure not in failures]

@@ -45,7 +45,7 @@ class Buffer:
     @property
     def extent(self) -> int:
         """The bytes of address space that the buffer takes."""
-        return _aligned(self.nbytes)
+        return _aligned_size(self.nbytes)
 
     def array(self, dtype: DType, dims: tuple[int, ...]) -> np.ndarray[Any, Any]:
         """The start of the buffer as an array, for kernels only."""
@@ -76,15 +76,15 @@ class Memory:
         self.peak = 0
         self.late = 0  # freed buffers that operations still use
         self._count = 0
-        self._taken: list[Buffer] = []  # by address
+        self.live_buffers: list[Buffer] = []  # by address
 
     def allocate(self, nbytes: int) -> Buffer | None:
-        need = _aligned(nbytes)
-        for place, (start, end) in enumerate(self._holes()):
+        need = _aligned_size(nbytes)
+        for index, (start, end) in enumerate(self._holes()):
             if need <= end - start:
                 self._count += 1
                 buffer = Buffer(self, self._count, start, nbytes)
-                self._taken.insert(place, buffer)
+                self.live_buffers.insert(index, buffer)
                 self.used += need
                 self.peak = max(self.peak, self.used)
                 return buffer
@@ -105,22 +105,22 @@ class Memory:
             self.late -= 1
             if buffer.host is None:
                 buffer.poison()
-                self._taken.remove(buffer)
+                self.live_buffers.remove(buffer)
                 self.used -= buffer.extent
 
     def lose(self) -> None:
         """Drop all buffers, for a device that is reset."""
-        for buffer in self._taken:
+        for buffer in self.live_buffers:
             buffer.state = "lost"
             buffer.poison()
-        self._taken.clear()
+        self.live_buffers.clear()
         self.used = self.late = 0
 
     def _holes(self) -> Iterator[tuple[int, int]]:
         """Start and end of the holes, which may be empty, before each buffer and behind the last."""
-        ends = [0, *(buffer.address + buffer.extent for buffer in self._taken)]
-        yield from zip(ends, [*(buffer.address for buffer in self._taken), self.size], strict=True)
+        ends = [0, *(buffer.address + buffer.extent for buffer in self.live_buffers)]
+        yield from zip(ends, [*(buffer.address for buffer in self.live_buffers), self.size], strict=True)
 
 
-def _aligned(nbytes: int) -> int:
+def _aligned_size(nbytes: int) -> int:
     return -(-max(nbytes, 1) // ALIGNMENT) * ALIGNMENT

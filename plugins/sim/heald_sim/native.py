@@ -5,34 +5,23 @@ Mistakes of the program are collected in `report`. The next wait for a later eve
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from copy import copy
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 import numpy as np
 from heald.api import TensorMetadata, errors
 
+from .config import Config
+from .device_state import DeviceState
 from .faults import Faults
 from .machine import Event, Item, Machine, Record, Stream, Wait
 from .memory import Buffer, Memory
 from .operation import Operation
 
-if TYPE_CHECKING:
-    from .plugin import Config
-
 Array = np.ndarray[Any, Any]
-SPANS = 1 << 16  # kept for the trace
-
-
-class Fault(NamedTuple):
-    """A mistake of the program. `kind`: race, use after free, double free, use after reset, wrong device, overrun,
-    write to the host, deadlock."""
-
-    kind: str
-    message: str
 
 
 @dataclass(frozen=True)
@@ -47,22 +36,17 @@ class Kernel:
     flops: float
 
 
-class Native:
+class Native(DeviceState):
     """The simulated driver of one device."""
 
     def __init__(self, name: str, machine: Machine, config: Config) -> None:
-        self.name = name
-        self.machine = machine
+        super().__init__(name, machine)
         self.memory = Memory(name, config.memory)
         machine.memories.append(self.memory)
-        self.report: list[Fault] = []
-        self.lost: Exception | None = None
-        self.engines: dict[str, float] = {}  # the time at which each engine is free
-        self.spans: deque[tuple[str, str, float, float]] = deque(maxlen=SPANS)  # engine, operation, start, seconds
         self._faults = Faults(config.faults, f"{config.seed} {name}")
         self._config = config
         self._captured: list[tuple[Kernel, Sequence[Buffer | Array]]] | None = None  # launches, while a call captures
-        self._owed: list[Exception] = []  # failures without a stream: the next wait raises them
+        self._failures_without_stream: list[Exception] = []  # failures without a stream: the next wait raises them
 
     @property
     def now(self) -> float:
@@ -73,12 +57,6 @@ class Native:
         """Plant a fault, as `faults` in the config does; calls count from now on. Raises InvalidArgument."""
         with self.machine.lock:
             self._faults.add(specification)
-
-    def found(self, kind: str, message: str, hint: str | None = None) -> errors.HealdError:
-        """The error for a mistake of the program. The report lists equal mistakes once."""
-        if (fault := Fault(kind, message)) not in self.report:
-            self.report.append(fault)
-        return errors.Internal(f"{kind}: {message}", device=self.name, hint=hint)
 
     def allocate(self, nbytes: int) -> Buffer | None:
         """Raises Unavailable when the device is lost."""
@@ -105,7 +83,7 @@ class Native:
             if buffer.state == "live":
                 buffer.memory.free(buffer)
             elif buffer.state == "freed":
-                self._owed.append(self.found("double free", f"{buffer} was freed before"))
+                self._failures_without_stream.append(self.report_mistake("double free", f"{buffer} was freed before"))
 
     def write(self, stream: Hashable, host: Array, buffer: Buffer) -> None:
         self._copy(stream, "copy in", "in", host.nbytes, self._config.link_bandwidth, writes=(buffer,), host=host,
@@ -136,21 +114,21 @@ class Native:
             self._captured.append((kernel, [a if isinstance(a, Buffer) else a.copy() for a in arguments]))
             return
         metas = (*kernel.inputs, *kernel.outputs)
-        given = [a if isinstance(a, Buffer) else a.copy() for a in arguments]
-        sized = [(a, meta) for a, meta in zip(given, metas, strict=True) if isinstance(a, Buffer)]
+        operands = [a if isinstance(a, Buffer) else a.copy() for a in arguments]
+        sized = [(a, meta) for a, meta in zip(operands, metas, strict=True) if isinstance(a, Buffer)]
         moved = sum(meta.nbytes for _, meta in sized)
-        takes = max(kernel.flops / self._config.flops, moved / self._config.bandwidth)
-        takes += 0 if in_graph else self._config.launch_latency
+        seconds = max(kernel.flops / self._config.flops, moved / self._config.bandwidth)
+        seconds += 0 if in_graph else self._config.launch_latency
 
         def compute() -> None:
             kernel.compute(*[a.array(meta.dtype, meta.dims) if isinstance(a, Buffer) else a
-                             for a, meta in zip(given, metas, strict=True)])
+                             for a, meta in zip(operands, metas, strict=True)])
 
-        inputs = given[: len(kernel.inputs)]
+        inputs = operands[: len(kernel.inputs)]
         operation = Operation(
-            self, f"launch of {kernel.op} ({kernel.node})", "compute", takes, compute,
+            self, f"launch of {kernel.op} ({kernel.node})", "compute", seconds, compute,
             tuple(a for a in inputs if isinstance(a, Buffer)),
-            tuple(a for a in given[len(inputs):] if isinstance(a, Buffer)), node=kernel.node, op=kernel.op)
+            tuple(a for a in operands[len(inputs):] if isinstance(a, Buffer)), node=kernel.node, op=kernel.op)
         self._submit(stream, operation, "launch", [(a, meta.nbytes) for a, meta in sized])
 
     def capture(self, stream: Hashable, calls: Iterable[Callable[[], object]]) -> Callable[[], None]:
@@ -189,10 +167,10 @@ class Native:
             while not event.is_reached:
                 if not self.machine.advance():
                     raise self._deadlock(str(Wait(event)))
-            self.machine.waited(event)
-            failures = [*self._owed, *event.failures]
-            self._owed.clear()
-            self.machine.told(failures)
+            self.machine.advance_host(event)
+            failures = [*self._failures_without_stream, *event.failures]
+            self._failures_without_stream.clear()
+            self.machine.drop_failures(failures)
             if self.lost is not None:
                 raise copy(self.lost)  # a copy: a raised error holds the frames that it passed
             if failures:
@@ -206,23 +184,18 @@ class Native:
             if any(stream.items for stream in self.machine.streams(self.name)):
                 self._deadlock("the end")
 
-    def lose(self) -> None:
-        if self.lost is None:
-            self.lost = errors.Unavailable("the device is lost", device=self.name,
-                                           hint="native.reset() makes it new, for another host")
-
     def reset(self) -> None:
         """Start a lost device anew, with empty memory and empty streams."""
         with self.machine.lock:
-            gone = errors.Unavailable("the device was reset", device=self.name)
+            reset_error = errors.Unavailable("the device was reset", device=self.name)
             for stream in self.machine.streams(self.name):
                 for item in stream.items:
                     if isinstance(item, Record):
-                        item.event.reach(self.now, dict(stream.clock), [gone])
+                        item.event.reach(self.now, dict(stream.clock), [reset_error])
                 stream.items.clear()
                 stream.failures.clear()
             self.memory.lose()
-            self._owed.clear()
+            self._failures_without_stream.clear()
             self.lost = None
 
     def trace(self) -> dict[str, Any]:
@@ -239,16 +212,16 @@ class Native:
         compute: Callable[[], object], reads: tuple[Buffer, ...] = (), writes: tuple[Buffer, ...] = (),
         host: Array | None = None,
     ) -> None:
-        takes = self._config.copy_latency + nbytes / bandwidth
-        operation = Operation(self, what, engine, takes, compute, reads, writes, host, writes_host=not writes)
+        seconds = self._config.copy_latency + nbytes / bandwidth
+        operation = Operation(self, what, engine, seconds, compute, reads, writes, host, writes_host=not writes)
         self._submit(stream, operation, "copy", [(buffer, nbytes) for buffer in operation.buffers])
 
     def _submit(self, stream: Hashable, operation: Operation, kind: str, needs: list[tuple[Buffer, int]]) -> None:
         with self.machine.lock:
-            struck = self._faults.strikes("lost", kind)
-            operation.loses = struck == "lost"
+            planted_fault = self._faults.strikes("lost", kind)
+            operation.loses = planted_fault == "lost"
             operation.failure = self._misuse(operation, needs)
-            if operation.failure is None and struck == kind:
+            if operation.failure is None and planted_fault == kind:
                 operation.failure = errors.Internal(f"a planted fault: {operation.what} failed", node=operation.node,
                                                     op=operation.op, device=self.name)
             self._enqueue(self.machine.stream(self.name, stream), operation)
@@ -259,16 +232,16 @@ class Native:
         what = operation.what
         for buffer in operation.writes:
             if buffer.host is not None:
-                return self.found("write to the host", f"{what} writes {buffer}, which is memory of the host")
+                return self.report_mistake("write to the host", f"{what} writes {buffer}, which is memory of the host")
         for buffer, nbytes in needs:
             if buffer.state == "freed":
-                return self.found("use after free", f"{what} uses {buffer}, which was freed")
+                return self.report_mistake("use after free", f"{what} uses {buffer}, which was freed")
             if buffer.state == "lost":
-                return self.found("use after reset", f"{what} uses {buffer}, which is older than the reset")
+                return self.report_mistake("use after reset", f"{what} uses {buffer}, which is older than the reset")
             if buffer.device != self.name and operation.engine != "peer":
-                return self.found("wrong device", f"{what} on {self.name} uses {buffer}")
+                return self.report_mistake("wrong device", f"{what} on {self.name} uses {buffer}")
             if nbytes > buffer.nbytes:
-                return self.found("overrun", f"{what} uses {nbytes} bytes of {buffer}")
+                return self.report_mistake("overrun", f"{what} uses {nbytes} bytes of {buffer}")
         return None
 
     def _enqueue(self, stream: Stream, item: Item) -> None:
@@ -285,8 +258,8 @@ class Native:
         self.machine.now = max([self.machine.now, *(s.seconds for s in self.machine.streams(self.name))])
 
     def _deadlock(self, awaited: str) -> errors.HealdError:
-        blocked = "".join(f"; {line}" for line in self.machine.blocked())
-        return self.found("deadlock", f"the host waits for {awaited}, and nothing can run{blocked}")
+        blocked = "".join(f"; {line}" for line in self.machine.blocked_streams())
+        return self.report_mistake("deadlock", f"the host waits for {awaited}, and nothing can run{blocked}")
 
 
 def _bytes(host: Array) -> Array:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from heald.api import errors
 
+from .device_state import DeviceState
 from .happens_before import Access
 from .machine import Item, Stream
 from .memory import Buffer
-
-if TYPE_CHECKING:
-    from .native import Native
 
 
 @dataclass(eq=False)
@@ -29,10 +27,10 @@ class Operation(Item):
     was enqueued; `loses`: the device does not survive it; `node`, `op`: for errors.
     """
 
-    native: Native
+    device: DeviceState
     what: str
     engine: str
-    takes: float
+    seconds: float
     compute: Callable[[], object]
     reads: tuple[Buffer, ...]
     writes: tuple[Buffer, ...]
@@ -48,15 +46,16 @@ class Operation(Item):
         return list(dict.fromkeys((*self.reads, *self.writes)))
 
     def start(self, stream: Stream) -> float | None:
-        return max(stream.seconds, self.issued, self.native.engines.get(self.engine, 0.0))
+        return max(stream.seconds, self.issued, self.device.engines.get(self.engine, 0.0))
 
     def run(self, stream: Stream, start: float) -> None:
-        stream.seconds = self.native.engines[self.engine] = start + self.takes
-        self.native.spans.append((self.engine, f"{self.what} on stream {stream.actor[1]}", start, self.takes))
-        stream.learn(self.known)
+        stream.seconds = self.device.engines[self.engine] = start + self.seconds
+        self.device.spans.append((self.engine, f"{self.what} on stream {stream.actor[1]}", start, self.seconds))
+        stream.learn(self.issuing_clock)
         if self.loses:
-            self.native.lose()
-        failure = self.native.lost or self.failure or self._ordered(stream) or self._tainted() or self._done()
+            self.device.lose()
+        failure = (self.device.lost or self.failure or self._find_race(stream) or self._failure_of_inputs()
+                   or self._compute())
         if failure is not None:
             stream.fail([failure])
         for buffer in self.writes:
@@ -65,31 +64,32 @@ class Operation(Item):
             buffer.uses -= 1
             buffer.memory.release(buffer)
 
-    def _ordered(self, stream: Stream) -> Exception | None:
+    def _find_race(self, stream: Stream) -> Exception | None:
         """Note the operation's accesses. Returns the fault if one of them is a race."""
         access = Access(stream.actor, stream.tick(), self.what)
-        raced: list[tuple[Access, object]] = []
+        races: list[tuple[Access, object]] = []
         for buffers, writes in ((self.reads, False), (self.writes, True)):
-            raced += [(earlier, buffer) for buffer in buffers
-                      if (earlier := buffer.history.unordered(stream.clock, writes=writes))]
+            races += [(earlier, buffer) for buffer in buffers
+                      if (earlier := buffer.history.conflict(stream.clock, writes=writes))]
         for buffer in self.reads:
-            buffer.history.note(access, writes=False)
+            buffer.history.add(access, writes=False)
         for buffer in self.writes:
-            buffer.history.note(access, writes=True)
-        memory = self.native.machine.host_memory
+            buffer.history.add(access, writes=True)
+        memory = self.device.machine.host_memory
         for host, writes in self._host_memory():
-            if earlier := memory.unordered(host, stream.clock, writes=writes):
-                raced.append((earlier, f"the same host memory ({host.nbytes} bytes)"))
-            memory.note(host, access, writes=writes)
-        for earlier, _ in raced:  # one missing wait is one fault: later operations count as ordered
+            if earlier := memory.conflict(host, stream.clock, writes=writes):
+                races.append((earlier, f"the same host memory ({host.nbytes} bytes)"))
+            memory.add(host, access, writes=writes)
+        for earlier, _ in races:  # one missing wait is one fault: later operations count as ordered
             stream.learn({earlier.actor: earlier.tick})
-        if not raced:
+        if not races:
             return None
-        earlier, where = raced[0]
+        earlier, memory_name = races[0]
         device, number = earlier.actor
-        return self.native.found("race", f"{self.what} on {stream} and {earlier.what} on {device} stream {number} use "
-                                         f"{where}, and nothing orders them",
-                                 "let one wait for an event that is recorded after the other")
+        message = (f"{self.what} on {stream} and {earlier.what} on {device} stream {number} use {memory_name}, and "
+                   "nothing orders them")
+        return self.device.report_mistake("race", message,
+                                          "let one wait for an event that is recorded after the other")
 
     def _host_memory(self) -> Iterator[tuple[np.ndarray[Any, Any], bool]]:
         """Yield the host's arrays that the operation uses, each with True if it is written."""
@@ -99,17 +99,17 @@ class Operation(Item):
             if buffer.host is not None:
                 yield buffer.host, False
 
-    def _tainted(self) -> Exception | None:
+    def _failure_of_inputs(self) -> Exception | None:
         return next((buffer.failure for buffer in self.reads if buffer.failure is not None), None)
 
-    def _done(self) -> Exception | None:
+    def _compute(self) -> Exception | None:
         try:
             with np.errstate(all="ignore"):
                 self.compute()
         except errors.HealdError as error:
             error.__traceback__ = None  # a traceback keeps its frames alive as long as the failure is kept
-            return error.at(node=self.node, op=self.op, device=self.native.name)
+            return error.at(node=self.node, op=self.op, device=self.device.name)
         except Exception as error:  # noqa: BLE001 - the waiting thread gets it
             return errors.Unknown(f"{self.what} failed with {type(error).__name__}: {error}", node=self.node,
-                                  op=self.op, device=self.native.name)
+                                  op=self.op, device=self.device.name)
         return None

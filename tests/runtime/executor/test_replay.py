@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from builders.graphs import graph, node, placeholder
 from heald.runtime.service.runtime import runtime
-from heald_sim.kernels import OnStream
+from heald_sim.kernels import StreamKernel
 
 pytestmark = pytest.mark.usefixtures("graphs_as_written")
 X = np.float32([1, -2, 3])
@@ -72,7 +72,7 @@ def test_a_kernel_by_itself_is_not_captured(captured: Captured) -> None:
 
 
 def test_a_kernel_that_says_so_is_launched_singly(captured: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(OnStream, "captures", False, raising=False)
+    monkeypatch.setattr(StreamKernel, "captures", False, raising=False)
     with heald.Session(chain(("Neg", SIM), ("Relu", SIM), ("Square", SIM))) as session:
         session.run("last", {"x": X})
         assert ways(session)["last"] == "launched singly: its kernel says so"

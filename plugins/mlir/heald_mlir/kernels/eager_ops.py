@@ -64,7 +64,7 @@ def register_op_handler(step: Step, handler: OpHandlerType, *, op_handler_name: 
 
 def get_op_handler(step: Step, chain: Chain, *, op_handler_name: Text) -> OpHandlerType:
     """Return the handler of this name. Raises NotFound."""
-    return runtime_of(step.host).registered(op_handler_name)
+    return runtime_of(step.host).handler_of(op_handler_name)
 
 
 def executeop(
