@@ -1,8 +1,8 @@
 """Pass `consolidate-attributes`, on request: a node states the shapes of its outputs once, as TFG's consolidation does.
 
-If, Case and While have them in `output_shapes`, every node may have them in `_output_shapes`. Where a node has both,
-both become their combination: [2, ?] and [?, 3] are [2, 3]. A list with a wrong number of shapes stays, and so
-do shapes that contradict each other.
+If, Case and While have them in `output_shapes`, every node may have them in `_output_shapes`. A node with both
+gets their combination twice: [2, ?] and [?, 3] become [2, 3]. A list with a wrong number of shapes stays, and so do
+shapes that contradict each other.
 """
 
 from __future__ import annotations
