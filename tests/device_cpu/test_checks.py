@@ -25,7 +25,7 @@ def run(op, *inputs, **attrs):
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float32, np.float64])
-@pytest.mark.parametrize(("x", "found"), [([1, NAN], "NaN"), ([INF, -INF], "Inf"), ([NAN, -INF], "Inf and NaN")])
+@pytest.mark.parametrize(("x", "count"), [([1, NAN], "NaN"), ([INF, -INF], "Inf"), ([NAN, -INF], "Inf and NaN")])
 def test_numbers_that_are_none_are_told_with_the_message(dtype, x, count):
     with pytest.raises(InvalidArgument, match=f"^late : Tensor had {count} values"):
         run("CheckNumerics", np.array(x, dtype), message="late")

@@ -125,7 +125,7 @@ def test_no_path_or_link_leads_out_of_the_folder(tree):
     assert (tree / "b1.txt").read_bytes() == b"q"
 
 
-@pytest.mark.parametrize(("pattern", "found"), [  # TensorFlow's results
+@pytest.mark.parametrize(("pattern", "names"), [  # TensorFlow's results
     ("*.txt", [".hid.txt", "B3.txt", "b1.txt", "b2.txt", "c[1].txt"]), ("b?.txt", ["b1.txt", "b2.txt"]),
     ("b[12].txt", ["b1.txt", "b2.txt"]), ("b[!1].txt", ["b2.txt"]), ("b[^1].txt", ["b2.txt"]),
     ("*", [".hid.txt", "B3.txt", "b1.txt", "b2.txt", "c[1].txt", "sub"]), ("*/*", ["sub/deep", "sub/z.txt"]),

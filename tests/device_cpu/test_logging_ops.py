@@ -33,7 +33,7 @@ SHOWN = [  # recorded: a tensor, the number of shown elements, the text
 ]
 
 
-@pytest.mark.parametrize(("x", "most", "want"), SHOWN)
+@pytest.mark.parametrize(("x", "shown_elements", "want"), SHOWN)
 def test_the_first_elements_are_shown_row_by_row(x, shown_elements, want, capfd):
     passed = outputs("Print", np.float32([7]), x, x, message="given: ", summarize=shown_elements)
     np.testing.assert_array_equal(passed[0], [7])

@@ -103,7 +103,7 @@ def test_an_image_without_pixels_is_not_cropped():
     assert (begin.tolist(), extent.tolist()) == ([0, 0, 0], [0, 60, -1])
 
 
-@pytest.mark.parametrize(("given", "what"), [
+@pytest.mark.parametrize(("settings", "what"), [
     ({"size": np.int32([-5, 60, 3])}, "image height cannot be >= int32 max"),
     ({"size": np.int64([5, 2**33, 3])}, "image width cannot be >= int32 max"),
     ({"size": np.int32([5, 60])}, "image_size"),

@@ -97,7 +97,7 @@ def test_parts_joined_by_their_separator_are_the_string(x, separator):
     assert shape.tolist() == [len(x), max(map(len, rows), default=0)]
 
 
-@pytest.mark.parametrize(("x", "separator", "most", "want"), [
+@pytest.mark.parametrize(("x", "separator", "max_splits", "want"), [
     (b" a  b ", b"", 0, [b" a  b "]), (b" a  b ", b"", 1, [b"a", b"b "]), (b"a ", b"", 1, [b"a", b""]),
     (b"a,b,c", b",", 1, [b"a", b"b,c"]), (b"", b"", -1, []), (b"", b",", -1, [b""]),
 ])

@@ -157,7 +157,7 @@ def test_a_nan_that_is_no_maximum_yet_is_passed_over() -> None:
 
 
 @pytest.mark.parametrize("is_known", [True, False])
-@pytest.mark.parametrize(("op", "given"), [
+@pytest.mark.parametrize(("op", "changes"), [
     ("Momentum", {"grad": np.ones((4, 2)), "indices": [0, 1, 2, 4]}),
     ("Momentum", {"grad": np.ones((1, 2)), "indices": [-1]}),
     ("Momentum", {"grad": np.ones((1, 3)), "indices": [0]}),
