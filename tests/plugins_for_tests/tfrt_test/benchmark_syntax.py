@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from heald_mlir.attributes import IntegerAttr, StringAttr
 from heald_mlir.ir import Operation
-from heald_mlir.lexer import unescaped
+from heald_mlir.lexer import unescaped_text
 from heald_mlir.types import I32, OpaqueType
 
 CHAIN = OpaqueType("tfrt", "chain")
@@ -16,7 +16,7 @@ NUMBERS = "duration_secs", "max_count", "num_warmup_runs"
 
 class BenchmarkSyntax:
     def parse(self, parser, name):
-        attributes = {"name": StringAttr(unescaped(parser.take("string", "the name of the benchmark")))}
+        attributes = {"name": StringAttr(unescaped_text(parser.take("string", "the name of the benchmark")))}
         arguments = parser.comma_list("(", ")", parser.argument)
         while not attributes.keys() >= {*NUMBERS[:2]} or parser.kind == "word" or parser.text == ",":
             if len(attributes) > 1:

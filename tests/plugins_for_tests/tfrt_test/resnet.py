@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from heald.api import Chain, String, errors
-from heald_mlir.kernels.host_tensors import HostTensor, Integers, check, listed
+from heald_mlir.kernels.host_tensors import HostTensor, Integers, check, list_text
 
 PADDINGS = ("same", "valid")
 
@@ -19,8 +19,8 @@ def flatten(source: HostTensor, result: HostTensor, chain: Chain) -> Chain:
     array, out = check(source, "f32"), check(result, "f32")
     wanted = (array.shape[0], array[0].size)
     if out.shape != wanted:
-        raise errors.InvalidArgument(f"Flatten output shape {listed(out.shape)} does not match the expected output "
-                                     f"shape {listed(wanted)}")
+        raise errors.InvalidArgument(f"Flatten output shape {list_text(out.shape)} does not match the expected "
+                                     f"output shape {list_text(wanted)}")
     out[...] = array.reshape(wanted)
 
 
@@ -34,8 +34,8 @@ def max_pooling_2d(source: HostTensor, result: HostTensor, chain: Chain, *, padd
         array.shape[1:3], pool_size, strides, strict=True))
     wanted = (array.shape[0], len(rows), len(columns), array.shape[3])
     if out.shape != wanted:
-        raise errors.InvalidArgument(f"MaxPool2D output shape {listed(out.shape)} does not match the expected output "
-                                     f"shape {listed(wanted)}")
+        raise errors.InvalidArgument(f"MaxPool2D output shape {list_text(out.shape)} does not match the expected "
+                                     f"output shape {list_text(wanted)}")
     for i, (top, bottom) in enumerate(rows):
         for j, (left, right) in enumerate(columns):
             out[:, i, j] = array[:, top:bottom, left:right].max((1, 2), initial=np.finfo(np.float32).tiny)
