@@ -166,10 +166,10 @@ class CommandQueue:
 _queues: weakref.WeakSet[CommandQueue] = weakref.WeakSet()
 
 
-def _forked() -> None:
+def _abandon_in_child() -> None:
     for queue in list(_queues):
         queue.forked()
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_forked)
+    os.register_at_fork(after_in_child=_abandon_in_child)
