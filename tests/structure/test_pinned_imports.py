@@ -15,7 +15,7 @@ PINNED = {
     "conformance/heald_conformance": {
         "heald.runtime.config": {"load_config"},
         "heald.runtime.contract": {"KernelDef", "run_of"},
-        "heald.runtime.executor": {"BoundCall"},
+        "heald.runtime.executor": {"KernelCall"},
         "heald.runtime.host": {"KernelContext"},
         "heald.runtime.service": {"Runtime"},
     },
@@ -26,8 +26,8 @@ PINNED = {
             "ArgDef", "AttrDef", "CONST", "CONTROL_TRIGGER", "DeviceName", "GRAPH_DEF_VERSION", "NO_KERNEL", "NO_OP",
             "OP_SET", "OpRegistry", "PLACEHOLDER", "REQUIRED", "attr_text", "checked", "load_callable", "run_of"},
         "heald.runtime.executor": {
-            "Executable", "buffer_poisoner", "check_returned", "given", "only_call", "poison_array", "returning",
-            "view", "watched", "writing"},
+            "Executable", "buffer_poisoner", "check_payload", "check_returned", "only_call", "poison_array",
+            "run_on_list", "view", "watched", "writing"},
         "heald.runtime.host": {"Host", "KERNELS", "KernelContext", "MODES", "Resources", "bytes_of_call", "refusal"},
         "heald.runtime.linker": {"Binder"},
         "heald.runtime.program": {"Call", "ELEMENT_TYPES", "ShapeAttribute", "infer_outputs", "number_type", "plain"},

@@ -12,10 +12,10 @@ from heald.errors import HealdError, PluginError, Unimplemented
 from heald.runtime.contract import run_of
 from heald.runtime.executor import (
     buffer_poisoner,
+    check_payload,
     check_returned,
-    given,
     poison_array,
-    returning,
+    run_on_list,
     view,
     watched,
     writing,
@@ -83,9 +83,9 @@ class BoundOp:
             return run
         kernel, metas, memory = self.kernel, self.metas, host.memory
         if not kernel.step:
-            returns = returning(run, metas, call, kernel, memory)
-            return lambda *inputs: returns([*inputs])
-        return lambda step, *inputs: returning(lambda *ins: run(step, *ins), metas, call, kernel, memory)([*inputs])
+            run_listed = run_on_list(run, metas, call, kernel, memory)
+            return lambda *inputs: run_listed([*inputs])
+        return lambda step, *inputs: run_on_list(lambda *ins: run(step, *ins), metas, call, kernel, memory)([*inputs])
 
     def check(self, returned: Any, outputs: Sequence[Any]) -> None:
         """Raises PluginError when the kernel returned another array than one of its outputs."""
@@ -248,7 +248,7 @@ def _run_in_layouts(
                           f"{len(metas)}", op=call.op)
     for i, (value, meta, layout) in enumerate(zip(values, metas, layouts, strict=True)):
         if layout == DENSE:
-            values[i] = given(value, meta, call.op, kernel.pack)
+            values[i] = check_payload(value, meta, call.op, kernel.pack)
         elif layout_of(value) != layout or value.dtype is not meta.dtype or not fits(value.shape, meta):
             found = f"a {layout_of(value)} tensor of {value.dtype}{shape_text(value.shape)}"
             raise PluginError(f"the kernel of {call.op} (plugin {kernel.pack}) returned {found}, expected a {layout} "

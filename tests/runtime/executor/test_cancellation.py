@@ -11,7 +11,7 @@ from builders.graphs import graph, node, placeholder
 from heald.errors import Cancelled, DeadlineExceeded, FailedPrecondition, InvalidArgument
 from heald.graphs.session.run_metadata import RunMetadata
 from heald.runtime.executor import step as step_module
-from heald.runtime.executor.parallel_schedule import dependencies, parallel_schedule
+from heald.runtime.executor.parallel_schedule import dependencies, schedule_of_partition
 from heald.runtime.executor.step import RunOptions, Step
 from heald.runtime.executor.task_partition import TaskPartition
 from heald.runtime.host.cancellation import CancelToken
@@ -182,12 +182,12 @@ def in_pieces(length):
     program = prepared.program
     executable = link(program, host, program.functions["main"].arg_metas, waits=True)
     layout = executable.layout
-    calls = [layout.calls[n].call.node for n in layout.flat]
+    calls = [layout.calls[n].call.node for n in layout.lists.flat]
     members = [[i for i, name in enumerate(calls) if name[0] == c and int(name[1:]) // 5 == part]
                for part in range(length // 5) for c in "ab"]
     flat = executable.autotuner.schedule
     partition = TaskPartition.of(members, dependencies(layout))
-    executable.autotuner.schedule = parallel_schedule(layout, host, flat, partition)
+    executable.autotuner.schedule = schedule_of_partition(layout, host, flat, partition)
     return executable, host
 
 

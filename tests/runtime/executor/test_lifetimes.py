@@ -18,7 +18,7 @@ from builders.graphs import const, graph, node, placeholder
 from harness.garbage import collect
 from harness.threads import in_threads
 from heald.errors import Aborted, Cancelled, DeadlineExceeded, InvalidArgument
-from heald.runtime.executor.parallel_schedule import dependencies, parallel_schedule
+from heald.runtime.executor.parallel_schedule import dependencies, schedule_of_partition
 from heald.runtime.executor.step import RunOptions, Step
 from heald.runtime.executor.task_partition import TaskPartition
 from heald.runtime.host.cancellation import CancelToken
@@ -296,7 +296,8 @@ def in_pieces(executable, host):
     """The executable, which runs each of its calls as a piece of its own."""
     needs = dependencies(executable.layout)
     pieces = TaskPartition.of([[i] for i in range(len(needs))], needs)
-    executable.autotuner.schedule = parallel_schedule(executable.layout, host, executable.autotuner.schedule, pieces)
+    autotuner = executable.autotuner
+    autotuner.schedule = schedule_of_partition(executable.layout, host, autotuner.schedule, pieces)
     return executable
 
 

@@ -22,7 +22,7 @@ from heald.errors import Cancelled, DeadlineExceeded, InvalidArgument, Unknown
 from heald.runtime.executor import autotune
 from heald.runtime.executor.autotune import FIRST_STAY, experiment
 from heald.runtime.executor.memory_plan import FreeSlots, Use, plan_memory
-from heald.runtime.executor.parallel_schedule import dependencies, divided, parallel_schedule
+from heald.runtime.executor.parallel_schedule import dependencies, make_parallel_schedule, schedule_of_partition
 from heald.runtime.executor.schedule import Schedule
 from heald.runtime.executor.step import RunOptions, Step
 from heald.runtime.executor.task_partition import TaskPartition, by_owner, divide
@@ -254,7 +254,8 @@ def put_in_pieces(host, executable, pieces=None):
     """From now on it is run in these pieces; in one for each call, if none are given."""
     needs = dependencies(executable.layout)
     pieces = pieces or TaskPartition.of([[i] for i in range(len(needs))], needs)
-    executable.autotuner.schedule = parallel_schedule(executable.layout, host, executable.autotuner.schedule, pieces)
+    autotuner = executable.autotuner
+    autotuner.schedule = schedule_of_partition(executable.layout, host, autotuner.schedule, pieces)
     return executable
 
 
@@ -336,7 +337,7 @@ def test_an_error_names_the_call_that_failed_in_the_middle_of_a_piece(host):
              for i in range(130)]
     parallel = executable(host, [*nodes, node("m", "Test>Add", "v1", "v1")], ["n129", "m"])
     needs = dependencies(parallel.layout)
-    chain = [i for i, n in enumerate(parallel.layout.flat) if parallel.layout.calls[n].call.node != "m"]
+    chain = [i for i, n in enumerate(parallel.layout.lists.flat) if parallel.layout.calls[n].call.node != "m"]
     other, = {*range(len(needs))} - {*chain}
     put_in_pieces(host, parallel, TaskPartition.of([[other], chain], needs))
     with pytest.raises(InvalidArgument, match="boom n100") as caught:
@@ -531,7 +532,7 @@ def test_cores_that_become_free_are_found_at_the_next_trial():
 def test_independent_calls_that_cost_enough_are_divided(host, cost, is_divided):
     nodes = [node("a", "Test>Step", "v0", "v1"), node("b", "Test>Step", "v1", "v0")]
     made = executable(host, nodes, ["a", "b"])
-    found = divided(made.layout, host, made.autotuner.schedule, [cost, cost])
+    found = make_parallel_schedule(made.layout, host, made.autotuner.schedule, [cost, cost])
     assert (found is not None) == is_divided
 
 
@@ -551,7 +552,7 @@ def test_a_frame_for_which_there_is_no_memory_is_run_by_one_thread(host):
         return runtime(CONFIG | {"allocator": {"name": "plain", "limit": nbytes}}).host
 
     nodes = wide("Test>Step", 30)
-    enough = executable(host, nodes, ["c29"], (1000,)).layout.plan.nbytes + 20_000
+    enough = executable(host, nodes, ["c29"], (1000,)).layout.memory.plan.nbytes + 20_000
     small = limited(enough)
     parallel = executable(small, nodes, ["c29"], (1000,))
     put_in_pieces(small, parallel)

@@ -205,7 +205,7 @@ def test_ctrl_c_ends_a_run_in_pieces_and_what_has_begun_ends_soon(start, waits):
     process = start(f"""
         from heald.runtime.linker.link import link
         from heald.runtime.executor.task_partition import TaskPartition
-        from heald.runtime.executor.parallel_schedule import dependencies, parallel_schedule
+        from heald.runtime.executor.parallel_schedule import dependencies, schedule_of_partition
         from heald.runtime.service.runtime import runtime
         from heald.runtime.executor.step import Step
 
@@ -217,7 +217,7 @@ def test_ctrl_c_ends_a_run_in_pieces_and_what_has_begun_ends_soon(start, waits):
         needs = dependencies(executable.layout)
         pieces = TaskPartition.of([[i] for i in range(len(needs))], needs)
         flat = executable.autotuner.schedule
-        executable.autotuner.schedule = parallel_schedule(executable.layout, host, flat, pieces)
+        executable.autotuner.schedule = schedule_of_partition(executable.layout, host, flat, pieces)
         import plugin_of_tests
 
         plugin_of_tests.held = {"worker" if waits else "driver"!r}

@@ -27,7 +27,7 @@ def executable(nodes, fetches, config=CONFIG):
 
 
 def tail(linked: Executable) -> list[str]:
-    return [linked.layout.calls[n].call.node for n in linked.layout.tail]
+    return [linked.layout.calls[n].call.node for n in linked.layout.order.tail]
 
 
 def test_the_tail_has_the_calls_that_depend_on_every_asynchronous_call():
@@ -47,7 +47,7 @@ def test_a_program_without_asynchronous_calls_has_no_tail():
 def test_intermediate_values_of_the_tail_have_buffers_of_the_plan_and_results_have_none():
     session, linked = executable(LATER, ["c"])
     assert tail(linked) == ["a", "b", "c"]
-    assert linked.layout.plan.nbytes
+    assert linked.layout.memory.plan.nbytes
     first, second = session.run("c", {"x": X}), session.run("c", {"x": 2 * X})
     assert (first.tolist(), second.tolist()) == ((X * 5).tolist(), (X * 10).tolist())
 

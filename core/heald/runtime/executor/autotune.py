@@ -15,8 +15,8 @@ from functools import partial
 from threading import Lock
 from time import perf_counter_ns
 
+from .calls.frame_calls import FrameCall
 from .frame import Cursor, Frame
-from .frame_calls import FrameCall
 from .schedule import CallEach, Schedule
 from .step import Step
 from .task_partition import LEAST_GAIN, LEAST_WORK

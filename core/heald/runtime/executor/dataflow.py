@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 from ...errors import HealdError
 from ..support.kernel_errors import as_heald_error, is_interrupt
 from ..values.async_value import DEAD, AsyncValue, available, failed
-from .bound_call import BoundCall
 from .call_level import at_level, current_level
+from .calls.bound_call import BoundCall
 from .frame_layout import FrameLayout
 from .fresh_calls import FreshCalls
 
@@ -54,7 +54,9 @@ class Dataflow:
         self.values = values
         self.rank = step.loop.next_rank()
         self._record = record
-        self._layout = layout
+        self._order = order = layout.order
+        self._registers = layout.registers
+        self._lasting = layout.lists.deaths.lasting
         self._fresh_calls = fresh_calls
         self._step = step
         self._stop = stop
@@ -67,10 +69,10 @@ class Dataflow:
         self._promises: dict[int, list[AsyncValue]] = {}  # register -> promises of its value
         self._pending: set[int] = set()  # registers that hold a pending value
         if run_tail is not None:
-            calls = calls[: len(calls) - len(layout.tail)]
+            calls = calls[: len(calls) - len(order.tail)]
         self._left = dict.fromkeys(calls)  # calls that have not run, in order; without the tail
         self._uses: dict[int, int] = {}  # register -> number of remaining consumers; its value dies with the last
-        self._may_pend = sum(layout.calls[number].may_pend for number in calls)  # of the remaining calls
+        self._may_pend = sum(order.calls[number].may_pend for number in calls)  # of the remaining calls
         self._expect(calls)
         for register, value in enumerate(values):
             if isinstance(value, AsyncValue):
@@ -108,8 +110,8 @@ class Dataflow:
         self._run_in_order()
         run_tail, self._run_tail = self._run_tail, None
         if run_tail is not None and not run_tail(self.values):
-            self._left = dict.fromkeys(self._layout.tail)
-            self._expect(self._layout.tail)
+            self._left = dict.fromkeys(self._order.tail)
+            self._expect(self._order.tail)
             self._run_in_order()
 
     def _run_in_order(self) -> None:
@@ -121,14 +123,15 @@ class Dataflow:
 
     def _expect(self, calls: Sequence[int]) -> None:
         """Mark the registers that these calls will fill, and count the consumers of each value."""
-        layout = self._layout
+        order = self._order
         for number in calls:
-            for register in layout.gives[number]:
+            for register in order.gives[number]:
                 self.values[register] = MISSING
-            for register in layout.needs[number]:
+            for register in order.needs[number]:
                 self._uses[register] = self._uses.get(register, 0) + 1
         # never 0: the caller or the tail takes the value
-        self._uses.update(dict.fromkeys(layout.results, -1) if self._run_tail is None else layout.lasting)
+        results = self._registers.results
+        self._uses.update(dict.fromkeys(results, -1) if self._run_tail is None else self._lasting)
 
     def _enter_rest(self) -> bool:
         """Queue all remaining calls at once when no value is pending and no remaining call may pend.
@@ -141,10 +144,10 @@ class Dataflow:
         return True
 
     def _run_call(self, number: int) -> None:
-        call = self._layout.calls[number]
+        call = self._order.calls[number]
         del self._left[number]
         self._may_pend -= call.may_pend
-        if number in self._layout.nonstrict:
+        if number in self._order.nonstrict:
             arguments: list[Any] = [self.value(r) for r in call.call.args]
             stopped = None
         else:
@@ -153,10 +156,10 @@ class Dataflow:
             stopped = _stopped(arguments)
         if call.call.after and stopped is None:
             stopped = _stopped([self.values[r] for r in call.call.after])
-            if stopped is not None and number in self._layout.nonstrict and not stopped.is_error():
+            if stopped is not None and number in self._order.nonstrict and not stopped.is_error():
                 stopped = None  # dead control inputs do not kill a Merge
         if stopped is not None:
-            self._finish(number, call, [stopped] * len(self._layout.gives[number]), None)
+            self._finish(number, call, [stopped] * len(self._order.gives[number]), None)
             return
         started = 0
         if self._step.trace is not None:
@@ -173,11 +176,11 @@ class Dataflow:
             results = self._fresh_calls.call(number)(self._step, arguments)
             if timed is not None:
                 timed.end()
-            return results if len(results) == len(self._layout.gives[number]) else [*results, None], timed
+            return results if len(results) == len(self._order.gives[number]) else [*results, None], timed
         except BaseException as error:  # a kernel may raise any exception, which becomes the results
             if is_interrupt(error):
                 raise
-            return self._failed(self._typed(error, call), len(self._layout.gives[number])), None
+            return self._failed(self._typed(error, call), len(self._order.gives[number])), None
 
     def _failed(self, error: HealdError, count: int) -> list[Any]:
         if self._stop:
@@ -185,11 +188,11 @@ class Dataflow:
         return [failed(error)] * count
 
     def _enter(self, number: int) -> None:
-        needed = {r for r in self._layout.needs[number] if self.values[r] is MISSING or r in self._pending}
+        needed = {r for r in self._order.needs[number] if self.values[r] is MISSING or r in self._pending}
         for register in needed:
             self._users.setdefault(register, []).append(number)
-        if number in self._layout.nonstrict:
-            call = self._layout.calls[number].call
+        if number in self._order.nonstrict:
+            call = self._order.calls[number].call
             self._missing[number] = len(needed.intersection(call.after))
             if call.args and needed.issuperset(call.args):
                 self._missing[number] += 1
@@ -201,7 +204,7 @@ class Dataflow:
 
     def _counts(self, number: int, register: int) -> bool:
         """True when a non-strict call could not run without this value, which has just come."""
-        if register in self._layout.calls[number].call.after:
+        if register in self._order.calls[number].call.after:
             return True
         is_first = number in self._unfed
         self._unfed.discard(number)
@@ -217,11 +220,11 @@ class Dataflow:
         if self._step.trace is not None and started:
             values = results if call.pends else [None if isinstance(each, AsyncValue) else each for each in results]
             self._record(self._step.trace, call, started, values, timed)
-        for register in self._layout.needs[number]:
+        for register in self._order.needs[number]:
             self._uses[register] -= 1
             if not self._uses[register]:
                 self.values[register] = None
-        for register, value in zip(self._layout.gives[number], results, strict=True):
+        for register, value in zip(self._order.gives[number], results, strict=True):
             if isinstance(value, AsyncValue):
                 self._receive(register, value)
             else:
@@ -255,7 +258,7 @@ class Dataflow:
         if register not in self._users:
             return
         for number in self._users.pop(register):
-            if number not in self._layout.nonstrict or self._counts(number, register):
+            if number not in self._order.nonstrict or self._counts(number, register):
                 self._missing[number] -= 1
                 if not self._missing[number]:
                     self._step.loop.enter(self, number)
@@ -264,11 +267,11 @@ class Dataflow:
         """Convert an available AsyncValue to a register's form: payload, DEAD, or the error with its node."""
         if value.is_dead():
             return DEAD
-        call = self._layout.producer.get(register)
+        call = self._registers.producer.get(register)
         error = value.error
         if error is None:
             try:
-                return self._layout.payload(register, value.get())
+                return self._registers.check_payload(register, value.get())
             except Exception as unfit:  # noqa: BLE001 - the kernel's payload may be any object
                 error = as_heald_error(unfit, "an argument") if call is None else self._typed(unfit, call)
                 return self._failed(error, 1)[0]

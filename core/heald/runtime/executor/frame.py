@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 from ..contract.device import Device
 from ..host.device_memory import Owned
 from ..host.kernel_context import KernelContext
-from .frame_calls import FrameCall
+from .calls.frame_calls import FrameCall
 from .step import Step
 
 

@@ -30,7 +30,7 @@ def stand_in(meta: TensorMetadata) -> Any:
     return np.broadcast_to(np.zeros((), meta.dtype.numpy), meta.dims)
 
 
-def returned(result: Any, metas: Sequence[TensorMetadata], op: str, plugin: str = "") -> list[Any]:
+def check_results(result: Any, metas: Sequence[TensorMetadata], op: str, plugin: str = "") -> list[Any]:
     """Check the result of a kernel and list its values: contiguous arrays, or AsyncValues without a payload.
 
     An AsyncValue stays when it is pending, failed or dead. Raises Internal when the number of values differs from the
@@ -40,10 +40,10 @@ def returned(result: Any, metas: Sequence[TensorMetadata], op: str, plugin: str 
     if len(values) != len(metas) or any(v is None for v in values):
         got = 0 if result is None else len(values)
         raise _unfit(f"{got} values", str(len(metas)), op, plugin)
-    return [given(v, meta, op, plugin) for v, meta in zip(values, metas, strict=True)]
+    return [check_payload(v, meta, op, plugin) for v, meta in zip(values, metas, strict=True)]
 
 
-def given(value: Any, meta: TensorMetadata, op: str, plugin: str = "") -> Any:
+def check_payload(value: Any, meta: TensorMetadata, op: str, plugin: str = "") -> Any:
     """Convert a value from a kernel to a register's form: a contiguous array, or an AsyncValue without a payload.
 
     A Python number fits any type. Raises Internal when an array of a plugin's kernel does not match `meta`. Without a

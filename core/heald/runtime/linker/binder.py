@@ -11,7 +11,7 @@ from ..contract.device import STREAM
 from ..contract.kernel import Bind, Bound, Declined, Keep, KernelDef, check_bound, run_of
 from ..contract.op import MetadataRule, OpDef
 from ..executor.array_contract import check_returned, poison_array, watched
-from ..executor.frame_calls import returning
+from ..executor.calls.returned_results import run_on_list
 from ..executor.host_array import view
 from ..host.bound_call_cache import bytes_of_call
 from ..host.file_policy import FilePolicy
@@ -170,10 +170,10 @@ class LazyKernel:
             poisons = () if kernel.returns else (poison_array,) * len(outputs)
             run = watched(run, poisons, kernel, first=int(takes_step))
         if kernel.returns and not takes_step:
-            returns = returning(run, outputs, binder.call, kernel, binder.memory)
-            return lambda _, ins: returns(ins)
+            run_listed = run_on_list(run, outputs, binder.call, kernel, binder.memory)
+            return lambda _, ins: run_listed(ins)
         if kernel.returns:
-            return lambda step, ins: returning(partial(run, step), outputs, binder.call, kernel, binder.memory)(ins)
+            return lambda step, ins: run_on_list(partial(run, step), outputs, binder.call, kernel, binder.memory)(ins)
         makers = [binder.memory.maker(o.dims, o.dtype.numpy, "a result") for o in outputs]
 
         def call(step: Step, ins: list[Any]) -> list[Any]:

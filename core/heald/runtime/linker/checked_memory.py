@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from ...errors import InvalidArgument
 from ..contract.op_registry import OpRegistry
-from ..executor.bound_call import BoundCall
+from ..executor.calls.bound_call import BoundCall
 from ..program.host_program import COPY, HOST, ProgramFunction
 from .candidates import Candidates
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from ..contract.device import STREAM
 from ..contract.kernel import Bind, Declined, FusionDef, PatternDef
-from ..executor.bound_call import BoundCall
+from ..executor.calls.kernel_call import KernelCall
 from ..host.host import Host
 from ..program.host_program import HOST, OWN, Call, ProgramFunction
 from ..values.tensor import ValueInfo
@@ -32,7 +32,7 @@ class FusedBinding:
         self._host = host
         self._shared = shared
 
-    def calls(self, calls: list[Call]) -> Iterator[Call | BoundCall]:
+    def calls(self, calls: list[Call]) -> Iterator[Call | KernelCall]:
         """Yield the calls from last to first, in reverse of an order in which they may run; a fused call comes bound.
 
         Networks have their largest weights at the end. Kernels that pack these in threads then work while the rest
@@ -48,11 +48,11 @@ class FusedBinding:
             elif id(call) in groups_found:
                 yield from self._fuse_group(groups_found[id(call)])
 
-    def _recognise(self, calls: list[Call]) -> tuple[list[Call], dict[int, BoundCall]]:
+    def _recognise(self, calls: list[Call]) -> tuple[list[Call], dict[int, KernelCall]]:
         """Replace calls by the patterns that cover them. Returns the calls, and the bound pattern calls by id."""
         if not any(self._patterns(call) for call in calls):
             return calls, {}
-        done: dict[int, BoundCall] = {}
+        done: dict[int, KernelCall] = {}
         gone: dict[int, Call | None] = {}  # id of a call -> its replacement
         for pattern, members in found(calls, self._known, self._kept, self._findable):
             bound = self._bind_at_once(pattern, members)
@@ -61,7 +61,7 @@ class FusedBinding:
                 done[id(bound.call)] = bound
         return [left for call in calls if (left := gone.get(id(call), call)) is not None], done
 
-    def _fuse_group(self, group: FusionGroup) -> Iterator[Call | BoundCall]:
+    def _fuse_group(self, group: FusionGroup) -> Iterator[Call | KernelCall]:
         """Yield the group from last to first, in as few calls as its pack's kernels need for it."""
         for fusion, calls in group.attempts():
             bound = self._bind_at_once(fusion, calls)
@@ -73,7 +73,7 @@ class FusedBinding:
                 return
         yield from reversed(group.everything)
 
-    def _bind_at_once(self, what: FusionDef | PatternDef, calls: list[Call]) -> BoundCall | None:
+    def _bind_at_once(self, what: FusionDef | PatternDef, calls: list[Call]) -> KernelCall | None:
         """Return one bound call for all of these, or None when the kernel declines."""
         args, ops = fused_ops(calls, self._metas)
         call = fused_call(what.kernel, calls, args)
@@ -83,9 +83,9 @@ class FusedBinding:
         node = Bind(call.node, call.op, call.attrs, inputs, outputs, device, STREAM, self._shared.prepared, ops,
                     self._shared.resources.get, self._function.name, ask=self._host.memory.ask, stored=stored)
         bound = bind(what.kernel, node, name)
-        if isinstance(bound, Declined):
+        if isinstance(bound, Declined) or bound is None:
             return None
-        return BoundCall(call, device, self._candidates.memory(call), what.kernel, bound)
+        return KernelCall(call, device, self._candidates.memory(call), what.kernel, bound)
 
     def _fusions(self, call: Call) -> Sequence[FusionDef]:
         """The fusions that the pack of this call offers."""

@@ -10,8 +10,8 @@ from ...errors import Internal, InvalidArgument
 from ..contract.host_kernel import OWN, Callee, CallRule, HostKernel
 from ..contract.host_type import NAMED, TENSOR, HostType
 from ..contract.structural import CALL, CONTROL_FLOW
-from ..executor.frame_calls import OneResult
-from ..executor.host_array import given
+from ..executor.calls.host_kernel_call import OneResult
+from ..executor.host_array import check_payload
 from ..program.host_program import Call, ProgramFunction, RegisterType
 from ..program.typed_attribute import plain
 from ..values.async_value import AsyncValue, unwrapped
@@ -122,7 +122,7 @@ def bind_host_kernel(
     def call_it(*arguments: Any) -> list[Any]:
         results = [unwrapped(result) for result in _listed(run(*arguments), kernel, count)]
         for i, meta in tensors:
-            results[i] = given(results[i], meta, kernel.code)
+            results[i] = check_payload(results[i], meta, kernel.code)
         if check_types:
             _check_results(results, kernel)
         return results

@@ -7,6 +7,7 @@ plans memory. A call without static shapes binds in the run (see `LazyKernel`).
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,19 @@ from ...errors import FailedPrecondition, HealdError, InvalidArgument, Unimpleme
 from ..contract.device import reaches
 from ..contract.kernel import KernelDef
 from ..contract.structural import SEND_CODE
-from ..executor.bound_call import BoundCall
+from ..executor.calls.bound_call import BoundCall
+from ..executor.calls.copy_in import CopyIn
+from ..executor.calls.copy_out import CopyOut
+from ..executor.calls.event_call import EventCall
+from ..executor.calls.feed_copy import FeedCopy
+from ..executor.calls.host_kernel_call import HostKernelCall
+from ..executor.calls.kernel_call import KernelCall
+from ..executor.calls.lazy_call import LazyCall
+from ..executor.calls.peer_copy import PeerCopy
+from ..executor.calls.view_call import ViewCall
+from ..executor.calls.wrapped_feed import WrappedFeed
 from ..executor.executable import Executable
 from ..executor.host_array import stand_in
-from ..host.host_memory import HostMemory
 from ..host.kernel_context import KernelContext
 from ..host.resources import Resources
 from ..program.host_program import CONSTANT, COPY, EVENT, HOST, OWN, Call, ProgramDef, ProgramFunction
@@ -37,7 +47,6 @@ from .shared import Shared
 
 if TYPE_CHECKING:
     from ..contract.host_kernel import Callee
-    from ..executor.step import Step
     from ..host.host import Host
 
 Refusal = tuple[str, str, str, str]  # node, device, pack, reason
@@ -201,7 +210,7 @@ class Linker:
         for each in fused.calls(needed) if self._fuses else reversed(needed):
             self._check()
             refused: list[Refusal] = []
-            bound = each if isinstance(each, BoundCall) else self._bind(each, known, refused)
+            bound = each if isinstance(each, KernelCall) else self._bind(each, known, refused)
             if bound is not None:
                 bound_calls.append(bound)
             refusals = refused + refusals
@@ -213,7 +222,7 @@ class Linker:
         memory = constants.memory()
         check_memory(function, bound_calls, memory, self._candidates, self._host.registries.ops)
         bound_calls = self._keep_feeds(bound_calls, metas)
-        read = {r for bound in bound_calls for r in bound.read}
+        read = {r for bound in bound_calls for r in bound.registers_read}
         taken = read.union(function.results) & values.keys()
         as_they_are = {r for r in taken - read if memory[r] == HOST}  # results, which the run copies for the user
         presets = {r: constants.elements(r, values[r]) for r in as_they_are}
@@ -263,10 +272,11 @@ class Linker:
             feeds.update(bound.call.results[o] for o, i in bound.alias.items() if args[i] in feeds)
             for i in sorted(i for i in bound.retained if args[i] in feeds):
                 copy = Call(COPY, (args[i],), (len(metas),), {"to": "host"}, bound.call.stream, bound.call.node)
-                kept.append(BoundCall(copy, bound.device, HOST, lazy=partial(_copied, self._host.memory)))
+                assert bound.device is not None
+                kept.append(FeedCopy(copy, bound.device))
                 metas.append(metas[args[i]])
                 args[i] = copy.results[0]
-            kept.append(bound._replace(call=bound.call._replace(args=tuple(args))) if bound.retained else bound)
+            kept.append(replace(bound, call=bound.call._replace(args=tuple(args))) if bound.retained else bound)
         return kept
 
     def _after_others(self) -> set[int]:
@@ -340,11 +350,11 @@ class Linker:
         stated = {i: types[r] for i, r in enumerate(call.results) if r not in self._derived}
         callees = self._callees(call)
         run = bind_host_kernel(kernel, call, stated, callees, self._host.debug.check_types)
-        settled = id(call) in self._bodies and not any(callee.executable.is_asynchronous for callee in callees)
+        never_pends = id(call) in self._bodies and not any(callee.executable.is_asynchronous for callee in callees)
         flags = KernelDef(call.code, "", kernel.plugin, bind_host_kernel, asynchronous=kernel.asynchronous,
                           nonstrict=kernel.nonstrict or call.nonstrict, step=kernel.step)
         retained = frozenset({0} if call.code == SEND_CODE else ())  # a transport may send it after the run
-        return BoundCall(call, None, HOST, flags, run, settled=settled, retained=retained)
+        return HostKernelCall(call, flags, run, never_pends, retained=retained)
 
     def _callees(self, call: Call) -> list[Callee]:
         """Return the functions of a call, linked for it or, on first use, for all calls."""
@@ -379,12 +389,13 @@ class Linker:
                 if not reaches(device, source):
                     raise FailedPrecondition(f"device {device.uid} does not reach the memory of {source.uid}",
                                              node=call.node, hint="compile the model on this machine")
-                return BoundCall(call, device, call.stream, source=source)
+                return PeerCopy(call, device, call.stream, source)
             # A caller that does not wait for the devices may write a feed while they still read it.
             wraps = self._waits and call.args[0] < len(self._function.arg_names) and hasattr(device, "wrap")
-            return BoundCall(call, device, call.stream, wraps=wraps or call.args[0] in self._entered)
-        awaited = not self._waits or any(call.results[0] in other.args for other in self._function.kernels)
-        return BoundCall(call, self._candidates.devices[call.stream], HOST, awaited=awaited)
+            form = WrappedFeed if wraps or call.args[0] in self._entered else CopyIn
+            return form(call, device, call.stream)
+        is_awaited = not self._waits or any(call.results[0] in other.args for other in self._function.kernels)
+        return CopyOut(call, self._candidates.devices[call.stream], is_awaited)
 
     def _bind(
         self, call: Call, known: Sequence[ValueInfo], refusals: list[Refusal]
@@ -395,7 +406,7 @@ class Linker:
         if call.code == COPY:
             return self._transfer(call, known)
         if call.code == EVENT:
-            return BoundCall(call, self._candidates.devices[call.stream], HOST, awaited=True)
+            return EventCall(call, self._candidates.devices[call.stream])
         binder = self._candidates.binder(call)
         inputs = [known[a] for a in call.args]
         outputs = [known[r].meta for r in call.results]
@@ -413,8 +424,8 @@ class Linker:
         if not ready or not all(inputs[i].is_known for i in binder.value_inputs()):
             may_alias = {o: i for kernel in binder.candidates for o, i in kernel.aliases(call.attrs).items()}
             lazy = LazyKernel(binder, inputs, needed)
-            return BoundCall(call, binder.device, memory, binder.candidates[0], lazy=lazy, alias=may_alias,
-                             retained=binder.retained(binder.candidates), stateful=binder.op.stateful)
+            return LazyCall(call, binder.device, memory, binder.candidates[0], lazy, alias=may_alias,
+                            retained=binder.retained(binder.candidates), stateful=binder.op.stateful)
         kernel, bound, declined = binder.bind(inputs, outputs, needed)
         if kernel is None:
             refusals += [(call.node, binder.device_name, pack, reason) for pack, reason in declined]
@@ -422,9 +433,11 @@ class Linker:
         if declined:
             self._declined[call.node] = declined
             call = call._replace(code=f"{kernel.pack}.{call.op}")  # traces show it
-        alias = kernel.aliases(call.attrs) if bound is None else {}
-        return BoundCall(call, binder.device, memory, kernel, bound, alias=alias, retained=binder.retained([kernel]),
-                         stateful=binder.op.stateful)
+        retained, stateful = binder.retained([kernel]), binder.op.stateful
+        if bound is None:
+            return ViewCall(call, binder.device, memory, kernel, alias=kernel.aliases(call.attrs), retained=retained,
+                            stateful=stateful)
+        return KernelCall(call, binder.device, memory, kernel, bound, retained=retained, stateful=stateful)
 
 
 def _are_huge(inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata]) -> bool:
@@ -449,10 +462,3 @@ def _unknown(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[Tens
         return "shapes known only while it runs" if binder.rule else "no metadata function tells its shapes"
     open_value = next((args[i] for i in sorted(binder.value_inputs()) if not inputs[i].is_known), None)
     return f"elements of '{open_value}' known only while it runs" if open_value is not None else None
-
-
-def _copied(memory: HostMemory, _: Step, arrays: list[Any]) -> list[Any]:
-    copies = [memory.maker(array.shape, array.dtype, "the copy of a feed")() for array in arrays]
-    for copy, array in zip(copies, arrays, strict=True):
-        copy[...] = array
-    return copies
