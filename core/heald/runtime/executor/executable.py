@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
 from ...errors import HealdError
@@ -70,7 +71,7 @@ class Executable:
         queued = [device for device in devices.values() if not device.attributes.get("host_visible")]
         self._queues = QueueDevices(queued, host) if queued else None
         self._fresh_calls = FreshCalls(layout, host)
-        self._count = len(function.arg_names)
+        self._arguments = slice(len(function.arg_names))  # made once: a new slice for each run costs 1 % of a short run
         self._checks_arguments = checks_arguments
         self._open = layout.memory.open
         self._late = sorted(layout.order.late)
@@ -172,7 +173,7 @@ class Executable:
         except IndexError:
             frame = schedule.make_frame()
         registers = frame.registers
-        registers[: self._count] = arguments
+        registers[self._arguments] = arguments
         registers[-1] = step
         return frame
 
@@ -270,7 +271,7 @@ class Executable:
         remaining: Sequence[int] = self._late
         for argument in arguments:
             if argument.__class__ is AsyncValue:
-                registers[: self._count] = payloads = [unwrapped(a) for a in arguments]
+                registers[self._arguments] = payloads = [unwrapped(a) for a in arguments]
                 if any(payload.__class__ is AsyncValue for payload in payloads):
                     remaining = range(len(self.layout.calls))
                     break
@@ -364,13 +365,10 @@ class Executable:
 
 
 def _picker(results: Sequence[int]) -> Callable[[list[Any]], list[Any]]:
-    """Return a function that picks the results from all registers.
-
-    (For one result, a comprehension takes three times as long.)
-    """
+    """Return a function that returns a new list of the results, picked from the list of all registers."""
     if len(results) == 1:
         (only,) = results
-        return lambda registers: [registers[only]]
+        return itemgetter(slice(only, only + 1))  # a third of the time of a comprehension
     return lambda registers: [registers[r] for r in results]
 
 
