@@ -27,7 +27,7 @@ PINNED = {
             "OP_SET", "OpRegistry", "PLACEHOLDER", "REQUIRED", "attr_text", "checked", "load_callable", "run_of"},
         "heald.runtime.executor": {
             "Executable", "buffer_poisoner", "check_payload", "check_returned", "only_call", "poison_array",
-            "run_on_list", "view", "watched", "writing"},
+            "run_on_list", "view", "checked_run_function", "allocating_run"},
         "heald.runtime.host": {"Host", "KERNELS", "KernelContext", "MODES", "Resources", "bytes_of_call", "refusal"},
         "heald.runtime.linker": {"Binder"},
         "heald.runtime.program": {"Call", "ELEMENT_TYPES", "ShapeAttribute", "infer_outputs", "number_type", "plain"},

@@ -11,14 +11,14 @@ from heald.api import Device, KernelDef, MetadataRule, OpAttrs, OpDef, TensorMet
 from heald.errors import HealdError, PluginError, Unimplemented
 from heald.runtime.contract import run_of
 from heald.runtime.executor import (
+    allocating_run,
     buffer_poisoner,
     check_payload,
     check_returned,
+    checked_run_function,
     poison_array,
     run_on_list,
     view,
-    watched,
-    writing,
 )
 from heald.runtime.host import Host, Resources, bytes_of_call, refusal
 from heald.runtime.linker import Binder
@@ -78,7 +78,7 @@ class BoundOp:
         if host.debug.poison and not self.kernel.nonstrict:
             sizes = [] if self.returns else [meta.nbytes for meta in self.metas]
             poisons = [poison_array if self.native is None else buffer_poisoner(self.device, size) for size in sizes]
-            run = watched(run, poisons, self.kernel, first=int(self.kernel.step))
+            run = checked_run_function(run, poisons, self.kernel, first=int(self.kernel.step))
         if not self.returns:
             return run
         kernel, metas, memory = self.kernel, self.metas, host.memory
@@ -113,7 +113,7 @@ class BoundOp:
         run: Any = self.run
         if isinstance(run, np.ufunc) and _allocates_alike(run, inputs, self.metas[0]):
             return run
-        return writing(run, make, kernel, len(inputs))
+        return allocating_run(run, make, kernel, len(inputs))
 
     def _several(self) -> Callable[..., Any] | None:
         """`fast_function` of several results."""

@@ -11,7 +11,7 @@ import pytest
 from builders.graphs import const, graph, node, placeholder
 from heald.errors import InvalidArgument, PluginError
 from heald.graphs.graph.attr_value import ShapeAttr
-from heald.runtime.executor.array_contract import look_once, watched
+from heald.runtime.executor.array_contract import check_first_run, checked_run_function
 from heald.runtime.executor.frame import Frame
 from heald.runtime.executor.step import RunOptions
 from plugins_for_tests import plugin
@@ -118,7 +118,7 @@ def test_a_kernel_on_a_device_that_returns_an_array_is_named():
 def test_an_output_over_its_input_is_neither_overwritten_nor_compared():
     x, y = np.float32([1, 2]), np.float32([3, 4])
     poisoned = []
-    run = watched(np.add, [poisoned.append], kernel=None)
+    run = checked_run_function(np.add, [poisoned.append], kernel=None)
     run(x, y, x)
     assert (x.tolist(), poisoned) == ([4, 6], [])
     out = np.empty_like(x)
@@ -129,7 +129,7 @@ def test_an_output_over_its_input_is_neither_overwritten_nor_compared():
 def test_calls_are_looked_at_once_and_are_themselves_from_then_on():
     calls, seen = [lambda: 1, lambda: None, lambda: 3], []
     frame = Frame([], list(calls), [], [], range(len(calls)))
-    look_once(frame, lambda place, returned: seen.append((place, returned)))
+    check_first_run(frame, lambda place, returned: seen.append((place, returned)))
     for _ in range(2):
         for call in frame.calls:
             call()
@@ -141,7 +141,7 @@ def test_a_frame_that_is_never_run_is_freed_with_its_last_reference():
     gc.disable()
     try:
         frame = Frame([], [lambda: None], [], [], [0])
-        look_once(frame, lambda place, returned: None)
+        check_first_run(frame, lambda place, returned: None)
         gone = weakref.ref(frame)
         block = weakref.ref(frame.calls[0])
         del frame

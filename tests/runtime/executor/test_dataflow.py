@@ -86,7 +86,7 @@ def values(executable, arguments, host, step=None):
     """Results as a host program gives them, when all are there."""
     step = step or Step(host)
     results = executable.start(arguments, step)
-    step.leave()
+    step.detach()
     assert host.await_values(results, timeout=20)
     return results
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from builders.graphs import graph, node, placeholder
 from heald.errors import InvalidArgument
-from heald.runtime.executor.dead_memory import poisoned
+from heald.runtime.executor.dead_memory import poisoning_calls
 from plugins_for_tests import kept_plugin
 
 PLAIN = kept_plugin.CONFIG | {"debug": {"poison": False}}
@@ -80,7 +80,7 @@ def test_memory_is_poisoned_when_it_is_made_after_the_last_read_and_as_a_whole_a
         seen.append((int(first[0]) == 0xCB, int(second[0]) == 0xCB))
         first[:] = second[:] = 1
 
-    for run in poisoned([call] * 5, [{0, 1}, {1, 2}, {2, 3}, {3}, {0}], memory):
+    for run in poisoning_calls([call] * 5, [{0, 1}, {1, 2}, {2, 3}, {3}, {0}], memory):
         run()
         seen.append((int(first[0]) == 0xCB, int(second[0]) == 0xCB))
     assert seen == [(True, True), (False, False),  # writes 1
@@ -92,11 +92,11 @@ def test_memory_is_poisoned_when_it_is_made_after_the_last_read_and_as_a_whole_a
 
 def test_memory_that_is_taken_over_in_place_is_not_poisoned():
     block = np.zeros(2, np.uint8)
-    calls = poisoned([lambda: block.fill(1), lambda: block.fill(2), lambda: None],
+    calls = poisoning_calls([lambda: block.fill(1), lambda: block.fill(2), lambda: None],
                      [{1}, {1, 2}, {2}], {1: block, 2: block})
     seen = []
     for call in calls:
         call()
         seen.append(block.tolist())
     assert seen == [[1, 1], [2, 2], [0xCB, 0xCB]]
-    assert poisoned([], [], {1: block}) == []
+    assert poisoning_calls([], [], {1: block}) == []

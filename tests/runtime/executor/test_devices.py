@@ -90,7 +90,7 @@ def test_a_host_program_over_three_memories_gives_values_that_come(host, kind, p
         x, y = X * seed, X - seed
         step = Step(host)
         values = executable.start([x, y], step)
-        step.leave()
+        step.detach()
         assert host.await_values(values, timeout=20)
         assert [v.get().tolist() for v in values] == [oracle(calls, x, y)[r].tolist() for r in results]
     assert [f for r in host.opened() if r.type == "SIM" for f in r.device.native.report] == []

@@ -20,12 +20,12 @@ from harness.garbage import collect
 from harness.threads import in_threads
 from heald.errors import Cancelled, DeadlineExceeded, InvalidArgument, Unknown
 from heald.runtime.executor import autotune
-from heald.runtime.executor.autotune import FIRST_STAY, experiment
+from heald.runtime.executor.autotune import FIRST_STAY_RUNS, experiment
 from heald.runtime.executor.memory_plan import FreeSlots, Use, plan_memory
 from heald.runtime.executor.parallel_schedule import dependencies, make_parallel_schedule, schedule_of_partition
 from heald.runtime.executor.schedule import Schedule
 from heald.runtime.executor.step import RunOptions, Step
-from heald.runtime.executor.task_partition import TaskPartition, by_owner, divide
+from heald.runtime.executor.task_partition import TaskPartition, divide_by_costs, divide_by_owner
 from heald.runtime.executor.trace import Trace
 from heald.runtime.linker.link import link
 from heald.runtime.service.runtime import runtime
@@ -78,7 +78,7 @@ def valid(pieces, needs):
 @settings(max_examples=2 * EXAMPLES)
 def test_pieces_have_every_call_once_behind_what_it_needs(graph, threads):
     needs, costs = graph
-    pieces = divide(needs, costs, threads)
+    pieces = divide_by_costs(needs, costs, threads)
     assert pieces is None or valid(pieces, needs)
 
 
@@ -87,7 +87,7 @@ def test_pieces_have_every_call_once_behind_what_it_needs(graph, threads):
 def test_pieces_by_owner_have_one_owner_each_and_some_are_independent(graph, data):
     needs, _ = graph
     owners = [data.draw(st.integers(0, 2)) for _ in needs]
-    pieces = by_owner(needs, owners)
+    pieces = divide_by_owner(needs, owners)
     if pieces is not None:
         assert valid(pieces, needs)
         assert all(len({owners[call] for call in calls}) == 1 for calls in pieces.calls)
@@ -102,18 +102,18 @@ def test_pieces_by_owner_have_one_owner_each_and_some_are_independent(graph, dat
     ([[], []], [0, 0], None),
 ], ids=["two chains", "a crossing", "one chain over two owners", "one owner"])
 def test_pieces_by_owner_end_where_another_owner_needs_them(needs, owners, wanted):
-    pieces = by_owner(needs, owners)
+    pieces = divide_by_owner(needs, owners)
     assert wanted == (None if pieces is None else pieces.calls)
 
 
 def test_independent_costly_calls_are_pieces_of_their_own():
-    pieces = divide([[]] * 16 + [list(range(16))], [200 * US] * 16 + [5 * US], 2)
+    pieces = divide_by_costs([[]] * 16 + [list(range(16))], [200 * US] * 16 + [5 * US], 2)
     assert sorted(pieces.calls) == [*((i,) for i in range(15)), (15,), (16,)]
 
 
 def test_a_chain_in_a_branch_is_one_piece():
     needs = [[], [0], [1], [], [3], [4], [2, 5]]
-    pieces = divide(needs, [150 * US] * 7, 2)
+    pieces = divide_by_costs(needs, [150 * US] * 7, 2)
     assert sorted(pieces.calls) == [(0, 1, 2, 6), (3, 4, 5)] or sorted(pieces.calls) == [(0, 1, 2), (3, 4, 5), (6,)]
 
 
@@ -125,12 +125,12 @@ def test_a_chain_in_a_branch_is_one_piece():
     ([], [], 2),
 ], ids=["one thread", "little work", "a chain", "one call that outweighs all others", "nothing"])
 def test_a_list_that_would_not_gain_is_not_divided(needs, costs, threads):
-    assert divide(needs, costs, threads) is None
+    assert divide_by_costs(needs, costs, threads) is None
 
 
 def test_cheap_calls_go_into_few_pieces():
     needs = [[] if i < 4 else [i - 4] for i in range(4000)]
-    pieces = divide(needs, [2 * US] * 4000, 2)
+    pieces = divide_by_costs(needs, [2 * US] * 4000, 2)
     assert valid(pieces, needs)
     assert len(pieces.calls) < 400
 
@@ -142,7 +142,7 @@ def groupings(draw, needs):
     kind = draw(st.sampled_from(["costs", "runs", "single"]))
     if kind == "costs":
         costs = [draw(st.sampled_from([1, 200, 1000])) * US for _ in needs]
-        pieces = divide(needs, costs, 3)
+        pieces = divide_by_costs(needs, costs, 3)
         if pieces is not None:
             return pieces
     ends = sorted(draw(st.sets(st.integers(1, size - 1)))) if kind == "runs" and size > 1 else range(1, size)
@@ -196,7 +196,7 @@ def test_values_that_may_be_alive_at_the_same_time_never_share_a_slot(program):
 
 def test_independent_pieces_use_the_buffers_of_those_before():
     needs = [[i - 1] if i % 2 else [] for i in range(40)]
-    pieces = divide(needs, [200 * US, 20 * US] * 20, 2)
+    pieces = divide_by_costs(needs, [200 * US, 20 * US] * 20, 2)
     uses = [Use((i - 1,), ((i, 4),), -1) if i % 2 else Use((), ((i, 1 << 20),), -1) for i in range(40)]
     assert len(pieces.calls) == 20
     assert plan_memory(uses, pieces).nbytes < 5 << 20
@@ -461,10 +461,10 @@ def test_what_is_cheap_is_not_measured_again():
 
 @pytest.mark.parametrize(("faster", "slower"), [("pieces", "flat"), ("flat", "pieces")])
 def test_the_faster_way_stays_until_the_next_trial_and_the_other_keeps_no_frames(faster, slower):
-    taken, _, ways = decisions(lambda name: 1_000_000 if name == faster else 2_000_000, 19 + FIRST_STAY)
+    taken, _, ways = decisions(lambda name: 1_000_000 if name == faster else 2_000_000, 19 + FIRST_STAY_RUNS)
     assert taken[:5] == ["flat", "flat", "clocked", "clocked", "pieces"]
     assert taken[5:19] == ["flat", "pieces"] * 7
-    assert taken[19:] == [faster] * FIRST_STAY
+    assert taken[19:] == [faster] * FIRST_STAY_RUNS
     assert (len(ways[faster].frames), len(ways[slower].frames)) == (1, 0)
 
 
@@ -506,8 +506,8 @@ class Nanoseconds:
 
 
 def test_devices_that_work_at_the_same_time_go_on_so_until_the_first_trial():
-    taken, _ = first_runs_on_devices(took=1000 * US, cost=1000 * US, runs=3 + FIRST_STAY)
-    assert taken == ["clocked"] * 2 + ["apart"] * FIRST_STAY + ["flat"]
+    taken, _ = first_runs_on_devices(took=1000 * US, cost=1000 * US, runs=3 + FIRST_STAY_RUNS)
+    assert taken == ["clocked"] * 2 + ["apart"] * FIRST_STAY_RUNS + ["flat"]
 
 
 @pytest.mark.parametrize(("took", "taken"), [
@@ -523,8 +523,8 @@ def test_cores_that_become_free_are_found_at_the_next_trial():
         done.append(name)
         return 2_000_000 if name != "pieces" else 4_000_000 if len(done) < 60 else 1_000_000
 
-    taken, _, _ = decisions(times, 19 + FIRST_STAY + 14 + 10)
-    assert taken[19 : 19 + FIRST_STAY] == ["flat"] * FIRST_STAY
+    taken, _, _ = decisions(times, 19 + FIRST_STAY_RUNS + 14 + 10)
+    assert taken[19 : 19 + FIRST_STAY_RUNS] == ["flat"] * FIRST_STAY_RUNS
     assert taken[-10:] == ["pieces"] * 10
 
 
@@ -538,7 +538,7 @@ def test_independent_calls_that_cost_enough_are_divided(host, cost, is_divided):
 
 @pytest.mark.parametrize(("device", "is_tried"), [("EXAMPLE:0", False), ("CPU:0", True)])
 def test_other_schedules_are_tried_for_calls_on_host_memory_only(host, monkeypatch, device, is_tried):
-    monkeypatch.setattr(autotune, "LEAST_WORK", 0)
+    monkeypatch.setattr(autotune, "LEAST_DIVIDED_NS", 0)
     nodes = [node("a", "Neg", "v0", device=device), node("b", "Neg", "v1", device=device)]
     made = executable(host, nodes, ["a", "b"])
     first = made.autotuner.schedule

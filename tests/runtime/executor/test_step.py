@@ -151,7 +151,7 @@ def test_a_step_that_is_cancelled_while_its_loop_goes_to_rest_ends_and_does_not_
     step = EndsAfterEachCheck(runtime().host)
     step.loop.expect(AsyncValue(), lambda: None)
     loop = step.loop
-    step.leave()
+    step.detach()
     assert not loop.post(lambda: None)
     assert not step.has_loop
 
@@ -181,7 +181,7 @@ def test_a_step_whose_queue_is_closed_when_its_value_comes_ends_with_that_error(
     step.close = lambda: ended.append(step.error)
     value = AsyncValue()
     step.loop.expect(value, lambda: None)
-    step.leave()
+    step.detach()
     assert not ended
     value.emplace(1)
     assert [type(error) for error in ended] == [Unavailable]
@@ -197,7 +197,7 @@ def test_a_cancelled_step_waits_for_kernels_that_have_started():
 
 
 def test_a_cancelled_step_waits_for_a_limited_time_only(monkeypatch):
-    monkeypatch.setattr(loop_module, "DEAF", 0.01)
+    monkeypatch.setattr(loop_module, "CANCEL_GRACE", 0.01)
     host = FakeHost(lambda: None)
     step = Step(host)
     step.loop.expect(AsyncValue(), lambda: None)
@@ -232,9 +232,9 @@ def test_promises_that_are_made_while_the_others_are_broken_are_broken_too():
         def break_promises(self, _):
             broken.append(self.left)
             if self.left:
-                loop.post(lambda: loop.promises(Chained(self.left - 1)))
+                loop.post(lambda: loop.register_promises(Chained(self.left - 1)))
 
-    loop.promises(Chained(2))
+    loop.register_promises(Chained(2))
     step.cancel(Aborted("by the test"))
     loop.run()
     assert broken == [2, 1, 0]

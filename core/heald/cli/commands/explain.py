@@ -155,7 +155,7 @@ def _linked(executable: Executable) -> tuple[Counter[tuple[str, str]], list[str]
 
     calls: Counter[tuple[str, str]] = Counter()
     fused: dict[str, list[int]] = {}
-    for each in executable.all():
+    for each in executable.with_callees():
         for bound in each.layout.calls:
             if bound.call.code not in OWN and bound.kernel is not None:
                 calls[each.device_name(bound), bound.kernel.pack] += 1

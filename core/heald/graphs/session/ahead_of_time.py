@@ -68,7 +68,7 @@ def compile_model(
     preparation = Preparation(program, compiled, own.host)
     requirements = tuple(_requirements(program, own))
     if strip:
-        program = preparation.stripped()
+        program = preparation.strip_constants()
     return CompiledModel(program, tuple(compiling.entries), requirements, preparation.prepared,
                          form="" if source is None else source.describe().form, chosen=chosen)
 

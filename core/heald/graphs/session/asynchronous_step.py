@@ -38,7 +38,7 @@ class AsynchronousStep:
 
         Raises InvalidArgument for shapes that do not fit, FailedPrecondition for a closed session.
         """
-        return self._ready().unwaited(tuple(shapes))
+        return self._ready().executable_without_wait(tuple(shapes))
 
     def start(self, executable: Executable, feeds: Sequence[Any]) -> tuple[list[AsyncValue], AsyncValue]:
         """Start a run and return its results, and a value that completes when the run is over, with its error.
@@ -55,5 +55,5 @@ class AsynchronousStep:
             step.cancel(Cancelled("the run was interrupted"))
             raise
         finally:
-            step.leave()
+            step.detach()
         return values or [failed(step.end()) for _ in executable.function.results], step.over

@@ -79,7 +79,7 @@ class PartialRun:
             step.cancel(Cancelled("the run was interrupted"))
             raise
         finally:
-            step.leave()
+            step.detach()
 
     def begin(self, feeds: Mapping[Tensor, tuple[str, Any]], fetches: Mapping[Tensor, str], memory: HostMemory) -> bool:
         """Check one call, and give its feeds to the step. Returns True when no feed and no fetch is left.

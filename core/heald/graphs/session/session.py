@@ -506,7 +506,7 @@ class Session:
             self._served, self._served_after = {}, declined
         rows = compiler.rows()
         placement = with_rows(self._placed.placement, rows)
-        for each in executable.all():
+        for each in executable.with_callees():
             for bound in each.layout.calls:
                 fused = bound.call.fused
                 for name in fused:

@@ -29,22 +29,22 @@ if TYPE_CHECKING:
     from . import only_call as only_call
     from .array_contract import buffer_poisoner as buffer_poisoner
     from .array_contract import check_returned as check_returned
+    from .array_contract import checked_run_function as checked_run_function
     from .array_contract import poison_array as poison_array
-    from .array_contract import watched as watched
     from .calls.kernel_call import KernelCall as KernelCall
     from .calls.returned_results import run_on_list as run_on_list
     from .executable import Executable as Executable
     from .host_array import check_payload as check_payload
     from .host_array import view as view
-    from .only_call import writing as writing
+    from .only_call import allocating_run as allocating_run
     from .trace import Event as Event
 
 __getattr__ = lazy_exports(__name__, {
-    ".array_contract": ("buffer_poisoner", "check_returned", "poison_array", "watched"),
+    ".array_contract": ("buffer_poisoner", "check_returned", "poison_array", "checked_run_function"),
     ".calls.kernel_call": ("KernelCall",),
     ".calls.returned_results": ("run_on_list",),
     ".executable": ("Executable",),
     ".host_array": ("check_payload", "view"),
-    ".only_call": ("writing",),
+    ".only_call": ("allocating_run",),
     ".trace": ("Event",),
 })

@@ -101,7 +101,7 @@ class Executable:
         idle_bytes = len(self.autotuner.schedule.frames) * self._frame_bytes
         return idle_bytes + sum(callee.frame_bytes for callee in self._callees)
 
-    def all(self) -> Iterator[Executable]:
+    def with_callees(self) -> Iterator[Executable]:
         """Yield the function and all functions that are linked for it."""
         remaining = [self]
         while remaining:
@@ -254,7 +254,7 @@ class Executable:
         results = KernelContext().run(self.invoke, [unwrapped(a) for a in arguments], step)
         values = [value if isinstance(value, AsyncValue) else available(value) for value in results]
         for i in self._copied:
-            values[i] = self._own(values[i])
+            values[i] = self._own_copy(values[i])
         return values
 
     def invoke(self, arguments: Sequence[Any], step: Step) -> list[Any]:
@@ -312,8 +312,8 @@ class Executable:
         opaque = self.layout.registers.opaque
         results = [values[r] if r in opaque else None for r in self._results]
         values[:] = [None] * len(values)
-        is_left = [not (each.is_available() if isinstance(each, AsyncValue) else each is not None) for each in results]
-        return [failed(step.end()) if left else each for left, each in zip(is_left, results, strict=True)]
+        exists = [value.is_available() if isinstance(value, AsyncValue) else value is not None for value in results]
+        return [value if is_there else failed(step.end()) for is_there, value in zip(exists, results, strict=True)]
 
     def _typed_and_free(self, error: BaseException, frame: Frame, step: Step) -> HealdError:
         """Return the typed error of the call that raised. The frame is free unless devices may still use it."""
@@ -332,16 +332,16 @@ class Executable:
             frame.registers[register] = failure
         return self.layout.calls_after(position)
 
-    def _own(self, value: AsyncValue) -> AsyncValue:
+    def _own_copy(self, value: AsyncValue) -> AsyncValue:
         """Return a copy of a result, as soon as the result is available."""
         if value.is_available():
             try:
                 return value if value.is_error() or value.is_dead() else available(self._copy(value.get()))
             except Exception as error:  # noqa: BLE001 - memory may be short, and only the value can report it
                 return failed(as_heald_error(error, "copying a result"))
-        own = AsyncValue()
-        value.and_then(lambda: own.forward_to(self._own(value)))
-        return own
+        copy = AsyncValue()
+        value.and_then(lambda: copy.forward_to(self._own_copy(value)))
+        return copy
 
     def _copy(self, array: Any) -> Any:
         copy = self._host.memory.maker(array.shape, array.dtype, "the copy of a result")()

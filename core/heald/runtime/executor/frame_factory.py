@@ -16,14 +16,14 @@ from ..host.device_memory import Owned
 from ..host.host_memory import LaidOut
 from ..program.host_program import HOST
 from ..values.tensor import TensorMetadata
-from .array_contract import check_returned, look_once
+from .array_contract import check_first_run, check_returned
 from .calls.bound_call import BoundCall
 from .calls.frame_calls import FrameCall
 from .calls.unfinished_frame import UnfinishedFrame
-from .dead_memory import poisoned
+from .dead_memory import poisoning_calls
 from .frame import Frame
 from .frame_layout import FrameLayout
-from .host_array import typed
+from .host_array import typed_view
 from .memory_plan import MemoryPlan
 from .replay import find_segments
 
@@ -60,7 +60,7 @@ class FrameFactory:
         unfinished = UnfinishedFrame(registers, self._layout.memory.fixed, lent, self._environment)
         calls = self._attach_in_order(unfinished) if is_flat else self._attach_flat(unfinished)
         if self._host.debug.poison:
-            calls = self._poisoned(calls, buffers, dict(copies))
+            calls = self._poisoning_calls(calls, buffers, dict(copies))
         frame = Frame(registers, calls[: len(lists.flat)], copies, lent, lists.flat)
         if is_flat:
             frame.uncaptured = self._segments
@@ -72,7 +72,7 @@ class FrameFactory:
             if part is not None and len(part.calls) > 1:  # after a single call no call is left to stop
                 self._host.frames[id(part)] = part
             if part is not None and is_first:
-                look_once(part, partial(self._check_returned, registers, part.numbers))
+                check_first_run(part, partial(self._check_returned, registers, part.numbers))
         if owned:
             weakref.finalize(frame, memory.dropped.extend, owned)
         if any(bound.adopts_feed for bound in self._layout.calls):
@@ -90,7 +90,7 @@ class FrameFactory:
             key = slot, metas[register]
             if key not in arrays:
                 buffer = buffers[slot]
-                arrays[key] = typed(buffer, key[1]) if plan.slots[slot][0] == HOST else buffer
+                arrays[key] = typed_view(buffer, key[1]) if plan.slots[slot][0] == HOST else buffer
             registers[register] = arrays[key]
         return registers
 
@@ -111,13 +111,16 @@ class FrameFactory:
         early = (bound for number, bound in enumerate(order.calls) if number not in order.late)
         return [call for bound in early if (call := bound.attach(frame)) is not None]
 
-    def _poisoned(self, calls: list[FrameCall], buffers: Mapping[int, Any], copies: dict[int, Any]) -> list[FrameCall]:
+    def _poisoning_calls(
+        self, calls: list[FrameCall], buffers: Mapping[int, Any], copies: Mapping[int, Any]
+    ) -> list[FrameCall]:
         """Wrap the FrameCalls so that they poison the frame's host memory as soon as it is dead."""
         lists, root, plan = self._layout.lists, self._layout.registers.root, self._layout.memory.plan
         touched = [{root[r] for r in (*call.args, *call.results)}
                    for call in (self._layout.calls[number].call for number in (*lists.flat, *lists.tail))]
         blocks = {r: buffers[slot] for r, slot in plan.slot_of.items() if plan.slots[slot][0] == HOST}
-        return poisoned(calls, touched, blocks | {i: copy.reshape(-1).view(np.uint8) for i, copy in copies.items()})
+        blocks |= {i: copy.reshape(-1).view(np.uint8) for i, copy in copies.items()}
+        return poisoning_calls(calls, touched, blocks)
 
     def _check_returned(self, registers: list[Any], numbers: Sequence[int], index: int, returned: Any) -> None:
         """Raises PluginError when an attached call returned an array that is not one of its outputs."""
@@ -171,7 +174,7 @@ class FrameFactory:
         try:
             what = f"of {self._layout.memory.plan.nbytes} bytes that a run of this program takes"
             return self._host.device_memory.allocate(device, nbytes, what)
-        except Exception as error:  # noqa: BLE001 - raised again, typed
+        except Exception as error:  # noqa: BLE001 - raised again, typed_view
             raise self._at(user, self._host.fault(device, error))  # noqa: B904 - the cause is set there
 
     def _at(self, user: BoundCall, error: HealdError) -> HealdError:

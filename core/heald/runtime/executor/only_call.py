@@ -32,7 +32,7 @@ def only_call(executable: Executable, host: Host) -> Callable[..., Any] | None:
         return None
     environment = layout.environment(host)
     run, make = bound.run_function(environment, []), environment.maker(call.results[0], [])
-    write = writing(run, make, bound.kernel, len(call.args))
+    write = allocating_run(run, make, bound.kernel, len(call.args))
     if call.args == tuple(range(len(function.arg_names))) and call.args:
         return write
     sources = [(register if register < len(function.arg_names) else None, presets.get(register))
@@ -57,7 +57,9 @@ def only_device_call(executable: Executable) -> tuple[BoundCall, list[int]] | No
     return bound, sources
 
 
-def writing(run: Callable[..., Any], make: Callable[[], Any], kernel: KernelDef, count: int) -> Callable[..., Any]:
+def allocating_run(
+    run: Callable[..., Any], make: Callable[[], Any], kernel: KernelDef, count: int
+) -> Callable[..., Any]:
     """Return the run function of a kernel as a function of `count` arrays that returns a new one, made by `make`."""
 
     def one(x: Any) -> Any:

@@ -17,7 +17,7 @@ from .frame_factory import FrameFactory
 from .frame_layout import FrameLayout
 from .schedule import CallEach, Schedule
 from .step import Step
-from .task_partition import LEAST_GAIN, TaskPartition, by_owner, divide
+from .task_partition import LEAST_SPEEDUP, TaskPartition, divide_by_costs, divide_by_owner
 
 if TYPE_CHECKING:
     from ..host.host import Host
@@ -51,9 +51,9 @@ def dependencies(layout: FrameLayout) -> list[list[int]]:
 def make_parallel_schedule(layout: FrameLayout, host: Host, flat: Schedule, costs: Sequence[int]) -> Schedule | None:
     """Partition the list by the costs of its calls, in ns. Return None when that does not promise to be faster."""
     alone = sum(cost for number, cost in zip(layout.lists.flat, costs, strict=True) if layout.calls[number].fills_cores)
-    if alone * LEAST_GAIN > sum(costs):
+    if alone * LEAST_SPEEDUP > sum(costs):
         return None
-    partition = divide(dependencies(layout), costs, host.work_queue.parallelism_level)
+    partition = divide_by_costs(dependencies(layout), costs, host.work_queue.parallelism_level)
     return None if partition is None else schedule_of_partition(layout, host, flat, partition)
 
 
@@ -62,7 +62,7 @@ def make_device_schedule(layout: FrameLayout, host: Host, flat: Schedule) -> Sch
     owners = [id(layout.calls[number].device) for number in layout.lists.flat]
     if len(set(owners)) < 2 or host.work_queue.parallelism_level < 2:
         return None
-    partition = by_owner(dependencies(layout), owners)
+    partition = divide_by_owner(dependencies(layout), owners)
     return None if partition is None else schedule_of_partition(layout, host, flat, partition)
 
 
@@ -82,7 +82,7 @@ class ParallelSchedule:
         self._flat = flat.run, flat.run_each
         self._partition = partition
         self._plan = layout.plan_of(partition)
-        self._users = partition.users()
+        self._users = partition.consumers()
 
     def make_frame(self) -> Frame:
         """Return a frame with the calls of each part, or a frame of the flat plan when memory is short."""

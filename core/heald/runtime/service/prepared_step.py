@@ -19,8 +19,8 @@ from ..executor.executable import Executable
 from ..executor.step import RunOptions, Step
 from ..host.host import Host
 from ..linker.link import NodesDeclined, link
-from ..linker.shared import Shared
-from ..linker.stored_constants import MADE, StoredConstants
+from ..linker.link_context import LinkContext
+from ..linker.stored_constants import NO_STORED_CONSTANTS, StoredConstants
 from ..program.host_program import ProgramDef
 from ..support.fork_safety import inherited
 from ..support.gc_pause import gc_paused
@@ -47,9 +47,9 @@ class ProgramSource(Protocol):
         """Return the program. Raises the error of `step` when it ends meanwhile."""
 
     def link(
-        self, program: ProgramDef, feed_metas: Sequence[TensorMetadata], shared: Shared, step: Step, *,
+        self, program: ProgramDef, feed_metas: Sequence[TensorMetadata], shared: LinkContext, step: Step, *,
         waits: bool = True, foreign_feeds: frozenset[int] = frozenset(),
-    ) -> tuple[ProgramDef, Shared, Executable]:
+    ) -> tuple[ProgramDef, LinkContext, Executable]:
         """Link for feeds of this metadata, `foreign_feeds` being ForeignArrays. Return the program that was linked,
         and the values for further links."""
 
@@ -71,7 +71,7 @@ class PreparedStep:
 
     def __init__(
         self, names: Sequence[str], metas: Sequence[TensorMetadata], compiler: ProgramSource, host: Host, session: Step,
-        making: Step, new_step: NewStep, note: Note, stored: StoredConstants = MADE,
+        making: Step, new_step: NewStep, note: Note, stored: StoredConstants = NO_STORED_CONSTANTS,
     ) -> None:
         self._compiler, self._note = compiler, note
         self._host = host
@@ -83,13 +83,13 @@ class PreparedStep:
         # Feeds of these types need no conversion. Strings always do, since an object array may hold any objects.
         self._dtypes = [(i, meta.dtype.numpy if meta.dtype.itemsize else None) for i, meta in enumerate(metas)]
         program = compiler.program(making)
-        shared = Shared({}, session.resources, stored)
+        shared = LinkContext({}, session.resources, stored)
         weakref.finalize(self, host.device_memory.dropped.extend, shared.buffers)
         self._latest = program, shared  # one tuple, replaced as a whole: `shared` is indexed by the program's registers
         self._variants: dict[tuple[tuple[int, ...], ...], Executable] = {}
         self._dynamic: Executable | None = None
         self._partial: Executable | None = None  # of partial runs
-        self._unwaited: dict[tuple[tuple[int, ...], ...], Executable] = {}  # of runs whose callers do not wait
+        self._without_wait: dict[tuple[tuple[int, ...], ...], Executable] = {}  # of runs whose callers do not wait
         self._may_be_dynamic = True
         self._lock = threading.Lock()
         inherited.add(self)
@@ -97,7 +97,7 @@ class PreparedStep:
     def held(self) -> tuple[int, int]:
         """Return the approximate bytes of bound calls, and the bytes of arrays in prepared constants and idle
         frames."""
-        linked = [*self._variants.values(), *self._unwaited.values(), *filter(None, [self._dynamic, self._partial])]
+        linked = [*self._variants.values(), *self._without_wait.values(), *filter(None, [self._dynamic, self._partial])]
         prepared = list(self._latest[1].prepared.values())
         array_bytes = sum(getattr(prepared_object.value, "nbytes", 0) for prepared_object in prepared)
         frame_bytes = sum(executable.frame_bytes for executable in linked)
@@ -168,24 +168,24 @@ class PreparedStep:
         """Link anew for later runs, with the resources that the session has now."""
         with self._lock:
             program, shared = self._latest
-            self._latest = program, shared.renumbered(self._step.resources)
-            self._variants, self._dynamic, self._unwaited = {}, None, {}
+            self._latest = program, shared.for_renumbered_program(self._step.resources)
+            self._variants, self._dynamic, self._without_wait = {}, None, {}
 
-    def unwaited(self, shapes: tuple[tuple[int, ...], ...]) -> Executable:
+    def executable_without_wait(self, shapes: tuple[tuple[int, ...], ...]) -> Executable:
         """Return the program linked for feeds of these shapes, for runs whose callers do not wait for them.
 
         The links of the last MOST_VARIANTS shapes are kept. Raises InvalidArgument for shapes that do not fit.
         """
-        executable = self._unwaited.get(shapes)
+        executable = self._without_wait.get(shapes)
         if executable is None:
             with self._step.holding(self._lock):
-                if len(self._unwaited) >= MOST_VARIANTS:
-                    self._unwaited.pop(next(iter(self._unwaited)))
+                if len(self._without_wait) >= MOST_VARIANTS:
+                    self._without_wait.pop(next(iter(self._without_wait)))
                 metas = [TensorMetadata(m.dtype, s) for m, s in zip(self.metas, shapes, strict=True)]
                 program, shared = self._latest
                 linked = self._compiler.link(program, metas, shared, self._step, waits=False)
                 self._latest, executable = linked[:2], linked[2]
-                self._unwaited[shapes] = executable
+                self._without_wait[shapes] = executable
                 self._note(executable, self._compiler)
         return executable
 
@@ -205,10 +205,10 @@ class PreparedStep:
                 self._note(self._partial, self._compiler)
             return self._partial
 
-    def _link_partial(self, program: ProgramDef, shared: Shared, step: Step) -> Executable:
+    def _link_partial(self, program: ProgramDef, shared: LinkContext, step: Step) -> Executable:
         """Link without a new placement: a node that lacks shapes here has them in other runs."""
         try:
-            return link(program, self._host, self.metas, shared=shared, fuses=False, check=step.check)
+            return link(program, self._host, self.metas, context=shared, fuses=False, check=step.check)
         except NodesDeclined as declined:
             node, device, _, why = declined.refusals[0]
             raise Unimplemented(f"a partial run has no shapes of its feeds beforehand: {why}", node=node, device=device,
@@ -240,7 +240,7 @@ class PreparedStep:
         """
         program, shared = self._latest
         try:
-            return link(program, self._host, self.metas, shared=shared, waits=True, fuses=False, check=step.check)
+            return link(program, self._host, self.metas, context=shared, waits=True, fuses=False, check=step.check)
         except NodesDeclined:
             self._may_be_dynamic = False
             return None

@@ -10,7 +10,7 @@ from ...contract.kernel import KernelDef
 from ...host.device_memory import DeviceMemory
 from ...program.host_program import HOST
 from ...values.tensor import TensorMetadata
-from ..array_contract import buffer_poisoner, poison_array, watched
+from ..array_contract import buffer_poisoner, checked_run_function, poison_array
 
 if TYPE_CHECKING:
     from ...host.host import Host
@@ -56,7 +56,7 @@ class CallEnvironment:
 
         return call
 
-    def checked_run(
+    def run_with_checks(
         self, run: Callable[..., Any], outputs: Sequence[int], device: Device, memory: int, kernel: KernelDef,
         first: int = 0,
     ) -> Callable[..., Any]:
@@ -67,7 +67,7 @@ class CallEnvironment:
         """
         sizes = [self.metas[register].nbytes for register in outputs]
         poisons = [poison_array if memory == HOST else buffer_poisoner(device, nbytes) for nbytes in sizes]
-        return watched(run, poisons, kernel, first)
+        return checked_run_function(run, poisons, kernel, first)
 
 
 def _buffer_maker(memory: DeviceMemory, device: Device, nbytes: int, owner: Callable[[], Step]) -> Maker:

@@ -73,7 +73,7 @@ class KernelCall(OpCall):
             return partial(run, *inputs, *outputs)
         call = frame.environment.synchronous_run(self._attach_kernel(attach, inputs, outputs), self.device)
         if frame.environment.checks:
-            return partial(self._checked(frame.environment, lambda *_: call()), *inputs, *outputs)
+            return partial(self._with_checks(frame.environment, lambda *_: call()), *inputs, *outputs)
         return call
 
     def fresh(self, environment: CallEnvironment) -> FreshCall:
@@ -119,7 +119,7 @@ class KernelCall(OpCall):
         """
         run, kernel = run_of(self.bound), self.kernel
         if environment.checks and not kernel.nonstrict:
-            run = self._checked(environment, run, first=int(kernel.step))
+            run = self._with_checks(environment, run, first=int(kernel.step))
         run = environment.synchronous_run(run, self.device)
         if kernel.step:
             run = partial(run_with_step, registers, run)
@@ -128,9 +128,9 @@ class KernelCall(OpCall):
             return run_on_list(run, metas, self.call, kernel, environment.host.memory)
         return run
 
-    def _checked(self, environment: CallEnvironment, run: Callable[..., Any], first: int = 0) -> Callable[..., Any]:
+    def _with_checks(self, environment: CallEnvironment, run: Callable[..., Any], first: int = 0) -> Callable[..., Any]:
         outputs = () if self.returns else self.call.results
-        return environment.checked_run(run, outputs, self.device, self.memory, self.kernel, first)
+        return environment.run_with_checks(run, outputs, self.device, self.memory, self.kernel, first)
 
     def _attach_kernel(
         self, attach: Callable[..., FrameCall], inputs: Sequence[Any], outputs: Sequence[Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
-from heald.runtime.linker.follow import FOLLOWED
+from heald.runtime.linker.result_inference import RESULT_RULES
 from heald.runtime.program.host_program import Call
 from heald.runtime.values import dtypes
 from heald.runtime.values.tensor import TensorMetadata, ValueInfo
@@ -21,7 +21,7 @@ def followed(code, body, *shapes):
     leading = [ValueInfo(TensorMetadata(dtypes.int32, ()))] * (3 if code == "heald.for" else 0)
     infos = [ValueInfo(TensorMetadata(dtypes.float32, shape)) for shape in shapes]
     call = Call(code, (), (), functions=("condition", "body")[code == "heald.for":])
-    return [info.shape for info in FOLLOWED[code](call, link, [*leading, *infos])[1]]
+    return [info.shape for info in RESULT_RULES[code](call, link, [*leading, *infos])[1]]
 
 
 def longer(shape):
@@ -53,6 +53,6 @@ def test_the_body_is_linked_for_the_shapes_that_the_variables_have_in_the_end():
         return SimpleNamespace(results=[ValueInfo(TensorMetadata(dtypes.float32, shape)) for shape in results])
 
     call = Call("heald.while", (), (), functions=("condition", "body"))
-    _, (variable,) = FOLLOWED["heald.while"](call, link, [ValueInfo(TensorMetadata(dtypes.float32, (1, 3)))])
+    _, (variable,) = RESULT_RULES["heald.while"](call, link, [ValueInfo(TensorMetadata(dtypes.float32, (1, 3)))])
     assert variable.shape is None
     assert linked[-2:] == [(1, None), (0, None)]
