@@ -1,4 +1,11 @@
-"""CallOrder: the calls of a function in the order in which a run comes to them, and the parts of this order."""
+"""CallOrder: the calls of a function in the order in which a run comes to them, and the parts of this order.
+
+The tail is known when linked. A session's run calls it attached and in order, over buffers of the plan, once nothing is
+pending and none of its arguments is dead.
+
+Control edges are part of a call (`after`). The flat list keeps them by its order; late calls wait for those registers.
+An event orders work of one device before work of another; no value crosses for it.
+"""
 
 from __future__ import annotations
 
@@ -16,7 +23,7 @@ class CallOrder:
     `late`: the indices of the calls that run behind asynchronous results, in a Dataflow or in the tail.
     `tail`: the late calls that wait for every call that may pend. Nothing is pending when they start, so they run
         attached and in order, like the flat list.
-    `needs`, `gives`: for each call the registers that it waits for and those that it fills.
+    `needs`: for each call the registers that it waits for; `gives`: the registers that it fills.
     `nonstrict`: the indices of the calls that run as soon as one argument is available.
     `is_asynchronous`: True when each run needs a step of its own.
     """

@@ -1,4 +1,7 @@
-"""CallReports: the errors and the traces of an executable's calls."""
+"""CallReports: the errors and the traces of an executable's calls.
+
+An exception of a kernel becomes a typed error in one place, `BoundCall.typed_error`; `kernel_errors` has the table.
+"""
 
 from __future__ import annotations
 

@@ -1,12 +1,30 @@
 """Dataflow: runs calls when their arguments are available, in any order.
 
-A call is ready when all its arguments are available; a non-strict call is ready with one of them. An error or a dead
-value among the arguments becomes the call's results, and the call does not run; so does a dead value that a strict call
-waits for. The step's loop runs ready calls and reports values that have come.
+A register holds one of four things: MISSING (its call has not run), a pending AsyncValue, a payload, or an available
+AsyncValue, which is an error or DEAD. It goes through these states in this order and never back.
 
-A Dataflow writes no memory of the plan, since the plan holds for the order of attached calls only. The results of its
-calls are new arrays. Once nothing is pending and no remaining call may pend, it runs the remaining calls in order. The
-layout's tail then runs attached, through `run_tail`, unless a dead value stands before it.
+A call goes through three states.
+- Waiting: `_missing_counts` has the number of its needed registers without an available value.
+- Ready: the count is 0, and the step's loop has the call. A non-strict call is ready with one available argument.
+- Done: the call has left `_remaining`. It ran, or an error or a dead value among its needed values became its results.
+
+Invariants:
+- The flat list ran all calls that depend on nothing pending, or stopped in the call that returned a pending value
+  (`HandOver`). The Dataflow gets the other calls.
+- A Dataflow writes no memory of the plan, since the plan holds for the order of attached calls only. The results of its
+  calls are new arrays.
+- Once nothing is pending and no remaining call may pend, all remaining calls run in order, as one entry of the loop
+  (ALL_REMAINING). The layout's tail then runs attached, through `run_tail`, unless a dead value stands before it.
+- A value dies with its last consumer: `_consumers_left` counts down. Results, and values that the tail needs, have a
+  negative count, which never becomes 0.
+- Control inputs (`after`) count as needed values. Their errors stop a call; their deadness stops a strict call only.
+
+Termination: every call needs earlier calls only, and a call that is done makes all its results available or pending. So
+a call stays in the waiting state only behind a pending value, and the end of the step breaks all promises.
+
+Rule: the thread that drives the step is the only caller of all methods, so no counter has a lock. A change that lets
+another thread in must post to the loop instead. No local variable of a method that calls kernels may hold an error: its
+traceback leads through this frame and would keep all values alive.
 """
 
 from __future__ import annotations

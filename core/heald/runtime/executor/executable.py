@@ -5,6 +5,9 @@ exception ends the step. The list's iterator tells which call raised it, at no c
 ends through the same iterator (`Cursor.stop`). Only a step with a deadline or a trace does work between calls.
 
 Results belong to the user: an array that this run did not make itself is copied first.
+
+A stopped or failed step returns its frame, unless devices or asynchronous kernels may still use it. Copies for the
+results alone are awaited once, at the end of the run.
 """
 
 from __future__ import annotations
@@ -97,7 +100,7 @@ class Executable:
 
     @property
     def frame_bytes(self) -> int:
-        """Bytes of the memory plans in idle frames, with those of its callees."""
+        """Bytes of the memory plans in idle frames, its callees' frames included."""
         idle_bytes = len(self.autotuner.schedule.frames) * self._frame_bytes
         return idle_bytes + sum(callee.frame_bytes for callee in self._callees)
 
@@ -261,7 +264,7 @@ class Executable:
         """Run for a kernel of the same step, in its context. Return payloads where they are available, else
         AsyncValues.
 
-        Results may be the arguments or constants of the program, which nobody writes. In a step that ends at errors
+        Results may be the arguments or constants of the program: they are read-only. In a step that ends at errors
         the first error is raised.
         """
         if self._checks_arguments:

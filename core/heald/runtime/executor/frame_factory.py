@@ -1,4 +1,8 @@
-"""FrameFactory: makes frames of a layout: allocates the buffers of the memory plan and attaches the calls to them."""
+"""FrameFactory: makes frames of a layout: allocates the buffers of the memory plan and attaches the calls to them.
+
+No finalizer of a frame calls a device, for it may run within the device's methods. Buffers of collected frames wait in
+`DeviceMemory` for the next allocation, the end of a run, or the end of a session.
+"""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ class FrameLayout:
         return CallEnvironment(self.registers.metas, self.registers.device_of, host)
 
     def plan_of(self, partition: TaskPartition) -> MemoryPlan:
-        """Return the memory plan under a task partition. The planned registers are those of the flat plan."""
+        """Return the memory plan under a task partition. It plans the same registers as the flat plan."""
         return plan_memory([self.lifetimes.uses[number] for number in self.lists.flat], partition)
 
     def calls_after(self, position: int) -> list[int]:

@@ -6,7 +6,7 @@ questions about every register.
 1. May the register's array be a buffer of the memory plan? The plan gives a buffer to the next value after the last
    read in the flat list and the tail (`Use`). So an array that anybody reads outside this order is *lent* and gets no
    buffer. The readers outside the order are:
-   - the user, who gets the results,
+   - the user of the results,
    - a device that works through its queue,
    - a kernel that reads arguments after it has returned, or retains them,
    - a call in a Dataflow, which runs in any order,

@@ -1,9 +1,26 @@
 """The memory plan assigns registers to shared buffers, once per executable, by the lifetimes of their values.
 
-A planned register belongs to a slot, a buffer of its frame. Slots in host memory are parts of one block. A slot is free
-again after the last read of its value. A register takes the smallest free slot that fits; if none fits, the largest one
-grows. An output that may be written over an input takes the input's slot when no later call needs the input. Under a
-task partition, a use is over only when it has ended in every order that the partition allows.
+A planned register belongs to a slot, a buffer of its frame. Slots in host memory are parts of one block. A slot is in
+one of two states: taken, from the call that writes its value up to the call that reads the value last, or free.
+
+- A register takes the smallest free slot that fits. If none fits, the largest free slot grows. Without a free slot, a
+  new one is made.
+- An output that may be written over an input takes the input's slot, when no later call needs the input.
+- A slot becomes free after the call with the last use of its value. So the outputs of a call never share a slot with
+  its inputs, but for the inputs that it declares `inplace`.
+
+Under a task partition the order of calls is partial. A use of the value in a part counts as over for a later call only
+if the part is in `reach` of the later call's part: it has then ended in every order that the partition allows. Both
+sets are bit sets of parts, and a slot is free for a call when `users & ~reach` is empty.
+
+Invariants:
+- Two values whose lifetimes overlap in an allowed order have different slots.
+- Slots never move between memories.
+- Uses name roots: a view and its source are one value, which lives as long as the last of both.
+- Registers without a write in any `Use` have no slot: they are lent, or have no static size (`lifetimes`).
+
+Rule: a `Use` must list every read and write of a call. A new reader of planned values outside the order of the uses
+must make them lent in `lifetimes` instead.
 """
 
 from __future__ import annotations

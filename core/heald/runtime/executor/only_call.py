@@ -41,8 +41,8 @@ def only_call(executable: Executable, host: Host) -> Callable[..., Any] | None:
 
 
 def only_device_call(executable: Executable) -> tuple[BoundCall, list[int]] | None:
-    """Return the only kernel call of an executable, on a device outside host memory, and the index of each of its
-    arguments among those of the executable. None for an executable that does more than this call and its copies."""
+    """Return the only kernel call of an executable, on a device outside host memory, and for each of its arguments
+    the index of the executable's argument. None for an executable that does more than this call and its copies."""
     layout, function = executable.layout, executable.function
     copied = {bound.call.results[0]: bound.call.args[0] for bound in layout.calls if bound.call.code == COPY}
     kernels = [bound for bound in layout.calls if not isinstance(bound, Transfer)]

@@ -1,6 +1,9 @@
 """Parallel schedule: a flat list under a task partition, run by the step's thread and free work queue threads.
 
 Frames of a parallel schedule have their own memory plan, which holds in every order that the partition allows.
+
+A run is a `Job`: its tasks in the queue offer help, and the owner waits for begun parts only. Calls on several devices
+of the host's memory begin in a parallel schedule, so that the devices work at the same time.
 """
 
 from __future__ import annotations

@@ -1,4 +1,8 @@
-"""QueueDevices: the devices of an executable that work through queues, outside host memory."""
+"""QueueDevices: the devices of an executable that work through queues, outside host memory.
+
+Enqueued work counts as available for consumers on the same device. A value that leaves the device becomes available
+when the device's `StreamWaiter` has seen the event behind the copy.
+"""
 
 from __future__ import annotations
 

@@ -2,6 +2,9 @@
 
 A frame's first run launches each kernel by itself, as drivers load code at the first launch. The kernels are captured
 behind it. Runs with a deadline or a trace go on launching each kernel.
+
+The replay takes the place of the segment's first call, and the other calls do nothing: indices in a flat list stay the
+same.
 """
 
 from __future__ import annotations

@@ -3,6 +3,14 @@
 A step is cancelled once: by its user, its deadline, its first error, or the end of its session. The first of these
 errors stays. Kernels that have started are asked to end, by `on_cancel` or by polling `cancelled`. No other kernels
 start.
+
+The executor knows no control flow: it knows dead values, and neither frames of loops nor iterations. Kernels call
+functions of the program through `Step.invoke` and `Step.call`, which never wait. Calls that are nested too deep, or
+come from another thread, queue in the loop's mail. A function that only computes needs no loop and no step of its own;
+its results are payloads.
+
+A step makes its rendezvous at the first Send or Recv, and its error aborts it. A session with a transport aborts a
+failed step's rendezvous even before the first use, for other processes wait for it.
 """
 
 from __future__ import annotations
@@ -81,7 +89,7 @@ class Step:
     `rendezvous`: makes the rendezvous of the step's Send and Recv nodes, at its first use or at the step's error; by
         default a LocalRendezvous.
 
-    The attribute `workers` is the threads that work for the step: at first those of the host's queue.
+    The attribute `workers` has the threads that work for the step: at first the threads of the host's queue.
     """
 
     def __init__(

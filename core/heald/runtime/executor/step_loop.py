@@ -10,6 +10,9 @@ step (`run`). After `detach` it is a task of the work queue, which starts when m
     IDLE       none                   CALLED: mail; WORKING: cancellation, on the canceller's thread
     CALLED     none, one is enqueued  WORKING: the task starts, or cancellation
     OVER       none
+
+One thread at a time drives a step. A task of the work queue that completed a value drives its step on before it ends
+(`on_completion`), so that consumers run before the tasks behind it. Only blocking tasks block a thread of the queue.
 """
 
 from __future__ import annotations
@@ -60,7 +63,7 @@ class Driven(Protocol):
         """End the step with this error."""
 
     def close(self) -> None:
-        """Called when a step that nobody waits for is over."""
+        """Called at the end of a detached step."""
 
     def on_cancel(self, callback: Callable[[], Any]) -> int:
         """Call back when the step must end. Returns a handle for `forget`."""

@@ -1,18 +1,30 @@
 """TaskPartition: the calls of a flat list, divided into parts that are each worth a task of the work queue.
 
-Calls that can only run one after the other are merged, and so are cheap calls around a single other one. List
-scheduling then assigns each merged call to the thread where it ends earliest, by measured costs. A result that another
-thread needs costs DISPATCH_NS more. The calls of one thread without a break form a part. A part is cut in three cases:
+Three steps, from the needs and the measured costs of the calls:
 
-- Another thread needs one of its results before the next call would end.
-- The next call needs unfinished work of another thread.
-- The part is worth a task, and the next call does not continue a chain: it does not need the last call.
+1. Merge. Calls that can only run one after the other become one, and so do cheap calls around a single other one.
+2. List scheduling. Each merged call goes to the thread where it ends earliest, the longest remaining paths first. A
+   result that another thread needs costs DISPATCH_NS more.
+3. Cut. The calls of one thread without a break form a part. A part is closed in three cases:
+   - Another thread needs one of its results before the next call would end.
+   - The next call needs unfinished work of another thread.
+   - The part is worth a task, and the next call does not continue a chain: it does not need the last call.
 
-A part needs only parts that were closed before it was opened, so no cycle arises. A part also needs the part
-MOST_CONCURRENT_PARTS positions earlier in its thread's schedule, so that buffers are reused. Otherwise all independent
-parts would be ready at once, each with buffers of its own, and none in a cache. Any thread may still run any part.
+Invariants:
+- Parts are numbered in the order in which they were opened. A part needs only parts that were closed before it was
+  opened, so it needs lower numbers only and no cycle arises.
+- Within a part the calls run in program order. Between parts only `needs` holds, on any thread.
+- `reach` of a part has all parts that have ended whenever it runs: the closure of `needs`. The memory plan of a
+  partition relies on it.
 
-A list that is not worth dividing has no partition.
+A part also needs the part MOST_CONCURRENT_PARTS positions earlier in its thread's schedule, so that buffers are reused.
+Otherwise all independent parts would be ready at once, each with buffers of its own, and none in a cache.
+
+The threads of the schedule are an estimate. Any thread may run any part, and a late one gets help. A list that does not
+promise a speed-up of LEAST_SPEEDUP has no partition.
+
+Rule: an order that a caller relies on (side effects, the stream of a device) must be in the needs that it gives. A
+change of the merge or the cut may join calls, but must never let a part need a later one.
 """
 
 from __future__ import annotations
@@ -201,7 +213,7 @@ class _GrowingPart:
 
     `cost`: ns of its calls so far.
     `due`: when another thread would use a result.
-    `opened`, `closed`: positions in the list_schedule; a closed part grows no more.
+    `opened`, `closed`: positions in the schedule; a closed part grows no more.
     """
 
     __slots__ = ("calls", "closed", "cost", "due", "opened")

@@ -9,7 +9,7 @@ static work of a program happens here, once per link, so that runs look nothing 
   session places the graph anew.
 - The linker changes neither the program nor the graph. Links of one program share values through `LinkContext`.
 - Types are derived, never believed: the ops' rules derive them from arguments and constants, and a stated type that
-  contradicts is an error. Where nothing is derived, a run compares its arrays with the stated types.
+  contradicts is an error. If no rule derives a type, a run compares its arrays with the stated one.
 - The linker imports the compiler's inference and the executor, and neither imports the linker.
 
 Modules: `link` binds a whole function, `binder` one call, `host_binding` a call of a host kernel. `candidates` has the

@@ -11,7 +11,7 @@ from .link_context import LinkContext
 
 
 class Candidates:
-    """`devices` and `names` are those of the program's devices, by stream."""
+    """`devices` and `names`: the program's devices and their names, by stream."""
 
     def __init__(self, program: ProgramDef, function: str, host: Host, context: LinkContext) -> None:
         self.devices: list[Device] = [host.open(name) for name in program.requires]
@@ -54,7 +54,7 @@ class Candidates:
     def folder(self, call: Call) -> Binder | None:
         """Return the binder that can compute a call's results now.
 
-        The kernels are the call's own if they work on host memory, else those of a device that does. None without such
+        The call's own kernels if they work on host memory, else the kernels of a device that does. None without such
         a device.
         """
         binder = self.binder(call)

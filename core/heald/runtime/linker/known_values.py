@@ -1,4 +1,7 @@
-"""KnownValues: constants and folded values of a function, in the memory of the calls that read them."""
+"""KnownValues: constants and folded values of a function, in the memory of the calls that read them.
+
+A weight is kept once. A constant that a kernel has packed, and that no bound kernel reads (`reads`), has no array here.
+"""
 
 from __future__ import annotations
 

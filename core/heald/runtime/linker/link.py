@@ -2,6 +2,9 @@
 
 All static work happens here, once. Shapes are inferred, known values are folded, and kernels are bound; the executable
 plans memory. A call without static shapes binds in the run (see `LazyKernel`).
+
+A program is data, and this is the only place where it meets kernels. A mapped file is compared with its state at
+loading before each link; runs look at no file.
 """
 
 from __future__ import annotations

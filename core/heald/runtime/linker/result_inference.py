@@ -1,6 +1,9 @@
 """Result inference: facts about the results of calls of functions, derived from the facts about their arguments.
 
-A loop's variables are described by the facts that hold in every iteration: those that the body keeps.
+A fact about a loop's variable holds in every iteration: the body keeps it.
+
+A body is linked with its caller for the shapes of the call. Functions that call themselves, and functions that are
+nested too deep, are linked when they are first called.
 """
 
 from __future__ import annotations

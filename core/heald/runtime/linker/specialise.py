@@ -1,7 +1,7 @@
 """Specialise: writes the results of inference and folding back into a program, as data.
 
 A specialised function serves arguments of one type each, and its known values are constants. Linking it folds nothing.
-It derives all types anew, since whoever has the file may have changed it.
+It derives all types anew, since the file may have been changed.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Specialiser:
         return name
 
     def _add_copy(self, program: ProgramDef, source: str, copies: dict[str, str], name: str) -> str:
-        """Add a function that is linked at its first call. `copies`: the names of those that were added before."""
+        """Add a function that is linked at its first call. `copies`: the names of added functions."""
         if source not in copies:
             copies[source] = self._new_name(name)
             function = program.functions[source]

@@ -87,8 +87,8 @@ class CollectedConstants:
         return prepared
 
     def prepared_arrays(self, others: Sequence[PreparedConstant] = ()) -> list[PreparedConstant]:
-        """Return the objects as arrays. Functions, those of `others` included, share equal arrays of one node, device,
-        key and fingerprint.
+        """Return the objects as arrays. Functions share equal arrays of one node, device, key and fingerprint, also
+        with `others`.
 
         Raises Internal for an object that contradicts its metadata.
         """

@@ -1,4 +1,8 @@
-"""WrappedFeed: a copy of a feed to a device that may instead read the feed in host memory."""
+"""WrappedFeed: a copy of a feed to a device that may instead read the feed in host memory.
+
+A device with `wrap` reads feeds of waiting callers in the host's memory. Intermediate values are copied to it: their
+arrays may be buffers of the memory plan.
+"""
 
 from __future__ import annotations
 
