@@ -55,8 +55,8 @@ def test_intermediate_values_of_the_tail_have_buffers_of_the_plan_and_results_ha
 def test_results_before_the_tail_within_it_and_at_its_end_are_all_returned():
     session, _ = executable(LATER, ["later", "a", "b", "c", "x"])
     for _ in range(3):
-        found = session.run(["later", "a", "b", "c", "x"], {"x": X})
-        assert [y.tolist() for y in found] == [(X * n).tolist() for n in (2, 3, 4, 5, 1)]
+        results = session.run(["later", "a", "b", "c", "x"], {"x": X})
+        assert [y.tolist() for y in results] == [(X * n).tolist() for n in (2, 3, 4, 5, 1)]
 
 
 def test_an_error_in_the_tail_names_its_node_and_the_next_run_succeeds():
