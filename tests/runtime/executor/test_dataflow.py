@@ -1,4 +1,4 @@
-"""One meaning, two speeds: random programs agree with a small oracle under every schedule, and steps end when they must.
+"""One meaning, two speeds: random programs agree with a small oracle under every schedule. Steps end when they must.
 
 Their kernels fail, complete later, or need one input only.
 """

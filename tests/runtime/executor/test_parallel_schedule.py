@@ -440,30 +440,30 @@ def test_a_run_does_all_itself_when_the_queue_is_closed_or_its_threads_are_busy(
 def decisions(times, runs):
     """The schedules that an executable chooses when its runs take `times(name)` ns: "flat", "clocked" or "parts"."""
     schedules = {name: Schedule(lambda: None, None, None, [object()]) for name in ("flat", "parts")}
-    names = {id(current_schedule): name for name, current_schedule in schedules.items()}
+    names = {id(current): name for name, current in schedules.items()}
     tried = experiment(schedules["flat"], lambda _costs: schedules["parts"])
-    chosen, current_schedule = [], next(tried)
+    schedule_names, current = [], next(tried)
     for _ in range(runs):
-        chosen.append(names.get(id(current_schedule), "clocked"))
+        schedule_names.append(names.get(id(current), "clocked"))
         try:
-            current_schedule = tried.send(times(chosen[-1]))
+            current = tried.send(times(schedule_names[-1]))
         except StopIteration as end:
-            current_schedule = end.value
+            current = end.value
             break
-    return chosen, current_schedule, schedules
+    return schedule_names, current, schedules
 
 
 def test_a_cheap_list_is_not_measured_again():
-    chosen, current_schedule, schedules = decisions(lambda _: 1000, 100)
-    assert (chosen, current_schedule) == (["flat"], schedules["flat"])
+    schedule_names, current, schedules = decisions(lambda _: 1000, 100)
+    assert (schedule_names, current) == (["flat"], schedules["flat"])
 
 
 @pytest.mark.parametrize(("faster", "slower"), [("parts", "flat"), ("flat", "parts")])
 def test_the_faster_schedule_stays_until_the_next_trial_and_the_other_keeps_no_frames(faster, slower):
-    chosen, _, schedules = decisions(lambda name: 1_000_000 if name == faster else 2_000_000, 19 + FIRST_STAY_RUNS)
-    assert chosen[:5] == ["flat", "flat", "clocked", "clocked", "parts"]
-    assert chosen[5:19] == ["flat", "parts"] * 7
-    assert chosen[19:] == [faster] * FIRST_STAY_RUNS
+    schedule_names, _, schedules = decisions(lambda name: 1_000_000 if name == faster else 2_000_000, 19 + FIRST_STAY_RUNS)
+    assert schedule_names[:5] == ["flat", "flat", "clocked", "clocked", "parts"]
+    assert schedule_names[5:19] == ["flat", "parts"] * 7
+    assert schedule_names[19:] == [faster] * FIRST_STAY_RUNS
     assert (len(schedules[faster].frames), len(schedules[slower].frames)) == (1, 0)
 
 
@@ -476,22 +476,22 @@ def first_runs_on_devices(took, cost, runs=4):
             call_each(index, partial(clock.advance, cost), frame, step)
 
     apart = Schedule(lambda: None, None, run_each, [object()])
-    tried, chosen = experiment(step_of, lambda _costs: None, apart), []
-    current_schedule = next(tried)
+    tried, schedule_names = experiment(step_of, lambda _costs: None, apart), []
+    current = next(tried)
     clock = Nanoseconds()
     frame = SimpleNamespace(calls=[None, None])
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(autotune, "perf_counter_ns", clock.now)
         for _ in range(runs):
             names = {id(apart): "apart", id(step_of): "flat"}
-            chosen.append(names.get(id(current_schedule), "clocked"))
-            if chosen[-1] == "clocked":
-                current_schedule.run(frame, None)
+            schedule_names.append(names.get(id(current), "clocked"))
+            if schedule_names[-1] == "clocked":
+                current.run(frame, None)
             try:
-                current_schedule = tried.send(took)
+                current = tried.send(took)
             except StopIteration as end:
-                return [*chosen, "flat" if end.value is step_of else "?"], apart
-    return chosen, apart
+                return [*schedule_names, "flat" if end.value is step_of else "?"], apart
+    return schedule_names, apart
 
 
 class Nanoseconds:
@@ -506,14 +506,14 @@ class Nanoseconds:
 
 
 def test_devices_that_work_at_the_same_time_go_on_so_until_the_first_trial():
-    chosen, _ = first_runs_on_devices(took=1000 * US, cost=1000 * US, runs=3 + FIRST_STAY_RUNS)
-    assert chosen == ["clocked"] * 2 + ["apart"] * FIRST_STAY_RUNS + ["flat"]
+    schedule_names, _ = first_runs_on_devices(took=1000 * US, cost=1000 * US, runs=3 + FIRST_STAY_RUNS)
+    assert schedule_names == ["clocked"] * 2 + ["apart"] * FIRST_STAY_RUNS + ["flat"]
 
 
-@pytest.mark.parametrize(("took", "chosen"), [
+@pytest.mark.parametrize(("took", "schedule_names"), [
     (10 * US, ["clocked", "flat"]), (1900 * US, ["clocked"] * 2 + ["flat"] * 2)], ids=["little work", "no overlap"])
-def test_devices_that_gain_nothing_take_turns(took, chosen):
-    assert first_runs_on_devices(took, cost=took // 2) == (chosen, ANY)
+def test_devices_that_gain_nothing_take_turns(took, schedule_names):
+    assert first_runs_on_devices(took, cost=took // 2) == (schedule_names, ANY)
 
 
 def test_cores_that_become_free_are_found_at_the_next_trial():
@@ -523,9 +523,9 @@ def test_cores_that_become_free_are_found_at_the_next_trial():
         done.append(name)
         return 2_000_000 if name != "parts" else 4_000_000 if len(done) < 60 else 1_000_000
 
-    chosen, _, _ = decisions(times, 19 + FIRST_STAY_RUNS + 14 + 10)
-    assert chosen[19 : 19 + FIRST_STAY_RUNS] == ["flat"] * FIRST_STAY_RUNS
-    assert chosen[-10:] == ["parts"] * 10
+    schedule_names, _, _ = decisions(times, 19 + FIRST_STAY_RUNS + 14 + 10)
+    assert schedule_names[19 : 19 + FIRST_STAY_RUNS] == ["flat"] * FIRST_STAY_RUNS
+    assert schedule_names[-10:] == ["parts"] * 10
 
 
 @pytest.mark.parametrize(("cost", "is_divided"), [(1000 * US, True), (1 * US, False)])
