@@ -460,7 +460,8 @@ def test_a_cheap_list_is_not_measured_again():
 
 @pytest.mark.parametrize(("faster", "slower"), [("parts", "flat"), ("flat", "parts")])
 def test_the_faster_schedule_stays_until_the_next_trial_and_the_other_keeps_no_frames(faster, slower):
-    schedule_names, _, schedules = decisions(lambda name: 1_000_000 if name == faster else 2_000_000, 19 + FIRST_STAY_RUNS)
+    times = {faster: 1_000_000, slower: 2_000_000, "clocked": 2_000_000}
+    schedule_names, _, schedules = decisions(times.__getitem__, 19 + FIRST_STAY_RUNS)
     assert schedule_names[:5] == ["flat", "flat", "clocked", "clocked", "parts"]
     assert schedule_names[5:19] == ["flat", "parts"] * 7
     assert schedule_names[19:] == [faster] * FIRST_STAY_RUNS

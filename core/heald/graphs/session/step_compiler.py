@@ -116,7 +116,7 @@ class StepCompiler:
         while True:
             try:
                 executable = link(program, self._env.host, feed_metas, context=shared, waits=waits, check=step.check,
-                                  fuses=self._env.fuses, foreign_arguments=foreign_feeds)
+                                  fuses=self._env.fuses, foreign_feeds=foreign_feeds)
             except NodesDeclined as declined:
                 self._decline(declined)
                 program, shared = self.program(step), shared.for_renumbered_program()

@@ -104,7 +104,7 @@ class LinkedFunction:
 def link(
     program: ProgramDef, host: Host, arguments: Sequence[TensorMetadata] | None = None,
     *, function: str = "main", context: LinkContext | None = None, waits: bool = False, fuses: bool = True,
-    check: Callable[[], object] = check_nothing, foreign_arguments: frozenset[int] = frozenset(),
+    check: Callable[[], object] = check_nothing, foreign_feeds: frozenset[int] = frozenset(),
     checks_arguments: bool = False,
 ) -> Executable:
     """Bind a function of the program for arguments of this metadata (default: as far as the program knows them).
@@ -114,7 +114,7 @@ def link(
         needs no wait of its own.
     `fuses`: True to ask packs for kernels that do several calls at once.
     `check`: called once per call of the program; it raises to end the link.
-    `foreign_arguments`: the arguments that are ForeignArrays, each in the memory of the device that reads it.
+    `foreign_feeds`: the arguments that are ForeignArrays, each in the memory of the device that reads it.
     `checks_arguments`: as of Executable.
 
     Raises NodesDeclined, InvalidArgument when metadata contradicts an op, and FailedPrecondition when a mapped file
@@ -125,7 +125,7 @@ def link(
     infos = [ValueInfo(meta) for meta in arguments or linked_function.arg_metas]
     context = LinkContext({}, Resources()) if context is None else context
     linker = Linker(program, linked_function, host, context, infos, waits, fuses, check,
-                    foreign_arguments=foreign_arguments)
+                    foreign_feeds=foreign_feeds)
     bind_all = partial(linker.link, checks_arguments=checks_arguments)
     linked: Executable = KernelContext().run(bind_all)  # packs may start their threads
     return linked
@@ -140,14 +140,14 @@ class Linker:
     def __init__(
         self, program: ProgramDef, function: ProgramFunction, host: Host, context: LinkContext,
         arguments: Sequence[ValueInfo], waits: bool, fuses: bool, check: Callable[[], object],
-        enclosing: tuple[str, ...] = (), foreign_arguments: frozenset[int] = frozenset(),
+        enclosing: tuple[str, ...] = (), foreign_feeds: frozenset[int] = frozenset(),
         budget: BodyBudget | None = None,
     ) -> None:
         self.arguments = tuple(arguments)
         self._budget = budget or BodyBudget.of(program)
         self._check = check
         self._waits = waits
-        self._foreign_arguments = foreign_arguments
+        self._foreign_arguments = foreign_feeds
         self._fuses = fuses
         self._program = program
         self._function = function

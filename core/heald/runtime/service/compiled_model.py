@@ -62,7 +62,7 @@ class CompiledEntries:
         host = self._runtime.host
         try:
             linked = link(program, host, feed_metas, function=name, context=shared.of(name), waits=waits,
-                          check=step.check, foreign_arguments=foreign_feeds)
+                          check=step.check, foreign_feeds=foreign_feeds)
         except NodesDeclined as declined:
             raise FailedPrecondition(declined.message, node=declined.node, device=declined.device,
                                      hint=COMPILE_AGAIN) from declined
