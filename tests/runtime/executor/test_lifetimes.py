@@ -397,12 +397,12 @@ def test_a_value_of_the_run_dies_with_its_last_user(chain, schedule_kind):
         import plugin_of_tests
 
         for _ in range(3):
-            plugin_of_tests.watched_free.clear()
+            plugin_of_tests.watched.clear()
             plugin_of_tests.alive.clear()
             assert run(X).tolist() == (X * 128).tolist()
             assert len(plugin_of_tests.alive) == 5
             assert max(plugin_of_tests.alive) <= 1  # the first one, in the AsyncValue that it came in
-            assert not any(array() is not None for array in plugin_of_tests.watched_free)
+            assert not any(array() is not None for array in plugin_of_tests.watched)
 
 
 @pytest.mark.usefixtures("without_collector")
@@ -416,7 +416,7 @@ def test_a_value_from_before_a_pending_one_dies_with_its_last_user_behind_it():
         import plugin_of_tests
 
         for _ in range(3):
-            plugin_of_tests.watched_free.clear()
+            plugin_of_tests.watched.clear()
             plugin_of_tests.alive.clear()
             assert run(X).tolist() == (X * 128).tolist()
             assert plugin_of_tests.alive == [0] * 5

@@ -154,7 +154,7 @@ def test_a_stated_type_that_contradicts_the_derived_one_is_refused(model, messag
 def test_text_with_the_mark_of_compiled_functions_is_derived_as_well():
     for model in (WRONG["a result"][0], WRONG["a call"][0], WRONG["a host type"][0]):
         text = heald.mlir.dumps(model.program)
-        assert "heald.compiled_model" in text
+        assert "heald.compiled" in text
         program = heald.mlir.loads(text)
         with pytest.raises(InvalidArgument, match="the program states"):
             heald.HostProgram(program.functions, program.constants, program.requires).run("main", FEED)
