@@ -23,7 +23,7 @@ import heald
 import numpy as np
 from heald.graphs.graph.attr_value import ShapeAttr
 from heald.graphs.graph.graph import Graph, Node
-from heald.runtime.executor.frame_calls import STREAM
+from heald.runtime.contract.device import STREAM
 from heald.runtime.service.runtime import runtime
 from heald.runtime.values import dtypes
 from heald_kernel_text import (

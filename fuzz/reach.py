@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from heald.runtime.executor.call_reports import CallReports
 from heald.runtime.executor.dataflow import Dataflow
-from heald.runtime.executor.executable import Executable
 from heald.runtime.linker import folding
 
 
@@ -15,7 +15,7 @@ class Reach:
 
     def __init__(self) -> None:
         self.calls = 0
-        self._watch(Executable, "_call_each", lambda of, index, _call, frame, _step: of.layout.calls[
+        self._watch(CallReports, "call_each", lambda of, index, _call, frame, _step: of.layout.calls[
             frame.numbers[index]].kernel is not None)
         self._watch(Dataflow, "_results", lambda _of, _number, call, _arguments: call.kernel is not None)
         self._watch(folding, "check_returned", lambda *_: True)

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from heald.api import Node, errors
 from heald.runtime.contract import run_of
-from heald.runtime.executor import BoundCall
+from heald.runtime.executor import KernelCall
 from heald.runtime.host import KernelContext
 
 from .samples import Sample
@@ -51,10 +51,9 @@ def launch_sample(on: Subject, op: str, sample: Sample, fed: frozenset[int]) -> 
         if session.placement()["op"].device != on.name or not results or any(r.dtype.hasobject for r in results):
             raise NoLaunch("the op runs on another device, or its results are not numbers")
         executable = session.prepare(names, tuple(feeds)).executable(tuple(x.shape for x in feeds.values()))
-        calls: Sequence[BoundCall] = executable.layout.calls
-        bound = next((b for b in calls if b.call.node == "op" and b.call.op == op), None)
-        registers, producers = executable.make_frame().registers, executable.layout.producer
-        if bound is None or bound.kernel is None or bound.kernel.step or not bound.plannable or bound.stateful:
+        bound = next((b for b in executable.layout.calls if b.call.node == "op" and b.call.op == op), None)
+        registers, producers = executable.make_frame().registers, executable.layout.registers.producer
+        if not isinstance(bound, KernelCall) or bound.kernel.step or not bound.plannable or bound.stateful:
             raise NoLaunch("its kernel is not called, or does not write the same outputs for the same inputs")
         if not on.is_tested(bound.kernel.pack):
             raise NoLaunch(f"the kernel of {bound.kernel.pack} serves it")
@@ -64,7 +63,7 @@ def launch_sample(on: Subject, op: str, sample: Sample, fed: frozenset[int]) -> 
 
 
 def _launch(
-    on: Subject, bound: BoundCall, inputs: Sequence[Array], prepared: dict[int, Any], host: set[int],
+    on: Subject, bound: KernelCall, inputs: Sequence[Array], prepared: dict[int, Any], host: set[int],
     results: Sequence[Array],
 ) -> Launched:
     """Launch a bound kernel for each pattern.
@@ -74,7 +73,6 @@ def _launch(
     `results`: arrays of the outputs' types and shapes.
     """
     sizes = [x.nbytes for x in (*inputs, *results)]
-    assert bound.bound is not None
     outputs, changed, run = [], set(), run_of(bound.bound)
     with on.buffers(*(max(nbytes, 1) for nbytes in sizes)) as buffers:
         input_buffers, outs = buffers[: len(inputs)], buffers[len(inputs) :]

@@ -161,7 +161,7 @@ def test_calls_that_use_all_cores_are_not_run_beside_each_other(
 ) -> None:
     costs_seen: list[Any] = []
     monkeypatch.setattr(primitives.LibraryKernel, "fills_cores", fills_cores)
-    monkeypatch.setattr(piecewise, "divide", lambda needs, costs, threads: costs_seen.append(costs))
+    monkeypatch.setattr(piecewise, "divide_by_costs", lambda needs, costs, threads: costs_seen.append(costs))
     nodes = [placeholder("x"), *(const(f"w{i}", numbers(3, 3, 32, 32)) for i in range(2)),
              *(conv(f"y{i}", "x", f"w{i}") for i in range(2)), node("z", "AddV2", "y0", "y1")]
     x = numbers(4, 64, 64, 32)

@@ -15,7 +15,7 @@ PINNED = {
     "conformance/heald_conformance": {
         "heald.runtime.config": {"load_config"},
         "heald.runtime.contract": {"KernelDef", "run_of"},
-        "heald.runtime.executor": {"BoundCall"},
+        "heald.runtime.executor": {"KernelCall"},
         "heald.runtime.host": {"KernelContext"},
         "heald.runtime.service": {"Runtime"},
     },
@@ -27,10 +27,9 @@ PINNED = {
             "OP_SET_PLUGIN", "OpRegistry", "PLACEHOLDER", "REQUIRED", "attr_text", "convert_attribute", "load_callable",
             "run_of"},
         "heald.runtime.executor": {
-            "Executable", "buffer_poisoner", "check_returned", "given", "only_call", "poison_array", "returning",
-            "view", "watched", "writing"},
-        "heald.runtime.host": {
-            "Host", "KERNEL_MODES", "KernelContext", "ModeWords", "Resources", "bytes_of_call", "refusal"},
+            "Executable", "buffer_poisoner", "check_payload", "check_returned", "only_call", "poison_array",
+            "run_on_list", "view", "checked_run_function", "allocating_run"},
+        "heald.runtime.host": {"Host", "KERNELS", "KernelContext", "MODES", "Resources", "bytes_of_call", "refusal"},
         "heald.runtime.linker": {"Binder"},
         "heald.runtime.program": {
             "Call", "ELEMENT_TYPES", "ShapeAttribute", "infer_outputs", "number_type", "plain_value"},

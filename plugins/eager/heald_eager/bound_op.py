@@ -11,14 +11,14 @@ from heald.api import Device, KernelDef, MetadataRule, OpAttrs, OpDef, TensorMet
 from heald.errors import HealdError, PluginError, Unimplemented
 from heald.runtime.contract import run_of
 from heald.runtime.executor import (
+    allocating_run,
     buffer_poisoner,
+    check_payload,
     check_returned,
-    given,
+    checked_run_function,
     poison_array,
-    returning,
+    run_on_list,
     view,
-    watched,
-    writing,
 )
 from heald.runtime.host import Host, Resources, bytes_of_call, refusal
 from heald.runtime.linker import Binder
@@ -78,14 +78,14 @@ class BoundOp:
         if host.debug.poison and not self.kernel.nonstrict:
             sizes = [] if self.returns else [meta.nbytes for meta in self.metas]
             poisons = [poison_array if self.native is None else buffer_poisoner(self.device, size) for size in sizes]
-            run = watched(run, poisons, self.kernel, first=int(self.kernel.step))
+            run = checked_run_function(run, poisons, self.kernel, first=int(self.kernel.step))
         if not self.returns:
             return run
         kernel, metas, memory = self.kernel, self.metas, host.memory
         if not kernel.step:
-            returns = returning(run, metas, call, kernel, memory)
-            return lambda *inputs: returns([*inputs])
-        return lambda step, *inputs: returning(lambda *ins: run(step, *ins), metas, call, kernel, memory)([*inputs])
+            run_listed = run_on_list(run, metas, call, kernel, memory)
+            return lambda *inputs: run_listed([*inputs])
+        return lambda step, *inputs: run_on_list(lambda *ins: run(step, *ins), metas, call, kernel, memory)([*inputs])
 
     def check(self, returned: Any, outputs: Sequence[Any]) -> None:
         """Raises PluginError when the kernel returned another array than one of its outputs."""
@@ -113,7 +113,7 @@ class BoundOp:
         run: Any = self.run
         if isinstance(run, np.ufunc) and _allocates_alike(run, inputs, self.metas[0]):
             return run
-        return writing(run, make, kernel, len(inputs))
+        return allocating_run(run, make, kernel, len(inputs))
 
     def _fast_function_of_results(self) -> Callable[..., Any] | None:
         """`fast_function` of several results."""
@@ -249,7 +249,7 @@ def _run_in_layouts(
                           f"{len(metas)}", op=call.op)
     for i, (value, meta, layout) in enumerate(zip(values, metas, layouts, strict=True)):
         if layout == DENSE:
-            values[i] = given(value, meta, call.op, kernel.pack)
+            values[i] = check_payload(value, meta, call.op, kernel.pack)
         elif layout_of(value) != layout or value.dtype is not meta.dtype or not fits(value.shape, meta):
             actual = f"a {layout_of(value)} tensor of {value.dtype}{shape_text(value.shape)}"
             raise PluginError(f"the kernel of {call.op} (plugin {kernel.pack}) returned {actual}, expected a {layout} "

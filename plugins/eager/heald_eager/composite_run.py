@@ -66,7 +66,7 @@ class CompositeRun:
     def _metas(self, executable: Executable | None) -> list[TensorMetadata]:
         if executable is None:
             return list(self._step.fetched)
-        return [executable.layout.metas[register] for register in executable.function.results]
+        return [executable.layout.registers.metas[register] for register in executable.function.results]
 
     def _begin(self, executable: Executable, arrays: Sequence[Any]) -> Started:
         """Start the linked program. Its results are settled together, when the run is over."""

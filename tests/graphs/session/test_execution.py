@@ -150,7 +150,7 @@ def test_an_output_takes_the_place_of_an_input_that_its_call_reads_once(reads, s
 def test_a_long_chain_needs_one_buffer():
     nodes = [placeholder("x", (1000,)), *(node(f"n{i}", "Neg", f"n{i - 1}" if i else "x") for i in range(100))]
     executable = heald.Session(graph(*nodes)).prepare("n99", ["x"]).executable()
-    assert executable.layout.plan.nbytes == 4000
+    assert executable.layout.memory.plan.nbytes == 4000
 
 
 def test_constants_are_computed_once_when_the_program_is_linked():

@@ -8,7 +8,7 @@ import pytest
 from builders.graphs import graph, node, placeholder
 from harness.garbage import collect
 from heald.errors import InvalidArgument, NotFound
-from heald.runtime.executor.parallel_schedule import dependencies, parallel_schedule
+from heald.runtime.executor.parallel_schedule import dependencies, schedule_of_partition
 from heald.runtime.executor.step import Step
 from heald.runtime.executor.task_partition import TaskPartition
 from heald.runtime.service.runtime import runtime
@@ -61,8 +61,8 @@ def test_a_parallel_schedule_is_helped_by_the_queue_of_the_run():
     with heald.Session(graph(placeholder("x"), *nodes, node("y", "AddV2", "a", "b")), unfused) as session:
         host, executable = session._runtime.host, session.prepare(["a", "b", "y"], ["x"]).executable(((3,),))
         layout = executable.layout
-        partition = TaskPartition.of([[index] for index in range(len(layout.flat))], dependencies(layout))
-        schedule = parallel_schedule(layout, host, executable._flat, partition)
+        partition = TaskPartition.of([[index] for index in range(len(layout.lists.flat))], dependencies(layout))
+        schedule = schedule_of_partition(layout, host, executable._flat, partition)
         for workers, seed in ((host, 1), (host.workers("own"), 2)):
             step, frame = Step(host), schedule.make_frame()
             assert step.workers is host

@@ -1,4 +1,4 @@
-"""These tests are about what runs, call by call: no pass takes away or changes what they have written."""
+"""These tests look at single calls: no pass removes or changes the nodes that they have written."""
 
 import pytest
 

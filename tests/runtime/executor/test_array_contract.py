@@ -11,7 +11,7 @@ import pytest
 from builders.graphs import const, graph, node, placeholder
 from heald.errors import InvalidArgument, PluginError
 from heald.graphs.graph.attr_value import ShapeAttr
-from heald.runtime.executor.array_contract import look_once, watched
+from heald.runtime.executor.array_contract import check_first_run, checked_run_function
 from heald.runtime.executor.frame import Frame
 from heald.runtime.executor.step import RunOptions
 from plugins_for_tests import plugin
@@ -26,7 +26,7 @@ def cube(how, source="x", op="Cube", name="y"):
     return node(name, f"Contract>{op}", source, how=how)
 
 
-WAYS = {  # nodes in which a cube of (1, 2, 3) is made: y
+BINDINGS = {  # nodes in which a cube of (1, 2, 3) is made: y
     "alone": lambda how: [placeholder("x", (3,)), cube(how)],
     "attached": lambda how: [placeholder("x", (3,)), node("a", "Neg", "x"), node("b", "Neg", "a"),
                              cube(how, "b", "CubeAttached", "c"), node("d", "Neg", "c"), node("y", "Neg", "d")],
@@ -46,30 +46,30 @@ WAYS = {  # nodes in which a cube of (1, 2, 3) is made: y
 }
 
 
-def step_of(way, how, config):
-    """The step of a way, which is on the dynamic variant if it takes any shape."""
-    session = heald.Session(graph(*WAYS[way](how)), config)
-    if way == "of any shape":
+def step_of(binding, how, config):
+    """The step of a binding, on the dynamic variant if it takes any shape."""
+    session = heald.Session(graph(*BINDINGS[binding](how)), config)
+    if binding == "of any shape":
         for n in range(4, 12):
             session.prepare("y", ["x"])._variants[((n,),)] = None
     return session.make_callable("y", ["x"])
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("binding", BINDINGS)
 @pytest.mark.parametrize("how", ["returns", "returns_a_tuple"])
 @pytest.mark.parametrize("config", [CONFIG, POISON], ids=["plain", "poison"])
-def test_a_kernel_that_returns_an_array_in_place_of_writing_it_is_named(way, how, config):
-    step = step_of(way, how, config)
+def test_a_kernel_that_returns_an_array_in_place_of_writing_it_is_named(binding, how, config):
+    step = step_of(binding, how, config)
     with pytest.raises(PluginError, match=r"Contract>Cube\w* \(plugin .*contracts.*\) returned an array") as caught:
         step(X)
     assert caught.value.node in ("y", "c", "k")
     assert "allocates=True" in caught.value.hint
 
 
-@pytest.mark.parametrize("way", [way for way in WAYS if way != "of a constant"])
+@pytest.mark.parametrize("binding", [binding for binding in BINDINGS if binding != "of a constant"])
 @pytest.mark.parametrize(("how", "what"), [("changes", "(an|its) input"), ("changes_past_numpy", "its input 0")])
-def test_a_kernel_that_changes_its_input_is_named_with_poison(way, how, what):
-    step = step_of(way, how, POISON)
+def test_a_kernel_that_changes_its_input_is_named_with_poison(binding, how, what):
+    step = step_of(binding, how, POISON)
     with pytest.raises(PluginError, match=rf"Contract>Cube\w* \(plugin .*contracts.*\) changed {what}") as caught:
         step(X.copy())
     assert caught.value.node in ("y", "c", "k")
@@ -81,23 +81,23 @@ def test_a_constant_is_no_array_that_a_kernel_can_change():
         step_of("of a constant", "changes", CONFIG)(X)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_kernel_that_writes_nothing_gives_nonsense_with_poison_each_time(way):
-    step = step_of(way, "writes_nothing", POISON)
+@pytest.mark.parametrize("binding", BINDINGS)
+def test_a_kernel_that_writes_nothing_gives_nonsense_with_poison_each_time(binding):
+    step = step_of(binding, "writes_nothing", POISON)
     assert [step(X).tolist() for _ in range(3)] == [NONSENSE] * 3
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("binding", BINDINGS)
 @pytest.mark.parametrize("how", ["writes", "writes_and_counts"])
 @pytest.mark.parametrize("config", [CONFIG, POISON], ids=["plain", "poison"])
-def test_a_kernel_may_return_its_output_or_what_is_no_array(way, how, config):
-    step = step_of(way, how, config)
+def test_a_kernel_may_return_its_output_or_what_is_no_array(binding, how, config):
+    step = step_of(binding, how, config)
     assert [step(x).tolist() for x in (X, X, X)] == [[1, 8, 27]] * 3
 
 
 @pytest.mark.parametrize("config", [CONFIG, POISON], ids=["plain", "poison"])
 def test_a_kernel_that_returns_an_array_is_named_in_a_traced_run_too(config):
-    session = heald.Session(graph(*WAYS["between buffers"]("returns")), config)
+    session = heald.Session(graph(*BINDINGS["between buffers"]("returns")), config)
     with pytest.raises(PluginError, match="returned an array"):
         session.run("y", {"x": X}, options=RunOptions(trace=True))
 
@@ -118,7 +118,7 @@ def test_a_kernel_on_a_device_that_returns_an_array_is_named():
 def test_an_output_over_its_input_is_neither_overwritten_nor_compared():
     x, y = np.float32([1, 2]), np.float32([3, 4])
     poisoned = []
-    run = watched(np.add, [poisoned.append], kernel=None)
+    run = checked_run_function(np.add, [poisoned.append], kernel=None)
     run(x, y, x)
     assert (x.tolist(), poisoned) == ([4, 6], [])
     out = np.empty_like(x)
@@ -126,14 +126,14 @@ def test_an_output_over_its_input_is_neither_overwritten_nor_compared():
     assert len(poisoned) == 1
 
 
-def test_calls_are_looked_at_once_and_are_themselves_from_then_on():
-    calls, seen = [lambda: 1, lambda: None, lambda: 3], []
+def test_calls_are_checked_in_the_first_run_and_replaced_by_themselves():
+    calls, checked_results = [lambda: 1, lambda: None, lambda: 3], []
     frame = Frame([], list(calls), [], [], range(len(calls)))
-    look_once(frame, lambda place, returned: seen.append((place, returned)))
+    check_first_run(frame, lambda index, returned: checked_results.append((index, returned)))
     for _ in range(2):
         for call in frame.calls:
             call()
-    assert seen == [(0, 1), (2, 3)]
+    assert checked_results == [(0, 1), (2, 3)]
     assert frame.calls == calls
 
 
@@ -141,10 +141,10 @@ def test_a_frame_that_is_never_run_is_freed_with_its_last_reference():
     gc.disable()
     try:
         frame = Frame([], [lambda: None], [], [], [0])
-        look_once(frame, lambda place, returned: None)
-        gone = weakref.ref(frame)
+        check_first_run(frame, lambda index, returned: None)
+        frame_reference = weakref.ref(frame)
         block = weakref.ref(frame.calls[0])
         del frame
-        assert (gone(), block()) == (None, None)
+        assert (frame_reference(), block()) == (None, None)
     finally:
         gc.enable()

@@ -1,4 +1,4 @@
-"""A run ends between two of its kernels, whoever ends it and however it runs, and never as if nothing had happened."""
+"""A run ends between two of its kernels, on any thread's request and under every schedule, and always with an error."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from builders.graphs import graph, node, placeholder
 from heald.errors import Cancelled, DeadlineExceeded, FailedPrecondition, InvalidArgument
 from heald.graphs.session.run_metadata import RunMetadata
 from heald.runtime.executor import step as step_module
-from heald.runtime.executor.parallel_schedule import dependencies, parallel_schedule
+from heald.runtime.executor.parallel_schedule import dependencies, schedule_of_partition
 from heald.runtime.executor.step import RunOptions, Step
 from heald.runtime.executor.task_partition import TaskPartition
 from heald.runtime.host.cancellation import CancelToken
@@ -59,34 +59,34 @@ def clock(monkeypatch):
     return Clock(monkeypatch)
 
 
-WAYS = {  # how a run goes: the op that the chain begins with, and the options beside the token
+RUN_KINDS = {  # how a run goes: the op that the chain begins with, and the options beside the token
     "flat": ("Act", {}), "traced": ("Act", {"trace": True}), "with a deadline": ("Act", {"timeout": 100}),
     "event-driven": ("ActNow", {}), "event-driven and traced": ("ActNow", {"trace": True}),
 }
 
 
-@pytest.mark.parametrize(("first", "options"), WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize(("first", "options"), RUN_KINDS.values(), ids=RUN_KINDS)
 def test_no_kernel_begins_once_the_token_is_cancelled(first, options):
     token = CancelToken()
     acts[MIDDLE] = token.cancel
-    with session(first=first) as made, pytest.raises(Cancelled):
-        made.run(LAST, {"x": X}, options=RunOptions(cancel=token, **options))
+    with session(first=first) as open_session, pytest.raises(Cancelled):
+        open_session.run(LAST, {"x": X}, options=RunOptions(cancel=token, **options))
     assert ran == NAMES[:71]
 
 
-@pytest.mark.parametrize(("first", "options"), WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize(("first", "options"), RUN_KINDS.values(), ids=RUN_KINDS)
 def test_a_token_that_is_cancelled_in_the_last_kernel_ends_the_run_too(first, options):
     token = CancelToken()
     acts[LAST] = token.cancel
-    with session(first=first) as made, pytest.raises(Cancelled):
-        made.run(LAST, {"x": X}, options=RunOptions(cancel=token, **options))
+    with session(first=first) as open_session, pytest.raises(Cancelled):
+        open_session.run(LAST, {"x": X}, options=RunOptions(cancel=token, **options))
 
 
 @pytest.mark.parametrize("first", ["Act", "ActNow"])
 def test_closing_the_session_ends_runs_that_have_no_options(first):
-    made = session(first=first)
-    step = made.make_callable(LAST, ["x"])
-    acts[MIDDLE] = made.close
+    open_session = session(first=first)
+    step = open_session.make_callable(LAST, ["x"])
+    acts[MIDDLE] = open_session.close
     with pytest.raises(Cancelled, match=r"closed|cancelled"):
         step(X)
     assert ran == NAMES[:71]
@@ -95,9 +95,9 @@ def test_closing_the_session_ends_runs_that_have_no_options(first):
 
 
 def test_cancelling_the_host_ends_runs_and_a_restart_meanwhile_makes_none_of_them_right():
-    made = session()
-    step = made.make_callable(LAST, ["x"])
-    host = made._runtime.host
+    open_session = session()
+    step = open_session.make_callable(LAST, ["x"])
+    host = open_session._runtime.host
     acts[MIDDLE] = lambda: (host.cancel_execution(), host.restart())
     with pytest.raises(Cancelled):
         step(X)
@@ -109,8 +109,8 @@ def test_cancelling_the_host_ends_runs_and_a_restart_meanwhile_makes_none_of_the
 @pytest.mark.parametrize("first", ["Act", "ActNow"])
 def test_no_kernel_begins_behind_the_deadline(clock, first):
     acts[MIDDLE] = lambda: clock.advance(3)
-    with session(first=first) as made, pytest.raises(DeadlineExceeded, match="2 s"):
-        made.run(LAST, {"x": X}, options=RunOptions(timeout=2))
+    with session(first=first) as open_session, pytest.raises(DeadlineExceeded, match="2 s"):
+        open_session.run(LAST, {"x": X}, options=RunOptions(timeout=2))
     assert ran == NAMES[:71]
 
 
@@ -119,8 +119,8 @@ def test_no_kernel_begins_behind_the_deadline(clock, first):
 def test_a_run_whose_last_kernel_ends_behind_the_deadline_raises(clock, first, length):
     last = NAMES[length - 1]
     acts[last] = lambda: clock.advance(3)
-    with session(first=first, length=length) as made, pytest.raises(DeadlineExceeded):
-        made.run(last, {"x": X}, options=RunOptions(timeout=2))
+    with session(first=first, length=length) as open_session, pytest.raises(DeadlineExceeded):
+        open_session.run(last, {"x": X}, options=RunOptions(timeout=2))
     assert ran[-1] == last
 
 
@@ -131,68 +131,68 @@ def test_linking_ends_with_its_run_and_the_next_run_links_anew(clock, end):
     bound = []
     for name in NAMES[:70]:  # binding begins with the last call
         binds[name] = lambda name=name: bound.append(name)
-    with session() as made:
+    with session() as open_session:
         with pytest.raises(Cancelled if end == "token" else DeadlineExceeded):
-            made.run(LAST, {"x": X}, options=RunOptions(timeout=2, cancel=token))
+            open_session.run(LAST, {"x": X}, options=RunOptions(timeout=2, cancel=token))
         assert not bound
         assert not ran
         binds.clear()
-        assert made.run(LAST, {"x": X}).tolist() == (X + LENGTH).tolist()
+        assert open_session.run(LAST, {"x": X}).tolist() == (X + LENGTH).tolist()
 
 
 def test_passes_end_with_their_run(clock):
     acts["first"] = lambda: clock.advance(3)
-    with session() as made:
+    with session() as open_session:
         with pytest.raises(DeadlineExceeded):
-            made.run(LAST, {"x": X}, options=RunOptions(timeout=2))
+            open_session.run(LAST, {"x": X}, options=RunOptions(timeout=2))
         assert passed == ["first"]
         acts.clear()
-        assert made.run(LAST, {"x": X}).tolist() == (X + LENGTH).tolist()
+        assert open_session.run(LAST, {"x": X}).tolist() == (X + LENGTH).tolist()
 
 
 def test_a_run_that_waits_for_another_ones_linking_ends_with_its_token():
     token, inside, over = CancelToken(), threading.Event(), threading.Event()
     binds[MIDDLE] = lambda: (inside.set(), over.wait(20))
-    with session() as made:
-        linking = threading.Thread(target=made.run, args=(LAST, {"x": X}))
+    with session() as open_session:
+        linking = threading.Thread(target=open_session.run, args=(LAST, {"x": X}))
         linking.start()
         assert inside.wait(20)
         token.cancel()
         with pytest.raises(Cancelled):
-            made.run(LAST, {"x": X}, options=RunOptions(cancel=token))
+            open_session.run(LAST, {"x": X}, options=RunOptions(cancel=token))
         over.set()
         linking.join()
-        assert made.run(LAST, {"x": X}).tolist() == (X + LENGTH).tolist()
+        assert open_session.run(LAST, {"x": X}).tolist() == (X + LENGTH).tolist()
 
 
 def test_a_trace_has_no_kernel_that_began_after_the_token_was_cancelled():
-    token, metadata, told = CancelToken(), RunMetadata(), []
-    acts[MIDDLE] = lambda: (token.cancel(), told.append(step_module.monotonic()))
-    with session() as made, pytest.raises(Cancelled):
-        made.run(LAST, {"x": X}, options=RunOptions(cancel=token, trace=True), metadata=metadata)
+    token, metadata, events_before = CancelToken(), RunMetadata(), []
+    acts[MIDDLE] = lambda: (token.cancel(), events_before.append(step_module.monotonic()))
+    with session() as open_session, pytest.raises(Cancelled):
+        open_session.run(LAST, {"x": X}, options=RunOptions(cancel=token, trace=True), metadata=metadata)
     assert [event.call.node for event in metadata.trace.events] == NAMES[:71]
 
 
-def in_pieces(length):
+def session_in_parts(length):
     """Two chains beside each other, in pieces of five calls each, of a step of their own."""
     rows = [node(f"{c}{i}", "Act>Act", f"{c}{i - 1}" if i else "x") for i in range(length) for c in "ab"]
     host = runtime(CONFIG | {"work_queue": {"threads": 2}}).host
-    made = heald.Session(graph(placeholder("x", (3,)), *rows), CONFIG)
-    prepared = made.prepare([f"a{length - 1}", f"b{length - 1}"], ["x"])
+    open_session = heald.Session(graph(placeholder("x", (3,)), *rows), CONFIG)
+    prepared = open_session.prepare([f"a{length - 1}", f"b{length - 1}"], ["x"])
     program = prepared.program
     executable = link(program, host, program.functions["main"].arg_metas, waits=True)
     layout = executable.layout
-    calls = [layout.calls[n].call.node for n in layout.flat]
+    calls = [layout.calls[n].call.node for n in layout.lists.flat]
     members = [[i for i, name in enumerate(calls) if name[0] == c and int(name[1:]) // 5 == part]
                for part in range(length // 5) for c in "ab"]
     flat = executable.autotuner.schedule
     partition = TaskPartition.of(members, dependencies(layout))
-    executable.autotuner.schedule = parallel_schedule(layout, host, flat, partition)
+    executable.autotuner.schedule = schedule_of_partition(layout, host, flat, partition)
     return executable, host
 
 
 def test_a_run_in_pieces_begins_no_kernel_once_it_is_cancelled():
-    executable, host = in_pieces(50)
+    executable, host = session_in_parts(50)
     step, over = Step(host), threading.Event()
     acts["a22"] = lambda: (step.cancel(Cancelled("enough")), over.set())
     acts["b30"] = lambda: over.wait(20)
@@ -207,7 +207,7 @@ def test_a_run_in_pieces_begins_no_kernel_once_it_is_cancelled():
 
 
 def test_a_run_in_pieces_of_a_step_that_was_cancelled_before_begins_no_kernel():
-    executable, host = in_pieces(50)
+    executable, host = session_in_parts(50)
     step = Step(host)
     step.cancel(Cancelled("enough"))
     with pytest.raises(Cancelled, match="enough"):
@@ -217,7 +217,7 @@ def test_a_run_in_pieces_of_a_step_that_was_cancelled_before_begins_no_kernel():
 
 
 def test_a_kernel_that_fails_in_pieces_is_named_though_the_others_are_stopped():
-    executable, host = in_pieces(50)
+    executable, host = session_in_parts(50)
 
     def fail():
         raise ValueError("boom")
@@ -230,9 +230,9 @@ def test_a_kernel_that_fails_in_pieces_is_named_though_the_others_are_stopped():
 
 
 def test_a_stop_that_comes_late_leaves_the_frames_next_run_alone():
-    with session() as made:
-        executable = made.prepare(LAST, ["x"]).executable()
-        host, stale = made._runtime.host, []
+    with session() as open_session:
+        executable = open_session.prepare(LAST, ["x"]).executable()
+        host, stale = open_session._runtime.host, []
         frames = executable.make_frame()
         executable.autotuner.schedule.frames.append(frames)
         first = Step(host)
@@ -249,8 +249,8 @@ def fail():
 @pytest.mark.parametrize("timeout", [None, 100], ids=["flat", "with a deadline"])
 @pytest.mark.parametrize("end", ["cancelled", "failed"])
 def test_a_run_that_ended_early_leaves_its_frame_to_the_next_one_without_its_values(end, timeout):
-    with session() as made:
-        executable, host = made.prepare(LAST, ["x"]).executable(), made._runtime.host
+    with session() as open_session:
+        executable, host = open_session.prepare(LAST, ["x"]).executable(), open_session._runtime.host
         frames = executable.autotuner.schedule.frames
         executable.run([X], Step(host))
         (frame,) = frames
@@ -272,23 +272,23 @@ TIMEOUTS = {
 
 @pytest.mark.parametrize("timeout", TIMEOUTS.values(), ids=TIMEOUTS)
 def test_a_timeout_that_is_no_time_is_refused(timeout):
-    with session(length=2) as made, pytest.raises(InvalidArgument, match=r"RunOptions\.timeout"):
-        made.run("n1", {"x": X}, options=RunOptions(timeout=timeout))
+    with session(length=2) as open_session, pytest.raises(InvalidArgument, match=r"RunOptions\.timeout"):
+        open_session.run("n1", {"x": X}, options=RunOptions(timeout=timeout))
     assert not ran
 
 
 @pytest.mark.parametrize("timeout", [None, float("inf"), 1e300, 10**30, np.float32(60), np.int64(60)])
 def test_a_timeout_may_be_any_number_of_seconds(timeout):
-    with session(length=2) as made:
-        assert made.run("n1", {"x": X}, options=RunOptions(timeout=timeout)).tolist() == (X + 2).tolist()
+    with session(length=2) as open_session:
+        assert open_session.run("n1", {"x": X}, options=RunOptions(timeout=timeout)).tolist() == (X + 2).tolist()
 
 
 def test_options_of_another_kind_are_refused():
-    with session(length=2) as made:
+    with session(length=2) as open_session:
         for options in ({"timeout": 1}, 1.0, RunOptions):
             with pytest.raises(InvalidArgument, match="options="):
-                made.run("n1", {"x": X}, options=options)
+                open_session.run("n1", {"x": X}, options=options)
         with pytest.raises(InvalidArgument, match=r"RunOptions\.cancel"):
-            made.run("n1", {"x": X}, options=RunOptions(cancel=threading.Event()))
+            open_session.run("n1", {"x": X}, options=RunOptions(cancel=threading.Event()))
 
 

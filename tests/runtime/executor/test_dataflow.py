@@ -1,5 +1,7 @@
-"""One meaning, two speeds: random programs of kernels that fail, complete later or need one input only give what a
-small oracle says, whatever the schedule; and a step ends when it must."""
+"""One meaning, two speeds: random programs agree with a small oracle under every schedule. Steps end when they must.
+
+Their kernels fail, complete later, or need one input only.
+"""
 
 from __future__ import annotations
 
@@ -37,12 +39,12 @@ def host():
 def hosts():
     """A host for each work queue, seeded ones with several seeds; in the end nothing of their steps is left."""
     queues = [{"threads": 2}, {"name": "single_threaded"}, *({"name": "seeded", "seed": seed} for seed in range(3))]
-    made = [runtime(CONFIG | {"work_queue": queue}).host for queue in queues]
-    yield made
-    for host in made:
+    all_hosts = [runtime(CONFIG | {"work_queue": queue}).host for queue in queues]
+    yield all_hosts
+    for host in all_hosts:
         assert host.work_queue.quiesce(20)
         host.close()
-    assert left_over(made) == []
+    assert left_over(all_hosts) == []
 
 
 @st.composite
@@ -54,8 +56,8 @@ def programs(draw):
     calls = []
     for i in range(draw(st.integers(1, 30))):
         op = draw(rare if draw(st.integers(0, 9)) < share else usual)
-        near = st.integers(max(0, i - 4), i + 1) | st.integers(0, i + 1)
-        calls.append((op, draw(near), draw(near)))
+        recent_registers = st.integers(max(0, i - 4), i + 1) | st.integers(0, i + 1)
+        calls.append((op, draw(recent_registers), draw(recent_registers)))
     return calls, draw(st.lists(st.integers(0, len(calls) + 1), min_size=1, max_size=4))
 
 
@@ -86,7 +88,7 @@ def values(executable, arguments, host, step=None):
     """Results as a host program gives them, when all are there."""
     step = step or Step(host)
     results = executable.start(arguments, step)
-    step.leave()
+    step.detach()
     assert host.await_values(results, timeout=20)
     return results
 
@@ -95,7 +97,7 @@ def said(value):
     return value.error.node if value.is_error() else value.get().tolist()
 
 
-def expected(value):
+def expected_value(value):
     return value if isinstance(value, str) else value.tolist()
 
 
@@ -110,7 +112,7 @@ def test_a_random_program_gives_what_the_oracle_says_to_each_of_its_results(host
         x, y = np.full((3,), seed, np.float32), np.full((3,), -1, np.float32)
         runs.append((values(executable, [x, y], host), oracle(calls, x, y)))
     for got, want in runs:
-        assert [said(v) for v in got] == [expected(want[r]) for r in results]
+        assert [said(v) for v in got] == [expected_value(want[r]) for r in results]
 
 
 @given(programs())
@@ -129,18 +131,18 @@ def test_a_session_gives_all_results_or_raises_an_error_of_a_call_that_failed(ho
     else:
         try:
             assert [g.tolist() for g in step(x, y)] == [want[r].tolist() for r in results]
-        except HealdError as error:  # of what a non-strict kernel could do without
+        except HealdError as error:  # of an input that a non-strict kernel does not need
             assert error.node in failing  # noqa: PT017
 
 
 def reachable(calls, results):
-    found, stack = set(), list(results)
+    needed_calls, stack = set(), list(results)
     while stack:
         i = stack.pop()
-        if i not in found:
-            found.add(i)
+        if i not in needed_calls:
+            needed_calls.add(i)
             stack += [] if i < 2 else calls[i - 2][1:]
-    return found
+    return needed_calls
 
 
 @given(programs())
@@ -155,7 +157,7 @@ def test_concurrent_runs_of_one_program_do_not_see_each_other(host, program):
 
     with ThreadPoolExecutor(4) as pool:
         for got, want in pool.map(run, range(1, 9)):
-            assert got == [expected(want[r]) for r in results]
+            assert got == [expected_value(want[r]) for r in results]
 
 
 @given(programs(), st.integers(0, 30))
@@ -171,7 +173,7 @@ def test_a_program_cancelled_at_any_point_ends_and_leaves_nothing_behind(host, p
     canceller.join()
     for value, want in zip(got, (oracle(calls, x, y)[r] for r in results), strict=True):
         assert value.is_available()
-        assert isinstance(value.error, Cancelled) or said(value) == expected(want)
+        assert isinstance(value.error, Cancelled) or said(value) == expected_value(want)
 
 
 def one(op, *more):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from builders.graphs import graph, node, placeholder
 from heald.errors import InvalidArgument
-from heald.runtime.executor.dead_memory import poisoned
+from heald.runtime.executor.dead_memory import poisoning_calls
 from plugins_for_tests import kept_plugin
 
 PLAIN = kept_plugin.CONFIG | {"debug": {"poison": False}}
@@ -33,12 +33,12 @@ FAULTS = {
 
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_wrong_declaration_goes_unseen_without_poison_and_shows_with_it(fault):
-    seen = {}
+    outcomes = {}
     for config in (PLAIN, POISON):
         step = heald.Session(graph(*FAULTS[fault]), config).make_callable("y", ["x"])
         step(X)
-        seen[config["debug"]["poison"]] = step(X).tolist()
-    assert seen == {False: X.tolist(), True: NONSENSE.tolist()}
+        outcomes[config["debug"]["poison"]] = step(X).tolist()
+    assert outcomes == {False: X.tolist(), True: NONSENSE.tolist()}
 
 
 @pytest.mark.parametrize("device", ["CPU:0", "EXAMPLE:0"])
@@ -61,7 +61,7 @@ def test_an_error_finds_its_call_with_poison_too():
         assert step(X, np.int32([3])).tolist() == X.tolist()
 
 
-def test_without_poison_a_frame_has_the_kernels_own_calls():
+def test_a_frame_without_poison_has_the_kernels_own_calls():
     nodes = graph(*COPIED, node("y", "Kept>Copy", "a"))
     for config in (PLAIN, POISON):
         executable = heald.Session(nodes, config).prepare("y", ["x"]).executable()
@@ -74,16 +74,16 @@ def test_without_poison_a_frame_has_the_kernels_own_calls():
 def test_memory_is_poisoned_when_it_is_made_after_the_last_read_and_as_a_whole_at_the_end():
     first, second = np.zeros(2, np.uint8), np.zeros(2, np.uint8)
     memory = {1: first, 2: second, 3: first}  # 3 takes 1's place
-    seen = []
+    outcomes = []
 
     def call():
-        seen.append((int(first[0]) == 0xCB, int(second[0]) == 0xCB))
+        outcomes.append((int(first[0]) == 0xCB, int(second[0]) == 0xCB))
         first[:] = second[:] = 1
 
-    for run in poisoned([call] * 5, [{0, 1}, {1, 2}, {2, 3}, {3}, {0}], memory):
+    for run in poisoning_calls([call] * 5, [{0, 1}, {1, 2}, {2, 3}, {3}, {0}], memory):
         run()
-        seen.append((int(first[0]) == 0xCB, int(second[0]) == 0xCB))
-    assert seen == [(True, True), (False, False),  # writes 1
+        outcomes.append((int(first[0]) == 0xCB, int(second[0]) == 0xCB))
+    assert outcomes == [(True, True), (False, False),  # writes 1
                     (False, False), (True, False),  # reads 1 for the last time, writes 2
                     (True, False), (False, True),  # reads 2 for the last time, writes 3
                     (False, True), (True, False),  # reads 3 for the last time
@@ -92,11 +92,11 @@ def test_memory_is_poisoned_when_it_is_made_after_the_last_read_and_as_a_whole_a
 
 def test_memory_that_is_taken_over_in_place_is_not_poisoned():
     block = np.zeros(2, np.uint8)
-    calls = poisoned([lambda: block.fill(1), lambda: block.fill(2), lambda: None],
+    calls = poisoning_calls([lambda: block.fill(1), lambda: block.fill(2), lambda: None],
                      [{1}, {1, 2}, {2}], {1: block, 2: block})
-    seen = []
+    outcomes = []
     for call in calls:
         call()
-        seen.append(block.tolist())
-    assert seen == [[1, 1], [2, 2], [0xCB, 0xCB]]
-    assert poisoned([], [], {1: block}) == []
+        outcomes.append(block.tolist())
+    assert outcomes == [[1, 1], [2, 2], [0xCB, 0xCB]]
+    assert poisoning_calls([], [], {1: block}) == []

@@ -1,4 +1,4 @@
-"""Programs over memories that the host does not see: whatever waits for whatever, results are those of one memory."""
+"""Programs over memories that the host does not see have the results of one memory, in any order of waits."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ def programs(draw):
     """Calls (op, first, second, device) over values 0 and 1, which are fed; and the values to return."""
     calls = []
     for i in range(draw(st.integers(1, 14))):
-        near = st.integers(max(0, i - 3), i + 1) | st.integers(0, i + 1)
+        recent_registers = st.integers(max(0, i - 3), i + 1) | st.integers(0, i + 1)
         op = draw(st.sampled_from(["AddV2", "AddV2", "Sub", "Maximum", "Identity", "Later", "Queued"]))
         device = "CPU:0" if op in ("Later", "Queued") else draw(st.sampled_from(["CPU:0", "{}:0", "{}:1"]))
-        calls.append((op, draw(near), draw(near), device))
+        calls.append((op, draw(recent_registers), draw(recent_registers), device))
     return calls, draw(st.lists(st.integers(0, len(calls) + 1), min_size=1, max_size=4))
 
 
@@ -90,7 +90,7 @@ def test_a_host_program_over_three_memories_gives_values_that_come(host, kind, p
         x, y = X * seed, X - seed
         step = Step(host)
         values = executable.start([x, y], step)
-        step.leave()
+        step.detach()
         assert host.await_values(values, timeout=20)
         assert [v.get().tolist() for v in values] == [oracle(calls, x, y)[r].tolist() for r in results]
     assert [f for r in host.devices_in_use() if r.type == "SIM" for f in r.device.native.report] == []
@@ -114,7 +114,7 @@ def test_runs_of_a_program_over_three_memories_at_once_do_not_see_each_other(kin
 
 
 def faults(session):
-    """What the simulated devices of a session have seen go wrong."""
+    """The faults that the simulated devices of a session have seen."""
     return [fault for record in session._runtime.host.devices_in_use() if record.type == "SIM"
             for fault in record.device.native.report]
 
@@ -129,7 +129,7 @@ def bounce(turns, kind="EXAMPLE"):
     return graph(*nodes), last
 
 
-def test_what_a_run_has_on_devices_goes_back_when_it_ends():
+def test_buffers_of_a_run_on_devices_are_freed_at_its_end():
     bounced, last = bounce(6)
     session = heald.Session(bounced, CONFIG)
     step = session.make_callable(last, ["x"])

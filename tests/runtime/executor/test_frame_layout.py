@@ -5,7 +5,10 @@ from __future__ import annotations
 import pytest
 from heald.errors import InvalidArgument
 from heald.runtime.contract.kernel import KernelDef
-from heald.runtime.executor.bound_call import BoundCall
+from heald.runtime.executor.calls.bound_call import BoundCall
+from heald.runtime.executor.calls.copy_in import CopyIn
+from heald.runtime.executor.calls.feed_copy import FeedCopy
+from heald.runtime.executor.calls.view_call import ViewCall
 from heald.runtime.executor.frame_layout import FrameLayout
 from heald.runtime.program.host_program import COPY, HOST, Call, ProgramFunction
 from heald.runtime.values import dtypes
@@ -21,10 +24,12 @@ metas = st.builds(TensorMetadata, st.sampled_from([dtypes.float32, dtypes.int64,
 def layout(source: TensorMetadata, result: TensorMetadata, *, is_copy: bool, memory: int = HOST) -> FrameLayout:
     """The layout of one call that shows its argument, or copies it."""
     call = Call(COPY if is_copy else "cpu.Reshape", (0,), (1,), {}, 0, "n")
-    kernel = None if is_copy else KernelDef("Reshape", "CPU", "cpu", lambda _: None)
-    bound = BoundCall(call, Cpu(0), memory, kernel, alias={} if is_copy else {0: 0})
+    kernel = KernelDef("Reshape", "CPU", "cpu", lambda _: None)
+    bound: BoundCall = ViewCall(call, Cpu(0), memory, kernel, alias={0: 0})
+    if is_copy:
+        bound = FeedCopy(call, Cpu(0)) if memory == HOST else CopyIn(call, Cpu(0), memory)
     function = ProgramFunction("f", ("x",), (source, result), (call,), (1,))
-    return FrameLayout(function, (source, result), (bound,), {}, poison=False)
+    return FrameLayout.of(function, (source, result), (bound,), {})
 
 
 def extent(meta: TensorMetadata) -> tuple[int, bool]:

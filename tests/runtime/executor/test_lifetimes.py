@@ -18,7 +18,7 @@ from builders.graphs import const, graph, node, placeholder
 from harness.garbage import collect
 from harness.threads import in_threads
 from heald.errors import Aborted, Cancelled, DeadlineExceeded, InvalidArgument
-from heald.runtime.executor.parallel_schedule import dependencies, parallel_schedule
+from heald.runtime.executor.parallel_schedule import dependencies, schedule_of_partition
 from heald.runtime.executor.step import RunOptions, Step
 from heald.runtime.executor.task_partition import TaskPartition
 from heald.runtime.host.cancellation import CancelToken
@@ -40,19 +40,21 @@ SUM = (X + 1 + X + X + 1).tolist()
 
 
 def footprint(allocator):
-    """How much there is of what a run makes. Threads that have done their work get a moment to end, and so do tasks of
-    the work queue that are about to."""
+    """The numbers of threads, files, buffers and heald's objects.
+
+    Threads that have done their work get a moment to end, and so do tasks of the work queue that are about to.
+    """
     end = time.monotonic() + 1
     while any(not t.name.startswith(("Main", "heald-")) for t in threading.enumerate()) and time.monotonic() < end:
         time.sleep(0.001)
-    found, before = counted(allocator), None
-    while found != before and time.monotonic() < end + 1:
+    counts, before = object_counts(allocator), None
+    while counts != before and time.monotonic() < end + 1:
         time.sleep(0.05)
-        found, before = counted(allocator), found
-    return found
+        counts, before = object_counts(allocator), counts
+    return counts
 
 
-def counted(allocator):
+def object_counts(allocator):
     collect()
     kinds = Counter(f"{type(thing).__module__}.{type(thing).__name__}" for thing in gc.get_objects())
     return {
@@ -95,7 +97,7 @@ class Runs:
             with pytest.raises(DeadlineExceeded):
                 self.session.run(name, {"x": X}, options=RunOptions(timeout=0.001))
 
-    def cancelled(self, name, count, *, before=False):
+    def cancel(self, name, count, *, before=False):
         for _ in range(count):
             token = CancelToken()
             canceller = threading.Thread(target=token.cancel)
@@ -116,8 +118,8 @@ class Runs:
         self.failing("now", Aborted, int(500 * share))
         self.timed_out("block", int(250 * share))
         self.timed_out("poll", int(250 * share))
-        self.cancelled("block", int(250 * share))
-        self.cancelled("sync", int(250 * share), before=True)
+        self.cancel("block", int(250 * share))
+        self.cancel("sync", int(250 * share), before=True)
 
 
 @pytest.fixture
@@ -125,7 +127,7 @@ def runs():
     session = heald.Session(PROGRAM, CONFIG | {"allocator": {"name": "counting"}, "work_queue": {"threads": 1}})
     yield Runs(session)
     session.close()
-    session._runtime.host.close()  # its threads end now, whoever still knows the session
+    session._runtime.host.close()  # its threads end now, even with references to the session
 
 
 def test_ten_thousand_runs_of_which_many_fail_or_are_cancelled_leave_nothing_behind(runs):
@@ -146,10 +148,10 @@ def test_ten_thousand_runs_of_which_many_fail_or_are_cancelled_leave_nothing_beh
     lambda runs: runs.failing("behind", InvalidArgument, 10),
     lambda runs: runs.timed_out("block", 10),
     lambda runs: runs.timed_out("poll", 10),
-    lambda runs: runs.cancelled("block", 10),
+    lambda runs: runs.cancel("block", 10),
 ], ids=["right", "failing", "failing later", "failing behind a later one", "timed out",
         "timed out in a kernel", "cancelled"])
-def test_what_a_run_had_is_freed_when_it_ends_however_it_ends(runs, end):
+def test_a_run_frees_all_it_had_at_its_end_with_or_without_an_error(runs, end):
     allocator = runs.session._runtime.host.allocator
     end(runs)
     before = footprint(allocator)["buffers"]
@@ -235,7 +237,7 @@ def heald_kernels(registry):
 
 
 def test_a_step_that_fails_on_a_device_leaves_nothing_on_its_stream(tmp_path):
-    """What is enqueued when a kernel raises reads the feeds: they are the user's again when the error comes."""
+    """Work that is enqueued when a kernel raises reads the feeds. The user owns them again when the error comes."""
     (tmp_path / "failing.py").write_text(FAILING)
     nodes = graph(placeholder("x", (3,)), node("a", "AddV2", "x", "x", device="EXAMPLE:0"),
                   node("bad", "Test>Fail", "a", device="EXAMPLE:0"))
@@ -243,19 +245,19 @@ def test_a_step_that_fails_on_a_device_leaves_nothing_on_its_stream(tmp_path):
         feed = X.copy()
         with pytest.raises(InvalidArgument, match="ZeroDivisionError"):
             session.run("bad", {"x": feed})
-        gone = weakref.ref(feed)
+        references = weakref.ref(feed)
         del feed
         gc.collect()
-        assert gone() is None
+        assert references() is None
 
 
-def test_what_is_collected_within_a_method_of_a_device_is_freed_later(monkeypatch):
+def test_a_session_that_is_collected_within_a_method_of_a_device_is_freed_later(monkeypatch):
     """Under a lock of the device's own, for one."""
     feeds = {"x": np.float32([1, 2])}
     device, inside, freed = runtime().host.open("EXAMPLE:0"), [], []
     free, synchronize = device.free, device.synchronize
 
-    def watched(buffer):
+    def watched_free(buffer):
         freed.append(bool(inside))
         free(buffer)
 
@@ -269,7 +271,7 @@ def test_what_is_collected_within_a_method_of_a_device_is_freed_later(monkeypatc
         return heald.Session(graph(placeholder("x", (2,)), node("n", op, "x", device="EXAMPLE:0"),
                                   node("m", op, "n", device="EXAMPLE:0")))
 
-    monkeypatch.setattr(device, "free", watched, raising=False)
+    monkeypatch.setattr(device, "free", watched_free, raising=False)
     monkeypatch.setattr(device, "synchronize", collecting, raising=False)
     other, circle = session("Neg"), []
     gc.disable()
@@ -292,11 +294,12 @@ OPEN = (placeholder("x"), *FLAT[1:])
 LATER = (placeholder("x", (3,)), node("a", "Test>Now", "x", "x"), node("y", "Test>Add", "a", "x"))
 
 
-def in_pieces(executable, host):
-    """The executable, which runs each of its calls as a piece of its own."""
+def run_in_parts(executable, host):
+    """The executable, which runs each of its calls as a part of its own."""
     needs = dependencies(executable.layout)
-    pieces = TaskPartition.of([[i] for i in range(len(needs))], needs)
-    executable.autotuner.schedule = parallel_schedule(executable.layout, host, executable.autotuner.schedule, pieces)
+    partition = TaskPartition.of([[i] for i in range(len(needs))], needs)
+    autotuner = executable.autotuner
+    autotuner.schedule = schedule_of_partition(executable.layout, host, autotuner.schedule, partition)
     return executable
 
 
@@ -304,8 +307,9 @@ RUN = {  # ways to run a session's step for a feed
     "by a callable": lambda session: of_any_shape(session.make_callable("y", ["x"]), session),
     "traced": lambda session: of_any_shape(
         lambda x: session.run("y", {"x": x}, options=RunOptions(trace=True)), session),
-    "in pieces": lambda session: executed(session, in_pieces, run_once),
-    "as a function of a program": lambda session: executed(session, lambda executable, _: executable, started),
+    "in pieces": lambda session: executable_run(session, run_in_parts, run_once),
+    "as a function of a program": lambda session: executable_run(
+        session, lambda executable, _: executable, run_started),
 }
 
 
@@ -317,7 +321,7 @@ def of_any_shape(step, session):
     return step
 
 
-def executed(session, prepare, run):
+def executable_run(session, prepare, run):
     host = session._runtime.host
     executable = prepare(session.prepare("y", ["x"]).executable(), host)
     return lambda x: run(executable, x, Step(host))
@@ -327,7 +331,7 @@ def run_once(executable, x, step):
     return executable.run([x], step)[0]
 
 
-def started(executable, x, step):
+def run_started(executable, x, step):
     (result,) = executable.start([x], step)
     step.loop.run()
     return result.get() if isinstance(result, AsyncValue) else result
@@ -342,35 +346,35 @@ def without_collector():
 
 
 @pytest.mark.usefixtures("without_collector")
-@pytest.mark.parametrize("way", RUN)
+@pytest.mark.parametrize("schedule_kind", RUN)
 @pytest.mark.parametrize("nodes", [ONE, FLAT, OPEN, LATER], ids=["one call", "flat", "of any shape", "later"])
-def test_after_a_run_nobody_but_the_caller_has_its_feeds_and_results(nodes, way):
+def test_only_the_caller_has_the_feeds_and_results_of_a_run_after_it(nodes, schedule_kind):
     with heald.Session(graph(*nodes), CONFIG) as session:
-        run = RUN[way](session)
+        run = RUN[schedule_kind](session)
         for _ in range(3):
             x = X.copy()
             y = run(x)
             assert y.tolist() == (X * (2 if nodes is ONE else 3)).tolist()
-            gone = [weakref.ref(x), weakref.ref(y)]
+            references = [weakref.ref(x), weakref.ref(y)]
             del x, y
-            assert [array() for array in gone] == [None, None]
+            assert [array() for array in references] == [None, None]
 
 
-@pytest.mark.parametrize("way", ["by a callable", "traced"])
+@pytest.mark.parametrize("schedule_kind", ["by a callable", "traced"])
 @pytest.mark.parametrize("shape", [(3,), None], ids=["flat", "of any shape"])
-def test_after_a_run_that_failed_nobody_has_its_feeds(shape, way):
+def test_a_failed_run_keeps_no_reference_to_its_feeds(shape, schedule_kind):
     nodes = [placeholder("x", shape), const("one", [1]), node("a", "Test>Add", "x", "one"),
              node("y", "Test>Positive", "a", "x")]
     with heald.Session(graph(*nodes), CONFIG) as session:
-        run = RUN[way](session)
+        run = RUN[schedule_kind](session)
         for _ in range(3):
             x = NEGATIVE.copy()
-            gone = weakref.ref(x)
+            references = weakref.ref(x)
             with pytest.raises(InvalidArgument, match="boom"):
                 run(x)
             del x
             gc.collect()  # the error and its traceback
-            assert gone() is None
+            assert references() is None
 
 
 CHAIN = [node(f"w{i}", "Test>Watch", f"w{i - 1}" if i else "first", f"w{i - 1}" if i else "first") for i in range(5)]
@@ -383,13 +387,13 @@ CHAINS = {  # shape and op before five kernels that each read only what the one 
 
 
 @pytest.mark.usefixtures("without_collector")
-@pytest.mark.parametrize("way", ["by a callable", "traced"])
+@pytest.mark.parametrize("schedule_kind", ["by a callable", "traced"])
 @pytest.mark.parametrize("chain", CHAINS)
-def test_a_value_of_the_run_dies_with_its_last_user(chain, way):
+def test_a_value_of_the_run_dies_with_its_last_user(chain, schedule_kind):
     shape, before, behind = CHAINS[chain]
     nodes = [placeholder("x", shape), node("first", before, "x", "x"), *CHAIN, node("y", behind, "w4", "w4")]
     with heald.Session(graph(*nodes), CONFIG) as session:
-        run = RUN[way](session)
+        run = RUN[schedule_kind](session)
         import plugin_of_tests
 
         for _ in range(3):

@@ -1,4 +1,4 @@
-"""Results are the user's and feeds stay his, whatever a random program makes of them and whatever its memory does."""
+"""Results belong to the user and feeds stay unchanged, for random programs and every memory plan."""
 
 from __future__ import annotations
 
@@ -32,9 +32,10 @@ def programs(draw):
     ops = st.sampled_from([*BINARY, *UNARY, *VIEWS, *VIEWS, *asynchronous])
     calls = []
     for i in range(draw(st.integers(0, 5) | st.integers(10, 20))):
-        known = st.integers(max(0, i - 4), i + 2) | st.integers(0, i + 2)
+        earlier_registers = st.integers(max(0, i - 4), i + 2) | st.integers(0, i + 2)
         op = draw(ops)
-        calls.append((op, tuple(draw(known) for _ in range(1 if op in UNARY or op in ("Identity", "Reshape") else 2))))
+        count = 1 if op in UNARY or op in ("Identity", "Reshape") else 2
+        calls.append((op, tuple(draw(earlier_registers) for _ in range(count))))
     fetches = draw(st.lists(st.integers(0, len(calls) + 2), max_size=4))
     rows = draw(st.sampled_from([1, 2, 400]))  # a feed of 400 rows is too large for a copy in the frame
     return calls, [*fetches, len(calls) + 2], rows
@@ -54,25 +55,25 @@ def build(calls):
 
 
 def broadcasts(calls):
-    """Which values have the rows of a feed; the kernels of tests do not broadcast."""
+    """True when a kernel of the tests would broadcast, which these kernels do not."""
     fed = [True, True, False]
     for op, inputs in calls:
-        given = [fed[i] for i in inputs]
-        if op.startswith("Test>") and len(set(given)) > 1:
+        arguments = [fed[i] for i in inputs]
+        if op.startswith("Test>") and len(set(arguments)) > 1:
             return True
-        fed.append(given[0] if op in VIEWS else any(given))
+        fed.append(arguments[0] if op in VIEWS else any(arguments))
     return False
 
 
 PROGRAMS = programs().filter(lambda program: not broadcasts(program[0]))
 
 
-def expected(calls, x, y):
+def expected_values(calls, x, y):
     values = [x, y, CONSTANT]
     for op, inputs in calls:
-        given = [values[i] for i in inputs]
+        arguments = [values[i] for i in inputs]
         function = {**BINARY, **LATER, **UNARY}.get(op, lambda first, *_: first)
-        values.append(function(*given))
+        values.append(function(*arguments))
     return values
 
 
@@ -91,8 +92,8 @@ def test_no_result_and_no_feed_is_written_by_this_or_a_later_run_and_results_are
     for seed in (1, 2, 3, 1):
         x, y = feeds(seed, rows)
         results = step(x, y)
-        runs.append(((x, y), results, expected(calls, *feeds(seed, rows))))
-    for number, (fed, results, want) in enumerate(runs):  # after all runs: what one of them overwrote shows
+        runs.append(((x, y), results, expected_values(calls, *feeds(seed, rows))))
+    for number, (fed, results, want) in enumerate(runs):  # after all runs, so that overwritten arrays show
         assert [x.tolist() for x in fed] == [w.tolist() for w in want[:2]]
         assert [r.tolist() for r in results] == [want[i].tolist() for i in fetches]
         for name, arrays in kept_plugin.kept.items():
@@ -103,23 +104,23 @@ def test_no_result_and_no_feed_is_written_by_this_or_a_later_run_and_results_are
 @pytest.mark.parametrize("config", [PLAIN, POISONED], ids=["plain", "poisoned"])
 @given(PROGRAMS)
 @settings(max_examples=60)
-def test_what_the_user_writes_into_feeds_and_results_changes_nothing_else(config, program):
+def test_writes_of_the_user_into_feeds_and_results_change_nothing_else(config, program):
     calls, fetches, rows = program
     kept_plugin.kept.clear()
     step = heald.Session(build(calls), config).make_callable([f"v{i}" for i in fetches], ["v0", "v1"])
     earlier = []
     for seed in (1, 2, 1):
-        mine = feeds(seed, rows)
-        results = step(*mine)
-        want = expected(calls, *feeds(seed, rows))
-        for a, b in combinations([*mine, *results], 2):
+        own_feeds = feeds(seed, rows)
+        results = step(*own_feeds)
+        want = expected_values(calls, *feeds(seed, rows))
+        for a, b in combinations([*own_feeds, *results], 2):
             assert not np.shares_memory(a, b)
         for result, i in zip(results, fetches, strict=True):
             assert result.flags.writeable
             assert result.tolist() == want[i].tolist()
             result[...] = 77
-        assert [x.tolist() for x in mine] == [w.tolist() for w in want[:2]]
-        for x in mine:
+        assert [x.tolist() for x in own_feeds] == [w.tolist() for w in want[:2]]
+        for x in own_feeds:
             x[...] = 78
         assert all((r == 77).all() for r in results)
         earlier += results
@@ -127,26 +128,26 @@ def test_what_the_user_writes_into_feeds_and_results_changes_nothing_else(config
     for name, arrays in kept_plugin.kept.items():
         source = calls[int(name[1:]) - 3][1][0]
         assert [a.tolist() for a in arrays] == [
-            expected(calls, *feeds(seed, rows))[source].tolist() for seed in (1, 2, 1)]
+            expected_values(calls, *feeds(seed, rows))[source].tolist() for seed in (1, 2, 1)]
 
 
 @pytest.mark.parametrize("fetches", [
     ["x"], ["c"], ["v"], ["w"], ["a", "a"], ["a", "b"], ["folded"], ["x", "v", "c", "w"],
 ])
 def test_a_result_that_is_no_array_of_this_run_alone_is_a_copy(fetches):
-    """Feeds, constants, what was computed from constants, views of these, and the second fetch of anything."""
+    """Feeds, constants, folded values, views of these, and a second fetch of one value."""
     x = np.float32([[1, 2, 3, 4]])
     nodes = [placeholder("x", (1, 4)), const("c", CONSTANT), node("v", "Identity", "x"), node("w", "Identity", "c"),
              node("folded", "Neg", "c"), node("a", "Neg", "x"), node("b", "Identity", "a")]
     step = heald.Session(graph(*nodes), POISONED).make_callable(fetches, ["x"])
     first = step(x)
-    kept = [r.copy() for r in first]
+    copies = [r.copy() for r in first]
     for a, b in combinations([x, *first], 2):
         assert not np.shares_memory(a, b)
     for r in first:
         r[...] = 0
     assert x.tolist() == [[1, 2, 3, 4]]
-    assert [r.tolist() for r in step(x)] == [r.tolist() for r in kept]
+    assert [r.tolist() for r in step(x)] == [r.tolist() for r in copies]
 
 
 @pytest.mark.parametrize("index", range(2))

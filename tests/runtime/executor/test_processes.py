@@ -15,7 +15,7 @@ import pytest
 from plugins_for_tests import plugin
 
 PATHS = os.pathsep.join([str(Path(__file__).parents[2]), *filter(None, [os.environ.get("PYTHONPATH")])])
-ENOUGH = 10.0  # seconds: whatever takes longer hangs
+ENOUGH = 10.0  # seconds; a process that takes longer hangs
 PREAMBLE = f"""
 import os, signal, sys, threading, time
 import numpy as np
@@ -61,25 +61,25 @@ def start():
     """`start(code)`: a fresh interpreter that runs `code`; warnings are errors in it."""
     environ = os.environ | {"PYTHONPATH": PATHS}
     with contextlib.ExitStack() as processes:
-        def started(code):
+        def start_process(code):
             process = subprocess.Popen([sys.executable, "-W", "error", "-c", PREAMBLE + textwrap.dedent(code)],
                                        env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
             processes.enter_context(process)
             processes.callback(process.kill)  # before it is waited for
             return process
 
-        yield started
+        yield start_process
 
 
-def ended(process):
-    """What it printed, when it has ended well and without a word of complaint."""
+def output_of(process):
+    """The lines that a process printed, after it has ended well and without complaint."""
     said, complaint = process.communicate(timeout=ENOUGH)
     assert (complaint, process.returncode) == (b"", 0)
     return said.decode().splitlines()
 
 
 def line(process):
-    """The next line that it prints, and nothing of those behind it: they are for `ended`."""
+    """The next line that it prints, and nothing of those behind it: they are for `output_of`."""
     return process.stdout.readline().decode()
 
 
@@ -102,7 +102,7 @@ def test_a_process_ends_at_once_and_silently_whatever_its_sessions_do(start, lea
     process = start("\n".join([*left, "print('end', flush=True)"]))
     assert line(process) == "end\n"
     last = time.monotonic()
-    ended(process)
+    output_of(process)
     assert time.monotonic() - last < 2
 
 
@@ -132,11 +132,11 @@ def test_ctrl_c_ends_the_run_of_the_main_thread_and_no_other(start, op):
     """)
     assert line(process) == "waiting\n"
     time.sleep(0.05)  # it begins to wait
-    sent = time.monotonic()
+    interrupt_time = time.monotonic()
     process.send_signal(signal.SIGINT)
     assert line(process) == "interrupted\n"
-    assert time.monotonic() - sent < 1
-    assert ended(process) == [f"{{'{SUM}'}} {SUM} {SUM}", "0 kernels were not told to end"]
+    assert time.monotonic() - interrupt_time < 1
+    assert output_of(process) == [f"{{'{SUM}'}} {SUM} {SUM}", "0 kernels were not told to end"]
 
 
 UNENDING = {
@@ -192,11 +192,11 @@ def test_ctrl_c_ends_what_would_never_end_and_the_session_goes_on(start, graph):
     """))
     assert line(process) == "waiting\n"
     time.sleep(0.2)  # it begins to run
-    sent = time.monotonic()
+    interrupt_time = time.monotonic()
     process.send_signal(signal.SIGINT)
     assert line(process) == "interrupted\n"
-    assert time.monotonic() - sent < 1
-    assert ended(process) == ["False {-1.0} -2.0"]
+    assert time.monotonic() - interrupt_time < 1
+    assert output_of(process) == ["False {-1.0} -2.0"]
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")
@@ -205,7 +205,7 @@ def test_ctrl_c_ends_a_run_in_pieces_and_what_has_begun_ends_soon(start, waits):
     process = start(f"""
         from heald.runtime.linker.link import link
         from heald.runtime.executor.task_partition import TaskPartition
-        from heald.runtime.executor.parallel_schedule import dependencies, parallel_schedule
+        from heald.runtime.executor.parallel_schedule import dependencies, schedule_of_partition
         from heald.runtime.service.runtime import runtime
         from heald.runtime.executor.step import Step
 
@@ -217,7 +217,7 @@ def test_ctrl_c_ends_a_run_in_pieces_and_what_has_begun_ends_soon(start, waits):
         needs = dependencies(executable.layout)
         pieces = TaskPartition.of([[i] for i in range(len(needs))], needs)
         flat = executable.autotuner.schedule
-        executable.autotuner.schedule = parallel_schedule(executable.layout, host, flat, pieces)
+        executable.autotuner.schedule = schedule_of_partition(executable.layout, host, flat, pieces)
         import plugin_of_tests
 
         plugin_of_tests.held = {"worker" if waits else "driver"!r}
@@ -231,11 +231,11 @@ def test_ctrl_c_ends_a_run_in_pieces_and_what_has_begun_ends_soon(start, waits):
     """)
     assert line(process) == "running\n"
     time.sleep(0.1)
-    sent = time.monotonic()
+    interrupt_time = time.monotonic()
     process.send_signal(signal.SIGINT)
     assert line(process) == "interrupted\n"
-    assert time.monotonic() - sent < 1
-    assert ended(process) == ["True [4.0, 8.0, 12.0]"]
+    assert time.monotonic() - interrupt_time < 1
+    assert output_of(process) == ["True [4.0, 8.0, 12.0]"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -266,10 +266,10 @@ def test_a_forked_child_runs_what_needs_no_threads_and_is_refused_the_rest_at_on
     parent = [f"parent {op} {SUM}" for op in ("Add", "Queued", "MuchLater")]
     child = [f"child Add {SUM}", *(f"child {op} FailedPrecondition: forked" for op in ("Queued", "MuchLater"))]
     in_time = " took less than a second: True"
-    assert ended(process) == [*parent, "parent" + in_time, *child, "child" + in_time, *parent, "parent" + in_time]
+    assert output_of(process) == [*parent, "parent" + in_time, *child, "child" + in_time, *parent, "parent" + in_time]
 
 
-WAYS_TO_A_DEVICE = {
+USES_OF_A_DEVICE = {
     "a callable": "step(X)",
     "other shapes": "step(np.float32([1, 2]))",
     "another step": "session.run('z', {'x': X})",
@@ -300,16 +300,16 @@ def test_a_forked_child_gets_the_error_of_every_device_outside_host_memory_at_on
             assert os.waitpid(child, 0)[1] == 0
             print(step(X).tolist(), flush=True)
             sys.exit()
-        for way in {list(WAYS_TO_A_DEVICE.values())!r}:
+        for use in {list(USES_OF_A_DEVICE.values())!r}:
             try:
-                print(eval(way))
+                print(eval(use))
             except HealdError as error:
                 print("forked" if "the process that forked this one" in str(error) else error, flush=True)
         print(session.run("h", {{"x": X}}).tolist(), flush=True)
         del session, step, handle
     """)
     negative = "[-1.0, -2.0, -3.0]"
-    assert ended(process) == [f"{negative} {negative}", *["forked"] * len(WAYS_TO_A_DEVICE), negative, negative]
+    assert output_of(process) == [f"{negative} {negative}", *["forked"] * len(USES_OF_A_DEVICE), negative, negative]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -322,7 +322,7 @@ def test_a_forked_child_scans_device_types_that_its_parent_has_not_used(start):
             sys.exit()
         print(heald.execute("Neg", X, device="SERVED:0").numpy().tolist(), flush=True)
     """)
-    assert ended(process) == ["[-1.0, -2.0, -3.0]"]
+    assert output_of(process) == ["[-1.0, -2.0, -3.0]"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -334,7 +334,7 @@ def test_a_session_that_has_not_run_before_a_fork_works_in_parent_and_child(star
             assert os.waitpid(child, 0)[1] == 0
         print(*results, flush=True)
     """)
-    assert ended(process) == [f"{SUM} {SUM} {SUM}"] * 2
+    assert output_of(process) == [f"{SUM} {SUM} {SUM}"] * 2
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -374,7 +374,7 @@ def test_a_child_forked_while_other_threads_are_in_the_session_is_served_or_refu
         print("every child was served", flush=True)
         os._exit(0)
     """)
-    assert ended(process) == ["every child was served"]
+    assert output_of(process) == ["every child was served"]
 
 
 def test_a_spawned_process_makes_its_own_session(tmp_path):
@@ -422,7 +422,7 @@ def test_ctrl_c_ends_the_waiting_for_a_queue_and_leaves_nobody_there(start):
     assert line(process) == "waits\n"
     time.sleep(0.3)
     process.send_signal(signal.SIGINT)
-    assert ended(process) == ["1 5"]
+    assert output_of(process) == ["1 5"]
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
@@ -444,4 +444,4 @@ def test_a_forked_child_has_the_queue_without_those_who_wait_in_the_parent(start
         put(2)
         print("child", queue.run("size"), queue.run("get"), flush=True)
     """)
-    assert ended(process) == ["child 1 2", "parent 0 1 0"]
+    assert output_of(process) == ["child 1 2", "parent 0 1 0"]

@@ -22,16 +22,16 @@ Captured = list[int]
 
 
 @pytest.fixture
-def captured(monkeypatch: pytest.MonkeyPatch) -> Iterator[Captured]:
+def captures(monkeypatch: pytest.MonkeyPatch) -> Iterator[Captured]:
     """For each capture the number of its calls; the device has captured nothing before."""
     device, counts = runtime().host.open(SIM), []
     capture = device.capture  # type: ignore[attr-defined]
 
-    def counted(calls: Sequence[Callable[[], object]], stream: object) -> Callable[[], None]:
+    def capture_and_count(calls: Sequence[Callable[[], object]], stream: object) -> Callable[[], None]:
         counts.append(len(calls))
         return capture(calls, stream)  # type: ignore[no-any-return]
 
-    monkeypatch.setattr(device, "capture", counted, raising=False)
+    monkeypatch.setattr(device, "capture", capture_and_count, raising=False)
     yield counts
     assert device.native.report == []
 
@@ -43,43 +43,43 @@ def chain(*ops: tuple[str, str]) -> Any:
                                            in zip(names, ["x", *names], ops, strict=False)))
 
 
-def ways(session: heald.Session) -> dict[str, str]:
+def algorithms_of(session: heald.Session) -> dict[str, str]:
     return session.prepare(["last"], ["x"]).executable(((3,),)).algorithms()
 
 
-def test_kernels_in_a_row_are_captured_once_behind_the_first_run(captured: Captured) -> None:
+def test_kernels_in_a_row_are_captured_once_behind_the_first_run(captures: Captured) -> None:
     with heald.Session(chain(("Identity", SIM), ("Neg", SIM), ("Relu", SIM), ("Square", SIM), ("Neg", SIM))) as session:
         for run in range(3):
             assert session.run("last", {"x": X + run}).tolist() == (-np.maximum(-X - run, 0) ** 2).tolist()
-            assert captured == [3]
-        assert ways(session)["last"] == "one of 3 kernels in one launch"
-        assert ways(session)["n1"] == "launched singly: its values have no fixed buffers"
+            assert captures == [3]
+        assert algorithms_of(session)["last"] == "one of 3 kernels in one launch"
+        assert algorithms_of(session)["n1"] == "launched singly: its values have no fixed buffers"
 
 
-def test_kernels_on_both_sides_of_another_device_are_captured_apart(captured: Captured) -> None:
+def test_kernels_on_both_sides_of_another_device_are_captured_apart(captures: Captured) -> None:
     ops = ("Neg", SIM), ("Relu", SIM), ("Square", SIM), ("Neg", "CPU:0"), ("Relu", SIM), ("Square", SIM), ("Neg", SIM)
     with heald.Session(chain(*ops)) as session:
         for _ in range(2):
             assert session.run("last", {"x": X}).tolist() == [0, 0, 0]
-    assert captured == [2]  # the second part comes late, behind a value that is awaited
+    assert captures == [2]  # the second part comes late, behind a value that is awaited
 
 
-def test_a_kernel_by_itself_is_not_captured(captured: Captured) -> None:
+def test_a_kernel_by_itself_is_not_captured(captures: Captured) -> None:
     with heald.Session(chain(("Neg", SIM), ("Square", SIM))) as session:
         session.run("last", {"x": X})
-        assert ways(session)["last"] == "launched singly: no kernel stands beside it"
-    assert captured == []
+        assert algorithms_of(session)["last"] == "launched singly: no kernel stands beside it"
+    assert captures == []
 
 
-def test_a_kernel_that_says_so_is_launched_singly(captured: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_says_so_is_launched_singly(captures: Captured, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StreamKernel, "captures", False, raising=False)
     with heald.Session(chain(("Neg", SIM), ("Relu", SIM), ("Square", SIM))) as session:
         session.run("last", {"x": X})
-        assert ways(session)["last"] == "launched singly: its kernel says so"
-    assert captured == []
+        assert algorithms_of(session)["last"] == "launched singly: its kernel says so"
+    assert captures == []
 
 
-def test_a_traced_run_launches_each_kernel(captured: Captured) -> None:
+def test_a_traced_run_launches_each_kernel(captures: Captured) -> None:
     with heald.Session(chain(("Neg", SIM), ("Relu", SIM), ("Square", SIM))) as session:
         session.run("last", {"x": X})
         native, metadata = runtime().host.open(SIM).native, heald.RunMetadata()
@@ -88,7 +88,7 @@ def test_a_traced_run_launches_each_kernel(captured: Captured) -> None:
         assert len(native.spans) - before == 5  # two copies, three launches
         nodes = [event.call.node for event in metadata.trace.events if event.call.op != "copy"]
         assert nodes == ["n0", "n1", "last"]
-    assert captured == [2]
+    assert captures == [2]
 
 
 def test_a_device_that_declines_goes_on_launching(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,6 +107,6 @@ def test_a_failing_capture_is_an_error_of_the_device(monkeypatch: pytest.MonkeyP
 
     monkeypatch.setattr(device, "capture", capture, raising=False)
     with (heald.Session(chain(("Neg", SIM), ("Relu", SIM), ("Neg", SIM))) as session,
-          pytest.raises(heald.errors.HealdError, match="no capture today") as told):
+          pytest.raises(heald.errors.HealdError, match="no capture today") as raised):
         session.run("last", {"x": X})
-    assert told.value.device == SIM
+    assert raised.value.device == SIM

@@ -1,4 +1,4 @@
-"""What a kernel retains stays as it was: no other kernel, no later run and no user writes that array."""
+"""A retained array stays as it was: no other kernel, no later run and no user writes it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ KEEPS = ("Kept>Keep", "Kept>KeepLater")
 
 
 @pytest.fixture(autouse=True)
-def kept():
+def retained_arrays():
     kept_plugin.kept.clear()
     return kept_plugin.kept
 
@@ -39,10 +39,10 @@ def runs(*nodes, fetches="y", count=3):
     (node("c", "Neg", "x"), node("v", "Identity", "c"), node("s", "Reshape", "v", "shape", Tshape=dtypes.int32),
      const("shape", [-1], np.int32)),
 ], ids=["a buffer", "a view", "a view of a view"])
-def test_a_value_of_the_run_is_no_buffer_of_the_frame(kept, op, between):
+def test_a_value_of_the_run_is_no_buffer_of_the_frame(retained_arrays, op, between):
     after = [node(f"n{i}", "Neg", f"n{i - 1}" if i else "k") for i in range(4)]
     xs = runs(*between, node("k", op, "s"), *after, node("y", "Sub", "n3", "s"))
-    assert [(-x).tolist() for x in kept["k"]] == xs
+    assert [(-x).tolist() for x in retained_arrays["k"]] == xs
 
 
 @pytest.mark.parametrize("op", KEEPS)
@@ -51,33 +51,33 @@ def test_a_value_of_the_run_is_no_buffer_of_the_frame(kept, op, between):
     (node("v", "Identity", "x"), node("k", "{}", "v"), node("y", "Neg", "k")),
     (node("k", "{}", "x"), node("a", "AddV2", "x", "x"), node("b", "AddV2", "x", "a"), node("y", "Sub", "k", "b")),
 ], ids=["itself", "a view of it", "a small one with many users"])
-def test_of_a_feed_a_copy_is_retained(kept, op, nodes):
+def test_a_copy_of_a_feed_is_retained(retained_arrays, op, nodes):
     xs = runs(*(n.replace(op=n.op.format(op)) for n in nodes))
-    assert [x.tolist() for x in kept["k"]] == xs
+    assert [x.tolist() for x in retained_arrays["k"]] == xs
 
 
-def test_of_a_feed_of_any_shape_a_copy_is_retained(kept):
+def test_a_copy_of_a_feed_of_any_shape_is_retained(retained_arrays):
     session = heald.Session(graph(placeholder("x"), node("k", "Kept>Keep", "x"), node("y", "Neg", "k")), CONFIG)
     fed = [np.arange(n, dtype=np.float32) for n in range(1, 12)]  # beyond the variants for one shape each
     for x in fed:
         session.run("y", {"x": x})
         x[:] = -1
-    assert [x.tolist() for x in kept["k"]] == [list(range(n)) for n in range(1, 12)]
+    assert [x.tolist() for x in retained_arrays["k"]] == [list(range(n)) for n in range(1, 12)]
 
 
 @pytest.mark.parametrize("op", KEEPS)
-def test_of_what_is_retained_the_user_gets_a_copy(kept, op):
+def test_the_user_gets_a_copy_of_a_retained_result(retained_arrays, op):
     xs = runs(node("a", "Neg", "x"), node("v", "Identity", "a"), node("k", op, "a"), fetches=["v", "a", "k"])
-    assert [(-x).tolist() for x in kept["k"]] == xs
+    assert [(-x).tolist() for x in retained_arrays["k"]] == xs
 
 
-def test_a_constant_is_retained_as_it_is(kept):
+def test_a_constant_is_retained_as_it_is(retained_arrays):
     runs(const("c", [4, 5, 6]), node("k", "Kept>Keep", "c"), node("y", "AddV2", "k", "x"), fetches=["y", "c"])
-    assert [x.tolist() for x in kept["k"]] == [[4, 5, 6]] * 3
-    assert kept["k"][0] is kept["k"][1]
+    assert [x.tolist() for x in retained_arrays["k"]] == [[4, 5, 6]] * 3
+    assert retained_arrays["k"][0] is retained_arrays["k"][1]
 
 
-def test_nothing_is_retained_in_memory_that_is_not_the_hosts():
+def test_arguments_in_the_memory_of_a_device_are_not_retained():
     nodes = [placeholder("x", (3,)), node("k", "Kept>KeepOnDevice", "x", device="EXAMPLE:0")]
     with pytest.raises(Unimplemented, match="Kept>KeepOnDevice retains inputs in the memory of EXAMPLE") as caught:
         heald.Session(graph(*nodes), CONFIG).run("k", {"x": X})

@@ -1,4 +1,4 @@
-"""The soak, for seconds: it runs, and tells what is left behind; by hand it takes half an hour."""
+"""The soak, for seconds: it runs, and reports leftovers; by hand it takes half an hour."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Steps and tokens end once, whoever comes first, and tell everybody who wants to know, once."""
+"""Steps and tokens end once, on the first request, and call each callback once."""
 
 from __future__ import annotations
 
@@ -30,13 +30,14 @@ def test_a_token_calls_back_in_the_order_of_asking_and_at_once_when_it_is_cancel
     assert called == ["a", "b", "c", "late"]
 
 
-def test_a_token_does_not_call_what_was_forgotten():
+def test_a_token_does_not_call_a_forgotten_callback():
     token, called = CancelToken(), []
-    kept, forgotten = token.on_cancel(lambda: called.append("kept")), token.on_cancel(lambda: called.append("not"))
+    remaining_handle = token.on_cancel(lambda: called.append("kept"))
+    forgotten = token.on_cancel(lambda: called.append("not"))
     token.forget(forgotten)
     token.forget(forgotten)
     token.cancel()
-    token.forget(kept)
+    token.forget(remaining_handle)
     assert called == ["kept"]
 
 
@@ -80,11 +81,11 @@ ACTS = {
 
 @pytest.mark.parametrize("other", ACTS)
 @pytest.mark.parametrize("work", ACTS)
-def test_a_token_calls_everybody_once_whatever_is_done_between_two_of_its_instructions(work, other):
+def test_a_token_calls_each_callback_once_with_any_work_between_two_of_its_instructions(work, other):
     for position in itertools.count():
         token, called = CancelToken(), []
-        given = token, called, token.on_cancel(partial(called.append, "there"))
-        within = do_with(partial(ACTS[work], *given), partial(ACTS[other], *given), position)
+        token_state = token, called, token.on_cancel(partial(called.append, "there"))
+        within = do_with(partial(ACTS[work], *token_state), partial(ACTS[other], *token_state), position)
         done = [work, other] if within else [work]
         if "cancel" not in done:
             token.cancel()
@@ -94,18 +95,18 @@ def test_a_token_calls_everybody_once_whatever_is_done_between_two_of_its_instru
             return
 
 
-def test_a_step_has_one_error_whoever_ends_it_between_two_instructions_of_its_end():
+def test_a_step_has_one_error_when_another_thread_ends_it_between_two_instructions_of_its_end():
     for position in itertools.count():
-        step, seen, called = Step(runtime().host), [], []
+        step, errors_seen, called = Step(runtime().host), [], []
         step.on_cancel(partial(called.append, "there"))
 
-        def end(name, step=step, seen=seen):
+        def end(name, step=step, errors_seen=errors_seen):
             step.cancel(Aborted(name))
-            seen.append(step.error)
+            errors_seen.append(step.error)
 
         within = do_with(partial(end, "outer"), partial(end, "inner"), position)
         assert called == ["there"]
-        assert set(seen) == {step.error}
+        assert set(errors_seen) == {step.error}
         assert isinstance(step.error, Aborted)
         if not within:
             return
@@ -142,16 +143,16 @@ class EndsAfterEachCheck(Step):
     """A step that another thread cancels right after the loop has asked whether it is cancelled."""
 
     def cancelled(self):
-        found = super().cancelled()
+        is_cancelled = super().cancelled()
         self.cancel(Aborted("meanwhile"))
-        return found
+        return is_cancelled
 
 
 def test_a_step_that_is_cancelled_while_its_loop_goes_to_rest_ends_and_does_not_wait_for_its_values():
     step = EndsAfterEachCheck(runtime().host)
     step.loop.expect(AsyncValue(), lambda: None)
     loop = step.loop
-    step.leave()
+    step.detach()
     assert not loop.post(lambda: None)
     assert not step.has_loop
 
@@ -181,7 +182,7 @@ def test_a_step_whose_queue_is_closed_when_its_value_comes_ends_with_that_error(
     step.close = lambda: ended.append(step.error)
     value = AsyncValue()
     step.loop.expect(value, lambda: None)
-    step.leave()
+    step.detach()
     assert not ended
     value.emplace(1)
     assert [type(error) for error in ended] == [Unavailable]
@@ -197,7 +198,7 @@ def test_a_cancelled_step_waits_for_kernels_that_have_started():
 
 
 def test_a_cancelled_step_waits_for_a_limited_time_only(monkeypatch):
-    monkeypatch.setattr(loop_module, "DEAF", 0.01)
+    monkeypatch.setattr(loop_module, "CANCEL_GRACE", 0.01)
     host = FakeHost(lambda: None)
     step = Step(host)
     step.loop.expect(AsyncValue(), lambda: None)
@@ -232,9 +233,9 @@ def test_promises_that_are_made_while_the_others_are_broken_are_broken_too():
         def break_promises(self, _):
             broken.append(self.left)
             if self.left:
-                loop.post(lambda: loop.promises(Chained(self.left - 1)))
+                loop.post(lambda: loop.register_promises(Chained(self.left - 1)))
 
-    loop.promises(Chained(2))
+    loop.register_promises(Chained(2))
     step.cancel(Aborted("by the test"))
     loop.run()
     assert broken == [2, 1, 0]

@@ -1,4 +1,4 @@
-"""A step that is cancelled at any point leaves no waiter, thread, task or tensor, whatever it waits for.
+"""A step that is cancelled at any point, in any wait, leaves no waiter, thread, task or tensor.
 
 The seeded work queue draws the moment of the cancellation among the tasks that drive the step. The kernels of the graph
 give further moments.
@@ -77,8 +77,8 @@ GRAPHS = {"Recv": (transfers, ["s"]), "queue": (queues, ["s"]), "call": (calls, 
 P = np.bool_(True)  # fed where the graph has a predicate
 
 
-def predicate(made: Graph) -> dict[str, object]:
-    return {"p": P} if "p" in made else {}
+def predicate(test_graph: Graph) -> dict[str, object]:
+    return {"p": P} if "p" in test_graph else {}
 
 
 @pytest.fixture(autouse=True)
@@ -93,18 +93,18 @@ def _forget():
 class Watch:
     """A session whose runs are looked at."""
 
-    def __init__(self, made: Graph, seed: int) -> None:
+    def __init__(self, test_graph: Graph, seed: int) -> None:
         self.meetings: list[weakref.ref[LocalRendezvous]] = []
-        self.session = heald.Session(made, CONFIG | {"work_queue": {"name": "seeded", "seed": seed}},
+        self.session = heald.Session(test_graph, CONFIG | {"work_queue": {"name": "seeded", "seed": seed}},
                                     rendezvous=self._meet)
         self.host = self.session._runtime.host
         self.threads = threading.active_count()
         self.tensors: list[weakref.ref[np.ndarray]] = []
 
     def _meet(self) -> LocalRendezvous:
-        made = LocalRendezvous()
-        self.meetings.append(weakref.ref(made))
-        return made
+        test_graph = LocalRendezvous()
+        self.meetings.append(weakref.ref(test_graph))
+        return test_graph
 
     def feeds(self) -> dict[str, object]:
         x = X.copy()
@@ -114,7 +114,7 @@ class Watch:
     def check_nothing_is_left(self, *tokens: CancelToken) -> None:
         self.host.work_queue.quiesce(10)
         assert left_over([self.host]) == []
-        assert [each() for each in (*self.meetings, *self.tensors) if each() is not None] == []
+        assert [reference() for reference in (*self.meetings, *self.tensors) if reference() is not None] == []
         assert [token._callbacks for token in (*tokens, self.session._closing)] == [{}] * (len(tokens) + 1)
         assert threading.active_count() == self.threads
         for resource in self.session._step.resources._made.values():
@@ -131,14 +131,14 @@ def _quick_collections():
     gc.unfreeze()
 
 
-def points(made: Graph, targets: list[str]) -> list[str]:
+def points(test_graph: Graph, targets: list[str]) -> list[str]:
     """The nodes whose kernels an undisturbed run begins, in order."""
     ran.clear()
-    with heald.Session(made, CONFIG) as session:
-        assert session.run("y", {"x": X} | predicate(made), targets=targets).tolist() == (X + 4).tolist()
-    found = [*ran]
+    with heald.Session(test_graph, CONFIG) as session:
+        assert session.run("y", {"x": X} | predicate(test_graph), targets=targets).tolist() == (X + 4).tolist()
+    visited = [*ran]
     ran.clear()
-    return found
+    return visited
 
 
 def _cancel_at(number: int, token: CancelToken) -> None:

@@ -15,10 +15,10 @@ X = np.float32([1, 2, 3])
 
 def session(monkeypatch, **debug):
     """Two kernels on a simulated device that counts how often it is awaited."""
-    own = Runtime(load_config({"debug": debug}))
+    own_runtime = Runtime(load_config({"debug": debug}))
     nodes = graph(placeholder("x", (3,)), node("first", "Neg", "x", device="SIM:0"),
                   node("second", "Exp", "first", device="SIM:0"))
-    device = own.host.open("SIM:0")
+    device = own_runtime.host.open("SIM:0")
     kind = type(device)
     synchronize, counted = kind.synchronize, []
 
@@ -27,31 +27,31 @@ def session(monkeypatch, **debug):
         return synchronize(self, event)
 
     monkeypatch.setattr(kind, "synchronize", synchronize_counted)
-    return heald.Session(nodes, own), kind, counted
+    return heald.Session(nodes, own_runtime), kind, counted
 
 
 @pytest.mark.parametrize("is_on", [False, True])
 def test_each_kernel_is_awaited_only_in_debug_mode(monkeypatch, is_on):
-    made, _, counted = session(monkeypatch, synchronous=is_on)
-    with made:
-        step = made.make_callable("second", ["x"])
+    open_session, _, counted = session(monkeypatch, synchronous=is_on)
+    with open_session:
+        step = open_session.make_callable("second", ["x"])
         step(X)
         counted.clear()
         assert np.allclose(step(X), np.exp(-X))
-    mine = len(counted)
-    made, _, counted = session(monkeypatch, synchronous=not is_on)
-    with made:
-        step = made.make_callable("second", ["x"])
+    own_count = len(counted)
+    open_session, _, counted = session(monkeypatch, synchronous=not is_on)
+    with open_session:
+        step = open_session.make_callable("second", ["x"])
         step(X)
         counted.clear()
         step(X)
-    assert (mine > len(counted)) is is_on
+    assert (own_count > len(counted)) is is_on
 
 
 def test_a_fault_behind_a_kernel_names_its_node_plugin_and_method(monkeypatch):
-    made, kind, _ = session(monkeypatch, synchronous=True)
-    with made:
-        step = made.make_callable("second", ["x"])
+    open_session, kind, _ = session(monkeypatch, synchronous=True)
+    with open_session:
+        step = open_session.make_callable("second", ["x"])
         step(X)
 
         def synchronize(self, event):

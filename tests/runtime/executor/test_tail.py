@@ -27,7 +27,7 @@ def executable(nodes, fetches, config=CONFIG):
 
 
 def tail(linked: Executable) -> list[str]:
-    return [linked.layout.calls[n].call.node for n in linked.layout.tail]
+    return [linked.layout.calls[n].call.node for n in linked.layout.order.tail]
 
 
 def test_the_tail_has_the_calls_that_depend_on_every_asynchronous_call():
@@ -47,7 +47,7 @@ def test_a_program_without_asynchronous_calls_has_no_tail():
 def test_intermediate_values_of_the_tail_have_buffers_of_the_plan_and_results_have_none():
     session, linked = executable(LATER, ["c"])
     assert tail(linked) == ["a", "b", "c"]
-    assert linked.layout.plan.nbytes
+    assert linked.layout.memory.plan.nbytes
     first, second = session.run("c", {"x": X}), session.run("c", {"x": 2 * X})
     assert (first.tolist(), second.tolist()) == ((X * 5).tolist(), (X * 10).tolist())
 
@@ -55,8 +55,8 @@ def test_intermediate_values_of_the_tail_have_buffers_of_the_plan_and_results_ha
 def test_results_before_the_tail_within_it_and_at_its_end_are_all_returned():
     session, _ = executable(LATER, ["later", "a", "b", "c", "x"])
     for _ in range(3):
-        found = session.run(["later", "a", "b", "c", "x"], {"x": X})
-        assert [y.tolist() for y in found] == [(X * n).tolist() for n in (2, 3, 4, 5, 1)]
+        results = session.run(["later", "a", "b", "c", "x"], {"x": X})
+        assert [y.tolist() for y in results] == [(X * n).tolist() for n in (2, 3, 4, 5, 1)]
 
 
 def test_an_error_in_the_tail_names_its_node_and_the_next_run_succeeds():

@@ -1,4 +1,4 @@
-"""A trace tells when each kernel ran, on which thread, and when what it started was done."""
+"""A trace has the time and thread of each kernel, and the end of the work that it started."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ CONFIG = {"plugins": {"load": [plugin("tests")]}}
 X = np.float32([1, 2, 3])
 
 
-def traced(*nodes, fetch="z"):
+def trace_of(*nodes, fetch="z"):
     session, metadata = heald.Session(graph(placeholder("x", (3,)), *nodes), CONFIG), heald.RunMetadata()
     session.run(fetch, {"x": X}, options=heald.RunOptions(trace=True), metadata=metadata)
     return metadata.trace
 
 
 def test_every_kernel_of_a_run_is_in_its_trace_in_order():
-    trace = traced(node("y", "Abs", "x"), node("z", "Exp", "y"))
+    trace = trace_of(node("y", "Abs", "x"), node("z", "Exp", "y"))
     assert [(e.call.node, e.call.code, e.device) for e in trace.events] == [("y", "cpu.Abs", "CPU:0"),
                                                                              ("z", "cpu.Exp", "CPU:0")]
     times = [t for e in trace.events for t in (e.start_ns, e.end_ns)]
     assert times == sorted(times)
 
 
-def test_what_waits_for_an_asynchronous_kernel_is_in_the_trace_after_it():
-    trace = traced(node("y", "Test>MuchLater", "x", "x"), node("z", "Abs", "y"))
+def test_a_call_that_waits_for_an_asynchronous_kernel_is_in_the_trace_after_it():
+    trace = trace_of(node("y", "Test>MuchLater", "x", "x"), node("z", "Abs", "y"))
     launched, done, after = trace.events
     assert [e.call.node for e in trace.events] == ["y", "y", "z"]
     assert (launched.is_asynchronous, done.is_asynchronous) == (False, True)
@@ -40,7 +40,7 @@ def test_what_waits_for_an_asynchronous_kernel_is_in_the_trace_after_it():
 
 
 def test_a_trace_is_chromes_json(tmp_path):
-    trace = traced(node("y", "Test>MuchLater", "x", "x"), node("z", "Abs", "y"))
+    trace = trace_of(node("y", "Test>MuchLater", "x", "x"), node("z", "Abs", "y"))
     trace.dump(tmp_path / "trace.json")
     rows = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
     assert [r["ph"] for r in rows] == ["M", "X", "b", "e", "X"]
@@ -66,7 +66,7 @@ def test_a_failing_run_has_the_trace_up_to_there():
 def test_arrows_lead_to_a_transfer_and_on_to_its_users():
     nodes = [node("y", "Abs", "x", device="CPU:0"), node("z", "Exp", "y", device="SIM:0"),
              node("w", "Exp", "z", device="CPU:0")]
-    trace = traced(*nodes, fetch="w")
+    trace = trace_of(*nodes, fetch="w")
     rows = trace.to_chrome()["traceEvents"]
     starts = {row["ts"]: row["args"]["kernel"] for row in rows if row["ph"] == "X"}
     ends = {phase: {row["id"]: starts[row["ts"]] for row in rows if row["ph"] == phase} for phase in "sf"}
@@ -133,7 +133,7 @@ def test_work_on_a_device_has_the_times_of_the_devices_clock(monkeypatch):
 
 
 @pytest.mark.parametrize("elapsed", [None, lambda self, start, end: None])
-def test_without_a_clock_of_the_device_each_call_is_awaited(monkeypatch, elapsed):
+def test_a_call_on_a_device_without_a_clock_is_awaited(monkeypatch, elapsed):
     awaited = []
     synchronize = Sim.synchronize
     monkeypatch.setattr(Sim, "synchronize", lambda self, event: awaited.append(event) or synchronize(self, event))

@@ -155,4 +155,4 @@ def test_a_program_of_much_memory_keeps_fewer_idle_frames():
     session = heald.Session(graph(placeholder("x", (None,)), node("a", "Exp", "x"), node("b", "Neg", "a")))
     for size, largest_idle_frames in ((1000, 8), (3 << 20, 5), (1 << 25, 1)):  # frames of 4 KB, 12 MiB, 128 MiB
         executable = session.prepare("b", ["x"]).executable(((size,),))
-        assert executable._most_free == largest_idle_frames
+        assert executable._most_idle == largest_idle_frames

@@ -122,7 +122,7 @@ def test_a_host_program_gives_the_error_in_what_depends_on_it(host):
     lose(host)
     step = Step(host)
     values = executable.start([X], step)
-    step.leave()
+    step.detach()
     assert host.await_values(values, timeout=10)
     assert isinstance(values[0].error, Unavailable)
     assert values[1].get().tolist() == (-X).tolist()

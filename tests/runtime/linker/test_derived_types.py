@@ -27,9 +27,9 @@ FALSE = np.zeros((), bool)
 CHAIN = "!tfrt.chain"
 
 
-def compiled(*types, calls, results=(1,), functions=(), constants=()):
+def model_of(*types, calls, results=(1,), functions=(), constants=()):
     main = ProgramFunction("main", ("x",), types, calls, results, is_compiled=True)
-    program = ProgramDef({"main": main, **{each.name: each for each in functions}}, constants, ("CPU:0",))
+    program = ProgramDef({"main": main, **{function.name: function for function in functions}}, constants, ("CPU:0",))
     ports = tuple(Port(f"y{i}", f"y{i}", meta) for i, meta in enumerate(main.result_metas))
     return CompiledModel(program, (Entry("", "main", (Port("x", "x", types[0]),), ports),))
 
@@ -47,27 +47,27 @@ CONDITION = ProgramFunction("condition", ("x",), (X, BOOL), (Call("heald.constan
 
 
 def call(result=X, function=None, arguments=(0,)):
-    return compiled(X, result, calls=(Call("heald.call", arguments, (1,), functions=("body",)),),
+    return model_of(X, result, calls=(Call("heald.call", arguments, (1,), functions=("body",)),),
                     functions=[body() if function is None else function])
 
 
 def loop(result=X, function=None, condition=CONDITION, attrs=None):
     calls = (Call("heald.while", (0,), (1,), attrs or {}, functions=("condition", "body")),)
-    return compiled(X, result, calls=calls, constants=(FALSE,),
+    return model_of(X, result, calls=calls, constants=(FALSE,),
                     functions=[condition, body() if function is None else function])
 
 
 def choice(result=X, other=None, arguments=(2, 0), nonstrict=False):
     calls = (Call("heald.constant", (), (2,), {"index": 0}),
              Call("heald.if", arguments, (1,), functions=("body", "other"), nonstrict=nonstrict))
-    return compiled(X, result, BOOL, calls=calls, constants=(FALSE,), functions=[body(), other or body(name="other")])
+    return model_of(X, result, BOOL, calls=calls, constants=(FALSE,), functions=[body(), other or body(name="other")])
 
 
 def recursion(argument=X, inner=X, result=X, other=X):
     """A function that calls itself, so that its calls are linked when they first run."""
     calls = (Call("heald.constant", (), (1,), {"index": 0}), relu(0, 2),
              Call("heald.if", (1, 2), (3,), functions=("body", "other")))
-    return compiled(X, result, calls=(Call("heald.call", (0,), (1,), functions=("body",)),), constants=(FALSE,),
+    return model_of(X, result, calls=(Call("heald.call", (0,), (1,), functions=("body",)),), constants=(FALSE,),
                     functions=[ProgramFunction("body", ("x",), (argument, BOOL, X, inner), calls, (3,),
                                                is_compiled=True), body(other, other, "other")])
 
@@ -77,8 +77,8 @@ def at_once(model):
 
 
 RIGHT = {
-    "an op": compiled(X, X, calls=(relu(0, 1),)),
-    "an op without a stated shape": compiled(X, OPEN, calls=(relu(0, 1),)),
+    "an op": model_of(X, X, calls=(relu(0, 1),)),
+    "an op without a stated shape": model_of(X, OPEN, calls=(relu(0, 1),)),
     "a call": call(), "a call without a stated shape": call(OPEN), "a function of any shape": call(X, body(OPEN, OPEN)),
     "a loop": loop(X, body(), CONDITION), "a choice": choice(), "recursion": recursion(),
 }
@@ -86,16 +86,16 @@ RIGHT = {
 
 @pytest.mark.parametrize("model", RIGHT.values(), ids=RIGHT)
 def test_types_that_are_right_or_open_give_the_right_answer(model):
-    found = at_once(model)
-    assert np.array_equal(found, FEED if "while" in model.program.functions["main"].kernels[0].code else RELU)
+    results = at_once(model)
+    assert np.array_equal(results, FEED if "while" in model.program.functions["main"].kernels[0].code else RELU)
 
 
 WRONG = {
-    "a result": (compiled(X, LARGE, calls=(relu(0, 1),)),
+    "a result": (model_of(X, LARGE, calls=(relu(0, 1),)),
                  r"result 0 of cpu.Relu is float32\[2,4\], the program states float32\[200,200\]"),
-    "an element type": (compiled(X, WIDE, calls=(relu(0, 1),)), "output 'activations' is float32, .* states float64"),
-    "a host type": (compiled(X, "i32", calls=(relu(0, 1),), results=()), "output 'activations' is float32, .* i32"),
-    "a constant": (compiled(X, LARGE, calls=(Call("heald.constant", (), (1,), {"index": 0}),), constants=(FEED,)),
+    "an element type": (model_of(X, WIDE, calls=(relu(0, 1),)), "output 'activations' is float32, .* states float64"),
+    "a host type": (model_of(X, "i32", calls=(relu(0, 1),), results=()), "output 'activations' is float32, .* i32"),
+    "a constant": (model_of(X, LARGE, calls=(Call("heald.constant", (), (1,), {"index": 0}),), constants=(FEED,)),
                    r"result 0 of heald.constant is float32\[2,4\]"),
     "a call": (call(LARGE), r"result 0 of heald.call is float32\[2,4\], the program states float32\[200,200\]"),
     "an argument of a function": (call(X, body(LARGE, LARGE)), "argument 'x' of function 'body' is"),
@@ -125,21 +125,21 @@ WRONG = {
     "an argument of recursion": (recursion(LARGE, LARGE, LARGE), "argument 'x' of function 'body'"),
     "a branch of recursion": (recursion(inner=LARGE, result=LARGE, other=LARGE), "a call of function 'other' gives"),
     "a function of a host kernel": (
-        compiled(X, LARGE, calls=(Call("tfrt.call", (0,), (1,), functions=("body",)),), functions=[body()]),
+        model_of(X, LARGE, calls=(Call("tfrt.call", (0,), (1,), functions=("body",)),), functions=[body()]),
         r"tfrt.call gives float32\[2,4\], the program states"),
     "an argument of such a function": (
-        compiled(X, LARGE, calls=(Call("tfrt.call", (0,), (1,), functions=("body",)),), functions=[body(LARGE, LARGE)]),
+        model_of(X, LARGE, calls=(Call("tfrt.call", (0,), (1,), functions=("body",)),), functions=[body(LARGE, LARGE)]),
         "a call of function 'body' gives"),
-    "a value that waits": (compiled(X, LARGE, calls=(Call("heald.gate", (0,), (1,)),)), "heald.gate gives"),
+    "a value that waits": (model_of(X, LARGE, calls=(Call("heald.gate", (0,), (1,)),)), "heald.gate gives"),
     "the first of several values": (
-        compiled(X, WIDE, TensorMetadata(dtypes.int32, ()), calls=(Call("heald.merge", (0,), (1, 2)),)),
+        model_of(X, WIDE, TensorMetadata(dtypes.int32, ()), calls=(Call("heald.merge", (0,), (1, 2)),)),
         "heald.merge gives"),
     "the variables of a frame": (
-        compiled(X, X, calls=(Call("heald.frame", (0,), (1,), {"variables": -1, "exits": 1}, functions=("body",)),),
+        model_of(X, X, calls=(Call("heald.frame", (0,), (1,), {"variables": -1, "exits": 1}, functions=("body",)),),
                  functions=[ProgramFunction("body", ("x",), (X,), (), (0, 0))]), "a loop of -1 variables"),
-    "a predicate": (compiled(X, X, X, CHAIN, calls=(Call("heald.switch", (0, 0), (1, 2, 3)),)), "must be a scalar"),
+    "a predicate": (model_of(X, X, X, CHAIN, calls=(Call("heald.switch", (0, 0), (1, 2, 3)),)), "must be a scalar"),
     "a condition that is no tensor": (
-        compiled(X, X, "i32", calls=(Call("tfrt.constant.i32", (), (2,), {"value": 1}),
+        model_of(X, X, "i32", calls=(Call("tfrt.constant.i32", (), (2,), {"value": 1}),
                                      Call("heald.if", (2, 0), (1,), functions=("body", "body"))), functions=[body()]),
         "has i32 as argument 0, which is tensor"),
 }
@@ -206,8 +206,8 @@ def test_a_call_on_a_device_whose_types_are_right_runs():
 def pool(**attrs):
     image = TensorMetadata(FLOAT, (1, 2, 4, 1))
     attributes = {"T": FLOAT, "ksize": (1, 2, 2, 1), "strides": (1, 1, 1, 1), "padding": "VALID", **attrs}
-    given = {name: value for name, value in attributes.items() if value is not NotImplemented}
-    return compiled(image, OPEN, calls=(Call("cpu.MaxPool", (0,), (1,), given, 0, "pool"),))
+    present_attributes = {name: value for name, value in attributes.items() if value is not NotImplemented}
+    return model_of(image, OPEN, calls=(Call("cpu.MaxPool", (0,), (1,), present_attributes, 0, "pool"),))
 
 
 ATTRIBUTES = {
@@ -235,17 +235,17 @@ def test_a_default_is_filled_in():
 
 def test_a_call_of_no_op_names_it():
     with pytest.raises(NotFound, match="no op is called 'Rleu'"):
-        at_once(compiled(X, X, calls=(Call("cpu.Rleu", (0,), (1,), T, 0),)))
+        at_once(model_of(X, X, calls=(Call("cpu.Rleu", (0,), (1,), T, 0),)))
 
 
 def test_the_arguments_of_an_op_are_counted():
     with pytest.raises(InvalidArgument, match="takes 1 inputs .* the call has 2"):
-        at_once(compiled(X, X, calls=(Call("cpu.Relu", (0, 0), (1,), T, 0),)))
+        at_once(model_of(X, X, calls=(Call("cpu.Relu", (0, 0), (1,), T, 0),)))
 
 
 def test_two_ops_of_one_node_are_refused_since_kernels_keep_weights_by_node():
     with pytest.raises(InvalidArgument, match="two ops of the function have this node"):
-        at_once(compiled(X, X, X, calls=(relu(0, 1), relu(1, 2))))
+        at_once(model_of(X, X, X, calls=(relu(0, 1), relu(1, 2))))
 
 
 def test_ops_without_nodes_keep_weights_of_their_own():
@@ -257,7 +257,7 @@ def test_ops_without_nodes_keep_weights_of_their_own():
              product(0, 1, 3), product(3, 2, 4))
     weights = np.eye(64, dtype="f4"), 2 * np.eye(64, dtype="f4")
     x = np.arange(32 * 64, dtype=np.float32).reshape(32, 64)
-    model = compiled(rows, square, square, rows, rows, calls=calls, results=(4,), constants=weights)
+    model = model_of(rows, square, square, rows, rows, calls=calls, results=(4,), constants=weights)
     assert np.array_equal(LoadedCompiledModel(model)(x), 2 * x)
 
 
@@ -269,7 +269,7 @@ def test_calls_of_one_function_with_other_constants_have_weights_of_their_own():
     calls += tuple(Call("heald.call", (0, r), (r + 3,), functions=("product",)) for r in (1, 2, 3))
     weights = (np.eye(64, 16, dtype="f4"), np.eye(64, dtype="f4"), 2 * np.eye(64, dtype="f4"))
     x = np.arange(32 * 64, dtype=np.float32).reshape(32, 64)
-    some, same, twice = LoadedCompiledModel(compiled(
+    some, same, twice = LoadedCompiledModel(model_of(
         rows, narrow, square, square, OPEN, rows, rows, calls=calls, results=(4, 5, 6), functions=[product],
         constants=weights))(x).values()
     assert np.array_equal(some, x[:, :16])
@@ -284,7 +284,7 @@ def test_a_prepared_array_of_another_type_or_shape_is_not_used(change):
     rows, square = TensorMetadata(FLOAT, (32, 64)), TensorMetadata(FLOAT, (64, 64))
     calls = (Call("heald.constant", (), (1,), {"index": 0}),
              Call("onednn.MatMul", (0, 1), (2,), PRODUCT, 0, "product"))
-    model = compiled(rows, square, rows, calls=calls, results=(2,), constants=(2 * np.eye(64, dtype="f4"),))
+    model = model_of(rows, square, rows, calls=calls, results=(2,), constants=(2 * np.eye(64, dtype="f4"),))
     (right,) = Preparation(model.program, ["main"], runtime().host).prepared
     wrong = model._replace(prepared=(right._replace(value=change(np.zeros_like(right.value))),))
     x = np.arange(32 * 64, dtype=np.float32).reshape(32, 64)
@@ -300,7 +300,7 @@ def test_a_file_that_states_signatures_of_ops_is_read_and_they_count_for_nothing
 @pytest.mark.parametrize("version", ["9" * 5000, "1." * 3000, "\u0663", "", "1.x"])
 def test_a_required_version_of_any_length_is_compared(version):
     needed = (Requirement("cpu", "heald-cpu", version, "ops"), Requirement("tf_ops", "heald-tf-ops", "0.1", "ops"))
-    model = compiled(X, X, calls=(relu(0, 1),))._replace(requirements=needed)
+    model = model_of(X, X, calls=(relu(0, 1),))._replace(requirements=needed)
     try:
         assert np.array_equal(LoadedCompiledModel(model)(FEED), RELU)
     except HealdError as error:

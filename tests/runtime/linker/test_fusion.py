@@ -1,4 +1,4 @@
-"""Fusion: what one kernel of a pack does in place of several, and that nobody can tell by the results."""
+"""Fusion: one kernel of a pack does the work of several, with the same results."""
 
 from __future__ import annotations
 
@@ -64,10 +64,10 @@ def config(tmp_path_factory):
     return {"plugins": {"load": [str(path)]}}
 
 
-def calls(made, *arguments):
+def calls(nodes, *arguments):
     """The result of a run, and its calls: (kernel, the nodes that it does)."""
     metadata = heald.RunMetadata()
-    result = made.run(*arguments, options=heald.RunOptions(trace=True), metadata=metadata)
+    result = nodes.run(*arguments, options=heald.RunOptions(trace=True), metadata=metadata)
     return result, [(e.call.op, e.call.fused or (e.call.node,)) for e in metadata.trace.events]
 
 
@@ -97,7 +97,7 @@ def test_a_chain_is_one_call_for_every_batch(config):
         assert done == [("Elementwise", ("a", "b", "d", "e", "f"))]
 
 
-def test_what_others_need_ends_a_chain(config):
+def test_a_value_with_other_consumers_ends_a_chain(config):
     session = heald.Session(chain(), config)
     (first, last), done = calls(session, ["b", "f"], {"x": X})
     assert (first.tolist(), last.tolist()) == ((-X + [1, 2, 3, 4]).tolist(), WANTED.tolist())
@@ -107,7 +107,7 @@ def test_what_others_need_ends_a_chain(config):
         ("Elementwise", ("a", "b", "d")), ("Elementwise", ("e", "f")), ("Sub", ("g",))]
 
 
-def test_what_a_control_edge_orders_after_a_node_needs_it(config):
+def test_a_node_with_a_control_input_needs_it(config):
     session = heald.Session(chain(Node("g", "Sub", ["x", "x", "^d"], attrs=node("g", "Neg").attrs),
                                  node("h", "AddV2", "g", "f")), config)
     result, done = calls(session, "h", {"x": X})
@@ -146,14 +146,14 @@ def test_a_head_takes_what_follows_and_where_it_declines_the_rest_stays_together
     (13, "s", [("Abs", ("a",)), ("MatMul", ("p",)), ("AddV2", ("s",))]),
     (2, ["s", "a"], [("Abs", ("a",)), ("Product", ("p", "s"))]),
 ])
-def test_what_leads_to_a_head_alone_is_done_with_it(config, rows, fetched, expected):
+def test_a_call_that_leads_to_a_head_alone_is_fused_with_it(config, rows, fetched, expected):
     session = heald.Session(graph(
         placeholder("x", (rows, 2)), const("w", [[1, 2], [3, 4]]), const("bias", [-10, 10]), node("a", "Abs", "x"),
         node("p", "MatMul", "a", "w", **PLAIN), node("s", "AddV2", "p", "bias")), config)
     x = -np.arange(2 * rows, dtype=np.float32).reshape(rows, 2)
     result, done = calls(session, fetched, {"x": x})
-    wanted = np.abs(x) @ [[1, 2], [3, 4]] + [-10, 10]
-    assert (result if fetched == "s" else result[0]).tolist() == wanted.tolist()
+    product = np.abs(x) @ [[1, 2], [3, 4]] + [-10, 10]
+    assert (result if fetched == "s" else result[0]).tolist() == product.tolist()
     assert done == expected
 
 
@@ -209,32 +209,32 @@ def test_the_report_says_what_is_done_together(config):
     assert rows["a"] == ("fuser.Neg", "")
 
 
-def test_explain_tells_what_is_done_together(config, tmp_path):
+def test_explain_shows_the_fused_nodes(config, tmp_path):
     path = tmp_path / "chain.pb"
     heald.graphdef.dump(chain(), path)
     command = [sys.executable, "-m", "heald", "explain", str(path), "--input", "x=2,4", "--config", "chain.toml"]
     (plugin,) = config["plugins"]["load"]
     (tmp_path / "chain.toml").write_text(f"[plugins]\nload = [{json.dumps(plugin)}]\n")
-    told = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
-    assert "with f" in told
+    output = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout
+    assert "with f" in output
 
 
 @st.composite
 def programs(draw):
     """Calls (op, arguments) over values 0 of shape [3] and 1 of shape [2, 3], and the values to fetch."""
-    made = []
+    nodes = []
     for i in range(draw(st.integers(1, 12))):
         op = draw(st.sampled_from(sorted(OPS)))
-        made.append((op, [draw(st.integers(max(0, i - 3), i + 1)) for _ in range(OPS[op])]))
-    return made, draw(st.lists(st.integers(2, len(made) + 1), min_size=1, max_size=3, unique=True))
+        nodes.append((op, [draw(st.integers(max(0, i - 3), i + 1)) for _ in range(OPS[op])]))
+    return nodes, draw(st.lists(st.integers(2, len(nodes) + 1), min_size=1, max_size=3, unique=True))
 
 
 @given(programs())
 @settings(max_examples=150, deadline=None)
 def test_fused_programs_give_what_others_give(config, program):
-    made, fetched = program
+    graph_nodes, fetched = program
     nodes = [placeholder("v0", (3,)), placeholder("v1", (2, 3))]
-    nodes += [node(f"v{i}", op, *(f"v{a}" for a in args)) for i, (op, args) in enumerate(made, 2)]
+    nodes += [node(f"v{i}", op, *(f"v{a}" for a in args)) for i, (op, args) in enumerate(graph_nodes, 2)]
     feeds = {"v0": np.float32([1, -2, 3]), "v1": np.float32([[2, -1, 0], [1, 1, -3]])}
     names = [f"v{i}" for i in fetched]
     alone = heald.Session(graph(*nodes), config | {"passes": {"disable": ["fusion"]}}).run(names, feeds)

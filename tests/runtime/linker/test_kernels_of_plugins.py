@@ -1,4 +1,4 @@
-"""What kernels of plugins do to a step: their errors, their results, their claims."""
+"""Effects of plugins' kernels on a step: their errors, their results, their claims."""
 
 from __future__ import annotations
 
@@ -135,23 +135,23 @@ def test_an_interrupt_inside_a_kernel_leaves_the_session_usable(config):
 
 
 @pytest.mark.parametrize("shape", [(4,), (None,), None])
-def test_a_kernel_is_told_which_of_its_outputs_somebody_takes(config, shape):
-    asked = heald.Session(graph(
+def test_a_kernel_is_told_which_of_its_outputs_have_consumers(config, shape):
+    session = heald.Session(graph(
         placeholder("x", shape), node("n", "Test>Needed", "x"), node("before", "Identity", "n:1"),
         node("y", "Neg", "before"), node("lazy", "Test>Count", "x", what="strided"),
         node("m", "Test>Needed", "lazy"), node("z", "AddV2", "m", "m:2"),
     ), config)
-    assert asked.run("y", {"x": X}).tolist() == [-2] * 4
-    assert [told.tolist() for told in asked.run(["y", "n"], {"x": X})] == [[-3] * 4, [3] * 4]
-    assert asked.run("n:2", {"x": X}).tolist() == [4] * 4
-    assert [told.tolist() for told in asked.run(["n:2", "n:1", "n"], {"x": X})] == [[7] * 4] * 3
-    assert asked.run("y", {"x": X}).tolist() == [-2] * 4
-    assert asked.run("z", {"x": X}).tolist() == [10] * 2
+    assert session.run("y", {"x": X}).tolist() == [-2] * 4
+    assert [result.tolist() for result in session.run(["y", "n"], {"x": X})] == [[-3] * 4, [3] * 4]
+    assert session.run("n:2", {"x": X}).tolist() == [4] * 4
+    assert [result.tolist() for result in session.run(["n:2", "n:1", "n"], {"x": X})] == [[7] * 4] * 3
+    assert session.run("y", {"x": X}).tolist() == [-2] * 4
+    assert session.run("z", {"x": X}).tolist() == [10] * 2
 
 
 def test_a_kernel_that_is_run_before_the_program_is_told_that_all_outputs_are_needed(config):
-    asked = heald.Session(graph(const("x", X), node("n", "Test>Needed", "x"), node("y", "Neg", "n:1")), config)
-    assert asked.run("y").tolist() == [-7] * 4
+    session = heald.Session(graph(const("x", X), node("n", "Test>Needed", "x"), node("y", "Neg", "n:1")), config)
+    assert session.run("y").tolist() == [-7] * 4
 
 
 @pytest.mark.parametrize(("what", "got"), [("none", 0), ("three", 3)])
@@ -184,7 +184,7 @@ def test_a_bind_that_returns_nonsense_is_named(config):
     ("BadShape", Internal, "metadata function of Test>BadShape raised ZeroDivisionError"),
     ("BadInfo", Internal, "metadata function of Test>BadInfo raised AttributeError"),
 ])
-def test_what_a_plugin_does_wrong_before_the_run_names_it_and_the_node(config, op, kind, message):
+def test_a_plugins_fault_before_the_run_names_it_and_the_node(config, op, kind, message):
     with pytest.raises(kind, match=message) as caught:
         session(config, op).run("n", {"x": X})
     assert caught.value.node == "n"
@@ -197,7 +197,7 @@ def test_a_kernel_with_attach_is_attached_where_its_buffers_are_fixed(config):
     assert np.array_equal(attached.run("n", {"x": X}), -X * 3)  # n is a fresh result
 
 
-def test_what_attach_raises_names_node_and_kernel(config):
+def test_an_exception_of_attach_names_node_and_kernel(config):
     with pytest.raises(PluginError, match="attach of test_kernels's kernel for Test>BadAttach raised Key") as caught:
         session(config, "BadAttach").run("after", {"x": X})
     assert (caught.value.node, caught.value.op) == ("n", "Test>BadAttach")
@@ -303,10 +303,10 @@ def test_a_pass_is_told_of_ops_attributes_and_shapes(asking):
     nodes = graph(placeholder("x", (None, 3)), const("w", np.ones((3, 5))), node("m", "MatMul", "x", "w"),
                   node("short", "MatMul", "x"), node("odd", "NoSuchOp", "m"), node("y", "Neg", "m"))
     heald.Session(nodes, asking).run("y", {"x": [[1, 2, 3]]})
-    seen = sys.modules["asking"].seen
-    (_, entry, (product,)) = seen["m"]
+    infos_by_name = sys.modules["asking"].seen
+    (_, entry, (product,)) = infos_by_name["m"]
     assert (entry.op.name, entry.attrs["transpose_a"], product.shape) == ("MatMul", False, (None, 5))
-    assert seen.keys() == {"x", "w", "m", "y"}
+    assert infos_by_name.keys() == {"x", "w", "m", "y"}
 
 
 def test_a_pass_is_told_the_elements_of_what_needs_constants_alone(asking):
@@ -315,8 +315,8 @@ def test_a_pass_is_told_the_elements_of_what_needs_constants_alone(asking):
                                                                            index_type=heald.api.dtypes.int32),
                   node("y", "AddV2", "x", "s"))
     heald.Session(nodes, asking).run(["y", "f"], {"x": [0, 0]})
-    told = {name: info and info[0].value for name, (_, _, info) in sys.modules["asking"].seen.items()}
-    assert (told["s"].tolist(), told["x"], told["y"], told["f"]) == ([2, 6], None, None, None)
+    result = {name: info and info[0].value for name, (_, _, info) in sys.modules["asking"].seen.items()}
+    assert (result["s"].tolist(), result["x"], result["y"], result["f"]) == ([2, 6], None, None, None)
     heald.Session(nodes, asking).run("y", {"x": [0, 0], "c": [9, 9]})
     assert sys.modules["asking"].seen["s"][2][0].value is None
 
@@ -358,9 +358,9 @@ def test_constants_alike_are_computed_by_one_bound_kernel_unless_it_needs_them(a
     doubled = [same, *(same.replace(name=f"{name}2", inputs=[name]) for name in ("b", "c"))]
     nodes = graph(placeholder("x", (2,)), *constants, *doubled, node("s", "AddN", "x", "a2", "b2", "c2", N=4))
     assert heald.Session(nodes, asking).run("s", {"x": [1, 1]}).tolist() == [19, 25]
-    seen = sys.modules["asking"].seen
-    assert {name: seen[f"{name}2"][2][0].value.tolist() for name in values} == {
-        name: [2 * each for each in value] for name, value in values.items()}
+    infos_by_name = sys.modules["asking"].seen
+    assert {name: infos_by_name[f"{name}2"][2][0].value.tolist() for name in values} == {
+        name: [2 * number for number in value] for name, value in values.items()}
     bound = sys.modules.pop("binding").bound
     assert bound.count(False) == 1
     assert (len(bound) > 4) is needs  # when the program is linked each node is bound
@@ -382,12 +382,13 @@ def test_a_pass_knows_no_more_than_the_type_of_what_does_not_fit(asking):
     assert sys.modules["asking"].seen["m"][2][0].shape is None
 
 
-def test_what_is_fed_in_the_midst_of_a_graph_is_a_placeholder_for_passes(asking):
+def test_a_tensor_that_is_fed_in_the_midst_of_a_graph_is_a_placeholder_for_passes(asking):
     nodes = graph(placeholder("x", (None, 3)), node("a", "Neg", "x"), node("b", "Neg", "a"), node("y", "Neg", "b"))
     session = heald.Session(nodes, asking)
     assert session.run(["y", "b"], {"b": [1.0, 2.0]})[0].tolist() == [-1, -2]
-    seen = sys.modules["asking"].seen
-    assert (seen.keys(), seen["b"][0], seen["b"][2][0].shape) == ({"b", "y"}, "Placeholder", None)
+    infos_by_name = sys.modules["asking"].seen
+    op, _, infos = infos_by_name["b"]
+    assert (infos_by_name.keys(), op, infos[0].shape) == ({"b", "y"}, "Placeholder", None)
 
 
 RELU = """
@@ -403,13 +404,13 @@ def heald_passes(registry):
 """
 
 
-@pytest.mark.parametrize(("op", "wanted", "device", "ran"), [
+@pytest.mark.parametrize(("op", "is_asked_for", "device", "ran"), [
     ("Neg", "EXAMPLE:0", "EXAMPLE:0", -1), ("Neg", "CPU:0", "CPU:0", -1), ("Neg", "", "CPU:0", -1),
     ("Rsqrt", "EXAMPLE:0", "EXAMPLE:0", 1),  # no kernel there
 ])
-def test_what_a_pass_makes_is_run_only_where_it_asks_to_be(tmp_path, op, wanted, device, ran):
+def test_nodes_of_a_pass_run_only_where_it_asks_for_them(tmp_path, op, is_asked_for, device, ran):
     path = tmp_path / f"{tmp_path.name}.py"  # a name that no module has yet
-    path.write_text(RELU.replace("OP", op).replace("DEVICE", wanted))
+    path.write_text(RELU.replace("OP", op).replace("DEVICE", is_asked_for))
     config = {"plugins": {"load": [str(path)], "block": ["simplify"]}, "placement": {"fallback": "error"}}
     nodes = graph(placeholder("x", (1,)), node("y", "Relu", "x", device="EXAMPLE:0"), node("z", "Abs", "x"))
     session = heald.Session(nodes, config)
@@ -435,7 +436,7 @@ def heald_passes(registry):
 """
 
 
-def test_what_a_pass_makes_is_left_out_when_its_kernel_declines(tmp_path):
+def test_a_pass_is_left_out_when_the_kernel_of_its_node_declines(tmp_path):
     (tmp_path / "broadcasting.py").write_text(BROADCASTING)
     config = {"plugins": {"load": [str(tmp_path / "broadcasting.py")], "block": ["simplify"]}}
     session = heald.Session(graph(placeholder("x", (None,)), node("y", "Relu", "x", device="EXAMPLE:0")), config)
@@ -460,7 +461,7 @@ def heald_passes(registry):
 """
 
 
-def test_only_the_passes_whose_nodes_cannot_be_run_are_left_out(tmp_path):
+def test_passes_are_left_out_only_if_their_nodes_cannot_run(tmp_path):
     (tmp_path / "several.py").write_text(SEVERAL)
     config = {"plugins": {"load": [str(tmp_path / "several.py")], "block": ["simplify"]},
               "placement": {"fallback": "error"}}

@@ -25,18 +25,18 @@ IS_THOROUGH = os.environ.get("HEALDTEST_CASES") == "all"
 FAKE = {"HEALD_PLUGINS__LOAD": json.dumps([str(TESTS / "fake_cuda/plugin.py")])}
 
 
-def faults(device: str, op: str, most: int) -> list[str]:
+def faults(device: str, op: str, largest_count: int) -> list[str]:
     """Run the lies about an op. Returns a text for each that had a fault, and for one that ended the process."""
     environment = {**os.environ, "PYTHONPATH": str(TESTS), **(FAKE if device == "GPU:0" else {})}
-    ran = subprocess.run([sys.executable, "-m", "workers.lie_worker", device, str(most), op], capture_output=True,
-                         text=True, check=False, env=environment, timeout=3000)
+    command = [sys.executable, "-m", "workers.lie_worker", device, str(largest_count), op]
+    ran = subprocess.run(command, capture_output=True, text=True, check=False, env=environment, timeout=3000)
     lines = [json.loads(line) for line in ran.stdout.splitlines()]
     if ran.returncode:
         return [f"{lines[-1] if lines else op}: status {ran.returncode}: {ran.stderr[-2000:]}"]
-    found = [f"{lie}: {line['fault']}" for lie, line in pairwise(lines)
+    all_faults = [f"{lie}: {line['fault']}" for lie, line in pairwise(lines)
              if isinstance(line, dict) and "fault" in line]
     assert lines[-1].get("lies", 0) or device != "CPU:0", "no case of the op was compiled"
-    return found
+    return all_faults
 
 
 @pytest.mark.parametrize("op", SAMPLE)

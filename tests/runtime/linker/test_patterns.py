@@ -1,4 +1,4 @@
-"""Patterns: nodes that a pack's own function finds, for one of its kernels to do at once, whatever their shapes are."""
+"""Patterns: a pack's own function finds nodes of any shapes, and one of its kernels does them at once."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def test_nodes_of_several_shapes_are_one_call_for_every_batch(config):
         assert done == [("Centred", ("mean", "centred"))]
 
 
-def test_what_is_around_a_pattern_is_fused_without_it(config):
+def test_calls_around_a_pattern_are_fused_without_it(config):
     nodes = [placeholder("given", (None, 3)), node("half", "Neg", "given"), node("x", "Neg", "half"), *CENTRED,
              node("a", "Neg", "centred"), node("b", "AddV2", "a", "x")]
     result, done = calls(nodes, config, "b", {"given": X})
@@ -86,7 +86,8 @@ def test_what_is_around_a_pattern_is_fused_without_it(config):
 
 
 def test_two_patterns_are_two_calls(config):
-    again = [Node(f"{each.name}2", each.op, [*each.inputs], attrs=dict(each.attrs)) for each in CENTRED[1:]]
+    again = [Node(f"{original.name}2", original.op, [*original.inputs], attrs=dict(original.attrs))
+             for original in CENTRED[1:]]
     again[0] = again[0].replace(inputs=["centred", "axis"])
     again[1] = again[1].replace(inputs=["centred", "mean2"])
     result, done = calls([placeholder("x", (None, 3)), *CENTRED, *again], config, "centred2", {"x": X})
@@ -118,13 +119,13 @@ def test_nodes_are_done_one_by_one_where_the_kernel_declines(config):
 
 
 def test_a_function_that_raises_is_named(config):
-    with pytest.raises(PluginError, match="function of pattern 'Centred' of plugin finder raised KeyError") as found:
+    with pytest.raises(PluginError, match="function of pattern 'Centred' of plugin finder raised KeyError") as raised:
         calls([placeholder("x", (None, 3)), *CENTRED], config, "centred", {"x": np.ones((14, 3), np.float32)})
-    assert found.value.node == "centred"
-    assert found.value.hint == '[passes] disable = ["fusion"] runs the graph without patterns'
+    assert raised.value.node == "centred"
+    assert raised.value.hint == '[passes] disable = ["fusion"] runs the graph without patterns'
 
 
-def test_without_fusion_the_function_of_a_pattern_is_not_asked(config):
+def test_the_function_of_a_pattern_is_not_asked_if_fusion_is_disabled(config):
     plain = {**config, "passes": {"disable": ["fusion"]}}
     result, done = calls([placeholder("x", (None, 3)), *CENTRED], plain, "centred", {"x": np.ones((14, 3), np.float32)})
     assert not result.any()

@@ -157,7 +157,7 @@ def _count_linked_calls(executable: Executable) -> tuple[Counter[tuple[str, str]
 
     calls: Counter[tuple[str, str]] = Counter()
     fused: dict[str, list[int]] = {}
-    for linked_function in executable.all():
+    for linked_function in executable.with_callees():
         for bound in linked_function.layout.calls:
             if bound.call.code not in RUNTIME_CODES and bound.kernel is not None:
                 calls[linked_function.device_name(bound), bound.kernel.pack] += 1

@@ -69,7 +69,7 @@ def compile_model(
     preparation = Preparation(program, compiled, host_runtime.host)
     requirements = tuple(_requirements(program, host_runtime))
     if strip:
-        program = preparation.stripped()
+        program = preparation.strip_constants()
     return CompiledModel(program, tuple(compiling.entries), requirements, preparation.prepared,
                          form="" if source is None else source.describe().form, chosen_signature=default_name)
 

@@ -55,5 +55,5 @@ class AsynchronousStep:
             step.cancel(Cancelled("the run was interrupted"))
             raise
         finally:
-            step.leave()
+            step.detach()
         return values or [failed(step.end()) for _ in executable.function.results], step.over

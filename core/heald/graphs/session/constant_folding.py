@@ -10,7 +10,7 @@ from ...runtime.contract.op import Attrs
 from ...runtime.host.host import Host
 from ...runtime.host.resources import Resources
 from ...runtime.linker.binder import Binder
-from ...runtime.linker.folding import Compute, folding, is_worth_folding
+from ...runtime.linker.folding import Compute, folding_function, is_worth_folding
 from ...runtime.program.host_program import Call
 from ...runtime.values.tensor import TensorMetadata, ValueInfo, constant_info
 from ..compiler.lower import MAIN
@@ -78,4 +78,4 @@ class ConstantFolder:
         call = Call(f"{device.type}.{entry.op.name}", (), (), entry.attrs, node=entry.node.name)
         binder = Binder(call, entry.op, None, able, device, name, {}, self._host.memory, Resources().get, MAIN,
                         self._host.debug.poison, self._host.files)
-        return folding(binder, inputs, outputs)
+        return folding_function(binder, inputs, outputs)

@@ -79,7 +79,7 @@ class PartialRun:
             step.cancel(Cancelled("the run was interrupted"))
             raise
         finally:
-            step.leave()
+            step.detach()
 
     def start_call(
         self, feeds: Mapping[Tensor, tuple[str, Any]], fetches: Mapping[Tensor, str], memory: HostMemory

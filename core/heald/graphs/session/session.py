@@ -518,7 +518,7 @@ class Session:
             self._served, self._served_after = {}, declined
         rows = compiler.rows()
         placement = with_rows(self._placed.placement, rows)
-        for linked in executable.all():
+        for linked in executable.with_callees():
             for bound in linked.layout.calls:
                 fused = bound.call.fused
                 for name in fused:

@@ -10,13 +10,15 @@ pending value are attached, too: a second list, the frame's tail.
 - The executor knows no control flow. Kernels call functions of the program through `Step.call`, which never waits.
 - No module here imports the linker, a session or a plugin. Devices, memory and threads come from the `Host`.
 
-Modules: `executable` has the run and its errors, `step` the kernels' view of it, `call_level` the depth of calls.
-`only_call` serves executables of one call without a frame. `frame_layout` has the properties of frames as data,
-`memory_plan` the buffers, `frame_factory` makes a `frame`. `bound_call`, `frame_calls`, `fresh_calls` and `kernel_runs`
-have the forms of calls. `replay` turns kernels into one launch. `schedule`, `autotune`, `task_partition` and
-`parallel_schedule` decide the order of calls. `dataflow` and `step_loop` await values that come later. `host_array`
-checks payloads; `array_contract` and `dead_memory` are test modes. `trace` records times, `device_clock` has the times
-of devices with queues.
+Modules: `executable` has the run, `step` the kernels' view of it, `call_level` the depth of calls.
+`calls/` has the forms of calls, a class each; `call_reports` has their errors and traces, `queue_devices` the devices
+that a run awaits. `only_call` serves executables of one call without a frame.
+`frame_layout` has the properties of frames as data, made of `call_order`, `register_table`, `lifetimes` and
+`memory_plan`. `frame_factory` makes a `frame` with attached calls; `fresh_calls` has the calls of a Dataflow. `replay`
+turns kernels into one launch.
+`schedule`, `autotune`, `task_partition` and `parallel_schedule` decide the order of calls. `dataflow` and `step_loop`
+await values that come later. `host_array` checks payloads; `array_contract` and `dead_memory` are test modes. `trace`
+records times, `device_clock` has the times of devices with queues.
 """
 
 from typing import TYPE_CHECKING
@@ -27,22 +29,22 @@ if TYPE_CHECKING:
     from . import only_call as only_call
     from .array_contract import buffer_poisoner as buffer_poisoner
     from .array_contract import check_returned as check_returned
+    from .array_contract import checked_run_function as checked_run_function
     from .array_contract import poison_array as poison_array
-    from .array_contract import watched as watched
-    from .bound_call import BoundCall as BoundCall
+    from .calls.kernel_call import KernelCall as KernelCall
+    from .calls.returned_results import run_on_list as run_on_list
     from .executable import Executable as Executable
-    from .frame_calls import returning as returning
-    from .host_array import given as given
+    from .host_array import check_payload as check_payload
     from .host_array import view as view
-    from .only_call import writing as writing
+    from .only_call import allocating_run as allocating_run
     from .trace import Event as Event
 
 __getattr__ = lazy_exports(__name__, {
-    ".array_contract": ("buffer_poisoner", "check_returned", "poison_array", "watched"),
-    ".bound_call": ("BoundCall",),
+    ".array_contract": ("buffer_poisoner", "check_returned", "poison_array", "checked_run_function"),
+    ".calls.kernel_call": ("KernelCall",),
+    ".calls.returned_results": ("run_on_list",),
     ".executable": ("Executable",),
-    ".frame_calls": ("returning",),
-    ".host_array": ("given", "view"),
-    ".only_call": ("writing",),
+    ".host_array": ("check_payload", "view"),
+    ".only_call": ("allocating_run",),
     ".trace": ("Event",),
 })

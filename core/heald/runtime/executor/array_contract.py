@@ -37,15 +37,15 @@ def check_returned(value: Any, outputs: Sequence[Any], kernel: KernelDef) -> Non
     """
     if value is None or not outputs or value is outputs[0]:  # NumPy's functions return their output
         return
-    for each in value if isinstance(value, tuple | list) else (value,):
-        if isinstance(each, np.ndarray | np.generic) and not any(_share(each, out) for out in outputs):
+    for array in value if isinstance(value, tuple | list) else (value,):
+        if isinstance(array, np.ndarray | np.generic) and not any(_share_memory(array, out) for out in outputs):
             raise PluginError(
                 f"the kernel of {kernel.op} (plugin {kernel.pack}) returned an array; it must write its output",
                 op=kernel.op, plugin=kernel.pack,
                 hint="write to the last argument, or declare the kernel with allocates=True")
 
 
-def watched(run: Run, poisons: Sequence[Poisoner], kernel: KernelDef, first: int = 0) -> Run:
+def checked_run_function(run: Run, poisons: Sequence[Poisoner], kernel: KernelDef, first: int = 0) -> Run:
     """Wrap a run function: PluginError when a call changes an input or returns an array.
 
     Inputs begin at argument `first`. The last arguments are outputs, one for each of `poisons`, which overwrites it
@@ -56,31 +56,31 @@ def watched(run: Run, poisons: Sequence[Poisoner], kernel: KernelDef, first: int
         count = len(arguments) - len(poisons)
         inputs, outputs = arguments[first:count], arguments[count:]
         for poison_it, output in zip(poisons, outputs, strict=True):
-            if not any(_share(output, x) for x in inputs):
+            if not any(_share_memory(output, x) for x in inputs):
                 poison_it(output)
-        read = [i for i, x in enumerate(inputs) if _is_checked(x) and not any(_share(x, out) for out in outputs)]
+        read = [i for i, x in enumerate(inputs) if _is_checked(x) and not any(_share_memory(x, out) for out in outputs)]
         before = [_checksum(inputs[i]) for i in read]
-        given = list(arguments)
+        passed_arguments = list(arguments)
         for i in read:
             if inputs[i].flags.writeable:  # constants are not, and stay the objects that they are
-                given[first + i] = view = inputs[i].view()
+                passed_arguments[first + i] = view = inputs[i].view()
                 view.flags.writeable = False
         try:
-            returned = run(*given)
+            returned = run(*passed_arguments)
         except ValueError as error:
             if "read-only" not in str(error):  # NumPy has no class for it
                 raise
-            raise _changed("an input", kernel) from error
+            raise _changed_input_error("an input", kernel) from error
         check_returned(returned, outputs, kernel)
         for i, checksum in zip(read, before, strict=True):
             if _checksum(inputs[i]) != checksum:
-                raise _changed(f"its input {i}", kernel)
+                raise _changed_input_error(f"its input {i}", kernel)
         return returned
 
     return call
 
 
-def _changed(which: str, kernel: KernelDef) -> PluginError:
+def _changed_input_error(which: str, kernel: KernelDef) -> PluginError:
     return PluginError(f"the kernel of {kernel.op} (plugin {kernel.pack}) changed {which}, which it may only read",
                        op=kernel.op, plugin=kernel.pack,
                        hint="write to the outputs alone, or declare inplace for one of them")
@@ -99,17 +99,17 @@ def buffer_poisoner(device: Device, nbytes: int) -> Poisoner:
     return lambda buffer: device.copy_in(nonsense, buffer, STREAM)
 
 
-def look_once(frame: HasCalls, check: Callable[[int, Any], None]) -> None:
+def check_first_run(frame: HasCalls, check: Callable[[int, Any], None]) -> None:
     """Check each call of a frame in its first run.
 
     `check(index, returned)` is called for a call that returns a value.
     """
     this = weakref.ref(frame)  # no cycle: a frame that never ran is freed at once
     for index, call in enumerate(frame.calls):
-        frame.calls[index] = partial(_first, this, index, call, check)
+        frame.calls[index] = partial(_run_first, this, index, call, check)
 
 
-def _first(this: weakref.ref[HasCalls], index: int, call: Run, check: Callable[[int, Any], None]) -> None:
+def _run_first(this: weakref.ref[HasCalls], index: int, call: Run, check: Callable[[int, Any], None]) -> None:
     frame = this()
     if frame is not None:
         frame.calls[index] = call
@@ -118,7 +118,7 @@ def _first(this: weakref.ref[HasCalls], index: int, call: Run, check: Callable[[
         check(index, returned)
 
 
-def _share(a: Any, b: Any) -> bool:
+def _share_memory(a: Any, b: Any) -> bool:
     """True when two arrays may share memory, or two device buffers are the same object."""
     return a is b or (isinstance(a, np.ndarray) and isinstance(b, np.ndarray) and np.may_share_memory(a, b))
 

@@ -15,15 +15,15 @@ from functools import partial
 from threading import Lock
 from time import perf_counter_ns
 
+from .calls.frame_calls import FrameCall
 from .frame import Cursor, Frame
-from .frame_calls import FrameCall
 from .schedule import CallEach, Schedule
 from .step import Step
-from .task_partition import LEAST_GAIN, LEAST_WORK
+from .task_partition import LEAST_DIVIDED_NS, LEAST_SPEEDUP
 
-ROUNDS = 7  # rounds of a trial; each runs both schedules once
-MARGIN = 1.1  # factor by which the parallel schedule must be faster
-FIRST_STAY, LONGEST_STAY = 100, 25_600  # runs until the next trial
+TRIAL_ROUNDS = 7  # rounds of a trial; each runs both schedules once
+LEAST_MEASURED_SPEEDUP = 1.1  # factor by which the parallel schedule must be faster
+FIRST_STAY_RUNS, LONGEST_STAY_RUNS = 100, 25_600  # runs until the next trial
 
 Divide = Callable[[Sequence[int]], Schedule | None]
 Experiment = Generator[Schedule, int, Schedule]
@@ -33,9 +33,9 @@ Experiment = Generator[Schedule, int, Schedule]
 class Autotuner:
     """Holds in `schedule` how the next step runs. The executable assigns it when the decision is known beforehand."""
 
-    def __init__(self, flat: Schedule, divide: Divide, apart: Schedule | None = None) -> None:
+    def __init__(self, flat: Schedule, divide: Divide, by_device: Schedule | None = None) -> None:
         self._lock = Lock()
-        self._experiment = experiment(flat, divide, apart)
+        self._experiment = experiment(flat, divide, by_device)
         self._measured = 0
         self.schedule = self._trial(next(self._experiment))
 
@@ -77,19 +77,19 @@ def _run_measured(of: weakref.ref[Autotuner], number: int, tried: Schedule, fram
         autotuner.measure(number, tried, frame, step)
 
 
-def experiment(flat: Schedule, divide: Divide, apart: Schedule | None = None) -> Experiment:
+def experiment(flat: Schedule, divide: Divide, by_device: Schedule | None = None) -> Experiment:
     """Find the faster schedule: a cold run, a warm run, two clocked runs, then trials of both schedules in turn.
 
-    The parallel schedule stays when it is faster by MARGIN. A trial compares the second best run of each schedule,
-    since other work on the machine disturbs some runs.
+    The parallel schedule stays when it is faster by LEAST_MEASURED_SPEEDUP. A trial compares the second best run of
+    each schedule, since other work on the machine disturbs some runs.
 
-    `apart`: for calls on several devices, the schedule in which the devices work at the same time. It is tried first,
-    and stays until the first trial if the devices' times overlap.
+    `by_device`: for calls on several devices, the schedule in which the devices work at the same time. It is tried
+    first, and stays until the first trial if the devices' times overlap.
     """
-    if apart is not None and not (yield from _apart(apart)):
+    if by_device is not None and not (yield from _try_device_schedule(by_device)):
         return flat
     for _ in range(2):
-        if (yield flat) < LEAST_WORK:
+        if (yield flat) < LEAST_DIVIDED_NS:
             return flat
     clock = Clock()
     clocked = Schedule(flat.make_frame, clock.run, flat.run_each, flat.frames)
@@ -99,38 +99,39 @@ def experiment(flat: Schedule, divide: Divide, apart: Schedule | None = None) ->
     if parallel is None:
         return flat
     yield parallel  # cold
-    stay = FIRST_STAY
+    stay = FIRST_STAY_RUNS
     while True:
         times: tuple[list[int], list[int]] = ([], [])
-        for _ in range(ROUNDS):
+        for _ in range(TRIAL_ROUNDS):
             times[0].append((yield flat))
             times[1].append((yield parallel))
         flat_time, parallel_time = (sorted(t)[1] for t in times)
-        faster, slower = (parallel, flat) if parallel_time * MARGIN < flat_time else (flat, parallel)
+        faster, slower = (parallel, flat) if parallel_time * LEAST_MEASURED_SPEEDUP < flat_time else (flat, parallel)
         slower.frames.clear()
         for _ in range(stay):
             yield faster
-        stay = min(4 * stay, LONGEST_STAY)
+        stay = min(4 * stay, LONGEST_STAY_RUNS)
 
 
-def _apart(apart: Schedule) -> Generator[Schedule, int, bool]:
+def _try_device_schedule(by_device: Schedule) -> Generator[Schedule, int, bool]:
     """Try the schedule that runs the calls of each device on a thread of their own.
 
-    It stays for the next runs when the calls of the devices could overlap by `LEAST_GAIN` of a run's time. Returns
+    It stays for the next runs when the calls of the devices could overlap by `LEAST_SPEEDUP` of a run's time. Returns
     False when a run is so short that no schedule is worth a trial.
     """
     clock = Clock()
-    clocked = Schedule(apart.make_frame, partial(clock.run_parts, apart.run_each), apart.run_each, apart.frames)
+    run = partial(clock.run_parts, by_device.run_each)
+    clocked = Schedule(by_device.make_frame, run, by_device.run_each, by_device.frames)
     took = 0
     for _ in range(2):
         took = yield clocked
-        if took < LEAST_WORK:
-            apart.frames.clear()
+        if took < LEAST_DIVIDED_NS:
+            by_device.frames.clear()
             return False
-    if sum(clock.costs) >= LEAST_GAIN * took:
-        for _ in range(FIRST_STAY):
-            yield apart
-    apart.frames.clear()
+    if sum(clock.costs) >= LEAST_SPEEDUP * took:
+        for _ in range(FIRST_STAY_RUNS):
+            yield by_device
+    by_device.frames.clear()
     return True
 
 

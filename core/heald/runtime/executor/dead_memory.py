@@ -14,7 +14,7 @@ from ..host.allocators.poisoning import poison
 FrameCall = Callable[[], Any]
 
 
-def poisoned(
+def poisoning_calls(
     calls: Sequence[FrameCall], touched: Sequence[Collection[int]], memory: Mapping[int, Any]
 ) -> list[FrameCall]:
     """Wrap the calls of a flat list, so that each also poisons the memory that no later call reads.
@@ -36,10 +36,11 @@ def poisoned(
                       if last[r] == position and id(block) not in taken_over})
     if after:
         after[-1] = everything
-    return [_poisoning(call, list(dead.values())) if dead else call for call, dead in zip(calls, after, strict=True)]
+    return [_poisoning_call(call, list(dead.values())) if dead else call
+            for call, dead in zip(calls, after, strict=True)]
 
 
-def _poisoning(call: FrameCall, dead: Sequence[Any]) -> FrameCall:
+def _poisoning_call(call: FrameCall, dead: Sequence[Any]) -> FrameCall:
     def call_and_poison() -> Any:
         returned = call()
         for block in dead:

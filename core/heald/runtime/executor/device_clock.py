@@ -24,9 +24,9 @@ class DeviceClock:
         self._device = device
         elapsed = getattr(device, "elapsed", None)
         if elapsed is not None:
-            first = self._awaited()
+            first = self._await_event()
             elapsed(first, first)  # the device keeps times from here on
-        self._origin = self._awaited()
+        self._origin = self._await_event()
         self._origin_ns = perf_counter_ns()
         has_times = elapsed is not None and elapsed(self._origin, self._origin) is not None
         self._elapsed = elapsed if has_times else None
@@ -37,20 +37,20 @@ class DeviceClock:
 
     def end(self) -> Event:
         """Return the event behind the call, or wait for the call where the device has no times."""
-        return self._awaited() if self._elapsed is None else self._device.record(STREAM)
+        return self._await_event() if self._elapsed is None else self._device.record(STREAM)
 
     def span(self, start: Event, end: Event) -> Span | None:
         """Return when the device worked between two of its events, after waiting for the second; None without times."""
         if self._elapsed is None:
             return None
         self._device.synchronize(end)
-        began, taken = self._elapsed(self._origin, start), self._elapsed(start, end)
-        if began is None or taken is None:
+        began, duration = self._elapsed(self._origin, start), self._elapsed(start, end)
+        if began is None or duration is None:
             return None
         start_ns = self._origin_ns + round(began * 1e9)
-        return start_ns, start_ns + round(taken * 1e9)
+        return start_ns, start_ns + round(duration * 1e9)
 
-    def _awaited(self) -> Event:
+    def _await_event(self) -> Event:
         event = self._device.record(STREAM)
         self._device.synchronize(event)
         return event

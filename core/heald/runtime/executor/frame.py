@@ -1,4 +1,8 @@
-"""Frames: the registers of one running step, with the calls that are attached to them."""
+"""Frames: the registers of one running step, with the calls that are attached to them.
+
+A step ends between two calls. The canceller sets the step's error, then moves the cursors of its frames behind their
+last call (`Cursor.stop`), so the flat list tests nothing. Two steps never share a frame.
+"""
 
 from __future__ import annotations
 
@@ -9,7 +13,7 @@ from typing import Any, NamedTuple
 from ..contract.device import Device
 from ..host.device_memory import Owned
 from ..host.kernel_context import KernelContext
-from .frame_calls import FrameCall
+from .calls.frame_calls import FrameCall
 from .step import Step
 
 

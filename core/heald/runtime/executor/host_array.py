@@ -13,7 +13,7 @@ from ..values.async_value import AsyncValue, payload_of
 from ..values.tensor import TensorMetadata, fits, shape_text
 
 
-def typed(buffer: Any, meta: TensorMetadata) -> Any:
+def typed_view(buffer: Any, meta: TensorMetadata) -> Any:
     """View the start of a byte buffer as an array of this static type and shape."""
     return buffer[: meta.nbytes].view(meta.dtype.numpy).reshape(meta.dims)
 
@@ -30,7 +30,7 @@ def stand_in(meta: TensorMetadata) -> Any:
     return np.broadcast_to(np.zeros((), meta.dtype.numpy), meta.dims)
 
 
-def returned(result: Any, metas: Sequence[TensorMetadata], op: str, plugin: str = "") -> list[Any]:
+def check_results(result: Any, metas: Sequence[TensorMetadata], op: str, plugin: str = "") -> list[Any]:
     """Check the result of a kernel and list its values: contiguous arrays, or AsyncValues without a payload.
 
     An AsyncValue stays when it is pending, failed or dead. Raises Internal when the number of values differs from the
@@ -39,11 +39,11 @@ def returned(result: Any, metas: Sequence[TensorMetadata], op: str, plugin: str 
     values = list(result) if isinstance(result, tuple | list) else [result]
     if len(values) != len(metas) or any(v is None for v in values):
         got = 0 if result is None else len(values)
-        raise _unfit(f"{got} values", str(len(metas)), op, plugin)
-    return [given(v, meta, op, plugin) for v, meta in zip(values, metas, strict=True)]
+        raise _misfit_error(f"{got} values", str(len(metas)), op, plugin)
+    return [check_payload(v, meta, op, plugin) for v, meta in zip(values, metas, strict=True)]
 
 
-def given(value: Any, meta: TensorMetadata, op: str, plugin: str = "") -> Any:
+def check_payload(value: Any, meta: TensorMetadata, op: str, plugin: str = "") -> Any:
     """Convert a value from a kernel to a register's form: a contiguous array, or an AsyncValue without a payload.
 
     A Python number fits any type. Raises Internal when an array of a plugin's kernel does not match `meta`. Without a
@@ -54,13 +54,13 @@ def given(value: Any, meta: TensorMetadata, op: str, plugin: str = "") -> Any:
         return value
     array = np.asarray(value, meta.dtype.numpy if isinstance(value, int | float | complex) else None, order="C")
     if array.dtype != meta.dtype.numpy or not fits(array.shape, meta):
-        found = f"{array.dtype}{shape_text(array.shape)}"
-        raise _unfit(found, str(meta), op, plugin)
+        array_text = f"{array.dtype}{shape_text(array.shape)}"
+        raise _misfit_error(array_text, str(meta), op, plugin)
     return array
 
 
-def _unfit(found: str, expected: str, op: str, plugin: str) -> HealdError:
+def _misfit_error(received: str, expected: str, op: str, plugin: str) -> HealdError:
     if not plugin:
-        return InvalidArgument(f"{op} gives {found}, the program states {expected}")
-    return Internal(f"the kernel of {op} (plugin {plugin}) returned {found}, expected {expected}", op=op, plugin=plugin,
-                    hint=kernel_remedy(plugin, op))
+        return InvalidArgument(f"{op} gives {received}, the program states {expected}")
+    return Internal(f"the kernel of {op} (plugin {plugin}) returned {received}, expected {expected}", op=op,
+                    plugin=plugin, hint=kernel_remedy(plugin, op))

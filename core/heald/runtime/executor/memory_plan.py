@@ -1,9 +1,26 @@
 """The memory plan assigns registers to shared buffers, once per executable, by the lifetimes of their values.
 
-A planned register belongs to a slot, a buffer of its frame. Slots in host memory are parts of one block. A slot is free
-again after the last read of its value. A register takes the smallest free slot that fits; if none fits, the largest one
-grows. An output that may be written over an input takes the input's slot when no later call needs the input. Under a
-task partition, a use is over only when it has ended in every order that the partition allows.
+A planned register belongs to a slot, a buffer of its frame. Slots in host memory are parts of one block. A slot is in
+one of two states: taken, from the call that writes its value up to the call that reads the value last, or free.
+
+- A register takes the smallest free slot that fits. If none fits, the largest free slot grows. Without a free slot, a
+  new one is made.
+- An output that may be written over an input takes the input's slot, when no later call needs the input.
+- A slot becomes free after the call with the last use of its value. So the outputs of a call never share a slot with
+  its inputs, but for the inputs that it declares `inplace`.
+
+Under a task partition the order of calls is partial. A use of the value in a part counts as over for a later call only
+if the part is in `reach` of the later call's part: it has then ended in every order that the partition allows. Both
+sets are bit sets of parts, and a slot is free for a call when `users & ~reach` is empty.
+
+Invariants:
+- Two values whose lifetimes overlap in an allowed order have different slots.
+- Slots never move between memories.
+- Uses name roots: a view and its source are one value, which lives as long as the last of both.
+- Registers without a write in any `Use` have no slot: they are lent, or have no static size (`lifetimes`).
+
+Rule: a `Use` must list every read and write of a call. A new reader of planned values outside the order of the uses
+must make them lent in `lifetimes` instead.
 """
 
 from __future__ import annotations
@@ -50,7 +67,7 @@ def plan_memory(uses: Sequence[Use], partition: TaskPartition | None = None) -> 
 
     The plan holds for the calls in order; with `partition`, for every order that it allows.
     """
-    home, reach = ([0] * len(uses), [1]) if partition is None else (partition.homes(), partition.reach())
+    home, reach = ([0] * len(uses), [1]) if partition is None else (partition.parts_of_calls(), partition.reach())
     last_use: dict[int, int] = {}
     used_in: dict[int, int] = {}  # register -> bit set of the pieces of the partition that use it
     for index, use in enumerate(uses):
@@ -65,13 +82,13 @@ def plan_memory(uses: Sequence[Use], partition: TaskPartition | None = None) -> 
                 if _may_share(plan, use, w, r, last_use[r] == index and not used_in[r] & later)}
         for register, nbytes in use.writes:
             read = over.get(register)
-            slot = plan.slot_of[read] if read is not None else _take(plan, free, later, use.memory, nbytes)
+            slot = plan.slot_of[read] if read is not None else _take_slot(plan, free, later, use.memory, nbytes)
             plan.slot_of[register] = slot
-        kept = set(over.values())
+        taken_over = set(over.values())
         for register in dict.fromkeys((*use.reads, *(r for r, _ in use.writes))):
-            if last_use[register] == index and register in plan.slot_of and register not in kept:
+            if last_use[register] == index and register in plan.slot_of and register not in taken_over:
                 slot = plan.slot_of[register]
-                free.put(slot, *plan.slots[slot], used_in[register])
+                free.add(slot, *plan.slots[slot], used_in[register])
     return plan
 
 
@@ -79,9 +96,9 @@ def _may_share(plan: MemoryPlan, use: Use, written: int, read: int, dies: bool) 
     """True when `written` may take over the slot of `read`: planned, dead afterwards, read once, large enough."""
     if not dies or read not in plan.slot_of or use.reads.count(read) != 1:
         return False
-    wanted = dict(use.writes).get(written)
+    nbytes = dict(use.writes).get(written)
     memory, size = plan.slots[plan.slot_of[read]]
-    return wanted is not None and memory == use.memory and wanted <= size
+    return nbytes is not None and memory == use.memory and nbytes <= size
 
 
 class FreeSlots:
@@ -91,7 +108,7 @@ class FreeSlots:
         self._sorted: dict[tuple[int, int], list[tuple[int, int, int]]] = {}  # (bytes, number, slot) by (memory, users)
         self._numbers = count()
 
-    def put(self, slot: int, memory: int, nbytes: int, users: int) -> None:
+    def add(self, slot: int, memory: int, nbytes: int, users: int) -> None:
         """Add a slot to the free ones. `users`: bit set of the pieces that read or wrote its last value."""
         insort(self._sorted.setdefault((memory, users), []), (nbytes, next(self._numbers), slot))
 
@@ -100,16 +117,16 @@ class FreeSlots:
 
         Slots last used by a piece in the bit set `later` do not count.
         """
-        mine = [found for (where, users), found in self._sorted.items()
-                if found and where == memory and not users & later]
-        if not mine:
+        usable = [slots for (where, users), slots in self._sorted.items()
+                if slots and where == memory and not users & later]
+        if not usable:
             return None
-        fitting = [(found[at], at, found) for found in mine if (at := bisect_left(found, (nbytes,))) < len(found)]
-        _, at, found = min(fitting) if fitting else max((found[-1], len(found) - 1, found) for found in mine)
-        return found.pop(at)[2]
+        fitting = [(slots[at], at, slots) for slots in usable if (at := bisect_left(slots, (nbytes,))) < len(slots)]
+        _, at, slots = min(fitting) if fitting else max((slots[-1], len(slots) - 1, slots) for slots in usable)
+        return slots.pop(at)[2]
 
 
-def _take(plan: MemoryPlan, free: FreeSlots, later: int, memory: int, nbytes: int) -> int:
+def _take_slot(plan: MemoryPlan, free: FreeSlots, later: int, memory: int, nbytes: int) -> int:
     """Return a free slot of this memory, grown to `nbytes` if necessary, or a new slot."""
     slot = free.take(memory, nbytes, later)
     if slot is None:

@@ -6,11 +6,12 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from ..contract.kernel import KernelDef
-from ..program.host_program import COPY, EVENT
+from ..program.host_program import COPY
 from .array_contract import check_returned
-from .bound_call import BoundCall
+from .calls.bound_call import BoundCall
+from .calls.kernel_call import KernelCall
+from .calls.transfer import Transfer
 from .executable import Executable
-from .kernel_runs import KernelRuns
 
 if TYPE_CHECKING:
     from ..host.host import Host
@@ -23,43 +24,42 @@ def only_call(executable: Executable, host: Host) -> Callable[..., Any] | None:
     if len(layout.calls) != 1:
         return None
     (bound,) = layout.calls
-    kernel, call = bound.kernel, bound.call
-    if (kernel is None or not bound.sees_host or bound.device is None or bound.is_view or bound.lazy is not None
-            or bound.returns or bound.stateful or bound.pends or bound.retained or kernel.step
+    call, presets = bound.call, layout.registers.presets
+    if (not isinstance(bound, KernelCall) or not bound.sees_host or bound.returns or bound.stateful or bound.pends
+            or bound.retained or bound.kernel.step
             or len(call.results) != 1 or tuple(function.results) != tuple(call.results)
-            or any(register >= len(function.arg_names) and register not in layout.presets for register in call.args)):
+            or any(register >= len(function.arg_names) and register not in presets for register in call.args)):
         return None
-    runs = KernelRuns(layout, host)
-    run, make = runs.runner(bound, []), runs.maker(call.results[0], [])
-
+    environment = layout.environment(host)
+    run, make = bound.run_function(environment, []), environment.maker(call.results[0], [])
+    write = allocating_run(run, make, bound.kernel, len(call.args))
     if call.args == tuple(range(len(function.arg_names))) and call.args:
-        return writing(run, make, kernel, len(call.args))
-    presets = [layout.presets.get(register) for register in call.args]
-    places = [register if register < len(function.arg_names) else None for register in call.args]
-
-    write = writing(run, make, kernel, len(call.args))
-    return lambda *arrays: write(*[preset if place is None else arrays[place]
-                                   for place, preset in zip(places, presets, strict=True)])
+        return write
+    sources = [(register if register < len(function.arg_names) else None, presets.get(register))
+               for register in call.args]
+    return lambda *arrays: write(*[preset if argument is None else arrays[argument] for argument, preset in sources])
 
 
 def only_device_call(executable: Executable) -> tuple[BoundCall, list[int]] | None:
-    """Return the only kernel call of an executable, on a device outside host memory, and the index of each of its
-    arguments among those of the executable. None for an executable that does more than this call and its copies."""
+    """Return the only kernel call of an executable, on a device outside host memory, and for each of its arguments
+    the index of the executable's argument. None for an executable that does more than this call and its copies."""
     layout, function = executable.layout, executable.function
     copied = {bound.call.results[0]: bound.call.args[0] for bound in layout.calls if bound.call.code == COPY}
-    kernels = [bound for bound in layout.calls if bound.call.code not in (COPY, EVENT)]
+    kernels = [bound for bound in layout.calls if not isinstance(bound, Transfer)]
     if len(kernels) != 1:
         return None
     (bound,) = kernels
     sources = [copied.get(register, register) for register in bound.call.args]
-    if (bound.kernel is None or bound.sees_host or bound.lazy is not None or bound.stateful or bound.call.fused
+    if (bound.sees_host or bound.stateful or bound.call.fused
             or any(source >= len(function.arg_names) for source in sources)
             or [copied.get(register, register) for register in function.results] != [*bound.call.results]):
         return None
     return bound, sources
 
 
-def writing(run: Callable[..., Any], make: Callable[[], Any], kernel: KernelDef, count: int) -> Callable[..., Any]:
+def allocating_run(
+    run: Callable[..., Any], make: Callable[[], Any], kernel: KernelDef, count: int
+) -> Callable[..., Any]:
     """Return the run function of a kernel as a function of `count` arrays that returns a new one, made by `make`."""
 
     def one(x: Any) -> Any:

@@ -1,6 +1,9 @@
 """Parallel schedule: a flat list under a task partition, run by the step's thread and free work queue threads.
 
 Frames of a parallel schedule have their own memory plan, which holds in every order that the partition allows.
+
+A run is a `Job`: its tasks in the queue offer help, and the owner waits for begun parts only. Calls on several devices
+of the host's memory begin in a parallel schedule, so that the devices work at the same time.
 """
 
 from __future__ import annotations
@@ -17,7 +20,7 @@ from .frame_factory import FrameFactory
 from .frame_layout import FrameLayout
 from .schedule import CallEach, Schedule
 from .step import Step
-from .task_partition import LEAST_GAIN, TaskPartition, by_owner, divide
+from .task_partition import LEAST_SPEEDUP, TaskPartition, divide_by_costs, divide_by_owner
 
 if TYPE_CHECKING:
     from ..host.host import Host
@@ -28,9 +31,9 @@ def dependencies(layout: FrameLayout) -> list[list[int]]:
 
     A stateful call needs the previous stateful call: side effects have an order.
     """
-    index_of = {number: i for i, number in enumerate(layout.flat)}
+    index_of = {number: i for i, number in enumerate(layout.lists.flat)}
     producer: dict[int, int] = {}  # register -> index of the call that fills it
-    needs: list[list[int]] = [[] for _ in layout.flat]
+    needs: list[list[int]] = [[] for _ in layout.lists.flat]
     last_stateful: list[int] = []
     for number, bound in enumerate(layout.calls):
         call = bound.call
@@ -42,31 +45,31 @@ def dependencies(layout: FrameLayout) -> list[list[int]]:
                 last_stateful = [here]
             needs[here] = sorted(before)
             producer.update(dict.fromkeys(call.gives, here))
-        elif number not in layout.late:  # a fixed view: it has its value as soon as its source has
+        elif number not in layout.order.late:  # a fixed view: it has its value as soon as its source has
             shown = {r: call.args[bound.alias[i]] for i, r in enumerate(call.results)}
             producer.update({r: producer[source] for r, source in shown.items() if source in producer})
     return needs
 
 
-def divided(layout: FrameLayout, host: Host, flat: Schedule, costs: Sequence[int]) -> Schedule | None:
+def make_parallel_schedule(layout: FrameLayout, host: Host, flat: Schedule, costs: Sequence[int]) -> Schedule | None:
     """Partition the list by the costs of its calls, in ns. Return None when that does not promise to be faster."""
-    alone = sum(cost for number, cost in zip(layout.flat, costs, strict=True) if layout.calls[number].fills_cores)
-    if alone * LEAST_GAIN > sum(costs):
+    alone = sum(cost for number, cost in zip(layout.lists.flat, costs, strict=True) if layout.calls[number].fills_cores)
+    if alone * LEAST_SPEEDUP > sum(costs):
         return None
-    partition = divide(dependencies(layout), costs, host.work_queue.parallelism_level)
-    return None if partition is None else parallel_schedule(layout, host, flat, partition)
+    partition = divide_by_costs(dependencies(layout), costs, host.work_queue.parallelism_level)
+    return None if partition is None else schedule_of_partition(layout, host, flat, partition)
 
 
-def by_device(layout: FrameLayout, host: Host, flat: Schedule) -> Schedule | None:
+def make_device_schedule(layout: FrameLayout, host: Host, flat: Schedule) -> Schedule | None:
     """Return a schedule in which devices work at the same time. None when they cannot, or when there is one device."""
-    owners = [id(layout.calls[number].device) for number in layout.flat]
+    owners = [id(layout.calls[number].device) for number in layout.lists.flat]
     if len(set(owners)) < 2 or host.work_queue.parallelism_level < 2:
         return None
-    partition = by_owner(dependencies(layout), owners)
-    return None if partition is None else parallel_schedule(layout, host, flat, partition)
+    partition = divide_by_owner(dependencies(layout), owners)
+    return None if partition is None else schedule_of_partition(layout, host, flat, partition)
 
 
-def parallel_schedule(layout: FrameLayout, host: Host, flat: Schedule, partition: TaskPartition) -> Schedule:
+def schedule_of_partition(layout: FrameLayout, host: Host, flat: Schedule, partition: TaskPartition) -> Schedule:
     """Return a schedule for this partition. `flat` runs the frames for which memory was short."""
     this = ParallelSchedule(layout, host, flat, partition)
     schedule = Schedule(this.make_frame, this.run, this.run_each)
@@ -82,7 +85,7 @@ class ParallelSchedule:
         self._flat = flat.run, flat.run_each
         self._partition = partition
         self._plan = layout.plan_of(partition)
-        self._users = partition.users()
+        self._users = partition.consumers()
 
     def make_frame(self) -> Frame:
         """Return a frame with the calls of each part, or a frame of the flat plan when memory is short."""
@@ -119,7 +122,7 @@ class ParallelSchedule:
         def stop() -> None:
             for cursor in cursors:
                 cursor.stop()
-            if self._layout.is_asynchronous:  # then the step belongs to this run alone
+            if self._layout.order.is_asynchronous:  # then the step belongs to this run alone
                 step.cancel(Cancelled("another kernel of the run has failed"))
 
         job = Job(step.workers, list(map(len, self._partition.needs)), self._users, work, stop)

@@ -2,6 +2,9 @@
 
 A frame's first run launches each kernel by itself, as drivers load code at the first launch. The kernels are captured
 behind it. Runs with a deadline or a trace go on launching each kernel.
+
+The replay takes the place of the segment's first call, and the other calls do nothing: indices in a flat list stay the
+same.
 """
 
 from __future__ import annotations
@@ -10,22 +13,22 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from ..contract.device import STREAM, Device
-from ..program.host_program import HOST
-from .bound_call import BoundCall
+from .calls.bound_call import BoundCall
 from .frame import Frame, Segment
 from .frame_layout import FrameLayout
 
-SHORTEST = 2  # kernels that are worth a capture
+LEAST_KERNELS = 2  # kernels that are worth a capture
 
 
-def segments(layout: FrameLayout) -> tuple[Segment, ...]:
+def find_segments(layout: FrameLayout) -> tuple[Segment, ...]:
     """Return the segments of a flat list."""
-    found = []
-    for device, group in groupby(enumerate(layout.flat), key=lambda pair: _captured_by(layout, layout.calls[pair[1]])):
+    segments = []
+    calls = [layout.calls[number] for number in layout.lists.flat]
+    for device, group in groupby(enumerate(calls), key=lambda pair: _capturing_device(layout, pair[1])):
         positions = [position for position, _ in group]
-        if device is not None and len(positions) >= SHORTEST:
-            found.append(Segment(positions[0], positions[-1] + 1, device))
-    return tuple(found)
+        if device is not None and len(positions) >= LEAST_KERNELS:
+            segments.append(Segment(positions[0], positions[-1] + 1, device))
+    return tuple(segments)
 
 
 def capture(frame: Frame, segment: Segment) -> None:
@@ -38,33 +41,30 @@ def capture(frame: Frame, segment: Segment) -> None:
         frame.calls[segment.start : segment.stop] = [replay, *[_nothing] * (len(calls) - 1)]
 
 
-def told(layout: FrameLayout) -> dict[int, str]:
+def describe_launches(layout: FrameLayout) -> dict[int, str]:
     """Return the way in which each kernel on a device that captures is launched, by the index of its call."""
-    sizes = {position: segment.stop - segment.start for segment in segments(layout)
+    sizes = {position: segment.stop - segment.start for segment in find_segments(layout)
              for position in range(segment.start, segment.stop)}
     return {number: f"one of {sizes[position]} kernels in one launch" if position in sizes else
             f"launched singly: {_why_single(layout, layout.calls[number]) or 'no kernel stands beside it'}"
-            for position, number in enumerate(layout.flat)
+            for position, number in enumerate(layout.lists.flat)
             if layout.calls[number].kernel is not None and hasattr(layout.calls[number].device, "capture")}
 
 
-def _captured_by(layout: FrameLayout, bound: BoundCall) -> Device | None:
+def _capturing_device(layout: FrameLayout, bound: BoundCall) -> Device | None:
+    """Return the device that can capture the call's kernel, or None."""
     is_able = bound.kernel is not None and hasattr(bound.device, "capture")
     return bound.device if is_able and not _why_single(layout, bound) else None
 
 
 def _why_single(layout: FrameLayout, bound: BoundCall) -> str:
     """Return the reason for which a kernel cannot be captured, empty if it can."""
+    if bound.obstacle_to_capture:
+        return bound.obstacle_to_capture
     registers: Sequence[int] = (*bound.call.args, *bound.call.results)
-    if bound.lazy is not None:
-        return "its shapes change"
-    if not getattr(bound.bound, "captures", True):
-        return "its kernel says so"
-    if not hasattr(bound.bound, "attach"):
-        return "its kernel is not attached to buffers"
-    if not layout.fixed.issuperset(registers):
+    if not layout.memory.fixed.issuperset(registers):
         return "its values have no fixed buffers"
-    if any(layout.memory[r] == HOST and r not in layout.presets for r in bound.call.args):
+    if any(r not in layout.registers.device_of and r not in layout.registers.presets for r in bound.call.args):
         return "it reads values in host memory"
     return ""
 

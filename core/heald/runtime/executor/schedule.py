@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from .calls.frame_calls import FrameCall
 from .frame import Frame
-from .frame_calls import FrameCall
 from .step import Step
 
 CallEach = Callable[[int, FrameCall, Frame, Step], None]  # receives a call with its index in the flat list

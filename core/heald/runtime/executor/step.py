@@ -3,6 +3,14 @@
 A step is cancelled once: by its user, its deadline, its first error, or the end of its session. The first of these
 errors stays. Kernels that have started are asked to end, by `on_cancel` or by polling `cancelled`. No other kernels
 start.
+
+The executor knows no control flow: it knows dead values, and neither frames of loops nor iterations. Kernels call
+functions of the program through `Step.invoke` and `Step.call`, which never wait. Calls that are nested too deep, or
+come from another thread, queue in the loop's mail. A function that only computes needs no loop and no step of its own;
+its results are payloads.
+
+A step makes its rendezvous at the first Send or Recv, and its error aborts it. A session with a transport aborts a
+failed step's rendezvous even before the first use, for other processes wait for it.
 """
 
 from __future__ import annotations
@@ -33,11 +41,11 @@ if TYPE_CHECKING:
     from ..host.host import Host
     from .trace import Trace
 
-DEEPEST = 32  # nested function calls on one stack; a deeper call goes through the loop's mail
-SLICE = 0.005  # seconds between two checks for cancellation while a step waits for a lock
+MOST_CALLS_ON_STACK = 32  # nested function calls on one stack; a deeper call goes through the loop's mail
+LOCK_SLICE_SECONDS = 0.005  # seconds between two checks for cancellation while a step waits for a lock
 
 
-def nothing() -> None:
+def ignore_value() -> None:
     """The callback for a value that has no consumers."""
 
 
@@ -81,7 +89,7 @@ class Step:
     `rendezvous`: makes the rendezvous of the step's Send and Recv nodes, at its first use or at the step's error; by
         default a LocalRendezvous.
 
-    The attribute `workers` is the threads that work for the step: at first those of the host's queue.
+    The attribute `workers` has the threads that work for the step: at first the threads of the host's queue.
     """
 
     def __init__(
@@ -119,12 +127,12 @@ class Step:
     @property
     def rendezvous(self) -> Rendezvous:
         """The rendezvous of the step's Send and Recv nodes, made on first use. The end of the step aborts it."""
-        for made in self._meeting.values():
-            return made
-        made = self._meeting.setdefault(None, (self._transport or LocalRendezvous)())
+        for rendezvous in self._meeting.values():
+            return rendezvous
+        rendezvous = self._meeting.setdefault(None, (self._transport or LocalRendezvous)())
         if not self._aborts:
             self._aborts = self.on_cancel(self._abort)
-        return made
+        return rendezvous
 
     def _abort(self) -> None:
         with suppress(Exception):  # a transport may have broken; the step has its error already
@@ -164,7 +172,7 @@ class Step:
             return [failed(Cancelled("the run ended before this work was done"))] * count
         level = self._level_of_call(function)
         thread = self._thread if not self._loops else self.loop.thread
-        if self.depth >= DEEPEST or get_ident() != thread:
+        if self.depth >= MOST_CALLS_ON_STACK or get_ident() != thread:
             return [*self.loop.call(partial(at_level, level, executable.invoke, arguments, self), count)]
         self.depth += 1
         try:
@@ -195,7 +203,7 @@ class Step:
         if self._is_over:
             return [failed(Cancelled("the run ended before this work was done"))]
         thread = self._thread if not self._loops else self.loop.thread
-        if executable.is_asynchronous and (self.depth >= DEEPEST or get_ident() != thread):
+        if executable.is_asynchronous and (self.depth >= MOST_CALLS_ON_STACK or get_ident() != thread):
             level = self._level_of_call(function)
             return self.loop.call(lambda: at_level(level, executable.invoke, arguments, self) or [None], 1)
         self.invoke(function, arguments)
@@ -231,13 +239,13 @@ class Step:
 
         self.workers.work_queue.add_task(task)
         if not promises:
-            self.post(lambda: self.loop.expect(begun, nothing))  # nothing else would keep the step open
+            self.post(lambda: self.loop.expect(begun, ignore_value))  # ignore_value else would keep the step open
         return promises
 
     def _go_on(self) -> None:
         """Drive the step at the end of a task that completed a value, unless another thread does."""
         for loop in list(self._loops.values()):
-            loop.come()
+            loop.on_completion()
 
     def own(self, free: Callable[[Any], None], buffer: Any) -> None:
         """Free a device buffer when the step is over. Work enqueued by then may still use it."""
@@ -282,14 +290,14 @@ class Step:
                 value.emplace(result)
         self._go_on()
 
-    def leave(self) -> None:
+    def detach(self) -> None:
         """Detach: the caller does not wait. The work queue finishes the step, or a timer at its deadline."""
         if self._loops:
             if self.deadline is not None:
                 self._alarm = Timer(max(self.deadline - monotonic(), 0), self.cancelled)
                 self._alarm.daemon = True
                 self._alarm.start()
-            self.loop.leave()
+            self.loop.detach()
         else:
             self.close()
 
@@ -314,7 +322,7 @@ class Step:
 
         Raises the step's error when the step ends while it waits.
         """
-        while not lock.acquire(timeout=SLICE):
+        while not lock.acquire(timeout=LOCK_SLICE_SECONDS):
             self.check()
         try:
             yield

@@ -2,14 +2,17 @@
 
 Work is ready calls and mail: values that have come, and function calls from other threads. A thread that completes a
 value only puts it into the mail, so no counter of a step needs a lock. The driving thread is the one that waits for the
-step (`run`). After `leave` it is a task of the work queue, which starts when mail arrives.
+step (`run`). After `detach` it is a task of the work queue, which starts when mail arrives.
 
     state      driving thread         next state, and the event that leads to it
-    ATTENDED   the step's maker       WORKING: `leave`; OVER: the end of `run`
+    ATTENDED   the step's maker       WORKING: `detach`; OVER: the end of `run`
     WORKING    a task, or canceller   IDLE: no work is left but values are pending; OVER: no work is left, or cancelled
     IDLE       none                   CALLED: mail; WORKING: cancellation, on the canceller's thread
     CALLED     none, one is enqueued  WORKING: the task starts, or cancellation
     OVER       none
+
+One thread at a time drives a step. A task of the work queue that completed a value drives its step on before it ends
+(`on_completion`), so that consumers run before the tasks behind it. Only blocking tasks block a thread of the queue.
 """
 
 from __future__ import annotations
@@ -32,7 +35,7 @@ from ..values.async_value import AsyncValue, available, failed
 if TYPE_CHECKING:
     from ..host.parallel import Workers
 
-DEAF = 0.5  # seconds that a cancelled step waits for kernels that have started
+CANCEL_GRACE = 0.5  # seconds that a cancelled step waits for kernels that have started
 
 
 class LoopState(Enum):
@@ -60,7 +63,7 @@ class Driven(Protocol):
         """End the step with this error."""
 
     def close(self) -> None:
-        """Called when a step that nobody waits for is over."""
+        """Called at the end of a detached step."""
 
     def on_cancel(self, callback: Callable[[], Any]) -> int:
         """Call back when the step must end. Returns a handle for `forget`."""
@@ -87,7 +90,7 @@ class ReadyCalls(Protocol):
 class StepLoop:
     """The loop of one step. The thread that made the step owns the loop until it waits or leaves.
 
-    Any thread may call `post` and `call`, any task `come`. All other methods are for the driving thread.
+    Any thread may call `post` and `call`, any task `on_completion`. All other methods are for the driving thread.
     """
 
     def __init__(self, step: Driven, thread: int) -> None:
@@ -100,7 +103,7 @@ class StepLoop:
         self._promising: set[ReadyCalls] = set()
         self._lock = threading.Lock()
         self._mail: deque[Callable[[], None]] = deque()
-        self._bell: AsyncValue | None = None  # wakes the waiting thread
+        self._wakeup: AsyncValue | None = None  # wakes the waiting thread
         self._state = LoopState.ATTENDED
 
     def run(self) -> None:
@@ -108,7 +111,7 @@ class StepLoop:
         self._context.run(self._run)
 
     def _run(self) -> None:
-        token = self._step.on_cancel(self._ring)
+        token = self._step.on_cancel(self._wake)
         try:
             while not self._step.cancelled():
                 if self._do_next():
@@ -117,16 +120,16 @@ class StepLoop:
                     self._wait(None if self._step.deadline is None else max(self._step.deadline - monotonic(), 0))
                 else:
                     return
-            self._drain()
+            self._await_started_kernels()
         finally:
             self._step.forget(token)
             self._end()
 
-    def leave(self) -> None:
+    def detach(self) -> None:
         """Do the work that is possible now; tasks of the work queue do the rest."""
         if self._state is LoopState.ATTENDED:  # without the lock: only this thread changes this state
             self._state = LoopState.WORKING
-        self._step.on_cancel(self._ring)
+        self._step.on_cancel(self._wake)
         self._work()
 
     @property
@@ -142,7 +145,7 @@ class StepLoop:
             for promise, value in zip(promises, self._results(invoke, count), strict=True):
                 promise.forward_to(value if isinstance(value, AsyncValue) else available(value))
 
-        return promises if self.post(begin) else [self._ended() for _ in promises]
+        return promises if self.post(begin) else [self._end_error() for _ in promises]
 
     def _results(self, invoke: Callable[[], list[Any]], count: int) -> list[Any]:
         """Return the results of a function. Errors become results, since no caller could catch them."""
@@ -154,12 +157,12 @@ class StepLoop:
             if self._step.ends_at_error:
                 self._step.cancel(typed)
             return [failed(typed)] * count
-        return [self._ended() for _ in range(count)]
+        return [self._end_error() for _ in range(count)]
 
-    def _ended(self) -> AsyncValue:
+    def _end_error(self) -> AsyncValue:
         return failed(self._step.error or Cancelled("the run ended before this work was done"))
 
-    def enter(self, calls: ReadyCalls, number: int) -> None:
+    def queue_call(self, calls: ReadyCalls, number: int) -> None:
         """Queue a ready call. Calls of the youngest function go first, in the order of its program."""
         heapq.heappush(self._ready, (calls.rank, number, calls))
 
@@ -178,11 +181,11 @@ class StepLoop:
     def _deliver(self, number: int) -> None:
         self._expected.pop(number)()
 
-    def promises(self, calls: ReadyCalls) -> None:
+    def register_promises(self, calls: ReadyCalls) -> None:
         """Register calls that have promised values, so that the end of the step breaks these promises."""
         self._promising.add(calls)
 
-    def has_kept(self, calls: ReadyCalls) -> None:
+    def forget_promises(self, calls: ReadyCalls) -> None:
         self._promising.discard(calls)
 
     def post(self, mail: Callable[[], None]) -> bool:
@@ -191,30 +194,30 @@ class StepLoop:
             if self._state is LoopState.OVER:
                 return False
             self._mail.append(mail)
-        self._ring()
+        self._wake()
         return True
 
-    def _ring(self) -> None:
+    def _wake(self) -> None:
         """Wake the waiting thread, or enqueue a task when no thread waits."""
         with self._lock:
-            bell, self._bell = self._bell, None
+            wakeup, self._wakeup = self._wakeup, None
             ends = self._step.error is not None and self._state in (LoopState.IDLE, LoopState.CALLED)
             sends = not ends and self._state is LoopState.IDLE
             if ends:
-                self._drive()
+                self._take_over()
             elif sends:
                 self._state = LoopState.CALLED
-        if bell is not None:
-            bell.emplace(None)
+        if wakeup is not None:
+            wakeup.emplace(None)
         elif ends:
             self._work()
         elif sends:
             try:
-                self._step.workers.work_queue.add_task(self.come)
+                self._step.workers.work_queue.add_task(self.on_completion)
             except HealdError as error:  # the queue is closed; cancelling the step needs no task
                 self._step.cancel(error)
 
-    def come(self) -> None:
+    def on_completion(self) -> None:
         """Drive the step as a task of the work queue, at the mail's call, unless another thread does.
 
         A task that completed a value ends with this: the consumers run before the tasks behind it in the queue.
@@ -222,10 +225,10 @@ class StepLoop:
         with self._lock:
             if self._state is not LoopState.CALLED:  # the canceller's thread drives, or the step is over
                 return
-            self._drive()
+            self._take_over()
         self._work()
 
-    def _drive(self) -> None:
+    def _take_over(self) -> None:
         """Make this thread the driving one. The caller holds the lock."""
         self._state, self._thread = LoopState.WORKING, threading.get_ident()
 
@@ -237,7 +240,7 @@ class StepLoop:
                 if self._context.run(self._do_next):
                     continue
                 if self._expected:
-                    is_left = self._rest()
+                    is_left = self._become_idle()
                 else:
                     break
         except BaseException:  # a Ctrl-C: no other thread would drive on
@@ -248,7 +251,7 @@ class StepLoop:
                 self._end()
                 self._step.close()
 
-    def _rest(self) -> bool:
+    def _become_idle(self) -> bool:
         """Stop driving until mail arrives. Returns False when there is mail already, or the step was just cancelled."""
         with self._lock:
             if self._mail or self._step.error is not None:
@@ -267,10 +270,10 @@ class StepLoop:
             return False
         return True
 
-    def _drain(self) -> None:
-        """Wait, up to DEAF seconds after the end of the step, for kernels that have started."""
+    def _await_started_kernels(self) -> None:
+        """Wait, up to CANCEL_GRACE seconds after the end of the step, for kernels that have started."""
         self._break_promises()
-        end = monotonic() + DEAF
+        end = monotonic() + CANCEL_GRACE
         while self._mail or (self._expected and end - monotonic() > 0):
             if self._mail:
                 self._mail.popleft()()
@@ -289,13 +292,13 @@ class StepLoop:
 
     def _break_promises(self) -> None:
         while self._promising:
-            self._promising.pop().break_promises(self._ended())
+            self._promising.pop().break_promises(self._end_error())
 
     def _wait(self, timeout: float | None) -> None:
         """Wait until mail arrives, the step is cancelled, or the timeout has passed."""
-        bell = AsyncValue()
+        wakeup = AsyncValue()
         with self._lock:
             if self._mail or (self._step.error is not None and timeout is None):
-                return  # a cancellation rings, but may have come before the bell existed
-            self._bell = bell
-        self._step.workers.work_queue.await_values([bell], timeout)
+                return  # a cancellation rings, but may have come before the wakeup existed
+            self._wakeup = wakeup
+        self._step.workers.work_queue.await_values([wakeup], timeout)

@@ -103,7 +103,7 @@ class Trace:
         """
         thread = threading.current_thread()
         self.threads[thread.native_id or 0] = thread.name
-        outputs = tuple(map(_described, values, metas))
+        outputs = tuple(map(_metadata_of, values, metas))
         started = Event(call, device, thread.native_id or 0, start_ns, perf_counter_ns(), function=function,
                         outputs=outputs, timed=timed)
         if timed is not None:
@@ -121,13 +121,13 @@ class Trace:
         event. In a loop, a call takes the values that were given last.
         """
         ends = {(id(event.call), event.start_ns): event.end_ns for event in self.events if event.is_asynchronous}
-        given: dict[tuple[str, int], Event] = {}
+        producers: dict[tuple[str, int], Event] = {}
         for event in self.events:
             if not event.is_asynchronous:
                 registers = [(event.function, register) for register in event.call.args]
-                whole = event._replace(end_ns=ends.get((id(event.call), event.start_ns), event.end_ns))
-                yield whole, [given[register] for register in registers if register in given]
-            given.update(((event.function, register), event) for register in event.call.gives)
+                whole_event = event._replace(end_ns=ends.get((id(event.call), event.start_ns), event.end_ns))
+                yield whole_event, [producers[register] for register in registers if register in producers]
+            producers.update(((event.function, register), event) for register in event.call.gives)
 
     def to_chrome(self) -> dict[str, Any]:
         """Return the trace in Chrome's trace event format. Times are microseconds.
@@ -177,7 +177,7 @@ class Trace:
                     number += 1
 
 
-def _described(value: Any, meta: TensorMetadata) -> TensorMetadata | None:
+def _metadata_of(value: Any, meta: TensorMetadata) -> TensorMetadata | None:
     if meta.is_static:
         return meta
     return TensorMetadata(of_numpy(value.dtype), value.shape) if isinstance(value, np.ndarray) else None

@@ -7,18 +7,18 @@ static work of a program happens here, once per link, so that runs look nothing 
 - A call with unknown shapes becomes a `LazyKernel`, which binds in the run and remembers its bound kernels.
 - A kernel that declines is a refusal. When all candidates decline, `NodesDeclined` carries the refusals, and the
   session places the graph anew.
-- The linker changes neither the program nor the graph. Links of one program share values through `Shared`.
+- The linker changes neither the program nor the graph. Links of one program share values through `LinkContext`.
 - Types are derived, never believed: the ops' rules derive them from arguments and constants, and a stated type that
-  contradicts is an error. Where nothing is derived, a run compares its arrays with the stated types.
+  contradicts is an error. If no rule derives a type, a run compares its arrays with the stated one.
 - The linker imports the compiler's inference and the executor, and neither imports the linker.
 
 Modules: `link` binds a whole function, `binder` one call, `host_binding` a call of a host kernel. `candidates` has the
 kernels that may take a call. `folding` computes calls with known inputs, `known_values` keeps their results. `fusion`
-groups calls for one kernel, `patterns` lets a pack's own function find them, `fused_binding` binds both. `follow` tells
-what is known of the results of functions. `checked_program` compares calls of programs from outside with their
-declarations, `checked_memory` the memory that calls read. `specialise` writes folded values back into a program.
-`stored_constants` reads and collects the packed weights of compiled files, `preparation` links compiled functions for
-these and strips constants. `shared` is what the links of one program have in common.
+groups calls for one kernel, `patterns` lets a pack's own function find them, `fused_binding` binds both.
+`result_inference` derives the facts about the results of functions. `checked_program` compares calls of programs from
+outside with their declarations, `checked_memory` the memory that calls read. `specialise` writes folded values back
+into a program. `stored_constants` reads and collects the packed weights of compiled files, `preparation` links compiled
+functions for these and strips constants. `link_context` has the values that the links of one program share.
 """
 
 from typing import TYPE_CHECKING

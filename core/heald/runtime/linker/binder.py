@@ -10,8 +10,8 @@ from ...errors import Unimplemented
 from ..contract.device import STREAM
 from ..contract.kernel import Bind, Bound, Declined, Keep, KernelDef, check_bound, run_of
 from ..contract.op import MetadataRule, OpDef
-from ..executor.array_contract import check_returned, poison_array, watched
-from ..executor.frame_calls import returning
+from ..executor.array_contract import check_returned, checked_run_function, poison_array
+from ..executor.calls.returned_results import run_on_list
 from ..executor.host_array import view
 from ..host.bound_call_cache import bytes_of_call
 from ..host.file_policy import FilePolicy
@@ -20,7 +20,7 @@ from ..program.host_program import Call
 from ..program.infer import infer_call
 from ..support.kernel_errors import raise_of
 from ..values.tensor import TensorMetadata, ValueInfo
-from .stored_constants import MADE, StoredConstants, stored_for
+from .stored_constants import NO_STORED_CONSTANTS, StoredConstants, stored_constants_of
 
 if TYPE_CHECKING:
     from ..contract.device import Device
@@ -49,7 +49,7 @@ class Binder(NamedTuple):
     function: str
     checks: bool
     files: FilePolicy
-    stored: StoredConstants = MADE
+    stored: StoredConstants = NO_STORED_CONSTANTS
 
     def bind(
         self, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata], needed: Collection[int] | None = None
@@ -65,7 +65,7 @@ class Binder(NamedTuple):
         for output in outputs:
             if in_host_memory and output.is_static and output.nbytes >= COUNTED_FROM_BYTES and not self._may_share():
                 self.memory.ask(output.nbytes, f"the result {output} of {self.op.name}")
-        stored = stored_for(self.stored, (self.function, self.call.node, self.device_name), inputs)
+        stored = stored_constants_of(self.stored, (self.function, self.call.node, self.device_name), inputs)
         for kernel in self.candidates:
             node = Bind(self.call.node, self.op.name, self.call.attrs, tuple(inputs), tuple(outputs), self.device,
                         STREAM, self.prepared, keep=self.keep, function=self.function, needed=needed,
@@ -87,10 +87,10 @@ class Binder(NamedTuple):
         tensors = self.op.expand_inputs(self.call.attrs)
         return frozenset(i for i, tensor in enumerate(tensors) if tensor.arg in self.rule.values)
 
-    def retained(self, kernels: Sequence[KernelDef]) -> frozenset[int]:
+    def retained_inputs(self, kernels: Sequence[KernelDef]) -> frozenset[int]:
         """Indices of the inputs that one of these kernels reads after it has returned.
 
-        Raises Unimplemented for retained inputs in a device's memory.
+        Raises Unimplemented for retained_inputs inputs in a device's memory.
         """
         names = {name for kernel in kernels for name in kernel.retains}
         if not names:
@@ -119,11 +119,11 @@ class LazyKernel:
     The call binds once for each combination of shapes, and of the elements that its metadata function reads.
     """
 
-    def __init__(self, binder: Binder, known: Sequence[ValueInfo], needed: Collection[int]) -> None:
+    def __init__(self, binder: Binder, input_infos: Sequence[ValueInfo], needed: Collection[int]) -> None:
         self._binder = binder
         self._needed = needed
-        self._known = tuple(known)  # facts about the inputs that hold in every run
-        self._values = tuple(sorted(i for i in binder.value_inputs() if not known[i].is_known))
+        self._infos = tuple(input_infos)  # facts about the inputs that hold in every run
+        self._values = tuple(sorted(i for i in binder.value_inputs() if not input_infos[i].is_known))
         self._bound: dict[Any, Callable[[Step, list[Any]], list[Any]]] = {}
 
     def __call__(self, step: Step, inputs: list[Any]) -> list[Any]:
@@ -143,9 +143,9 @@ class LazyKernel:
         """Bind the call for these inputs. Returns the run function and its approximate bytes."""
         binder = self._binder
         infos = []
-        for i, (array, known) in enumerate(zip(inputs, self._known, strict=True)):
-            value = array.copy() if i in self._values else known.value
-            infos.append(ValueInfo(TensorMetadata(known.dtype, array.shape), value, handle=known.handle))
+        for i, (array, info) in enumerate(zip(inputs, self._infos, strict=True)):
+            value = array.copy() if i in self._values else info.value
+            infos.append(ValueInfo(TensorMetadata(info.dtype, array.shape), value, handle=info.handle))
         outputs = [o.meta for o in infer_call(binder.call, binder.op, binder.rule, infos)]
         open_output = next((o for o in outputs if not o.is_static), None)
         if open_output is not None and not binder.candidates[0].returns:
@@ -168,12 +168,12 @@ class LazyKernel:
         run, takes_step = run_of(bound), kernel.step
         if binder.checks and not kernel.nonstrict:
             poisons = () if kernel.returns else (poison_array,) * len(outputs)
-            run = watched(run, poisons, kernel, first=int(takes_step))
+            run = checked_run_function(run, poisons, kernel, first=int(takes_step))
         if kernel.returns and not takes_step:
-            returns = returning(run, outputs, binder.call, kernel, binder.memory)
-            return lambda _, ins: returns(ins)
+            run_listed = run_on_list(run, outputs, binder.call, kernel, binder.memory)
+            return lambda _, ins: run_listed(ins)
         if kernel.returns:
-            return lambda step, ins: returning(partial(run, step), outputs, binder.call, kernel, binder.memory)(ins)
+            return lambda step, ins: run_on_list(partial(run, step), outputs, binder.call, kernel, binder.memory)(ins)
         makers = [binder.memory.maker(o.dims, o.dtype.numpy, "a result") for o in outputs]
 
         def call(step: Step, ins: list[Any]) -> list[Any]:

@@ -7,18 +7,18 @@ from ..contract.device import Device
 from ..host.host import Host
 from ..program.host_program import HOST, Call, ProgramDef
 from .binder import Binder
-from .shared import Shared
+from .link_context import LinkContext
 
 
 class Candidates:
-    """`devices` and `names` are those of the program's devices, by stream."""
+    """`devices` and `names`: the program's devices and their names, by stream."""
 
-    def __init__(self, program: ProgramDef, function: str, host: Host, shared: Shared) -> None:
+    def __init__(self, program: ProgramDef, function: str, host: Host, context: LinkContext) -> None:
         self.devices: list[Device] = [host.open(name) for name in program.requires]
         self.names = program.requires
         self._function = function
         self._host = host
-        self._shared = shared
+        self._context = context
         self._binders: dict[int, Binder] = {}
 
     def works_on_host(self, call: Call) -> bool:
@@ -36,25 +36,25 @@ class Candidates:
             ops = self._host.registries.ops
             op = ops.get(call.op)
             device, name = self.devices[call.stream], self.names[call.stream]
-            asked = [(k, k.refuses(call.attrs))
+            kernels = [(k, k.refuses(call.attrs))
                      for k in self._host.registries.kernels.candidates(call.op, device.type)]
-            candidates = [k for k, refusal in asked if refusal is None]
+            candidates = [k for k, refusal in kernels if refusal is None]
             named = next((k for k in candidates if k.pack == call.pack), None)
             if named is None:
-                why = "".join(f": {refusal}" for k, refusal in asked if k.pack == call.pack)
+                why = "".join(f": {refusal}" for k, refusal in kernels if k.pack == call.pack)
                 raise Unimplemented(f"no kernel {call.code} on {name}{why}", node=call.node, op=call.op, device=name,
                                     hint="'heald plugins' lists the packs")
             same = tuple(k for k in candidates[candidates.index(named):]
                          if k.host == named.host)
-            self._binders[key] = Binder(call, op, ops.metadata(op), same, device, name, self._shared.prepared,
-                                        self._host.memory, self._shared.resources.get, self._function,
-                                        self._host.debug.poison, self._host.files, self._shared.stored)
+            self._binders[key] = Binder(call, op, ops.metadata(op), same, device, name, self._context.prepared,
+                                        self._host.memory, self._context.resources.get, self._function,
+                                        self._host.debug.poison, self._host.files, self._context.stored)
         return self._binders[key]
 
     def folder(self, call: Call) -> Binder | None:
         """Return the binder that can compute a call's results now.
 
-        The kernels are the call's own if they work on host memory, else those of a device that does. None without such
+        The call's own kernels if they work on host memory, else the kernels of a device that does. None without such
         a device.
         """
         binder = self.binder(call)

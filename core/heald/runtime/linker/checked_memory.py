@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 
 from ...errors import InvalidArgument
 from ..contract.op_registry import OpRegistry
-from ..executor.bound_call import BoundCall
+from ..executor.calls.bound_call import BoundCall
 from ..program.host_program import COPY, HOST, ProgramFunction
 from .candidates import Candidates
 
@@ -26,9 +26,9 @@ def check_memory(
     if all(device.attributes.get("host_visible") for device in candidates.devices):
         return
     for bound in bound_calls:
-        for register, wanted in zip(bound.call.args, _read_in(bound, ops), strict=True):
-            if memory[register] != wanted:
-                where, expected = (_name(stream, candidates) for stream in (memory[register], wanted))
+        for register, expected_memory in zip(bound.call.args, _read_in(bound, ops), strict=True):
+            if memory[register] != expected_memory:
+                where, expected = (_name(stream, candidates) for stream in (memory[register], expected_memory))
                 raise InvalidArgument(f"{bound.call.code} reads register {register} in {expected}, it is in {where}",
                                       node=bound.call.node or None, location=bound.call.location,
                                       hint="a call of heald.copy moves it")

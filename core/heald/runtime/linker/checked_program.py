@@ -53,7 +53,7 @@ def check_function(
 ) -> ProgramFunction:
     """Return the function with the attributes of its ops in the forms that kernels see, and a node for every op.
 
-    `functions`: those of the program.
+    `functions`: the functions of the program.
 
     Raises NotFound for an unknown op or host kernel, and InvalidArgument for a call that does not fit it.
     """

@@ -9,7 +9,7 @@ import numpy as np
 
 from ...errors import HealdError
 from ..contract.kernel import run_of
-from ..executor.array_contract import check_returned, poison_array, watched
+from ..executor.array_contract import check_returned, checked_run_function, poison_array
 from ..executor.host_array import view
 from ..host.kernel_context import KernelContext
 from ..support.aligned_array import solid
@@ -18,8 +18,8 @@ from ..values.tensor import TensorMetadata, ValueInfo
 from .binder import Binder
 
 Compute = Callable[[Sequence[ValueInfo]], list[Any] | None]  # known inputs to results; None when the kernel fails
-POINTER = 8  # bytes
-FOLDED_BYTES = 64 << 10  # a folded value may have this size, or the size of the inputs that it is computed from
+POINTER_BYTES = 8  # bytes
+FOLDED_BYTES = 64 << 10  # a fold_call value may have this size, or the size of the inputs that it is computed from
 SPREAD_BYTES = 16 << 20  # splat inputs, one element in memory, are laid out up to this size
 
 
@@ -29,41 +29,41 @@ def is_worth_folding(inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) 
     The outputs may not be much larger than the memory of the inputs. Nor may the inputs be as the kernel reads them: a
     splat is one element in memory, and up to 2**48 for a kernel.
     """
-    for known in inputs:  # first, since most nodes fail this test
-        if not known.is_known:
+    for info in inputs:  # first, since most nodes fail this test
+        if not info.is_known:
             return False
     if all(o.is_known for o in outputs) or not all(o.meta.is_static and o.dtype.itemsize for o in outputs):
         return False
-    held = sum(map(_held, inputs))
-    if sum(laid_out(i.meta) for i in inputs) > max(SPREAD_BYTES, held):
+    input_bytes = sum(map(_held_bytes, inputs))
+    if sum(laid_out_bytes(i.meta) for i in inputs) > max(SPREAD_BYTES, input_bytes):
         return False
-    return sum(o.meta.nbytes for o in outputs) <= max(FOLDED_BYTES, held)
+    return sum(o.meta.nbytes for o in outputs) <= max(FOLDED_BYTES, input_bytes)
 
 
-def laid_out(meta: TensorMetadata) -> int:
+def laid_out_bytes(meta: TensorMetadata) -> int:
     """Bytes of a static tensor's array, in which a string is a pointer."""
-    return meta.size * (meta.dtype.itemsize or POINTER)
+    return meta.size * (meta.dtype.itemsize or POINTER_BYTES)
 
 
-def _held(known: ValueInfo) -> int:
+def _held_bytes(info: ValueInfo) -> int:
     """Bytes that a known value takes in memory; a splat takes one element."""
-    if isinstance(known, ComputedInfo):
-        return known.bytes_before_computing
-    value = known.value
+    if isinstance(info, ComputedInfo):
+        return info.bytes_before_computing
+    value = info.value
     assert value is not None
     return value.itemsize if value.size > 1 and 0 in value.strides else value.nbytes
 
 
-def folded(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> list[Any] | None:
+def fold_call(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> list[Any] | None:
     """Return the call's results, or None when no kernel takes the call or the kernel fails.
 
     A failure then repeats in the run that needs the call.
     """
-    compute = folding(binder, inputs, outputs)
+    compute = folding_function(binder, inputs, outputs)
     return None if compute is None else compute(inputs)
 
 
-def folding(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> Compute | None:
+def folding_function(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> Compute | None:
     """Return a function from known inputs to the call's results, or None when no kernel takes the call.
 
     If `inputs` have no elements, the function serves all inputs of their metadata.
@@ -77,11 +77,11 @@ def folding(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[Value
         return None
     run = None if bound is None else run_of(bound)
     if run is not None and binder.checks:
-        run = watched(run, [poison_array] * len(metas), kernel)
+        run = checked_run_function(run, [poison_array] * len(metas), kernel)
 
-    def compute(known: Sequence[ValueInfo]) -> list[Any] | None:
+    def compute(infos: Sequence[ValueInfo]) -> list[Any] | None:
         try:
-            arrays = [solid(i.value) for i in known]
+            arrays = [solid(i.value) for i in infos]
             if run is None:
                 alias = kernel.aliases(binder.call.attrs)
                 return [view(arrays[alias[i]], meta) for i, meta in enumerate(metas)]

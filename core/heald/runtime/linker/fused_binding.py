@@ -6,33 +6,34 @@ from collections.abc import Iterator, Sequence
 
 from ..contract.device import STREAM
 from ..contract.kernel import Bind, Declined, FusionDef, PatternDef
-from ..executor.bound_call import BoundCall
+from ..executor.calls.kernel_call import KernelCall
 from ..host.host import Host
 from ..program.host_program import HOST, RUNTIME_CODES, Call, ProgramFunction
 from ..values.tensor import ValueInfo
 from .binder import bind
 from .candidates import Candidates
-from .fusion import FusionGroup, fused_call, fused_ops, groups
-from .patterns import found
-from .shared import Shared
-from .stored_constants import stored_for
+from .fusion import FusionGroup, find_fusion_groups, fused_call, fused_ops
+from .link_context import LinkContext
+from .patterns import find_patterns
+from .stored_constants import stored_constants_of
 
 
 class FusedBinding:
     """`known`: the facts about the function's registers."""
 
     def __init__(
-        self, function: ProgramFunction, known: Sequence[ValueInfo], candidates: Candidates, host: Host, shared: Shared
+        self, function: ProgramFunction, infos: Sequence[ValueInfo], candidates: Candidates, host: Host,
+        context: LinkContext,
     ) -> None:
         self._function = function
-        self._known = known
-        self._metas = [info.meta for info in known]
+        self._infos = infos
+        self._metas = [info.meta for info in infos]
         self._kept = {*function.results, *function.targets}
         self._candidates = candidates
         self._host = host
-        self._shared = shared
+        self._context = context
 
-    def calls(self, calls: list[Call]) -> Iterator[Call | BoundCall]:
+    def calls(self, calls: list[Call]) -> Iterator[Call | KernelCall]:
         """Yield the calls from last to first, in reverse of an order in which they may run; a fused call comes bound.
 
         Networks have their largest weights at the end. Kernels that pack these in threads then work while the rest
@@ -40,52 +41,52 @@ class FusedBinding:
         """
         calls, done = self._recognise(calls)
         fusible = any(self._fusions(call) for call in calls)
-        groups_found = groups(calls, self._metas, self._kept, self._able) if fusible else {}
-        inner = {id(call) for group in groups_found.values() for call in group.everything}
+        fusion_groups = find_fusion_groups(calls, self._metas, self._kept, self._able) if fusible else {}
+        inner = {id(call) for group in fusion_groups.values() for call in group.everything}
         for call in reversed(calls):
             if id(call) not in inner:
                 yield done.get(id(call), call)
-            elif id(call) in groups_found:
-                yield from self._fuse_group(groups_found[id(call)])
+            elif id(call) in fusion_groups:
+                yield from self._fuse_group(fusion_groups[id(call)])
 
-    def _recognise(self, calls: list[Call]) -> tuple[list[Call], dict[int, BoundCall]]:
+    def _recognise(self, calls: list[Call]) -> tuple[list[Call], dict[int, KernelCall]]:
         """Replace calls by the patterns that cover them. Returns the calls, and the bound pattern calls by id."""
         if not any(self._patterns(call) for call in calls):
             return calls, {}
-        done: dict[int, BoundCall] = {}
-        gone: dict[int, Call | None] = {}  # id of a call -> its replacement
-        for pattern, members in found(calls, self._known, self._kept, self._findable):
+        done: dict[int, KernelCall] = {}
+        replacements: dict[int, Call | None] = {}  # id of a call -> its replacement
+        for pattern, members in find_patterns(calls, self._infos, self._kept, self._findable):
             bound = self._bind_at_once(pattern, members)
             if bound is not None:
-                gone |= {id(member): None for member in members} | {id(members[-1]): bound.call}
+                replacements |= {id(member): None for member in members} | {id(members[-1]): bound.call}
                 done[id(bound.call)] = bound
-        return [left for call in calls if (left := gone.get(id(call), call)) is not None], done
+        return [left for call in calls if (left := replacements.get(id(call), call)) is not None], done
 
-    def _fuse_group(self, group: FusionGroup) -> Iterator[Call | BoundCall]:
+    def _fuse_group(self, group: FusionGroup) -> Iterator[Call | KernelCall]:
         """Yield the group from last to first, in as few calls as its pack's kernels need for it."""
         for fusion, calls in group.attempts():
             bound = self._bind_at_once(fusion, calls)
             if bound is not None:
-                place = group.everything.index(calls[-1])
-                yield from group.everything[:place:-1]
+                position = group.everything.index(calls[-1])
+                yield from group.everything[:position:-1]
                 yield bound
-                yield from (member for member in group.everything[place::-1] if member not in calls)
+                yield from (member for member in group.everything[position::-1] if member not in calls)
                 return
         yield from reversed(group.everything)
 
-    def _bind_at_once(self, what: FusionDef | PatternDef, calls: list[Call]) -> BoundCall | None:
+    def _bind_at_once(self, what: FusionDef | PatternDef, calls: list[Call]) -> KernelCall | None:
         """Return one bound call for all of these, or None when the kernel declines."""
         args, ops = fused_ops(calls, self._metas)
         call = fused_call(what.kernel, calls, args)
         device, name = self._candidates.devices[call.stream], self._candidates.names[call.stream]
-        inputs, outputs = tuple(self._known[r] for r in args), (self._metas[call.results[0]],)
-        stored = stored_for(self._shared.stored, (self._function.name, call.node, name), inputs)
-        node = Bind(call.node, call.op, call.attrs, inputs, outputs, device, STREAM, self._shared.prepared, ops,
-                    self._shared.resources.get, self._function.name, ask=self._host.memory.ask, stored=stored)
+        inputs, outputs = tuple(self._infos[r] for r in args), (self._metas[call.results[0]],)
+        stored = stored_constants_of(self._context.stored, (self._function.name, call.node, name), inputs)
+        node = Bind(call.node, call.op, call.attrs, inputs, outputs, device, STREAM, self._context.prepared, ops,
+                    self._context.resources.get, self._function.name, ask=self._host.memory.ask, stored=stored)
         bound = bind(what.kernel, node, name)
-        if isinstance(bound, Declined):
+        if isinstance(bound, Declined) or bound is None:
             return None
-        return BoundCall(call, device, self._candidates.memory(call), what.kernel, bound)
+        return KernelCall(call, device, self._candidates.memory(call), what.kernel, bound)
 
     def _fusions(self, call: Call) -> Sequence[FusionDef]:
         """The fusions that the pack of this call offers."""

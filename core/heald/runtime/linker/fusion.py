@@ -13,7 +13,7 @@ from ..contract.kernel import FusedOp, FusionDef, KernelDef
 from ..program.host_program import Call
 from ..values.tensor import TensorMetadata
 
-MOST = 32  # calls of a group, so that compilers stay quick with the text of its kernel
+MOST_FUSED_CALLS = 32  # calls of a group, so that compilers stay quick with the text of its kernel
 
 Fusions = Callable[[Call], Sequence[FusionDef]]
 
@@ -41,7 +41,7 @@ class FusionGroup:
 
     def join(self, call: Call, able: Sequence[FusionDef]) -> bool:
         """Add the call if a fusion that can have it takes all other members too. Returns True on success."""
-        if len(self.calls) == MOST:
+        if len(self.calls) == MOST_FUSED_CALLS:
             return False
         taking = [f for f in self.fusions if f in able and call.op in f.ops]
         if taking:
@@ -62,10 +62,10 @@ class FusionGroup:
                 yield fusion, self.everything
         for fusion in self.fusions:
             yield fusion, self.calls
-        rest = [call for call in self.calls if call is not self.head]
-        if 1 < len(rest) < len(self.calls):
+        others = [call for call in self.calls if call is not self.head]
+        if 1 < len(others) < len(self.calls):
             for fusion in self.without_head:
-                yield fusion, rest
+                yield fusion, others
         if self.head is not None:
             yield from self._starts()
 
@@ -82,8 +82,8 @@ class FusionGroup:
                     yield fusion, start
 
 
-def groups(
-    calls: Sequence[Call], metas: Sequence[TensorMetadata], kept: Collection[int], fusions: Fusions
+def find_fusion_groups(
+    calls: Sequence[Call], metas: Sequence[TensorMetadata], read_outside: Collection[int], fusions: Fusions
 ) -> dict[int, FusionGroup]:
     """Return the groups of two calls and more, by the id of each group's last call.
 
@@ -91,23 +91,23 @@ def groups(
     `kept`: registers with consumers outside the function.
     """
     users: dict[int, list[Call]] = {}
-    leaving = {*kept, *(register for call in calls for register in call.after)}
+    leaving = {*read_outside, *(register for call in calls for register in call.after)}
     for call in calls:
         for register in call.args:
             users.setdefault(register, []).append(call)
     home: dict[int, FusionGroup] = {}  # id of a call -> its group
-    found: list[FusionGroup] = []
+    fusion_groups: list[FusionGroup] = []
     for call in reversed(calls):
         able = fusions(call)
         if not able:
             continue
-        group = None if leaving.intersection(call.results) else _home(call, users, home)
+        group = None if leaving.intersection(call.results) else _group_of_consumers(call, users, home)
         if group is not None and metas[group.calls[-1].results[0]].dims != metas[call.results[0]].dims:
             group = None
         if group is not None and not group.join(call, able):
-            group = _of_branch(group, call, able, users, fusions)
+            group = _split_branch(group, call, able, users, fusions)
             if group is not None:
-                found.append(group)
+                fusion_groups.append(group)
                 home.update({id(member): group for member in group.calls})
                 continue
         if group is None:
@@ -115,9 +115,9 @@ def groups(
             if not ends or any(r in users or r in leaving for r in call.results[1:]):
                 continue
             group = FusionGroup([call], ends, ends)
-            found.append(group)
+            fusion_groups.append(group)
         home[id(call)] = group
-    formed = [group for group in found if len(group.calls) > 1]
+    formed = [group for group in fusion_groups if len(group.calls) > 1]
     producer = {register: call for call in calls for register in call.results}
     for group in formed:
         lead = producer.get(group.head.args[0]) if group.head is not None and group.head.args else None
@@ -129,7 +129,9 @@ def groups(
     return {id(group.calls[-1]): group for group in formed}
 
 
-def _home(call: Call, users: Mapping[int, Sequence[Call]], home: Mapping[int, FusionGroup]) -> FusionGroup | None:
+def _group_of_consumers(
+    call: Call, users: Mapping[int, Sequence[Call]], home: Mapping[int, FusionGroup]
+) -> FusionGroup | None:
     """Return the group of all consumers of the call's results, else None.
 
     A head among the consumers also gives None: it reads values from before its group.
@@ -141,14 +143,14 @@ def _home(call: Call, users: Mapping[int, Sequence[Call]], home: Mapping[int, Fu
     return group
 
 
-def _of_branch(
+def _split_branch(
     group: FusionGroup, head: Call, able: Sequence[FusionDef], users: Mapping[int, Sequence[Call]], fusions: Fusions
 ) -> FusionGroup | None:
     """Split a branch off the group and return it as a group with this head, or None when it forms no group.
 
     The branch has the calls that depend on this head and not on the group's head.
     """
-    first, second = (_dependents(group.calls, each) for each in (group.head, head))
+    first, second = (_dependents(group.calls, some_head) for some_head in (group.head, head))
     branch = [call for call in group.calls if id(call) in second and id(call) not in first]
     inside = {id(call) for call in branch}
     *inner, last = branch or [head]
@@ -167,13 +169,13 @@ def _of_branch(
 
 def _dependents(calls: Sequence[Call], head: Call | None) -> set[int]:
     """Return the ids of the calls that depend on the head, directly or not."""
-    given = set(head.results) if head is not None else set()
-    found = set()
+    registers = set(head.results) if head is not None else set()
+    dependents = set()
     for call in calls:
-        if not given.isdisjoint(call.args):
-            given.update(call.results)
-            found.add(id(call))
-    return found
+        if not registers.isdisjoint(call.args):
+            registers.update(call.results)
+            dependents.add(id(call))
+    return dependents
 
 
 def fused_ops(calls: Sequence[Call], metas: Sequence[TensorMetadata]) -> tuple[tuple[int, ...], tuple[FusedOp, ...]]:

@@ -10,8 +10,8 @@ from ...errors import Internal, InvalidArgument
 from ..contract.host_kernel import CORE_PLUGIN, Callee, CallRule, HostKernel
 from ..contract.host_type import TENSOR, TYPE_OF_NAME, HostType
 from ..contract.structural import CALL, CONTROL_FLOW
-from ..executor.frame_calls import OneResult
-from ..executor.host_array import given
+from ..executor.calls.host_kernel_call import OneResult
+from ..executor.host_array import check_payload
 from ..program.host_program import Call, ProgramFunction, RegisterType
 from ..program.typed_attribute import plain_value
 from ..values.async_value import AsyncValue, payload_of
@@ -26,25 +26,25 @@ def check_call(
     `functions`: the functions of the program.
     """
     types = function.register_types
-    wanted = [argument.type for argument in kernel.arguments]
+    declared_types = [argument.type for argument in kernel.arguments]
     needed = sum(argument.is_required for argument in kernel.arguments)
-    if len(call.args) < needed or (kernel.variadic is None and len(call.args) > len(wanted)):
-        raise _unfit(kernel, call, f"has {len(call.args)} arguments")
+    if len(call.args) < needed or (kernel.variadic is None and len(call.args) > len(declared_types)):
+        raise _misfit_error(kernel, call, f"has {len(call.args)} arguments")
     if kernel.variadic is not None:
-        wanted += [kernel.variadic.type] * (len(call.args) - len(wanted))
-    del wanted[len(call.args):]
-    for i, (register, kind) in enumerate(zip(call.args, wanted, strict=True)):
+        declared_types += [kernel.variadic.type] * (len(call.args) - len(declared_types))
+    del declared_types[len(call.args):]
+    for i, (register, kind) in enumerate(zip(call.args, declared_types, strict=True)):
         if not _fits(types[register], kind):
-            raise _unfit(kernel, call, f"has {types[register]} as argument {i}, which is {kind}")
+            raise _misfit_error(kernel, call, f"has {types[register]} as argument {i}, which is {kind}")
     if kernel.results is not None:
         if len(call.results) != len(kernel.results):
-            raise _unfit(kernel, call, f"has {len(call.results)} results")
+            raise _misfit_error(kernel, call, f"has {len(call.results)} results")
         for i, (register, kind) in enumerate(zip(call.results, kernel.results, strict=True)):
             if not _fits(types[register], kind):
-                raise _unfit(kernel, call, f"has {types[register]} as result {i}, which is {kind}")
+                raise _misfit_error(kernel, call, f"has {types[register]} as result {i}, which is {kind}")
     _check_attributes(kernel, call)
     if call.nonstrict and not kernel.nonstrict and not _takes_pending(kernel):
-        raise _unfit(kernel, call, "is non-strict, and the kernel takes no pending arguments")
+        raise _misfit_error(kernel, call, "is non-strict, and the kernel takes no pending arguments")
     if kernel.calls is not None:
         _check_functions(kernel, kernel.calls, call, function, functions)
 
@@ -61,38 +61,41 @@ def _check_functions(
 ) -> None:
     types = function.register_types
     try:
-        wanted = rule(tuple(types[r] for r in call.args), tuple(types[r] for r in call.results))
+        signatures = rule(tuple(types[r] for r in call.args), tuple(types[r] for r in call.results))
     except InvalidArgument as error:
-        raise _unfit(kernel, call, error.message) from None
-    texts = [_signature_text(*each) for each in wanted]
+        raise _misfit_error(kernel, call, error.message) from None
+    texts = [_signature_text(*signature) for signature in signatures]
     for name in call.functions:
         called = functions[name]
-        given = _signature_text(called.arg_types, [called.register_types[r] for r in called.results])
-        if given not in texts:
-            raise _unfit(kernel, call, f"names the function '{name}' of type {given}, expected {' or '.join(texts)}")
+        signature_text = _signature_text(called.arg_types, [called.register_types[r] for r in called.results])
+        if signature_text not in texts:
+            expected = " or ".join(texts)
+            raise _misfit_error(kernel, call,
+                                f"names the function '{name}' of type {signature_text}, expected {expected}")
 
 
 def _signature_text(arguments: Sequence[RegisterType], results: Sequence[RegisterType]) -> str:
-    return f"({', '.join(map(_kind, arguments))}) -> ({', '.join(map(_kind, results))})"
+    return f"({', '.join(map(_type_name, arguments))}) -> ({', '.join(map(_type_name, results))})"
 
 
-def _kind(register_type: RegisterType) -> str:
+def _type_name(register_type: RegisterType) -> str:
     return register_type if isinstance(register_type, str) else TENSOR.name
 
 
 def _check_attributes(kernel: HostKernel, call: Call) -> None:
-    given = {name for name in call.attrs if not name.startswith("_")}  # the others are notes of the program's producer
-    for name in sorted(given - kernel.attributes.keys()):
-        raise _unfit(kernel, call, f"has an attribute '{name}'")
+    names = {name for name in call.attrs if not name.startswith("_")}  # the others are notes of the program's producer
+    for name in sorted(names - kernel.attributes.keys()):
+        raise _misfit_error(kernel, call, f"has an attribute '{name}'")
     for name, attribute in kernel.attributes.items():
-        if name not in given:
+        if name not in names:
             if attribute.is_required:
-                raise _unfit(kernel, call, f"lacks the attribute '{name}'")
+                raise _misfit_error(kernel, call, f"lacks the attribute '{name}'")
         elif attribute.type is not None and not attribute.type.accepts(call.attrs[name]):
-            raise _unfit(kernel, call, f"has {call.attrs[name]!r} as attribute '{name}', which is {attribute.type}")
+            raise _misfit_error(kernel, call,
+                                f"has {call.attrs[name]!r} as attribute '{name}', which is {attribute.type}")
     count = len(call.functions)
     if not kernel.takes_more_callees and count != len(kernel.callees):
-        raise _unfit(kernel, call, f"names {count} functions")
+        raise _misfit_error(kernel, call, f"names {count} functions")
 
 
 def bind_host_kernel(
@@ -120,9 +123,9 @@ def bind_host_kernel(
         return OneResult(run)
 
     def call_it(*arguments: Any) -> list[Any]:
-        results = [payload_of(result) for result in _listed(run(*arguments), kernel, count)]
+        results = [payload_of(result) for result in _result_sequence(run(*arguments), kernel, count)]
         for i, meta in tensors:
-            results[i] = given(results[i], meta, kernel.code)
+            results[i] = check_payload(results[i], meta, kernel.code)
         if check_types:
             _check_results(results, kernel)
         return results
@@ -135,7 +138,7 @@ def _is_typed(kernel: HostKernel, attribute: str) -> bool:
     return kind is not None and kind.typed
 
 
-def _listed(result: Any, kernel: HostKernel, count: int) -> Sequence[Any]:
+def _result_sequence(result: Any, kernel: HostKernel, count: int) -> Sequence[Any]:
     """Return what a host kernel returned as a sequence of `count` results.
 
     Raises InvalidArgument for another number where the call chooses the number, Internal where the kernel declares it.
@@ -167,12 +170,12 @@ def check_argument(value: Any, kind: RegisterType, name: str) -> None:
         raise InvalidArgument(f"argument '{name}' is {value!r}, the program expects {kind}")
 
 
-def _fits(given: RegisterType, wanted: HostType | None) -> bool:
-    if isinstance(given, TensorMetadata):
-        return wanted is None or wanted == TENSOR
-    return wanted is None or given == wanted.name
+def _fits(register_type: RegisterType, declared_type: HostType | None) -> bool:
+    if isinstance(register_type, TensorMetadata):
+        return declared_type is None or declared_type == TENSOR
+    return declared_type is None or register_type == declared_type.name
 
 
-def _unfit(kernel: HostKernel, call: Call, what: str) -> InvalidArgument:
+def _misfit_error(kernel: HostKernel, call: Call, what: str) -> InvalidArgument:
     return InvalidArgument(f"the call of {call.code} {what}", op=call.code, location=call.location,
                            hint=f"it is declared as {kernel}")

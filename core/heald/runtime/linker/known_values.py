@@ -1,4 +1,7 @@
-"""KnownValues: constants and folded values of a function, in the memory of the calls that read them."""
+"""KnownValues: constants and folded values of a function, in the memory of the calls that read them.
+
+A weight is kept once. A constant that a kernel has packed, and that no bound kernel reads (`reads`), has no array here.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +16,22 @@ from ..support.aligned_array import is_solid
 from ..values.computed_info import ComputedInfo
 from ..values.tensor import ValueInfo
 from .candidates import Candidates
-from .folding import laid_out
-from .shared import Shared
+from .folding import laid_out_bytes
+from .link_context import LinkContext
 
 
 class KnownValues:
     """`frozen`: registers with the same value in every link of the program."""
 
     def __init__(
-        self, function: ProgramFunction, frozen: Collection[int], candidates: Candidates, host: Host, shared: Shared
+        self, function: ProgramFunction, frozen: Collection[int], candidates: Candidates, host: Host,
+        context: LinkContext,
     ) -> None:
         self._function = function
         self._frozen = frozen
         self._candidates = candidates
         self._host = host
-        self._shared = shared
+        self._context = context
 
     def memory(self) -> dict[int, int]:
         """For each register return the stream whose memory holds it, HOST for host memory."""
@@ -43,34 +47,35 @@ class KnownValues:
     def preset(self, register: int, value: Any, memory: int) -> Any:
         """Return a known value in the memory of its register. A value that all links share is uploaded once."""
         if memory == HOST:
-            return value if is_solid(value) else self._laid_out(register, value)
-        if register in self._frozen and register in self._shared.uploaded:
-            return self._shared.uploaded[register]
+            return value if is_solid(value) else self._laid_out_value(register, value)
+        if register in self._frozen and register in self._context.uploaded:
+            return self._context.uploaded[register]
         device = self._candidates.devices[memory]
         try:
-            laid_out = value if is_solid(value) else self._laid_out(register, value).array()
+            laid_out = value if is_solid(value) else self._laid_out_value(register, value).array()
             buffer = self._host.device_memory.upload(device, laid_out)
         except Exception as error:  # noqa: BLE001 - raised again, typed
             raise self._host.fault(device, error)  # noqa: B904 - the cause is set there
-        self._shared.buffers.append((device.free, buffer))
+        self._context.buffers.append((device.free, buffer))
         if register in self._frozen:
-            self._shared.uploaded[register] = buffer
+            self._context.uploaded[register] = buffer
         return buffer
 
-    def elements(self, register: int, known: ValueInfo) -> Any:
+    def elements(self, register: int, info: ValueInfo) -> Any:
         """Return the elements of a known value. Raises ResourceExhausted when they need memory and it is short."""
-        if not isinstance(known, ComputedInfo):
-            return known.value
+        if not isinstance(info, ComputedInfo):
+            return info.value
         node = self._node_of(register)
         try:
-            return self._host.memory.lend(laid_out(known.meta), f"constant '{node}' {known.meta}", lambda: known.value)
+            return self._host.memory.lend(laid_out_bytes(info.meta), f"constant '{node}' {info.meta}",
+                                          lambda: info.value)
         except ResourceExhausted as error:
             raise error.at(node=node)  # noqa: B904 - the same error, with its node
 
     def _node_of(self, register: int) -> str:
         return next((call.node for call in self._function.kernels if register in call.results), "")
 
-    def _laid_out(self, register: int, value: Any) -> RelaidConstant:
+    def _laid_out_value(self, register: int, value: Any) -> RelaidConstant:
         """Return the value as calls read it, one object for all links that share it."""
         laid = RelaidConstant(value, self._host.memory, self._node_of(register))
-        return self._shared.laid_out.setdefault(register, laid) if register in self._frozen else laid
+        return self._context.laid_out.setdefault(register, laid) if register in self._frozen else laid

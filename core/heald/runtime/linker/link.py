@@ -2,11 +2,15 @@
 
 All static work happens here, once. Shapes are inferred, known values are folded, and kernels are bound; the executable
 plans memory. A call without static shapes binds in the run (see `LazyKernel`).
+
+A program is data, and this is the only place where it meets kernels. A mapped file is compared with its state at
+loading before each link; runs look at no file.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +18,19 @@ from ...errors import FailedPrecondition, HealdError, InvalidArgument, Unimpleme
 from ..contract.device import reaches
 from ..contract.kernel import KernelDef
 from ..contract.structural import SEND_CODE
-from ..executor.bound_call import BoundCall
+from ..executor.calls.bound_call import BoundCall
+from ..executor.calls.copy_in import CopyIn
+from ..executor.calls.copy_out import CopyOut
+from ..executor.calls.event_call import EventCall
+from ..executor.calls.feed_copy import FeedCopy
+from ..executor.calls.host_kernel_call import HostKernelCall
+from ..executor.calls.kernel_call import KernelCall
+from ..executor.calls.lazy_call import LazyCall
+from ..executor.calls.peer_copy import PeerCopy
+from ..executor.calls.view_call import ViewCall
+from ..executor.calls.wrapped_feed import WrappedFeed
 from ..executor.executable import Executable
 from ..executor.host_array import stand_in
-from ..host.host_memory import HostMemory
 from ..host.kernel_context import KernelContext
 from ..host.resources import Resources
 from ..program.host_program import CONSTANT, COPY, EVENT, HOST, RUNTIME_CODES, Call, ProgramDef, ProgramFunction
@@ -28,23 +41,22 @@ from ..values.tensor import TensorMetadata, ValueInfo, constant_info
 from .binder import Binder, LazyKernel
 from .candidates import Candidates
 from .checked_memory import check_memory
-from .folding import folded, is_worth_folding, laid_out
-from .follow import DEEPEST_LINK, FOLLOWED, BodyBudget
+from .folding import fold_call, is_worth_folding, laid_out_bytes
 from .fused_binding import FusedBinding
 from .host_binding import bind_host_kernel
 from .known_values import KnownValues
-from .shared import Shared
+from .link_context import LinkContext
+from .result_inference import MOST_NESTED_LINKS, RESULT_RULES, BodyBudget
 
 if TYPE_CHECKING:
     from ..contract.host_kernel import Callee
-    from ..executor.step import Step
     from ..host.host import Host
 
 Refusal = tuple[str, str, str, str]  # node, device, pack, reason
-HUGE = 1 << 28  # bytes of a tensor beyond which its kernel binds in the run, not in the link
+LARGEST_BOUND_AT_LINK = 1 << 28  # bytes of a tensor beyond which its kernel binds in the run, not in the link
 
 
-def nothing() -> None:
+def check_nothing() -> None:
     """The default check of a link: the link runs to its end."""
 
 
@@ -83,35 +95,37 @@ class LinkedFunction:
     @property
     def executable(self) -> Executable:
         if self._executable is None:  # two threads may link it at once: either link is right
-            shared = Shared(self._functions, self._resources)
-            self._executable = link(self._program, self._host, function=self.name, shared=shared,
+            context = LinkContext(self._functions, self._resources)
+            self._executable = link(self._program, self._host, function=self.name, context=context,
                                     checks_arguments=True)
         return self._executable
 
 
 def link(
     program: ProgramDef, host: Host, arguments: Sequence[TensorMetadata] | None = None,
-    *, function: str = "main", shared: Shared | None = None, waits: bool = False, fuses: bool = True,
-    check: Callable[[], object] = nothing, entered: frozenset[int] = frozenset(), checks_arguments: bool = False,
+    *, function: str = "main", context: LinkContext | None = None, waits: bool = False, fuses: bool = True,
+    check: Callable[[], object] = check_nothing, foreign_feeds: frozenset[int] = frozenset(),
+    checks_arguments: bool = False,
 ) -> Executable:
     """Bind a function of the program for arguments of this metadata (default: as far as the program knows them).
 
-    `shared`: the same object for all links of one program.
+    `context`: the same object for all links of one program.
     `waits`: True when every run waits for the devices at its end. A value that is copied out for the caller alone then
         needs no wait of its own.
     `fuses`: True to ask packs for kernels that do several calls at once.
     `check`: called once per call of the program; it raises to end the link.
-    `entered`: the arguments that are ForeignArrays, each in the memory of the device that reads it.
+    `foreign_feeds`: the arguments that are ForeignArrays, each in the memory of the device that reads it.
     `checks_arguments`: as of Executable.
 
     Raises NodesDeclined, InvalidArgument when metadata contradicts an op, and FailedPrecondition when a mapped file
     with constants has changed.
     """
     check_unchanged(program.constants)
-    chosen = program.functions[function]
-    infos = [ValueInfo(meta) for meta in arguments or chosen.arg_metas]
-    linker = Linker(program, chosen, host, Shared({}, Resources()) if shared is None else shared, infos, waits, fuses,
-                    check, entered=entered)
+    linked_function = program.functions[function]
+    infos = [ValueInfo(meta) for meta in arguments or linked_function.arg_metas]
+    context = LinkContext({}, Resources()) if context is None else context
+    linker = Linker(program, linked_function, host, context, infos, waits, fuses, check,
+                    foreign_feeds=foreign_feeds)
     bind_all = partial(linker.link, checks_arguments=checks_arguments)
     linked: Executable = KernelContext().run(bind_all)  # packs may start their threads
     return linked
@@ -120,41 +134,42 @@ def link(
 class Linker:
     """The state of one link of a function, for arguments of which `arguments` is known.
 
-    `around`: the functions whose links this link is part of; `budget`: the one of the outermost.
+    `enclosing`: the functions whose links this link is part of; `budget`: the one of the outermost.
     """
 
     def __init__(
-        self, program: ProgramDef, function: ProgramFunction, host: Host, shared: Shared,
+        self, program: ProgramDef, function: ProgramFunction, host: Host, context: LinkContext,
         arguments: Sequence[ValueInfo], waits: bool, fuses: bool, check: Callable[[], object],
-        around: tuple[str, ...] = (), entered: frozenset[int] = frozenset(), budget: BodyBudget | None = None,
+        enclosing: tuple[str, ...] = (), foreign_feeds: frozenset[int] = frozenset(),
+        budget: BodyBudget | None = None,
     ) -> None:
         self.arguments = tuple(arguments)
         self._budget = budget or BodyBudget.of(program)
         self._check = check
         self._waits = waits
-        self._entered = entered
+        self._foreign_arguments = foreign_feeds
         self._fuses = fuses
         self._program = program
         self._function = function
         self._host = host
-        self._shared = shared
-        self._around = (*around, function.name)
-        self._candidates = Candidates(program, function.name, host, shared)
+        self._context = context
+        self._enclosing = (*enclosing, function.name)
+        self._candidates = Candidates(program, function.name, host, context)
         self._declined: dict[str, list[tuple[str, str]]] = {}
         self._frozen: set[int] = set()  # registers with the same value in every link of this program
         self._calls: list[Call] = list(function.kernels)
-        self._taken: set[int] = set()  # registers with consumers
+        self._consumed: set[int] = set()  # registers with consumers
         self._bodies: dict[int, list[Linker]] = {}  # id of a call -> the links of its functions
         self._executables: list[Executable] = []  # of these
         self._derived: set[int] = set()  # results of calls of functions that are known to fit their types
-        self._known: list[ValueInfo] | None = None
+        self._infos: list[ValueInfo] | None = None
 
     @property
-    def known(self) -> list[ValueInfo]:
+    def infos(self) -> list[ValueInfo]:
         """The facts about all registers, inferred at the first use."""
-        if self._known is None:
-            self._known = self._infer()
-        return self._known
+        if self._infos is None:
+            self._infos = self._infer()
+        return self._infos
 
     def _infer(self) -> list[ValueInfo]:
         function = self._function
@@ -163,14 +178,14 @@ class Linker:
                 self._frozen.update(call.results)
         fold = None if function.is_compiled else self._fold
         return infer_registers(function, self.arguments, self._program.constants, self._host.registries.ops, fold,
-                               self._follow)
+                               self._infer_results)
 
-    def kept(self) -> tuple[list[Call], dict[int, ValueInfo]]:
+    def needed_calls_and_values(self) -> tuple[list[Call], dict[int, ValueInfo]]:
         """Return the calls that runs need, before aliases and fusions, and the registers with known values."""
-        known, after_others = self.known, self._after_others()
-        values = {r: info for r, info in enumerate(known) if info.is_known and r not in after_others}
+        infos, after_others = self.infos, self._results_after_control_edges()
+        values = {r: info for r, info in enumerate(infos) if info.is_known and r not in after_others}
         self._calls = list(self._function.kernels)
-        return self._needed(values), values
+        return self._needed_calls(values), values
 
     def bodies(self, call: Call) -> list[Linker]:
         """Return the links of a call's functions; none when they are linked at their first call."""
@@ -178,7 +193,7 @@ class Linker:
 
     def memory(self) -> dict[int, int]:
         """For each register return the stream whose memory holds it, HOST for host memory."""
-        return KnownValues(self._function, self._frozen, self._candidates, self._host, self._shared).memory()
+        return KnownValues(self._function, self._frozen, self._candidates, self._host, self._context).memory()
 
     @property
     def function(self) -> ProgramFunction:
@@ -186,54 +201,54 @@ class Linker:
 
     @property
     def results(self) -> list[ValueInfo]:
-        return [self.known[register] for register in self._function.results]
+        return [self.infos[register] for register in self._function.results]
 
     def link(self, *, checks_arguments: bool = False) -> Executable:
-        self._check_entered()
-        function, known = self._function, self.known
-        open_registers = set(range(len(function.arg_names))) | self._after_others()
-        values = {r: info for r, info in enumerate(known) if info.is_known and r not in open_registers}
-        self._calls = self._without_other_names(known)
+        self._check_foreign_arguments()
+        function, infos = self._function, self.infos
+        open_registers = set(range(len(function.arg_names))) | self._results_after_control_edges()
+        values = {r: info for r, info in enumerate(infos) if info.is_known and r not in open_registers}
+        self._calls = self._without_aliases(infos)
         bound_calls: list[BoundCall] = []
         refusals: list[Refusal] = []
-        needed = self._needed(values)
-        fused = FusedBinding(function, known, self._candidates, self._host, self._shared)
-        for each in fused.calls(needed) if self._fuses else reversed(needed):
+        needed = self._needed_calls(values)
+        fused = FusedBinding(function, infos, self._candidates, self._host, self._context)
+        for call in fused.calls(needed) if self._fuses else reversed(needed):
             self._check()
-            foreign_feed_error: list[Refusal] = []
-            bound = each if isinstance(each, BoundCall) else self._bind(each, known, foreign_feed_error)
+            refused: list[Refusal] = []
+            bound = call if isinstance(call, KernelCall) else self._bind(call, infos, refused)
             if bound is not None:
                 bound_calls.append(bound)
-            refusals = foreign_feed_error + refusals
+            refusals = refused + refusals
         if refusals:
             raise NodesDeclined(refusals)
         bound_calls.reverse()
-        metas = [info.meta for info in known]
-        constants = KnownValues(function, self._frozen, self._candidates, self._host, self._shared)
+        metas = [info.meta for info in infos]
+        constants = KnownValues(function, self._frozen, self._candidates, self._host, self._context)
         memory = constants.memory()
         check_memory(function, bound_calls, memory, self._candidates, self._host.registries.ops)
-        bound_calls = self._keep_feeds(bound_calls, metas)
-        read = {r for bound in bound_calls for r in bound.read}
-        taken = read.union(function.results) & values.keys()
-        as_they_are = {r for r in taken - read if memory[r] == HOST}  # results, which the run copies for the user
+        bound_calls = self._copy_retained_feeds(bound_calls, metas)
+        read = {r for bound in bound_calls for r in bound.registers_read}
+        consumed = read.union(function.results) & values.keys()
+        as_they_are = {r for r in consumed - read if memory[r] == HOST}  # results, which the run copies for the user
         presets = {r: constants.elements(r, values[r]) for r in as_they_are}
-        presets |= {r: constants.preset(r, constants.elements(r, values[r]), memory[r]) for r in taken - as_they_are}
+        presets |= {r: constants.preset(r, constants.elements(r, values[r]), memory[r]) for r in consumed - as_they_are}
         unread = {r for bound in bound_calls for r in bound.call.args} & values.keys() - presets.keys()
         presets |= {r: stand_in(metas[r]) for r in unread}
         devices = dict(zip(self._program.requires, self._candidates.devices, strict=True))
         return Executable(function, metas, bound_calls, presets, devices, self._host, self._declined,
                           self._executables, checks_arguments=checks_arguments)
 
-    def _follow(self, call: Call, inputs: list[ValueInfo]) -> Sequence[ValueInfo]:
+    def _infer_results(self, call: Call, inputs: list[ValueInfo]) -> Sequence[ValueInfo]:
         """Return the facts about the results of a call of functions, and keep the links of these.
 
         Functions that call themselves, are nested too deep or are too many are linked when they are first called. A run
         then compares the results with their stated types.
         """
-        if not self._is_followed(call):
+        if not self._has_inferred_results(call):
             return ()
         try:
-            bodies, results = FOLLOWED[call.code](call, partial(self._body, call), inputs)
+            bodies, results = RESULT_RULES[call.code](call, partial(self._link_of_body, call), inputs)
         except HealdError as error:
             raise error.at(node=call.node or None, location=call.location)  # noqa: B904 - the same error, with its place
         if results and len(results) != len(call.results):
@@ -243,44 +258,45 @@ class Linker:
         self._derived.update(call.results[: len(results)])
         return results
 
-    def _is_followed(self, call: Call) -> bool:
-        return (call.code in FOLLOWED and len(self._around) <= DEEPEST_LINK and self._budget.left > 0
-                and set(self._around).isdisjoint(call.functions))
+    def _has_inferred_results(self, call: Call) -> bool:
+        return (call.code in RESULT_RULES and len(self._enclosing) <= MOST_NESTED_LINKS and self._budget.left > 0
+                and set(self._enclosing).isdisjoint(call.functions))
 
-    def _body(self, call: Call, index: int, arguments: Sequence[ValueInfo]) -> Linker:
+    def _link_of_body(self, call: Call, index: int, arguments: Sequence[ValueInfo]) -> Linker:
         """Return the link of a call's function for these arguments."""
         name = call.functions[index]
         self._budget.left -= 1
-        return Linker(self._program, self._program.functions[name], self._host, self._shared.of(name), arguments,
-                      False, self._fuses, self._check, self._around, budget=self._budget)
+        return Linker(self._program, self._program.functions[name], self._host, self._context.of(name), arguments,
+                      False, self._fuses, self._check, self._enclosing, budget=self._budget)
 
-    def _keep_feeds(self, bound_calls: Sequence[BoundCall], metas: list[TensorMetadata]) -> list[BoundCall]:
+    def _copy_retained_feeds(self, bound_calls: Sequence[BoundCall], metas: list[TensorMetadata]) -> list[BoundCall]:
         """Add a copy, in a new register, of each feed that a kernel retains: after the run the user may change it."""
         feeds = set(range(len(self._function.arg_names)))
-        kept: list[BoundCall] = []
+        calls: list[BoundCall] = []
         for bound in bound_calls:
             args = list(bound.call.args)
             feeds.update(bound.call.results[o] for o, i in bound.alias.items() if args[i] in feeds)
             for i in sorted(i for i in bound.retained if args[i] in feeds):
                 copy = Call(COPY, (args[i],), (len(metas),), {"to": "host"}, bound.call.stream, bound.call.node)
-                kept.append(BoundCall(copy, bound.device, HOST, lazy=partial(_copied, self._host.memory)))
+                assert bound.device is not None
+                calls.append(FeedCopy(copy, bound.device))
                 metas.append(metas[args[i]])
                 args[i] = copy.results[0]
-            kept.append(bound._replace(call=bound.call._replace(args=tuple(args))) if bound.retained else bound)
-        return kept
+            calls.append(replace(bound, call=bound.call._replace(args=tuple(args))) if bound.retained else bound)
+        return calls
 
-    def _after_others(self) -> set[int]:
+    def _results_after_control_edges(self) -> set[int]:
         """Return the results of calls with incoming control edges, and all values computed from them.
 
         Such calls run even when their results are known beforehand, since the work before them must happen.
         """
-        found: set[int] = set()
+        registers: set[int] = set()
         for call in self._function.kernels:
-            if call.after or not found.isdisjoint(call.args):
-                found.update(call.results)
-        return found
+            if call.after or not registers.isdisjoint(call.args):
+                registers.update(call.results)
+        return registers
 
-    def _without_other_names(self, known: Sequence[ValueInfo]) -> list[Call]:
+    def _without_aliases(self, infos: Sequence[ValueInfo]) -> list[Call]:
         """Return the function's calls, with arguments that are mere aliases in host memory replaced by their sources.
 
         A consumer of one output of an IdentityN then does not depend on the other outputs.
@@ -295,23 +311,23 @@ class Linker:
                     or not self._candidates.works_on_host(call)):
                 continue
             binder = self._candidates.binder(call)
-            if not all(known[call.args[i]].is_known for i in binder.value_inputs()):
+            if not all(infos[call.args[i]].is_known for i in binder.value_inputs()):
                 continue
             for result, argument in binder.candidates[0].aliases(call.attrs).items():
-                meta = known[call.results[result]].meta
-                if meta.is_static and meta == known[call.args[argument]].meta:
+                meta = infos[call.results[result]].meta
+                if meta.is_static and meta == infos[call.args[argument]].meta:
                     source[call.results[result]] = call.args[argument]
         return calls
 
-    def _needed(self, values: Mapping[int, Any]) -> list[Call]:
+    def _needed_calls(self, values: Mapping[int, Any]) -> list[Call]:
         """Return the calls that have unknown results with consumers, or effects on the outside."""
-        wanted = self._taken = {*self._function.results, *self._function.targets}
+        consumed = self._consumed = {*self._function.results, *self._function.targets}
         needed = []
         for call in reversed(self._calls):
             acts = call.is_host_kernel or (call.code not in RUNTIME_CODES and self._candidates.binder(call).op.stateful)
-            if acts or any(r in wanted and r not in values for r in call.gives):
+            if acts or any(r in consumed and r not in values for r in call.gives):
                 needed.append(call)
-                wanted.update(call.needs)
+                consumed.update(call.needs)
         return needed[::-1]
 
     def _fold(
@@ -322,56 +338,56 @@ class Linker:
         frozen = self._frozen.issuperset(call.args)
         if not is_worth_folding(inputs, outputs):
             return outputs
-        if frozen and call.results in self._shared.folded:
-            return tuple(map(constant_info, self._shared.folded[call.results]))
+        if frozen and call.results in self._context.folded:
+            return tuple(map(constant_info, self._context.folded[call.results]))
         of_shapes = all(info.dtype.kind in "iub" and info.rank in (0, 1) for info in (*inputs, *outputs))
         binder = self._candidates.folder(call) if frozen or of_shapes or self._candidates.works_on_host(call) else None
         if binder is None or binder.op.stateful:
             return outputs
-        values = folded(binder, inputs, outputs)
+        values = fold_call(binder, inputs, outputs)
         if values is None:
             return outputs
         if frozen:
-            self._shared.folded[call.results] = values
+            self._context.folded[call.results] = values
         return tuple(map(constant_info, values))
 
     def _bind_host(self, call: Call) -> BoundCall:
         kernel = self._host.registries.host_kernels.get(call.code)
         types = self._function.register_types
         stated = {i: types[r] for i, r in enumerate(call.results) if r not in self._derived}
-        callees = self._callees(call)
+        callees = self._link_callees(call)
         run = bind_host_kernel(kernel, call, stated, callees, self._host.debug.check_types)
-        settled = id(call) in self._bodies and not any(callee.executable.is_asynchronous for callee in callees)
+        never_pends = id(call) in self._bodies and not any(callee.executable.is_asynchronous for callee in callees)
         flags = KernelDef(call.code, "", kernel.plugin, bind_host_kernel, asynchronous=kernel.asynchronous,
                           nonstrict=kernel.nonstrict or call.nonstrict, step=kernel.step)
         retained = frozenset({0} if call.code == SEND_CODE else ())  # a transport may send it after the run
-        return BoundCall(call, None, HOST, flags, run, settled=settled, retained=retained)
+        return HostKernelCall(call, flags, run, never_pends, retained=retained)
 
-    def _callees(self, call: Call) -> list[Callee]:
+    def _link_callees(self, call: Call) -> list[Callee]:
         """Return the functions of a call, linked for it or, on first use, for all calls."""
         if id(call) in self._bodies:
             linked = [body.link() for body in self._bodies[id(call)]]
             self._executables += linked
             return [LinkedBody(name, executable) for name, executable in zip(call.functions, linked, strict=True)]
-        functions, resources = self._shared.functions, self._shared.resources
+        functions, resources = self._context.functions, self._context.resources
         for name in call.functions:
             functions.setdefault(name, LinkedFunction(self._program, name, self._host, functions, resources))
         return [functions[name] for name in call.functions]
 
-    def _check_entered(self) -> None:
+    def _check_foreign_arguments(self) -> None:
         """Raises InvalidArgument where something else reads a foreign argument than devices that can adopt it."""
         function = self._function
-        for call in function.kernels if self._entered else ():
-            for register in self._entered.intersection(call.args):
+        for call in function.kernels if self._foreign_arguments else ():
+            for register in self._foreign_arguments.intersection(call.args):
                 is_entry = call.code == COPY and call.attrs["to"] == "device"
                 if not is_entry or not hasattr(self._candidates.devices[call.stream], "adopt"):
                     where = self._candidates.devices[call.stream].type if is_entry else "the host"
                     raise foreign_feed_error(function.arg_names[register], f"node '{call.node}' reads it on {where}")
-        for register in self._entered.intersection(function.results):
+        for register in self._foreign_arguments.intersection(function.results):
             raise foreign_feed_error(function.arg_names[register], "it is fetched")
 
-    def _transfer(self, call: Call, known: Sequence[ValueInfo]) -> BoundCall | None:
-        if not _has_size(known[call.args[0]].meta):
+    def _bind_transfer(self, call: Call, infos: Sequence[ValueInfo]) -> BoundCall | None:
+        if not _has_size(infos[call.args[0]].meta):
             return None  # the producer or consumer on the device is refused instead
         if call.attrs["to"] == "device":
             device = self._candidates.devices[call.stream]
@@ -380,30 +396,31 @@ class Linker:
                 if not reaches(device, source):
                     raise FailedPrecondition(f"device {device.uid} does not reach the memory of {source.uid}",
                                              node=call.node, hint="compile the model on this machine")
-                return BoundCall(call, device, call.stream, source=source)
+                return PeerCopy(call, device, call.stream, source)
             # A caller that does not wait for the devices may write a feed while they still read it.
             wraps = self._waits and call.args[0] < len(self._function.arg_names) and hasattr(device, "wrap")
-            return BoundCall(call, device, call.stream, wraps=wraps or call.args[0] in self._entered)
-        awaited = not self._waits or any(call.results[0] in other.args for other in self._function.kernels)
-        return BoundCall(call, self._candidates.devices[call.stream], HOST, awaited=awaited)
+            form = WrappedFeed if wraps or call.args[0] in self._foreign_arguments else CopyIn
+            return form(call, device, call.stream)
+        is_awaited = not self._waits or any(call.results[0] in other.args for other in self._function.kernels)
+        return CopyOut(call, self._candidates.devices[call.stream], is_awaited)
 
     def _bind(
-        self, call: Call, known: Sequence[ValueInfo], refusals: list[Refusal]
+        self, call: Call, infos: Sequence[ValueInfo], refusals: list[Refusal]
     ) -> BoundCall | None:
         """Return the call with its kernel, or None when every kernel declined; `refusals` then receives the reasons."""
         if call.is_host_kernel:
             return self._bind_host(call)
         if call.code == COPY:
-            return self._transfer(call, known)
+            return self._bind_transfer(call, infos)
         if call.code == EVENT:
-            return BoundCall(call, self._candidates.devices[call.stream], HOST, awaited=True)
+            return EventCall(call, self._candidates.devices[call.stream])
         binder = self._candidates.binder(call)
-        inputs = [known[a] for a in call.args]
-        outputs = [known[r].meta for r in call.results]
-        needed = [number for number, register in enumerate(call.results) if register in self._taken]
+        inputs = [infos[a] for a in call.args]
+        outputs = [infos[r].meta for r in call.results]
+        needed = [number for number, register in enumerate(call.results) if register in self._consumed]
         visible = self._candidates.works_on_host(call)
         memory = HOST if visible else call.stream
-        if not visible and (why := _unknown(binder, inputs, outputs)):
+        if not visible and (why := _missing_fact(binder, inputs, outputs)):
             packs = {k.pack for k in self._host.registries.kernels.candidates(call.op, binder.device.type)}
             refusals += [(call.node, binder.device_name, pack, why) for pack in sorted(packs)]
             return None
@@ -414,8 +431,8 @@ class Linker:
         if not ready or not all(inputs[i].is_known for i in binder.value_inputs()):
             may_alias = {o: i for kernel in binder.candidates for o, i in kernel.aliases(call.attrs).items()}
             lazy = LazyKernel(binder, inputs, needed)
-            return BoundCall(call, binder.device, memory, binder.candidates[0], lazy=lazy, alias=may_alias,
-                             retained=binder.retained(binder.candidates), stateful=binder.op.stateful)
+            return LazyCall(call, binder.device, memory, binder.candidates[0], lazy, alias=may_alias,
+                            retained=binder.retained_inputs(binder.candidates), stateful=binder.op.stateful)
         kernel, bound, declined = binder.bind(inputs, outputs, needed)
         if kernel is None:
             refusals += [(call.node, binder.device_name, pack, reason) for pack, reason in declined]
@@ -423,22 +440,24 @@ class Linker:
         if declined:
             self._declined[call.node] = declined
             call = call._replace(code=f"{kernel.pack}.{call.op}")  # traces show it
-        alias = kernel.aliases(call.attrs) if bound is None else {}
-        return BoundCall(call, binder.device, memory, kernel, bound, alias=alias, retained=binder.retained([kernel]),
-                         stateful=binder.op.stateful)
+        retained, stateful = binder.retained_inputs([kernel]), binder.op.stateful
+        if bound is None:
+            return ViewCall(call, binder.device, memory, kernel, alias=kernel.aliases(call.attrs), retained=retained,
+                            stateful=stateful)
+        return KernelCall(call, binder.device, memory, kernel, bound, retained=retained, stateful=stateful)
 
 
 def _are_huge(inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata]) -> bool:
     """True when outputs, or known inputs as a kernel reads them, take more memory than a link may."""
-    metas = [*outputs, *(each.meta for each in inputs if each.is_known)]
-    return any(meta.is_static and laid_out(meta) > HUGE for meta in metas)
+    metas = [*outputs, *(info.meta for info in inputs if info.is_known)]
+    return any(meta.is_static and laid_out_bytes(meta) > LARGEST_BOUND_AT_LINK for meta in metas)
 
 
 def _has_size(meta: TensorMetadata) -> bool:
     return meta.is_static and meta.dtype.itemsize > 0
 
 
-def _unknown(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata]) -> str | None:
+def _missing_fact(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata]) -> str | None:
     """Return a missing fact about this call that kernels outside host memory need, or None."""
     args = [tensor.arg for tensor in binder.op.expand_inputs(binder.call.attrs)]
     host = binder.candidates[0].host
@@ -450,10 +469,3 @@ def _unknown(binder: Binder, inputs: Sequence[ValueInfo], outputs: Sequence[Tens
         return "shapes known only while it runs" if binder.rule else "no metadata function tells its shapes"
     open_value = next((args[i] for i in sorted(binder.value_inputs()) if not inputs[i].is_known), None)
     return f"elements of '{open_value}' known only while it runs" if open_value is not None else None
-
-
-def _copied(memory: HostMemory, _: Step, arrays: list[Any]) -> list[Any]:
-    copies = [memory.maker(array.shape, array.dtype, "the copy of a feed")() for array in arrays]
-    for copy, array in zip(copies, arrays, strict=True):
-        copy[...] = array
-    return copies

@@ -12,8 +12,8 @@ from ..values.tensor import ValueInfo
 Patterns = Callable[[Call], Sequence[PatternDef]]
 
 
-def found(
-    calls: Sequence[Call], known: Sequence[ValueInfo], kept: Collection[int], patterns: Patterns
+def find_patterns(
+    calls: Sequence[Call], infos: Sequence[ValueInfo], read_outside: Collection[int], patterns: Patterns
 ) -> Iterator[tuple[PatternDef, list[Call]]]:
     """Yield each pattern and the calls that it covers, in order; patterns come from the last call to the first.
 
@@ -24,12 +24,12 @@ def found(
     """
     producer = {call.results[0]: call for call in calls if call.results and patterns(call)}
     position = {register: i for i, register in enumerate(producer)}
-    users, leaving = _users(calls), {*kept, *(register for call in calls for register in call.after)}
-    by_pack = _by_pack(producer.values(), known)
+    users, leaving = _users(calls), {*read_outside, *(register for call in calls for register in call.after)}
+    by_pack = _by_pack(producer.values(), infos)
     for last in reversed(producer.values()):
         of_pack = by_pack[last.pack, last.stream]
         for pattern in patterns(last) if last.results[0] in of_pack else ():
-            numbers = _looked_for(pattern, last, of_pack, known) if last.op in pattern.ends else []
+            numbers = _match_pattern(pattern, last, of_pack, infos) if last.op in pattern.ends else []
             members = [producer[number] for number in sorted(numbers, key=position.__getitem__)]
             if len(members) > 1 and members[-1] is last and _is_closed(members, users, leaving):
                 yield pattern, members
@@ -47,24 +47,24 @@ def _users(calls: Sequence[Call]) -> dict[int, list[int]]:
     return users
 
 
-def _by_pack(calls: Iterable[Call], known: Sequence[ValueInfo]) -> dict[tuple[str, int], dict[int, FusedOp]]:
+def _by_pack(calls: Iterable[Call], infos: Sequence[ValueInfo]) -> dict[tuple[str, int], dict[int, FusedOp]]:
     """For each (pack, stream) map result registers to the ops of its calls."""
     by_pack: dict[tuple[str, int], dict[int, FusedOp]] = {}
     for call in calls:
-        op = FusedOp(call.op, call.attrs, call.args, call.results, tuple(known[r].meta for r in call.results))
+        op = FusedOp(call.op, call.attrs, call.args, call.results, tuple(infos[r].meta for r in call.results))
         by_pack.setdefault((call.pack, call.stream), {}).update(dict.fromkeys(call.results, op))
     return by_pack
 
 
-def _looked_for(
-    pattern: PatternDef, last: Call, ops: Mapping[int, FusedOp], known: Sequence[ValueInfo]
+def _match_pattern(
+    pattern: PatternDef, last: Call, ops: Mapping[int, FusedOp], infos: Sequence[ValueInfo]
 ) -> list[int]:
     """Call the pattern's function and return the register of output 0 of each op in its match.
 
     Raises PluginError when the function raises.
     """
     try:
-        return [op.results[0] for op in pattern.find(ops[last.results[0]], ops, known)]
+        return [op.results[0] for op in pattern.find(ops[last.results[0]], ops, infos)]
     except Exception as error:
         raise PluginError(f"the function of pattern '{pattern.kernel.op}' of plugin {pattern.kernel.pack} raised "
                           f"{type(error).__name__}: {error}", node=last.node, op=last.op,

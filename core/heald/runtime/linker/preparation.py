@@ -12,7 +12,7 @@ from ..program.compiled_model import PreparedConstant, StrippedConstant
 from ..program.host_program import CONSTANT, ProgramDef
 from ..program.infer import of_constant
 from .link import link
-from .shared import Shared
+from .link_context import LinkContext
 from .stored_constants import CollectedConstants, LoadedConstants, StoredConstants
 
 
@@ -30,10 +30,10 @@ class Preparation:
         for name in functions:
             collected = CollectedConstants()
             self._link(program, name, collected)
-            self.prepared += tuple(collected.listed(self.prepared))
+            self.prepared += tuple(collected.prepared_arrays(self.prepared))
             self._sources |= collected.sources
 
-    def stripped(self) -> ProgramDef:
+    def strip_constants(self) -> ProgramDef:
         """Return the program without the elements of constants that no link reads when it has the prepared arrays."""
         program, touched = self._program, set[int]()
         watched = program._replace(constants=tuple(
@@ -42,18 +42,18 @@ class Preparation:
         for name in self._functions:
             self._link(watched, name, loaded)
         with_prepared = {one.function for one in self.prepared}
-        kept = touched | {call.attrs["index"] for name, function in program.functions.items()
+        kept_indices = touched | {call.attrs["index"] for name, function in program.functions.items()
                           if name not in with_prepared for call in function.kernels if call.code == CONSTANT}
         return program._replace(constants=tuple(
-            value if index in kept or id(value) not in self._sources else _without_elements(value)
+            value if index in kept_indices or id(value) not in self._sources else _without_elements(value)
             for index, value in enumerate(program.constants)))
 
     def _link(self, program: ProgramDef, name: str, stored: StoredConstants) -> None:
-        shared = Shared({}, Resources(), stored)
+        context = LinkContext({}, Resources(), stored)
         try:
-            link(program, self._host, program.functions[name].arg_metas, function=name, shared=shared, waits=True)
+            link(program, self._host, program.functions[name].arg_metas, function=name, context=context, waits=True)
         finally:
-            self._host.device_memory.dropped.extend(shared.buffers)
+            self._host.device_memory.dropped.extend(context.buffers)
 
 
 class _Watched:

@@ -1,7 +1,7 @@
 """Specialise: writes the results of inference and folding back into a program, as data.
 
 A specialised function serves arguments of one type each, and its known values are constants. Linking it folds nothing.
-It derives all types anew, since whoever has the file may have changed it.
+It derives all types anew, since the file may have been changed.
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ from ..host.resources import Resources
 from ..program.host_program import CONSTANT, COPY, HOST, Call, ProgramDef, ProgramFunction, RegisterType
 from ..values.computed_info import ComputedInfo
 from ..values.tensor import TensorMetadata, ValueInfo
-from .link import Linker, nothing
-from .shared import Shared
+from .link import Linker, check_nothing
+from .link_context import LinkContext
 
 
 class Specialiser:
     """Collects specialised functions of several programs in one program, each constant once."""
 
-    def __init__(self, host: Host, check: Callable[[], object] = nothing) -> None:
+    def __init__(self, host: Host, check: Callable[[], object] = check_nothing) -> None:
         self._host = host
         self._check = check
         self._functions: dict[str, ProgramFunction] = {}
@@ -42,21 +42,21 @@ class Specialiser:
         """
         main = program.functions["main"]
         infos = [ValueInfo(meta) for meta in arguments]
-        linker = Linker(program, main, self._host, Shared({}, Resources()), infos, False, False, self._check)
-        return self._specialised(program, linker, name, {})
+        linker = Linker(program, main, self._host, LinkContext({}, Resources()), infos, False, False, self._check)
+        return self._add_specialised(program, linker, name, {})
 
     def add_general(self, program: ProgramDef, name: str) -> str:
         """Add `main` of a program as it is, for arguments whose shapes are known in a later link."""
-        return self._copied(program, "main", {}, name)
+        return self._add_copy(program, "main", {}, name)
 
-    def _specialised(self, program: ProgramDef, linker: Linker, name: str, copies: dict[str, str]) -> str:
+    def _add_specialised(self, program: ProgramDef, linker: Linker, name: str, copies: dict[str, str]) -> str:
         name = self._new_name(name)
         body = _FunctionWriter(self, program, linker, copies)
         self._functions[name] = body.function(name)
         return name
 
-    def _copied(self, program: ProgramDef, source: str, copies: dict[str, str], name: str) -> str:
-        """Add a function that is linked at its first call. `copies`: the names of those that were added before."""
+    def _add_copy(self, program: ProgramDef, source: str, copies: dict[str, str], name: str) -> str:
+        """Add a function that is linked at its first call. `copies`: the names of added functions."""
         if source not in copies:
             copies[source] = self._new_name(name)
             function = program.functions[source]
@@ -64,7 +64,7 @@ class Specialiser:
             for call in function.kernels:
                 if call.code == CONSTANT:
                     call = call._replace(attrs={"index": self.index(program.constants[call.attrs["index"]])})
-                names = tuple(self._copied(program, each, copies, each) for each in call.functions)
+                names = tuple(self._add_copy(program, callee, copies, callee) for callee in call.functions)
                 calls.append(call._replace(functions=names, stream=self.stream(program, call)))
             self._functions[copies[source]] = function._replace(name=copies[source], kernels=tuple(calls))
         return copies[source]
@@ -72,8 +72,8 @@ class Specialiser:
     def callees(self, program: ProgramDef, linker: Linker, call: Call, copies: dict[str, str]) -> tuple[str, ...]:
         """Add the functions of a call. Returns their names."""
         if bodies := linker.bodies(call):
-            return tuple(self._specialised(program, body, body.function.name, copies) for body in bodies)
-        return tuple(self._copied(program, name, copies, name) for name in call.functions)
+            return tuple(self._add_specialised(program, body, body.function.name, copies) for body in bodies)
+        return tuple(self._add_copy(program, name, copies, name) for name in call.functions)
 
     def index(self, constant: Any) -> int:
         """Return the index of a constant, which is added once."""
@@ -101,7 +101,7 @@ class Specialiser:
 
 
 class _FunctionWriter:
-    """One specialised function while it is written. `copies`: as of `Specialiser._copied`."""
+    """One specialised function while it is written. `copies`: as of `Specialiser._add_copy`."""
 
     def __init__(self, of: Specialiser, program: ProgramDef, linker: Linker, copies: dict[str, str]) -> None:
         self._of, self._program, self._linker, self._copies = of, program, linker, copies
@@ -111,7 +111,7 @@ class _FunctionWriter:
 
     def function(self, name: str) -> ProgramFunction:
         source, linker = self._linker.function, self._linker
-        calls, values = linker.kept()
+        calls, values = linker.needed_calls_and_values()
         filled = {r for call in calls for r in call.gives} | set(range(len(source.arg_names)))
         read = {r for call in calls for r in call.args} | {*source.results}
         for register in range(len(source.arg_names)):
@@ -120,9 +120,9 @@ class _FunctionWriter:
         node_of = {r: call for call in source.kernels for r in call.results}
         for register in sorted(read & values.keys()):
             self._add_constant(register, values[register], memory[register], node_of.get(register))
-        known = dict(self._number)
+        constant_numbers = dict(self._number)
         for call in calls:
-            self._add(call, filled, known)
+            self._add(call, filled, constant_numbers)
         targets = tuple(self._number[r] for r in source.targets if r in self._number)
         return source._replace(name=name, register_types=tuple(self._types), kernels=tuple(self._calls),
                                results=tuple(self._number[r] for r in source.results), targets=targets,
@@ -131,7 +131,7 @@ class _FunctionWriter:
     def _register(self, of: int) -> int:
         """Return a new register of the type of another one."""
         kind = self._linker.function.register_types[of]
-        self._types.append(kind if isinstance(kind, str) else self._linker.known[of].meta)
+        self._types.append(kind if isinstance(kind, str) else self._linker.infos[of].meta)
         return len(self._types) - 1
 
     def _add_constant(self, register: int, info: ValueInfo, memory: int, call: Call | None) -> None:

@@ -30,14 +30,14 @@ class StoredConstants(Protocol):
         """Return the object of this slot. `inputs`: the inputs of the slot's call."""
 
 
-class MadeConstants:
+class NoStoredConstants:
     """Makes every object, and stores none."""
 
     def get(self, _: Slot, __: Sequence[ValueInfo], ___: str, ____: TensorMetadata, make: Make) -> Any:
         return make()
 
 
-MADE = MadeConstants()
+NO_STORED_CONSTANTS = NoStoredConstants()
 
 
 class LoadedConstants:
@@ -56,15 +56,15 @@ class LoadedConstants:
         """
         stored = self._stored.get(slot)
         if stored is not None and stored.fingerprint == fingerprint and _fits(stored.value, meta):
-            return _aligned(stored.value)
-        if any(isinstance(known, ComputedInfo) and isinstance(known.constant, StrippedConstant) for known in inputs):
+            return _aligned_array(stored.value)
+        if any(isinstance(info, ComputedInfo) and isinstance(info.constant, StrippedConstant) for info in inputs):
             raise self._missing(slot, fingerprint, meta)
         return make()
 
     def _missing(self, slot: Slot, fingerprint: str, meta: TensorMetadata) -> FailedPrecondition:
         _, node, device, key = slot
         of_node = [f"'{one.key}' of '{one.fingerprint}', {_meta(one.value)}"
-                   for known, one in self._stored.items() if known[:3] == slot[:3]]
+                   for other_slot, one in self._stored.items() if other_slot[:3] == slot[:3]]
         return FailedPrecondition(
             f"the kernel needs the prepared constants '{key}' of '{fingerprint}', {meta}; the compiled file has "
             f"{'; '.join(of_node) or 'none for this node'}, and its constants were stripped", node=node, device=device,
@@ -81,32 +81,32 @@ class CollectedConstants:
     def get(
         self, slot: Slot, inputs: Sequence[ValueInfo], fingerprint: str, meta: TensorMetadata, make: Make
     ) -> Any:
-        made = make()
-        self.sources.update(id(each.constant if isinstance(each, ComputedInfo) else each.value) for each in inputs)
-        self._made.append((slot, fingerprint, meta, made))
-        return made
+        prepared = make()
+        self.sources.update(id(info.constant if isinstance(info, ComputedInfo) else info.value) for info in inputs)
+        self._made.append((slot, fingerprint, meta, prepared))
+        return prepared
 
-    def listed(self, others: Sequence[PreparedConstant] = ()) -> list[PreparedConstant]:
-        """Return the objects as arrays. Functions, those of `others` included, share equal arrays of one node, device,
-        key and fingerprint.
+    def prepared_arrays(self, others: Sequence[PreparedConstant] = ()) -> list[PreparedConstant]:
+        """Return the objects as arrays. Functions share equal arrays of one node, device, key and fingerprint, also
+        with `others`.
 
         Raises Internal for an object that contradicts its metadata.
         """
-        known = {one[1:5]: one.value for one in others}
+        arrays = {one[1:5]: one.value for one in others}
         rows = []
-        for slot, fingerprint, meta, made in self._made:
-            array = made() if callable(made) else made
+        for slot, fingerprint, meta, prepared in self._made:
+            array = prepared() if callable(prepared) else prepared
             if not isinstance(array, np.ndarray) or _meta(array) != meta:
-                found = _meta(array) if isinstance(array, np.ndarray) else type(array).__name__
-                raise Internal(f"the prepared object '{slot[-1]}' of '{fingerprint}' is {found}, declared as {meta}",
+                actual = _meta(array) if isinstance(array, np.ndarray) else type(array).__name__
+                raise Internal(f"the prepared object '{slot[-1]}' of '{fingerprint}' is {actual}, declared as {meta}",
                                node=slot[1])
-            other = known.setdefault((*slot[1:], fingerprint), array)
+            other = arrays.setdefault((*slot[1:], fingerprint), array)
             same = other.shape == array.shape and other.tobytes() == array.tobytes()
             rows.append(PreparedConstant(*slot, fingerprint, other if same else array))
         return rows
 
 
-def stored_for(stored: StoredConstants, node: tuple[str, str, str], inputs: Sequence[ValueInfo]) -> Stored:
+def stored_constants_of(stored: StoredConstants, node: tuple[str, str, str], inputs: Sequence[ValueInfo]) -> Stored:
     """Return the source of a call's prepared objects. `node`: function, node, device."""
     return lambda key, fingerprint, meta, make: stored.get((*node, key), inputs, fingerprint, meta, make)
 
@@ -119,7 +119,7 @@ def _fits(array: Any, meta: TensorMetadata) -> bool:
     return bool(array.shape == meta.shape and array.dtype == meta.dtype.numpy)
 
 
-def _aligned(array: Any) -> Any:
+def _aligned_array(array: Any) -> Any:
     """Return the array as native code may read it: a view of the file, or a copy of an array at another address.
 
     Raises FailedPrecondition when the file has changed.

@@ -20,8 +20,8 @@ from ..executor.executable import Executable
 from ..executor.step import RunOptions, Step
 from ..host.host import Host
 from ..linker.link import NodesDeclined, link
-from ..linker.shared import Shared
-from ..linker.stored_constants import MADE, StoredConstants
+from ..linker.link_context import LinkContext
+from ..linker.stored_constants import NO_STORED_CONSTANTS, StoredConstants
 from ..program.host_program import ProgramDef
 from ..support.fork_safety import inherited
 from ..support.gc_pause import gc_paused
@@ -48,9 +48,9 @@ class ProgramSource(Protocol):
         """Return the program. Raises the error of `step` when it ends meanwhile."""
 
     def link(
-        self, program: ProgramDef, feed_metas: Sequence[TensorMetadata], shared: Shared, step: Step, *,
+        self, program: ProgramDef, feed_metas: Sequence[TensorMetadata], shared: LinkContext, step: Step, *,
         waits: bool = True, foreign_feeds: frozenset[int] = frozenset(),
-    ) -> tuple[ProgramDef, Shared, Executable]:
+    ) -> tuple[ProgramDef, LinkContext, Executable]:
         """Link for feeds of this metadata, `foreign_feeds` being ForeignArrays. Return the program that was linked,
         and the values for further links."""
 
@@ -72,7 +72,7 @@ class PreparedStep:
 
     def __init__(
         self, names: Sequence[str], metas: Sequence[TensorMetadata], compiler: ProgramSource, host: Host, session: Step,
-        making: Step, new_step: NewStep, note: Note, stored: StoredConstants = MADE,
+        making: Step, new_step: NewStep, note: Note, stored: StoredConstants = NO_STORED_CONSTANTS,
     ) -> None:
         self._compiler, self._note = compiler, note
         self._host = host
@@ -84,7 +84,7 @@ class PreparedStep:
         # Feeds of these types need no conversion. Strings always do, since an object array may hold any objects.
         self._dtypes = [(i, meta.dtype.numpy if meta.dtype.itemsize else None) for i, meta in enumerate(metas)]
         program = compiler.program(making)
-        shared = Shared({}, session.resources, stored)
+        shared = LinkContext({}, session.resources, stored)
         weakref.finalize(self, host.device_memory.dropped.extend, shared.buffers)
         self._latest = program, shared  # one tuple, replaced as a whole: `shared` is indexed by the program's registers
         self._variants: dict[tuple[tuple[int, ...], ...], Executable] = {}
@@ -170,7 +170,7 @@ class PreparedStep:
         """Link anew for later runs, with the resources that the session has now."""
         with self._lock:
             program, shared = self._latest
-            self._latest = program, shared.renumbered(self._step.resources)
+            self._latest = program, shared.for_renumbered_program(self._step.resources)
             self._variants, self._dynamic, self._without_wait = {}, None, {}
 
     def executable_without_wait(self, shapes: tuple[tuple[int, ...], ...]) -> Executable:
@@ -207,10 +207,10 @@ class PreparedStep:
                 self._note(self._partial, self._compiler)
             return self._partial
 
-    def _link_partial(self, program: ProgramDef, shared: Shared, step: Step) -> Executable:
+    def _link_partial(self, program: ProgramDef, shared: LinkContext, step: Step) -> Executable:
         """Link without a new placement: a node that lacks shapes here has them in other runs."""
         try:
-            return link(program, self._host, self.metas, shared=shared, fuses=False, check=step.check)
+            return link(program, self._host, self.metas, context=shared, fuses=False, check=step.check)
         except NodesDeclined as declined:
             node, device, _, why = declined.refusals[0]
             raise Unimplemented(f"a partial run has no shapes of its feeds beforehand: {why}", node=node, device=device,
@@ -242,7 +242,7 @@ class PreparedStep:
         """
         program, shared = self._latest
         try:
-            return link(program, self._host, self.metas, shared=shared, waits=True, fuses=False, check=step.check)
+            return link(program, self._host, self.metas, context=shared, waits=True, fuses=False, check=step.check)
         except NodesDeclined:
             self._may_be_dynamic = False
             return None

@@ -63,4 +63,4 @@ class RequestContext:
             step.cancel(Cancelled("the run was interrupted"))
             raise
         finally:
-            step.leave()
+            step.detach()

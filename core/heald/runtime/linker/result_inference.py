@@ -1,6 +1,9 @@
-"""Following: what is known of the results of calls of functions, from what is known of their arguments.
+"""Result inference: facts about the results of calls of functions, derived from the facts about their arguments.
 
-A loop's variables are described by the facts that hold in every iteration: those that the body keeps.
+A fact about a loop's variable holds in every iteration: the body keeps it.
+
+A body is linked with its caller for the shapes of the call. Functions that call themselves, and functions that are
+nested too deep, are linked when they are first called.
 """
 
 from __future__ import annotations
@@ -15,8 +18,9 @@ from ..values import dtypes
 from ..values.dtypes import DType
 from ..values.tensor import Shape, TensorMetadata, ValueInfo
 
-DEEPEST_LINK = 8  # nested functions that are linked with their callers
-_FEW_BODIES, _TIMES = 200, 2  # one link may link this many bodies, and this multiple of the program's functions
+MOST_NESTED_LINKS = 8  # nested functions that are linked with their callers
+_FEWEST_BODIES = 200  # that one link may link, however few functions the program has
+_BODIES_PER_FUNCTION = 2  # that it may link beyond these
 _ROUNDS = 2  # iterations in which a loop's variables may lose single dimensions; then they lose their shape
 
 
@@ -31,7 +35,7 @@ class BodyBudget:
 
     @classmethod
     def of(cls, program: ProgramDef) -> BodyBudget:
-        return cls(_FEW_BODIES + _TIMES * len(program.functions))
+        return cls(_FEWEST_BODIES + _BODIES_PER_FUNCTION * len(program.functions))
 
 
 class FunctionLink(Protocol):
@@ -43,11 +47,11 @@ class FunctionLink(Protocol):
 
 
 BodyOf = Callable[[int, Sequence[ValueInfo]], FunctionLink]  # index of a function and facts about its arguments
-Followed = tuple[list[Any], Sequence[ValueInfo]]  # the links of the functions, and the results
+InferredResults = tuple[list[Any], Sequence[ValueInfo]]  # the links of the functions, and the results
 _DONE = ValueInfo(OPAQUE)  # the chain behind the results of functions with effects
 
 
-def _branches(first: int, call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> Followed:
+def _branches(first: int, call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
     bodies = [body(index, inputs[first:]) for index in range(len(call.functions))]
     if not bodies:
         raise InvalidArgument(f"{call.code} names no function")
@@ -76,24 +80,25 @@ def _loop(before: Sequence[ValueInfo], of_body: int, call: Call, body: BodyOf, i
 
 def _check_alike(expected: Sequence[ValueInfo], results: Sequence[ValueInfo], function: str) -> None:
     """Raises InvalidArgument for a function with results of other numbers or types."""
-    wanted, types = ([info.dtype for info in side] for side in (expected, results))
-    if types != wanted:
-        raise InvalidArgument(f"function '{function}' returns {dtypes_text(types)}, expected is {dtypes_text(wanted)}")
+    expected_types, types = ([info.dtype for info in side] for side in (expected, results))
+    if types != expected_types:
+        raise InvalidArgument(f"function '{function}' returns {dtypes_text(types)}, expected is "
+                              f"{dtypes_text(expected_types)}")
 
 
 def dtypes_text(types: Sequence[DType]) -> str:
     return f"({', '.join(dtype.name for dtype in types)})"
 
 
-def _call(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> Followed:
+def _call(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
     return _branches(0, call, body, inputs)
 
 
-def _choice(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> Followed:
+def _choice(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
     return _branches(1, call, body, inputs)
 
 
-def _while(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> Followed:
+def _while(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
     link, results = _loop((), 1, call, body, inputs)
     condition = body(0, results[: len(inputs)])
     if not condition.results or condition.results[0].meta is OPAQUE:
@@ -101,13 +106,13 @@ def _while(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> Followed:
     return [condition, link], results
 
 
-def _for(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> Followed:
+def _for(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
     number = ValueInfo(TensorMetadata(dtypes.int32, ()))
     link, results = _loop((number,), 0, call, body, inputs[3:])
     return [link], results
 
 
-def _frame(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> Followed:
+def _frame(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
     """Return no facts about the results, the exits of any iteration: a run compares these with their types."""
     varying = [ValueInfo(TensorMetadata(info.dtype, None)) for info in inputs[: call.attrs["variables"]]]
     link = body(0, [*varying, *inputs[len(varying):]])
@@ -115,7 +120,7 @@ def _frame(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> Followed:
     return [link], ()
 
 
-FOLLOWED: Mapping[str, Callable[[Call, BodyOf, Sequence[ValueInfo]], Followed]] = {
+RESULT_RULES: Mapping[str, Callable[[Call, BodyOf, Sequence[ValueInfo]], InferredResults]] = {
     "heald.call": _call, "heald.if": _choice, "heald.case": _choice, "heald.while": _while, "heald.for": _for,
     "heald.frame": _frame,
 }  # by the code of a call

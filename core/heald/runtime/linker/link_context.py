@@ -1,4 +1,4 @@
-"""Shared: values that the links of one program share."""
+"""LinkContext: values that the links of one program share."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any
 from ..host.device_memory import Owned
 from ..host.host_memory import RelaidConstant
 from ..host.resources import Resources
-from .stored_constants import MADE, StoredConstants
+from .stored_constants import NO_STORED_CONSTANTS, StoredConstants
 
 if TYPE_CHECKING:
     from ..contract.host_kernel import Callee
 
 
-class Shared:
+class LinkContext:
     """Values that the links of one program share.
 
     `prepared`: objects that kernels prepared from constants.
@@ -24,7 +24,7 @@ class Shared:
     """
 
     def __init__(
-        self, functions: dict[str, Callee], resources: Resources, stored: StoredConstants = MADE
+        self, functions: dict[str, Callee], resources: Resources, stored: StoredConstants = NO_STORED_CONSTANTS
     ) -> None:
         self.prepared: dict[Any, Any] = {}
         self.stored = stored
@@ -34,21 +34,21 @@ class Shared:
         self.buffers: list[Owned] = []
         self.functions = functions
         self.resources = resources
-        self._callees: dict[str, Shared] = {}
+        self._callees: dict[str, LinkContext] = {}
 
-    def of(self, function: str) -> Shared:
+    def of(self, function: str) -> LinkContext:
         """Return what the links of a function of the same program share, where each is linked for its callers."""
         if function not in self._callees:
-            own = self._callees[function] = Shared(self.functions, self.resources, self.stored)
-            own.prepared, own.buffers, own._callees = self.prepared, self.buffers, self._callees
+            context = self._callees[function] = LinkContext(self.functions, self.resources, self.stored)
+            context.prepared, context.buffers, context._callees = self.prepared, self.buffers, self._callees
         return self._callees[function]
 
-    def renumbered(self, resources: Resources | None = None) -> Shared:
+    def for_renumbered_program(self, resources: Resources | None = None) -> LinkContext:
         """Return what programs share without the functions that are linked by register number, for a program that was
         lowered again: the same numbers stand for other values in it.
 
         `resources`: the state of later links, by default the same.
         """
-        anew = Shared({}, self.resources if resources is None else resources, self.stored)
+        anew = LinkContext({}, self.resources if resources is None else resources, self.stored)
         anew.prepared, anew.buffers = self.prepared, self.buffers
         return anew

@@ -1,0 +1,42 @@
+"""LazyCall: a call of a kernel that binds in the run, when the shapes are known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from .frame_calls import run_lazy
+from .op_call import OpCall
+
+if TYPE_CHECKING:
+    from ..step import Step
+    from .call_environment import CallEnvironment
+    from .frame_calls import FrameCall, FreshCall
+    from .unfinished_frame import UnfinishedFrame
+
+
+@dataclass(frozen=True, eq=False)
+class LazyCall(OpCall):
+    """`kernel`: the first candidate, whose flags all candidates share.
+
+    `alias`: the aliases of all candidates, for any of them may be bound.
+    `lazy`: takes the step and the arguments, and returns the results.
+    """
+
+    lazy: Callable[[Step, list[Any]], list[Any]]
+
+    @property
+    def plannable(self) -> bool:
+        return False
+
+    @property
+    def obstacle_to_capture(self) -> str:
+        return "its shapes change"
+
+    def attach(self, frame: UnfinishedFrame) -> FrameCall | None:
+        return partial(run_lazy, frame.registers, self.call.args, self.returned_registers, self.lazy)
+
+    def fresh(self, _: CallEnvironment) -> FreshCall:
+        return self.lazy

@@ -1,0 +1,27 @@
+"""PeerCopy: a copy between the memories of two devices, without the host."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from ....errors import Internal
+from ...contract.device import STREAM, Device
+from .copy_in import CopyIn
+
+
+@dataclass(frozen=True, eq=False)
+class PeerCopy(CopyIn):
+    """`source`: the device whose memory has the argument."""
+
+    source: Device
+
+    def copy_function(self) -> Callable[[Any, Any], None]:
+        device, source = self.device, self.source
+
+        def copy(x: Any, out: Any) -> None:
+            if not device.copy_peer(x, out, STREAM):  # type: ignore[attr-defined] # an optional method
+                raise Internal(f"device {device.uid} reaches {source.uid}, and its copy_peer refuses a buffer of it")
+
+        return copy

@@ -1,0 +1,51 @@
+"""Kernels that return their results instead of writing them: their run functions, which check the results."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from numpy import ndarray
+
+from ....errors import Internal
+from ...contract.kernel import KernelDef
+from ...host.host_memory import COUNTED_FROM_BYTES, HostMemory
+from ...program.host_program import Call
+from ...values.async_value import AsyncValue, available, payload_of
+from ...values.tensor import TensorMetadata
+from ..host_array import check_results
+
+
+def run_on_list(
+    run: Callable[..., Any], metas: Sequence[TensorMetadata], call: Call, kernel: KernelDef, memory: HostMemory
+) -> Callable[[list[Any]], list[Any]]:
+    """Return the run function of a kernel that returns its results, as a function of a list of inputs."""
+    if kernel.asynchronous and call.chain is not None:
+        return partial(_run_for_chain, run)
+    return partial(_run_and_check, run, metas, call.op, kernel, memory)
+
+
+def _run_for_chain(run: Callable[..., Any], inputs: list[Any]) -> list[Any]:
+    """Return the value of the chain of an asynchronous call without results: None when done, else an AsyncValue."""
+    return [payload_of(run(*inputs))]
+
+
+def _run_and_check(
+    run: Callable[..., Any], metas: Sequence[TensorMetadata], op: str, kernel: KernelDef, memory: HostMemory,
+    inputs: list[Any],
+) -> list[Any]:
+    """Run a kernel that returns its results: payloads where they are available, else AsyncValues.
+
+    Raises Internal for AsyncValues from a kernel that is not declared asynchronous.
+    """
+    if kernel.nonstrict:
+        inputs = [x if isinstance(x, AsyncValue) else available(x) for x in inputs]
+    values = check_results(run(*inputs), metas, op, kernel.pack)
+    if not (kernel.asynchronous or kernel.nonstrict) and any(isinstance(v, AsyncValue) for v in values):
+        raise Internal(f"the kernel of {op} (plugin {kernel.pack}) returned an AsyncValue and is not declared "
+                       "asynchronous", op=op, plugin=kernel.pack, hint="declare the kernel with asynchronous=True")
+    for value in values:
+        if value.__class__ is ndarray and value.nbytes >= COUNTED_FROM_BYTES:
+            memory.hold(value, "a result")
+    return values

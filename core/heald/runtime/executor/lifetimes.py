@@ -1,0 +1,115 @@
+"""Lifetimes: when the values of a run die, and which arrays are read outside the order of the calls.
+
+Liveness of values is computed here, once when a function is linked, from the order of its calls. It answers two
+questions about every register.
+
+1. May the register's array be a buffer of the memory plan? The plan gives a buffer to the next value after the last
+   read in the flat list and the tail (`Use`). So an array that anybody reads outside this order is *lent* and gets no
+   buffer. The readers outside the order are:
+   - the user of the results,
+   - a device that works through its queue,
+   - a kernel that reads arguments after it has returned, or retains them,
+   - a call in a Dataflow, which runs in any order,
+   - the tail, for values from before it: other calls may run between the producer and the tail.
+   Aliases share the array of their root, so all sets hold roots.
+2. When may the frame forget the value of an open register? After its last consumer (`dying`), where the order of calls
+   is known. Fixed registers never die: they hold the same payload in every run. Arguments and results live until the
+   end of the run, and so do values that a Dataflow may still read. A Dataflow counts consumers instead; `lasting` has
+   the registers that it must not drop, since the caller or the tail takes them.
+
+Invariants:
+- A buffer of the memory plan is never lent. Results, arguments of asynchronous kernels and of calls that wait for them
+  (but values within the tail), retained arrays, and arrays that a queued transfer reads are not planned.
+- A retained feed is copied before the run (`FeedCopy`), a retained result is copied on return: the user may write both
+  after the run.
+- A value dies with its last consumer where the order of calls is known, else with the run.
+
+Rule: a form of call that lets an argument be read after it has returned, or by another thread, must say so in
+`reads_after_return`, `retained` or `sees_host`. A register that is lent too often costs memory; a register that is lent
+too seldom gives wrong numbers. `[debug] poison` overwrites dead memory and finds the second kind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from .call_order import CallOrder
+from .calls.bound_call import BoundCall
+from .memory_plan import Use
+from .register_table import RegisterTable
+
+
+@dataclass(frozen=True, eq=False)
+class Lifetimes:
+    """The uses of values in the order of the calls, and the arrays that are read outside of it.
+
+    `retained`: roots of the arrays that a kernel keeps, so that they belong neither to the frame nor to the user.
+    `lent`: roots of the arrays that are read outside the order of the calls; the retained arrays are among them.
+    `uses`: the uses of each call, for the memory plan.
+    """
+
+    retained: frozenset[int]
+    lent: frozenset[int]
+    uses: Sequence[Use]
+
+
+@dataclass(frozen=True, eq=False)
+class Deaths:
+    """The ends of the values in open registers.
+
+    `dying`: by index of an attached call, the open registers whose values die there, arguments first.
+    `lasting`: the registers whose values outlive the calls before the tail, each with the count -1 of a Dataflow.
+    """
+
+    dying: Mapping[int, Sequence[int]]
+    lasting: Mapping[int, int]
+
+
+def find_lifetimes(order: CallOrder, registers: RegisterTable) -> Lifetimes:
+    retained = frozenset(registers.root[bound.call.args[i]] for bound in order.calls for i in bound.retained)
+    lent = _find_lent(order, registers) | retained
+    return Lifetimes(retained, lent, [_use_of(bound, registers, lent) for bound in order.calls])
+
+
+def _find_lent(order: CallOrder, registers: RegisterTable) -> frozenset[int]:
+    """Return the roots of the arrays that are read outside the order of the calls, but for retained arrays."""
+    calls = order.calls
+    read_later = [a for bound in calls if not bound.sees_host
+                  for a in bound.call.args if a not in registers.device_of]
+    read_later += [a for bound in calls if bound.reads_after_return for a in bound.call.args]
+    read_later += [r for n in order.unordered for r in (*calls[n].call.args, *calls[n].call.results)]
+    read_later += order.outside(order.tail).difference(registers.arguments)  # a copied feed is in place before the run
+    return frozenset(registers.root[r] for r in (*registers.results, *read_later))
+
+
+def _use_of(bound: BoundCall, registers: RegisterTable, lent: frozenset[int]) -> Use:
+    call, metas = bound.call, registers.metas
+    reads = tuple(registers.root[a] for a in call.args)
+    writes: tuple[tuple[int, int], ...] = ()
+    if bound.plannable:
+        writes = tuple((r, metas[r].nbytes) for r in call.results if r not in lent and registers.has_size(r))
+    shared = tuple((call.results[output], reads[argument]) for output, argument in bound.inplace.items()
+                   if _has_same_layout(bound, output, argument, registers))
+    return Use(reads, writes, bound.memory, shared)
+
+
+def _has_same_layout(bound: BoundCall, output: int, argument: int, registers: RegisterTable) -> bool:
+    written, read = registers.metas[bound.call.results[output]], registers.metas[bound.call.args[argument]]
+    return written.is_static and written.shape == read.shape and written.dtype.itemsize == read.dtype.itemsize
+
+
+def find_deaths(order: CallOrder, registers: RegisterTable, fixed: frozenset[int]) -> Deaths:
+    """Return the ends of the values in the registers that are not fixed."""
+    calls = order.calls
+    last = {r: n for n, bound in enumerate(calls) for r in (*bound.call.needs, *bound.call.results)}
+    outliving = {*registers.results, *registers.arguments, *fixed}
+    outliving |= {r for n in order.unordered for r in calls[n].call.needs}
+    outliving |= {r for bound in calls if bound.pends for r in bound.returned_registers}  # the run's end awaits them
+    dying: dict[int, list[int]] = {}
+    for number in set(last.values()) - order.unordered:
+        call = calls[number].call
+        dead = [r for r in dict.fromkeys((*call.needs, *call.results)) if last[r] == number and r not in outliving]
+        if dead:
+            dying[number] = dead
+    return Deaths(dying, dict.fromkeys((*registers.results, *order.outside(order.tail)), -1))
