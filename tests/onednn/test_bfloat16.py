@@ -16,7 +16,7 @@ from builders.functions import CHANNELS, GELUS, HARD_SWISHES, LAYER_NORMS
 from builders.graphs import const, graph, node, placeholder
 from harness.onednn_pair import ALONE, AS_WRITTEN, NUMPY_ALONE, conv, numbers
 from heald.graphs.graph.graph import Node, TensorValue
-from heald.graphs.session.session_graph import enabled_passes
+from heald.graphs.session.pre_placement import enabled_passes
 from heald.runtime.contract.graph_pass import GRAPH
 from heald.runtime.service.runtime import runtime
 from heald_onednn import plugin, precision

@@ -35,8 +35,9 @@ if TYPE_CHECKING:
     from .program_runtime import runtime_of as runtime_of
     from .tensor_handle import TensorHandle as TensorHandle
 
-__getattr__ = lazy_exports.lazy_exports(__name__, {
-    ".op_handlers": ("LinkedHandler",),
-    ".program_runtime": ("completion", "runtime_of"),
-    ".tensor_handle": ("TensorHandle",),
-})
+if not TYPE_CHECKING:  # with it, mypy would take every name for an export
+    __getattr__ = lazy_exports.lazy_exports(__name__, {
+        ".op_handlers": ("LinkedHandler",),
+        ".program_runtime": ("completion", "runtime_of"),
+        ".tensor_handle": ("TensorHandle",),
+    })

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from heald.api import AsyncValue, DType, OpAttrs, OpDef, OpInvocation, TensorMetadata, dtypes
 from heald.errors import Cancelled, FailedPrecondition, HealdError, InvalidArgument, typed_error
-from heald.runtime.contract import checked
+from heald.runtime.contract import convert_attribute
 from heald.runtime.host import Host
-from heald.runtime.service import convert
+from heald.runtime.service import convert_feed
 from heald.runtime.values import DENSE
 
 from .bound_op_cache import BoundOpCache
@@ -111,7 +111,7 @@ class CoreRuntime:
         if element_type in (dtypes.resource, dtypes.variant):
             raise InvalidArgument(f"the {name} is no {element_type.name}: ops make tensors of this type",
                                   hint="VarHandleOp, for example, returns a resource")
-        array = convert(value, TensorMetadata(element_type, None), name, self.host.memory, "argument")
+        array = convert_feed(value, TensorMetadata(element_type, None), name, self.host.memory, "argument")
         if np.may_share_memory(array, value) if isinstance(value, np.ndarray) else array is value:
             array = array.copy()
         return array, element_type
@@ -285,7 +285,7 @@ def _element_type(dtype: Any, value: Any) -> DType:
     if dtype is not None:
         from heald.runtime.contract import AttrDef
 
-        return checked(AttrDef("dtype", "type"), OpAttrs(dtype=dtype)["dtype"])  # type: ignore[no-any-return]
+        return convert_attribute(AttrDef("dtype", "type"), OpAttrs(dtype=dtype)["dtype"])  # type: ignore[no-any-return]
     if isinstance(value, np.ndarray | np.generic):
         return dtypes.of_numpy(value.dtype.newbyteorder("="))
     return natural_dtype(value)

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from .names import name_tuple as name_tuple
     from .resolve import faulty_nodes as faulty_nodes
 
-__getattr__ = lazy_exports(__name__, {
-    ".names": ("HANDLE_TYPES", "flatten_fetches", "name_tuple"),
-    ".resolve": ("faulty_nodes",),
-})
+if not TYPE_CHECKING:  # with it, mypy would take every name for an export
+    __getattr__ = lazy_exports(__name__, {
+        ".names": ("HANDLE_TYPES", "flatten_fetches", "name_tuple"),
+        ".resolve": ("faulty_nodes",),
+    })

@@ -37,12 +37,13 @@ if TYPE_CHECKING:
     from .node import parse_input as parse_input
     from .traversal import ancestors as ancestors
 
-__getattr__ = lazy_exports(__name__, {
-    ".attr_value": ("AttrPlaceholder", "attr_bytes"),
-    ".comparison": ("Change", "GraphDifference", "compare"),
-    ".expansion": ("ExpansionLimit",),
-    ".function": ("Function",),
-    ".graph": ("Func", "Versions"),
-    ".node": ("parse_input",),
-    ".traversal": ("ancestors",),
-})
+if not TYPE_CHECKING:  # with it, mypy would take every name for an export
+    __getattr__ = lazy_exports(__name__, {
+        ".attr_value": ("AttrPlaceholder", "attr_bytes"),
+        ".comparison": ("Change", "GraphDifference", "compare"),
+        ".expansion": ("ExpansionLimit",),
+        ".function": ("Function",),
+        ".graph": ("Func", "Versions"),
+        ".node": ("parse_input",),
+        ".traversal": ("ancestors",),
+    })

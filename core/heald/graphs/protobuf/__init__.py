@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from .descriptor_pool import message_class as message_class
     from .descriptor_pool import parse_message as parse_message
 
-__getattr__ = lazy_exports(__name__, {
-    ".descriptor_pool": ("definitions", "message_class", "parse_message"),
-})
+if not TYPE_CHECKING:  # with it, mypy would take every name for an export
+    __getattr__ = lazy_exports(__name__, {
+        ".descriptor_pool": ("definitions", "message_class", "parse_message"),
+    })

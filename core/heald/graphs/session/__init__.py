@@ -33,9 +33,10 @@ if TYPE_CHECKING:
     from .model import find_outputs as find_outputs
     from .session import Session as Session
 
-__getattr__ = lazy_exports(__name__, {
-    ".ahead_of_time": ("compile_model",),
-    ".asynchronous_step": ("AsynchronousStep",),
-    ".model": ("Signature", "find_inputs", "find_outputs"),
-    ".session": ("Session",),
-})
+if not TYPE_CHECKING:  # with it, mypy would take every name for an export
+    __getattr__ = lazy_exports(__name__, {
+        ".ahead_of_time": ("compile_model",),
+        ".asynchronous_step": ("AsynchronousStep",),
+        ".model": ("Signature", "find_inputs", "find_outputs"),
+        ".session": ("Session",),
+    })

@@ -54,12 +54,13 @@ if TYPE_CHECKING:
     from .structural import NO_OP as NO_OP
     from .structural import PLACEHOLDER as PLACEHOLDER
 
-__getattr__ = lazy_exports(__name__, {
-    ".attribute_forms": ("check_attributes", "convert_attribute"),
-    ".device": ("DeviceName", "load_callable"),
-    ".host_kernel": ("HostKernel", "HostKernelRegistry"),
-    ".kernel": ("KernelDef", "run_of"),
-    ".op": ("ArgDef", "AttrDef", "GRAPH_DEF_VERSION", "OP_SET_PLUGIN", "REQUIRED", "attr_text"),
-    ".op_registry": ("OpRegistry",),
-    ".structural": ("CONST", "CONTROL_TRIGGER", "NO_KERNEL", "NO_OP", "PLACEHOLDER"),
-})
+if not TYPE_CHECKING:  # with it, mypy would take every name for an export
+    __getattr__ = lazy_exports(__name__, {
+        ".attribute_forms": ("check_attributes", "convert_attribute"),
+        ".device": ("DeviceName", "load_callable"),
+        ".host_kernel": ("HostKernel", "HostKernelRegistry"),
+        ".kernel": ("KernelDef", "run_of"),
+        ".op": ("ArgDef", "AttrDef", "GRAPH_DEF_VERSION", "OP_SET_PLUGIN", "REQUIRED", "attr_text"),
+        ".op_registry": ("OpRegistry",),
+        ".structural": ("CONST", "CONTROL_TRIGGER", "NO_KERNEL", "NO_OP", "PLACEHOLDER"),
+    })

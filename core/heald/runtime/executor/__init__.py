@@ -39,12 +39,13 @@ if TYPE_CHECKING:
     from .only_call import allocating_run as allocating_run
     from .trace import Event as Event
 
-__getattr__ = lazy_exports(__name__, {
-    ".array_contract": ("buffer_poisoner", "check_returned", "poison_array", "checked_run_function"),
-    ".calls.kernel_call": ("KernelCall",),
-    ".calls.returned_results": ("run_on_list",),
-    ".executable": ("Executable",),
-    ".host_array": ("check_payload", "view"),
-    ".only_call": ("allocating_run",),
-    ".trace": ("Event",),
-})
+if not TYPE_CHECKING:  # with it, mypy would take every name for an export
+    __getattr__ = lazy_exports(__name__, {
+        ".array_contract": ("buffer_poisoner", "check_returned", "poison_array", "checked_run_function"),
+        ".calls.kernel_call": ("KernelCall",),
+        ".calls.returned_results": ("run_on_list",),
+        ".executable": ("Executable",),
+        ".host_array": ("check_payload", "view"),
+        ".only_call": ("allocating_run",),
+        ".trace": ("Event",),
+    })

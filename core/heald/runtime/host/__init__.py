@@ -35,10 +35,11 @@ if TYPE_CHECKING:
     from .kernel_context import ModeWords as ModeWords
     from .resources import Resources as Resources
 
-__getattr__ = lazy_exports(__name__, {
-    ".bound_call_cache": ("bytes_of_call",),
-    ".file_policy": ("refusal",),
-    ".host": ("Host",),
-    ".kernel_context": ("KERNEL_MODES", "KernelContext", "ModeWords"),
-    ".resources": ("Resources",),
-})
+if not TYPE_CHECKING:  # with it, mypy would take every name for an export
+    __getattr__ = lazy_exports(__name__, {
+        ".bound_call_cache": ("bytes_of_call",),
+        ".file_policy": ("refusal",),
+        ".host": ("Host",),
+        ".kernel_context": ("KERNEL_MODES", "KernelContext", "ModeWords"),
+        ".resources": ("Resources",),
+    })

@@ -28,6 +28,7 @@ from ..support.lazy_exports import lazy_exports
 if TYPE_CHECKING:
     from .binder import Binder as Binder
 
-__getattr__ = lazy_exports(__name__, {
-    ".binder": ("Binder",),
-})
+if not TYPE_CHECKING:  # with it, mypy would take every name for an export
+    __getattr__ = lazy_exports(__name__, {
+        ".binder": ("Binder",),
+    })

@@ -38,13 +38,14 @@ if TYPE_CHECKING:
     from .typed_attribute import typed_number as typed_number
     from .verifier import verify as verify
 
-__getattr__ = lazy_exports(__name__, {
-    ".bef.encode": ("ELEMENT_TYPES",),
-    ".compiled_model": ("CompiledModel",),
-    ".host_program": (
-        "Call", "HOST", "ProgramDef", "ProgramFunction", "RUNTIME_CODES", "RegisterType", "native_function"),
-    ".infer": ("infer_outputs",),
-    ".stream_analysis": ("Stream", "analyse_streams", "stream_numbers"),
-    ".typed_attribute": ("ShapeAttribute", "is_number", "number_type", "plain_value", "typed_number"),
-    ".verifier": ("verify",),
-})
+if not TYPE_CHECKING:  # with it, mypy would take every name for an export
+    __getattr__ = lazy_exports(__name__, {
+        ".bef.encode": ("ELEMENT_TYPES",),
+        ".compiled_model": ("CompiledModel",),
+        ".host_program": (
+            "Call", "HOST", "ProgramDef", "ProgramFunction", "RUNTIME_CODES", "RegisterType", "native_function"),
+        ".infer": ("infer_outputs",),
+        ".stream_analysis": ("Stream", "analyse_streams", "stream_numbers"),
+        ".typed_attribute": ("ShapeAttribute", "is_number", "number_type", "plain_value", "typed_number"),
+        ".verifier": ("verify",),
+    })

@@ -27,9 +27,10 @@ if TYPE_CHECKING:
     from .feeds import convert_feed as convert_feed
     from .runtime import Runtime as Runtime
 
-__getattr__ = lazy_exports(__name__, {
-    ".arguments": ("inputs_in_order", "dict_of_mapping"),
-    ".compiled_model": ("LoadedCompiledModel",),
-    ".feeds": ("convert_feed",),
-    ".runtime": ("Runtime",),
-})
+if not TYPE_CHECKING:  # with it, mypy would take every name for an export
+    __getattr__ = lazy_exports(__name__, {
+        ".arguments": ("inputs_in_order", "dict_of_mapping"),
+        ".compiled_model": ("LoadedCompiledModel",),
+        ".feeds": ("convert_feed",),
+        ".runtime": ("Runtime",),
+    })

@@ -35,11 +35,12 @@ if TYPE_CHECKING:
     from .tensor_proto import read_shape as read_shape
     from .wire import Buffer as Buffer
 
-__getattr__ = lazy_exports(__name__, {
-    ".async_value": ("error_among", "when_available"),
-    ".dtypes": ("of_numpy",),
-    ".layouts": ("COO", "DENSE", "SCALAR", "broadcast", "coo_of", "fill_dense", "layout_of"),
-    ".tensor": ("fits",),
-    ".tensor_proto": ("read_shape",),
-    ".wire": ("Buffer",),
-})
+if not TYPE_CHECKING:  # with it, mypy would take every name for an export
+    __getattr__ = lazy_exports(__name__, {
+        ".async_value": ("error_among", "when_available"),
+        ".dtypes": ("of_numpy",),
+        ".layouts": ("COO", "DENSE", "SCALAR", "broadcast", "coo_of", "fill_dense", "layout_of"),
+        ".tensor": ("fits",),
+        ".tensor_proto": ("read_shape",),
+        ".wire": ("Buffer",),
+    })
