@@ -67,7 +67,7 @@ class FrameFactory:
             calls = self._poisoning_calls(calls, buffers, dict(copies))
         frame = Frame(registers, calls[: len(lists.flat)], copies, lent, lists.flat)
         if is_flat:
-            frame.uncaptured = self._segments
+            frame.segments_to_capture = self._segments
             if lists.tail:
                 frame.tail = Frame(registers, calls[len(lists.flat) :], [], lent, lists.tail)
         is_first = not self._has_frames and is_flat
@@ -178,7 +178,7 @@ class FrameFactory:
         try:
             what = f"of {self._layout.memory.plan.nbytes} bytes that a run of this program takes"
             return self._host.device_memory.allocate(device, nbytes, what)
-        except Exception as error:  # noqa: BLE001 - raised again, typed_view
+        except Exception as error:  # noqa: BLE001 - raised again, typed
             raise self._at(user, self._host.fault(device, error))  # noqa: B904 - the cause is set there
 
     def _at(self, user: BoundCall, error: HealdError) -> HealdError:
