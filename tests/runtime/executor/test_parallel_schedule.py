@@ -19,7 +19,7 @@ from harness.garbage import collect
 from harness.threads import in_threads
 from heald.errors import Cancelled, DeadlineExceeded, InvalidArgument, Unknown
 from heald.runtime.executor import autotune
-from heald.runtime.executor.autotune import FIRST_STAY_RUNS, experiment
+from heald.runtime.executor.autotune import FIRST_STAY_RUNS, compare_schedules
 from heald.runtime.executor.memory_plan import FreeSlots, Use, plan_memory
 from heald.runtime.executor.parallel_schedule import dependencies, make_parallel_schedule, schedule_of_partition
 from heald.runtime.executor.schedule import Schedule
@@ -441,7 +441,7 @@ def decisions(times, runs):
     """The schedules that an executable chooses when its runs take `times(name)` ns: "flat", "clocked" or "parts"."""
     schedules = {name: Schedule(lambda: None, None, None, [object()]) for name in ("flat", "parts")}
     names = {id(current): name for name, current in schedules.items()}
-    tried = experiment(schedules["flat"], lambda _costs: schedules["parts"])
+    tried = compare_schedules(schedules["flat"], lambda _costs: schedules["parts"])
     schedule_names, current = [], next(tried)
     for _ in range(runs):
         schedule_names.append(names.get(id(current), "clocked"))
@@ -477,7 +477,7 @@ def first_runs_on_devices(took, cost, runs=4):
             call_each(index, partial(clock.advance, cost), frame, step)
 
     apart = Schedule(lambda: None, None, run_each, [object()])
-    tried, schedule_names = experiment(step_of, lambda _costs: None, apart), []
+    tried, schedule_names = compare_schedules(step_of, lambda _costs: None, apart), []
     current = next(tried)
     clock = Nanoseconds()
     frame = SimpleNamespace(calls=[None, None])

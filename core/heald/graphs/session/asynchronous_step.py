@@ -56,4 +56,4 @@ class AsynchronousStep:
             raise
         finally:
             step.detach()
-        return values or [failed(step.end()) for _ in executable.function.results], step.over
+        return values or [failed(step.end_error()) for _ in executable.function.results], step.over

@@ -74,7 +74,7 @@ class PartialRun:
             return executable.start(feed_values, step)
         except Exception as error:  # noqa: BLE001 - the call that fetches a result raises it
             step.cancel(as_heald_error(error, "a partial run"))
-            return [failed(step.end()) for _ in executable.function.results]
+            return [failed(step.end_error()) for _ in executable.function.results]
         except BaseException:
             step.cancel(Cancelled("the run was interrupted"))
             raise

@@ -24,7 +24,7 @@ Run = Callable[..., Any]
 Poisoner = Callable[[Any], None]  # overwrites an output
 
 
-class HasCalls(Protocol):
+class FrameWithCalls(Protocol):
     """A frame, as far as it matters here: its calls in order."""
 
     calls: list[Callable[[], Any]]
@@ -99,7 +99,7 @@ def buffer_poisoner(device: Device, nbytes: int) -> Poisoner:
     return lambda buffer: device.copy_in(nonsense, buffer, STREAM)
 
 
-def check_first_run(frame: HasCalls, check: Callable[[int, Any], None]) -> None:
+def check_first_run(frame: FrameWithCalls, check: Callable[[int, Any], None]) -> None:
     """Check each call of a frame in its first run.
 
     `check(index, returned)` is called for a call that returns a value.
@@ -109,7 +109,7 @@ def check_first_run(frame: HasCalls, check: Callable[[int, Any], None]) -> None:
         frame.calls[index] = partial(_run_first, this, index, call, check)
 
 
-def _run_first(this: weakref.ref[HasCalls], index: int, call: Run, check: Callable[[int, Any], None]) -> None:
+def _run_first(this: weakref.ref[FrameWithCalls], index: int, call: Run, check: Callable[[int, Any], None]) -> None:
     frame = this()
     if frame is not None:
         frame.calls[index] = call

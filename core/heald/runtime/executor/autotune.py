@@ -35,7 +35,7 @@ class Autotuner:
 
     def __init__(self, flat: Schedule, divide: Divide, by_device: Schedule | None = None) -> None:
         self._lock = Lock()
-        self._experiment = experiment(flat, divide, by_device)
+        self._experiment = compare_schedules(flat, divide, by_device)
         self._measured = 0
         self.schedule = self._trial(next(self._experiment))
 
@@ -56,11 +56,11 @@ class Autotuner:
             started = perf_counter_ns()
             tried.run(frame, step)
             if number == self._measured:
-                self._go_on(tried, perf_counter_ns() - started)
+                self._take_measurement(tried, perf_counter_ns() - started)
         finally:
             self._lock.release()
 
-    def _go_on(self, tried: Schedule, took: int) -> None:
+    def _take_measurement(self, tried: Schedule, took: int) -> None:
         self._measured += 1
         self.schedule = tried  # remains when a Ctrl-C ends the experiment
         try:
@@ -77,7 +77,7 @@ def _run_measured(of: weakref.ref[Autotuner], number: int, tried: Schedule, fram
         autotuner.measure(number, tried, frame, step)
 
 
-def experiment(flat: Schedule, divide: Divide, by_device: Schedule | None = None) -> Experiment:
+def compare_schedules(flat: Schedule, divide: Divide, by_device: Schedule | None = None) -> Experiment:
     """Find the faster schedule: a cold run, a warm run, two clocked runs, then trials of both schedules in turn.
 
     The parallel schedule stays when it is faster by LEAST_MEASURED_SPEEDUP. A trial compares the second best run of
@@ -91,7 +91,7 @@ def experiment(flat: Schedule, divide: Divide, by_device: Schedule | None = None
     for _ in range(2):
         if (yield flat) < LEAST_DIVIDED_NS:
             return flat
-    clock = Clock()
+    clock = CallClock()
     clocked = Schedule(flat.make_frame, clock.run, flat.run_each, flat.frames)
     yield clocked
     yield clocked
@@ -119,7 +119,7 @@ def _try_device_schedule(by_device: Schedule) -> Generator[Schedule, int, bool]:
     It stays for the next runs when the calls of the devices could overlap by `LEAST_SPEEDUP` of a run's time. Returns
     False when a run is so short that no schedule is worth a trial.
     """
-    clock = Clock()
+    clock = CallClock()
     run = partial(clock.run_parts, by_device.run_each)
     clocked = Schedule(by_device.make_frame, run, by_device.run_each, by_device.frames)
     took = 0
@@ -135,7 +135,7 @@ def _try_device_schedule(by_device: Schedule) -> Generator[Schedule, int, bool]:
     return True
 
 
-class Clock:
+class CallClock:
     """Runs a list with a clock around each call. `costs` has the least ns of each call so far."""
 
     def __init__(self) -> None:
@@ -152,7 +152,7 @@ class Clock:
             call()
             costs.append(perf_counter_ns() - started)
         if cursor.is_stopped:
-            raise step.end()
+            raise step.end_error()
         self.costs = list(map(min, self.costs or costs, costs))
 
     def run_parts(self, run_each: Callable[[CallEach, Frame, Step], None], frame: Frame, step: Step) -> None:

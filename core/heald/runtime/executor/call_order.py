@@ -51,7 +51,7 @@ class CallOrder:
         """The indices of the calls of the flat list and the tail."""
         return [number for number in range(len(self.calls)) if number not in self.late or number in self.tail]
 
-    def outside(self, numbers: Iterable[int]) -> frozenset[int]:
+    def registers_from_outside(self, numbers: Iterable[int]) -> frozenset[int]:
         """Return the registers that the calls with these indices need and do not fill."""
         calls = [self.calls[number].call for number in numbers]
         return frozenset(r for call in calls for r in call.needs).difference(r for call in calls for r in call.gives)

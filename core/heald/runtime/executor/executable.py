@@ -84,7 +84,7 @@ class Executable:
         self._looks_at_results = self._pends or any(bound.may_give_dead for bound in producers)
         self._copied = layout.copied_results
         self._pick = _picker(function.results)
-        run_flat = _run_one if len(layout.lists.flat) == 1 else _run_flat
+        run_flat = _run_single_call if len(layout.lists.flat) == 1 else _run_flat
         self._flat = flat = Schedule(self.make_frame, run_flat, _run_flat_each)
         # approximate
         self.nbytes: int = sum(bound.nbytes for bound in calls) + sum(callee.nbytes for callee in callees)
@@ -193,7 +193,7 @@ class Executable:
 
         The frame is given up when devices or abandoned kernels may still use it.
         """
-        typed = step.end() if frame.cursor.is_stopped else self._reports.typed_error_at(error, frame)
+        typed = step.end_error() if frame.cursor.is_stopped else self._reports.typed_error_at(error, frame)
         self._await_failed_run(frame)
         if self.is_asynchronous:
             step.cancel(typed)
@@ -316,11 +316,12 @@ class Executable:
         results = [values[r] if r in opaque else None for r in self._results]
         values[:] = [None] * len(values)
         exists = [value.is_available() if isinstance(value, AsyncValue) else value is not None for value in results]
-        return [value if is_there else failed(step.end()) for is_there, value in zip(exists, results, strict=True)]
+        return [value if is_there else failed(step.end_error())
+                for is_there, value in zip(exists, results, strict=True)]
 
     def _typed_and_free(self, error: BaseException, frame: Frame, step: Step) -> HealdError:
         """Return the typed error of the call that raised. The frame is free unless devices may still use it."""
-        typed = step.end() if frame.cursor.is_stopped else self._reports.typed_error_at(error, frame)
+        typed = step.end_error() if frame.cursor.is_stopped else self._reports.typed_error_at(error, frame)
         if not self.is_asynchronous and self._queues is None:
             self._free(frame, self._flat)
         if typed is not error:
@@ -375,7 +376,7 @@ def _picker(results: Sequence[int]) -> Callable[[list[Any]], list[Any]]:
     return lambda registers: [registers[r] for r in results]
 
 
-def _run_one(frame: Frame, step: Step) -> None:
+def _run_single_call(frame: Frame, step: Step) -> None:
     """Run a flat list of one call. The cursor already stands at it."""
     if step.error is not None:
         raise step.error
@@ -390,15 +391,15 @@ def _run_flat(frame: Frame, step: Step) -> None:
     for call in calls:
         call()
     if cursor.is_stopped:
-        raise step.end()
+        raise step.end_error()
 
 
 def _run_flat_each(call_each: CallEach, frame: Frame, step: Step) -> None:
     frame.cursor = cursor = Cursor()
-    cursor.calls = calls = iter(frame.single or frame.calls)
+    cursor.calls = calls = iter(frame.unreplayed or frame.calls)
     if step.error is not None:
         raise step.error
     for index, call in enumerate(calls):
         call_each(index, call, frame, step)
     if cursor.is_stopped:
-        raise step.end()
+        raise step.end_error()

@@ -56,12 +56,25 @@ class Frame:
     `cursors`: the position in each piece.
     `numbers`: for each of `calls` the index of its call in the layout.
     `tail`: the calls of the layout's tail, as a frame over the same registers; None without one.
-    `uncaptured`: the segments of `calls` that the next run's end captures.
-    `single`: the calls with each kernel by itself, once some of `calls` replay several kernels; else None.
+    `segments_to_capture`: the segments of `calls` that the next run's end captures.
+    `unreplayed`: the calls with each kernel by itself, once some of `calls` replay several kernels; else None.
     """
 
-    __slots__ = ("__weakref__", "calls", "context", "copies", "cursor", "cursors", "lent", "numbers", "parts",
-                 "registers", "single", "tail", "uncaptured")
+    __slots__ = (
+        "__weakref__",
+        "calls",
+        "context",
+        "copies",
+        "cursor",
+        "cursors",
+        "lent",
+        "numbers",
+        "parts",
+        "registers",
+        "segments_to_capture",
+        "tail",
+        "unreplayed",
+    )
 
     def __init__(
         self, registers: list[Any], calls: list[FrameCall], copies: list[tuple[int, Any]], lent: list[Owned],
@@ -71,8 +84,8 @@ class Frame:
         self.calls = calls
         self.numbers = numbers
         self.tail: Frame | None = None
-        self.uncaptured: Sequence[Segment] = ()
-        self.single: list[FrameCall] | None = None
+        self.segments_to_capture: Sequence[Segment] = ()
+        self.unreplayed: list[FrameCall] | None = None
         self.copies = copies
         self.lent = lent
         self.parts: list[list[FrameCall]] = []

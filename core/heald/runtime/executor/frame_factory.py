@@ -67,7 +67,7 @@ class FrameFactory:
             calls = self._poisoning_calls(calls, buffers, dict(copies))
         frame = Frame(registers, calls[: len(lists.flat)], copies, lent, lists.flat)
         if is_flat:
-            frame.uncaptured = self._segments
+            frame.segments_to_capture = self._segments
             if lists.tail:
                 frame.tail = Frame(registers, calls[len(lists.flat) :], [], lent, lists.tail)
         is_first = not self._has_frames and is_flat

@@ -155,7 +155,7 @@ def _attached_lists(order: CallOrder, registers: RegisterTable, memory: FrameMem
         tuple(sorted(views.union(in_order))),
         tuple(n for n in in_order if n not in order.late and n not in views),
         tuple(n for n in in_order if n in order.tail and n not in views),
-        order.outside(order.tail) - memory.fixed,
+        order.registers_from_outside(order.tail) - memory.fixed,
         frozenset(r for n in order.tail for r in order.gives[n]),
         find_deaths(order, registers, memory.fixed))
 

@@ -79,7 +79,8 @@ def _find_lent(order: CallOrder, registers: RegisterTable) -> frozenset[int]:
                   for a in bound.call.args if a not in registers.device_of]
     read_later += [a for bound in calls if bound.reads_after_return for a in bound.call.args]
     read_later += [r for n in order.unordered for r in (*calls[n].call.args, *calls[n].call.results)]
-    read_later += order.outside(order.tail).difference(registers.arguments)  # a copied feed is in place before the run
+    # copied feeds are in place before the run
+    read_later += order.registers_from_outside(order.tail).difference(registers.arguments)
     return frozenset(registers.root[r] for r in (*registers.results, *read_later))
 
 
@@ -112,4 +113,4 @@ def find_deaths(order: CallOrder, registers: RegisterTable, fixed: frozenset[int
         dead = [r for r in dict.fromkeys((*call.needs, *call.results)) if last[r] == number and r not in outliving]
         if dead:
             dying[number] = dead
-    return Deaths(dying, dict.fromkeys((*registers.results, *order.outside(order.tail)), -1))
+    return Deaths(dying, dict.fromkeys((*registers.results, *order.registers_from_outside(order.tail)), -1))

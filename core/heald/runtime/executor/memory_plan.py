@@ -79,7 +79,7 @@ def plan_memory(uses: Sequence[Use], partition: TaskPartition | None = None) -> 
     for index, use in enumerate(uses):
         later = ~reach[home[index]]  # bit set of the pieces that may not have ended
         over = {w: r for w, r in use.inplace
-                if _may_share(plan, use, w, r, last_use[r] == index and not used_in[r] & later)}
+                if _may_take_over(plan, use, w, r, last_use[r] == index and not used_in[r] & later)}
         for register, nbytes in use.writes:
             read = over.get(register)
             slot = plan.slot_of[read] if read is not None else _take_slot(plan, free, later, use.memory, nbytes)
@@ -92,7 +92,7 @@ def plan_memory(uses: Sequence[Use], partition: TaskPartition | None = None) -> 
     return plan
 
 
-def _may_share(plan: MemoryPlan, use: Use, written: int, read: int, dies: bool) -> bool:
+def _may_take_over(plan: MemoryPlan, use: Use, written: int, read: int, dies: bool) -> bool:
     """True when `written` may take over the slot of `read`: planned, dead afterwards, read once, large enough."""
     if not dies or read not in plan.slot_of or use.reads.count(read) != 1:
         return False

@@ -139,7 +139,7 @@ class ParallelSchedule:
         indices, cursor = self._partition.calls[part], frame.cursors[part]
         cursor.calls = calls = iter(frame.parts[part])
         if step.error is not None or cursor.is_stopped:  # after `calls` is set: a stop moves that iterator
-            raise step.end()
+            raise step.end_error()
         try:
             if call_each is None:
                 for call in calls:
@@ -153,7 +153,7 @@ class ParallelSchedule:
                 last[part] = indices[max(len(indices) - left - 1, 0)]
             raise
         if cursor.is_stopped:
-            raise step.end()
+            raise step.end_error()
 
     def _cursor_at(self, frame: Frame, index: int) -> Cursor:
         """Return a Cursor whose next call is the one after this index of the flat list."""

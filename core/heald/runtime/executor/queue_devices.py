@@ -36,7 +36,7 @@ class QueueDevices:
         frame.context.run(self._synchronize, frame)
         self._host.device_memory.drain(frame.lent)
         self._host.device_memory.free_dropped()
-        if frame.uncaptured:
+        if frame.segments_to_capture:
             self._capture(frame)
 
     def _synchronize(self, frame: Frame) -> None:
@@ -51,7 +51,7 @@ class QueueDevices:
                 raise self._host.fault(device, error)  # noqa: B904 - the cause is set there
 
     def _capture(self, frame: Frame) -> None:
-        segments, frame.uncaptured = frame.uncaptured, ()
+        segments, frame.segments_to_capture = frame.segments_to_capture, ()
         for segment in segments:
             try:
                 frame.context.run(capture, frame, segment)

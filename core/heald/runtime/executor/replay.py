@@ -36,8 +36,8 @@ def capture(frame: Frame, segment: Segment) -> None:
     calls = frame.calls[segment.start : segment.stop]
     replay = segment.device.capture(calls, STREAM)  # type: ignore[attr-defined] # an optional method
     if replay is not None:
-        if frame.single is None:
-            frame.single = list(frame.calls)
+        if frame.unreplayed is None:
+            frame.unreplayed = list(frame.calls)
         frame.calls[segment.start : segment.stop] = [replay, *[_nothing] * (len(calls) - 1)]
 
 

@@ -136,7 +136,7 @@ class Step:
 
     def _abort(self) -> None:
         with suppress(Exception):  # a transport may have broken; the step has its error already
-            self.rendezvous.abort(self.end())
+            self.rendezvous.abort(self.end_error())
 
     @property
     def loop(self) -> StepLoop:
@@ -239,7 +239,7 @@ class Step:
 
         self.workers.work_queue.add_task(task)
         if not promises:
-            self.post(lambda: self.loop.expect(begun, ignore_value))  # ignore_value else would keep the step open
+            self.post(lambda: self.loop.expect(begun, ignore_value))  # nothing else would keep the step open
         return promises
 
     def _go_on(self) -> None:
@@ -247,7 +247,7 @@ class Step:
         for loop in list(self._loops.values()):
             loop.on_completion()
 
-    def own(self, free: Callable[[Any], None], buffer: Any) -> None:
+    def free_at_end(self, free: Callable[[Any], None], buffer: Any) -> None:
         """Free a device buffer when the step is over. Work enqueued by then may still use it."""
         self._owned.append((free, buffer))
 
@@ -312,7 +312,7 @@ class Step:
         if self.cancelled():
             raise self.error  # type: ignore[misc]
 
-    def end(self) -> HealdError:
+    def end_error(self) -> HealdError:
         """Return the error of a stopped run; Cancelled when a lasting step has been restarted since."""
         return self.error or Cancelled("the run was cancelled")
 

@@ -48,7 +48,7 @@ class LoopState(Enum):
     OVER = auto()
 
 
-class Driven(Protocol):
+class DrivenStep(Protocol):
     """The step of a loop, as the loop sees it."""
 
     workers: Workers
@@ -93,7 +93,7 @@ class StepLoop:
     Any thread may call `post` and `call`, any task `on_completion`. All other methods are for the driving thread.
     """
 
-    def __init__(self, step: Driven, thread: int) -> None:
+    def __init__(self, step: DrivenStep, thread: int) -> None:
         self._step = step
         self._thread = thread  # id of the driving thread; 0 without one
         self._context = KernelContext()
@@ -299,6 +299,6 @@ class StepLoop:
         wakeup = AsyncValue()
         with self._lock:
             if self._mail or (self._step.error is not None and timeout is None):
-                return  # a cancellation rings, but may have come before the wakeup existed
+                return  # a cancellation wakes, but may have come before the value existed
             self._wakeup = wakeup
         self._step.workers.work_queue.await_values([wakeup], timeout)

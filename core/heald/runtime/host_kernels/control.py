@@ -172,7 +172,7 @@ def _while(step: Step, condition: Any, variables: list[Any], turn: Callable[[lis
         if not condition:
             return variables
         if step.cancelled():
-            return [failed(step.end())] * len(variables)
+            return [failed(step.end_error())] * len(variables)
         *variables, condition = turn(variables)
         if not number % OVERLAP_ITERATIONS and (late := pending_values(variables)):
             yield late
@@ -187,7 +187,7 @@ def _repeat(step: Step, count: Any, variables: list[Any], turn: Callable[[list[A
             return [count] * len(variables)
     for number in range(count):
         if step.cancelled():
-            return [failed(step.end())] * len(variables)
+            return [failed(step.end_error())] * len(variables)
         if not number % OVERLAP_ITERATIONS and pending_values(variables[:1]):
             yield [as_async(variables[0])]
         variables = turn(variables)

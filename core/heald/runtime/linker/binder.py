@@ -63,7 +63,8 @@ class Binder(NamedTuple):
         refusals: list[tuple[str, str]] = []
         in_host_memory = self.device.attributes.get("host_visible")  # the budget does not cover devices' own memory
         for output in outputs:
-            if in_host_memory and output.is_static and output.nbytes >= COUNTED_FROM_BYTES and not self._may_share():
+            is_counted = in_host_memory and output.is_static and output.nbytes >= COUNTED_FROM_BYTES
+            if is_counted and not self._may_need_no_memory():
                 self.memory.ask(output.nbytes, f"the result {output} of {self.op.name}")
         stored = stored_constants_of(self.stored, (self.function, self.call.node, self.device_name), inputs)
         for kernel in self.candidates:
@@ -76,7 +77,7 @@ class Binder(NamedTuple):
             refusals.append((kernel.pack, bound.reason))
         return None, None, refusals
 
-    def _may_share(self) -> bool:
+    def _may_need_no_memory(self) -> bool:
         """True when a result may need no memory for all its elements: an alias, or a scalar or sparse tensor."""
         return any(kernel.aliases(self.call.attrs) or kernel.layouts for kernel in self.candidates)
 
@@ -90,7 +91,7 @@ class Binder(NamedTuple):
     def retained_inputs(self, kernels: Sequence[KernelDef]) -> frozenset[int]:
         """Indices of the inputs that one of these kernels reads after it has returned.
 
-        Raises Unimplemented for retained_inputs inputs in a device's memory.
+        Raises Unimplemented for retained inputs in a device's memory.
         """
         names = {name for kernel in kernels for name in kernel.retains}
         if not names:

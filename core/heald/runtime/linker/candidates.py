@@ -25,7 +25,7 @@ class Candidates:
         """True when the call's device works on host memory."""
         return bool(self.devices[call.stream].attributes.get("host_visible"))
 
-    def memory(self, call: Call) -> int:
+    def result_memory(self, call: Call) -> int:
         """Return the stream whose memory holds the results of a call."""
         return HOST if self.works_on_host(call) else call.stream
 
@@ -51,7 +51,7 @@ class Candidates:
                                         self._host.debug.poison, self._host.files, self._context.stored)
         return self._binders[key]
 
-    def folder(self, call: Call) -> Binder | None:
+    def folding_binder(self, call: Call) -> Binder | None:
         """Return the binder that can compute a call's results now.
 
         The call's own kernels if they work on host memory, else the kernels of a device that does. None without such

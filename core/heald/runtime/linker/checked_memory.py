@@ -26,9 +26,9 @@ def check_memory(
     if all(device.attributes.get("host_visible") for device in candidates.devices):
         return
     for bound in bound_calls:
-        for register, expected_memory in zip(bound.call.args, _read_in(bound, ops), strict=True):
+        for register, expected_memory in zip(bound.call.args, _expected_memories(bound, ops), strict=True):
             if memory[register] != expected_memory:
-                where, expected = (_name(stream, candidates) for stream in (memory[register], expected_memory))
+                where, expected = (_memory_name(stream, candidates) for stream in (memory[register], expected_memory))
                 raise InvalidArgument(f"{bound.call.code} reads register {register} in {expected}, it is in {where}",
                                       node=bound.call.node or None, location=bound.call.location,
                                       hint="a call of heald.copy moves it")
@@ -37,7 +37,7 @@ def check_memory(
                               location=function.location, hint="a call of heald.copy moves it")
 
 
-def _read_in(bound: BoundCall, ops: OpRegistry) -> list[int]:
+def _expected_memories(bound: BoundCall, ops: OpRegistry) -> list[int]:
     """Return for each argument the stream in whose memory the call reads it."""
     call = bound.call
     if call.code == COPY:
@@ -51,5 +51,5 @@ def _read_in(bound: BoundCall, ops: OpRegistry) -> list[int]:
     return [HOST if tensor.arg in bound.kernel.host else call.stream for tensor in tensors]
 
 
-def _name(stream: int, candidates: Candidates) -> str:
+def _memory_name(stream: int, candidates: Candidates) -> str:
     return "host memory" if stream == HOST else f"the memory of {candidates.names[stream]}"

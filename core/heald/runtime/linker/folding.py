@@ -19,8 +19,8 @@ from .binder import Binder
 
 Compute = Callable[[Sequence[ValueInfo]], list[Any] | None]  # known inputs to results; None when the kernel fails
 POINTER_BYTES = 8  # bytes
-FOLDED_BYTES = 64 << 10  # a fold_call value may have this size, or the size of the inputs that it is computed from
-SPREAD_BYTES = 16 << 20  # splat inputs, one element in memory, are laid out up to this size
+LARGEST_FOLDED_BYTES = 64 << 10  # a folded value may have this size, or the size of the inputs that it is computed from
+LARGEST_SPREAD_BYTES = 16 << 20  # splat inputs, one element in memory, are laid out up to this size
 
 
 def is_worth_folding(inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) -> bool:
@@ -35,9 +35,9 @@ def is_worth_folding(inputs: Sequence[ValueInfo], outputs: Sequence[ValueInfo]) 
     if all(o.is_known for o in outputs) or not all(o.meta.is_static and o.dtype.itemsize for o in outputs):
         return False
     input_bytes = sum(map(_held_bytes, inputs))
-    if sum(laid_out_bytes(i.meta) for i in inputs) > max(SPREAD_BYTES, input_bytes):
+    if sum(laid_out_bytes(i.meta) for i in inputs) > max(LARGEST_SPREAD_BYTES, input_bytes):
         return False
-    return sum(o.meta.nbytes for o in outputs) <= max(FOLDED_BYTES, input_bytes)
+    return sum(o.meta.nbytes for o in outputs) <= max(LARGEST_FOLDED_BYTES, input_bytes)
 
 
 def laid_out_bytes(meta: TensorMetadata) -> int:

@@ -41,8 +41,8 @@ class FusedBinding:
         """
         calls, done = self._recognise(calls)
         fusible = any(self._fusions(call) for call in calls)
-        fusion_groups = find_fusion_groups(calls, self._metas, self._kept, self._able) if fusible else {}
-        inner = {id(call) for group in fusion_groups.values() for call in group.everything}
+        fusion_groups = find_fusion_groups(calls, self._metas, self._kept, self._fusions_for) if fusible else {}
+        inner = {id(call) for group in fusion_groups.values() for call in group.calls_with_lead}
         for call in reversed(calls):
             if id(call) not in inner:
                 yield done.get(id(call), call)
@@ -55,7 +55,7 @@ class FusedBinding:
             return calls, {}
         done: dict[int, KernelCall] = {}
         replacements: dict[int, Call | None] = {}  # id of a call -> its replacement
-        for pattern, members in find_patterns(calls, self._infos, self._kept, self._findable):
+        for pattern, members in find_patterns(calls, self._infos, self._kept, self._patterns_for):
             bound = self._bind_at_once(pattern, members)
             if bound is not None:
                 replacements |= {id(member): None for member in members} | {id(members[-1]): bound.call}
@@ -67,12 +67,12 @@ class FusedBinding:
         for fusion, calls in group.attempts():
             bound = self._bind_at_once(fusion, calls)
             if bound is not None:
-                position = group.everything.index(calls[-1])
-                yield from group.everything[:position:-1]
+                position = group.calls_with_lead.index(calls[-1])
+                yield from group.calls_with_lead[:position:-1]
                 yield bound
-                yield from (member for member in group.everything[position::-1] if member not in calls)
+                yield from (member for member in group.calls_with_lead[position::-1] if member not in calls)
                 return
-        yield from reversed(group.everything)
+        yield from reversed(group.calls_with_lead)
 
     def _bind_at_once(self, what: FusionDef | PatternDef, calls: list[Call]) -> KernelCall | None:
         """Return one bound call for all of these, or None when the kernel declines."""
@@ -86,7 +86,7 @@ class FusedBinding:
         bound = bind(what.kernel, node, name)
         if isinstance(bound, Declined) or bound is None:
             return None
-        return KernelCall(call, device, self._candidates.memory(call), what.kernel, bound)
+        return KernelCall(call, device, self._candidates.result_memory(call), what.kernel, bound)
 
     def _fusions(self, call: Call) -> Sequence[FusionDef]:
         """The fusions that the pack of this call offers."""
@@ -100,12 +100,12 @@ class FusedBinding:
             return ()
         return self._host.registries.kernels.patterns(self._candidates.devices[call.stream].type, call.pack)
 
-    def _findable(self, call: Call) -> Sequence[PatternDef]:
+    def _patterns_for(self, call: Call) -> Sequence[PatternDef]:
         """The patterns of the call's pack, empty when a pattern must not cover this call."""
         patterns = self._patterns(call)
         return patterns if patterns and self._is_plain(call) else ()
 
-    def _able(self, call: Call) -> list[FusionDef]:
+    def _fusions_for(self, call: Call) -> list[FusionDef]:
         """The fusions of the call's pack that may take this call: it must be plain and all its shapes known."""
         able = [f for f in self._fusions(call) if call.op in f.ops or call.op in f.heads or call.op in f.leads]
         return able if able and self._is_plain(call) else []

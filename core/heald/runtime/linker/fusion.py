@@ -36,7 +36,7 @@ class FusionGroup:
         self.lead: Call | None = None
 
     @property
-    def everything(self) -> list[Call]:
+    def calls_with_lead(self) -> list[Call]:
         return self.calls if self.lead is None else [self.lead, *self.calls]
 
     def join(self, call: Call, able: Sequence[FusionDef]) -> bool:
@@ -59,7 +59,7 @@ class FusionGroup:
         """Yield each fusion to be asked, with the calls that it would cover."""
         for fusion in self.fusions:
             if self.lead is not None and self.lead.op in fusion.leads:
-                yield fusion, self.everything
+                yield fusion, self.calls_with_lead
         for fusion in self.fusions:
             yield fusion, self.calls
         others = [call for call in self.calls if call is not self.head]
@@ -67,9 +67,9 @@ class FusionGroup:
             for fusion in self.without_head:
                 yield fusion, others
         if self.head is not None:
-            yield from self._starts()
+            yield from self._prefix_attempts()
 
-    def _starts(self) -> Iterator[tuple[FusionDef, list[Call]]]:
+    def _prefix_attempts(self) -> Iterator[tuple[FusionDef, list[Call]]]:
         """Yield fusions of the group's first calls, with the head, for the case that no fusion takes all calls.
 
         Longest first. Of these calls only the last one has consumers among the remaining calls.

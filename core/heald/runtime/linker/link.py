@@ -341,7 +341,8 @@ class Linker:
         if frozen and call.results in self._context.folded:
             return tuple(map(constant_info, self._context.folded[call.results]))
         of_shapes = all(info.dtype.kind in "iub" and info.rank in (0, 1) for info in (*inputs, *outputs))
-        binder = self._candidates.folder(call) if frozen or of_shapes or self._candidates.works_on_host(call) else None
+        is_foldable = frozen or of_shapes or self._candidates.works_on_host(call)
+        binder = self._candidates.folding_binder(call) if is_foldable else None
         if binder is None or binder.op.stateful:
             return outputs
         values = fold_call(binder, inputs, outputs)

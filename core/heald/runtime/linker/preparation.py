@@ -37,7 +37,7 @@ class Preparation:
         """Return the program without the elements of constants that no link reads when it has the prepared arrays."""
         program, touched = self._program, set[int]()
         watched = program._replace(constants=tuple(
-            _Watched(value, index, touched) for index, value in enumerate(program.constants)))
+            _TrackedConstant(value, index, touched) for index, value in enumerate(program.constants)))
         loaded = LoadedConstants(self.prepared)
         for name in self._functions:
             self._link(watched, name, loaded)
@@ -56,7 +56,7 @@ class Preparation:
             self._host.device_memory.dropped.extend(context.buffers)
 
 
-class _Watched:
+class _TrackedConstant:
     """Stands for a constant as a TensorValue, and notes its index when its elements are asked for."""
 
     def __init__(self, value: Any, index: int, touched: set[int]) -> None:

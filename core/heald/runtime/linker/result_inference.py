@@ -58,7 +58,7 @@ def _branches(first: int, call: Call, body: BodyOf, inputs: Sequence[ValueInfo])
     results = list(bodies[0].results)
     for name, other in zip(call.functions[1:], bodies[1:], strict=True):
         _check_alike(results, other.results, name)
-        results = list(map(common, results, other.results))
+        results = list(map(common_info, results, other.results))
     return bodies, results
 
 
@@ -70,7 +70,7 @@ def _loop(before: Sequence[ValueInfo], of_body: int, call: Call, body: BodyOf, i
     for turn in range(_ROUNDS + len(variables) + 1):  # each variable loses its shape once; the last turn changes none
         link = body(of_body, [*before, *variables])
         _check_alike([*variables, *done], link.results, call.functions[of_body])
-        after = list(map(common, variables, link.results))
+        after = list(map(common_info, variables, link.results))
         if after == variables:
             break
         variables = after if turn < _ROUNDS else [
@@ -126,7 +126,7 @@ RESULT_RULES: Mapping[str, Callable[[Call, BodyOf, Sequence[ValueInfo]], Inferre
 }  # by the code of a call
 
 
-def common(a: ValueInfo, b: ValueInfo) -> ValueInfo:
+def common_info(a: ValueInfo, b: ValueInfo) -> ValueInfo:
     """Return the facts that hold for both values."""
     return ValueInfo(TensorMetadata(a.dtype, _common_shape(a.shape, b.shape)),
                      handle=a.handle if a.handle == b.handle else None)

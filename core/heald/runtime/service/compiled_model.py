@@ -21,7 +21,7 @@ from ..host.resources import Resources
 from ..linker.checked_program import check_program
 from ..linker.link import NodesDeclined, link
 from ..linker.link_context import LinkContext
-from ..linker.result_inference import common
+from ..linker.result_inference import common_info
 from ..linker.stored_constants import LoadedConstants
 from ..program.compiled_model import COMPILE_AGAIN, CompiledModel, Entry, Port, Requirement
 from ..program.host_program import HOST, ProgramDef
@@ -237,7 +237,7 @@ class LoadedCompiledModel(CompiledSignature):
 def _common(ports: Sequence[Port]) -> Port:
     info = ValueInfo(ports[0].meta)
     for port in ports[1:]:
-        info = common(info, ValueInfo(port.meta))
+        info = common_info(info, ValueInfo(port.meta))
     return ports[0]._replace(meta=info.meta)
 
 

@@ -47,7 +47,7 @@ def _cond(step: Step, condition: Any, arguments: Sequence[Any], when_true: Calle
 def _while(step: Step, variables: list[Any], condition: Callee, body: Callee) -> Turns:
     while True:
         if step.cancelled():
-            return [failed(step.end())] * len(variables)
+            return [failed(step.end_error())] * len(variables)
         chain, decision = step.call(condition, variables)
         _, handle = yield from await_payloads([chain, decision])
         (decided,) = yield from await_payloads([completion(handle)])

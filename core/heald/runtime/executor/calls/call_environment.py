@@ -74,7 +74,7 @@ def _buffer_maker(memory: DeviceMemory, device: Device, nbytes: int, owner: Call
     """Return a maker of device buffers that live as long as the running step. The maker raises ResourceExhausted."""
     def make() -> Any:
         buffer = memory.allocate(device, nbytes)
-        owner().own(device.free, buffer)
+        owner().free_at_end(device.free, buffer)
         return buffer
 
     return make
