@@ -436,7 +436,7 @@ def test_feeds_and_constants_are_read_where_they_are_on_a_cpu(run: Run) -> None:
 COPIES = """
 import weakref
 import pyopencl as cl
-from heald_opencl.command_queue import MOST_COPIES
+from heald_opencl.command_queue import LARGEST_UNFINISHED_COPIES
 device = runtime().host.open("OPENCL:0")
 buffer, gate = device.allocate(4), cl.UserEvent(device.native.context)
 
@@ -468,7 +468,8 @@ tell(before=before, after=held(references))
 
 
 def test_copies_without_waiting_hold_a_bounded_number_of_arrays(run: Run) -> None:
-    facts = run(COPIES + "references = copies(5 * MOST_COPIES)\ntell(held=held(references), most=MOST_COPIES)")
+    facts = run(COPIES + "references = copies(5 * LARGEST_UNFINISHED_COPIES)\n"
+                "tell(held=held(references), most=LARGEST_UNFINISHED_COPIES)")
     assert 0 < facts["held"] <= facts["most"]
 
 
@@ -648,9 +649,9 @@ def test_a_cache_that_cannot_be_written_is_no_error(run: Run) -> None:
 
 def test_recorded_cases_pass_through_execute(run: Run, device: str) -> None:
     facts = run("""
-        from harness.eager_golden import passed
+        from harness.eager_golden import run_cases
         from heald_eager.core_runtime import CoreRuntime
-        count, wrong = passed(CoreRuntime(runtime().host), "OPENCL:0", is_sample="HEALDTEST_CASES" not in os.environ)
+        count, wrong = run_cases(CoreRuntime(runtime().host), "OPENCL:0", is_sample="HEALDTEST_CASES" not in os.environ)
         tell(count=count, wrong=wrong)
     """)
     # Oclgrind drops the kernel where its compiler writes `v < 0 ? -v : v` of integers as one instruction.

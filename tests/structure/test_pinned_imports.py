@@ -29,7 +29,8 @@ PINNED = {
         "heald.runtime.executor": {
             "Executable", "buffer_poisoner", "check_payload", "check_returned", "only_call", "poison_array",
             "run_on_list", "view", "checked_run_function", "allocating_run"},
-        "heald.runtime.host": {"Host", "KERNELS", "KernelContext", "MODES", "Resources", "bytes_of_call", "refusal"},
+        "heald.runtime.host": {
+            "Host", "KERNEL_MODES", "KernelContext", "ModeWords", "Resources", "bytes_of_call", "refusal"},
         "heald.runtime.linker": {"Binder"},
         "heald.runtime.program": {
             "Call", "ELEMENT_TYPES", "ShapeAttribute", "infer_outputs", "number_type", "plain_value"},

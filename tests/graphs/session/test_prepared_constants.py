@@ -276,13 +276,13 @@ def test_an_object_that_contradicts_its_metadata_is_the_packs_fault(wrong_object
     collected = CollectedConstants()
     collected.get(("f", "n", "CPU:0", "k"), (), "pack 1", META, lambda: wrong_object)
     with pytest.raises(Internal, match=r"'k' of 'pack 1'.*float32\[3\]"):
-        collected.listed()
+        collected.prepared_arrays()
 
 
 def test_deferred_objects_are_stored_as_their_arrays():
     collected, array = CollectedConstants(), np.arange(3, dtype=np.float32)
     collected.get(("f", "n", "CPU:0", "k"), (), "pack 1", META, lambda: lambda: array)
-    [one] = collected.listed()
+    [one] = collected.prepared_arrays()
     assert one == ("f", "n", "CPU:0", "k", "pack 1", array)
     loaded_array = LoadedConstants([one]).get(("f", "n", "CPU:0", "k"), (), "pack 1", META, pytest.fail)
     assert np.array_equal(loaded_array, array)
@@ -296,7 +296,7 @@ def test_functions_share_equal_objects_alone(other, is_shared):
     for function, packed in (("f", array), ("g", other)):
         meta = TensorMetadata(dtypes.float32, packed.shape)
         collected.get((function, "n", "CPU:0", "k"), (), "pack 1", meta, lambda packed=packed: packed)
-    first, second = collected.listed()
+    first, second = collected.prepared_arrays()
     assert first.value is array
     assert (second.value is array) is is_shared
     assert np.array_equal(second.value, other)

@@ -47,7 +47,7 @@ CHOSEN = {"allocator": {"name": "pages"}, "work_queue": {"name": "last_in_first_
 
 
 @pytest.fixture(scope="module")
-def mine(tmp_path_factory: pytest.TempPathFactory) -> str:
+def plugin_settings(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("plugin") / "sums_of_mine.py"
     path.write_text(PLUGIN, "utf-8")
     return str(path)

@@ -278,7 +278,6 @@ class Linker:
             feeds.update(bound.call.results[o] for o, i in bound.alias.items() if args[i] in feeds)
             for i in sorted(i for i in bound.retained if args[i] in feeds):
                 copy = Call(COPY, (args[i],), (len(metas),), {"to": "host"}, bound.call.stream, bound.call.node)
-                assert bound.device is not None
                 calls.append(FeedCopy(copy, bound.device))
                 metas.append(metas[args[i]])
                 args[i] = copy.results[0]

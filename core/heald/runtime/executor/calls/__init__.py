@@ -13,8 +13,8 @@ properties in which it differs, and does three things: `attach` returns its Fram
 Forms with a kernel: `kernel_call` (bound when linked), `lazy_call` (binds in the run), `view_call` (runs nothing),
 these three over `op_call`; `host_kernel_call`.
 Forms that move values, over `transfer`: `copy_in` to a device, `copy_out` to the host, `peer_copy` between devices,
-`wrapped_feed` (a device reads a feed in place), `feed_copy` (a feed that a kernel retains), `event_call` (an event of a
-stream).
+`wrapped_feed` (a device reads a feed in place), `event_call` (an event of a stream). `feed_copy` copies a feed that a
+kernel retains, within host memory.
 
 `frame_calls` has the types of attached and fresh calls and the functions that several forms share, `returned_results`
 the checks of kernels that return their results. `call_environment` is all that forms know of the executable and its

@@ -8,10 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from ...host.host_memory import HostMemory
 from ...program.host_program import HOST
+from ...support.kernel_errors import as_heald_error
+from ..host_array import check_payload
+from .bound_call import BoundCall
 from .frame_calls import run_lazy
-from .transfer import Transfer
 
 if TYPE_CHECKING:
+    from ....errors import HealdError
+    from ...host.host import Host
+    from ...values.tensor import TensorMetadata
     from ..step import Step
     from .call_environment import CallEnvironment
     from .frame_calls import FrameCall, FreshCall
@@ -19,12 +24,23 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class FeedCopy(Transfer):
+class FeedCopy(BoundCall):
+    """`device`: the device of the kernel that retains the feed, None for a host kernel; no part of the copy."""
+
     memory: int = field(default=HOST, init=False)
+    kernel: None = field(default=None, init=False)
+
+    @property
+    def same_size_pairs(self) -> tuple[tuple[int, int], ...]:
+        return ((0, 0),)
 
     @property
     def plannable(self) -> bool:
         return False
+
+    @property
+    def sees_host(self) -> bool:
+        return True
 
     def attach(self, frame: UnfinishedFrame) -> FrameCall | None:
         copy = partial(run_feed_copy, frame.environment.host.memory)
@@ -32,6 +48,12 @@ class FeedCopy(Transfer):
 
     def fresh(self, environment: CallEnvironment) -> FreshCall:
         return partial(run_feed_copy, environment.host.memory)
+
+    def typed_error(self, error: BaseException, _: Host, __: str) -> HealdError:
+        return as_heald_error(error, "the copy of a feed").at(node=self.call.node, op=self.call.op)
+
+    def check_payload(self, value: Any, meta: TensorMetadata) -> Any:
+        return check_payload(value, meta, self.call.code)
 
 
 def run_feed_copy(memory: HostMemory, _: Step, arrays: list[Any]) -> list[Any]:

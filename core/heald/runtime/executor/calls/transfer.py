@@ -1,4 +1,4 @@
-"""Transfer: a call without a kernel, which a device does itself, the base of six forms."""
+"""Transfer: a call without a kernel, which a device does itself, the base of five forms."""
 
 from __future__ import annotations
 
