@@ -144,8 +144,8 @@ class TensorValue:
 
     @classmethod
     def read(cls, buf: Buffer, start: int, stop: int, known_shapes: dict[bytes, Shape] | None = None) -> TensorValue:
-        """The TensorProto at [start, stop), checked without allocating memory for its elements. `known` has shapes that
-        were read before, by their bytes.
+        """The TensorProto at [start, stop), checked without allocating memory for its elements. `known_shapes` has
+        shapes that were read before, by their bytes.
 
         Raises DataLoss for malformed bytes, InvalidArgument when type, shape and number of elements contradict.
         """
