@@ -2,6 +2,10 @@
 
 Each class also derives from the builtin that Python users expect, so `except ValueError` works. An error names the
 fault, its place (node, op, device, location) and the way out (hint). The codes are absl::Status's.
+
+Every public entry is decorated with `boundary`, which types the exceptions that no other place has typed. Code that
+runs the caller's own objects does so within `callers_code`: their exceptions become InvalidArgument, with the exception
+as cause.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Text on stdout: no character of a model, a file's name or a result acts on the terminal."""
+"""Text on stdout: no character of a model, a file's name or a result acts on the terminal.
+
+Commands print through `say`, which escapes control characters.
+"""
 
 from __future__ import annotations
 

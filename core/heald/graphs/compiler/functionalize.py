@@ -1,7 +1,8 @@
 """Functionalize: control flow of TensorFlow 1 becomes functional, where nodes call functions.
 
 Loops become nodes from inside to outside (`loops`), then conditionals become nodes (`conditionals`). Switches and
-Merges that do not have the structure of a conditional stay: the executor passes their dead values on.
+Merges that do not have the structure of a conditional stay: the executor passes their dead values on. This happens
+before the step's passes, so that passes and the placement of functions see functional control flow.
 """
 
 # The order of the work, and why it is right

@@ -5,6 +5,36 @@ has. A control edge makes a call wait for the values of its source. When the sou
 asynchronously, and the call is elsewhere, the call waits for an event of that device.
 """
 
+# The theory of lowering
+#
+# A register is one tensor in one memory. `at` has the register that the producer filled, `copies` the register of each
+# further memory. The op of a node decides about its call:
+#
+#   op                                        becomes
+#   a constant                                `heald.constant`, in host memory
+#   NoOp                                      no call: its control edges pass through (`nodes_before`)
+#   a call of functions, Switch, Merge        a host kernel's call, over values in host memory
+#   Send, Recv                                the same
+#   any other                                 a call of the kernel that placement chose, in the stream of its device
+#
+# A control edge makes the call wait for registers, by the source of the edge:
+#
+#   source                                    registers
+#   a node without a call                     the registers of the nodes before it
+#   a call on host memory                     all that the call fills
+#   a Switch                                  its chain alone: at least one of its outputs is dead
+#   a call on the same stream                 all that the call fills; a stream keeps its order
+#   a call on another stream                  one event behind the call, shared by all waiting calls
+#
+# Invariants
+# - A register is assigned once, by an earlier call than each of its consumers. The order of the nodes implies it.
+# - Arguments and results of a function are in host memory.
+# - A fed tensor keeps the fed value, even if its node runs for another output.
+# - A copy from device to device needs a destination that reaches the memory of the source. Otherwise it goes through
+#   the host.
+# - All functions of one call return a chain behind their results if one of them has effects.
+# - Devices and kernels are names here. No device is called, and nothing but the given pool is changed.
+
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -1,4 +1,8 @@
-"""PlacedGraph: a graph with the device of each of its nodes, also after passes have changed it."""
+"""PlacedGraph: a graph with the device of each of its nodes, also after passes have changed it.
+
+A pass keeps the devices that a graph requests. Nodes that passes leave alone keep the session's placement. New nodes
+are placed by `Placers.trial`; where one of them cannot run, the graph does without the pass.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Model: a file loaded for inference. Its inputs and outputs are found, and calling it runs a step."""
+"""Model: a file loaded for inference. Its inputs and outputs are found, and calling it runs a step.
+
+All signatures of a file share one session, and so its variables and tables.
+"""
 
 from __future__ import annotations
 

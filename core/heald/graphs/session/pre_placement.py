@@ -1,4 +1,7 @@
-"""The graph of a session: passes of the stage "pre_placement" make it of the given graph, once per session."""
+"""The graph of a session: passes of the stage "pre_placement" make it of the given graph, once per session.
+
+A pass may read the values of initializers, and remove the targets of those that it has replaced.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,28 @@
 """Session: a graph, placed once, from which steps run."""
 
+# The theory of a session
+#
+#   state                    key                       made                        ends
+#   `_placed`                none                      with the session            `extend` replaces it
+#   `_prepared`              fetches, feeds, targets   before the key's first run  dropped, the oldest first
+#   `_initializers_of_step`  the same                  with the prepared step      when its initializers have run
+#   `_served`                node                      by each link                when a kernel declines
+#
+# Invariants
+# - `_lock` is held while a step is prepared, while initializers run, and in `extend` and `reset`. A thread that waits
+#   for it stops with its step's error (`Step.holding`), so a deadline covers the preparation, too.
+# - A run of a prepared step takes no lock: it reads one entry of `_prepared`, which holds complete steps only.
+# - All signatures of a file share one session, so they share variables and tables.
+# - An initializer runs once, before the first step that needs one of its resources. A failed one stays for the next
+#   run. A pass before placement may read its values instead and remove its target; the initializer then never runs.
+# - A kernel that declines is a refusal: the graph is placed anew for this link and later ones. Older executables stay
+#   valid.
+# - Callables keep their prepared step when `_prepared` drops it. `_steps` refers to all of them weakly, for `reset`.
+# - `close` sets `_closed` before it cancels. A run that begins later raises FailedPrecondition.
+#
+# Rule: a new entry for users is decorated with `boundary`. State that a run changes belongs to its Step or to the
+# session's Resources.
+
 from __future__ import annotations
 
 import threading

@@ -3,6 +3,12 @@
 The program has a function for the step itself, and one for each branch, loop body and called function. A function's
 body is a graph like the step's own, whose feeds are the function's arguments: passes, placement and lowering treat
 both alike.
+
+A body is compiled for its place in the program, with the constants of its call. A function that calls itself, or is
+nested deeper than _DEEPEST_SPECIALISED, is compiled once for all its calls; so are nested functions of a step with more
+than _MOST_SPECIALISED_FUNCTIONS. Control flow of TensorFlow 1 becomes functions first, before the step's passes.
+
+A step whose kernels open files that `FilePolicy` does not permit is refused here, before it is linked.
 """
 
 from __future__ import annotations

@@ -1,4 +1,7 @@
-"""Claims: entries that plugins register by name, where no entry replaces another."""
+"""Claims: entries that plugins register by name, where no entry replaces another.
+
+Two claims to one name are an error for the user of the name, and a `conflict` in the records of both plugins.
+"""
 
 from __future__ import annotations
 

@@ -3,6 +3,8 @@
 Plugins bring ops: one by one (OpSpec) or a whole op set as a table (OpTable). Core brings the ops that its compiler
 interprets. A metadata function derives facts about an op's outputs from facts about its inputs, before any kernel runs.
 An OpSpec has its own metadata function, a table has one for each op.
+
+Checks of shapes and types live in metadata functions only. A kernel gets shapes that its metadata function accepted.
 """
 
 from __future__ import annotations
@@ -99,7 +101,7 @@ class OpDef(NamedTuple):
         return sum(arg.count(attrs) for arg in self.inputs)
 
     def check_outputs(self, attrs: Attrs) -> None:
-        """Raises ResourceExhausted for a node with these attributes that has more than MOST_OUTPUTS outputs.
+        """Raises ResourceExhausted for a node with these attributes that has more than LARGEST_OUTPUT_COUNT outputs.
 
         A list of types has no limit, nor has a number that also counts inputs: the file itself spells out as many.
         """

@@ -4,6 +4,26 @@ Installed plugins come in order of id, then the plugins of `[plugins] load`. A p
 nothing of it is registered, its record states the reason, and the other plugins work.
 """
 
+# The theory of loading
+#
+#   status         cause                                                         its entries are registered
+#   ok             all hooks returned, and all entries fit                       yes
+#   blocked        [plugins] block or allow leaves it out                        no
+#   incompatible   its requirement, or the version of its contract, does not fit no
+#   conflict       an id, device type, kernel or name that another plugin has    no for an id; else the preferred one's
+#   failed         an exception at import, in a hook or while it is registered   no
+#   unavailable    the plugin itself reports that it cannot work here            no
+#
+# Invariants
+# - A plugin is registered as a whole or not at all: its hooks fill a Contribution, which is added once it is complete.
+# - All plugins are read before the first is registered, and op tables are registered first. So a plugin's single ops
+#   are compared with op tables in every order of ids.
+# - A fault of a plugin becomes its record. It is raised by `check`, with `[plugins] strict` or for a plugin of
+#   `[plugins] load`, and by `register`.
+# - Two plugins never replace each other silently. Rivals for a command or a session prefix are all unused, and rivals
+#   for a device type or kernel leave the preferred one. `records` notes each conflict in the records of both plugins.
+# - Loading imports light modules only. Failures of kernels become known later, so `records` adds them to the records.
+
 from __future__ import annotations
 
 import warnings

@@ -10,6 +10,32 @@ A stopped or failed step returns its frame, unless devices or asynchronous kerne
 results alone are awaited once, at the end of the run.
 """
 
+# The theory of a run
+#
+# `run` serves the user, `invoke` the kernels of the same step, `start` callers that do not wait. Each takes a frame,
+# fills in the arguments and runs the flat list. The end of the list decides about the rest of `run`:
+#
+#   end of the flat list      remaining calls                      the frame afterwards
+#   its last call returned    the late calls, in a Dataflow        idle
+#   HandOver                  the calls behind it, in a Dataflow   idle
+#   an exception of a call    none                                 idle, or given up while it may be in use
+#   a stopped cursor          none                                 as after an exception
+#   an interrupt (Ctrl-C)     none                                 given up
+#
+# Devices with queues and asynchronous kernels may use a frame after an exception. An error in the Dataflow gives the
+# frame up, too. `invoke` never returns a frame whose values went to a Dataflow.
+#
+# Invariants
+# - An idle frame has no value in an open register. Feeds and results do not outlive their run there.
+# - A cancellation sets the step's error first and stops the cursors then. A run sets its cursor first and tests the
+#   error then. So one of the two sees the other, and no cancellation is lost. A list of one call needs the test alone.
+# - Idle frames need no lock: adding one and taking one are single steps of the interpreter.
+# - A step is quiet when `run` raises an error other than an interrupt: no call of it will start, and the devices have
+#   done its work.
+#
+# Rule: work between two calls belongs into `run_each`, which steps with a deadline or a trace use. `_run_flat` is the
+# cost of every run.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -5,6 +5,22 @@ finalizer only notes the buffers. They are freed before the next allocation, at 
 session is closed.
 """
 
+# The theory of release
+#
+# A buffer belongs to an owner: a frame, a program, or an object of the user. It is released in one of two ways:
+#
+#   by the owner's method    `free` or `drain`, at once
+#   by the owner's end       its finalizer appends (function, buffer) to `dropped`; `free_dropped` frees it later
+#
+# Invariants
+# - No finalizer of a frame, program or buffer calls a device or waits for a lock. `deque.append` is a single step.
+# - A buffer leaves its list before it is freed, so an exception frees none twice.
+# - After `close`, and in a forked child for the parent's devices, release does nothing: the driver is gone.
+# - A buffer over an array of the host (`wrap`, in `enter`) is for arrays that nothing writes while the buffer lives:
+#   constants, and feeds of waiting callers. Intermediate values are copied, for the memory plan reuses their arrays.
+#
+# Rule: a new owner of buffers registers `dropped.extend` or `dropped.append` as its finalizer, and nothing else.
+
 from __future__ import annotations
 
 from collections import deque

@@ -3,6 +3,28 @@
 Nothing is scanned, opened or imported before a caller asks for the device type.
 """
 
+# The theory of device records
+#
+# Each device of a scanned type has a record; a type without a device has one record that gives the reason.
+#
+#   status        next status, and the event that leads to it
+#   (no record)   found: the scan returned a device; unavailable: it returned none, or a wrong one
+#   found         ok: opened and probed; unavailable: `open` or the probe failed
+#   ok            unavailable: the device is lost, or this process was forked
+#   unavailable   none
+#
+# Invariants
+# - A type is scanned once, a device is opened once: `_lock` is held during both. Warnings about a scan are issued after
+#   the lock is released, since a user's filter may turn them into errors.
+# - A device outside host memory that raises Unavailable in a run is lost. It stays lost for its Host, even if it works
+#   later, because the content of its memory is gone. `check` refuses it before the next run.
+# - A device on host memory is never lost. So the answer of `host_device` stays.
+# - `choices` is lazy: a type is scanned when placement comes to it. A device type that the host device outranks is not
+#   scanned without a request.
+# - An exception of a device becomes a typed error in `device_fault` alone. In a run, `fault` notes it in the record.
+#
+# Rule: no transition leads out of `unavailable`. A device that is to be tried again needs a new Host.
+
 from __future__ import annotations
 
 import threading

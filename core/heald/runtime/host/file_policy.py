@@ -1,4 +1,8 @@
-"""FilePolicy: the files that ops of a graph may open, as [files] says."""
+"""FilePolicy: the files that ops of a graph may open, as [files] says.
+
+A kernel that opens files declares its accesses (`KernelDef.files`) and gets each path from `Bind.file`. A step whose
+kernels are not permitted any file is refused before it is linked. Each path is checked when a kernel asks for it.
+"""
 
 from __future__ import annotations
 

@@ -5,6 +5,20 @@ less than a tenth of the time in which so many bytes are written. Smaller arrays
 own temporaries are not counted.
 """
 
+# The theory of the budget
+#
+# The unit is the owner: the array that all views of one memory refer to. It is counted once, however many views it has.
+#
+# Invariants
+# - Bytes are counted before their memory is touched, so a refusal comes before the system runs out of memory.
+# - Idle frames are dropped before a request is refused.
+# - The count ends with the owner, in the finalizer of a weak reference. A finalizer may run in any thread, within any
+#   call. So it takes no lock: it removes its entry in one step, and the ledger subtracts the bytes at the next `take`.
+# - Two threads that count one array at once count it once: the second gives its bytes back.
+#
+# Rule: code that makes arrays for programs takes them from `lend`, `maker` or `allocate`. An array from elsewhere is
+# registered by `hold`, and a kernel that computes while it is bound calls `ask` first.
+
 from __future__ import annotations
 
 import weakref

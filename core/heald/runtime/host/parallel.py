@@ -6,6 +6,29 @@ may be a thread of the queue itself: jobs within jobs wait for deeper jobs, neve
 driver (a Ctrl-C in the main thread) drops the job; the helpers end the work that they have begun.
 """
 
+# The theory of jobs
+#
+# A number is in one of four states, which it goes through in this order:
+#
+#   waiting   `_waits[number]` of its predecessors have not ended
+#   ready     the count is 0, and `_ready` has the number
+#   running   one thread works on it; `_running` counts these
+#   ended     `_left` no longer counts it
+#
+# Invariants
+# - `_lock` guards the four counters. It is never held while `work`, a callback or the queue is called.
+# - A job is over when nothing runs and either nothing is left or `stopped` is true. An offer that is taken later finds
+#   nothing ready, and returns.
+# - An ended number makes its successors ready at the front of the deque. So a thread goes on with data in its cache.
+# - The driver sleeps only while all ready work is taken. Every thread that ends work looks whether the driver may go
+#   on.
+# - A queue that refuses a task costs speed alone: `_most_helpers` becomes 0, and the driver does all the work.
+#
+# Termination: the predecessors of a number never form a circle, so some number is ready or running until the end.
+#
+# Rule: a job never waits for an offer to be taken. A wait for a helper that has not begun could wait for a thread that
+# itself waits for this job.
+
 from __future__ import annotations
 
 from collections import deque

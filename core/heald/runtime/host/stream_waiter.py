@@ -5,6 +5,23 @@ available when the waiter has seen the event behind its copy. An error that the 
 value's error. A lost device raises its error for every later event, so all later values have it too.
 """
 
+# The theory of the waiter
+#
+# A device has one stream, which works in order. So one thread serves all its events: while it waits for the first
+# event, no later event can have come.
+#
+# Invariants
+# - Values complete in the order in which their copies were enqueued. A value never becomes available before the device
+#   has done all work that was enqueued before its event.
+# - Each event completes its value exactly once: with the payload, or with the error that `synchronize` raised.
+# - `keep` holds objects through the queue itself: the waiter drops its references behind their event.
+# - The thread refers to the queue and the device, never to the StreamWaiter. The end of the StreamWaiter ends the
+#   thread.
+# - The thread keeps no reference between two events, so a value is not kept alive by an idle waiter.
+# - A forked child has no such thread. Its waiters refuse all calls.
+#
+# Rule: callbacks run on this thread. A callback that waits for a later event of the same device waits for ever.
+
 from __future__ import annotations
 
 import threading

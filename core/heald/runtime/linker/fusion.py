@@ -88,7 +88,7 @@ def find_fusion_groups(
     """Return the groups of two calls and more, by the id of each group's last call.
 
     `fusions`: returns the fusions of a call's pack, none when the call cannot be fused.
-    `kept`: registers with consumers outside the function.
+    `read_outside`: registers with consumers outside the function.
     """
     users: dict[int, list[Call]] = {}
     leaving = {*read_outside, *(register for call in calls for register in call.after)}

@@ -7,6 +7,36 @@ A program is data, and this is the only place where it meets kernels. A mapped f
 loading before each link; runs look at no file.
 """
 
+# The theory of the linker
+#
+# `Linker.link` works in steps, each over the results of the earlier ones:
+#
+#   infer     facts about all registers, in program order; calls with known inputs are folded on the way
+#   aliases   consumers of an alias in host memory read its source
+#   needed    calls with effects, or with an unknown result that has a consumer
+#   bind      from the last call to the first; a fused call comes bound
+#   copy      one more call for each feed that a kernel retains
+#   presets   the known values that bound calls read, in the memory of their readers
+#
+# The facts about a call of an op decide about its form:
+#
+#   facts known       on host memory                    on another device
+#   all               KernelCall, ViewCall or refusal   KernelCall, ViewCall or refusal
+#   not all           LazyCall, which binds in the run  refusal: its kernels need static shapes
+#   all, but huge     LazyCall                          KernelCall, ViewCall or refusal
+#
+# Invariants
+# - The link changes neither the program nor the graph. It adds to the LinkContext only.
+# - A register in `_frozen` depends on constants alone, so its value is the same in every link of the program. Only such
+#   values are shared through the LinkContext.
+# - A call with incoming control edges runs even if its results are known, since the work before it must happen.
+# - All refusals of a link are raised together, in NodesDeclined. One new placement answers them all.
+# - A feed is wrapped only if every run waits for the devices. Another caller might write the feed meanwhile.
+# - A callee is linked with its caller, for the types of the call. It is linked at its first call instead in three
+#   cases: it calls itself, MOST_NESTED_LINKS functions are around it, or the BodyBudget is used up. So a link ends.
+#
+# Rule: a decision that needs a shape, a kernel or a device is made here or in `attach`. A run gets its result.
+
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence

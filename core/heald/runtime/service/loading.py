@@ -1,4 +1,8 @@
-"""Loading: a path meets the loader that recognises it. Code of a loader's plugin is called here alone, and guarded."""
+"""Loading: a path meets the loader that recognises it. Code of a loader's plugin is called here alone, and guarded.
+
+A loader's module is imported when a file is to be recognised. No loader comes before another: a file that two loaders
+recognise is an error, which names both.
+"""
 
 from __future__ import annotations
 

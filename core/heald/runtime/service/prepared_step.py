@@ -1,8 +1,29 @@
 """A prepared step: one combination of feeds, fetches and targets, lowered once and linked for each shape of feeds.
 
-After LARGEST_VARIANT_COUNT shapes, one dynamic variant serves all further shapes. The dynamic variant binds
-kernels in the run.
+After LARGEST_VARIANT_COUNT shapes, one dynamic variant serves all further shapes. The dynamic variant binds kernels in
+the run.
 """
+
+# The theory of variants
+#
+#   shapes of the feeds                   executable
+#   seen before                           the variant for these shapes, by one look-up
+#   new, below LARGEST_VARIANT_COUNT      a new variant
+#   new, above it                         the dynamic variant; without one, a new variant in place of the oldest
+#   of a ForeignArray (`ForeignShape`)    a variant in any case, since the link depends on the feed's device
+#   not known yet, in a partial run       one executable for the declared shapes
+#
+# Runs whose callers do not wait have variants of their own: a device may not read their feeds in place.
+#
+# Invariants
+# - A run with known shapes takes no lock. `_lock` is held during a link, and only complete executables become variants.
+# - `_latest` is one tuple, because a link may lower the program anew: registers have other numbers then, and the
+#   LinkContext must fit them. Variants of an older program stay valid, for each holds its own calls and constants.
+# - `forget_state` replaces the dicts of variants. Running steps go on with the executable that they hold.
+# - The device buffers of constants live as long as the prepared step. Its finalizer hands them to `DeviceMemory`.
+# - A pass whose nodes have no kernel in their place is left out, and `skipped_passes` gives the reason.
+#
+# Rule: a fact about a feed that a link depends on must be part of the key, as ForeignShape is.
 
 from __future__ import annotations
 

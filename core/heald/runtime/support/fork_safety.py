@@ -6,6 +6,22 @@ outlives a run adds itself to `inherited` and gets a new lock in the child. The 
 harmless when half changed.
 """
 
+# The theory of fork safety
+#
+# `forked` treats the state of its owner in one of three ways:
+#
+#   state that threads change    new lock; the state is changed by single steps, so that half of a change is harmless
+#   threads or connections       none in the child: every later call raises FailedPrecondition instead of hanging
+#   callbacks of running steps   forgotten, since the child has none of the threads that wait for them
+#
+# Invariants
+# - `forked` runs once in the child, before the child has any other thread. So it needs no lock.
+# - The order of the owners is arbitrary. A `forked` relies on no other owner's.
+# - Locks that live within one run are not registered: no run of the parent goes on in the child.
+#
+# Rule: a new lock that outlives a run is registered, and data that it guards is replaced as a whole or by one step. A
+# table gets its entry only when the entry is complete.
+
 from __future__ import annotations
 
 import os

@@ -1,6 +1,9 @@
 """ForeignArray: an array of another library in a device's memory, which a run takes as a feed without a copy.
 
 DLPack (https://dmlc.github.io/dlpack) tells where an array lies. Arrays of the host are feeds like others.
+
+A step is linked for foreign feeds: each consumer of one is a copy to a device that adopts it. Every other consumer is
+an error.
 """
 
 from __future__ import annotations

@@ -1,5 +1,10 @@
 """Descriptions of a tensor before the run: TensorMetadata, its type and shape, and ValueInfo, with the elements if
-known."""
+known.
+
+A few bytes of a file may describe an enormous tensor. So counts are compared with a limit before a list is made, and a
+splat stays one element until a frame needs its array. Metadata functions read elements through `ValueInfo.vector` and
+`ValueInfo.distinct` only.
+"""
 
 from __future__ import annotations
 

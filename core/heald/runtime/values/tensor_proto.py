@@ -2,6 +2,9 @@
 
 The elements are either in `tensor_content` or in the list field of their type. For a large tensor both stay views of
 the file. A list may be shorter than the tensor: its last value fills the rest, and an empty list stands for zeros.
+
+A weight is kept once. A pass that multiplies it keeps the factors beside it (`TensorValue.scaled`), until a kernel
+packs the product.
 """
 
 from __future__ import annotations
@@ -141,8 +144,8 @@ class TensorValue:
 
     @classmethod
     def read(cls, buf: Buffer, start: int, stop: int, known_shapes: dict[bytes, Shape] | None = None) -> TensorValue:
-        """The TensorProto at [start, stop), checked without allocating memory for its elements. `known` has shapes that
-        were read before, by their bytes.
+        """The TensorProto at [start, stop), checked without allocating memory for its elements. `known_shapes` has
+        shapes that were read before, by their bytes.
 
         Raises DataLoss for malformed bytes, InvalidArgument when type, shape and number of elements contradict.
         """
