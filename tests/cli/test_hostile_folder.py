@@ -47,17 +47,17 @@ DRIVER = """
 import json, os, sys
 from heald.__main__ import remove_working_folder
 remove_working_folder()
-import heald.runtime.service.runtime
 from heald.cli import main
+from heald.runtime.service.runtime import process_scope
 statuses = {}
 for arguments in json.loads(sys.argv[1]):
-    heald.runtime.service.runtime._default.clear()
+    process_scope.default = None
     try:
         statuses[" ".join(arguments)] = main(arguments)
     except SystemExit as end:
         statuses[" ".join(arguments)] = end.code
 os.chdir("models")
-heald.runtime.service.runtime._default.clear()
+process_scope.default = None
 statuses["below"] = main(["inspect", "model.pb"])
 print()
 print(json.dumps(statuses))
@@ -200,11 +200,12 @@ def test_importing_heald_runs_nothing_of_the_folder(hostile: Folder) -> None:
 def test_entry_points_in_the_working_folder_are_not_taken(tmp_path: Path) -> None:
     folder = make(tmp_path, frozenset())
     code = """
-import os, sys, heald, heald.runtime.service.runtime
+import os, sys, heald
+from heald.runtime.service.runtime import process_scope
 heald.load("model.pb")
 for place in ("", os.getcwd()):  # as python -c and python -m write it
     sys.path[0] = place
-    heald.runtime.service.runtime._default.clear()
+    process_scope.default = None
     print(*sorted(record.id for record in heald.plugins()))
 """
     done = folder.run(sys.executable, "-c", code)

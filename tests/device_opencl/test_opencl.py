@@ -368,7 +368,7 @@ def test_buffers_go_back_and_threads_end_with_the_host(run: Run) -> None:
     facts = run(SPLIT + """
         session = heald.Session(net)
         session.run("i", {"x": x})
-        host = session._runtime.host
+        host = session.host
         memory = host.open("OPENCL:0")._memory
         held = memory.used
         session.close()
@@ -418,7 +418,7 @@ def test_feeds_and_constants_are_read_where_they_are_on_a_cpu(run: Run) -> None:
         session = heald.Session(g)
         step = session.make_callable("y", ["x"])
         first = float(step(x)[-1])
-        device, copied = session._runtime.host.open("OPENCL:0"), []
+        device, copied = session.host.open("OPENCL:0"), []
         device.copy_in = lambda host, buffer, stream: copied.append(host.nbytes)
         x[:] = 5
         again, references = float(step(x)[-1]), sys.getrefcount(x)

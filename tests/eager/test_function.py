@@ -219,7 +219,7 @@ def test_a_function_runs_on_its_device():
     f = heald.function(SEVERAL, outputs="product", device="SIM:0", config=sim)
     assert f(ONES, ONES).numpy().tolist() == [[2, 2], [2, 2]]
     assert f._step.session.placement()["product"].device == "SIM:0"
-    f._step.session._runtime.host.close()  # ends the thread that waits for the device
+    f._step.session.host.close()  # ends the thread that waits for the device
 
 
 def test_one_kernel_on_a_device_runs_as_this_op(monkeypatch):

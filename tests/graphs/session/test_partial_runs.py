@@ -177,7 +177,7 @@ def test_an_ended_or_closed_partial_run_leaves_nothing():
             session.partial_run(handle, "r1", {"b": 1})
     tokens = session._closing._callbacks
     session.close()
-    session._runtime.host.work_queue.quiesce(10)
+    session.host.work_queue.quiesce(10)
     gc.collect()
     assert [step() for step in steps] == [None, None]
     assert not tokens

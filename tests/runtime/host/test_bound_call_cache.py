@@ -91,7 +91,7 @@ def session():
 
 
 def test_shapes_without_end_keep_the_bytes_of_bound_calls_where_they_are(session, monkeypatch):
-    memory = session._runtime.host.memory
+    memory = session.host.memory
     monkeypatch.setattr(memory, "bound_calls", cache := BoundCalls(40 * CALL_BYTES))
     run = session.make_callable("c", ["x"])
     for size in [*range(1, 61), *range(1, 61)]:
