@@ -178,7 +178,7 @@ session = heald.Session(graph(placeholder("x", (None, 3)), const("w", weights),
 step = session.make_callable("m", ["x"])
 found = [counted(step, np.ones((n, 3), "f4")) for n in (2, 2, 5)]
 right = all(np.allclose(result, weights.sum(0), rtol=1e-5) for result, _ in found)
-memory = runtime().host.open("OPENCL:0")._memory
+memory = runtime().host.open("OPENCL:0").memory
 held = memory.used
 del step
 session.close()
@@ -369,7 +369,7 @@ def test_buffers_go_back_and_threads_end_with_the_host(run: Run) -> None:
         session = heald.Session(net)
         session.run("i", {"x": x})
         host = session.host
-        memory = host.open("OPENCL:0")._memory
+        memory = host.open("OPENCL:0").memory
         held = memory.used
         session.close()
         left = memory.used
@@ -422,7 +422,7 @@ def test_feeds_and_constants_are_read_where_they_are_on_a_cpu(run: Run) -> None:
         device.copy_in = lambda host, buffer, stream: copied.append(host.nbytes)
         x[:] = 5
         again, references = float(step(x)[-1]), sys.getrefcount(x)
-        tell(results=[first, again], copied=copied, used=device._memory.used / x.nbytes, cpu=device.native.on_cpu,
+        tell(results=[first, again], copied=copied, used=device.memory.used / x.nbytes, cpu=device.native.on_cpu,
              references=references - sys.getrefcount(c))
     """)
     if not facts["cpu"]:
@@ -436,7 +436,7 @@ def test_feeds_and_constants_are_read_where_they_are_on_a_cpu(run: Run) -> None:
 COPIES = """
 import weakref
 import pyopencl as cl
-from heald_opencl.command_queue import MOST_COPIES
+from heald_opencl.command_queue import LARGEST_UNFINISHED_COPIES
 device = runtime().host.open("OPENCL:0")
 buffer, gate = device.allocate(4), cl.UserEvent(device.native.context)
 
@@ -468,7 +468,7 @@ tell(before=before, after=held(references))
 
 
 def test_copies_without_waiting_hold_a_bounded_number_of_arrays(run: Run) -> None:
-    facts = run(COPIES + "references = copies(5 * MOST_COPIES)\ntell(held=held(references), most=MOST_COPIES)")
+    facts = run(COPIES + "references = copies(5 * LARGEST_UNFINISHED_COPIES)\ntell(held=held(references), most=LARGEST_UNFINISHED_COPIES)")
     assert 0 < facts["held"] <= facts["most"]
 
 
@@ -648,9 +648,9 @@ def test_a_cache_that_cannot_be_written_is_no_error(run: Run) -> None:
 
 def test_recorded_cases_pass_through_execute(run: Run, device: str) -> None:
     facts = run("""
-        from harness.eager_golden import passed
+        from harness.eager_golden import run_cases
         from heald_eager.core_runtime import CoreRuntime
-        count, wrong = passed(CoreRuntime(runtime().host), "OPENCL:0", is_sample="HEALDTEST_CASES" not in os.environ)
+        count, wrong = run_cases(CoreRuntime(runtime().host), "OPENCL:0", is_sample="HEALDTEST_CASES" not in os.environ)
         tell(count=count, wrong=wrong)
     """)
     # Oclgrind drops the kernel where its compiler writes `v < 0 ? -v : v` of integers as one instruction.

@@ -62,7 +62,7 @@ def test_a_parallel_schedule_is_helped_by_the_queue_of_the_run():
         host, executable = session.host, session.prepare(["a", "b", "y"], ["x"]).executable(((3,),))
         layout = executable.layout
         partition = TaskPartition.of([[index] for index in range(len(layout.lists.flat))], dependencies(layout))
-        schedule = schedule_of_partition(layout, host, executable._flat, partition)
+        schedule = schedule_of_partition(layout, host, executable.autotuner.schedule, partition)
         for workers, seed in ((host, 1), (host.workers("own"), 2)):
             step, frame = Step(host), schedule.make_frame()
             assert step.workers is host

@@ -101,7 +101,7 @@ def test_a_node_goes_to_the_first_in_order_that_has_a_kernel_for_it(first, secon
     kind = f"{second.partition(':')[0]}:0"
     assert assigned_devices(session) == {"both": kind, "cpu": "CPU:0", "device": kind}
     assert rows(session)["cpu"] | {"node": ""} == {
-        "node": "", "fused": "", "op": "Test>Positive", "requested": "", "assigned_devices": "CPU:0",
+        "node": "", "fused": "", "op": "Test>Positive", "requested": "", "assigned": "CPU:0",
         "kernel": "plugin_of_devices.Test>Positive", "reason": "first in order with a kernel",
         "refused": f"{kind[:-2]}: no kernel for Test>Positive"}
     assert [r.tolist() for r in session.run(["cpu", "device"], {"x": X})] == [[2], [-1, 2, -3]]
