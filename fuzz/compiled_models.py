@@ -34,7 +34,7 @@ def edit_model(rng: Random, model: CompiledModel, other: CompiledModel) -> Compi
     changed = model
     for _ in range(_ATTEMPTS):
         if changed is model:
-            changed = rng.choices(_EDITS, _WEIGHTS)[0](rng, model, other)
+            changed = rng.choices(EDITS, _WEIGHTS)[0](rng, model, other)
     return changed
 
 
@@ -404,4 +404,4 @@ _WEIGHTED: dict[ModelEdit, float] = {
     _delete_call: 1, _swap_calls: 0.7, _add_calls: 5, change_argument_type: 5, _change_type: 2, _change_results: 1,
     _change_function_facts: 0.7, _change_constant: 4, _change_prepared: 2, _change_entry: 1, _change_requirements: 0.4,
 }
-_EDITS, _WEIGHTS = tuple(_WEIGHTED), tuple(_WEIGHTED.values())
+EDITS, _WEIGHTS = tuple(_WEIGHTED), tuple(_WEIGHTED.values())

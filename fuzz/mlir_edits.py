@@ -36,7 +36,7 @@ def edit(rng: Random, data: bytes, other: bytes, words: Words) -> bytes:
         return tokens.edit(rng, data, other, words)
     text, theirs = (raw.decode("utf-8", "surrogateescape") for raw in (data, other))
     parts = spans(text)
-    attempts = (rng.choices(_CHANGES, _WEIGHTS)[0](rng, text, parts, theirs) for _ in range(_ATTEMPTS if parts else 0))
+    attempts = (rng.choices(CHANGES, _WEIGHTS)[0](rng, text, parts, theirs) for _ in range(_ATTEMPTS if parts else 0))
     changed = next((attempt for attempt in attempts if attempt not in (None, text)), None)
     if changed is None:
         return tokens.edit(rng, data, other, words)
@@ -206,4 +206,4 @@ def _nest(rng: Random, text: str, parts: Sequence[Span], _theirs: str) -> str | 
 
 _WEIGHTED: dict[Change, float] = {_exchange: 6, _type_everywhere: 1.5, _number: 5, _delete: 1, _repeat: 1, _swap: 1,
                                   _rename: 2, _graft: 1, _nest: 0.3}
-_CHANGES, _WEIGHTS = tuple(_WEIGHTED), tuple(_WEIGHTED.values())
+CHANGES, _WEIGHTS = tuple(_WEIGHTED), tuple(_WEIGHTED.values())

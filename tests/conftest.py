@@ -1,27 +1,38 @@
 """Settings of all tests, and what the summary says of devices and golden cases."""
 
+from __future__ import annotations
+
 import os
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import settings
+
+if TYPE_CHECKING:
+    from heald.runtime.service.runtime import ProcessScope
 
 # Property tests search anew with every run, except at the gate, where the same commit must give the same answer.
 settings.register_profile("heald", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("heald")
 
 
-_plain: list[object] = []  # the default runtime of the tests below, made by the first that asks
+@pytest.fixture(scope="session")
+def plain_scope() -> ProcessScope:
+    """A default runtime of its own for all modules with `graphs_as_written`."""
+    from heald.runtime.service.runtime import ProcessScope
+
+    return ProcessScope()
 
 
 @pytest.fixture(scope="module")
-def graphs_as_written() -> Iterator[None]:
-    """What is run is what the test has written down: the passes that are installed change no graph."""
-    import heald.runtime.service.runtime
+def graphs_as_written(plain_scope: ProcessScope) -> Iterator[None]:
+    """Steps run the graphs that the test has written down: the installed passes change no graph."""
+    from heald.runtime.service import runtime
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("HEALD_PLUGINS__BLOCK", "simplify")
-        patch.setattr(heald.runtime.service.runtime, "_default", _plain)
+        patch.setattr(runtime, "process_scope", plain_scope)
         yield
 
 

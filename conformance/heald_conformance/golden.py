@@ -41,7 +41,7 @@ class Case:
 
     def graph(self) -> Graph:
         """The case as a graph: placeholders i0, i1, ... of unknown shape, and the node `op`."""
-        return graphdef.loads(_graphs().read(f"{self.id}.pb"))
+        return graphdef.loads(graph_archive().read(f"{self.id}.pb"))
 
 
 @cache
@@ -105,5 +105,6 @@ def _array(ref: list[Any], blob: bytes) -> Array:
 
 
 @cache
-def _graphs() -> zipfile.ZipFile:
+def graph_archive() -> zipfile.ZipFile:
+    """The recorded graphs: a GraphDef for each case, under the case's id."""
     return zipfile.ZipFile(FOLDER / "graphs.zip")

@@ -64,30 +64,30 @@ class Gpu:
             self._queue = CommandQueue(self._context)
         except DriverError as error:
             raise Unavailable(f"its driver refuses a context: {error}", hint="update the driver") from error
-        self._memory = Memory(self._queue, self.attributes["memory"])
+        self.memory = Memory(self._queue, self.attributes["memory"])
         programs = Programs(self.attributes["architecture"])
         self.native = Native(self._gpu.ordinal, self._queue, programs, self._target)
 
     def close(self) -> None:
         is_released = self._queue.close()
-        self._memory.close()
+        self.memory.close()
         if is_released:
             driver.close_context(self._context)
 
     def allocate(self, nbytes: int) -> Buffer | None:
-        return self._memory.allocate(nbytes)
+        return self.memory.allocate(nbytes)
 
     def figures(self) -> str:
-        return self._memory.figures()
+        return self.memory.figures()
 
     def adopt(self, array: Any) -> Buffer | None:
         if foreign.device_of(array) != self._gpu.ordinal:
             return None
         self._queue.check()
-        return self._memory.adopt(*foreign.extent(array, self._queue.stream), array)
+        return self.memory.adopt(*foreign.extent(array, self._queue.stream), array)
 
     def free(self, buffer: Buffer) -> None:
-        self._memory.free(buffer)
+        self.memory.free(buffer)
 
     def copy_in(self, host: Any, buffer: Buffer, stream: int) -> None:
         self._queue.write(host, buffer)

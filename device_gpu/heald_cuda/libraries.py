@@ -20,15 +20,15 @@ WORKSPACE = 32 << 20  # bytes of a device that its libraries share: work on one 
 
 def load(name: str) -> Any:
     """The shared library of this file name, such as libcublasLt.so.13. Raises Unavailable."""
-    library = _open_library(name)
+    library = open_library(name)
     if isinstance(library, str):
         raise Unavailable(f"{name} cannot be loaded: {library}", hint=INSTALL)
     return library
 
 
 @cache
-def _open_library(name: str) -> Any:
-    """The library, or the reason for which there is none."""
+def open_library(name: str) -> Any:
+    """The library, or the reason for which there is none. `load` and `is_there` ask here."""
     reason = ""
     for path in (*_in_wheels(name), name):
         try:
@@ -39,7 +39,7 @@ def _open_library(name: str) -> Any:
 
 
 def is_there(name: str) -> bool:
-    return not isinstance(_open_library(name), str)
+    return not isinstance(open_library(name), str)
 
 
 def _in_wheels(name: str) -> Iterator[Path]:

@@ -73,21 +73,21 @@ class OpenCL:
             self._queue = CommandQueue(context, self._device)
         except cl.Error as error:
             raise Unavailable(f"its driver refuses a queue: {error}", hint="update the driver") from error
-        self._memory = Memory(self._queue, self.attributes["memory"])
+        self.memory = Memory(self._queue, self.attributes["memory"])
         self.native = Native(context, self._device, self._queue, Programs(context, self._device))
 
     def close(self) -> None:
         self._queue.close()
-        self._memory.close()
+        self.memory.close()
 
     def allocate(self, nbytes: int) -> Any:
-        return self._memory.allocate(nbytes)
+        return self.memory.allocate(nbytes)
 
     def wrap(self, host: Any) -> Any:
-        return self._memory.wrap(host)
+        return self.memory.wrap(host)
 
     def free(self, buffer: Any) -> None:
-        self._memory.free(buffer)
+        self.memory.free(buffer)
 
     def copy_in(self, host: Any, buffer: Any, stream: int) -> None:
         self._queue.write(host, buffer)

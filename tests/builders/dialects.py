@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from heald.runtime.contract.host_kernel import HostKernelRegistry, HostPack
+from heald.runtime.contract.device import load_callable
+from heald.runtime.contract.host_kernel import HostKernelRegistry, HostKernels, HostPack
 from heald_mlir.dialects.registry import KernelDialects
 
 
@@ -14,6 +15,17 @@ def kernels_of(**packs):
     return registry
 
 
-KERNELS = kernels_of(heald="heald.runtime.host_kernels:register", mlir="heald_mlir.kernels:register",
-                     tfrt_test="plugins_for_tests.tfrt_test.kernels:register")
+PACKS = {"heald": "heald.runtime.host_kernels:register", "mlir": "heald_mlir.kernels:register",
+         "tfrt_test": "plugins_for_tests.tfrt_test.kernels:register"}
+KERNELS = kernels_of(**PACKS)
 DIALECTS = KernelDialects(KERNELS)
+
+
+def kernel_codes():
+    """The codes of all kernels in KERNELS."""
+    codes = set()
+    for plugin, pack in PACKS.items():
+        kernels = HostKernels(plugin)
+        load_callable(pack)(kernels)
+        codes |= kernels.added.keys()
+    return sorted(codes)

@@ -47,17 +47,17 @@ DRIVER = """
 import json, os, sys
 from heald.__main__ import remove_working_folder
 remove_working_folder()
-import heald.runtime.service.runtime
 from heald.cli import main
+from heald.runtime.service.runtime import process_scope
 statuses = {}
 for arguments in json.loads(sys.argv[1]):
-    heald.runtime.service.runtime._default.clear()
+    process_scope.default = None
     try:
         statuses[" ".join(arguments)] = main(arguments)
     except SystemExit as end:
         statuses[" ".join(arguments)] = end.code
 os.chdir("models")
-heald.runtime.service.runtime._default.clear()
+process_scope.default = None
 statuses["below"] = main(["inspect", "model.pb"])
 print()
 print(json.dumps(statuses))
@@ -129,9 +129,13 @@ def script(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
+def actions_of(parser: ArgumentParser) -> list[Action]:
+    return parser._actions  # argparse has no public list
+
+
 def leaves(parser: ArgumentParser, *names: str) -> Iterator[tuple[tuple[str, ...], ArgumentParser]]:
     """Every command with its parser, from argparse's own tree."""
-    below: Any = next((action.choices for action in parser._actions if isinstance(action.choices, dict)), None)
+    below: Any = next((action.choices for action in actions_of(parser) if isinstance(action.choices, dict)), None)
     if below is None:
         yield names, parser
     for name, child in (below or {}).items():
@@ -151,7 +155,7 @@ def required_words(action: Action) -> list[str]:
 def every_command() -> list[list[str]]:
     commands = []
     for names, parser in leaves_of_all():
-        actions = [action for action in parser._actions if action.required and action.nargs != "*"]
+        actions = [action for action in actions_of(parser) if action.required and action.nargs != "*"]
         action_words = [word for action in actions for word in required_words(action)]
         commands.append([*names, *action_words, *BESIDES.get(names[0], [])])
     return [["--version"], ["--help"], *commands]
@@ -188,7 +192,7 @@ def test_the_script_imports_nothing_from_the_folder_for_parts_of_the_path_that_a
 
 
 def test_importing_heald_runs_nothing_of_the_folder(hostile: Folder) -> None:
-    done = hostile.run(sys.executable, "-c", "import heald, sys; print(sys.path[0] == '', *map(str, heald._WHERE))")
+    done = hostile.run(sys.executable, "-c", "import heald, sys; print(sys.path[0] == '', *dir(heald))")
     assert hostile.has_run == []
     assert done.stdout.startswith("True"), done.stderr  # a program's own sys.path stays as it was
     load = "import heald, numpy; print(heald.load('model.pb')(numpy.ones(2, 'f')))"
@@ -200,11 +204,12 @@ def test_importing_heald_runs_nothing_of_the_folder(hostile: Folder) -> None:
 def test_entry_points_in_the_working_folder_are_not_taken(tmp_path: Path) -> None:
     folder = make(tmp_path, frozenset())
     code = """
-import os, sys, heald, heald.runtime.service.runtime
+import os, sys, heald
+from heald.runtime.service.runtime import process_scope
 heald.load("model.pb")
 for place in ("", os.getcwd()):  # as python -c and python -m write it
     sys.path[0] = place
-    heald.runtime.service.runtime._default.clear()
+    process_scope.default = None
     print(*sorted(record.id for record in heald.plugins()))
 """
     done = folder.run(sys.executable, "-c", code)

@@ -134,7 +134,7 @@ def test_the_digits_network_lacks_nothing(command, digits):
 def test_a_kernel_whose_library_is_not_installed_is_missing(command, saved, monkeypatch, op, attrs, reason):
     model = saved(placeholder("x", (), dtypes.string), Node("y", op, ("x",), attrs=attrs))
     assert command("ops", "--missing", model).status == 0
-    monkeypatch.setattr(install, "_is_importable", lambda _: False)
+    monkeypatch.setattr(install, "is_importable", lambda _: False)
     done = command("ops", "--missing", model, "--json")
     (row,) = json.loads(done.out)
     assert (done.status, row["op"], row["nodes"], row["reason"].partition("; ")[0]) == (1, op, ["y"], reason)

@@ -10,6 +10,7 @@ from heald.api import hookimpl
 from heald_cpu.device import Cpu
 from heald_example_device import kernels as example
 from heald_example_device.device import Example
+from heald_example_device.native import Native
 
 HEALD_API = (1, 0)
 LARGE = 4096  # bytes from which some faults show, so that the small copies of the probe find none
@@ -41,14 +42,20 @@ class ReturnsTooEarly(Example):
         super().copy_out(buffer, host, NEVER if host.nbytes > LARGE else stream)
 
 
+class UnorderedNative(Native):
+    def write(self, stream, host, buffer):
+        super().write(stream, host, buffer)
+        queue = self._streams[stream]
+        if len(queue) > 3:
+            queue.rotate(1)
+
+
 class IsOutOfOrder(Example):
     type = "UNORDERED"
 
-    def copy_in(self, host, buffer, stream):
-        super().copy_in(host, buffer, stream)
-        queue = self.native._streams[stream]
-        if len(queue) > 3:
-            queue.rotate(1)
+    def open(self):
+        super().open()
+        self.native = UnorderedNative()
 
 
 class CountsBackwards(Example):
@@ -104,7 +111,7 @@ class FreesAtOnce(Example):
     type = "HASTY"
 
     def free(self, buffer):
-        buffer._bytes[:] = bytes(buffer.nbytes)
+        buffer.elements(np.dtype(np.uint8), buffer.nbytes)[:] = 0
         super().free(buffer)
 
 

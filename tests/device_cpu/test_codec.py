@@ -9,7 +9,6 @@ import pytest
 from harness.run_op import run_op
 from heald.errors import InvalidArgument, Unimplemented
 from heald.runtime.values import dtypes
-from heald_cpu.kernels import codec
 from PIL import Image
 
 RNG = np.random.default_rng(0)
@@ -156,10 +155,14 @@ def test_files_that_are_broken_are_refused(op, contents):
         decode(op, contents)
 
 
+def png_chunk(kind, content):
+    return struct.pack(">I", len(content)) + kind + content + struct.pack(">I", zlib.crc32(kind + content))
+
+
 def test_an_image_that_is_too_large_is_refused_by_its_header():
     header = struct.pack(">IIBBBBB", 1 << 16, 1 << 16, 8, 2, 0, 0, 0)
     chunks = [(b"IHDR", header), (b"IDAT", zlib.compress(b"")), (b"IEND", b"")]
-    contents = b"\x89PNG\r\n\x1a\n" + b"".join(codec._chunk(*c) for c in chunks)
+    contents = b"\x89PNG\r\n\x1a\n" + b"".join(png_chunk(*c) for c in chunks)
     with pytest.raises(InvalidArgument, match="too large"):
         decode("DecodePng", contents)
 

@@ -45,14 +45,14 @@ def test_every_library_that_is_not_required_is_stated_by_kernels():
 
 @pytest.mark.parametrize(("requirement", "op"), [(name, op) for name, ops in OPS.items() for op in ops])
 def test_a_kernel_without_its_library_is_no_candidate_and_names_the_command(requirement, op, monkeypatch):
-    monkeypatch.setattr(install, "_is_importable", lambda _: False)
+    monkeypatch.setattr(install, "is_importable", lambda _: False)
     for kernel in REGISTRIES.kernels.candidates(op, "CPU"):
         attrs = {name: next(iter(types)) for name, types in kernel.dtypes.items() if types}
         assert f"pip install {requirement}" in str(kernel.refuses(attrs))
 
 
 def test_a_kernel_beside_those_that_lack_a_library_works(monkeypatch):
-    monkeypatch.setattr(install, "_is_importable", lambda _: False)
+    monkeypatch.setattr(install, "is_importable", lambda _: False)
     with pytest.raises(AssertionError, match="no kernel for DecodePng"):
         run_op("DecodePng", [np.array(b"", object)], {})
     (encoded,) = run_op("EncodePng", [np.zeros((2, 3, 1), np.uint8)], {})
@@ -63,5 +63,5 @@ def test_a_kernel_beside_those_that_lack_a_library_works(monkeypatch):
 def test_a_library_is_looked_for_without_an_import(module, is_there, monkeypatch):
     monkeypatch.setitem(sys.modules, "hidden_module", None)
     library = install.Library("Thing", module, "some-distribution")
-    install._is_importable.cache_clear()
+    install.is_importable.cache_clear()
     assert library.lack() == (None if is_there else "it needs Thing: pip install some-distribution")

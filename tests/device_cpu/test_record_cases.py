@@ -37,14 +37,14 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Archive:
 
 def read_again(archive: Archive) -> dict[str, list[Case]]:
     archive.write()
-    golden._graphs.cache_clear()
+    golden.graph_archive.cache_clear()
     try:
         recorded = golden.cases.__wrapped__()
         graphs = {f"{case.id}.pb" for of_op in recorded.values() for case in of_op} - WITHOUT_GRAPH
-        assert graphs == set(golden._graphs().namelist())
+        assert graphs == set(golden.graph_archive().namelist())
         return recorded
     finally:
-        golden._graphs.cache_clear()
+        golden.graph_archive.cache_clear()
 
 
 def content(x: np.ndarray[Any, Any]) -> object:

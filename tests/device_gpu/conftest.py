@@ -9,9 +9,9 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-import heald.runtime.service.runtime
 import pytest
 from fake_cuda.host_compiler import is_there
+from heald.runtime.service import runtime
 
 
 def _modules() -> list[str]:
@@ -34,11 +34,11 @@ def fake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ModuleType
     sys.modules["heald_cuda.driver"] = heald_cuda.driver = fake_driver
     fake_driver.reset()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    runtimes: list[Any] = []
-    monkeypatch.setattr(heald.runtime.service.runtime, "_default", runtimes)
+    scope = runtime.ProcessScope()
+    monkeypatch.setattr(runtime, "process_scope", scope)
     yield fake_driver
-    for runtime in runtimes:
-        runtime.host.close()
+    if scope.default is not None:
+        scope.default.host.close()
     gc.collect()  # the hosts of sessions with settings of their own are closed, too
     report = list(fake_driver.state.report)
     for name in _modules():

@@ -138,7 +138,7 @@ def entered_contexts(monkeypatch):
 def library(monkeypatch):
     """Stand-ins instead of the libraries' files."""
     library_of_file = {blas.FILE: CublasLt()}
-    monkeypatch.setattr(libraries, "_open_library", lambda name: library_of_file.get(name, "no such file"))
+    monkeypatch.setattr(libraries, "open_library", lambda name: library_of_file.get(name, "no such file"))
     return library_of_file
 
 
@@ -163,7 +163,7 @@ def test_row_major_products_are_column_major_products_of_transposes(lengths, bat
     x = rng.standard_normal((*batches[0], *((k, m) if turn_x else (m, k)))).astype(np.float32)
     y = rng.standard_normal((*batches[1], *((n, k) if turn_y else (k, n)))).astype(np.float32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(libraries, "_open_library", lambda _: CublasLt())
+        patch.setattr(libraries, "open_library", lambda _: CublasLt())
         got = product_of(x, y, turns=(turn_x, turn_y))
     want = (x.swapaxes(-1, -2) if turn_x else x) @ (y.swapaxes(-1, -2) if turn_y else y)
     np.testing.assert_allclose(got, want, 1e-5, 1e-5)
@@ -334,7 +334,7 @@ def test_a_fused_product_hands_over_bias_and_residual_by_their_places(library):
     (None, "libcublasLt.so.13 cannot be loaded"), ({"cublasLtCreate": 1}, "cublasLtCreate returned status 1"),
     ({"cublasLtMatmulAlgoGetHeuristic": 15}, "GetHeuristic returned status 15")])
 def test_a_node_is_declined_with_the_reason(monkeypatch, statuses, reason):
-    monkeypatch.setattr(libraries, "_open_library",
+    monkeypatch.setattr(libraries, "open_library",
                         lambda _: "no such file" if statuses is None else CublasLt(statuses))
     declined = library_kernels.bind(conv_bind(Device(), np.zeros((1, 1, 6, 3))))
     assert isinstance(declined, Declined)
@@ -389,8 +389,15 @@ def test_the_true_library_takes_the_descriptors():
     multiplication = blas.multiplication(problem, lhs, Ending(1, 2, True), "tf32")
     with blas.Descriptors(libraries.load(blas.FILE), multiplication) as descriptors:
         descriptors.set_bias(ctypes.c_void_p(256))
-        with pytest.raises(Internal):
-            descriptors._set("MatmulDesc", descriptors.product, blas.DESC_BIAS_TYPE, ctypes.c_int64(0))
+
+
+@pytest.mark.skipif(not libraries.is_there(blas.FILE), reason=f"needs {libraries.INSTALL}")
+def test_a_type_that_the_true_library_refuses_is_an_error(monkeypatch):
+    problem, lhs = matmul_problem(F, (7, 5, 4), (7, 4, 3))
+    multiplication = blas.multiplication(problem, lhs, Ending(1, 2, True), "tf32")
+    monkeypatch.setattr(blas, "DESC_BIAS_TYPE", 10_000)
+    with pytest.raises(Internal):
+        blas.Descriptors(libraries.load(blas.FILE), multiplication)
 
 
 @pytest.mark.skipif(not libraries.is_there(cudnn.FILE), reason=f"needs {libraries.INSTALL}")

@@ -11,6 +11,7 @@ from pathlib import Path
 import heald
 import pytest
 from builders.graphs import graph, node, placeholder
+from heald.runtime.service import runtime
 from heald_cuda import driver
 
 DIGITS = Path(__file__).parents[2] / "examples" / "digits"
@@ -20,7 +21,7 @@ LIBRARY = "libno-such-cuda-driver.so.1"
 @pytest.fixture
 def no_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(driver, "LIBRARY", LIBRARY)
-    monkeypatch.setattr(heald.runtime.service.runtime, "_default", [])
+    monkeypatch.setattr(runtime, "process_scope", runtime.ProcessScope())
 
 
 def run(code: str) -> dict[str, object]:

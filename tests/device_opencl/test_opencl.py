@@ -178,7 +178,7 @@ session = heald.Session(graph(placeholder("x", (None, 3)), const("w", weights),
 step = session.make_callable("m", ["x"])
 found = [counted(step, np.ones((n, 3), "f4")) for n in (2, 2, 5)]
 right = all(np.allclose(result, weights.sum(0), rtol=1e-5) for result, _ in found)
-memory = runtime().host.open("OPENCL:0")._memory
+memory = runtime().host.open("OPENCL:0").memory
 held = memory.used
 del step
 session.close()
@@ -368,8 +368,8 @@ def test_buffers_go_back_and_threads_end_with_the_host(run: Run) -> None:
     facts = run(SPLIT + """
         session = heald.Session(net)
         session.run("i", {"x": x})
-        host = session._runtime.host
-        memory = host.open("OPENCL:0")._memory
+        host = session.host
+        memory = host.open("OPENCL:0").memory
         held = memory.used
         session.close()
         left = memory.used
@@ -418,11 +418,11 @@ def test_feeds_and_constants_are_read_where_they_are_on_a_cpu(run: Run) -> None:
         session = heald.Session(g)
         step = session.make_callable("y", ["x"])
         first = float(step(x)[-1])
-        device, copied = session._runtime.host.open("OPENCL:0"), []
+        device, copied = session.host.open("OPENCL:0"), []
         device.copy_in = lambda host, buffer, stream: copied.append(host.nbytes)
         x[:] = 5
         again, references = float(step(x)[-1]), sys.getrefcount(x)
-        tell(results=[first, again], copied=copied, used=device._memory.used / x.nbytes, cpu=device.native.on_cpu,
+        tell(results=[first, again], copied=copied, used=device.memory.used / x.nbytes, cpu=device.native.on_cpu,
              references=references - sys.getrefcount(c))
     """)
     if not facts["cpu"]:

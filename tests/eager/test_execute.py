@@ -139,9 +139,9 @@ def test_attributes_of_any_spelling_are_those_of_the_op_table():
 
 def test_a_donated_handle_is_consumed_and_its_buffer_is_the_results():
     x = heald.TensorHandle(np.ones(1000, np.float32))
-    memory = x._value.ctypes.data
+    memory = x.numpy().ctypes.data
     y = heald.execute("Mul", x, 2, donate=(0,))
-    assert y._value.ctypes.data == memory
+    assert y.numpy().ctypes.data == memory
     assert y.numpy()[0] == 2
     with pytest.raises(errors.FailedPrecondition, match="was donated"):
         x.numpy()

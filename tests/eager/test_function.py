@@ -118,9 +118,9 @@ def test_one_kernel_runs_at_once_without_a_program(monkeypatch):
     monkeypatch.setattr("heald_eager.function.CompositeRun", None)
     assert f(ONES, ONES).is_available
     first = f(a, a)
-    monkeypatch.setattr(CompositeOp, "_call_slowly", None)  # a call with handles of these kinds is one look-up
+    monkeypatch.setattr("heald_eager.function.inputs_in_order", None)  # handles of these kinds need one look-up
     assert f(a, first).numpy().tolist() == [[3, 3], [3, 3]]
-    with pytest.raises(TypeError):
+    with pytest.raises(errors.HealdError, match="not callable"):
         f(a, ONES)
 
 
@@ -202,8 +202,8 @@ def test_state_belongs_to_the_function_and_its_calls_keep_their_order(seed):
 
 
 def test_a_function_without_effects_of_its_own_needs_no_order():
-    assert not heald.function(SEVERAL)._step.has_effects
-    assert heald.function(counter(), outputs="y")._step.has_effects
+    assert not heald.Session(SEVERAL).asynchronous("product", ["x", "y"]).has_effects
+    assert heald.Session(counter()).asynchronous("y", ["x"]).has_effects
 
 
 def test_the_caller_may_write_an_array_after_the_call():
@@ -214,12 +214,20 @@ def test_the_caller_may_write_an_array_after_the_call():
     assert all(result.numpy().tolist() == [[2, 2], [2, 2]] for result in results)
 
 
-def test_a_function_runs_on_its_device():
-    sim = {"plugins": {"allow": ["cpu", "tf_ops", "sim"]}}
-    f = heald.function(SEVERAL, outputs="product", device="SIM:0", config=sim)
+def test_a_function_runs_on_its_device(monkeypatch):
+    core = runtime(load_config({"plugins": {"allow": ["cpu", "tf_ops", "sim"]}}))
+    device, copied_bytes = core.host.open("SIM:0"), []
+    copy_out = device.copy_out
+
+    def note_copy(buffer, array, stream):
+        copied_bytes.append(array.nbytes)
+        copy_out(buffer, array, stream)
+
+    monkeypatch.setattr(device, "copy_out", note_copy)
+    f = heald.function(SEVERAL, outputs="product", device="SIM:0", config=core)
     assert f(ONES, ONES).numpy().tolist() == [[2, 2], [2, 2]]
-    assert f._step.session.placement()["product"].device == "SIM:0"
-    f._step.session._runtime.host.close()  # ends the thread that waits for the device
+    assert copied_bytes == [ONES.nbytes]
+    core.host.close()  # ends the thread that waits for the device
 
 
 def test_one_kernel_on_a_device_runs_as_this_op(monkeypatch):

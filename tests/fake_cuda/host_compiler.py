@@ -8,7 +8,7 @@ import re
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 from hashlib import sha256
 from pathlib import Path
@@ -37,7 +37,7 @@ class Parameter(NamedTuple):
 
 class HostKernel(NamedTuple):
     parameters: tuple[Parameter, ...]
-    run: ctypes._NamedFuncPointer  # (grid x, y, z, block x, y, z, address of the arguments' addresses) -> 0 or -1
+    run: Callable[..., int]  # (grid x, y, z, block x, y, z, address of the arguments' addresses) -> 0 or -1
 
 
 def is_there() -> str | None:
@@ -114,7 +114,7 @@ def _type_of(number: int, count: int) -> str:
             f"static T{number} heald_type{number}(void (*)({', '.join(names)}));")
 
 
-def _compile(text: str, options: Sequence[str]) -> ctypes._NamedFuncPointer:
+def _compile(text: str, options: Sequence[str]) -> Callable[..., int]:
     flags = (_processor(), *OPTIONS, *LIBRARIES, *options)
     key = sha256("\n".join((text, HEADER.read_text("utf-8"), *flags)).encode()).hexdigest()
     path = FOLDER / f"{key}.so"

@@ -13,4 +13,4 @@ from fake_cuda import fake_driver
 HEALD_API = (1, 0)
 sys.modules["heald_cuda.driver"] = fake_driver
 heald_cuda.driver = fake_driver  # type: ignore[attr-defined]
-heald_cuda.libraries._open_library = lambda _name: "a fake driver has no libraries"  # they would call the true driver
+heald_cuda.libraries.open_library = lambda _name: "a fake driver has no libraries"  # they would call the true driver

@@ -10,11 +10,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import NamedTuple
 
-import heald.runtime.service.runtime
 import pytest
 from heald.cli import main
 from heald.graphs.graph.graph import Graph, Node
 from heald.graphs.graph.graphdef import dump
+from heald.runtime.service import runtime
 
 
 class Done(NamedTuple):
@@ -37,8 +37,7 @@ ROOT = Path(__file__).parents[2]
 def own_runtime(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Registrations and settings of a test end with it. No config file of this machine counts, and no pack
     that only some platforms have."""
-    monkeypatch.setattr(heald.runtime.service.runtime, "_default", [])
-    monkeypatch.setattr(heald.runtime.service.runtime, "_registered", [])
+    monkeypatch.setattr(runtime, "process_scope", runtime.ProcessScope())
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
     if find_spec("heald_onednn") is not None:

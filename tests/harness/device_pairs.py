@@ -45,5 +45,5 @@ def copies(trace: Any) -> list[tuple[str, str]]:
 
 def faults(session: heald.Session) -> list[Any]:
     """The faults that the simulated devices of a session have recorded."""
-    return [fault for record in session._runtime.host.records("SIM") if record.status != "found"
+    return [fault for record in session.host.records("SIM") if record.status != "found"
             for fault in record.device.native.report]  # type: ignore[union-attr]

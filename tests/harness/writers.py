@@ -172,14 +172,14 @@ def _read_arrays(folder: Path) -> set[int]:
 def _write_plugin(folder: Path, version: int) -> None:
     if (folder / "plugin").exists():  # the command refuses it
         (folder / "plugin").rename(folder / f"moved-{os.urandom(6).hex()}")
-    new._write(new._template("pass"), folder / "plugin", new._names("pass", f"copy{version}"))
+    new.write_copy(new.template_folder("pass"), folder / "plugin", new.names_in_copy("pass", f"copy{version}"))
 
 
 def _read_plugin(folder: Path) -> set[int]:
     if not (folder / "plugin").exists():
         return set()
     files = [path for path in (folder / "plugin").rglob("*") if path.is_file()]
-    assert len(files) == len(list(new.template_files(new._template("pass"))))
+    assert len(files) == len(list(new.template_files(new.template_folder("pass"))))
     return {version for version in range(10) if f"copy{version}" in (folder / "plugin/pyproject.toml").read_text()}
 
 

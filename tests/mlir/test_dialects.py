@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Annotated, Any
 
 import pytest
-from builders.dialects import DIALECTS, KERNELS, kernels_of
+from builders.dialects import DIALECTS, KERNELS, kernel_codes, kernels_of
 from heald.api import I32, Callee, HostType
 from heald.errors import InvalidArgument, PluginError
 from heald_mlir.dialects.registry import KernelDialects
@@ -120,8 +120,7 @@ PLAIN_SYNTAX = {"operands attr-dict", "$value attr-dict", "operands $value attr-
 
 
 def test_every_kernel_with_a_plain_syntax_prints_what_it_reads():
-    KERNELS.load()
-    plain = [kernel for kernel in KERNELS._kernels.values() if kernel.syntax in PLAIN_SYNTAX]
+    plain = [kernel for kernel in map(KERNELS.get, kernel_codes()) if kernel.syntax in PLAIN_SYNTAX]
     for kernel in plain:
         text = print_module(parse(call_of(kernel), kernel.code, dialects=DIALECTS), DIALECTS)
         assert f" {kernel.code}" in text
@@ -131,8 +130,7 @@ def test_every_kernel_with_a_plain_syntax_prints_what_it_reads():
 
 
 def test_every_syntax_is_well_formed():
-    KERNELS.load()
-    assert all((DIALECTS.syntax(code) is None) == (kernel.syntax is None) for code, kernel in KERNELS._kernels.items())
+    assert all((DIALECTS.syntax(code) is None) == (KERNELS.get(code).syntax is None) for code in kernel_codes())
 
 
 @pytest.mark.parametrize("code", ["tfrt.lessequal.i32", "tfrt.minimum.f32", "tfrt.div.f64", "tfrt.constant.bf16"])

@@ -204,17 +204,17 @@ def test_weights_in_parts_are_multiplied_once_where_they_become_narrow_and_nowhe
     monkeypatch: pytest.MonkeyPatch
 ) -> None:
     multiplied: list[tuple[int, ...]] = []
-    elements = TensorValue._elements
+    array_of = TensorValue.array
 
-    def count_elements(self: TensorValue) -> Any:
+    def note_products(self: TensorValue) -> Any:
         multiplied.extend([self.shape] if self.scaling is not None else [])
-        return elements(self)
+        return array_of(self)
 
     def weights(name: str, *shape: int) -> Node:
         value = TensorValue.scaled(TensorValue(numbers(*shape)), numbers(shape[-1]))
         return Node(name, "Const", attrs={"dtype": heald.api.dtypes.float32, "value": value})
 
-    monkeypatch.setattr(TensorValue, "_elements", count_elements)
+    monkeypatch.setattr(TensorValue, "array", note_products)
     product = graph(placeholder("x", (1, 8, 8, 8)), weights("w", 3, 3, 8, 16), weights("v", 1, 1, 16, 4),
                     weights("f", 3, 3, 8, 2), conv("y", "x", "w"), node("r", "Relu", "y"), conv("z", "r", "v"),
                     conv("first", "x", "f", data_format="NCHW"))

@@ -186,12 +186,12 @@ def run_by_threads(sessions: list[heald.Session], feeds: list[np.ndarray[Any, An
 def test_threads_and_programs_share_workspaces_and_leave_none() -> None:
     with heald.Session(three(128)) as first, heald.Session(three(64)) as second:
         run_by_threads([first, second], [numbers(1, 28, 28, 128), numbers(1, 40, 40, 64)])
-        idle = [idle_workspace.array.nbytes for idle_workspace in workspace.workspaces(0)._idle]
+        idle = [idle_workspace.array.nbytes for idle_workspace in workspace.workspaces(0).idle]
     assert 1 <= len(idle) <= 4
     assert max(idle) < 2 * winograd_tiling.LARGEST_TURN_BYTES
     del first, second
     gc.collect()
-    assert not workspace.workspaces(0)._idle
+    assert not workspace.workspaces(0).idle
 
 
 def test_nan_of_an_image_stays_nan_in_its_windows_and_spreads_over_its_tiles_alone() -> None:

@@ -14,17 +14,22 @@ import shlex
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from functools import cache
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING
 
 import pytest
 from harness.file_check import check_output
+
+if TYPE_CHECKING:
+    from heald.runtime.service.runtime import ProcessScope
 
 _RUN = re.compile(r"^// RUN: (\w+) ?(.*)$", re.MULTILINE)
 _STATUS = re.compile(r"^// STATUS: (\d+)$", re.MULTILINE)
 _ONE_STREAM = "2>&1"
 KERNELS = "plugins_for_tests.tfrt_test"
-_runtimes: tuple[list[object], list[object]] = ([], [])  # of these tests: the default one, and its registered plugins
 
 
 def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> pytest.Collector | None:
@@ -51,7 +56,10 @@ class Program(pytest.Item):
     options: list[str]
 
     def runtest(self) -> None:
-        file = self.config._tmp_path_factory.mktemp("program") / f"{self.name}.mlir"
+        with TemporaryDirectory() as folder:
+            self._run_file(Path(folder) / f"{self.name}.mlir")
+
+    def _run_file(self, file: Path) -> None:
         file.write_text(self.text)
         main = import_module(f"heald_mlir.{self.program}").main
         out, err = (io.TextIOWrapper(io.BytesIO(), "utf-8") for _ in range(2))
@@ -79,13 +87,15 @@ class Program(pytest.Item):
 @contextmanager
 def _kernels_of_tests() -> Iterator[None]:
     """A default runtime with TFRT's test kernels, which other tests do not see."""
-    import heald.runtime.service.runtime as room
+    from heald.runtime.service import runtime
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(room, "_default", _runtimes[0])
-        patch.setattr(room, "_registered", _runtimes[1])
-        if not _runtimes[1]:
-            import heald
-
-            heald.register(sys.modules.get(KERNELS) or KERNELS)
+        patch.setattr(runtime, "process_scope", _scope_of_tests())
         yield
+
+
+@cache
+def _scope_of_tests() -> ProcessScope:
+    from heald.runtime.service.runtime import ProcessScope
+
+    return ProcessScope([sys.modules.get(KERNELS) or KERNELS])

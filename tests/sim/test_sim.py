@@ -65,7 +65,7 @@ def kinds(device: Sim) -> list[str]:
 
 
 def native(session: heald.Session, name: str = "SIM:0") -> Any:
-    return session._runtime.host.open(name).native  # type: ignore[attr-defined]
+    return session.host.open(name).native  # type: ignore[attr-defined]
 
 
 def session(nodes: list[Any], device: str | None = None, **sim: Any) -> heald.Session:
@@ -110,7 +110,7 @@ def test_a_simulator_is_used_on_explicit_request_only():
     nodes = graph(placeholder("x", (3,)), node("a", "Neg", "x"), node("b", "Neg", "a", device="GPU:0"))
     fallback_session = heald.Session(nodes, {"placement": {"fallback": "allow"}})
     assert fallback_session.run("b", {"x": X}).tolist() == X.tolist()
-    assert fallback_session._runtime.host.preference()[-1] == "SIM"  # type: ignore[attr-defined]
+    assert fallback_session.host.preference()[-1] == "SIM"  # type: ignore[attr-defined]
     assert {row["assigned"] for row in fallback_session.placement().table()} == {"CPU:0", "host"}
 
 

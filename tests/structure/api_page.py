@@ -8,9 +8,11 @@ the page with this output.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 import re
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -52,8 +54,17 @@ def _sentence(text: str) -> str:
 
 
 def _module(name: str) -> ModuleType:
-    module_name = api._WHERE.get(name)
-    return getattr(api, name) if module_name is None else importlib.import_module(f"heald.{module_name}")
+    value = getattr(api, name)
+    return value if isinstance(value, ModuleType) else importlib.import_module(_modules()[name])
+
+
+@cache
+def _modules() -> dict[str, str]:
+    """By public name the module that has it, as the imports for type checkers tell."""
+    tree = ast.parse(inspect.getsource(api))
+    return {alias.name: f"heald.{statement.module}" for statement in ast.walk(tree)
+            if isinstance(statement, ast.ImportFrom) and statement.level == 2 and statement.module is not None
+            for alias in statement.names}
 
 
 def _cell(text: str) -> str:

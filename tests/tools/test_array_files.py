@@ -9,6 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 from heald.errors import DataLoss, HealdError, Internal, InvalidArgument, NotFound, ResourceExhausted, Unimplemented
+from heald.runtime.service import runtime
 from heald.runtime.values import dtypes
 from heald.runtime.values.tensor import TensorMetadata
 from heald_tools import inputs
@@ -212,7 +213,7 @@ def test_an_array_that_expands_asks_before_memory_is_taken():
 
 def test_inputs_of_commands_ask_the_budget(tmp_path, monkeypatch):
     monkeypatch.setenv("HEALD_LIMITS__MEMORY", "1MiB")
-    monkeypatch.setattr("heald.runtime.service.runtime._default", [])
+    monkeypatch.setattr(runtime, "process_scope", runtime.ProcessScope())
     np.savez_compressed(tmp_path / "x.npz", x=np.zeros(1 << 20, np.float32))
     meta = TensorMetadata(dtypes.float32, None)
     with pytest.raises(ResourceExhausted, match="needs 4.2 MB"):

@@ -89,7 +89,7 @@ def test_threads_are_those_of_the_libraries_and_of_heald_itself(command, layer, 
 
     def run_watched(*args, **kwargs):
         model = load(*args, **kwargs)
-        threads.append(model.session._runtime.config.work_queue.threads)
+        threads.append(model.session.host.work_queue.parallelism_level)
         return model
 
     monkeypatch.setattr(heald, "load", run_watched)

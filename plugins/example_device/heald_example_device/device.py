@@ -29,17 +29,17 @@ class Example:
         self.attributes: dict[str, Any] = {"memory": memory, "model": "make-believe"}
 
     def open(self) -> None:
-        self._memory = Memory(self.attributes["memory"])
+        self.memory = Memory(self.attributes["memory"])
         self.native = Native()
 
     def close(self) -> None:
-        del self._memory, self.native
+        del self.memory, self.native
 
     def allocate(self, nbytes: int) -> Buffer | None:
-        return self._memory.allocate(nbytes)
+        return self.memory.allocate(nbytes)
 
     def free(self, buffer: Buffer) -> None:
-        self._memory.free(buffer)
+        self.memory.free(buffer)
 
     def copy_in(self, host: Array, buffer: Buffer, stream: int) -> None:
         self.native.write(stream, host, buffer)

@@ -15,11 +15,10 @@ class Workspace:
 
 
 class Workspaces:
-    """The idle workspaces: as many as calls ran at once, each of the largest size asked for. The last kernel frees
-    them."""
+    """The workspaces of all kernels. The last kernel frees them."""
 
     def __init__(self) -> None:
-        self._idle: deque[Workspace] = deque()
+        self.idle: deque[Workspace] = deque()  # as many as calls ran at once, each of the largest size asked for
         self._nbytes = 0
 
     def reserve(self, nbytes: int) -> None:
@@ -27,13 +26,13 @@ class Workspaces:
 
     def take(self) -> Workspace:
         try:
-            workspace = self._idle.pop()
+            workspace = self.idle.pop()
         except IndexError:
             return Workspace(self._nbytes)
         return workspace if workspace.array.nbytes >= self._nbytes else Workspace(self._nbytes)
 
     def give(self, workspace: Workspace) -> None:
-        self._idle.append(workspace)
+        self.idle.append(workspace)
 
 
 _shared: WeakValueDictionary[str, Workspaces] = WeakValueDictionary()

@@ -39,8 +39,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def new(args: Namespace) -> int:
     folder = _free_folder(args.name)
-    names = _names(args.kind, args.name)
-    count = _write(_template(args.kind), folder, names)
+    names = names_in_copy(args.kind, args.name)
+    count = write_copy(template_folder(args.kind), folder, names)
     say(f"{folder}: {count} files, a copy of heald's example_{args.kind}; {folder / 'README.md'} says what to change")
     test = NEXT[args.kind].format(folder=folder, type=names["EXAMPLE"])
     say(f"its tests need: {install.install_hint('heald', 'heald-conformance')}")
@@ -63,7 +63,7 @@ def _free_folder(name: str) -> Path:
     return Path(name)
 
 
-def _names(kind: str, name: str) -> dict[str, str]:
+def names_in_copy(kind: str, name: str) -> dict[str, str]:
     """The names in a template and in the copy, in the order of their replacement."""
     plugin = name.replace("-", "_")
     return {
@@ -75,14 +75,14 @@ def _names(kind: str, name: str) -> dict[str, str]:
     }
 
 
-def _template(kind: str) -> Path:
+def template_folder(kind: str) -> Path:
     """The folder of an example: in a wheel, or in a checkout of heald."""
     here = Path(__file__).parent
     packed = here / "templates" / kind
     return packed if packed.exists() else here.parents[1] / f"example_{kind}"
 
 
-def _write(template: Path, folder: Path, names: dict[str, str]) -> int:
+def write_copy(template: Path, folder: Path, names: dict[str, str]) -> int:
     """Write the copy, which appears once it is complete. Returns the number of files."""
     files = list(template_files(template))
     with whole_file.writing_folder(folder) as copy:

@@ -102,8 +102,8 @@ def test_calls_that_do_not_fit_are_refused():
 
 @pytest.mark.parametrize(("largest", "few", "limit"), [(2000, 20_000, 2000), (200_000, 1000, 8200)])
 def test_a_few_functions_do_not_become_a_million_nodes(monkeypatch, largest, few, limit):
-    monkeypatch.setattr("heald.graphs.graph.expansion._LARGEST_NODE_LIMIT", largest)
-    monkeypatch.setattr("heald.graphs.graph.expansion._LEAST_NODE_LIMIT", few)
+    monkeypatch.setattr("heald.graphs.graph.expansion.LARGEST_NODE_LIMIT", largest)
+    monkeypatch.setattr("heald.graphs.graph.expansion.LEAST_NODE_LIMIT", few)
     levels = [Function(f"f{n}", [X], [Y], [call("l", f"f{n + 1}", "x"), call("r", f"f{n + 1}", "l:output:0")],
                        {"y": "r:output:0"}) for n in range(40)]
     with pytest.raises(ResourceExhausted, match=f"more than {limit:,} nodes"):
@@ -113,10 +113,10 @@ def test_a_few_functions_do_not_become_a_million_nodes(monkeypatch, largest, few
 def test_a_function_that_would_pass_the_limit_is_refused_before_its_nodes_are_made(monkeypatch):
     body = Function("body", [X], [Y], [node(f"n{i}", "Neg", "x") for i in range(10)], {"y": "n0:y:0"})
     nodes = [placeholder("a"), call("c", "body", "a")]
-    monkeypatch.setattr("heald.graphs.graph.expansion._LEAST_NODE_LIMIT", 1)
-    monkeypatch.setattr("heald.graphs.graph.expansion._LARGEST_NODE_LIMIT", 12)
+    monkeypatch.setattr("heald.graphs.graph.expansion.LEAST_NODE_LIMIT", 1)
+    monkeypatch.setattr("heald.graphs.graph.expansion.LARGEST_NODE_LIMIT", 12)
     assert len(inline_and_verify(nodes, [body])[0]) == 12
-    monkeypatch.setattr("heald.graphs.graph.expansion._LARGEST_NODE_LIMIT", 11)
+    monkeypatch.setattr("heald.graphs.graph.expansion.LARGEST_NODE_LIMIT", 11)
     with pytest.raises(ResourceExhausted, match="more than 11 nodes"):
         inline_and_verify(nodes, [body])
 

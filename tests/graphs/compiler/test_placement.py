@@ -312,7 +312,7 @@ def heald_devices(registry):
         session = heald.Session(two_nodes(), {"plugins": {"load": [str(path)]}, "placement": placement})
         return row(session, "a")["assigned"], row(session, "a")["refused"]
 
-    choices = [c.short for c in heald.Session(two_nodes(), {"plugins": {"load": [str(path)]}})._runtime.host.choices()]
+    choices = [c.short for c in heald.Session(two_nodes(), {"plugins": {"load": [str(path)]}}).host.choices()]
     places = {name: choices.index(name) for name in ("MIXED:0", "CPU:*", "MIXED:1", "ABSENT:*")}
     assert places["MIXED:0"] < places["CPU:*"] < min(places["MIXED:1"], places["ABSENT:*"])
     assert len(places) == len(choices)
@@ -359,11 +359,11 @@ def test_a_message_names_device_types_below_the_hosts_and_neither_scans_them_nor
     session = heald.Session(graph(placeholder("x", (3,)), node("y", "Test>Lonely", "x")), config)
     with pytest.raises(Unimplemented) as caught:
         session.run("y", {"x": X})
-    types = [t for t in session._runtime.host.preference() if t in ("EXAMPLE", "LATER", "SIM")]
+    types = [t for t in session.host.preference() if t in ("EXAMPLE", "LATER", "SIM")]
     assert ", ".join(types) in caught.value.hint
-    assert session._runtime.host.devices_in_use()[0].name == "CPU:0"
+    assert session.host.devices_in_use()[0].name == "CPU:0"
     with pytest.raises(NotFound, match="CPU:7"):
-        session._runtime.host.open("CPU:7")
+        session.host.open("CPU:7")
     assert calls() == []
 
 
@@ -380,7 +380,7 @@ def test_a_device_type_below_the_hosts_is_scanned_on_request(on_request, how):
             heald.Session(nodes, config, device="LATER:0")
     if how == "open":
         with pytest.raises(Unavailable, match="nothing is plugged in"):
-            session._runtime.host.open("LATER:0")
+            session.host.open("LATER:0")
     assert "scan" in calls()
 
 

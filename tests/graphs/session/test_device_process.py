@@ -43,8 +43,7 @@ class Plugin(NamedTuple):
 @pytest.fixture
 def plugin(tmp_path, monkeypatch):
     """A plugin of one file, in a process whose runtime has the CPU beside it."""
-    monkeypatch.setattr(runtime, "_default", [])
-    monkeypatch.setattr(runtime, "_registered", [])
+    monkeypatch.setattr(runtime, "process_scope", runtime.ProcessScope())
     monkeypatch.setenv("HEALD_PLUGINS__ALLOW", "cpu, tf_ops")
     monkeypatch.syspath_prepend(str(tmp_path))
     path = tmp_path / "apart_plugin_test.py"

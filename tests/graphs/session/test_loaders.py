@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -244,7 +245,7 @@ def test_a_module_of_another_distribution_is_forwarded_or_says_how_to_install_it
 
     assert heald.saved_model is heald_saved_model
     monkeypatch.delattr(heald, "saved_model")  # names that were imported stay
-    monkeypatch.setitem(heald._FORWARDED, "saved_model", "heald_saved_model.no_such_module")
+    monkeypatch.setitem(sys.modules, "heald_saved_model", None)
     with pytest.raises(NotFound, match="heald.saved_model is part of heald-saved-model, which is not") as caught:
         heald.saved_model  # noqa: B018
     assert caught.value.hint == install_hint("heald-saved-model", upgrade=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import gc
 import os
 import threading
-import weakref
 from contextlib import ExitStack
 from itertools import permutations
 
@@ -17,6 +16,7 @@ from builders.graphs import const, graph, node, placeholder
 from harness.threads import in_threads
 from heald.errors import Cancelled, FailedPrecondition, HealdError, InvalidArgument, NotFound, Unimplemented
 from heald.graphs.graph.graph import Graph
+from heald.graphs.session.partial_run import PartialStep
 from heald.runtime.host.rendezvous import LocalRendezvous
 from heald.runtime.values import dtypes
 from plugins_for_tests.acting_plugin import CONFIG, acts, ran
@@ -168,19 +168,21 @@ def test_closing_the_session_ends_a_call_that_waits():
 
 def test_an_ended_or_closed_partial_run_leaves_nothing():
     session = make_session()
-    steps = []
     for is_finished in (True, False):
         handle = session.partial_run_setup("r1", ["a", "b"])
-        steps.append(weakref.ref(session._partial_runs._runs[handle]))
         session.partial_run(handle, [], {"a": 1})
+        assert live_partial_steps(session) == 1
         if is_finished:
             session.partial_run(handle, "r1", {"b": 1})
-    tokens = session._closing._callbacks
+            assert live_partial_steps(session) == 0
     session.close()
-    session._runtime.host.work_queue.quiesce(10)
+    assert live_partial_steps(session) == 0
+
+
+def live_partial_steps(session):
+    session.host.work_queue.quiesce(10)
     gc.collect()
-    assert [step() for step in steps] == [None, None]
-    assert not tokens
+    return sum(isinstance(step, PartialStep) and step.host is session.host for step in gc.get_objects())
 
 
 def test_feeds_and_results_belong_to_the_user():

@@ -59,10 +59,10 @@ def test_a_parallel_schedule_is_helped_by_the_queue_of_the_run():
     nodes = [node(name, "Exp", "x") for name in "ab"]
     unfused = CONFIG | {"passes": {"disable": ["fusion"]}}
     with heald.Session(graph(placeholder("x"), *nodes, node("y", "AddV2", "a", "b")), unfused) as session:
-        host, executable = session._runtime.host, session.prepare(["a", "b", "y"], ["x"]).executable(((3,),))
+        host, executable = session.host, session.prepare(["a", "b", "y"], ["x"]).executable(((3,),))
         layout = executable.layout
         partition = TaskPartition.of([[index] for index in range(len(layout.lists.flat))], dependencies(layout))
-        schedule = schedule_of_partition(layout, host, executable._flat, partition)
+        schedule = schedule_of_partition(layout, host, executable.autotuner.schedule, partition)
         for workers, seed in ((host, 1), (host.workers("own"), 2)):
             step, frame = Step(host), schedule.make_frame()
             assert step.workers is host

@@ -134,11 +134,13 @@ def test_a_recv_without_a_send_waits_until_the_timeout_and_leaves_nothing():
 
 @pytest.mark.parametrize("cancel", ["token", "close"])
 def test_a_recv_without_a_send_waits_until_it_is_cancelled(cancel):
-    meeting, token = Watched(), CancelToken()
-    session = heald.Session(graph(recv("r", "t"), node("y", "Neg", "r")), rendezvous=lambda: meeting)
+    meetings, references, token = [Watched()], [], CancelToken()
+    references.append(weakref.ref(meetings[0]))
+    waits = meetings[0].waits
+    session = heald.Session(graph(recv("r", "t"), node("y", "Neg", "r")), rendezvous=meetings.pop)
 
     def end():
-        meeting.waits.wait(10)
+        waits.wait(10)
         token.cancel() if cancel == "token" else session.close()
 
     thread = threading.Thread(target=end)
@@ -146,9 +148,9 @@ def test_a_recv_without_a_send_waits_until_it_is_cancelled(cancel):
     with pytest.raises(Cancelled):
         session.run("y:0", options=RunOptions(cancel=token))
     thread.join()
+    gc.collect()
+    assert [reference() for reference in references] == [None]  # neither the token nor the session keeps the run
     session.close()
-    assert not token._callbacks
-    assert not meeting._waiting
 
 
 def test_an_error_of_the_step_aborts_its_rendezvous_even_before_the_first_use():

@@ -240,7 +240,7 @@ def test_a_fault_inside_is_a_heald_error(two_constants, monkeypatch):
     def raise_runtime_error(*args):
         raise RuntimeError("a fault of ours")
 
-    monkeypatch.setattr(two_constants, "_prepare", raise_runtime_error)
+    monkeypatch.setattr("heald.graphs.session.session.StepCompiler", raise_runtime_error)
     with pytest.raises(HealdError, match="a fault of ours"):
         two_constants.run("id1")
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import weakref
-from collections import deque
+from functools import partial
 from itertools import permutations
 
 import heald
@@ -11,11 +12,14 @@ import numpy as np
 import pytest
 from builders.graphs import const, graph, node, placeholder
 from harness.garbage import collect
+from harness.threads import in_threads
 from heald.graphs.session import session as session_module
+from heald.runtime.executor import executable
 from heald.runtime.host.bound_call_cache import CALL_BYTES, BoundCalls
 from heald.runtime.service.prepared_step import PREPARED_BYTES
 from hypothesis import given
 from hypothesis import strategies as st
+from plugins_for_tests.acting_plugin import CONFIG, acts
 
 
 class Shapes:
@@ -54,24 +58,26 @@ def test_a_call_that_is_larger_than_the_bound_is_kept_alone():
         assert call.bound == {key}
 
 
-def test_calls_are_noted_and_forgotten_under_the_lock():
+def test_a_thread_waits_while_another_forgets_calls():
     cache = BoundCalls(1000)
-    owned_lock = []
+    later = Shapes(cache)
+    threads = []
 
-    class Noted(deque):
-        def append(self, row):
-            owned_lock.append(cache._lock._is_owned())
-            super().append(row)
+    class Forgetful(Shapes):
+        def forget(self, key):
+            super().forget(key)
+            threads.append(threading.Thread(target=later.bind, args=("late", 100)))
+            threads[-1].start()
+            threads[-1].join(0.05)
+            assert cache.nbytes == 600
+            assert threads[-1].is_alive()
 
-    class Owner:
-        def forget(self, _):
-            owned_lock.append(cache._lock._is_owned())
-
-    cache._kept, owner = Noted(), Owner()
-    for key in range(3):
-        cache.keep(owner, key, 600)
-    assert owned_lock.count(True) == len(owned_lock) > 2
-    assert not cache._lock._is_owned()
+    forgetful = Forgetful(cache)
+    forgetful.bind("first", 600)
+    forgetful.bind("second", 600)
+    (thread,) = threads
+    thread.join(10)
+    assert (cache.nbytes, forgetful.bound, later.bound) == (700, {"second"}, {"late"})
 
 
 def test_calls_whose_owner_is_gone_make_room_first():
@@ -91,7 +97,7 @@ def session():
 
 
 def test_shapes_without_end_keep_the_bytes_of_bound_calls_where_they_are(session, monkeypatch):
-    memory = session._runtime.host.memory
+    memory = session.host.memory
     monkeypatch.setattr(memory, "bound_calls", cache := BoundCalls(40 * CALL_BYTES))
     run = session.make_callable("c", ["x"])
     for size in [*range(1, 61), *range(1, 61)]:
@@ -104,41 +110,46 @@ def test_shapes_without_end_keep_the_bytes_of_bound_calls_where_they_are(session
 def test_combinations_without_end_are_forgotten_from_the_oldest_on(session, monkeypatch):
     x = np.ones(3, np.float32)
     session.run("c", {"x": x})
-    (combination_bytes,) = (prepared.memory_use()[0] for prepared in session._prepared.values())
+    combinations = [weakref.ref(session.prepare("c", ["x"]))]
+    combination_bytes = combinations[0]().memory_use()[0]
     monkeypatch.setattr(session_module, "MOST_PREPARED_BYTES", 4 * combination_bytes)
     for n in range(20):
         names = ["abc"[(n >> i) % 3] for i in range(5)]
         assert len(session.run(names, {"x": x})) == 5
-        assert sum(prepared.memory_use()[0] for prepared in session._prepared.values()) <= 6 * combination_bytes
-    assert 2 <= len(session._prepared) <= 6
-    assert (tuple(names), ("x",), ()) in session._prepared
+        combinations.append(weakref.ref(session.prepare(names, ["x"])))
+        assert sum(combination.memory_use()[0] for combination in alive(combinations)) <= 6 * combination_bytes
+    assert 2 <= len(alive(combinations)) <= 6
+    assert alive(combinations)[-1] is session.prepare(names, ["x"])
+
+
+def alive(references):
+    collect()
+    return [referent for reference in references if (referent := reference()) is not None]
 
 
 def test_thousands_of_combinations_are_bounded_and_forgotten_ones_are_freed(monkeypatch):
     monkeypatch.setattr(session_module, "MOST_PREPARED_BYTES", 20 * PREPARED_BYTES)
     names = [f"n{i}" for i in range(46)]
     session = heald.Session(graph(placeholder("x"), *(node(name, "Neg", "x") for name in names)))
-    combinations = [weakref.ref(session.prepare(pair, ["x"])) for pair in permutations(names, 2)]
+    pairs = list(permutations(names, 2))
+    combinations = [weakref.ref(session.prepare(pair, ["x"])) for pair in pairs]
     assert len(combinations) > 2000
-    assert len(session._prepared) <= 21
-    collect()
-    alive = [combination() for combination in combinations if combination() is not None]
-    assert alive == [*session._prepared.values()]
-    assert len(session._steps) == len(alive)
+    kept = alive(combinations)
+    assert 2 <= len(kept) <= 21
+    assert kept == [session.prepare(pair, ["x"]) for pair in pairs[-len(kept):]]
 
 
 def test_a_callable_keeps_its_combination_and_nothing_else_does(session, monkeypatch):
     run = session.make_callable("c", ["x"])
-    combination = weakref.ref(next(iter(session._prepared.values())))
+    combinations = [weakref.ref(session.prepare("c", ["x"]))]
     monkeypatch.setattr(session_module, "MOST_PREPARED_BYTES", 0)
     for fetch in "ab":
         session.run(fetch, {"x": [1.0]})
-    assert [key[0] for key in session._prepared] == [("b",)]
-    collect()
+        combinations.append(weakref.ref(session.prepare(fetch, ["x"])))
+    assert alive(combinations) == [combinations[0](), combinations[2]()]
     assert run(np.zeros(2, np.float32)).tolist() == [1, 1]
     del run
-    collect()
-    assert combination() is None
+    assert alive(combinations) == [combinations[2]()]
 
 
 def test_combinations_whose_arrays_take_too_much_of_the_limit_are_forgotten():
@@ -146,13 +157,23 @@ def test_combinations_whose_arrays_take_too_much_of_the_limit_are_forgotten():
              *(node(f"b{n}", "Neg", f"a{n}") for n in range(6))]
     session = heald.Session(graph(*nodes), {"limits": {"memory": 64 << 20}})
     x = np.zeros(1 << 20, np.float32)  # a frame of each combination takes 4 MiB
+    combinations = []
     for n in range(6):
         session.run(f"b{n}", {"x": x})
-    assert [key[0] for key in session._prepared] == [("b3",), ("b4",), ("b5",)]
+        combinations.append(weakref.ref(session.prepare(f"b{n}", ["x"])))
+    assert alive(combinations) == [combination() for combination in combinations[3:]]
 
 
-def test_a_program_of_much_memory_keeps_fewer_idle_frames():
-    session = heald.Session(graph(placeholder("x", (None,)), node("a", "Exp", "x"), node("b", "Neg", "a")))
-    for size, largest_idle_frames in ((1000, 8), (3 << 20, 5), (1 << 25, 1)):  # frames of 4 KB, 12 MiB, 128 MiB
-        executable = session.prepare("b", ["x"]).executable(((size,),))
-        assert executable._most_idle == largest_idle_frames
+@pytest.mark.parametrize(("size", "largest_idle_frames"), [(1000, 8), (3 << 13, 5), (1 << 18, 1)])
+def test_a_program_of_much_memory_keeps_fewer_idle_frames(size, largest_idle_frames, monkeypatch):
+    monkeypatch.setattr(executable, "LARGEST_IDLE_BYTES", 1 << 20)  # frames of 8 KB, 192 KiB, 2 MiB
+    nodes = [placeholder("x", (size,)), node("a", "Exp", "x"), node("n", "Act>Act", "a"), node("b", "Neg", "n")]
+    session = heald.Session(graph(*nodes), CONFIG)
+    x = np.zeros(size, np.float32)
+    session.run("b", {"x": x})
+    frame_bytes = session.prepare("b", ["x"]).memory_use()[1]
+    assert frame_bytes >= x.nbytes
+    all_run = threading.Barrier(10)
+    monkeypatch.setitem(acts, "n", partial(all_run.wait, 10))
+    in_threads(lambda _: session.run("b", {"x": x}), 10)
+    assert session.prepare("b", ["x"]).memory_use()[1] == largest_idle_frames * frame_bytes

@@ -74,7 +74,7 @@ def session(*nodes, limit=LIMIT):
 
 
 def memory_of(a_session):
-    return a_session._runtime.host.memory
+    return a_session.host.memory
 
 
 @pytest.mark.parametrize("name", BOMBS)

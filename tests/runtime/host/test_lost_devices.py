@@ -15,7 +15,7 @@ from heald.errors import HealdWarning, InvalidArgument, Unavailable
 from heald.runtime.config.config import load_config
 from heald.runtime.executor.step import Step
 from heald.runtime.linker.link import link
-from heald.runtime.service.runtime import Runtime
+from heald.runtime.service import runtime
 from plugins_for_tests import plugin
 
 CONFIG = {"plugins": {"load": [plugin("tests")]}, "plugin": {"sim": {"devices": 2}}}
@@ -30,9 +30,10 @@ def host(monkeypatch):
 
 
 def host_of(monkeypatch, config):
-    new_runtime = Runtime(load_config(config))
-    monkeypatch.setattr(heald.runtime.service.runtime, "_default", [new_runtime])
-    return new_runtime.host
+    scope = runtime.ProcessScope()
+    scope.default = runtime.Runtime(load_config(config))
+    monkeypatch.setattr(runtime, "process_scope", scope)
+    return scope.default.host
 
 
 def nodes(device="SIM:0"):

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import weakref
+
+import numpy as np
 import pytest
 from heald.errors import Aborted, Cancelled, InvalidArgument
 from heald.runtime.contract.rendezvous import RendezvousKey
@@ -64,15 +67,17 @@ def test_a_dead_tensor_arrives_dead(is_late):
 
 def test_an_abort_reaches_waiting_receivers_and_all_later_calls():
     meeting = LocalRendezvous()
-    meeting.send(OTHER, 1)
+    tensor = np.ones(3)
+    meeting.send(OTHER, tensor)
     waiting = [meeting.recv(KEY), meeting.recv(KEY)]
     meeting.abort(Aborted("first"))
     meeting.abort(Cancelled("second"))
     assert [str(value.error) for value in (*waiting, meeting.recv(KEY), meeting.recv(OTHER))] == ["first"] * 4
     with pytest.raises(Aborted, match="first"):
         meeting.send(KEY, 1)
-    assert not meeting._sent
-    assert not meeting._waiting
+    kept = [weakref.ref(tensor), *map(weakref.ref, waiting)]
+    del tensor, waiting
+    assert [reference() for reference in kept] == [None] * 3
 
 
 def test_a_receiver_may_send_and_abort_when_its_tensor_comes():

@@ -42,7 +42,7 @@ def left(monkeypatch: pytest.MonkeyPatch, limit: int) -> int:
     """The number of live objects among 20 garbage cycles, each made in a pause with 500 others."""
     gc.collect()
     monkeypatch.setattr(gc_pause, "OBJECTS_BETWEEN_SCANS", limit)
-    monkeypatch.setattr(gc_pause, "_counts", gc_pause.ScanCounts(limit))
+    monkeypatch.setattr(gc_pause, "scan_counts", gc_pause.ScanCounts(limit))
     monkeypatch.setattr(gc, "get_freeze_count", lambda: 0)
     references = []
     for _ in range(20):

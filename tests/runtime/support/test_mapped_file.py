@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gc
+import io
 import os
 import pickle
 import resource
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -139,14 +141,12 @@ def test_a_pipe_is_refused_without_waiting_for_its_writer(tmp_path: Path) -> Non
 def test_a_file_that_changes_while_it_is_read_is_data_loss(
     change: Callable[[Path], None], came: str, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = mapped_file._state
+    class ChangedWhileRead(io.FileIO):
+        def read(self, size: int | None = -1) -> Any:
+            change(file)
+            return super().read(size)
 
-    def changing(descriptor: int) -> tuple[int, int]:
-        state = real(descriptor)
-        change(file)
-        return state
-
-    monkeypatch.setattr(mapped_file, "_state", changing)
+    monkeypatch.setattr(mapped_file, "open", ChangedWhileRead, raising=False)
     with pytest.raises(DataLoss, match=f"had {LARGE} bytes, {came}"):
         mapped_file.read(file)
 

@@ -42,6 +42,7 @@ from ...runtime.contract.rendezvous import Rendezvous
 from ...runtime.executor.executable import Executable
 from ...runtime.executor.step import RunOptions, Step, lasting_step
 from ...runtime.host.cancellation import CancelToken
+from ...runtime.host.host import Host
 from ...runtime.host.resources import Resources
 from ...runtime.service.arguments import dict_of_mapping
 from ...runtime.service.named_feeds import NamedFeeds
@@ -140,6 +141,11 @@ class Session:
         inherited.add(self)
 
     @property
+    def host(self) -> Host:
+        """The host that runs the session's steps: devices, work queue, memory limit and allocator."""
+        return self._runtime.host
+
+    @property
     def graph(self) -> Graph:
         """The graph after the passes of the stage "pre_placement"."""
         return self._placed.graph
@@ -232,7 +238,7 @@ class Session:
                     results = prepared(values, options)
                 except InvalidArgument:
                     if named is not None:
-                        named.check(values, prepared.metas, self._runtime.host.memory)
+                        named.check(values, prepared.metas, self.host.memory)
                     raise
                 except HealdError:
                     raise
@@ -260,7 +266,7 @@ class Session:
 
         return AsynchronousStep(self, prepare, partial(self._step_of, PartialStep, RunOptions()),
                                 [*signature.fed.values()],
-                                has_effects=has_effects(self.graph, prune(self.nodes, *signature), self._runtime.host))
+                                has_effects=has_effects(self.graph, prune(self.nodes, *signature), self.host))
 
     @boundary
     def extend(self, graph: Graph) -> None:
@@ -334,7 +340,7 @@ class Session:
         names, rebuild = flatten_fetches(fetches)
         feed_values = {} if feeds is None else dict_of_mapping(feeds, "feeds")
         name_tuple(tuple(feed_values), "feed")
-        return rebuild(self._partial_runs.run(handle, names, feed_values, self._runtime.host.memory,
+        return rebuild(self._partial_runs.run(handle, names, feed_values, self.host.memory,
                                               lambda name, role: tensor_of_name(name, self.nodes, role)))
 
     def initializers(self, fetches: Sequence[str], feeds: Sequence[str]) -> tuple[Initializer, ...]:
@@ -396,7 +402,7 @@ class Session:
         own name. Raises as `Session`.
         """
         other = Session(graph, self._runtime)
-        other._step = lasting_step(self._runtime.host, self._step.resources)
+        other._step = lasting_step(self.host, self._step.resources)
         return other
 
     def close(self) -> None:
@@ -406,7 +412,7 @@ class Session:
         self._step.cancel(Cancelled("the session was closed while this ran"))
         self._partial_runs.close()
         self._prepared.clear()
-        self._runtime.host.device_memory.free_dropped()
+        self.host.device_memory.free_dropped()
 
     def forked(self) -> None:
         self._lock = threading.RLock()  # an unfinished step is not in the dict
@@ -422,7 +428,7 @@ class Session:
         return self._step_of(Step, options)
 
     def _step_of(self, kind: type[S], options: RunOptions) -> S:
-        return make_run_step(kind, self._runtime.host, options, (self._closing,), resources=self._step.resources,
+        return make_run_step(kind, self.host, options, (self._closing,), resources=self._step.resources,
                              ends_at_error=True, rendezvous=self._rendezvous)
 
     def _prepare_and_initialize(
@@ -458,7 +464,7 @@ class Session:
 
     def _make_room(self) -> None:
         """Drop the oldest prepared steps while all of them together take too many bytes."""
-        limit = self._runtime.host.memory.limit
+        limit = self.host.memory.limit
         limits = MOST_PREPARED_BYTES, inf if limit is None else limit // ARRAY_SHARE
         sizes = {key: prepared.memory_use() for key, prepared in self._prepared.items()}
         calls, arrays = (sum(size[i] for size in sizes.values()) for i in (0, 1))
@@ -507,7 +513,7 @@ class Session:
     ) -> PreparedStep:
         signature = self._step_signature(fetches, feeds, targets)
         compiler = StepCompiler(self._placed, signature, self._environment)
-        prepared = PreparedStep(feeds, [*signature.fed.values()], compiler, self._runtime.host, self._step, step,
+        prepared = PreparedStep(feeds, [*signature.fed.values()], compiler, self.host, self._step, step,
                                 self._new_step, self._record_kernels)
         self._steps[prepared] = fetches, feeds, targets
         return prepared
@@ -515,7 +521,7 @@ class Session:
     def _graph_export(self, fetches: Any, feeds: Sequence[str], targets: Sequence[str]) -> GraphExport:
         signature = self._step_signature(flatten_fetches(fetches)[0], name_tuple(feeds, "feed"),
                                          name_tuple(targets, "target"))
-        return GraphExport(self._placed, signature, self.placement(), self._runtime.host)
+        return GraphExport(self._placed, signature, self.placement(), self.host)
 
     def _step_signature(self, fetches: Sequence[str], feeds: Sequence[str], targets: Sequence[str]) -> StepSignature:
         fed: dict[Tensor, TensorMetadata] = {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -83,7 +83,7 @@ class Runtime:
 
     def load_others(self) -> None:
         """Load the plugins that were left out."""
-        with _making.lock:
+        with process_scope.lock:
             if not self._has_all:
                 self._has_all = True
                 self.plugins.load()
@@ -96,27 +96,30 @@ class Runtime:
             self._is_checked = True
 
 
-class _Making:
-    """A lock: one thread at a time makes runtimes or registers plugins."""
+class ProcessScope:
+    """The default runtime and the registered plugins of a process.
 
-    def __init__(self) -> None:
+    One thread at a time makes a runtime or registers a plugin, under the lock.
+    """
+
+    def __init__(self, registered: Iterable[Any] = ()) -> None:
         self.lock = threading.RLock()
+        self.default: Runtime | None = None  # made on first use
+        self.registered = list(registered)  # modules, dotted names and paths, as `register` takes them
         inherited.add(self)
 
     def forked(self) -> None:
-        self.lock = threading.RLock()  # the lists below hold finished objects only
+        self.lock = threading.RLock()  # the other attributes hold finished objects only
 
 
-_making = _Making()
-_default: list[Runtime] = []
-_registered: list[Any] = []
+process_scope = ProcessScope()
 
 
 def _load(config: Config, distributions: Collection[str] | None = None) -> Plugins:
     """Load installed plugins, plugins that the config names, and plugins that the process has registered."""
     plugins = Plugins(config)
     plugins.load(distributions)
-    for module in _registered:
+    for module in process_scope.registered:
         plugins.register(module)
     return plugins
 
@@ -131,17 +134,18 @@ def runtime(config: Any = None, distributions: Collection[str] | None = None, *,
     """
     if isinstance(config, Runtime):
         return config
-    with _making.lock:
-        if config is None and _default:
-            if distributions is None or not _default[0].plugins.distributions().issuperset(distributions):
-                _default[0].load_others()
-            created = _default[0]
+    with process_scope.lock:
+        default = process_scope.default
+        if config is None and default is not None:
+            if distributions is None or not default.plugins.distributions().issuperset(distributions):
+                default.load_others()
+            created = default
         else:
             created = Runtime(load_config(config), distributions)
         if checks:
             created.check()
-        if config is None and not _default:
-            _default.append(created)
+        if config is None and process_scope.default is None:
+            process_scope.default = created
         return created
 
 
@@ -159,9 +163,9 @@ def register(module_or_path: Any) -> PluginRecord:
     if not isinstance(module_or_path, ModuleType | Path | str) or module_or_path == "":
         raise InvalidArgument(f"a plugin is a module, a name or a path, not this {type(module_or_path).__name__}",
                               hint="give a module, its dotted name, or the path of a one-file plugin")
-    with _making.lock:
+    with process_scope.lock:
         record = runtime(checks=False).plugins.register(module_or_path)  # the checks come with the first use
-        _registered.append(module_or_path)
+        process_scope.registered.append(module_or_path)
         return record
 
 
@@ -202,11 +206,11 @@ def scanned_apart(device_type: str) -> dict[str, Any] | None:
         return None
     plugin = host.registries.device_types.claims(device_type)[0].plugin
     record = owner.plugins.loaded_record(plugin)
-    if record is None or record.module in [m.__name__ for m in _registered if isinstance(m, ModuleType)]:
+    if record is None or record.module in [m.__name__ for m in process_scope.registered if isinstance(m, ModuleType)]:
         return None  # another process has no way to the module
     return {"name": f"{device_type}:*", "type": device_type, "plugin": plugin, "attributes": {}}
 
 
 def registered_names() -> list[str]:
     """The paths and dotted names of the plugins that the process has registered."""
-    return [str(plugin) for plugin in _registered if not isinstance(plugin, ModuleType)]
+    return [str(plugin) for plugin in process_scope.registered if not isinstance(plugin, ModuleType)]

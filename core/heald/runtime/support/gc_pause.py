@@ -34,7 +34,7 @@ class ScanCounts:
         return bool(self.new_objects + beside > self.limit)
 
 
-_counts = ScanCounts(OBJECTS_BETWEEN_SCANS)
+scan_counts = ScanCounts(OBJECTS_BETWEEN_SCANS)
 
 
 @contextmanager
@@ -54,10 +54,10 @@ def gc_paused() -> Iterator[None]:
 
 def _move() -> None:
     """Move all objects to the oldest generation, after a scan of that when it is time."""
-    scan = _counts.is_time()
+    scan = scan_counts.is_time()
     if scan:
         gc.collect()
     gc.freeze()
     if scan:  # a quarter of the objects that are alive is Python's own rule for this generation
-        _counts.limit = max(OBJECTS_BETWEEN_SCANS, gc.get_freeze_count() // 4)
+        scan_counts.limit = max(OBJECTS_BETWEEN_SCANS, gc.get_freeze_count() // 4)
     gc.unfreeze()

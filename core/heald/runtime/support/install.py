@@ -84,11 +84,12 @@ class Library(NamedTuple):
 
     def lack(self) -> str | None:
         """Return the text that says that the library is not installed, with the command, or None."""
-        return None if _is_importable(self.module) else f"it needs {self.name}: {install_hint(self.requirement)}"
+        return None if is_importable(self.module) else f"it needs {self.name}: {install_hint(self.requirement)}"
 
 
 @cache
-def _is_importable(module: str) -> bool:
+def is_importable(module: str) -> bool:
+    """True when an import would find the module. Nothing is imported, and the answer is kept."""
     from importlib.util import find_spec
 
     return sys.modules.get(module) is not None or find_spec(module) is not None

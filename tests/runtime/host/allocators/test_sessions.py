@@ -34,7 +34,7 @@ def expected_result(x):
 
 
 def allocator_of(session):
-    return session._runtime.host.allocator
+    return session.host.allocator
 
 
 def test_a_step_whose_kth_request_finds_no_memory_fails_and_the_next_one_works(tmp_path):
