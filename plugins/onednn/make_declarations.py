@@ -42,7 +42,7 @@ def main(include: str) -> None:
         else:
             declared.append(" ".join(function.group().split()))
             types.update(re.findall(TYPE, function.group()))
-    structs = [body(header, name) for name in WHOLE]
+    structs = [struct_definition(header, name) for name in WHOLE]
     types.update(re.findall(TYPE, " ".join(structs)))
     opaque = [typedef(header, name) for name in sorted(types.difference(WHOLE))]
     compiled = FFI()
@@ -60,7 +60,7 @@ def preprocess_header(include: str) -> str:
     return re.sub(r"__attribute__\s*\(\(.*?\)\)", "", text)
 
 
-def body(header: str, name: str) -> str:
+def struct_definition(header: str, name: str) -> str:
     """The definition of a struct with its fields."""
     end = f"}} {name};"
     before = header[: header.index(end)]

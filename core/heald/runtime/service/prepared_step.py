@@ -166,7 +166,7 @@ class PreparedStep:
         self._note(executable, self._compiler)
         return executable
 
-    def forget_state(self) -> None:
+    def drop_links(self) -> None:
         """Link anew for later runs, with the resources that the session has now."""
         with self._lock:
             program, shared = self._latest
