@@ -179,7 +179,7 @@ def _read_plugin(folder: Path) -> set[int]:
     if not (folder / "plugin").exists():
         return set()
     files = [path for path in (folder / "plugin").rglob("*") if path.is_file()]
-    assert len(files) == len(list(new._files(new._template("pass"))))
+    assert len(files) == len(list(new.template_files(new._template("pass"))))
     return {version for version in range(10) if f"copy{version}" in (folder / "plugin/pyproject.toml").read_text()}
 
 

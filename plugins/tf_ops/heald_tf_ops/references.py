@@ -81,7 +81,7 @@ CONTROL_FLOW: dict[str, Form] = {  # ops that pass references on, and afterwards
 FORMS = VARIABLES | UPDATES.keys() | REFERENCE_QUERIES.keys() | MOVES.keys() | CONTROL_FLOW.keys()
 CHANGES = UPDATES.keys() | {"CountUpTo"}
 SHARES = frozenset({"Enter", "Identity", "PreventGradient", "StopGradient", "Switch"})  # return their input's memory
-OWN_HANDLE = frozenset({"Enter", "Switch"})  # they pass memory into a frame or branch, which needs its own handle
+OPS_WITH_OWN_HANDLES = frozenset({"Enter", "Switch"})  # they pass memory into a frame or branch
 SWITCHES = frozenset({"RefSwitch", "Switch"})
 MERGES = frozenset({"Merge", "RefMerge"})  # their dead inputs hold nothing up, so their reads wait for no input
 VISITS = 10  # times the number of edges: the limit of the search for nodes behind changes, variable by variable
@@ -226,7 +226,7 @@ class _Rewriting:
                     continue
                 for output in [(user, 0), (user, 1)] if node.op == "Switch" else [(user, 0)]:
                     if output not in memory:
-                        memory[output] = origin, output if node.op in OWN_HANDLE else anchor
+                        memory[output] = origin, output if node.op in OPS_WITH_OWN_HANDLES else anchor
                         stack.append(output)
         return memory
 

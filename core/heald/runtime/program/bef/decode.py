@@ -130,11 +130,11 @@ class BefFile:
     def _body(self, row: IndexRow) -> SectionReader:
         """A cursor in the bytes of one function, which end where the next one begins."""
         data = self._bytes[Section.FUNCTIONS]
-        end = self._ends.get(row.number, len(data))
+        end = self._ends_by_function.get(row.number, len(data))
         return SectionReader(data[row.start : end], Section.FUNCTIONS.title, base=row.start)
 
     @cached_property
-    def _ends(self) -> dict[int, int]:
+    def _ends_by_function(self) -> dict[int, int]:
         return {row.number - 1: row.start for row in self.index.values()}
 
     def _read_index(self) -> dict[str, IndexRow]:
