@@ -291,7 +291,7 @@ class FunctionWriter:
         return predicate
 
     def _controls_of_unit(self, body: _BodyDraft, names: Iterable[str]) -> Sequence[str]:
-        """Return the nodes of the body that control edges order before nodes of a unit."""
+        """Return the control inputs of the nodes in a unit, as nodes of the body."""
         controls: dict[str, None] = {}
         for name in names:
             for control in self._nodes[name].controls:

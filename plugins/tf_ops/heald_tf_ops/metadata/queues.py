@@ -97,7 +97,7 @@ def queue_dequeue_up_to(attrs: Attrs, x: ValueInfo, n: ValueInfo) -> tuple[Value
 
 
 def _several(attrs: Attrs, x: ValueInfo, n: ValueInfo, lead: int | None) -> tuple[ValueInfo, ...]:
-    """Return the components of several elements at once, `lead` of them."""
+    """Return the components of `n` elements that are taken at once. `lead`: the first dimension of each."""
     count = single_integer(n, "n")
     if count is not None and count < 0:
         raise InvalidArgument(f"{count} elements are asked of a queue, where 0 are the fewest")
