@@ -75,7 +75,7 @@ def test_a_copy_lacks_the_name_of_the_example(copies: tuple[Path, dict[str, str]
     files = [path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts]
     assert not [path for path in files
                 if "example" in (path.relative_to(folder).as_posix() + path.read_text("utf-8")).lower()]
-    assert len(files) == len([*new._files(new._template(kind))])
+    assert len(files) == len([*new.template_files(new._template(kind))])
 
 
 def test_a_wheel_has_templates_of_its_own(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -101,7 +101,7 @@ def test_a_name_that_cannot_be_used_is_an_error(command, tmp_path, monkeypatch, 
 
 def test_a_copy_that_fails_half_way_leaves_nothing(command, tmp_path, monkeypatch):  # type: ignore[no-untyped-def]
     monkeypatch.chdir(tmp_path)
-    files = [*new._files(new._template("ops"))]
+    files = [*new.template_files(new._template("ops"))]
     monkeypatch.setattr(new, "_files", lambda template: [*files, template / "gone.py"])
     done = command("new", "ops", "mine")
     assert done.status == 1
