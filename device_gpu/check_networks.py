@@ -11,7 +11,7 @@ from builders.mobilenet import mobilenet
 
 TOLERANCE = 1e-3
 SIDE = 224  # pixels
-DIGITS = Path(__file__).parents[1] / "examples" / "digits"
+DIGITS_FOLDER = Path(__file__).parents[1] / "examples" / "digits"
 STRICT = {"placement": {"fallback": "error"}}
 
 
@@ -24,8 +24,8 @@ def apart(graph: object, fetch: str, feed: str, x: np.ndarray) -> float:
 
 def main() -> int:
     rng = np.random.default_rng(3)
-    images = np.load(DIGITS / "test.npz")["image"]
-    distances = {"digits": apart(heald.graphdef.load(DIGITS / "frozen.pb"), "logits:0", "image:0", images)}
+    images = np.load(DIGITS_FOLDER / "test.npz")["image"]
+    distances = {"digits": apart(heald.graphdef.load(DIGITS_FOLDER / "frozen.pb"), "logits:0", "image:0", images)}
     for batch in (1, 16):
         x = rng.normal(size=(batch, SIDE, SIDE, 3)).astype(np.float32)
         distances[f"MobileNetV2, batch {batch}"] = apart(mobilenet(SIDE, batch=batch), "logits", "x", x)

@@ -17,7 +17,7 @@ _TYPES = ("i1", "i32", "i64", "ui8", "f32", "f64", "bf16", "index", "!tfrt.chain
           "tensor<*xf32>", "tensor<f32>", "tensor<0xf32>", "tensor<1000000x1000000xf32>", "tensor<3x!tf_type.string>",
           "!tfrt.string", "tensor<*x!tf_type.resource>", "!tf_type.control", "none", "complex<f32>")
 _KINDS = {ATTRIBUTE: 6, TYPE: 4, OPERAND: 4, OPERATION: 3, SYMBOL: 1, REGION: 0.5}
-_RESULTS = re.compile(r"\s*%[^=\"\n]*=\s*")
+_RESULT_NAMES = re.compile(r"\s*%[^=\"\n]*=\s*")
 _NUMBER = re.compile(r"(?<![\w%#.])-?\d+(?:\.\d+(?:e[+-]?\d+)?)?(?=[\sx,>\]})]|\Z)")
 _DIM = re.compile(r"(?<=[<x])(?:\d+|\?)(?=x)")
 _NAME = re.compile(r'(?:[^="]*=\s*)?("[^"\n]+"|[A-Za-z_][\w$.]*)')  # behind the names of results
@@ -59,7 +59,7 @@ def _of(text: str, span: Span) -> str:
 
 def _results_of(operation: str) -> str:
     """The names of an operation's results, and the sign behind them."""
-    match = _RESULTS.match(operation)
+    match = _RESULT_NAMES.match(operation)
     return match[0] if match else ""
 
 

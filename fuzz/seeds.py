@@ -44,7 +44,7 @@ class Pool(NamedTuple):
 
 
 @cache
-def graphs() -> tuple[Pool, ...]:
+def graph_pools() -> tuple[Pool, ...]:
     """Graphs of one op, with constants, with placeholders of known shape or known rank, and small programs."""
     graphs_of_cases: list[Graph] = []
     for cases in golden.cases().values():
@@ -59,16 +59,16 @@ def graphs() -> tuple[Pool, ...]:
 
 
 @cache
-def pairs() -> tuple[Pool, ...]:
+def graph_pair_pools() -> tuple[Pool, ...]:
     """Graphs beside themselves: an edit changes one of both."""
     return tuple(Pool(pool.share, [{"model.pb": graph[SINGLE], "other.pb": graph[SINGLE]} for graph in pool.samples])
-                 for pool in graphs())
+                 for pool in graph_pools())
 
 
 @cache
-def control_flow() -> tuple[Pool, ...]:
+def control_flow_pools() -> tuple[Pool, ...]:
     """Graphs with branches, loops and calls of functions."""
-    return (Pool(1.0, [graph for graph in graphs()[1].samples if graphdef.loads(graph[SINGLE]).functions]),)
+    return (Pool(1.0, [graph for graph in graph_pools()[1].samples if graphdef.loads(graph[SINGLE]).functions]),)
 
 
 def _of_case(case: golden.Case) -> list[Graph]:
@@ -81,10 +81,10 @@ def _of_case(case: golden.Case) -> list[Graph]:
 
 
 @cache
-def texts() -> tuple[Pool, ...]:
-    """The graphs of `graphs` in text form."""
+def graphdef_text_pools() -> tuple[Pool, ...]:
+    """The graphs of `graph_pools` in text form."""
     return tuple(Pool(pool.share, Derived(pool.samples, lambda raw: graphdef.dumps(graphdef.loads(raw), text=True)))
-                 for pool in graphs())
+                 for pool in graph_pools())
 
 
 class Derived(Sequence[Sample]):
@@ -104,9 +104,9 @@ class Derived(Sequence[Sample]):
 
 
 @cache
-def programs() -> tuple[Pool, ...]:
+def program_pools() -> tuple[Pool, ...]:
     """Compiled models of one op each, compiled programs of the tests, programs of host kernels."""
-    compiled = (Derived(graphs, _compile_graph) for graphs in (_compilable(), graphs()[1].samples))
+    compiled = (Derived(graphs, _compile_graph) for graphs in (_compilable(), graph_pools()[1].samples))
     return *(Pool(share, samples) for share, samples in zip((0.6, 0.2), compiled, strict=True)), Pool(
         0.2, _single([_with_every_fact(), *_host_programs()]))
 
@@ -154,9 +154,9 @@ def program_words() -> tuple[bytes, ...]:
 
 
 @cache
-def program_texts() -> tuple[Pool, ...]:
+def program_text_pools() -> tuple[Pool, ...]:
     """The texts of host programs of the tests, and the programs of compiled graphs as texts."""
-    compiled = Derived(programs()[0].samples, _program_text), Derived(programs()[1].samples, _program_text)
+    compiled = Derived(program_pools()[0].samples, _program_text), Derived(program_pools()[1].samples, _program_text)
     return Pool(0.5, _single(_texts_of_tests())), Pool(0.3, compiled[0]), Pool(0.2, compiled[1])
 
 
@@ -195,16 +195,16 @@ def program_text_words() -> tuple[bytes, ...]:
 
 
 @cache
-def graph_texts() -> tuple[Pool, ...]:
+def tfg_text_pools() -> tuple[Pool, ...]:
     """Graphs in the TF Graph IR: random ones in two forms, TensorFlow's and the one that keeps all bytes; runnable ones
-    of `graphs`; programs with their control flow as regions."""
+    of `graph_pools`; programs with their control flow as regions."""
     with tarfile.open(DATA / "tfg" / "random.tar.xz") as archive:
         files = {member.name: archive.extractfile(member).read() for member in archive}  # type: ignore[union-attr]
     theirs = [raw for name, raw in files.items() if name.endswith(".tfg")]
     ours = [_graph_text(graphdef.loads(raw)) for name, raw in files.items()
             if name.endswith(".pb") and ".exported" not in name]
     random = (Pool(0.15, _single([text for text in texts if len(text) < _SMALL])) for texts in (theirs, ours))
-    single, programs = graphs()
+    single, programs = graph_pools()
     return (*random, Pool(0.4, Derived(single.samples, lambda raw: _graph_text(graphdef.loads(raw)))),
             Pool(0.3, Derived(programs.samples, lambda raw: _graph_text(
                 heald.tfg.functional_to_region(graphdef.loads(raw))))))
@@ -225,7 +225,7 @@ def graph_text_words() -> tuple[bytes, ...]:
 
 
 @cache
-def saved_models() -> tuple[Pool, ...]:
+def saved_model_pools() -> tuple[Pool, ...]:
     """The SavedModels of the tests; the fast ones get the most mutants."""
     models = {path.parent.name: samples.folder(path) for path in sorted((DATA / "saved_models").glob("*/model"))}
     quick = tuple(Pool(share, [models.pop(name) for name in names]) for share, names in _QUICK)
@@ -233,20 +233,20 @@ def saved_models() -> tuple[Pool, ...]:
 
 
 @cache
-def checkpoints() -> tuple[Pool, ...]:
+def checkpoint_pools() -> tuple[Pool, ...]:
     """Checkpoints alone, with every type and with slices, and checkpoints within fast SavedModels."""
-    models = [model for pool in saved_models() for model in pool.samples]
+    models = [model for pool in saved_model_pools() for model in pool.samples]
     alone = [{name.removeprefix("variables/"): data for name, data in model.items() if name.startswith("variables/")}
              for model in models]
     pair = samples.folder(DATA / "saved_models" / "checkpoint")
     alone += [{n: data for n, data in pair.items() if n.startswith(f"{stem}.")} for stem in ("ckpt", "sliced")]
-    quick = [model for pool in saved_models()[:2] for model in pool.samples]
+    quick = [model for pool in saved_model_pools()[:2] for model in pool.samples]
     return (Pool(0.7, [sample for sample in alone if 0 < sum(map(len, sample.values())) < _SMALL]),
             Pool(0.3, [model for model in quick if any(name.endswith(".index") for name in model)]))
 
 
 @cache
-def archives() -> tuple[Pool, ...]:
+def archive_pools() -> tuple[Pool, ...]:
     """Archives of arrays: many element types, ranks 0 to 3, both memory orders, empty arrays, compressed members."""
     npz_samples: list[Sample] = []
     for dtype in ("f4", "f8", "f2", "i1", "i4", "i8", "u1", "u2", "?", "c8", "S3", "U2", ">f4", "M8[s]"):
@@ -300,7 +300,7 @@ CONFIG_WORDS = tuple(word.encode() for word in (
 
 
 @cache
-def configs() -> tuple[Pool, ...]:
+def config_pools() -> tuple[Pool, ...]:
     """Config files, found from the working folder or named."""
     project = '[project]\nname = "x"\n\n' + _CONFIG.replace("[", "[tool.heald.", 1).replace("\n[", "\n[tool.heald.")
     nested = '# a comment\nplugins = {block = ["a"], strict = true}\nplugin."x-y".z = [{a = 1}, {b = 2.5}]\n'
@@ -331,7 +331,7 @@ def heald_ops(registry):
 
 
 @cache
-def distributions() -> tuple[Pool, ...]:
+def distribution_pools() -> tuple[Pool, ...]:
     """Folders of sys.path with a distribution that announces a plugin."""
     entries = ("[console_scripts]\nx = heald_stranger:main\n\n[heald.plugins]\nstranger = heald_stranger\n# no\n"
                "y=heald_stranger [z]\n")

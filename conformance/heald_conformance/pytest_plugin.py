@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 FOLDER = Path(__file__).parent / "levels"
 FIGURE = "heald conformance figure"  # the property of an item that holds a figure
-_SETTINGS = pytest.StashKey[Settings]()
+_SETTINGS_KEY = pytest.StashKey[Settings]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -102,15 +102,15 @@ class CaseItem(pytest.Item):
 
 
 def _settings(config: pytest.Config) -> Settings:
-    if _SETTINGS not in config.stash:
+    if _SETTINGS_KEY not in config.stash:
         path_option = config.getoption("conformance_config")
         path = path_option or (Path(FILE) if Path(FILE).exists() else None)
         try:
-            config.stash[_SETTINGS] = load_settings(
+            config.stash[_SETTINGS_KEY] = load_settings(
                 path, quick=config.getoption("conformance_quick"), pack=config.getoption("heald_pack"))
         except SettingsError as error:
             raise pytest.UsageError(str(error)) from None
-    return config.stash[_SETTINGS]
+    return config.stash[_SETTINGS_KEY]
 
 
 def _usable(settings: Settings) -> list[str]:

@@ -21,13 +21,15 @@ Array = np.ndarray[Any, Any]
 Shapes = tuple[tuple[int, ...], ...]
 IMAGE_FILES = Path(__file__).parent / "data" / "images"
 
-SAME: tuple[Shapes, ...] = (((7,),), ((3, 5),), ((2, 3, 4),), ((),), ((1,),), ((0, 4),), ((2, 3, 4, 6),), ((1031,),))
-BROADCAST: tuple[Shapes, ...] = (((3, 5), (5,)), ((3, 1), (1, 5)), ((3, 5), ()), ((), (2, 3)), ((2, 1, 4), (3, 1)))
-MATRICES: tuple[Shapes, ...] = (((3, 4), (4, 5)), ((1, 7), (7, 1)), ((33, 65), (65, 17)), ((5, 5), (5, 5)),
-                                ((2, 0), (0, 3)), ((4, 3), (4, 5)), ((3, 4), (5, 4)))
+SAME_SHAPES: tuple[Shapes, ...] = (((7,),), ((3, 5),), ((2, 3, 4),), ((),), ((1,),), ((0, 4),), ((2, 3, 4, 6),),
+                                   ((1031,),))
+BROADCAST_SHAPES: tuple[Shapes, ...] = (((3, 5), (5,)), ((3, 1), (1, 5)), ((3, 5), ()), ((), (2, 3)),
+                                        ((2, 1, 4), (3, 1)))
+MATRIX_SHAPES: tuple[Shapes, ...] = (((3, 4), (4, 5)), ((1, 7), (7, 1)), ((33, 65), (65, 17)), ((5, 5), (5, 5)),
+                                     ((2, 0), (0, 3)), ((4, 3), (4, 5)), ((3, 4), (5, 4)))
 IMAGES = ((2, 8, 8, 3), (1, 7, 9, 4))
-BY_OP: dict[str, tuple[Shapes, ...]] = {
-    "MatMul": MATRICES,
+SHAPES_BY_OP: dict[str, tuple[Shapes, ...]] = {
+    "MatMul": MATRIX_SHAPES,
     "BatchMatMulV2": (((2, 3, 4), (2, 4, 5)), ((2, 1, 3, 4), (3, 4, 5)), ((2, 4, 3), (2, 4, 5))),
     "BiasAdd": (((3, 5), (5,)), ((2, 4, 4, 3), (3,)), ((2, 3, 4, 4), (3,))),
     "Conv2D": tuple(((*i,), (k, k, i[3], 5)) for i in IMAGES for k in (1, 3)),
@@ -42,19 +44,20 @@ BY_OP: dict[str, tuple[Shapes, ...]] = {
     "Range": (((),) * 3,),
     "Fill": (((),),),
 }
-SQUARE: tuple[Shapes, ...] = (((3, 3),), ((2, 4, 4),), ((0, 2, 2),))
-SOLVED: tuple[Shapes, ...] = (((3, 3), (3, 2)), ((2, 4, 4), (2, 4, 1)))
-BY_OP |= {
+SQUARE_SHAPES: tuple[Shapes, ...] = (((3, 3),), ((2, 4, 4),), ((0, 2, 2),))
+SOLVE_SHAPES: tuple[Shapes, ...] = (((3, 3), (3, 2)), ((2, 4, 4), (2, 4, 1)))
+SHAPES_BY_OP |= {
     "BatchMatMul": (((2, 3, 4), (2, 4, 5)), ((2, 4, 3), (2, 4, 5))),
-    "BatchMatMulV3": BY_OP["BatchMatMulV2"],
-    "Cholesky": SQUARE, "LogMatrixDeterminant": SQUARE, "MatrixDeterminant": SQUARE, "MatrixInverse": SQUARE,
-    "MatrixSolve": SOLVED, "MatrixTriangularSolve": SOLVED, "SelfAdjointEigV2": SQUARE,
+    "BatchMatMulV3": SHAPES_BY_OP["BatchMatMulV2"],
+    "Cholesky": SQUARE_SHAPES, "LogMatrixDeterminant": SQUARE_SHAPES, "MatrixDeterminant": SQUARE_SHAPES,
+    "MatrixInverse": SQUARE_SHAPES,
+    "MatrixSolve": SOLVE_SHAPES, "MatrixTriangularSolve": SOLVE_SHAPES, "SelfAdjointEigV2": SQUARE_SHAPES,
     "Einsum": (((3, 4), (4, 5)), ((4, 4), (4, 4)), ((2, 3, 4), (2, 4, 5))),
     "Multinomial": (((2, 4),), ((1, 9),)), "StatelessMultinomial": (((2, 4),), ((1, 9),)),
     "_FusedMatMul": (((3, 4), (4, 5), (5,)), ((33, 65), (65, 17), (17,))),
 }
 VOLUME = (2, 4, 6, 4, 3)
-BY_OP |= {
+SHAPES_BY_OP |= {
     "_FusedConv2D": tuple(((*i,), (3, 3, i[3], 5), (5,)) for i in IMAGES),
     "_FusedDepthwiseConv2dNative": tuple(((*i,), (3, 3, i[3], 2), (2 * i[3],)) for i in IMAGES),
     "_FusedBatchNormEx": tuple((i, *((4,),) * 4, i) for i in ((2, 8, 8, 4), (1, 4, 9, 6))),
@@ -77,13 +80,13 @@ BY_OP |= {
     **dict.fromkeys(("AvgPool3D", "AvgPool3DGrad", "MaxPool3D"), ((VOLUME,),)),
     **{op: tuple((i,) for i in IMAGES) for op in ("AvgPoolGrad", "LRN", "MaxPoolV2", "MaxPoolWithArgmax")},
 }
-BY_OP["BiasAddV1"] = BY_OP["BiasAdd"]
-BY_OP["FusedBatchNormGradV2"] = BY_OP["FusedBatchNormGradV3"] = BY_OP["FusedBatchNormGrad"]
-BY_OP["LogSoftmax"] = BY_OP["Softmax"]
-BY_OP["FusedBatchNormV2"] = BY_OP["FusedBatchNormV3"] = BY_OP["FusedBatchNorm"]
+SHAPES_BY_OP["BiasAddV1"] = SHAPES_BY_OP["BiasAdd"]
+SHAPES_BY_OP["FusedBatchNormGradV2"] = SHAPES_BY_OP["FusedBatchNormGradV3"] = SHAPES_BY_OP["FusedBatchNormGrad"]
+SHAPES_BY_OP["LogSoftmax"] = SHAPES_BY_OP["Softmax"]
+SHAPES_BY_OP["FusedBatchNormV2"] = SHAPES_BY_OP["FusedBatchNormV3"] = SHAPES_BY_OP["FusedBatchNorm"]
 
 BOXES: Shapes = ((9, 4), (9,))
-BY_OP |= {
+SHAPES_BY_OP |= {
     **{f"Resize{how}": tuple((i,) for i in IMAGES) for how in ("Area", "Bicubic", "Bilinear", "NearestNeighbor",
                                                                 "NearestNeighborGrad")},
     **{f"{op}Grad": (((1, 5, 6, 3), (1, 8, 7, 3)),) for op in ("ResizeBicubic", "ResizeBilinear", "ScaleAndTranslate")},
@@ -99,7 +102,7 @@ BY_OP |= {
     "DrawBoundingBoxes": (((2, 8, 8, 3), (2, 4, 4)),), "DrawBoundingBoxesV2": (((2, 8, 8, 3), (2, 4, 4), (3, 4)),),
     **dict.fromkeys(("EncodeJpeg", "EncodePng"), (((5, 6, 3),), ((5, 6, 1),))),
 }
-BY_OP |= {
+SHAPES_BY_OP |= {
     "DepthToSpace": (((2, 4, 6, 8),), ((1, 8, 2, 4),)), "SpaceToDepth": (((2, 4, 6, 8),), ((1, 2, 4, 2),)),
     "SparseFillEmptyRows": (((5, 2), (5,), ()),), "SparseReshape": (((5, 2),),),
     **dict.fromkeys(("SparseReduceMax", "SparseReduceSum"), (((3,),),)),
@@ -109,7 +112,7 @@ BY_OP |= {
 EXAMPLE = (b"\n\x1b\n\n\n\x01i\x12\x05\x1a\x03\n\x01\x05"  # a tf.train.Example: i = [5],
            b"\n\r\n\x01f\x12\x08\x12\x06\n\x04\x00\x00\xc0\x3f")  # f = [1.5]
 
-ATTRS: dict[str, tuple[Any, ...]] = {  # values of attributes that have no default, or change the computation
+ATTR_VALUES: dict[str, tuple[Any, ...]] = {  # values of attributes that have no default, or change the computation
     "N": (3,), "num": (3,), "num_split": (2,), "axis": (0, 1, -1), "batch_dims": (0,), "ksize": ((1, 2, 2, 1),),
     "strides": ((1, 1, 1, 1), (1, 2, 2, 1)), "squeeze_dims": ((),), "shape": (None,), "padding": ("SAME", "VALID"),
     "block_size": (2,), "k": (2,), "set_operation": (b"a-b", b"b-a", b"intersection", b"union"),
@@ -183,14 +186,14 @@ def samples(op: Any, dtype: DType | None, values: tuple[str, ...]) -> Iterator[S
         says = [_says(op, t.arg) for t in tensors]
         known_indices = positions(op, attrs, values), _true(says)
         wide = [i for i, says_how in enumerate(says) if not says_how]
-        shapes = BY_OP.get(op.name) or (*SAME, *(BROADCAST if len(wide) == 2 else ()))
+        shapes = SHAPES_BY_OP.get(op.name) or (*SAME_SHAPES, *(BROADCAST_SHAPES if len(wide) == 2 else ()))
         for number, shape in enumerate(shapes):
             rng = generator(op.name, dtype, number)
             main = dict(zip(wide, shape if len(shape) > 1 else shape * len(wide), strict=False))
             inputs = tuple(make(shape[0], t.dtype) if make else _operand(t, main.get(i, shape[-1]), rng)
                            for i, (t, make) in enumerate(zip(tensors, says, strict=True)))
             yield Sample(attrs, inputs, *known_indices)
-        if op.name not in BY_OP and dtype is not None and dtype.kind == "f" and len(wide) == len(tensors):
+        if op.name not in SHAPES_BY_OP and dtype is not None and dtype.kind == "f" and len(wide) == len(tensors):
             edge = special(dtype)
             yield Sample(attrs, tuple(np.roll(edge, 3 * i) if t.dtype is dtype else numbers(t.dtype, edge.shape,
                          generator(op.name)) for i, t in enumerate(tensors)), *known_indices)
@@ -206,7 +209,7 @@ def _true(facts: list[Any]) -> frozenset[int]:
 
 
 def _says(op: Any, arg: str) -> Callable[..., Array] | None:
-    make_input: Callable[..., Array] | None = INTEGERS.get(f"{op.name}.{arg}", INTEGERS.get(arg))
+    make_input: Callable[..., Array] | None = INTEGER_MAKERS.get(f"{op.name}.{arg}", INTEGER_MAKERS.get(arg))
     return make_input
 
 
@@ -239,7 +242,7 @@ def _choices(name: str, attr: Any, dtype: DType | None) -> list[Any]:
         return list(dict.fromkeys([*default, *(attr.allowed or ())])) if default else usual
     if attr.type == "bool":
         return [False, True]
-    return list(dict.fromkeys([*default, *ATTRS.get(name, ()), *(attr.allowed or ())]))
+    return list(dict.fromkeys([*default, *ATTR_VALUES.get(name, ()), *(attr.allowed or ())]))
 
 
 def _axis(shape: tuple[int, ...], dtype: DType) -> Array:
@@ -256,7 +259,7 @@ def _image(kind: str) -> Callable[..., Array]:
 
 
 # Makers of settings, by argument or by op and argument: each makes the input from the first shape and the input's type.
-INTEGERS: dict[str, Any] = {
+INTEGER_MAKERS: dict[str, Any] = {
     "axis": _axis, "dim": _axis, "dimension": _axis, "split_dim": _axis,
     "reduction_indices": lambda shape, d: np.arange(len(shape))[-1:].astype(d.numpy),
     "perm": lambda shape, d: np.arange(len(shape))[::-1].astype(d.numpy),
@@ -315,7 +318,7 @@ INTEGERS: dict[str, Any] = {
     "ParseExample.serialized": _always(EXAMPLE, EXAMPLE), "ParseExample.names": _always(b"first", b"second"),
     "ParseExample.sparse_keys": _always(b"i"), "ParseExample.dense_keys": _always(b"f"),
     "ParseSingleExample.serialized": _always(EXAMPLE),
-    **{f"{op}.size": _always(5, 6) for op in BY_OP if op.startswith(("Resize", "ScaleAndTranslate"))},
+    **{f"{op}.size": _always(5, 6) for op in SHAPES_BY_OP if op.startswith(("Resize", "ScaleAndTranslate"))},
     **{f"{op}.scale": _always(0.75, 1.5) for op in ("ScaleAndTranslate", "ScaleAndTranslateGrad")},
     **{f"{op}.contents": _image(kind) for op, kind in {
         "DecodeAndCropJpeg": "jpeg", "DecodeBmp": "bmp", "DecodeGif": "gif", "DecodeImage": "bmp", "DecodeJpeg": "jpeg",

@@ -46,7 +46,7 @@ def bind(row: NodeKernel | FusedKernel, b: Bind) -> BoundPlan | BoundPlanWithScr
         return b.decline(error.message)
     if any(blocks > GROUPS for text in plan.launches for blocks in grid_size(text)[1:]):
         return b.decline(f"a launch has more than {GROUPS} blocks in a dimension")
-    return bind_plan(plan, b, LAUNCHES)
+    return bind_plan(plan, b, LAUNCH_DRIVER)
 
 
 def compile_text(text: KernelText, b: Bind) -> Launch:
@@ -58,7 +58,7 @@ def grid_size(text: KernelText) -> tuple[int, ...]:
     return tuple(items // local for items, local in zip(text.global_size, text.local_size, strict=True))
 
 
-LAUNCHES = LaunchDriver("cuda-1", compile_text, grid_size, attrgetter("nbytes"), keeps_scratch=True)
+LAUNCH_DRIVER = LaunchDriver("cuda-1", compile_text, grid_size, attrgetter("nbytes"), keeps_scratch=True)
 
 
 def alias(_b: Bind) -> None:

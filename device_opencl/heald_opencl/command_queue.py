@@ -95,7 +95,7 @@ class CommandQueue:
         Commands have times after the first call of this method: the driver's queue is replaced by one that profiles.
         """
         if not self._has_times:
-            self._keep_times()
+            self._enable_times()
             return None
         if start is None or end is None:
             return None
@@ -104,7 +104,7 @@ class CommandQueue:
         except cl.Error:  # a command from before the first call
             return None
 
-    def _keep_times(self) -> None:
+    def _enable_times(self) -> None:
         self.check()
         with self._lock:
             try:

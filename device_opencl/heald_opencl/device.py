@@ -29,7 +29,7 @@ COSTS = (  # by rank: figures of a small GPU, and of a driver for CPUs
     {"launch": 1e-5, "flops": 2e12, "memory_bandwidth": 1e11, "latency": 2e-5, "bandwidth": 6e9},
     *({"launch": 3e-5, "flops": 3e10, "memory_bandwidth": 1e10, "latency": 2e-5, "bandwidth": 5e9},) * 2,
 )
-BUS = ("pci_bus_info_khr", "pci_bus_id_nv", "topology_amd")  # attributes with a device's bus address, by extension
+BUS_ADDRESS_ATTRIBUTES = ("pci_bus_info_khr", "pci_bus_id_nv", "topology_amd")  # by extension
 
 
 def scan(config: Config) -> list[OpenCL]:
@@ -122,7 +122,7 @@ def _matches_name(name: str, parts: tuple[str, ...]) -> bool:
 
 
 def _bus(device: cl.Device) -> str:
-    for attribute in BUS:
+    for attribute in BUS_ADDRESS_ATTRIBUTES:
         with suppress(cl.Error, AttributeError):
             return f"/{getattr(device, attribute)}"
     return ""

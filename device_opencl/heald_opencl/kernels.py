@@ -49,14 +49,15 @@ def bind(row: NodeKernel | FusedKernel, b: Bind) -> BoundPlan | BoundPlanWithScr
         check_plan(plan, b)
     except errors.Unimplemented as error:
         return b.decline(error.message)
-    return bind_plan(plan, b, LAUNCHES)
+    return bind_plan(plan, b, LAUNCH_DRIVER)
 
 
 def compile_text(text: KernelText, b: Bind) -> Launch:
     return b.device.native.kernel(text.source, text.name, OPTIONS)  # type: ignore[no-any-return]
 
 
-LAUNCHES = LaunchDriver("opencl-1", compile_text, attrgetter("global_size"), attrgetter("size"), keeps_scratch=False)
+LAUNCH_DRIVER = LaunchDriver("opencl-1", compile_text, attrgetter("global_size"), attrgetter("size"),
+                             keeps_scratch=False)
 
 
 def alias(_b: Bind) -> None:

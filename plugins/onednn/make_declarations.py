@@ -18,8 +18,9 @@ from cffi import FFI
 
 PACKAGE = Path(__file__).parent / "heald_onednn"
 MADE = PACKAGE / "declarations.py"
-OPENMP = "int omp_get_max_threads(void); int omp_pause_resource_all(int kind); void omp_set_num_threads(int count);"
-TYPE = r"\b(?:const_)?dnnl_\w+_t\b"
+OPENMP_DECLARATIONS = ("int omp_get_max_threads(void); int omp_pause_resource_all(int kind); "
+                       "void omp_set_num_threads(int count);")
+TYPE_PATTERN = r"\b(?:const_)?dnnl_\w+_t\b"
 HEADERS = '#include "oneapi/dnnl/dnnl.h"\n#include "oneapi/dnnl/dnnl_debug.h"\n'
 WHOLE = ("dnnl_exec_arg_t", "dnnl_version_t")  # structs whose fields are read
 
@@ -33,7 +34,7 @@ def main(include: str) -> None:
     everything = FFI()
     everything.cdef(header)
     library = everything.dlopen(None)
-    declared = [OPENMP]
+    declared = [OPENMP_DECLARATIONS]
     types: set[str] = set()
     for name in sorted(used):
         function = re.search(rf"dnnl_status_t\s+{name}\s*\([^;]*;|[\w ]+[ *]+{name}\s*\([^;]*;", header)
@@ -41,9 +42,9 @@ def main(include: str) -> None:
             declared.append(f"#define {name} {getattr(library, name)}")
         else:
             declared.append(" ".join(function.group().split()))
-            types.update(re.findall(TYPE, function.group()))
-    structs = [body(header, name) for name in WHOLE]
-    types.update(re.findall(TYPE, " ".join(structs)))
+            types.update(re.findall(TYPE_PATTERN, function.group()))
+    structs = [struct_definition(header, name) for name in WHOLE]
+    types.update(re.findall(TYPE_PATTERN, " ".join(structs)))
     opaque = [typedef(header, name) for name in sorted(types.difference(WHOLE))]
     compiled = FFI()
     compiled.cdef("\n".join([*opaque, *structs, *declared]))
@@ -60,7 +61,7 @@ def preprocess_header(include: str) -> str:
     return re.sub(r"__attribute__\s*\(\(.*?\)\)", "", text)
 
 
-def body(header: str, name: str) -> str:
+def struct_definition(header: str, name: str) -> str:
     """The definition of a struct with its fields."""
     end = f"}} {name};"
     before = header[: header.index(end)]

@@ -148,7 +148,7 @@ def test_a_command_of_tools_is_never_replaced(command, plugin):
 
 @pytest.mark.parametrize("name", sorted(install.COMMANDS))
 def test_a_command_of_a_distribution_that_is_not_installed_names_the_remedy(command, monkeypatch, name):
-    monkeypatch.setattr(discovery, "installed_distributions", lambda _: [])
+    monkeypatch.setattr(discovery, "plugin_distributions", lambda _: [])
     monkeypatch.delenv("HEALD_PLUGINS__BLOCK", raising=False)
     assert command(name, "model.pb") == (
         2, "", f"heald {name}: not installed: {install.install_hint(install.COMMANDS[name])}\n")

@@ -13,7 +13,7 @@ import pytest
 from conformance.reports import Report
 from heald_conformance import NotApplicable, Settings, load_settings
 from heald_conformance.golden import Case, disagreements
-from heald_conformance.levels.kernels import is_left_to_devices
+from heald_conformance.levels.kernels import may_succeed_on_device
 from heald_conformance.subject import Subject
 
 PACKS = f'["{Path(__file__).parent / "packs.py"}"]'
@@ -51,7 +51,7 @@ def test_a_pack_that_nobody_has_is_an_error_with_the_packs_that_exist(tmp_path):
 
 @pytest.mark.parametrize(("device", "may"), [("SIM:0", True), ("CPU:0", False)])
 def test_a_device_may_compute_what_tensorflows_cpu_lacks(device, may):
-    assert is_left_to_devices(Subject(device), REFUSED, [np.zeros(3)]) is may
+    assert may_succeed_on_device(Subject(device), REFUSED, [np.zeros(3)]) is may
 
 
 def test_codes_of_errors_are_told_by_name():

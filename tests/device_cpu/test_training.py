@@ -260,7 +260,7 @@ def test_threads_that_take_the_same_variables_in_another_order_lose_no_step(ofte
     assert [set(x) for x in session.run([f"{name}/read" for name in names])] == [{100}, {100}]
 
 
-@pytest.mark.parametrize(("sparse", "table"), [("", training.DENSE), ("Sparse", training.SPARSE)])
+@pytest.mark.parametrize(("sparse", "table"), [("", training.DENSE_OPTIMIZERS), ("Sparse", training.SPARSE_OPTIMIZERS)])
 def test_the_table_tells_where_the_gradient_is(sparse: str, table: tuple[training.Optimizer, ...]) -> None:
     for row in table:
         others = inputs_of(f"Resource{sparse}Apply{row.op}")[1]

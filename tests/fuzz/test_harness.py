@@ -53,7 +53,7 @@ def seed_outcome(target, sample, folder):
 
 def test_edited_messages_are_messages():
     rng, words = Random(5), seeds.op_names()
-    (graphs, _), edited = seeds.graphs(), 0
+    (graphs, _), edited = seeds.graph_pools(), 0
     for _ in range(300):
         data, other = (rng.choice(graphs.samples)[SINGLE] for _ in range(2))
         changed = protobuf.edit(rng, data, other, words)
@@ -64,7 +64,7 @@ def test_edited_messages_are_messages():
 
 def test_repaired_checkpoints_have_their_checksums():
     rng, sound = Random(2), 0
-    for pool in seeds.checkpoints():
+    for pool in seeds.checkpoint_pools():
         for sample in pool.samples:
             changed = bundles.repair_checksums(bundles.data_edit(rng, sample, sample, ()))
             pairs = list(entries(changed[bundles.index_of(changed)]))

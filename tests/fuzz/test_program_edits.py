@@ -111,7 +111,7 @@ def test_an_edited_section_has_a_header_with_its_length(model):
 
 
 def test_every_edit_of_a_model_changes_some_seed(model):
-    seed_models = [decoded_model(pool.samples[at][SINGLE]) for pool in seeds.programs() for at in range(6)]
+    seed_models = [decoded_model(pool.samples[at][SINGLE]) for pool in seeds.program_pools() for at in range(6)]
     for edit in compiled_models.EDITS:
         rng = Random(4)
         assert model.prepared
@@ -135,7 +135,7 @@ def test_a_text_with_a_fault_has_the_spans_before_it():
 
 @pytest.mark.parametrize("change", mlir_edits.CHANGES)
 def test_every_change_of_a_text_leaves_some_texts_that_parse(change):
-    regions = seeds.graph_texts()[3].samples
+    regions = seeds.tfg_text_pools()[3].samples
     texts = [PROGRAM, *(regions[at][SINGLE].decode() for at in range(0, len(regions), 6))]
     rng, sound = Random(5), 0
     for text in texts * 2 + [PROGRAM] * 10:

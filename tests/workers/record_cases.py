@@ -26,7 +26,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from heald import errors, graphdef
 from heald.graphs.graph.graph import Graph, Node
-from heald.runtime.contract.op import OpDef, Tensor
+from heald.runtime.contract.op import OpDef, SignatureTensor
 from heald.runtime.contract.op_attrs import OpAttrs
 from heald.runtime.service.runtime import runtime
 from heald.runtime.support.whole_file import write_whole
@@ -63,7 +63,7 @@ class Recorded:
     call: Call
     op: OpDef
     attrs: Mapping[str, Any]
-    inputs: list[tuple[Tensor, Array]]
+    inputs: list[tuple[SignatureTensor, Array]]
     outputs: list[Array] | tuple[int, str]
     static: list[list[int | None] | str] | str
 

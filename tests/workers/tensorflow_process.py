@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 from heald.graphs.graph.attr_value import Func, ShapeAttr
-from heald.runtime.contract.op import OpDef, Tensor
+from heald.runtime.contract.op import OpDef, SignatureTensor
 from heald.runtime.values.dtypes import DType
 from heald.runtime.values.tensor_proto import TensorValue
 
@@ -24,7 +24,8 @@ class TensorFlow:
         self._process: Any = None
 
     def answer(
-        self, op: OpDef, attrs: Mapping[str, Any], inputs: Sequence[tuple[Tensor, np.ndarray[Any, Any]]], way: str
+        self, op: OpDef, attrs: Mapping[str, Any], inputs: Sequence[tuple[SignatureTensor, np.ndarray[Any, Any]]],
+        way: str,
     ) -> Any:
         """Outputs, (code, message) of an error, or None where TensorFlow's process has ended. tensorflow_worker
         describes the places "eager", "graph" and "shapes"."""

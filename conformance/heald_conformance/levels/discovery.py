@@ -20,8 +20,8 @@ from ..verdict import NotApplicable, expect, short_repr
 METHODS = ("open", "close", "allocate", "free", "copy_in", "copy_out", "record", "synchronize")
 OPTIONAL = ("adopt", "capture", "copy_peer", "elapsed", "figures", "reaches", "wrap")
 TEXTS = ("model", "driver")
-FRESH = ("import json, sys, heald; "
-         "print(json.dumps([r.device.uid for r in heald.HostContext().records(sys.argv[1]) if r.device]))")
+UIDS_SCRIPT = ("import json, sys, heald; "
+               "print(json.dumps([r.device.uid for r in heald.HostContext().records(sys.argv[1]) if r.device]))")
 
 
 def uids(host: Any, device_type: str) -> list[tuple[str, str]]:
@@ -98,7 +98,7 @@ def a_second_scan_finds_the_same_devices_in_the_same_order(on: Subject) -> None:
 
 @sentence()
 def another_process_finds_the_same_uids(on: Subject) -> None:
-    done = subprocess.run([sys.executable, "-c", FRESH, on.type], capture_output=True, text=True, check=False)  # noqa: S603
+    done = subprocess.run([sys.executable, "-c", UIDS_SCRIPT, on.type], capture_output=True, text=True, check=False)  # noqa: S603
     expect(done.returncode == 0, "another process cannot scan", expected="uids", got=done.stderr[-300:], rule="scan")
     other_uids = json.loads(done.stdout.splitlines()[-1])
     if not other_uids:

@@ -22,7 +22,7 @@ from ..injection import MESSAGE, failing, failing_node, raising, replace_methods
 from ..subject import Subject
 from ..verdict import Broken, expect, expect_close
 
-FEEDS = {
+WRONG_FEEDS = {
     "text": np.array(["a"]),
     "complex": np.ones(3, np.complex64),
     "an_object": object(),
@@ -31,11 +31,11 @@ FEEDS = {
 DESCRIPTORS = Path("/proc/self/fd")
 
 
-@sentence(over=lambda _: list(FEEDS))
+@sentence(over=lambda _: list(WRONG_FEEDS))
 def a_bad_feed_is_an_invalid_argument(on: Subject, feed: str) -> None:
     chain = Chain(on, 3)
     with on.session(chain.nodes) as session:
-        fails_with(errors.InvalidArgument, lambda: session.run(chain.last, {"x": FEEDS[feed]}))
+        fails_with(errors.InvalidArgument, lambda: session.run(chain.last, {"x": WRONG_FEEDS[feed]}))
         works(on, chain, session)
 
 

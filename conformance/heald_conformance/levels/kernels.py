@@ -69,12 +69,13 @@ def a_kernel_agrees_with_tensorflow(on: Subject, op: str) -> None:
                 reasons.add(str(declined))
                 continue
             tried += not isinstance(got, errors.HealdError)
-            differences = [] if is_left_to_devices(on, case, got) else disagreements(case, got)
+            differences = [] if may_succeed_on_device(on, case, got) else disagreements(case, got)
             wrong += [f"{line} ({fed_text(fed)}, attributes {case.attrs})" for line in differences]
     if wrong:
         raise Broken(f"{op} gives something else than TensorFlow, {len(wrong)} times", rule="kernels",
                      expected="what TensorFlow gave", got="\n            ".join(wrong[:5]))
-    none_tried(tried, reasons or {"errors only"}, f"none of {len(recorded)} recorded cases of {op} is for its kernels")
+    check_any_tried(tried, reasons or {"errors only"},
+                    f"none of {len(recorded)} recorded cases of {op} is for its kernels")
 
 
 @sentence(over=ops_and_types)
@@ -107,8 +108,8 @@ def a_kernel_agrees_with_the_cpu(on: Subject, op: str) -> None:
                 expect_close(g, w, tolerance(on, sample, w), f"output {index} of {name}{sample}, {fed_text(fed)}",
                              "kernels")
     if not reasons:
-        none_tried(tried, set(refusals[:1]), f"{REFERENCE} takes no sample of {name}")
-    none_tried(tried, reasons, f"no sample of {name} that {REFERENCE} takes is for its kernels")
+        check_any_tried(tried, set(refusals[:1]), f"{REFERENCE} takes no sample of {name}")
+    check_any_tried(tried, reasons, f"no sample of {name} that {REFERENCE} takes is for its kernels")
 
 
 class LaunchOutcomes(NamedTuple):
@@ -149,7 +150,7 @@ def a_kernel_leaves_its_inputs_as_they_are(on: Subject, op: str) -> None:
 def report(what: LaunchOutcomes, wrong: Sequence[Broken], op: str) -> None:
     for first in wrong:
         raise first
-    none_tried(what.tried, what.reasons, f"no kernel of {op} was launched")
+    check_any_tried(what.tried, what.reasons, f"no kernel of {op} was launched")
 
 
 @cache
@@ -190,7 +191,7 @@ def launch_samples(on: Subject, op: str) -> Iterator[tuple[Sample, list[frozense
             yield sample, ways_to_feed(on, len(sample.inputs), sample.read, sample.settings)
 
 
-def is_left_to_devices(on: Subject, case: Case, got: Sequence[Array] | errors.HealdError) -> bool:
+def may_succeed_on_device(on: Subject, case: Case, got: Sequence[Array] | errors.HealdError) -> bool:
     """True if the result is allowed where TensorFlow's CPU kernels raise.
 
     A device may compute a case that they call Unimplemented. Devices with memory of their own cannot check elements.
@@ -217,7 +218,7 @@ def tolerance(on: Subject, sample: Sample, want: Array) -> tuple[float, float]:
     return max(on.settings.tolerance(name) for name in names)
 
 
-def none_tried(tried: int, reasons: set[str], what: str) -> None:
+def check_any_tried(tried: int, reasons: set[str], what: str) -> None:
     if not tried:
         raise NotApplicable(f"{what}: {'; '.join(sorted(reasons)[:3]) or 'there is none'}")
 
@@ -339,7 +340,7 @@ def a_fused_kernel_agrees_with_the_cpu(on: Subject, fusion_and_op: str) -> None:
             continue
         tried += 1
         expect_close(got[0], want[0], tolerance(on, sample, want[0]), f"{name}{sample} and what follows", "kernels")
-    none_tried(tried, reasons, f"no sample of {name} that {REFERENCE} takes is for its kernels")
+    check_any_tried(tried, reasons, f"no sample of {name} that {REFERENCE} takes is for its kernels")
 
 
 def fetch_followed_op(on: Subject, op: str, sample: Sample, site: Site) -> list[Array]:

@@ -18,7 +18,7 @@ PAIRS = (  # from, to
     (INTEGERS + NIBBLES, NIBBLES),
     (NIBBLES, INTEGERS),
 )
-PART = {"complex64": dtypes.float32, "complex128": dtypes.float64}
+PART_DTYPES = {"complex64": dtypes.float32, "complex128": dtypes.float64}
 
 Step = Callable[[Array], Array]
 
@@ -51,7 +51,7 @@ def _steps(source: DType, target: DType, *, truncate: bool) -> Iterator[Step]:
     """The steps before NumPy's own cast, in order."""
     if source.kind == "c" and target.kind != "c":
         yield np.real
-        source = PART[source.name]
+        source = PART_DTYPES[source.name]
     if source.name in BYTE_FLOATS and target.name not in BYTE_FLOATS:
         yield lambda x: x.astype(np.float32)
     if truncate and source.kind == "f" and target.kind == "f":

@@ -14,7 +14,7 @@ import numpy as np
 from heald.api import Bind, Kernels, errors
 
 Run = Callable[..., tuple[Any, ...]]
-ROOT = 0
+ROOT_NODE = 0
 
 
 def ctc_greedy_decoder(b: Bind) -> Run:
@@ -89,7 +89,7 @@ class _Beams:
 
     def __init__(self, width: int) -> None:
         self.width = width
-        self.nodes = np.array([ROOT])
+        self.nodes = np.array([ROOT_NODE])
         self.blank = self.total = np.zeros(1)
         self.label = np.full(1, -np.inf)
         self._parents, self._labels = [-1], [-1]
@@ -97,7 +97,7 @@ class _Beams:
 
     def path(self, node: int) -> list[int]:
         labels = []
-        while node != ROOT:
+        while node != ROOT_NODE:
             labels.append(self._labels[node])
             node = self._parents[node]
         return labels[::-1]

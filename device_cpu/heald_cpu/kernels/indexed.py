@@ -34,7 +34,7 @@ class Rows:
     def matrix(self) -> tuple[int, int]:
         return prod(self.shape[: self.depth]), prod(self.shape[self.depth :])
 
-    def numbers(self, indices: Any) -> tuple[Any, Any]:
+    def row_numbers(self, indices: Any) -> tuple[Any, Any]:
         """The row number of each index vector, 0 if out of range; and True for each vector in range."""
         named = self.shape[: self.depth]
         vectors = indices.reshape(prod(indices.shape[:-1]), self.depth)
@@ -59,7 +59,7 @@ def gather_nd(b: Bind) -> Run:
     blank = zero(b.outputs[0].dtype)
 
     def run(params: Any, indices: Any, out: Any) -> None:
-        numbers, is_inside = rows.numbers(indices)
+        numbers, is_inside = rows.row_numbers(indices)
         if not out.size:
             return
         matrix = out.reshape(numbers.size, rows.matrix[1])
@@ -96,7 +96,7 @@ def tensor_scatter(update: Update) -> Callable[[Bind], Run]:
 
 def scatter_into(rows: Rows, update: Update) -> Callable[[Any, Any, Any], None]:
     def run(indices: Any, updates: Any, out: Any) -> None:
-        numbers, is_inside = rows.numbers(indices)
+        numbers, is_inside = rows.row_numbers(indices)
         count, width = rows.matrix
         row = (width,) if width != 1 else ()  # ufunc.at is several times as fast in a vector
         matrix, news = out.reshape(count, *row), updates.reshape(numbers.size, *row)

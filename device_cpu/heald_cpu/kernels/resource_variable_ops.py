@@ -143,7 +143,7 @@ def gather_nd(_: Bind) -> Run:
         params = variable(handle).value()
         _check_depth(params, indices.shape[-1])
         rows = Rows(params.shape, indices.shape[-1], skips=False)
-        numbers, _ = rows.numbers(indices)
+        numbers, _ = rows.row_numbers(indices)
         gathered: Array = params.reshape(rows.matrix)[numbers]
         return gathered.reshape(*indices.shape[:-1], *params.shape[rows.depth :])
 

@@ -16,9 +16,9 @@ Run = Callable[..., Any]
 Text = Callable[[Any], bytes]
 LARGEST_WIDTH_CHARACTERS = 1 << 16  # characters of a number's width and precision
 
-ESCAPES = [b"\\%03o" % i if i < 32 or i == 127 else bytes([i]) for i in range(256)]
+ESCAPED_BYTES = [b"\\%03o" % i if i < 32 or i == 127 else bytes([i]) for i in range(256)]
 for _character, _letter in zip(b"\n\r\t\"'\\", b"nrt\"'\\", strict=True):
-    ESCAPES[_character] = b"\\" + bytes([_letter])
+    ESCAPED_BYTES[_character] = b"\\" + bytes([_letter])
 
 
 def as_string(b: Bind) -> Run:
@@ -94,7 +94,7 @@ def element_text(dtype: DType, quote: bytes = b"") -> Text:
     """The function that formats an element. A float gets 6 digits if they parse to the same float, else 9 (float64: 15
     or 17)."""
     if dtype is dtypes.string:
-        return lambda x: quote + b"".join(map(ESCAPES.__getitem__, x)) + quote
+        return lambda x: quote + b"".join(map(ESCAPED_BYTES.__getitem__, x)) + quote
     if dtype.kind == "f":
         return _shortest64 if dtype is dtypes.float64 else _shortest32
     return b"%d".__mod__ if dtype.kind in "biu" else lambda _: b"?"

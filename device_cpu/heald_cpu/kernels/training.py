@@ -36,7 +36,7 @@ class Optimizer(NamedTuple):
     check: Callable[..., None] = lambda *_, **__: None
 
 
-DENSE = (
+DENSE_OPTIMIZERS = (
     Optimizer("GradientDescent", rules.gradient_descent, 1, ANY),
     Optimizer("Momentum", rules.momentum, 1, ANY, NESTEROV),
     Optimizer("KerasMomentum", rules.keras_momentum, 1, ANY, NESTEROV),
@@ -56,7 +56,7 @@ DENSE = (
     Optimizer("ProximalGradientDescent", rules.proximal_gradient_descent, 3, WIDE),
     Optimizer("ProximalAdagrad", rules.proximal_adagrad, 3, WIDE, check=rules.check_proximal),
 )
-SPARSE = (
+SPARSE_OPTIMIZERS = (
     Optimizer("Momentum", rules.sparse_momentum, 1, ANY, NESTEROV),
     Optimizer("KerasMomentum", rules.keras_momentum, 1, ANY, NESTEROV),
     Optimizer("Adagrad", rules.adagrad, 1, ANY, SLOTS),
@@ -144,7 +144,7 @@ def turns(indices: Array) -> list[Array]:
 
 
 def register_kernels(kernels: Kernels) -> None:
-    for row in DENSE:
+    for row in DENSE_OPTIMIZERS:
         kernels.kernel(f"ResourceApply{row.op}", dtypes={"T": row.types})(training(row, sparse=False))
-    for row in SPARSE:
+    for row in SPARSE_OPTIMIZERS:
         kernels.kernel(f"ResourceSparseApply{row.op}", dtypes={"T": row.types})(training(row, sparse=True))

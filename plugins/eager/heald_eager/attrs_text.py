@@ -10,7 +10,7 @@ from heald.errors import display_text
 from heald.runtime.program import ELEMENT_TYPES, ShapeAttribute, number_type
 from heald.runtime.values import of_numpy
 
-LARGEST_LIST_ELEMENTS = 5  # of an array
+LARGEST_SHOWN_ELEMENTS = 5  # of an array
 LARGEST_TEXT_CHARACTERS = 200  # characters of a value
 _PREFIXES = (("float", "F"), ("bfloat", "BF"), ("uint", "UI"), ("int", "I"), ("complex", "COMPLEX"))
 
@@ -57,11 +57,11 @@ def value_text(value: Any) -> str:
     if isinstance(value, ShapeAttribute | ShapeAttr):
         return _list_text(["?" if dim is None else str(dim) for dim in value])
     if isinstance(value, tuple):
-        ellipsis = "..." if len(value) > LARGEST_LIST_ELEMENTS else ""
-        return f"[{', '.join(map(value_text, value[:LARGEST_LIST_ELEMENTS]))}{ellipsis}]"
+        ellipsis = "..." if len(value) > LARGEST_SHOWN_ELEMENTS else ""
+        return f"[{', '.join(map(value_text, value[:LARGEST_SHOWN_ELEMENTS]))}{ellipsis}]"
     array = value.array() if callable(getattr(value, "array", None)) else value
     if hasattr(array, "tobytes"):
-        elements = value_text(tuple(array.reshape(-1)[:LARGEST_LIST_ELEMENTS + 1].tolist()))
+        elements = value_text(tuple(array.reshape(-1)[:LARGEST_SHOWN_ELEMENTS + 1].tolist()))
         dtype, shape = value_text(of_numpy(array.dtype)), _list_text(map(str, array.shape))
         return f"dtype = {dtype}, shape = {shape}, values = {elements}"
     return repr(value)

@@ -114,7 +114,8 @@ def _argument_types(arg: ArgDef, attrs: Mapping[str, Any], function: str) -> Seq
 
 
 def _declared_attribute(function: FunctionDef, attr: str, value: Any) -> Any:
-    """An attribute as functions of graphs have it. Attributes of the body alone have no declared type."""
+    """Convert a call's attribute to the type that the function declares. An attribute that only the body uses has no
+    declared type, and stays as it is."""
     for arg in (*function.inputs, *function.outputs):
         for name, kind in ((arg.type_attr, "type"), (arg.number_attr, "int"), (arg.type_list_attr, "list(type)")):
             if name == attr:

@@ -56,13 +56,13 @@ def sparse(context: EagerContext, state: Ready) -> Ready:
     return Ready(context.kinds.get(kind.meta, kind.device, layout=COO), coo_of(state.value))
 
 
-CONVERSIONS: dict[str, Callable[[EagerContext, Ready], Ready]] = {DENSE: dense, COO: sparse}
+LAYOUT_CONVERSIONS: dict[str, Callable[[EagerContext, Ready], Ready]] = {DENSE: dense, COO: sparse}
 
 
 def convert_layout(context: EagerContext, state: Ready | Pending, layout: str) -> State:
     """The state in another layout, which is DENSE or COO; queued while the value is pending. Raises as `dense` and
     `sparse`."""
-    location, conversion = calling_line(2), CONVERSIONS[layout]
+    location, conversion = calling_line(2), LAYOUT_CONVERSIONS[layout]
     if isinstance(state, Ready):
         try:
             return conversion(context, state)

@@ -140,10 +140,10 @@ OPS: dict[str, Row] = {
 
 # Operands of a node's step that follow its inputs: an attribute, or a number (Klambauer et al., Self-Normalizing Neural
 # Networks, 2017).
-_SELU = (1.0507009873554804934193349852946, 1.7580993408473768599402175208123)
+_SELU_FACTORS = (1.0507009873554804934193349852946, 1.7580993408473768599402175208123)
 MORE_OPERANDS: dict[str, tuple[str | float, ...]] = {
-    "ApproximateEqual": ("tolerance",), "LeakyRelu": ("alpha",), "LeakyReluGrad": ("alpha",), "Selu": _SELU,
-    "SeluGrad": _SELU,
+    "ApproximateEqual": ("tolerance",), "LeakyRelu": ("alpha",), "LeakyReluGrad": ("alpha",), "Selu": _SELU_FACTORS,
+    "SeluGrad": _SELU_FACTORS,
 }
 
 # Casts by target; D is the target type. On every device a float beyond the integer's range becomes x86's result.

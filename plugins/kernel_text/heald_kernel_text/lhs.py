@@ -14,7 +14,7 @@ from heald.api import DType
 from .element_types import load
 from .gemm_problem import GemmProblem
 from .strided_view import reach
-from .window import TAPS, Window, inside, output_position, pixel
+from .window import TAP_LOOP, Window, inside, output_position, pixel
 
 Lines = list[str]
 
@@ -92,7 +92,7 @@ class Patches:
         """As in `Matrix`. In padding, rows are read from a buffer of zeros: the inner loop has no bounds test."""
         every = range(rows)
         return [
-            TAPS,
+            TAP_LOOP,
             *(f"const GLOBAL f32* p{i} = {inside(i)} ? x0 + {pixel(i)} + z * depth : zeros;" for i in every),
             "for (size_t k = 0; k < (size_t)depth; k++) {", *(f"const f32 s{i} = p{i}[k];" for i in every), *products,
             "}", "}",

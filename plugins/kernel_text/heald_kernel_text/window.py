@@ -78,7 +78,7 @@ def pixel(i: int | str) -> str:
     return f"a{i} + ((size_t)(h{i} + kh) * W + (w{i} + kw)) * C"
 
 
-TAPS = "for (i32 kh = 0; kh < (i32)(KH * DH); kh += (i32)DH) for (i32 kw = 0; kw < (i32)(KW * DW); kw += (i32)DW) {"
+TAP_LOOP = "for (i32 kh = 0; kh < (i32)(KH * DH); kh += (i32)DH) for (i32 kw = 0; kw < (i32)(KW * DW); kw += (i32)DW) {"
 
 # On a CPU a work-item goes along a row of places: only w and m change, and no tap in the padding is visited.
 _ROW = [
@@ -111,4 +111,5 @@ def over_taps(target: Target, body: Sequence[str]) -> list[str]:
     """`body` for each tap of a place that is no padding: `tap` is its number, `p` the first channel under it."""
     if target.cpu:
         return [*_INNER_TAPS, *body, "}"]
-    return ["size_t tap = 0;", TAPS, f"if {inside('')} {{", f"const size_t p = {pixel('')};", *body, "}", "tap++;", "}"]
+    return ["size_t tap = 0;", TAP_LOOP, f"if {inside('')} {{", f"const size_t p = {pixel('')};",
+            *body, "}", "tap++;", "}"]

@@ -101,7 +101,7 @@ def _dense(attribute: a.DenseAttr, elision: Elision) -> str:
         body = ""
     elif len(values) == 1:
         body = _number(values[0], of.element)
-    elif len(values) > MAX_LISTED_ELEMENTS and (width := _stored_width(of.element)):
+    elif len(values) > MAX_LISTED_ELEMENTS and (width := _stored_bits(of.element)):
         body = f'"0x{_raw(values, width).hex().upper()}"'
     else:
         body = nested_list_text([_number(value, of.element) for value in values], shape)
@@ -129,10 +129,10 @@ def _number(value: Any, of: t.Type) -> str:
     return str(value)
 
 
-def _stored_width(of: t.Type) -> int:
+def _stored_bits(of: t.Type) -> int:
     """Bits of a stored number; 0 for elements that have no hexadecimal form."""
     if isinstance(of, t.ComplexType):
-        return _stored_width(of.element)
+        return _stored_bits(of.element)
     if isinstance(of, t.IntegerType):
         return (of.width + 7) // 8 * 8 if of.width > 1 else 0
     return 64 if of == t.INDEX else floats.FORMATS[of.name].width if (

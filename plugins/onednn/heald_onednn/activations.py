@@ -26,12 +26,12 @@ SMALLEST_ACTIVATION_OPS = 4  # nodes of an activation
 SAMPLE_INPUTS: Array = np.concatenate([np.linspace(-8, 8, 129), np.logspace(1, 4, 16), -np.logspace(1, 4, 16)])
 
 
-def by_tanh(x: Array) -> Array:
+def gelu_by_tanh(x: Array) -> Array:
     inner = np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)
     return np.asarray(0.5 * x * (1 + np.tanh(inner)))
 
 
-def by_erf(x: Array) -> Array:
+def gelu_by_erf(x: Array) -> Array:
     return np.asarray(x * np.array([0.5 * math.erfc(-element / math.sqrt(2)) for element in x]))
 
 
@@ -40,8 +40,8 @@ def hard_swish(x: Array) -> Array:
 
 
 LIBRARY_FUNCTIONS = {
-    Eltwise(number("dnnl_eltwise_gelu_erf")): by_erf(SAMPLE_INPUTS),
-    Eltwise(number("dnnl_eltwise_gelu_tanh")): by_tanh(SAMPLE_INPUTS),
+    Eltwise(number("dnnl_eltwise_gelu_erf")): gelu_by_erf(SAMPLE_INPUTS),
+    Eltwise(number("dnnl_eltwise_gelu_tanh")): gelu_by_tanh(SAMPLE_INPUTS),
     Eltwise(number("dnnl_eltwise_hardswish"), 1 / 6, 1 / 2): hard_swish(SAMPLE_INPUTS),
 }
 

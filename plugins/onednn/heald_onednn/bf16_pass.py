@@ -119,9 +119,11 @@ def _extends_conversion(facts: Facts, converted: set[str], node: Node) -> bool:
 
 
 def _parts_of_functions(order: Sequence[Node], converted: Collection[str]) -> set[str]:
-    """The converted nodes that are better left in float32: possible parts of a matched function (function_matching.py)
-    whose other nodes are float32. Constants that were rounded to bfloat16 match no function. A product in front of
-    such a node writes float32 itself."""
+    """The converted nodes that are better left in float32.
+
+    Such a node may be a part of a function that function_matching.py finds, and whose other nodes are float32.
+    Constants that were rounded to bfloat16 match no function. A product in front of such a node writes float32 itself.
+    """
     from .function_matching import EVALUATORS
 
     function_inputs: set[str] = set()  # inputs of float32 nodes that may be part of a function

@@ -24,7 +24,7 @@ LARGEST_ROW_ELEMENTS = 150_000
 # step. One thread takes 12 us for 420,000 elements and 34 us for 600,000. Beside a busy process a step of two threads
 # takes 100 us to 1 ms at any size.
 LARGEST_STEP_ELEMENTS = 600_000
-MULTIPLICATIONS = 16  # per element: they take as long as reading or writing it
+MULTIPLICATIONS_PER_ELEMENT = 16  # per element: they take as long as reading or writing it
 Dims = tuple[int, ...]
 RECURRENT = frozenset({"BlockLSTM", "BlockLSTMV2", "LSTMBlockCell"})
 HIDDEN, WEIGHTS = -6, -5  # indices of their inputs, of [batch, cells] and [inputs + cells, 4 * cells]
@@ -49,14 +49,14 @@ def is_small(b: Bind, nodes: Sequence[FusedOp]) -> bool:
     if b.op in RECURRENT:
         return _work_of_step(b) < LARGEST_STEP_ELEMENTS
     moved = sum(operand.meta.size for operand in b.inputs) + sum(operand.size for operand in b.outputs)
-    work = moved + sum(_multiplications(b, node) for node in nodes) / MULTIPLICATIONS
+    work = moved + sum(_multiplications(b, node) for node in nodes) / MULTIPLICATIONS_PER_ELEMENT
     return work < (LARGEST_ROW_ELEMENTS if any(map(_is_row, nodes)) else LARGEST_WORK_ELEMENTS)
 
 
 def _work_of_step(b: Bind) -> float:
     """The elements that a step of an LSTM reads, and its multiplications as elements."""
     batch = b.inputs[HIDDEN].meta.dims[0]
-    return b.inputs[WEIGHTS].size * (1 + batch / MULTIPLICATIONS)
+    return b.inputs[WEIGHTS].size * (1 + batch / MULTIPLICATIONS_PER_ELEMENT)
 
 
 def _is_row(node: FusedOp) -> bool:

@@ -16,7 +16,7 @@ POINTS: dict[int, tuple[float, ...]] = {  # by the side of a tile; of the points
     1: (), 4: (0, 1, -1), 6: (0, 2 / 3, -2 / 3, 3 / 2, -3 / 2), 8: (0, 1 / 2, -1 / 2, 1, -1, 2, -2),
     10: (0, 2 / 5, -2 / 5, 3 / 4, -3 / 4, 13 / 10, -13 / 10, 11 / 5, -11 / 5),
 }
-MOST_PLACES = 64  # in a tile; larger tiles round too much
+MOST_TILE_ELEMENTS = 64  # in a tile; larger tiles round too much
 LARGEST_RELATIVE_COST = 0.9  # of the direct convolution's time, at most: the filters take more memory
 LARGEST_TURN_BYTES = 1 << 23  # bytes of intermediate data in one turn
 
@@ -58,7 +58,7 @@ class Size(NamedTuple):
     filters: int
 
     @property
-    def places(self) -> int:
+    def tile_elements(self) -> int:
         """Elements of a tile."""
         return self.down.side * self.across.side
 
@@ -70,8 +70,8 @@ class Size(NamedTuple):
     def parts(self) -> tuple[int, int]:
         """Elements of the two intermediate buffers: each stage reads one and writes the other."""
         halfway = self.across.side * self.images * self.down.pixels * self.across.tiles * self.channels
-        return (max(halfway, self.places * self.tiles * self.filters),
-                self.tiles * max(self.places * self.channels, self.down.m * self.across.m * self.filters))
+        return (max(halfway, self.tile_elements * self.tiles * self.filters),
+                self.tiles * max(self.tile_elements * self.channels, self.down.m * self.across.m * self.filters))
 
     @property
     def nbytes(self) -> int:
@@ -85,9 +85,9 @@ class Size(NamedTuple):
         threads, 1 and 8 images. The error is at most 0.13. For 7x1 taps the estimate is 0.05 too low, for 5x5 0.2.
         """
         taps, matrix = self.down.taps * self.across.taps, self.channels * self.filters
-        multiplied = self.places * self.tiles * matrix
-        moved = self.places * self.tiles * (self.channels + self.filters)
-        longer = (self.places - taps) * matrix  # filters
+        multiplied = self.tile_elements * self.tiles * matrix
+        moved = self.tile_elements * self.tiles * (self.channels + self.filters)
+        longer = (self.tile_elements - taps) * matrix  # filters
         direct_multiplications = taps * self.images * self.down.results * self.across.results * matrix
         return (1.2 * multiplied + 50 * moved + 30 * longer + 6e6) / direct_multiplications
 
@@ -129,7 +129,7 @@ def fastest(
         down, across = (Axis(k, m if k > 1 else 1, pixels, n, window.before)
                         for k, pixels, n, window in zip(taps, images[1:3], results[1:3], windows, strict=True))
         size = Size(images[0], down, across, images[3], results[3])
-        if down.is_served and across.is_served and 1 < size.places <= MOST_PLACES:
+        if down.is_served and across.is_served and 1 < size.tile_elements <= MOST_TILE_ELEMENTS:
             sizes.append(size)
     best = min(sizes, key=lambda size: size.cost, default=None)
     return best if best is not None and best.cost < LARGEST_RELATIVE_COST else None

@@ -100,7 +100,7 @@ def has_effect(op: Any) -> bool:
     return op is None or op.stateful or any(arg.is_ref for arg in op.inputs)
 
 
-class FirstValue(NamedTuple):
+class FirstAssignment(NamedTuple):
     """The nodes that assign a variable its first value: `assign`, and the value's `placeholder`."""
 
     assign: str
@@ -108,11 +108,11 @@ class FirstValue(NamedTuple):
     feeds: Callable[[], Mapping[str, Any]]
 
 
-def _first_values(graph: Graph, state: Iterable[Initializer]) -> dict[str, FirstValue]:
+def _first_values(graph: Graph, state: Iterable[Initializer]) -> dict[str, FirstAssignment]:
     """Return the variables that one initializer assigns a fed value, where no other node uses the initializer's
     nodes."""
     uses = Counter(name for node in graph for name in (*(source.node for source in node.inputs), *node.controls))
-    by_variable: dict[str, list[FirstValue]] = {}
+    by_variable: dict[str, list[FirstAssignment]] = {}
     for initializer in state:
         assign = graph.nodes.get(initializer.target)
         holders = [graph[name] for name in initializer.resources if name in graph]
@@ -124,12 +124,12 @@ def _first_values(graph: Graph, state: Iterable[Initializer]) -> dict[str, First
         if (target.node == variable.name and placeholder.op == "Placeholder"
                 and not (placeholder.controls or assign.controls)
                 and (uses[placeholder.name], uses[assign.name]) == (1, 0)):
-            first_value = FirstValue(assign.name, placeholder.name, initializer.values)
+            first_value = FirstAssignment(assign.name, placeholder.name, initializer.values)
             by_variable.setdefault(variable.name, []).append(first_value)
     return {name: first_values[0] for name, first_values in by_variable.items() if len(first_values) == 1}
 
 
-def _first_tensor(first_value: FirstValue, variable: Any) -> TensorValue | None:
+def _first_tensor(first_value: FirstAssignment, variable: Any) -> TensorValue | None:
     """Return the value that a variable begins with, or None for one that the variable (Resolved or None) cannot hold.
     """
     import numpy as np

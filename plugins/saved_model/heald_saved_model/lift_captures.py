@@ -26,13 +26,13 @@ class _FunctionOp(NamedTuple):
     is_loop: bool = False
 
 
-_LOOP = _FunctionOp(("cond", "body"), 0, "T", is_loop=True)
-_IF = _FunctionOp(("then_branch", "else_branch"), 1, "Tin")
-_CASE = _FunctionOp(("branches",), 1, "Tin")
-_CALL = _FunctionOp(("f",), 0, "Tin")
+_LOOP_OP = _FunctionOp(("cond", "body"), 0, "T", is_loop=True)
+_IF_OP = _FunctionOp(("then_branch", "else_branch"), 1, "Tin")
+_CASE_OP = _FunctionOp(("branches",), 1, "Tin")
+_CALL_OP = _FunctionOp(("f",), 0, "Tin")
 _FUNCTION_OPS = {
-    "While": _LOOP, "StatelessWhile": _LOOP, "If": _IF, "StatelessIf": _IF, "Case": _CASE, "StatelessCase": _CASE,
-    "PartitionedCall": _CALL, "StatefulPartitionedCall": _CALL,
+    "While": _LOOP_OP, "StatelessWhile": _LOOP_OP, "If": _IF_OP, "StatelessIf": _IF_OP,
+    "Case": _CASE_OP, "StatelessCase": _CASE_OP, "PartitionedCall": _CALL_OP, "StatefulPartitionedCall": _CALL_OP,
 }
 _LARGEST_DEPTH = 50
 

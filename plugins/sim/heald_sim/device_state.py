@@ -12,7 +12,7 @@ from .machine import Machine
 LARGEST_TRACE_SPANS = 1 << 16
 
 
-class Fault(NamedTuple):
+class Mistake(NamedTuple):
     """A mistake of the program. `kind`: race, use after free, double free, use after reset, wrong device, overrun,
     write to the host, deadlock."""
 
@@ -30,14 +30,14 @@ class DeviceState:
     def __init__(self, name: str, machine: Machine) -> None:
         self.name = name
         self.machine = machine
-        self.report: list[Fault] = []
+        self.report: list[Mistake] = []
         self.lost: Exception | None = None
         self.engines: dict[str, float] = {}
         self.spans: deque[tuple[str, str, float, float]] = deque(maxlen=LARGEST_TRACE_SPANS)
 
     def report_mistake(self, kind: str, message: str, hint: str | None = None) -> errors.HealdError:
         """The error for a mistake of the program. The report lists equal mistakes once."""
-        if (fault := Fault(kind, message)) not in self.report:
+        if (fault := Mistake(kind, message)) not in self.report:
             self.report.append(fault)
         return errors.Internal(f"{kind}: {message}", device=self.name, hint=hint)
 

@@ -54,7 +54,7 @@ class History:
             self._reads[access.actor] = access
 
 
-class Span(NamedTuple):
+class HostSpan(NamedTuple):
     """Host memory that an operation accesses. `array` keeps the memory from being reused."""
 
     start: int
@@ -68,7 +68,7 @@ class HostMemory:
     """Accesses of the devices to host memory that the host does not know to be over."""
 
     def __init__(self) -> None:
-        self._spans: list[Span] = []
+        self._spans: list[HostSpan] = []
 
     def conflict(self, array: np.ndarray[Any, Any], clock: Clock, *, writes: bool) -> Access | None:
         start, end = _extent(array)
@@ -76,7 +76,7 @@ class HostMemory:
                                and (writes or span.writes)), clock)
 
     def add(self, array: np.ndarray[Any, Any], access: Access, *, writes: bool) -> None:
-        self._spans.append(Span(*_extent(array), writes, access, array))
+        self._spans.append(HostSpan(*_extent(array), writes, access, array))
 
     def forget(self, clock: Clock) -> None:
         """Drop accesses that the host's clock covers: every later operation inherits that clock."""

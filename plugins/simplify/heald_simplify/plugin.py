@@ -7,7 +7,7 @@ from heald.api import hookimpl
 HEALD_API = (1, 3)
 
 
-class _Row(NamedTuple):
+class _Pass(NamedTuple):
     """A pass: its function in `heald_simplify.passes`, its effect, the properties that stay, and the passes before it.
 
     All are idempotent.
@@ -23,47 +23,47 @@ _VALUES = "kept nodes and their values, up to rounding"
 _EXACT = "kept nodes and their exact values"
 
 PASSES = {  # by name in config; sessions run them
-    "constants": _Row("constants:fold_constants", "computes nodes that need constants alone", _EXACT),
-    "identities": _Row("identities:remove_identities", "removes nodes that return their input", _EXACT,
-                       ("constants",)),
-    "activations": _Row("activations:fuse_activations", "makes one node of the nodes of an activation", _VALUES,
-                        ("identities",)),
-    "cells": _Row("cells:fuse_lstm_cells", "makes one node of the dozen nodes of an LSTM step", _VALUES,
+    "constants": _Pass("constants:fold_constants", "computes nodes that need constants alone", _EXACT),
+    "identities": _Pass("identities:remove_identities", "removes nodes that return their input", _EXACT,
+                        ("constants",)),
+    "activations": _Pass("activations:fuse_activations", "makes one node of the nodes of an activation", _VALUES,
+                         ("identities",)),
+    "cells": _Pass("cells:fuse_lstm_cells", "makes one node of the dozen nodes of an LSTM step", _VALUES,
+                   ("identities",)),
+    "sequences": _Pass("sequences:fuse_lstm_sequences", "makes one node of all steps of an unrolled LSTM", _VALUES,
+                       ("cells",)),
+    "pads": _Pass("pads:fold_pads", "turns zeros around images into the padding of a convolution", _EXACT,
                   ("identities",)),
-    "sequences": _Row("sequences:fuse_lstm_sequences", "makes one node of all steps of an unrolled LSTM", _VALUES,
-                      ("cells",)),
-    "pads": _Row("pads:fold_pads", "turns zeros around images into the padding of a convolution", _EXACT,
-                 ("identities",)),
-    "batch-norm": _Row("batch_norm:fold_batch_norm",
-                       "multiplies batch normalisation into weights and biases of the layers around it", _VALUES,
-                       ("identities",)),
-    "scales": _Row("scales:fold_scaling", "multiplies factors and shifts of channels into weights and biases", _VALUES,
-                   ("batch-norm", "pads")),
-    "duplicates": _Row("duplicates:eliminate_common_subexpressions",
-                       "merges nodes with equal op, attributes and inputs", _EXACT, ("scales",)),
-    "reshapes": _Row("reshapes:eliminate_reshapes", "makes one product of a Dense layer over sequences", _VALUES,
+    "batch-norm": _Pass("batch_norm:fold_batch_norm",
+                        "multiplies batch normalisation into weights and biases of the layers around it", _VALUES,
+                        ("identities",)),
+    "scales": _Pass("scales:fold_scaling", "multiplies factors and shifts of channels into weights and biases", _VALUES,
+                    ("batch-norm", "pads")),
+    "duplicates": _Pass("duplicates:eliminate_common_subexpressions",
+                        "merges nodes with equal op, attributes and inputs", _EXACT, ("scales",)),
+    "reshapes": _Pass("reshapes:eliminate_reshapes", "makes one product of a Dense layer over sequences", _VALUES,
+                      ("scales",)),
+    "pools": _Pass("pools:sink_average_pools", "takes means of windows at the place with fewer channels", _VALUES,
+                   ("scales",)),
+    "strides": _Pass("strides:propagate_strides", "skips the elements that a strided convolution skips", _EXACT,
                      ("scales",)),
-    "pools": _Row("pools:sink_average_pools", "takes means of windows at the place with fewer channels", _VALUES,
-                  ("scales",)),
-    "strides": _Row("strides:propagate_strides", "skips the elements that a strided convolution skips", _EXACT,
-                    ("scales",)),
 }
 
 ON_REQUEST = {  # no session runs these by itself
-    "topological-sort": _Row("topological_sort:sort_topologically", "each node comes after its sources",
-                             "everything but the order of nodes"),
-    "dead-nodes": _Row("dead_nodes:remove_dead_nodes",
-                       "removes nodes that no kept node needs, and functions that no node calls", _EXACT),
-    "dedupe-constants": _Row("dedupe_constants:dedupe_constants",
-                             "one constant for all with equal type, shape, bytes, device and control edges", _EXACT),
-    "strip-defaults": _Row("strip_defaults:strip_defaults", "without attributes that have the default of their op",
-                           "everything but these attributes"),
-    "add-defaults": _Row("add_defaults:add_defaults", "with the default of each attribute that a node leaves out",
-                         "everything but these attributes"),
-    "consolidate-attributes": _Row("consolidate_attributes:consolidate_attributes",
-                                   "a node states the shapes of its outputs once", "everything but these attributes"),
-    "name-compression": _Row("name_compression:compress_names", "short names for everything in functions",
-                             "the graph's nodes, names of functions, values"),
+    "topological-sort": _Pass("topological_sort:sort_topologically", "each node comes after its sources",
+                              "everything but the order of nodes"),
+    "dead-nodes": _Pass("dead_nodes:remove_dead_nodes",
+                        "removes nodes that no kept node needs, and functions that no node calls", _EXACT),
+    "dedupe-constants": _Pass("dedupe_constants:dedupe_constants",
+                              "one constant for all with equal type, shape, bytes, device and control edges", _EXACT),
+    "strip-defaults": _Pass("strip_defaults:strip_defaults", "without attributes that have the default of their op",
+                            "everything but these attributes"),
+    "add-defaults": _Pass("add_defaults:add_defaults", "with the default of each attribute that a node leaves out",
+                          "everything but these attributes"),
+    "consolidate-attributes": _Pass("consolidate_attributes:consolidate_attributes",
+                                    "a node states the shapes of its outputs once", "everything but these attributes"),
+    "name-compression": _Pass("name_compression:compress_names", "short names for everything in functions",
+                              "the graph's nodes, names of functions, values"),
 }
 
 

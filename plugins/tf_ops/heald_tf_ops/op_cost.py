@@ -21,7 +21,7 @@ def op_cost(op: str, attrs: Attrs, inputs: Metas, outputs: Metas) -> OpCost:
     nbytes = sum(meta.nbytes for meta in metas if meta.is_static)
     if not all(meta.is_static for meta in metas) or op in MOVES:
         return OpCost(0, nbytes)
-    count = COUNTS.get(op, _one_each)
+    count = OPERATION_COUNTS.get(op, _one_each)
     return OpCost(count(attrs, inputs, outputs), nbytes)
 
 
@@ -55,7 +55,7 @@ def _pool(attrs: Attrs, _: Metas, outputs: Metas) -> int:
     return outputs[0].size * prod(attrs["ksize"])
 
 
-COUNTS: dict[str, Count] = {
+OPERATION_COUNTS: dict[str, Count] = {
     **dict.fromkeys(("BatchMatMul", "BatchMatMulV2", "BatchMatMulV3", "MatMul", "_FusedMatMul"), _matmul),
     **dict.fromkeys(("Conv2D", "Conv3D", "_FusedConv2D"), _convolution),
     **dict.fromkeys(("DepthwiseConv2dNative", "_FusedDepthwiseConv2dNative"), _depthwise),

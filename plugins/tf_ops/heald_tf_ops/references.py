@@ -51,7 +51,7 @@ _SPARSE_APPLY: dict[str, tuple[str, ...]] = {
     "FtrlV2": _SCALED, "Momentum": _NESTEROV, "ProximalAdagrad": (), "ProximalGradientDescent": (), "RMSProp": (),
 }
 _SCATTER = ("Add", "Div", "Max", "Min", "Mul", "Sub", "Update")
-_SCATTER_ND = ("Add", "Max", "Min", "Sub", "Update")
+_SCATTER_ND_KINDS = ("Add", "Max", "Min", "Sub", "Update")
 
 VARIABLES = frozenset({"TemporaryVariable", "Variable", "VariableV2"})
 UPDATES: dict[str, Form] = {  # ops that change the variable of their first input, and return the reference
@@ -60,12 +60,12 @@ UPDATES: dict[str, Form] = {  # ops that change the variable of their first inpu
     "AssignSub": _same("AssignSubVariableOp", dtype="T"),
     **{f"Scatter{op}": _same(f"ResourceScatter{op}", "Tindices", dtype="T") for op in _SCATTER},
     **{f"ScatterNd{op}": _same(f"ResourceScatterNd{op}", "T", "Tindices", "use_locking", "bad_indices_policy")
-       for op in _SCATTER_ND},
+       for op in _SCATTER_ND_KINDS},
     **{f"Apply{op}": _same(f"ResourceApply{op}", "T", "use_locking", *attrs) for op, attrs in _APPLY.items()},
     **{f"SparseApply{op}": _same(f"ResourceSparseApply{op}", "T", "Tindices", "use_locking", *attrs)
        for op, attrs in _SPARSE_APPLY.items()},
 }
-QUERIES: dict[str, Form] = {  # ops that take a reference, and return values
+REFERENCE_QUERIES: dict[str, Form] = {  # ops that take a reference, and return values
     "CountUpTo": _same("ResourceCountUpTo", "limit", "T"),
     "DestroyTemporaryVariable": _same("ReadVariableOp", dtype="T"),
     "IsVariableInitialized": _same("VarIsInitializedOp"),
@@ -78,10 +78,10 @@ CONTROL_FLOW: dict[str, Form] = {  # ops that pass references on, and afterwards
     "RefEnter": _same("Enter", *_ENTER), "RefExit": _same("Exit"), "RefMerge": _same("Merge", "N"),
     "RefNextIteration": _same("NextIteration"), "RefSwitch": _same("Switch"),
 }
-FORMS = VARIABLES | UPDATES.keys() | QUERIES.keys() | MOVES.keys() | CONTROL_FLOW.keys()
+FORMS = VARIABLES | UPDATES.keys() | REFERENCE_QUERIES.keys() | MOVES.keys() | CONTROL_FLOW.keys()
 CHANGES = UPDATES.keys() | {"CountUpTo"}
 SHARES = frozenset({"Enter", "Identity", "PreventGradient", "StopGradient", "Switch"})  # return their input's memory
-OWN_HANDLE = frozenset({"Enter", "Switch"})  # they pass memory into a frame or branch, which needs its own handle
+OPS_WITH_OWN_HANDLES = frozenset({"Enter", "Switch"})  # they pass memory into a frame or branch
 SWITCHES = frozenset({"RefSwitch", "Switch"})
 MERGES = frozenset({"Merge", "RefMerge"})  # their dead inputs hold nothing up, so their reads wait for no input
 VISITS = 10  # times the number of edges: the limit of the search for nodes behind changes, variable by variable
@@ -120,7 +120,7 @@ class _Variables:
                 self._join(name, _key(entry.node))
             elif op in UPDATES:
                 self._join(name, entry.inputs[0][0])
-            elif op not in QUERIES:
+            elif op not in REFERENCE_QUERIES:
                 for index in takes:
                     self._join(name, entry.inputs[index][0])
         for name, (entry, takes, _) in references.items():
@@ -226,7 +226,7 @@ class _Rewriting:
                     continue
                 for output in [(user, 0), (user, 1)] if node.op == "Switch" else [(user, 0)]:
                     if output not in memory:
-                        memory[output] = origin, output if node.op in OWN_HANDLE else anchor
+                        memory[output] = origin, output if node.op in OPS_WITH_OWN_HANDLES else anchor
                         stack.append(output)
         return memory
 
@@ -240,7 +240,7 @@ class _Rewriting:
         if op in MOVES:
             self._move(entry, inputs, controls)
             return
-        form = (UPDATES | QUERIES | CONTROL_FLOW)[op]
+        form = (UPDATES | REFERENCE_QUERIES | CONTROL_FLOW)[op]
         attrs = {new: node.attrs.get(old, entry.attrs[old]) for new, old in form.attrs.items()}
         if op in CONTROL_FLOW:
             self._make(node.name, form.op, inputs, controls, attrs | {"T": dtypes.resource})
@@ -380,7 +380,7 @@ class _Rewriting:
     def _gate(self, name: str) -> str:
         """Return the node that does the work of an old one, for control edges."""
         reference = self.references.get(name)
-        if reference is None or reference.entry.op.name in QUERIES or reference.entry.op.name in CONTROL_FLOW:
+        if reference is None or reference.entry.op.name in REFERENCE_QUERIES or reference.entry.op.name in CONTROL_FLOW:
             return name
         form = UPDATES.get(reference.entry.op.name)
         return self._name(name, "handle" if form is None else form.op)

@@ -37,7 +37,7 @@ Ask = Callable[[int, str], object]
 
 MAGIC = b"\x93NUMPY"
 SUFFIX = ".npy"  # suffix of the members of an .npz
-_SIZE_FIELDS = {1: 2, 2: 4, 3: 4}  # bytes of the header's length, by major version
+_HEADER_LENGTH_BYTES = {1: 2, 2: 4, 3: 4}  # bytes of the header's length, by major version
 _MAX_HEADER_BYTES = 10_000  # bytes, as in NumPy
 _MAX_DEFLATE_RATIO = 1032  # most bytes that deflate makes of one
 _CHUNK = 1 << 20  # bytes
@@ -205,14 +205,14 @@ def _read_header(file: Any) -> _Header:
     if start[: len(MAGIC)] != MAGIC or len(start) < len(MAGIC) + 2:
         raise DataLoss("this is no .npy file")
     major, minor = start[len(MAGIC) :]
-    if major not in _SIZE_FIELDS or minor:
+    if major not in _HEADER_LENGTH_BYTES or minor:
         raise DataLoss(f"version {major}.{minor} of .npy does not exist", hint="the versions are 1.0, 2.0 and 3.0")
-    field = file.read(_SIZE_FIELDS[major])
+    field = file.read(_HEADER_LENGTH_BYTES[major])
     length = int.from_bytes(field, "little")
     if length > _MAX_HEADER_BYTES:
         raise DataLoss(f"its header has {length} bytes, {_MAX_HEADER_BYTES} are the most")
     raw = file.read(length)
-    if len(field) < _SIZE_FIELDS[major] or len(raw) < length:
+    if len(field) < _HEADER_LENGTH_BYTES[major] or len(raw) < length:
         raise DataLoss("truncated: the header is not all there")
     return _parse_header(raw.decode("latin-1"))
 

@@ -49,11 +49,11 @@ def _names(text: str) -> tuple[str, ...]:
 
 def bench(args: Namespace) -> int:
     _set_threads(args.threads)
-    from .peers import check, peers
+    from .peers import check_runtimes, peers
     from .run import outputs_of, with_graph
     from .turns import time_in_turns
 
-    check(args.against)
+    check_runtimes(args.against)
     started, before = perf_counter(), _peak()
     model = _load(args)
     loaded = perf_counter()

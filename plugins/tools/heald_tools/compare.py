@@ -16,7 +16,7 @@ from heald.errors import InvalidArgument
 from heald.graphs.compiler import HANDLE_TYPES
 
 TOLERANCE = 1e-3  # in standard deviations of the reference's tensor
-ABREAST = 64  # tensors fetched by one run, each kept until its comparison
+TENSORS_PER_RUN = 64  # tensors fetched by one run, each kept until its comparison
 
 
 @dataclass(frozen=True)
@@ -57,8 +57,8 @@ def differences(
           Session(graph, config, device=reference, initial_state=initial_state) as theirs):
         rows = {row["node"]: row for row in ours.placement().table()}
         names = _comparable_tensors(ours, feeds, fetches)
-        for start in range(0, len(names), ABREAST):
-            some = names[start : start + ABREAST]
+        for start in range(0, len(names), TENSORS_PER_RUN):
+            some = names[start : start + TENSORS_PER_RUN]
             fetched = [name for _, name in some]
             pairs = zip(some, ours.run(fetched, feeds), theirs.run(fetched, feeds), strict=True)
             for (entry, name), value, other in pairs:

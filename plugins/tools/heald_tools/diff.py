@@ -45,11 +45,11 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 
 def diff(args: Namespace) -> int:
-    _check(args)
+    _check_options(args)
     return _devices(args) if args.other is None else compare_models(args)
 
 
-def _check(args: Namespace) -> None:
+def _check_options(args: Namespace) -> None:
     """Raises InvalidArgument for options of one comparison with the other, and for neither."""
     from heald.api import InvalidArgument
 

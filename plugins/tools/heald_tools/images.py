@@ -9,7 +9,7 @@ from typing import Any
 from heald.api import TensorMetadata, install_hint
 from heald.errors import DataLoss, ResourceExhausted, Unimplemented, describe_exception
 
-FORMATS = ("PNG", "JPEG")  # by default Pillow tries all its formats, and runs programs for some
+IMAGE_FORMATS = ("PNG", "JPEG")  # by default Pillow tries all its formats, and runs programs for some
 MODES = {1: "L", 3: "RGB", 4: "RGBA"}  # Pillow's modes by the tensor's number of channels
 
 
@@ -31,7 +31,7 @@ def read_image(path: Path, meta: TensorMetadata) -> Any:
     flat = meta.rank == 2 or last not in (None, *MODES)  # the tensor has no dimension for channels
     try:
         with (warnings.catch_warnings(action="error", category=Image.DecompressionBombWarning),
-              Image.open(path, formats=FORMATS) as image):
+              Image.open(path, formats=IMAGE_FORMATS) as image):
             image_mode = "L" if image.mode in ("1", "L", "LA") else "RGB"
             pixels = np.asarray(image.convert("L" if flat else MODES.get(last or 0, image_mode)))
     except (MemoryError, Image.DecompressionBombError, Image.DecompressionBombWarning) as error:

@@ -64,7 +64,7 @@ def read(text: str, meta: TensorMetadata, name: str) -> Any:
     if match is None:
         return _with_dimensions(_literal(text, meta, name), meta)
     file = _File(Path(match["path"]), match["key"])
-    _check(file, text, meta, name)
+    _check_file(file, text, meta, name)
     try:
         value = _READERS[match["suffix"].lower()](file, meta, name)
         return _with_dimensions(value, meta) if isinstance(value, Scalar | list) else value
@@ -89,7 +89,7 @@ def made_up_array(meta: TensorMetadata, name: str, batch: int = 1) -> Any:
     return np.random.default_rng(0).random(shape).astype(meta.dtype.numpy)
 
 
-def _check(file: _File, text: str, meta: TensorMetadata, name: str) -> None:
+def _check_file(file: _File, text: str, meta: TensorMetadata, name: str) -> None:
     if not file.path.is_file():
         beside = file.path.parent
         suggestions = closest(file.path.name, [p.name for p in beside.iterdir()] if beside.is_dir() else [])

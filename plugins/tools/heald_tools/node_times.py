@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 RUNS = 20
 SIDE = 1024  # side of the matrices whose product measures the machine's arithmetic
-MEGABYTES = 64  # size of the array whose copy measures the machine's bandwidth
+BANDWIDTH_MEGABYTES = 64  # size of the array whose copy measures the machine's bandwidth
 
 
 def node_times(model: Model, feeds: Mapping[str, Any]) -> dict[str, Any]:
@@ -74,7 +74,7 @@ def ceilings() -> dict[str, float]:
     import numpy as np
 
     a = np.ones((SIDE, SIDE), np.float32)
-    product, block = np.empty_like(a), np.ones(MEGABYTES << 18, np.float32)
+    product, block = np.empty_like(a), np.ones(BANDWIDTH_MEGABYTES << 18, np.float32)
     copy = np.empty_like(block)
     return {"gflops": 2 * SIDE**3 / _least(lambda: np.matmul(a, a, product)) / 1e9,
             "gbs": 2 * block.nbytes / _least(lambda: np.copyto(copy, block)) / 1e9}

@@ -30,7 +30,7 @@ class Peer:
     first_ms: float
 
 
-def check(names: Sequence[str]) -> None:
+def check_runtimes(names: Sequence[str]) -> None:
     """Raise InvalidArgument for an unknown runtime, Unavailable for a runtime that is not installed."""
     for name in names:
         if name not in OPENERS:

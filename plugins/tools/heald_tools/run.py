@@ -90,7 +90,7 @@ def run(args: Namespace) -> int:
         check_place(args.output)
     model = load_model(args)
     step, values = step_of(args, model)
-    limits = _limits(args)
+    limits = _limit_arguments(args)
     name = Path(args.model).name
     start = perf_counter()
     with ticking(f"running {name}"):
@@ -104,7 +104,7 @@ def run(args: Namespace) -> int:
     return 0
 
 
-def _limits(args: Namespace) -> dict[str, Any]:
+def _limit_arguments(args: Namespace) -> dict[str, Any]:
     """The keyword arguments of a limited run; none without a limit."""
     import heald
 

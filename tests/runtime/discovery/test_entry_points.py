@@ -10,7 +10,7 @@ from heald.runtime.discovery.entry_points import (
     ENTRY_POINT_GROUP,
     Distribution,
     asks_newer_core,
-    installed_distributions,
+    plugin_distributions,
     unmet_requirement,
 )
 from hypothesis import given
@@ -33,7 +33,7 @@ def test_the_scan_finds_the_entry_points_that_importlib_metadata_finds() -> None
     expected = {(e.dist.name, e.dist.version, e.name, e.value)
                 for e in importlib.metadata.entry_points(group=ENTRY_POINT_GROUP)
                 if e.dist is not None}
-    assert {(d.name, d.version, *plugin) for d in installed_distributions() for plugin in d.plugins.items()} == expected
+    assert {(d.name, d.version, *plugin) for d in plugin_distributions() for plugin in d.plugins.items()} == expected
 
 
 @given(st.lists(CLAUSES, min_size=1, max_size=3), RELEASES)
@@ -73,4 +73,4 @@ def test_the_first_distribution_of_a_name_on_the_path_counts(tmp_path: Path, mon
     paths = [tmp_path / name for name in ("absent", "broken.zip", "one", "two")]
     monkeypatch.setattr("sys.path", [str(path) for path in paths])
     twin = Distribution("Heald.Twin", "1.0", ("heald-core>=0.1",), {"twin": "twin.plugin"})
-    assert installed_distributions() == [twin]
+    assert plugin_distributions() == [twin]

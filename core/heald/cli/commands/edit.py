@@ -108,7 +108,7 @@ def _replace(on: Editing, text: str) -> Graph:
 
 
 def _other(on: Editing, text: str) -> tuple[Graph, str]:
-    """The graph in a file, and the prefix for its nodes behind the file's name."""
+    """The graph of the file in the option's text OTHER[:PREFIX], and the prefix for the names of its nodes."""
     from pathlib import Path
 
     path, prefix = text, ""

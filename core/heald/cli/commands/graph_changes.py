@@ -146,7 +146,8 @@ def _first_difference(one: TensorValue, other: TensorValue) -> int | None:
 
 
 def _tensor(value: TensorValue, at: int | None = None) -> str:
-    """A constant's type and shape with its elements where they are few, or with the element at index `at`."""
+    """A constant as text: its type and shape, and its elements where they are few. `at`: the index of the only element
+    to show."""
     import numpy as np
 
     shape = ",".join(map(str, value.shape))

@@ -53,7 +53,7 @@ def one_line_warnings() -> Iterator[None]:
 
 
 def one_line_from_here() -> None:
-    """As `one_line_warnings`, to the end of the process: devices are closed there."""
+    """Show warnings on one line each until the process ends, since devices close last. Else as `one_line_warnings`."""
     shown_before: set[str] = set()
 
     def show(message: Warning | str, *_: Any, **__: Any) -> None:

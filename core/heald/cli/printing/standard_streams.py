@@ -15,7 +15,7 @@ from io import BufferedWriter, FileIO, TextIOWrapper
 from typing import Any, TextIO
 
 NAME = "standard output"
-_FILLED_BY = (os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)  # by descriptor: to write to a closed output is an error
+_FLAGS_BY_DESCRIPTOR = (os.O_RDONLY, os.O_RDONLY, os.O_WRONLY)  # by descriptor: to write to a closed output is an error
 
 
 class _Output(FileIO):
@@ -60,7 +60,7 @@ def drop(stream: TextIO) -> None:
 
 
 def _fill_closed() -> None:
-    for number, flags in enumerate(_FILLED_BY):
+    for number, flags in enumerate(_FLAGS_BY_DESCRIPTOR):
         try:
             os.fstat(number)
         except OSError:

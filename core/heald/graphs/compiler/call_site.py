@@ -9,7 +9,7 @@ from ...errors import InvalidArgument
 from ...runtime.contract.structural import (
     CALL,
     CONTROL_FLOW,
-    FRAME,
+    FRAME_OP,
     IDENTITY,
     OF_SWITCHES,
     STATEFUL_CALL,
@@ -70,7 +70,7 @@ class CallSite(NamedTuple):
     def attrs(self) -> dict[str, Any]:
         """The attributes of the program's call."""
         frame = {"variables": self.varying, "exits": len(self.entry.output_tensors)}
-        is_frame = self.entry.op.name == FRAME
+        is_frame = self.entry.op.name == FRAME_OP
         chain = {"chain": True} if (self.is_loop or is_frame) and self.has_effects else {}
         scalar = {"scalar": True} if OF_SWITCHES in self.entry.node.attrs else {}
         return (frame if is_frame else {}) | chain | scalar
@@ -120,7 +120,7 @@ def call_site(entry: Resolved) -> CallSite:
     flow = CONTROL_FLOW[entry.op.name]
     argument_types = tuple(tensor.dtype for tensor in entry.input_tensors[flow.leading:])
     outputs = tuple(tensor.dtype for tensor in entry.output_tensors)
-    varying = entry.attrs["variables"] if entry.op.name == FRAME else 0
+    varying = entry.attrs["variables"] if entry.op.name == FRAME_OP else 0
     if varying > len(argument_types):
         raise InvalidArgument(f"a frame of {varying} variables has {len(argument_types)} inputs")
     return CallSite(entry, (dtypes.int32,) * flow.extra + argument_types, argument_types[:varying] + outputs, varying)

@@ -26,7 +26,7 @@ def colocation_partners(node: Node) -> list[str]:
             if isinstance(entry, bytes) and entry.startswith(PREFIX)]
 
 
-def without_outside_partners(nodes: Collection[Node]) -> list[Node]:
+def without_outside_colocation(nodes: Collection[Node]) -> list[Node]:
     """Return the nodes, without colocation with partners outside of `nodes`."""
     names = {node.name for node in nodes}
     return [node if names.issuperset(colocation_partners(node)) else _with_partners_among(node, names)

@@ -164,16 +164,16 @@ class FunctionWriter:
             return None
         return conditional
 
-    def _is_here(self, name: str) -> bool:
+    def _is_outside_sides(self, name: str) -> bool:
         """True for a node that is in no side of a conditional of the current body."""
         return self._side_depths.get(name, 0) == len(self._live.enclosing_sides(name))
 
     def _is_output(self, name: str) -> bool:
         """True for a Merge whose consumers are outside of the conditional that it joins."""
-        return name in self._live.joins and self._is_here(name)
+        return name in self._live.joins and self._is_outside_sides(name)
 
     def _leave_out_of_units(self, name: str) -> None:
-        if self._is_here(name):
+        if self._is_outside_sides(name):
             self._kept_switches_and_merges.add(name)
         else:
             self._side_depths[name] = self._side_depths.get(name, 0) + 1
@@ -227,7 +227,7 @@ class FunctionWriter:
         gates: list[str] = []
         joins: list[str] = []
         for name in unit.names:
-            if not self._is_here(name):
+            if not self._is_outside_sides(name):
                 depth = self._side_depths.get(name, 0)
                 sides[self._live.enclosing_sides(name)[depth].side].append(name)
                 self._side_depths[name] = depth + 1
@@ -291,7 +291,7 @@ class FunctionWriter:
         return predicate
 
     def _controls_of_unit(self, body: _BodyDraft, names: Iterable[str]) -> Sequence[str]:
-        """Return the nodes of the body that control edges order before nodes of a unit."""
+        """Return the control inputs of the nodes in a unit, as nodes of the body."""
         controls: dict[str, None] = {}
         for name in names:
             for control in self._nodes[name].controls:

@@ -69,7 +69,7 @@ class CostRule:
     def move_to_cheaper(self, free: Iterable[str], neutral: Collection[str]) -> None:
         """Move nodes of `free`. `neutral`: Nodes that are no reason for others to move to their device."""
         movable = [name for name in free if self._is_movable(name)]
-        moved = {name for name in movable if self._follows_inputs(name)}
+        moved = {name for name in movable if self._move_to_inputs(name)}
         left = [name for name in movable if name not in moved]
         self._mobile = {*left, *neutral}
         for island in self._islands(left):
@@ -100,7 +100,7 @@ class CostRule:
         return (all(map(self._costs.is_known, (*inputs, *outputs)))
                 and sum(map(self._costs.nbytes, outputs)) < sum(map(self._costs.nbytes, inputs)))
 
-    def _follows_inputs(self, name: str) -> bool:
+    def _move_to_inputs(self, name: str) -> bool:
         """Move a node to the one other device that makes its inputs, if that is cheaper. Returns True when it moved."""
         makers = {str(self._rows[source].device) for source, _ in self._inputs(name)}
         if len(makers) != 1:

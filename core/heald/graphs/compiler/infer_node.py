@@ -14,7 +14,7 @@ from ...runtime.values.tensor_proto import TensorValue
 from .resolve import Resolved
 
 
-def elements(value: TensorValue) -> Any:
+def program_constant(value: TensorValue) -> Any:
     """Return a node's constant in the form that programs hold."""
     return value if value.is_made else value.array()
 
@@ -23,7 +23,7 @@ def infer_node(entry: Resolved, inputs: Sequence[ValueInfo], ops: OpRegistry) ->
     """Return the known facts about a node's outputs: only their types when the inputs do not fit its op."""
     try:
         if entry.op.name == CONST:
-            return (of_constant(elements(entry.attrs["value"])),)
+            return (of_constant(program_constant(entry.attrs["value"])),)
         return infer_outputs(entry.node.name, entry.op, ops.metadata(entry.op), entry.attrs, inputs)
     except HealdError:
         return tuple(info(tensor.dtype, None) for tensor in entry.output_tensors)

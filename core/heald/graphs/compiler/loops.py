@@ -19,7 +19,7 @@ from ...errors import Unimplemented
 from ...runtime.contract.structural import (
     ENTERS,
     EXITS,
-    FRAME,
+    FRAME_OP,
     IDENTITY,
     LOOP_COND,
     MERGE,
@@ -193,7 +193,7 @@ class _LoopNodes:
         """Return the nodes of one iteration."""
         return {name: node for name, node in self.nodes.items() if node.op not in ENTERS}
 
-    def repeated_tensor(self, tensor: Input) -> Input:
+    def tensor_before_repetition(self, tensor: Input) -> Input:
         """Return the tensor that an Exit or NextIteration without control inputs repeats; of others, the own one."""
         node = self.nodes[tensor.node]
         repeats = node.op in EXITS or node.op in NEXT_ITERATIONS
@@ -305,7 +305,7 @@ class _WhileAttempt:
         name = library.node_name(sibling_name(loop.scope, WHILE))
         functions = [library.function_name(f"{name}/{part}") for part in ("cond", "body")]
         tested = Input(condition.name) if condition.controls else condition.inputs[0]
-        new = [self._switched_data(loop.repeated_tensor(variable.next), choice) for variable in loop.variables]
+        new = [self._switched_data(loop.tensor_before_repetition(variable.next), choice) for variable in loop.variables]
         same = _one_by_argument(loop.constants, self.local)
         for function, nodes, results in zip(functions, (head, body), ([tested], [*new, *same]), strict=True):
             part = FunctionPart(function, [*nodes], self.local, self.types, results)
@@ -339,8 +339,8 @@ def _make_frame(loop: _LoopNodes) -> LoopNode:
     live = _frame_liveness(loop, nodes)
     certain = _exits_are_alive(loop, live)
     local, inputs, types = loop.function_arguments()
-    new = [loop.repeated_tensor(variable.next) for variable in loop.variables]
-    results = [*new, *(loop.repeated_tensor(Input(end.name)) for end in loop.exits)]
+    new = [loop.tensor_before_repetition(variable.next) for variable in loop.variables]
+    results = [*new, *(loop.tensor_before_repetition(Input(end.name)) for end in loop.exits)]
     live.keep_outside([tensor for tensor in results if tensor.node in nodes], ())
     name = library.node_name(sibling_name(loop.scope, "Frame"))
     function = library.function_name(f"{name}/body")
@@ -350,7 +350,7 @@ def _make_frame(loop: _LoopNodes) -> LoopNode:
     attrs = {"T": tuple(types), "Tout": tuple(types_out), "body": Func(function), "variables": count}
     library.record_node(name, types_out, has_effects=True)
     exits = {Input(end.name): Input(name, None, index) for index, end in enumerate(loop.exits)}
-    node = Node(name, FRAME, inputs, controls=loop.controls, attrs=attrs)
+    node = Node(name, FRAME_OP, inputs, controls=loop.controls, attrs=attrs)
     return LoopNode(node, exits, loop.before, LoopFacts(count, outputs_may_die=not certain))
 
 

@@ -48,7 +48,7 @@ from ...runtime.contract.rendezvous import RendezvousKey
 from ...runtime.contract.structural import (
     CONST,
     DEAD_VALUES,
-    FRAME,
+    FRAME_OP,
     MERGE_CODE,
     NO_OP,
     RECV_CODE,
@@ -63,7 +63,7 @@ from ...runtime.program.infer import infer_registers
 from ...runtime.values.tensor import TensorMetadata, ValueInfo
 from .call_site import CallSite
 from .feed_hint import add_feed_hint
-from .infer_node import elements
+from .infer_node import program_constant
 from .prune import Tensor
 from .resolve import Resolved
 
@@ -72,7 +72,7 @@ NEW_CHAIN = "tfrt.new.chain"
 _SWITCH_CODES = frozenset({SWITCH_CODE, SWITCH_N_CODE})
 GATE = "heald.gate"
 _KEY_ATTRIBUTES = ("send_device", "send_device_incarnation", "recv_device", "tensor_name")
-_OPS_WITH_DEAD_OUTPUTS = frozenset({*DEAD_VALUES, FRAME, *RECVS})
+_OPS_WITH_DEAD_OUTPUTS = frozenset({*DEAD_VALUES, FRAME_OP, *RECVS})
 
 
 class ProgramResources:
@@ -142,7 +142,7 @@ class FunctionBuilder:
         `memory` is the stream whose memory the node works on. A source on the same stream only needs to be enqueued
         before.
         """
-        return self.registers_when_done(self.source_nodes(entry), memory)
+        return self.registers_when_done(self.nodes_ordered_before(entry), memory)
 
     def registers_when_done(self, nodes: Iterable[str], memory: int) -> tuple[int, ...]:
         """Return the registers that are filled when these nodes have run, for work on the memory of this stream."""
@@ -159,7 +159,7 @@ class FunctionBuilder:
             registers[self.events[name]] = None
         return tuple(registers)
 
-    def source_nodes(self, entry: Resolved) -> tuple[str, ...]:
+    def nodes_ordered_before(self, entry: Resolved) -> tuple[str, ...]:
         """Return the nodes with calls that control edges order before this one, also through nodes without calls."""
         nodes: dict[str, None] = {}
         for name in (*entry.node.controls, *(node for node, _ in entry.inputs if node in self.nodes_before)):
@@ -313,11 +313,11 @@ def _lower_gate(builder: FunctionBuilder, entry: Resolved, at: dict[Tensor, int]
 def _lower_node(builder: FunctionBuilder, entry: Resolved, row: Assignment, at: dict[Tensor, int]) -> None:
     node, op = entry.node, entry.op.name
     if op in (NO_OP, CONST):
-        builder.nodes_before[node.name] = builder.source_nodes(entry)
+        builder.nodes_before[node.name] = builder.nodes_ordered_before(entry)
     if op == NO_OP:
         return
     if op == CONST:
-        value = elements(entry.attrs["value"])
+        value = program_constant(entry.attrs["value"])
         register = builder.new_register(TensorMetadata(entry.attrs["dtype"], value.shape), HOST)
         builder.calls.append(Call(CONSTANT, (), (register,), {"index": len(builder.constants)}, node=node.name))
         builder.constants.append(value)

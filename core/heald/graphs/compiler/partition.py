@@ -37,7 +37,7 @@ from ...runtime.values.dtypes import DType
 from ..graph.graph import Graph, Input, Node
 from ..graph.rewriting import constant
 from .client_graph import called_functions, transfer_attributes
-from .colocation import without_outside_partners
+from .colocation import without_outside_colocation
 from .prune import Tensor
 from .resolve import Resolved
 
@@ -85,7 +85,7 @@ class Partitioner:
 
     def _graph_of(self, nodes: list[Node]) -> Graph:
         unused = self._graph.functions.keys() - called_functions(self._graph, nodes)
-        graph = self._graph.with_nodes(without_outside_partners(nodes))
+        graph = self._graph.with_nodes(without_outside_colocation(nodes))
         return graph.replace(without_functions=unused) if unused else graph
 
     def _local_input(self, node: Node, index: int, tensor: Input) -> Input:

@@ -89,7 +89,7 @@ class DeviceView(Protocol):
 
 
 _PREFERRED, _REQUESTED, _REMAPPED = "the session's device", "requested", "requested, and remapped"
-_MET_REQUESTS = frozenset({_REQUESTED, _REMAPPED})  # reasons of nodes that are where they themselves ask to be
+_REASONS_OF_MET_REQUESTS = frozenset({_REQUESTED, _REMAPPED})  # of nodes that are where they themselves ask to be
 Likeness = tuple[str, str, int]  # op, requested device, attributes by identity
 
 
@@ -189,9 +189,9 @@ class Placer:
         other = placed.get(likeness)
         if other is not None:
             row.device, row.kernel, row.reason, row.refused = other.device, other.kernel, other.reason, [*other.refused]
-            return row.kernel is not None and other.reason not in _MET_REQUESTS
+            return row.kernel is not None and other.reason not in _REASONS_OF_MET_REQUESTS
         group = self._assign_group([member])
-        met = row.reason in (_PREFERRED, *_MET_REQUESTS) and not row.refused
+        met = row.reason in (_PREFERRED, *_REASONS_OF_MET_REQUESTS) and not row.refused
         asks_nothing = group.asker is None and self._prefer is None
         if (met or asks_nothing) and row.error is None and not self._declined:
             placed[likeness] = row

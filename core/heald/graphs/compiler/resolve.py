@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from ...errors import HealdError, InvalidArgument, Unimplemented
 from ...runtime.contract.attribute_forms import check_attributes
-from ...runtime.contract.op import GRAPH_DEF_VERSION, OpDef, Tensor
+from ...runtime.contract.op import GRAPH_DEF_VERSION, OpDef, SignatureTensor
 from ...runtime.contract.op_registry import OpRegistry
 from ...runtime.contract.structural import CONST
 from ..graph.graph import Graph, Node
@@ -24,8 +24,8 @@ class Resolved(NamedTuple):
     op: OpDef
     attrs: Mapping[str, Any]
     inputs: tuple[tuple[str, int], ...]
-    input_tensors: tuple[Tensor, ...]
-    output_tensors: tuple[Tensor, ...]
+    input_tensors: tuple[SignatureTensor, ...]
+    output_tensors: tuple[SignatureTensor, ...]
 
 
 def resolve(graph: Graph, ops: OpRegistry) -> dict[str, Resolved | HealdError]:

@@ -63,7 +63,7 @@ class Function:
             control_ret=control_ret,
             attrs=canonical_attrs(attrs or {}, name, None), arg_attrs={}, _base=b"",
         )
-        _set_touched(self, frozenset((*_ALL, *((ATTR, key) for key in self.attrs))))
+        _set_touched(self, frozenset((*_ALL_FIELDS, *((ATTR, key) for key in self.attrs))))
 
     @property
     def raw(self) -> Buffer:
@@ -142,7 +142,7 @@ class Function:
         return f"<Function {self.name!r} of {len(self.nodes)} nodes>"
 
 
-_ALL = ((SIGNATURE, ""), (NODE, ""), (RET, ""), (CONTROL_RET, ""))
+_ALL_FIELDS = ((SIGNATURE, ""), (NODE, ""), (RET, ""), (CONTROL_RET, ""))
 _SETTERS = {slot: getattr(Function, slot).__set__ for slot in Function.__slots__}
 _set_touched = _SETTERS.pop("_touched")
 

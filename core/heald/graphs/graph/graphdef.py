@@ -26,7 +26,7 @@ _OTHER_FORMATS = (  # offset in a file, the bytes at it, the kind of file
     (0, b"%PDF", "a PDF document"), (0, b"\x89HDF", "an HDF5 file (Keras weights?)"),
     (0, b"\x93NUMPY", "a NumPy file"), (4, b"TFL3", "a TensorFlow Lite model"), (0, b"\x0b\xef", "a BEF program"),
 )
-_BYTES = ("b", "B", "c")  # formats of buffers whose elements are bytes
+_BYTE_FORMATS = ("b", "B", "c")  # formats of buffers whose elements are bytes
 
 
 @boundary
@@ -71,7 +71,7 @@ def _bytes_of(data: object) -> memoryview:
     except (TypeError, ValueError, BufferError):
         raise InvalidArgument(f"a GraphDef is bytes, got {type(data).__name__}",
                               hint="load a file with heald.graphdef.load(path)") from None
-    if view.format not in _BYTES:
+    if view.format not in _BYTE_FORMATS:
         raise InvalidArgument(f"a GraphDef is bytes, got a buffer of elements of format '{view.format}'",
                               hint="pass its bytes, such as array.tobytes()")
     if not view.readonly or view.format != "B" or view.ndim != 1 or not view.c_contiguous:

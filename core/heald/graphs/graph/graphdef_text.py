@@ -15,7 +15,7 @@ from ...errors import InvalidArgument, Location, closest
 from ...runtime.values import wire
 from ...runtime.values.wire import put_varint
 from ..protobuf.text_fields import Field, Message, message
-from ..protobuf.text_scalars import quote_token, unescape, utf8
+from ..protobuf.text_scalars import checked_utf8, quote_token, unescape
 
 _BLANK = r"[\t-\r ]*+(?:\#[^\n]*+[\t-\r ]*+)*+"  # with comments
 _NAME = r"[A-Za-z_][\w+-]*+"
@@ -164,7 +164,7 @@ class _Parser:
             content += body if b"\\" not in body else _read(field, unescape, body, self.at)
             self.at = match.end()
         if field.is_string:
-            _read(field, utf8, content, begin)
+            _read(field, checked_utf8, content, begin)
         return _with_length(field.tag, content)
 
     def begin_message(self, match: re.Match[bytes]) -> None:
@@ -192,7 +192,7 @@ class _Parser:
         if field.order is None:
             self.add_field(field, _with_length(field.tag, _message_bytes(inner, values)), begin)
         else:  # of equal keys the last one counts
-            key, value = values.get(1, inner.absent[0]), values.get(2, inner.absent[1])
+            key, value = values.get(1, inner.entry_defaults[0]), values.get(2, inner.entry_defaults[1])
             self.field_values.setdefault(field.number, {})[key] = value
         if in_list:
             self.after_element(field, match)

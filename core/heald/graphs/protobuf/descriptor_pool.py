@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from google.protobuf.message import Message
 
 PACKAGE = "tensorflow"
-MAP = re.compile(r"map<(\w+), ([\w.]+)>")
+MAP_TYPE = re.compile(r"map<(\w+), ([\w.]+)>")
 _SCALARS = {
     "double": 1, "float": 2, "int64": 3, "uint64": 4, "int32": 5, "fixed64": 6, "fixed32": 7, "bool": 8,
     "string": 9, "bytes": 12, "uint32": 13, "sint64": 18,
@@ -89,7 +89,7 @@ def _add_message(file: FileDescriptorProto, name: str, rows: list[list[Any]], en
     message = siblings.add(name=inner)
     for number, field_name, kind, *label in rows:
         field = message.field.add(name=field_name, number=number, label=_OPTIONAL)
-        pair = MAP.fullmatch(kind)
+        pair = MAP_TYPE.fullmatch(kind)
         if pair is not None:
             field.label = _REPEATED
             _set_type(field, f"{name}.{_add_entry(message, field_name, pair[1], pair[2], enums)}", enums)

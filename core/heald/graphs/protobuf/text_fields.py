@@ -10,11 +10,11 @@ from typing import Any
 
 from ...runtime.values import wire
 from ...runtime.values.wire import put_varint
-from .descriptor_pool import MAP, definitions
-from .text_scalars import MESSAGE, SCALARS, Read, Scalar, enum
+from .descriptor_pool import MAP_TYPE, definitions
+from .text_scalars import MESSAGE_SCALAR, SCALARS, Read, Scalar, enum
 
-_TEXTS = ("string", "bytes")
-_ORDERS: dict[str, Callable[[bytes], Any]] = {  # by a map's type of key: the key, from tag and key
+_TEXT_KINDS = ("string", "bytes")
+_MAP_KEY_ORDERS: dict[str, Callable[[bytes], Any]] = {  # by a map's type of key: the key, from tag and key
     "string": lambda raw: raw[wire.varint(raw, 1, len(raw))[1] :],
     "uint32": lambda raw: wire.varint(raw, 1, len(raw))[0],
     "fixed64": lambda raw: int.from_bytes(raw[1:], "little"),
@@ -58,11 +58,11 @@ class Message:
         return {row[1].encode(): self._field(*row, oneofs=oneofs) for row in self._rows}
 
     def _field(self, number: int, name: str, kind: str, label: str = "", *, oneofs: dict[str, set[int]]) -> Field:
-        pair = MAP.fullmatch(kind)
-        scalar = MESSAGE if pair else _scalar(kind)
-        inner = self._entry(name, *pair.groups()) if pair else message(kind) if scalar is MESSAGE else None
+        pair = MAP_TYPE.fullmatch(kind)
+        scalar = MESSAGE_SCALAR if pair else _scalar(kind)
+        inner = self._map_entry(name, *pair.groups()) if pair else message(kind) if scalar is MESSAGE_SCALAR else None
         tag = _tag(number, scalar)
-        is_text = kind in _TEXTS
+        is_text = kind in _TEXT_KINDS
         is_number_list = label == "repeated" and inner is None and not is_text
         is_packed = label == "packed" or (is_number_list and self._syntax == "proto3")
         has_presence = inner is not None or self._syntax == "proto2" or label in oneofs
@@ -73,14 +73,14 @@ class Message:
             is_packed=is_packed,
             default=None if has_presence else tag + scalar.default,
             rivals=frozenset(oneofs.get(label, ())) - {number},
-            order=_ORDERS[pair[1]] if pair else None,
+            order=_MAP_KEY_ORDERS[pair[1]] if pair else None,
         )
 
-    def _entry(self, name: str, key: str, value: str) -> Message:
+    def _map_entry(self, name: str, key: str, value: str) -> Message:
         return Message(f"{self.name}.{name}", [[1, "key", key], [2, "value", value]], self._syntax)
 
     @cached_property
-    def absent(self) -> list[bytes]:
+    def entry_defaults(self) -> list[bytes]:
         """For an entry of a map: tag and default value of its key and of its value. The writer uses them where the text
         gives none, since an entry in binary form always has both."""
         scalars = [_scalar(row[2]) for row in self._rows]
@@ -102,9 +102,9 @@ def message(name: str) -> Message:
 
 @cache
 def _scalar(kind: str) -> Scalar:
-    """The scalar type of this kind, or MESSAGE."""
+    """The scalar type of this kind, or MESSAGE_SCALAR."""
     enums = definitions()["enums"]
-    return enum(kind, enums[kind]) if kind in enums else SCALARS.get(kind, MESSAGE)
+    return enum(kind, enums[kind]) if kind in enums else SCALARS.get(kind, MESSAGE_SCALAR)
 
 
 def _tag(number: int, scalar: Scalar) -> bytes:

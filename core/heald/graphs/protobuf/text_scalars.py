@@ -18,8 +18,8 @@ from ...runtime.values.wire import put_varint
 
 Read = Callable[[Any], bytes]
 
-_INTEGER = "an integer"
-_NUMBER = "a number"
+_EXPECTED_INTEGER = "an integer"
+_EXPECTED_NUMBER = "a number"
 _MOST_QUOTED_BYTES = 40  # bytes of the text that an error quotes
 _C_OCTAL = re.compile(rb"(-?)0([0-9]+)")
 _OCTAL_START = re.compile(rb"-?0[0-9]")
@@ -53,11 +53,11 @@ def unescape(body: bytes) -> bytes:
     if b"\\" not in body:
         return body
     if not _SHARED.fullmatch(body):
-        body = _ESCAPE.sub(_as_shared, body)
+        body = _ESCAPE.sub(_python_escape, body)
     return body.decode("unicode_escape").encode("latin-1")
 
 
-def utf8(content: bytearray) -> bytearray:
+def checked_utf8(content: bytearray) -> bytearray:
     """The content of a string field. Raises ValueError when it is not UTF-8."""
     try:
         content.decode()
@@ -66,7 +66,7 @@ def utf8(content: bytearray) -> bytearray:
     return content
 
 
-def _as_shared(escape: re.Match[bytes]) -> bytes:
+def _python_escape(escape: re.Match[bytes]) -> bytes:
     """An escape in the spelling of Python's string literals. Raises ValueError for an unknown escape."""
     shared, question, digit, short, long = escape.groups()
     if shared:
@@ -87,7 +87,7 @@ def _integer(token: bytes, low: int, high: int, write: Read, name: str) -> bytes
     try:
         value = int(b"%b0o%b" % octal.groups() if octal else token, 0)
     except ValueError:
-        raise _unexpected_token_error(_INTEGER, token) from None
+        raise _unexpected_token_error(_EXPECTED_INTEGER, token) from None
     if not low <= value <= high:
         raise ValueError(f"'{quote_token(token)}' is out of range of {name}")
     return write(value)
@@ -114,7 +114,7 @@ def _floating(token: bytes, form: struct.Struct) -> bytes:
 
 def _number(token: bytes) -> float:
     if _OCTAL_START.match(token):
-        raise _unexpected_token_error(_NUMBER, token)
+        raise _unexpected_token_error(_EXPECTED_NUMBER, token)
     try:
         return float(token)
     except ValueError:
@@ -125,7 +125,7 @@ def _number(token: bytes) -> float:
     try:
         return float(token.rstrip(b"fF"))
     except ValueError:
-        raise _unexpected_token_error(_NUMBER, token) from None
+        raise _unexpected_token_error(_EXPECTED_NUMBER, token) from None
 
 
 def _unexpected_token_error(expected: str, token: bytes) -> ValueError:
@@ -149,12 +149,12 @@ def _integers(name: str, bits: int, *, signed: bool, kind: int = wire.VARINT, wr
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
     token_bytes = {b"%d" % value: write(value) for value in range(128)}
     read = partial(_integer, low=low, high=high, write=write, name=name)
-    return Scalar(kind, _INTEGER, read, token_bytes, token_bytes[b"0"])
+    return Scalar(kind, _EXPECTED_INTEGER, read, token_bytes, token_bytes[b"0"])
 
 
 def _floats(kind: int, code: str) -> Scalar:
     form = struct.Struct(code)
-    return Scalar(kind, _NUMBER, partial(_floating, form=form), {}, form.pack(0))
+    return Scalar(kind, _EXPECTED_NUMBER, partial(_floating, form=form), {}, form.pack(0))
 
 
 def _refusing(kind: int, expected: str, token_bytes: Mapping[bytes, bytes]) -> Scalar:
@@ -177,4 +177,4 @@ SCALARS = {
     "string": _refusing(wire.BYTES, "a string in quotes", {}),
     "bytes": _refusing(wire.BYTES, "a string in quotes", {}),
 }
-MESSAGE = _refusing(wire.BYTES, "a message in braces", {})  # stands for the type of message fields
+MESSAGE_SCALAR = _refusing(wire.BYTES, "a message in braces", {})  # stands for the type of message fields

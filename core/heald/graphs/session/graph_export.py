@@ -9,7 +9,7 @@ from ...runtime.contract.placement import Placement
 from ...runtime.contract.structural import NO_KERNEL
 from ...runtime.host.host import Host
 from ..compiler.client_graph import CALL_FRAME, Endpoint, EndpointConvention, client_graph
-from ..compiler.colocation import without_outside_partners
+from ..compiler.colocation import without_outside_colocation
 from ..compiler.partition import HostTensors, partition
 from ..compiler.prune import prune
 from ..compiler.resolve import Resolved, resolve
@@ -46,7 +46,7 @@ class GraphExport(NamedTuple):
         devices = step_devices(graph, {name: device for name, device in placed.items() if device},
                                self.placed_graph.device_of_request, client)
         placed_nodes = [node.replace(device=_full_device_name(devices[node.name])) for node in graph]
-        return graph.replace(nodes=without_outside_partners(placed_nodes))
+        return graph.replace(nodes=without_outside_colocation(placed_nodes))
 
     def partitions(self) -> dict[str, Graph]:
         """Return the graph of each device, by its full name.

@@ -310,7 +310,7 @@ class Session:
             for prepared, key in list(self._steps.items()):
                 if waiting := self._pending_initializers(self._step_signature(*key)):
                     self._initializers_of_step[key] = waiting
-                prepared.forget_state()
+                prepared.drop_links()
 
     @boundary
     def partial_run_setup(self, fetches: Any, feeds: Sequence[str] = (), targets: Sequence[str] = ()) -> str:

@@ -20,7 +20,7 @@ from typing import Any
 from ...errors import HealdError, InvalidArgument, ResourceExhausted
 from ...runtime.contract.device import reaches
 from ...runtime.contract.placement import Assignment, Placement
-from ...runtime.contract.structural import CONST, CONTROL_FLOW, FRAME, V1_CONTROL_FLOW
+from ...runtime.contract.structural import CONST, CONTROL_FLOW, FRAME_OP, V1_CONTROL_FLOW
 from ...runtime.executor.executable import Executable
 from ...runtime.executor.step import Step
 from ...runtime.host.file_policy import FilePolicy, refusal
@@ -256,7 +256,7 @@ class StepCompiler:
                                       f"the node has {_types(node_types)}")
         has_effects = any(function.has_effects for function in functions)
         for function in functions:
-            function.takes_dead |= site.entry.op.name == FRAME
+            function.takes_dead |= site.entry.op.name == FRAME_OP
             function.has_effects = has_effects  # then all functions of a call have the same results
         return site._replace(functions=tuple(names), has_effects=has_effects)
 

@@ -17,8 +17,8 @@ FILE_VARIABLE = "HEALD_CONFIG"
 SECTIONS = ("plugins", "plugin", "placement", "kernels", "allocator", "limits", "files", "work_queue", "work_queues",
             "passes", "eager", "debug")
 # The number of parts of a variable that are keys of heald, in any case; later parts name an entry as written.
-KEY_DEPTH = {"kernels": 1, "plugin": 3, "work_queues": 3}
-USUAL_DEPTH = 2
+LOWERCASE_PARTS = {"kernels": 1, "plugin": 3, "work_queues": 3}
+USUAL_LOWERCASE_PARTS = 2
 
 
 def gather_layers(argument: object, environ: Mapping[str, str], folder: Path) -> tuple[list[Setting], list[str]]:
@@ -52,7 +52,7 @@ def from_environment(environ: Mapping[str, str]) -> Iterator[Setting]:
         if not _is_own(name) or _is_stranger(name):
             continue
         path = name.removeprefix(VARIABLE_PREFIX).split("__")
-        depth = KEY_DEPTH.get(path[0].lower(), USUAL_DEPTH)
+        depth = LOWERCASE_PARTS.get(path[0].lower(), USUAL_LOWERCASE_PARTS)
         setting = Setting(environ[name], f"environment {name}", is_text=True)
         for part in reversed([*(p.lower() for p in path[:depth]), *path[depth:]]):
             setting = Setting({part: setting}, setting.origin)

@@ -31,8 +31,8 @@ class DeviceCost(NamedTuple):
     def of(cls, figures: object) -> DeviceCost:
         """Read the attribute `cost` of a device.
 
-        Raises InvalidArgument for an unknown figure, and for one that is no number from 0, or for a rate from
-        `MIN_RATE`, to `MOST`.
+        Raises InvalidArgument for an unknown figure, and for a figure out of range. A time is from 0 to `MOST`, a rate
+        from `MIN_RATE` to `MOST`.
         """
         if not isinstance(figures, Mapping):
             raise InvalidArgument(f"the attribute 'cost' is a {type(figures).__name__}, not a dict", hint=_HINT)

@@ -66,7 +66,7 @@ class AttrDef(NamedTuple):
     allowed: tuple[Any, ...] | None = None
 
 
-class Tensor(NamedTuple):
+class SignatureTensor(NamedTuple):
     """One tensor in the expanded signature of a node."""
 
     arg: str
@@ -93,8 +93,8 @@ class OpDef(NamedTuple):
         attrs = {name: attr._replace(default=_comparable(attr.default)) for name, attr in self.attrs.items()}
         return self.name, self.inputs, self.outputs, attrs, self.stateful
 
-    def expand_inputs(self, attrs: Attrs) -> list[Tensor]:
-        return [Tensor(a.name, d) for a in self.inputs for d in a.expand(attrs)]
+    def expand_inputs(self, attrs: Attrs) -> list[SignatureTensor]:
+        return [SignatureTensor(a.name, d) for a in self.inputs for d in a.expand(attrs)]
 
     def count_inputs(self, attrs: Attrs) -> int:
         """The number of inputs of a node with these attributes, without expanding them."""
@@ -122,8 +122,8 @@ class OpDef(NamedTuple):
                     "its place: no pass knows the op, or its input is no reference, or the pass is disabled",
                     hint="write the graph with the op's form for resources")
 
-    def expand_outputs(self, attrs: Attrs) -> list[Tensor]:
-        return [Tensor(a.name, d) for a in self.outputs for d in a.expand(attrs)]
+    def expand_outputs(self, attrs: Attrs) -> list[SignatureTensor]:
+        return [SignatureTensor(a.name, d) for a in self.outputs for d in a.expand(attrs)]
 
     def output_index(self, name: str, index: int, attrs: Attrs) -> int:
         """The index among all outputs of tensor `index` of the output argument `name`; -1 if there is none."""

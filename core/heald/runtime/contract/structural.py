@@ -22,7 +22,7 @@ SEND, RECV, HOST_SEND, HOST_RECV = "_Send", "_Recv", "_HostSend", "_HostRecv"
 MUST_FEED = frozenset({PLACEHOLDER, "PlaceholderV2"})  # placeholders that have no value of their own
 PLACEHOLDERS = MUST_FEED | {"PlaceholderWithDefault"}
 VALUELESS = frozenset({CONST, NO_OP, *MUST_FEED})  # their outputs are no results of a model
-FRAME = "_Frame"  # a loop in general form: `body` is one iteration, whose values may be dead
+FRAME_OP = "_Frame"  # a loop in general form: `body` is one iteration, whose values may be dead
 IF, STATELESS_IF, WHILE, STATELESS_WHILE = "If", "StatelessIf", "While", "StatelessWhile"
 CASE, STATELESS_CASE = "Case", "StatelessCase"
 IFS, CASES, WHILES = map(frozenset, ((IF, STATELESS_IF), (CASE, STATELESS_CASE), (WHILE, STATELESS_WHILE)))
@@ -47,15 +47,16 @@ class ControlFlow(NamedTuple):
     is_loop: bool = False
 
 
-_CALL_FLOW = ControlFlow("heald.call", ("f",))
-_IF_FLOW = ControlFlow("heald.if", ("then_branch", "else_branch"), leading=1)
-_CASE_FLOW = ControlFlow("heald.case", ("branches",), leading=1)
-_WHILE_FLOW = ControlFlow("heald.while", ("cond", "body"), is_loop=True)
+_CALL_CONTROL_FLOW = ControlFlow("heald.call", ("f",))
+_IF_CONTROL_FLOW = ControlFlow("heald.if", ("then_branch", "else_branch"), leading=1)
+_CASE_CONTROL_FLOW = ControlFlow("heald.case", ("branches",), leading=1)
+_WHILE_CONTROL_FLOW = ControlFlow("heald.while", ("cond", "body"), is_loop=True)
 CONTROL_FLOW: Mapping[str, ControlFlow] = {
-    CALL: _CALL_FLOW, STATEFUL_CALL: _CALL_FLOW, IF: _IF_FLOW, STATELESS_IF: _IF_FLOW, CASE: _CASE_FLOW,
-    STATELESS_CASE: _CASE_FLOW, WHILE: _WHILE_FLOW, STATELESS_WHILE: _WHILE_FLOW,
+    CALL: _CALL_CONTROL_FLOW, STATEFUL_CALL: _CALL_CONTROL_FLOW, IF: _IF_CONTROL_FLOW, STATELESS_IF: _IF_CONTROL_FLOW,
+    CASE: _CASE_CONTROL_FLOW, STATELESS_CASE: _CASE_CONTROL_FLOW, WHILE: _WHILE_CONTROL_FLOW,
+    STATELESS_WHILE: _WHILE_CONTROL_FLOW,
     "For": ControlFlow("heald.for", ("body",), leading=3, extra=1, is_loop=True),
-    FRAME: ControlFlow("heald.frame", ("body",)),
+    FRAME_OP: ControlFlow("heald.frame", ("body",)),
 }
 
 # The control flow of TensorFlow 1. An op on references does the same as the plain op.
@@ -113,7 +114,7 @@ def branch(branches: Sequence[Any], index: Any) -> Any:
     return branches[number if 0 <= number < len(branches) else -1]
 
 
-METADATA: Mapping[str, MetadataFunction] = {
+METADATA_FUNCTIONS: Mapping[str, MetadataFunction] = {
     IDENTITY: rules.same, "PlaceholderWithDefault": rules.placeholder_with_default,
     **dict.fromkeys(SWITCHES, rules.switch), SWITCH_N: rules.switch_n, **dict.fromkeys(MERGES, rules.merge),
     **dict.fromkeys(ENTERS, rules.enter), **dict.fromkeys(EXITS | NEXT_ITERATIONS, rules.passed_on),
@@ -171,7 +172,7 @@ _SPECS = {spec.name: spec for spec in (
     OpSpec("StatelessWhile", ["input: T"], ["output: T"], _WHILE),
     OpSpec("Case", ["branch_index: int32", "input: Tin"], ["output: Tout"], _CASE, stateful=True),
     OpSpec("StatelessCase", ["branch_index: int32", "input: Tin"], ["output: Tout"], _CASE),
-    OpSpec(FRAME, ["input: T"], ["output: Tout"], _GENERAL, stateful=True),
+    OpSpec(FRAME_OP, ["input: T"], ["output: Tout"], _GENERAL, stateful=True),
     OpSpec("For", ["start: int32", "limit: int32", "delta: int32", "input: T"], ["output: T"],
            ["T: list(type) >= 0", "body: func"]),
 
@@ -184,7 +185,8 @@ class _Ops(Mapping[str, OpDef]):
     """The ops by name. Each is read from its notation when it is asked for."""
 
     def __getitem__(self, name: str) -> OpDef:
-        return _SPECS[name].definition()._replace(metadata=METADATA.get(name), deprecated=DEPRECATED.get(name))
+        definition = _SPECS[name].definition()
+        return definition._replace(metadata=METADATA_FUNCTIONS.get(name), deprecated=DEPRECATED.get(name))
 
     def __contains__(self, name: object) -> bool:
         return name in _SPECS

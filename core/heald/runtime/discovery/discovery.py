@@ -40,7 +40,7 @@ from ..host.registries import Registries
 from ..support.install import CORE, named_hint, uninstall_hint
 from ..version import __version__
 from .config_names import unknown_names, unusable_keys
-from .entry_points import Distribution, asks_newer_core, installed_distributions, unmet_requirement
+from .entry_points import Distribution, asks_newer_core, plugin_distributions, unmet_requirement
 from .plugin_record import Blocked, Duplicate, Incompatible, PluginRecord, summary
 
 if TYPE_CHECKING:
@@ -109,7 +109,7 @@ class Plugins:
         `distributions`: load installed plugins of these alone. The others are loaded by a later call.
         """
         candidates = [_Candidate(name, module, distribution)
-                      for distribution in sorted(installed_distributions(distributions), key=lambda d: d.name.lower())
+                      for distribution in sorted(plugin_distributions(distributions), key=lambda d: d.name.lower())
                       for name, module in distribution.plugins.items()]
         candidates.sort(key=lambda candidate: candidate.id)
         all_brought: list[tuple[int, Contribution]] = []

@@ -29,7 +29,7 @@ class Distribution(NamedTuple):
     plugins: dict[str, str]  # plugin id -> "package.module"
 
 
-def installed_distributions(only: Collection[str] | None = None) -> list[Distribution]:
+def plugin_distributions(only: Collection[str] | None = None) -> list[Distribution]:
     """The distributions that announce plugins, in order of sys.path. `only`: the names of those to look at."""
     only_names = None if only is None else set(map(normalized_name, only))
     distributions: dict[str, Distribution | None] = {}

@@ -40,12 +40,12 @@ class BoundCalls:
             self._kept.append((weakref.ref(owner), key, nbytes))
             self.nbytes += nbytes
             if self.nbytes > self._limit_bytes:
-                self._forget()
+                self._evict_oldest()
 
     def forked(self) -> None:
         self._lock = threading.RLock()
 
-    def _forget(self) -> None:
+    def _evict_oldest(self) -> None:
         """Drop the calls whose owners are gone, then the oldest until an eighth of the bound is free. So the next calls
         have room."""
         self._kept = deque(entry for entry in self._kept if entry[0]() is not None)

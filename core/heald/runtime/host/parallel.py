@@ -134,7 +134,7 @@ class Job:
         KernelContext(self._context.copy()).run(self._take_part)
 
     def _take_part(self) -> None:
-        """Work until nothing more can begin for now."""
+        """Run the work for one number after another, until no number can begin."""
         work, number = self._work, self._next(None)
         while number is not None:
             assert work is not None

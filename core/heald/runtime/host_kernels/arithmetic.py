@@ -16,11 +16,11 @@ N = TypeVar("N")
 _FLOAT = Struct("f")
 INTEGERS = {"i32": I32, "i64": I64}
 FLOATS = {"f32": F32, "f64": F64}
-CONSTANTS = {"i1": I1, **INTEGERS, "ui32": UI32, "ui64": UI64, "f16": F16, "bf16": BF16, **FLOATS,
-             "complex64": C64, "complex128": C128}
-PLAIN, VALUE = "operands attr-dict", "$value attr-dict"  # syntax of most kernels, and of constants
-_WRITTEN = ("i1", "i32", "i64", "ui32", "f32", "f64")  # constants with a syntax
-_SHIFT = 10  # a 64-bit integer without its lowest bits fits a 64-bit float
+CONSTANT_TYPES = {"i1": I1, **INTEGERS, "ui32": UI32, "ui64": UI64, "f16": F16, "bf16": BF16, **FLOATS,
+                  "complex64": C64, "complex128": C128}
+PLAIN_SYNTAX, VALUE_SYNTAX = "operands attr-dict", "$value attr-dict"  # syntax of most kernels, and of constants
+_TYPES_WITH_SYNTAX = ("i1", "i32", "i64", "ui32", "f32", "f64")  # constants with a syntax
+_LOW_BITS = 10  # a 64-bit integer without its lowest bits fits a 64-bit float
 
 
 def twos_complement(bits: int) -> Callable[[int], int]:
@@ -37,28 +37,28 @@ def round_to_f32(value: float) -> float:
         return float("inf") if value > 0 else float("-inf")
 
 
-INTO: dict[str, Callable[[Any], Any]] = {"f32": round_to_f32, "f64": float}
+FLOAT_CONVERSIONS: dict[str, Callable[[Any], Any]] = {"f32": round_to_f32, "f64": float}
 _into_i32 = twos_complement(32)
 
 
 def register(kernels: HostKernels) -> None:
-    for name, kind in CONSTANTS.items():
-        syntax = VALUE if name in _WRITTEN else None
+    for name, kind in CONSTANT_TYPES.items():
+        syntax = VALUE_SYNTAX if name in _TYPES_WITH_SYNTAX else None
         kernels.kernel(f"tfrt.constant.{name}", N=kind, syntax=syntax)(rounded_constant if name == "f32" else constant)
     for name, kind in INTEGERS.items():
-        kernels.kernel(f"tfrt.add.{name}", N=kind, syntax=PLAIN)(integer_sum(int(name[1:])))
+        kernels.kernel(f"tfrt.add.{name}", N=kind, syntax=PLAIN_SYNTAX)(integer_sum(int(name[1:])))
     for name, kind in FLOATS.items():
-        kernels.kernel(f"tfrt.add.{name}", N=kind, syntax=PLAIN)(binary(operator.add, INTO[name]))
-        kernels.kernel(f"tfrt.multiply.{name}", N=kind)(binary(operator.mul, INTO[name]))
-        kernels.kernel(f"tfrt.minimum.{name}", N=kind)(binary(min, INTO[name]))
-        kernels.kernel(f"tfrt.div.{name}", N=kind)(quotient(INTO[name]))
-    kernels.kernel("tfrt.div.i32", syntax=PLAIN)(division)
-    kernels.kernel("tfrt.equal.i32", syntax=PLAIN)(equal)
+        kernels.kernel(f"tfrt.add.{name}", N=kind, syntax=PLAIN_SYNTAX)(binary(operator.add, FLOAT_CONVERSIONS[name]))
+        kernels.kernel(f"tfrt.multiply.{name}", N=kind)(binary(operator.mul, FLOAT_CONVERSIONS[name]))
+        kernels.kernel(f"tfrt.minimum.{name}", N=kind)(binary(min, FLOAT_CONVERSIONS[name]))
+        kernels.kernel(f"tfrt.div.{name}", N=kind)(quotient(FLOAT_CONVERSIONS[name]))
+    kernels.kernel("tfrt.div.i32", syntax=PLAIN_SYNTAX)(division)
+    kernels.kernel("tfrt.equal.i32", syntax=PLAIN_SYNTAX)(equal)
     kernels.kernel("tfrt.lessequal.i32")(less_or_equal)
-    kernels.kernel("tfrt.cast.i64_to_f32", syntax=PLAIN)(i64_to_f32)
-    kernels.kernel("tfrt.cast.i64_to_f64", syntax=PLAIN)(i64_to_f64)
-    kernels.kernel("tfrt.cast.f32_to_i64", N=F32, syntax=PLAIN)(to_i64)
-    kernels.kernel("tfrt.cast.f64_to_i64", N=F64, syntax=PLAIN)(to_i64)
+    kernels.kernel("tfrt.cast.i64_to_f32", syntax=PLAIN_SYNTAX)(i64_to_f32)
+    kernels.kernel("tfrt.cast.i64_to_f64", syntax=PLAIN_SYNTAX)(i64_to_f64)
+    kernels.kernel("tfrt.cast.f32_to_i64", N=F32, syntax=PLAIN_SYNTAX)(to_i64)
+    kernels.kernel("tfrt.cast.f64_to_i64", N=F64, syntax=PLAIN_SYNTAX)(to_i64)
 
 
 def constant(*, value: N) -> N:
@@ -115,8 +115,9 @@ def less_or_equal(a: I32, b: I32, *chain: Chain) -> I1:  # noqa: ARG001 - the ch
 
 def i64_to_f32(value: I64) -> F32:
     """Return the nearest 32-bit float. (Rounding to a 64-bit float on the way would round twice.)"""
-    rounded_bits = (value >> _SHIFT) | (value & ((1 << _SHIFT) - 1) != 0)  # the last bit tells of all that are left out
-    return round_to_f32(float(value) if abs(value) < 1 << 53 else float(rounded_bits) * (1 << _SHIFT))
+    # the last bit tells of all that are left out
+    rounded_bits = (value >> _LOW_BITS) | (value & ((1 << _LOW_BITS) - 1) != 0)
+    return round_to_f32(float(value) if abs(value) < 1 << 53 else float(rounded_bits) * (1 << _LOW_BITS))
 
 
 def i64_to_f64(value: I64) -> F64:

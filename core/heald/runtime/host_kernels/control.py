@@ -18,26 +18,26 @@ from ..values.async_value import AsyncValue, failed, payload_of
 from .waiting import Turns, as_async, pending_values, run_or_promise
 
 OVERLAP_ITERATIONS = 32  # iterations that start before loop values are waited for
-_ARGUMENTS = "`(` $arguments `)` attr-dict `:` functional-type($arguments, results)"
-_CALL = "${} `(` operands `)` attr-dict `:` functional-type(operands, results)"
-_IF = ("$condition (`,` $arguments^)? attr-dict `:` functional-type($arguments, results) region($arguments) "
-       "(`else` region($arguments)^)?")
-_WHILE = f"$condition $body_fn {_ARGUMENTS} (`parallel_iterations` `(` $parallel_iterations^ `)`)?"
-_REPEAT = "$count (`,` $arguments^ `:` type($arguments, results))? attr-dict-with-keyword region($arguments)"
+_ARGUMENTS_SYNTAX = "`(` $arguments `)` attr-dict `:` functional-type($arguments, results)"
+_CALL_SYNTAX = "${} `(` operands `)` attr-dict `:` functional-type(operands, results)"
+_IF_SYNTAX = ("$condition (`,` $arguments^)? attr-dict `:` functional-type($arguments, results) region($arguments) "
+              "(`else` region($arguments)^)?")
+_WHILE_SYNTAX = f"$condition $body_fn {_ARGUMENTS_SYNTAX} (`parallel_iterations` `(` $parallel_iterations^ `)`)?"
+_REPEAT_SYNTAX = "$count (`,` $arguments^ `:` type($arguments, results))? attr-dict-with-keyword region($arguments)"
 Choice = Callable[[Any], Callee | None]  # the function for a value; None for a function that does nothing
 
 
 def register(kernels: HostKernels) -> None:
-    kernels.kernel("tfrt.call", step=True, calls=_whole, syntax=_CALL.format("callee"))(call)
-    kernels.kernel("tfrt.if", step=True, calls=_behind_first, syntax=_IF)(if_else)
+    kernels.kernel("tfrt.call", step=True, calls=_whole, syntax=_CALL_SYNTAX.format("callee"))(call)
+    kernels.kernel("tfrt.if", step=True, calls=_behind_first, syntax=_IF_SYNTAX)(if_else)
     kernels.kernel("tfrt.cond", step=True, calls=_behind_first,
-                   syntax=f"$condition $a_true_fn $b_false_fn {_ARGUMENTS}")(cond)
-    kernels.kernel("tfrt.case", step=True, calls=_behind_first, syntax=f"$index $branches {_ARGUMENTS}")(case)
+                   syntax=f"$condition $a_true_fn $b_false_fn {_ARGUMENTS_SYNTAX}")(cond)
+    kernels.kernel("tfrt.case", step=True, calls=_behind_first, syntax=f"$index $branches {_ARGUMENTS_SYNTAX}")(case)
     kernels.kernel("tfrt.ternary", step=True, nonstrict=True,
                    syntax="operands attr-dict `:` functional-type(operands, results)")(ternary)
-    kernels.kernel("tfrt.while", step=True, calls=_while_body, syntax=_WHILE)(while_loop)
-    kernels.kernel("tfrt.repeat.i32", step=True, calls=_repeat_body, syntax=_REPEAT)(repeat)
-    kernels.kernel("tfrt.once", step=True, calls=_whole, syntax=_CALL.format("function"))(once)
+    kernels.kernel("tfrt.while", step=True, calls=_while_body, syntax=_WHILE_SYNTAX)(while_loop)
+    kernels.kernel("tfrt.repeat.i32", step=True, calls=_repeat_body, syntax=_REPEAT_SYNTAX)(repeat)
+    kernels.kernel("tfrt.once", step=True, calls=_whole, syntax=_CALL_SYNTAX.format("function"))(once)
 
 
 def call(step: Step, *arguments: Any, callee: Callee) -> list[Any]:

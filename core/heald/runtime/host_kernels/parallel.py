@@ -18,14 +18,14 @@ from ..executor.step import Step
 from ..values.async_value import AsyncValue, failed
 from .waiting import Turns, await_payloads, run_or_promise
 
-_BOUNDS = "$start `to` $end `fixed` $block"
+_BOUNDS_SYNTAX = "$start `to` $end `fixed` $block"
 
 
 def register(kernels: HostKernels) -> None:
-    kernels.kernel("tfrt.parallel_for.i32", step=True, calls=_block_body, syntax=f"{_BOUNDS} "
+    kernels.kernel("tfrt.parallel_for.i32", step=True, calls=_block_body, syntax=f"{_BOUNDS_SYNTAX} "
                    "(`,` $arguments^ `:` type($arguments))? attr-dict-with-keyword region($start, $end, $arguments)")(
         parallel_for)
-    kernels.kernel("tfrt.parallel_call.i32", step=True, calls=_block_body, syntax=f"{_BOUNDS} "
+    kernels.kernel("tfrt.parallel_call.i32", step=True, calls=_block_body, syntax=f"{_BOUNDS_SYNTAX} "
                    "$callee `(` $arguments `)` attr-dict (`:` type($arguments)^)?")(parallel_call)
 
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from ...errors import HealdError, InvalidArgument
 from ..contract.attribute_forms import check_attributes
-from ..contract.op import OpDef, Tensor
+from ..contract.op import OpDef, SignatureTensor
 from ..contract.op_registry import OpRegistry
 from ..host.registries import Registries
 from ..program.host_program import RUNTIME_CODES, Call, ProgramDef, ProgramFunction, RegisterType
@@ -98,7 +98,7 @@ def _resolve_call(call: Call, types: Sequence[RegisterType], ops: OpRegistry) ->
     return call._replace(attrs=attrs)
 
 
-def _check_types(op: OpDef, what: str, tensors: Sequence[Tensor], types: Sequence[RegisterType]) -> None:
+def _check_types(op: OpDef, what: str, tensors: Sequence[SignatureTensor], types: Sequence[RegisterType]) -> None:
     if len(tensors) != len(types):
         raise InvalidArgument(f"op {op.name} has {len(tensors)} {what}s with these attributes, the call has "
                               f"{len(types)}", op=op.name)

@@ -17,7 +17,8 @@ _PYTHON_DTYPES = {bool: dtypes.named("bool"), int: dtypes.named("int64"), float:
 
 
 class TypedNumber:
-    """A number of the type `dtype`, which is none of Python's: bool, int64, float64, complex128."""
+    """A number of an element type that no number of Python has. Python's own stand for bool, int64, float64 and
+    complex128."""
 
     __slots__ = ()
     dtype: ClassVar[DType]

@@ -35,7 +35,7 @@ from .run_step import make_run_step
 from .runtime import Runtime, runtime
 
 FOREIGN_PLUGIN_HINT = "heald does not bring it: ask the author of the file for its distribution"
-_OPS = frozenset({"ops", "other shapes"})  # uses of op sets; older files name them for functions of open shapes alone
+_USES_OF_OP_SETS = frozenset({"ops", "other shapes"})  # older files name them for functions of open shapes alone
 
 
 class CompiledEntries:
@@ -191,7 +191,7 @@ class LoadedCompiledModel(CompiledSignature):
         """
         if not isinstance(model.program.functions, VerifiedFunctions):
             verify(model.program)
-        names_ops = any(requirement.use in _OPS for requirement in model.requirements)
+        names_ops = any(requirement.use in _USES_OF_OP_SETS for requirement in model.requirements)
         needed = {requirement.distribution for requirement in model.requirements} - {""} if names_ops else None
         owner = runtime(config, needed)
         _check_requirements(model, owner)

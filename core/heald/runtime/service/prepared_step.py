@@ -72,8 +72,11 @@ class ProgramSource(Protocol):
         self, program: ProgramDef, feed_metas: Sequence[TensorMetadata], shared: LinkContext, step: Step, *,
         waits: bool = True, foreign_feeds: frozenset[int] = frozenset(),
     ) -> tuple[ProgramDef, LinkContext, Executable]:
-        """Link for feeds of this metadata, `foreign_feeds` being ForeignArrays. Return the program that was linked,
-        and the values for further links."""
+        """Link the program for feeds of this metadata. Return the program that was linked, the context for its next
+        links, and the executable.
+
+        `foreign_feeds`: the indices of the feeds that are ForeignArrays.
+        """
 
 
 Note = Callable[[Executable, Any], None]  # its second argument is the step's ProgramSource
@@ -187,7 +190,7 @@ class PreparedStep:
         self._note(executable, self._compiler)
         return executable
 
-    def forget_state(self) -> None:
+    def drop_links(self) -> None:
         """Link anew for later runs, with the resources that the session has now."""
         with self._lock:
             program, shared = self._latest

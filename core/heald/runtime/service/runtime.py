@@ -191,7 +191,7 @@ def _records(owner: Runtime, device_type: str) -> list[DeviceRecord]:
     if device_type not in owner.apart:
         from .device_process import list_apart, record_of
 
-        owner.apart[device_type] = [record_of(row) for row in list_apart(nobody, registered_names())]
+        owner.apart[device_type] = [record_of(row) for row in list_apart(nobody, registered_plugin_names())]
     return owner.apart[device_type]
 
 
@@ -211,6 +211,6 @@ def scanned_apart(device_type: str) -> dict[str, Any] | None:
     return {"name": f"{device_type}:*", "type": device_type, "plugin": plugin, "attributes": {}}
 
 
-def registered_names() -> list[str]:
+def registered_plugin_names() -> list[str]:
     """The paths and dotted names of the plugins that the process has registered."""
     return [str(plugin) for plugin in process_scope.registered if not isinstance(plugin, ModuleType)]

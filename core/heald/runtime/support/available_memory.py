@@ -35,7 +35,7 @@ _UNLIMITED = 1 << 60  # control groups of version 1 write a number near 2**63 fo
 def available_memory(root: str = "/") -> int | None:
     """Bytes that are left to this process. Without figures of the system: the size of the machine's memory, or None
     when that is unknown too. `root` is the folder that contains proc and sys."""
-    left = [*_of_system(root), *_of_groups(root)]
+    left = [*_available_in_system(root), *_of_groups(root)]
     if left:
         return max(min(left), 0)
     try:
@@ -52,7 +52,7 @@ def ask_system(nbytes: int, asker: str) -> None:
         raise ResourceExhausted(f"no memory for {asker}: {nbytes} bytes are needed, {left} bytes are available")
 
 
-def _of_system(root: str) -> list[int]:
+def _available_in_system(root: str) -> list[int]:
     figure = _AVAILABLE.search(_read(f"{root}/proc/meminfo"))
     return [int(figure[1]) << 10] if figure else []
 

@@ -15,7 +15,7 @@ def file_path(path: object) -> Path:
         text = os.fspath(path) if isinstance(path, str | os.PathLike) else None
     if isinstance(text, str):
         text = str.__str__(text)
-        if "\0" in text or _has_no_bytes(text):
+        if "\0" in text or _is_unencodable(text):
             raise InvalidArgument(f"the path {text!r} has characters that no file name can have")
         if text:
             return Path(text)
@@ -23,7 +23,7 @@ def file_path(path: object) -> Path:
     raise InvalidArgument(f"the path is {description}", hint="a path is a str or a pathlib.Path")
 
 
-def _has_no_bytes(text: str) -> bool:
+def _is_unencodable(text: str) -> bool:
     try:
         os.fsencode(text)
     except UnicodeEncodeError:

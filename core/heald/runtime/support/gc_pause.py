@@ -24,7 +24,7 @@ class ScanCounts:
         self.young = 0  # of the youngest generation, before the last scan of the oldest
         self.limit = limit
 
-    def is_time(self) -> bool:
+    def is_scan_due(self) -> bool:
         """Count the objects of a pause that ends now. True when the oldest generation should be scanned."""
         young, _, oldest = (generation["collections"] for generation in gc.get_stats())
         if oldest != self.scans:
@@ -48,13 +48,13 @@ def gc_paused() -> Iterator[None]:
         yield
     finally:
         if not gc.get_freeze_count():  # else the application has frozen objects, which must stay frozen
-            _move()
+            _age_all_objects()
         gc.enable()
 
 
-def _move() -> None:
+def _age_all_objects() -> None:
     """Move all objects to the oldest generation, after a scan of that when it is time."""
-    scan = scan_counts.is_time()
+    scan = scan_counts.is_scan_due()
     if scan:
         gc.collect()
     gc.freeze()

@@ -21,7 +21,7 @@ Buffer = bytes | memoryview
 
 MAPPED_FROM_BYTES = 1 << 20  # bytes; smaller files are read, which takes less than a millisecond
 VIEWED_FROM_BYTES = 1 << 16  # bytes; smaller pieces of a mapped file are copied, so that runs need not look at the file
-_OPENING = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+_OPEN_FLAGS = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 _REMEDY = "load it again; replace files by rename, or load them with mmap=False"
 
 _State = tuple[int, int]  # size in bytes, modification time in nanoseconds
@@ -88,7 +88,7 @@ def head(path: Path, count: int) -> bytes:
 
 def _open(path: Path) -> tuple[int, int]:
     """A descriptor of the regular file at `path`, and its size. Opening a pipe does not wait for its writer."""
-    descriptor = os.open(path, os.O_RDONLY | _OPENING)
+    descriptor = os.open(path, os.O_RDONLY | _OPEN_FLAGS)
     status = os.fstat(descriptor)
     if not stat.S_ISREG(status.st_mode):
         os.close(descriptor)

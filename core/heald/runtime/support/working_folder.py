@@ -21,7 +21,7 @@ def remove_working_folder() -> None:
     here = _working_folder()
     package_folder = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120 - pathlib is not frozen
     removed_entries = {"", os.curdir}
-    if here != package_folder and here in _unnamed_parts():
+    if here != package_folder and here in _relative_python_paths():
         removed_entries.add(here)
     first = 0 if sys.flags.safe_path or here == package_folder or sys.path[:1] != [here] else 1
     sys.path[:] = [entry for entry in sys.path[first:] if entry not in removed_entries]
@@ -48,7 +48,7 @@ def _working_folder() -> str:
         return os.curdir
 
 
-def _unnamed_parts() -> set[str]:
+def _relative_python_paths() -> set[str]:
     """The relative parts of PYTHONPATH, as Python has put them on sys.path."""
     text = "" if sys.flags.ignore_environment else os.environ.get("PYTHONPATH", "")
     parts = text.split(os.pathsep) if text else []

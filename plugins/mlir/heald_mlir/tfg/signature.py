@@ -117,7 +117,7 @@ def read_signature(raw: Buffer) -> Signature:
 
 
 def _tensor_text(source: str) -> str:
-    """A tensor in the spelling of the text."""
+    """A tensor's name as the text of a graph spells it."""
     return str(parse_input(source))
 
 

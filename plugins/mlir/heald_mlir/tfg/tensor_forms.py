@@ -294,12 +294,12 @@ _LISTED_AS_BYTES = {11: (1, "int_val"), 12: (1, "int_val"), 13: (4, "int_val"), 
                     **dict.fromkeys((24, 25, 26, 27, 28), (1, "float8_val"))}
 
 
-_MESSAGES = {20: "resource_handle_val", 21: "variant_val"}  # content: the lengths of all messages, then the messages
+_MESSAGE_FIELDS = {20: "resource_handle_val", 21: "variant_val"}  # content: all lengths, then the messages
 
 
 def _as_content(message: Any) -> None:
-    if message.dtype in _MESSAGES and not message.tensor_content:
-        _messages_as_content(message, _MESSAGES[message.dtype])
+    if message.dtype in _MESSAGE_FIELDS and not message.tensor_content:
+        _messages_as_content(message, _MESSAGE_FIELDS[message.dtype])
         return
     size, name = _LISTED_AS_BYTES.get(message.dtype, (0, ""))
     if not size or message.tensor_content:

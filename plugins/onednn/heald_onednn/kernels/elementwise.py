@@ -27,13 +27,13 @@ ARITHMETIC = ("AddV2", "Mul", "Sub")
 
 
 def unary(b: Bind) -> NativeKernel:
-    _check(b)
+    _check_size(b)
     return _of_one(b, node_of(b))
 
 
 def binary(b: Bind) -> NativeKernel:
     """Bind an op of two operands if one broadcasts, for NumPy then goes through the other in short rows."""
-    _check(b)
+    _check_size(b)
     is_long = b.inputs[0].meta.dims == b.inputs[1].meta.dims or 1 in (b.inputs[0].size, b.inputs[1].size)
     if is_long and not is_narrow(b):
         raise errors.Unimplemented(NO_GAIN)
@@ -47,7 +47,7 @@ def if_narrow(bind: BindFunction) -> BindFunction:
 
 def chain(b: Bind) -> NativeKernel:
     """Bind two nodes or more. The first has two operands, or all are one x * sigmoid(x) or one activation."""
-    _check(b)
+    _check_size(b)
     first, *following_ops = with_swish(b, b.fused)
     if first.op in (SWISH, ACTIVATION) and not following_ops:
         return _of_one(b, first)
@@ -56,7 +56,7 @@ def chain(b: Bind) -> NativeKernel:
     return _of_two(b, first, following_ops)
 
 
-def _check(b: Bind) -> None:
+def _check_size(b: Bind) -> None:
     check_elements(b.outputs[0].dims)
     if b.outputs[0].size < SMALLEST_ELEMENTS:
         raise errors.Unimplemented("NumPy's calls are cheaper for so few elements")

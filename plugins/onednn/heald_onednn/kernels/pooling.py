@@ -49,7 +49,7 @@ def pool_and(b: Bind) -> NativeKernel:
     return POOLS[node.op](b, node, Epilogue(steps=steps_after(b, node, with_swish(b, following_ops), operand_layout)))
 
 
-def of_images(scaled: Callable[[int], Sequence[PostOp]]) -> Callable[[Bind], Primitive]:
+def mean_of_images(scaled: Callable[[int], Sequence[PostOp]]) -> Callable[[Bind], Primitive]:
     """Bind a reduction that is the mean of each channel, with steps that depend on the number of elements."""
 
     def bind(b: Bind) -> Primitive:
@@ -80,6 +80,6 @@ def _pool(
 def register_kernels(kernels: Kernels, types: Collection[str]) -> None:
     for op, head in POOLS.items():
         kernels.kernel(op, dtypes={"T": types})(without_epilogue(head))
-    kernels.kernel("Mean", dtypes={"T": types})(declining(of_images(lambda _: ())))
-    kernels.kernel("Sum", dtypes={"T": types})(declining(of_images(lambda count: [linear(count, 0.0)])))
+    kernels.kernel("Mean", dtypes={"T": types})(declining(mean_of_images(lambda _: ())))
+    kernels.kernel("Sum", dtypes={"T": types})(declining(mean_of_images(lambda count: [linear(count, 0.0)])))
     kernels.fusion("Pool", heads=POOLS, ops=CHAINED)(declining(pool_and))

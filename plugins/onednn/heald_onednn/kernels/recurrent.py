@@ -34,7 +34,7 @@ LEFT_TO_RIGHT = number("dnnl_unidirectional_left2right")
 HIDDEN, STATE, LAST_HIDDEN, LAST_STATE, RECURRENT = 2, 3, 18, 19, 34  # the library's argument numbers for LSTMs
 CS, H = 1, 6  # outputs of the ops
 OUTPUTS = frozenset({CS, H})
-GATES = {  # the positions of i, f, c, o, the library's order, in each op's order
+GATE_POSITIONS = {  # the positions of i, f, c, o, the library's order, in each op's order
     "LSTMBlockCell": (0, 2, 1, 3), "BlockLSTM": (0, 2, 1, 3), "BlockLSTMV2": (0, 1, 2, 3),
 }
 FORGET = 1
@@ -62,7 +62,8 @@ class Steps(KernelAroundPrimitive):
                         for operand_index, nbytes in step.extents.items()}
 
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
-        calls = [self._primitive.attach(step_arrays, ()) for step_arrays in self._arrays_of_steps((*inputs, *outputs))]
+        arrays_by_step = self._arrays_by_time_step((*inputs, *outputs))
+        calls = [self._primitive.attach(step_arrays, ()) for step_arrays in arrays_by_step]
 
         def call() -> None:
             for step in calls:
@@ -71,10 +72,10 @@ class Steps(KernelAroundPrimitive):
         return call
 
     def run(self, *arrays: Array) -> None:
-        for step_arrays in self._arrays_of_steps(arrays):
+        for step_arrays in self._arrays_by_time_step(arrays):
             self._primitive.run(*step_arrays)
 
-    def _arrays_of_steps(self, arrays: Sequence[Array]) -> list[tuple[Array, ...]]:
+    def _arrays_by_time_step(self, arrays: Sequence[Array]) -> list[tuple[Array, ...]]:
         """The arrays of each step, at the same indices as the whole arrays."""
         x, state, hidden, cs, h = self._places
         steps = {operand_index: arrays[operand_index].reshape(self._time, -1) for operand_index in (x, cs, h)}
@@ -148,7 +149,7 @@ def _weights(b: Bind, weights: ValueInfo, rows: slice, description: Any, index: 
     packed_layout = chosen_layout(description, number("dnnl_query_weights_md"), index)
 
     def pack(array: Array) -> Array:
-        gates = array[rows].reshape(-1, 4, array.shape[1] // 4)[:, GATES[b.op]]
+        gates = array[rows].reshape(-1, 4, array.shape[1] // 4)[:, GATE_POSITIONS[b.op]]
         return pack_array(np.ascontiguousarray(gates), row_major((1, 1, *gates.shape)), packed_layout)
 
     key = f"onednn {library().version}/{b.op} {index}/{packed_layout.name}"
@@ -176,7 +177,7 @@ def _pack_shared(weights: Array | None, key: str, pack: Callable[[Array], Array]
 
 
 def _bias(b: Bind, bias: Any) -> Array:
-    gates: Array = bias.reshape(4, -1)[list(GATES[b.op])].astype(np.float32)
+    gates: Array = bias.reshape(4, -1)[list(GATE_POSITIONS[b.op])].astype(np.float32)
     gates[FORGET] += np.float32(b.attrs.get("forget_bias", 0))
     return gates
 

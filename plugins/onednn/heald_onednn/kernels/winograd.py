@@ -181,8 +181,8 @@ def _convolution_stages(
 
 def _products(b: Bind, node: FusedOp, after: Epilogue, size: Size) -> Stage:
     """The stage of the products, [places, tiles, filters]."""
-    shape, in_rows = (size.places, size.channels, size.filters), size.filters <= LARGEST_ROW_MAJOR_FILTERS
-    tiles, results = (row_major((size.places, size.tiles, n)) for n in (size.channels, size.filters))
+    shape, in_rows = (size.tile_elements, size.channels, size.filters), size.filters <= LARGEST_ROW_MAJOR_FILTERS
+    tiles, results = (row_major((size.tile_elements, size.tiles, n)) for n in (size.channels, size.filters))
     plain = row_major(shape)
     description = matmul_description(tiles, plain if in_rows else Layout.of(shape, ANY), results)
     packed_layout = chosen_layout(description, number("dnnl_query_weights_md"))

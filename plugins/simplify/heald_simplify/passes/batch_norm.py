@@ -13,14 +13,14 @@ from .. import linear_layers
 from ..affine import Affine, bias_step, is_of_floats, scaling_nodes
 from ..graph_view import GraphView
 
-OPS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
+BATCH_NORM_OPS = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 
 
 def fold_batch_norm(graph: Graph, context: PassContext) -> Graph:
-    if not any(node.op in OPS for node in graph):
+    if not any(node.op in BATCH_NORM_OPS for node in graph):
         return graph
     view = GraphView(linear_layers.fold_affine(graph, context, _affine_node), context)
-    apart = [_scaling_of_normalisation(view, node) for node in view.graph if node.op in OPS]
+    apart = [_scaling_of_normalisation(view, node) for node in view.graph if node.op in BATCH_NORM_OPS]
     return view.with_edits(node for nodes in apart for node in nodes)
 
 
@@ -30,7 +30,7 @@ def _affine_node(view: GraphView, node: Node) -> Affine | None:
 
 def normalisation_step(view: GraphView, node: Node) -> Affine | None:
     """The factor and shift of a batch normalisation with constants, of which only the first output is consumed."""
-    if node.op not in OPS or view.is_kept(node) or not is_of_floats(view, node):
+    if node.op not in BATCH_NORM_OPS or view.is_kept(node) or not is_of_floats(view, node):
         return None
     entry = view.resolve(node)
     assert entry is not None

@@ -23,7 +23,7 @@ from ..symbolic_sizes import SymbolicSizes
 OP = "LSTMBlockCell"
 TYPES = (dtypes.float16, dtypes.float32)
 SUMS = ("Add", "AddV2")
-GATES = 4
+GATE_COUNT = 4
 STATE, HIDDEN = 1, 6  # outputs of the op
 PLAIN = {"forget_bias": 0.0, "cell_clip": -1.0, "use_peephole": False}
 
@@ -92,7 +92,7 @@ class _Cells:
 
     def add_cell_of_split(self, split: Node) -> None:
         total = _gate_sum(self._view, split)
-        step = None if total is None else _lstm_step(self._view, split, total.bias.size // GATES)
+        step = None if total is None else _lstm_step(self._view, split, total.bias.size // GATE_COUNT)
         if total is None or step is None:
             return
         operands = _operands(self._view, total)
@@ -107,7 +107,7 @@ class _Cells:
 
     def _make_first_cell(self, total: Sum, step: Step, following: Sequence[Operand]) -> None:
         """Make the cell of a first step without h, if its number of rows is known."""
-        (x,), cells = _operands(self._view, total), total.bias.size // GATES
+        (x,), cells = _operands(self._view, total), total.bias.size // GATE_COUNT
         rows, hidden = self._sizes.of(x.source, 0), Input(step.hidden.name)
         weights = next((operand for operand in following if operand.source == hidden
                         and _depth_of_operand(operand) == cells), None)
@@ -122,7 +122,7 @@ class _Cells:
         """The operands as x, h. None unless x, h and c_prev are matrices with equal numbers of rows, and h and c_prev
         have one column a cell. If both operands could be h, the output of the previous step is h; without one, the
         second operand is, as in the usual order."""
-        cells = total.bias.size // GATES
+        cells = total.bias.size // GATE_COUNT
         able = [operand for operand in operands if _depth_of_operand(operand) == cells]
         earlier = self._hidden.get(step.before)
         hidden = next((operand for operand in able if operand.source == earlier), able[-1] if able else None)
@@ -136,7 +136,7 @@ class _Cells:
 
     def _make_cell(self, operands: list[Operand], total: Sum, step: Step) -> None:
         view, like, dtype = self._view, step.hidden, step.dtype
-        gates = total.bias.reshape(GATES, -1)[list(step.order)]
+        gates = total.bias.reshape(GATE_COUNT, -1)[list(step.order)]
         with np.errstate(all="ignore"):
             bias = np.stack([gate if shift is None else gate + shift.reshape(-1)
                              for gate, shift in zip(gates, step.shifts, strict=True)]).reshape(-1).astype(dtype.numpy)
@@ -164,8 +164,8 @@ class _Cells:
         for operand in operands:
             array = self._view.array(operand.weights)
             assert array is not None
-            parts.append(array[operand.rows].reshape(-1, GATES, array.shape[1] // GATES)[:, list(order)])
-        return np.concatenate(parts).reshape(-1, GATES * parts[0].shape[2])
+            parts.append(array[operand.rows].reshape(-1, GATE_COUNT, array.shape[1] // GATE_COUNT)[:, list(order)])
+        return np.concatenate(parts).reshape(-1, GATE_COUNT * parts[0].shape[2])
 
     def _constant(self, like: Node, name: str, key: Any, make: Any) -> str:
         """The name of a constant. Cells on one device share equal constants."""
@@ -179,7 +179,7 @@ def _gate_sum(view: GraphView, split: Node) -> Sum | None:
     """The input of a Split into four, if it is one or two products with constants plus vectors."""
     entry = view.resolve(split)
     axis = view.array(split.inputs[0]) if entry is not None else None
-    if entry is None or axis is None or axis.tolist() not in (1, -1) or entry.attrs["num_split"] != GATES:
+    if entry is None or axis is None or axis.tolist() not in (1, -1) or entry.attrs["num_split"] != GATE_COUNT:
         return None
     if entry.attrs["T"] not in TYPES or not view.is_free(split):
         return None
@@ -194,7 +194,7 @@ def _gate_sum(view: GraphView, split: Node) -> Sum | None:
         else:
             return None
     widths = {weights.shape[1] for product in products if (weights := view.constant(product.inputs[1])) is not None}
-    if len(products) not in (1, 2) or len(widths) != 1 or (width := widths.pop()) % GATES or not width:
+    if len(products) not in (1, 2) or len(widths) != 1 or (width := widths.pop()) % GATE_COUNT or not width:
         return None
     zeros = [value for value in biases if value.ndim == 2 and value.shape[0] > 1 and not value.any()]
     vectors = [value for value in biases if _is_row(value, width)]
@@ -259,10 +259,10 @@ def _depth_of_operand(operand: Operand) -> int:
 
 def _lstm_step(view: GraphView, split: Node, cells: int) -> Step | None:
     """The LSTM step that consumes the four outputs of a Split, None where the ops differ."""
-    activations = [_gate_activation(view, split, number) for number in range(GATES)]
+    activations = [_gate_activation(view, split, number) for number in range(GATE_COUNT)]
     gates = {gate[0].name: (number, gate) for number, gate in enumerate(activations) if gate is not None}
     candidates = [node for _, (node, _) in gates.values() if node.op == "Tanh"]
-    if len(gates) != GATES or len(candidates) != 1:
+    if len(gates) != GATE_COUNT or len(candidates) != 1:
         return None
     product = _candidate_and_gate(view, candidates[0], gates)
     if product is None:
@@ -284,7 +284,7 @@ def _lstm_step(view: GraphView, split: Node, cells: int) -> Step | None:
         return None
     order = [gates[node.name] for node in (input_gate, candidates[0], forget_gate, output)]
     shifts, entry = tuple(gate[1] for _, gate in order), view.resolve(split)
-    if entry is None or len({number for number, _ in order}) != GATES:
+    if entry is None or len({number for number, _ in order}) != GATE_COUNT:
         return None
     if not all(shift is None or _is_row(shift, cells) for shift in shifts):
         return None

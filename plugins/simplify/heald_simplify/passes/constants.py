@@ -20,8 +20,8 @@ from heald.api import (
 
 from ..graph_view import GraphView
 
-CONTROL_FLOW = frozenset({"Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch"})  # outputs may be dead
-IDENTITIES = frozenset({"Identity", "PreventGradient", "Snapshot", "StopGradient"})
+CONTROL_FLOW_OPS = frozenset({"Enter", "Exit", "LoopCond", "Merge", "NextIteration", "Switch"})  # outputs may be dead
+IDENTITY_OPS = frozenset({"Identity", "PreventGradient", "Snapshot", "StopGradient"})
 
 
 def fold_constants(graph: Graph, context: PassContext) -> Graph:
@@ -49,10 +49,10 @@ def _foldable_nodes(view: GraphView) -> dict[str, Node]:
     """The nodes with constant inputs only, all of whose outputs are known."""
     foldable: dict[str, Node] = {}
     for node in topological_order(view.graph):
-        if not node.inputs or node.controls or node.op in CONTROL_FLOW or view.is_kept(node):
+        if not node.inputs or node.controls or node.op in CONTROL_FLOW_OPS or view.is_kept(node):
             continue
         needs = all(source.node in foldable or view.constant(source) is not None for source in node.inputs)
-        if needs and (node.op in IDENTITIES or view.is_known(node)):
+        if needs and (node.op in IDENTITY_OPS or view.is_known(node)):
             foldable[node.name] = node
     return foldable
 
@@ -60,7 +60,7 @@ def _foldable_nodes(view: GraphView) -> dict[str, Node]:
 def _constant_or_tensor(view: GraphView, foldable: dict[str, Node], source: Input,
                         constants: dict[Input, Node]) -> Input:
     """The constant of a foldable node's output, which the function adds to `constants`; any other tensor itself."""
-    while source.node in foldable and foldable[source.node].op in IDENTITIES:
+    while source.node in foldable and foldable[source.node].op in IDENTITY_OPS:
         source = foldable[source.node].inputs[0]
     if source.node not in foldable:
         return source

@@ -10,7 +10,7 @@ from __future__ import annotations
 from heald.api import Graph, Node, PassContext, topological_order
 
 from ..graph_view import GraphView
-from .constants import CONTROL_FLOW
+from .constants import CONTROL_FLOW_OPS
 
 
 def eliminate_common_subexpressions(graph: Graph, context: PassContext) -> Graph:
@@ -21,7 +21,7 @@ def eliminate_common_subexpressions(graph: Graph, context: PassContext) -> Graph
     for node in topological_order(graph):
         inputs = [source._replace(node=merged.get(source.node, source.node)) for source in node.inputs]
         equal = None
-        if inputs and node.op not in CONTROL_FLOW:
+        if inputs and node.op not in CONTROL_FLOW_OPS:
             key = (node.op, node.device, frozenset(node.controls))
             first = first_of.setdefault((*key, frozenset(node.attrs.items()), *inputs), node)
             equal = None if first is node else first

@@ -10,7 +10,7 @@ from heald.api import Graph, Known, Match, PassContext, Pattern, Rule, rewrite
 
 NOT_NEGATIVE = ("Relu", "Relu6", "Sigmoid", "Softplus")
 _PADS = (Pattern("Pad", "x", Known("pads")), Pattern("PadV2", "x", Known("pads"), Known("zero", 0)))
-_BARE = {"padding": "VALID", "data_format": lambda order: order in ("NHWC", "NCHW")}
+_UNPADDED_ATTRS = {"padding": "VALID", "data_format": lambda order: order in ("NHWC", "NCHW")}
 _PADDED = {"padding": b"EXPLICIT",
            "explicit_paddings": lambda match: [int(n) for n in match.value("pads").reshape(-1)]}
 
@@ -34,8 +34,8 @@ def _takes_no_zero(match: Match) -> bool:
 
 
 _RULES = tuple(rule for pad in _PADS for rule in (
-    *(Rule(f"pad before {op}", Pattern(op, pad, "weights", attrs=_BARE), Pattern(op, "x", "weights", attrs=_PADDED),
-           _is_plane) for op in ("Conv2D", "DepthwiseConv2dNative")),
-    Rule("pad before MaxPool", Pattern("MaxPool", pad, attrs=_BARE), Pattern("MaxPool", "x", attrs=_PADDED),
+    *(Rule(f"pad before {op}", Pattern(op, pad, "weights", attrs=_UNPADDED_ATTRS),
+           Pattern(op, "x", "weights", attrs=_PADDED), _is_plane) for op in ("Conv2D", "DepthwiseConv2dNative")),
+    Rule("pad before MaxPool", Pattern("MaxPool", pad, attrs=_UNPADDED_ATTRS), Pattern("MaxPool", "x", attrs=_PADDED),
          _takes_no_zero),
 ))

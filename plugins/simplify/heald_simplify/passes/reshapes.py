@@ -16,7 +16,7 @@ from ..affine import is_of_floats
 from ..graph_view import Array, GraphView, asks_for_same_place
 from .identities import is_certain_reshape
 
-SCALINGS = {"Add": (0, 1), "AddV2": (0, 1), "Div": (1,), "Mul": (0, 1), "RealDiv": (1,), "Sub": (0, 1)}
+SCALING_INPUTS = {"Add": (0, 1), "AddV2": (0, 1), "Div": (1,), "Mul": (0, 1), "RealDiv": (1,), "Sub": (0, 1)}
 Dims = Sequence[int | None]
 
 
@@ -117,7 +117,7 @@ def _are_sizes_of_axes(view: GraphView, lengths: Input, source: Input, axes: Seq
 
 def _scaling_before_reshape(view: GraphView, node: Node) -> list[Node]:
     """The nodes for a scaling by channel, moved from behind a Reshape to in front of it."""
-    for number in SCALINGS.get(node.op, ()):
+    for number in SCALING_INPUTS.get(node.op, ()):
         reshape = view.graph[node.inputs[1 - number].node]
         values = view.array(node.inputs[number])
         fits = (reshape.op == "Reshape" and view.is_free(reshape) and view.only_consumer(reshape) is node

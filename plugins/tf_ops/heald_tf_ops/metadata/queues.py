@@ -16,16 +16,16 @@ PRIORITY = TensorMetadata(dtypes.int64, ())
 
 
 @rule("FIFOQueueV2")
-def queue(attrs: Attrs) -> ValueInfo:
+def fifo_queue(attrs: Attrs) -> ValueInfo:
     return _handle(_whole(_components(attrs)))
 
 
 @rule("RandomShuffleQueueV2")
-def shuffle_queue(attrs: Attrs) -> ValueInfo:
+def random_shuffle_queue(attrs: Attrs) -> ValueInfo:
     floor, capacity = attrs["min_after_dequeue"], attrs["capacity"]
     if floor < 0 or 0 <= capacity <= floor:
         raise InvalidArgument(f"min_after_dequeue {floor} must be at least 0 and less than the capacity {capacity}")
-    return queue(attrs)
+    return fifo_queue(attrs)
 
 
 @rule("PriorityQueueV2")
@@ -34,7 +34,7 @@ def priority_queue(attrs: Attrs) -> ValueInfo:
 
 
 @rule("PaddingFIFOQueueV2")
-def padding_queue(attrs: Attrs) -> ValueInfo:
+def padding_fifo_queue(attrs: Attrs) -> ValueInfo:
     components = _components(attrs)
     if any(component.shape is None for component in components):
         raise InvalidArgument("a PaddingFIFOQueue needs the rank of each component")
@@ -61,13 +61,13 @@ def _handle(components: tuple[TensorMetadata, ...]) -> ValueInfo:
 
 
 @rule("QueueEnqueueV2")
-def enqueue(attrs: Attrs, x: ValueInfo, *components: ValueInfo) -> tuple[()]:
+def queue_enqueue(attrs: Attrs, x: ValueInfo, *components: ValueInfo) -> tuple[()]:
     _check(attrs, x, attrs["Tcomponents"], [component.shape for component in components])
     return ()
 
 
 @rule("QueueEnqueueManyV2")
-def enqueue_many(attrs: Attrs, x: ValueInfo, *components: ValueInfo) -> tuple[()]:
+def queue_enqueue_many(attrs: Attrs, x: ValueInfo, *components: ValueInfo) -> tuple[()]:
     shapes: list[Shape] = []
     count = None
     for number, component in enumerate(components):
@@ -81,23 +81,23 @@ def enqueue_many(attrs: Attrs, x: ValueInfo, *components: ValueInfo) -> tuple[()
 
 
 @rule("QueueDequeueV2")
-def dequeue(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ...]:
+def queue_dequeue(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ...]:
     types = attrs["component_types"]
     return tuple(map(ValueInfo, _check(attrs, x, types, [None] * len(types))))
 
 
 @rule("QueueDequeueManyV2", values=("n",))
-def dequeue_many(attrs: Attrs, x: ValueInfo, n: ValueInfo) -> tuple[ValueInfo, ...]:
+def queue_dequeue_many(attrs: Attrs, x: ValueInfo, n: ValueInfo) -> tuple[ValueInfo, ...]:
     return _several(attrs, x, n, single_integer(n, "n"))
 
 
 @rule("QueueDequeueUpToV2", values=("n",))
-def dequeue_up_to(attrs: Attrs, x: ValueInfo, n: ValueInfo) -> tuple[ValueInfo, ...]:
+def queue_dequeue_up_to(attrs: Attrs, x: ValueInfo, n: ValueInfo) -> tuple[ValueInfo, ...]:
     return _several(attrs, x, n, None)
 
 
 def _several(attrs: Attrs, x: ValueInfo, n: ValueInfo, lead: int | None) -> tuple[ValueInfo, ...]:
-    """Return the components of several elements at once, `lead` of them."""
+    """Return the components of `n` elements that are taken at once. `lead`: the first dimension of each."""
     count = single_integer(n, "n")
     if count is not None and count < 0:
         raise InvalidArgument(f"{count} elements are asked of a queue, where 0 are the fewest")
@@ -134,18 +134,18 @@ def _names(types: Iterable[DType]) -> str:
 
 
 @rule("QueueCloseV2")
-def close(_: Attrs, x: ValueInfo) -> tuple[()]:
+def queue_close(_: Attrs, x: ValueInfo) -> tuple[()]:
     dims_of_rank(x, 0, "the handle of a queue")
     return ()
 
 
 @rule("QueueSizeV2")
-def size(_: Attrs, x: ValueInfo) -> ValueInfo:
+def queue_size(_: Attrs, x: ValueInfo) -> ValueInfo:
     dims_of_rank(x, 0, "the handle of a queue")
     return info(dtypes.int32, ())
 
 
 @rule("QueueIsClosedV2")
-def is_closed(_: Attrs, x: ValueInfo) -> ValueInfo:
+def queue_is_closed(_: Attrs, x: ValueInfo) -> ValueInfo:
     dims_of_rank(x, 0, "the handle of a queue")
     return info(dtypes.bool_, ())

@@ -15,18 +15,18 @@ def stack(_: Attrs, max_size: ValueInfo) -> ValueInfo:
 
 
 @rule("StackPushV2")
-def push(_: Attrs, x: ValueInfo, elem: ValueInfo) -> ValueInfo:
+def stack_push(_: Attrs, x: ValueInfo, elem: ValueInfo) -> ValueInfo:
     dims_of_rank(x, 0, "the handle of a stack")
     return info(elem.dtype, elem.shape)
 
 
 @rule("StackPopV2")
-def pop(attrs: Attrs, x: ValueInfo) -> ValueInfo:
+def stack_pop(attrs: Attrs, x: ValueInfo) -> ValueInfo:
     dims_of_rank(x, 0, "the handle of a stack")
     return info(attrs["elem_type"], None)
 
 
 @rule("StackCloseV2")
-def close(_: Attrs, x: ValueInfo) -> tuple[()]:
+def stack_close(_: Attrs, x: ValueInfo) -> tuple[()]:
     dims_of_rank(x, 0, "the handle of a stack")
     return ()

@@ -19,7 +19,7 @@ def list_handle(dtype: DType, shape: Shape) -> ValueInfo:
     return ValueInfo(TensorMetadata(dtypes.variant, ()), handle=(TensorMetadata(dtype, shape),))
 
 
-def element_shape(x: ValueInfo) -> Shape:
+def requested_element_shape(x: ValueInfo) -> Shape:
     """Return the shape from an input: lengths, -1 for an unknown one, or the scalar -1 for an unknown rank."""
     if x.rank is not None and x.rank > 1:
         raise InvalidArgument(f"Shape must be at most rank 1 but is rank {x.rank}")
@@ -35,17 +35,17 @@ def element_shape(x: ValueInfo) -> Shape:
     return None if lengths is None else tuple(None if length == -1 else length for length in lengths)
 
 
-def elements(x: ValueInfo, dtype: DType) -> Shape:
+def list_element_shape(x: ValueInfo, dtype: DType) -> Shape:
     """Return the elements' shape as far as the list's handle knows it.
 
     Raises InvalidArgument for a handle of another type.
     """
     dims_of_rank(x, 0, "the handle of a list")
-    return elements_by(x, dtype)
+    return known_element_shape(x, dtype)
 
 
-def elements_by(x: ValueInfo, dtype: DType) -> Shape:
-    """Like `elements`, for one handle or several."""
+def known_element_shape(x: ValueInfo, dtype: DType) -> Shape:
+    """Like `list_element_shape`, for one handle or several."""
     if not x.handle:
         return None
     if x.handle[0].dtype is not dtype:
@@ -56,7 +56,7 @@ def elements_by(x: ValueInfo, dtype: DType) -> Shape:
 
 def requested_shape(x: ValueInfo, dtype: DType, shape: ValueInfo) -> Shape:
     """Return the shape of an element taken from a list, merged from the handle and the op's input `shape`."""
-    return same_shape((elements(x, dtype), element_shape(shape)), AGREE)
+    return same_shape((list_element_shape(x, dtype), requested_element_shape(shape)), AGREE)
 
 
 def rows(tensor: ValueInfo, name: str = "tensor") -> Dims | None:
@@ -67,33 +67,33 @@ def rows(tensor: ValueInfo, name: str = "tensor") -> Dims | None:
 
 
 @rule("EmptyTensorList", values=("element_shape",))
-def empty(attrs: Attrs, shape: ValueInfo, max_num_elements: ValueInfo) -> ValueInfo:
+def empty_tensor_list(attrs: Attrs, shape: ValueInfo, max_num_elements: ValueInfo) -> ValueInfo:
     dims_of_rank(max_num_elements, 0, "max_num_elements")
-    return list_handle(attrs["element_dtype"], element_shape(shape))
+    return list_handle(attrs["element_dtype"], requested_element_shape(shape))
 
 
 @rule("TensorListReserve", values=("element_shape",))
-def reserve(attrs: Attrs, shape: ValueInfo, count: ValueInfo) -> ValueInfo:
+def tensor_list_reserve(attrs: Attrs, shape: ValueInfo, count: ValueInfo) -> ValueInfo:
     dims_of_rank(count, 0, "num_elements")
-    return list_handle(attrs["element_dtype"], element_shape(shape))
+    return list_handle(attrs["element_dtype"], requested_element_shape(shape))
 
 
 @rule("TensorListFromTensor", values=("element_shape",))
-def from_tensor(attrs: Attrs, tensor: ValueInfo, shape: ValueInfo) -> ValueInfo:
+def tensor_list_from_tensor(attrs: Attrs, tensor: ValueInfo, shape: ValueInfo) -> ValueInfo:
     return _of_rows(attrs, rows(tensor), shape)
 
 
 def _of_rows(attrs: Attrs, tensor_dims: Dims | None, shape: ValueInfo) -> ValueInfo:
-    item_shape = element_shape(shape)
+    item_shape = requested_element_shape(shape)
     if tensor_dims is not None:
         same_shape((item_shape, tensor_dims[1:]), "the rows of the tensor must have the elements' shape")
     return list_handle(attrs["element_dtype"], item_shape)
 
 
 @rule("TensorListSplit", values=("element_shape",))
-def split(attrs: Attrs, tensor: ValueInfo, shape: ValueInfo, lengths: ValueInfo) -> ValueInfo:
+def tensor_list_split(attrs: Attrs, tensor: ValueInfo, shape: ValueInfo, lengths: ValueInfo) -> ValueInfo:
     dims_of_rank(lengths, 1, "lengths")
-    tensor_dims, item_shape = rows(tensor), element_shape(shape)
+    tensor_dims, item_shape = rows(tensor), requested_element_shape(shape)
     if item_shape == ():
         raise InvalidArgument("TensorListSplit requires element_shape to be at least of rank 1, but saw: []")
     if tensor_dims is not None and item_shape is not None:
@@ -103,7 +103,9 @@ def split(attrs: Attrs, tensor: ValueInfo, shape: ValueInfo, lengths: ValueInfo)
 
 
 @rule("TensorListScatter", "TensorListScatterV2", values=("element_shape",))
-def scatter(attrs: Attrs, tensor: ValueInfo, indices: ValueInfo, shape: ValueInfo, *count: ValueInfo) -> ValueInfo:
+def tensor_list_scatter(
+    attrs: Attrs, tensor: ValueInfo, indices: ValueInfo, shape: ValueInfo, *count: ValueInfo
+) -> ValueInfo:
     for x in count:
         dims_of_rank(x, 0, "num_elements")
     _check_count(rows(tensor), elements_in(indices.shape))
@@ -116,20 +118,20 @@ def _check_count(tensor_dims: Dims | None, count: int | None) -> None:
 
 
 @rule("TensorListScatterIntoExistingList")
-def scatter_into(attrs: Attrs, x: ValueInfo, tensor: ValueInfo, indices: ValueInfo) -> ValueInfo:
+def tensor_list_scatter_into(attrs: Attrs, x: ValueInfo, tensor: ValueInfo, indices: ValueInfo) -> ValueInfo:
     (count,) = dims_of_rank(indices, 1, "indices")
     _check_count(rows(tensor), count)
-    return list_handle(attrs["element_dtype"], elements(x, attrs["element_dtype"]))
+    return list_handle(attrs["element_dtype"], list_element_shape(x, attrs["element_dtype"]))
 
 
 @rule("TensorListLength")
-def length(_: Attrs, x: ValueInfo) -> ValueInfo:
+def tensor_list_length(_: Attrs, x: ValueInfo) -> ValueInfo:
     dims_of_rank(x, 0, "the handle of a list")
     return info(dtypes.int32, ())
 
 
 @rule("TensorListElementShape")
-def shape_of_elements(attrs: Attrs, x: ValueInfo) -> ValueInfo:
+def tensor_list_element_shape(attrs: Attrs, x: ValueInfo) -> ValueInfo:
     """The output is a vector, or the scalar -1 if not even the rank is known."""
     dims_of_rank(x, 0, "the handle of a list")
     shape = x.handle[0].shape if x.handle else None
@@ -137,69 +139,69 @@ def shape_of_elements(attrs: Attrs, x: ValueInfo) -> ValueInfo:
 
 
 @rule("TensorListPushBack")
-def push(attrs: Attrs, x: ValueInfo, _: ValueInfo) -> ValueInfo:
-    return list_handle(attrs["element_dtype"], elements(x, attrs["element_dtype"]))
+def tensor_list_push_back(attrs: Attrs, x: ValueInfo, _: ValueInfo) -> ValueInfo:
+    return list_handle(attrs["element_dtype"], list_element_shape(x, attrs["element_dtype"]))
 
 
 @rule("TensorListPushBackBatch")
-def push_batch(attrs: Attrs, x: ValueInfo, tensor: ValueInfo) -> ValueInfo:
+def tensor_list_push_back_batch(attrs: Attrs, x: ValueInfo, tensor: ValueInfo) -> ValueInfo:
     (count,), tensor_dims = dims_of_rank(x, 1, "input_handles"), rows(tensor)
     if tensor_dims is not None:
         count = same_dim(count, tensor_dims[0], "the number of lists and that of the tensor's rows")
-    shape = elements_by(x, attrs["element_dtype"])
+    shape = known_element_shape(x, attrs["element_dtype"])
     return ValueInfo(TensorMetadata(dtypes.variant, (count,)), handle=(TensorMetadata(attrs["element_dtype"], shape),))
 
 
 @rule("TensorListPopBack", values=("element_shape",))
-def pop(attrs: Attrs, x: ValueInfo, shape: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
+def tensor_list_pop_back(attrs: Attrs, x: ValueInfo, shape: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
     """Input `shape` does not refine the output's shape: it describes only an element without a value."""
-    element_shape(shape)
-    item_shape = elements(x, attrs["element_dtype"])
+    requested_element_shape(shape)
+    item_shape = list_element_shape(x, attrs["element_dtype"])
     return ValueInfo(TensorMetadata(dtypes.variant, ()), handle=x.handle), info(attrs["element_dtype"], item_shape)
 
 
 @rule("TensorListGetItem", values=("element_shape",))
-def get(attrs: Attrs, x: ValueInfo, index: ValueInfo, shape: ValueInfo) -> ValueInfo:
+def tensor_list_get_item(attrs: Attrs, x: ValueInfo, index: ValueInfo, shape: ValueInfo) -> ValueInfo:
     check_single(index, "index", most_rank=ANY_RANK)
     return info(attrs["element_dtype"], requested_shape(x, attrs["element_dtype"], shape))
 
 
 @rule("TensorListSetItem")
-def set_item(attrs: Attrs, x: ValueInfo, index: ValueInfo, item: ValueInfo) -> ValueInfo:
+def tensor_list_set_item(attrs: Attrs, x: ValueInfo, index: ValueInfo, item: ValueInfo) -> ValueInfo:
     check_single(index, "index", most_rank=ANY_RANK)
-    item_shape = elements(x, attrs["element_dtype"])
+    item_shape = list_element_shape(x, attrs["element_dtype"])
     same_shape((item_shape, item.shape), AGREE)
     return list_handle(attrs["element_dtype"], item_shape)
 
 
 @rule("TensorListResize")
-def resize(_: Attrs, x: ValueInfo, size: ValueInfo) -> ValueInfo:
+def tensor_list_resize(_: Attrs, x: ValueInfo, size: ValueInfo) -> ValueInfo:
     dims_of_rank(x, 0, "the handle of a list")
     dims_of_rank(size, 0, "size")
     return ValueInfo(TensorMetadata(dtypes.variant, ()), handle=x.handle)
 
 
 @rule("TensorListStack", values=("element_shape",))
-def stack(attrs: Attrs, x: ValueInfo, shape: ValueInfo) -> ValueInfo:
+def tensor_list_stack(attrs: Attrs, x: ValueInfo, shape: ValueInfo) -> ValueInfo:
     count, item_shape = attrs["num_elements"], requested_shape(x, attrs["element_dtype"], shape)
     return info(attrs["element_dtype"], None if item_shape is None else (None if count == -1 else count, *item_shape))
 
 
 @rule("TensorListGather", values=("element_shape",))
-def gather(attrs: Attrs, x: ValueInfo, indices: ValueInfo, shape: ValueInfo) -> ValueInfo:
+def tensor_list_gather(attrs: Attrs, x: ValueInfo, indices: ValueInfo, shape: ValueInfo) -> ValueInfo:
     """The output has one row for each index, for indices of any shape."""
     item_shape = requested_shape(x, attrs["element_dtype"], shape)
     return info(attrs["element_dtype"], None if item_shape is None else (elements_in(indices.shape), *item_shape))
 
 
 @rule("TensorListConcat")
-def concat(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
-    shape = same_shape((elements(x, attrs["element_dtype"]), attrs["element_shape"]), AGREE)
+def tensor_list_concat(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
+    shape = same_shape((list_element_shape(x, attrs["element_dtype"]), attrs["element_shape"]), AGREE)
     return _concatenation(attrs["element_dtype"], shape)
 
 
 @rule("TensorListConcatV2", values=("element_shape",))
-def concat_v2(
+def tensor_list_concat_v2(
     attrs: Attrs, x: ValueInfo, shape: ValueInfo, leading_dims: ValueInfo
 ) -> tuple[ValueInfo, ValueInfo]:
     dims_of_rank(leading_dims, 1, "leading_dims")
@@ -214,9 +216,9 @@ def _concatenation(dtype: DType, shape: Shape) -> tuple[ValueInfo, ValueInfo]:
 
 
 @rule("TensorListConcatLists")
-def concat_lists(attrs: Attrs, a: ValueInfo, z: ValueInfo) -> ValueInfo:
+def tensor_list_concat_lists(attrs: Attrs, a: ValueInfo, z: ValueInfo) -> ValueInfo:
     """Concatenates two lists, or the pairs of two tensors of lists."""
     shape = same_shape((a.shape, z.shape), "Incompatible input TensorList tensor shapes")
     dtype = attrs["element_dtype"]
-    item_shape = same_shape((elements_by(a, dtype), elements_by(z, dtype)), AGREE)
+    item_shape = same_shape((known_element_shape(a, dtype), known_element_shape(z, dtype)), AGREE)
     return ValueInfo(TensorMetadata(dtypes.variant, shape), handle=(TensorMetadata(dtype, item_shape),))

@@ -13,13 +13,13 @@ from ....runtime.values.attribute_values import Func
 from ...graph.function import Function
 from ...graph.graph import Graph, Input, Node
 from ..function_form import graph_of_function, is_generic, with_output_index
-from .graph_to_function import ENTRY
+from .graph_to_function import DEFAULT_ENTRY_NAME
 
 
 def convert_function_to_graph(graph: Graph, context: PassContext) -> Graph:
     """Raises NotFound for an entry that the graph does not have, InvalidArgument for a function with attributes of its
     own and for one that several nodes call, AlreadyExists for a node whose name the graph has already."""
-    name = context.entry or ENTRY
+    name = context.entry or DEFAULT_ENTRY_NAME
     function = graph.functions.get(name)
     calls = [node for node in graph if isinstance(func := node.attrs.get("f"), Func) and func.name == name]
     if not calls and (function is not None or context.entry is None):

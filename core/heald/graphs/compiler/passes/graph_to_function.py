@@ -24,7 +24,7 @@ from ...graph.traversal import ancestors, unconsumed_nodes
 from ..function_body import with_partitioned_calls
 from ..function_form import with_output_name
 
-ENTRY = "main"
+DEFAULT_ENTRY_NAME = "main"
 
 
 def convert_graph_to_function(graph: Graph, context: PassContext) -> Graph:
@@ -34,7 +34,7 @@ def convert_graph_to_function(graph: Graph, context: PassContext) -> Graph:
         Input(node.name) for node in graph if node.op in PLACEHOLDERS]
     fetches = [parse_input(text) for text in context.fetches] or [
         Input(name) for name in unconsumed_nodes(graph.nodes) if Input(name) not in feeds]
-    name = context.entry or ENTRY
+    name = context.entry or DEFAULT_ENTRY_NAME
     if name in graph.functions and _has_call_of(graph, name):
         return graph  # it is one already
     graph = with_partitioned_calls(graph)

@@ -8,7 +8,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from ...contract.kernel import KernelDef
-from ...contract.structural import CONTROL_FLOW, DEAD_VALUES, FRAME, RECV_CODE
+from ...contract.structural import CONTROL_FLOW, DEAD_VALUES, FRAME_OP, RECV_CODE
 from ...program.host_program import HOST
 from ...support.kernel_errors import kernel_fault
 from ...values.async_value import AsyncValue, available, payload_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from .unfinished_frame import UnfinishedFrame
 
 _CODES_THAT_PASS_ON = frozenset({*DEAD_VALUES.values(), "heald.gate", RECV_CODE})
-_CODES_THAT_GIVE_DEAD = frozenset({*DEAD_VALUES.values(), CONTROL_FLOW[FRAME].code})
+_CODES_THAT_GIVE_DEAD = frozenset({*DEAD_VALUES.values(), CONTROL_FLOW[FRAME_OP].code})
 
 
 @dataclass(frozen=True, eq=False)

@@ -84,12 +84,12 @@ class SingleThreadedWorkQueue:
             if deadline.is_over():
                 return False
             if self._is_free():
-                self._take_turn(done, deadline)
+                self._run_tasks_as_runner(done, deadline)
             else:
                 self._waiting.wait_until(lambda: done() or self._is_free(), deadline.slice())
         return True
 
-    def _take_turn(self, done: Callable[[], bool], deadline: Deadline) -> None:
+    def _run_tasks_as_runner(self, done: Callable[[], bool], deadline: Deadline) -> None:
         me = get_ident()
         try:
             with self._lock:

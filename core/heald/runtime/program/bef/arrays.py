@@ -207,7 +207,7 @@ class Arrays:
         shape = tuple(map(min, entry.shape, (1,) * len(entry.shape))) if splat else entry.shape
         raw = lasting_bytes(self._view, entry.offset, entry.offset + entry.size)
         if entry.dtype is dtypes.string:
-            array = _cut(raw, prod(shape), index).reshape(shape)
+            array = _split_strings(raw, prod(shape), index).reshape(shape)
         elif not entry.size:
             array = np.zeros(shape, entry.dtype.numpy)
         else:
@@ -248,7 +248,7 @@ def read_dtype(cursor: SectionReader, number: int) -> DType:
         raise cursor.wrong(error.message) from None
 
 
-def _cut(raw: Any, count: int, index: int) -> Any:
+def _split_strings(raw: Any, count: int, index: int) -> Any:
     """The strings of an array as objects. Raises DataLoss for ends that do not grow or pass the bytes."""
     import numpy as np
 

@@ -25,16 +25,16 @@ ARRAY = 0x80  # added to the type of the elements
 TAGGED = 0x40  # our own
 _I1, _I32, _I64, _BF16 = 5, 8, 9, 15
 _DEEPEST_NESTING = 32  # of tuples in tuples
-_DTYPES = {number: dtypes.named(name) for number, name in enumerate((
+_DTYPES_BY_NUMBER = {number: dtypes.named(name) for number, name in enumerate((
     "uint8", "uint16", "uint32", "uint64", "bool", "int8", "int16", "int32", "int64", "float32", "float64", "complex64",
     "complex128", "float16", "bfloat16", "string", "resource", "variant", "quint8", "quint16", "qint8", "qint16",
     "qint32"), 1)}  # by TFRT's number
-_NUMBERS = {dtype: number for number, dtype in _DTYPES.items()}
+_NUMBERS_BY_DTYPE = {dtype: number for number, dtype in _DTYPES_BY_NUMBER.items()}
 _FORMATS = {  # of struct, for one element
     1: "B", 2: "H", 3: "I", 4: "Q", 5: "?", 6: "b", 7: "h", 8: "i", 9: "q", 10: "f", 11: "d", 12: "2f", 13: "2d",
     14: "e", 15: "H", 19: "B", 20: "H", 21: "b", 22: "h", 23: "i",
 }
-_PAIRS = frozenset((12, 13))
+_COMPLEX_TYPES = frozenset((12, 13))
 _HEADER = struct.Struct("<BBHI")  # alignment, dtype, prefix size, byte size
 _INT64_RANGE = range(-(2**63), 2**63)
 
@@ -64,8 +64,8 @@ def _encode(value: Any, arrays: ArrayWriter, what: str, depth: int) -> EncodedAt
     if isinstance(value, str):
         raw = value.encode("utf-8", NAME_ERRORS)
         return EncodedAttribute(STRING, 4, 0, struct.pack("<I", len(raw)) + raw)
-    if isinstance(value, DType) and value in _NUMBERS:
-        return EncodedAttribute(TYPE, 1, 0, bytes((_NUMBERS[value],)))
+    if isinstance(value, DType) and value in _NUMBERS_BY_DTYPE:
+        return EncodedAttribute(TYPE, 1, 0, bytes((_NUMBERS_BY_DTYPE[value],)))
     if value is None:
         return EncodedAttribute(SHAPE, 4, 0, bytes(4))
     if isinstance(value, tuple):
@@ -79,13 +79,14 @@ def _number(value: Any) -> int:
     """The type of a number or of a DType; 0 for another value."""
     dtype = number_type(value)
     if dtype is None:
-        return TYPE if isinstance(value, DType) and value in _NUMBERS else 0
-    number = _NUMBERS[dtype]
+        return TYPE if isinstance(value, DType) and value in _NUMBERS_BY_DTYPE else 0
+    number = _NUMBERS_BY_DTYPE[dtype]
     return 0 if number == _I64 and value not in _INT64_RANGE else number
 
 
 def _scalar(number: int, value: Any) -> EncodedAttribute:
-    parts = (value.real, value.imag) if number in _PAIRS else (_to_bfloat16(value) if number == _BF16 else value,)
+    parts = (value.real, value.imag) if number in _COMPLEX_TYPES else (
+        _to_bfloat16(value) if number == _BF16 else value,)
     raw = struct.pack("<" + _FORMATS[number], *parts)
     return EncodedAttribute(number, _width(number), 0, raw)
 
@@ -103,7 +104,7 @@ def _tuple(value: tuple[Any, ...], arrays: ArrayWriter, what: str, depth: int) -
     types = set(map(_number, value))
     if len(types) == 1 and 0 not in types and len(value) < 1 << 32:
         [number] = types
-        raw = (bytes(map(_NUMBERS.__getitem__, value)) if number == TYPE else
+        raw = (bytes(map(_NUMBERS_BY_DTYPE.__getitem__, value)) if number == TYPE else
                b"".join(_scalar(number, element).raw for element in value))
         return EncodedAttribute(ARRAY + number, max(4, _width(number)), 4, struct.pack("<I", len(value)) + raw)
     if _is_shape(value):
@@ -140,7 +141,7 @@ def _aggregate(value: tuple[Any, ...], arrays: ArrayWriter, what: str, depth: in
 def _is_small_array(value: Any) -> bool:
     numpy = sys.modules.get("numpy")
     return (numpy is not None and isinstance(value, numpy.ndarray) and value.nbytes < PAGE
-            and _NUMBERS.get(dtypes.of_numpy(value.dtype), 0) in _FORMATS)
+            and _NUMBERS_BY_DTYPE.get(dtypes.of_numpy(value.dtype), 0) in _FORMATS)
 
 
 def _dense(value: Any) -> EncodedAttribute:
@@ -148,7 +149,7 @@ def _dense(value: Any) -> EncodedAttribute:
 
     raw = value.astype(dtypes.of_numpy(value.dtype).numpy, copy=False).tobytes()
     prefix = 20 + 8 * value.ndim
-    number = _NUMBERS[dtypes.of_numpy(value.dtype)]
+    number = _NUMBERS_BY_DTYPE[dtypes.of_numpy(value.dtype)]
     head = _HEADER.pack(8, number, prefix, prefix + len(raw)) + struct.pack("<3I", prefix, value.size, value.ndim)
     return EncodedAttribute(DENSE, 8, prefix, head + struct.pack(f"<{value.ndim}q", *value.shape) + raw)
 
@@ -206,7 +207,7 @@ def _u32(cursor: SectionReader) -> int:
 def _read_numbers(kind: int, cursor: SectionReader, count: int) -> tuple[Any, ...]:
     form = _FORMATS[kind]
     size = struct.calcsize("<" + form)
-    if kind not in _PAIRS:
+    if kind not in _COMPLEX_TYPES:
         numbers: tuple[Any, ...] = struct.unpack(f"<{count}{form}", cursor.take(count * size))
         return _typed_numbers(map(_of_bfloat16, numbers) if kind == _BF16 else numbers, kind)
     parts = struct.unpack(f"<{2 * count}{form[-1]}", cursor.take(count * size))
@@ -214,7 +215,7 @@ def _read_numbers(kind: int, cursor: SectionReader, count: int) -> tuple[Any, ..
 
 
 def _typed_numbers(numbers: Iterable[Any], kind: int) -> tuple[Any, ...]:
-    dtype = _DTYPES[kind]
+    dtype = _DTYPES_BY_NUMBER[kind]
     return tuple(typed_number(number, dtype) for number in numbers) if is_number(dtype) else tuple(numbers)
 
 
@@ -242,7 +243,7 @@ def _read_array(kind: int, cursor: SectionReader) -> tuple[Any, ...]:
 
 
 def _dtype(cursor: SectionReader, number: int) -> DType:
-    dtype = _DTYPES.get(number)
+    dtype = _DTYPES_BY_NUMBER.get(number)
     if dtype is None:
         raise cursor.wrong(f"{number} is not the number of an element type")
     return dtype
@@ -283,7 +284,7 @@ def _read_dense(cursor: SectionReader, _arrays: Arrays | None, _depth: int) -> A
     if number not in _FORMATS or rank > LARGEST_NUMPY_RANK:
         raise cursor.wrong(f"a dense array has element type {number} and {rank} dimensions")
     dims = struct.unpack(f"<{rank}q", cursor.take(8 * rank))
-    dtype = _DTYPES[number].numpy
+    dtype = _DTYPES_BY_NUMBER[number].numpy
     product = 1
     for dim in dims:
         product *= dim

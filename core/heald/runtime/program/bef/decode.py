@@ -21,7 +21,7 @@ from .vbr import SectionReader
 _HEADER = struct.Struct("<6I")  # of a kernel
 _REQUIRED = (Section.STRINGS, Section.KERNELS, Section.TYPES, Section.FUNCTION_INDEX, Section.FUNCTIONS)
 _HEALD_SECTIONS = (Section.ARRAYS, Section.MODEL, Section.FUNCTION_FACTS)
-_KINDS = {1: "native", 2: "synchronous"}  # of functions that heald does not run
+_FUNCTION_KINDS = {1: "native", 2: "synchronous"}  # of functions that heald does not run
 _FLAGS = NONSTRICT | CHAIN | SIGNATURE | STATEFUL
 
 
@@ -130,11 +130,11 @@ class BefFile:
     def _body(self, row: IndexRow) -> SectionReader:
         """A cursor in the bytes of one function, which end where the next one begins."""
         data = self._bytes[Section.FUNCTIONS]
-        end = self._ends.get(row.number, len(data))
+        end = self._ends_by_function.get(row.number, len(data))
         return SectionReader(data[row.start : end], Section.FUNCTIONS.title, base=row.start)
 
     @cached_property
-    def _ends(self) -> dict[int, int]:
+    def _ends_by_function(self) -> dict[int, int]:
         return {row.number - 1: row.start for row in self.index.values()}
 
     def _read_index(self) -> dict[str, IndexRow]:
@@ -145,8 +145,8 @@ class BefFile:
             kind = cursor.take(1)[0]
             offset, name = cursor.vbr(), self._strings[cursor.vbr()]
             if kind and (kind != SYNC or not self._is_own):
-                raise Unimplemented(f"function '{name}' is {_KINDS.get(kind, f'of kind {kind}')}, and heald runs BEF "
-                                    "functions alone", hint="write the program without it")
+                raise Unimplemented(f"function '{name}' is {_FUNCTION_KINDS.get(kind, f'of kind {kind}')}, and heald "
+                                    "runs BEF functions alone", hint="write the program without it")
             if not name:
                 name = f"%{number}"  # a region, which has no name
             if name in rows:
@@ -219,7 +219,7 @@ class BefFile:
         types = self._registers(row, registers)
         if not listed:
             raise cursor.wrong(f"function '{row.name}' lacks the kernel of its arguments")
-        self._check_arguments(row, types, results, cursor, listed[0][0])
+        self._check_argument_kernel(row, types, results, cursor, listed[0][0])
         names, targets, is_compiled, facts = self._facts(row, len(listed) - 1)
         attributes_of = self._attribute_names(row.number)
         calls = []
@@ -265,7 +265,7 @@ class BefFile:
             skip(cursor)
         return starts
 
-    def _check_arguments(
+    def _check_argument_kernel(
         self, row: IndexRow, types: Sequence[RegisterType], results: Sequence[int], cursor: SectionReader, at: int,
     ) -> None:
         """Check the pseudo kernel, whose results are the arguments, and the types of the index."""

@@ -102,9 +102,9 @@ class _Encoder:
         head = bytearray(MAGIC + bytes((VERSION,)))
         for section, data in sections:
             head += put_header(section, len(data), len(head)) + data
-        return [bytes(head), *self._own(len(head), prepared)]
+        return [bytes(head), *self._heald_sections(len(head), prepared)]
 
-    def _own(self, position: int, prepared: Sequence[int]) -> list[Any]:
+    def _heald_sections(self, position: int, prepared: Sequence[int]) -> list[Any]:
         """heald's own sections, from this position on."""
         raw, table = self._arrays.layout(
             lambda size: position + len(put_header(Section.ARRAYS, size, position)))
