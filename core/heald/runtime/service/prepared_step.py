@@ -19,7 +19,7 @@ the run.
 # - A run with known shapes takes no lock. `_lock` is held during a link, and only complete executables become variants.
 # - `_latest` is one tuple, because a link may lower the program anew: registers have other numbers then, and the
 #   LinkContext must fit them. Variants of an older program stay valid, for each holds its own calls and constants.
-# - `forget_state` replaces the dicts of variants. Running steps go on with the executable that they hold.
+# - `drop_links` replaces the dicts of variants. Running steps go on with the executable that they hold.
 # - The device buffers of constants live as long as the prepared step. Its finalizer hands them to `DeviceMemory`.
 # - A pass whose nodes have no kernel in their place is left out, and `skipped_passes` gives the reason.
 #
