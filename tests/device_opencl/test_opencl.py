@@ -468,7 +468,10 @@ tell(before=before, after=held(references))
 
 
 def test_copies_without_waiting_hold_a_bounded_number_of_arrays(run: Run) -> None:
-    facts = run(COPIES + "references = copies(5 * LARGEST_UNFINISHED_COPIES)\ntell(held=held(references), most=LARGEST_UNFINISHED_COPIES)")
+    facts = run(COPIES + """
+references = copies(5 * LARGEST_UNFINISHED_COPIES)
+tell(held=held(references), most=LARGEST_UNFINISHED_COPIES)
+""")
     assert 0 < facts["held"] <= facts["most"]
 
 
