@@ -1,5 +1,5 @@
-# Two commands on a fresh machine with Python >= 3.11: `make demo` runs the digits, `make test` runs all tests. The first
-# of them sets up .venv, which takes about a minute.
+# Two commands on a fresh machine with Python >= 3.11: `make demo` runs the digits, `make test` the tests. The first of
+# them sets up .venv, which takes about a minute. docs/gate.md has the parts of the gate.
 PYTHON ?= python3
 VENV := .venv
 MANIFESTS := requirements.txt constraints.txt $(wildcard pyproject.toml */pyproject.toml plugins/*/pyproject.toml)
@@ -13,14 +13,24 @@ DEVICES ?= CPU:0 OPENCL:0 EXAMPLE:0 SIM:0
 ARCHITECTURES ?= sm_80 sm_90 sm_100 sm_120
 PYTHONS ?= 3.11 3.12 3.13
 
-.PHONY: demo test wheels slow soak mutants random-graphs kills conformance fake-gpu cuda-texts installation bench opencl-cpu tables clean
+.PHONY: demo test thorough quick wheels slow soak mutants random-graphs kills conformance fake-gpu cuda-texts installation bench opencl-cpu tables clean
 demo: $(VENV)/.ready
 	$(VENV)/bin/python examples/digits/demo.py
 
 test: $(VENV)/.ready
 	$(VENV)/bin/ruff check
 	$(VENV)/bin/python -m mypy
-	$(VENV)/bin/python -m pytest -n 2
+	HEALDTEST_GRAPHS=20 $(VENV)/bin/python -m pytest -n 2 -m "not thorough"
+
+# The exhaustive rest: the tests of tests/thorough.txt.
+thorough: $(VENV)/.ready
+	$(VENV)/bin/python -m pytest -n 2 -m "thorough or examples"
+
+# The tests of a room or distribution: `make quick ROOM=executor`.
+ROOMS = $(wildcard tests/$(ROOM) tests/*/$(ROOM))
+quick: $(VENV)/.ready
+	@$(if $(and $(ROOM),$(ROOMS)),,echo "make quick ROOM=NAME, a folder of tests/: $(notdir $(patsubst %/,%,$(wildcard tests/*/ tests/runtime/*/ tests/graphs/*/)))"; exit 2)
+	HEALDTEST_GRAPHS=20 $(VENV)/bin/python -m pytest -n 2 -m "not thorough" $(ROOMS)
 
 # Sdist and wheel of every distribution, into dist/; CONTRIBUTING.md has the steps of a release.
 wheels: $(VENV)/.ready

@@ -50,11 +50,11 @@ def test_an_op_is_told_with_signature_and_kernels(command):
     ("BatchNormWithGlobalNormalization", "  deprecated since GraphDef version 9"),
     ("Example>Gelu", "  stateful: no; metadata function: yes; an op of plugin example_device"),
 ])
-def test_signatures_of_every_kind(command, op, line):
+def test_each_kind_of_signature_is_printed(command, op, line):
     assert line in command("ops", op).out.splitlines()
 
 
-def test_several_ops_and_json(command):
+def test_several_ops_are_described_in_json(command):
     descriptions = json.loads(command("ops", "Relu", "MatMul", "--json").out)
     assert [op["op"] for op in descriptions] == ["Relu", "MatMul"]
     assert {"name": "transpose_a", "type": "bool", "default": "False"} in descriptions[1]["attrs"]

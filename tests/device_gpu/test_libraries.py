@@ -66,6 +66,11 @@ class Native:
         command(*arguments)
 
 
+def referent(reference):
+    """The object of a `ctypes.byref`."""
+    return reference._obj  # ctypes has no public name for it
+
+
 class CublasLt:
     """cuBLASLt in NumPy, for float32: column-major matrices by their descriptors."""
 
@@ -92,15 +97,15 @@ class CublasLt:
 
     def _create(self, handle, *values):
         number = len(self.calls) + 1000
-        handle._obj.value = number
+        referent(handle).value = number
         self.objects[number] = {"made": [getattr(v, "value", v) for v in values]}
 
     def _set(self, handle, attribute, value, size):
-        assert size.value == ctypes.sizeof(value._obj)
-        self.objects[handle.value][attribute] = value._obj.value
+        assert size.value == ctypes.sizeof(referent(value))
+        self.objects[handle.value][attribute] = referent(value).value
 
     def _choose(self, *arguments):
-        arguments[-1]._obj.value = 1
+        referent(arguments[-1]).value = 1
 
     def _multiply(self, _, product, alpha, a, a_desc, b, b_desc, beta, c, c_desc, d, d_desc, _algo, _ws, _n, stream):
         assert stream.value == Native.stream
@@ -108,7 +113,7 @@ class CublasLt:
         left, right, before = (self._matrix(*pair) for pair in ((a, a_desc), (b, b_desc), (c, c_desc)))
         left = left.transpose(0, 2, 1) if desc[blas.DESC_TRANSA] else left
         right = right.transpose(0, 2, 1) if desc[blas.DESC_TRANSB] else right
-        sums = alpha._obj.value * (left @ right) + (beta._obj.value * before if beta._obj.value else 0)
+        sums = referent(alpha).value * (left @ right) + (referent(beta).value * before if referent(beta).value else 0)
         if desc[blas.DESC_EPILOGUE] & 4:
             bias = np.ctypeslib.as_array(ctypes.cast(desc[blas.DESC_BIAS_POINTER], ctypes.POINTER(ctypes.c_float)),
                                          (sums.shape[1],))
@@ -262,7 +267,7 @@ class CudnnLog:
         def call(*arguments):
             self.calls.append((name, [getattr(a, "value", a) for a in arguments]))
             if name.startswith("cudnnCreate"):
-                arguments[0]._obj.value = len(self.calls)
+                referent(arguments[0]).value = len(self.calls)
             return 0
 
         return call

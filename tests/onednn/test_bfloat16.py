@@ -70,7 +70,7 @@ HEADS = {
 @fast
 @pytest.mark.parametrize("batch", [1, 3])
 @pytest.mark.parametrize("head", HEADS)
-def test_products(head: str, batch: int) -> None:
+def test_products_in_bfloat16_run_in_onednn_and_are_close(head: str, batch: int) -> None:
     feeds = {"x": numbers(batch, 16, 16, 8)}
     for config in (AS_WRITTEN, ALONE):
         codes = compare_in_bfloat16([placeholder("x"), *HEADS[head]], feeds, "y", 5, config)
@@ -141,7 +141,7 @@ def test_layer_normalisation_of_a_residual_sum_is_known(name: str) -> None:
     [const("w", numbers(1, 1, 8, 2)), node("gate", "Mul", "x", "g"), conv("y", "gate", "w")],
     [node("y", "Einsum", "x", "g", equation="nijc,nikc->nijk", N=2)],
 ], ids=["BatchMatMulV2", "gated", "Einsum"])
-def test_products_of_float32_that_a_graph_narrows_itself(product: list[Node]) -> None:
+def test_products_that_a_graph_narrows_itself_keep_their_cast(product: list[Node]) -> None:
     types = {"SrcT": heald.api.dtypes.float32, "DstT": heald.api.dtypes.bfloat16}
     nodes = [placeholder("x"), placeholder("g"), *product, Node("r", "Cast", ["y"], attrs={**types, "Truncate": False})]
     feeds = {"x": numbers(1, 40, 40, 8), "g": numbers(1, 1, 1, 8) if len(product) > 1 else numbers(1, 40, 40, 8)}

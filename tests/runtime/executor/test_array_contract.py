@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import gc
 import weakref
+from contextlib import suppress
 
 import heald
 import numpy as np
 import pytest
 from builders.graphs import const, graph, node, placeholder
-from heald.errors import InvalidArgument, PluginError
+from heald.errors import HealdError, InvalidArgument, PluginError
 from heald.graphs.graph.attr_value import ShapeAttr
 from heald.runtime.executor.array_contract import check_first_run, checked_run_function
 from heald.runtime.executor.frame import Frame
 from heald.runtime.executor.step import RunOptions
+from heald.runtime.service.prepared_step import LARGEST_VARIANT_COUNT
 from plugins_for_tests import plugin
 
 CONFIG = {"plugins": {"load": [plugin(name) for name in ("contracts", "tests")]}}
@@ -48,11 +50,12 @@ BINDINGS = {  # nodes in which a cube of (1, 2, 3) is made: y
 
 def step_of(binding, how, config):
     """The step of a binding, on the dynamic variant if it takes any shape."""
-    session = heald.Session(graph(*BINDINGS[binding](how)), config)
+    step = heald.Session(graph(*BINDINGS[binding](how)), config).make_callable("y", ["x"])
     if binding == "of any shape":
-        for n in range(4, 12):
-            session.prepare("y", ["x"])._variants[((n,),)] = None
-    return session.make_callable("y", ["x"])
+        for n in range(4, 4 + LARGEST_VARIANT_COUNT):
+            with suppress(HealdError):
+                step(np.zeros(n, np.float32))
+    return step
 
 
 @pytest.mark.parametrize("binding", BINDINGS)

@@ -97,7 +97,7 @@ def test_closing_the_session_ends_runs_that_have_no_options(first):
 def test_cancelling_the_host_ends_runs_and_a_restart_meanwhile_makes_none_of_them_right():
     open_session = session()
     step = open_session.make_callable(LAST, ["x"])
-    host = open_session._runtime.host
+    host = open_session.host
     acts[MIDDLE] = lambda: (host.cancel_execution(), host.restart())
     with pytest.raises(Cancelled):
         step(X)
@@ -232,7 +232,7 @@ def test_a_kernel_that_fails_in_pieces_is_named_though_the_others_are_stopped():
 def test_a_stop_that_comes_late_leaves_the_frames_next_run_alone():
     with session() as open_session:
         executable = open_session.prepare(LAST, ["x"]).executable()
-        host, stale = open_session._runtime.host, []
+        host, stale = open_session.host, []
         frames = executable.make_frame()
         executable.autotuner.schedule.frames.append(frames)
         first = Step(host)
@@ -250,7 +250,7 @@ def fail():
 @pytest.mark.parametrize("end", ["cancelled", "failed"])
 def test_a_run_that_ended_early_leaves_its_frame_to_the_next_one_without_its_values(end, timeout):
     with session() as open_session:
-        executable, host = open_session.prepare(LAST, ["x"]).executable(), open_session._runtime.host
+        executable, host = open_session.prepare(LAST, ["x"]).executable(), open_session.host
         frames = executable.autotuner.schedule.frames
         executable.run([X], Step(host))
         (frame,) = frames

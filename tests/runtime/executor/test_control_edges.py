@@ -78,7 +78,7 @@ def test_no_node_runs_before_what_its_edges_order_before_it(nodes):
             before[number] = set().union(*(before[e] for e in earlier), {name_of(e, nodes) for e in earlier if e})
             own_position = position.get(name_of(number, nodes))
             assert own_position is None or all(position[b] < own_position for b in before[number] if b in position)
-    assert [f for r in session._runtime.host.devices_in_use() if r.type == "SIM" for f in r.device.native.report] == []
+    assert [f for r in session.host.devices_in_use() if r.type == "SIM" for f in r.device.native.report] == []
 
 
 @pytest.mark.parametrize("op", ["Mark", "Tell"])

@@ -115,7 +115,7 @@ def test_runs_of_a_program_over_three_memories_at_once_do_not_see_each_other(kin
 
 def faults(session):
     """The faults that the simulated devices of a session have seen."""
-    return [fault for record in session._runtime.host.devices_in_use() if record.type == "SIM"
+    return [fault for record in session.host.devices_in_use() if record.type == "SIM"
             for fault in record.device.native.report]
 
 
@@ -134,13 +134,13 @@ def test_buffers_of_a_run_on_devices_are_freed_at_its_end():
     session = heald.Session(bounced, CONFIG)
     step = session.make_callable(last, ["x"])
     assert step(X).tolist() == (X * 64).tolist()
-    devices = [session._runtime.host.open(f"EXAMPLE:{i}") for i in range(2)]
+    devices = [session.host.open(f"EXAMPLE:{i}") for i in range(2)]
     gc.collect()
-    before = [device._memory.available for device in devices]
+    before = [device.memory.available for device in devices]
     for _ in range(20):
         step(X)
     gc.collect()
-    assert [device._memory.available for device in devices] == before
+    assert [device.memory.available for device in devices] == before
 
 
 def test_a_failing_kernel_beside_a_device_leaves_both_usable():
@@ -162,7 +162,7 @@ def test_the_waiters_of_a_host_end_with_it():
     session.run(last, {"x": X})
     waiters = [t for t in threading.enumerate() if t.name.startswith("heald-waiter-EXAMPLE") and t not in others]
     assert len(waiters) == 2
-    session._runtime.host.close()
+    session.host.close()
     for thread in waiters:
         thread.join(5)
         assert not thread.is_alive()

@@ -127,11 +127,11 @@ def runs():
     session = heald.Session(PROGRAM, CONFIG | {"allocator": {"name": "counting"}, "work_queue": {"threads": 1}})
     yield Runs(session)
     session.close()
-    session._runtime.host.close()  # its threads end now, even with references to the session
+    session.host.close()  # its threads end now, even with references to the session
 
 
 def test_ten_thousand_runs_of_which_many_fail_or_are_cancelled_leave_nothing_behind(runs):
-    allocator = runs.session._runtime.host.allocator
+    allocator = runs.session.host.allocator
     runs.some(0.1)
     before, blocks, memory = footprint(allocator), sys.getallocatedblocks(), resident()
     runs.some(1)
@@ -152,7 +152,7 @@ def test_ten_thousand_runs_of_which_many_fail_or_are_cancelled_leave_nothing_beh
 ], ids=["right", "failing", "failing later", "failing behind a later one", "timed out",
         "timed out in a kernel", "cancelled"])
 def test_a_run_frees_all_it_had_at_its_end_with_or_without_an_error(runs, end):
-    allocator = runs.session._runtime.host.allocator
+    allocator = runs.session.host.allocator
     end(runs)
     before = footprint(allocator)["buffers"]
     gc.disable()
@@ -322,7 +322,7 @@ def of_any_shape(step, session):
 
 
 def executable_run(session, prepare, run):
-    host = session._runtime.host
+    host = session.host
     executable = prepare(session.prepare("y", ["x"]).executable(), host)
     return lambda x: run(executable, x, Step(host))
 
