@@ -79,6 +79,7 @@ def trust_file(args: Namespace) -> int:
     from ...runtime.config.trust import digest, set_trust
     from ...runtime.support.user_files import config_folder
     from ..printing.table import show
+    from ..printing.terminal import say
 
     path = Path(os.path.realpath(args.file))
     if path.name not in PROJECT_FILE_NAMES:
@@ -88,7 +89,7 @@ def trust_file(args: Namespace) -> int:
     Config([parse(path, data)])  # a mistake is an error, since it would stop every command once the file is trusted
     rows = _ignored_rows(_plugins(Config([parse(path, data, untrusted_file(path))])))
     set_trust(config_folder(os.environ), path, digest(data))
-    print(f"{path} is trusted until it changes. Beyond what any found file may set, it sets:")
+    say(f"{path} is trusted until it changes. Beyond what any found file may set, it sets:")
     texts = [row | {"value": _text(row["value"])} for row in rows]
     show(texts or [{"key": "(nothing)"}], ("key", "value", "origin"), wrap=("value",))
     return 0
@@ -101,11 +102,12 @@ def untrust_file(args: Namespace) -> int:
     from ...errors import NotFound
     from ...runtime.config.trust import set_trust
     from ...runtime.support.user_files import config_folder
+    from ..printing.terminal import say
 
     if not set_trust(config_folder(os.environ), Path(args.file), None):
         raise NotFound(f"'{args.file}' is not among the trusted config files",
                        hint="heald config show --origin lists the files that count")
-    print(f"{args.file} is trusted no longer")
+    say(f"{args.file} is trusted no longer")
     return 0
 
 
