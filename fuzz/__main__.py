@@ -23,18 +23,18 @@ def main(arguments: list[str] | None = None) -> int:
     add.add_argument("--seed", type=int, default=0, metavar="S")
     add.add_argument("--jobs", type=int, default=1, metavar="J", help="children at a time")
     add.add_argument("--resume", action="store_true", help="go on with the state that is there")
-    _state(add)
+    _add_state_argument(add)
     add.set_defaults(command=_run)
 
     add = commands.add_parser("failures", help="list failures, most frequent first")
-    _state(add)
+    _add_state_argument(add)
     add.add_argument("--minimised", type=Path, metavar="FOLDER", help="write a small file for each group there")
-    add.set_defaults(command=_failures)
+    add.set_defaults(command=_print_failures)
 
     add = commands.add_parser("show", help="write a mutant to a file: a folder's as a zip archive")
-    _of_mutant(add)
+    _add_mutant_arguments(add)
     add.add_argument("-o", "--output", type=Path, metavar="FILE")
-    add.set_defaults(command=_show)
+    add.set_defaults(command=_write_mutant)
 
     add = commands.add_parser("minimise", help="shrink a failing sample")
     add.add_argument("target", choices=TARGETS, metavar="TARGET")
@@ -44,10 +44,10 @@ def main(arguments: list[str] | None = None) -> int:
 
     add = commands.add_parser("table", help="counts per outcome, as markdown")
     add.add_argument("--write", action="store_true", help=f"into docs/{PAGE.name}")
-    _state(add)
-    add.set_defaults(command=_table)
+    _add_state_argument(add)
+    add.set_defaults(command=_print_table)
 
-    commands.add_parser("list", help="the targets").set_defaults(command=_list)
+    commands.add_parser("list", help="the targets").set_defaults(command=_list_targets)
     options = parser.parse_args(arguments)
     unknown = set(getattr(options, "targets", ())) - {*TARGETS}
     if unknown:
@@ -55,11 +55,11 @@ def main(arguments: list[str] | None = None) -> int:
     return options.command(options)  # type: ignore[no-any-return]
 
 
-def _state(parser: argparse.ArgumentParser) -> None:
+def _add_state_argument(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--state", type=Path, default=state.FOLDER, metavar="FOLDER", help="where outcomes are kept")
 
 
-def _of_mutant(parser: argparse.ArgumentParser) -> None:
+def _add_mutant_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("target", choices=TARGETS, metavar="TARGET")
     parser.add_argument("seed", type=int)
     parser.add_argument("number", type=int)
@@ -72,7 +72,7 @@ def _run(options: argparse.Namespace) -> int:
     return int(any(one.failures for one in states))
 
 
-def _failures(options: argparse.Namespace) -> int:
+def _print_failures(options: argparse.Namespace) -> int:
     states = table.load_states(options.state)
     for one in states:
         for position, failure in enumerate(sorted(one.failures, key=lambda f: -f.count)):
@@ -96,7 +96,7 @@ def _write_minimised(one: state.State, failure: state.Failure, path: Path) -> No
         print(f"minimised: {path}\n")
 
 
-def _show(options: argparse.Namespace) -> int:
+def _write_mutant(options: argparse.Namespace) -> int:
     data = samples.pack_sample(mutant(options.target, options.seed, options.number))
     if options.output is None:
         sys.stdout.buffer.write(data)
@@ -114,7 +114,7 @@ def _minimise(options: argparse.Namespace) -> int:
     return 0
 
 
-def _table(options: argparse.Namespace) -> int:
+def _print_table(options: argparse.Namespace) -> int:
     states = table.load_states(options.state)
     if options.write:
         PAGE.write_text(table.renew_table(PAGE.read_text("utf-8"), states), "utf-8")
@@ -123,7 +123,7 @@ def _table(options: argparse.Namespace) -> int:
     return 0
 
 
-def _list(_options: argparse.Namespace) -> int:
+def _list_targets(_options: argparse.Namespace) -> int:
     for name, target in TARGETS.items():
         seeds = sum(len(pool.samples) for pool in target.pools())
         print(f"{name:<18} {seeds:>6,} seeds  {target.door.__doc__}")

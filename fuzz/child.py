@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 _START = 60.0  # seconds on a busy machine: of a child's imports, of the making of a mutant
 _GRACE = 1.0  # seconds beyond the deadline, in which the child itself reports a mutant that was only just late
 _DUMP = 0.5  # seconds for the traceback of a late child
-_LOG = 4000  # characters kept of a child's log
+_LOG_CHARACTERS = 4000  # characters kept of a child's log
 ENVIRONMENT = {
     "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1",
     "PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH")))),
@@ -121,7 +121,7 @@ class Child:
 
     def _last_words(self) -> str:
         self._log.seek(0)
-        return self._log.read().decode("utf-8", "replace")[-_LOG:]
+        return self._log.read().decode("utf-8", "replace")[-_LOG_CHARACTERS:]
 
 
 def _short(line: str) -> str:

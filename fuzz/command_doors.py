@@ -23,7 +23,7 @@ from heald_tools import diff as diff_command
 from .graph_runs import Lossy, run_graph
 from .samples import SINGLE, Sample, write_files
 
-_MOST_STEPS = 4
+_MOST_EDIT_STEPS = 4
 _MODEL, _OTHER, _OUTPUT = "model.pb", "other.pb", "out.pb"
 _VALUES = ("0", "1.5", "[1, 2]", "text", "true", "[[1e30]]", "{}", "-1", "null", "[]")
 _TYPES = ("float32", "int64", "string", "bool", "half", "nothing")
@@ -32,7 +32,7 @@ _TYPES = ("float32", "int64", "string", "bool", "half", "nothing")
 def edit(sample: Sample, folder: Path) -> None:
     """A GraphDef through `heald edit` with one to four steps, whose result is read."""
     rng, graph = _open_graph(sample, folder)
-    steps = [part for _ in range(rng.randint(1, _MOST_STEPS)) for part in _step(rng, graph, folder)]
+    steps = [part for _ in range(rng.randint(1, _MOST_EDIT_STEPS)) for part in _step(rng, graph, folder)]
     _run(edit_command.add_arguments, edit_command.edit, [str(folder / _MODEL), "-o", str(folder / _OUTPUT), *steps])
     graphdef.load(folder / _OUTPUT)
 
@@ -40,7 +40,7 @@ def edit(sample: Sample, folder: Path) -> None:
 def opt(sample: Sample, folder: Path) -> None:
     """A GraphDef through `heald opt` with any graph passes; its result runs."""
     rng, _ = _open_graph(sample, folder)
-    passes = rng.choices(sorted(heald.default_host().registries.passes), k=rng.randint(1, _MOST_STEPS))
+    passes = rng.choices(sorted(heald.default_host().registries.passes), k=rng.randint(1, _MOST_EDIT_STEPS))
     _run(opt_command.add_arguments, opt_command.opt,
          [str(folder / _MODEL), "-o", str(folder / _OUTPUT), "--passes", ",".join(passes)])
     run_graph(graphdef.load(folder / _OUTPUT))

@@ -16,7 +16,7 @@ from .raw import EDGES, LARGEST_MUTANT_BYTES, Words
 _TYPES = ("i1", "i32", "i64", "ui8", "f32", "f64", "bf16", "index", "!tfrt.chain", "tensor<2x3xf32>", "tensor<?xi32>",
           "tensor<*xf32>", "tensor<f32>", "tensor<0xf32>", "tensor<1000000x1000000xf32>", "tensor<3x!tf_type.string>",
           "!tfrt.string", "tensor<*x!tf_type.resource>", "!tf_type.control", "none", "complex<f32>")
-_KINDS = {ATTRIBUTE: 6, TYPE: 4, OPERAND: 4, OPERATION: 3, SYMBOL: 1, REGION: 0.5}
+_WEIGHT_OF_SPAN_KIND = {ATTRIBUTE: 6, TYPE: 4, OPERAND: 4, OPERATION: 3, SYMBOL: 1, REGION: 0.5}
 _RESULT_NAMES = re.compile(r"\s*%[^=\"\n]*=\s*")
 _NUMBER = re.compile(r"(?<![\w%#.])-?\d+(?:\.\d+(?:e[+-]?\d+)?)?(?=[\sx,>\]})]|\Z)")
 _DIM = re.compile(r"(?<=[<x])(?:\d+|\?)(?=x)")
@@ -75,7 +75,7 @@ def _with_new_names(operation: str, number: int) -> str:
 
 def _exchange(rng: Random, text: str, parts: Sequence[Span], theirs: str) -> str | None:
     """A part in the place of another one: mostly of the same class or type, from this text or the other one."""
-    kind = rng.choices([*_KINDS], [*_KINDS.values()])[0]
+    kind = rng.choices([*_WEIGHT_OF_SPAN_KIND], [*_WEIGHT_OF_SPAN_KIND.values()])[0]
     span = _any_span(rng, parts, kind)
     if span is None:
         return None

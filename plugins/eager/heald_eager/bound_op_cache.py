@@ -40,7 +40,7 @@ class BoundOpCache:
         if bound is None:
             context = self._context
             layouts = [kind.layout for kind in kinds]
-            bound = context.ops.bind(op, attrs, infos, device, self._node(op, attrs), layouts)
+            bound = context.ops.bind(op, attrs, infos, device, self._node_name(op, attrs), layouts)
             bound.kinds = [context.kinds.get(o.meta, device, bound.native, o.handle) for o in bound.outputs]
             self._bound_ops[key] = bound
             context.host.memory.bound_calls.keep(self, key, bound.nbytes)
@@ -58,7 +58,7 @@ class BoundOpCache:
     def forked(self) -> None:
         self._lock = threading.Lock()
 
-    def _node(self, op: OpDef, attrs: OpAttrs) -> str:
+    def _node_name(self, op: OpDef, attrs: OpAttrs) -> str:
         """The name under which a kernel keeps state for all calls of this op with these attributes."""
         if not op.stateful:
             return op.name

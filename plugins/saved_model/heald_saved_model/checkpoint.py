@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _VERSION = 1  # the only version of the format
 _LARGEST_RANK = 64  # NumPy's limit
 _LARGEST_ELEMENTS = 2**58  # NumPy's limit for arrays of any type; zero dimensions are left out of the product
-_FOUR_BYTE_LIMIT = 2**32  # the checksum takes string lengths below it as four bytes, others as eight
+_LONG_STRING_BYTES = 2**32  # the checksum takes string lengths below it as four bytes, others as eight
 
 
 class Entry(NamedTuple):
@@ -239,7 +239,7 @@ def _strings(data: Buffer, name: str, entry: Entry) -> Array:
         lengths.append(length)
     if at + 4 + sum(lengths) != len(data):
         raise DataLoss(f"the strings of tensor '{name}' do not fill its {len(data)} bytes")
-    lengths_bytes = b"".join(n.to_bytes(4 if n < _FOUR_BYTE_LIMIT else 8, "little") for n in lengths)
+    lengths_bytes = b"".join(n.to_bytes(4 if n < _LONG_STRING_BYTES else 8, "little") for n in lengths)
     if masked_crc32c(lengths_bytes) != int.from_bytes(data[at : at + 4], "little"):
         raise _checksum_error(name)
     if masked_crc32c(lengths_bytes + bytes(data[at:])) != entry.crc:

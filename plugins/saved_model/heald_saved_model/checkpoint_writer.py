@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     Array = np.ndarray[Any, Any]
 
-_FOUR_BYTE_LIMIT = 2**32  # the checksum takes string lengths below it as four bytes, others as eight
+_LONG_STRING_BYTES = 2**32  # the checksum takes string lengths below it as four bytes, others as eight
 
 
 class TensorToSave(NamedTuple):
@@ -57,7 +57,7 @@ def write_checkpoint(prefix: str | os.PathLike[str], tensors: Mapping[str, Any] 
         tensors = [TensorToSave(name, np.asarray(value)) for name, value in tensors.items()]
     index = _Index()
     _make_parent(prefix)
-    shards = _shards(prefix, _unused_count(prefix, 1))
+    shards = _shards(prefix, _unused_shard_count(prefix, 1))
     with whole_file.writing_files(shards[0].parent) as files:
         with files.create(shards[0].name) as file:
             offset = 0
@@ -97,7 +97,7 @@ def merge_checkpoints(
         parts += _shards(prefix, count)
         indices.append(file)
     _make_parent(destination)
-    shards = _shards(destination, _unused_count(destination, len(parts)))
+    shards = _shards(destination, _unused_shard_count(destination, len(parts)))
     whole_file.add_names(dict(zip(parts, shards, strict=False)))
     with whole_file.writing_files(shards[0].parent) as files:
         _create_empty(files, shards[len(parts):])
@@ -200,7 +200,7 @@ def _string(element: object, name: str) -> bytes:
 
 def _bytes_of_lengths(lengths: Iterable[int]) -> bytes:
     """Return the lengths as their checksum takes them."""
-    return b"".join(n.to_bytes(4 if n < _FOUR_BYTE_LIMIT else 8, "little") for n in lengths)
+    return b"".join(n.to_bytes(4 if n < _LONG_STRING_BYTES else 8, "little") for n in lengths)
 
 
 def _checksum(tensor: TensorToSave, chunks: Sequence[Buffer]) -> int:
@@ -228,7 +228,7 @@ def _create_empty(files: whole_file.NewFiles, shards: Iterable[Path]) -> None:
             pass  # readers of an index may expect each shard that it names
 
 
-def _unused_count(prefix: str | os.PathLike[str], number: int) -> int:
+def _unused_shard_count(prefix: str | os.PathLike[str], number: int) -> int:
     """Return a count of at least `number` shards that the present checkpoint of this prefix does not have."""
     return number + (_shard_count(prefix) == number)
 

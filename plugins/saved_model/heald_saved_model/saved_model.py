@@ -32,7 +32,7 @@ SERVE = frozenset({"serve"})
 _META_GRAPH = 2  # field of SavedModel
 _META_INFO, _GRAPH = 1, 2  # fields of MetaGraphDef
 _TAG = 4  # field of MetaInfoDef
-_OBJECTS = "_CHECKPOINTABLE_OBJECT_GRAPH"  # the key of the checkpoint's graph of objects
+_OBJECT_GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"  # the key of the checkpoint's graph of objects
 _VALUE = "VARIABLE_VALUE"
 _TABLE = "table"  # a table's attribute in that graph; its keys and values are two tensors
 _INIT = "__saved_model_init_op"  # TensorFlow 2: the signature of the init op
@@ -171,9 +171,9 @@ class SavedModel:
 
     def _keys_of(self, attribute: str) -> dict[int, str]:
         """Return the checkpoint's keys of the objects with this attribute."""
-        saved = self.checkpoint.read(_OBJECTS).reshape(-1)
+        saved = self.checkpoint.read(_OBJECT_GRAPH_KEY).reshape(-1)
         if saved.dtype != object:  # bytes(n) of a number would be n zeros
-            raise DataLoss(f"tensor '{_OBJECTS}' of the checkpoint is {saved.dtype}, expected string")
+            raise DataLoss(f"tensor '{_OBJECT_GRAPH_KEY}' of the checkpoint is {saved.dtype}, expected string")
         checkpoint_nodes: Any = parse_message("TrackableObjectGraph", saved[0] if len(saved) else b"")
         return _keys_of_objects(self._about.object_graph_def.nodes, checkpoint_nodes.nodes, attribute)
 

@@ -105,7 +105,7 @@ def _write_session(session: Session, signatures: Mapping[str, Sides], folder: Pa
         if node.name not in values:
             raise FailedPrecondition("a variable without a value cannot be saved", node=node.name, op=node.op,
                                      hint="run the step that initializes it first")
-    restoring = _with_restore_nodes(graph, variables) if variables else Restoring(graph, {})
+    restoring = _with_restore_nodes(graph, variables) if variables else GraphWithSaver(graph, {})
     about = {"tags": sorted(SERVE)}
     meta_graph: Any = message_class("MetaGraphDef")(
         meta_info_def=about, saver_def=restoring.saver or None,
@@ -137,14 +137,14 @@ def variable_values(session: Session) -> dict[str, Any]:
     return {references.get(name, name): value for name, value in values.items()}
 
 
-class Restoring(NamedTuple):
+class GraphWithSaver(NamedTuple):
     """A graph with nodes that save and restore its variables, and the fields of the SaverDef that names them."""
 
     graph: Graph
     saver: dict[str, Any]
 
 
-def _with_restore_nodes(graph: Graph, variables: Sequence[Node]) -> Restoring:
+def _with_restore_nodes(graph: Graph, variables: Sequence[Node]) -> GraphWithSaver:
     """Add nodes that restore the variables, which TensorFlow's loader runs, and nodes that save them."""
     used_names = set(graph.nodes)
 
@@ -170,7 +170,7 @@ def _with_restore_nodes(graph: Graph, variables: Sequence[Node]) -> Restoring:
     nodes = [prefix, names, slices, restore, *assigns, *reads, saving, done, restore_all]
     saver = {"filename_tensor_name": f"{prefix.name}:0", "save_tensor_name": f"{done.name}:0",
              "restore_op_name": restore_all.name, "version": 2}
-    return Restoring(graph.replace(nodes=nodes), saver)
+    return GraphWithSaver(graph.replace(nodes=nodes), saver)
 
 
 def _strings(value: bytes | list[bytes]) -> Any:

@@ -95,7 +95,7 @@ def read(setting: Setting, hint: Any, key: str) -> Any:
     hint."""
     reader = _READERS.get(get_origin(hint) or hint)
     if reader is None:
-        raise PluginError(f"{key} is declared as {hint}, which config cannot read", hint=_READABLE)
+        raise PluginError(f"{key} is declared as {hint}, which config cannot read", hint=_READABLE_TYPES_HINT)
     return reader(setting, hint, key)
 
 
@@ -334,7 +334,7 @@ def _mapping(setting: Setting, hint: Any, key: str) -> dict[str, Any]:
     return {name: read(entry, kind, f"{key}.{name}") for name, entry in as_table(setting, key).items()}
 
 
-_READABLE = "use str, int, float, bool, None, Literal, tuple[...], list[T], dict[str, T] or a union of them"
+_READABLE_TYPES_HINT = "use str, int, float, bool, None, Literal, tuple[...], list[T], dict[str, T] or a union of them"
 _READERS: dict[Any, Callable[[Setting, Any, str], Any]] = {
     str: _scalar, int: _scalar, float: _scalar, bool: _scalar, NoneType: _none, Literal: _literal,
     Union: _union, UnionType: _union, tuple: _sequence, list: _sequence, dict: _mapping, Mapping: _mapping,

@@ -19,7 +19,7 @@ from ..values.dtypes import DType
 from ..values.foreign_array import ForeignArray
 from ..values.tensor import MOST_DIMS, TensorMetadata, fits, shape_text
 
-POINTER = 8  # bytes of an element that is a Python object
+POINTER_BYTES = 8  # bytes of an element that is a Python object
 
 
 def convert_feed(
@@ -35,7 +35,7 @@ def convert_feed(
         if memory is None or (isinstance(value, np.ndarray) and value.dtype == meta.dtype.numpy
                               and value.flags.c_contiguous and value.flags.aligned):
             return _convert_values(value, meta, name)
-        nbytes = _count(value) * (meta.dtype.itemsize or POINTER)
+        nbytes = _count(value) * (meta.dtype.itemsize or POINTER_BYTES)
         asker = f"{name}, converted to {meta.dtype.name},"
         return memory.lend(nbytes, asker, partial(_convert_values, value, meta, name))
 
