@@ -84,7 +84,7 @@ def bidirectional(folder: Path) -> dict[str, Any]:
     for row, length in enumerate((15, 3, 9, 1)):
         ids[row, length:] = 0
     return of_function(folder, model, lambda ids: {"logits": model(ids)}, {"ids": ids},
-                        [tf.TensorSpec([None, None], tf.int32, name="ids")])
+                       [tf.TensorSpec([None, None], tf.int32, name="ids")])
 
 
 class Transformer(tf.Module):
@@ -146,7 +146,7 @@ def generation(folder: Path) -> dict[str, Any]:
 
     start = np.array([[3, 5], [7, 1], [2, 2]], np.int32)
     return of_function(folder, model, generate, {"start": start},
-                        [tf.TensorSpec([None, None], tf.int32, name="start")])
+                       [tf.TensorSpec([None, None], tf.int32, name="start")])
 
 
 def branching_generation(folder: Path) -> dict[str, Any]:
@@ -214,7 +214,7 @@ def beam_search(folder: Path) -> dict[str, Any]:
         return {"paths": tf.transpose(path.stack(), [1, 2, 0]), "scores": scores / tf.cast(count, tf.float32) ** 0.6}
 
     return of_function(folder, model, search, {"start": np.array([1, 7, 13], np.int32)},
-                        [tf.TensorSpec([None], tf.int32, name="start")])
+                       [tf.TensorSpec([None], tf.int32, name="start")])
 
 
 def detection(folder: Path) -> dict[str, Any]:
@@ -245,7 +245,7 @@ def detection(folder: Path) -> dict[str, Any]:
 
     feeds = {"offsets": rng.normal(0, 1, (count, 4)), "logits": rng.normal(0, 1, (count, classes))}
     return of_function(folder, model, detect, {name: array.astype(np.float32) for name, array in feeds.items()},
-                        [tf.TensorSpec([count, 4], name="offsets"), tf.TensorSpec([count, classes], name="logits")])
+                       [tf.TensorSpec([count, 4], name="offsets"), tf.TensorSpec([count, classes], name="logits")])
 
 
 def crf(folder: Path) -> dict[str, Any]:
@@ -281,7 +281,7 @@ def crf(folder: Path) -> dict[str, Any]:
 
     feeds = {"scores": rng.normal(0, 1, (3, 10, 6)).astype(np.float32), "lengths": np.array([10, 4, 7], np.int32)}
     return of_function(folder, model, decode, feeds, [tf.TensorSpec([None, None, 6], name="scores"),
-                                                       tf.TensorSpec([None], tf.int32, name="lengths")])
+                                                      tf.TensorSpec([None], tf.int32, name="lengths")])
 
 
 def maps_and_scans(folder: Path) -> dict[str, Any]:
@@ -303,7 +303,7 @@ def maps_and_scans(folder: Path) -> dict[str, Any]:
 
     x = np.random.default_rng(SEED).normal(0, 1, (6, 5)).astype(np.float32)
     return of_function(folder, tf.Module(), work, {"x": x, "text": TEXTS},
-                        [tf.TensorSpec([None, 5], name="x"), tf.TensorSpec([None], tf.string, name="text")])
+                       [tf.TensorSpec([None, 5], name="x"), tf.TensorSpec([None], tf.string, name="text")])
 
 
 def switch_case(folder: Path) -> dict[str, Any]:

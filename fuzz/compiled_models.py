@@ -167,7 +167,7 @@ def _change_count(rng: Random, function: ProgramFunction, at: int, _other: Compi
     """An argument more or fewer, or a result fewer."""
     call = function.kernels[at]
     changes: list[Call] = [call._replace(args=call.args[:-1]), call._replace(args=(*call.args, *call.args[:1])),
-                        call._replace(args=call.args * 2), call._replace(results=call.results[:-1])]
+                           call._replace(args=call.args * 2), call._replace(results=call.results[:-1])]
     return rng.choice(changes)
 
 

@@ -347,7 +347,7 @@ def op_names() -> tuple[bytes, ...]:
     """The vocabulary of graphs: ops with a kernel, attributes, types."""
     words = {*golden.cases(), *(key for cases in golden.cases().values() for case in cases for key in case.attrs)}
     return tuple(sorted(word.encode() for word in {*words, *(f"DT_{t.name.upper()}" for t in dtypes.ALL), "i0", "i1",
-                                                    "op", "op:1", "^i0", "^op", "T", "N", "value", "dtype", "shape"}))
+                                                   "op", "op:1", "^i0", "^op", "T", "N", "value", "dtype", "shape"}))
 
 
 def _single(files: Iterable[bytes]) -> list[Sample]:

@@ -88,7 +88,7 @@ SHAPES_BY_OP["FusedBatchNormV2"] = SHAPES_BY_OP["FusedBatchNormV3"] = SHAPES_BY_
 BOXES: Shapes = ((9, 4), (9,))
 SHAPES_BY_OP |= {
     **{f"Resize{how}": tuple((i,) for i in IMAGES) for how in ("Area", "Bicubic", "Bilinear", "NearestNeighbor",
-                                                                "NearestNeighborGrad")},
+                                                               "NearestNeighborGrad")},
     **{f"{op}Grad": (((1, 5, 6, 3), (1, 8, 7, 3)),) for op in ("ResizeBicubic", "ResizeBilinear", "ScaleAndTranslate")},
     "ScaleAndTranslate": tuple((i,) for i in IMAGES),
     "CropAndResize": tuple((i, (3, 4)) for i in IMAGES),

@@ -49,7 +49,7 @@ class Programs:
 def shorten_log(log: str) -> str:
     """The first errors of a log that may have thousands of lines, without the program's name."""
     error_lines = [re.sub(r"^\S*?\((\d+)\): ", r"line \1: ", line.strip("\0 \n")) for line in log.splitlines()
-             if re.search(r"\berror\b", line) and not re.match(r"\d+ errors? detected", line.strip())]
+                   if re.search(r"\berror\b", line) and not re.match(r"\d+ errors? detected", line.strip())]
     error_lines = error_lines or [line.strip("\0 \n") for line in log.splitlines() if line.strip("\0 \n")]
     more = f"; and {len(error_lines) - SHOWN_ERRORS} more" if len(error_lines) > SHOWN_ERRORS else ""
     return "; ".join(line[:200] for line in error_lines[:SHOWN_ERRORS]) + more

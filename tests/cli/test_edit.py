@@ -41,7 +41,7 @@ def run_edit(command, model):
     (("--drop-outputs", "z"), lambda g: g.drop_outputs("z")),
     (("--set-input", "a/sum:0=one", "--drop-inputs", "x"), lambda g: g.set_input("a/sum", 0, "one").drop_inputs("x")),
     (("--extract", "a/sum:0:a/y,z:0"), lambda g: g.extract("a/sum:0", ["a/y", "z:0"],
-                                                          dtypes={"a/sum:0": dtypes.float32})),
+                                                           dtypes={"a/sum:0": dtypes.float32})),
 ])
 def test_each_step_is_the_method_of_its_name(run_edit, model, steps, expected):
     assert not heald.graphs.graph.compare(run_edit(*steps), expected(load(model)))

@@ -9,7 +9,7 @@ from builders.graphs import node, placeholder
 
 MISTAKES = {  # environment variable and value: the text of the line
     ("HEALD_PLUGINS__BLOCK", "example_devcie"): "plugins.block (environment HEALD_PLUGINS__BLOCK) names the plugin "
-                                               "'example_devcie', which is not there; did you mean example_device?",
+    "'example_devcie', which is not there; did you mean example_device?",
     ("HEALD_PLACEMENT__ORDER", "cpu"): "names the device type 'cpu', which is not there; did you mean CPU?",
     ("HEALD_PLACEMENT__REMAP__GPU:*", "CPUU:0"): "names the device type 'CPUU', which is not there; did you mean CPU?",
     ("HEALD_PLACEMENT__PROVIDER__EXAMPLE", "exmple"): "names the plugin 'exmple', which is not there; did you mean",
@@ -21,7 +21,7 @@ MISTAKES = {  # environment variable and value: the text of the line
     ("HEALD_PLUGIN__SIM__DEVISES", "2"): "plugin sim is failed: environment HEALD_PLUGIN__SIM__DEVISES: [plugin.sim]",
     ("HEALD_EAGER__HANDLER", "loging"): "names the op handler 'loging', which is not there; did you mean logging?",
     ("HEALD_TORCH_DEBUG", "1"): "environment variable HEALD_TORCH_DEBUG is no setting of heald; did you mean "
-                               "HEALD_DEBUG__KEY? names that begin with HEALD_EXT_ are free for plugins",
+    "HEALD_DEBUG__KEY? names that begin with HEALD_EXT_ are free for plugins",
     ("HEALD_CONFG", "x"): "environment variable HEALD_CONFG is no setting of heald; did you mean HEALD_CONFIG?",
 }
 

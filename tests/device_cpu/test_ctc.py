@@ -149,7 +149,7 @@ def test_sequences_of_which_one_tensor_has_more_are_compared_with_nothing():
 def test_sequences_that_do_not_fit_are_refused():
     good = sparse(["ab"])
     for number, bad in ((0, good[0][:1]), (2, np.array([1], np.int64)), (2, np.array([0, 9], np.int64)),
-                       (0, good[0] + 7), (2, np.array([-1, 9], np.int64))):
+                        (0, good[0] + 7), (2, np.array([-1, 9], np.int64))):
         inputs = [*good, *sparse([""])]
         inputs[number] = bad
         if number == 2 and bad[0] == 0:

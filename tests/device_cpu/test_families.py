@@ -47,6 +47,6 @@ print([sorted(kernel.dtypes) + [kernel.bind.__module__] for kernel in kernels.ca
     sharing = [line.split("\t")[1].split() for line in lines if " ZerosLike" in line.replace("\t", " ")]
     first = [next(op for op in ops if op != "ZerosLike") for ops in sharing]
     orders = {subprocess.run([sys.executable, "-c", code, op], check=True, capture_output=True, text=True).stdout
-             for op in [*first, "ZerosLike"]}
+              for op in [*first, "ZerosLike"]}
     assert len(sharing) > 1
     assert len(orders) == 1

@@ -152,7 +152,7 @@ GIVES: dict[str, tuple[Made, list[Any]]] = {
     "set leaves the list": (lambda c: [stack(c, x := rows(c)), stack(c, write(c, x, 0, [9.0, 8.0])), stack(c, x)],
                             [X, [[9, 8], [3, 4]], X]),
     "set beyond": (lambda c: [stack(c, write(c, reserve(c, [2], 1), 2, [1.0, 2.0],
-                                               resize_if_index_out_of_bounds=True))],
+                                             resize_if_index_out_of_bounds=True))],
                    [[[0, 0], [0, 0], [1, 2]]]),
     "stack what is not there": (lambda c: [stack(c, reserve(c, [2], 2), count=2)], [[[0, 0], [0, 0]]]),
     "stack nothing": (lambda c: [stack(c, reserve(c, [2], 0))], [np.zeros((0, 2))]),

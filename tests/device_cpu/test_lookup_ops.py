@@ -378,7 +378,7 @@ def test_the_reserved_keys_of_a_dense_table_are_no_keys(key: int, name: str) -> 
     with dense() as session:
         feeds = {"k": [3, key], "v": [[1, 2], [3, 4]]}
         for fetches, step_feeds, targets in (([], feeds, ["insert"]), (["find"], {"k": [key]}, []), ([], {"k": [key]},
-                                        ["remove"])):
+                                                                                                     ["remove"])):
             with pytest.raises(InvalidArgument, match=f"Using the {name} as a table key is not allowed"):
                 session.run(fetches, step_feeds, targets=targets)
         assert session.run("size") == 0

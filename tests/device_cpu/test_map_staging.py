@@ -54,7 +54,7 @@ class Map:
         if op == "Any":
             del feeds["key"]
         outputs = self.session.run([f"{label}:{i}" for i in range(len(parts) + (op == "Any"))], feeds,
-                                 options=SOON if soon else None)
+                                   options=SOON if soon else None)
         return [value.tolist() for value in outputs]
 
     @property

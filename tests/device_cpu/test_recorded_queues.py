@@ -67,7 +67,7 @@ def outcome(session: heald.Session, case: dict[str, Any], step: dict[str, Any]) 
     options = heald.RunOptions(timeout=step["timeout"] / 1000) if "timeout" in step else None
     try:
         outputs = session.run([] if acts else [f"{name}:{i}" for i in range(count)], feeds,
-                            targets=[name] if acts else [], options=options)
+                              targets=[name] if acts else [], options=options)
     except HealdError as error:
         return {"code": error.code, "message": error.message}
     return {"out": [text(x) for x in outputs]}

@@ -69,7 +69,7 @@ def test_the_steps_of_a_sequence_are_tensorflow_s(case):
 
 def sequence(op="BlockLSTM", length=5, **changed):
     inputs = {"x": normal(5, 2, 3), "cs_prev": normal(2, 4), "h_prev": normal(2, 4, seed=1), "w": normal(7, 16),
-             "wci": normal(4), "wcf": normal(4), "wco": normal(4), "b": normal(16)} | changed
+              "wci": normal(4), "wcf": normal(4), "wco": normal(4), "b": normal(16)} | changed
     return run(op, np.int64(length), *inputs.values())
 
 

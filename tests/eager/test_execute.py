@@ -321,7 +321,7 @@ def test_the_second_call_of_a_kind_takes_no_signature(op, inputs, attrs, device,
     lists = []
     for turn in range(2):
         arguments = [[heald.TensorHandle(tensor) for tensor in x] if isinstance(x, list) else
-                 heald.TensorHandle(x) if isinstance(x, np.ndarray) else x for x in inputs]
+                     heald.TensorHandle(x) if isinstance(x, np.ndarray) else x for x in inputs]
         if turn:
             monkeypatch.setattr("heald_eager.signature.MatchMemo.match", None)
         results = heald.execute(op, *arguments, attrs=attrs, device=device)

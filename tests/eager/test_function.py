@@ -160,7 +160,7 @@ def test_a_failing_kernel_makes_errors_of_the_results_with_the_users_line():
     cpu = core(diagnostics=reports.append)
     shape = graph(placeholder("x", (2,)), placeholder("i", (), dtypes.int32), const("axis", 0, np.int32),
                   Node("g", "GatherV2", ["x", "i", "axis"], attrs={"Tparams": FLOAT, "Tindices": dtypes.int32,
-                                                                  "Taxis": dtypes.int32}),
+                                                                   "Taxis": dtypes.int32}),
                   node("y", "Neg", "g"), node("z", "Neg", "x"))
     f = composite_over(cpu, shape, inputs=["x", "i"], outputs=["y", "z"])
     here = line() + 1

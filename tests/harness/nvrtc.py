@@ -77,7 +77,7 @@ def _entries(log: str, ptx: str) -> dict[str, Entry]:
         (registers,) = re.findall(r"Used (\d+) registers", part)
         (threads,) = re.findall(r"\.maxntid (\d+(?:, \d+)*)", body)
         entries[name] = Entry(int(registers), sum(map(int, spills)), int(shared[1]) if shared else 0, tuple(parameters),
-                            _addresses(body), tuple(map(int, threads.split(", "))))
+                              _addresses(body), tuple(map(int, threads.split(", "))))
     return entries
 
 

@@ -121,7 +121,7 @@ def tensor(b, name, dims, values):
     """A tensor with these values, and the chain behind it."""
     created = b(f"tfrt_dht.create_uninitialized_tensor.{name}.{len(dims)}", results=TENSOR, shape=tuple(dims))
     return created, b(f"tfrt_dht.set_tensor_with_constant_values.{name}", created, b.chain(), results=CHAIN,
-                   values=tuple(values))
+                      values=tuple(values))
 
 
 @pytest.mark.parametrize(("name", "dims", "values", "text"), [
@@ -151,7 +151,7 @@ def test_a_tensor_is_filled_in_place(printed_lines):
         return b("tfrt_dht.print_tensor", filled, chain, results=CHAIN)
 
     assert printed_lines(write) == ["shape = [2]",
-                              "DenseHostTensor dtype = f32, shape = [2], values = [5.000000e-01, 5.000000e-01]"]
+                                    "DenseHostTensor dtype = f32, shape = [2], values = [5.000000e-01, 5.000000e-01]"]
 
 
 def test_tensors_are_compared(give):

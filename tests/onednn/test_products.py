@@ -256,7 +256,7 @@ def test_a_gate_before_a_convolution_of_pixels_goes_into_the_filters(batch: int,
 def test_another_factor_before_a_convolution_stays(gate: Any, taps: int, attrs: Any) -> None:
     nodes = [placeholder("x"), placeholder("gate"), node("g", "Mul", "x", "gate"),
              const("w", numbers(taps, taps, 8, 4)),
-            conv("y", "g", "w", **attrs), node("r", "Relu", "y")]
+             conv("y", "g", "w", **attrs), node("r", "Relu", "y")]
     done = compare(nodes, {"x": numbers(2, 8, 8, 8), "gate": numbers(*gate)}, "r", close=1e-5)
     assert done.kernels == ["cpu.Mul", "onednn.Product"]
 
@@ -320,7 +320,7 @@ def test_two_branches_that_meet_are_a_primitive_each() -> None:
 
 def test_packed_weights_are_shared_by_links_for_several_batches() -> None:
     session = heald.Session(graph(placeholder("x", (None, 6, 6, 8)), const("w", numbers(3, 3, 8, 16)),
-                                 conv("y", "x", "w")), ALONE)
+                                  conv("y", "x", "w")), ALONE)
     call = session.make_callable("y", ["x"])
     results = [call(np.ones((batch, 6, 6, 8), np.float32)) for batch in (1, 2, 3, 1)]
     assert all(np.allclose(r[0], results[0][0], atol=1e-5) for r in results)

@@ -221,6 +221,6 @@ def test_programs_of_reads_and_writes_give_equal_results_with_constants_and_vari
           heald.Session(graph, WITHOUT, initial_state=state) as theirs):
         for x in ([1, 2], [3, 4]):
             result, other = (session.run(fetches, {"x": x}, targets=[[*graph.nodes][-2 * len(values) - 1]])
-                           for session in (ours, theirs))
+                             for session in (ours, theirs))
             for a, b in zip(result, other, strict=True):
                 np.testing.assert_array_equal(a, b)

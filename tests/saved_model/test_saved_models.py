@@ -553,6 +553,6 @@ def test_the_graph_of_a_saved_model_is_the_same_under_every_hash_seed(name):
                "source = LOADER.open(Path(sys.argv[1]), LoadOptions(heald.default_host().registries.ops))\n"
                "print(list(source.graph().nodes), [each.target for each in source.initial_state()])")
     graphs = {subprocess.run([sys.executable, "-c", program, str(DATA / name / "model")], check=True,
-                            capture_output=True, env={**os.environ, "PYTHONHASHSEED": seed}).stdout
-             for seed in ("1", "2", "3")}
+                             capture_output=True, env={**os.environ, "PYTHONHASHSEED": seed}).stdout
+              for seed in ("1", "2", "3")}
     assert len(graphs) == 1

@@ -95,7 +95,7 @@ def f():
 ''', "utf-8")
     sentences = [sentence for text in prose.texts(path) for sentence in prose.sentences(text)]
     assert sorted(sentences) == ["The first line of a module.", "Two lines of a comment are one sentence.",
-                             "What a function does here.", "a comment beside code"]
+                                 "What a function does here.", "a comment beside code"]
 
 
 def test_the_command_prints_shares_and_fails_above_the_largest_that_passes(tmp_path, capsys):

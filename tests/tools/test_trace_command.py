@@ -19,7 +19,7 @@ def test_the_calls_of_a_run_are_told_in_order(command, digits):
 def test_the_trace_and_the_message_are_written(command, digits, tmp_path):
     chrome, message = tmp_path / "trace.json", tmp_path / "run.pb"
     stdout = command("trace", digits / "frozen.pb", "--input", f"{digits / 'test.npz'}:image", "-o", str(chrome),
-                   "--metadata", str(message)).out
+                     "--metadata", str(message)).out
     assert f"written: {chrome}, {message}" in stdout
     rows = [row for row in json.loads(chrome.read_text())["traceEvents"] if row["ph"] == "X"]
     stats = parse_message("RunMetadata", message.read_bytes()).step_stats.dev_stats[0].node_stats

@@ -55,7 +55,7 @@ def run(program: str, jobs: Sequence[Job]) -> list[str | None]:
     lines = "".join(f"{job}\n" for job in jobs)
     process = subprocess.run([program, "many"], input=lines, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
                              text=True,
-                           check=True).stdout.split()
+                             check=True).stdout.split()
     return [_text(job) if status == "0" else None for job, status in zip(jobs, process, strict=True)]
 
 

@@ -64,7 +64,7 @@ def _wide_product(b: Bind, left: Step, right: Step) -> Callable[[Any, Any], Any]
     if weights.is_known:
         shape = right(np.broadcast_to(np.zeros((), within), weights.meta.dims)).shape  # without memory
         widened_weights = b.prepared("cpu/matmul", widen_weights, fingerprint=FINGERPRINT,
-                           meta=TensorMetadata(dtypes.of_numpy(within), shape))
+                                     meta=TensorMetadata(dtypes.of_numpy(within), shape))
 
     def multiply(x: Any, y: Any) -> Any:
         return np.matmul(left(x.astype(within, copy=False)),

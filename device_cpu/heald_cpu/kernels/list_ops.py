@@ -283,7 +283,7 @@ def _concat_cells(cell_list: TensorList, shape: Shape, lengths: Sequence[int]) -
         raise errors.InvalidArgument(f"Trying to concat list with {what} but element_shape_except_first_dim is not "
                                      f"fully defined: {shape_text(inner_shape)}")
     tensors = [zeros(cell_list.dtype, (_length(i, lengths, first), *inner_shape)) if cell is None else cell
-             for i, cell in enumerate(cells)]
+               for i, cell in enumerate(cells)]
     return (np.concatenate([zeros(cell_list.dtype, (0, *inner_shape)), *tensors]),
             np.fromiter((len(part) for part in tensors), np.int64, len(tensors)))
 

@@ -218,7 +218,7 @@ class Binding:
         names = [tensor.arg for tensor in op.expand_inputs(attrs)]
         call_layouts = ", ".join(f"{name}: {layout}" for name, layout in zip(names, layouts, strict=True))
         kernel_layouts = [", ".join(f"{name}: {kernel.layouts.get(name, DENSE)}" for name in names)
-                 for kernel in self._host.registries.kernels.of_layouts(op.name, device.type)]
+                          for kernel in self._host.registries.kernels.of_layouts(op.name, device.type)]
         why = "; ".join([f"{pack}: {reason}" for pack, reason in refusals]
                         or [f"sparse ones take ({text})" for text in dict.fromkeys(kernel_layouts) if COO in text])
         return Unimplemented(f"no kernel on {device_name} takes the layouts ({call_layouts}){why and f': {why}'}",
@@ -230,7 +230,7 @@ class Binding:
         types = ", ".join(f"{name}={attrs[name]}" for name, declared in op.attrs.items() if declared.type == "type")
         why = "; ".join(f"{pack}: {reason}" for pack, reason in refusals)
         other_types = [t.type for t in self._host.registries.device_types.by_priority()
-                     if t.type != device.type and self._host.registries.kernels.candidates(op.name, t.type)]
+                       if t.type != device.type and self._host.registries.kernels.candidates(op.name, t.type)]
         return Unimplemented(f"no kernel on {device_name} takes this call{types and f' ({types})'}: "
                              f"{why or 'none is registered for the op'}", op=op.name, device=device_name,
                              hint=f"device types with kernels: {', '.join(other_types)}" if other_types else

@@ -133,5 +133,5 @@ def diagnostic_mismatches(diagnostics: Sequence[Diagnostic], expected: Sequence[
             mismatches.append(diagnostic._replace(kind="error", message=message))
     file = diagnostics[0].file if diagnostics else "-"
     return mismatches + [Diagnostic("error", file, one.comment_line, 1,
-                               f"expected {one.kind} \"{one.text}\" was not produced")
-                    for one in expected if not one.matched]
+                                    f"expected {one.kind} \"{one.text}\" was not produced")
+                         for one in expected if not one.matched]

@@ -53,7 +53,7 @@ def optimize(args: Namespace) -> int:
                             locations=args.mlir_print_debuginfo), remarks
 
     outputs, status = handle_chunks(decode_text(read(args.source), args.source), args.source, rewritten,
-                             split=args.split_input_file, verify=args.verify_diagnostics)
+                                    split=args.split_input_file, verify=args.verify_diagnostics)
     texts: list[str | bytes] = [part for output in outputs for part in (SEPARATOR, output)]
     if texts:
         write(args.output, texts[1:])

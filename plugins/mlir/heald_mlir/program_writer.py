@@ -63,7 +63,7 @@ class _Writer:
             "sym_name": a.StringAttr(function.name), "function_type": a.TypeAttr(t.FunctionType(inputs, results))}
         region = Region()
         operation = Operation(FUNCTION, attributes=attributes, regions=[region],
-                         location=location_of("", function.location))
+                              location=location_of("", function.location))
         if is_native(function):
             attributes |= {"sym_visibility": a.StringAttr("private"), NATIVE: a.UNIT}
             return operation
@@ -97,7 +97,7 @@ class _Writer:
     def call(self, call: Call, function: ProgramFunction, values: dict[int, Value], depth: int) -> Operation:
         types = [type_of(function.register_types[register]) for register in call.gives]
         operation = Operation(call.code, [values[register] for register in call.needs], types,
-                         location=location_of(call.node, call.location))
+                              location=location_of(call.node, call.location))
         for name, value in call.attrs.items():
             if name.startswith(lowered.PREFIX) or name == NONSTRICT:
                 raise lowered.unsupported_attribute(call, name, function.name)

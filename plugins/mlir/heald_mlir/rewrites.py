@@ -72,8 +72,8 @@ def _copy_block(block: Block, arguments: list[Value]) -> tuple[list[Operation], 
 
 def _copy(operation: Operation, values: dict[int, Value]) -> Operation:
     copied = Operation(operation.name, [values.get(id(operand), operand) for operand in operation.operands],
-                     [result.type for result in operation.results], dict(operation.attributes),
-                     location=operation.location)
+                       [result.type for result in operation.results], dict(operation.attributes),
+                       location=operation.location)
     for region in operation.regions:
         copy = Region()
         for block in region.blocks:

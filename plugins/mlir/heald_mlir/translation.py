@@ -70,7 +70,7 @@ def translate(args: Namespace) -> int:
         return bef.dumps(program_of(chunk.text, file, chunk.line)), []
 
     outputs, status = handle_chunks(decode_text(data, file), file, to_bef, split=args.split_input_file,
-                             verify=args.verify_diagnostics)
+                                    verify=args.verify_diagnostics)
     if outputs:
         write(args.output, outputs)
     return status

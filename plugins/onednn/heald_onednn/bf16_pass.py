@@ -217,7 +217,7 @@ def _is_mean_of_images(facts: Facts, entry: Resolved) -> bool:
 
 PRODUCTS: Mapping[str, Rule] = {
     "BatchMatMulV2": _allow_always, "Conv2D": _has_last_channels, "DepthwiseConv2dNative": _is_plain_depthwise,
-                                "MatMul": _allow_always,
+    "MatMul": _allow_always,
 }
 ELEMENTWISE: Mapping[str, Rule] = {
     **dict.fromkeys(("AddV2", "Elu", "LeakyRelu", "Mul", "Relu", "Relu6", "Sigmoid", "Sub", "Tanh"), _allow_always),

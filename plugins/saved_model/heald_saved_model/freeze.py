@@ -168,7 +168,7 @@ def _nodes_with_values(
     for node in takers.values():
         if node.op not in READ_OPS:
             yield captures.with_values(node, {index: handles[source.node] for index, source in enumerate(node.inputs)
-                                         if source.node in handles})
+                                              if source.node in handles})
 
 
 def _readers(graph: Graph, variable: str, consumers: Consumers) -> Iterable[Node]:
@@ -229,7 +229,7 @@ def _gather(reader: VariableRead) -> tuple[Node, ...]:
     node, attrs = reader.node, reader.attrs
     axis = constant(new_name(f"{node.name}/axis", reader.used_names), np.array(attrs["batch_dims"] % 2**31, np.int32))
     return axis, reader.make_node("GatherV2", (*node.inputs, axis.name), Tparams=attrs["dtype"], Taxis=dtypes.int32,
-                                 Tindices=attrs["Tindices"], batch_dims=attrs["batch_dims"])
+                                  Tindices=attrs["Tindices"], batch_dims=attrs["batch_dims"])
 
 
 def _gather_nd(reader: VariableRead) -> tuple[Node, ...]:

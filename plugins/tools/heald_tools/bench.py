@@ -65,7 +65,7 @@ def bench(args: Namespace) -> int:
     first, after = perf_counter(), _peak()
     others = peers(args.against, args, with_graph(args, model), feeds) if args.against else []
     turns = time_in_turns([lambda: step(*values), *(peer.run for peer in others)], args.seconds,
-                    f"timing {', '.join(['heald', *(peer.name for peer in others)])}")
+                          f"timing {', '.join(['heald', *(peer.name for peer in others)])}")
     report: dict[str, Any] = {
         "model": args.model, "batch": args.batch, "load_ms": (loaded - started) * 1e3,
         "first_run_ms": (first - begun) * 1e3, "peak_memory": after, "memory_before": before,
@@ -165,7 +165,7 @@ def _tell(args: Namespace, report: Mapping[str, Any]) -> None:
 
     more = report["peak_memory"] - report["memory_before"]
     say(f"{report['model']}: loaded in {report['load_ms']:.0f} ms, first run in {report['first_run_ms']:.1f} ms more; "
-          f"{byte_text(report['peak_memory'])} of memory at the peak, {byte_text(more)} more than before")
+        f"{byte_text(report['peak_memory'])} of memory at the peak, {byte_text(more)} more than before")
     rows = [{key: f"{value:.2e}" if key == "difference" else f"{value:.3g}" if key == "ratio" else
              f"{value:,.1f}" if key in ("per_second", "first_ms") else
              f"{value:.3f}" if isinstance(value, float) else value for key, value in row.items()}

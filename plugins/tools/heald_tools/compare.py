@@ -79,7 +79,7 @@ def _comparable_tensors(session: Session, feeds: Mapping[str, Any], fetches: Seq
         entry = session.nodes[node.name]
         if isinstance(entry, Resolved) and node.op != "Const" and node.name not in fed:
             tensors += [(entry, f"{node.name}:{i}") for i, output in enumerate(entry.output_tensors)
-                      if output.dtype not in HANDLE_TYPES]
+                        if output.dtype not in HANDLE_TYPES]
     return tensors
 
 

@@ -61,7 +61,7 @@ def _check_options(args: Namespace) -> None:
             raise InvalidArgument("--text is for two models, and one is given", hint="leave it out")
         return
     unused_options = [f"--{name}" for name in ("device", "reference", "input", "fetch", "tolerance")
-             if getattr(args, name) not in (None, [])]
+                      if getattr(args, name) not in (None, [])]
     if unused_options:
         raise InvalidArgument(f"{unused_options[0]} is for one model on two devices, and two models are given",
                               hint="leave one of them out")
@@ -129,8 +129,8 @@ def _tell(args: Namespace, differences: Sequence[Difference], beyond: Sequence[D
     say(f"{plural(len(differences), 'tensor')} compared{on}")
     if not beyond:
         say(f"none further apart than {tolerance:g} of the standard deviation; "
-              f"at most {max((d.relative for d in differences), default=0.0):.3g}")
+            f"at most {max((d.relative for d in differences), default=0.0):.3g}")
         return
     more = f", {len(beyond) - MAX_TENSORS} more with --all" if len(beyond) > MAX_TENSORS and not args.all else ""
     say(f"{len(beyond)} beyond {tolerance:g}{more}: {args.device} and {args.reference} part at "
-          f"{beyond[0].tensor} ({beyond[0].op})")
+        f"{beyond[0].tensor} ({beyond[0].op})")

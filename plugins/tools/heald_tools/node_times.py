@@ -95,8 +95,8 @@ def tell_node_times(report: Mapping[str, Any], row_limit: int | None) -> None:
     tops, rows = report["ceilings"], report["nodes"]
     total = sum(row["ms"] for row in rows) or 1.0
     say(f"\nkernel calls, medians of {RUNS} traced runs; NumPy reaches {tops['gflops']:.0f} GFLOP/s (a product of "
-          f"matrices) and {tops['gbs']:.1f} GB/s (a copy) here. GFLOP/s are of the op as it is defined: a kernel that "
-          "needs fewer multiplications may exceed the most")
+        f"matrices) and {tops['gbs']:.1f} GB/s (a copy) here. GFLOP/s are of the op as it is defined: a kernel that "
+        "needs fewer multiplications may exceed the most")
     how = ("how",) if any(row["how"] for row in rows) else ()
     where = () if all(row["on_host"] for row in rows) else ("device",)
     show([{"node": row["node"], "device": row["device"], "kernel": row["kernel"], "how": row["how"],

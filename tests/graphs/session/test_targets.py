@@ -145,7 +145,7 @@ def test_a_plugin_registers_a_prefix_once():
 def test_core_s_session_has_the_methods_of_the_contract_with_their_parameters():
     assert set(SESSION_METHODS) == {name for name in vars(SessionInterface)
                                     if inspect.isfunction(vars(SessionInterface)[name])
-                            and name not in ("__init__", "__subclasshook__")} | {"__enter__", "__exit__"}
+                                    and name not in ("__init__", "__subclasshook__")} | {"__enter__", "__exit__"}
     for name in SESSION_METHODS:
         theirs = inspect.signature(getattr(SessionInterface, name)).parameters
         assert [*inspect.signature(getattr(heald.Session, name)).parameters] == [*theirs]

@@ -65,7 +65,7 @@ def test_no_node_runs_before_what_its_edges_order_before_it(nodes):
     for number, (op, data, controls, device, _) in enumerate(nodes, 1):
         name, after = name_of(number, nodes), [f"^{name_of(c, nodes)}" for c in controls]
         graph_nodes.append(const(name, X, controls=[a[1:] for a in after]) if op == "Const" else
-                    mark_node(name, op, *[name_of(d, nodes) for d in data], *after, device=device))
+                           mark_node(name, op, *[name_of(d, nodes) for d in data], *after, device=device))
     session = heald.Session(graph(*graph_nodes), CONFIG)
     every = [name_of(n, nodes) for n in range(1, len(nodes) + 1)]
     for _ in range(2):
@@ -101,20 +101,20 @@ def test_a_device_waits_for_what_another_does_and_no_value_crosses(op, first, se
 
 def test_a_control_input_runs_although_its_result_has_no_consumer():
     session = heald.Session(graph(placeholder("x", (2,)), mark_node("guard", "Mark", "x", "x"),
-                                 mark_node("y", "Mark", "x", "x", "^guard")), CONFIG)
+                                  mark_node("y", "Mark", "x", "x", "^guard")), CONFIG)
     assert run(session, "y", {"x": X})[1] == ["guard", "y"]
 
 
 def test_a_value_that_an_alias_shows_keeps_its_order():
     alias = Node("alias", "Identity", ["x", "^slow"], attrs={"T": FLOAT})
     session = heald.Session(graph(placeholder("x", (2,)), mark_node("slow", "Later", "x", "x"), alias,
-                                 mark_node("y", "Mark", "alias", "x", device="SIM:0")), CONFIG)
+                                  mark_node("y", "Mark", "alias", "x", device="SIM:0")), CONFIG)
     assert run(session, "y", {"x": X})[1] == ["slow", "y"]
 
 
 def test_an_error_of_what_comes_before_is_the_error_of_the_run():
     session = heald.Session(graph(placeholder("x", (2,)), mark_node("check", "Check", "x"),
-                                 mark_node("y", "Mark", "x", "x", "^check")), CONFIG)
+                                  mark_node("y", "Mark", "x", "x", "^check")), CONFIG)
     assert run(session, "y", {"x": X})[1] == ["check", "y"]
     with pytest.raises(heald.errors.InvalidArgument, match="not a number") as caught:
         run(session, "y", {"x": np.float32([1, np.nan])})

@@ -84,16 +84,16 @@ def test_memory_is_poisoned_when_it_is_made_after_the_last_read_and_as_a_whole_a
         run()
         outcomes.append((int(first[0]) == 0xCB, int(second[0]) == 0xCB))
     assert outcomes == [(True, True), (False, False),  # writes 1
-                    (False, False), (True, False),  # reads 1 for the last time, writes 2
-                    (True, False), (False, True),  # reads 2 for the last time, writes 3
-                    (False, True), (True, False),  # reads 3 for the last time
-                    (True, False), (True, True)]
+                        (False, False), (True, False),  # reads 1 for the last time, writes 2
+                        (True, False), (False, True),  # reads 2 for the last time, writes 3
+                        (False, True), (True, False),  # reads 3 for the last time
+                        (True, False), (True, True)]
 
 
 def test_memory_that_is_taken_over_in_place_is_not_poisoned():
     block = np.zeros(2, np.uint8)
     calls = poisoning_calls([lambda: block.fill(1), lambda: block.fill(2), lambda: None],
-                     [{1}, {1, 2}, {2}], {1: block, 2: block})
+                            [{1}, {1, 2}, {2}], {1: block, 2: block})
     outcomes = []
     for call in calls:
         call()

@@ -269,7 +269,7 @@ def test_a_session_that_is_collected_within_a_method_of_a_device_is_freed_later(
 
     def session(op):
         return heald.Session(graph(placeholder("x", (2,)), node("n", op, "x", device="EXAMPLE:0"),
-                                  node("m", op, "n", device="EXAMPLE:0")))
+                                   node("m", op, "n", device="EXAMPLE:0")))
 
     monkeypatch.setattr(device, "free", watched_free, raising=False)
     monkeypatch.setattr(device, "synchronize", collecting, raising=False)

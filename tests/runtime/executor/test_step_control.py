@@ -99,7 +99,7 @@ class Watch:
     def __init__(self, test_graph: Graph, seed: int) -> None:
         self.meetings: list[weakref.ref[LocalRendezvous]] = []
         self.session = heald.Session(test_graph, CONFIG | {"work_queue": {"name": "seeded", "seed": seed}},
-                                    rendezvous=self._meet)
+                                     rendezvous=self._meet)
         self.host = self.session.host
         self.threads, self.steps = threading.active_count(), live_steps(self.host)
         self.tensors: list[weakref.ref[np.ndarray]] = []

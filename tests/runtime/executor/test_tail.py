@@ -114,7 +114,7 @@ def test_a_dead_value_makes_the_tail_event_driven():
 def test_a_constants_view_that_waits_for_an_early_asynchronous_call_serves_the_tail():
     nodes = [*LATER, const("k", [[1], [2], [3]]), const("flat", [3], np.int32),
              Node("view", "Reshape", ["k", "flat"], controls=["later"], attrs={"T": dtypes.float32,
-                                                                             "Tshape": dtypes.int32}),
+                                                                               "Tshape": dtypes.int32}),
              node("second", "Test>Later", "x", "x"), node("both", "Test>Add", "second", "c"),
              node("end", "Test>Add", "both", "view")]
     session, linked = executable(nodes, ["end"])

@@ -26,7 +26,7 @@ def trace_of(*nodes, fetch="z"):
 def test_every_kernel_of_a_run_is_in_its_trace_in_order():
     trace = trace_of(node("y", "Abs", "x"), node("z", "Exp", "y"))
     assert [(e.call.node, e.call.code, e.device) for e in trace.events] == [("y", "cpu.Abs", "CPU:0"),
-                                                                             ("z", "cpu.Exp", "CPU:0")]
+                                                                            ("z", "cpu.Exp", "CPU:0")]
     times = [t for e in trace.events for t in (e.start_ns, e.end_ns)]
     assert times == sorted(times)
 
@@ -76,7 +76,7 @@ def test_arrows_lead_to_a_transfer_and_on_to_its_users():
 
 def test_run_metadata_is_tensorflows_message():
     session, metadata = heald.Session(graph(placeholder("x", (3,)), node("y", "Abs", "x"), node("z", "Exp", "y")),
-                                     CONFIG), heald.RunMetadata()
+                                      CONFIG), heald.RunMetadata()
     before = time_ns()
     session.run("z", {"x": X}, options=heald.RunOptions(trace=True), metadata=metadata)
     message = parse_message("RunMetadata", metadata.dumps())
@@ -95,7 +95,7 @@ def test_run_metadata_is_tensorflows_message():
 
 def test_an_asynchronous_call_ends_in_the_message_when_its_result_comes():
     session, metadata = heald.Session(graph(placeholder("x", (3,)), node("y", "Test>MuchLater", "x", "x")),
-                                     CONFIG), heald.RunMetadata()
+                                      CONFIG), heald.RunMetadata()
     session.run("y", {"x": X}, options=heald.RunOptions(trace=True), metadata=metadata)
     row, = parse_message("RunMetadata", metadata.dumps()).step_stats.dev_stats[0].node_stats
     launched, done = metadata.trace.events

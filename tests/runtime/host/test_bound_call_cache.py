@@ -93,7 +93,7 @@ def test_calls_whose_owner_is_gone_make_room_first():
 @pytest.fixture
 def session():
     return heald.Session(graph(placeholder("x", (None,)), const("two", 2), node("a", "Mul", "x", "two"),
-                              node("b", "Neg", "a"), node("c", "Exp", "b")))
+                               node("b", "Neg", "a"), node("c", "Exp", "b")))
 
 
 def test_shapes_without_end_keep_the_bytes_of_bound_calls_where_they_are(session, monkeypatch):

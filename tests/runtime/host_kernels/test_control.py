@@ -73,7 +73,7 @@ def test_an_error_that_decides_becomes_all_results(host, code, condition, nonstr
     b = Body("i32" if code == "tfrt.case" else "i1", "i32")
     two = Body("i32")
     functions = [two.function("f", 0, 0), b.function("main", *b(code, 0, 1, results=("i32", "i32"),
-                                                               functions=("f", "f"), nonstrict=nonstrict))]
+                                                                functions=("f", "f"), nonstrict=nonstrict))]
     decides = AsyncValue()
     results = start(host, functions, decides, 1)
     assert not any(r.is_available() for r in results)

@@ -175,7 +175,7 @@ def test_consumers_of_a_task_run_before_the_tasks_behind_it(capsys):
                                                           results=CHAIN), results=CHAIN) for number in (1, 2)]
 
     host = heald.HostContext(config={"plugins": {"load": ["plugins_for_tests.tfrt_test"]}},
-                            work_queue="single_threaded")
+                             work_queue="single_threaded")
     results = program(*main(write)).run("main", request=heald.RequestContext(host))
     assert host.await_values(results, timeout=20)
     assert capsys.readouterr().out == ("Slept for 2 microseconds\nint32 = 2\n"
@@ -189,7 +189,7 @@ def test_a_region_that_runs_as_a_task_gives_its_results_later(capsys):
     functions = [body.function("body", printed, 0),
                  *main(lambda b: b("tfrt_test.do.async", b.constant(4), results=(CHAIN, "i32"), functions=("body",)))]
     host = heald.HostContext(config={"plugins": {"load": ["plugins_for_tests.tfrt_test"]}},
-                            work_queue="single_threaded")
+                             work_queue="single_threaded")
     results = program(*functions).run("main", request=heald.RequestContext(host))
     assert capsys.readouterr().out == ""
     assert host.await_values(results, timeout=20)
@@ -202,7 +202,7 @@ def test_a_region_without_results_runs_as_a_task(give, host, capsys):
     body = Body("i32")
     body("tfrt.print.i32", 0, body.chain(), results=CHAIN)
     give([body.function("body"), *main(lambda b: b("tfrt_test.do.async", b.constant(4), results=(),
-                                                    functions=("body",)))])
+                                                   functions=("body",)))])
     assert host.work_queue.quiesce(20)
     assert capsys.readouterr().out == "int32 = 4\n"
 

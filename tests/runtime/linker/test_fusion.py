@@ -109,7 +109,7 @@ def test_a_value_with_other_consumers_ends_a_chain(config):
 
 def test_a_node_with_a_control_input_needs_it(config):
     session = heald.Session(chain(Node("g", "Sub", ["x", "x", "^d"], attrs=node("g", "Neg").attrs),
-                                 node("h", "AddV2", "g", "f")), config)
+                                  node("h", "AddV2", "g", "f")), config)
     result, done = calls(session, "h", {"x": X})
     assert result.tolist() == WANTED.tolist()
     assert ("Elementwise", ("a", "b", "d")) in done
@@ -117,7 +117,7 @@ def test_a_node_with_a_control_input_needs_it(config):
 
 def test_values_of_another_shape_are_computed_apart(config):
     session = heald.Session(graph(placeholder("x", (2, 1)), placeholder("y", (2, 3)), node("a", "Neg", "x"),
-                                 node("b", "Neg", "a"), node("c", "AddV2", "b", "y"), node("d", "Neg", "c")), config)
+                                  node("b", "Neg", "a"), node("c", "AddV2", "b", "y"), node("d", "Neg", "c")), config)
     result, done = calls(session, "d", {"x": [[1], [2]], "y": np.ones((2, 3))})
     assert result.tolist() == [[-2] * 3, [-3] * 3]
     assert done == [("Elementwise", ("a", "b")), ("Elementwise", ("c", "d"))]
@@ -246,8 +246,8 @@ def test_fused_programs_give_what_others_give(config, program):
 
 def test_another_name_of_a_value_ends_no_chain(config):
     session = heald.Session(graph(placeholder("x", (None, 4)), node("a", "Neg", "x"), node("b", "Relu", "a"),
-                                 node("n", "IdentityN", "b", "a", T=[heald.api.dtypes.float32] * 2),
-                                 node("c", "Neg", "n")), config)
+                                  node("n", "IdentityN", "b", "a", T=[heald.api.dtypes.float32] * 2),
+                                  node("c", "Neg", "n")), config)
     result, done = calls(session, "c", {"x": X})
     assert result.tolist() == (-np.maximum(-X, 0)).tolist()
     assert done == [("Elementwise", ("a", "b", "c"))]

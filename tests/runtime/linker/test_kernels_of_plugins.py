@@ -312,7 +312,7 @@ def test_a_pass_is_told_of_ops_attributes_and_shapes(asking):
 def test_a_pass_is_told_the_elements_of_what_needs_constants_alone(asking):
     nodes = graph(placeholder("x", (2,)), const("c", [1, 4]), node("r", "Sqrt", "c"), node("s", "AddV2", "r", "c"),
                   const("dims", [1 << 20], np.int32), const("one", 1), node("f", "Fill", "dims", "one",
-                                                                           index_type=heald.api.dtypes.int32),
+                                                                            index_type=heald.api.dtypes.int32),
                   node("y", "AddV2", "x", "s"))
     heald.Session(nodes, asking).run(["y", "f"], {"x": [0, 0]})
     result = {name: info and info[0].value for name, (_, _, info) in sys.modules["asking"].seen.items()}

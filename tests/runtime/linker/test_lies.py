@@ -34,7 +34,7 @@ def faults(device: str, op: str, largest_count: int) -> list[str]:
     if ran.returncode:
         return [f"{lines[-1] if lines else op}: status {ran.returncode}: {ran.stderr[-2000:]}"]
     all_faults = [f"{lie}: {line['fault']}" for lie, line in pairwise(lines)
-             if isinstance(line, dict) and "fault" in line]
+                  if isinstance(line, dict) and "fault" in line]
     assert lines[-1].get("lies", 0) or device != "CPU:0", "no case of the op was compiled"
     return all_faults
 

@@ -65,7 +65,7 @@ def calls(nodes, config, fetch, feeds):
     """The result of a run, and its calls: (kernel, the nodes that it does)."""
     metadata = heald.RunMetadata()
     result = heald.Session(graph(*nodes), config).run(fetch, feeds, options=heald.RunOptions(trace=True),
-                                                     metadata=metadata)
+                                                      metadata=metadata)
     return result, [(e.call.op, e.call.fused or (e.call.node,)) for e in metadata.trace.events]
 
 

@@ -50,7 +50,7 @@ def test_shape_arithmetic_is_done_when_the_program_is_linked():
 
 def test_a_shape_may_be_fed():
     session = heald.Session(graph(placeholder("x"), placeholder("s", (None,), INT),
-                                 node("r", "Reshape", "x", "s", Tshape=INT), node("y", "Neg", "r")))
+                                  node("r", "Reshape", "x", "s", Tshape=INT), node("y", "Neg", "r")))
     x = np.arange(12, dtype=np.float32)
     for shape in [[3, 4], [4, 3], [3, 4], [2, -1], [12], [1, 12, 1]]:
         result = session.run("y", {"x": x, "s": np.int32(shape)})
@@ -73,7 +73,7 @@ def test_a_view_of_unknown_shape_keeps_the_buffer_under_it_alive():
 
 def test_a_result_that_views_a_buffer_of_the_frame_through_an_unknown_shape_is_a_copy():
     session = heald.Session(graph(placeholder("x", (4,)), placeholder("s", (None,), INT), node("a", "Neg", "x"),
-                                 node("r", "Reshape", "a", "s", Tshape=INT)))
+                                  node("r", "Reshape", "a", "s", Tshape=INT)))
     step = session.make_callable("r", ["x", "s"])
     first = step(np.float32([1, 2, 3, 4]), np.int32([2, 2]))
     step(np.float32([5, 6, 7, 8]), np.int32([2, 2]))

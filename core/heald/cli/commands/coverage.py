@@ -92,7 +92,7 @@ def _nodes_of_functions(entry: Resolved, graph: Graph, host: Host, seen_calls: s
         nodes = resolve(body.graph, host.registries.ops)
         acting = [] if body.effects is None else [body.effects]
         body_nodes += [(node, nodes[node.name])
-                  for node in dependencies(body.graph, [*(name for name, _ in body.results), *acting])]
+                       for node in dependencies(body.graph, [*(name for name, _ in body.results), *acting])]
     return body_nodes[::-1]
 
 

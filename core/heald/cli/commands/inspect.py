@@ -195,7 +195,7 @@ def _tell(report: dict[str, Any]) -> None:
     versions, constants = report["versions"], report["constants"]
     form = f"{report['format']}, with a graph" if report["signatures"] else report["format"]
     say(f"{report['file']}: {form} of version {versions['producer']}, {byte_text(report['bytes'])}, "
-          f"{plural(report['nodes'], 'node')}")
+        f"{plural(report['nodes'], 'node')}")
     if report["signatures"]:
         _section("signatures", [{"name": name, "takes and gives": text} for name, text in report["signatures"].items()],
                  ("name", "takes and gives"))

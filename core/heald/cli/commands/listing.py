@@ -154,7 +154,7 @@ def _memory(row: Mapping[str, Any]) -> str:
 
 def _attributes(row: Mapping[str, Any]) -> str:
     attributes = {key: _figures(value) if key == "cost" else value for key, value in row["attributes"].items()
-             if key != "memory"}
+                  if key != "memory"}
     return ", ".join(key if value is True else f"{key} {value}" for key, value in attributes.items()
                      if value is not False)
 

@@ -66,7 +66,7 @@ class Signature:
         """The part of the session's graph that the signature needs. Variables that are only read are constants there,
         so the graph of a SavedModel is the frozen model."""
         return pruned(self.session.graph, {tensor.partition(":")[0] for tensor in (*self.fed.values(),
-                                                                                  *self.fetched.values())})
+                                                                                   *self.fetched.values())})
 
     @cached_property
     def _step(self) -> Callable[..., Any]:

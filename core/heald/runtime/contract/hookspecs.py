@@ -183,7 +183,7 @@ class PassRegistrar:
         if name == FUSION or any(graph_pass.name == name for graph_pass in self._to.passes):
             raise PluginError(f"pass '{name}' is registered twice")
         self._to.passes.append(GraphPass(name, function, stage, tuple(after), tuple(before), self._to.plugin,
-                                        about, preserves, repeats))
+                                         about, preserves, repeats))
 
 
 class CommandRegistrar:

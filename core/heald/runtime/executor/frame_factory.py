@@ -167,7 +167,7 @@ class FrameFactory:
         total = starts[-1] + [*sizes.values()][-1]
         try:
             arena = self._host.memory.allocate(total, LARGE_PAGE if total >= LARGE_PAGE else ALIGNMENT,
-                                                "memory for the intermediate values of a run")
+                                               "memory for the intermediate values of a run")
         except HealdError as error:
             raise self._at(users[max(sizes, key=sizes.__getitem__)], error)  # noqa: B904 - the same error
         return {slot: arena[start : start + sizes[slot]] for slot, start in zip(sizes, starts, strict=True)}

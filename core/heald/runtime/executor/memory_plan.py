@@ -118,7 +118,7 @@ class FreeSlots:
         Slots last used by a piece in the bit set `later` do not count.
         """
         usable = [slots for (where, users), slots in self._sorted.items()
-                if slots and where == memory and not users & later]
+                  if slots and where == memory and not users & later]
         if not usable:
             return None
         fitting = [(slots[at], at, slots) for slots in usable if (at := bisect_left(slots, (nbytes,))) < len(slots)]

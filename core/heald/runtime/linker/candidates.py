@@ -37,7 +37,7 @@ class Candidates:
             op = ops.get(call.op)
             device, name = self.devices[call.stream], self.names[call.stream]
             kernels = [(k, k.refuses(call.attrs))
-                     for k in self._host.registries.kernels.candidates(call.op, device.type)]
+                       for k in self._host.registries.kernels.candidates(call.op, device.type)]
             candidates = [k for k, refusal in kernels if refusal is None]
             named = next((k for k in candidates if k.pack == call.pack), None)
             if named is None:

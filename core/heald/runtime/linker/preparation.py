@@ -43,7 +43,7 @@ class Preparation:
             self._link(watched, name, loaded)
         with_prepared = {one.function for one in self.prepared}
         kept_indices = touched | {call.attrs["index"] for name, function in program.functions.items()
-                          if name not in with_prepared for call in function.kernels if call.code == CONSTANT}
+                                  if name not in with_prepared for call in function.kernels if call.code == CONSTANT}
         return program._replace(constants=tuple(
             value if index in kept_indices or id(value) not in self._sources else _without_elements(value)
             for index, value in enumerate(program.constants)))

@@ -53,7 +53,7 @@ DISTRIBUTIONS = {
     CORE: OwnDistribution("core", (), "heald"),
     "heald-cpu": OwnDistribution("device_cpu", (CORE, "heald-tf-ops"), "cpu"),
     "heald-cuda": OwnDistribution("device_gpu", (CORE, "heald-kernel-text"), "cuda",
-                               extras=MappingProxyType({"libraries": ()})),
+                                  extras=MappingProxyType({"libraries": ()})),
     "heald-eager": OwnDistribution("plugins/eager", plugin="eager"),
     "heald-opencl": OwnDistribution("device_opencl", (CORE, "heald-kernel-text"), "opencl"),
     "heald-conformance": OwnDistribution("conformance", (CORE, "heald-cpu")),

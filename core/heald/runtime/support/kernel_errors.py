@@ -79,7 +79,7 @@ def raise_of(
         raise kernel_fault(error, what, kernel).at(node=node, op=op, device=device)
     text = f"{what} of {kernel.pack}'s kernel for {op} raised {describe_exception(error)}"
     typed: HealdError = PluginError(with_place(text, error, getattr(kernel.bind, "__module__", "") or ""),
-                                   plugin=kernel.pack, hint=kernel_remedy(kernel.pack, op))
+                                    plugin=kernel.pack, hint=kernel_remedy(kernel.pack, op))
     if is_lack_of_memory(error):
         typed = ResourceExhausted(f"no memory for the data that the kernel prepares: {error}")
     raise typed.at(node=node, op=op, device=device) from error

@@ -234,7 +234,7 @@ def _number_spans(raw: Buffer, kind: int, at: int, end: int, wire_type: int) -> 
 
 
 _WIRE = {_LIST: wire.BYTES, _STRING: wire.BYTES, _INT: wire.VARINT, _FLOAT: wire.FIXED32, _BOOL: wire.VARINT,
-           _TYPE: wire.VARINT, _SHAPE: wire.BYTES, _TENSOR: wire.BYTES, _PLACEHOLDER: wire.BYTES, _FUNC: wire.BYTES}
+         _TYPE: wire.VARINT, _SHAPE: wire.BYTES, _TENSOR: wire.BYTES, _PLACEHOLDER: wire.BYTES, _FUNC: wire.BYTES}
 _SINGLE: dict[int, Callable[[Buffer, int], Value]] = {
     _STRING: _string, _INT: _integer, _FLOAT: _float, _BOOL: _bool, _TYPE: _type, _SHAPE: _shape, _TENSOR: _tensor,
     _PLACEHOLDER: _placeholder, _FUNC: _function,

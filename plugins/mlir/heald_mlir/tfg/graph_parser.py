@@ -328,7 +328,7 @@ class GraphBuilder:
 def _exact_function(function: ParsedFunction, signature: Signature, nodes: Sequence[list[Buffer]]) -> list[Buffer]:
     """The buffers of a FunctionDef, with the bytes that were kept unless the text was edited since."""
     kept_bytes = {name: data(value.value) for name in (HEAD, TAIL, FUNCTION)
-            if isinstance(value := function.attributes.get(name), a.StringAttr)}
+                  if isinstance(value := function.attributes.get(name), a.StringAttr)}
     try:
         if FUNCTION in kept_bytes and _same_function(kept_bytes[FUNCTION], signature, nodes, function.generic):
             return [kept_bytes[FUNCTION]]

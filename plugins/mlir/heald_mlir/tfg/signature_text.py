@@ -25,7 +25,7 @@ def argument_text(argument: Argument, generic: bool) -> str:
 def argument_attributes(argument: Argument, generic: bool) -> dict[str, Fragments]:
     """The texts of an argument's attributes by name."""
     texts: dict[str, Fragments] = {key: [quoted_text(getattr(argument, slot))] for key, slot in _TEXTS.items()
-                                if getattr(argument, slot)}
+                                   if getattr(argument, slot)}
     if argument.handle_data:
         texts["tfg.handle_data"] = [f"[{', '.join([_handle(*handle) for handle in argument.handle_data])}]"]
     if argument.is_ref:

@@ -127,7 +127,7 @@ def _lstm(b: Bind, size: Size, time: int, places: Mapping[int, int]) -> Primitiv
     description = describe_primitive(
         library().c.dnnl_lstm_forward_primitive_desc_create, INFERENCE, LEFT_TO_RIGHT, source.descriptor,
         state.descriptor, state.descriptor, _layout_by_library(inputs, cells).descriptor,
-                                     _layout_by_library(cells, cells).descriptor, null, null,
+        _layout_by_library(cells, cells).descriptor, null, null,
         vector.descriptor, all_states.descriptor, last, last, 0, attributes())
     operands: dict[int, tuple[Layout, Operand]] = {
         SOURCE: (source, places[SOURCE]), STATE: (state, places[STATE]), HIDDEN: (state, places[HIDDEN]),

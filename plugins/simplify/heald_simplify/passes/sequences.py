@@ -93,7 +93,7 @@ def _fuse_chain(view: GraphView, unpack: Node, chain: list[Node]) -> Graph:
         x = add_node("turned", "ReverseV2", x, add_constant("axis", [0]), Tidx=dtypes.int32)
     sequence = add_node("steps", "BlockLSTM", add_constant("length", len(chain), np.int64), x,
                         *first.inputs[STATE_BEFORE:],
-                    **{name: entry.attrs[name] for name in ATTRS})
+                        **{name: entry.attrs[name] for name in ATTRS})
     step_of_cell = {cell.name: step for step, cell in enumerate(chain)}
     instead: dict[Input, Input] = {}
     for index in range(len(entry.output_tensors)):

@@ -21,7 +21,7 @@ def strip_defaults(graph: Graph, context: PassContext) -> Graph:
         entry = context.resolve(node)
         default_attributes = [] if entry is None else [
             name for name, declared in entry.op.attrs.items() if name in node.attrs
-                                                       and declared.type not in UNCHANGED_TYPES
+            and declared.type not in UNCHANGED_TYPES
             # 0.0 is not -0.0, and True is not 1
             and repr(entry.attrs[name]) == repr(_default_in_file(declared.default))]
         return node.replace(without_attrs=default_attributes) if default_attributes else node

@@ -74,7 +74,7 @@ def fused_conv2d(attrs: Attrs, x: ValueInfo, kernel: ValueInfo, *args: ValueInfo
     """Fuses a convolution, bias or batch normalisation, and an optional activation."""
     if attrs["filter_format"] != "HWIO" or attrs["data_format"] == "NCHW_VECT_C":
         raise errors.Unimplemented(f"a fused convolution takes HWIO filters, given {attrs['filter_format']} for "
-                            f"{attrs['data_format']}")
+                                   f"{attrs['data_format']}")
     if len(attrs["TArgs"]) != attrs["num_args"]:
         raise InvalidArgument(f"num_args is {attrs['num_args']}, given {len(attrs['TArgs'])} types of extra arguments")
     return _fused_convolution(attrs, conv2d, x, kernel, args)

@@ -44,7 +44,7 @@ def test_a_step_whose_kth_request_finds_no_memory_fails_and_the_next_one_works(t
     frame = 16_000  # bytes of the idle frame
     for nth in range(1, 5):  # of the four requests of three runs
         session = heald.Session(graph(*NODES), {"plugins": {"load": [str(path)]}, "allocator": {"name": "at"},
-                                               "plugin": {"at": {"nth": nth}}})
+                                                "plugin": {"at": {"nth": nth}}})
         step = session.make_callable("d", ["x"])
         for _ in range(3):
             try:

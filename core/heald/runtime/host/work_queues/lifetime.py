@@ -11,7 +11,7 @@ from ...support.fork_safety import inherited
 
 CLOSED_ERROR = ("the work queue has been closed", "open a new session")
 FORKED_ERROR = ("the work queue belongs to the process that forked this one",
-          "fork before the first run, or start processes with multiprocessing's 'spawn'")
+                "fork before the first run, or start processes with multiprocessing's 'spawn'")
 
 
 class Lifetime:
