@@ -13,7 +13,7 @@ from . import raw, tokens
 from .raw import EDGES, Words
 
 _MAGIC = b"\x93NUMPY"
-_RECORDS = {b"PK\x03\x04": 30, b"PK\x01\x02": 46, b"PK\x05\x06": 22}  # how long the fixed part of each is
+_RECORD_HEADER_BYTES = {b"PK\x03\x04": 30, b"PK\x01\x02": 46, b"PK\x05\x06": 22}  # how long the fixed part of each is
 _RECORD = re.compile(rb"PK(?:\x03\x04|\x01\x02|\x05\x06)")
 _NAMES = ("", "x", "../x.npy", "a/b.npy", "n" * 300, "\u00e9.npy")
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -78,7 +78,7 @@ def _record(rng: Random, data: bytes) -> bytes:
     if not starts:
         return data
     start = rng.choice(starts)
-    at = start + 2 * rng.randrange(2, _RECORDS[data[start : start + 4]] // 2)
+    at = start + 2 * rng.randrange(2, _RECORD_HEADER_BYTES[data[start : start + 4]] // 2)
     form = rng.choice(("<H", "<I"))
     number = rng.choice(EDGES) % (1 << 8 * struct.calcsize(form))
     return data[:at] + struct.pack(form, number) + data[at + struct.calcsize(form) :]

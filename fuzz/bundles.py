@@ -21,7 +21,7 @@ from .samples import Sample
 _MAGIC = bytes.fromhex("57fb808b247547db")
 _FOOTER = 48
 _SHARD = re.compile(r"\.data-(\d+)-of-\d+$")
-_REPAIRED = 0.9
+_REPAIRED_SHARE = 0.9
 _OFFSET, _SIZE, _CRC = 4, 5, 6  # fields of BundleEntryProto
 _DTYPE, _SHARD_ID = 1, 3
 Pairs = list[tuple[bytes, bytes]]
@@ -52,7 +52,7 @@ def data_edit(rng: Random, sample: Sample, other: Sample, words: Words) -> Sampl
 
 def finish(rng: Random, sample: Sample) -> Sample:
     """The sample with its checksums repaired, in nine of ten cases."""
-    return repair_checksums(sample) if rng.random() < _REPAIRED else sample
+    return repair_checksums(sample) if rng.random() < _REPAIRED_SHARE else sample
 
 
 def index_of(sample: Sample) -> str:

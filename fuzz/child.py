@@ -18,8 +18,8 @@ from .outcomes import DEADLINE, OWN_PLUGINS, SIGNAL, TIMEOUT, Outcome
 from .samples import MEMORY_FILES
 
 ROOT = Path(__file__).parents[1]
-_START = 60.0  # seconds on a busy machine: of a child's imports, of the making of a mutant
-_GRACE = 1.0  # seconds beyond the deadline, in which the child itself reports a mutant that was only just late
+_START_SECONDS = 60.0  # seconds on a busy machine: of a child's imports, of the making of a mutant
+_GRACE_SECONDS = 1.0  # seconds beyond the deadline, in which the child itself reports a mutant that was only just late
 _DUMP = 0.5  # seconds for the traceback of a late child
 _LOG_CHARACTERS = 4000  # characters kept of a child's log
 ENVIRONMENT = {
@@ -57,7 +57,7 @@ class Child:
         self._ready.register(self._pipe, selectors.EVENT_READ)
         self._unread = b""
         try:
-            self._line(_START)
+            self._line(_START_SECONDS)
         except Ended as end:
             raise RuntimeError(f"a child did not start: {end.outcome.text}") from None
 
@@ -76,8 +76,8 @@ class Child:
         assert self._process.stdin is not None
         self._process.stdin.write(json.dumps(request).encode() + b"\n")
         self._process.stdin.flush()
-        while json.loads(self._line(_START)):  # a mutant is made
-            number, *outcome = json.loads(self._line(DEADLINE + _GRACE))
+        while json.loads(self._line(_START_SECONDS)):  # a mutant is made
+            number, *outcome = json.loads(self._line(DEADLINE + _GRACE_SECONDS))
             self.runs += 1
             yield number, Outcome(*outcome)
 

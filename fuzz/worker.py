@@ -25,7 +25,7 @@ from .targets import TARGETS, mutant
 
 _ADDRESSES = 1 << 30  # bytes of address space beyond those at rest: threads map more than they touch
 _FILES = 16 << 20  # bytes of a file that is written
-_SMALL_STACKS = 1 << 20  # bytes of a thread's stack
+_THREAD_STACK_BYTES = 1 << 20  # bytes of a thread's stack
 
 
 def main() -> None:
@@ -63,7 +63,7 @@ def tell(answers: Any, content: object) -> None:
 
 def limit() -> None:
     """Bound the address space, counted from its present size, and the size of files."""
-    threading.stack_size(_SMALL_STACKS)
+    threading.stack_size(_THREAD_STACK_BYTES)
     mapped = int(Path("/proc/self/statm").read_text("ascii").split()[0]) * resource.getpagesize()
     address_limit = mapped + _ADDRESSES
     resource.setrlimit(resource.RLIMIT_AS, (address_limit, address_limit))

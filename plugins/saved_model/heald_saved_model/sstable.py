@@ -18,8 +18,8 @@ from .snappy import decompress
 MAGIC = bytes.fromhex("57fb808b247547db")
 FOOTER, _TRAILER = 48, 5  # bytes
 _PLAIN, _SNAPPY = 0, 1
-_SHARING = 128  # most bytes of entries for each byte of the file: shared prefixes expand without a bound
-_ENTRY = 256  # bytes of Python's overhead for an entry, beside its key and value
+_LARGEST_EXPANSION = 128  # most bytes of entries for each byte of the file: shared prefixes expand without a bound
+_ENTRY_OVERHEAD_BYTES = 256  # bytes of Python's overhead for an entry, beside its key and value
 
 
 def entries(file: Buffer) -> Iterator[tuple[bytes, bytes]]:
@@ -29,16 +29,16 @@ def entries(file: Buffer) -> Iterator[tuple[bytes, bytes]]:
     at = len(file) - FOOTER
     _, _, at = _handle(file, at, len(file))  # of the block of filters
     index = _block(file, *_handle(file, at, len(file))[:2])
-    end, left, last = 0, _SHARING * len(file), b""
+    end, left, last = 0, _LARGEST_EXPANSION * len(file), b""
     for _, handle in _entries(index):
         offset, size, _ = _handle(handle, 0, len(handle))
         if offset < end:
             raise DataLoss(f"the block at byte {offset} is within the one before it")
         end = offset + size
         for key, value in _entries(_block(file, offset, size)):
-            left -= _ENTRY + len(key) + len(value)
+            left -= _ENTRY_OVERHEAD_BYTES + len(key) + len(value)
             if left < 0:
-                raise DataLoss(f"the table's entries take more than {_SHARING} times its {len(file)} bytes")
+                raise DataLoss(f"the table's entries take more than {_LARGEST_EXPANSION} times its {len(file)} bytes")
             if last and key <= last:
                 raise DataLoss("the keys of the table are not in order")
             last = key
