@@ -34,7 +34,9 @@ pass."""
 def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("kind", choices=sorted(NEXT), help="the kind of plugin")
-    parser.add_argument("name", metavar="NAME", help="the plugin's id: small letters, digits, '-' and '_'")
+    parser.add_argument("name", metavar="NAME",
+                        help="the plugin's id, which also names package, device type and company of ops: "
+                             "small letters, digits, '-' and '_'")
 
 
 def new(args: Namespace) -> int:

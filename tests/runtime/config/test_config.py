@@ -172,6 +172,8 @@ WRONG = {
     "[[placement.remap]]\n": "heald.toml:1: placement.remap must be a table, not [{}]",
     "placement = 3": "heald.toml:1: [placement] must be a table, not 3",
     "[passes]\nzzz = 1": "heald.toml:2: [passes] has no key 'zzz'; known: disable",
+    "[plugins.zzz]\na = 1": "heald.toml:1: [plugins] has no key 'zzz'; known: block, allow, strict, load; "
+                            "options of a plugin are in [plugin.ID]",
     "a = 1\n b 2": "heald.toml:2:4: not TOML",
     "a = [": "heald.toml:1: not TOML",
 }

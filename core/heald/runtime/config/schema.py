@@ -226,6 +226,8 @@ def known_entries(
             what = f"[{section}] has no key '{key}'" if section else f"there is no section [{key}]"
             hint = (f"did you mean {' or '.join(similar_keys)}?" if similar_keys else
                     f"known: {', '.join(known_keys) or 'none'}")
+            if section == "plugins" and not similar_keys:
+                hint += "; options of a plugin are in [plugin.ID]"
             raise InvalidArgument(f"{setting.origin}: {what}", hint=hint)
     return entries
 

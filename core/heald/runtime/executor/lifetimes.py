@@ -24,6 +24,9 @@ Invariants:
   after the run.
 - A value dies with its last consumer where the order of calls is known, else with the run.
 
+Rule: a `Use` lists roots, never aliases. Else the plan ends a buffer's lifetime before the last read of a view, and the
+view shows the next value. `[debug] poison` does not find this fault: the bytes belong to a value that lives.
+
 Rule: a form of call that lets an argument be read after it has returned, or by another thread, must say so in
 `reads_after_return`, `retained` or `sees_host`. A register that is lent too often costs memory; a register that is lent
 too seldom gives wrong numbers. `[debug] poison` overwrites dead memory and finds the second kind.
