@@ -78,7 +78,7 @@ class Opened(NamedTuple):
         return [] if self.signature is None else [info.tensor for info in self.signature.outputs.values()]
 
     @property
-    def signature_part(self) -> Graph:
+    def needed(self) -> Graph:
         """The part that the signature needs of the graph after the passes before placement. The file's graph where
         there is no signature."""
         from ...graphs.graph.rewriting import pruned

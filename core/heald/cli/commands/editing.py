@@ -110,4 +110,4 @@ def frozen(opened: Opened) -> Graph:
     if opened.signature is None:
         raise InvalidArgument(f"--freeze is for models with signatures and variables, this is a {opened.form}",
                               hint="leave it out: constants are frozen already")
-    return opened.signature_part
+    return opened.needed

@@ -74,7 +74,7 @@ def _of_graph(args: Namespace) -> tuple[list[dict[str, str]], ExplainedStep]:
 
     opened = open_graph(args)
     with ticking("placing"):
-        session = Session(opened.signature_part, device=args.device)
+        session = Session(opened.needed, device=args.device)
         graph = session.graph
         outputs = [opened.tensor(name) for name in args.fetch] or opened.outputs or sinks(graph, session.nodes)
         order = [node.name for node in dependencies(graph, outputs)] if args.fetch else list(graph.nodes)

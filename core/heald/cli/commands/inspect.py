@@ -51,7 +51,7 @@ def inspect(args: Namespace) -> int:
     if compiled is not None:
         return inspect_compiled(args, compiled)
     opened = open_graph(args, weights=False)
-    graph = opened.signature_part
+    graph = opened.needed
     host = runtime().host
     runnable, nodes = rewritten_graph(graph)
     report = {

@@ -200,7 +200,7 @@ def _missing(args: Namespace, host: Host) -> int:
 
     args.model = args.missing
     opened = open_graph(args, weights=False)
-    graph, nodes = rewritten_graph(opened.signature_part)
+    graph, nodes = rewritten_graph(opened.needed)
     reachable = [*reachable_nodes(dependencies(graph, opened.outputs or sinks(graph, nodes)), nodes, graph, host)]
     rows = [row._asdict() for row in unrunnable_nodes(reachable, host)]
     if args.json:
