@@ -1,9 +1,12 @@
-"""Settings of all tests, and what the summary says of devices and golden cases."""
+"""Settings of all tests, the parts of the gate, and the lines of the summary on devices and golden cases."""
 
 from __future__ import annotations
 
+import gc
 import os
+import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
@@ -15,6 +18,31 @@ if TYPE_CHECKING:
 # Property tests search anew with every run, except at the gate, where the same commit must give the same answer.
 settings.register_profile("heald", deadline=None, derandomize="CI" in os.environ)
 settings.load_profile("heald")
+
+THOROUGH = Path(__file__).with_name("thorough.txt")
+
+
+def thorough_patterns() -> list[tuple[re.Pattern[str], str]]:
+    """Return the patterns of node ids in thorough.txt, each with the marker of the tests that it matches."""
+    lines = [line for line in THOROUGH.read_text("utf-8").splitlines() if line and not line.startswith("#")]
+    return [(re.compile(".*".join(map(re.escape, line.removeprefix("+ ").split("*")))),
+             "examples" if line.startswith("+ ") else "thorough") for line in lines]
+
+
+@pytest.hookimpl(tryfirst=True)  # before pytest selects by markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark the tests that thorough.txt lists."""
+    patterns = thorough_patterns()
+    for item in items:
+        for pattern, marker in patterns:
+            if pattern.match(item.nodeid):
+                item.add_marker(marker)
+
+
+def pytest_collection_finish() -> None:
+    """Take the modules of all tests out of garbage collections: some tests ask for them, and each took seconds."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(scope="session")
