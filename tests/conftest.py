@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import re
 from collections.abc import Iterator
@@ -37,12 +36,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for pattern, marker in patterns:
             if pattern.match(item.nodeid):
                 item.add_marker(marker)
-
-
-def pytest_collection_finish() -> None:
-    """Take the modules of all tests out of garbage collections: some tests ask for them, and each took seconds."""
-    gc.collect()
-    gc.freeze()
 
 
 @pytest.fixture(scope="session")
