@@ -75,6 +75,7 @@ def test_an_array_and_a_number_become_a_tensor():
     ("type", "flaot32", "attribute 'a' must be type, it is the str 'flaot32': 'flaot32' is not a data", "float32"),
     ("type", 3, "attribute 'a' must be type, it is the int 3", "dtypes.float32"),
     ("type", Node, "attribute 'a' must be type, it is the type", "dtypes.float32"),
+    ("tensor", [[1.0], [1.0, 2.0]], "attribute 'a' must be tensor, it is the list", "give an array"),
     ("bool", 1, "attribute 'a' must be bool, it is the int 1", "True or False"),
     ("int", 1.5, "attribute 'a' must be int, it is the float 1.5", "a whole number"),
     ("list(int)", 3, "attribute 'a' must be list(int), it is the int 3", "give a list; an item is a whole number"),

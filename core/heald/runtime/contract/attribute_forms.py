@@ -141,7 +141,10 @@ def _tensor(value: Any) -> Any:
     from ..values.tensor_proto import TensorValue  # programs without such attributes need no protobuf
 
     if hasattr(value, "__array__") or isinstance(value, bool | int | float | complex | str | bytes | tuple | list):
-        return TensorValue(np.asarray(value))
+        try:
+            return TensorValue(np.asarray(value))
+        except ValueError:  # rows of different lengths are no array
+            return _NO_FORM
     return _NO_FORM
 
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from ..parser import Parser
     from ..printer import Printer
 
+MAX_RESULTS = 1 << 16  # tensors that a call of an op returns
 _CHAIN, _HANDLE = t.OpaqueType("tfrt", "chain"), t.OpaqueType("corert", "tensorhandle")
 _HANDLER, _OP = t.OpaqueType("corert", "ophandler"), t.OpaqueType("corert", "op")
 _ATTRS, _FUNCTIONS, _NAME = "op_attrs", "op_func_attrs", "op_name"
@@ -51,7 +52,10 @@ class CallSyntax:
         parser.expect(")")
         attributes[_ATTRS] = self._pairs(parser)
         attributes[_FUNCTIONS] = self._pairs(parser)
+        at = parser.at
         count = parser.count("the number of results") if parser.accept(":") else 0
+        if count > MAX_RESULTS:
+            raise parser.error(f"an op returns at most {MAX_RESULTS} tensors, not {count}", at)
         types = [*self._leading, *[_HANDLE] * len(tensors)]
         operands = [parser.resolve(*use, of) for use, of in zip([*leading, *tensors], types, strict=True)]
         return Operation(name, operands, (*self._results, *[_HANDLE] * count), attributes, [])
