@@ -28,7 +28,7 @@ from __future__ import annotations
 import threading
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from functools import partial
 from math import inf
@@ -194,14 +194,9 @@ class Session:
         """
         return self.callable_within(self._step, fetches, feeds, targets)
 
-    @contextmanager
-    def limited_step(self, options: RunOptions) -> Iterator[Step]:
+    def limited_step(self, options: RunOptions) -> AbstractContextManager[Step]:
         """Give a step for one run, its preparation included. Raises InvalidArgument for options of the wrong type."""
-        step = self._new_step(options)
-        try:
-            yield step
-        finally:
-            step.close()
+        return closing(self._new_step(options))
 
     def callable_within(
         self, within: Step, fetches: Any, feeds: Sequence[str] | Mapping[str, str] = (), targets: Sequence[str] = ()

@@ -6,8 +6,8 @@ Its program may be a stranger's. Every call is checked by its op or host kernel,
 from __future__ import annotations
 
 import threading
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import AbstractContextManager, closing
 from functools import cached_property
 from typing import Any
 
@@ -123,14 +123,9 @@ class _SharedState:
         """Return a step for one run. Raises InvalidArgument for options of the wrong type."""
         return make_run_step(Step, self.host, options, (), resources=self.step.resources, ends_at_error=True)
 
-    @contextmanager
-    def limited_step(self, options: RunOptions) -> Iterator[Step]:
+    def limited_step(self, options: RunOptions) -> AbstractContextManager[Step]:
         """Give a step for one run, its preparation included. Raises InvalidArgument for options of the wrong type."""
-        step = self._new_step(options)
-        try:
-            yield step
-        finally:
-            step.close()
+        return closing(self._new_step(options))
 
 
 class CompiledSignature:

@@ -50,7 +50,8 @@ class FeedCopy(BoundCall):
         return partial(run_feed_copy, environment.host.memory)
 
     def typed_error(self, error: BaseException, _: Host, __: str) -> HealdError:
-        return as_heald_error(error, "the copy of a feed").at(node=self.call.node, op=self.call.op)
+        call = self.call
+        return as_heald_error(error, "the copy of a feed").at(node=call.node, op=call.op, location=call.location)
 
     def check_payload(self, value: Any, meta: TensorMetadata) -> Any:
         return check_payload(value, meta, self.call.code)
