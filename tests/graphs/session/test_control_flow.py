@@ -322,6 +322,7 @@ def test_results_belong_to_the_caller():
      "1 arguments"),
     ([X, P, branch("y", "p", "twice", "less", "x", gives="a b")], [TWICE, LESS], InvalidArgument, "returns 1 values"),
     ([X, P, branch("y", "p", "twice", "less", "x", gives="a:int32")], [TWICE, LESS], InvalidArgument, "int32"),
+    ([X, call("y", "twice", "x", gives="a:int32")], [TWICE], InvalidArgument, "stated as int32, its function returns"),
 ])
 def test_a_call_that_does_not_fit_its_function_is_told(nodes, functions, error, text):
     with heald.Session(program(nodes, *functions)) as session:

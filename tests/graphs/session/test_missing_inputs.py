@@ -25,6 +25,7 @@ FLOW = {
     "branch": ([X, P, branch("y", "p", "negative", "same", "x")], (NEGATIVE, SAME)),
     "case": ([X, INDEX, case("y", "i", ["negative", "same"], "x")], (NEGATIVE, SAME)),
     "call": ([X, call("c", "negative", "x"), node("y", "Identity", "c")], (NEGATIVE,)),
+    "fetched call": ([X, call("y", "negative", "x")], (NEGATIVE,)),
     "loop": ([const("start", 0), X, loop("y", "below", "step", "start", "x")], (BELOW, STEP)),
     "switches": ([X, P, node("s", "Switch", "x", "p"), node("no", "Identity", "s"), node("yes", "Neg", "s:1"),
                   node("y", "Merge", "no", "yes", N=2)], ()),
@@ -65,7 +66,7 @@ def test_a_loop_whose_body_returns_an_identity_of_nothing_names_it():
 
 
 @pytest.mark.parametrize("source", ["neg:other:0", "neg:y:1", "neg:y:7"])
-@pytest.mark.parametrize("flow", ["branch", "case", "call"])
+@pytest.mark.parametrize("flow", ["branch", "case", "call", "fetched call"])
 def test_a_function_that_returns_an_output_which_its_node_lacks_is_an_error(flow, source):
     nodes, functions = FLOW[flow]
     wrong = function("negative", "x", [*NEGATIVE.nodes.values()], {"y": source})

@@ -13,7 +13,7 @@ A step whose kernels open files that `FilePolicy` does not permit is refused her
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from itertools import permutations
 from typing import Any
 
@@ -156,7 +156,21 @@ class StepCompiler:
         inlined = inline(start, self._ops, kept_calls={node for node, _ in fed})
         moved = [_tensor_after_inlining(tensor, inlined.replacements) for tensor in fetched]
         targets = self._targets_after_inlining(start, inlined.graph, moved, targets)
-        return self._function(MAIN, inlined.graph, StepSignature(fed, moved, targets), inlined.enclosing_functions, 0)
+        main = self._function(MAIN, inlined.graph, StepSignature(fed, moved, targets), inlined.enclosing_functions, 0)
+        self._check_types_after_inlining(fed, fetched, main)
+        return main
+
+    def _check_types_after_inlining(self, fed: Collection[Tensor], fetched: Sequence[Tensor], main: FunctionCompiler,
+                                    ) -> None:
+        """Raises InvalidArgument for a function that returns another type than the call states."""
+        for tensor, moved in zip(fetched, main.signature.fetched, strict=True):
+            entry = self._session_graph.nodes[tensor[0]]
+            if tensor in fed or tensor == moved or not isinstance(entry, Resolved):
+                continue
+            stated, returned = entry.output_tensors[tensor[1]].dtype, main.result_type(moved)
+            if stated is not returned:
+                raise InvalidArgument(f"output {tensor[1]} is stated as {stated.name}, its function returns "
+                                      f"{returned.name}, by node '{moved[0]}'", node=tensor[0], op=entry.op.name)
 
     def _targets_after_inlining(
         self, before: Graph, after: Graph, fetched: Sequence[Tensor], targets: Sequence[str]

@@ -107,10 +107,13 @@ class SignatureReader:
     def _numbers(self, name: str, attribute: a.Attribute, at: int) -> tuple[int, ...]:
         if not isinstance(attribute, d.TensorAttr) or not attribute.type.endswith("xi32>"):
             raise self._reader.error(f"expected attribute '{name}' to be a tensor of i32", at)
-        from heald.api import TensorValue
+        from heald.api import TensorValue, errors
 
         raw = b"".join(attribute.buffers)
-        ids = TensorValue.read(raw, 0, len(raw))
+        try:
+            ids = TensorValue.read(raw, 0, len(raw))
+        except errors.InvalidArgument as error:  # its shape stands for more elements than any memory has
+            raise self._reader.error(f"attribute '{name}': {error.message}", at) from None
         if prod(ids.shape) > _MAX_UNIQUE_IDS:  # a short text may stand for any number of equal elements
             raise self._reader.error(f"attribute '{name}' has {prod(ids.shape)} elements, the most is "
                                      f"{_MAX_UNIQUE_IDS}", at)
