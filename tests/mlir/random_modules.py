@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 words = st.from_regex(r"[a-z_][a-z0-9_$.]{0,6}", fullmatch=True).filter(lambda word: word not in ("loc", "func"))
 texts = st.one_of(words, st.text(max_size=6).filter(lambda text: not any(0xD800 <= ord(c) < 0xE000 for c in text)))
+names = texts.filter(bool)  # of attributes
 numbers = st.one_of(
     st.builds(t.IntegerType, st.sampled_from((1, 8, 16, 32, 64)), st.sampled_from(("", "s", "u"))),
     st.sampled_from([t.WORDS[name] for name in FORMATS]))
@@ -65,13 +66,13 @@ single = st.one_of(
         lambda of: st.builds(a.IntegerAttr, values_of(of), st.just(of))),
     numbers.filter(lambda of: isinstance(of, t.NamedType)).flatmap(
         lambda of: st.builds(a.FloatAttr, values_of(of), st.just(of))),
-    numbers.flatmap(lambda of: st.builds(
+    numbers.filter(lambda of: of == t.I1 or t.width_of(of) % 8 == 0).flatmap(lambda of: st.builds(
         a.DenseArrayAttr, st.just(of), st.lists(values_of(of), max_size=3).map(tuple))),
     st.builds(a.OpaqueAttr, words.filter(lambda word: "." not in word), st.sampled_from((".b", ".b<1, [2]>", '<"x">'))),
     locations)
 attributes = st.recursive(single, lambda inner: st.one_of(
     st.lists(inner, max_size=3).map(lambda items: a.ArrayAttr(tuple(items))),
-    st.dictionaries(texts, inner, max_size=2).map(lambda items: a.DictionaryAttr(tuple(sorted(items.items()))))),
+    st.dictionaries(names, inner, max_size=2).map(lambda items: a.DictionaryAttr(tuple(sorted(items.items()))))),
     max_leaves=5)
 
 
@@ -82,7 +83,7 @@ def operations(draw: st.DrawFn, visible: list[Value], blocks: list[Block], depth
     successors = draw(st.lists(st.sampled_from(blocks), max_size=2)) if blocks else []
     return Operation(
         "test." + draw(words), operands, draw(st.lists(types, max_size=3)),
-        draw(st.dictionaries(texts, attributes, max_size=2)), regions, successors, draw(locations))
+        draw(st.dictionaries(names, attributes, max_size=2)), regions, successors, draw(locations))
 
 
 @st.composite

@@ -18,7 +18,7 @@ def test_a_diagnostic_shows_its_line_with_a_caret():
     with pytest.raises(MalformedText) as raised:
         parse(text, "p.mlir")
     (shown,) = [diagnostic.rendered_text(text) for diagnostic in diagnostics_of(raised.value)]
-    assert shown == 'p.mlir:2:20: error: expected \'"\' in string literal\n\t"a"() : () -> i32 "\n\t' + " " * 18 + "^"
+    assert shown == 'p.mlir:2:21: error: expected \'"\' in string literal\n\t"a"() : () -> i32 "\n\t' + " " * 19 + "^"
 
 
 @pytest.mark.parametrize(("comment", "line"), [

@@ -29,7 +29,7 @@ def test_a_function_is_parsed_with_a_value_that_is_defined_after_its_use():
 
 @pytest.mark.parametrize(("text", "position", "message"), [
     ('"a"() : () -> i32\n"b"(%x) : (i32) -> ()', (2, 5), "use of undeclared SSA value name '%x'"),
-    ('"a"() -> ()', (1, 7), "expected ':' followed by operation type"),
+    ('"a"() -> ()', (1, 6), "expected ':' followed by operation type"),
     ('%x = "a"() : () -> i32\n%x = "a"() : () -> i32', (2, 1), "redefinition of SSA value '%x'"),
     ('%x = "a"() : () -> i32\n"b"(%x) : (i64) -> ()', (2, 5), "expects different type than prior uses: 'i64' vs 'i32'"),
     ('"a"() {b = ' + "[" * 9999, (1, 76), "nested deeper than 64 levels"),

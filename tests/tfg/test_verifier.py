@@ -79,7 +79,7 @@ LINES = [  # the fifth line of a text, the column and the words of its error
      "two nodes are called 'x'"),
     ('%A, %ca = Identity(%P) name("i") {T = f32, T = f32} : (tensor<*xf32>) -> (tensor<*xf32>)', 48,
      "duplicate key 'T' in dictionary attribute"),
-    ('%A, %ca = Placeholder name("i") {dtype = !tf_type.foo} : () -> (tensor<*xf32>)', 46,
+    ('%A, %ca = Placeholder name("i") {dtype = !tf_type.foo} : () -> (tensor<*xf32>)', 55,
      "unknown type in TF graph dialect: foo"),
     ("return", 5, "'tfg.return' op expects parent op 'tfg.func'"),
 ]
@@ -96,7 +96,7 @@ TEXTS = [  # a whole text, and its error
     ("tfg.func @f() {\n return\n return\n}\n",
      "-:2:2: 'tfg.return' op must be the last operation in the parent block"),
     ("hello", "-:1:1: custom op 'hello' is unknown"),
-    ("tfg.func @f(", "-:1:13: expected SSA identifier"),
+    ("tfg.func @f(", "-:1:12: expected SSA identifier"),
 ]
 
 

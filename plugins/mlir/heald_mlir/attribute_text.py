@@ -18,8 +18,9 @@ _BARE = re.compile(r"[A-Za-z_][\w$.]*\Z", re.ASCII)
 
 
 def attribute_text(attribute: a.Attribute, elision: Elision = Elision.NEVER) -> str:
-    """The text of an attribute. Raises TypeError for a kind that this printer does not know."""
-    return _KINDS[type(attribute)](attribute, elision)
+    """The text of an attribute. A kind that is not MLIR's own prints itself."""
+    print_kind = _KINDS.get(type(attribute))
+    return str(attribute) if print_kind is None else print_kind(attribute, elision)
 
 
 def name_text(name: str, always: bool = False) -> str:
@@ -35,6 +36,9 @@ def location_text(location: a.Attribute) -> str:
     """The text of a location, without `loc(...)` around it."""
     if isinstance(location, a.FileLineColLoc):
         return f'"{escaped_text(location.file)}":{location.line}:{location.column}'
+    if isinstance(location, a.FileRangeLoc):
+        end = f"{location.end_line if location.end_line != location.line else ''}:{location.end_column}"
+        return f'"{escaped_text(location.file)}":{location.line}:{location.column} to {end}'
     if isinstance(location, a.NameLoc):
         child = "" if location.child in (None, a.UNKNOWN) else f"({location_text(location.child)})"
         return f'"{escaped_text(location.name)}"{child}'
@@ -133,10 +137,7 @@ def _stored_bits(of: t.Type) -> int:
     """Bits of a stored number; 0 for elements that have no hexadecimal form."""
     if isinstance(of, t.ComplexType):
         return _stored_bits(of.element)
-    if isinstance(of, t.IntegerType):
-        return (of.width + 7) // 8 * 8 if of.width > 1 else 0
-    return 64 if of == t.INDEX else floats.FORMATS[of.name].width if (
-        isinstance(of, t.NamedType) and of.name in floats.FORMATS) else 0
+    return 0 if of == t.I1 else (t.width_of(of) + 7) // 8 * 8
 
 
 def _raw(values: Sequence[Any], width: int) -> bytes:
@@ -152,5 +153,5 @@ _KINDS: dict[type, Callable[[Any, Elision], str]] = {
     a.UnitAttr: lambda *_: "unit", a.IntegerAttr: _integer, a.FloatAttr: _float, a.StringAttr: _string,
     a.TypeAttr: lambda attribute, _: str(attribute.type), a.ArrayAttr: _array, a.DictionaryAttr: _dictionary,
     a.SymbolRefAttr: _symbol, a.DenseAttr: _dense, a.DenseArrayAttr: _dense_array, a.OpaqueAttr: _opaque,
-    **dict.fromkeys((a.UnknownLoc, a.FileLineColLoc, a.NameLoc, a.FusedLoc, a.CallSiteLoc), _location),
+    **dict.fromkeys((a.UnknownLoc, a.FileLineColLoc, a.FileRangeLoc, a.NameLoc, a.FusedLoc, a.CallSiteLoc), _location),
 }

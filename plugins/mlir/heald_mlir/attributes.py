@@ -104,6 +104,17 @@ class OpaqueAttr(Attribute):
     type: Type | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class BuiltinAttr(Attribute):
+    """An attribute of MLIR that is kept as text: `word` begins it, such as affine_map, strided or sparse."""
+
+    word: str
+    text: str
+
+    def __str__(self) -> str:
+        return self.text
+
+
 class Location(Attribute):
     """The origin of an operation, a block argument, or a value of an attribute."""
 
@@ -120,6 +131,17 @@ class FileLineColLoc(Location):
     file: str
     line: int
     column: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileRangeLoc(Location):
+    """A part of a file, from `line` and `column` up to `end_line` and `end_column`."""
+
+    file: str
+    line: int
+    column: int
+    end_line: int
+    end_column: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,8 @@ from heald.api import errors
 
 BLANK = r"\s*+(?://[^\n]*+\s*+)*+"
 SUFFIX = r"(?:\d++|[A-Za-z_$.\-][\w$.\-]*+)"
-_STRING = r'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"'
+_PLAIN = r'[^"\\\n\v\f]*+'
+_STRING = rf'"{_PLAIN}(?:\\(?:[nt"\\]|[0-9a-fA-F]{{2}}){_PLAIN})*+"'
 TOKEN = re.compile(rf"""{BLANK}(?:
     (?P<value>%{SUFFIX})
   | (?P<word>[A-Za-z_][\w$.]*+)
@@ -24,6 +25,9 @@ TOKEN = re.compile(rf"""{BLANK}(?:
   | (?P<end>\Z)
   | (?P<bad>.)
 )""", re.VERBOSE | re.DOTALL | re.ASCII)
+_BROKEN_STRING = re.compile(rf'"{_PLAIN}(?:\\(?:[nt"\\]|[0-9a-fA-F]{{2}}){_PLAIN})*+')
+_BAD_TOKENS = {"!": "invalid type identifier", "#": "invalid attribute name", "%": "invalid SSA name",
+               "^": "invalid block name"}
 _ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{2})|(.))")
 _SHORT_ESCAPES = {"n": b"\n", "t": b"\t", '"': b'"', "\\": b"\\"}
 
@@ -60,7 +64,22 @@ class Lexer:
         self.end = match.end()
         self.at = self.end - len(self.text)
         if self.kind == "bad":
-            raise self.error('expected \'"\' in string literal' if self.text == '"' else "unexpected character")
+            raise self._bad_token()
+
+    def _bad_token(self) -> MalformedText:
+        at, character = self.at, self.text
+        if character == "@":
+            if not self.source.startswith('"', at + 1):
+                return self.error("@ identifier expected to start with letter or '_'", at + 1)
+            at, character = at + 1, '"'
+        if character == ".":
+            return self.error("expected three consecutive dots for an ellipsis", at + 1)
+        if character == '"':
+            match = _BROKEN_STRING.match(self.source, at)
+            assert match is not None
+            message = "unknown escape in" if self.source.startswith("\\", match.end()) else "expected '\"' in"
+            return self.error(f"{message} string literal", match.end())
+        return self.error(_BAD_TOKENS.get(character, "unexpected character"), at)
 
     def jump(self, position: int) -> None:
         """Take the token at a position of the text."""
@@ -83,6 +102,24 @@ class Lexer:
         placed = tuple((self.location(where), text) for where, text in notes)
         return MalformedText(message, self.location(self.at if at is None else at), placed, hint)
 
+    def wrong_token(self, message: str) -> MalformedText:
+        """An error about the absence of a token: its place is the end of the token before it.
+
+        A comment does not count: the place is then the end of a line before, or the start of the comment.
+        """
+        source, at = self.source, self.at - (self.kind == "end" and self.at > 0)
+        end = at
+        while True:
+            end = len(source[:end].rstrip(" \t")) if source[end - 1:end] in (" ", "\t") else end
+            if end == 0:
+                return self.error(message, at)
+            if source[end - 1] not in "\r\n":
+                return self.error(message, end)
+            end -= 1
+            comment = source.find("//", source.rfind("\n", 0, end) + 1, end)
+            if comment >= 0:
+                end = comment
+
     def accept(self, text: str) -> bool:
         """Take a word or a punctuation, if it is the current token."""
         if self.text == text and self.kind != "string":
@@ -93,15 +130,24 @@ class Lexer:
     def expect(self, text: str, context: str = "") -> None:
         """Take a word or a punctuation. Raises MalformedText for another token."""
         if not self.accept(text):
+            raise self.wrong_token(f"expected '{text}'{context}")
+
+    def expect_keyword(self, text: str, context: str = "") -> None:
+        """Take a word that a dialect names. Raises MalformedText, at the token itself, for another one."""
+        if not self.accept(text):
             raise self.error(f"expected '{text}'{context}")
 
     def take(self, kind: str, what: str) -> str:
         """Take a token of a kind and return its text. Raises MalformedText with `what` was expected."""
         if self.kind != kind:
-            raise self.error(f"expected {what}")
+            raise self.wrong_token(f"expected {what}")
         text = self.text
         self.advance()
         return text
+
+    def string_value(self) -> str:
+        """Take a string and return its content."""
+        return unescaped_text(self.take("string", "string"))
 
 
 def unescaped_text(quoted: str) -> str:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from .floats import FORMATS
+
 
 class Type:
     """A type of a value or an attribute. Types are immutable, and equal when they print alike."""
@@ -45,15 +47,21 @@ class ShapedType(Type):
     """A tensor, vector or memref. `shape`: None for an unknown rank; a dimension is None when it is unknown.
 
     `suffix`: the text behind the element type: an encoding, a layout, a memory space; with its comma.
+    `scalable`: True for each dimension of a vector that hardware multiplies; empty where none is.
     """
 
     kind: str
     shape: tuple[int | None, ...] | None
     element: Type
     suffix: str = ""
+    scalable: tuple[bool, ...] = ()
 
     def __str__(self) -> str:
-        dims = "*x" if self.shape is None else "".join(f"{'?' if dim is None else dim}x" for dim in self.shape)
+        if self.scalable:
+            dims = "".join(f"[{dim}]x" if scales else f"{dim}x"
+                           for dim, scales in zip(self.shape or (), self.scalable, strict=True))
+        else:
+            dims = "*x" if self.shape is None else "".join(f"{'?' if dim is None else dim}x" for dim in self.shape)
         return f"{self.kind}<{dims}{self.element}{self.suffix}>"
 
 
@@ -92,8 +100,24 @@ def result_list(types: tuple[Type, ...]) -> str:
     return f"({', '.join(map(str, types))})"
 
 
-FLOATS = ("bf16", "f16", "f32", "f64", "f80", "f128", "tf32", "f8E5M2", "f8E4M3", "f8E4M3FN", "f8E5M2FNUZ",
-          "f8E4M3FNUZ", "f8E4M3B11FNUZ", "f8E3M4", "f4E2M1FN", "f6E2M3FN", "f6E3M2FN", "f8E8M0FNU")
-WORDS = {name: NamedType(name) for name in (*FLOATS, "index", "none")}
+WORDS = {name: NamedType(name) for name in (*FORMATS, "index", "none")}
 I1, I32, I64 = IntegerType(1), IntegerType(32), IntegerType(64)
-F32, F64, INDEX = WORDS["f32"], WORDS["f64"], WORDS["index"]
+F32, F64, INDEX, NONE = WORDS["f32"], WORDS["f64"], WORDS["index"], WORDS["none"]
+
+
+def is_float(of: Type) -> bool:
+    return isinstance(of, NamedType) and of.name in FORMATS
+
+
+def is_number(of: Type) -> bool:
+    """True for an integer, an index or a float."""
+    return isinstance(of, IntegerType) or (isinstance(of, NamedType) and of != NONE)
+
+
+def width_of(of: Type) -> int:
+    """Bits of a number; 0 for another type."""
+    if isinstance(of, IntegerType):
+        return of.width
+    if is_float(of):
+        return FORMATS[str(of)].width
+    return 64 if of == INDEX else 0

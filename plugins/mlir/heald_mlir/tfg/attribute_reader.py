@@ -1,11 +1,16 @@
-"""The parser of attributes of the dialects tf_type and tfg, and of tensors, which become bytes at once."""
+"""The parser of types and attributes of the dialects tf_type and tfg, and of tensors, which become bytes at once.
+
+A dialect reads its own text between brackets, as MLIR does: brackets are matched first, then the text behind the point
+is read from its start, and the parser goes on behind the brackets whatever the dialect left unread.
+"""
 
 from __future__ import annotations
 
 import re
 import struct
+from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import Any, TypeVar
 
 from heald.api import wire
 from heald.runtime.values import Buffer
@@ -13,99 +18,228 @@ from heald.runtime.values import Buffer
 from .. import attributes as a
 from .. import types as t
 from ..attribute_parser import AttributeParser
-from ..lexer import unescaped_bytes, unescaped_text
+from ..element_parser import Literals, shape_of
+from ..lexer import MalformedText, unescaped_bytes
 from . import dialect_attributes as d
 from . import tensor_forms
 from .attribute_forms import full_types
-from .element_types import CONTROL, NUMBERS, OPAQUE
+from .element_types import CONTROL, NUMBERS, OPAQUE, data_type_number
 
-_SHAPE = re.compile(r"<\s*(\*|(?:(?:-1|\?|\d{1,18})(?:x(?:-1|\?|\d{1,18}))*)?)\s*>")
+_SHAPE = re.compile(r"<(\*|(?:(?:-1|\?|\d{1,18})(?:x(?:-1|\?|\d{1,18}))*)?)>", re.ASCII)
 _HEX, _AFTER_HEX = re.compile(r'\s*<\s*"0x'), re.compile(r'"\s*>\s*:')  # the digits between them may be gigabytes
+_WORD = re.compile(r"[\w$.\-]*", re.ASCII)
 _VERSION_FIELDS = ("producer", "min_consumer")
-_DIALECTS = ("tf_type", "tfg")
 _TYPES = frozenset(text.removeprefix("!tf_type.") for text in (*NUMBERS, CONTROL, OPAQUE) if text[0] == "!")
-_MOST_INT32 = 2**31 - 1
+_OLD_TYPES = ("tensor", "control")  # types of tf_type that had the dialect tfg
+_SUBTYPED = ("resource", "variant")
+_DIALECTS_WITHOUT_SYMBOLS = ("builtin", "func")
+_MAX_ELEMENTS = 2**63 - 1
+_INT4 = 29  # number of DataType
+T = TypeVar("T")
+_TENSOR_PROTO_PREFIX = tensor_forms.MANGLED.decode()
 
 
 class AttributeReader(AttributeParser):
     """A parser of attributes in graphs."""
 
-    dims = re.compile(r"\s*(\*x|(?:(?:\d+|\?|-1)x)*)")  # TensorFlow prints unknown dimensions of handles as -1
-
-    def dialect_attribute(self) -> a.Attribute:
-        dialect, _, name = self.text[1:].partition(".")
-        read = _ATTRIBUTES.get(name) if dialect in _DIALECTS else None
-        if dialect == "tf_type" and not name and self.source.startswith("<", self.end):
-            return self.tensor_proto()
-        return super().dialect_attribute() if read is None else read(self)
+    takes_negative_dimensions = True
 
     def dialect_type(self) -> t.Type:
-        at, of = self.at, super().dialect_type()
-        if not isinstance(of, t.OpaqueType) or of.dialect not in _DIALECTS:
+        text = self.text
+        if text in self.types and not self.source.startswith("<", self.end):
+            of = self.types[text]
+            self.advance()
             return of
-        plain_type = t.OpaqueType("tf_type", of.body)  # `!tfg.tensor` is an older spelling
-        if of.body.partition("<")[0] not in _TYPES:
-            raise self.error(f"unknown type in TF graph dialect: {of.body}", at)
-        return plain_type
+        at, dialect, name_at, is_closed = self._symbol_body()
+        if name_at < 0:
+            return self.resolve_alias(self.type_aliases, dialect)
+        behind = self.at
+        self.jump(name_at)
+        of = self._type_of_dialect(dialect, at, name_at, is_closed)
+        self.jump(behind)
+        if not is_closed:
+            self.types[text] = of
+        return of
 
-    # Attributes of the dialect; the current token is their name
+    def _symbol_body(self) -> tuple[int, str, int, bool]:
+        """Take `!dialect.body` or `#dialect<body>`: the place for an error about the dialect, its name, the place of
+        the body, and True where brackets end it. An alias has a place of -1."""
+        at, text = self.at, self.text
+        dialect, point, _ = text[1:].partition(".")
+        has_brackets = self.source.startswith("<", self.end)
+        name_at = at + len(dialect) + 2 if point or has_brackets else -1
+        if has_brackets:
+            self.skip_brackets()
+        else:
+            self.advance()
+        return name_at if point else at, dialect, name_at, has_brackets
+
+    def _type_of_dialect(self, dialect: str, at: int, name_at: int, is_closed: bool) -> t.Type:
+        """Parse the body of a type. The current token is its first one."""
+        old = dialect == "tfg" and self.text in _OLD_TYPES
+        if dialect != "tf_type" and not old:
+            raise self._foreign_symbol("type", f'`!"{dialect}"<"{self._body_text(name_at)}">`', dialect, at, name_at)
+        name = self.keyword(name_at)
+        if name not in _TYPES:
+            raise self.error(f"unknown type in TF graph dialect: {name}", name_at)
+        if name not in _SUBTYPED or not is_closed or self.text != "<":
+            return t.OpaqueType("tf_type", name)
+        subtypes = ", ".join(map(str, self.comma_list("<", ">", lambda: self._subtype(name_at))))
+        if not subtypes:
+            raise self.wrong_token("expected non-function type")
+        return t.OpaqueType("tf_type", f"{name}<{subtypes}>")
+
+    def _subtype(self, name_at: int) -> t.Type:
+        at, of = self.at, self.type()
+        if not isinstance(of, t.ShapedType) or of.kind != "tensor":
+            raise self.error("invalid kind of type specified", at)
+        if isinstance(of.element, t.ShapedType) or of.element == t.INDEX:
+            raise self.error(f"invalid subtype: '{of}'", name_at)
+        return of
+
+    def keyword(self, at: int) -> str:
+        """Take the name of a type or an attribute, which is to begin at a place."""
+        if self.kind != "word" or self.at != at:
+            raise self.error("expected valid keyword", at)
+        text = self.text
+        self.advance()
+        return text
+
+    def _body_text(self, start: int) -> str:
+        """The text of a symbol behind the name of its dialect."""
+        match = _WORD.match(self.source, start)
+        assert match is not None
+        end = match.end()
+        if self.source.startswith("<", end):
+            self.end = end
+            self.skip_brackets()
+            end = self._closed
+        return self.source[start:end]
+
+    def _foreign_symbol(self, kind: str, text: str, dialect: str, at: int, name_at: int) -> MalformedText:
+        if dialect == "tfg" or dialect in _DIALECTS_WITHOUT_SYMBOLS:
+            return self.error(f"dialect '{dialect}' provides no {kind} parsing hook", name_at)
+        return self.error(f"{text} {kind} created with unregistered dialect", at)
+
+    # Attributes of the dialects
+
+    def dialect_attribute(self) -> a.Attribute:
+        if self.text == "#tf_type.shape" and (match := _SHAPE.match(self.source, self.end)):
+            return self._simple_shape(match)
+        at, dialect, name_at, _ = self._symbol_body()
+        if name_at < 0:
+            return self.resolve_alias(self.aliases, dialect)
+        of = self.type() if self.accept(":") else None
+        behind = self.at
+        self.jump(name_at)
+        attribute = self._attribute_of_dialect(dialect, of, at, name_at)
+        self.jump(behind)
+        return attribute
+
+    def _simple_shape(self, match: re.Match[str]) -> d.ShapeAttr:
+        self.jump(match.end())
+        if self.accept(":"):
+            self.type()
+        if match[1] == "*":
+            return d.ShapeAttr(None)
+        return d.ShapeAttr(tuple(-1 if dim == "?" else int(dim) for dim in match[1].split("x")) if match[1] else ())
+
+    def _attribute_of_dialect(self, dialect: str, of: t.Type | None, at: int, name_at: int) -> a.Attribute:
+        """Parse the body of an attribute. The current token is its first one."""
+        attributes = _ATTRIBUTES.get(dialect)
+        if attributes is None:
+            text = f'#"{dialect}"<"{self._body_text(name_at)}"> : \'{of or t.NONE}\''
+            raise self._foreign_symbol("attribute", text, dialect, at, name_at)
+        if dialect == "tf_type" and self.text == "tensor_proto":
+            return self.tensor_proto(of)
+        name = self.keyword(name_at)
+        parse = attributes.get(name)
+        if parse is None:
+            raise self.error(f"unknown attribute `{name}` in dialect `{dialect}`", name_at)
+        return parse(self)
 
     def version(self) -> d.VersionAttr:
-        self.advance()
         self.expect("<")
         numbers = []
         for index, name in enumerate(_VERSION_FIELDS):
             if index:
                 self.expect(",")
-            self.expect(name)
+            self.expect_keyword(name, " in tf_type version")
             self.expect("=")
-            numbers.append(self.int32(f"integer {name}"))
+            numbers.append(self.int32("integer value"))
         bad: list[int] = []
         if self.accept(","):
-            self.expect("bad_consumers")
+            self.expect_keyword("bad_consumers", " in tf_type version")
             self.expect("=")
-            bad = self.comma_list("[", "]", lambda: self.int32("integer bad consumer"))
+            bad = self.comma_list("[", "]", lambda: self.int32("integer value"))
+            if not bad:
+                raise self.error("expected integer value", self.at - 1)
         self.expect(">")
         return d.VersionAttr(numbers[0], numbers[1], tuple(bad))
 
     def int32(self, what: str) -> int:
-        at, negative = self.at, self.accept("-")
-        value = self.count(what)
-        if value > _MOST_INT32:
-            raise self.error(f"expected {what} of 32 bits", at)
-        return -value if negative else value
+        """Parse an integer of 32 bits. Raises MalformedText with `what` was expected."""
+        start, negative = self.at, self.accept("-")
+        if self.kind != "number" or "." in self.text:
+            raise self.wrong_token(f"expected {what}") if negative else self.error(f"expected {what}", start)
+        value = self.integer_value(self.text, negative, t.IntegerType(32, "s"), start)
+        if value is None:
+            raise self.error("integer value too large", start)
+        self.advance()
+        return value
 
     def shape(self) -> d.ShapeAttr:
-        match = _SHAPE.match(self.source, self.end)
-        if match is None:
-            raise self.error("expected a shape, such as <1x?x3>, <*> or <>", self.end)
-        self.jump(match.end())
-        if match[1] == "*":
+        self.expect("<")
+        if self.accept("*"):
+            self.expect(">")
             return d.ShapeAttr(None)
-        return d.ShapeAttr(tuple(-1 if dim == "?" else int(dim) for dim in match[1].split("x")) if match[1] else ())
+        if self.accept(">"):
+            return d.ShapeAttr(())
+        dims = [self._shape_size()]
+        while not self.accept(">"):
+            self.end_dimension()
+            dims.append(self._shape_size())
+        return d.ShapeAttr(tuple(dims))
+
+    def _shape_size(self) -> int:
+        if self.accept("?"):
+            return -1
+        at, negative = self.at, self.accept("-")
+        if self.kind != "number" or "." in self.text:
+            raise self.error("expected decimal integer value", at)
+        if self.text.startswith("0x"):
+            return self.dimension()
+        value = self.integer_value(self.text, negative, t.IntegerType(64, "s"), at)
+        if value is None:
+            raise self.error("integer value too large", at)
+        self.advance()
+        return value
 
     def func(self) -> d.FuncAttr:
-        self.advance()
         self.expect("<")
-        if self.kind == "string":
-            name = unescaped_text(self.text)
-            self.advance()
-        else:
-            name = self.symbol_name()
+        at, name = self.at, self.attribute()
+        if isinstance(name, a.StringAttr):
+            if name.value:
+                raise self.error("expected empty string or symbol while parsing tf.func attribute", at)
+            name = a.SymbolRefAttr("")
+        if not isinstance(name, a.SymbolRefAttr):
+            raise self.error("expected symbol while parsing tf.func attribute", at)
         self.expect(",")
-        attrs = a.DictionaryAttr(tuple(sorted(self.parse_nested(self.dictionary).items(), key=_first)))
+        at, attrs = self.at, self.attribute()
+        if not isinstance(attrs, a.DictionaryAttr):
+            raise self.error("expected Dictionary attribute while parsing tf.func attribute", at)
         self.expect(">")
-        return d.FuncAttr(name, attrs)
+        return d.FuncAttr(name.root, attrs)
 
     def placeholder(self) -> d.PlaceholderAttr:
-        self.advance()
         self.expect("<")
-        name = unescaped_text(self.take("string", "a name in quotes"))
+        if self.kind != "string":
+            raise self.error("expected string while parsing tf.placeholder attribute")
+        name = self.string_value()
         self.expect(">")
         return d.PlaceholderAttr(name)
 
     def full_type(self) -> d.FullTypeAttr:
-        self.advance()
         self.expect("<")
         raw = self.full_type_inside()
         self.expect(">")
@@ -115,46 +249,61 @@ class AttributeReader(AttributeParser):
         return self.parse_nested(self._full_type)
 
     def _full_type(self) -> bytes:
-        kind = full_types().get(self.text) if self.kind == "word" else None
+        kind = full_types().get(self.keyword(self.at))
         if kind is None:
-            raise self.error("expected the name of a full type")
-        self.advance()
+            raise self.error("failed to parse TFType_FullTypeAttr parameter 'type_id'")
         arguments = self.comma_list("<", ">", self.full_type_inside) if self.text == "<" else []
         parts = [wire.put_integer(1, kind) if kind else b"", *(wire.put_bytes(2, argument) for argument in arguments)]
         if self.kind == "string":
             parts.append(wire.put_bytes(3, unescaped_bytes(self.text)))
             self.advance()
-        elif self.kind == "number" or self.text == "-":
-            number = self.number()
-            parts.append(wire.put_integer(4, number.value if isinstance(number, a.IntegerAttr) else 0))
+        elif self.text not in (",", ">"):
+            attribute = self.attribute()
+            if isinstance(attribute, a.IntegerAttr):
+                parts.append(wire.put_integer(4, attribute.value))
         return b"".join(parts)
 
     def region_attrs(self) -> d.RegionAttrs:
-        self.advance()
         self.expect("<")
-        attrs = a.DictionaryAttr(tuple(sorted(self.parse_nested(self.dictionary).items(), key=_first)))
-        lists = [a.ArrayAttr(tuple(self.comma_list("[", "]", self.attribute))) for _ in range(2)]
+        attrs = self._part_of_region(a.DictionaryAttr)
+        arguments, results = self._part_of_region(a.ArrayAttr), self._part_of_region(a.ArrayAttr)
         self.expect(">")
-        return d.RegionAttrs(attrs, *lists)
+        return d.RegionAttrs(attrs, arguments, results)
+
+    def _part_of_region(self, kind: type[T]) -> T:
+        at, part = self.at, self.attribute()
+        if not isinstance(part, kind):
+            raise self.error("invalid kind of attribute specified", at)
+        return part
+
+    def device_metadata(self) -> a.Attribute:
+        """Parse `gpu_device_metadata<...>`, which no graph holds."""
+        start = self.at
+        self.end = start
+        self.skip_brackets()
+        return a.OpaqueAttr("tf_type", f".gpu_device_metadata{self.source[start:self._closed]}")
 
     # Tensors
 
-    def tensor_proto(self) -> d.TensorAttr:
+    def tensor_proto(self, of: t.Type | None) -> d.TensorAttr:
         at = self.at
         self.advance()
-        self.expect("<")
-        self.expect("tensor_proto")
         self.expect(":")
-        text = self.take("string", "a tensor in hexadecimal digits")[1:-1]
-        self.expect(">")
-        self.expect(":")
-        of = self.type()
+        if self.kind != "string":
+            raise self.error("expected string")
+        where, text = self.at, self.string_value()
+        if of is None:
+            raise self.error("expected the type of a tensor", where)
+        if not text.startswith("0x"):
+            raise self.error("Hex string doesn't start with `0x`", at)
         try:
-            raw = tensor_forms.demangle_tensor(bytes.fromhex(text.removeprefix("0x")))
+            content = bytes.fromhex(text[2:])
         except ValueError:
-            raw = None
+            raise self.error("expected a TensorProto in hexadecimal digits", where) from None
+        raw = tensor_forms.demangle_tensor(content)
         if raw is None:
-            raise self.error("expected a TensorProto in hexadecimal digits", at)
+            raise self.error(f'No prefix "{_TENSOR_PROTO_PREFIX}" in "{content[:20].decode("latin-1")}"' if not
+                             content.startswith(tensor_forms.MANGLED) else "expected a TensorProto in text form", where)
         return d.TensorAttr(str(of), (raw,))
 
     def dense(self) -> a.Attribute:
@@ -163,106 +312,61 @@ class AttributeReader(AttributeParser):
         end = -1 if match is None else self.source.find('"', match.end())
         after = None if end < 0 else _AFTER_HEX.match(self.source, end)
         if match is None or after is None:
-            return self.listed_tensor()
-        self.jump(after.end())
-        number, shape, of = self.tensor_type(at)
-        digits = self.source[match.end():end]
-        storage = tensor_forms.STORAGE.get(number)
-        count = prod(shape)
-        try:
-            data: Buffer = bytes.fromhex(digits)
-        except ValueError:
-            raise self.error("elements hex string only contains hex digits", at) from None
-        if len(digits) != 2 * len(data):  # white space
-            raise self.error("elements hex string only contains hex digits", at)
-        if storage is None or not count:
-            raise self.error("elements hex data size is invalid for provided type", at)
-        if number == tensor_forms.BOOL and len(data) == (count + 7) // 8 and count > 1:
-            data = tensor_forms.booleans(data, count)
-        if len(data) not in (storage.size, storage.size * count):
-            raise self.error("elements hex data size is invalid for provided type", at)
-        return self.tensor(number, shape, of, data)
+            literals = self.literals()
+            self.expect(":")
+        else:
+            self.jump(after.end())
+            start = match.end() - 3
+            literals = Literals([], (), (self.source[start:end + 1], False, start), [])
+        of = self.checked_shape(self.type(), at)
+        return self.tensor_of(literals, of, at)
 
-    def listed_tensor(self) -> d.TensorAttr:
-        self.advance()
-        self.expect("<", " after 'dense'")
-        at = self.at
-        literals: list[Any] = []
-        literal_shape = () if self.text == ">" else self.elements(literals)
-        self.expect(">")
-        self.expect(":")
-        number, shape, of = self.tensor_type(at)
-        count = prod(shape)
-        if literal_shape != shape and not (literal_shape == () and len(literals) == 1) and (literals or count):
-            raise self.error(f"inferred shape of elements literal ({list(literal_shape)}) does not match type "
-                             f"({list(shape)})", at)
-        if literals and not count:
-            literals = []
-        elif count and not literals:
-            raise self.error(f"inferred shape of elements literal ([]) does not match type ({list(shape)})", at)
+    def tensor_of(self, literals: Literals, of: t.ShapedType, at: int) -> a.Attribute:
+        """The tensor of literals as bytes; as a DenseAttr where TensorFlow has no bytes for it."""
+        number = data_type_number(of)
+        shape = shape_of(of)
         if number == tensor_forms.STRING:
-            return self.string_tensor(literals, shape, of)
-        storage = tensor_forms.STORAGE.get(number)
-        if storage is None:
-            raise self.error(f"elements of type '{of}' have no literals", at,
-                             hint='write #tf_type<tensor_proto : "0x...">')
-        element = _ELEMENTS[number]
-        values = [self.element(literal, element) for literal in literals]
-        flat = [part for pair in values for part in pair] if isinstance(element, t.ComplexType) else values
-        mask = (1 << 8 * struct.calcsize(storage.code)) - 1
-        code = storage.code.upper()
-        data = struct.pack(f"<{len(flat)}{code}", *[value & mask for value in flat])
-        return self.tensor(number, shape, of, data)
-
-    def element(self, literal: Any, of: t.Type) -> Any:
-        if isinstance(literal, tuple) and literal[0][0] == '"':
-            raise self.error(f"expected an element of type '{of}', not a string", literal[2])
-        return super().element(literal, of)
-
-    def string_tensor(self, literals: list[Any], shape: tuple[int, ...], of: str) -> d.TensorAttr:
-        strings = []
-        for literal in literals:
-            if isinstance(literal, list) or literal[0][0] != '"':
-                at = literal[0][2] if isinstance(literal, list) else literal[2]
-                raise self.error("expected a string literal", at)
-            strings.append(unescaped_bytes(literal[0]))
-        splat = bool(strings) and strings.count(strings[0]) == len(strings)
-        elements = tensor_forms.Elements(tensor_forms.STRING, shape, b"", strings[:1] if splat else strings, splat)
-        return d.TensorAttr(of, tuple(tensor_forms.proto_of_elements(elements)))
-
-    def tensor(self, number: int, shape: tuple[int, ...], of: str, data: Buffer) -> d.TensorAttr:
-        """The tensor of these elements, of which there is one where all are equal."""
-        size = tensor_forms.STORAGE[number].size
-        splat = len(data) == size or (len(data) > 0 and tensor_forms.equal(data, size))
-        elements = tensor_forms.Elements(number, shape, data[:size] if splat else data, (), splat)
-        return d.TensorAttr(of, tuple(tensor_forms.proto_of_elements(elements)))
-
-    def tensor_type(self, at: int) -> tuple[int, tuple[int, ...], str]:
-        """Number of the DataType, shape and text of the type of a tensor with elements."""
-        of = self.type()
-        if not isinstance(of, t.ShapedType) or of.shape is None or None in of.shape:
-            raise self.error("elements literal type must have static shape", at)
-        number = NUMBERS.get(str(of.element))
-        if number is None:
-            raise self.error(f"'{of.element}' is no type of a tensor's elements", at)
-        shape = tuple(dim or 0 for dim in of.shape)
+            self.check_count(literals, of, at)
+            return self.string_tensor([unescaped_bytes(text) for text in self.strings_of(literals, at)], shape, of)
+        storage = None if number is None else tensor_forms.LITERALS.get(number)
+        if storage is None or number is None:
+            return self.dense_of(literals, of, at)
         if prod(shape) > _MAX_ELEMENTS:
             raise self.error("a tensor has more than 2**63 - 1 elements", at)
-        return number, shape, str(of)
+        if literals.text is not None and of.element != t.I1:
+            data: Buffer = self.raw_bytes(literals.text)
+            if len(data) not in (storage.size, storage.size * prod(shape)):
+                raise self.wrong_size(of, at)
+            return self.tensor(number, shape, of, data)
+        values: Sequence[Any] = self.dense_of(literals, of, at).values
+        flat = [part for pair in values for part in pair] if isinstance(of.element, t.ComplexType) else values
+        mask = (1 << min(8 * struct.calcsize(storage.code), t.width_of(of.element) or 64)) - 1
+        return self.tensor(number, shape, of,
+                           struct.pack(f"<{len(flat)}{storage.code.upper()}", *[value & mask for value in flat]))
+
+    def string_tensor(self, strings: list[bytes], shape: tuple[int, ...], of: t.Type) -> d.TensorAttr:
+        strings = strings if prod(shape) else []
+        splat = bool(strings) and strings.count(strings[0]) == len(strings)
+        elements = tensor_forms.Elements(tensor_forms.STRING, shape, b"", strings[:1] if splat else strings, splat)
+        return d.TensorAttr(str(of), tuple(tensor_forms.proto_of_elements(elements)))
+
+    def tensor(self, number: int, shape: tuple[int, ...], of: t.Type, data: Buffer) -> d.TensorAttr:
+        """The tensor of these elements, of which there is one where all are equal."""
+        size = tensor_forms.LITERALS[number].size
+        if not prod(shape):
+            data = b""  # TensorFlow writes one element, which makes no valid tensor
+        splat = len(data) == size or (len(data) > 0 and tensor_forms.equal(data, size))
+        if number == _INT4 and splat and data:
+            data = bytes(((data[0] & 0xF ^ 8) - 8 & 0xFF,))  # a list of one has a sign, content has four bits
+        elements = tensor_forms.Elements(number, shape, data[:size] if splat else data, (), splat)
+        return d.TensorAttr(str(of), tuple(tensor_forms.proto_of_elements(elements)))
 
 
-_MAX_ELEMENTS = 2**63 - 1
-_INTEGERS = [t.IntegerType(width, sign) for width in (1, 8, 16, 32, 64) for sign in ("", "u")]
-_ELEMENTS = {NUMBERS[str(of)]: of for of in (
-    *t.WORDS.values(), *_INTEGERS, t.ComplexType(t.F32), t.ComplexType(t.F64)) if str(of) in NUMBERS}
-
-
-def _first(pair: tuple[str, Any]) -> str:
-    return pair[0]
-
-
-_ATTRIBUTES = {
-    "version": AttributeReader.version, "shape": AttributeReader.shape, "func": AttributeReader.func,
-    "placeholder": AttributeReader.placeholder, "full_type": AttributeReader.full_type,
-    "region_attrs": AttributeReader.region_attrs,
+_ATTRIBUTES: dict[str, dict[str, Callable[[AttributeReader], a.Attribute]]] = {
+    "tf_type": {
+        "version": AttributeReader.version, "shape": AttributeReader.shape, "func": AttributeReader.func,
+        "placeholder": AttributeReader.placeholder, "full_type": AttributeReader.full_type,
+        "gpu_device_metadata": AttributeReader.device_metadata,
+    },
+    "tfg": {"version": AttributeReader.version, "region_attrs": AttributeReader.region_attrs},
 }

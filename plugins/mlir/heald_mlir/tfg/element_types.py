@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from .. import types as t
+
 REF = 100  # the number of a reference type is that of its value type plus this
 
 _VALUES = {
@@ -21,3 +23,19 @@ _REFERENCES = {
 TEXTS = _VALUES | {REF + number: f"!tf_type.{name}ref" for number, name in _REFERENCES.items()}
 NUMBERS = {text: number for number, text in TEXTS.items()}
 CONTROL, OPAQUE = "!tf_type.control", "!tf_type.tensor"
+_ALIASES = {"i4": 29, "si8": 6, "si16": 5, "si32": 3, "si64": 9, "si1": 10, "ui1": 10}  # further texts of types
+
+
+def element_of(of: t.Type) -> t.Type:
+    """The type of the elements of a type with a shape; the type itself where it has none."""
+    return of.element if isinstance(of, t.ShapedType) else of
+
+
+def data_type_number(of: t.Type) -> int | None:
+    """The number of the data type that TensorFlow makes of a type: of its elements where it has a shape."""
+    element = element_of(of)
+    text = str(element)
+    number = NUMBERS.get(text) or _ALIASES.get(text)
+    if number is None and isinstance(element, t.OpaqueType):
+        number = NUMBERS.get(text.partition("<")[0])
+    return number

@@ -47,6 +47,7 @@ STORAGE = {
     17: Storage(2, 7, "H"), 18: Storage(16, 12, "Q", False, False), 19: Storage(2, 13, "H", content=False),
     22: Storage(4, 16, "I"), 23: Storage(8, 17, "Q"),
 }
+LITERALS = STORAGE | {29: Storage(1, 7, "b"), 30: Storage(1, 7, "B")}  # of types that have literals in text
 _FLOATS = {1: "f32", 2: "f64", 14: "bf16", 19: "f16", 8: "f32", 18: "f64"}
 _COMPLEX = (8, 18)
 
@@ -155,7 +156,7 @@ def proto_of_elements(elements: Elements) -> list[Buffer]:
     head = b"\x08%b" % wire.put_varint(number) + wire.put_bytes(_SHAPE, shape_bytes(shape))
     if number == STRING:
         return [head, *(wire.put_bytes(_STRINGS, text) for text in strings)]
-    storage = STORAGE[number]
+    storage = LITERALS[number]
     if not len(data):
         return [head]
     if number in _COMPLEX:
