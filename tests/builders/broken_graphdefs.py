@@ -370,7 +370,7 @@ def list_for_type(rng: Random, graph: Any) -> None:
 @_kind
 def result_type_of_other_kind(rng: Random, graph: Any) -> None:
     value = _holder(rng, graph).add(name="n", op="Placeholder").attr["dtype"]
-    rng.choice((lambda: value.list.type.append(FLOAT), lambda: value.list.SetInParent(), value.SetInParent,
+    rng.choice((lambda: value.list.type.append(FLOAT), value.list.SetInParent, value.SetInParent,
                 lambda: setattr(value, "i", 1), lambda: setattr(value, "s", b"float"),
                 lambda: setattr(value, "b", True), lambda: setattr(value, "placeholder", "T")))()
 
@@ -380,7 +380,7 @@ def type_list_of_other_kind(rng: Random, graph: Any) -> None:
     node = _holder(rng, graph).add(name="n", op="IteratorGetNext")
     node.attr["output_shapes"].list.shape.add()
     value = node.attr["output_types"]
-    rng.choice((lambda: setattr(value, "type", FLOAT), lambda: value.list.i.append(1), lambda: value.list.SetInParent(),
+    rng.choice((lambda: setattr(value, "type", FLOAT), lambda: value.list.i.append(1), value.list.SetInParent,
                 lambda: setattr(value, "i", 1), lambda: setattr(value, "s", b"float"), value.SetInParent,
                 lambda: value.list.s.append(b"float"), lambda: value.list.type.append(0),
                 lambda: value.list.type.append(999)))()
@@ -439,7 +439,7 @@ def odd_value(rng: Random, graph: Any) -> None:
     rng.choice((lambda: setattr(value, "type", 999), lambda: setattr(value, "type", 0),
                 lambda: value.list.type.append(999), lambda: setattr(value.tensor, "dtype", 999),
                 lambda: (value.list.i.append(1), value.list.s.append(b"a")), lambda: setattr(value, "placeholder", "T"),
-                lambda: value.func.attr[""].SetInParent(), lambda: value.shape.dim.add(size=-7),
+                lambda: value.func.attr.get_or_create(""), lambda: value.shape.dim.add(size=-7),
                 lambda: value.list.func.add(name="a b")))()
 
 
@@ -448,7 +448,7 @@ def odd_output_shapes(rng: Random, graph: Any) -> None:
     value = _constant(_holder(rng, graph), "k").attr["_output_shapes"]
     rng.choice((lambda: value.list.shape.add().dim.add(size=rng.choice((-2, -7, -(2**63)))),
                 lambda: value.list.i.append(1), lambda: value.shape.dim.add(size=2),
-                lambda: [value.list.shape.add() for _ in range(2)], lambda: value.list.SetInParent(),
+                lambda: [value.list.shape.add() for _ in range(2)], value.list.SetInParent,
                 lambda: value.list.shape.add(unknown_rank=True).dim.add(size=3)))()
 
 
