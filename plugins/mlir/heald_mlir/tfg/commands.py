@@ -44,6 +44,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     _add_text(add)
     add = _action(actions, "verify", verify, "check a model, and each node against its op; status 1 for faults")
     add_model(add)
+    add.add_argument("more", nargs="*", metavar="TEXT", help="with --expect: further texts")
+    add.add_argument("--expect", action="store_true",
+                     help="compare the errors of texts (.tfg) with their comments expected-error {{...}}")
     add_json(add)
     add = _action(actions, "export", export, "write a text as a GraphDef")
     _add_source(add)
@@ -127,6 +130,33 @@ def parse(args: Namespace) -> int:
 
 
 def verify(args: Namespace) -> int:
+    """Compare errors with the expected ones, or list the nodes that do not fit their ops."""
+    if args.expect:
+        return _compare_with_comments(args)
+    if args.more:
+        raise errors.InvalidArgument(f"one model is verified at a time, '{args.more[0]}' is another",
+                                     hint="several texts with comments are verified by --expect")
+    return _list_faults(args)
+
+
+def _compare_with_comments(args: Namespace) -> int:
+    from .expectations import read_annotated, unmet_expectations
+
+    rows = []
+    texts = {path: read_annotated(path) for path in dict.fromkeys((args.model, *args.more))}
+    for path, text in texts.items():
+        for mismatch, chunk in unmet_expectations(text, path):
+            rows.append({"file": path, "line": mismatch.line, "column": mismatch.column, "fault": mismatch.message})
+            if not args.json:
+                sys.stderr.write(mismatch.rendered_text(chunk.text, chunk.line) + "\n")
+    if args.json:
+        show_json(rows)
+    elif not rows:
+        say(f"{plural(len(texts), 'text')}: every error is an expected one")
+    return INVALID if rows else 0
+
+
+def _list_faults(args: Namespace) -> int:
     """List the nodes that do not fit their ops.
 
     A file that is no graph raises the error of its loader. A GraphDef that TensorFlow does not import raises
