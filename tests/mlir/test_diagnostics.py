@@ -44,6 +44,27 @@ def test_each_comment_stands_for_one_diagnostic():
     assert len(diagnostic_mismatches([once, once], expected)) == 1
 
 
+@pytest.mark.parametrize(("text", "line"), [
+    ("// expected-error@below {{a}}\n// expected-note@below {{b}}\nop\n", 3),
+    ("op\n// expected-error@above {{a}}\n// expected-note@above {{b}}\n", 1),
+])
+def test_comments_one_under_another_are_about_the_nearest_line_without_one(text, line):
+    found = [Diagnostic("error", "f", line, 1, "a"), Diagnostic("note", "f", line, 1, "b")]
+    assert diagnostic_mismatches(found, expected_diagnostics(text)) == []
+
+
+@pytest.mark.parametrize(("count", "diagnostics", "mismatches"), [
+    ("2", 2, 0), ("2", 3, 1), ("2", 1, 1), ("2+", 3, 0), ("2+", 1, 1), ("1", 1, 0), ("0", 0, 0), ("0", 1, 1)])
+def test_a_number_is_that_of_the_diagnostics(count, diagnostics, mismatches):
+    expected = expected_diagnostics(f"// expected-error {count} {{{{a}}}}")
+    assert len(diagnostic_mismatches([Diagnostic("error", "f", 1, 1, "a")] * diagnostics, expected)) == mismatches
+
+
+def test_a_missing_diagnostic_names_the_text():
+    (mismatch,) = diagnostic_mismatches([], expected_diagnostics("\n// expected-error {{a}}"), "p.mlir")
+    assert (mismatch.file, mismatch.line) == ("p.mlir", 2)
+
+
 def test_a_pattern_that_is_no_regular_expression_is_an_error():
     with pytest.raises(InvalidArgument, match="line 1: the pattern .* is no regular expression"):
         expected_diagnostics("// expected-error-re {{a {{(}}}}")

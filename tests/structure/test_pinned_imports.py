@@ -44,7 +44,7 @@ PINNED = {
         "heald.graphs.compiler": {"faulty_nodes"},
         "heald.graphs.graph": {
             "AttrPlaceholder", "ExpansionLimit", "Func", "Function", "Versions", "attr_bytes", "graphdef",
-            "parse_input"},
+            "graphdef_text", "parse_input"},
         "heald.graphs.protobuf": {"definitions", "message_class"},
         "heald.runtime.contract": {"HostKernel", "HostKernelRegistry", "REQUIRED"},
         "heald.runtime.host_kernels": {"Turns", "run_or_promise", "await_payloads"},

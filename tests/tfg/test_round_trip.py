@@ -103,10 +103,10 @@ def test_any_graph_def_returns_byte_for_byte(raw):
         graph = heald.graphdef.loads(raw)
     except heald.errors.HealdError:
         return  # not a graph: the codec of GraphDefs has tests of its own
-    text = heald.tfg.dumps(graph)
+    text = heald.tfg.dumps(graph, verify=False)
     again = heald.tfg.loads(text, verify=False)
     assert heald.graphdef.dumps(again) == raw
-    assert heald.tfg.dumps(again) == text
+    assert heald.tfg.dumps(again, verify=False) == text
 
 
 FUNCTION = """library {
@@ -127,7 +127,8 @@ version: 21"""
 
 def test_a_function_keeps_all_that_its_text_has_no_words_for():
     graph = heald.graphdef.loads(FUNCTION, text=True)
-    assert heald.graphdef.dumps(heald.tfg.loads(heald.tfg.dumps(graph))) == heald.graphdef.dumps(graph)
+    text = heald.tfg.dumps(graph, verify=False)
+    assert heald.graphdef.dumps(heald.tfg.loads(text)) == heald.graphdef.dumps(graph)
 
 
 def test_an_edit_of_the_text_counts_more_than_the_kept_bytes():

@@ -38,16 +38,34 @@ def handle_chunks(text: str, file: str, handler: Handler, *, split: bool, verify
     outputs: list[str | bytes] = []
     status = 0
     for chunk in split_input(text) if split else [InputChunk(text, 1)]:
-        failed = False
-        try:
-            output, chunk_diagnostics = handler(chunk)
+        output, chunk_diagnostics = _handle(chunk, file, handler)
+        failed = output is None
+        if output is not None:
             outputs.append(output)
-        except errors.HealdError as error:
-            chunk_diagnostics, failed = list(all_diagnostics(error, file)), True
         if verify:
-            chunk_diagnostics = diagnostic_mismatches(chunk_diagnostics, expected_diagnostics(chunk.text, chunk.line))
+            chunk_diagnostics = _mismatches(chunk, file, chunk_diagnostics)
             failed = bool(chunk_diagnostics)
         for diagnostic in chunk_diagnostics:
             sys.stderr.write(diagnostic.rendered_text(chunk.text, chunk.line) + "\n")
         status = 1 if failed else status
     return [] if verify else outputs, status
+
+
+def mismatches_of_text(text: str, file: str, handler: Handler) -> Iterator[tuple[Diagnostic, InputChunk]]:
+    """An error for each diagnostic that is missing or unexpected, with its chunk; chunks are between `// -----`."""
+    for chunk in split_input(text):
+        _, chunk_diagnostics = _handle(chunk, file, handler)
+        for mismatch in _mismatches(chunk, file, chunk_diagnostics):
+            yield mismatch, chunk
+
+
+def _handle(chunk: InputChunk, file: str, handler: Handler) -> tuple[str | bytes | None, list[Diagnostic]]:
+    """The output of a chunk, None where it has an error, and its diagnostics."""
+    try:
+        return handler(chunk)
+    except errors.HealdError as error:
+        return None, list(all_diagnostics(error, file))
+
+
+def _mismatches(chunk: InputChunk, file: str, chunk_diagnostics: list[Diagnostic]) -> list[Diagnostic]:
+    return diagnostic_mismatches(chunk_diagnostics, expected_diagnostics(chunk.text, chunk.line), file)

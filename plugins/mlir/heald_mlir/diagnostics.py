@@ -18,8 +18,9 @@ KINDS = ("error", "note", "remark", "warning")
 _SPLIT = re.compile(r"^[ \t]*// -----.*\n?", re.MULTILINE)
 _EXPECTED = re.compile(
     r"expected-(?P<kind>error|note|remark|warning)(?P<regex>-re)? *"
-    r"(?:@(?:(?P<sign>[+-])(?P<lines>\d+)|(?P<word>above|below|unknown)))? *"
-    r"\{\{(?P<text>.*)\}\}[ \t]*$", re.MULTILINE)
+    r"(?:@(?:(?P<sign>[+-])(?P<lines>\d{1,9})|(?P<word>above|below|unknown)))? *"
+    r"(?:(?P<count>\d{1,9})(?P<more>\+)? *)?"
+    r"\{\{(?P<text>.*)\}\}[ \t]*$")
 _PATTERN = re.compile(r"\{\{(.*?)\}\}")
 
 
@@ -43,7 +44,7 @@ class Diagnostic(NamedTuple):
         if self.line and 0 <= self.line - first_line < len(texts):
             text = texts[self.line - first_line]
             lines += [text, re.sub(r"[^\t]", " ", text[:self.column - 1]) + "^"]
-        return "\n".join(lines)
+        return "\n".join(lines).encode("utf-8", "backslashreplace").decode()  # a text may have bytes beyond UTF-8
 
 
 class InputChunk(NamedTuple):
@@ -55,14 +56,29 @@ class InputChunk(NamedTuple):
 
 @dataclass
 class Expected:
-    """A diagnostic that a comment of the text expects. `line`: None where the place is to be unknown."""
+    """A diagnostic that a comment of the text expects. `line`: None where the place is to be unknown.
+
+    `count`: the number of such diagnostics. `or_more`: True where further ones are expected, too.
+    """
 
     kind: str
     line: int | None
     pattern: re.Pattern[str]
     text: str
     comment_line: int
-    matched: bool = False
+    count: int = 1
+    or_more: bool = False
+    matches: int = 0
+
+    def takes(self, diagnostic: Diagnostic) -> bool:
+        """True for a diagnostic that this comment expects and that no earlier one has used up."""
+        return (self.kind == diagnostic.kind and self.line == (diagnostic.line or None)
+                and (self.or_more or self.matches < self.count)
+                and self.pattern.search(diagnostic.message) is not None)
+
+    def missing_message(self) -> str:
+        times = "" if self.count == 1 else f" {self.count} times, but {self.matches}"
+        return f'expected {self.kind} "{self.text}" was not produced{times}'
 
 
 def split_input(text: str) -> list[InputChunk]:
@@ -91,19 +107,33 @@ def diagnostics_of(error: errors.HealdError, file: str = "-") -> Iterator[Diagno
 def expected_diagnostics(text: str, first_line: int = 1) -> list[Expected]:
     """The comments `expected-error {{text}}` of a text, with `@+1`, `@-1`, `@above`, `@below`, `@unknown`, and `-re`.
 
-    Raises InvalidArgument for a pattern that is no regular expression.
+    `@above` and `@below` are the nearest lines without such a comment, so comments may stand one under another. A
+    number in front of the text expects the diagnostic so many times, `2+` that often or more. Raises InvalidArgument
+    for a pattern that is no regular expression.
     """
-    expectations = []
-    for match in _EXPECTED.finditer(text):
-        line = first_line + text.count("\n", 0, match.start())
-        target: int | None = line
-        if match["lines"]:
-            target = line + int(match["sign"] + match["lines"])
-        elif match["word"]:
-            target = {"above": line - 1, "below": line + 1, "unknown": None}[match["word"]]
-        pattern = _pattern(match["text"], match["regex"], line)
-        expectations.append(Expected(match["kind"], target, pattern, match["text"], line))
+    expectations: list[Expected] = []
+    below: list[Expected] = []
+    last_line = above = first_line - 1
+    for last_line, source in enumerate(text.split("\n"), first_line):
+        match = _EXPECTED.search(source)
+        if match is None:
+            for one in below:
+                one.line = last_line
+            below, above = [], last_line
+            continue
+        pattern = _pattern(match["text"], match["regex"], last_line)
+        one = Expected(match["kind"], _target_line(match, last_line, above), pattern, match["text"], last_line,
+                       1 if match["count"] is None else int(match["count"]), match["more"] is not None)
+        expectations.append(one)
+        below += [one] if match["word"] == "below" else []
     return expectations
+
+
+def _target_line(match: re.Match[str], line: int, above: int) -> int | None:
+    """The line of a comment's diagnostic; that of the comment for `@below`, until the next line is known."""
+    if match["lines"]:
+        return line + int(match["sign"] + match["lines"])
+    return {"above": above, "unknown": None}.get(match["word"], line)
 
 
 def _pattern(text: str, is_regex: str | None, line: int) -> re.Pattern[str]:
@@ -118,20 +148,19 @@ def _pattern(text: str, is_regex: str | None, line: int) -> re.Pattern[str]:
                                      hint="escape what is to be taken literally") from error
 
 
-def diagnostic_mismatches(diagnostics: Sequence[Diagnostic], expected: Sequence[Expected]) -> list[Diagnostic]:
-    """Return an error for each diagnostic that the text does not expect, and for each that it expects in vain."""
+def diagnostic_mismatches(diagnostics: Sequence[Diagnostic], expected: Sequence[Expected], file: str = "-",
+                          ) -> list[Diagnostic]:
+    """Return an error for each diagnostic that the text does not expect, and for each that it expects in vain.
+
+    `file`: the name of the text.
+    """
     mismatches = []
     for diagnostic in diagnostics:
-        line = diagnostic.line or None
-        for one in expected:
-            if not one.matched and one.kind == diagnostic.kind and one.line == line and (
-                    one.pattern.search(diagnostic.message)):
-                one.matched = True
-                break
+        one = next((one for one in expected if one.takes(diagnostic)), None)
+        if one is not None:
+            one.matches += 1
         else:
             message = f"unexpected {diagnostic.kind}: {diagnostic.message}"
             mismatches.append(diagnostic._replace(kind="error", message=message))
-    file = diagnostics[0].file if diagnostics else "-"
-    return mismatches + [Diagnostic("error", file, one.comment_line, 1,
-                                    f"expected {one.kind} \"{one.text}\" was not produced")
-                         for one in expected if not one.matched]
+    return mismatches + [Diagnostic("error", file, one.comment_line, 1, one.missing_message())
+                         for one in expected if one.matches < one.count]

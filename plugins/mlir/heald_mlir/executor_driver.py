@@ -169,7 +169,7 @@ class Driver:
         for file in dict.fromkeys(diagnostic.file for diagnostic in self._diagnostics):
             file_diagnostics = [diagnostic for diagnostic in self._diagnostics if diagnostic.file == file]
             text = _source(file)
-            wrong = diagnostic_mismatches(file_diagnostics, expected_diagnostics(text))
+            wrong = diagnostic_mismatches(file_diagnostics, expected_diagnostics(text), file)
             for diagnostic in wrong:
                 sys.stderr.write(diagnostic.rendered_text(text) + "\n")
             status = 1 if wrong else status

@@ -7,6 +7,7 @@ from typing import Any
 
 from ...errors import InvalidArgument
 from ...runtime.contract.structural import PLACEHOLDER
+from ...runtime.values.attribute_values import ShapeAttr
 from ..graph.attr_value import AttrPlaceholder
 from ..graph.function import Function
 from ..graph.graph import Graph
@@ -33,6 +34,8 @@ def graph_of_function(function: Function, library: Graph, resolve: Resolve) -> G
     for index, arg in enumerate(function.inputs):
         shapes = function.arg_attrs.get(index, {}).get("_output_shapes")
         shape = shapes[0] if isinstance(shapes, tuple) and len(shapes) == 1 else None
+        if isinstance(shape, ShapeAttr):  # a note may have sizes below -1
+            shape = ShapeAttr(None if size is None or size < 0 else size for size in shape)
         arguments.append(Node(arg.name, PLACEHOLDER, attrs={"dtype": arg.dtype, "shape": shape}))
     argument_names = {arg.name for arg in function.inputs}
     nodes = [node.replace(inputs=[with_output_index(tensor, function.nodes, argument_names, library.functions, resolve)

@@ -24,7 +24,7 @@ from ...runtime.values import dtypes, wire
 from ...runtime.values.attribute_values import Func, ShapeAttr, as_shape
 from ...runtime.values.dtypes import DType
 from ...runtime.values.tensor import Shape
-from ...runtime.values.tensor_proto import TensorValue, put_shape, read_shape
+from ...runtime.values.tensor_proto import LEAST_SIZE, TensorValue, put_shape, read_shape
 from ...runtime.values.wire import Buffer
 
 _MEMO_BYTES = 128  # longer entries are seldom equal to another
@@ -85,16 +85,35 @@ def _read_entry(source: AttrSource, start: int, stop: int, depth: int) -> tuple[
             values.append((at, end))
     try:
         if len(values) == 1:
-            return name, _read(source, *values[0], depth + 1)
-        merged = AttrSource(memoryview(b"".join(buf[at:end] for at, end in values)))
-        return name, _read(merged, 0, len(merged.view), depth + 1)
+            value = _read(source, *values[0], depth + 1)
+        else:
+            merged = AttrSource(memoryview(b"".join(buf[at:end] for at, end in values)))
+            value = _read(merged, 0, len(merged.view), depth + 1)
+        if not name.startswith("_"):
+            _check_sizes(value)
+        return name, value
     except HealdError as error:
         raise type(error)(f"attribute '{name}': {error.message}", node=error.node, op=error.op) from None
 
 
+def _check_sizes(value: Any) -> None:
+    """Raises InvalidArgument for a shape, or a list of them, with a size below -1.
+
+    Names with an underscore are notes that no kernel sees: `_output_shapes` may have such sizes, as in TensorFlow.
+    """
+    if not isinstance(value, tuple) or not value:
+        return
+    shapes = (value,) if isinstance(value, ShapeAttr) else value if isinstance(value[0], ShapeAttr | None) else ()
+    size = next((dim for shape in shapes for dim in shape or () if dim is not None and dim < 0), None)
+    if size is not None:
+        raise InvalidArgument(f"{size} is not the size of a dimension")
+
+
 def read_value(raw: Buffer) -> Any:
     """The Python value of an AttrValue. Raises DataLoss, InvalidArgument."""
-    return _read(AttrSource(memoryview(raw)), 0, len(raw), 0)
+    value = _read(AttrSource(memoryview(raw)), 0, len(raw), 0)
+    _check_sizes(value)
+    return value
 
 
 def _read(source: AttrSource, start: int, stop: int, depth: int) -> Any:
@@ -152,7 +171,7 @@ def _read_func(source: AttrSource, start: int, stop: int, depth: int) -> Func:
 
 
 def _read_shape(source: AttrSource, start: int, stop: int, _: int) -> Shape:
-    shape = read_shape(source.view, start, stop)
+    shape = read_shape(source.view, start, stop, smallest=LEAST_SIZE)
     return None if shape is None else ShapeAttr(shape)
 
 

@@ -56,15 +56,21 @@ _LISTS |= {
 _WIRE = {0: wire.VARINT, 4: wire.FIXED32, 8: wire.FIXED64}
 
 
-def read_shape(buf: Buffer, start: int, stop: int) -> Shape:
+LEAST_SIZE = -(2**63)  # of a dimension that a file can state
+
+
+def read_shape(buf: Buffer, start: int, stop: int, *, smallest: int = -1) -> Shape:
     """The TensorShapeProto at [start, stop). Raises DataLoss for malformed bytes, InvalidArgument for a shape that no
-    tensor can have."""
+    tensor can have.
+
+    `smallest`: The least size of a dimension; sizes below -1 remain as they are.
+    """
     dims: list[int | None] = []
     unknown = False
     for number, kind, at, end in wire.fields(buf, start, stop):
         if number == 2:
             wire.expect(kind, wire.BYTES, at, "a dimension")
-            dims.append(_read_dim(buf, at, end))
+            dims.append(_read_dim(buf, at, end, smallest))
         elif number == 3:
             wire.expect(kind, wire.VARINT, at, "unknown_rank")
             unknown = wire.integer(buf, at, end) != 0
@@ -72,18 +78,18 @@ def read_shape(buf: Buffer, start: int, stop: int) -> Shape:
         raise InvalidArgument(f"a shape of unknown rank lists {len(dims)} dimensions")
     if len(dims) > MOST_DIMS:
         raise InvalidArgument(f"a shape has {len(dims)} dimensions, the most is {MOST_DIMS}")
-    if None not in dims and prod(d or 0 for d in dims) > LARGEST_ELEMENT_COUNT:
+    if all(d is not None and d >= 0 for d in dims) and prod(d or 0 for d in dims) > LARGEST_ELEMENT_COUNT:
         raise InvalidArgument(f"shape {shape_text(tuple(dims))} overflows: it has more than 2**63 - 1 elements")
     return None if unknown else tuple(dims)
 
 
-def _read_dim(buf: Buffer, start: int, stop: int) -> int | None:
+def _read_dim(buf: Buffer, start: int, stop: int, smallest: int) -> int | None:
     size = 0
     for number, kind, at, end in wire.fields(buf, start, stop):
         if number == 1:
             wire.expect(kind, wire.VARINT, at, "a dimension's size")
             size = buf[at] if end - at == 1 else wire.integer(buf, at, end)
-    if size < -1:
+    if size < smallest:
         raise InvalidArgument(f"{size} is not the size of a dimension (byte {start})")
     return None if size == -1 else size
 

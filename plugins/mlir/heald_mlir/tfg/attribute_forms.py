@@ -21,6 +21,7 @@ from . import tensor_forms
 from .element_types import REF, TEXTS
 
 _LIST, _STRING, _INT, _FLOAT, _BOOL, _TYPE, _SHAPE, _TENSOR, _PLACEHOLDER, _FUNC = range(1, 11)  # fields of AttrValue
+_LEAST_SIZE = -(2**63)  # of a dimension: MLIR's own number for an unknown one
 _ITEM_FUNC = 9  # field of AttrValue.ListValue
 DEEPEST_FUNCTION_ATTRIBUTES = 60  # of functions within attributes of functions
 
@@ -125,7 +126,9 @@ def _shape(raw: Buffer, _: int) -> Value:
     if any(number == 3 and wire.integer(raw, at, end) for number, _, at, end in wire.fields(raw, 0, len(raw))):
         return ["#tf_type.shape<*>"], [wire.put_integer(3, 1)]
     shape = tensor_forms.shape_of(raw, 0, len(raw))
-    return [f"#tf_type.shape<{'x'.join(map(str, shape))}>"], [tensor_forms.shape_bytes(shape)]
+    sizes = ["?" if size == _LEAST_SIZE else str(size) for size in shape]
+    shape = tuple(-1 if size == _LEAST_SIZE else size for size in shape)
+    return [f"#tf_type.shape<{'x'.join(sizes)}>"], [tensor_forms.shape_bytes(shape)]
 
 
 def _tensor(raw: Buffer, _: int) -> Value:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import sys
 from argparse import ArgumentParser, Namespace, RawDescriptionHelpFormatter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +44,9 @@ def add_arguments(parser: ArgumentParser) -> None:
     _add_text(add)
     add = _action(actions, "verify", verify, "check a model, and each node against its op; status 1 for faults")
     add_model(add)
+    add.add_argument("more", nargs="*", metavar="TEXT", help="with --expect: further texts")
+    add.add_argument("--expect", action="store_true",
+                     help="compare the errors of texts (.tfg) with their comments expected-error {{...}}")
     add_json(add)
     add = _action(actions, "export", export, "write a text as a GraphDef")
     _add_source(add)
@@ -84,25 +88,79 @@ def print_text(args: Namespace) -> int:
     from .elision import elided_text, without_large_constants
     from .text_file import text_fragments
 
-    graph = open_graph(args).graph
+    graph = _open_graph(args)
     if args.elide is None:
-        _write(args.output, text_fragments(graph, canonical=args.canonical))
+        fragments: Iterable[str] = text_fragments(graph, canonical=args.canonical)
     else:
-        _write(args.output, elided_text(text_fragments(without_large_constants(graph, args.elide), canonical=True)))
+        fragments = elided_text(text_fragments(without_large_constants(graph, args.elide), canonical=True))
+    with _of_file(args.model):
+        _write(args.output, fragments)
     return 0
+
+
+def _open_graph(args: Namespace) -> Graph:
+    """The graph of MODEL. A GraphDef that TensorFlow's importer refuses, too, raises the importer's error."""
+    from heald import default_host
+
+    from .refused_file import importer_error
+
+    try:
+        return open_graph(args).graph
+    except errors.InvalidArgument as error:
+        told = importer_error(args.model, default_host().registries.ops)
+        if told is None:
+            raise
+        raise told from error
+
+
+@contextmanager
+def _of_file(path: str) -> Iterator[None]:
+    """Errors of a graph name its file."""
+    try:
+        yield
+    except errors.InvalidArgument as error:
+        raise error.at(location=errors.Location(path)) from error.__cause__
 
 
 def parse(args: Namespace) -> int:
     from .text_file import text_fragments
 
-    _write(args.output, text_fragments(_read(args.source), canonical=args.canonical))
+    _write(args.output, text_fragments(_read(args.source), canonical=args.canonical, verify=False))
     return 0
 
 
 def verify(args: Namespace) -> int:
+    """Compare errors with the expected ones, or list the nodes that do not fit their ops."""
+    if args.expect:
+        return _compare_with_comments(args)
+    if args.more:
+        raise errors.InvalidArgument(f"one model is verified at a time, '{args.more[0]}' is another",
+                                     hint="several texts with comments are verified by --expect")
+    return _list_faults(args)
+
+
+def _compare_with_comments(args: Namespace) -> int:
+    from .expectations import read_annotated, unmet_expectations
+
+    rows = []
+    texts = {path: read_annotated(path) for path in dict.fromkeys((args.model, *args.more))}
+    for path, text in texts.items():
+        for mismatch, chunk in unmet_expectations(text, path):
+            rows.append({"file": path, "line": mismatch.line, "column": mismatch.column, "fault": mismatch.message})
+            if not args.json:
+                sys.stderr.write(mismatch.rendered_text(chunk.text, chunk.line) + "\n")
+    if args.json:
+        show_json(rows)
+    elif not rows:
+        say(f"{plural(len(texts), 'text')}: every error is an expected one")
+    return INVALID if rows else 0
+
+
+def _list_faults(args: Namespace) -> int:
     """List the nodes that do not fit their ops.
 
-    A file that is no graph raises the error of its loader. Control flow that does not fit its functions raises
+    A file that is no graph raises the error of its loader. A GraphDef that TensorFlow does not import raises
+    InvalidArgument in TensorFlow's words. Control flow that does not fit its functions raises
     MalformedText, with the place in the text that `heald tfg print --canonical` prints.
     """
     from heald import default_host
@@ -111,13 +169,14 @@ def verify(args: Namespace) -> int:
     from ..attribute_text import MAX_LISTED_ELEMENTS
     from ..loaders import GRAPH_SUFFIX
     from .elision import without_large_constants
-    from .text_file import dumps, loads
+    from .text_file import check_import, dumps, loads
 
-    graph = open_graph(args).graph
-    with ticking("verifying"):
+    graph = _open_graph(args)
+    with ticking("verifying"), _of_file(args.model):
         rows = [{"node": name, "op": graph[name].op, "fault": error.message}
                 for name, error in faulty_nodes(graph, default_host().registries.ops).items()]
         if not args.model.endswith(GRAPH_SUFFIX):  # the loader of texts verifies them
+            check_import(graph)
             short = without_large_constants(graph, MAX_LISTED_ELEMENTS)
             loads(dumps(short, canonical=True), file=f"{args.model} as text")
     if args.json:

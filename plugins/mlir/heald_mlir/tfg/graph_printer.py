@@ -8,6 +8,7 @@ from typing import Any
 from heald.api import Graph
 
 from .body_printer import Context, GraphBody
+from .function_import_checks import check_graph
 from .function_printer import function_text
 from .graph_layout import gradients, layout_text
 from .region_choice import choose_regions
@@ -17,16 +18,23 @@ from .signature import Signature, read_signature
 from .value_names import ValueNames
 
 
-def graph_text(graph: Graph, ops: Any, canonical: bool) -> Iterator[str]:
-    """The text of a graph, in fragments. `ops`: the registry of ops.
-
-    Raises InvalidArgument for inputs that do not exist.
-    """
+def declarations_of(graph: Graph, ops: Any) -> Declarations:
+    """The declarations of the ops of a graph, and of its functions. `ops`: the registry of ops."""
     def signature_of(name: str) -> Signature | None:
         function = graph.functions.get(name)
         return None if function is None else read_signature(function.raw)
 
-    declarations = Declarations(ops, signature_of)
+    return Declarations(ops, signature_of)
+
+
+def graph_text(graph: Graph, ops: Any, canonical: bool, *, verify: bool = True) -> Iterator[str]:
+    """The text of a graph, in fragments. `ops`: the registry of ops. `verify`: False leaves out the importer's checks.
+
+    Raises InvalidArgument for a graph that TensorFlow's importer refuses, in its words. Unknown ops are no fault.
+    """
+    declarations = declarations_of(graph, ops)
+    if verify:
+        check_graph(graph, declarations)
     choice = choose_regions(graph, declarations)
     context = Context(declarations, graph.functions, canonical, choice, region_op)
     versions = graph.versions

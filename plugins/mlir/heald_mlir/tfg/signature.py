@@ -92,7 +92,7 @@ def read_signature(raw: Buffer) -> Signature:
     argument_attrs: dict[int, Values] = {}
     for number, value, _ in _fields(raw):
         if number == SIGNATURE:
-            op_def = _read_op_def(value)
+            op_def = read_op_def(value)
         elif number in (RET, CONTROL_RET):
             pair = {n: _text(part) for n, part, _ in _fields(value)}
             (ret if number == RET else control_ret)[pair.get(1, "")] = pair.get(2, "")
@@ -129,7 +129,8 @@ def _read_entry(raw: Buffer) -> Values:
     return {key: b"".join(safe_form(value).raw)}
 
 
-def _read_op_def(raw: Buffer) -> Signature:
+def read_op_def(raw: Buffer) -> Signature:
+    """The signature in an OpDef: names, arguments, results and declarations. Raises DataLoss."""
     name = description = ""
     inputs: list[Argument] = []
     outputs: list[Argument] = []

@@ -12,8 +12,9 @@ from heald.api import Description, Graph, LoadOptions, errors
 from heald.runtime.support import file_path, gc_pause, whole_file
 
 from ..text_file import decode_text
+from .function_import_checks import check_graph
 from .graph_parser import read_graph
-from .graph_printer import graph_text
+from .graph_printer import declarations_of, graph_text
 
 
 @errors.boundary
@@ -39,30 +40,40 @@ def load(path: str | os.PathLike[str], *, verify: bool = True) -> Graph:
 
 @errors.boundary
 @gc_pause.gc_paused()
-def dumps(graph: Graph, *, canonical: bool = False) -> str:
+def dumps(graph: Graph, *, canonical: bool = False, verify: bool = True) -> str:
     """A graph as text. Reading it back gives the same GraphDef, byte for byte.
 
     `canonical`: True for the text that TensorFlow's importer makes, in which missing attributes have their defaults and
     nothing is kept that the dialect has no words for.
+    `verify`: False prints a graph whose nodes do not fit their ops, as a GraphDef may have it.
 
-    Raises InvalidArgument for inputs that do not exist.
+    Raises InvalidArgument, in the words of TensorFlow's importer, for a graph that it refuses; unknown ops are kept.
     """
-    return "".join(text_fragments(graph, canonical))
+    return "".join(text_fragments(graph, canonical, verify))
 
 
 @errors.boundary
-def dump(graph: Graph, path: str | os.PathLike[str], *, canonical: bool = False) -> None:
-    """Write a graph to a text file. Raises as `dumps`; NotFound and others for a file that cannot be written."""
-    encoded = (fragment.encode("utf-8", "surrogateescape") for fragment in text_fragments(graph, canonical))
+def dump(
+    graph: Graph, path: str | os.PathLike[str], *, canonical: bool = False, verify: bool = True,
+) -> None:
+    """Write a graph to a text file. `canonical` and `verify` are as in `dumps`.
+
+    Raises as `dumps`; NotFound and others for a file that cannot be written."""
+    encoded = (fragment.encode("utf-8", "surrogateescape") for fragment in text_fragments(graph, canonical, verify))
     whole_file.write_whole(file_path.file_path(path), encoded)
 
 
-def text_fragments(graph: Graph, canonical: bool) -> Iterator[str]:
+def text_fragments(graph: Graph, canonical: bool, verify: bool = True) -> Iterator[str]:
     """The text of a graph in fragments, for files of any size. Raises as `dumps`."""
     if not isinstance(graph, Graph):
         raise errors.InvalidArgument(f"a text is written from a Graph, got {type(graph).__name__}",
                                      hint="read a GraphDef with heald.graphdef.load(path)")
-    return graph_text(graph, _ops(), canonical)
+    return graph_text(graph, _ops(), canonical, verify=verify)
+
+
+def check_import(graph: Graph) -> None:
+    """Raises InvalidArgument, in the words of TensorFlow's importer, for a graph that it refuses or does not verify."""
+    check_graph(graph, declarations_of(graph, _ops()), verify=True)
 
 
 def _ops() -> Any:

@@ -2,7 +2,7 @@
 
 If, Case and While have them in `output_shapes`, every node may have them in `_output_shapes`. A node with both
 gets their combination twice: [2, ?] and [?, 3] become [2, 3]. A list with a wrong number of shapes stays, and so do
-shapes that contradict each other.
+shapes that contradict each other or have a size below -1.
 """
 
 from __future__ import annotations
@@ -23,6 +23,9 @@ def consolidate_attributes(graph: Graph, context: PassContext) -> Graph:
         if entry is None or any(not isinstance(shapes, tuple) or len(shapes) != len(entry.output_tensors)
                                 for shapes in both) or _OWN not in entry.op.attrs:
             return node
+        if any(size is not None and size < 0 for shape in both[0] if isinstance(shape, ShapeAttr)
+               for size in shape):
+            return node  # a note may have sizes below -1, and the op's own attribute may not
         try:
             merged = tuple(map(merge_shapes, *both))
         except ValueError:
