@@ -3,6 +3,7 @@
     PYTHONPATH=tests python -m workers.tfg_oracle compare --oracle PROGRAM [--graphs 2000] [--first 0] [FILE.pb ...]
     PYTHONPATH=tests python -m workers.tfg_oracle read --oracle PROGRAM [--texts 5000] [--seed 0] [--differences F.md]
     PYTHONPATH=tests python -m workers.tfg_oracle record --oracle PROGRAM
+    PYTHONPATH=tests python -m workers.tfg_oracle record-reading --oracle PROGRAM
 
 PROGRAM is built on the libraries of tensorflow-cpu. `PROGRAM many` reads lines `MODE FILE OUT [PASSES]`: `import` turns
 a GraphDef into text, `parse` a text into text, `export` a text into a GraphDef in text form. It writes a status per
@@ -30,6 +31,7 @@ from google.protobuf import text_format
 from heald.graphs.protobuf.descriptor_pool import message_class
 from tqdm import tqdm
 from workers.tfg_reading import Comparison, Oracle
+from workers.tfg_record_reading import record_reading
 
 DATA = Path(__file__).parents[1] / "data"
 RECORDED = DATA / "tfg/random.tar.xz"
@@ -217,7 +219,7 @@ def read(program: str, seeds: range, differences: Path | None) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("work", choices=("compare", "read", "record"))
+    parser.add_argument("work", choices=("compare", "read", "record", "record-reading"))
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE.pb", help="compared instead of random graphs")
     parser.add_argument("--oracle", required=True, metavar="PROGRAM")
     parser.add_argument("--graphs", type=int, default=2000, metavar="N")
@@ -228,6 +230,10 @@ def main() -> int:
     args = parser.parse_intermixed_args()  # files may follow options
     if args.work == "record":
         record(args.oracle)
+        return 0
+    if args.work == "record-reading":
+        with tempfile.TemporaryDirectory() as folder, Oracle(args.oracle, Path(folder)) as oracle:
+            record_reading(oracle)
         return 0
     if args.work == "read":
         return read(args.oracle, range(args.seed, args.seed + args.texts), args.differences)
