@@ -25,6 +25,7 @@ _ATTEMPTS = 6  # to find a change that the text has a place for
 _NODE_NAME = re.compile(r'((?:name\(|_mlir_name = )"[^"\n]*)"')
 _VALUE = re.compile(r"%([\w$.\-]+)")
 _DEFINED = re.compile(r"%([\w$.\-]+)(?=(?::\d+)?\s*=|:\s)")
+_GAPS = ("\n", "\n    ", "\t", " // note\n", "\r\n", "\n//\n")
 _DEPTHS = (1, 2, 5, 33, 70)  # of a region within itself
 
 Change = Callable[[Random, str, Sequence[Span], str], str | None]
@@ -204,6 +205,14 @@ def _nest(rng: Random, text: str, parts: Sequence[Span], _theirs: str) -> str | 
                                                 *(part(after, level) for level in reversed(levels))]))
 
 
+def _spread(rng: Random, text: str, _parts: Sequence[Span], _theirs: str) -> str | None:
+    """Line breaks and comments in the place of some spaces, or all lines in one."""
+    if rng.random() < 0.1:
+        return text.replace("\n", " ")
+    share = rng.choice((0.02, 0.1, 0.5))
+    return re.sub(" +", lambda match: rng.choice(_GAPS) if rng.random() < share else match[0], text)
+
+
 _WEIGHTED: dict[Change, float] = {_exchange: 6, _type_everywhere: 1.5, _number: 5, _delete: 1, _repeat: 1, _swap: 1,
-                                  _rename: 2, _graft: 1, _nest: 0.3}
+                                  _rename: 2, _graft: 1, _spread: 1, _nest: 0.3}
 CHANGES, _WEIGHTS = tuple(_WEIGHTED), tuple(_WEIGHTED.values())

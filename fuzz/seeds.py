@@ -6,6 +6,8 @@ A format has pools of samples, each with its share of the mutants: small files g
 from __future__ import annotations
 
 import io
+import json
+import lzma
 import tarfile
 import warnings
 from collections.abc import Callable, Iterable, Sequence
@@ -197,17 +199,24 @@ def program_text_words() -> tuple[bytes, ...]:
 @cache
 def tfg_text_pools() -> tuple[Pool, ...]:
     """Graphs in the TF Graph IR: random ones in two forms, TensorFlow's and the one that keeps all bytes; runnable ones
-    of `graph_pools`; programs with their control flow as regions."""
+    of `graph_pools`; programs with their control flow as regions; texts in other spellings, over several lines."""
     with tarfile.open(DATA / "tfg" / "random.tar.xz") as archive:
         files = {member.name: archive.extractfile(member).read() for member in archive}  # type: ignore[union-attr]
     theirs = [raw for name, raw in files.items() if name.endswith(".tfg")]
     ours = [_graph_text(graphdef.loads(raw)) for name, raw in files.items()
             if name.endswith(".pb") and ".exported" not in name]
-    random = (Pool(0.15, _single([text for text in texts if len(text) < _SMALL])) for texts in (theirs, ours))
+    random = (Pool(0.1, _single([text for text in texts if len(text) < _SMALL])) for texts in (theirs, ours))
     single, programs = graph_pools()
-    return (*random, Pool(0.4, Derived(single.samples, lambda raw: _graph_text(graphdef.loads(raw)))),
+    return (*random, Pool(0.2, _single(_texts_in_other_spellings())),
+            Pool(0.3, Derived(single.samples, lambda raw: _graph_text(graphdef.loads(raw)))),
             Pool(0.3, Derived(programs.samples, lambda raw: _graph_text(
                 heald.tfg.functional_to_region(graphdef.loads(raw))))))
+
+
+def _texts_in_other_spellings() -> list[bytes]:
+    """The recorded texts of tests/tfg: valid and faulty ones, in the generic form, with aliases, comments and so on."""
+    with lzma.open(DATA / "tfg" / "reading.jsonl.xz", "rt", encoding="ascii") as lines:
+        return [json.loads(line)["source"].encode("utf-8", "surrogateescape") for line in lines]
 
 
 def _graph_text(graph: Graph) -> bytes:

@@ -38,7 +38,7 @@ def test_functions_that_each_have_the_next_one_twice_are_refused(form):
 @pytest.mark.parametrize("form", ["If", "Case", "two Ifs"])
 def test_a_few_levels_become_regions(form):
     graph = heald.tfg.functional_to_region(nest(FORMS[form], 5))
-    again = heald.tfg.loads(heald.tfg.dumps(graph))
+    again = heald.tfg.loads(heald.tfg.dumps(graph), verify=False)  # the conditions are floats
     assert heald.tfg.dumps(again) == heald.tfg.dumps(graph)
     assert len(graph.functions) > 2**5
 

@@ -1,7 +1,9 @@
 """Compares the TF Graph IR of heald with TensorFlow's own, or records TensorFlow's results for the tests.
 
     PYTHONPATH=tests python -m workers.tfg_oracle compare --oracle PROGRAM [--graphs 2000] [--first 0] [FILE.pb ...]
+    PYTHONPATH=tests python -m workers.tfg_oracle read --oracle PROGRAM [--texts 5000] [--seed 0] [--differences F.md]
     PYTHONPATH=tests python -m workers.tfg_oracle record --oracle PROGRAM
+    PYTHONPATH=tests python -m workers.tfg_oracle record-reading --oracle PROGRAM
 
 PROGRAM is built on the libraries of tensorflow-cpu. `PROGRAM many` reads lines `MODE FILE OUT [PASSES]`: `import` turns
 a GraphDef into text, `parse` a text into text, `export` a text into a GraphDef in text form. It writes a status per
@@ -24,9 +26,12 @@ from typing import Any, NamedTuple
 
 import heald
 from builders.random_graphdefs import random_bytes
+from builders.random_tfg_texts import random_text
 from google.protobuf import text_format
 from heald.graphs.protobuf.descriptor_pool import message_class
 from tqdm import tqdm
+from workers.tfg_reading import Comparison, Oracle
+from workers.tfg_record_reading import record_reading
 
 DATA = Path(__file__).parents[1] / "data"
 RECORDED = DATA / "tfg/random.tar.xz"
@@ -200,17 +205,38 @@ def pack(file: Path, files: dict[str, bytes]) -> None:
     print(f"{file}: {len(files)} files, {sum(map(len, files.values())):,} bytes, packed {file.stat().st_size:,}")
 
 
+def read(program: str, seeds: range, differences: Path | None) -> int:
+    """Compare the readers on random texts. Prints counts; returns 1 for differences that are not allowed."""
+    with tempfile.TemporaryDirectory() as folder, Oracle(program, Path(folder)) as oracle:
+        comparison = Comparison(oracle)
+        for seed in tqdm(seeds, file=sys.stderr):
+            comparison.add(random_text(seed))
+        print("\n".join(comparison.table()))
+        if differences is not None:
+            differences.write_text("\n".join(comparison.report(reduce=True)) + "\n", "utf-8", "backslashreplace")
+        return int(bool(comparison.groups))
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("work", choices=("compare", "record"))
+    parser.add_argument("work", choices=("compare", "read", "record", "record-reading"))
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE.pb", help="compared instead of random graphs")
     parser.add_argument("--oracle", required=True, metavar="PROGRAM")
     parser.add_argument("--graphs", type=int, default=2000, metavar="N")
     parser.add_argument("--first", type=int, default=0, metavar="SEED")
+    parser.add_argument("--texts", type=int, default=5000, metavar="N", help="random texts to read")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the first text")
+    parser.add_argument("--differences", type=Path, metavar="FILE.md", help="one line a group, with its smallest text")
     args = parser.parse_intermixed_args()  # files may follow options
     if args.work == "record":
         record(args.oracle)
         return 0
+    if args.work == "record-reading":
+        with tempfile.TemporaryDirectory() as folder, Oracle(args.oracle, Path(folder)) as oracle:
+            record_reading(oracle)
+        return 0
+    if args.work == "read":
+        return read(args.oracle, range(args.seed, args.seed + args.texts), args.differences)
     seeds = range(args.first, args.first + args.graphs)
     graphs = [(str(file), file.read_bytes()) for file in args.files] or ((f"seed {s}", random_bytes(s)) for s in seeds)
     counts = compare(args.oracle, tqdm(graphs, total=len(args.files) or args.graphs, file=sys.stderr))

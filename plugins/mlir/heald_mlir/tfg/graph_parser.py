@@ -21,6 +21,7 @@ from .graph_layout import LAYOUT, LayoutError, assemble_graph_def, message, read
 from .node_builder import NodeBuilder, data
 from .region_builder import RegionBuilder
 from .region_forms import FORMS, FunctionNames
+from .region_verifier import RegionVerifier
 from .result_types import Declarations, tensor_type
 from .signature import NODE, Argument, Signature, head, read_signature, tail
 from .signature_reader import SignatureReader
@@ -195,6 +196,7 @@ class GraphBuilder:
         self._declarations = Declarations(ops, self._signatures.get)
         self._verify = verify
         self._verifier = Verifier(reader, self._signatures)
+        self._region_verifier = RegionVerifier(reader)
         self._regions = RegionBuilder(reader, self._builder, self._declarations, self)
 
     def graph(self, graph: ParsedGraph) -> list[Buffer]:
@@ -219,6 +221,8 @@ class GraphBuilder:
         for node in body.nodes:
             if node.op in FORMS:
                 self.check(node)
+            elif node.regions and self._verify:
+                self._region_verifier.check(node)
         return [self._regions.build_functional_node(node, scope) if node.regions
                 else Resolved(node, scope.inputs(node), []) for node in body.nodes]
 

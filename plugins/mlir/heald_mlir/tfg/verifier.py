@@ -12,6 +12,7 @@ from .. import attributes as a
 from ..lexer import Lexer, MalformedText
 from . import dialect_attributes as d
 from .body_parser import ParsedNode
+from .constraints import I64, Constraint, list_of
 from .element_types import NUMBERS, OPAQUE
 from .region_forms import FORMS
 from .result_types import tensor_type
@@ -24,22 +25,30 @@ _BOOL = "tensor<*xi1>"
 class Rule(NamedTuple):
     """`required`: attributes without default, by name. `leading`: the operands in front of the functions' arguments.
 
-    `operands`, `results`: attributes with the types of these operands, and of the results.
+    `operands`, `results`: attributes with the types of these operands, and of the results. `indices`: the number of
+    leading operands that are `of_indices` or opaque.
     """
 
     required: tuple[str, ...]
     leading: int
     operands: str
     results: str
+    indices: int = 0
+    of_indices: str = ""
 
 
 _RULES = {
-    "If": Rule(("else_branch", "then_branch"), 1, "Tin", "Tout"), "Case": Rule(("branches",), 1, "Tin", "Tout"),
-    "While": Rule(("body", "cond"), 0, "T", "T"), "For": Rule(("body",), 3, "T", "T"),
+    "If": Rule(("else_branch", "then_branch"), 1, "Tin", "Tout", 1, "i1"),
+    "Case": Rule(("branches",), 1, "Tin", "Tout", 1, "i32"),
+    "While": Rule(("body", "cond"), 0, "T", "T"), "For": Rule(("body",), 3, "T", "T", 3, "i32"),
 }
 _RULE_OF = {f"{kind}{op}": rule for op, rule in _RULES.items() for kind in ("", "Stateless", "Stateful")
             if f"{kind}{op}" in FORMS}
-_INDEXED = {"Case": 1, "For": 3}  # the number of operands that are i32
+_CONSTRAINTS: Mapping[str, Constraint] = {  # an attribute that is no list is kept, as TensorFlow keeps it
+    **dict.fromkeys(("Tin", "Tout", "T"), Constraint(list_of(a.TypeAttr), "type array attribute")),
+    "branches": Constraint(list_of(d.FuncAttr), "an array of functions"),
+    "output_shapes": Constraint(list_of(d.ShapeAttr), "An array of shapes."),
+}
 
 
 class Verifier:
@@ -58,10 +67,11 @@ class Verifier:
         for name in rule.required:
             if not isinstance(attributes.get(name), _KINDS.get(name, d.FuncAttr)):
                 raise self._fault(node, f"requires attribute '{name}'")
+        self._check_constraints(node)
         operands, results = node.tail.operands, node.tail.results
         if len(operands) < rule.leading:
             raise self._fault(node, f"expected {rule.leading} or more operands, but found {len(operands)}")
-        self._check_index(node, operands)
+        self._check_leading(node, rule, operands)
         data = operands[rule.leading:]
         self._check_types(node, attributes.get(rule.operands), data, "argument")
         self._check_types(node, attributes.get(rule.results), results, "result")
@@ -73,11 +83,21 @@ class Verifier:
             if signature is not None and not signature.is_generic():
                 self._check_function(node, label, signature, data, (_BOOL,) if label == "cond" else results)
 
-    def _check_index(self, node: ParsedNode, operands: Sequence[str]) -> None:
-        for index, of in enumerate(operands[:_INDEXED.get(node.op.removeprefix("Stateless"), 0)]):
-            if of != OPAQUE and element_text(of) != "i32":
-                raise self._fault(
-                    node, f"operand #{index} must be a tensor of i32 or opaque tensor type, but got '{of}'")
+    def _check_constraints(self, node: ParsedNode) -> None:
+        for name, constraint in _CONSTRAINTS.items():
+            attribute = node.tail.attributes.get(name)
+            if isinstance(attribute, a.ArrayAttr) and not constraint.holds(attribute):
+                raise self._fault(node, f"attribute '{name}' failed to satisfy constraint: {constraint.words}")
+        iterations = node.tail.attributes.get("parallel_iterations")
+        if iterations is not None and node.op.endswith("While") and not I64.holds(iterations):
+            if not isinstance(iterations, a.IntegerAttr):  # TensorFlow takes one of another kind for an unknown one
+                raise self._fault(node, "requires attribute 'parallel_iterations'")
+            raise self._fault(node, f"attribute 'parallel_iterations' failed to satisfy constraint: {I64.words}")
+
+    def _check_leading(self, node: ParsedNode, rule: Rule, operands: Sequence[str]) -> None:
+        for index, of in enumerate(operands[:rule.indices]):
+            if of != OPAQUE and element_text(of) != rule.of_indices:
+                raise self._fault(node, f"operand #{index} must be  or opaque tensor type, but got '{of}'")
 
     def _check_types(self, node: ParsedNode, attribute: a.Attribute | None, types: Sequence[str], what: str) -> None:
         """Compare the types of operands or results with an attribute that lists them."""
