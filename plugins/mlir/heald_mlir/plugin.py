@@ -14,6 +14,8 @@ _PASSES = (  # name, function, effect; all are idempotent
     ("region-to-functional", "region_passes:region_to_functional", "control flow with regions calls functions again"),
     ("control-flow-sink", "control_flow_sink:sink_control_flow",
      "nodes that one branch alone uses become nodes of its region"),
+    ("eliminate-passthrough-arguments", "passthrough_arguments:eliminate_passthrough_arguments",
+     "loops with regions carry no value that their body returns unchanged"),
 )
 
 

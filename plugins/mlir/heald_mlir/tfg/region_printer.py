@@ -84,7 +84,8 @@ def region_op(body: GraphBody, node: Node, text: NodeText, indent: str) -> Fragm
     shown = leading if kind in ("If", "Case") else shown
     results = f"({', '.join(types)})" if len(types) != 1 or kind == "For" else types[0]
     if shown or types:
-        out.append(f" : ({', '.join([of for _, of in shown])}) -> {results}")
+        arrow = f" -> {results}" if types or kind != "For" else ""
+        out.append(f" : ({', '.join([of for _, of in shown])}){arrow}")
     return [*out, "\n"]
 
 

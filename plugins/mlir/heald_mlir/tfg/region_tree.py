@@ -23,7 +23,7 @@ from .region_forms import DEEPEST_REGIONS, FORMS, OUTPUT_SHAPES, REGION, RegionF
 from .result_types import Declarations, Result
 from .signature import NODE, Argument, Signature, head, read_signature, tail
 
-_SHAPES_OF_RESULTS = (OUTPUT_SHAPES, "_output_shapes")
+RESULT_SHAPES = (OUTPUT_SHAPES, "_output_shapes")
 
 
 @dataclass(eq=False, slots=True)
@@ -333,7 +333,7 @@ class _GraphWriter:
         if not form.loop:
             return {"Tin": types}
         attrs: dict[str, Any] = {"T": types, REGION: len(captured) or True}
-        for name in _SHAPES_OF_RESULTS:
+        for name in RESULT_SHAPES:
             shapes = node.attrs.get(name)
             if isinstance(shapes, tuple) and shapes and len(shapes) != len(types):
                 own = len(types) - len(captured)
