@@ -16,6 +16,8 @@ _PASSES = (  # name, function, effect; all are idempotent
      "nodes that one branch alone uses become nodes of its region"),
     ("eliminate-passthrough-arguments", "passthrough_arguments:eliminate_passthrough_arguments",
      "loops with regions carry no value that their body returns unchanged"),
+    ("common-subexpressions", "common_subexpressions:merge_common_subexpressions",
+     "equal nodes become one, in functions and across regions"),
 )
 
 

@@ -12,17 +12,22 @@ colocated with others stays. A node is moved at most once, and each edge is look
 from __future__ import annotations
 
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
 
-from heald.api import Graph, Node, PassContext
+from heald.api import Graph, PassContext
 
 from .region_forms import FunctionNames
-from .region_tree import Body, Operation, Parameter, RegionTree
+from .region_tree import (
+    Body,
+    Operation,
+    Parameter,
+    RegionTree,
+    colocation_partners,
+    is_stateless,
+    operand_sources,
+    returned_sources,
+)
 
-_COLOCATED = b"loc:@"
-_STAYING = frozenset(  # fed, or ops that read or write dead values
-    ("Placeholder", "PlaceholderV2", *(f"{kind}{op}" for kind in ("", "Ref") for op in (
-        "Enter", "Exit", "Merge", "NextIteration", "Switch")), "LoopCond", "_SwitchN"))
+_PLACEHOLDERS = ("Placeholder", "PlaceholderV2")
 
 
 def sink_control_flow(graph: Graph, context: PassContext) -> Graph:
@@ -37,7 +42,7 @@ class _Sinker:
 
     def __init__(self, tree: RegionTree, graph: Graph, context: PassContext, root: Body) -> None:
         self._tree = tree
-        self._functions = graph.functions
+        self._graph = graph
         self._context = context
         self._fixed = context.kept if root.signature is None else frozenset()
         self._uses: dict[Operation | Parameter, Counter[Body]] = {}  # the bodies that use each source, and how often
@@ -57,12 +62,12 @@ class _Sinker:
 
     def _count_uses(self, body: Body) -> None:
         for operation in body.operations:
-            self._partners.update(_partners(operation.node))
-            for source in _operands(operation):
+            self._partners.update(colocation_partners(operation.node))
+            for source in operand_sources(operation):
                 self._uses.setdefault(source, Counter())[body] += 1
             for region in operation.regions:
                 self._count_uses(region)
-        for source in _returned(body):
+        for source in returned_sources(body):
             self._uses.setdefault(source, Counter())[body] += 1
 
     def _fill_region(self, region: Body) -> bool:
@@ -72,7 +77,7 @@ class _Sinker:
         waiting: list[Operation | Body] = [*region.current_operations(), region]
         while waiting:
             user = waiting.pop()
-            for source in _returned(user) if isinstance(user, Body) else _operands(user):
+            for source in returned_sources(user) if isinstance(user, Body) else operand_sources(user):
                 if isinstance(source, Operation) and source.body is not region and self._can_move(source, region):
                     self._move(source, region, names)
                     front.appendleft(source)
@@ -85,18 +90,17 @@ class _Sinker:
 
     def _is_movable(self, operation: Operation) -> bool:
         node = operation.node
-        if (operation.regions or operation.name in self._fixed or operation.name in self._partners
-                or "_class" in node.attrs or node.op in self._functions
-                or (node.op in _STAYING and (operation.body.signature is None or "laceholder" not in node.op))
-                or not all(map(self._tree.type_number, operation.inputs))):
+        if operation.regions or operation.name in self._fixed or operation.name in self._partners:
             return False
-        entry = self._context.resolve(node)
-        return entry is not None and not entry.op.stateful and not any(
-            tensor.is_ref for tensor in (*entry.op.inputs, *entry.op.outputs))
+        if "_class" in node.attrs:
+            return False
+        if operation.body.signature is None and node.op in _PLACEHOLDERS:
+            return False
+        return all(map(self._tree.type_number, operation.inputs)) and is_stateless(node, self._graph, self._context)
 
     def _move(self, operation: Operation, region: Body, names: FunctionNames) -> None:
         assert region.owner is not None
-        for source in _operands(operation):
+        for source in operand_sources(operation):
             uses = self._uses[source]
             uses[region] += 1
             uses[operation.body] -= 1
@@ -104,20 +108,3 @@ class _Sinker:
                 del uses[operation.body]
         operation.body = region
         operation.name = names.new(f"{operation.name}_tfg_cf_sunk_{region.owner.name}")
-
-
-def _operands(operation: Operation) -> Iterator[Operation | Parameter]:
-    yield from (tensor.source for tensor in operation.inputs)
-    yield from operation.controls
-
-
-def _returned(body: Body) -> Iterator[Operation | Parameter]:
-    yield from (tensor.source for tensor in body.returned.values())
-    yield from body.control_returned.values()
-
-
-def _partners(node: Node) -> Iterable[str]:
-    """The nodes that a node is colocated with."""
-    groups = node.attrs.get("_class")
-    return [group.removeprefix(_COLOCATED).decode("utf-8", "replace")
-            for group in (groups if isinstance(groups, tuple) else ()) if isinstance(group, bytes)]

@@ -14,13 +14,13 @@ from typing import Any
 
 from heald.api import Graph, Node, PassContext
 
-from .region_tree import RESULT_SHAPES, Body, Operation, Parameter, RegionTree, Tensor
+from .region_tree import RESULT_SHAPES, Body, Operation, Parameter, RegionTree, Tensor, bodies_within, has_effects
 
 
 def eliminate_passthrough_arguments(graph: Graph, context: PassContext) -> Graph:
     """The graph whose loops with regions carry no value that their body returns unchanged."""
     tree = RegionTree(graph, context.ops)
-    changed = [name for name, body in tree.roots.items() if _Eliminator(context, body).eliminate(body)]
+    changed = [name for name, body in tree.roots.items() if _Eliminator(graph, context, body).eliminate(body)]
     return tree.graph_with(changed) if changed else graph
 
 
@@ -30,17 +30,18 @@ class _Eliminator:
     Tensors keep the indices of the results before the pass until the end, so that a value has one name throughout.
     """
 
-    def __init__(self, context: PassContext, root: Body) -> None:
+    def __init__(self, graph: Graph, context: PassContext, root: Body) -> None:
+        self._graph = graph
         self._context = context
         self._kept = context.kept if root.signature is None else frozenset()
         self._values: dict[Tensor, Tensor] = {}  # by argument of a region or result of a loop: the value itself
         self._indices: dict[Tensor, Tensor] = {}  # by remaining result of a loop: the same with its new index
-        self._read_results = {tensor for body in _bodies(root) for tensor in _tensors(body)}
+        self._read_results = {tensor for body in bodies_within(root) for tensor in _tensors(body)}
 
     def eliminate(self, root: Body) -> bool:
         """Remove the values from all loops of the body. True where there was one."""
         self._visit(root)
-        for body in _bodies(root) if self._values else ():
+        for body in bodies_within(root) if self._values else ():
             for operation in body.operations:
                 operation.inputs = [self._current(tensor) for tensor in operation.inputs]
                 operation.controls = [self._source(source) for source in operation.controls]
@@ -60,7 +61,7 @@ class _Eliminator:
         leading = loop.form.leading
         names = [*loop.regions[-1].returned]
         unchanged = [index for index in range(len(names)) if self._is_unchanged(loop, index)]
-        if unchanged and _has_effects(loop, self._context):
+        if unchanged and has_effects(loop, self._graph, self._context):
             unchanged = [index for index in unchanged if Tensor(loop, "output", index) not in self._read_results]
         if not unchanged:
             return
@@ -104,29 +105,10 @@ class _Eliminator:
         return self._value(Tensor(source, None, 0)).source if isinstance(source, Parameter) else source
 
 
-def _bodies(root: Body) -> Iterator[Body]:
-    waiting = [root]
-    while waiting:
-        body = waiting.pop()
-        yield body
-        waiting += [region for operation in body.operations for region in operation.regions]
-
-
 def _tensors(body: Body) -> Iterator[Tensor]:
     for operation in body.operations:
         yield from operation.inputs
     yield from body.returned.values()
-
-
-def _has_effects(loop: Operation, context: PassContext) -> bool:
-    """True where a node in a region of the loop is stateful, or unknown."""
-    operations = [operation for region in loop.regions for body in _bodies(region) for operation in body.operations]
-    return any(not operation.regions and _is_stateful(operation.node, context) for operation in operations)
-
-
-def _is_stateful(node: Node, context: PassContext) -> bool:
-    entry = context.resolve(node)
-    return entry is None or entry.op.stateful
 
 
 def _with_shapes_of(node: Node, remaining: list[int]) -> Node:

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
-from heald.api import Graph, Input, Node, dtypes, wire
+from heald.api import Graph, Input, Node, PassContext, dtypes, wire
 from heald.graphs.graph import Function, graphdef
 from heald.runtime.values import Buffer
 
@@ -23,6 +23,9 @@ from .region_forms import DEEPEST_REGIONS, FORMS, OUTPUT_SHAPES, REGION, RegionF
 from .result_types import Declarations, Result
 from .signature import NODE, Argument, Signature, head, read_signature, tail
 
+_COLOCATED = b"loc:@"
+_DEAD_VALUE_OPS = frozenset(("LoopCond", "_SwitchN", *(f"{kind}{op}" for kind in ("", "Ref") for op in (
+    "Enter", "Exit", "Merge", "NextIteration", "Switch"))))
 RESULT_SHAPES = (OUTPUT_SHAPES, "_output_shapes")
 
 
@@ -182,12 +185,14 @@ class RegionTree:
         bodies = {name: writer.write_body(self.roots[name]) for name in changed}
         functions = [self._function(body, nodes) for body, nodes in writer.regions]
         functions += [self._function(self.roots[name], nodes) for name, nodes in bodies.items() if name is not None]
+        region_names = {name for root in changed for name in _region_names(self.roots[root])}
+        gone = region_names - {function.name for function in functions}
         if None not in bodies:
-            return self._graph.replace(functions=functions)
+            return self._graph.replace(functions=functions, without_functions=gone)
         nodes = {node.name: node for node in bodies[None]}
         return self._graph.replace(
             nodes=[node for name, node in nodes.items() if node is not self._graph.nodes.get(name)],
-            without=self._graph.nodes.keys() - nodes.keys(), functions=functions or None)
+            without=self._graph.nodes.keys() - nodes.keys(), functions=functions or None, without_functions=gone)
 
     def _function(self, body: Body, nodes: Sequence[Node]) -> Function:
         assert body.signature is not None
@@ -199,6 +204,59 @@ class RegionTree:
                              tail(body.signature)]
         library = wire.put_bytes(LIBRARY, wire.put_bytes(FUNCTION, b"".join(raw)))
         return graphdef.loads(library).functions[function.name]
+
+
+def bodies_within(root: Body) -> Iterator[Body]:
+    """The body and all regions in it."""
+    waiting = [root]
+    while waiting:
+        body = waiting.pop()
+        yield body
+        waiting += [region for operation in body.current_operations() for region in operation.regions]
+
+
+def _region_names(body: Body) -> Iterator[str]:
+    """The names of the functions of all regions, of removed operations too."""
+    for operation in body.operations:
+        for region in operation.regions:
+            assert region.signature is not None
+            yield region.signature.name
+            yield from _region_names(region)
+
+
+def operand_sources(operation: Operation) -> Iterator[Operation | Parameter]:
+    """The sources of the operands of an operation, then of its control inputs."""
+    yield from (tensor.source for tensor in operation.inputs)
+    yield from operation.controls
+
+
+def returned_sources(body: Body) -> Iterator[Operation | Parameter]:
+    """The sources of the results of a body, then of its control results."""
+    yield from (tensor.source for tensor in body.returned.values())
+    yield from body.control_returned.values()
+
+
+def colocation_partners(node: Node) -> list[str]:
+    """The nodes that a node is colocated with."""
+    groups = node.attrs.get("_class")
+    return [group.removeprefix(_COLOCATED).decode("utf-8", "replace")
+            for group in (groups if isinstance(groups, tuple) else ()) if isinstance(group, bytes)]
+
+
+def is_stateless(node: Node, graph: Graph, context: PassContext) -> bool:
+    """True for a node without effects that neither reads a reference nor handles dead values."""
+    if node.op in graph.functions or node.op in _DEAD_VALUE_OPS:
+        return False
+    entry = context.resolve(node)
+    return entry is not None and not entry.op.stateful and not any(
+        tensor.is_ref for tensor in (*entry.op.inputs, *entry.op.outputs))
+
+
+def has_effects(operation: Operation, graph: Graph, context: PassContext) -> bool:
+    """True where a node in a region of the operation has effects, or is unknown."""
+    bodies = (body for region in operation.regions for body in bodies_within(region))
+    return any(not inner.regions and not is_stateless(inner.node, graph, context)
+               for body in bodies for inner in body.current_operations())
 
 
 def _source(target: Operation | Parameter | Tensor) -> Operation | Parameter:
