@@ -18,7 +18,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 NAMES = ["topological-sort", "dead-nodes", "dedupe-constants", "strip-defaults", "add-defaults",
-         "consolidate-attributes", "name-compression"]
+         "consolidate-attributes", "name-compression", "drop-output-shapes", "drop-unregistered-attributes",
+         "canonicalize"]
 
 
 def after(before, *names, kept_names=(), **more):
@@ -176,3 +177,41 @@ def test_shapes_that_a_node_states_twice_become_what_both_state(any_op, op_shape
     rewritten = after(before, "consolidate-attributes")["y"].attrs
     shapes = attributes if expected is None else [tuple(map(ShapeAttr, expected))] * 2
     assert [rewritten["_output_shapes"], rewritten["output_shapes"]] == shapes
+
+
+def test_shapes_of_outputs_are_dropped_in_functions_too_but_for_the_attribute_that_an_op_declares():
+    shapes = {"_output_shapes": (ShapeAttr((2,)),), "output_shapes": (ShapeAttr((2,)),)}
+    y = branch("y", "p", "f", "f", "x").replace(attrs=shapes)
+    f = function("f", "x", [node("n", "Neg", "x", _output_shapes=(ShapeAttr((2,)),))], {"y": "n:y:0"})
+    before = Graph([placeholder("x"), placeholder("p", (), dtypes.bool_), y], [f])
+    rewritten = after(before, "drop-output-shapes")
+    assert "_output_shapes" not in rewritten.functions["f"].nodes["n"].attrs
+    assert rewritten["y"].attrs["output_shapes"] == shapes["output_shapes"]
+    assert "_output_shapes" not in rewritten["y"].attrs
+    assert rewritten["x"] is before["x"]
+
+
+def test_attributes_that_an_op_does_not_declare_are_dropped_but_for_those_of_every_node():
+    newer = {"grad_a": False, "_class": (b"loc:@x",)}
+    f = function("f", "x", [node("n", "Neg", "x", newer=1)], {"y": "n:y:0"})
+    before = Graph([placeholder("x"), node("m", "MatMul", "x", "x", transpose_a=True, unheard_of=1, **newer),
+                    node("u", "Unknown", "x", flag=False), node("c", "f", "x", flag=True)], [f])
+    rewritten = after(before, "drop-unregistered-attributes")
+    declared = {name for name in newer if name in runtime().host.registries.ops.get("MatMul").attrs}
+    assert {*rewritten["m"].attrs} == {*before["m"].attrs} - {"unheard_of", *newer} | {"_class", *declared}
+    assert "newer" not in rewritten.functions["f"].nodes["n"].attrs
+    assert [rewritten[name] is before[name] for name in "ux"] == [True, True]
+    assert rewritten["c"] is before["c"]
+
+
+def test_functions_lose_the_nodes_that_no_result_and_no_effect_needs():
+    f = function("f", "x", [
+        node("idle", "Neg", "x"), node("chain", "Neg", "idle:y:0"), node("random", "RandomUniform", "x"),
+        node("effect", "Neg", "x"), node("before", "Neg", "x"), node("partner", "Neg", "x"),
+        node("n", "Neg", "x", _class=(b"loc:@partner",)).replace(controls=["before"])], {"y": "n:y:0"},
+        effects=["effect"])
+    before = Graph([placeholder("x"), node("idle", "Neg", "x")], [f, Function("g")])
+    rewritten = after(before, "canonicalize")
+    assert [*rewritten.functions["f"].nodes] == ["effect", "before", "partner", "n"]
+    assert rewritten.functions["g"] is before.functions["g"]
+    assert rewritten.nodes == before.nodes

@@ -8,6 +8,17 @@ from typing import Any
 from heald.api import hookimpl
 
 HEALD_API = (1, 2)
+_PASSES = (  # name, function, effect; all are idempotent
+    ("functional-to-region", "region_passes:functional_to_region",
+     "If, Case, While and For have their bodies as regions, in text"),
+    ("region-to-functional", "region_passes:region_to_functional", "control flow with regions calls functions again"),
+    ("control-flow-sink", "control_flow_sink:sink_control_flow",
+     "nodes that one branch alone uses become nodes of its region"),
+    ("eliminate-passthrough-arguments", "passthrough_arguments:eliminate_passthrough_arguments",
+     "loops with regions carry no value that their body returns unchanged"),
+    ("common-subexpressions", "common_subexpressions:merge_common_subexpressions",
+     "equal nodes become one, in functions and across regions"),
+)
 
 
 @hookimpl
@@ -17,9 +28,8 @@ def heald_kernels(registry: Any) -> None:
 
 @hookimpl
 def heald_passes(registry: Any) -> None:
-    for name, about in (("functional_to_region", "If, Case, While and For have their bodies as regions, in text"),
-                        ("region_to_functional", "control flow with regions calls functions again")):
-        registry.add(name.replace("_", "-"), f"heald_mlir.tfg.region_passes:{name}", stage="on_request", about=about,
+    for name, function, about in _PASSES:
+        registry.add(name, f"heald_mlir.tfg.{function}", stage="on_request", about=about,
                      preserves="the kept nodes and their values")
 
 

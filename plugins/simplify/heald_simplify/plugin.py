@@ -62,6 +62,13 @@ ON_REQUEST = {  # no session runs these by itself
                           "everything but these attributes"),
     "consolidate-attributes": _Pass("consolidate_attributes:consolidate_attributes",
                                     "a node states the shapes of its outputs once", "everything but these attributes"),
+    "drop-output-shapes": _Pass("drop_output_shapes:drop_output_shapes", "no node states _output_shapes",
+                                "everything but these attributes"),
+    "drop-unregistered-attributes": _Pass("drop_unregistered_attributes:drop_unregistered_attributes",
+                                          "no node has an attribute that its op does not declare",
+                                          "everything but these attributes"),
+    "canonicalize": _Pass("canonicalize:canonicalize", "removes nodes of functions that no result or effect needs",
+                          "the graph's nodes, all values and effects"),
     "name-compression": _Pass("name_compression:compress_names", "short names for everything in functions",
                               "the graph's nodes, names of functions, values"),
 }

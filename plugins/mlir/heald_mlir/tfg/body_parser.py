@@ -222,16 +222,20 @@ class BodyReader(AttributeReader):
         return ParsedNode(op, at, where, results, inputs, controls, keywords.get(DEVICE, ""),
                           keywords.get(ASSIGNED, ""), keywords.get(NAME, ""), tail)
 
-    def tail(self) -> Tail:
-        """Parse `{...} : (types) -> (types)`, all of it optional."""
+    def tail(self, needs_results: bool = True) -> Tail:
+        """Parse `{...} : (types) -> (types)`, all of it optional.
+
+        `needs_results`: False for a For, which may end with the types of its operands.
+        """
         attributes = self.dictionary() if self.text == "{" and self.kind == "punctuation" else {}
         operands: tuple[str, ...] = ()
         results: tuple[str, ...] = ()
         if typed := self.accept(":"):
             if self.text == "(" and self.kind == "punctuation":
                 operands = tuple(map(str, self.comma_list("(", ")", self.type)))
-                self.expect("->")
-                results = tuple(map(str, self.result_types()))
+                if needs_results or self.text == "->":
+                    self.expect("->")
+                    results = tuple(map(str, self.result_types()))
             else:
                 operands = tuple(map(str, self.types_list()))
         return Tail(attributes, operands, tuple(of for of in results if of != CONTROL), typed)
@@ -297,7 +301,7 @@ class BodyReader(AttributeReader):
             if kind != "Case":
                 self.expect(separator)
             regions.append(self.region_of())
-        tail = self.tail()
+        tail = self.tail(kind != "For")
         named = tail.attributes.get(NAME)
         name = named.value if isinstance(named, a.StringAttr) else ""
         return ParsedNode(op, at, where, results, inputs, controls, "", "", name, tail, tuple(regions))

@@ -56,7 +56,7 @@ class Context(NamedTuple):
 class GraphBody:
     """The nodes of a graph in text: inputs are results of nodes by their index.
 
-    `depth`: of regions around them. `region_nodes`: the names of the nodes with regions.
+    `depth`: of regions around them. `region_nodes`: the nodes with regions, as RegionChoice has them.
     """
 
     filled = True  # canonical text has missing attributes with their defaults
@@ -68,7 +68,7 @@ class GraphBody:
         self.names = names
         self.values: dict[str, Values] = {}
         self.depth = 0
-        self.region_nodes = context.choice.nodes.get(None, frozenset())
+        self.region_nodes = context.choice.nodes.get(None, {})
 
     def lines(self, indent: str) -> Fragments:
         """The text of all nodes, in fragments."""
@@ -99,6 +99,7 @@ class GraphBody:
         """Give the results of a node their names."""
         names = self.names
         shown = identifier(node.op)
+        types = types[:len(types) - self.region_nodes.get(node.name, 0)]
         if node.op in REGISTERED:
             shown = f"{node.op}Region" if node.name in self.region_nodes else "outs"
         name = names.unique_name(shown) if types else ""

@@ -95,7 +95,7 @@ class FunctionBody(GraphBody):
     def __init__(self, function: Function, signature: Signature, context: Context, names: ValueNames) -> None:
         super().__init__(function.nodes, context, names)
         self.signature = signature
-        self.region_nodes = context.choice.nodes.get(function.name, frozenset())
+        self.region_nodes = context.choice.nodes.get(function.name, {})
         self.arguments: dict[str, str] = {}
         self.shadows: dict[str, str] = {}
         self.types = {argument.name: OPAQUE if self.generic else tensor_type(argument.type)

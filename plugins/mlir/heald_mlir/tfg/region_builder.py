@@ -29,6 +29,10 @@ class Captures:
         self.tensors: list[Tensor] = []
         self._used_names = set(used_names)
 
+    def reserve(self, names: Iterable[str]) -> None:
+        """Keep the names of a region's own arguments for these."""
+        self._used_names.update(names)
+
     def argument(self, tensor: Tensor) -> str:
         """The name of the argument that stands for a value."""
         if tensor.text not in self.names:
@@ -115,6 +119,7 @@ class RegionBuilder:
         for region, info in zip(node.regions, infos, strict=True):
             inner = RegionScope(self._reader, scope, captures, hoisted)
             arguments = self._define_arguments(region, info, inner, form)
+            captures.reserve(argument.name for argument in arguments)
             define_nodes(inner, region.body, self._builder, self._declarations)
             scopes.append((inner, arguments))
         functions = [self._body_signature(node, region, info, arguments)
@@ -131,7 +136,7 @@ class RegionBuilder:
                       if name not in (NAME, DEVICE, ASSIGNED) and all(name not in pair for pair in form.regions)}
         attributes |= self._function_attributes(node, form, functions)
         attributes |= self._implied_attributes(form, inputs, data, results)
-        attributes[REGION] = a.TRUE
+        attributes[REGION] = a.IntegerAttr(len(extra), t.I64) if form.loop and extra else a.TRUE
         functional_node = ParsedNode(
             op, node.at, node.where, node.results, node.inputs, node.controls,
             named.get(DEVICE, ""), named.get(ASSIGNED, ""), named.get(NAME, ""),

@@ -4,6 +4,9 @@ A region states no types of its own: the reader derives a node's attributes and 
 the types of the values, and the printer derives the types of the values from the ops. A node whose attributes or
 signatures state other types than its values would lose them. Such a node keeps the functional form, which states both.
 So does a node with a function that the text must name: one with a second caller, or one with a gradient.
+
+A loop whose regions capture values has them as its last inputs. The text shows them as captured where the body returns
+its arguments for them, and no node reads their results. Otherwise it shows them as values of the loop.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from heald.graphs.graph import AttrPlaceholder, Func, Function, parse_input
 from .element_types import OPAQUE
 from .graph_layout import gradients
 from .node_section import read_section
-from .region_forms import FORMS, REGION, RegionForm, called_functions, is_region
+from .region_forms import FORMS, REGION, RegionForm, called_functions, captured_values, is_region
 from .result_types import Declarations, Result, tensor_type, type_number, type_numbers
 from .signature import Signature, read_signature
 
@@ -26,12 +29,13 @@ _FOR_BOUNDS = 3  # operands of a For in front of its values: the body gets the i
 
 
 class RegionChoice(NamedTuple):
-    """`nodes`: names of nodes with regions by the name of their function, None for the graph.
+    """`nodes`: the nodes with regions by the name of their function, None for the graph: their names, and for each the
+    number of values that the regions of a loop capture.
 
     `functions`: the functions that are printed in regions alone.
     """
 
-    nodes: Mapping[str | None, frozenset[str]]
+    nodes: Mapping[str | None, Mapping[str, int]]
     functions: frozenset[str]
 
 
@@ -46,7 +50,7 @@ def choose_regions(graph: Graph, declarations: Declarations) -> RegionChoice:
     region_nodes = {name: finder.region_nodes(name, nodes) for name, nodes in marked.items() if nodes}
     functions = frozenset(
         func.name for nodes in region_nodes.values() for node in nodes for func in called_functions(node))
-    names = {body: frozenset(node.name for node in nodes) for body, nodes in region_nodes.items()}
+    names = {body: finder.captured_counts(body, nodes) for body, nodes in region_nodes.items()}
     return RegionChoice(names, functions)
 
 
@@ -113,6 +117,23 @@ class _RegionFinder:
         names = {node.name for node in marked}
         undeclared = {source.node for source in types.uses() if source.node in names and types.type_of(source) is None}
         return [node for node in marked if node.name not in undeclared and self._states_types(node, types)]
+
+    def captured_counts(self, body: str | None, nodes: Iterable[Node]) -> dict[str, int]:
+        """The number of values that the regions of each node of a body capture. They are its last inputs."""
+        counts = {node.name: captured_values(node) if self._passes_captured_values(node) else 0 for node in nodes}
+        sizes = {node.name: len(node.inputs) - FORMS[node.op].leading for node in nodes}
+        for source in self._body_types(body).uses() if any(counts.values()) else ():
+            if counts.get(source.node) and source.index >= sizes[source.node] - counts[source.node]:
+                counts[source.node] = 0
+        return counts
+
+    def _passes_captured_values(self, node: Node) -> bool:
+        """True where the loop's body returns its arguments for the values that regions capture."""
+        count = captured_values(node)
+        function = self._functions[called_functions(node)[-1].name]
+        arguments = [argument.name for argument in function.inputs]
+        results = [str(function.ret[output.name]) for output in function.outputs]
+        return count > 0 and arguments[-count:] == results[-count:] and not {*arguments[-count:]} & {*function.nodes}
 
     def _body_types(self, body: str | None) -> _BodyTypes:
         if body not in self._types:

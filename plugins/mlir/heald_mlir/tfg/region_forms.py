@@ -3,9 +3,9 @@
 A node whose attribute `_heald.region` is set is printed as IfRegion, CaseRegion, WhileRegion or ForRegion, unless its
 region would lose types (see `region_choice`). Its branches and bodies are functions of the library; the function's own
 `_heald.region` has the name that its region shows. Such a function is printed in its region alone, while a region has
-it. Values that a region captures are inputs of the node, and arguments of the function. So a graph with regions runs,
-is placed and is written as a GraphDef like any other. A region that is read from text is the same nodes as its
-functional form.
+it. Values that a region captures are inputs of the node, and arguments of the function. A loop carries them along
+unchanged, behind its own values, and its `_heald.region` is their number. So a graph with regions runs, is placed and
+is written as a GraphDef like any other. A region that is read from text is the same nodes as its functional form.
 """
 
 from __future__ import annotations
@@ -54,6 +54,13 @@ OUTPUT_SHAPES = "output_shapes"  # TensorFlow's regions do not have it
 def is_region(node: Node) -> bool:
     """True for a control flow node that is marked as one with regions."""
     return node.op in FORMS and REGION in node.attrs
+
+
+def captured_values(node: Node) -> int:
+    """The number of values that a loop's regions capture, as its mark says. They are its last inputs."""
+    value = node.attrs.get(REGION)
+    largest = len(node.inputs) - FORMS[node.op].leading
+    return value if FORMS[node.op].loop and type(value) is int and 0 < value <= largest else 0
 
 
 def called_functions(node: Node) -> list[Func]:

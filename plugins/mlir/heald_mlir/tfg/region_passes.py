@@ -3,7 +3,9 @@
 `functional_to_region` gives each control flow node bodies of its own: copies of its functions, whose nodes have unique
 names. It skips nodes in generic functions, and calls of a function within itself. It skips functions with a gradient,
 as TensorFlow does: a region cannot state one. The bound of inlined calls bounds the copies, too.
-`region_to_functional` is its reverse but for the copies, which stay. Both keep results and effects, and are idempotent.
+`region_to_functional` is its reverse: a node calls the functions again whose copies its regions are, and the copies go.
+A region that differs from that function, or that was read from text, stays a function of its own. Both keep results and
+effects, and are idempotent.
 """
 
 from __future__ import annotations
@@ -36,16 +38,102 @@ def functional_to_region(graph: Graph, _: PassContext | None = None) -> Graph:
 
 def region_to_functional(graph: Graph, _: PassContext | None = None) -> Graph:
     """The graph with all control flow in functional form."""
+    restorer = _CallRestorer(graph)
+    nodes = [restorer.restore_node(node) for node in graph.nodes.values() if is_region(node)]
     functions = []
     for function in graph.functions.values():
-        if any(map(is_region, function.nodes.values())):
-            functions.append(function.replace(nodes=list(map(_functional, function.nodes.values()))))
-    nodes = [_functional(node) for node in graph.nodes.values() if is_region(node)]
-    return graph.replace(nodes=nodes, functions=functions) if nodes or functions else graph
+        if function.name not in restorer.copies and any(map(is_region, function.nodes.values())):
+            functions.append(restorer.restore_function(function))
+    if not nodes and not functions:
+        return graph
+    functions = [function for function in functions if function.name not in restorer.copies]
+    return graph.replace(nodes=nodes, functions=functions, without_functions=restorer.copies)
 
 
-def _functional(node: Node) -> Node:
-    return node.replace(without_attrs=(REGION,)) if is_region(node) else node
+class _CallRestorer:
+    """Turns nodes with regions into calls of the functions whose copies the regions are. `copies`: their names."""
+
+    def __init__(self, graph: Graph) -> None:
+        self._functions = graph.functions
+        self._restored: dict[str, Function] = {}
+        self.copies: set[str] = set()
+        for function in self._functions_after_callees():
+            self.restore_function(function)
+
+    def _functions_after_callees(self) -> list[Function]:
+        """The functions, each behind those that `restore_function` needs for it: chains of calls have any length."""
+        order: dict[str, Function] = {}
+        visited: set[str] = set()
+        waiting = [*self._functions]
+        while waiting:
+            name = waiting[-1]
+            function = self._functions[name]
+            callees = [] if name in visited else [
+                callee for node in function.nodes.values() if is_region(node) for callee in self._callees(node)]
+            visited.add(name)
+            waiting += [callee for callee in callees if callee not in visited]
+            if waiting[-1] == name:
+                order[name] = function
+                waiting.pop()
+        return [*order.values()]
+
+    def _callees(self, node: Node) -> list[str]:
+        """The functions of a node's regions, and those whose copies they may be."""
+        functions = [self._functions[call.name] for call in called_functions(node) if call.name in self._functions]
+        return [name for function in functions for name in (function.name, shown_name(function))
+                if name in self._functions]
+
+    def restore_function(self, function: Function) -> Function:
+        """The function with all control flow in functional form."""
+        if function.name not in self._restored:
+            self._restored[function.name] = function  # for a function that calls itself
+            if any(map(is_region, function.nodes.values())):
+                self._restored[function.name] = function.replace(
+                    nodes=list(map(self.restore_node, function.nodes.values())))
+        return self._restored[function.name]
+
+    def restore_node(self, node: Node) -> Node:
+        """The node in functional form."""
+        if not is_region(node):
+            return node
+        calls = [call.name for call in called_functions(node)]
+        for index, name in enumerate(calls):
+            original = self._original(name, node, index)
+            if original is not None:
+                self.copies.add(name)
+                calls[index] = original
+        return node.replace(attrs=_with_calls(node, calls), without_attrs=(REGION,))
+
+    def _original(self, name: str, node: Node, index: int) -> str | None:
+        """The name of the function whose copy the region is; None for a region that differs from it."""
+        copy = self._functions.get(name)
+        if copy is None or REGION not in copy.attrs:
+            return None
+        original = self._functions.get(shown_name(copy))
+        if original is None or original is copy or len(copy.nodes) != len(original.nodes):
+            return None
+        new = _copied_names(original, node, index)
+        nodes = self.restore_function(copy).nodes.values()
+        originals = self.restore_function(original).nodes.values()
+        is_copy = _signature(copy) == _signature(original) and {
+            key: _renamed_input(source, new) for key, source in original.ret.items()} == dict(copy.ret) and {
+            key: new.get(source, source) for key, source in original.control_ret.items()} == dict(copy.control_ret)
+        return original.name if is_copy and all(
+            _is_same(inner, _rename_node(first, new)) for inner, first in zip(nodes, originals, strict=True)) else None
+
+
+def _signature(function: Function) -> tuple[Any, ...]:
+    return function.inputs, function.outputs, function.control_outputs, function.stateful
+
+
+def _is_same(node: Node, other: Node) -> bool:
+    return (node.name, node.op, node.inputs, node.controls, node.device) == (
+        other.name, other.op, other.inputs, other.controls, other.device) and dict(node.attrs) == dict(other.attrs)
+
+
+def _copied_names(function: Function, node: Node, index: int) -> dict[str, str]:
+    """The names of a function's nodes in the region with this index."""
+    return {name: f"{name}_tfg_inlined_{node.name}_{index}" for name in function.nodes}
 
 
 def _is_generic(function: Function) -> bool:
@@ -83,7 +171,7 @@ class _RegionMaker:
         self._nodes += 1 + len(function.nodes)
         self._text += (1 + len(function.nodes)) * len(node.name)
         self._limit.check(self._nodes, self._text, node)
-        new = {name: f"{name}_tfg_inlined_{node.name}_{index}" for name in function.nodes}
+        new = _copied_names(function, node, index)
         nodes = [_rename_node(inner, new) for inner in function.nodes.values()]
         nodes = [self._make_region_node(inner, (*path, function.name)) for inner in nodes]
         name = self._names.new(f"{function.name}_tfg_region_{index}")

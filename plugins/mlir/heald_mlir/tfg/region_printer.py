@@ -35,13 +35,17 @@ class RegionBody(FunctionBody):
         self.shadows = dict(zip(names, controls, strict=True))
         self.types = dict(zip(names, [of for _, of in operands], strict=True))
 
-    def terminator(self, loop: Sequence[Operand] | None) -> str:
-        """The line that ends the region: a condition for the loop's values `loop`, else a yield."""
+    def terminator(self, loop: Sequence[Operand] | None, captured: int) -> str:
+        """The line that ends the region: a condition for the loop's values `loop`, else a yield.
+
+        `captured`: the number of a loop's captured values, which its body does not yield.
+        """
         operands = [self.operand(None, source) for source in self.returned_inputs()]
         controls = [self.control(None, self.signature.control_ret[name]) for name in self.signature.control_outputs
                     if name in self.signature.control_ret]
         tokens = f" [{', '.join(controls)}]" if controls else ""
         if loop is None:
+            operands = operands[:len(operands) - captured]
             return f"yield{_values_text(operands)}{tokens}{_types_text(operands)}"
         condition, of = operands[0]
         return f"condition {condition} : {of}{' ' if loop else ''}{_values_text(loop)}{tokens}{_types_text(loop)}"
@@ -60,11 +64,12 @@ def region_op(body: GraphBody, node: Node, text: NodeText, indent: str) -> Fragm
     form = FORMS[node.op]
     values = body.values[node.name]
     operands = [body.operand(node, source) for source in node.inputs]
-    leading, data = operands[:form.leading], operands[form.leading:]
+    captured = body.region_nodes[node.name]
+    shown = operands[:len(operands) - captured]
+    leading, data = shown[:form.leading], shown[form.leading:]
     tokens = f" [{', '.join([body.control(node, name) for name in node.controls])}]" if node.controls else ""
     out = [indent, values.bound, " = ", op_name(f"{node.op}Region")]
     kind = node.op.removeprefix("Stateless").removeprefix("Stateful")
-    shown = data if kind == "While" else operands
     out.append({"If": f" {leading[0][0]}{tokens} then " if leading else "",
                 "Case": f" {leading[0][0]}{tokens} " if leading else "",
                 "While": f"{_values_text(data)}{tokens} ",
@@ -72,43 +77,46 @@ def region_op(body: GraphBody, node: Node, text: NodeText, indent: str) -> Fragm
                        f"{leading[-1][0] if leading else ''} "}[kind])
     functions = [body.function_of(node, call) for call in called_functions(node)]
     for index, function in enumerate(functions):
-        out += [_BETWEEN[kind] if index else "", *_region(body, node, form, function, index, operands, indent)]
+        out.append(_BETWEEN[kind] if index else "")
+        out += _region(body, node, form, function, index, captured, operands, indent)
     out += braces(_attributes(body, node, text, form, functions))
     types = values.types
-    if kind == "If" or kind == "Case":
-        shown = leading
+    shown = leading if kind in ("If", "Case") else shown
     results = f"({', '.join(types)})" if len(types) != 1 or kind == "For" else types[0]
     if shown or types:
-        out.append(f" : ({', '.join([of for _, of in shown])}) -> {results}")
+        arrow = f" -> {results}" if types or kind != "For" else ""
+        out.append(f" : ({', '.join([of for _, of in shown])}){arrow}")
     return [*out, "\n"]
 
 
 _BETWEEN = {"If": " else ", "Case": ", ", "While": " do ", "For": ""}
 
 
-def _region(body: GraphBody, node: Node, form: RegionForm, function: Function, index: int, operands: Sequence[Operand],
-            indent: str) -> Fragments:
+def _region(body: GraphBody, node: Node, form: RegionForm, function: Function, index: int, captured: int,
+            operands: Sequence[Operand], indent: str) -> Fragments:
     if body.depth >= DEEPEST_REGIONS:
         raise errors.InvalidArgument(f"regions are nested deeper than {DEEPEST_REGIONS} levels", node=node.name,
                                      op=node.op)
-    data = list(operands[form.leading:])
+    own = len(operands) - captured
+    data = list(operands[form.leading:own])
     if form.leading == 3:
         data.insert(0, operands[0])  # the index of a For has the type of its start
     counts = ValueNames(body.names.counter, body.names.number, body.names.used)
     counts.arguments = body.names.arguments
     label = ""
+    first = own if form.loop else form.leading
+    captured_controls = [body.token(node, source.node) for source in node.inputs[first:]]
     if form.loop:
-        controls = []
         data = [(counts.next_argument(), of) for _, of in data]
         controls = [counts.next_argument() for _ in data]
         shown = [*[f"{value}: {of}" for value, of in data], *[f"{value}: {CONTROL}" for value in controls]]
         label = f"{indent}^bb0({', '.join(shown)}):\n" if shown else ""
+        inner = RegionBody(body, function, [*data, *operands[own:]], [*controls, *captured_controls], counts)
     else:
-        controls = [body.token(node, source.node) for source in node.inputs[form.leading:]]
-    inner = RegionBody(body, function, data, controls, counts)
+        inner = RegionBody(body, function, data, captured_controls, counts)
     lines = inner.lines(f"{indent}  ")
     condition = data if form.loop and form.leading == 0 and index == 0 else None
-    return ["{\n", label, *lines, f"{indent}  {inner.terminator(condition)}\n", f"{indent}}}"]
+    return ["{\n", label, *lines, f"{indent}  {inner.terminator(condition, captured)}\n", f"{indent}}}"]
 
 
 def _attributes(body: GraphBody, node: Node, text: NodeText, form: RegionForm, functions: Sequence[Function],
@@ -121,7 +129,9 @@ def _attributes(body: GraphBody, node: Node, text: NodeText, form: RegionForm, f
         if value:
             texts[name] = [quoted_text(value)]
     calls = [_call(func) for func in called_functions(node)]
-    regions = [_region_attributes(function, form.loop) for function in functions]
+    captured = body.region_nodes[node.name]
+    regions = [_region_attributes(function, form, captured, is_condition=form.functions[0] == "cond" and index == 0)
+               for index, function in enumerate(functions)]
     if form.functions == ("branches",):
         (call, region), = form.regions
         return texts | {call: [f"[{', '.join(calls)}]"], region: [f"[{', '.join(regions)}]"]}
@@ -134,14 +144,15 @@ def _call(called_function: Func) -> str:
     return _dictionary_text({name: form_of(attr_bytes(value)).text for name, value in called_function.attrs.items()})
 
 
-def _region_attributes(function: Function, arguments: bool) -> str:
+def _region_attributes(function: Function, form: RegionForm, captured: int, *, is_condition: bool) -> str:
     signature = read_signature(function.raw)
+    shown_inputs = signature.inputs[:len(signature.inputs) - captured] if form.loop else ()
+    shown_outputs = signature.outputs[:len(signature.outputs) - (0 if is_condition else captured)]
     attrs = {name: value for name, value in signature.attrs.items() if name != REGION}
     texts = attribute_texts(_with_attrs(signature, attrs), False, None)
     texts["sym_name"] = [quoted_text(shown_name(function))]
-    inputs = [_dictionary_text(argument_attributes(argument, False))
-              for argument in signature.inputs] if arguments else []
-    outputs = [_dictionary_text(argument_attributes(output, False)) for output in signature.outputs]
+    inputs = [_dictionary_text(argument_attributes(argument, False)) for argument in shown_inputs]
+    outputs = [_dictionary_text(argument_attributes(output, False)) for output in shown_outputs]
     return f"#tfg.region_attrs<{_dictionary_text(texts)} [{', '.join(inputs)}] [{', '.join(outputs)}]>"
 
 
