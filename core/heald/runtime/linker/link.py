@@ -23,6 +23,8 @@ loading before each link; runs look at no file.
 #   facts known       on host memory                    on another device
 #   all               KernelCall, ViewCall or refusal   KernelCall, ViewCall or refusal
 #   not all           LazyCall, which binds in the run  refusal: its kernels need static shapes
+#   refused, maybe    LazyCall, which raises the error  refusal
+#     skipped           when it runs
 #   all, but huge     LazyCall                          KernelCall, ViewCall or refusal
 #
 # Invariants
@@ -39,7 +41,7 @@ loading before each link; runs look at no file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -63,6 +65,7 @@ from ..executor.executable import Executable
 from ..executor.host_array import stand_in
 from ..host.kernel_context import KernelContext
 from ..host.resources import Resources
+from ..program.deferred_errors import DeferredErrors
 from ..program.host_program import CONSTANT, COPY, EVENT, HOST, RUNTIME_CODES, Call, ProgramDef, ProgramFunction
 from ..program.infer import infer_registers
 from ..support.mapped_file import check_unchanged
@@ -76,7 +79,7 @@ from .fused_binding import FusedBinding
 from .host_binding import bind_host_kernel
 from .known_values import KnownValues
 from .link_context import LinkContext
-from .result_inference import MOST_NESTED_LINKS, RESULT_RULES, BodyBudget
+from .result_inference import MOST_NESTED_LINKS, RESULT_RULES, BodyBudget, may_skip_function
 
 if TYPE_CHECKING:
     from ..contract.host_kernel import Callee
@@ -165,13 +168,14 @@ class Linker:
     """The state of one link of a function, for arguments of which `arguments` is known.
 
     `enclosing`: the functions whose links this link is part of; `budget`: the one of the outermost.
+    `is_conditional`: a run of the program may skip the function.
     """
 
     def __init__(
         self, program: ProgramDef, function: ProgramFunction, host: Host, context: LinkContext,
         arguments: Sequence[ValueInfo], waits: bool, fuses: bool, check: Callable[[], object],
         enclosing: tuple[str, ...] = (), foreign_feeds: frozenset[int] = frozenset(),
-        budget: BodyBudget | None = None,
+        budget: BodyBudget | None = None, is_conditional: bool = False,
     ) -> None:
         self.arguments = tuple(arguments)
         self._budget = budget or BodyBudget.of(program)
@@ -193,6 +197,7 @@ class Linker:
         self._executables: list[Executable] = []  # of these
         self._derived: set[int] = set()  # results of calls of functions that are known to fit their types
         self._infos: list[ValueInfo] | None = None
+        self._deferred_errors = DeferredErrors(function, is_conditional=is_conditional)
 
     @property
     def infos(self) -> list[ValueInfo]:
@@ -208,7 +213,7 @@ class Linker:
                 self._frozen.update(call.results)
         fold = None if function.is_compiled else self._fold
         return infer_registers(function, self.arguments, self._program.constants, self._host.registries.ops, fold,
-                               self._infer_results)
+                               self._infer_results, self._deferred_errors.defers)
 
     def needed_calls_and_values(self) -> tuple[list[Call], dict[int, ValueInfo]]:
         """Return the calls that runs need, before aliases and fusions, and the registers with known values."""
@@ -232,6 +237,11 @@ class Linker:
     @property
     def results(self) -> list[ValueInfo]:
         return [self.infos[register] for register in self._function.results]
+
+    @property
+    def never_returns(self) -> bool:
+        """True when every call of the function raises an error that was deferred to the run."""
+        return self.infos is not None and self._deferred_errors.end_function
 
     def link(self, *, checks_arguments: bool = False) -> Executable:
         self._check_foreign_arguments()
@@ -296,8 +306,10 @@ class Linker:
         """Return the link of a call's function for these arguments."""
         name = call.functions[index]
         self._budget.left -= 1
+        is_conditional = self._deferred_errors.may_skip(call) or may_skip_function(call.code, index)
         return Linker(self._program, self._program.functions[name], self._host, self._context.of(name), arguments,
-                      False, self._fuses, self._check, self._enclosing, budget=self._budget)
+                      False, self._fuses, self._check, self._enclosing, budget=self._budget,
+                      is_conditional=is_conditional)
 
     def _copy_retained_feeds(self, bound_calls: Sequence[BoundCall], metas: list[TensorMetadata]) -> list[BoundCall]:
         """Add a copy, in a new register, of each feed that a kernel retains: after the run the user may change it."""
@@ -458,12 +470,14 @@ class Linker:
         ready = all(i.meta.is_static for i in inputs) and (returns or all(o.is_static for o in outputs))
         if visible and ready and _are_huge(inputs, outputs):
             ready = False  # some kernels compute tables of this size when they bind
-        if not ready or not all(inputs[i].is_known for i in binder.value_inputs()):
-            may_alias = {o: i for kernel in binder.candidates for o, i in kernel.aliases(call.attrs).items()}
-            lazy = LazyKernel(binder, inputs, needed)
-            return LazyCall(call, binder.device, memory, binder.candidates[0], lazy, alias=may_alias,
-                            retained=binder.retained_inputs(binder.candidates), stateful=binder.op.stateful)
-        kernel, bound, declined = binder.bind(inputs, outputs, needed)
+        if not ready or call in self._deferred_errors or not all(inputs[i].is_known for i in binder.value_inputs()):
+            return _lazy_call(call, binder, memory, inputs, needed)
+        try:
+            kernel, bound, declined = binder.bind(inputs, outputs, needed)
+        except HealdError as error:
+            if not visible or not self._deferred_errors.defers(call, error):
+                raise
+            return _lazy_call(call, binder, memory, inputs, needed)
         if kernel is None:
             refusals += [(call.node, binder.device_name, pack, reason) for pack, reason in declined]
             return None
@@ -475,6 +489,15 @@ class Linker:
             return ViewCall(call, binder.device, memory, kernel, alias=kernel.aliases(call.attrs), retained=retained,
                             stateful=stateful)
         return KernelCall(call, binder.device, memory, kernel, bound, retained=retained, stateful=stateful)
+
+
+def _lazy_call(
+    call: Call, binder: Binder, memory: int, inputs: Sequence[ValueInfo], needed: Collection[int]
+) -> LazyCall:
+    """Return the call in the form that binds in the run."""
+    may_alias = {o: i for kernel in binder.candidates for o, i in kernel.aliases(call.attrs).items()}
+    return LazyCall(call, binder.device, memory, binder.candidates[0], LazyKernel(binder, inputs, needed),
+                    alias=may_alias, retained=binder.retained_inputs(binder.candidates), stateful=binder.op.stateful)
 
 
 def _are_huge(inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata]) -> bool:
