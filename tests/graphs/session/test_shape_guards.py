@@ -133,6 +133,17 @@ def test_constants_in_a_branch_may_contradict_an_op():
     assert caught.value.op == "MatMul"
 
 
+def test_a_branch_on_another_device_is_refused_for_its_shapes_in_the_run():
+    wrong = function("wrong", "x", [const("b", np.zeros((2, 3))),
+                                    node("sum", "AddV2", "x", "b:output:0", device="/device:EXAMPLE:0")],
+                     {"y": "sum:z:0"})
+    with heald.Session(guarded([branch("y", "p", "wrong", "other", "x")], [wrong])) as session:
+        assert session.run("y", {"x": numbers("[4]"), "p": False}) == -6
+        with pytest.raises(InvalidArgument):
+            session.run("y", {"x": numbers("[4]"), "p": True})
+        assert session.run("y", {"x": numbers("[2, 3]"), "p": True}).sum() == 15
+
+
 def test_a_branch_that_always_fails_leaves_the_shapes_of_the_other_one_known():
     kept = function("kept", "x", [node("twice", "AddV2", "x", "x")], {"y": "twice:z:0"})
     wrong = function("wrong", "x", [const("b", np.zeros((4, 4))), node("product", "MatMul", "x", "b:output:0")],

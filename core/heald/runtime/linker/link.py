@@ -23,8 +23,8 @@ loading before each link; runs look at no file.
 #   facts known       on host memory                    on another device
 #   all               KernelCall, ViewCall or refusal   KernelCall, ViewCall or refusal
 #   not all           LazyCall, which binds in the run  refusal: its kernels need static shapes
-#   refused, maybe    LazyCall, which raises the error  refusal
-#     skipped           when it runs
+#   refused, but      LazyCall, which raises the error  FailingCall, as are all calls behind it
+#     maybe skipped     when it runs
 #   all, but huge     LazyCall                          KernelCall, ViewCall or refusal
 #
 # Invariants
@@ -54,6 +54,7 @@ from ..executor.calls.bound_call import BoundCall
 from ..executor.calls.copy_in import CopyIn
 from ..executor.calls.copy_out import CopyOut
 from ..executor.calls.event_call import EventCall
+from ..executor.calls.failing_call import FailingCall
 from ..executor.calls.feed_copy import FeedCopy
 from ..executor.calls.host_kernel_call import HostKernelCall
 from ..executor.calls.kernel_call import KernelCall
@@ -212,8 +213,10 @@ class Linker:
             if call.code == CONSTANT or (call.args and not call.is_host_kernel and self._frozen.issuperset(call.args)):
                 self._frozen.update(call.results)
         fold = None if function.is_compiled else self._fold
-        return infer_registers(function, self.arguments, self._program.constants, self._host.registries.ops, fold,
-                               self._infer_results, self._deferred_errors.defers)
+        infos = infer_registers(function, self.arguments, self._program.constants, self._host.registries.ops, fold,
+                                self._infer_results, self._deferred_errors.defers)
+        self._deferred_errors.note_missing_results()
+        return infos
 
     def needed_calls_and_values(self) -> tuple[list[Call], dict[int, ValueInfo]]:
         """Return the calls that runs need, before aliases and fusions, and the registers with known values."""
@@ -452,6 +455,10 @@ class Linker:
         """Return the call with its kernel, or None when every kernel declined; `refusals` then receives the reasons."""
         if call.is_host_kernel:
             return self._bind_host(call)
+        error = self._deferred_errors.error_of(call)
+        if error is not None and call.stream != HOST and not self._candidates.works_on_host(call):
+            memory = HOST if call.attrs.get("to") == "host" else call.stream
+            return FailingCall(call, self._candidates.devices[call.stream], memory, error)
         if call.code == COPY:
             return self._bind_transfer(call, infos)
         if call.code == EVENT:

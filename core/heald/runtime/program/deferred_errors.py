@@ -28,21 +28,34 @@ class DeferredErrors:
         self._function = function
         self._is_conditional = is_conditional
         self._results_of_switches = _registers_behind_switches(function)
-        self._calls: set[int] = set()  # ids of the calls with deferred errors
+        self._errors: dict[tuple[int, ...], HealdError] = {}  # by the registers that a call fills
+        self._missing: dict[int, HealdError] = {}  # registers that no run fills, since it ends with this error
 
     def may_skip(self, call: Call) -> bool:
         """True for a call that a run of the program may leave out."""
         return self._is_conditional or not self._results_of_switches.isdisjoint(call.needs)
 
     def defers(self, call: Call, error: HealdError) -> bool:
-        """Keep the call for the run, if its error may wait. Returns False for an error to be raised now."""
+        """Keep the error for the run of the call, if it may wait. Returns False for an error to be raised now."""
         if isinstance(error, Internal | PluginError) or not self.may_skip(call):
             return False
-        self._calls.add(id(call))
+        self._errors[call.gives] = error
         return True
 
+    def note_missing_results(self) -> None:
+        """Find the registers that no run fills, when all errors of the inference are known."""
+        for call in self._function.kernels if self._errors else ():
+            error = self.error_of(call)
+            if error is not None and not call.is_host_kernel:
+                self._missing.update(dict.fromkeys(call.gives, error))
+
+    def error_of(self, call: Call) -> HealdError | None:
+        """Return the error that ends a run of the call, or a run before it comes to the call."""
+        own_error = self._errors.get(call.gives)
+        return own_error or next((self._missing[r] for r in call.args if r in self._missing), None)
+
     def __contains__(self, call: Call) -> bool:
-        return id(call) in self._calls
+        return call.gives in self._errors
 
     @property
     def end_function(self) -> bool:
@@ -50,13 +63,7 @@ class DeferredErrors:
 
         Dead values skip calls. So a function with a Switch is not known to fail.
         """
-        if not self._calls or self._results_of_switches:
-            return False
-        missing: set[int] = set()
-        for call in self._function.kernels:
-            if call in self or not missing.isdisjoint(call.args):
-                missing.update(call.gives)
-        return not missing.isdisjoint(self._function.results)
+        return not self._results_of_switches and not self._missing.keys().isdisjoint(self._function.results)
 
 
 def _registers_behind_switches(function: ProgramFunction) -> set[int]:
