@@ -23,7 +23,7 @@ def reverse_flagged(b: Bind) -> Run:
 
 def _flip(b: Bind, axes: tuple[int, ...]) -> Run:
     index: list[Any] = [slice(None)] * len(b.inputs[0].meta.dims)
-    for axis in axes:
+    for axis in axes if index else ():  # a scalar is its own reverse
         index[axis] = slice(None, None, -1)
     flip = (*index, ...)
     return lambda x, _axes, out: np.copyto(out, x[flip])

@@ -10,8 +10,11 @@ import pytest
 from builders.graphs import const, graph, node, placeholder
 from harness.device_pairs import on_pairs, session_of
 from heald.errors import HealdWarning, InvalidArgument, Unimplemented
+from heald.graphs.compiler.colocation import colocation_partners, with_successors_as_partners
 from heald.graphs.graph.attr_value import ShapeAttr
 from heald.graphs.graph.graph import Node
+from heald.graphs.session.requested_passes import run_requested_passes
+from heald.runtime.service.runtime import runtime
 from heald.runtime.values import dtypes
 
 X = np.float32([1, -2, 4])
@@ -242,3 +245,48 @@ def test_a_user_without_any_kernel_is_an_error_of_its_step_alone():
         warnings.simplefilter("error")
         session = heald.Session(variable(*nodes, const("step", 1, np.int64)))
         assert session.run("get", {"x": X}).tolist() == X.tolist()
+
+
+def removing(*names):
+    """A pass that removes nodes with one input: their consumers read this input."""
+    def remove(graph, _context):
+        for name in names:
+            source = graph[name].inputs[0]
+            graph = graph.replace(without=[name], nodes=[
+                other.replace(inputs=[source if read.node == name else read for read in other.inputs])
+                for other in graph if any(read.node == name for read in other.inputs)])
+        return graph
+    return remove
+
+
+def fused(graph, _context):
+    """A pass that computes the nodes `a` and `b` by one node, `b`."""
+    return graph.replace(without=["a"], nodes=[graph["b"].replace(op="Identity", inputs=graph["a"].inputs)])
+
+
+@pytest.mark.parametrize(("nodes", "function", "partners", "device"), [
+    ([node("a", "Identity", "x"), node("b", "Neg", "a"), colocated_node("z", "Neg", "b", to="a")], removing("a"),
+     ("x",), ""),
+    ([node("a", "Identity", "x", device="EXAMPLE:1"), node("b", "Neg", "a"), colocated_node("z", "Neg", "b", to="a")],
+     removing("a"), ("x",), "EXAMPLE:1"),
+    ([node("k", "Neg", "x"), colocated_node("a", "Identity", "x", to="k"), node("b", "Neg", "a"),
+      colocated_node("z", "Neg", "b", to="a")], removing("a"), ("x", "k"), ""),
+    ([node("a", "Identity", "x"), node("b", "Identity", "a"), node("c", "Neg", "b"),
+      colocated_node("z", "Neg", "c", to="b")], removing("b", "a"), ("x",), ""),
+    ([node("a", "Neg", "x"), node("b", "Neg", "a"), colocated_node("z", "Neg", "b", to="a")], fused, ("b",), ""),
+    ([node("a", "Neg", "x"), colocated_node("b", "Neg", "x", to="a"), colocated_node("z", "Neg", "b", to="a")],
+     lambda graph, _: graph.replace(without=["a"]), ("b",), ""),
+])
+def test_a_node_that_took_the_place_of_a_partner_is_the_partner(nodes, function, partners, device):
+    before = graph(placeholder("x", (3,)), *nodes)
+    after = with_successors_as_partners(before, function(before, None))
+    assert set(colocation_partners(after["z"])) == set(partners)
+    assert after["z"].device == device
+    assert heald.Session(after, {"placement": {"fallback": "allow"}}).run("z", {"x": X}).shape == (3,)
+
+
+def test_a_written_graph_names_the_node_that_took_the_place_of_a_partner():
+    nodes = [placeholder("x", (3,)), node("a", "Identity", "x"), node("b", "Neg", "a"),
+             colocated_node("z", "Neg", "b", to="a")]
+    *_, (_, after) = run_requested_passes(graph(*nodes), ["identities"], ["z"], runtime())
+    assert colocation_partners(after["z"]) == ["x"]

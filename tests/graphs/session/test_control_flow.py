@@ -37,6 +37,15 @@ def test_an_if_runs_one_of_its_branches(condition, result):
     assert run(nodes, [TWICE, LESS], "y", {"x": 3, "p": condition}) == result
 
 
+@pytest.mark.parametrize("condition", [True, False])
+def test_an_if_without_devices_returns_its_values_in_a_model_that_uses_one(condition):
+    nodes = [placeholder("x", (2,)), P, branch("y", "p", "twice", "less", "x"), call("c", "twice", "y"),
+             node("z", "AddV2", "x", "x", device="/device:EXAMPLE:0")]
+    y, c, z = run(nodes, [TWICE, LESS], ["y", "c", "z"], {"x": [1, 2], "p": condition})
+    expected = [[2, 4], [4, 8], [2, 4]] if condition else [[-1, -2], [-2, -4], [2, 4]]
+    assert [y.tolist(), c.tolist(), z.tolist()] == expected
+
+
 @pytest.mark.parametrize("prefix", ["", "Stateless"])
 def test_loops_and_branches_run_in_either_form(prefix):
     nodes = [placeholder("i", ()), X, P, loop("w", "below", "step", "i", "x").replace(op=f"{prefix}While"),

@@ -76,3 +76,27 @@ def test_values_that_cannot_be_read_are_no_fault_of_the_pass_that_asks_for_them(
     with pytest.raises(errors.PluginError, match=r"pass 'asking' of plugin asking_pass raised .*its own fault"):
         heald.Session(nodes, config)
     sys.modules.pop("asking_pass")
+
+
+SKIPPING = """
+from heald.api import hookimpl
+HEALD_API = (1, 0)
+
+def skip(graph, context):
+    return graph.replace(nodes=[graph["b"].replace(inputs=graph["a"].inputs)], without=["a"])
+
+@hookimpl
+def heald_passes(registry):
+    registry.add("skip", skip, stage="pre_placement")
+"""
+
+
+def test_a_pass_before_placement_may_remove_a_partner_of_colocation(tmp_path, monkeypatch):
+    (tmp_path / "skipping_pass.py").write_text(SKIPPING)
+    monkeypatch.syspath_prepend(tmp_path)
+    nodes = graph(placeholder("x", (2,)), node("a", "Identity", "x", device="EXAMPLE:0"), node("b", "Neg", "a"),
+                  node("z", "Neg", "b", _class=[b"loc:@a"]))
+    with heald.Session(nodes, {"plugins": {"load": ["skipping_pass"]}}) as session:
+        np.testing.assert_array_equal(session.run("z", {"x": [1, -2]}), [1, -2])
+        assert {row["node"]: row["assigned"] for row in session.placement().table()}["z"] == "EXAMPLE:0"
+    sys.modules.pop("skipping_pass", None)

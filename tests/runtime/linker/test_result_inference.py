@@ -16,7 +16,8 @@ def variable_shapes(code, body, *shapes):
     def link(index, infos):
         variables = infos[1:] if code == "heald.for" else infos
         results = body(*(info.shape for info in variables)) if (code, index) != ("heald.while", 0) else [()]
-        return SimpleNamespace(results=[ValueInfo(TensorMetadata(dtypes.float32, shape)) for shape in results])
+        return SimpleNamespace(results=[ValueInfo(TensorMetadata(dtypes.float32, shape)) for shape in results],
+                               never_returns=False)
 
     leading = [ValueInfo(TensorMetadata(dtypes.int32, ()))] * (3 if code == "heald.for" else 0)
     infos = [ValueInfo(TensorMetadata(dtypes.float32, shape)) for shape in shapes]
@@ -50,7 +51,8 @@ def test_the_body_is_linked_for_the_shapes_that_the_variables_have_in_the_end():
     def link(index, infos):
         linked.append((index, infos[0].shape))
         results = [()] if index == 0 else [shapes[infos[0].shape]]
-        return SimpleNamespace(results=[ValueInfo(TensorMetadata(dtypes.float32, shape)) for shape in results])
+        return SimpleNamespace(results=[ValueInfo(TensorMetadata(dtypes.float32, shape)) for shape in results],
+                               never_returns=False)
 
     call = Call("heald.while", (), (), functions=("condition", "body"))
     _, (variable,) = RESULT_RULES["heald.while"](call, link, [ValueInfo(TensorMetadata(dtypes.float32, (1, 3)))])

@@ -9,6 +9,7 @@ from typing import Any
 from ...runtime.contract.device import DeviceName
 from ...runtime.contract.structural import CONTROL_FLOW
 from ...runtime.values.dtypes import resource
+from ..graph.graph import Graph
 from ..graph.node import Node
 from ..graph.traversal import DisjointSets
 from .resolve import Resolved
@@ -37,6 +38,67 @@ def _with_partners_among(node: Node, names: Collection[str]) -> Node:
     remaining = [PREFIX + name.encode("utf-8", "surrogateescape")
                  for name in colocation_partners(node) if name in names]
     return node.replace(attrs={ATTRIBUTE: remaining}) if remaining else node.replace(without_attrs=[ATTRIBUTE])
+
+
+def with_successors_as_partners(before: Graph, after: Graph) -> Graph:
+    """Return the graph after a pass, with colocation that names no node which the pass removed.
+
+    The successor of a removed node takes its part: the node that its consumers read instead, or the one that computes
+    its work with theirs. A removed node's own partners and request stay in force. TensorFlow places before its passes.
+    """
+    nodes = [node for node in after if any(name in before and name not in after for name in colocation_partners(node))]
+    if not nodes:
+        return after
+    successors = _Successors(before, after)
+    return after.replace(nodes=[successors.with_partners(node) for node in nodes])
+
+
+class _Successors:
+    """The nodes after a pass that took the place of nodes before it."""
+
+    def __init__(self, before: Graph, after: Graph) -> None:
+        self._before, self._after = before, after
+        self._consumers: dict[str, list[tuple[Node, int]]] = {}
+        for node in before:
+            for index, source in enumerate(node.inputs):
+                self._consumers.setdefault(source.node, []).append((node, index))
+        self._representatives: dict[str, str] = {}  # removed node without a successor -> the first that named it
+
+    def with_partners(self, node: Node) -> Node:
+        """Return the node with the remaining members of its group as partners, and with their request."""
+        partners: dict[str, None] = {}
+        device, left, seen = node.device, colocation_partners(node), {node.name}
+        while left:
+            name = left.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            if name in self._after or name not in self._before:
+                partners[name] = None
+                continue
+            removed = self._before[name]
+            device = device or removed.device
+            successor = self.successor(name) or self._representatives.setdefault(name, node.name)
+            left += [*colocation_partners(removed), successor]
+        groups = tuple(PREFIX + name.encode("utf-8", "surrogateescape") for name in partners)
+        node = node.replace(device=device)
+        return node.replace(attrs={ATTRIBUTE: groups}) if groups else node.replace(without_attrs=[ATTRIBUTE])
+
+    def successor(self, removed: str) -> str | None:
+        """Return the node in the place of a removed one: the new source of a consumer, or a consumer that changed."""
+        seen, left = {removed}, [removed]
+        while left:
+            name = left.pop()
+            for consumer, index in self._consumers.get(name, ()):
+                new = self._after.nodes.get(consumer.name)
+                if new is None:
+                    left += [consumer.name] if consumer.name not in seen else []
+                    seen.add(consumer.name)
+                elif new.op == consumer.op and len(new.inputs) == len(consumer.inputs):
+                    return new.inputs[index].node
+                else:
+                    return new.name
+        return None
 
 
 def colocation_groups(nodes: Iterable[Node], edges: Iterable[tuple[str, str]] = ()) -> list[list[str]]:

@@ -55,9 +55,9 @@ from ...runtime.contract.structural import (
     RECVS,
     SEND_CODE,
     SENDS,
-    SWITCH_CODE,
     SWITCH_N_CODE,
 )
+from ...runtime.program.deferred_errors import SWITCH_CODES, DeferredErrors
 from ...runtime.program.host_program import CONSTANT, COPY, EVENT, HOST, Call, ProgramFunction, RegisterType
 from ...runtime.program.infer import infer_registers
 from ...runtime.values.tensor import TensorMetadata, ValueInfo
@@ -69,7 +69,6 @@ from .resolve import Resolved
 
 MAIN = "main"
 NEW_CHAIN = "tfrt.new.chain"
-_SWITCH_CODES = frozenset({SWITCH_CODE, SWITCH_N_CODE})
 GATE = "heald.gate"
 _KEY_ATTRIBUTES = ("send_device", "send_device_incarnation", "recv_device", "tensor_name")
 _OPS_WITH_DEAD_OUTPUTS = frozenset({*DEAD_VALUES, FRAME_OP, *RECVS})
@@ -151,7 +150,7 @@ class FunctionBuilder:
             call = self.calls_by_node[name]
             stream = HOST if call.stream == HOST else self.memory_stream(self.devices[call.stream])
             if stream in (HOST, memory):
-                registers.update(dict.fromkeys(call.results[-1:] if call.code in _SWITCH_CODES else call.gives))
+                registers.update(dict.fromkeys(call.results[-1:] if call.code in SWITCH_CODES else call.gives))
                 continue
             if name not in self.events:
                 self.events[name] = self.new_register(CHAIN, HOST)
@@ -208,7 +207,8 @@ def lower(
     names = tuple(f"{node}:{index}" for (node, index), _ in feeds)
     function = ProgramFunction(name, names, tuple(builder.types), tuple(builder.calls), results, effects)
     arguments = [ValueInfo(meta) for _, meta in feeds]
-    inferred = infer_registers(function, arguments, builder.constants, ops)
+    deferred_errors = DeferredErrors(function, is_conditional=name != MAIN)  # the link checks called functions
+    inferred = infer_registers(function, arguments, builder.constants, ops, defers=deferred_errors.defers)
     types = [kind if isinstance(kind, str) else info.meta for kind, info in zip(builder.types, inferred, strict=True)]
     return function._replace(register_types=tuple(types))
 

@@ -12,6 +12,7 @@ from ...errors import HealdError, PluginError
 from ...runtime.contract.graph_pass import PRE_PLACEMENT, GraphPass, PassContext, ordered_passes
 from ...runtime.contract.loader import Initializer
 from ...runtime.service.runtime import Runtime
+from ..compiler.colocation import with_successors_as_partners
 from ..compiler.function_body import with_partitioned_calls
 from ..compiler.pass_manager import NodeFacts, run_passes
 from ..graph.graph import Graph
@@ -51,7 +52,11 @@ def run_pre_placement_passes(
     facts = NodeFacts(graph, {}, {}, ops, ConstantFolder(runtime.host))
     state = tuple(initializer._replace(values=recording_failure(initializer.values)) for initializer in initial_state)
     try:
-        yield from run_passes(graph, passes, PassContext(frozenset(), facts.resolve, facts.infer, state, ops))
+        context = PassContext(frozenset(), facts.resolve, facts.infer, state, ops)
+        for graph_pass in passes:
+            for name, changed in run_passes(graph, [graph_pass], context):
+                graph = with_successors_as_partners(graph, changed)
+                yield name, graph
     except PluginError as error:
         if failed and error.__cause__ is failed[-1]:  # the fault is the file's, not the pass's
             raise failed[-1] from None

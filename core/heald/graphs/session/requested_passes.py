@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from ...errors import InvalidArgument, NotFound, closest
 from ...runtime.contract.graph_pass import PRE_PLACEMENT, GraphPass, PassContext
 from ...runtime.service.runtime import Runtime
+from ..compiler.colocation import with_successors_as_partners
 from ..compiler.pass_manager import NodeFacts, run_passes
 from ..graph.graph import Graph
 from ..graph.node import parse_input
@@ -32,8 +33,8 @@ def run_requested_passes(
         context = PassContext(frozenset((*kept_names, *named)), facts.resolve, facts.infer, (), ops, tuple(feeds),
                               tuple(fetches), entry)
         for name, changed in run_passes(graph, [graph_pass], context):
-            yield name, changed
-            graph = changed
+            graph = with_successors_as_partners(graph, changed)
+            yield name, graph
 
 
 def _pass_on_request(name: str, runtime: Runtime) -> GraphPass:

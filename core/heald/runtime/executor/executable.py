@@ -331,7 +331,7 @@ class Executable:
         registers.clear()  # an error that is a result lives on, and its traceback may hold this frame
         if has_ended:
             return self._results_at_end(dataflow.values, step)
-        return [dataflow.value(register) for register in self._results]
+        return [payload_of(dataflow.value(register)) for register in self._results]
 
     def _results_at_end(self, values: list[Any], step: Step) -> list[Any]:
         """Return the results that exist at the end of a cancelled step, and its error for the others.

@@ -23,6 +23,8 @@ loading before each link; runs look at no file.
 #   facts known       on host memory                    on another device
 #   all               KernelCall, ViewCall or refusal   KernelCall, ViewCall or refusal
 #   not all           LazyCall, which binds in the run  refusal: its kernels need static shapes
+#   refused, but      LazyCall, which raises the error  FailingCall, as are all calls behind it
+#     maybe skipped     when it runs
 #   all, but huge     LazyCall                          KernelCall, ViewCall or refusal
 #
 # Invariants
@@ -39,7 +41,7 @@ loading before each link; runs look at no file.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -52,6 +54,7 @@ from ..executor.calls.bound_call import BoundCall
 from ..executor.calls.copy_in import CopyIn
 from ..executor.calls.copy_out import CopyOut
 from ..executor.calls.event_call import EventCall
+from ..executor.calls.failing_call import FailingCall
 from ..executor.calls.feed_copy import FeedCopy
 from ..executor.calls.host_kernel_call import HostKernelCall
 from ..executor.calls.kernel_call import KernelCall
@@ -63,6 +66,7 @@ from ..executor.executable import Executable
 from ..executor.host_array import stand_in
 from ..host.kernel_context import KernelContext
 from ..host.resources import Resources
+from ..program.deferred_errors import DeferredErrors
 from ..program.host_program import CONSTANT, COPY, EVENT, HOST, RUNTIME_CODES, Call, ProgramDef, ProgramFunction
 from ..program.infer import infer_registers
 from ..support.mapped_file import check_unchanged
@@ -76,7 +80,7 @@ from .fused_binding import FusedBinding
 from .host_binding import bind_host_kernel
 from .known_values import KnownValues
 from .link_context import LinkContext
-from .result_inference import MOST_NESTED_LINKS, RESULT_RULES, BodyBudget
+from .result_inference import MOST_NESTED_LINKS, RESULT_RULES, BodyBudget, may_skip_function
 
 if TYPE_CHECKING:
     from ..contract.host_kernel import Callee
@@ -165,13 +169,14 @@ class Linker:
     """The state of one link of a function, for arguments of which `arguments` is known.
 
     `enclosing`: the functions whose links this link is part of; `budget`: the one of the outermost.
+    `is_conditional`: a run of the program may skip the function.
     """
 
     def __init__(
         self, program: ProgramDef, function: ProgramFunction, host: Host, context: LinkContext,
         arguments: Sequence[ValueInfo], waits: bool, fuses: bool, check: Callable[[], object],
         enclosing: tuple[str, ...] = (), foreign_feeds: frozenset[int] = frozenset(),
-        budget: BodyBudget | None = None,
+        budget: BodyBudget | None = None, is_conditional: bool = False,
     ) -> None:
         self.arguments = tuple(arguments)
         self._budget = budget or BodyBudget.of(program)
@@ -193,6 +198,7 @@ class Linker:
         self._executables: list[Executable] = []  # of these
         self._derived: set[int] = set()  # results of calls of functions that are known to fit their types
         self._infos: list[ValueInfo] | None = None
+        self._deferred_errors = DeferredErrors(function, is_conditional=is_conditional)
 
     @property
     def infos(self) -> list[ValueInfo]:
@@ -207,8 +213,10 @@ class Linker:
             if call.code == CONSTANT or (call.args and not call.is_host_kernel and self._frozen.issuperset(call.args)):
                 self._frozen.update(call.results)
         fold = None if function.is_compiled else self._fold
-        return infer_registers(function, self.arguments, self._program.constants, self._host.registries.ops, fold,
-                               self._infer_results)
+        infos = infer_registers(function, self.arguments, self._program.constants, self._host.registries.ops, fold,
+                                self._infer_results, self._deferred_errors.defers)
+        self._deferred_errors.note_missing_results()
+        return infos
 
     def needed_calls_and_values(self) -> tuple[list[Call], dict[int, ValueInfo]]:
         """Return the calls that runs need, before aliases and fusions, and the registers with known values."""
@@ -232,6 +240,11 @@ class Linker:
     @property
     def results(self) -> list[ValueInfo]:
         return [self.infos[register] for register in self._function.results]
+
+    @property
+    def never_returns(self) -> bool:
+        """True when every call of the function raises an error that was deferred to the run."""
+        return self.infos is not None and self._deferred_errors.end_function
 
     def link(self, *, checks_arguments: bool = False) -> Executable:
         self._check_foreign_arguments()
@@ -296,8 +309,10 @@ class Linker:
         """Return the link of a call's function for these arguments."""
         name = call.functions[index]
         self._budget.left -= 1
+        is_conditional = self._deferred_errors.may_skip(call) or may_skip_function(call.code, index)
         return Linker(self._program, self._program.functions[name], self._host, self._context.of(name), arguments,
-                      False, self._fuses, self._check, self._enclosing, budget=self._budget)
+                      False, self._fuses, self._check, self._enclosing, budget=self._budget,
+                      is_conditional=is_conditional)
 
     def _copy_retained_feeds(self, bound_calls: Sequence[BoundCall], metas: list[TensorMetadata]) -> list[BoundCall]:
         """Add a copy, in a new register, of each feed that a kernel retains: after the run the user may change it."""
@@ -440,6 +455,10 @@ class Linker:
         """Return the call with its kernel, or None when every kernel declined; `refusals` then receives the reasons."""
         if call.is_host_kernel:
             return self._bind_host(call)
+        error = self._deferred_errors.error_of(call)
+        if error is not None and call.stream != HOST and not self._candidates.works_on_host(call):
+            memory = HOST if call.attrs.get("to") == "host" else call.stream
+            return FailingCall(call, self._candidates.devices[call.stream], memory, error)
         if call.code == COPY:
             return self._bind_transfer(call, infos)
         if call.code == EVENT:
@@ -458,12 +477,14 @@ class Linker:
         ready = all(i.meta.is_static for i in inputs) and (returns or all(o.is_static for o in outputs))
         if visible and ready and _are_huge(inputs, outputs):
             ready = False  # some kernels compute tables of this size when they bind
-        if not ready or not all(inputs[i].is_known for i in binder.value_inputs()):
-            may_alias = {o: i for kernel in binder.candidates for o, i in kernel.aliases(call.attrs).items()}
-            lazy = LazyKernel(binder, inputs, needed)
-            return LazyCall(call, binder.device, memory, binder.candidates[0], lazy, alias=may_alias,
-                            retained=binder.retained_inputs(binder.candidates), stateful=binder.op.stateful)
-        kernel, bound, declined = binder.bind(inputs, outputs, needed)
+        if not ready or call in self._deferred_errors or not all(inputs[i].is_known for i in binder.value_inputs()):
+            return _lazy_call(call, binder, memory, inputs, needed)
+        try:
+            kernel, bound, declined = binder.bind(inputs, outputs, needed)
+        except HealdError as error:
+            if not visible or not self._deferred_errors.defers(call, error):
+                raise
+            return _lazy_call(call, binder, memory, inputs, needed)
         if kernel is None:
             refusals += [(call.node, binder.device_name, pack, reason) for pack, reason in declined]
             return None
@@ -475,6 +496,15 @@ class Linker:
             return ViewCall(call, binder.device, memory, kernel, alias=kernel.aliases(call.attrs), retained=retained,
                             stateful=stateful)
         return KernelCall(call, binder.device, memory, kernel, bound, retained=retained, stateful=stateful)
+
+
+def _lazy_call(
+    call: Call, binder: Binder, memory: int, inputs: Sequence[ValueInfo], needed: Collection[int]
+) -> LazyCall:
+    """Return the call in the form that binds in the run."""
+    may_alias = {o: i for kernel in binder.candidates for o, i in kernel.aliases(call.attrs).items()}
+    return LazyCall(call, binder.device, memory, binder.candidates[0], LazyKernel(binder, inputs, needed),
+                    alias=may_alias, retained=binder.retained_inputs(binder.candidates), stateful=binder.op.stateful)
 
 
 def _are_huge(inputs: Sequence[ValueInfo], outputs: Sequence[TensorMetadata]) -> bool:

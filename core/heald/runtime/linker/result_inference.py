@@ -45,6 +45,10 @@ class FunctionLink(Protocol):
     def results(self) -> Sequence[ValueInfo]:
         """The facts about the function's results."""
 
+    @property
+    def never_returns(self) -> bool:
+        """True for a function whose every call ends with an error."""
+
 
 BodyOf = Callable[[int, Sequence[ValueInfo]], FunctionLink]  # index of a function and facts about its arguments
 InferredResults = tuple[list[Any], Sequence[ValueInfo]]  # the links of the functions, and the results
@@ -55,10 +59,12 @@ def _branches(first: int, call: Call, body: BodyOf, inputs: Sequence[ValueInfo])
     bodies = [body(index, inputs[first:]) for index in range(len(call.functions))]
     if not bodies:
         raise InvalidArgument(f"{call.code} names no function")
-    results = list(bodies[0].results)
     for name, other in zip(call.functions[1:], bodies[1:], strict=True):
-        _check_alike(results, other.results, name)
-        results = list(map(common_info, results, other.results))
+        _check_alike(bodies[0].results, other.results, name)
+    returning = [link for link in bodies if not link.never_returns] or bodies
+    results = list(returning[0].results)
+    for link in returning[1:]:
+        results = list(map(common_info, results, link.results))
     return bodies, results
 
 
@@ -71,7 +77,7 @@ def _loop(before: Sequence[ValueInfo], of_body: int, call: Call, body: BodyOf, i
         link = body(of_body, [*before, *variables])
         _check_alike([*variables, *done], link.results, call.functions[of_body])
         after = list(map(common_info, variables, link.results))
-        if after == variables:
+        if after == variables or link.never_returns:
             break
         variables = after if turn < _ROUNDS else [
             a if a == b else ValueInfo(TensorMetadata(a.dtype, None)) for a, b in zip(after, variables, strict=True)]
@@ -124,6 +130,12 @@ RESULT_RULES: Mapping[str, Callable[[Call, BodyOf, Sequence[ValueInfo]], Inferre
     "heald.call": _call, "heald.if": _choice, "heald.case": _choice, "heald.while": _while, "heald.for": _for,
     "heald.frame": _frame,
 }  # by the code of a call
+_FUNCTIONS_THAT_RUN = {"heald.call": (0,), "heald.while": (0,)}  # by the code: functions that each of its runs calls
+
+
+def may_skip_function(code: str, index: int) -> bool:
+    """True when a call with this code may run without its function of this index."""
+    return code not in _FUNCTIONS_THAT_RUN or index not in _FUNCTIONS_THAT_RUN[code]
 
 
 def common_info(a: ValueInfo, b: ValueInfo) -> ValueInfo:

@@ -44,11 +44,13 @@ def infer_registers(
     function: ProgramFunction, arguments: Sequence[ValueInfo], constants: Sequence[Any], ops: OpRegistry,
     fold: Callable[[Call, list[ValueInfo], tuple[ValueInfo, ...]], tuple[ValueInfo, ...]] | None = None,
     follow: Callable[[Call, list[ValueInfo]], Sequence[ValueInfo]] | None = None,
+    defers: Callable[[Call, HealdError], bool] | None = None,
 ) -> list[ValueInfo]:
     """Return metadata and known values of all registers.
 
     `fold(call, inputs, outputs)` may add values. `follow(call, inputs)` returns the facts about the results of a call
-    of functions, or none when nothing is derived of them.
+    of functions, or none when nothing is derived of them. `defers(call, error)` is True for an error that the run of
+    the call will raise: then nothing but the types of its results is known.
 
     Raises InvalidArgument for inputs that do not fit an op, and for a register whose stated type contradicts the
     derived one.
@@ -74,12 +76,22 @@ def infer_registers(
             _keep(infos, call, follow(call, inputs))
         if call.is_host_kernel or call.code == EVENT:
             continue
-        op = ops.get(call.op)
-        outputs = infer_call(call, op, ops.metadata(op), inputs)
-        if fold is not None:
-            outputs = fold(call, inputs, outputs)
-        _keep(infos, call, outputs)
+        _keep(infos, call, _derived_outputs(call, ops.get(call.op), inputs, ops, fold, defers))
     return infos
+
+
+def _derived_outputs(
+    call: Call, op: OpDef, inputs: list[ValueInfo], ops: OpRegistry,
+    fold: Callable[[Call, list[ValueInfo], tuple[ValueInfo, ...]], tuple[ValueInfo, ...]] | None,
+    defers: Callable[[Call, HealdError], bool] | None,
+) -> tuple[ValueInfo, ...]:
+    try:
+        outputs = infer_call(call, op, ops.metadata(op), inputs)
+    except HealdError as error:
+        if defers is None or not defers(call, error):
+            raise
+        return infer(op, None, call.attrs, inputs)
+    return outputs if fold is None else fold(call, inputs, outputs)
 
 
 def _keep(infos: list[ValueInfo], call: Call, derived: Sequence[ValueInfo]) -> None:

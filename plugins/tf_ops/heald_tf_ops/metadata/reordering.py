@@ -12,8 +12,9 @@ from .shapes import axis_in, dims_of_rank, same_dim, same_shape, vector
 
 @rule("ReverseV2", values=("axis",))
 def reverse(_: Attrs, x: ValueInfo, axis: ValueInfo) -> ValueInfo:
+    """A scalar is its own reverse, along any axis: TensorFlow's kernel returns it before it looks at the axes."""
     axes = vector(axis, "axis")
-    if x.shape is not None and axes is not None:
+    if x.shape and axes is not None:
         axis_counts = Counter(axis_in(a, len(x.shape), "axis") for a in axes if a is not None)
         for at, count in axis_counts.items():
             if count > 1:
