@@ -62,6 +62,8 @@ ON_REQUEST = {  # no session runs these by itself
                           "everything but these attributes"),
     "consolidate-attributes": _Pass("consolidate_attributes:consolidate_attributes",
                                     "a node states the shapes of its outputs once", "everything but these attributes"),
+    "constant-folding": _Pass("constant_folding:fold_constants_in_order",
+                              "computes constants that wait for the nodes whose results they replace", _VALUES),
     "remapper": _Pass("remapper:fuse_layers",
                       "makes one fused op of a layer, its bias or batch normalisation, and its activation", _VALUES),
     "name-compression": _Pass("name_compression:compress_names", "short names for everything in functions",
