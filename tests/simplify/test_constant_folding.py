@@ -121,7 +121,8 @@ def test_a_constant_behind_a_switch_is_dead_with_its_output():
     nodes = [X, placeholder("p", (), dtypes.bool_), node("s", "Switch", "x", "p"),
              node("t", "Shape", "s:1", out_type=INT)]
     after = folded(graph(*nodes), "t")
-    assert outline(after, "t", "s/ControlDependencyCtrl_1") == ["Const() [s/ControlDependencyCtrl_1]", "Identity(s:1) []"]
+    assert outline(after, "t", "s/ControlDependencyCtrl_1") == [
+        "Const() [s/ControlDependencyCtrl_1]", "Identity(s:1) []"]
 
 
 def test_a_predicate_is_known_behind_its_own_switch():
