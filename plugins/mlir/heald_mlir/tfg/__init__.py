@@ -6,12 +6,12 @@ The text is a view of the nodes that GraphDef files and sessions have: printing 
 parsing makes the bytes of a GraphDef, which core reads. There is no tree of operations between text and graph.
 
 Modules, from a graph to text: `graph_printer`, `body_printer` and `function_printer` write nodes in lines,
-`value_names` gives values their names, `node_texts` and `node_section` have the attributes of a node,
-`attribute_forms` and `tensor_forms` a value's text with the bytes that it stands for. From text to a graph:
-`graph_parser`, `body_parser`, `attribute_reader` read text, `body_values` resolves inputs, `node_builder` and
-`attribute_values` make bytes. `signature`, `signature_text` and `signature_reader` do both for functions,
-`graph_layout` for the fields around nodes. `region_forms` says how regions live in a graph, and `region_choice` which
-nodes are printed with them; `region_printer`, `region_builder` and `region_passes` do it. `result_types` and
+`value_names` gives values their names, `node_texts` and `node_section` have the attributes of a node, `attribute_forms`
+and `tensor_forms` a value's text with the bytes that it stands for. From text to a graph: `graph_parser`,
+`body_parser`, `attribute_reader` read text, `body_values` resolves inputs, `node_builder` and `attribute_values` make
+bytes. `signature`, `signature_text` and `signature_reader` do both for functions, `graph_layout` for the fields around
+nodes. `region_forms` says how regions live in a graph, and `region_choice` which nodes are printed with them;
+`region_printer`, `region_builder` and `region_passes` do it. `lifted_graph` has graphs as functions. `result_types` and
 `element_types` have the types. `text_file` has the public functions and the loader. `full_types` has the types that
 TensorFlow adds, `hexadecimal` the digits of constants. `commands` is heald tfg, and `elision` leaves out constants.
 """
@@ -19,6 +19,8 @@ TensorFlow adds, `hexadecimal` the digits of constants. `commands` is heald tfg,
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .lifted_graph import function_to_graph as function_to_graph
+    from .lifted_graph import graph_to_function as graph_to_function
     from .region_passes import functional_to_region as functional_to_region
     from .region_passes import region_to_functional as region_to_functional
     from .text_file import dump as dump
@@ -26,9 +28,11 @@ if TYPE_CHECKING:
     from .text_file import load as load
     from .text_file import loads as loads
 
-__all__ = ["dump", "dumps", "functional_to_region", "load", "loads", "region_to_functional"]
+__all__ = ["dump", "dumps", "function_to_graph", "functional_to_region", "graph_to_function", "load", "loads",
+           "region_to_functional"]
 _WHERE = {"dump": "text_file", "dumps": "text_file", "load": "text_file", "loads": "text_file",
-          "functional_to_region": "region_passes", "region_to_functional": "region_passes"}
+          "functional_to_region": "region_passes", "region_to_functional": "region_passes",
+          "function_to_graph": "lifted_graph", "graph_to_function": "lifted_graph"}
 
 
 def __getattr__(name: str) -> Any:
