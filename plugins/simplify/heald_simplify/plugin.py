@@ -69,6 +69,10 @@ ON_REQUEST = {  # no session runs these by itself
                                           "everything but these attributes"),
     "canonicalize": _Pass("canonicalize:canonicalize", "removes nodes of functions that no result or effect needs",
                           "the graph's nodes, all values and effects"),
+    "constant-folding": _Pass("constant_folding:fold_constants_in_order",
+                              "computes constants that wait for the nodes whose results they replace", _VALUES),
+    "remapper": _Pass("remapper:fuse_layers",
+                      "makes one fused op of a layer, its bias or batch normalisation, and its activation", _VALUES),
     "name-compression": _Pass("name_compression:compress_names", "short names for everything in functions",
                               "the graph's nodes, names of functions, values"),
 }

@@ -32,18 +32,20 @@ class Pattern:
     `attrs`: in a pattern, a value or a predicate for each attribute that decides. In a replacement, its attributes; a
         function of the Match returns a value. A replacement that has the root's op is the root with these changes. Any
         other one takes the attributes over that both ops have.
+    `attrs_of`: in a replacement, the name of the matched node whose attributes it takes over; the root's by default.
     `commutes`: True to match two inputs in either order.
     `name`: the name under which `Match.nodes` has the node; the root is `root`.
     """
 
-    __slots__ = ("attrs", "commutes", "inputs", "name", "ops")
+    __slots__ = ("attrs", "attrs_of", "commutes", "inputs", "name", "ops")
 
     def __init__(
         self, op: str | tuple[str, ...], *inputs: str | Known | Pattern, attrs: Mapping[str, Any] | None = None,
-        commutes: bool = False, name: str = "",
+        commutes: bool = False, name: str = "", attrs_of: str = "root",
     ) -> None:
         self.ops = (op,) if isinstance(op, str) else op
         self.inputs, self.attrs, self.commutes, self.name = inputs, attrs or {}, commutes, name
+        self.attrs_of = attrs_of
 
 
 class Known(NamedTuple):
@@ -99,6 +101,11 @@ class Match:
     def shape(self, hole: str) -> tuple[int | None, ...] | None:
         """The shape of a tensor as far as it is known before the run."""
         return self._facts.shape(self.tensors[hole])
+
+    def is_bound(self) -> bool:
+        """True where something beside consumers of its first output needs the root: it is kept, a node waits for it,
+        or a further output is consumed."""
+        return self.root.name in self._facts.bound
 
     def producer(self, hole: str) -> Node:
         """The node that a tensor comes from."""
@@ -266,9 +273,10 @@ class _Round:
             node = root.replace(inputs=inputs, attrs=attrs)
         else:
             op = self._context.ops.get(replacement.ops[0])
-            root_attrs = {key: value for key, value in root.attrs.items() if key in op.attrs or key.startswith("_")}
+            shared_attrs = {key: value for key, value in match.nodes[replacement.attrs_of].attrs.items()
+                            if key in op.attrs or key.startswith("_")}
             node = placed_like(Node(name, op.name, inputs, controls=root.controls if is_root else (),
-                                    attrs=root_attrs | attrs), root)
+                                    attrs=shared_attrs | attrs), root)
         if self._context.resolve(node) is None:
             raise InvalidArgument(f"the replacement of rule '{rule.name}' does not fit op {node.op}", node=name,
                                   op=node.op, hint="give its attributes in the rule")

@@ -11,7 +11,7 @@ Modules, from a graph to text: `graph_printer`, `body_printer` and `function_pri
 `graph_parser`, `body_parser`, `attribute_reader` read text, `body_values` resolves inputs, `node_builder` and
 `attribute_values` make bytes. `signature`, `signature_text` and `signature_reader` do both for functions,
 `graph_layout` for the fields around nodes. `region_forms` says how regions live in a graph, and `region_choice` which
-nodes are printed with them; `region_printer`, `region_builder` and `region_passes` do it. `verifier`
+nodes are printed with them; `region_printer`, `region_builder` and `region_passes` do it. `lifted_graph` has graphs as functions. `verifier`
 and `region_verifier` check control flow, and `constraints` its attributes. `result_types` and `element_types` have the
 types. `text_file` has the public functions and the loader. `full_types` has the types that
 TensorFlow adds, `hexadecimal` the digits of constants. `commands` is heald tfg, and `elision` leaves out constants.
@@ -20,6 +20,8 @@ TensorFlow adds, `hexadecimal` the digits of constants. `commands` is heald tfg,
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from .lifted_graph import function_to_graph as function_to_graph
+    from .lifted_graph import graph_to_function as graph_to_function
     from .region_passes import functional_to_region as functional_to_region
     from .region_passes import region_to_functional as region_to_functional
     from .text_file import dump as dump
@@ -27,9 +29,11 @@ if TYPE_CHECKING:
     from .text_file import load as load
     from .text_file import loads as loads
 
-__all__ = ["dump", "dumps", "functional_to_region", "load", "loads", "region_to_functional"]
+__all__ = ["dump", "dumps", "function_to_graph", "functional_to_region", "graph_to_function", "load", "loads",
+           "region_to_functional"]
 _WHERE = {"dump": "text_file", "dumps": "text_file", "load": "text_file", "loads": "text_file",
-          "functional_to_region": "region_passes", "region_to_functional": "region_passes"}
+          "functional_to_region": "region_passes", "region_to_functional": "region_passes",
+          "function_to_graph": "lifted_graph", "graph_to_function": "lifted_graph"}
 
 
 def __getattr__(name: str) -> Any:
