@@ -1,9 +1,10 @@
 """A graph as the function `_mlir_lifted_graph`, and back, with the contract of TensorFlow's TF Graph IR.
 
 All nodes become the body, those that are fed, too: control edges still come from them. Every output of a fed node is an
-argument `NAME_0`, every output of a fetched node a result. Control returns are nodes by name. The function's attribute
-`_heald.lifted_feeds` has the tensor that each argument stands for, so the way back gives the same graph. Versions and
-other functions stay those of the graph, which has no nodes then.
+argument `NAME_0`, and every output of a fetched node a result. A tensor that is both is returned as the argument.
+Control returns are nodes by name. The function's attribute `_heald.lifted_feeds` has the tensor that each argument
+stands for, so the way back gives the same graph. Versions and other functions stay those of the graph, which has no
+nodes then.
 
 TensorFlow keeps the tensors in attributes of arguments, which its exporter drops, and leaves control results unnamed,
 which its exporter refuses. It ignores names that no node has; here these are errors.
@@ -45,7 +46,8 @@ def lift_graph(
     taken: set[str] = set(graph.nodes)
     inputs = {tensor: ArgDef(_argument_name(tensor, taken), dtype) for node in fed
               for tensor, dtype in _outputs(node, graph, resolved)}
-    outputs = {tensor: ArgDef(_argument_name(tensor, taken), dtype) for node in fetched
+    result_names: set[str] = set()
+    outputs = {tensor: ArgDef(_argument_name(tensor, result_names), dtype) for node in fetched
                for tensor, dtype in _outputs(node, graph, resolved)}
 
     def tensor_in_function(tensor: Input) -> Input:
@@ -57,8 +59,7 @@ def lift_graph(
     nodes = [node.replace(inputs=map(tensor_in_function, node.inputs)) if node.inputs else node for node in graph]
     function = Function(
         LIFTED_GRAPH, inputs.values(), outputs.values(), nodes,
-        {arg.name: with_output_name(tensor, graph.nodes, graph.functions, resolved)
-         for tensor, arg in outputs.items()},
+        {arg.name: tensor_in_function(tensor) for tensor, arg in outputs.items()},
         control_ret={node.name: node.name for node in last},
         attrs={LIFTED_FEEDS: tuple(f"{tensor.node}:{tensor.index}" for tensor in inputs)})
     return graph.with_nodes([]).replace(functions=[function])
