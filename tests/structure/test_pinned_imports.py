@@ -41,7 +41,7 @@ PINNED = {
             "layouts", "of_numpy", "when_available"},
     },
     "plugins/mlir/heald_mlir": {
-        "heald.graphs.compiler": {"faulty_nodes"},
+        "heald.graphs.compiler": {"faulty_nodes", "lift_graph", "unlift_graph"},
         "heald.graphs.graph": {
             "AttrPlaceholder", "ExpansionLimit", "Func", "Function", "Versions", "attr_bytes", "graphdef",
             "graphdef_text", "parse_input"},

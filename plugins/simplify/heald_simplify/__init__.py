@@ -4,5 +4,5 @@ Only rounding may differ. Nodes that are fed, fetched or run keep their outputs.
 So do nodes within a rewritten chain that have consumers outside the chain.
 
 A pass is a module of `passes/` and reads the graph through `graph_view`. `linear_layers`, `affine`, `symbolic_sizes`
-and `node_edits` serve several passes.
+and `node_edits` serve several passes. `folding_rows` has the rows of `constant-folding`.
 """

@@ -22,9 +22,9 @@ from collections.abc import Iterable
 import numpy as np
 from heald.api import Graph, Input, Node, PassContext, dtypes, topological_order
 
+from ..folding_rows import ROWS, Folder
 from ..graph_view import GraphView
 from .constants import CONTROL_FLOW_OPS
-from .folding_rows import ROWS, Folder
 
 SHAPE_OPS = frozenset({"Rank", "Shape", "ShapeN", "Size"})  # their values follow from the shapes of their inputs
 KEPT_NODES = {"ShapeN": "matshapes", "BroadcastGradientArgs": "bcastargs"}  # nodes that stay beside their constants

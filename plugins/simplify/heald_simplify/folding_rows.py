@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 from heald.api import Graph, Input, Node, PassContext, constant, dtypes, errors
 
-from ..graph_view import Array, GraphView
+from .graph_view import Array, GraphView
 
 Row = Callable[["Folder", Node], bool]
 
