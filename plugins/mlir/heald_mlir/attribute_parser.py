@@ -12,7 +12,7 @@ from . import attributes as a
 from . import types as t
 from .element_parser import ElementParser
 from .lexer import unescaped_text
-from .type_parser import DEEPEST_NESTING, INTEGER, SHAPED
+from .type_parser import AFFINE_BRACKETS, BRACKETS, DEEPEST_NESTING, INTEGER, SHAPED
 
 __all__ = ["DEEPEST_NESTING", "AttributeParser"]
 _TYPE_WORDS = frozenset((*SHAPED, "complex", "tuple"))
@@ -195,7 +195,7 @@ class AttributeParser(ElementParser):
                 self.advance()
                 self.expect(bracket, f" after '{word}'" if word != "affine_map" else " in affine map")
                 self.end = self.at - 1
-            self.skip_brackets()
+            self.skip_brackets(AFFINE_BRACKETS if word.startswith("affine") else BRACKETS)
             self.end = self._closed
         self.jump(self._closed)
         return a.BuiltinAttr(word, self.source[start:self._closed])

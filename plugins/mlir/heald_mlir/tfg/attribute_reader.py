@@ -18,6 +18,7 @@ from heald.runtime.values import Buffer
 from .. import attributes as a
 from .. import types as t
 from ..attribute_parser import AttributeParser
+from ..attribute_text import attribute_text
 from ..element_parser import Literals, shape_of
 from ..lexer import MalformedText, unescaped_bytes
 from . import dialect_attributes as d
@@ -43,6 +44,7 @@ class AttributeReader(AttributeParser):
     """A parser of attributes in graphs."""
 
     takes_negative_dimensions = True
+    unsupported = ""  # text of a value in the last full type that no FullTypeDef holds
 
     def dialect_type(self) -> t.Type:
         text = self.text
@@ -241,9 +243,10 @@ class AttributeReader(AttributeParser):
 
     def full_type(self) -> d.FullTypeAttr:
         self.expect("<")
+        self.unsupported = ""
         raw = self.full_type_inside()
         self.expect(">")
-        return d.FullTypeAttr(raw)
+        return d.FullTypeAttr(raw, self.unsupported)
 
     def full_type_inside(self) -> bytes:
         return self.parse_nested(self._full_type)
@@ -261,6 +264,8 @@ class AttributeReader(AttributeParser):
             attribute = self.attribute()
             if isinstance(attribute, a.IntegerAttr):
                 parts.append(wire.put_integer(4, attribute.value))
+            else:
+                self.unsupported = attribute_text(attribute)
         return b"".join(parts)
 
     def region_attrs(self) -> d.RegionAttrs:
