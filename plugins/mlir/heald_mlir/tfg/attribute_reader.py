@@ -86,10 +86,12 @@ class AttributeReader(AttributeParser):
             raise self.error(f"unknown type in TF graph dialect: {name}", name_at)
         if name not in _SUBTYPED or not is_closed or self.text != "<":
             return t.OpaqueType("tf_type", name)
-        subtypes = ", ".join(map(str, self.comma_list("<", ">", lambda: self._subtype(name_at))))
-        if not subtypes:
-            raise self.wrong_token("expected non-function type")
-        return t.OpaqueType("tf_type", f"{name}<{subtypes}>")
+        self.advance()
+        subtypes = [self._subtype(name_at)]
+        while self.accept(","):
+            subtypes.append(self._subtype(name_at))
+        self.expect(">")
+        return t.OpaqueType("tf_type", f"{name}<{', '.join(map(str, subtypes))}>")
 
     def _subtype(self, name_at: int) -> t.Type:
         at, of = self.at, self.type()
