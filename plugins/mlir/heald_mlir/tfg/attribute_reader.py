@@ -82,6 +82,8 @@ class AttributeReader(AttributeParser):
         if dialect != "tf_type" and not old:
             raise self._foreign_symbol("type", f'`!"{dialect}"<"{self._body_text(name_at)}">`', dialect, at, name_at)
         name = self.keyword(name_at)
+        if name not in _TYPES:  # TensorFlow compares the start of these names alone
+            name = next((subtyped for subtyped in _SUBTYPED if name.startswith(subtyped)), name)
         if name not in _TYPES:
             raise self.error(f"unknown type in TF graph dialect: {name}", name_at)
         if name not in _SUBTYPED or not is_closed or self.text != "<":
