@@ -12,9 +12,10 @@ from . import attributes as a
 from . import types as t
 from .element_parser import ElementParser
 from .lexer import unescaped_text
-from .type_parser import DEEPEST_NESTING, INTEGER, SHAPED
+from .type_parser import AFFINE_BRACKETS, BRACKETS, DEEPEST_NESTING, INTEGER, SHAPED
 
 __all__ = ["DEEPEST_NESTING", "AttributeParser"]
+_MAX_BLANKS = 100  # characters between two colons
 _TYPE_WORDS = frozenset((*SHAPED, "complex", "tuple"))
 
 
@@ -129,11 +130,19 @@ class AttributeParser(ElementParser):
 
     def symbol(self) -> a.SymbolRefAttr:
         names = [self.symbol_name()]
-        while self.accept("::"):
+        while self._nests():
             if self.kind != "symbol":
                 raise self.wrong_token("expected nested symbol reference identifier")
             names.append(self.symbol_name())
         return a.SymbolRefAttr(names[0], tuple(names[1:]))
+
+    def _nests(self) -> bool:
+        """Take two colons, which white space may part."""
+        if self.text == ":" and self.source[self.end:self.end + _MAX_BLANKS].lstrip(" \t\r\n")[:1] == ":":
+            self.advance()
+            self.advance()
+            return True
+        return self.accept("::")
 
     def symbol_name(self) -> str:
         text = self.take("symbol", "valid '@'-identifier for symbol name")[1:]
@@ -195,7 +204,7 @@ class AttributeParser(ElementParser):
                 self.advance()
                 self.expect(bracket, f" after '{word}'" if word != "affine_map" else " in affine map")
                 self.end = self.at - 1
-            self.skip_brackets()
+            self.skip_brackets(AFFINE_BRACKETS if word.startswith("affine") else BRACKETS)
             self.end = self._closed
         self.jump(self._closed)
         return a.BuiltinAttr(word, self.source[start:self._closed])

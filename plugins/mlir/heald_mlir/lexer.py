@@ -8,11 +8,12 @@ from itertools import accumulate
 
 from heald.api import errors
 
-BLANK = r"\s*+(?://[^\n]*+\s*+)*+"
+BLANK = r"[ \t\r\n]*+(?://[^\n]*+[ \t\r\n]*+)*+"
+_VERBOSE_BLANK = BLANK.replace(" ", r"\x20")
 SUFFIX = r"(?:\d++|[A-Za-z_$.\-][\w$.\-]*+)"
 _PLAIN = r'[^"\\\n\v\f]*+'
 _STRING = rf'"{_PLAIN}(?:\\(?:[nt"\\]|[0-9a-fA-F]{{2}}){_PLAIN})*+"'
-TOKEN = re.compile(rf"""{BLANK}(?:
+TOKEN = re.compile(rf"""{_VERBOSE_BLANK}(?:
     (?P<value>%{SUFFIX})
   | (?P<word>[A-Za-z_][\w$.]*+)
   | (?P<punctuation>->|::|\.\.\.|\{{-\#|\#-\}}|[(){{}}<>\[\],:=?*+\-/|])

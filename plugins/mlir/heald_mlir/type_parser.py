@@ -17,7 +17,8 @@ from .lexer import Lexer
 T = TypeVar("T")
 DEEPEST_NESTING = 64  # of brackets and regions within each other
 INTEGER = re.compile(r"([su]?)i(\d+)\Z", re.ASCII)
-_BRACKETS = re.compile(r'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"|->|["<>()\[\]{}]')
+BRACKETS = re.compile(r'"[^"\\\n]*+(?:\\[^\n][^"\\\n]*+)*+"|->|["<>()\[\]{}]')
+AFFINE_BRACKETS = re.compile(r'->|[<>=]=|["<>()\[\]{}]')  # a comparison is no bracket
 _PAIRS = {"<": ">", "(": ")", "[": "]", "{": "}"}
 _SIMPLE_TENSOR = re.compile(r"<((?:\*x|(?:(?:\d{1,18}|\?)x)*+))([a-z]\w*+)>", re.ASCII)
 _MAX_COUNT_DIGITS = 18  # of a count, or a number in a location
@@ -288,12 +289,12 @@ class TypeParser(Lexer):
             raise self.wrong_token(f"undefined symbol alias id '{name}'")
         return aliases[name]
 
-    def skip_brackets(self) -> None:
+    def skip_brackets(self, pattern: re.Pattern[str] = BRACKETS) -> None:
         """Pass the brackets that begin right behind the token; `_closed` is the position behind them."""
         where = position = self.end
         open_brackets: list[str] = []
         while True:
-            match = _BRACKETS.search(self.source, position)
+            match = pattern.search(self.source, position)
             if match is None:
                 raise self.error(f"unbalanced '{open_brackets[-1]}' character in pretty dialect name", where)
             position, text = match.end(), match[0]
@@ -303,7 +304,7 @@ class TypeParser(Lexer):
                 where = match.start()
                 if len(text) == 1:
                     self.jump(where)  # raises the error of the string
-            elif text != "->":
+            elif text[-1] not in ">=" or len(text) == 1:
                 if text != _PAIRS[open_brackets[-1]]:
                     raise self.error(f"unbalanced '{open_brackets[-1]}' character in pretty dialect name", where)
                 open_brackets.pop()

@@ -18,6 +18,7 @@ from heald.runtime.values import Buffer
 from .. import attributes as a
 from .. import types as t
 from ..attribute_parser import AttributeParser
+from ..attribute_text import attribute_text
 from ..element_parser import Literals, shape_of
 from ..lexer import MalformedText, unescaped_bytes
 from . import dialect_attributes as d
@@ -43,6 +44,7 @@ class AttributeReader(AttributeParser):
     """A parser of attributes in graphs."""
 
     takes_negative_dimensions = True
+    unsupported = ""  # text of a value in the last full type that no FullTypeDef holds
 
     def dialect_type(self) -> t.Type:
         text = self.text
@@ -80,14 +82,18 @@ class AttributeReader(AttributeParser):
         if dialect != "tf_type" and not old:
             raise self._foreign_symbol("type", f'`!"{dialect}"<"{self._body_text(name_at)}">`', dialect, at, name_at)
         name = self.keyword(name_at)
+        if name not in _TYPES:  # TensorFlow compares the start of these names alone
+            name = next((subtyped for subtyped in _SUBTYPED if name.startswith(subtyped)), name)
         if name not in _TYPES:
             raise self.error(f"unknown type in TF graph dialect: {name}", name_at)
         if name not in _SUBTYPED or not is_closed or self.text != "<":
             return t.OpaqueType("tf_type", name)
-        subtypes = ", ".join(map(str, self.comma_list("<", ">", lambda: self._subtype(name_at))))
-        if not subtypes:
-            raise self.wrong_token("expected non-function type")
-        return t.OpaqueType("tf_type", f"{name}<{subtypes}>")
+        self.advance()
+        subtypes = [self._subtype(name_at)]
+        while self.accept(","):
+            subtypes.append(self._subtype(name_at))
+        self.expect(">")
+        return t.OpaqueType("tf_type", f"{name}<{', '.join(map(str, subtypes))}>")
 
     def _subtype(self, name_at: int) -> t.Type:
         at, of = self.at, self.type()
@@ -241,9 +247,10 @@ class AttributeReader(AttributeParser):
 
     def full_type(self) -> d.FullTypeAttr:
         self.expect("<")
+        self.unsupported = ""
         raw = self.full_type_inside()
         self.expect(">")
-        return d.FullTypeAttr(raw)
+        return d.FullTypeAttr(raw, self.unsupported)
 
     def full_type_inside(self) -> bytes:
         return self.parse_nested(self._full_type)
@@ -261,6 +268,8 @@ class AttributeReader(AttributeParser):
             attribute = self.attribute()
             if isinstance(attribute, a.IntegerAttr):
                 parts.append(wire.put_integer(4, attribute.value))
+            else:
+                self.unsupported = attribute_text(attribute)
         return b"".join(parts)
 
     def region_attrs(self) -> d.RegionAttrs:

@@ -59,9 +59,10 @@ class PlaceholderAttr(Attribute):
 
 @dataclass(frozen=True, slots=True)
 class FullTypeAttr(Attribute):
-    """`#tf_type.full_type<...>`, as a FullTypeDef."""
+    """`#tf_type.full_type<...>`, as a FullTypeDef. `unsupported`: the text of a value that no FullTypeDef holds."""
 
     raw: bytes
+    unsupported: str = ""
 
     def __str__(self) -> str:
         from .attribute_forms import full_type_form

@@ -68,7 +68,12 @@ class NodeBuilder:
         heald_attributes: dict[str, a.Attribute] = {}
         full_type = b""
         for name, attribute in node.tail.attributes.items():
-            if name == FULL_TYPE_NAME and isinstance(attribute, d.FullTypeAttr):
+            if name == FULL_TYPE_NAME:
+                if not isinstance(attribute, d.FullTypeAttr):
+                    continue  # as TensorFlow does
+                if attribute.unsupported:
+                    raise self._reader.error(f"attribute '{name}' of '{node.name}': Unsupported attr kind in "
+                                             f"FullType:{attribute.unsupported}", node.at)
                 full_type = b"".join(field(wire.BYTES, FULL_TYPE, [attribute.raw]))
             elif name in KEPT:
                 heald_attributes[name] = attribute
