@@ -131,6 +131,18 @@ def test_a_function_keeps_all_that_its_text_has_no_words_for():
     assert heald.graphdef.dumps(heald.tfg.loads(text)) == heald.graphdef.dumps(graph)
 
 
+def test_a_minimum_of_more_than_32_bits_is_shown_as_tensorflow_shows_it():
+    graph = heald.graphdef.loads(
+        """library { function { signature { name: "f"
+          attr { name: "T" type: "type" } attr { name: "N" type: "int" has_minimum: true minimum: -1099511627775 }
+          input_arg { name: "x" type_attr: "T" } output_arg { name: "r" type_attr: "T" } }
+          node_def { name: "y" op: "Neg" input: "x" attr { key: "T" value { placeholder: "T" } } }
+          ret { key: "r" value: "y:y:0" } } }""", text=True)
+    text = heald.tfg.dumps(graph)
+    assert "minimum = 1 : i32" in text
+    assert heald.graphdef.dumps(heald.tfg.loads(text)) == heald.graphdef.dumps(graph)
+
+
 def test_an_edit_of_the_text_counts_more_than_the_kept_bytes():
     def attr(key, value):
         return wire.put_bytes(5, wire.put_bytes(1, key) + wire.put_bytes(2, value))

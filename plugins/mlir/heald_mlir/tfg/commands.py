@@ -196,7 +196,7 @@ def export(args: Namespace) -> int:
     text = _is_text(args.output)
     graph = _read(args.source)
     if args.canonical:
-        graph = loads(dumps(graph, canonical=True), file=args.source)
+        graph = loads(dumps(graph, canonical=True, verify=False), file=args.source)
     graphdef.dump(graph, args.output, text=text)
     say(f"wrote {args.output}: {plural(len(graph), 'node')}, {byte_text(Path(args.output).stat().st_size)}")
     return 0

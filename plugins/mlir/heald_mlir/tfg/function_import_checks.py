@@ -14,13 +14,14 @@ from heald.api import Graph, Input, errors, wire
 from heald.runtime.values import Buffer
 
 from .import_checks import (
+    AnyNode,
     ImportedResults,
     NodeChecks,
     NodeFields,
     attribute_values,
     check_nodes,
+    fault_of,
     fields_of_message,
-    fields_of_nodes,
     has_placeholder,
     map_entry,
     number_fault,
@@ -74,7 +75,7 @@ def _messages(raw: Buffer, field: int) -> list[Buffer]:
             if number == field and kind == wire.BYTES]
 
 
-def check_function(raw: Buffer, nodes: Sequence[NodeFields], checks: NodeChecks, *, verify: bool) -> None:
+def check_function(raw: Buffer, nodes: Sequence[AnyNode], checks: NodeChecks, *, verify: bool) -> None:
     """Check a FunctionDef with these nodes. `verify`: as in `check_graph`.
 
     Raises InvalidArgument in the words of TensorFlow's importer.
@@ -96,7 +97,7 @@ def check_function(raw: Buffer, nodes: Sequence[NodeFields], checks: NodeChecks,
         _check_returned_types(function, results)
 
 
-def _check_concrete(function: FunctionFields, nodes: Sequence[NodeFields], checks: NodeChecks,
+def _check_concrete(function: FunctionFields, nodes: Sequence[AnyNode], checks: NodeChecks,
                     ) -> dict[str, ImportedResults]:
     signature = function.signature
     _refuse(not signature.name, "Function without a name")
@@ -139,7 +140,7 @@ def _check_handle_data(argument: Argument) -> None:
         _refuse_fault(number_fault(number))
 
 
-def _check_generic(function: FunctionFields, nodes: Sequence[NodeFields]) -> None:
+def _check_generic(function: FunctionFields, nodes: Sequence[AnyNode]) -> None:
     signature = function.signature
     _refuse(not signature.name, "generic function without a name")
     _refuse(any(not name for name, _ in function.attributes), "Invalid function attribute name")
@@ -177,26 +178,27 @@ def _is_port_of(source: str, arguments: frozenset[str]) -> bool:
     return bool(colon) and node in arguments
 
 
-def _check_generic_nodes(nodes: Sequence[NodeFields], arguments: frozenset[str]) -> None:
-    missing: dict[str, NodeFields] = {}
+def _check_generic_nodes(nodes: Sequence[AnyNode], arguments: frozenset[str]) -> None:
+    missing: dict[str, AnyNode] = {}
     names = set(arguments)
-    for fields in nodes:
-        _refuse_node(fields, not fields.op, "empty op type")
-        for value in attribute_values(fields.raw).values():
+    for node in nodes:
+        _refuse_node(node, not node.op, "empty op type")
+        raw = node.raw
+        for value in attribute_values(raw).values():
             if (fault := value_fault(value)) is not None:
-                raise fields.fault(fault)
-        for source in spelled_inputs(fields.raw):
-            _refuse_node(fields, not source, f"Node '{fields.name}' has an empty input")
-            node = source.removeprefix("^").partition(":")[0]
-            _refuse_node(fields, _is_port_of(source, arguments), _NO_VALUES)
-            if node not in names:
-                missing.setdefault(node, fields)
-        _refuse_node(fields, fields.name in names and bool(fields.name),
-                     f"Duplicated node (or function argument) with the same name: `{fields.name}`")
-        names.add(fields.name)
-        missing.pop(fields.name, None)
-    for node, fields in missing.items():
-        raise fields.fault(f"Couldn't import graph: placeholder left {node}")
+                raise fault_of(node, fault)
+        for source in spelled_inputs(raw):
+            _refuse_node(node, not source, f"Node '{node.name}' has an empty input")
+            producer = source.removeprefix("^").partition(":")[0]
+            _refuse_node(node, _is_port_of(source, arguments), _NO_VALUES)
+            if producer not in names:
+                missing.setdefault(producer, node)
+        _refuse_node(node, node.name in names and bool(node.name),
+                     f"Duplicated node (or function argument) with the same name: `{node.name}`")
+        names.add(node.name)
+        missing.pop(node.name, None)
+    for name, node in missing.items():
+        raise fault_of(node, f"Couldn't import graph: placeholder left {name}")
 
 
 def _check_result_counts(function: FunctionFields) -> None:
@@ -227,9 +229,9 @@ def _refuse_fault(fault: str | None) -> None:
         raise errors.InvalidArgument(fault)
 
 
-def _refuse_node(fields: NodeFields, condition: bool, message: str) -> None:
+def _refuse_node(node: AnyNode, condition: bool, message: str) -> None:
     if condition:
-        raise fields.fault(message)
+        raise fault_of(node, message)
 
 
 def check_graph(graph: Graph, declarations: Declarations, *, verify: bool = False) -> None:
@@ -239,9 +241,9 @@ def check_graph(graph: Graph, declarations: Declarations, *, verify: bool = Fals
     them; a text keeps them.
     """
     checks = NodeChecks(declarations)
-    check_nodes(fields_of_nodes(graph), checks)
+    check_nodes(graph, checks)
     for function in graph.functions.values():
-        check_function(function.raw, list(fields_of_nodes(function.nodes.values())), checks, verify=verify)
+        check_function(function.raw, list(function.nodes.values()), checks, verify=verify)
 
 
 def check_graphdef(raw: Buffer, declarations_of: Callable[[Callable[[str], Signature | None]], Declarations]) -> None:

@@ -10,7 +10,7 @@ needs a node checks it against its op. So a graph with a faulty node may run, an
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from heald.api import Input, Node, errors, wire
@@ -22,29 +22,25 @@ from .result_types import Declaration, Declarations, Result, tensor_type
 
 _LIST, _TYPE, _PLACEHOLDER, _FUNC, _ITEM_FUNC = 1, 6, 9, 10, 9  # fields of AttrValue and of its ListValue
 _COUNTS = (3, 5)  # fields of AttrValue that count results: an integer, a boolean
+_UNBOUNDED = 2**31
 _TYPES_ONLY = frozenset((_TYPE,))
 
 
 class NodeFields(NamedTuple):
-    """A node as the importer sees it. `origin`: the node, or its NodeDef."""
+    """A NodeDef that need not be well formed, with the names of a Node's slots."""
 
     name: str
     op: str
     inputs: Sequence[Input]
     controls: Sequence[str]
-    origin: Node | Buffer
-
-    @property
-    def raw(self) -> Buffer:
-        return self.origin.raw if isinstance(self.origin, Node) else self.origin
-
-    def fault(self, message: str) -> errors.InvalidArgument:
-        return errors.InvalidArgument(message, node=self.name or None, op=self.op or None)
+    raw: Buffer
 
 
-def fields_of_nodes(nodes: Iterable[Node]) -> Iterator[NodeFields]:
-    for node in nodes:
-        yield NodeFields(node.name, node.op, node.inputs, node.controls, node)
+AnyNode = Node | NodeFields
+
+
+def fault_of(node: AnyNode, message: str) -> errors.InvalidArgument:
+    return errors.InvalidArgument(message, node=node.name or None, op=node.op or None)
 
 
 def fields_of_message(raw: Buffer) -> NodeFields:
@@ -74,7 +70,7 @@ def parse_source(text: str) -> Input | str:
 
 
 class ImportedResults(NamedTuple):
-    """The results of a node by output argument; None for an unknown op. `total`: the number of all of them."""
+    """The results of a node by output argument; None for an unknown op. `total`: the largest number of them."""
 
     groups: tuple[Result, ...] | None
     total: int
@@ -92,31 +88,30 @@ class NodeChecks:
         self._declarations = declarations
         self._known: dict[tuple[str, int], ImportedResults] = {}
 
-    def results(self, fields: NodeFields) -> ImportedResults:
+    def results(self, node: AnyNode) -> ImportedResults:
         """The results of a node. Raises InvalidArgument for faulty attributes and types."""
-        if not isinstance(fields.origin, Node):
-            return self._results(fields)
-        key = (fields.op, id(fields.origin.attrs))
+        if isinstance(node, NodeFields):
+            return self._results(node)
+        key = (node.op, id(node.attrs))
         results = self._known.get(key)
         if results is None:
-            results = self._known[key] = self._results(fields)
+            results = self._known[key] = self._results(node)
         return results
 
-    def _results(self, fields: NodeFields) -> ImportedResults:
-        if not fields.op:
-            raise fields.fault(f"Node {fields.name} has an empty op name")
-        values = attribute_values(fields.raw)
+    def _results(self, node: AnyNode) -> ImportedResults:
+        if not node.op:
+            raise fault_of(node, f"Node {node.name} has an empty op name")
+        values = attribute_values(node.raw)
         for name, value in values.items():
-            fault = value_fault(value) if name else f"Node {fields.name} has an empty attr name"
+            fault = value_fault(value) if name else f"Node {node.name} has an empty attr name"
             if fault is not None:
-                raise fields.fault(fault)
-        declaration = self._declarations.get(fields.op)
+                raise fault_of(node, fault)
+        declaration = self._declarations.get(node.op)
         if declaration is None:
-            return ImportedResults(None, 0)
-        fault = next(filter(None, (_type_fault(argument, declaration, values) for argument in declaration.outputs)),
-                     None)
-        if fault is not None:
-            raise fields.fault(fault)
+            return ImportedResults(None, _UNBOUNDED)
+        for argument in declaration.outputs:
+            if (fault := _type_fault(argument, declaration, values)) is not None:
+                raise fault_of(node, fault)
         groups = declaration.results(values)
         return ImportedResults(groups, sum(len(group.types) for group in groups))
 
@@ -215,7 +210,7 @@ def has_placeholder(raw: Buffer) -> bool:
                for number, _, at, end in wire.fields(value, 0, len(value)))
 
 
-def check_nodes(nodes: Iterable[NodeFields], checks: NodeChecks, arguments: Mapping[str, int] | None = None,
+def check_nodes(nodes: Iterable[AnyNode], checks: NodeChecks, arguments: Mapping[str, int] | None = None,
                 ) -> dict[str, ImportedResults]:
     """Check the nodes of a graph, or of a concrete function with these arguments: the number of each one's data type.
 
@@ -223,30 +218,33 @@ def check_nodes(nodes: Iterable[NodeFields], checks: NodeChecks, arguments: Mapp
     """
     results = {name: ImportedResults((Result("", (tensor_type(number),)),), 1)
                for name, number in (arguments or {}).items()}
-    pending: dict[str, list[tuple[NodeFields, Input | str]]] = {}
-    for fields in nodes:
-        node_results = checks.results(fields)
-        for source in fields.inputs:
-            producer = results.get(source[0])
+    pending: dict[str, list[tuple[AnyNode, Input | str]]] = {}
+    results_of = checks.results
+    for node in nodes:
+        node_results = results_of(node)
+        for source in node.inputs:
+            name, output, index = source
+            producer = results.get(name)
             if producer is None:
-                pending.setdefault(source[0], []).append((fields, source))
-            elif source[1] is not None or not 0 <= source[2] < producer.total:
-                _check_source(fields, source, producer)
-        for control in fields.controls:
+                pending.setdefault(name, []).append((node, source))
+            elif output is not None or not 0 <= index < producer.total:
+                _check_source(node, source, producer)
+        for control in node.controls:
             if control not in results:
-                pending.setdefault(control, []).append((fields, control))
-        results[fields.name] = node_results
-        for user, waiting in pending.pop(fields.name, ()):
-            if isinstance(waiting, Input):
-                _check_source(user, waiting, node_results)
+                pending.setdefault(control, []).append((node, control))
+        results[node.name] = node_results
+        if node.name in pending:
+            for user, waiting in pending.pop(node.name):
+                if isinstance(waiting, Input):
+                    _check_source(user, waiting, node_results)
     if pending:
         raise _missing_inputs(pending)
     return results
 
 
-def _check_source(user: NodeFields, source: Input, results: ImportedResults) -> None:
+def _check_source(user: AnyNode, source: Input, results: ImportedResults) -> None:
     if (fault := source_fault(source, results)) is not None:
-        raise user.fault(fault)
+        raise fault_of(user, fault)
 
 
 def source_fault(source: Input, results: ImportedResults) -> str | None:
@@ -263,12 +261,11 @@ def source_fault(source: Input, results: ImportedResults) -> str | None:
     return None if within else f"Result #{source.index} of segment '{source.node}:{source.output}' is out of bounds"
 
 
-def _missing_inputs(pending: Mapping[str, Sequence[tuple[NodeFields, Input | str]]]) -> errors.InvalidArgument:
+def _missing_inputs(pending: Mapping[str, Sequence[tuple[AnyNode, Input | str]]]) -> errors.InvalidArgument:
     """The first use of each node that does not exist, in the order of their names."""
     lines = []
     for name in sorted(pending):
-        fields, source = pending[name][0]
+        node, source = pending[name][0]
         shown = f"^{source}" if isinstance(source, str) else str(source)
-        lines.append(f"Non-existent input {shown} in node {fields.name}")
-    fields = pending[min(pending)][0][0]
-    return fields.fault("\n".join(lines))
+        lines.append(f"Non-existent input {shown} in node {node.name}")
+    return fault_of(pending[min(pending)][0][0], "\n".join(lines))

@@ -206,7 +206,7 @@ def _read_attr_def(raw: Buffer) -> dict[str, AttrDef]:
         elif number == 5:
             has_minimum = integer != 0
         elif number == 6:
-            minimum = integer
+            minimum = (integer + 2**31) % 2**32 - 2**31  # TensorFlow's text has 32 bits of it
         elif number == 7:
             attr_def = replace(attr_def, allowed=b"".join(safe_form(value).raw))
     return {name: replace(attr_def, minimum=minimum) if has_minimum else attr_def}
