@@ -154,7 +154,9 @@ def _region(rng: Random, number: int, value: str, depth: int) -> str:
         attributes += [f"{key} = {region_attrs.format(name + suffix, arguments)}"
                        for key, (suffix, arguments) in extra.items()]
     if rng.random() < 0.3:
-        attributes.append(rng.choice(('_note = "x"', '_mlir_device = "/cpu:0"', "_flag", "then_attrs = {a = 1 : i64}")))
+        call = {"If": "then_attrs", "Case": "_calls", "While": "cond_attrs", "For": "body_attrs"}[kind]
+        value = "3 : i64" if kind == "Case" else "{a = 1 : i64}"
+        attributes.append(rng.choice(('_note = "x"', '_mlir_device = "/cpu:0"', "_flag", f"{call} = {value}")))
     section = f" {{{', '.join(attributes)}}}" if attributes else ""
     return f"  %r{number}_{depth}, %ctl{number}_{depth} = {prefix}{kind}Region {head}{section} : {types} -> {result}\n"
 
