@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 from heald.api import Attrs, Bind, Kernels, errors
 
 from ..element_types import Array
+from ..resources.dense_table import DenseTable
 from ..resources.handles import from_handle
-from ..resources.table import DenseTable, HashTable, MutableTable, Table, new_table, table_of
+from ..resources.table import HashTable, MutableTable, Table, new_table, table_of
 
 Run = Callable[..., Any]
 T = TypeVar("T", bound=Table)
@@ -36,7 +37,7 @@ def dense(b: Bind) -> Run:
     assert isinstance(table, DenseTable)
 
     def run(empty: Array, deleted: Array, out: Array) -> None:
-        table.reserve(empty.item(), deleted.item())
+        table.reserve(empty.item(), deleted.item(), b.attrs["initial_num_buckets"], b.attrs["max_load_factor"])
         out.fill(table)
 
     return run
