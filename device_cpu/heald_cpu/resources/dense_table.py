@@ -10,15 +10,13 @@ Lookups use the dict of every table. The buckets are kept beside it: each has a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 from heald.api import DType, errors
 
 from ..element_types import Array
-from ..kernels.hash_buckets import hashes
-from ..kernels.hash_functions import murmur64a
 from .table import MutableTable
 
 LARGEST_BUCKET_COUNT = 1 << 28
@@ -33,12 +31,15 @@ class DenseTable(MutableTable):
         super().__init__(name, key, value, value_dims)
         self._bucket_count = 0
         self._largest_load = 1.0
+        self._hash_strings: Callable[[Array], Array] | None = None
         self._key_in: dict[int, Any] = {}  # bucket -> its key
         self._bucket_of: dict[Any, int] = {}
         self._erased: dict[int, Any] = {}  # bucket -> the value of the key that was erased
 
-    def reserve(self, empty: Any, deleted: Any, bucket_count: int, largest_load: float) -> None:
-        """Set the reserved keys and the buckets, at first use.
+    def reserve(
+        self, empty: Any, deleted: Any, bucket_count: int, largest_load: float, hash_strings: Callable[[Array], Array]
+    ) -> None:
+        """Set the reserved keys and the buckets, at first use. The hash of an integer is the integer.
 
         Raises InvalidArgument for equal keys, for other keys than before, and for buckets that no table can have.
         """
@@ -53,6 +54,7 @@ class DenseTable(MutableTable):
             raise errors.InvalidArgument(f"Number of buckets must be at least 4 and a power of 2, got: {bucket_count}")
         if self.reserved is None:
             self._bucket_count, self._largest_load = bucket_count, largest_load
+            self._hash_strings = hash_strings
         self.reserved = empty, deleted
 
     def find(self, keys: Array, default: Array) -> Array:
@@ -138,7 +140,8 @@ class DenseTable(MutableTable):
             return keys
         array = np.empty(len(keys), object)
         array[:] = keys
-        return hashes(murmur64a, array).tolist()  # type: ignore[no-any-return]
+        assert self._hash_strings is not None  # the node has run: it gave the handle
+        return self._hash_strings(array).tolist()  # type: ignore[no-any-return]
 
     def _refuse_reserved(self, keys: Array) -> None:
         for name, key in zip(("empty_key", "deleted_key"), self.reserved or (), strict=False):
