@@ -155,3 +155,9 @@ def test_the_page_of_ops_says_what_the_table_says(command):
     page = (Path(__file__).parents[2] / "docs" / "ops.md").read_text("utf-8")
     table = command("ops", "--tier", "1", "2", "3", "4", "--device", "CPU", "--markdown").out
     assert page.partition("\n\n| op")[2] == table.removeprefix("| op"), "make tables"
+
+
+def test_the_reason_of_an_unknown_op_does_not_name_the_command_that_gives_it(command, saved):
+    model = saved(placeholder("x", (), dtypes.string), Node("y", "CaseFoldUTF8", ("x",)))
+    (row,) = json.loads(command("ops", "--missing", model, "--json").out)
+    assert row["reason"] == "no op is called 'CaseFoldUTF8'; a plugin may bring it: heald plugins"

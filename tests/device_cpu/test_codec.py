@@ -1,8 +1,12 @@
 """Codecs: TensorFlow's semantics of encoded strings. Files are made by Pillow and by NumPy."""
 
+import base64
+import json
 import struct
+import sys
 import zlib
 from io import BytesIO
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +16,7 @@ from heald.runtime.values import dtypes
 from PIL import Image
 
 RNG = np.random.default_rng(0)
+JPEGS = json.loads((Path(__file__).parents[1] / "data/jpegs.json").read_text())
 COLORS = RNG.integers(0, 256, (5, 7, 3), np.uint8)
 
 
@@ -99,6 +104,40 @@ def test_jpegs_are_decoded_as_colors_as_gray_and_smaller():
     np.testing.assert_allclose(decode("DecodeImage", contents, channels=1).astype(int), smooth[:, :, :1], atol=4)
     assert decode("DecodeJpeg", contents, ratio=8).shape == (2, 3, 3)
     assert decode("DecodeJpeg", encode("EncodeJpeg", smooth[:, :, :1])[()]).shape == (16, 24, 1)
+
+
+@pytest.mark.parametrize("image", JPEGS["images"])
+def test_a_jpeg_has_tensorflows_pixels(image):
+    """tests/data/jpegs.json has the checksums of TensorFlow 2.21's pixels, for each op and its attributes."""
+    contents = base64.b64decode(JPEGS["images"][image])
+    for case in JPEGS["cases"]:
+        if case["image"] != image:
+            continue
+        attrs = dict(case["attrs"])
+        window = [np.array(attrs.pop("crop_window"), np.int32)] if "crop_window" in attrs else []
+        inputs = [scalar(contents), *window]
+        if "error" in case:
+            with pytest.raises(InvalidArgument):
+                run_op(case["op"], inputs, attrs)
+        else:
+            pixels = run_op(case["op"], inputs, attrs)[0]
+            assert (list(pixels.shape), zlib.crc32(pixels.tobytes())) == (case["shape"], case["crc"]), case
+
+
+@pytest.mark.parametrize("image", ["truncated", "truncated_444", "truncated_progressive", "cut"])
+def test_a_truncated_jpeg_is_completed_on_request(image):
+    contents = base64.b64decode(JPEGS["images"][image])
+    assert decode("DecodeJpeg", contents, try_recover_truncated=True).shape == (21, 27, 3)
+
+
+@pytest.mark.parametrize(("module", "kind", "name"), [
+    ("simplejpeg", "JPEG", "simplejpeg"), ("PIL.PngImagePlugin", "PNG", "Pillow"),
+])
+def test_an_image_whose_library_is_not_installed_names_it(monkeypatch, module, kind, name):
+    contents = encode_image(COLORS, kind)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(Unimplemented, match=f"needs {name}"):
+        decode("DecodeImage", contents)
 
 
 def test_a_jpeg_is_cropped_and_tells_its_shape():

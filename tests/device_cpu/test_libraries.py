@@ -16,10 +16,10 @@ PACKAGE = Path(heald_cpu.__file__).parent
 REQUIRED = {"heald", "heald_cpu", "heald_tf_ops", "ml_dtypes", "numpy"}  # by the distribution itself
 OPS = {
     "google-re2": ["RegexFullMatch", "RegexReplace", "StaticRegexFullMatch", "StaticRegexReplace"],
-    "pillow": ["DecodeAndCropJpeg", "DecodeGif", "DecodeImage", "DecodeJpeg", "DecodePng", "DecodeWebP", "EncodeJpeg",
-               "ExtractJpegShape"],
+    "pillow": ["DecodeGif", "DecodeImage", "DecodePng", "DecodeWebP", "EncodeJpeg"],
     "scipy": ["BesselI0e", "BesselI1e", "Digamma", "Erfinv", "Igamma", "Igammac", "Lgamma", "Ndtri", "Polygamma",
               "Zeta"],
+    "simplejpeg": ["DecodeAndCropJpeg", "DecodeJpeg", "ExtractJpegShape"],
 }
 
 

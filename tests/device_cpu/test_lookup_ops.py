@@ -384,3 +384,82 @@ def test_the_reserved_keys_of_a_dense_table_are_no_keys(key: int, name: str) -> 
         assert session.run("size") == 0
     with dense(deleted=-1) as session, pytest.raises(InvalidArgument, match="cannot be equal"):
         session.run("size")
+
+
+# LookupTableExportV2 of TensorFlow 2.21 after each of these steps, with 8 buckets and max_load_factor 0.8
+EMPTY, ERASED = -1, -2
+DENSE_STEPS: list[tuple[str, list[int], list[float], list[int], list[float]]] = [
+    ("insert", [], [], [EMPTY] * 8, [0] * 8),
+    ("insert", [5, 13, 21, 7], [1, 2, 3, 4], [21, EMPTY, EMPTY, EMPTY, EMPTY, 5, 13, 7], [3, 0, 0, 0, 0, 1, 2, 4]),
+    ("remove", [13, 99], [], [21, EMPTY, EMPTY, EMPTY, EMPTY, 5, ERASED, 7], [3, 0, 0, 0, 0, 1, 2, 4]),
+    ("insert", [29], [9], [21, EMPTY, EMPTY, EMPTY, EMPTY, 5, 29, 7], [3, 0, 0, 0, 0, 1, 9, 4]),
+    ("insert", [*range(100, 107)], [9] * 7,
+     [106, EMPTY, EMPTY, EMPTY, 100, 21, 5, 7, 101, 102, 103, 104, 105, 29, EMPTY, EMPTY],
+     [9, 0, 0, 0, 9, 3, 1, 4, 9, 9, 9, 9, 9, 9, 0, 0]),
+    ("import", [8, 1, 2, 3, EMPTY, EMPTY, ERASED, EMPTY], [8, 1, 2, 3, 0, 0, 0, 0],
+     [8, 1, 2, 3, EMPTY, EMPTY, ERASED, EMPTY], [8, 1, 2, 3, 0, 0, 0, 0]),
+    ("insert", [10], [5], [8, 1, 2, 3, EMPTY, 10, ERASED, EMPTY], [8, 1, 2, 3, 0, 5, 0, 0]),
+]
+
+
+def exporting(key: Any = LONG, empty: Any = -1, deleted: Any = -2, value: Any = FLOAT, **more: Any) -> heald.Session:
+    used, out = {"Tin": key, "Tout": value}, {"Tkeys": key, "Tvalues": value}
+    kinds = {"key_dtype": key, "value_dtype": value, "initial_num_buckets": 8} | more
+    return heald.Session(graph(
+        const("empty", empty, key.numpy), const("deleted", deleted, key.numpy), placeholder("k", None, key),
+        placeholder("v", None, value), Node("t", "MutableDenseHashTableV2", ("empty", "deleted"), attrs=kinds),
+        Node("insert", "LookupTableInsertV2", ("t", "k", "v"), attrs=used),
+        Node("import", "LookupTableImportV2", ("t", "k", "v"), attrs=used),
+        Node("remove", "LookupTableRemoveV2", ("t", "k"), attrs={"Tin": key}),
+        Node("export", "LookupTableExportV2", ("t",), attrs=out), Node("size", "LookupTableSizeV2", ("t",))))
+
+
+def test_a_dense_table_exports_its_buckets_as_tensorflow_does() -> None:
+    with exporting() as session:
+        for action, keys, values, exported_keys, exported_values in DENSE_STEPS:
+            shape = (len(keys), 1) if action == "import" else (len(keys),)
+            feeds = {"k": np.int64(keys).reshape(shape)}
+            if action != "remove":
+                feeds["v"] = np.float32(values).reshape(shape)
+            session.run([], feeds, targets=[action])
+            found_keys, found_values = session.run(["export", "export:1"])
+            assert found_keys.tolist() == [[key] for key in exported_keys]
+            assert found_values.tolist() == [[value] for value in exported_values]
+            assert session.run("size") == len({*exported_keys} - {EMPTY, ERASED})
+
+
+def test_a_dense_table_of_strings_has_tensorflows_buckets() -> None:
+    with exporting(dtypes.string, b"", b"D", LONG) as session:
+        session.run([], {"k": np.array([b"a", b"b", b"c", b"hello"], object), "v": [1, 2, 3, 4]}, targets=["insert"])
+        keys, values = session.run(["export", "export:1"])
+        assert keys[:, 0].tolist() == [b"", b"", b"b", b"hello", b"a", b"c", b"", b""]
+        assert values[:, 0].tolist() == [0, 0, 2, 4, 1, 3, 0, 0]
+
+
+def test_a_dense_table_of_vectors_is_restored_from_its_export() -> None:
+    with exporting(value_shape=ShapeAttr((2,))) as one, exporting(value_shape=ShapeAttr((2,))) as other:
+        one.run([], {"k": [5, 7], "v": [[1, 2], [3, 4]]}, targets=["insert"])
+        one.run([], {"k": [7]}, targets=["remove"])
+        keys, values = one.run(["export", "export:1"])
+        assert (keys.shape, values.shape) == ((8, 1), (8, 2))
+        other.run([], {"k": keys, "v": values}, targets=["import"])
+        assert [array.tolist() for array in other.run(["export", "export:1"])] == [keys.tolist(), values.tolist()]
+        assert other.run("size") == 1
+
+
+@pytest.mark.parametrize(("keys", "values"), [
+    ([1, 2, -1, -1], [1, 2, 0, 0]), ([1, 2, -1, -1], [[1], [2], [0], [0]]), ([[1], [2]], [1, 2]), ([[1, 2]], [[1, 2]]),
+    ([], []),
+])
+def test_an_import_that_is_no_export_of_a_dense_table_is_refused(keys: Any, values: Any) -> None:
+    with exporting() as session, pytest.raises(InvalidArgument):
+        session.run([], {"k": np.int64(keys), "v": np.float32(values)}, targets=["import"])
+
+
+@pytest.mark.parametrize(("attribute", "value"), [
+    ("initial_num_buckets", 0), ("initial_num_buckets", 12), ("initial_num_buckets", 1 << 40), ("max_load_factor", 0.0),
+    ("max_load_factor", 1.5), ("max_load_factor", float("nan")),
+])
+def test_a_dense_table_of_impossible_buckets_is_refused(attribute: str, value: Any) -> None:
+    with exporting(**{attribute: value}) as session, pytest.raises(InvalidArgument):
+        session.run("size")

@@ -1,7 +1,7 @@
-"""Kernels that decode strings to numbers or images, and encode images. Most images need Pillow.
+"""Kernels that decode strings to numbers or images, and encode images. JPEGs need simplejpeg, most others Pillow.
 
-JPEGs are decoded with libjpeg-turbo's defaults. TensorFlow's build of it may differ in the last bit, and encodes to
-other bytes. The image size in a header is checked before memory is requested.
+JPEGs are decoded as TensorFlow decodes them, by the same libjpeg-turbo. Encoded JPEGs have other bytes. The image size
+in a header is checked before memory is requested.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from math import prod
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-from heald.api import Bind, Declined, Kernels, Library, dtypes, errors
+from heald.api import Bind, Declined, Kernels, Library, dtypes, errors, install_hint
 
 from ..element_types import Array
 
@@ -26,6 +26,7 @@ DECODED = 4  # bytes per element during decoding: Pillow's pixels, the array, th
 # element types, and the types that are read and byte-swapped in their place
 PARTS: dict[str, Any] = {"bool": np.uint8, "complex64": np.float32, "complex128": np.float64}
 PILLOW = Library("Pillow", "PIL", "pillow")
+SIMPLEJPEG = Library("simplejpeg", "simplejpeg", "simplejpeg")
 
 
 def decode_raw(b: Bind) -> Run:
@@ -145,20 +146,45 @@ def _sixteen_bits(image: Any, contents: bytes, kind: int) -> Array:
     return pixels
 
 
-def decode_jpeg(ask: Ask, contents: bytes, channels: int, _wide: bool, ratio: int = 1) -> Decoded:
-    from PIL.JpegImagePlugin import JpegImageFile
+END_OF_IMAGE = b"\xff\xd9"
+CMYK = ("CMYK", "YCCK")
+
+
+class JpegOptions(NamedTuple):
+    """The attributes of a node about JPEGs. TensorFlow's default is the fast transform, unlike libjpeg's."""
+
+    ratio: int = 1
+    dct_method: str = ""
+    fancy_upscaling: bool = True
+    try_recover_truncated: bool = False
+
+
+DEFAULT_JPEG_OPTIONS = JpegOptions()
+
+
+def decode_jpeg(
+    ask: Ask, contents: bytes, channels: int, _wide: bool, options: JpegOptions = DEFAULT_JPEG_OPTIONS
+) -> Decoded:
+    """The colors of CMYK are stored inverted, and black scales them: each color is c * k // 255."""
+    import simplejpeg
 
     if channels == 4:
         raise errors.InvalidArgument("JPEG does not support 4 channels")
-    image: Any = JpegImageFile(BytesIO(contents))
-    _check_size(ask, image.width, image.height, channels or 3)
-    if channels == 1 and image.mode == "CMYK":
+    if options.try_recover_truncated:
+        contents += END_OF_IMAGE  # libjpeg fills the blocks that it lacks
+    height, width, space, _ = simplejpeg.decode_jpeg_header(contents)
+    _check_size(ask, width, height, channels or 3)
+    if channels == 1 and space in CMYK:
         raise errors.InvalidArgument("a JPEG of CMYK colors cannot be decoded as gray")
-    gray = channels == 1 or (channels == 0 and image.mode == "L")
-    if gray or ratio > 1:
-        image.draft("L" if gray else image.mode, (image.width / ratio, image.height / ratio))
-    pixels = np.asarray(image.convert("L" if gray else "RGB"))
-    return Decoded(pixels.reshape(1, *pixels.shape[:2], -1))
+    target = "CMYK" if space in CMYK else "GRAY" if channels == 1 or (channels == 0 and space == "Gray") else "RGB"
+    pixels = simplejpeg.decode_jpeg(
+        contents, target, fastdct=options.dct_method != "INTEGER_ACCURATE", fastupsample=not options.fancy_upscaling,
+        strict=not options.try_recover_truncated, min_height=-(-height // options.ratio),
+        min_width=-(-width // options.ratio), min_factor=options.ratio)
+    if target == "CMYK":
+        wide = pixels.astype(np.uint16)
+        pixels = (wide[:, :, :3] * wide[:, :, 3:] // 255).astype(np.uint8)
+    return Decoded(pixels[None])
 
 
 def decode_gif(ask: Ask, contents: bytes, channels: int, _wide: bool) -> Decoded:
@@ -208,24 +234,30 @@ def _decode(b: Bind, contents: bytes) -> Decoded:
         raise errors.InvalidArgument("Unknown image file format. One of JPEG, PNG, GIF, BMP, WebP required")
     if decoder not in DECODERS[b.op]:
         raise errors.InvalidArgument(f"{b.op} does not decode this format: {decoder.__name__} or decode_image does")
-    options = {"ratio": b.attrs["ratio"]} if decoder is decode_jpeg and "ratio" in b.attrs else {}
+    names = [name for name in JpegOptions._fields if name in b.attrs] if decoder is decode_jpeg else []
+    options = {"options": JpegOptions(**{name: b.attrs[name] for name in names})} if names else {}
     wide = b.attrs.get("dtype", dtypes.uint8) is not dtypes.uint8
     return _run_decoder(lambda: decoder(b.ask, contents, b.attrs.get("channels", 0), wide, **options), contents)
 
 
 def _run_decoder(decoder: Callable[[], T], contents: bytes) -> T:
-    """The decoder's result. Raises InvalidArgument for each of Pillow's exceptions for broken files."""
+    """The decoder's result.
+
+    Raises InvalidArgument for each exception of Pillow and simplejpeg for broken files, Unimplemented without the one
+    that the format needs.
+    """
     try:
         return decoder()
     except errors.HealdError:
         raise
+    except ImportError as error:
+        library = SIMPLEJPEG if error.name == SIMPLEJPEG.module else PILLOW
+        raise errors.Unimplemented(f"this image needs {library.name}", hint=install_hint(library.requirement)) from None
     except (OSError, SyntaxError, EOFError, ValueError, struct.error, zlib.error) as error:
         raise errors.InvalidArgument(f"Invalid image data, size {len(contents)}: {error}") from error
 
 
-def decode(b: Bind) -> Run | Declined:
-    if not b.attrs.get("fancy_upscaling", True):
-        return b.decline("Pillow has no plain upscaling of colors in JPEGs")
+def decode(b: Bind) -> Run:
     framed = b.op in ("DecodeGif", "DecodeWebP")
     expand = framed or b.attrs.get("expand_animations", False)
     dtype = b.outputs[0].dtype.numpy
@@ -252,10 +284,10 @@ def extract_jpeg_shape(_: Bind) -> Run:
     """Height, width and channels as the file has them."""
 
     def run(contents: Array, out: Array) -> None:
-        from PIL.JpegImagePlugin import JpegImageFile
+        import simplejpeg
 
-        image = _run_decoder(lambda: JpegImageFile(BytesIO(contents.item())), contents.item())
-        out[:] = image.height, image.width, image.layers
+        header = _run_decoder(lambda: simplejpeg.decode_jpeg_header(contents.item()), contents.item())
+        out[:] = *header[:2], {"Gray": 1, "CMYK": 4, "YCCK": 4}.get(header[2], 3)
 
     return run
 
@@ -327,7 +359,9 @@ def encode_jpeg(b: Bind) -> Run | Declined:
 def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("DecodeRaw", allocates=True)(decode_raw)
     for op in DECODERS:
-        kernels.kernel(op, allocates=True, library=None if op == "DecodeBmp" else PILLOW)(decode)
-    kernels.kernel("ExtractJpegShape", library=PILLOW)(extract_jpeg_shape)
+        first_format = DECODERS[op][0] if op != "DecodeJpeg" else decode_jpeg
+        library = {decode_bmp: None, decode_jpeg: SIMPLEJPEG}.get(first_format, PILLOW)
+        kernels.kernel(op, allocates=True, library=library)(decode)
+    kernels.kernel("ExtractJpegShape", library=SIMPLEJPEG)(extract_jpeg_shape)
     kernels.kernel("EncodePng")(encode_png)
     kernels.kernel("EncodeJpeg", library=PILLOW)(encode_jpeg)

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, TypeVar
 
 from heald.api import Attrs, Bind, Kernels, errors
 
 from ..element_types import Array
+from ..resources.dense_table import DenseTable
 from ..resources.handles import from_handle
-from ..resources.table import DenseTable, HashTable, MutableTable, Table, new_table, table_of
+from ..resources.table import HashTable, MutableTable, Table, new_table, table_of
+from .hash_buckets import hashes
+from .hash_functions import murmur64a
 
 Run = Callable[..., Any]
 T = TypeVar("T", bound=Table)
@@ -36,7 +40,8 @@ def dense(b: Bind) -> Run:
     assert isinstance(table, DenseTable)
 
     def run(empty: Array, deleted: Array, out: Array) -> None:
-        table.reserve(empty.item(), deleted.item())
+        table.reserve(empty.item(), deleted.item(), b.attrs["initial_num_buckets"], b.attrs["max_load_factor"],
+                      partial(hashes, murmur64a))
         out.fill(table)
 
     return run

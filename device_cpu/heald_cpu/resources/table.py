@@ -167,42 +167,6 @@ class MutableTable(Table):
                 self._found.pop(key, None)
 
 
-class DenseTable(MutableTable):
-    """A mutable table in which two keys have a meaning of their own: `reserved`, the empty and the deleted one."""
-
-    reserved: tuple[Any, ...] | None = None  # known once the table's node has run
-
-    def reserve(self, empty: Any, deleted: Any) -> None:
-        """Set the reserved keys. Raises InvalidArgument for equal ones, and for others than before."""
-        if empty == deleted:
-            raise errors.InvalidArgument("Empty and deleted keys cannot be equal")
-        if self.reserved not in (None, (empty, deleted)):
-            raise errors.InvalidArgument(f"table '{self.name}' has the empty and deleted keys {list(self.reserved)}, "
-                                         f"not {[empty, deleted]}")
-        self.reserved = empty, deleted
-
-    def find(self, keys: Array, default: Array) -> Array:
-        self._refuse_reserved(keys)
-        return super().find(keys, default)
-
-    def insert(self, keys: Array, values: Array) -> None:
-        self._refuse_reserved(keys)
-        super().insert(keys, values)
-
-    def replace(self, keys: Array, values: Array) -> None:
-        self._refuse_reserved(keys)
-        super().replace(keys, values)
-
-    def remove(self, keys: Array) -> None:
-        self._refuse_reserved(keys)
-        super().remove(keys)
-
-    def _refuse_reserved(self, keys: Array) -> None:
-        for name, key in zip(("empty_key", "deleted_key"), self.reserved or (), strict=False):
-            if (keys == key).any():
-                raise errors.InvalidArgument(f"Using the {name} as a table key is not allowed, given {key!r}")
-
-
 def table_of(b: Bind, kind: type[Table]) -> Table:
     """The session's table for this node. Raises InvalidArgument where its dtypes or value shape differ."""
     table = b.resource("table", lambda: new_table(b, kind))

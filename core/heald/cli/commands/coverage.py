@@ -11,6 +11,7 @@ from ...graphs.compiler.function_body import function_body
 from ...graphs.compiler.resolve import Resolved, resolve
 from ...graphs.graph.graph import Graph, Node
 from ...graphs.graph.traversal import ancestors, unconsumed_nodes
+from ...runtime.contract.op_registry import MISSING_HINT
 from ...runtime.contract.structural import CONTROL_FLOW, NO_KERNEL
 from ...runtime.host.host import Host
 
@@ -101,8 +102,10 @@ def _may_give(entry: Entry) -> bool:
 
 
 def _with_hint(reason: str, entry: Entry) -> str:
-    hint = entry.hint if isinstance(entry, HealdError) else None
-    return f"{reason}; {hint}" if hint else reason
+    """The reason and the error's hint, without the part that names this very command."""
+    hint = (entry.hint if isinstance(entry, HealdError) else None) or ""
+    hints = [part for part in hint.split("; ") if part not in ("", MISSING_HINT)]
+    return "; ".join([reason, *hints])
 
 
 def _lacks(entry: Entry, host: Host) -> str | None:

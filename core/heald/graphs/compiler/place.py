@@ -40,6 +40,7 @@ from ...runtime.config.placement import PlacementConfig
 from ...runtime.contract.device import DeviceName
 from ...runtime.contract.device_cost import DeviceCost
 from ...runtime.contract.kernel import KernelDef, KernelRegistry, dtype_names
+from ...runtime.contract.op_registry import MISSING_HINT
 from ...runtime.contract.placement import Assignment, Placement, refusals
 from ...runtime.contract.structural import NO_KERNEL
 from .colocation import colocation_groups, common_request, missing_partner, resource_edges
@@ -48,7 +49,7 @@ from .host_integers import is_integer_node, nodes_kept_on_host
 from .node_cost import NodeCosts
 from .resolve import Resolved
 
-LISTING_HINT = "'heald plugins' lists what is installed; 'heald ops --missing MODEL' lists all that a model lacks"
+LISTING_HINT = f"'heald plugins' lists what is installed; {MISSING_HINT}"
 ON_REQUEST_HINT = "not asked, for they serve on request only: {types}; request one with device='{first}:0'"
 FALLBACK_HINT = 'set [placement] fallback = "allow", or remap'
 

@@ -14,6 +14,7 @@ from .op_table import Metas, OpCost, OpTable
 
 CORE_OWNER = ""  # in the place of a plugin's id: core itself
 _NONE: Mapping[str, Any] = MappingProxyType({})
+MISSING_HINT = "'heald ops --missing MODEL' lists all that a model lacks"
 
 
 class OpRegistry:
@@ -116,7 +117,7 @@ class OpRegistry:
                  "a plugin may bring it: heald plugins"]
         if not self._tables:
             hints.append(self._without_tables())
-        return "; ".join([*hints, "'heald ops --missing MODEL' lists all that a model lacks"])
+        return "; ".join([*hints, MISSING_HINT])
 
     def _without_tables(self) -> str:
         if OP_SET_PLUGIN in self._missing:

@@ -31,11 +31,12 @@ def dense_table(attrs: Attrs, empty: ValueInfo, deleted: ValueInfo) -> ValueInfo
     shape = attrs["value_shape"]
     if shape is None or None in shape:
         raise InvalidArgument(f"the values of a table have one shape, given {shape_text(shape)}")
-    return _handle(attrs, tuple(shape))
+    return _handle(attrs, tuple(shape), None)
 
 
-def _handle(attrs: Attrs, value_shape: Shape) -> ValueInfo:
-    kinds = TensorMetadata(attrs["key_dtype"], ()), TensorMetadata(attrs["value_dtype"], value_shape)
+def _handle(attrs: Attrs, value_shape: Shape, key_shape: Shape = ()) -> ValueInfo:
+    """`key_shape`: None for a table whose exports and imports have keys of another shape than its lookups."""
+    kinds = TensorMetadata(attrs["key_dtype"], key_shape), TensorMetadata(attrs["value_dtype"], value_shape)
     return ValueInfo(TensorMetadata(dtypes.resource, ()), handle=kinds)
 
 
@@ -54,6 +55,11 @@ def _value_shape(x: ValueInfo, keys: DType, values: DType | None) -> tuple[bool,
         raise InvalidArgument(f"the table is of {key.dtype.name} to {value.dtype.name}, used as one of {keys.name}"
                               f"{'' if values is None else f' to {values.name}'}")
     return True, value.shape
+
+
+def _has_flat_keys(x: ValueInfo) -> bool:
+    """False for a known table whose exports and imports have keys of another shape."""
+    return x.handle is None or x.handle[0].shape is not None
 
 
 @rule("LookupTableFindV2")
@@ -77,7 +83,7 @@ def _check_shape(shape: Shape, expected_shape: Shape, what: str) -> tuple[int | 
 @rule("LookupTableInsertV2", "LookupTableImportV2")
 def insert(attrs: Attrs, x: ValueInfo, keys: ValueInfo, values: ValueInfo) -> tuple[()]:
     is_handle_known, value_shape = _value_shape(x, attrs["Tin"], attrs["Tout"])
-    if is_handle_known and keys.shape is not None and value_shape is not None:
+    if is_handle_known and _has_flat_keys(x) and keys.shape is not None and value_shape is not None:
         _check_shape(values.shape, (*keys.shape, *value_shape), "there must be a value for each key")
     return ()
 
@@ -106,8 +112,9 @@ def remove(attrs: Attrs, x: ValueInfo, _: ValueInfo) -> tuple[()]:
 @rule("LookupTableExportV2")
 def export(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
     is_handle_known, value_shape = _value_shape(x, attrs["Tkeys"], attrs["Tvalues"])
-    shape = (None, *value_shape) if is_handle_known and value_shape is not None else None
-    return info(attrs["Tkeys"], (None,)), info(attrs["Tvalues"], shape)
+    if not is_handle_known or not _has_flat_keys(x):
+        return info(attrs["Tkeys"], None), info(attrs["Tvalues"], None)
+    return info(attrs["Tkeys"], (None,)), info(attrs["Tvalues"], None if value_shape is None else (None, *value_shape))
 
 
 @rule("LookupTableSizeV2")

@@ -12,6 +12,7 @@ properties in which it differs, and does three things: `attach` returns its Fram
 
 Forms with a kernel: `kernel_call` (bound when linked), `lazy_call` (binds in the run), `view_call` (runs nothing),
 these three over `op_call`; `host_kernel_call`.
+`failing_call` has no kernel: its inputs do not fit, and a run that reaches it fails.
 Forms that move values, over `transfer`: `copy_in` to a device, `copy_out` to the host, `peer_copy` between devices,
 `wrapped_feed` (a device reads a feed in place), `event_call` (an event of a stream). `feed_copy` copies a feed that a
 kernel retains, within host memory.
