@@ -24,6 +24,7 @@ FILES = recorded_files("regions")
 TFG_PASSES = {"control-flow-sink": "cf-sink", "eliminate-passthrough-arguments": "eliminate-passthrough",
               "common-subexpressions": "cse", "drop-output-shapes": "drop-output-shapes"}
 NAMES = sorted(TFG_PASSES)
+ALL_NAMES = ["canonicalize", *NAMES]
 HEAD = "tfg.graph #tf_type.version<producer = 1395, min_consumer = 0> {\n}\n"
 
 
@@ -53,7 +54,7 @@ def test_the_text_after_a_pass_is_that_of_tensorflow(name):
     assert changed >= 10
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", ALL_NAMES)
 @settings(max_examples=8, deadline=None)
 @given(st.integers(0, 2**31))
 def test_results_stay_and_a_second_run_changes_nothing(name, seed):
@@ -210,3 +211,16 @@ def test_a_region_that_a_pass_has_changed_stays_a_function_of_its_own():
     functional = region_to_functional(before)
     assert {"passed", "other"} < functional.functions.keys()
     assert functional["if"].attrs["then_branch"].name not in ("passed", "other")
+
+
+def test_functions_lose_the_nodes_that_no_result_and_no_effect_needs():
+    f = function("f", "x", [
+        node("idle", "Neg", "x"), node("chain", "Neg", "idle:y:0"), node("random", "RandomUniform", "x"),
+        node("effect", "Neg", "x"), node("before", "Neg", "x"), node("partner", "Neg", "x"),
+        node("n", "Neg", "x", _class=(b"loc:@partner",)).replace(controls=["before"])], {"y": "n:y:0"},
+        effects=["effect"])
+    before = Graph([placeholder("x", ()), node("idle", "Neg", "x")], [f, function("g", "x", [], {"r": "x"})])
+    rewritten = after(before, "canonicalize")
+    assert [*rewritten.functions["f"].nodes] == ["effect", "before", "partner", "n"]
+    assert rewritten.functions["g"] is before.functions["g"]
+    assert rewritten.nodes == before.nodes
