@@ -12,6 +12,6 @@ DATA = Path(__file__).parents[1] / "data"
 
 @cache
 def recorded_files(archive: str) -> Mapping[str, bytes]:
-    """The files of `random` (texts and exports of random graphs), `passes` or `shapes`."""
+    """The files of `random` (texts and exports of random graphs), `passes`, `regions` or `shapes`."""
     with tarfile.open(DATA / f"tfg/{archive}.tar.xz") as opened:
         return {member.name: opened.extractfile(member).read() for member in opened}  # type: ignore[union-attr]

@@ -18,8 +18,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 NAMES = ["topological-sort", "dead-nodes", "dedupe-constants", "strip-defaults", "add-defaults",
-         "consolidate-attributes", "name-compression", "drop-output-shapes", "drop-unregistered-attributes",
-         "canonicalize"]
+         "consolidate-attributes", "name-compression", "drop-output-shapes", "drop-unregistered-attributes"]
 
 
 def after(before, *names, kept_names=(), **more):
@@ -202,16 +201,3 @@ def test_attributes_that_an_op_does_not_declare_are_dropped_but_for_those_of_eve
     assert "newer" not in rewritten.functions["f"].nodes["n"].attrs
     assert [rewritten[name] is before[name] for name in "ux"] == [True, True]
     assert rewritten["c"] is before["c"]
-
-
-def test_functions_lose_the_nodes_that_no_result_and_no_effect_needs():
-    f = function("f", "x", [
-        node("idle", "Neg", "x"), node("chain", "Neg", "idle:y:0"), node("random", "RandomUniform", "x"),
-        node("effect", "Neg", "x"), node("before", "Neg", "x"), node("partner", "Neg", "x"),
-        node("n", "Neg", "x", _class=(b"loc:@partner",)).replace(controls=["before"])], {"y": "n:y:0"},
-        effects=["effect"])
-    before = Graph([placeholder("x"), node("idle", "Neg", "x")], [f, Function("g")])
-    rewritten = after(before, "canonicalize")
-    assert [*rewritten.functions["f"].nodes] == ["effect", "before", "partner", "n"]
-    assert rewritten.functions["g"] is before.functions["g"]
-    assert rewritten.nodes == before.nodes

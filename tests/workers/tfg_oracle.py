@@ -4,6 +4,7 @@
     PYTHONPATH=tests python -m workers.tfg_oracle read --oracle PROGRAM [--texts 5000] [--seed 0] [--differences F.md]
     PYTHONPATH=tests python -m workers.tfg_oracle record --oracle PROGRAM
     PYTHONPATH=tests python -m workers.tfg_oracle record-reading --oracle PROGRAM
+    PYTHONPATH=tests python -m workers.tfg_oracle record-regions --oracle PROGRAM
 
 PROGRAM is built on the libraries of tensorflow-cpu. `PROGRAM many` reads lines `MODE FILE OUT [PASSES]`: `import` turns
 a GraphDef into text, `parse` a text into text, `export` a text into a GraphDef in text form. It writes a status per
@@ -26,6 +27,7 @@ from typing import Any, NamedTuple
 
 import heald
 from builders.random_graphdefs import random_bytes
+from builders.random_regions import random_region_text
 from builders.random_tfg_texts import random_text
 from google.protobuf import text_format
 from heald.graphs.protobuf.descriptor_pool import message_class
@@ -39,6 +41,10 @@ RECORDED_PASSES = DATA / "tfg/passes.tar.xz"
 RECORDED_GRAPHS = 200
 PASSES = ("graph:toposort,func:toposort", "graph:toposort,shape-inference", "consolidate-attrs", "functional-to-region",
           "strip-default-attrs", "func:cse", "func:name-compress")
+RECORDED_REGIONS = DATA / "tfg/regions.tar.xz"
+REGION_TEXTS = 60
+# A pass of TFG is repeated where one run leaves control flow that the removed nodes alone used.
+REGION_PASSES = ("func:cf-sink", "eliminate-passthrough", "func:cse,func:cse,func:cse", "drop-output-shapes")
 BATCH = 100
 MOST_LINES = 12  # of a difference that are printed
 
@@ -162,6 +168,7 @@ def record(program: str) -> None:
         pack(RECORDED, files)
         programs = {path.parent.name: path.read_bytes() for path in sorted(DATA.glob("programs/*/graph.pb"))}
         pack(RECORDED_PASSES, _passes(program, folder, programs | dict(list(samples.items())[:60])))
+    record_regions(program)
 
 
 def _texts(program: str, folder: Path, samples: dict[str, bytes]) -> dict[str, bytes]:
@@ -195,6 +202,26 @@ def _passes(program: str, folder: Path, samples: dict[str, bytes]) -> dict[str, 
     return files
 
 
+def record_regions(program: str) -> None:
+    """Write random texts with regions, and TensorFlow's text after each pass that is about regions."""
+    files = {}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for seed in range(REGION_TEXTS):
+            source = folder / f"{seed}.tfg"
+            source.write_text(random_region_text(seed, is_run=False), "utf-8")
+            jobs = [Job("parse", source, folder / f"{seed}.{i}.out", passes)
+                    for i, passes in enumerate(("", *REGION_PASSES))]
+            before, *after = run(program, jobs)
+            assert before is not None, seed
+            files[f"{seed}.tfg"] = before.encode()
+            for passes, text in zip(REGION_PASSES, after, strict=True):
+                assert text is not None, (seed, passes)
+                if text != before:
+                    files[f"{seed}.{passes.rpartition(':')[2]}.tfg"] = text.encode()
+    pack(RECORDED_REGIONS, files)
+
+
 def pack(file: Path, files: dict[str, bytes]) -> None:
     file.parent.mkdir(exist_ok=True)
     with tarfile.open(file, "w:xz", preset=9) as archive:
@@ -219,7 +246,7 @@ def read(program: str, seeds: range, differences: Path | None) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("work", choices=("compare", "read", "record", "record-reading"))
+    parser.add_argument("work", choices=("compare", "read", "record", "record-reading", "record-regions"))
     parser.add_argument("files", nargs="*", type=Path, metavar="FILE.pb", help="compared instead of random graphs")
     parser.add_argument("--oracle", required=True, metavar="PROGRAM")
     parser.add_argument("--graphs", type=int, default=2000, metavar="N")
@@ -228,8 +255,8 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0, metavar="N", help="of the first text")
     parser.add_argument("--differences", type=Path, metavar="FILE.md", help="one line a group, with its smallest text")
     args = parser.parse_intermixed_args()  # files may follow options
-    if args.work == "record":
-        record(args.oracle)
+    if args.work in ("record", "record-regions"):
+        (record if args.work == "record" else record_regions)(args.oracle)
         return 0
     if args.work == "record-reading":
         with tempfile.TemporaryDirectory() as folder, Oracle(args.oracle, Path(folder)) as oracle:

@@ -18,6 +18,7 @@ _PASSES = (  # name, function, effect; all are idempotent
      "loops with regions carry no value that their body returns unchanged"),
     ("common-subexpressions", "common_subexpressions:merge_common_subexpressions",
      "equal nodes become one, in functions and across regions"),
+    ("canonicalize", "dead_control_flow:canonicalize", "removes nodes of functions that no result or effect needs"),
 )
 
 

@@ -67,8 +67,6 @@ ON_REQUEST = {  # no session runs these by itself
     "drop-unregistered-attributes": _Pass("drop_unregistered_attributes:drop_unregistered_attributes",
                                           "no node has an attribute that its op does not declare",
                                           "everything but these attributes"),
-    "canonicalize": _Pass("canonicalize:canonicalize", "removes nodes of functions that no result or effect needs",
-                          "the graph's nodes, all values and effects"),
     "constant-folding": _Pass("constant_folding:fold_constants_in_order",
                               "computes constants that wait for the nodes whose results they replace", _VALUES),
     "remapper": _Pass("remapper:fuse_layers",

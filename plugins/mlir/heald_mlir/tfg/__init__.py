@@ -11,10 +11,12 @@ Modules, from a graph to text: `graph_printer`, `body_printer` and `function_pri
 `graph_parser`, `body_parser`, `attribute_reader` read text, `body_values` resolves inputs, `node_builder` and
 `attribute_values` make bytes. `signature`, `signature_text` and `signature_reader` do both for functions,
 `graph_layout` for the fields around nodes. `region_forms` says how regions live in a graph, and `region_choice` which
-nodes are printed with them; `region_printer`, `region_builder` and `region_passes` do it. `lifted_graph` has graphs as
-functions. `verifier` and `region_verifier` check control flow, and `constraints` its attributes. `result_types` and
-`element_types` have the types. `text_file` has the public functions and the loader. `full_types` has the types that
-TensorFlow adds, `hexadecimal` the digits of constants. `commands` is heald tfg, and `elision` leaves out constants.
+nodes are printed with them; `region_printer`, `region_builder` and `region_passes` do it. `region_tree` has the regions
+inside their nodes, for the passes `control_flow_sink`, `passthrough_arguments`, `common_subexpressions` and
+`dead_control_flow`. `lifted_graph` has graphs as functions. `verifier` and `region_verifier` check control flow, and
+`constraints` its attributes. `result_types` and `element_types` have the types. `text_file` has the public functions
+and the loader. `full_types` has the types that TensorFlow adds, `hexadecimal` the digits of constants. `commands` is
+heald tfg, and `elision` leaves out constants.
 """
 
 from typing import TYPE_CHECKING, Any

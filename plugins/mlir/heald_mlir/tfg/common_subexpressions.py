@@ -11,13 +11,13 @@ one that a node in front of it reads. Every node is looked at once, and once mor
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from heald.api import Graph, Node, PassContext
 from heald.graphs.graph import Func
 
+from .dead_control_flow import REMOVED, remove_dead_control_flow
 from .region_forms import FORMS, REGION, RegionForm, called_functions, shown_name
 from .region_tree import (
     Body,
@@ -33,7 +33,6 @@ from .region_tree import (
     returned_sources,
 )
 
-_REMOVED = Body(None, None)  # the body of operations that another one replaces
 Key = tuple[Any, ...]
 
 
@@ -72,8 +71,8 @@ class _Merger:
         """Merge the operations. True where one was removed."""
         self._visit(root)
         self._replace_merged(root)
-        self._remove_dead(root)
-        return bool(self._replaced) or self._dead
+        removed = remove_dead_control_flow(root, self._graph, self._context)
+        return removed or bool(self._replaced) or self._dead
 
     def _replace_merged(self, root: Body) -> None:
         for body in bodies_within(root) if self._replaced else ():
@@ -82,23 +81,6 @@ class _Merger:
                 operation.controls = [self._source(source) for source in operation.controls]
             body.returned = {name: self._current(tensor) for name, tensor in body.returned.items()}
             body.control_returned = {name: self._source(source) for name, source in body.control_returned.items()}
-
-    def _remove_dead(self, root: Body) -> None:
-        """Remove control flow without consumers, then control flow that the removed operations alone used."""
-        uses: Counter[Operation | Parameter] = Counter()
-        operations = [operation for body in bodies_within(root) for operation in body.current_operations()]
-        for body in bodies_within(root):
-            uses.update(_used_sources(body))
-        waiting = [operation for operation in operations if operation.node.op in FORMS and not uses[operation]]
-        while waiting:
-            operation = waiting.pop()
-            if _is_live(operation) and not self._is_fixed(operation):
-                bodies = [body for region in operation.regions for body in bodies_within(region)]
-                released = [*operand_sources(operation), *(source for body in bodies for source in _used_sources(body))]
-                operation.body, self._dead = _REMOVED, True
-                uses.subtract(released)
-                waiting += [source for source in released if isinstance(source, Operation)
-                            and source.node.op in FORMS and not uses[source]]
 
     def _visit(self, body: Body) -> None:
         self._known.append({})
@@ -112,7 +94,7 @@ class _Merger:
         if self._is_fixed(operation):
             return
         if operation.node.op in FORMS and not self._users.get(operation):
-            operation.body, self._dead = _REMOVED, True
+            operation.body, self._dead = REMOVED, True
             return
         if operation.regions and has_effects(operation, self._graph, self._context):
             return
@@ -123,7 +105,7 @@ class _Merger:
             self._visited.add(operation)
         elif operation.name not in self._partners and self._visited.isdisjoint(self._users.get(operation, ())):
             self._replaced[operation] = first
-            operation.body = _REMOVED
+            operation.body = REMOVED
 
     def _is_fixed(self, operation: Operation) -> bool:
         node, in_graph = operation.node, operation.body.signature is None
@@ -164,20 +146,6 @@ class _Merger:
 
     def _source(self, source: Operation | Parameter) -> Operation | Parameter:
         return self._replaced.get(source, source) if isinstance(source, Operation) else source
-
-
-def _is_live(operation: Operation) -> bool:
-    """True where neither the operation nor one around it is removed."""
-    body = operation.body
-    while body.owner is not None:
-        body = body.owner.body
-    return body is not _REMOVED
-
-
-def _used_sources(body: Body) -> Iterator[Operation | Parameter]:
-    for operation in body.current_operations():
-        yield from operand_sources(operation)
-    yield from returned_sources(body)
 
 
 def _attributes(node: Node, form: RegionForm | None) -> frozenset[tuple[str, Any]]:
