@@ -2,8 +2,8 @@
 
 The public functions are `heald.mlir.loads`, `load`, `dumps` and `dump`; they are imported when they are first used.
 
-Modules: `lexer` has the tokens; `type_parser`, `location_parser`, `element_parser` and `attribute_parser`, each built on
-the one before, and `parser` read text as a parse tree (`ir`, `attributes`, `types`, `floats`). `printer` writes it.
+Modules: `lexer` has the tokens; `type_parser`, `location_parser`, `element_parser` and `attribute_parser`, each built
+on the one before, and `parser` read text as a parse tree (`ir`, `attributes`, `types`, `floats`). `printer` writes it.
 `diagnostics` compares errors with expected ones. `program_reader` and `program_writer`
 convert the tree from and to a ProgramDef of core, with `program_attributes` and `lowered_attributes`. `text_file` has
 the public functions and the loader. `kernels` has the host kernels.
