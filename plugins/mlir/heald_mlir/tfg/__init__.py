@@ -16,8 +16,8 @@ inside their nodes, for the passes `control_flow_sink`, `passthrough_arguments`,
 `dead_control_flow`. `lifted_graph` has graphs as functions. `verifier` and `region_verifier` check control flow, and
 `constraints` its attributes. `result_types` and `element_types` have the types. `text_file` has the public functions
 and the loader. `full_types` has the types that TensorFlow adds, `hexadecimal` the digits of constants. `commands` is
-heald tfg, and `elision` leaves out constants. `import_checks` and `function_import_checks` refuse graphs as the importer
-of TensorFlow does, `refused_file` tells its words for files, and `expectations` compares errors with comments.
+heald tfg, and `elision` leaves out constants. `import_checks` and `function_import_checks` refuse graphs as the
+importer of TensorFlow does, `refused_file` tells its words for files, `expectations` compares errors with comments.
 """
 
 from typing import TYPE_CHECKING, Any
