@@ -75,6 +75,9 @@ SHAPES_BY_OP |= {
     "SparseSoftmaxCrossEntropyWithLogits": (((3, 5),), ((4, 7),)),
     "LSTMBlockCell": (((2, 3), (2, 4), (2, 4), (7, 16), (4,), (4,), (4,), (16,)),),
     **dict.fromkeys(("BlockLSTM", "BlockLSTMV2"), (((5, 2, 3), (2, 4), (2, 4), (7, 16), (4,), (4,), (4,), (16,)),)),
+    "_GRUSequence": (((5, 2, 3), (2, 4), (3, 12), (4, 12), (12,), (4,), (5, 2)),),
+    "_LSTMSequence": (((5, 2, 3), (2, 4), (2, 4), (3, 16), (4, 16), (16,), (5, 2)),),
+    "_RNNSequence": (((5, 2, 3), (2, 4), (3, 4), (4, 4), (4,), (5, 2)),),
     "EditDistance": (((3,), (2,)),),
     **dict.fromkeys(("CTCLoss", "CTCGreedyDecoder", "CTCBeamSearchDecoder"), (((5, 2, 3),),)),
     **dict.fromkeys(("AvgPool3D", "AvgPool3DGrad", "MaxPool3D"), ((VOLUME,),)),
@@ -119,6 +122,7 @@ ATTR_VALUES: dict[str, tuple[Any, ...]] = {  # values of attributes that have no
     "message": (b"sampled",), "interpolation": ("NEAREST", "BILINEAR"),
 }
 ATTRS_BY_OP: dict[str, dict[str, tuple[Any, ...]]] = {  # all values to try; the default is not added to them
+    **{op: {"N": (1,)} for op in ("_GRUSequence", "_LSTMSequence", "_RNNSequence")},
     "Einsum": {"N": (2,), "equation": ("ab,bc->ac", "...ab,...bc->...ca", "ab,ab->b", "abc,acd->adb")},
     "_FusedMatMul": {"num_args": (1,), "fused_ops": (("BiasAdd",), ("BiasAdd", "Relu"), ("BiasAdd", "Tanh"))},
     "_FusedConv2D": {"num_args": (1,), "TArgs": ((dtypes.float32,),), "strides": ((1, 1, 1, 1),),
@@ -290,6 +294,8 @@ INTEGER_MAKERS: dict[str, Any] = {
     "MaxPoolV2.ksize": lambda _, d: np.array([1, 2, 2, 1], d.numpy),
     "orig_input_shape": lambda shape, d: np.array(shape, d.numpy),
     "SparseSoftmaxCrossEntropyWithLogits.labels": lambda shape, d: np.arange(shape[0], dtype=d.numpy),
+    **dict.fromkeys(("_GRUSequence.length", "_LSTMSequence.length", "_RNNSequence.length"),
+                    lambda shape, d: np.array(shape[0], d.numpy)),
     "seq_len_max": lambda shape, d: np.array(shape[0], d.numpy),
     "sequence_length": lambda shape, d: np.full(shape[1], shape[0] - 1, d.numpy),
     "labels_indices": lambda _, d: np.array([[0, 0], [0, 1], [1, 0]], d.numpy),

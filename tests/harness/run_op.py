@@ -12,10 +12,11 @@ from heald.runtime.host.registries import Registries
 from heald.runtime.values.dtypes import of_numpy
 from heald.runtime.values.tensor import constant_info
 from heald_cpu.device import Cpu
-from heald_tf_ops.plugin import OPS
+from heald_tf_ops.plugin import OPS, SEQUENCE_OPS
 
 REGISTRIES = Registries()
 REGISTRIES.ops.add_table(OPS, "tf_ops")
+REGISTRIES.ops.add_table(SEQUENCE_OPS, "tf_ops")
 REGISTRIES.device_types.add(DeviceType("CPU", "heald_cpu.device:scan", None, 0, "cpu"))
 REGISTRIES.kernels.add_pack(KernelPack("CPU", "heald_cpu.kernels:register_kernels", 0, "cpu", is_of_device_plugin=True))
 
@@ -67,5 +68,5 @@ def attributes(name: str, inputs: list[np.ndarray[Any, Any]], attrs: dict[str, A
         count = (len(inputs) - lists.count(False)) // lists.count(True) if is_list else 1
         group, remaining = remaining[:count], remaining[count:]
         types = tuple(of_numpy(x.dtype) for x in group)
-        defaults |= {arg.number_attr: count, arg.type_attr: types[0], arg.type_list_attr: types}
+        defaults |= {arg.number_attr: count, arg.type_list_attr: types} | ({arg.type_attr: types[0]} if types else {})
     return {n: v for n, v in (defaults | attrs).items() if n is not None}

@@ -12,6 +12,7 @@ OPS = OpTable(
     tiers=DATA / "op_tiers.tsv", probe="AddV2",
 )
 REFERENCE_OPS = OpTable(rows=DATA / "reference_ops.tsv", rules="heald_tf_ops.metadata:rule_of")
+SEQUENCE_OPS = OpTable(rows=DATA / "sequence_ops.tsv", rules="heald_tf_ops.metadata:rule_of")
 
 OPERATORS = OperatorTable(
     ops={
@@ -30,6 +31,7 @@ OPERATORS = OperatorTable(
 def heald_ops(registry: OpRegistrar) -> None:
     registry.add_table(OPS)
     registry.add_table(REFERENCE_OPS)
+    registry.add_table(SEQUENCE_OPS)
     registry.add_operators(OPERATORS)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from heald.api import Attrs, ValueInfo, info
+from heald.api import Attrs, InvalidArgument, ValueInfo, info
 
 from .rules import rule
 from .shapes import check_single, dims_of_rank, same_dim
@@ -56,3 +56,65 @@ def _state(
 def _check_peepholes(peepholes: Sequence[ValueInfo], cells: int | None) -> None:
     for peephole in peepholes:
         same_dim(dims_of_rank(peephole, 1, "a peephole")[0], cells, "the elements of a peephole and the cells")
+
+
+GATES = {"_GRUSequence": 3, "_LSTMSequence": 4, "_RNNSequence": 1}
+
+
+@rule("_LSTMSequence")
+def lstm_sequence(
+    _: Attrs, length: ValueInfo, x: ValueInfo, hidden: ValueInfo, state: ValueInfo, *rest: ValueInfo
+) -> tuple[ValueInfo, ...]:
+    """Return y [time, batch, cells], the last step's output, and the states after the last step: h, c."""
+    w, u, b, *masks = rest
+    return _sequence("_LSTMSequence", length, x, (hidden, state), w, u, b, masks)
+
+
+@rule("_GRUSequence")
+def gru_sequence(
+    _: Attrs, length: ValueInfo, x: ValueInfo, hidden: ValueInfo, *rest: ValueInfo
+) -> tuple[ValueInfo, ...]:
+    """Return y [time, batch, cells], the last step's output, and the state after the last step."""
+    w, u, b, candidate_bias, *masks = rest
+    outputs = _sequence("_GRUSequence", length, x, (hidden,), w, u, b, masks)
+    same_dim(dims_of_rank(candidate_bias, 1, "rb")[0], outputs[1].shape[1] if outputs[1].shape else None,
+             "the elements of rb and the cells")
+    return outputs
+
+
+@rule("_RNNSequence")
+def rnn_sequence(
+    _: Attrs, length: ValueInfo, x: ValueInfo, hidden: ValueInfo, *rest: ValueInfo
+) -> tuple[ValueInfo, ...]:
+    """Return y [time, batch, cells], the last step's output, and the state after the last step."""
+    w, u, b, *masks = rest
+    return _sequence("_RNNSequence", length, x, (hidden,), w, u, b, masks)
+
+
+def _sequence(
+    op: str, length: ValueInfo, x: ValueInfo, states: Sequence[ValueInfo], w: ValueInfo, u: ValueInfo, b: ValueInfo,
+    masks: Sequence[ValueInfo],
+) -> tuple[ValueInfo, ...]:
+    check_single(length, "length")
+    time, batch, inputs = dims_of_rank(x, 3, "x")
+    cells: int | None = None
+    for state in states:
+        shape = dims_of_rank(state, 2, "a state")
+        batch = same_dim(batch, shape[0], "the batches of x and a state")
+        cells = same_dim(cells, shape[1], "the cells of the states")
+    for mask in masks:
+        shape = dims_of_rank(mask, 2, "a mask")
+        time = same_dim(time, shape[0], "the steps of x and a mask")
+        batch = same_dim(batch, shape[1], "the batches of x and a mask")
+    rows, columns = dims_of_rank(w, 2, "w")
+    same_dim(rows, inputs, "the rows of w and the inputs")
+    u_rows, u_columns = dims_of_rank(u, 2, "u")
+    cells = same_dim(cells, u_rows, "the rows of u and the cells")
+    if cells is not None:
+        columns = same_dim(columns, cells * GATES[op], f"the columns of w and {GATES[op]} times the cells")
+    same_dim(u_columns, columns, "the columns of u and w")
+    same_dim(dims_of_rank(b, 1, "b")[0], columns, "the elements of b and the columns of w")
+    if len(masks) > 1:
+        raise InvalidArgument(f"a sequence takes one mask at most, {len(masks)} are given")
+    matrix = info(x.dtype, (batch, cells))
+    return info(x.dtype, (time, batch, cells)), matrix, *[matrix for _ in states]
