@@ -198,11 +198,14 @@ class Arguments:
         self.exec_args = ffi.new("dnnl_exec_arg_t[]", list(memories.items()))
 
 
-def describe_primitive(create: Callable[..., int], *arguments: Any) -> Any:
-    """A primitive's description. Raises Unimplemented if the library has none, or only its slow reference code."""
+def describe_primitive(create: Callable[..., int], *arguments: Any, with_reference: bool = False) -> Any:
+    """A primitive's description. Raises Unimplemented if the library has none, or only its slow reference code.
+
+    `with_reference`: Take the reference code, which is fast for recurrent layers: it multiplies by the library's GEMM.
+    """
     description = library().make("primitive_desc", create, library().engine, *arguments)
     name = implementation(description)
-    if name.startswith("ref"):
+    if name.startswith("ref") and not with_reference:
         raise errors.Unimplemented(f"oneDNN {library().version} has only '{name}' for this")
     return description
 

@@ -28,6 +28,8 @@ MULTIPLICATIONS_PER_ELEMENT = 16  # per element: they take as long as reading or
 Dims = tuple[int, ...]
 RECURRENT = frozenset({"BlockLSTM", "BlockLSTMV2", "LSTMBlockCell"})
 HIDDEN, WEIGHTS = -6, -5  # indices of their inputs, of [batch, cells] and [inputs + cells, 4 * cells]
+SEQUENCE_WEIGHTS = {"_GRUSequence": 3, "_LSTMSequence": 4, "_RNNSequence": 3}  # the index of w, in front of u
+SEQUENCE_HIDDEN = 2
 # Multiplications for each element of a product's result, at most, by the dimensions of the second operand and the last
 # dimension of the result.
 DEPTH: Mapping[str, Callable[[Dims, int], float]] = {
@@ -46,7 +48,7 @@ def is_small(b: Bind, nodes: Sequence[FusedOp]) -> bool:
     """True where these nodes are faster on one thread."""
     if library().threads == 1:
         return False
-    if b.op in RECURRENT:
+    if b.op in RECURRENT or b.op in SEQUENCE_WEIGHTS:
         return _work_of_step(b) < LARGEST_STEP_ELEMENTS
     moved = sum(operand.meta.size for operand in b.inputs) + sum(operand.size for operand in b.outputs)
     work = moved + sum(_multiplications(b, node) for node in nodes) / MULTIPLICATIONS_PER_ELEMENT
@@ -55,8 +57,12 @@ def is_small(b: Bind, nodes: Sequence[FusedOp]) -> bool:
 
 def _work_of_step(b: Bind) -> float:
     """The elements that a step of an LSTM reads, and its multiplications as elements."""
-    batch = b.inputs[HIDDEN].meta.dims[0]
-    return b.inputs[WEIGHTS].size * (1 + batch / MULTIPLICATIONS_PER_ELEMENT)
+    weights, hidden = b.inputs[WEIGHTS : WEIGHTS + 1], b.inputs[HIDDEN]
+    if b.op in SEQUENCE_WEIGHTS:
+        index = SEQUENCE_WEIGHTS[b.op]
+        weights, hidden = b.inputs[index : index + 2], b.inputs[SEQUENCE_HIDDEN]
+    batch = hidden.meta.dims[0]
+    return sum(operand.size for operand in weights) * (1 + batch / MULTIPLICATIONS_PER_ELEMENT)
 
 
 def _is_row(node: FusedOp) -> bool:

@@ -17,10 +17,11 @@ from . import (
     pooling,
     recurrent,
     resize,
+    sequences,
     softmax,
 )
 
-FAMILIES = (einsum, layer_norm, normalization, recurrent, softmax)
+FAMILIES = (einsum, layer_norm, normalization, recurrent, sequences, softmax)
 TYPED = (casting, elementwise, joining, matmul, pooling, resize)
 OF_CONVOLUTIONS = (convolution, fused)
 

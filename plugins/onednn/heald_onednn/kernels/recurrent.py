@@ -126,8 +126,8 @@ def _lstm(b: Bind, size: Size, time: int, places: Mapping[int, int]) -> Primitiv
     last = state.descriptor if CS in b.needed else null
     description = describe_primitive(
         library().c.dnnl_lstm_forward_primitive_desc_create, INFERENCE, LEFT_TO_RIGHT, source.descriptor,
-        state.descriptor, state.descriptor, _layout_by_library(inputs, cells).descriptor,
-        _layout_by_library(cells, cells).descriptor, null, null,
+        state.descriptor, state.descriptor, layout_by_library(inputs, cells).descriptor,
+        layout_by_library(cells, cells).descriptor, null, null,
         vector.descriptor, all_states.descriptor, last, last, 0, attributes())
     operands: dict[int, tuple[Layout, Operand]] = {
         SOURCE: (source, places[SOURCE]), STATE: (state, places[STATE]), HIDDEN: (state, places[HIDDEN]),
@@ -139,9 +139,9 @@ def _lstm(b: Bind, size: Size, time: int, places: Mapping[int, int]) -> Primitiv
     return Primitive(description, operands)
 
 
-def _layout_by_library(rows: int, cells: int) -> Layout:
+def layout_by_library(rows: int, cells: int, gates: int = 4) -> Layout:
     """The layout of all gates' weights, left to the library's choice."""
-    return Layout.of((1, 1, rows, 4, cells), ANY)
+    return Layout.of((1, 1, rows, gates, cells), ANY)
 
 
 def _weights(b: Bind, weights: ValueInfo, rows: slice, description: Any, index: int) -> tuple[Layout, Operand]:

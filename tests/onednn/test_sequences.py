@@ -1,0 +1,81 @@
+"""Recurrent layers over a whole sequence by the oneDNN pack: the results are those of NumPy's kernels."""
+
+from __future__ import annotations
+
+import heald
+import numpy as np
+import pytest
+from builders.graphs import const, graph, node, placeholder
+from builders.lstm import numbers
+from harness.onednn_pair import AS_WRITTEN, NUMPY_ALONE
+
+GATES = {"_GRUSequence": 3, "_LSTMSequence": 4, "_RNNSequence": 1}
+TIME = 5
+INPUTS = {"_GRUSequence": "lxhwubr", "_LSTMSequence": "lxhcwub", "_RNNSequence": "lxhwub"}
+
+
+def layer(op, inputs=3, cells=4, length=TIME, mask=False, **attrs):
+    columns = GATES[op] * cells
+    names = [*INPUTS[op], *("m" * mask)]
+    return [placeholder("x", (TIME, None, inputs)), placeholder("h", (None, cells)), placeholder("c", (None, cells)),
+             const("l", length, np.int32), const("w", numbers(inputs, columns, seed=1)),
+             const("u", numbers(cells, columns, seed=2)), const("b", numbers(columns, seed=3)),
+             const("r", numbers(cells, seed=4)), const("m", numbers(TIME, 2, seed=8) > 0, bool),
+             node("n", op, *names, N=int(mask), **attrs)]
+
+
+def kernel(nodes, fetches, inputs=3, cells=4, batch=2):
+    """The kernel of the layer. Asserts that its results equal NumPy's."""
+    feed = {"x": numbers(TIME, batch, inputs, seed=5), "h": numbers(batch, cells, seed=6),
+            "c": numbers(batch, cells, seed=7)}
+    feed = {name: value for name, value in feed.items() if name in {source.node for source in nodes[-1].inputs}}
+    nodes = [one for one in nodes if one.name in feed or one.op != "Placeholder"]
+    with heald.Session(graph(*nodes), NUMPY_ALONE) as session:
+        want = session.run(fetches, feed)
+    with heald.Session(graph(*nodes), AS_WRITTEN) as session:
+        session.run(fetches, feed)  # the second run finds the frame that the first has made
+        got = session.run(fetches, feed)
+        name = {row["node"]: row["kernel"] for row in session.placement().table()}["n"]
+    for a, b in zip(want, got, strict=True):
+        np.testing.assert_allclose(b, a, rtol=0, atol=1e-5)
+    return name
+
+
+@pytest.mark.parametrize("op", GATES)
+@pytest.mark.parametrize("fetches", [["n:0"], ["n:1"], ["n:2"], ["n:0", "n:2"]])
+@pytest.mark.parametrize("size", [(3, 4, 2), (1, 1, 1), (17, 33, 3)])
+def test_results_are_those_of_numpy(op, fetches, size):
+    inputs, cells, batch = size
+    assert kernel(layer(op, inputs, cells), fetches, inputs, cells, batch) == f"onednn.{op}"
+
+
+def test_the_last_state_of_an_lstm_is_returned():
+    assert kernel(layer("_LSTMSequence"), ["n:3", "n:2"]) == "onednn._LSTMSequence"
+    assert kernel(layer("_LSTMSequence"), ["n:3"]) == "onednn._LSTMSequence"
+
+
+def test_the_reset_of_a_gru_may_come_before_the_product():
+    assert kernel(layer("_GRUSequence", reset_after=False), ["n:0"]) == "onednn._GRUSequence"
+
+
+@pytest.mark.parametrize("activation", ["relu", "sigmoid", "tanh"])
+def test_a_simple_cell_has_several_activations(activation):
+    assert kernel(layer("_RNNSequence", activation=activation), ["n:0"]) == "onednn._RNNSequence"
+
+
+@pytest.mark.parametrize("op", GATES)
+@pytest.mark.parametrize("case", [{"length": 3}, {"activation": "softsign"}])
+def test_numpy_runs_the_layers_that_the_library_lacks(op, case):
+    assert kernel(layer(op, **case), ["n:0"]) == f"cpu.{op}"
+
+
+@pytest.mark.parametrize("op", GATES)
+@pytest.mark.parametrize("masked", ["previous", "zeros"])
+@pytest.mark.parametrize("fetches", [["n:0"], ["n:1"], ["n:0", "n:1", "n:2"]])
+def test_masked_rows_keep_their_states(op, masked, fetches):
+    fetches = [*fetches, *(["n:3"] if op == "_LSTMSequence" and len(fetches) > 1 else [])]
+    assert kernel(layer(op, mask=True, masked=masked), fetches) == f"onednn.{op}"
+
+
+def test_two_copies_of_the_last_output_are_left_to_numpy():
+    assert kernel(layer("_GRUSequence"), ["n:1", "n:2"]) == "cpu._GRUSequence"
