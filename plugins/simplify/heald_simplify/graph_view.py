@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from heald.api import Graph, Input, Node, PassContext, Resolved, TensorValue, errors, new_name, pruned
+from heald.api import DType, Graph, Input, Node, PassContext, Resolved, TensorValue, errors, new_name, pruned
 
 Array = np.ndarray[Any, Any]
 
@@ -81,6 +81,22 @@ class GraphView:
         elements: Array | None = self._inferred[source.node][source.index].value
         assert elements is not None
         return elements
+
+    def dtype(self, source: Input) -> DType | None:
+        """The element type of a tensor, None where its node does not fit its op."""
+        outputs = self._inferred.get(source.node, ())
+        return outputs[source.index].dtype if source.index < len(outputs) else None
+
+    def shape_of_variable(self, resource: Input) -> tuple[int | None, ...] | None:
+        """The shape of the variable that a resource names, as far as it is known."""
+        outputs = self._inferred.get(resource.node, ())
+        handle = outputs[resource.index].handle if resource.index < len(outputs) else None
+        return handle[0].shape if handle else None
+
+    def is_known_tensor(self, source: Input) -> bool:
+        """True where the elements of a tensor are known before the run."""
+        outputs = self._inferred.get(source.node, ())
+        return source.index < len(outputs) and outputs[source.index].is_known
 
     def is_known(self, node: Node) -> bool:
         """True where the elements of all outputs are known before the run."""

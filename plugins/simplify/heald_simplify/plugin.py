@@ -32,6 +32,8 @@ PASSES = {  # by name in config; sessions run them
                    ("identities",)),
     "sequences": _Pass("sequences:fuse_lstm_sequences", "makes one node of all steps of an unrolled LSTM", _VALUES,
                        ("cells",)),
+    "loops": _Pass("loops:fuse_recurrent_loops", "makes one node of a loop over the steps of an LSTM, a GRU or an RNN",
+                   _VALUES, ("identities",)),
     "pads": _Pass("pads:fold_pads", "turns zeros around images into the padding of a convolution", _EXACT,
                   ("identities",)),
     "batch-norm": _Pass("batch_norm:fold_batch_norm",
