@@ -367,6 +367,17 @@ def dying(build):
     return [name for name, node in build.nodes.items() if node.op == "Merge"], exits
 
 
+def test_a_loop_is_left_by_a_value_that_is_no_variable():
+    build = two_inputs()
+    _, end = counting_loop(build, lambda count, value: [build.op("Add", value, count)], "y",
+                           condition=lambda count, *_: build.op("Less", build.op("Add", count, count), "x"))
+    less, = [node for node in build.nodes.values() if node.op == "Less"]
+    build.context = build.root
+    out = build.add("Exit", less.inputs[0].node)
+    result = check_functional_form(build.graph(), [(end, 0), (out, 0)], {"x": 5, "y": 1})
+    assert "_Frame" in ops_of(result)
+
+
 def test_an_exit_may_be_dead_although_the_loop_is_not():
     build = two_inputs()
     _, (count, end) = dying(build)

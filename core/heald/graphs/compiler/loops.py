@@ -282,10 +282,9 @@ class _WhileAttempt:
                 if any(source in self.nodes and source not in head for source in sources):
                     return False
             elif name not in body and self.live.gates.get(name) is not choice:
-                exits = node.op in EXITS and not node.controls
-                if not exits or self._switched_data(node.inputs[0], choice) not in self.local:
+                if node.op not in EXITS or node.controls:
                     return False
-        return True
+        return all(self._switched_data(end.inputs[0], choice) in self.local for end in self.loop.exits)
 
     def _nodes_shared_with_body(self, head: Mapping[str, Node], body: Mapping[str, Node]) -> set[str]:
         """Return the nodes of the head whose values the body needs."""
