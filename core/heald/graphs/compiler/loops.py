@@ -281,9 +281,9 @@ class _WhileAttempt:
                 sources = (*(tensor.node for tensor in node.inputs), *node.controls)
                 if any(source in self.nodes and source not in head for source in sources):
                     return False
-            elif name not in body and self.live.gates.get(name) is not choice:
-                if node.op not in EXITS or node.controls:
-                    return False
+            elif name not in body and self.live.gates.get(name) is not choice and (
+                    node.op not in EXITS or node.controls):
+                return False
         return all(self._switched_data(end.inputs[0], choice) in self.local for end in self.loop.exits)
 
     def _nodes_shared_with_body(self, head: Mapping[str, Node], body: Mapping[str, Node]) -> set[str]:
