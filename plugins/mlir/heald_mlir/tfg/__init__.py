@@ -8,11 +8,12 @@ parsing makes the bytes of a GraphDef, which core reads. There is no tree of ope
 Modules, from a graph to text: `graph_printer`, `body_printer` and `function_printer` write nodes in lines,
 `value_names` gives values their names, `node_texts` and `node_section` have the attributes of a node,
 `attribute_forms` and `tensor_forms` a value's text with the bytes that it stands for. From text to a graph:
-`graph_parser`, `body_parser`, `attribute_reader` read text, `body_values` resolves inputs, `node_builder` and
+`graph_parser`, `module_reader`, `body_parser`, `generic_form`, `attribute_reader` read text into `parsed_body`,
+`body_values` resolves inputs, `node_builder` and
 `attribute_values` make bytes. `signature`, `signature_text` and `signature_reader` do both for functions,
 `graph_layout` for the fields around nodes. `region_forms` says how regions live in a graph, and `region_choice` which
 nodes are printed with them; `region_printer`, `region_builder` and `region_passes` do it. `lifted_graph` has graphs as
-functions. `verifier` and `region_verifier` check control flow, and `constraints` its attributes. `result_types` and
+functions. `verifier` and `region_checks` check control flow, and `constraints` its attributes. `result_types` and
 `element_types` have the types. `text_file` has the public functions and the loader. `full_types` has the types that
 TensorFlow adds, `hexadecimal` the digits of constants. `commands` is heald tfg, and `elision` leaves out constants.
 """
@@ -28,10 +29,12 @@ if TYPE_CHECKING:
     from .text_file import dumps as dumps
     from .text_file import load as load
     from .text_file import loads as loads
+    from .text_file import loads_all as loads_all
 
 __all__ = ["dump", "dumps", "function_to_graph", "functional_to_region", "graph_to_function", "load", "loads",
-           "region_to_functional"]
+           "loads_all", "region_to_functional"]
 _WHERE = {"dump": "text_file", "dumps": "text_file", "load": "text_file", "loads": "text_file",
+          "loads_all": "text_file",
           "functional_to_region": "region_passes", "region_to_functional": "region_passes",
           "function_to_graph": "lifted_graph", "graph_to_function": "lifted_graph"}
 
