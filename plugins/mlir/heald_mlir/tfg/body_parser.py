@@ -86,6 +86,13 @@ class BodyReader(AttributeReader):
         returned: Return | None = None
         misplaced: tuple[str, int] | None = None
         while not self.accept("}"):
+            line = self.line()
+            if line is not None:
+                if isinstance(last, Return):
+                    returned = returned or last
+                nodes.append(line)
+                last = line
+                continue
             if self.kind == "block":
                 labels.append(self.at)
                 self.label()
@@ -95,7 +102,7 @@ class BodyReader(AttributeReader):
                 misplaced = misplaced or (self.text, self.at)
                 self.pass_module_operation()
                 continue
-            node = self.line() or self.operation()
+            node = self.operation()
             if isinstance(last, Return):
                 returned = returned or last
             last = node

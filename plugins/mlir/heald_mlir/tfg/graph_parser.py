@@ -127,14 +127,16 @@ class GraphBuilder:
         for node in body.nodes:
             if node.op in FORMS:
                 self.check(node)
+        if scope.misbound is None:
+            return [self._regions.build_functional_node(node, scope) if node.regions
+                    else Resolved(node, scope.inputs(node), []) for node in body.nodes]
         resolved = []
         for node in body.nodes:
             if node.regions:
                 resolved.append(self._regions.build_functional_node(node, scope))
             else:
                 resolved.append(Resolved(node, scope.inputs(node), []))
-            if scope.misbound is not None:
-                scope.check_bound(node)
+            scope.check_bound(node)
         return resolved
 
     def _messages(self, resolved: Sequence[Resolved], scope: Scope) -> list[list[Buffer]]:
