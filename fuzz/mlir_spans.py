@@ -17,8 +17,8 @@ from heald_mlir.ir import Operation, Region, Value
 from heald_mlir.parser import FUNCTION, MODULE, Parser
 from heald_mlir.program_reader import RETURN
 from heald_mlir.text_file import dialects
-from heald_mlir.tfg import body_parser
-from heald_mlir.tfg.graph_parser import GraphReader
+from heald_mlir.tfg import parsed_body
+from heald_mlir.tfg.module_reader import GraphReader
 
 OPERATION, TYPE, ATTRIBUTE, REGION, OPERAND, SYMBOL = "operation", "type", "attribute", "region", "operand", "symbol"
 _OTHERS = (FUNCTION, MODULE, RETURN)  # operations that stand in one place
@@ -109,7 +109,7 @@ def _types(values: list[Value]) -> list[str]:
 class _GraphSpans(_Noting, GraphReader):
     """The parser of graphs."""
 
-    def use(self) -> body_parser.Use:
+    def use(self) -> parsed_body.Use:
         use = super().use()
         self._parts.append(Span(OPERAND, use.at, use.at + len(use.name)))
         return use
@@ -117,11 +117,11 @@ class _GraphSpans(_Noting, GraphReader):
     def operation(self) -> Any:
         begin = self.at
         operation = super().operation()
-        if isinstance(operation, body_parser.ParsedNode):
+        if isinstance(operation, parsed_body.ParsedNode):
             self.note(OPERATION, begin, f"{len(operation.inputs)} -> {operation.results and operation.results[0][1]}")
         return operation
 
-    def region_of(self) -> body_parser.Region:
+    def region_of(self) -> parsed_body.Region:
         begin = self.at
         region = super().region_of()
         self.note(REGION, begin)

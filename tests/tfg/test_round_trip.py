@@ -235,8 +235,7 @@ def test_a_short_text_for_a_large_constant_takes_no_memory_before_the_budget_is_
 
 
 @pytest.mark.parametrize("prefix", ["", "tfg."])
-@pytest.mark.parametrize("form", ['{0}Neg(%x) name("y") {{T = f32}}', '{0}Neg (%x) name("y") {{T = f32}}',
-                                  '"{0}Neg"(%x) name("y") {{T = f32}}'])
+@pytest.mark.parametrize("form", ['{0}Neg(%x) name("y") {{T = f32}}', '{0}Neg (%x) name("y") {{T = f32}}'])
 def test_the_prefix_of_the_dialect_is_no_part_of_an_op(prefix, form):
     text = f"""tfg.graph #tf_type.version<producer = 1395, min_consumer = 0> {{
       %x, %c = {prefix}Placeholder name("x") {{dtype = f32, shape = #tf_type.shape<2>}} : () -> (tensor<2xf32>)

@@ -101,7 +101,9 @@ class Lexer:
               ) -> MalformedText:
         """An error at a position, by default at the current token."""
         placed = tuple((self.location(where), text) for where, text in notes)
-        return MalformedText(message, self.location(self.at if at is None else at), placed, hint)
+        if at is None:
+            at = self.at - (self.kind == "end" and self.at > 0)
+        return MalformedText(message, self.location(at), placed, hint)
 
     def wrong_token(self, message: str) -> MalformedText:
         """An error about the absence of a token: its place is the end of the token before it.

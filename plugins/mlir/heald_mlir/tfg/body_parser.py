@@ -1,147 +1,144 @@
-"""The parser of the nodes in a graph or a function.
+"""The parser of the operations in a graph or a function.
 
-Values may be used before they are defined, so a body is parsed whole before its inputs are resolved. A node is one
-line as a rule; the part of the line behind its name, which many nodes share, is parsed once.
+Values may be used before they are defined, so a body is parsed whole before its inputs are resolved. Operations stand
+in any layout, in the dialect's own form or in the generic form of MLIR, which `generic_form` turns into the same data.
+A node is one line as a rule: `line` takes it by one regular expression, and the part of the line behind its name, which
+many nodes share, is parsed once. It leaves any other layout, and any fault, to `operation`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from .. import attributes as a
-from ..lexer import SUFFIX, unescaped_text
+from ..lexer import BLANK, SUFFIX, MalformedText, unescaped_text
 from .attribute_reader import AttributeReader
 from .element_types import CONTROL
-from .names import DIALECT
-from .region_forms import REGION_OPS
+from .generic_form import GenericOperation, operation_of
+from .names import BARE_OP, DIALECT
+from .parsed_body import ASSIGNED, DEVICE, KEYWORDS, NAME, Body, GetResult, ParsedNode, Region, Return, Tail, Use
+from .region_checks import attribute_fault, kind_of
+from .region_forms import FORMS, REGION_OPS
 
 _VALUE = rf"%{SUFFIX}(?:\#\d{{1,9}})?"
 _VALUES = rf"{_VALUE}(?:, {_VALUE})*"
 _TEXT = r'"([^"\\\n]*)"'
 _LINE = re.compile(  # the usual form of a node, up to its name
-    rf"\s*(%{SUFFIX}(?::\d{{1,9}})?(?:, %{SUFFIX})?) = ([A-Za-z_][\w$.]*)(?:\(({_VALUES})\))?(?: \[({_VALUES})\])?"
-    rf"(?: device\({_TEXT}\))?(?: assigned_device\({_TEXT}\))?(?: name\({_TEXT}\))?([^\n]*)\n", re.ASCII)
+    rf"\s*(%{SUFFIX}(?::[1-9]\d{{0,8}})?(?:, %{SUFFIX})?) = (?:tfg\.)?([A-Za-z_][\w$]*)(?:\(({_VALUES})\))?"
+    rf"(?: \[({_VALUES})\])?(?: device\({_TEXT}\))?(?: assigned_device\({_TEXT}\))?(?: name\({_TEXT}\))?([^\n]*)\n",
+    re.ASCII)
+_END_OF_LINE = re.compile(BLANK)
+LARGEST_INDEX = 2**31 - 1
 _MAX_SHARED_CHARACTERS = 1024  # characters of a shared part of a line
-DEVICE, ASSIGNED, NAME = "_mlir_device", "_mlir_assigned_device", "_mlir_name"
-_KEYWORDS = {"device": DEVICE, "assigned_device": ASSIGNED, "name": NAME}
+_OF_MODULES = ("tfg.graph", "tfg.func")
+_TERMINATORS = ("return", "yield", "condition")
+_SPECIAL_OPS = REGION_OPS | {*_TERMINATORS, "get_result", "graph", "func"}
+_WITH_PROPERTIES = {*_SPECIAL_OPS, *FORMS}
+UNREGISTERED = ("operation being parsed with an unregistered dialect. If this is intended, please use "
+                 "-allow-unregistered-dialect with the MLIR tool used")
 
 
-class Use(NamedTuple):
-    """A use of a value: its name, its number in a pack, its position."""
+class _Results(NamedTuple):
+    """The names before `=`, where they begin, and how many values they bind."""
 
-    name: str
-    number: int
+    names: list[tuple[str, int]]
     at: int
-
-
-class Tail(NamedTuple):
-    """The part of an operation behind its name: attributes, and the types of operands and results as text.
-
-    `typed`: False for the older form of operations in generic functions, which have no types.
-    """
-
-    attributes: dict[str, a.Attribute]
-    operands: tuple[str, ...]
-    results: tuple[str, ...]
-    typed: bool
-
-
-class ParsedNode:
-    """An operation of a body, which begins at `at`, with its name at `where`.
-
-    `results`: names of its values, and how many each stands for.
-    """
-
-    __slots__ = ("assigned_device", "at", "controls", "device", "inputs", "name", "op", "regions", "results", "tail",
-                 "where")
-
-    def __init__(
-        self, op: str, at: int, where: int, results: list[tuple[str, int]], inputs: list[Use], controls: list[Use],
-        device: str, assigned_device: str, name: str, tail: Tail, regions: tuple[Region, ...] = (),
-    ) -> None:
-        self.op = op
-        self.at = at
-        self.where = where
-        self.results = results
-        self.inputs = inputs
-        self.controls = controls
-        self.device = device
-        self.assigned_device = assigned_device
-        self.name = name
-        self.tail = tail
-        self.regions = regions
-
-
-class GetResult(NamedTuple):
-    """A `get_result` of a generic function: tensor `number` of an output argument."""
-
-    result: str
-    source: Use
-    output: str
-    number: int
-    at: int
-
-
-class Return(NamedTuple):
-    """The terminator of a function or a region: results, control results and their attributes, types of the results.
-
-    `condition`: the condition of a loop, and its type.
-    """
-
-    results: list[Use]
-    controls: list[tuple[Use, dict[str, a.Attribute]]]
-    types: tuple[str, ...]
-    at: int
-    op: str
-    condition: tuple[Use, str] | None = None
-
-
-class Body(NamedTuple):
-    nodes: list[ParsedNode]
-    get_results: list[GetResult]
-    returned: Return | None
-
-
-class Region(NamedTuple):
-    """A region of a control flow op: its arguments with their types, its operations."""
-
-    arguments: list[tuple[str, str, int]]
-    body: Body
 
 
 class BodyReader(AttributeReader):
-    """A parser of bodies."""
+    """A parser of bodies. `default_dialect`: the dialect of operations whose name has no prefix."""
 
     def __init__(self, text: str, file: str = "-", line: int = 1) -> None:
         self.tails: dict[str, Tail] = {}
+        self.default_dialect = "builtin"
         super().__init__(text, file, line)
 
-    def body(self) -> Body:
-        """Parse `{...}`."""
-        self.expect("{", " to begin a region")
-        return self.operations()
+    def custom_error(self, op: str, message: str, at: int | None = None, hint: str | None = None) -> MalformedText:
+        """A fault within the dialect's own form of an op."""
+        return self.error(f"custom op 'tfg.{op}' {message}", at, hint=hint)
 
-    def operations(self) -> Body:
-        """Parse operations, and the brace behind them."""
+    def is_punctuation(self, text: str) -> bool:
+        return self.text == text and self.kind == "punctuation"
+
+    # Blocks
+
+    def body(self) -> Body:
+        """Parse `{...}` of the dialect's own form."""
+        outer, self.default_dialect = self.default_dialect, "tfg"
+        region = self.region_of()
+        self.default_dialect = outer
+        return region.body
+
+    def region_of(self) -> Region:
+        """Parse `{...}` with the arguments that a label gives."""
+        at = self.at
+        self.expect("{", " to begin a region")
+        arguments: list[tuple[str, str, int]] = []
+        labels, blocks = [], 1
+        if self.kind == "block":
+            labels.append(self.at)
+            arguments = self.label()
         nodes: list[ParsedNode] = []
         get_results: list[GetResult] = []
+        last: ParsedNode | GetResult | Return | None = None
         returned: Return | None = None
+        misplaced: tuple[str, int] | None = None
         while not self.accept("}"):
-            if returned is not None:
-                raise self.error(f"'tfg.{returned.op}' op must be the last operation in the parent block", returned.at)
-            node = self.line()
-            if node is not None:
-                nodes.append(node)
+            line = self.line()
+            if line is not None:
+                if isinstance(last, Return):
+                    returned = returned or last
+                nodes.append(line)
+                last = line
                 continue
-            operation = self.operation()
-            if isinstance(operation, GetResult):
-                get_results.append(operation)
-            elif isinstance(operation, Return):
-                returned = operation
-            else:
-                nodes.append(operation)
-        return Body(nodes, get_results, returned)
+            if self.kind == "block":
+                labels.append(self.at)
+                self.label()
+                blocks, last = blocks + 1, None
+                continue
+            if self.is_of_module():
+                misplaced = misplaced or (self.text, self.at)
+                self.pass_module_operation()
+                continue
+            node = self.operation()
+            if isinstance(last, Return):
+                returned = returned or last
+            last = node
+            if isinstance(node, ParsedNode):
+                nodes.append(node)
+            elif isinstance(node, GetResult):
+                get_results.append(node)
+        if misplaced is not None:
+            raise self.error(f"'tfg.{misplaced[0].removeprefix(DIALECT)}' op expects parent op 'builtin.module'",
+                             misplaced[1])
+        if isinstance(last, Return) and returned is not None:
+            raise self.error(f"'tfg.{returned.op}' op must be the last operation in the parent block", returned.at)
+        terminator = last if isinstance(last, Return) else None
+        name = last.op if isinstance(last, ParsedNode) else "get_result" if isinstance(last, GetResult) else ""
+        return Region(arguments, Body(nodes, get_results, terminator, name, at, tuple(labels), blocks))
+
+    def label(self) -> list[tuple[str, str, int]]:
+        """Parse `^name(%argument: type, ...):`."""
+        self.advance()
+        arguments = self.comma_list("(", ")", self.block_argument) if self.is_punctuation("(") else []
+        self.expect(":", " after block name")
+        return arguments
+
+    def block_argument(self) -> tuple[str, str, int]:
+        at, name = self.at, self.take("value", "SSA operand")
+        self.expect(":")
+        of = str(self.type())
+        self.trailing_location()
+        return name, of, at
+
+    def trailing_location(self) -> None:
+        """Pass a location, which a graph does not keep."""
+        if self.text == "loc" and self.kind == "word":
+            self.bracketed_location()
+
+    # Operations
 
     def line(self) -> ParsedNode | None:
         """Parse a node in the usual form at once; None for another form, or one with a fault."""
@@ -149,100 +146,276 @@ class BodyReader(AttributeReader):
         if match is None:
             return None
         bound, op, inputs, controls, device, assigned, name, tail_text = match.groups()
-        op = op.removeprefix(DIALECT)
-        if op == "get_result" or op in REGION_OPS:
+        if name is None or op in _SPECIAL_OPS or self.default_dialect != "tfg":
             return None
         tail = self.tails.get(tail_text)
         if tail is None:
-            if tail_text[:2] not in ("", " {", " :"):
+            tail = self.tail_of_line(tail_text, match.start(8), match.end())
+            if tail is None:
                 return None
-            self.jump(match.start(8))
-            tail = self.tail()
-            if self.at < match.end() and self.kind != "end":
-                raise self.error("expected operation name in quotes")
-            if len(tail_text) <= _MAX_SHARED_CHARACTERS:
-                self.tails[tail_text] = tail
+        if not tail.counted and len(tail.operands) > (inputs.count("%") if inputs else 0):
+            return None
         first, _, control = bound.partition(", ")
         value, _, count = first.partition(":")
         results = [(value, int(count) if count else 1)]
         if control:
             results.append((control, 1))
         node = ParsedNode(op, match.start(1), match.start(2), results, _uses(inputs, match.start(3)),
-                          _uses(controls, match.start(4)), device or "", assigned or "", name or "", tail)
+                          _uses(controls, match.start(4)), device or "", assigned or "", name, tail)
         self.jump(match.end())
         return node
 
+    def tail_of_line(self, text: str, start: int, end: int) -> Tail | None:
+        """Parse the part of a line behind its name; None, at the position before, where more or less stands there."""
+        if text[:2] not in ("", " {", " :"):
+            return None
+        at = self.at
+        self.jump(start)
+        tail = self.tail()
+        ended = _END_OF_LINE.match(self.source, end - 1)
+        if (ended is None or ended.end() != self.at) or any(key in tail.attributes for key in KEYWORDS.values()):
+            self.jump(at)
+            return None
+        if len(text) <= _MAX_SHARED_CHARACTERS:
+            self.tails[text] = tail
+        return tail
+
     def operation(self) -> ParsedNode | GetResult | Return:
         """Parse any operation of a body."""
+        results = self.result_names()
+        where = self.at
+        if results.names and self.is_of_module():
+            self.pass_module_operation()
+            raise self.error("cannot name an operation with no results", results.at)
+        operation: ParsedNode | GetResult | Return
+        if self.kind == "word":
+            op = self.op_of_word()
+            if op == "get_result":
+                operation = self.get_result(results.names, where)
+            elif op in _TERMINATORS:
+                operation = self.condition(where) if op == "condition" else self.parse_return(op, where)
+            elif op in REGION_OPS:
+                operation = self.parse_nested(lambda: self.region_node(op, results, where))
+            else:
+                operation = self.node(op, results, where)
+        elif self.kind == "string":
+            operation = self.quoted_operation(results, where)
+        else:
+            raise self.wrong_token("expected operation name in quotes")
+        self.trailing_location()
+        if results.names:
+            self.check_bound(operation, results)
+        return operation
+
+    def check_bound(self, operation: ParsedNode | GetResult | Return, results: _Results) -> None:
+        """Raises MalformedText for other numbers of names than of results, where its types tell the latter."""
+        if isinstance(operation, Return):
+            raise self.error("cannot name an operation with no results", results.at)
+        if isinstance(operation, ParsedNode) and operation.tail.typed:
+            count = len(operation.tail.results) + operation.tail.tokens
+            bound = sum([number for _, number in results.names])
+            if count != bound:
+                raise self.error(f"operation defines {count} results but was provided {bound} to bind", results.at)
+
+    def is_of_module(self) -> bool:
+        """True at a graph or a function, whose names may lack the prefix as those of nodes."""
+        return self.kind == "word" and (self.text in _OF_MODULES or (
+            self.default_dialect == "tfg" and DIALECT + self.text in _OF_MODULES))
+
+    def pass_module_operation(self) -> None:
+        """Parse an operation of a module. Its faults come before that of its place."""
+
+    def result_names(self) -> _Results:
+        """Parse `%a:2, %b = `, or nothing."""
         at = self.at
-        results: list[tuple[str, int]] = []
-        while self.kind == "value":
-            name, count = self.text, 1
-            self.advance()
+        names: list[tuple[str, int]] = []
+        while self.kind == "value" or names:
+            name, count = self.take("value", "valid ssa identifier"), 1
             if self.accept(":"):
-                count = self.count("integer number of results")
-                if count < 1:
-                    raise self.error("expected named operation to have at least 1 result", at)
-            results.append((name, count))
+                if self.kind != "number" or not self.text.isdigit():
+                    raise self.wrong_token("expected integer number of results")
+                if not 0 < int(self.text[:10]) < 1 << 31:
+                    raise self.error("expected named operation to have at least 1 result")
+                count = int(self.text)
+                self.advance()
+            names.append((name, count))
             if not self.accept(","):
                 self.expect("=", " after SSA name")
                 break
-        where = self.at
-        if self.kind == "string":
-            op = unescaped_text(self.text).removeprefix(DIALECT)
-        elif self.kind == "word":
-            op = self.text.removeprefix(DIALECT)
-        else:
-            raise self.error("expected operation name in quotes" if results or self.kind != "end"
-                             else "expected '}' to end a region")
-        if not op:
+        return _Results(names, at)
+
+    def op_of_word(self) -> str:
+        """Take the name of an op of the dialect, with its prefix or without."""
+        word, at = self.text, self.at
+        self.advance()
+        dialect, _, op = word.partition(".")
+        if not op:  # `Add`, and `tfg.` as MLIR has it
+            if self.default_dialect == "tfg":
+                return word
+            raise self.error(f"custom op '{word}' is unknown (tried '{self.default_dialect}.{word}' as well)", at,
+                             hint="write the prefix of the dialect: tfg.")
+        if dialect == "tfg":
+            return op
+        raise self.error(f"custom op '{word}' is unknown" if dialect == "builtin" else
+                         f"Dialect `{dialect}' not found for custom op '{word}' ", at,
+                         hint="a point in the name of an op needs the prefix of the dialect: tfg.")
+
+    def quoted_operation(self, results: _Results, where: int) -> ParsedNode | GetResult | Return:
+        """Parse the generic form. An op whose name is no identifier may have the form of other nodes, too."""
+        name = self.quoted_name()
+        op = name.removeprefix(DIALECT)
+        odd = BARE_OP.match(op) is None
+        if odd and not self.is_punctuation("("):
+            return self.node(op, results, where)
+        if op is name and not odd:
+            raise self.error(UNREGISTERED, hint="write the prefix of the dialect: tfg.")
+        uses = self.operand_list()
+        if odd and (self.is_punctuation("[") or (self.kind == "word" and self.text in KEYWORDS)):
+            return self.node_behind_inputs(op, results, where, uses)
+        generic = self.parse_nested(lambda: self.generic_operation(op, where, uses))
+        return operation_of(self, generic, results.names, results.at)
+
+    def quoted_name(self) -> str:
+        """Take the name of an operation in quotes."""
+        name = unescaped_text(self.text)
+        if not name or name == DIALECT:
             raise self.error("empty operation name is invalid")
         self.advance()
-        if op in ("return", "yield"):
-            return self.parse_return(op, where)
-        if op == "get_result":
-            return self.get_result(results, where)
-        if op == "condition":
-            return self.condition(where)
-        if op in REGION_OPS:
-            return self.parse_nested(lambda: self.region_node(op, at, where, results))
-        return self.node(op, at, where, results)
+        return name
 
-    def node(self, op: str, at: int, where: int, results: list[tuple[str, int]]) -> ParsedNode:
+    def operand_list(self) -> list[Use]:
+        """Parse the operands of the generic form."""
+        self.expect("(", " to start operand list")
+        uses: list[Use] = []
+        if self.kind == "value":
+            uses.append(self.use())
+            while self.accept(","):
+                uses.append(self.use())
+        self.expect(")", " to end operand list")
+        return uses
+
+    def generic_operation(self, op: str, where: int, uses: Sequence[Use]) -> GenericOperation:
+        """Parse `<{properties}>({regions}) {attributes} : types` behind the operands of the generic form."""
+        if self.is_punctuation("["):
+            self.advance()
+            raise self.error("reference to an undefined block")
+        attributes: dict[str, a.Attribute] = {}
+        if self.accept("<"):
+            properties = self.dictionary()
+            attributes = properties if op in _WITH_PROPERTIES else {}  # TensorFlow drops those of other ops
+            self.expect(">", " to close properties")
+        regions: list[Region] = []
+        if self.accept("("):
+            regions.append(self.region_of())
+            while self.accept(","):
+                regions.append(self.region_of())
+            self.expect(")", " to end region list")
+        if self.is_punctuation("{"):
+            attributes |= self.dictionary()
+        self.expect(":", " followed by operation type")
+        at = self.at
+        if not self.is_punctuation("("):
+            self.type()
+            raise self.error("expected function type", at)
+        of = self.function_type()
+        if len(of.inputs) != len(uses):
+            count = len(uses)
+            raise self.error(f"expected {count} operand type{'s' * (count != 1)} but had {len(of.inputs)}", at)
+        return GenericOperation(op, where, list(uses), attributes, regions, list(map(str, of.inputs)),
+                                list(map(str, of.results)))
+
+    # Nodes
+
+    def node(self, op: str, results: _Results, where: int) -> ParsedNode:
         """Parse `(inputs) [controls] device("") assigned_device("") name("") {...} : types` of a node."""
-        inputs = self.comma_list("(", ")", self.use) if self.text == "(" and self.kind == "punctuation" else []
-        controls = self.comma_list("[", "]", self.use) if self.text == "[" and self.kind == "punctuation" else []
+        return self.node_behind_inputs(op, results, where, self.operands("(", ")"))
+
+    def node_behind_inputs(self, op: str, results: _Results, where: int, inputs: list[Use]) -> ParsedNode:
+        controls = self.operands("[", "]")
+        keywords = self.keywords()
+        tail = self.tail()
+        self.check_keywords(op, where, keywords, tail.attributes)
+        if not tail.counted and len(tail.operands) > len(inputs):  # a list of types goes on in the brackets
+            count = len(tail.operands) - len(inputs)
+            inputs, controls = inputs + controls[:count], controls[count:]
+        return self.named_node(op, results, where, inputs, controls, keywords, tail)
+
+    def operands(self, opening: str, closing: str) -> list[Use]:
+        """Parse a list of operands in brackets, or nothing."""
+        uses: list[Use] = []
+        if not self.is_punctuation(opening):
+            return uses
+        self.advance()
+        if not self.is_punctuation(closing):
+            uses.append(self.use())
+            while self.accept(","):
+                uses.append(self.use())
+        self.expect(closing, " in operand list")
+        return uses
+
+    def named_node(self, op: str, results: _Results, where: int, inputs: list[Use], controls: list[Use],
+                   keywords: dict[str, str], tail: Tail, regions: tuple[Region, ...] = ()) -> ParsedNode:
+        """The node whose name and devices stand in keywords or attributes."""
+        texts = {key: value.value for key in KEYWORDS.values()
+                 if isinstance(value := tail.attributes.get(key), a.StringAttr)} | keywords
+        return ParsedNode(op, results.at, where, results.names, inputs, controls, texts.get(DEVICE, ""),
+                          texts.get(ASSIGNED, ""), texts.get(NAME, ""), tail, regions)
+
+    def keywords(self) -> dict[str, str]:
+        """Parse `device("") assigned_device("") name("")`, each of them optional."""
         keywords = {}
-        for word, key in _KEYWORDS.items():
+        for word, key in KEYWORDS.items():
             if self.kind == "word" and self.accept(word):
                 self.expect("(")
-                keywords[key] = unescaped_text(self.take("string", "a string in quotes"))
+                at, attribute = self.at, self.attribute()
+                if not isinstance(attribute, a.StringAttr):
+                    raise self.error("invalid kind of attribute specified", at)
+                keywords[key] = attribute.value
                 self.expect(")")
-        tail = self.tail()
-        return ParsedNode(op, at, where, results, inputs, controls, keywords.get(DEVICE, ""),
-                          keywords.get(ASSIGNED, ""), keywords.get(NAME, ""), tail)
+        return keywords
 
-    def tail(self, needs_results: bool = True) -> Tail:
-        """Parse `{...} : (types) -> (types)`, all of it optional.
+    def check_keywords(self, op: str, where: int, keywords: dict[str, str], attributes: dict[str, a.Attribute]) -> None:
+        for key in keywords:
+            if key in attributes:
+                raise self.custom_error(op, f"attribute '{key}' occurs more than once in the attribute list", where)
 
-        `needs_results`: False for a For, which may end with the types of its operands.
-        """
-        attributes = self.dictionary() if self.text == "{" and self.kind == "punctuation" else {}
+    def tail(self) -> Tail:
+        """Parse `{...} : (types) -> (types)`, all of it optional."""
+        attributes = self.dictionary() if self.is_punctuation("{") else {}
         operands: tuple[str, ...] = ()
         results: tuple[str, ...] = ()
+        counted = True
         if typed := self.accept(":"):
-            if self.text == "(" and self.kind == "punctuation":
+            if self.is_punctuation("("):
                 operands = tuple(map(str, self.comma_list("(", ")", self.type)))
-                if needs_results or self.text == "->":
-                    self.expect("->")
-                    results = tuple(map(str, self.result_types()))
+                self.expect("->", " in function type")
+                results = tuple(map(str, self.result_types()))
             else:
-                operands = tuple(map(str, self.types_list()))
-        return Tail(attributes, operands, tuple(of for of in results if of != CONTROL), typed)
+                operands, counted = tuple(map(str, self.types_list())), False
+        return tail_of(attributes, operands, results, typed, counted, 1)
+
+    def position_of_types(self, node: ParsedNode) -> int:
+        """The position of the colon before a node's types. The parser's own position is lost."""
+        self.jump(node.where)
+        self.advance()
+        self.operands("(", ")")
+        self.operands("[", "]")
+        self.keywords()
+        if self.is_punctuation("{"):
+            self.dictionary()
+        return self.at
+
+    def position_of_value(self, name: str, at: int) -> int:
+        """The position of a value's name, which is defined by the operation or argument at a position."""
+        match = re.compile(rf"{re.escape(name)}(?![\w$.\-])").search(self.source, at)
+        return at if match is None else match.start()
 
     def use(self) -> Use:
         """Parse an operand."""
-        return Use(*super().use())
+        use = Use(*super().use())
+        if self.kind == "alias":
+            raise self.error("invalid SSA value result number")
+        return use
 
     def get_result(self, results: list[tuple[str, int]], at: int) -> GetResult:
         """Parse `get_result(%value) "output" : 0`, or its older form without parentheses."""
@@ -251,28 +424,70 @@ class BodyReader(AttributeReader):
             self.expect(")")
         else:
             source = self.use()
-        output = unescaped_text(self.take("string", "the name of an output in quotes"))
+        if self.kind != "string":
+            raise self.wrong_token("expected attribute value")
+        output = unescaped_text(self.text)
+        self.advance()
         self.expect(":")
-        index = self.int32("integer index of a result")
-        if self.text == "{" and self.kind == "punctuation":
-            self.dictionary()
-        if [count for _, count in results] != [1]:
-            raise self.error(f"operation defines 1 results but was provided {sum(n for _, n in results)} to bind", at)
-        return GetResult(results[0][0], source, output, index, at)
+        index = self.result_index()
+        return self.bound_get_result(results, source, output, index, at)
+
+    def result_index(self) -> int:
+        """Parse the index of a tensor, an attribute of 32 bits without its type."""
+        at, negative = self.at, self.accept("-")
+        if self.kind != "number":
+            raise self.wrong_token("expected attribute value")
+        text = self.text
+        self.advance()
+        if not text.isdigit() and not text.startswith("0x"):
+            raise self.wrong_token("floating point value not valid for specified type")
+        number = int(text[:12], 16 if text.startswith("0x") else 10)
+        if number > LARGEST_INDEX:
+            raise self.error("integer constant out of range for attribute", at)
+        return -number if negative else number
+
+    def bound_get_result(self, results: list[tuple[str, int]], source: Use, output: str, index: int, at: int,
+                         ) -> GetResult:
+        """Raises MalformedText for more names than the one result."""
+        if results and [count for _, count in results] != [1]:
+            count = sum([count for _, count in results])
+            raise self.error(f"operation defines 1 results but was provided {count} to bind", at)
+        return GetResult(results[0][0] if results else "", source, output, index, at)
+
+    # Terminators
 
     def parse_return(self, op: str, at: int) -> Return:
-        """Parse `return(results) [controls] : types`, or a yield."""
-        results = self.comma_list("(", ")", self.use) if self.text == "(" and self.kind == "punctuation" else []
+        """Parse `(results) [controls] {...} : types` of a return or, behind its condition, of a region's end."""
+        is_return = op == "return"
+        results = self.comma_list("(", ")", self.use) if self.is_punctuation("(") else []
         controls: list[tuple[Use, dict[str, a.Attribute]]] = []
-        if self.text == "[" and self.kind == "punctuation":
-            controls = self.comma_list("[", "]", self.control_result)
-        if self.text == "{" and self.kind == "punctuation":
+        if self.is_punctuation("["):
+            if is_return:
+                controls = self.control_results()
+            else:
+                controls = [(use, {}) for use in self.comma_list("[", "]", self.use)]
+        if is_return:
+            self.keywords()
+        if self.is_punctuation("{"):
             self.dictionary()
-        types = tuple(map(str, self.types_list())) if self.accept(":") else ()
-        if len(types) != len(results):
-            count = len(results)
-            raise self.error(f"expected {count} operand type{'s' * (count != 1)} but had {len(types)}", at)
-        return Return(results, controls, types, at, op)
+        typed = self.accept(":")
+        types = tuple(map(str, self.types_list())) if typed else ()
+        if not is_return and len(types) != len(results):
+            raise self.custom_error(op, f"number of operands and types do not match: got {len(results)} operands and "
+                                        f"{len(types)} types", results[0].at if results else at)
+        return Return(results, controls, types[:len(results)], at, op, None, typed)
+
+    def control_results(self) -> list[tuple[Use, dict[str, a.Attribute]]]:
+        """Parse `[%value {...}, ...]`, which may end with a comma."""
+        self.advance()
+        controls = []
+        while self.kind == "value":
+            use = self.use()
+            controls.append((use, self.dictionary() if self.is_punctuation("{") else {}))
+            if not self.accept(","):
+                break
+        self.expect("]")
+        return controls
 
     def condition(self, at: int) -> Return:
         """Parse `condition %value : type (results) [controls] : types`."""
@@ -281,50 +496,71 @@ class BodyReader(AttributeReader):
         of = str(self.plain_type())
         return self.parse_return("condition", at)._replace(condition=(use, of))
 
-    def region_node(self, op: str, at: int, where: int, results: list[tuple[str, int]]) -> ParsedNode:
-        """Parse a control flow op behind its name, up to its types."""
-        kind = op.removesuffix("Region").removeprefix("Stateless").removeprefix("Stateful")
+    # Control flow
+
+    def region_node(self, op: str, results: _Results, where: int) -> ParsedNode:
+        """Parse a control flow op behind its name."""
+        kind = kind_of(op)
         inputs = [self.use()] if kind in ("If", "Case") else (
-            self.comma_list("(", ")", self.use) if self.text == "(" and self.kind == "punctuation" else [])
-        controls = self.comma_list("[", "]", self.use) if self.text == "[" and self.kind == "punctuation" else []
+            self.comma_list("(", ")", self.use) if self.is_punctuation("(") else [])
+        controls = self.comma_list("[", "]", self.use) if self.is_punctuation("[") else []
         if kind == "For":
             bounds = []
             for word in ("from", "to", "by"):
-                self.expect(word)
+                self.expect_word(op, word)
                 bounds.append(self.use())
             inputs = [*bounds, *inputs]
         if kind == "If":
-            self.expect("then")
+            self.expect_word(op, "then")
         regions = [self.region_of()]
         separator = {"If": "else", "While": "do", "Case": ","}.get(kind, "")
         while separator and (self.accept(separator) if kind == "Case" else len(regions) < 2):
             if kind != "Case":
-                self.expect(separator)
+                self.expect_word(op, separator)
             regions.append(self.region_of())
-        tail = self.tail(kind != "For")
-        named = tail.attributes.get(NAME)
-        name = named.value if isinstance(named, a.StringAttr) else ""
-        return ParsedNode(op, at, where, results, inputs, controls, "", "", name, tail, tuple(regions))
+        tail = self.region_tail(op, kind, inputs)
+        if len(tail.operands) != len(inputs):
+            first = inputs[0].at if inputs else where
+            raise self.custom_error(op, f"number of operands and types do not match: got {len(inputs)} operands and "
+                                        f"{len(tail.operands)} types", first)
+        return self.named_node(op, results, where, inputs, controls, {}, tail, tuple(regions))
 
-    def region_of(self) -> Region:
-        """Parse `{...}` with the arguments that a label gives."""
-        self.expect("{", " to begin a region")
-        arguments: list[tuple[str, str, int]] = []
-        if self.kind == "block":
-            self.advance()
-            if self.text == "(":
-                arguments = self.comma_list("(", ")", self.block_argument)
-            self.expect(":", " after block name")
-        return Region(arguments, self.operations())
-
-    def block_argument(self) -> tuple[str, str, int]:
-        at, name = self.at, self.take("value", "SSA operand")
+    def region_tail(self, op: str, kind: str, inputs: Sequence[Use]) -> Tail:
+        """Parse `{...} : (types) -> (types)`. A loop without values may leave out the types."""
+        start = self.at
+        attributes = self.dictionary() if self.is_punctuation("{") else {}
+        fault = attribute_fault(op, attributes)
+        if fault is not None:
+            raise self.custom_error(op, fault, start)
+        if kind == "While" and not self.is_punctuation(":"):
+            return Tail(attributes, (), (), True)
         self.expect(":")
-        return name, str(self.type()), at
+        at = self.at
+        if not self.is_punctuation("("):
+            of = self.type()
+            raise self.custom_error(op, f"invalid kind of type specified: expected builtin.function, but found '{of}'",
+                                    at)
+        operands = tuple(map(str, self.comma_list("(", ")", self.type)))
+        if kind == "For" and not self.is_punctuation("->"):
+            return Tail(attributes, operands, (), True)
+        self.expect("->", " in function type")
+        if kind == "For" and not self.is_punctuation("("):
+            raise self.wrong_token("expected '('")
+        results = tuple(map(str, self.result_types()))
+        return tail_of(attributes, operands, results, True, True, 1)
 
-    def control_result(self) -> tuple[Use, dict[str, a.Attribute]]:
-        use = self.use()
-        return use, self.dictionary() if self.text == "{" and self.kind == "punctuation" else {}
+    def expect_word(self, op: str, word: str) -> None:
+        """Take a word of the form of a control flow op."""
+        if self.kind != "word" or not self.accept(word):
+            raise self.custom_error(op, f"expected '{word}'")
+
+
+def tail_of(attributes: dict[str, a.Attribute], operands: tuple[str, ...], results: tuple[str, ...], typed: bool,
+            counted: bool, tokens: int) -> Tail:
+    """The tail of these types, where control tokens at the end of the results are counted."""
+    while results and results[-1] == CONTROL:
+        results, tokens = results[:-1], tokens + 1
+    return Tail(attributes, operands, results, typed, counted, tokens)
 
 
 def _uses(text: str | None, at: int) -> list[Use]:

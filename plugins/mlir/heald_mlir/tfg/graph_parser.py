@@ -5,50 +5,32 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any
 
 from heald.api import Graph, errors, wire
 from heald.graphs.graph import Versions, graphdef
 from heald.runtime.values import Buffer
 
 from .. import attributes as a
-from . import dialect_attributes as d
-from .body_parser import Body, BodyReader, ParsedNode, Region, Return
-from .body_values import ParsedArgument, Resolved, Scope, function_scope, graph_scope, returned_tensors
+from .body_values import Resolved, Scope, function_scope, graph_scope, returned_tensors, types_of_results
 from .element_types import CONTROL, OPAQUE
 from .function_printer import FUNCTION, HEAD, TAIL
 from .graph_layout import LAYOUT, LayoutError, assemble_graph_def, message, read_layout, usual_layout
+from .module_reader import GraphReader, ParsedFunction, ParsedGraph
 from .node_builder import NodeBuilder, data
+from .parsed_body import Body, ParsedNode, Region, Return
 from .region_builder import RegionBuilder
 from .region_forms import FORMS, FunctionNames
-from .region_verifier import RegionVerifier
-from .result_types import Declarations, tensor_type
-from .signature import NODE, Argument, Signature, head, read_signature, tail
-from .signature_reader import SignatureReader
-from .verifier import Verifier, compatible
-
-_VISIBILITIES = ("private", "public", "nested")
-
-
-class ParsedFunction(NamedTuple):
-    """A function as it was written, before its values are resolved."""
-
-    signature: Signature
-    arguments: list[ParsedArgument]
-    generic: bool
-    gradient: str | None
-    attributes: Mapping[str, a.Attribute]
-    body: Body
-    at: int
-
-
-class ParsedGraph(NamedTuple):
-    versions: Versions
-    attributes: Mapping[str, a.Attribute]
-    body: Body
-
+from .result_types import Declarations
+from .signature import NODE, Signature, head, read_signature, tail
+from .signature_reader import element_text
+from .verifier import Verifier
 
 _NO_UTF8 = re.compile("[\udc80-\udcff]")  # bytes of the file that are none
+
+
+_SEVERAL = "expected no more than one 'tfg.graph' op in a module"
+_MARKER = re.compile(r"^// -----[^\n]*$", re.MULTILINE)  # between the pieces of a file
 
 
 def read_graph(text: str, file: str, ops: Any, verify: bool = True) -> Graph:
@@ -57,130 +39,55 @@ def read_graph(text: str, file: str, ops: Any, verify: bool = True) -> Graph:
     Raises MalformedText with file, line and column, ResourceExhausted for constants beyond the memory budget.
     """
     reader = GraphReader(text, file)
-    graph, functions = reader.module()
+    module = reader.module()
+    if len(module.graphs) > 1:
+        raise reader.error(_SEVERAL, module.places[1], hint="heald.tfg.loads_all reads texts of several graphs")
+    return _build_graph(reader, module.graphs[0] if module.graphs else _NO_GRAPH, module.functions, ops, verify)
+
+
+def read_graphs(text: str, file: str, ops: Any, verify: bool = True) -> list[Graph]:
+    """The graphs in all pieces of a text, each with the functions of its piece. Raises as `read_graph`."""
+    graphs: list[Graph] = []
+    line = 1
+    for piece in _MARKER.split(text):
+        reader = GraphReader(piece, file, line)
+        module = reader.module()
+        parsed_graphs = module.graphs or ([_NO_GRAPH] if module.functions else [])
+        graphs += [_build_graph(reader, graph, module.functions, ops, verify) for graph in parsed_graphs]
+        line += piece.count("\n")
+    return graphs
+
+
+_NO_GRAPH = ParsedGraph(Versions(), {}, Body([], [], None))
+
+
+def _build_graph(reader: GraphReader, graph: ParsedGraph, functions: Sequence[ParsedFunction], ops: Any, verify: bool,
+                 ) -> Graph:
     try:
         raw = b"".join(GraphBuilder(reader, functions, ops, verify).graph(graph))
     except errors.ResourceExhausted as error:
-        raise error.at(location=errors.Location(file)) from None
+        raise error.at(location=errors.Location(reader.file)) from None
     except errors.InvalidArgument as error:
         if error.location is not None:
             raise
-        odd = _NO_UTF8.search(text)  # in a name, which must be UTF-8
+        odd = _NO_UTF8.search(reader.source)  # in a name, which must be UTF-8
         raise reader.error(error.message, odd.start() if odd else 0) from None
     try:
         graph_def = graphdef.read(memoryview(raw))
     except errors.HealdError as error:
-        position = _position_of_node(reader, error.node, graph, functions)
+        position = _position_of_node(error.node, graph, functions)
         raise reader.error(error.message, position, hint=error.hint) from error
-    assigned = {node.name: node.assigned_device for node in graph.body.nodes if node.assigned_device} if graph else {}
+    assigned = {node.name: node.assigned_device for node in graph.body.nodes if node.assigned_device}
     if assigned:
         graph_def = graph_def.replace(nodes=[
             graph_def[name].replace(assigned_device=device) for name, device in assigned.items()])
     return graph_def
 
 
-def _position_of_node(reader: BodyReader, node: str | None, graph: ParsedGraph, functions: Sequence[ParsedFunction],
-                      ) -> int:
+def _position_of_node(node: str | None, graph: ParsedGraph, functions: Sequence[ParsedFunction]) -> int:
     """The position of a node of this name; the start of the text where there is none."""
     bodies = [graph.body, *(function.body for function in functions)]
     return next((body_node.where for body in bodies for body_node in reversed(body.nodes) if body_node.name == node), 0)
-
-
-class GraphReader(BodyReader):
-    """A parser of modules with at most one graph."""
-
-    def module(self) -> tuple[ParsedGraph, list[ParsedFunction]]:
-        """Parse a module, or its operations without `module { }` around them."""
-        wrapped = self.kind == "word" and self.text in ("module", "builtin.module")
-        if wrapped:
-            self.advance()
-            if self.kind == "symbol":
-                self.symbol_name()
-            if self.accept("attributes"):
-                self.dictionary()
-            self.expect("{", " to begin a region")
-        graph: ParsedGraph | None = None
-        functions: dict[str, ParsedFunction] = {}
-        while self.kind != "end" and not (wrapped and self.text == "}"):
-            at, word = self.at, self.text if self.kind == "word" else ""
-            if word == "tfg.graph":
-                if graph is not None:
-                    raise self.error("expected no more than one 'tfg.graph' op in a module", at)
-                graph = self.graph()
-            elif word == "tfg.func":
-                function = self.function()
-                if function.signature.name in functions:
-                    raise self.error(f"redefinition of symbol named '{function.signature.name}'", at,
-                                     (functions[function.signature.name].at, "see existing symbol definition here"))
-                functions[function.signature.name] = function
-            elif self.kind in ("alias", "type"):
-                self.alias_definition()
-            else:
-                raise self.error(f"custom op '{word}' is unknown" if word else "expected operation name in quotes",
-                                 hint="a module of graphs has tfg.graph and tfg.func")
-        if wrapped:
-            self.expect("}", " to end a region")
-        while self.kind != "end":
-            if self.kind not in ("alias", "type"):
-                raise self.error("expected the end of the text behind the module")
-            self.alias_definition()
-        return graph or ParsedGraph(Versions(), {}, Body([], [], None)), list(functions.values())
-
-    def graph(self) -> ParsedGraph:
-        """Parse `tfg.graph #tf_type.version<...> attributes {...} {...}`."""
-        self.advance()
-        at = self.at
-        version = self.attribute()
-        if not isinstance(version, d.VersionAttr):
-            raise self.error("invalid kind of attribute specified, expected #tf_type.version", at)
-        attributes = self.dictionary() if self.accept("attributes") else {}
-        body = self.body()
-        if body.returned is not None:
-            raise self.error(f"'tfg.{body.returned.op}' op expects parent op 'tfg.func'", body.returned.at)
-        if body.get_results:
-            raise self.error("'tfg.get_result' op expects parent op 'tfg.func'", body.get_results[0].at)
-        return ParsedGraph(Versions(version.producer, version.min_consumer, version.bad_consumers), attributes, body)
-
-    def function(self) -> ParsedFunction:
-        """Parse `tfg.func generic @name(arguments) -> (results) attributes {...} {...}`."""
-        at = self.at
-        self.advance()
-        if self.kind == "word" and self.text in _VISIBILITIES:
-            self.advance()
-        generic = self.accept("generic")
-        name = self.symbol_name()
-        signatures = SignatureReader(self)
-        arguments = self.comma_list("(", ")", lambda: self.argument(signatures))
-        results: list[tuple[str, Argument]] = []
-        if self.accept("->"):
-            results = self.comma_list("(", ")", lambda: self.result(signatures))
-        attributes = self.dictionary() if self.accept("attributes") else {}
-        parts = signatures.attributes(attributes, at)
-        body = self.body()
-        gradient = parts.pop("gradient", None)
-        outputs = tuple([output for of, output in results if of != CONTROL])
-        if "control_outputs" not in parts:
-            parts["control_outputs"] = tuple([output.name for of, output in results if of == CONTROL])
-        signature = Signature(name, tuple([argument for _, argument in arguments]), outputs, **parts)
-        values = [argument for argument, _ in arguments]
-        return ParsedFunction(signature, values, generic, gradient, attributes, body, at)
-
-    def argument(self, signatures: SignatureReader) -> tuple[ParsedArgument, Argument]:
-        """Parse `%name: type {attributes}`."""
-        at, value = self.at, self.take("value", "SSA identifier")
-        self.expect(":")
-        of = str(self.type())
-        attributes = self.dictionary() if self.text == "{" and self.kind == "punctuation" else {}
-        argument = signatures.argument(of, attributes, at)
-        if not argument.name:
-            argument = Argument(**{**argument.__dict__, "name": value[1:]})
-        return ParsedArgument(value, argument.name, of, at), argument
-
-    def result(self, signatures: SignatureReader) -> tuple[str, Argument]:
-        """Parse `type {attributes}`."""
-        at, of = self.at, str(self.type())
-        attributes = self.dictionary() if self.text == "{" and self.kind == "punctuation" else {}
-        return of, signatures.argument(of, attributes, at)
 
 
 class GraphBuilder:
@@ -194,9 +101,8 @@ class GraphBuilder:
         self._region_functions: list[list[Buffer]] = []
         self._signatures = {function.signature.name: function.signature for function in functions}
         self._declarations = Declarations(ops, self._signatures.get)
-        self._verify = verify
+        self.verify = verify
         self._verifier = Verifier(reader, self._signatures)
-        self._region_verifier = RegionVerifier(reader)
         self._regions = RegionBuilder(reader, self._builder, self._declarations, self)
 
     def graph(self, graph: ParsedGraph) -> list[Buffer]:
@@ -221,10 +127,17 @@ class GraphBuilder:
         for node in body.nodes:
             if node.op in FORMS:
                 self.check(node)
-            elif node.regions and self._verify:
-                self._region_verifier.check(node)
-        return [self._regions.build_functional_node(node, scope) if node.regions
-                else Resolved(node, scope.inputs(node), []) for node in body.nodes]
+        if scope.misbound is None:
+            return [self._regions.build_functional_node(node, scope) if node.regions
+                    else Resolved(node, scope.inputs(node), []) for node in body.nodes]
+        resolved = []
+        for node in body.nodes:
+            if node.regions:
+                resolved.append(self._regions.build_functional_node(node, scope))
+            else:
+                resolved.append(Resolved(node, scope.inputs(node), []))
+            scope.check_bound(node)
+        return resolved
 
     def _messages(self, resolved: Sequence[Resolved], scope: Scope) -> list[list[Buffer]]:
         message_of, controls_of = self._builder.message, scope.controls_of
@@ -249,7 +162,7 @@ class GraphBuilder:
 
     def check(self, node: ParsedNode) -> None:
         """Raises MalformedText for control flow that does not fit its functions."""
-        if self._verify:
+        if self.verify:
             self._verifier.check(node)
 
     def new_name(self, name: str) -> str:
@@ -260,10 +173,10 @@ class GraphBuilder:
         """The nodes of a region with their data inputs, and with them all values that the region captures."""
         resolved = self._resolve_nodes(region.body, scope)
         returns = region.body.returned
-        assert returns is not None
-        returned_tensors(scope, returns._replace(controls=[]))
-        if returns.condition is not None:
-            scope.tensor_of_type(*returns.condition)
+        if returns is not None:
+            returned_tensors(scope, returns._replace(controls=[]))
+            if returns.condition is not None:
+                scope.tensor_of_type(*returns.condition)
         return resolved
 
     def add_region(self, signature: Signature, region: Region, scope: Scope, resolved: Sequence[Resolved]) -> None:
@@ -295,30 +208,22 @@ class GraphBuilder:
         nodes = self._nodes(function.body, scope)
         returns = function.body.returned
         if returns is None or returns.op != "return":
-            body = function.body.nodes
-            last = returns.op if returns is not None else body[-1].op if body else ""
-            raise self._reader.error(
-                f"'tfg.func' op expects body to be terminated with a tfg.return, but got: tfg.{last}" if last else
-                "custom op 'tfg.func' expected non-empty function body", function.at)
+            last = returns.op if returns is not None else function.body.last
+            raise self._reader.error("'tfg.func' op expects body to be terminated with a tfg.return, but got: "
+                                     f"tfg.{last}", function.at)
         signature = self._signature_with_returns(function, returns, scope)
+        if function.fault is not None:
+            raise function.fault
         return _exact_function(function, signature, nodes)
 
     def _signature_with_returns(self, function: ParsedFunction, returns: Return, scope: Scope) -> Signature:
         """The signature with the tensors and nodes that the function returns."""
         signature = function.signature
         tensors, controls = returned_tensors(scope, returns)
-        if len(tensors) != len(signature.outputs):
-            raise self._reader.error(f"'tfg.func' op expects {len(signature.outputs)} returned values but tfg.return "
-                                     f"has {len(tensors)} operands", function.at)
-        for index, (of, output) in enumerate(zip(returns.types, signature.outputs, strict=True)):
-            expected = OPAQUE if function.generic else tensor_type(output.type)
-            if self._verify and not compatible(of, expected):
-                raise self._reader.error(f"'tfg.func' op type mismatch for returned value #{index}, expected "
-                                         f"'{expected}' but got '{of}'", function.at)
+        self._check_returns(function, returns)
         names = signature.control_outputs
         if not names:
-            names = tuple([name.value if isinstance(name := attributes.get("tfg.name"), a.StringAttr) else ""
-                           for _, attributes in returns.controls])
+            names = tuple([self._name_of_control(attributes, use.at) for use, attributes in returns.controls])
         if len(names) != len(controls):
             raise self._reader.error(f"'tfg.return' op expected {len(names)} control operands but got {len(controls)}",
                                      returns.at)
@@ -327,6 +232,45 @@ class GraphBuilder:
         parts["control_outputs"] = names
         parts["control_ret"] = dict(zip(names, controls, strict=True))
         return Signature(**parts)
+
+
+    def _name_of_control(self, attributes: Mapping[str, a.Attribute], at: int) -> str:
+        name = attributes.get("tfg.name")
+        if not isinstance(name, a.StringAttr):
+            raise self._reader.error("Control result is missing 'tfg.name'", at,
+                                     hint='write {tfg.name = "..."} behind the control token')
+        return name.value
+
+    def _check_returns(self, function: ParsedFunction, returns: Return) -> None:
+        """Raises MalformedText for results of other numbers or types than the function has."""
+        name, types = function.signature.name, types_of_results(returns, function.generic)
+        expected = function.results
+        count = len(returns.results) + len(returns.controls)
+        if count < len(expected):
+            raise self._reader.error(f"'tfg.func' op expects {len(expected)} returned values but tfg.return has "
+                                     f"{count} operands", function.at)
+        if function.generic and count > len(expected):
+            raise self._reader.error(f"Can't export function {name} because missing attributes for result "
+                                     f"#{len(expected)}", function.at,
+                                     hint="the control results of a generic function are among its results")
+        for index, (of, stated) in enumerate(zip(types, expected, strict=False)):
+            if self.verify and not _same_element(of, stated):
+                raise self._reader.error(f"'tfg.func' op type mismatch for returned value #{index}, expected "
+                                         f"'{stated}' but got '{of}'", function.at)
+        index = len(expected)
+        if len(types) > index and types[index] != CONTROL:
+            raise self._reader.error(f"'tfg.func' op returned value #{index} overflow the expected {index} returned "
+                                     f"value for function {name}, expected a ControlType but got '{types[index]}'",
+                                     function.at)
+        if CONTROL in types:
+            raise self._reader.error("'tfg.return' op expected as many control result attributes as there are control "
+                                     "operands", returns.at)
+
+
+def _same_element(one: str, other: str) -> bool:
+    """True for types that are one, and for tensors of one element type."""
+    return one == other or (OPAQUE not in (one, other) and CONTROL not in (one, other) and other.startswith("tensor<")
+                            and element_text(one) == element_text(other))
 
 
 def _exact_function(function: ParsedFunction, signature: Signature, nodes: Sequence[list[Buffer]]) -> list[Buffer]:

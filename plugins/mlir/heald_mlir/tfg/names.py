@@ -11,9 +11,9 @@ BARE_OP = re.compile(r"[A-Za-z_][\w$.]*\Z", re.ASCII)
 
 
 def op_name(op: str) -> str:
-    """The name of an op, in quotes where it is no identifier. One that begins as the dialect gets its prefix before it.
-    """
-    op = DIALECT + op if op.startswith(DIALECT) else op
+    """The name of an op, in quotes where it is no identifier. One with a point has the prefix of the dialect, as its
+    first part would be the name of another dialect."""
+    op = DIALECT + op if "." in op else op
     return op if BARE_OP.match(op) else f'"{escaped_text(op)}"'
 
 

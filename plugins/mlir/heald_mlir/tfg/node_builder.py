@@ -14,7 +14,6 @@ from ..lexer import Lexer
 from . import dialect_attributes as d
 from .attribute_forms import NoForm, are_bytes, encode_tensor_value, field, full_type_form
 from .attribute_values import NoValue, attr_value
-from .body_parser import ASSIGNED, DEVICE, NAME, ParsedNode, Tail
 from .node_section import (
     ENCODING,
     FIELDS,
@@ -31,6 +30,7 @@ from .node_section import (
     section_buffers,
 )
 from .node_texts import spelled_inputs
+from .parsed_body import ASSIGNED, DEVICE, NAME, ParsedNode, Tail
 
 KEPT = frozenset((ORDER, ENCODING, VALUES, FIELDS, INPUTS, NODE, RESULTS))
 _KEYWORDS = (DEVICE, ASSIGNED, NAME)

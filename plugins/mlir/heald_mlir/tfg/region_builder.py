@@ -7,12 +7,13 @@ from typing import Any, Protocol
 
 from .. import attributes as a
 from .. import types as t
-from ..lexer import Lexer
 from . import dialect_attributes as d
-from .body_parser import ASSIGNED, DEVICE, NAME, ParsedNode, Region, Tail, Use
+from .body_parser import BodyReader
 from .body_values import Resolved, Scope, Tensor, define_nodes
 from .element_types import CONTROL
 from .node_builder import NodeBuilder
+from .parsed_body import ASSIGNED, DEVICE, NAME, ParsedNode, Region, Tail, Use
+from .region_checks import region_fault
 from .region_forms import FORMS, REGION, RegionForm
 from .result_types import Declarations
 from .signature import Argument, Signature
@@ -49,7 +50,7 @@ class RegionScope(Scope):
     """The values of a region. Values of the scope around it become arguments; a captured control token becomes that of
     such an argument, or a control input of the op."""
 
-    def __init__(self, reader: Lexer, outer: Scope, captures: Captures, hoisted: dict[str, Use]) -> None:
+    def __init__(self, reader: BodyReader, outer: Scope, captures: Captures, hoisted: dict[str, Use]) -> None:
         super().__init__(reader)
         self.outer = outer
         self.captures = captures
@@ -60,7 +61,7 @@ class RegionScope(Scope):
         if tensor.type == CONTROL:
             return [tensor] * (use.number + 1)
         name = self.captures.argument(tensor)
-        return [Tensor(name, tensor.type, tensor.at)] * (use.number + 1)
+        return [Tensor(name, tensor.type, tensor.at, tensor.fault)] * (use.number + 1)
 
     def controls_of(self, uses: Sequence[Use]) -> list[str]:
         return [text for use in uses if (text := self.control_of(use)) is not None]
@@ -81,6 +82,9 @@ class RegionScope(Scope):
 class Library(Protocol):
     """The functions of the graph that is built."""
 
+    @property
+    def verify(self) -> bool: ...
+
     def new_name(self, name: str) -> str: ...
 
     def check(self, node: ParsedNode) -> None: ...
@@ -93,7 +97,7 @@ class Library(Protocol):
 class RegionBuilder:
     """Turns control flow with regions into functional nodes."""
 
-    def __init__(self, reader: Lexer, builder: NodeBuilder, declarations: Declarations, library: Library) -> None:
+    def __init__(self, reader: BodyReader, builder: NodeBuilder, declarations: Declarations, library: Library) -> None:
         self._reader = reader
         self._builder = builder
         self._declarations = declarations
@@ -106,19 +110,18 @@ class RegionBuilder:
         form = FORMS[op]
         named = {key: value.value for key in (NAME, DEVICE, ASSIGNED)
                  if isinstance(value := node.tail.attributes.get(key), a.StringAttr)}
-        if len(node.tail.operands) != len(node.inputs):
-            raise self._reader.error(f"expected {len(node.inputs)} operand types but had {len(node.tail.operands)}",
-                                     node.at)
         inputs = [scope.tensor_of_type(use, of) for use, of in zip(node.inputs, node.tail.operands, strict=True)]
         captures = Captures(inner.name for region in node.regions for inner in region.body.nodes)
         hoisted: dict[str, Use] = {}
         infos = self._region_attributes(node, form)
-        for index, region in enumerate(node.regions):
-            self._check_end(node, region, "condition" if form.functions[0] == "cond" and index == 0 else "yield")
+        fault = region_fault(node, self._library.verify)
+        if fault is not None:
+            self._resolve_values(node, scope)
+            raise self._reader.error(*fault)
         scopes = []
         for region, info in zip(node.regions, infos, strict=True):
             inner = RegionScope(self._reader, scope, captures, hoisted)
-            arguments = self._define_arguments(region, info, inner, form)
+            arguments = self._define_arguments(region, info, inner)
             captures.reserve(argument.name for argument in arguments)
             define_nodes(inner, region.body, self._builder, self._declarations)
             scopes.append((inner, arguments))
@@ -140,17 +143,23 @@ class RegionBuilder:
         functional_node = ParsedNode(
             op, node.at, node.where, node.results, node.inputs, node.controls,
             named.get(DEVICE, ""), named.get(ASSIGNED, ""), named.get(NAME, ""),
-            Tail(attributes, tuple([tensor.type for tensor in tensors]), results, True))
+            Tail(attributes, tuple([tensor.type for tensor in tensors]), results, True, True, node.tail.tokens))
         for (inner, _), signature, region, nodes in zip(scopes, functions, node.regions, resolved, strict=True):
             complete_signature = self._signature_with_captures(signature, captures, form, region)
             self._library.add_region(complete_signature, region, inner, nodes)
         self._library.check(functional_node)
         return Resolved(functional_node, [tensor.text for tensor in tensors], list(hoisted.values()))
 
-    def _check_end(self, node: ParsedNode, region: Region, op: str) -> None:
-        returns = region.body.returned
-        if returns is None or returns.op != op:
-            raise self._reader.error(f"'tfg.{node.op}' op expects its region to end with 'tfg.{op}'", node.where)
+    def _resolve_values(self, node: ParsedNode, scope: Scope) -> None:
+        """Resolve the values in faulty regions, whose own faults come first. Raises MalformedText for these."""
+        captures = Captures(())
+        for region in node.regions:
+            inner = RegionScope(self._reader, scope, captures, {})
+            for value, of, at in region.arguments:
+                inner.define(value, [Tensor(value[1:], of, at)], at)
+            define_nodes(inner, region.body, self._builder, self._declarations)
+            for resolved in self._library.resolve(region, inner):
+                inner.controls_of(resolved.node.controls)
 
     def _region_attributes(self, node: ParsedNode, form: RegionForm) -> list[d.RegionAttrs]:
         attributes = node.tail.attributes
@@ -162,14 +171,10 @@ class RegionBuilder:
         return [value if isinstance(value := attributes.get(name), d.RegionAttrs) else _NO_REGION
                 for _, name in form.regions]
 
-    def _define_arguments(self, region: Region, info: d.RegionAttrs, scope: RegionScope, form: RegionForm,
-                          ) -> list[Argument]:
+    def _define_arguments(self, region: Region, info: d.RegionAttrs, scope: RegionScope) -> list[Argument]:
         """Define the arguments of a region: values, then a control token for each."""
         region_arguments = region.arguments
-        half = len(region_arguments) // 2 if form.loop else 0
-        if (not form.loop and region_arguments) or len(region_arguments) != 2 * half:
-            raise self._reader.error("expected a control token for each argument of a region" if form.loop
-                                     else "expected a region without arguments", region_arguments[0][2])
+        half = len(region_arguments) // 2
         arguments = []
         for index in range(half):
             value, of, at = region_arguments[index]
@@ -178,9 +183,7 @@ class RegionBuilder:
             name = argument.name or value[1:]
             arguments.append(Argument(**{**argument.__dict__, "name": name}))
             scope.define(value, [Tensor(name, of, at)], at)
-            token, kind, where = region_arguments[half + index]
-            if kind != CONTROL:
-                raise self._reader.error(f"expected an argument of type '{CONTROL}'", where)
+            token, _, where = region_arguments[half + index]
             scope.define(token, [Tensor(f"^{name}", CONTROL, where)], where)
         return arguments
 

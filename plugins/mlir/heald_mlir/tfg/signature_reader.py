@@ -31,11 +31,11 @@ class SignatureReader:
 
     def argument(self, of: str, attributes: Mapping[str, a.Attribute], at: int) -> Argument:
         """An argument or a result of a type, with its attributes."""
-        fields: dict[str, Any] = {"type": self._type(of, at)}
+        fields: dict[str, Any] = {"type": _type_number(of)}
         values: Values = {}
         for name, attribute in attributes.items():
             if name in _TEXTS:
-                fields[_TEXTS[name]] = self._text(name, attribute, at)
+                fields[_TEXTS[name]] = _text(attribute)
             elif name == "tfg.is_ref":
                 fields["is_ref"] = True
             elif name == "tfg.type" and isinstance(attribute, a.TypeAttr):
@@ -48,17 +48,7 @@ class SignatureReader:
                 values |= {key: self.value(key, item, at) for key, item in attribute.items}
             elif name.startswith("tf."):
                 values[name[3:]] = self.value(name, attribute, at)
-            else:
-                raise self._reader.error(f"unexpected attribute '{name}' of an argument or result", at)
         return Argument(**fields, attrs=values)
-
-    def _type(self, of: str, at: int) -> int:
-        if of in (OPAQUE, CONTROL):
-            return 0
-        number = NUMBERS.get(element_text(of))
-        if number is None:
-            raise self._reader.error(f"'{of}' is not the type of an argument or a result", at)
-        return number
 
     def _handle(self, item: a.Attribute, at: int) -> tuple[int, tuple[int, ...] | None]:
         of = item.type if isinstance(item, a.TypeAttr) else None
@@ -67,11 +57,6 @@ class SignatureReader:
             raise self._reader.error("expected the type of a tensor in 'tfg.handle_data'", at)
         return number, None if of.shape is None else tuple([-1 if dim is None else dim for dim in of.shape])
 
-    def _text(self, name: str, attribute: a.Attribute, at: int) -> str:
-        if not isinstance(attribute, a.StringAttr):
-            raise self._reader.error(f"expected attribute '{name}' to be a string", at)
-        return attribute.value
-
     def value(self, name: str, attribute: a.Attribute, at: int) -> bytes:
         """The AttrValue of an attribute."""
         try:
@@ -79,27 +64,29 @@ class SignatureReader:
         except NoValue as reason:
             raise self._reader.error(f"attribute '{name}': {reason}", at) from None
 
-    def attributes(self, attributes: Mapping[str, a.Attribute], at: int) -> dict[str, Any]:
-        """The parts of a signature that a function's attributes give, and its `gradient`."""
+    def attributes(self, attributes: Mapping[str, a.Attribute], at: int, generic: bool = True) -> dict[str, Any]:
+        """The parts of a signature that a function's attributes give, and its `gradient`.
+
+        TensorFlow's exporter passes over other attributes, and over attributes of another kind.
+        """
         parts: dict[str, Any] = {"attrs": {}}
         ids: list[tuple[int, ...]] = [(), ()]
         for name, attribute in attributes.items():
             if name == "description":
-                parts["description"] = self._text(name, attribute, at)
+                parts["description"] = _text(attribute)
             elif name == "is_stateful":
-                parts["is_stateful"] = True
+                parts["is_stateful"] = isinstance(attribute, a.UnitAttr)
             elif name == "gradient" and isinstance(attribute, a.SymbolRefAttr):
                 parts["gradient"] = attribute.root
-            elif name in _UNIQUE_IDS:
+            elif name in _UNIQUE_IDS and isinstance(attribute, d.TensorAttr):
                 ids[_UNIQUE_IDS.index(name)] = self._numbers(name, attribute, at)
             elif name == "control_output" and isinstance(attribute, a.ArrayAttr):
-                parts["control_outputs"] = tuple([self._text(name, item, at) for item in attribute.items])
+                if generic:
+                    parts["control_outputs"] = tuple([_text(item) for item in attribute.items])
             elif name == "tfg.func_attrs" and isinstance(attribute, a.DictionaryAttr):
                 parts["attr_defs"] = {key: self._attr_def(item, at) for key, item in attribute.items}
             elif name.startswith("tf."):
                 parts["attrs"][name[3:]] = self.value(name, attribute, at)
-            elif not name.startswith("_heald."):
-                raise self._reader.error(f"unexpected attribute '{name}' of a function", at)
         if len(ids[0]) != len(ids[1]):
             raise self._reader.error("expected as many resource_arg_unique_ids_keys as values", at)
         return parts | {"unique_ids": dict(zip(*ids, strict=True))}
@@ -126,10 +113,19 @@ class SignatureReader:
         minimum = fields.get("minimum")
         allowed, default = (self.value(name, fields[name], at) if name in fields else None
                             for name in ("allowed_values", "default_value"))
-        kind, description = (self._text(name, fields[name], at) if name in fields else ""
-                             for name in ("function_type", "description"))
+        kind, description = (_text(fields.get(name)) for name in ("function_type", "description"))
         least = minimum.value if isinstance(minimum, a.IntegerAttr) else None
         return AttrDef(kind, default, description, least, allowed)
+
+
+def _type_number(of: str) -> int:
+    """The number of the DataType of a tensor's elements; 0 for another type."""
+    return 0 if of in (OPAQUE, CONTROL) else NUMBERS.get(element_text(of), 0)
+
+
+def _text(attribute: a.Attribute | None) -> str:
+    """The text of a string; nothing for another attribute."""
+    return attribute.value if isinstance(attribute, a.StringAttr) else ""
 
 
 def element_text(of: str) -> str:

@@ -13,7 +13,7 @@ from heald.runtime.support import file_path, gc_pause, whole_file
 
 from ..text_file import decode_text
 from .function_import_checks import check_graph
-from .graph_parser import read_graph
+from .graph_parser import read_graph, read_graphs
 from .graph_printer import declarations_of, graph_text
 
 
@@ -27,6 +27,17 @@ def loads(text: str | bytes, *, file: str = "-", verify: bool = True) -> Graph:
     file, line and column, for a text that is no module or no graph.
     """
     return _read(decode_text(text, file), file, _ops(), verify)
+
+
+@errors.boundary
+@gc_pause.gc_paused()
+def loads_all(text: str | bytes, *, file: str = "-", verify: bool = True) -> list[Graph]:
+    """The graphs in a text, of which a module may have several, and which may be in pieces between `// -----` lines.
+
+    Each graph has the functions of its piece. A piece that has functions alone is a graph without nodes, and an empty
+    piece is none. `file`, `verify` and errors are as in `loads`. Lines in errors are those of the whole text.
+    """
+    return read_graphs(decode_text(text, file), file, _ops(), verify)
 
 
 @errors.boundary
@@ -121,4 +132,4 @@ def read_graph_file(path: Path, options: LoadOptions) -> TfgSource:
     return TfgSource(_load(path, options.ops))
 
 
-__all__ = ["dump", "dumps", "load", "loads"]
+__all__ = ["dump", "dumps", "load", "loads", "loads_all"]

@@ -11,9 +11,9 @@ from typing import NamedTuple
 from .. import attributes as a
 from ..lexer import Lexer, MalformedText
 from . import dialect_attributes as d
-from .body_parser import ParsedNode
 from .constraints import I64, Constraint, list_of
 from .element_types import NUMBERS, OPAQUE
+from .parsed_body import ParsedNode
 from .region_forms import FORMS
 from .result_types import tensor_type
 from .signature import Signature
