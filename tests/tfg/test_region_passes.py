@@ -175,7 +175,7 @@ LOOP = f"""{HEAD}tfg.func @f(%x: tensor<*xf32> {{tfg.name = "x"}}) -> (tensor<*x
   ^bb0(%arg0: tensor<*xf32>, %arg1: !tf_type.control):
     %m, %ctl_0 = AddV2(%arg0, %x) name("m") {{T = f32}} : (tensor<*xf32>, tensor<*xf32>) -> (tensor<*xf32>)
     yield(%m) : tensor<*xf32>
-  }} {{_mlir_name = "w"}} : (tensor<*xf32>) -> (tensor<*xf32>)
+  }} {{_mlir_name = "w", parallel_iterations = 10 : i64}} : (tensor<*xf32>) -> (tensor<*xf32>)
   return(%w) : tensor<*xf32>
 }}"""
 
