@@ -189,6 +189,22 @@ def test_a_captured_value_of_a_loop_is_no_argument_of_it_and_keeps_its_identity(
     assert heald.graphdef.dumps(heald.tfg.loads(text)) == heald.graphdef.dumps(graph)
 
 
+def test_arguments_of_regions_have_other_names_than_those_of_functions_around_them():
+    graph = heald.tfg.loads(LOOP.replace('tfg.name = "x"', 'tfg.name = "arg0"'))
+    text = heald.tfg.dumps(graph)
+    assert "Less(%arg0_0, %arg0)" in text
+    assert heald.graphdef.dumps(heald.tfg.loads(text)) == heald.graphdef.dumps(graph)
+
+
+def test_functions_of_regions_in_another_order_than_the_reader_makes_them_are_listed():
+    read = heald.tfg.loads(LOOP)
+    graph = read.replace(functions=[read.functions["f"]], without_functions=["f"])
+    text = heald.tfg.dumps(graph)
+    assert "_heald.functions" in text
+    assert "_heald.functions" not in heald.tfg.dumps(read)
+    assert heald.graphdef.dumps(heald.tfg.loads(text)) == heald.graphdef.dumps(graph)
+
+
 def test_a_loop_whose_mark_is_wrong_shows_all_its_values():
     graph = heald.tfg.loads(LOOP)
     body = graph.functions["f"]

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import heald
 import pytest
-from heald.api import wire
+from heald.api import Graph, Node, wire
+from heald.graphs.graph import Function
+from heald.runtime.contract.op import ArgDef
+from heald.runtime.values import dtypes
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -254,3 +257,13 @@ def test_a_text_loads_as_a_model(tmp_path, suffix):
   }
 }""")
     assert heald.load(path)([1.0, 2.0]).tolist() == [2.0, 4.0]
+
+
+@pytest.mark.parametrize("op", ["Identity", "Nobody"])
+def test_a_function_may_return_a_value_whose_type_its_node_does_not_tell(op):
+    untyped = Node("n", op, ["a"])
+    graph = Graph([], functions=[Function("f", [ArgDef("a", dtypes.float32)], [ArgDef("r", dtypes.float32)], [untyped],
+                                          {"r": "n:output:0"})])
+    text = heald.tfg.dumps(graph, verify=False)
+    assert "!tf_type.tensor" in text
+    assert heald.graphdef.dumps(heald.tfg.loads(text)) == heald.graphdef.dumps(graph)

@@ -4,12 +4,15 @@ TensorFlow writes nodes, then a library of functions and gradients, then version
 field, is in `_heald.layout`: a list of runs. `["nodes", 2]` stands for the next two nodes, `["functions", 1]` for a
 function, `["library", ...]` for a library with runs of its own, `["versions"]` for the versions, `["fields", "..."]`
 for fields as bytes. A run of nodes that is the last one takes all that are left.
+
+The reader makes the functions of regions behind all others. Where the file has another order, `_heald.functions` lists
+the names of all functions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 from heald.api import Graph, Node, errors, wire
 from heald.graphs.graph import Versions, graphdef
@@ -21,6 +24,8 @@ from ..lexer import escaped_bytes
 NODE, LIBRARY, VERSIONS = 1, 2, 4  # fields of GraphDef
 FUNCTION, GRADIENT = 1, 2  # fields of FunctionDefLibrary
 LAYOUT = "_heald.layout"
+FUNCTIONS = "_heald.functions"
+T = TypeVar("T")
 Run = tuple[Any, ...]
 
 
@@ -44,6 +49,19 @@ def layout_text(graph: Graph) -> str:
     runs = layout(graph)
     usual = usual_layout(len(graph.nodes), len(graph.functions), gradients(graph), graph.functions)
     return "" if merge_runs(runs) == merge_runs(usual) else _item_text(runs)
+
+
+def functions_text(graph: Graph, in_reading_order: Sequence[str]) -> str:
+    """The text of `_heald.functions`; empty where the reader makes the functions in the order of the graph."""
+    order = [*graph.functions]
+    return "" if order == in_reading_order else _item_text(order)
+
+
+def order_functions(functions: Mapping[str, T], attribute: a.Attribute | None) -> dict[str, T]:
+    """Functions by name in the order of the attribute. They keep their own where the text was edited since."""
+    items = attribute.items if isinstance(attribute, a.ArrayAttr) else ()
+    names = [item.value for item in items if isinstance(item, a.StringAttr)]
+    return {name: functions[name] for name in names} if sorted(names) == sorted(functions) else dict(functions)
 
 
 def layout(graph: Graph) -> list[Run]:

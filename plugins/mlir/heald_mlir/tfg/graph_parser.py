@@ -15,7 +15,16 @@ from .. import attributes as a
 from .body_values import Resolved, Scope, function_scope, graph_scope, returned_tensors, types_of_results
 from .element_types import CONTROL, OPAQUE
 from .function_printer import FUNCTION, HEAD, TAIL
-from .graph_layout import LAYOUT, LayoutError, assemble_graph_def, message, read_layout, usual_layout
+from .graph_layout import (
+    FUNCTIONS,
+    LAYOUT,
+    LayoutError,
+    assemble_graph_def,
+    message,
+    order_functions,
+    read_layout,
+    usual_layout,
+)
 from .module_reader import GraphReader, ParsedFunction, ParsedGraph
 from .node_builder import NodeBuilder, data
 from .parsed_body import Body, ParsedNode, Region, Return
@@ -98,7 +107,7 @@ class GraphBuilder:
         self._functions = functions
         self._builder = NodeBuilder(reader)
         self._names = FunctionNames(function.signature.name for function in functions)
-        self._region_functions: list[list[Buffer]] = []
+        self._region_functions: dict[str, list[Buffer]] = {}
         self._signatures = {function.signature.name: function.signature for function in functions}
         self._declarations = Declarations(ops, self._signatures.get)
         self.verify = verify
@@ -108,15 +117,15 @@ class GraphBuilder:
     def graph(self, graph: ParsedGraph) -> list[Buffer]:
         """The buffers of the GraphDef."""
         nodes = self._nodes(graph.body, graph_scope(self._reader, graph.body))
-        functions = [self._function_or_located_error(function) for function in self._functions] + self._region_functions
+        functions = {function.signature.name: self._function_or_located_error(function) for function in self._functions}
+        ordered = order_functions(functions | self._region_functions, graph.attributes.get(FUNCTIONS))
         gradients = {function.signature.name: function.gradient for function in self._functions
                      if function.gradient is not None}
-        names = [function.signature.name for function in self._functions]
-        runs = usual_layout(len(nodes), len(functions), gradients, names)
+        runs = usual_layout(len(nodes), len(ordered), gradients, ordered)
         if LAYOUT in graph.attributes:
             with suppress(LayoutError):  # the text was edited: its own parts count
-                runs = read_layout(graph.attributes[LAYOUT], runs, graph.versions, gradients, names)
-        return assemble_graph_def(runs, nodes, functions, graph.versions)
+                runs = read_layout(graph.attributes[LAYOUT], runs, graph.versions, gradients, [*ordered])
+        return assemble_graph_def(runs, nodes, [*ordered.values()], graph.versions)
 
     def _nodes(self, body: Body, scope: Scope) -> list[list[Buffer]]:
         """The NodeDefs of a body."""
@@ -200,7 +209,7 @@ class GraphBuilder:
         out: list[Buffer] = [head(region_signature)]
         for buffers in nodes:
             out += message(NODE, buffers)
-        self._region_functions.append([*out, tail(region_signature)])
+        self._region_functions[region_signature.name] = [*out, tail(region_signature)]
 
     def _function(self, function: ParsedFunction) -> list[Buffer]:
         scope = function_scope(self._reader, function.body, function.arguments, self._builder, self._declarations,
@@ -241,6 +250,19 @@ class GraphBuilder:
                                      hint='write {tfg.name = "..."} behind the control token')
         return name.value
 
+    def _has_untold_type(self, function: ParsedFunction, returns: Return, index: int) -> bool:
+        """True for a result whose type its node does not tell, for an unknown op or for an attribute that it lacks."""
+        if index >= len(returns.results):
+            return False
+        use = returns.results[index]
+        node = next((node for node in function.body.nodes if any(name == use.name for name, _ in node.results)), None)
+        declaration = None if node is None else self._declarations.get(node.op)
+        if node is None or declaration is None:
+            return node is not None
+        results = declaration.results(self._builder.section(node).values)
+        types = [of for result in results for of in result.types]
+        return use.number >= len(types) or types[use.number] == OPAQUE
+
     def _check_returns(self, function: ParsedFunction, returns: Return) -> None:
         """Raises MalformedText for results of other numbers or types than the function has."""
         name, types = function.signature.name, types_of_results(returns, function.generic)
@@ -254,7 +276,8 @@ class GraphBuilder:
                                      f"#{len(expected)}", function.at,
                                      hint="the control results of a generic function are among its results")
         for index, (of, stated) in enumerate(zip(types, expected, strict=False)):
-            if self.verify and not _same_element(of, stated):
+            if self.verify and not _same_element(of, stated) and not (
+                    of == OPAQUE and self._has_untold_type(function, returns, index)):
                 raise self._reader.error(f"'tfg.func' op type mismatch for returned value #{index}, expected "
                                          f"'{stated}' but got '{of}'", function.at)
         index = len(expected)

@@ -10,8 +10,8 @@ from heald.api import Graph
 from .body_printer import Context, GraphBody
 from .function_import_checks import check_graph
 from .function_printer import function_text
-from .graph_layout import gradients, layout_text
-from .region_choice import choose_regions
+from .graph_layout import FUNCTIONS, LAYOUT, functions_text, gradients, layout_text
+from .region_choice import choose_regions, names_in_reading_order
 from .region_printer import region_op
 from .result_types import Declarations
 from .signature import Signature, read_signature
@@ -41,8 +41,10 @@ def graph_text(graph: Graph, ops: Any, canonical: bool, *, verify: bool = True) 
     bad = f", bad_consumers = [{', '.join(map(str, versions.bad_consumers))}]" if versions.bad_consumers else ""
     yield (f"module {{\n  tfg.graph #tf_type.version<producer = {versions.producer}, "
            f"min_consumer = {versions.min_consumer}{bad}>")
-    layout = "" if canonical else layout_text(graph)
-    yield f" attributes {{_heald.layout = {layout}}} {{\n" if layout else " {\n"
+    kept = [] if canonical else [
+        f"{name} = {text}" for name, text in ((FUNCTIONS, functions_text(graph, names_in_reading_order(graph, choice))),
+                                              (LAYOUT, layout_text(graph))) if text]
+    yield f" attributes {{{', '.join(kept)}}} {{\n" if kept else " {\n"
     yield from GraphBody(graph.nodes, context, ValueNames()).lines("    ")
     yield "  }\n"
     gradient_of = gradients(graph)

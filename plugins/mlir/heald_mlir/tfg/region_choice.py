@@ -54,6 +54,24 @@ def choose_regions(graph: Graph, declarations: Declarations) -> RegionChoice:
     return RegionChoice(names, functions)
 
 
+def names_in_reading_order(graph: Graph, choice: RegionChoice) -> list[str]:
+    """The functions' names in the order in which the reader of the text makes them: those of regions come last."""
+    in_regions: list[str] = []
+
+    def add_functions(body: str | None) -> None:
+        nodes = graph.nodes if body is None else graph.functions[body].nodes
+        for name in choice.nodes.get(body, ()):
+            names = [func.name for func in called_functions(nodes[name])]
+            for function in names:
+                add_functions(function)
+            in_regions.extend(names)
+
+    kept = [name for name in graph.functions if name not in choice.functions]
+    for body in (None, *kept):
+        add_functions(body)
+    return kept + in_regions
+
+
 class _BodyTypes:
     """The types of the values of a graph, or of a function with this signature, as text derives them."""
 

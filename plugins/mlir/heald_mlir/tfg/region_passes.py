@@ -163,11 +163,12 @@ class _RegionMaker:
         if not functions or any(body is None or body.name in path or body.name in self._with_gradient
                                 or _is_generic(body) for body in functions):
             return node
-        calls = [self._make_body(function, node, index, path) for index, function in enumerate(functions) if function]
-        return node.replace(attrs={**_with_calls(node, calls), REGION: True})
+        bodies = [self._make_body(function, node, index, path) for index, function in enumerate(functions) if function]
+        self.bodies += bodies  # behind those within them, as the reader of a text has them
+        return node.replace(attrs={**_with_calls(node, [body.name for body in bodies]), REGION: True})
 
-    def _make_body(self, function: Function, node: Node, index: int, path: tuple[str, ...]) -> str:
-        """Make the function of a region and return its name."""
+    def _make_body(self, function: Function, node: Node, index: int, path: tuple[str, ...]) -> Function:
+        """The function of a region."""
         self._nodes += 1 + len(function.nodes)
         self._text += (1 + len(function.nodes)) * len(node.name)
         self._limit.check(self._nodes, self._text, node)
@@ -175,11 +176,10 @@ class _RegionMaker:
         nodes = [_rename_node(inner, new) for inner in function.nodes.values()]
         nodes = [self._make_region_node(inner, (*path, function.name)) for inner in nodes]
         name = self._names.new(f"{function.name}_tfg_region_{index}")
-        self.bodies.append(function.replace(
+        return function.replace(
             name=name, nodes=nodes, ret={key: _renamed_input(source, new) for key, source in function.ret.items()},
             control_ret={key: new.get(source, source) for key, source in function.control_ret.items()},
-            attrs={REGION: shown_name(function)}))
-        return name
+            attrs={REGION: shown_name(function)})
 
 
 def _rename_node(node: Node, new: Mapping[str, str]) -> Node:

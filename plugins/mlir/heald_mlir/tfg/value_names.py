@@ -36,7 +36,7 @@ class ValueNames:
     def next_argument(self) -> str:
         """The name of an argument of a region."""
         self.arguments += 1
-        return f"%arg{self.arguments - 1}"
+        return self.unique_name(f"arg{self.arguments - 1}")
 
     def next_numbered(self) -> str:
         """The name of a value that has none."""
