@@ -52,7 +52,7 @@ PINNED = {
             "Call", "CompiledModel", "ELEMENT_TYPES", "HOST", "ProgramDef", "ProgramFunction", "RegisterType",
             "ShapeAttribute", "Stream", "analyse_streams", "is_number", "native_function", "number_type",
             "stream_numbers", "typed_number", "verify"},
-        "heald.runtime.support": {"file_path", "gc_pause", "whole_file"},
+        "heald.runtime.support": {"file_kinds", "file_path", "gc_pause", "input_file", "whole_file"},
         "heald.runtime.values": {"Buffer"},
     },
     "plugins/saved_model/heald_saved_model": {
@@ -60,7 +60,7 @@ PINNED = {
         "heald.graphs.graph": {"Func", "Function", "ancestors", "graphdef", "graphdef_text", "parse_input"},
         "heald.graphs.protobuf": {"message_class", "parse_message"},
         "heald.runtime.contract": {"ArgDef", "OpRegistry", "check_attributes"},
-        "heald.runtime.support": {"file_path", "input_file", "mapped_file", "whole_file"},
+        "heald.runtime.support": {"file_kinds", "file_path", "input_file", "mapped_file", "whole_file"},
         "heald.runtime.values": {"Buffer", "read_shape"},
     },
     "plugins/tools/heald_tools": {

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from pathlib import Path
 
 from heald.api import errors
-from heald.runtime.support import file_path
+from heald.runtime.support import file_kinds, file_path, input_file
 
 from . import executor_driver, optimizer, translation
 from .loaders import PROGRAM_SUFFIX, is_graph_text
@@ -48,6 +48,8 @@ def is_program(path: str) -> bool:
         return is_text
     with file.open("rb") as opened:
         head = opened.read(_HEAD)
+    with input_file.reading(file):
+        file_kinds.check_download(head, "a model")
     if is_text:
         return not is_graph_text(head)
     if not head.startswith(translation.MAGIC):

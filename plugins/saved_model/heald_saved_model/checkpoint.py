@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from heald.api import DType, dtypes, shape_text, wire
 from heald.errors import DataLoss, HealdError, InvalidArgument, Location, NotFound, Unimplemented, did_you_mean
 from heald.graphs.protobuf import parse_message
-from heald.runtime.support import input_file, mapped_file
+from heald.runtime.support import file_kinds, input_file, mapped_file
 from heald.runtime.values import Buffer
 
 from .crc32c import masked_crc32c
@@ -200,7 +200,9 @@ def file_contents(file: Path, *, mapped: bool = True) -> Buffer:
         if file.is_file() and not file.stat().st_size:
             return b""
         input_file.check_file(file)
-        return mapped_file.contents(file, mapped=mapped)
+        view = mapped_file.contents(file, mapped=mapped)
+        file_kinds.check_download(bytes(view[: file_kinds.HEAD_BYTES]), "a file of a checkpoint")
+        return view
 
 
 def _array(data: Buffer, name: str, entry: Entry, order: Literal["<", ">"]) -> Array:

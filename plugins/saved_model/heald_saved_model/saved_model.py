@@ -17,7 +17,7 @@ from heald.api import DType, Graph, Node, SignatureDef, TensorInfo, TensorMetada
 from heald.errors import DataLoss, FailedPrecondition, InvalidArgument, NotFound
 from heald.graphs.graph import Func, ancestors, graphdef, graphdef_text, parse_input
 from heald.graphs.protobuf import parse_message
-from heald.runtime.support import input_file, mapped_file
+from heald.runtime.support import file_kinds, input_file, mapped_file
 from heald.runtime.values import Buffer, read_shape
 
 from .checkpoint import Checkpoint, file_contents, shard_name
@@ -225,6 +225,7 @@ def read(folder: Path, tags: Collection[str] = SERVE, *, mmap: bool = True, weig
         raise NotFound(f"'{folder}' is no SavedModel: it has no {GRAPH_FILES[0]}")
     with input_file.reading(path_inside(folder, file.name)):
         input_file.check_file(file)
+        file_kinds.check_download(mapped_file.head(file, file_kinds.HEAD_BYTES), "a SavedModel")
         if file.suffix == ".pbtxt":
             view = memoryview(graphdef_text.parse(mapped_file.read(file), str(file), "SavedModel"))
         else:

@@ -128,22 +128,11 @@ def test_a_file_that_no_loader_recognises_says_so(tmp_path: Path) -> None:
         heald.load(tmp_path / "note.md")
 
 
-@pytest.mark.parametrize(("name", "head", "hint"), [
-    ("README.md", b"# A model\n\n{x}\n", "name the format: format='graphdef'"),
-    ("model.h5", b"\x89HDF\r\n\x1a\n" + bytes(90), "export a SavedModel with Keras: model.export('folder')"),
-    ("model.keras", b"PK\x03\x04" + bytes(90), "export a SavedModel with Keras: model.export('folder')"),
-    ("x.meta", b"\x0a\x09\x12\x07unknown\x12\x02\x0a\x00", "a .meta file has no values: restore the checkpoint "
-     "with TensorFlow and export a SavedModel"),
-])
-def test_a_file_of_another_kind_is_told_with_the_way_out(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], name: str, head: bytes, hint: str
-) -> None:
-    (tmp_path / name).write_bytes(head)
-    with pytest.raises(NotFound, match=f"no loader recognises the file '.*{name}'") as caught:
-        heald.load(tmp_path / name)
-    assert caught.value.hint == hint
-    assert main(["inspect", str(tmp_path / name)]) == 1
-    assert capsys.readouterr().err.startswith(f"error: no loader recognises the file '{tmp_path / name}'")
+def test_a_file_of_no_known_kind_is_told_to_name_the_format(tmp_path: Path) -> None:
+    (tmp_path / "README.md").write_bytes(b"# A model\n\n{x}\n")
+    with pytest.raises(NotFound, match="no loader recognises the file") as caught:
+        heald.load(tmp_path / "README.md")
+    assert caught.value.hint == "name the format: format='graphdef'"
 
 
 def test_a_graphdef_is_recognised_under_any_suffix(tmp_path: Path) -> None:
@@ -254,7 +243,6 @@ def test_a_module_of_another_distribution_is_forwarded_or_says_how_to_install_it
 def test_commands_choose_by_the_files_loader(
     scale: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from heald.cli import main
 
     heald.load(scale, config=WITH_SCALE)  # imports the plugin's file under its name
     table = heald.default_host().registries.loaders

@@ -6,8 +6,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from ...errors import DataLoss, HealdError, InvalidArgument, boundary
-from ...runtime.support import mapped_file
+from ...errors import DataLoss, InvalidArgument, boundary
+from ...runtime.support import file_kinds, mapped_file
 from ...runtime.support.file_path import file_path
 from ...runtime.support.input_file import check_file, reading
 from ...runtime.support.whole_file import write_whole
@@ -19,13 +19,6 @@ from .graphdef_codec import binary_parts, read_binary
 from .graphdef_suffixes import TEXT_SUFFIXES
 from .verifier import verify
 
-_OTHER_FORMATS = (  # offset in a file, the bytes at it, the kind of file
-    (0, b"\x89PNG", "a PNG image"), (0, b"\xff\xd8\xff", "a JPEG image"), (0, b"GIF8", "a GIF image"),
-    (0, b"PK\x03\x04", "a zip archive"), (0, b"\x1f\x8b", "a gzip file"), (0, b"BZh", "a bzip2 file"),
-    (0, b"\xfd7zXZ", "an xz file"), (257, b"ustar", "a tar archive"), (0, b"\x7fELF", "a program"),
-    (0, b"%PDF", "a PDF document"), (0, b"\x89HDF", "an HDF5 file (Keras weights?)"),
-    (0, b"\x93NUMPY", "a NumPy file"), (4, b"TFL3", "a TensorFlow Lite model"), (0, b"\x0b\xef", "a BEF program"),
-)
 _BYTE_FORMATS = ("b", "B", "c")  # formats of buffers whose elements are bytes
 
 
@@ -43,6 +36,7 @@ def load(path: str | os.PathLike[str], *, text: bool | None = None, mmap: bool =
     with reading(file):
         _check_no_folder(file)
         check_file(file)
+        check_kind(file)
         if file.suffix.lower() in TEXT_SUFFIXES if text is None else text:
             return loads(graphdef_text.parse(mapped_file.read(file), str(file)))
         return _load_binary(file, mmap)
@@ -117,11 +111,6 @@ def _parts_of(graph: object) -> list[Buffer]:
 
 def _load_binary(file: Path, mapped: bool) -> Graph:
     view = mapped_file.contents(file, mapped=mapped)
-    what = next((name for at, magic, name in _OTHER_FORMATS if view[at : at + len(magic)] == magic), None)
-    if what is not None:
-        raise DataLoss(f"this is {what}, not a GraphDef")
-    if bytes(view[:1]) == b"\x08":  # field 1 is a number: the version of a SavedModel or of an ONNX model
-        raise _other_model(view, file)
     try:
         graph = read(view)
     except DataLoss as error:
@@ -134,13 +123,14 @@ def _load_binary(file: Path, mapped: bool) -> Graph:
     return graph
 
 
-def _other_model(view: memoryview, file: Path) -> HealdError:
-    if bytes(view[2:3]) == b"\x12" and (file.name == "saved_model.pb" or view[1] == 1):
-        hint = "put it into a folder of its own, under the name saved_model.pb, and load the folder"
-        if file.name == "saved_model.pb":
-            hint = f"load its folder: heald.load('{file.parent}')"
-        return InvalidArgument("this is a SavedModel, not a GraphDef", hint=hint)
-    return DataLoss("this is not a GraphDef; it may be an ONNX model")
+def check_kind(file: Path) -> None:
+    """Raises InvalidArgument for a SavedModel's file, DataLoss for another kind of file that is known."""
+    head = mapped_file.head(file, file_kinds.HEAD_BYTES)
+    if file_kinds.kind_of_content(head) is file_kinds.SAVED_MODEL:
+        is_in_folder = file.name == "saved_model.pb"
+        hint = f"load its folder: heald.load('{file.parent}')" if is_in_folder else file_kinds.SAVED_MODEL.way_out
+        raise InvalidArgument("this is a SavedModel, not a GraphDef", hint=hint)
+    file_kinds.check_content(head, "a GraphDef")
 
 
 def _looks_like_text(start: bytes) -> bool:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from ...errors import HealdError, InvalidArgument, Location
 from ...runtime.contract.loader import Description, Initializer, LoadOptions, SignatureDef
+from ...runtime.support.input_file import reading
 from .graphdef_suffixes import SUFFIXES
 
 if TYPE_CHECKING:
@@ -30,6 +31,8 @@ class GraphDefLoader:
         """Raises the errors of `heald.graphdef.load`, and InvalidArgument for a signature or tags."""
         from . import graphdef
 
+        with reading(path):
+            graphdef.check_kind(path)
         if options.signature is not None or options.tags is not None:
             raise InvalidArgument("this is a GraphDef: it has no signatures and no tags", location=Location(str(path)))
         return GraphDefSource(graphdef.load(path, mmap=options.mmap))

@@ -37,17 +37,13 @@ from ..contract.loader import (
 from ..host.registries import Registries
 from ..program.bef.sections import MAGIC
 from ..program.host_program import ProgramDef
-from ..support import mapped_file
+from ..support import file_kinds, mapped_file
 from ..support.input_file import check_file, reading
 from ..support.install import plugin_hint
 
 T = TypeVar("T")
 # Formats that a plugin of heald's reads: the name of plugin and loader, and the files that tell such a folder.
 _KNOWN = {"saved_model": frozenset(("saved_model.pb", "saved_model.pbtxt"))}
-# Suffixes of files that TensorFlow and Keras read, and the export that has a loader.
-_EXPORTS = {".h5": "export a SavedModel with Keras: model.export('folder')",
-            ".keras": "export a SavedModel with Keras: model.export('folder')",
-            ".meta": "a .meta file has no values: restore the checkpoint with TensorFlow and export a SavedModel"}
 
 
 @dataclass(frozen=True)
@@ -142,6 +138,8 @@ def _recognise(path: Path, registries: Registries) -> LoaderEntry:
     head = _head(path)
     if head.startswith(MAGIC):
         return registries.loaders["bef"]  # no other loader is imported for it
+    with reading(path):
+        file_kinds.check_download(head, "a model")
     entries = []
     for _, entry in sorted(registries.loaders.items()):
         loader = _load_entry(entry, path)
@@ -151,7 +149,7 @@ def _recognise(path: Path, registries: Registries) -> LoaderEntry:
     if len(entries) == 1:
         return entries[0]
     if not entries:
-        raise _unrecognised_error(path, registries)
+        raise _unrecognised_error(path, head, registries)
     raise InvalidArgument(f"several loaders recognise '{path}': {' and '.join(map(str, entries))}",
                           hint=f"choose one: format={' or format='.join(repr(entry.name) for entry in entries)}")
 
@@ -166,16 +164,18 @@ def _head(path: Path) -> bytes:
         return mapped_file.head(path, HEAD_BYTES)
 
 
-def _unrecognised_error(path: Path, registries: Registries) -> NotFound:
-    kind = "folder" if path.is_dir() else "file"
-    files = {file.name for file in path.iterdir()} if kind == "folder" else set()
+def _unrecognised_error(path: Path, head: bytes, registries: Registries) -> NotFound:
+    kind = file_kinds.kind_of_file(path, head)
+    if kind is not None:
+        return NotFound(f"no loader recognises '{path}': this is {kind.name}", hint=kind.way_out)
+    form = "folder" if path.is_dir() else "file"
+    files = {file.name for file in path.iterdir()} if form == "folder" else set()
     for name, telling in _KNOWN.items():
         if files & telling:
             return NotFound(f"'{path}' is of format '{name}', for which there is no loader here",
                             hint=_remedy(name, registries))
-    return NotFound(f"no loader recognises the {kind} '{path}'; known formats: {_names(registries)}",
-                    hint=_EXPORTS.get(path.suffix.lower(), "name the format: format='graphdef'") if kind == "file" else
-                    None)
+    return NotFound(f"no loader recognises the {form} '{path}'; known formats: {_names(registries)}",
+                    hint="name the format: format='graphdef'" if form == "file" else None)
 
 
 def _remedy(plugin: str, registries: Registries) -> str | None:

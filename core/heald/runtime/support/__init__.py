@@ -14,6 +14,7 @@ The room knows no tensor, graph, device or config. It imports `errors` alone. No
 `available_memory`, `memory_size`: Memory that the process may still take; limits written as text.
 `user_files`, `disk_cache`: The user's folders and the privacy of files in them; bytes kept for later processes.
 `file_path`, `working_folder`: Paths as users give them; the working folder on sys.path.
+`file_kinds`: The table of files that are no model, each with its way out.
 `input_file`: The errors of files that are read. `lazy_exports`: Names that a package imports when they are first used.
 `whole_file`, `disk`: Files and folders that appear once they are complete, and survive kills and power cuts; the calls
     of the system that change them.
@@ -22,6 +23,7 @@ The room knows no tensor, graph, device or config. It imports `errors` alone. No
 # Not even `typing` is imported: the commands import this room before the working folder leaves sys.path.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from . import file_kinds as file_kinds
     from . import file_path as file_path
     from . import input_file as input_file
     from . import install as install
