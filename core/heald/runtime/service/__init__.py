@@ -7,7 +7,8 @@
 - The room knows no graph. A file with a graph becomes a model by the function that core's graphs register.
 
 `runtime`: Runtime: config, plugins and host; the public functions `register`, `plugins` and `devices`.
-`load`, `loading`: `heald.load`; the choice of the loader that reads a file.
+`load`, `loading`: `heald.load`; the choice of the loader that reads a file. `model_place`: The model in an archive, or
+    under a folder of versions.
 `compiled_model`, `host_program`: Compiled models and host programs, as users run them.
 `prepared_step`: One combination of feeds and fetches, with its executables by feed shapes.
 `feeds`, `named_feeds`, `arguments`: Conversion of feeds; feeds by the caller's names; arguments in order.

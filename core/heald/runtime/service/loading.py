@@ -1,7 +1,7 @@
 """Loading: a path meets the loader that recognises it. Code of a loader's plugin is called here alone, and guarded.
 
 A loader's module is imported when a file is to be recognised. No loader comes before another: a file that two loaders
-recognise is an error, which names both.
+recognise is an error, which names both. A path that none recognises may lead to a model (`model_place`).
 """
 
 from __future__ import annotations
@@ -38,21 +38,27 @@ from ..host.registries import Registries
 from ..program.bef.sections import MAGIC
 from ..program.host_program import ProgramDef
 from ..support import file_kinds, mapped_file
+from ..support.archive import Unpacked
 from ..support.input_file import check_file, reading
 from ..support.install import plugin_hint
+from .model_place import SAVED_MODEL_FILES, LocatedModel, locate_model
 
 T = TypeVar("T")
 # Formats that a plugin of heald's reads: the name of plugin and loader, and the files that tell such a folder.
-_KNOWN = {"saved_model": frozenset(("saved_model.pb", "saved_model.pbtxt"))}
+_KNOWN = {"saved_model": SAVED_MODEL_FILES}
 
 
 @dataclass(frozen=True)
 class OpenedFile:
-    """A file and its Source. Every method raises PluginError for an exception of the loader's own code."""
+    """A file and its Source. Every method raises PluginError for an exception of the loader's own code.
+
+    `unpacked`: the folder of the archive that the file is in. Initializers keep it, since they read the file later.
+    """
 
     file: Path
     entry: LoaderEntry
     source: Source
+    unpacked: Unpacked | None = None
 
     @cached_property
     def description(self) -> Description:
@@ -107,10 +113,11 @@ def open_file(path: Path, options: LoadOptions, registries: Registries, form: st
     Raises NotFound for a path without a file, an unknown format, and a file that no loader recognises; InvalidArgument
     for a file that several loaders recognise; PluginError for a loader that fails; the errors of the loader.
     """
-    entry = _recognise(path, registries) if form is None else _entry_of_format(form, registries)
+    entry, located = (_recognise(path, registries) if form is None
+                      else _locate_for(_entry_of_format(form, registries), path))
     loader = _load_entry(entry, path)
-    with _loader_code(entry, "open", path):
-        return OpenedFile(path, entry, loader.open(path, options))
+    with _loader_code(entry, "open", located.path):
+        return OpenedFile(located.path, entry, loader.open(located.path, options), located.unpacked)
 
 
 def is_bef(file: Path) -> bool:
@@ -134,24 +141,41 @@ def _entry_of_format(form: str, registries: Registries) -> LoaderEntry:
     return registries.loaders[form]
 
 
-def _recognise(path: Path, registries: Registries) -> LoaderEntry:
+def _locate_for(entry: LoaderEntry, path: Path) -> tuple[LoaderEntry, LocatedModel]:
+    """Return the place of the model that the user names with its format."""
+    head = _head(path)
+    return entry, LocatedModel(path) if _recognises(entry, path, head) else locate_model(path, head)
+
+
+def _recognise(path: Path, registries: Registries) -> tuple[LoaderEntry, LocatedModel]:
     head = _head(path)
     if head.startswith(MAGIC):
-        return registries.loaders["bef"]  # no other loader is imported for it
+        return registries.loaders["bef"], LocatedModel(path)  # no other loader is imported for it
     with reading(path):
         file_kinds.check_download(head, "a model")
-    entries = []
-    for _, entry in sorted(registries.loaders.items()):
-        loader = _load_entry(entry, path)
-        with _loader_code(entry, "recognise", path):
-            if loader.recognise(path, head):
-                entries.append(entry)
-    if len(entries) == 1:
-        return entries[0]
-    if not entries:
-        raise _unrecognised_error(path, head, registries)
-    raise InvalidArgument(f"several loaders recognise '{path}': {' and '.join(map(str, entries))}",
-                          hint=f"choose one: format={' or format='.join(repr(entry.name) for entry in entries)}")
+    entry = _only_entry(path, head, registries)
+    if entry is not None:
+        return entry, LocatedModel(path)
+    located = locate_model(path, head)
+    entry = None if located.path == path else _only_entry(located.path, _head(located.path), registries)
+    if entry is None:
+        raise _unrecognised_error(located.path, _head(located.path), registries)
+    return entry, located
+
+
+def _only_entry(path: Path, head: bytes, registries: Registries) -> LoaderEntry | None:
+    """Return the loader that recognises a file, or None. Raises InvalidArgument for several."""
+    entries = [entry for _, entry in sorted(registries.loaders.items()) if _recognises(entry, path, head)]
+    if len(entries) > 1:
+        raise InvalidArgument(f"several loaders recognise '{path}': {' and '.join(map(str, entries))}",
+                              hint=f"choose one: format={' or format='.join(repr(entry.name) for entry in entries)}")
+    return entries[0] if entries else None
+
+
+def _recognises(entry: LoaderEntry, path: Path, head: bytes) -> bool:
+    loader = _load_entry(entry, path)
+    with _loader_code(entry, "recognise", path):
+        return bool(loader.recognise(path, head))
 
 
 def _head(path: Path) -> bytes:

@@ -22,6 +22,7 @@ class FileKind(NamedTuple):
     the start. It is compiled when it is first used, since a start of heald uses none.
 
     `is_failed_download`: True for a text that a server or Git leaves in the place of any file.
+    `is_container`: True for a file that may have a model inside.
     """
 
     name: str
@@ -29,6 +30,7 @@ class FileKind(NamedTuple):
     pattern: bytes = b""
     way_out: str | None = None
     is_failed_download: bool = False
+    is_container: bool = False
 
     def matches(self, head: bytes) -> bool:
         """Return True for first bytes of this kind."""
@@ -36,8 +38,8 @@ class FileKind(NamedTuple):
 
 
 def _kind(name: str, marks: bytes = b"", way_out: str | None = None, *, suffixes: str = "",
-          is_failed_download: bool = False) -> FileKind:
-    return FileKind(name, frozenset(suffixes.split()), marks, way_out, is_failed_download)
+          is_failed_download: bool = False, is_container: bool = False) -> FileKind:
+    return FileKind(name, frozenset(suffixes.split()), marks, way_out, is_failed_download, is_container)
 
 
 _FIRST_MEMBER = rb"PK\x03\x04.{26}"  # of a zip archive: the name of its first file follows
@@ -78,11 +80,11 @@ KINDS = (
 
     _kind("a PNG image", rb"\x89PNG"), _kind("a JPEG image", rb"\xff\xd8\xff"), _kind("a GIF image", rb"GIF8"),
     _kind("a program", rb"\x7fELF"), _kind("a PDF document", rb"%PDF"), _kind("a BEF program", rb"\x0b\xef"),
-    _kind("a zip archive", rb"PK\x03\x04|PK\x05\x06", "unpack it, and load what is inside"),
-    _kind("a gzip file", rb"\x1f\x8b", "unpack it: gunzip FILE"),
-    _kind("a bzip2 file", rb"BZh", "unpack it: bunzip2 FILE"),
+    _kind("a zip archive", rb"PK\x03\x04|PK\x05\x06", "unpack it, and load what is inside", is_container=True),
+    _kind("a gzip file", rb"\x1f\x8b", "unpack it: gunzip FILE", is_container=True),
+    _kind("a bzip2 file", rb"BZh", "unpack it: bunzip2 FILE", is_container=True),
     _kind("an xz file", rb"\xfd7zXZ", "unpack it: unxz FILE"),
-    _kind("a tar archive", rb".{257}ustar", "unpack it, and load what is inside"),
+    _kind("a tar archive", rb".{257}ustar", "unpack it, and load what is inside", is_container=True),
 )
 
 

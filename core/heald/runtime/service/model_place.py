@@ -1,0 +1,70 @@
+"""The place of a model behind a path that is no model itself.
+
+A folder of a server has versions of a model, "m/1" and "m/7": the highest is the model. An archive is unpacked, and the
+model in it is, in this order, its only SavedModel, or its only file with a graph. Loaders come first: a path that one
+of them recognises is not searched.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+from ...errors import InvalidArgument, NotFound
+from ..support.archive import Unpacked, is_archive
+from ..support.file_kinds import kind_of_file
+from ..support.input_file import reading
+
+SAVED_MODEL_FILES = frozenset(("saved_model.pb", "saved_model.pbtxt"))  # the files that tell such a folder
+_GRAPH_SUFFIXES = frozenset((".pb", ".pbtxt"))
+
+
+class LocatedModel(NamedTuple):
+    """The path of a model. `unpacked`: the folder that must outlive the use of the path."""
+
+    path: Path
+    unpacked: Unpacked | None = None
+
+
+def locate_model(path: Path, head: bytes) -> LocatedModel:
+    """Return the place of the model behind a path, which is the path itself where there is no other.
+
+    Raises the errors of `archive.unpack`; NotFound or InvalidArgument for an archive without one model.
+    """
+    if not head:
+        return LocatedModel(_highest_version(path) or path)
+    kind = kind_of_file(path, head)
+    if kind is None or not kind.is_container or not is_archive(path, head):
+        return LocatedModel(path)
+    unpacked = Unpacked(path)
+    with reading(path):
+        return LocatedModel(_only_model(unpacked.folder), unpacked)
+
+
+def _highest_version(folder: Path) -> Path | None:
+    """Return the folder with the highest number as its name among the models in a folder, or None."""
+    versions = [child for child in folder.iterdir() if child.name.isascii() and child.name.isdecimal()
+                and len(child.name) <= 20 and _is_saved_model(child)] if folder.is_dir() else []
+    return max(versions, key=lambda child: (int(child.name), child.name), default=None)
+
+
+def _is_saved_model(folder: Path) -> bool:
+    return any((folder / name).is_file() for name in SAVED_MODEL_FILES)
+
+
+def _only_model(folder: Path) -> Path:
+    files = sorted(file for file in folder.rglob("*") if file.is_file())
+    if not files:
+        raise NotFound("the archive has no file")
+    models = sorted({file.parent for file in files if file.name in SAVED_MODEL_FILES})
+    versions = {_highest_version(model.parent) or model for model in models if model != folder}
+    models = [model for model in models if model == folder or not model.name.isdecimal() or model in versions]
+    if not models:
+        models = [file for file in files if file.suffix.lower() in _GRAPH_SUFFIXES and not file.name.startswith("._")]
+    if len(models) == 1:
+        return models[0]
+    names = [str(model.relative_to(folder)) for model in models or files]
+    shown = ", ".join(names[:10]) + (f" and {len(names) - 10:,} more" if len(names) > 10 else "")
+    if models:
+        raise InvalidArgument(f"the archive has {len(models)} models: {shown}", hint="unpack it, and load one of them")
+    raise NotFound(f"the archive has no model: {shown}", hint="unpack it, and load a file of a known format")
