@@ -21,11 +21,10 @@ class SavedModelLoader:
 
     def open(self, path: Path, options: LoadOptions) -> SavedModelSource:
         """Raises NotFound for a missing graph or signature, and the errors of `saved_model.read`."""
-        from .saved_model import SERVE, read
+        from .saved_model import read
         from .source import SavedModelSource
 
-        tags = SERVE if options.tags is None else options.tags
-        return SavedModelSource(read(path, tags, mmap=options.mmap, weights=options.weights), options)
+        return SavedModelSource(read(path, options.tags, mmap=options.mmap, weights=options.weights), options)
 
 
 LOADER = SavedModelLoader()

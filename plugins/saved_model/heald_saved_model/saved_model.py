@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from heald.api import DType, Graph, Node, SignatureDef, TensorInfo, TensorMetadata, TensorValue, dtypes, wire
-from heald.errors import DataLoss, FailedPrecondition, InvalidArgument, NotFound
+from heald.errors import DataLoss, FailedPrecondition, HealdError, InvalidArgument, NotFound
 from heald.graphs.graph import Func, ancestors, graphdef, graphdef_text, parse_input
 from heald.graphs.protobuf import parse_message
 from heald.runtime.support import file_kinds, input_file, mapped_file
@@ -22,6 +22,7 @@ from heald.runtime.values import Buffer, read_shape
 
 from .checkpoint import Checkpoint, file_contents, shard_name
 from .file_names import GRAPH_FILES
+from .object_functions import function_names, with_function_signatures
 
 if TYPE_CHECKING:
     import numpy as np
@@ -62,13 +63,31 @@ class SavedModel:
         self._about = about
         self.signatures = {name: _signature(about.signature_def[name]) for name in sorted(about.signature_def)
                            if not name.startswith("__saved_model_")}
+        self.function_errors: dict[str, HealdError] = {}
 
     def signature(self, name: str) -> SignatureDef:
-        """Raises NotFound with the names of all signatures."""
+        """Raises NotFound with the names of all signatures and functions."""
         if name not in self.signatures:
-            raise NotFound(f"the SavedModel has no signature '{name}'",
-                           hint=f"it has {', '.join(self.signatures) or 'none'}")
+            names = ", ".join(dict.fromkeys((*self.signatures, *self.functions)))
+            raise NotFound(f"the SavedModel has no signature '{name}'", hint=f"it has {names or 'none'}")
         return self.signatures[name]
+
+    @cached_property
+    def functions(self) -> dict[str, Any]:
+        """The functions of the object graph, which may become signatures, by name."""
+        return function_names(self._about.object_graph_def)
+
+    def add_function_signatures(self, names: Collection[str]) -> None:
+        """Add these functions to the graph and to the signatures; `function_errors` has those that cannot be called.
+
+        It comes before every use of variables and tables.
+        """
+        bound = {number: node for kind in ("variable", "resource", "asset")
+                 for node, number in self._captured_objects(kind)}
+        functions = {name: self.functions[name] for name in names}
+        self.graph, added, self.function_errors = with_function_signatures(
+            self.graph, self._about.object_graph_def, functions, bound)
+        self.signatures |= added
 
     def variables(self, nodes: Collection[str]) -> SavedTensors:
         """Return the values of the variables among these nodes that have a value in the checkpoint.
@@ -213,9 +232,9 @@ class SavedTensors(Mapping[str, "Array"]):
         return self._saved.checkpoint.entry(self._keys[name][0]).dtype
 
 
-def read(folder: Path, tags: Collection[str] = SERVE, *, mmap: bool = True, weights: bool = True) -> SavedModel:
-    """Read a SavedModel's graph with exactly these tags. `mmap=False` reads all files instead of mapping large ones;
-    `weights` as in SavedModel.
+def read(folder: Path, tags: Collection[str] | None = None, *, mmap: bool = True, weights: bool = True) -> SavedModel:
+    """Read a SavedModel's graph with exactly these tags. Without tags it is the graph for serving, the only graph, or
+    the graph that has none. `mmap=False` reads all files instead of mapping large ones; `weights` as in SavedModel.
 
     Raises NotFound for a missing file or graph, DataLoss for a damaged file, InvalidArgument for malformed graphs and
     for files outside the folder.
@@ -230,7 +249,7 @@ def read(folder: Path, tags: Collection[str] = SERVE, *, mmap: bool = True, weig
             view = memoryview(graphdef_text.parse(mapped_file.read(file), str(file), "SavedModel"))
         else:
             view = mapped_file.contents(file, mapped=mmap)
-        graph, about = _meta_graph(view, frozenset(tags))
+        graph, about = _meta_graph(view, None if tags is None else frozenset(tags))
     return SavedModel(folder, graph, about, view, mmap, weights=weights)
 
 
@@ -246,12 +265,14 @@ def path_inside(folder: Path, *parts: str) -> Path:
     return file
 
 
-def _meta_graph(view: memoryview, tags: frozenset[str]) -> tuple[Graph, Any]:
+def _meta_graph(view: memoryview, tags: frozenset[str] | None) -> tuple[Graph, Any]:
     ranges = {}
     for number, kind, at, end in wire.fields(view, 0, len(view)):
         if number == _META_GRAPH:
             wire.expect(kind, wire.BYTES, at, "a graph of a SavedModel")
             ranges[_tags(view, at, end)] = at, end
+    if tags is None:
+        tags = next(iter(ranges)) if len(ranges) == 1 else frozenset() if SERVE not in ranges else SERVE
     if tags not in ranges:
         sets = " or ".join(f"{{{', '.join(sorted(graph_tags))}}}" for graph_tags in ranges)
         raise NotFound(f"the SavedModel has no graph with the tags {{{', '.join(sorted(tags))}}}",

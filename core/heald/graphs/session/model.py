@@ -31,6 +31,7 @@ from .graph_reader import read_graph
 from .session import Session
 
 MOST_WARNINGS = 10  # of outputs that are left out: a file may have any number of them
+MOST_NAMES = 20  # of signatures, in an error
 _NONE: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -133,6 +134,8 @@ def load_graph(
     options = LoadOptions(registries.ops, signature, tags, inputs, outputs, mmap)
     opened = open_file(file, options, registries, form)
     default_signature = opened.chosen_signature()
+    if default_signature is None and outputs is None and opened.description.signatures:
+        raise _several_signatures_error(opened.description.signatures)
     session = Session(read_graph(opened), model_runtime, device=device, initial_state=opened.initial_state())
     signatures = {name: _signature(session, loaded, opened.description.signatures.get(name))
                   for name, loaded in opened.signatures.items()}
@@ -140,6 +143,12 @@ def load_graph(
         return Model(session, default_signature.inputs, default_signature.outputs, signatures, opened.source)
     return Model(session, *_tensor_infos(session, *_tensors(session, default_signature, inputs, outputs)), signatures,
                  opened.source)
+
+
+def _several_signatures_error(signatures: Collection[str]) -> NotFound:
+    names = ", ".join([*signatures][:MOST_NAMES]) + (", ..." if len(signatures) > MOST_NAMES else "")
+    return NotFound(f"the model has {len(signatures)} signatures, and none is the default: {names}",
+                    hint=f"choose one: signature={next(iter(signatures))!r}")
 
 
 def _signature(session: Session, loaded: SignatureDef | HealdError, declared: SignatureDef | None) -> Signature:
