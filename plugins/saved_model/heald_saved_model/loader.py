@@ -1,4 +1,5 @@
-"""The loader of SavedModels. Every load of a file imports this module, so `open` imports the code that reads."""
+"""The loaders of SavedModels and of checkpoints. Every load of a file imports this module, so `open` imports the code
+that reads."""
 
 from __future__ import annotations
 
@@ -7,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from heald.api import LoadOptions
 
-from .file_names import GRAPH_FILES
+from .file_names import GRAPH_FILES, META_GRAPH_SUFFIX, META_GRAPH_TEXT
 
 if TYPE_CHECKING:
+    from .meta_graph import MetaGraphSource
     from .source import SavedModelSource
 
 
@@ -27,4 +29,17 @@ class SavedModelLoader:
         return SavedModelSource(read(path, options.tags, mmap=options.mmap, weights=options.weights), options)
 
 
-LOADER = SavedModelLoader()
+class MetaGraphLoader:
+    """Recognises files with the suffix .meta that begin as a MetaGraphDef does, in binary or in text form."""
+
+    def recognise(self, path: Path, head: bytes) -> bool:
+        return path.suffix.lower() == META_GRAPH_SUFFIX and head.startswith((b"\n", b"\x12", META_GRAPH_TEXT))
+
+    def open(self, path: Path, options: LoadOptions) -> MetaGraphSource:
+        """Raises the errors of `open_meta_graph`."""
+        from .meta_graph import open_meta_graph
+
+        return open_meta_graph(path, options)
+
+
+LOADER, META_GRAPHS = SavedModelLoader(), MetaGraphLoader()

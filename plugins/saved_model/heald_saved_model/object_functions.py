@@ -251,8 +251,8 @@ class _Calls:
             self.nodes.append(constant(name, np.array(b"", object)))
             return name
         if kind == "resource":
-            made = self._maker(number)
-            return self._add(f"resource_{number}", made.op, (), made.attrs)
+            maker = self._maker(number)
+            return self._add(f"resource_{number}", maker.op, (), maker.attrs)
         raise Unimplemented(f"a function is bound to an object of kind '{kind}', which is not supported")
 
     def _maker(self, number: int) -> Node:

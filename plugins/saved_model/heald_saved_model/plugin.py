@@ -1,4 +1,4 @@
-"""The plugin registers the loader of SavedModels, the pass "freeze", and the kernels that save and restore.
+"""The plugin registers the loaders of SavedModels and checkpoints, the pass "freeze", kernels that save and restore.
 
 Every start of heald imports this module, so the module is light.
 """
@@ -13,6 +13,7 @@ HEALD_API = (1, 1)
 @hookimpl
 def heald_loaders(registry: Any) -> None:
     registry.add("saved_model", "heald_saved_model.loader:LOADER")
+    registry.add("checkpoint", "heald_saved_model.loader:META_GRAPHS")
 
 
 @hookimpl

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import cached_property
+from glob import escape
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,6 +23,7 @@ from heald.runtime.values import Buffer, read_shape
 
 from .checkpoint import Checkpoint, file_contents, shard_name
 from .file_names import GRAPH_FILES
+from .freeze import ASSIGN_OPS
 from .object_functions import function_names, with_function_signatures
 
 if TYPE_CHECKING:
@@ -50,10 +52,12 @@ class SavedModel:
     """
 
     def __init__(
-        self, folder: Path, graph: Graph, about: Any, raw: memoryview, mmap: bool = True, *, weights: bool = True
+        self, folder: Path, graph: Graph, about: Any, raw: memoryview, mmap: bool = True, *, weights: bool = True,
+        checkpoint_prefix: Path | None = None,
     ) -> None:
         """`about` is the MetaGraphDef without its graph, `raw` the SavedModel in its binary form, with all graphs.
         `mmap=True` maps large files of variables. `weights=False` does without missing files of variables and assets.
+        `checkpoint_prefix` is the common part of the paths of the checkpoint's files.
         """
         self.folder = folder
         self.raw = raw
@@ -61,6 +65,7 @@ class SavedModel:
         self._weights = weights
         self.graph = graph
         self._about = about
+        self._prefix = folder / "variables" / "variables" if checkpoint_prefix is None else checkpoint_prefix
         self.signatures = {name: _signature(about.signature_def[name]) for name in sorted(about.signature_def)
                            if not name.startswith("__saved_model_")}
         self.function_errors: dict[str, HealdError] = {}
@@ -78,9 +83,10 @@ class SavedModel:
         return function_names(self._about.object_graph_def)
 
     def add_function_signatures(self, names: Collection[str]) -> None:
-        """Add these functions to the graph and to the signatures; `function_errors` has those that cannot be called.
+        """Add these functions to the graph and to the signatures.
 
-        It comes before every use of variables and tables.
+        `function_errors` has the errors of functions that cannot be called. The call comes before every use of
+        variables and tables.
         """
         bound = {number: node for kind in ("variable", "resource", "asset")
                  for node, number in self._captured_objects(kind)}
@@ -150,14 +156,15 @@ class SavedModel:
     @cached_property
     def checkpoint(self) -> Checkpoint:
         """The folder's checkpoint. Raises NotFound without one, DataLoss for a damaged one."""
-        index = self._contents("variables.index")
-        with input_file.reading(self._variables.with_suffix(".index")):
-            return Checkpoint(index, self._shard, str(self._variables))
+        index = self._contents("index")
+        with input_file.reading(self._index):
+            return Checkpoint(index, self._shard, str(self._prefix))
 
     @property
     def lacks_variables(self) -> bool:
         """True when the checkpoint's files are missing, and the caller does without."""
-        return not self._weights and not (self.has_checkpoint and any(self._variables.parent.glob("variables.data-*")))
+        data = f"{escape(self._prefix.name)}.data-*"
+        return not self._weights and not (self.has_checkpoint and any(self._prefix.parent.glob(data)))
 
     def lacks_assets(self, paths: Iterable[str]) -> bool:
         """True when one of these files is missing, and the caller does without."""
@@ -165,28 +172,43 @@ class SavedModel:
 
     @property
     def has_checkpoint(self) -> bool:
-        return self._variables.with_suffix(".index").exists()
+        return self._index.exists()
 
     @property
-    def _variables(self) -> Path:
-        """The common prefix of the paths of the checkpoint's files."""
-        return self.folder / "variables" / "variables"
+    def is_without_variables(self) -> bool:
+        return not any(node.op in ASSIGN_OPS for node in self.graph)
+
+    def collection(self, name: str) -> list[str]:
+        """Return the names of nodes in a collection of TensorFlow 1."""
+        collections = self._about.collection_def
+        return [*collections[name].node_list.value] if name in collections else []
+
+    @property
+    def _index(self) -> Path:
+        return self._prefix.with_name(f"{self._prefix.name}.index")
 
     def _shard(self, number: int, count: int) -> Buffer:
-        return self._contents(f"variables.{shard_name(number, count)}")
+        return self._contents(shard_name(number, count))
 
-    def _contents(self, name: str) -> Buffer:
-        file = path_inside(self.folder, "variables", name)
+    def _contents(self, suffix: str) -> Buffer:
+        parts = self._prefix.relative_to(self.folder).parts
+        file = path_inside(self.folder, *parts[:-1], f"{parts[-1]}.{suffix}")
         return file_contents(file, mapped=self._mmap)
 
     @cached_property
     def variable_keys(self) -> dict[str, tuple[str, str]]:
         """The variables by node: the key of a tensor in the checkpoint, and the variable's slice of that tensor."""
         if not self._about.object_graph_def.nodes:
-            return restored_variables(self.graph, self._about.saver_def.restore_op_name)
+            restore = self._about.saver_def.restore_op_name
+            return restored_variables(self.graph, restore) if restore else self._variables_by_name()
         bound = list(self._captured_objects("variable"))
         keys = self._keys_of(_VALUE) if bound else {}
         return {node: (keys[number], "") for node, number in bound if number in keys}
+
+    def _variables_by_name(self) -> dict[str, tuple[str, str]]:
+        """Return the variables that have the name of a tensor in the checkpoint, as in modules of TF-Hub."""
+        holders = [node.name for node in self.graph if node.op in ASSIGN_OPS] if self.has_checkpoint else []
+        return {name: (name, "") for name in holders if name in self.checkpoint}
 
     def _keys_of(self, attribute: str) -> dict[int, str]:
         """Return the checkpoint's keys of the objects with this attribute."""
@@ -277,9 +299,15 @@ def _meta_graph(view: memoryview, tags: frozenset[str] | None) -> tuple[Graph, A
         sets = " or ".join(f"{{{', '.join(sorted(graph_tags))}}}" for graph_tags in ranges)
         raise NotFound(f"the SavedModel has no graph with the tags {{{', '.join(sorted(tags))}}}",
                        hint=f"it has {sets or 'no graph'}")
-    graphs, other_fields, begin = [], [], ranges[tags][0]
-    for number, _, at, end in wire.fields(view, *ranges[tags]):
+    return parse_meta_graph(view, *ranges[tags])
+
+
+def parse_meta_graph(view: memoryview, start: int, stop: int) -> tuple[Graph, Any]:
+    """Read a MetaGraphDef: its graph, and the message without it."""
+    graphs, other_fields, begin = [], [], start
+    for number, kind, at, end in wire.fields(view, start, stop):
         if number == _GRAPH:
+            wire.expect(kind, wire.BYTES, at, "the graph of a MetaGraphDef")
             graphs.append(view[at:end])
         elif number != _META_INFO:
             other_fields.append(view[begin:end])

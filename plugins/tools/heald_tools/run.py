@@ -66,7 +66,7 @@ def add_step(parser: ArgumentParser) -> None:
     parser.add_argument("--fetch", action="append", default=[], metavar="NAME",
                         help="a tensor to compute instead of the model's outputs (repeatable)")
     parser.add_argument("--target", action="append", default=[], metavar="NAME",
-                        help="a node to run for its effect; alone, nothing is fetched (repeatable)")
+                        help="a node to run for its effect, before the outputs; alone, nothing is fetched (repeatable)")
     add_device(parser)
 
 
@@ -139,13 +139,30 @@ def step_of(args: Namespace, model: AnyModel) -> tuple[Callable[..., Sequence[An
 
     if isinstance(model, heald.Model):
         fetches, tensors, values = names_and_feeds(args, model)
-        return model.session.make_callable(fetches, tensors, args.target), values
+        return _step_after_targets(model, fetches, tensors, args.target), values
     from .inputs import parse, read, texts_by_input
 
     texts = texts_by_input([parse(text) for text in args.input], tuple(model.inputs))
     check_known(texts, model)
     _check_missing(model.inputs, texts)
     return outputs_of(model), [read(texts[name], meta, name) for name, meta in model.inputs.items()]
+
+
+def _step_after_targets(
+    model: Model, fetches: list[str], tensors: dict[str, str], targets: list[str]
+) -> Callable[..., Sequence[Any]]:
+    """Return a function that runs the targets and then fetches: what is fetched may need their effects."""
+    if not (targets and fetches):
+        step: Callable[..., Sequence[Any]] = model.session.make_callable(fetches, tensors, targets)
+        return step
+    act, fetch = model.session.make_callable([], tensors, targets), model.session.make_callable(fetches, tensors)
+
+    def act_and_fetch(*arrays: Any, **limits: Any) -> Sequence[Any]:
+        act(*arrays, **limits)
+        results: Sequence[Any] = fetch(*arrays, **limits)
+        return results
+
+    return act_and_fetch
 
 
 def outputs_of(model: AnyModel) -> Callable[..., Sequence[Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from builders.control_flow_v1 import INT, OPS, ControlFlowBuilder
 from heald.errors import InvalidArgument
-from heald.graphs.compiler.prune import needed_placeholders, prune
+from heald.graphs.compiler.prune import prune
 from heald.graphs.compiler.resolve import resolve
 from heald.graphs.graph.graph import Graph, Node
 
@@ -35,12 +35,3 @@ def test_cycles_without_next_iteration_are_refused():
     with pytest.raises(InvalidArgument, match="a cycle leads from 'a' back to 'b'") as caught:
         order_of(graph, "a")
     assert caught.value.node == "b"
-
-
-def test_a_node_needs_the_placeholders_behind_its_inputs_and_its_control_inputs():
-    build = ControlFlowBuilder()
-    for name in "xyz":
-        build.add("Placeholder", dtype=INT, name=name)
-    waited = build.op("Log", "y")
-    last = build.add("Identity", "x", controls=[waited])
-    assert needed_placeholders(resolve(build.graph(), OPS), [last]) == {"x", "y"}

@@ -109,7 +109,7 @@ def test_the_order_of_registration_decides_nothing(scale: Path) -> None:
 
 
 def test_an_unknown_format_is_told_with_those_that_are_known(scale: Path) -> None:
-    message = "no loader is called 'grafdef'; known formats: bef, graphdef, mlir, saved_model.*graphdef"
+    message = "no loader is called 'grafdef'; known formats: bef, checkpoint, graphdef, mlir, saved_model.*graphdef"
     with pytest.raises(NotFound, match=message):
         heald.load(FROZEN, format="grafdef")
     with pytest.raises(InvalidArgument, match="format= is a int, expected the name of a loader"):
@@ -120,7 +120,7 @@ def test_an_unknown_format_is_told_with_those_that_are_known(scale: Path) -> Non
 def test_a_file_that_no_loader_recognises_says_so(tmp_path: Path) -> None:
     file = tmp_path / "notes.md"
     file.write_text("# notes")
-    with pytest.raises(NotFound, match=r"no loader recognises the file '.*notes.md'; known formats: bef, graphdef"):
+    with pytest.raises(NotFound, match=r"no loader recognises the file '.*notes.md'; known formats: bef, checkpoint"):
         heald.load(file)
     with pytest.raises(NotFound, match="no loader recognises the folder"):
         heald.load(tmp_path)

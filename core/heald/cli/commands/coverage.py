@@ -7,10 +7,11 @@ from typing import Any, NamedTuple
 
 from ...errors import HealdError
 from ...graphs.compiler.call_site import call_site, labelled_functions
+from ...graphs.compiler.default_outputs import default_outputs
 from ...graphs.compiler.function_body import function_body
 from ...graphs.compiler.resolve import Resolved, resolve
 from ...graphs.graph.graph import Graph, Node
-from ...graphs.graph.traversal import ancestors, unconsumed_nodes
+from ...graphs.graph.traversal import ancestors
 from ...runtime.contract.op_registry import MISSING_HINT
 from ...runtime.contract.structural import CONTROL_FLOW, NO_KERNEL
 from ...runtime.host.host import Host
@@ -37,8 +38,8 @@ def rewritten_graph(graph: Graph) -> tuple[Graph, Nodes]:
 
 
 def sinks(graph: Graph, nodes: Nodes) -> list[str]:
-    """The nodes without consumers, as Model finds a graph's outputs; nodes of unknown ops are among them."""
-    return [name for name in unconsumed_nodes(graph.nodes) if _may_give(nodes[name])]
+    """The default outputs, as Model finds them; nodes of unknown ops are among them."""
+    return default_outputs(graph.nodes, nodes).names
 
 
 def dependencies(graph: Graph, outputs: Iterable[str]) -> list[Node]:
@@ -95,10 +96,6 @@ def _nodes_of_functions(entry: Resolved, graph: Graph, host: Host, seen_calls: s
         body_nodes += [(node, nodes[node.name])
                        for node in dependencies(body.graph, [*(name for name, _ in body.results), *acting])]
     return body_nodes[::-1]
-
-
-def _may_give(entry: Entry) -> bool:
-    return isinstance(entry, HealdError) or (bool(entry.output_tensors) and not entry.op.for_effect)
 
 
 def _with_hint(reason: str, entry: Entry) -> str:

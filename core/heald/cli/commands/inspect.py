@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from ...runtime.values.tensor import ValueInfo
 
 LISTED_CONSTANTS = 5  # constants that are listed
+LISTED_LEFT_OUT = 3  # nodes for each reason why they are no outputs
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -62,7 +63,8 @@ def inspect(args: Namespace) -> int:
         "versions": {"producer": graph.versions.producer, "min_consumer": graph.versions.min_consumer,
                      "bad_consumers": graph.versions.bad_consumers},
         "signatures": {name: str(signature) for name, signature in opened.signatures.items()},
-        **(_signature(runnable, nodes, host) if opened.signature is None else _declared_rows(graph, opened.signature)),
+        **(_signature(graph, runnable, nodes, host) if opened.signature is None
+           else _declared_rows(graph, opened.signature)),
         "ops": _ops(graph, runnable, nodes, host),
         "constants": _constants(graph),
         "functions": _functions(graph),
@@ -119,7 +121,9 @@ def _passes(opened: Opened, session: Session, fetches: list[str], feeds: list[st
 
 
 def _size(path: Path) -> int:
-    """Bytes of a file, or of the files in a folder."""
+    """Bytes of a file, of the files in a folder, or of a checkpoint's files, whose names begin with the path's."""
+    if not path.exists():
+        return sum(file.stat().st_size for file in path.parent.iterdir() if file.name.startswith(f"{path.name}."))
     files = [f for f in path.rglob("*") if f.is_file() and not f.is_symlink()] if path.is_dir() else [path]
     return sum(file.stat().st_size for file in files)
 
@@ -133,21 +137,28 @@ def _declared_rows(graph: Graph, signature: SignatureDef) -> dict[str, Any]:
     return {"inputs": rows(signature.inputs), "outputs": rows(signature.outputs)}
 
 
-def _signature(graph: Graph, nodes: Mapping[str, Resolved | HealdError], host: Host) -> dict[str, Any]:
-    """Rows of inputs and of outputs."""
-    from ...runtime.contract.structural import MUST_FEED
+def _signature(
+    file_graph: Graph, graph: Graph, nodes: Mapping[str, Resolved | HealdError], host: Host
+) -> dict[str, Any]:
+    """Rows of inputs and of outputs, and the reasons why other nodes without consumers are no outputs."""
+    from ...graphs.compiler.default_outputs import default_outputs
+    from ...graphs.compiler.needed_feeds import needed_feeds
     from ..printing.signature import infer_types
-    from .coverage import dependencies, sinks
+    from .coverage import dependencies
 
-    outputs = sinks(graph, nodes)
+    outputs, left_out = default_outputs(graph.nodes, nodes)
     order = dependencies(graph, outputs)
     infos = infer_types(order, nodes, host.registries.ops, graph.versions.producer)
     rows: dict[str, list[dict[str, Any]]] = {"inputs": [], "outputs": []}
-    rows["inputs"] = [_tensor(n.name, infos.get((n.name, 0)), n.op) for n in order if n.op in MUST_FEED]
+    for feed in needed_feeds(graph.nodes, nodes, outputs, host):
+        node, _, index = feed.partition(":")
+        rows["inputs"].append(_tensor(feed, infos.get((node, int(index or 0))), graph[node].op))
     for name in outputs:
         infos_of_node: list[ValueInfo | None] = [info for (node, _), info in infos.items() if node == name] or [None]
         names = [name] if len(infos_of_node) == 1 else [f"{name}:{i}" for i in range(len(infos_of_node))]
         rows["outputs"] += [_tensor(n, info, graph[name].op) for n, info in zip(names, infos_of_node, strict=True)]
+    rows["left_out"] = [{"name": name, "op": file_graph[name].op, "reason": reason}
+                        for name, reason in left_out.items() if name in file_graph]
     return rows
 
 
@@ -201,6 +212,8 @@ def _tell(report: dict[str, Any]) -> None:
                  ("name", "takes and gives"))
     for title, columns in (("inputs", ("name", "dtype", "shape")), ("outputs", ("name", "dtype", "shape", "op"))):
         _section(title, [row | {"shape": _shape(row)} for row in report[title]], columns)
+    if report.get("left_out"):
+        _tell_left_out(report["left_out"])
     marks = [row | {"kernel": _mark(row)} for row in report["ops"]]
     lacking = sum(bool(row["without_kernel"]) for row in marks)
     _section(plural(len(marks), "op") + (f", {lacking} without a kernel here" if lacking else ""), marks,
@@ -224,6 +237,17 @@ def _tell(report: dict[str, Any]) -> None:
         from .graphs import tell_partitions
 
         tell_partitions(report["partitions"])
+
+
+def _tell_left_out(rows: Sequence[dict[str, Any]]) -> None:
+    """Show the first nodes of each reason."""
+    by_reason: dict[str, list[dict[str, Any]]] = {}
+    for row in rows:
+        by_reason.setdefault(row["reason"], []).append(row)
+    shown = [row for group in by_reason.values() for row in group[:LISTED_LEFT_OUT]]
+    title = f"{len(rows):,} nodes are no outputs" if len(rows) > 1 else "1 node is no output"
+    _section(title + (f"; {LISTED_LEFT_OUT} of each reason" if len(shown) < len(rows) else ""), shown,
+             ("name", "op", "reason"))
 
 
 def _section(title: str, rows: Sequence[dict[str, Any]], columns: Sequence[str]) -> None:

@@ -9,15 +9,15 @@ Each step is a function from values to values. A session calls them in this orde
 - The graph stays as it is: passes and inlining return new graphs.
 
 Modules: `resolve` matches nodes with the op table. `place`, `colocation`, `host_integers` and `cost_rule` choose
-devices, the last by `node_cost`. `names` reads the names of users. `prune` orders the needed nodes. `pass_manager` runs
-passes, `passes` has the compiler's own, `patterns` rewrites by tables of fusions. `inline` replaces calls by bodies,
-`function_form` numbers the outputs in a body, `lifted_graph` has a graph as one function. `functionalize` turns the
-control flow of TensorFlow 1 into calls: `frames` finds the loops around each node, `liveness` the condition of its
-life, `loops` and `conditionals` write the calls, and `function_library` has their functions. `client_graph` has feeds
-and fetches as nodes, `step_devices` gives all of its nodes devices, and `partition` cuts it by device: graphs for
-people and transports, which no program is made of. `call_site` and `function_body` have the nodes that call functions,
-and their bodies. `infer_node` derives metadata of single nodes, `lower` writes the program. `feed_hint` tells what to
-feed in the place of an iterator.
+devices, the last by `node_cost`. `names` reads the names of users, `default_outputs` and `needed_feeds` find a graph's
+outputs and inputs. `prune` orders the needed nodes. `pass_manager` runs passes, `passes` has the compiler's own,
+`patterns` rewrites by tables of fusions. `inline` replaces calls by bodies, `function_form` numbers the outputs in a
+body, `lifted_graph` has a graph as one function. `functionalize` turns the control flow of TensorFlow 1 into calls:
+`frames` finds the loops around each node, `liveness` the condition of its life, `loops` and `conditionals` write the
+calls, and `function_library` has their functions. `client_graph` has feeds and fetches as nodes, `step_devices` gives
+all of its nodes devices, and `partition` cuts it by device: graphs for people and transports, which no program is made
+of. `call_site` and `function_body` have the nodes that call functions, and their bodies. `infer_node` derives metadata
+of single nodes, `lower` writes the program. `feed_hint` tells what to feed in the place of an iterator.
 """
 
 from typing import TYPE_CHECKING

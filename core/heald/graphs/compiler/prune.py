@@ -93,21 +93,3 @@ def _missing_feed_error(entry: Resolved) -> InvalidArgument:
     return InvalidArgument(
         f"you must feed a value for placeholder tensor '{entry.node.name}' with dtype {attr_text(dtype)} and shape "
         f"{shape_text(shape)}", node=entry.node.name, op=entry.op.name)
-
-
-def needed_placeholders(nodes: Mapping[str, Resolved | HealdError], outputs: Sequence[str]) -> set[str]:
-    """Return the placeholders that these nodes depend on. Unresolved nodes are skipped."""
-    visited: set[str] = set()
-    placeholders: set[str] = set()
-    stack = list(outputs)
-    while stack:
-        name = stack.pop()
-        entry = nodes.get(name)
-        if name in visited or not isinstance(entry, Resolved):
-            continue
-        visited.add(name)
-        if entry.op.name in MUST_FEED:
-            placeholders.add(name)
-        stack += [node for node, _ in entry.inputs]
-        stack += entry.node.controls
-    return placeholders

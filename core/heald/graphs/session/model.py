@@ -20,12 +20,12 @@ from ...runtime.service.arguments import inputs_in_order, take_options
 from ...runtime.service.loading import open_file
 from ...runtime.service.runtime import runtime
 from ...runtime.values.tensor import TensorMetadata
+from ..compiler.default_outputs import default_outputs
 from ..compiler.names import HANDLE_TYPES, name_tuple
-from ..compiler.prune import needed_placeholders
+from ..compiler.needed_feeds import needed_feeds
 from ..compiler.resolve import Resolved
 from ..graph.graph import Graph
 from ..graph.rewriting import pruned
-from ..graph.traversal import unconsumed_nodes
 from .asynchronous_step import AsynchronousStep
 from .graph_reader import read_graph
 from .session import Session
@@ -188,20 +188,20 @@ def _infos(tensors: Mapping[str, str], metas: Sequence[TensorMetadata]) -> dict[
 
 
 def find_outputs(session: Session) -> tuple[str, ...]:
-    """The nodes with outputs that no node takes, in the graph's order: tensors by name. Warns of nodes that are left
-    out because their ops are not known.
+    """The graph's default outputs, in the graph's order: tensors by name (`default_outputs`). Warns of nodes that are
+    left out because their ops are not known.
 
     Raises NotFound for a graph without such nodes, and the error of the first node when all of them are faulty.
     """
     graph: Graph = session.graph
     outputs: list[str] = []
     broken: list[HealdError] = []
-    for name in unconsumed_nodes(graph.nodes):
+    for name in default_outputs(graph.nodes, session.nodes).names:
         entry = session.nodes[name]
         if not isinstance(entry, Resolved):
             broken.append(entry)
             continue
-        tensors = () if entry.op.for_effect else entry.output_tensors
+        tensors = entry.output_tensors
         outputs += [name if len(tensors) == 1 else f"{name}:{i}" for i, tensor in enumerate(tensors)
                     if tensor.dtype not in HANDLE_TYPES]
     if not outputs and broken:
@@ -217,6 +217,6 @@ def find_outputs(session: Session) -> tuple[str, ...]:
 
 
 def find_inputs(session: Session, outputs: Sequence[str]) -> tuple[str, ...]:
-    """The placeholders that must be fed for these outputs, in the graph's order."""
-    needed = needed_placeholders(session.nodes, [name.partition(":")[0] for name in outputs])
-    return tuple(name for name in session.graph.nodes if name in needed)
+    """The tensors that must be fed for these outputs, in the graph's order: placeholders, and elements of iterators
+    that cannot run."""
+    return tuple(needed_feeds(session.graph.nodes, session.nodes, outputs, session.host))

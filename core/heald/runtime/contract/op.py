@@ -85,7 +85,7 @@ class OpDef(NamedTuple):
     deprecated: int | None = None  # refused from this GraphDef version on
     metadata: MetadataFunction | None = None
     values: tuple[str, ...] = ()  # inputs whose elements decide the outputs' metadata
-    for_effect: bool = False  # the outputs only repeat the inputs: they are no results of a model
+    for_effect: bool = False  # the outputs repeat the inputs or are records for tools: they are no results of a model
 
     @property
     def signature(self) -> tuple[Any, ...]:

@@ -7,7 +7,8 @@ The object has these keys, all optional:
                                n: the attribute that says how many; ref: true for a reference
     attr                       by name: type, default, min, allowed
     stateful, commutative      booleans
-    for_effect                 true where the outputs only repeat the inputs: `heald.load` takes none as a result
+    for_effect                 true where the outputs only repeat the inputs, or are a record for tools: `heald.load`
+                               takes none as a result
     deprecated                 the GraphDef version from which on the op is refused
 """
 

@@ -41,7 +41,7 @@ from ..support import file_kinds, mapped_file
 from ..support.archive import Unpacked
 from ..support.input_file import check_file, reading
 from ..support.install import plugin_hint
-from .model_place import SAVED_MODEL_FILES, LocatedModel, locate_model
+from .model_place import SAVED_MODEL_FILES, LocatedModel, graph_of_checkpoint, locate_model
 
 T = TypeVar("T")
 # Formats that a plugin of heald's reads: the name of plugin and loader, and the files that tell such a folder.
@@ -143,11 +143,13 @@ def _entry_of_format(form: str, registries: Registries) -> LoaderEntry:
 
 def _locate_for(entry: LoaderEntry, path: Path) -> tuple[LoaderEntry, LocatedModel]:
     """Return the place of the model that the user names with its format."""
+    path = _existing(path)
     head = _head(path)
     return entry, LocatedModel(path) if _recognises(entry, path, head) else locate_model(path, head)
 
 
 def _recognise(path: Path, registries: Registries) -> tuple[LoaderEntry, LocatedModel]:
+    path = _existing(path)
     head = _head(path)
     if head.startswith(MAGIC):
         return registries.loaders["bef"], LocatedModel(path)  # no other loader is imported for it
@@ -176,6 +178,12 @@ def _recognises(entry: LoaderEntry, path: Path, head: bytes) -> bool:
     loader = _load_entry(entry, path)
     with _loader_code(entry, "recognise", path):
         return bool(loader.recognise(path, head))
+
+
+def _existing(path: Path) -> Path:
+    """Return the path, or the file with the graph for the prefix of a checkpoint, which is no file itself."""
+    with reading(path):
+        return path if path.exists() else graph_of_checkpoint(path) or path
 
 
 def _head(path: Path) -> bytes:

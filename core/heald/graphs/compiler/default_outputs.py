@@ -1,0 +1,135 @@
+"""Outputs of a graph that declares none: the nodes whose tensors no node takes.
+
+A graph from training has more such nodes than results. Each of these is left out, with the reason: a node in a loop or
+in a branch of TensorFlow 1, which no step may fetch; a node that only reads or changes state; a record for tools, such
+as a summary; a gradient; a mark that a file is written, which is a constant behind a control edge. Records and
+gradients do not count as consumers: a loss that only they take is an output. Where nothing else is left, the nodes that
+are left out are the outputs, but for those of ops that are for their effect.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Mapping
+from typing import NamedTuple
+
+from ...errors import HealdError
+from ...runtime.contract.structural import CONST, ENTERS, EXITS, IDENTITY, MERGES, PLACEHOLDERS, SWITCHES
+from ...runtime.values import dtypes
+from ..graph.node import Node
+from ..graph.traversal import consumers, unconsumed_nodes
+from .resolve import Resolved
+
+Entries = Mapping[str, Resolved | HealdError]
+IN_LOOP, IN_BRANCH = "it is in a loop", "it is in a branch"
+STATE, RECORD = "it reads or changes a variable or table", "it repeats its input, or is a record for tools"
+GRADIENT, MARK = "it is a gradient", "it marks the end of effects"
+_GRADIENTS = "gradients"  # the scope that TensorFlow gives to gradients; later ones have a number behind it
+_MARKABLE = frozenset((CONST, IDENTITY)) | PLACEHOLDERS
+
+
+class DefaultOutputs(NamedTuple):
+    """The nodes of the outputs, in the graph's order, and the reasons why other nodes are left out.
+
+    Nodes that could not be resolved are among `names`.
+    """
+
+    names: list[str]
+    left_out: dict[str, str]
+
+
+def default_outputs(nodes: Mapping[str, Node], entries: Entries) -> DefaultOutputs:
+    """Return the default outputs of a graph."""
+    records = _unused_records(nodes, entries)
+    kept = {name: node for name, node in nodes.items() if name not in records}
+    candidates = [name for name in unconsumed_nodes(kept) if _has_tensors(entries[name])]
+    reasons = _reasons(nodes, entries, candidates)
+    names = [name for name in candidates if name not in reasons]
+    left_out = records | reasons
+    if not names:
+        names = [name for name in unconsumed_nodes(nodes)
+                 if _has_tensors(entries[name]) and not _is_record(entries[name])]
+    return DefaultOutputs(names, {name: left_out[name] for name in nodes if name in left_out and name not in names})
+
+
+def _has_tensors(entry: Resolved | HealdError) -> bool:
+    return isinstance(entry, HealdError) or bool(entry.output_tensors)
+
+
+def _is_record(entry: Resolved | HealdError) -> bool:
+    return isinstance(entry, Resolved) and entry.op.for_effect
+
+
+def _unused_records(nodes: Mapping[str, Node], entries: Entries) -> dict[str, str]:
+    """Return the records and gradients that only records and gradients take, with the reason."""
+    uses = Counter(source for node in nodes.values() for source in {i.node for i in node.inputs})
+    stack = [name for name in nodes if not uses[name]]
+    unused: dict[str, str] = {}
+    while stack:
+        name = stack.pop()
+        entry = entries[name]
+        if not _has_tensors(entry) or _is_state(nodes, entries, name):
+            continue
+        if not (_is_record(entry) or _is_gradient(name)):
+            continue
+        unused[name] = RECORD if _is_record(entry) else GRADIENT
+        for source in {i.node for i in nodes[name].inputs}:
+            uses[source] -= 1
+            if not uses[source] and source in nodes:
+                stack.append(source)
+    return unused
+
+
+def _reasons(nodes: Mapping[str, Node], entries: Entries, candidates: Iterable[str]) -> dict[str, str]:
+    ops = {node.op for node in nodes.values()}
+    consumers_by_name = consumers(nodes) if ops & (ENTERS | SWITCHES) else {}
+    in_loops = _between(nodes, consumers_by_name, ENTERS, EXITS)
+    in_branches = _between(nodes, consumers_by_name, SWITCHES, MERGES | EXITS)
+    rules: tuple[tuple[str, Callable[[str], bool]], ...] = (
+        (IN_LOOP, in_loops.__contains__), (IN_BRANCH, in_branches.__contains__),
+        (STATE, lambda name: _is_state(nodes, entries, name)), (RECORD, lambda name: _is_record(entries[name])),
+        (MARK, lambda name: _is_mark(nodes, nodes[name])))
+    reasons = {name: next((reason for reason, applies in rules if applies(name)), None) for name in candidates}
+    return {name: reason for name, reason in reasons.items() if reason is not None}
+
+
+def _between(
+    nodes: Mapping[str, Node], consumers_by_name: Mapping[str, list[Node]], first: Collection[str],
+    last: Collection[str]
+) -> set[str]:
+    """Return the nodes with ops of `first`, and their dependents up to nodes with ops of `last`, without these."""
+    between: set[str] = set()
+    stack = [node for node in nodes.values() if node.op in first] if consumers_by_name else []
+    while stack:
+        node = stack.pop()
+        if node.name not in between and node.op not in last:
+            between.add(node.name)
+            stack += consumers_by_name[node.name]
+    return between
+
+
+def _is_state(nodes: Mapping[str, Node], entries: Entries, name: str) -> bool:
+    """Return True for a node, or an Identity of one, that takes handles alone."""
+    visited: set[str] = set()
+    while (node := nodes[name]).op == IDENTITY and name not in visited and node.inputs and node.inputs[0].node in nodes:
+        visited.add(name)
+        name = node.inputs[0].node
+    entry = entries[name]
+    args = entry.op.inputs if isinstance(entry, Resolved) else ()
+    return bool(args) and all(arg.dtype is dtypes.resource for arg in args)
+
+
+def _is_gradient(name: str) -> bool:
+    scopes = name.split("/")[:-1]
+    return any(scope == _GRADIENTS or scope.removeprefix(f"{_GRADIENTS}_").isdecimal() for scope in scopes)
+
+
+def _is_mark(nodes: Mapping[str, Node], node: Node) -> bool:
+    """Return True for an Identity behind control edges whose value is a constant or a default."""
+    if node.op != IDENTITY or not node.controls:
+        return False
+    visited: set[str] = set()
+    while node.name not in visited and node.inputs and node.op in _MARKABLE and node.inputs[0].node in nodes:
+        visited.add(node.name)
+        node = nodes[node.inputs[0].node]
+    return node.op == CONST

@@ -1,0 +1,108 @@
+"""Needed feeds: the tensors that a user must feed for some outputs of a graph.
+
+These are placeholders, and the first values behind a handle that no kernel makes: the elements of an iterator, whose
+dataset is not in a frozen graph.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+
+from ...errors import HealdError
+from ...runtime.contract.structural import MUST_FEED, NO_KERNEL
+from ...runtime.host.host import Host
+from ..graph.node import Node
+from .names import HANDLE_TYPES
+from .prune import Tensor
+from .resolve import Resolved
+
+Entries = Mapping[str, Resolved | HealdError]
+
+
+def needed_feeds(nodes: Mapping[str, Node], entries: Entries, outputs: Iterable[str], host: Host) -> list[str]:
+    """Return the tensors to feed for these outputs, by name, in the graph's order.
+
+    An output is a node's name, or a tensor's. `entries` has the nodes resolved; a node that could not be resolved has
+    dependencies, too.
+    """
+    names = [*outputs]
+    needed = _needed(nodes, names, ())
+    values = _values_of_iterators(entries, needed, host)
+    if values:
+        needed = _needed(nodes, names, {node for node, _ in values})
+        used = {tensor for name in needed for tensor in _resolved_inputs(entries, name)} | {*map(_tensor, names)}
+        values = {tensor for tensor in values if tensor in used and tensor[0] in needed}
+    feeds: list[str] = []
+    for name, node in nodes.items():
+        if name not in needed:
+            continue
+        feeds += [name] if node.op in MUST_FEED else []
+        feeds += [_name(entries, tensor) for tensor in sorted(tensor for tensor in values if tensor[0] == name)]
+    return feeds
+
+
+def _needed(nodes: Mapping[str, Node], outputs: Iterable[str], ends: Collection[str]) -> set[str]:
+    """Return the nodes that these outputs depend on, by data or control, without the dependencies of `ends`."""
+    needed: set[str] = set()
+    stack = [name.partition(":")[0] for name in outputs]
+    while stack:
+        name = stack.pop()
+        if name in needed or name not in nodes:
+            continue
+        needed.add(name)
+        if name not in ends:
+            stack += [i.node for i in nodes[name].inputs]
+            stack += nodes[name].controls
+    return needed
+
+
+def _values_of_iterators(entries: Entries, needed: Collection[str], host: Host) -> set[Tensor]:
+    """Return the tensors that needed nodes compute from handles without a kernel, through nodes that return handles."""
+    handles = {(name, index) for name in needed for index in _handles_of(entries[name])
+               if not _has_kernel(entries[name], host)}
+    if not handles:
+        return set()
+    takers: dict[Tensor, list[str]] = {}
+    for name in needed:
+        for tensor in _resolved_inputs(entries, name):
+            takers.setdefault(tensor, []).append(name)
+    values: set[Tensor] = set()
+    stack = [*handles]
+    while stack:
+        for name in takers.get(stack.pop(), ()):
+            entry = entries[name]
+            returned = {(name, index) for index in _handles_of(entry)} - handles
+            handles |= returned
+            stack += returned
+            if isinstance(entry, Resolved):
+                values |= {(name, index) for index in range(len(entry.output_tensors)) if (name, index) not in handles}
+    return values
+
+
+def _handles_of(entry: Resolved | HealdError) -> list[int]:
+    if not isinstance(entry, Resolved):
+        return []
+    return [index for index, tensor in enumerate(entry.output_tensors) if tensor.dtype in HANDLE_TYPES]
+
+
+def _has_kernel(entry: Resolved | HealdError, host: Host) -> bool:
+    if not isinstance(entry, Resolved) or entry.op.name in NO_KERNEL | MUST_FEED:
+        return True
+    return any(kernel.refuses(entry.attrs) is None for device_type in host.preference()
+               for kernel in host.registries.kernels.candidates(entry.op.name, device_type))
+
+
+def _resolved_inputs(entries: Entries, name: str) -> Iterable[Tensor]:
+    entry = entries[name]
+    return entry.inputs if isinstance(entry, Resolved) else ()
+
+
+def _tensor(name: str) -> Tensor:
+    node, _, index = name.partition(":")
+    return node, int(index or 0) if (index or "0").isdecimal() else 0
+
+
+def _name(entries: Entries, tensor: Tensor) -> str:
+    entry = entries[tensor[0]]
+    is_only = isinstance(entry, Resolved) and len(entry.output_tensors) == 1
+    return tensor[0] if is_only else f"{tensor[0]}:{tensor[1]}"
