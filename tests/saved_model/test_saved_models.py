@@ -13,7 +13,7 @@ import heald
 import numpy as np
 import pytest
 from heald import errors
-from heald.api import LoadOptions
+from heald.api import Graph, LoadOptions, Node, dtypes
 from heald.graphs.protobuf.descriptor_pool import message_class
 from heald_saved_model.checkpoint import Checkpoint
 from heald_saved_model.loader import LOADER
@@ -372,8 +372,26 @@ def test_a_table_is_not_filled_from_a_file_that_is_no_asset(tmp_path):
     message = message_class("SavedModel").FromString(file.read_bytes())
     del message.meta_graphs[0].collection_def["saved_model_assets"]
     file.write_bytes(message.SerializeToString())
-    with pytest.raises(errors.PermissionDenied, match=r"\(InitializeTableFromTextFileV2\).*allow_ops"):
+    with pytest.raises(errors.PermissionDenied, match="InitializeTableFromTextFileV2 may not read '.*cols.txt'"):
         heald.load(tmp_path / "model")(np.array([b"dog"], object))
+
+
+def test_ops_read_the_models_own_assets_and_nothing_beside_them(tmp_path):
+    first, second = (tmp_path / name for name in ("first", "second"))
+    for folder in (first, second):
+        shutil.copytree(DATA / "asset_file" / "model", folder)
+    assert heald.load(first)(False)["text"] == b"alpha beta\ngamma"
+    words = second / "assets" / "words.txt"
+    words.unlink()
+    words.symlink_to(first / "assets" / "words.txt")
+    with pytest.raises((errors.PermissionDenied, errors.InvalidArgument)):
+        heald.load(second)(False)
+    model = heald.load(first)
+    read = Node("read", "ReadFile", ["name"])
+    name = Node("name", "Placeholder", attrs={"dtype": dtypes.string, "shape": ()})
+    for session in (heald.Session(Graph([name, read])), model.session.beside(Graph([name, read]))):
+        with pytest.raises(errors.PermissionDenied):
+            session.run("read", {"name": str(tmp_path / "first" / "saved_model.pb")})
 
 
 ATTEMPTS = 40
@@ -446,7 +464,7 @@ def test_commands_that_run_nothing_need_neither_variables_nor_assets(tmp_path, c
         assert json.loads(capsys.readouterr().out) == []
     assert all(outputs[0][key] == outputs[1][key] for key in ("signatures", "inputs", "format"))
     assert main(["inspect", str(bare), *tags, "--passes", "--client"]) == 0
-    if (complete / "variables" / "variables.index").exists() and name != "asset":
+    if (complete / "variables" / "variables.index").exists() and name not in ("asset", "asset_file"):
         with pytest.raises(errors.NotFound, match=r"variables\.index|assets/vocab"):
             heald.load(bare, tags=["serve", "gpu"] if tags else None)
 

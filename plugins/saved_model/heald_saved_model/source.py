@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from pathlib import Path
 
 from heald.api import Description, Graph, Initializer, LoadOptions, SignatureDef
 from heald.errors import FailedPrecondition, HealdError
@@ -53,6 +54,12 @@ class SavedModelSource:
 
     def initial_state(self) -> tuple[Initializer, ...]:
         return self._built[0].initial_state
+
+    @property
+    def readable_folders(self) -> tuple[Path, ...]:
+        """The model's own assets."""
+        assets = self.saved.folder / "assets"
+        return (assets,) if assets.is_dir() else ()
 
     @property
     def _names(self) -> list[str]:

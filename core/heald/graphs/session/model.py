@@ -136,7 +136,8 @@ def load_graph(
     default_signature = opened.chosen_signature()
     if default_signature is None and outputs is None and opened.description.signatures:
         raise _several_signatures_error(opened.description.signatures)
-    session = Session(read_graph(opened), model_runtime, device=device, initial_state=opened.initial_state())
+    session = Session(read_graph(opened), model_runtime, device=device, initial_state=opened.initial_state(),
+                      readable_folders=opened.readable_folders())
     signatures = {name: _signature(session, loaded, opened.description.signatures.get(name))
                   for name, loaded in opened.signatures.items()}
     if default_signature is not None and inputs is None and outputs is None:

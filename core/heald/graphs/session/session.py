@@ -32,6 +32,7 @@ from contextlib import AbstractContextManager, closing
 from dataclasses import replace
 from functools import partial
 from math import inf
+from pathlib import Path
 from typing import Any, TypeVar
 
 from ...errors import Cancelled, FailedPrecondition, HealdError, InvalidArgument, boundary, typed_error
@@ -87,6 +88,7 @@ class Session:
     `device`: for nodes that ask for no device, such as "CPU:0".
     `initial_state`: initializers; each runs once, before the first step that needs its resources or, for all steps,
         before the first step.
+    `readable_folders`: folders that ops of the graph may read beside those of `[files]`: a model's own files.
     `rendezvous`: makes the rendezvous of one run, through which its Send and Recv nodes reach other processes.
 
     Raises InvalidArgument for a graph that no step could run. A fault of a single node is raised by the steps that need
@@ -105,6 +107,7 @@ class Session:
     def __init__(
         self, graph: Graph, config: Any = None, *, target: str = "", device: str | None = None,
         initial_state: Sequence[Initializer] = (), rendezvous: Callable[[], Rendezvous] | None = None,
+        readable_folders: Sequence[Path] = (),
     ) -> None:
         if not is_local(target):
             if hasattr(self, "_runtime"):
@@ -128,7 +131,8 @@ class Session:
         self._runtime: Runtime = runtime(config)
         host, settings = self._runtime.host, self._runtime.config
         self.given_graph = graph  # before passes: the graph to save
-        self._step = lasting_step(host, Resources())
+        files = host.files.with_readable(readable_folders) if readable_folders else None
+        self._step = lasting_step(host, Resources(files))
         self._closing = CancelToken()
         *_, (_, graph) = run_pre_placement_passes(graph, self._pending_state, self._runtime)
         self._pending_state = tuple(initializer for initializer in self._pending_state if initializer.target in graph)

@@ -86,6 +86,7 @@ class StepCompiler:
         does not permit.
         """
         host = self._env.host
+        files = step.resources.files or host.files
         pool = ProgramResources()
         done: dict[str, ProgramFunction] = {}
         left = [MAIN]
@@ -99,7 +100,7 @@ class StepCompiler:
             pool.host_visible = frozenset(r.name for r in host.devices_in_use() if r.attributes.get("host_visible"))
             pool.reached = frozenset((a.name, b.name) for a, b in permutations(host.devices_in_use(), 2)
                                      if a.device and b.device and reaches(a.device, b.device))
-            refused += _forbidden_kernels(function.after_passes.order, placement, host.files)
+            refused += _forbidden_kernels(function.after_passes.order, placement, files)
             sites = self._call_sites(function)
             signature = function.signature
             done[name] = lower(name, function.after_passes.order, placement, [*signature.fed.items()],

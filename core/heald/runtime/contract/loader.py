@@ -92,7 +92,10 @@ class Initializer(NamedTuple):
 
 
 class Source(Protocol):
-    """One opened file. A Source has `graph()` or, for a file of a host program, `program()` in its place."""
+    """One opened file. A Source has `graph()` or, for a file of a host program, `program()` in its place.
+
+    A Source may have `readable_folders`, a sequence of paths: ops of its graph may read the files in these folders.
+    """
 
     @property
     def signatures(self) -> Mapping[str, SignatureDef | HealdError]:

@@ -27,6 +27,13 @@ class FilePolicy:
         self._ops = frozenset(config.allow_ops)
         self._folders = {READ: _resolve_folders(config.read), WRITE: _resolve_folders(config.write)}
 
+    def with_readable(self, folders: Iterable[Path]) -> FilePolicy:
+        """Return a policy that permits reading in these folders, too: a model's own files."""
+        wider = FilePolicy(FilesConfig())
+        wider._ops = self._ops
+        wider._folders = {**self._folders, READ: (*self._folders[READ], *_resolve_folders(map(str, folders)))}
+        return wider
+
     def permits(self, op: str, accesses: Iterable[str]) -> bool:
         """True when some file could be opened by the op in each of these ways, "read" and "write"."""
         return op in self._ops or all(self._folders[access] for access in accesses)

@@ -7,15 +7,19 @@ from threading import RLock
 from typing import Any, TypeVar
 
 from ..support.fork_safety import inherited
+from .file_policy import FilePolicy
 
 T = TypeVar("T")
 
 
 class Resources:
-    """Named objects. The first request makes an object, once; it lives as long as this registry. Any thread may
-    call."""
+    """Named objects. The first request makes an object, once; it lives as long as this registry. Any thread may call.
 
-    def __init__(self) -> None:
+    `files`: the files that kernels with these resources may open; None for the files of the host.
+    """
+
+    def __init__(self, files: FilePolicy | None = None) -> None:
+        self.files = files
         self._made: dict[str, Any] = {}
         self._container_of: dict[str, str] = {}
         self._lock = RLock()
@@ -36,7 +40,7 @@ class Resources:
 
     def without(self, containers: Collection[str]) -> Resources:
         """Return a registry with these objects but for those in the containers."""
-        anew = Resources()
+        anew = Resources(self.files)
         with self._lock:
             kept_names = [name for name in self._made if self._container_of.get(name) not in containers]
             anew._made = {name: self._made[name] for name in kept_names}

@@ -82,6 +82,10 @@ class OpenedFile:
         return tuple(initializer._replace(values=partial(self.call_source, "values", initializer.values, Mapping))
                      for initializer in initializers)
 
+    def readable_folders(self) -> tuple[Path, ...]:
+        """The folders of the file's own that ops of its graph may read."""
+        return self.call_source("readable_folders", lambda: tuple(getattr(self.source, "readable_folders", ())), tuple)
+
     def chosen_signature(self) -> SignatureDef | None:
         """The signature that the caller asked for, or the format's default; None for a format without signatures.
 
