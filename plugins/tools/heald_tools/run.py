@@ -151,7 +151,7 @@ def step_of(args: Namespace, model: AnyModel) -> tuple[Callable[..., Sequence[An
 def _step_after_targets(
     model: Model, fetches: list[str], tensors: dict[str, str], targets: list[str]
 ) -> Callable[..., Sequence[Any]]:
-    """Return a function that runs the targets and then fetches: what is fetched may need their effects."""
+    """Return a function that runs the targets and then fetches: outputs may need the targets' effects."""
     if not (targets and fetches):
         step: Callable[..., Sequence[Any]] = model.session.make_callable(fetches, tensors, targets)
         return step

@@ -36,8 +36,11 @@ def trace(args: Namespace) -> int:
     feeds = dict(zip(tensors.values(), values, strict=True))
     metadata = RunMetadata()
     with ticking(f"running {args.model}"):
-        model.session.run(fetches, feeds, targets=args.target)  # links the step
-        model.session.run(fetches, feeds, targets=args.target, options=RunOptions(trace=True), metadata=metadata)
+        if fetches and args.target:  # as in heald run, the targets act first; the trace has the fetches
+            model.session.run([], feeds, targets=args.target)
+        targets = [] if fetches else args.target
+        model.session.run(fetches, feeds, targets=targets)  # links the step
+        model.session.run(fetches, feeds, targets=targets, options=RunOptions(trace=True), metadata=metadata)
     assert metadata.trace is not None
     if args.output is not None:
         metadata.trace.dump(args.output)

@@ -15,14 +15,15 @@ if TYPE_CHECKING:
 
 def add_model(parser: ArgumentParser) -> None:
     parser.add_argument("model", metavar="MODEL",
-                        help="a frozen GraphDef (.pb, .pbtxt), the folder of a SavedModel, or a compiled model (.bef)")
+                        help="a frozen GraphDef (.pb, .pbtxt), the folder of a SavedModel, an archive or a folder of "
+                             "versions with one, a checkpoint with its .meta, a compiled model (.bef)")
     add_loading(parser)
 
 
 def add_loading(parser: ArgumentParser) -> None:
     """--format, --signature, --tags and --no-mmap, which say how a model is loaded."""
     parser.add_argument("--format", metavar="NAME", help="the loader: graphdef, saved_model, bef, ... (by the file)")
-    parser.add_argument("--signature", metavar="NAME", help="of a SavedModel: the signature (serving_default)")
+    parser.add_argument("--signature", metavar="NAME", help="of a SavedModel: signature or function (serving_default)")
     parser.add_argument("--tags", type=_tags, metavar="TAG,...", help="of a SavedModel: the tags of its graph (serve)")
     parser.add_argument("--no-mmap", dest="mmap", action="store_false",
                         help="read the model's files whole: later changes of them have no effect")

@@ -3,8 +3,8 @@
 A graph from training has more such nodes than results. Each of these is left out, with the reason: a node in a loop or
 in a branch of TensorFlow 1, which no step may fetch; a node that only reads or changes state; a record for tools, such
 as a summary; a gradient; a mark that a file is written, which is a constant behind a control edge. Records and
-gradients do not count as consumers: a loss that only they take is an output. Where nothing else is left, the nodes that
-are left out are the outputs, but for those of ops that are for their effect.
+gradients do not count as consumers: a loss that only they take is an output. A graph without other nodes has these
+nodes as its outputs, records left aside.
 """
 
 from __future__ import annotations
@@ -41,8 +41,8 @@ class DefaultOutputs(NamedTuple):
 def default_outputs(nodes: Mapping[str, Node], entries: Entries) -> DefaultOutputs:
     """Return the default outputs of a graph."""
     records = _unused_records(nodes, entries)
-    kept = {name: node for name, node in nodes.items() if name not in records}
-    candidates = [name for name in unconsumed_nodes(kept) if _has_tensors(entries[name])]
+    consumers_left = {name: node for name, node in nodes.items() if name not in records}
+    candidates = [name for name in unconsumed_nodes(consumers_left) if _has_tensors(entries[name])]
     reasons = _reasons(nodes, entries, candidates)
     names = [name for name in candidates if name not in reasons]
     left_out = records | reasons

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from ...errors import HealdError, InvalidArgument, NotFound, callers_code, closest
+from ...errors import LARGEST_CANDIDATE_COUNT, HealdError, InvalidArgument, NotFound, callers_code, closest
 from ...runtime.service.arguments import dict_of_mapping
 from ...runtime.values import dtypes
 
@@ -17,6 +18,8 @@ Nodes = Mapping[str, "Resolved | HealdError"]
 _PLURAL = {"fetch": "fetches", "feed": "feeds", "target": "targets", "tag": "tags"}
 _EXPECTED = {"fetch": "name a tensor: 'x:0'", "feed": "name a tensor: 'x:0'", "target": "name a node: 'init'",
              "tag": "a tag is a text: 'serve'"}
+_MOST_SCOPES = 100  # of a name without a node, which is compared without them
+_MOST_SUGGESTIONS = 3
 HANDLE_TYPES = frozenset({dtypes.resource, dtypes.variant})  # types of handles, which only kernels can use
 
 
@@ -107,10 +110,18 @@ def _exact_name(name: object, use: str) -> str:
     return str.__str__(name)  # subclasses may hash and compare as they like
 
 
+def _same_in_another_scope(name: str, nodes: Nodes) -> list[str]:
+    """Return nodes that have this name with fewer or more scopes in front: an import adds one, such as "import/"."""
+    parts = name.split("/")
+    shorter = ["/".join(parts[i:]) for i in range(1, min(len(parts), _MOST_SCOPES))]
+    longer = (node for node in islice(nodes, LARGEST_CANDIDATE_COUNT) if name and node.endswith(f"/{name}"))
+    return [*(node for node in shorter if node in nodes), *islice(longer, _MOST_SUGGESTIONS)][:_MOST_SUGGESTIONS]
+
+
 def _find_entry(node: str, name: str, nodes: Nodes, use: str) -> Resolved | HealdError:
     entry = nodes.get(node)
     if entry is None:
-        suggestions = closest(node, nodes)
+        suggestions = _same_in_another_scope(node, nodes) or closest(node, nodes)
         hint = f"did you mean {' or '.join(suggestions)}?" if suggestions else "heald inspect shows what the graph has"
         raise NotFound(f"{use} '{name}': no node is called '{node}'", node=node, hint=hint)
     return entry

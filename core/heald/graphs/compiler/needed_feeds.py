@@ -26,10 +26,10 @@ def needed_feeds(nodes: Mapping[str, Node], entries: Entries, outputs: Iterable[
     dependencies, too.
     """
     names = [*outputs]
-    needed = _needed(nodes, names, ())
+    needed = _needed_nodes(nodes, names, ())
     values = _values_of_iterators(entries, needed, host)
     if values:
-        needed = _needed(nodes, names, {node for node, _ in values})
+        needed = _needed_nodes(nodes, names, {node for node, _ in values})
         used = {tensor for name in needed for tensor in _resolved_inputs(entries, name)} | {*map(_tensor, names)}
         values = {tensor for tensor in values if tensor in used and tensor[0] in needed}
     feeds: list[str] = []
@@ -41,7 +41,7 @@ def needed_feeds(nodes: Mapping[str, Node], entries: Entries, outputs: Iterable[
     return feeds
 
 
-def _needed(nodes: Mapping[str, Node], outputs: Iterable[str], ends: Collection[str]) -> set[str]:
+def _needed_nodes(nodes: Mapping[str, Node], outputs: Iterable[str], ends: Collection[str]) -> set[str]:
     """Return the nodes that these outputs depend on, by data or control, without the dependencies of `ends`."""
     needed: set[str] = set()
     stack = [name.partition(":")[0] for name in outputs]

@@ -49,10 +49,29 @@ def resolve(graph: Graph, ops: OpRegistry) -> dict[str, Resolved | HealdError]:
         if isinstance(entry, Resolved):
             try:
                 _check_edges(entry, entries)
+                _check_changed_inputs(entry, entries)
                 entry.op.check_references()
             except HealdError as error:
                 entries[name] = error.at(node=name, op=entry.op.name)
     return entries
+
+
+def _check_changed_inputs(entry: Resolved, entries: Mapping[str, Resolved | HealdError]) -> None:
+    """Raises Unimplemented for an op that changes a variable, and whose first input is a value.
+
+    An op whose name begins with "_" may stand for a variable that a pass has put on resources.
+    """
+    inputs = entry.op.inputs
+    if not (inputs and inputs[0].is_ref and entry.inputs):
+        return
+    name, index = entry.inputs[0]
+    source = entries.get(name)
+    outputs = source.op.outputs if isinstance(source, Resolved) else ()
+    if not isinstance(source, Resolved) or source.op.name.startswith("_"):
+        return
+    if outputs and not any(output.is_ref for output in outputs):
+        raise Unimplemented(f"op {entry.op.name} changes a variable, and its input is no reference: it is output "
+                            f"{index} of '{name}', a {source.op.name}", hint=f"hand it a variable, or fetch '{name}' itself")
 
 
 def faulty_nodes(graph: Graph, ops: OpRegistry) -> dict[str, HealdError]:

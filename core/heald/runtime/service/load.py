@@ -32,14 +32,15 @@ def load(
     plugin reads.
 
     `format` names the loader ("graphdef", "bef", "saved_model"); without it a file that begins as BEF is a compiled
-    model, and any other is read by the only loader that recognises it.
+    model, and any other is read by the only loader that recognises it. A path may lead to a model: an archive, a folder
+    of versions, a checkpoint (docs/files.md).
 
-    A GraphDef's outputs are, without `outputs`, the nodes whose results no node takes, reads of frozen variables left
-    aside; its inputs are, without `inputs`, the placeholders that the outputs need. A SavedModel declares both in
-    `signature` ("serving_default") of the graph with exactly the tags `tags` ({"serve"}); `inputs` and `outputs` choose
-    among them, or name other tensors of the graph. `model.signatures["name"](...)` runs another signature. All
-    signatures share one session and its state, which begins with the saved values. `device`, such as "CPU:0", is the
-    place of nodes that ask for none.
+    A GraphDef's outputs are, without `outputs`, the nodes whose results no node takes; nodes that no user fetches, such
+    as gradients, are left aside. Its inputs are, without `inputs`, the placeholders that the outputs need. A SavedModel
+    declares both in `signature` ("serving_default", "__call__" or the only one) of the graph with exactly the tags
+    `tags` ({"serve"} or the only ones); `inputs` and `outputs` choose among them, or name other tensors of the graph.
+    `model.signatures["name"](...)` runs another signature. All signatures share one session and its state, which begins
+    with the saved values. `device`, such as "CPU:0", is the place of nodes that ask for none.
 
     A compiled model has signatures and no session: `heald compile` has decided its inputs, outputs and devices.
 
