@@ -6,6 +6,7 @@ import io
 import pickle
 import shutil
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import heald
@@ -89,6 +90,22 @@ def test_a_pointer_in_the_place_of_a_part_of_a_saved_model_is_told(tmp_path: Pat
     with pytest.raises(DataLoss, match=f"(?s)(?=.*{part}).*this is a Git LFS pointer") as caught:
         heald.load(model)(np.ones((1, 1), "f4"))
     assert caught.value.hint == "fetch the file itself: git lfs pull"
+
+
+@pytest.mark.parametrize("load", [heald.graphdef.load, heald.bef.load, heald.HostProgram.load, heald.load])
+def test_every_reader_tells_a_pointer(tmp_path: Path, load: Callable[[Path], object]) -> None:
+    (tmp_path / "model.bef").write_bytes(LFS)
+    with pytest.raises(DataLoss, match="this is a Git LFS pointer") as caught:
+        load(tmp_path / "model.bef")
+    assert caught.value.hint == "fetch the file itself: git lfs pull"
+
+
+@pytest.mark.parametrize("suffix", [".mlpackage", ".mlmodelc"])
+def test_a_folder_of_another_kind_is_told(tmp_path: Path, suffix: str) -> None:
+    folder = tmp_path / f"model{suffix}"
+    folder.mkdir()
+    with pytest.raises(NotFound, match="this is a Core ML model"):
+        heald.load(folder)
 
 
 def test_the_file_of_a_saved_model_with_a_signature_is_told_to_be_one() -> None:

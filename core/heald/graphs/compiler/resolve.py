@@ -71,7 +71,8 @@ def _check_changed_inputs(entry: Resolved, entries: Mapping[str, Resolved | Heal
         return
     if outputs and not any(output.is_ref for output in outputs):
         raise Unimplemented(f"op {entry.op.name} changes a variable, and its input is no reference: it is output "
-                            f"{index} of '{name}', a {source.op.name}", hint=f"hand it a variable, or fetch '{name}' itself")
+                            f"{index} of '{name}', a {source.op.name}",
+                            hint=f"hand it a variable, or fetch '{name}' itself")
 
 
 def faulty_nodes(graph: Graph, ops: OpRegistry) -> dict[str, HealdError]:

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from ...errors import (
     HealdError,
@@ -38,10 +38,12 @@ from ..host.registries import Registries
 from ..program.bef.sections import MAGIC
 from ..program.host_program import ProgramDef
 from ..support import file_kinds, mapped_file
-from ..support.archive import Unpacked
 from ..support.input_file import check_file, reading
 from ..support.install import plugin_hint
 from .model_place import SAVED_MODEL_FILES, LocatedModel, graph_of_checkpoint, locate_model
+
+if TYPE_CHECKING:
+    from ..support.archive import Unpacked
 
 T = TypeVar("T")
 # Formats that a plugin of heald's reads: the name of plugin and loader, and the files that tell such a folder.
@@ -149,7 +151,7 @@ def _locate_for(entry: LoaderEntry, path: Path) -> tuple[LoaderEntry, LocatedMod
     """Return the place of the model that the user names with its format."""
     path = _existing(path)
     head = _head(path)
-    return entry, LocatedModel(path) if _recognises(entry, path, head) else locate_model(path, head)
+    return entry, LocatedModel(path) if _recognises(entry, path, head) else _located(path, head)
 
 
 def _recognise(path: Path, registries: Registries) -> tuple[LoaderEntry, LocatedModel]:
@@ -162,7 +164,7 @@ def _recognise(path: Path, registries: Registries) -> tuple[LoaderEntry, Located
     entry = _only_entry(path, head, registries)
     if entry is not None:
         return entry, LocatedModel(path)
-    located = locate_model(path, head)
+    located = _located(path, head)
     entry = None if located.path == path else _only_entry(located.path, _head(located.path), registries)
     if entry is None:
         raise _unrecognised_error(located.path, _head(located.path), registries)
@@ -182,6 +184,11 @@ def _recognises(entry: LoaderEntry, path: Path, head: bytes) -> bool:
     loader = _load_entry(entry, path)
     with _loader_code(entry, "recognise", path):
         return bool(loader.recognise(path, head))
+
+
+def _located(path: Path, head: bytes) -> LocatedModel:
+    with reading(path):
+        return locate_model(path, head)
 
 
 def _existing(path: Path) -> Path:

@@ -10,13 +10,15 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ...errors import InvalidArgument, Location, NotFound
 from ..support import mapped_file
-from ..support.archive import Unpacked, is_archive
 from ..support.file_kinds import kind_of_file
 from ..support.input_file import reading
+
+if TYPE_CHECKING:
+    from ..support.archive import Unpacked
 
 SAVED_MODEL_FILES = frozenset(("saved_model.pb", "saved_model.pbtxt"))  # the files that tell such a folder
 _GRAPH_SUFFIXES = frozenset((".pb", ".pbtxt"))
@@ -43,7 +45,11 @@ def locate_model(path: Path, head: bytes) -> LocatedModel:
     if prefix is not None:
         return LocatedModel(graph_of_checkpoint(path.with_name(prefix[1])) or path)
     kind = kind_of_file(path, head)
-    if kind is None or not kind.is_container or not is_archive(path, head):
+    if kind is None or not kind.is_container:
+        return LocatedModel(path)
+    from ..support.archive import Unpacked, is_archive  # its modules take milliseconds to import
+
+    if not is_archive(path, head):
         return LocatedModel(path)
     unpacked = Unpacked(path)
     with reading(path):

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from enum import IntEnum
 
 from ....errors import DataLoss, Unimplemented
+from ...support.file_kinds import HEAD_BYTES, check_content
 from .vbr import NAME_ERRORS, SectionReader, put_vbr
 
 MAGIC = b"\x0b\xef"
@@ -63,6 +64,7 @@ def read_sections(view: memoryview) -> dict[int, tuple[int, int]]:
     Raises DataLoss for a file that is no BEF or ends early, Unimplemented for another version.
     """
     if bytes(view[:2]) != MAGIC[: len(view)] or not len(view):
+        check_content(bytes(view[:HEAD_BYTES]), "a BEF file")
         raise DataLoss("this is not a BEF file: it does not begin with 0B EF")
     if len(view) < len(MAGIC) + 1:
         raise DataLoss(f"the file ends within its header: it has {len(view)} bytes", hint="write it again")
