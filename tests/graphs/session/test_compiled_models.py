@@ -10,7 +10,7 @@ from pathlib import Path
 import heald
 import numpy as np
 import pytest
-from heald.errors import DataLoss, FailedPrecondition, InvalidArgument, NotFound, Unimplemented
+from heald.errors import DataLoss, FailedPrecondition, InvalidArgument, NotFound, PermissionDenied, Unimplemented
 from heald.graphs.session.ahead_of_time import compile_model
 from heald.runtime.program.compiled_model import CompiledModel, Requirement
 from heald.runtime.service.compiled_model import FOREIGN_PLUGIN_HINT, LoadedCompiledModel
@@ -170,8 +170,15 @@ def test_saved_models_compile_with_the_results_of_loaded_ones(folder):
         pytest.skip(str(error))
     for strip in (False, True):
         compiled = compile_model(SAVED / folder, inputs=shapes, strip=strip)
-        assert same(LoadedCompiledModel(compiled)(*arrays), expected)
-        assert same(LoadedCompiledModel(heald.bef.loads(heald.bef.dumps(compiled)))(*arrays), expected)
+        config = {"files": {"read": [str(SAVED / folder / "assets")]}} if folder == "asset_file/model" else None
+        assert same(LoadedCompiledModel(compiled, config)(*arrays), expected)
+        assert same(LoadedCompiledModel(heald.bef.loads(heald.bef.dumps(compiled)), config)(*arrays), expected)
+
+
+def test_a_compiled_model_reads_the_assets_of_its_source_where_the_config_permits_it():
+    compiled = compile_model(SAVED / "asset_file" / "model", inputs={"twice": ()})
+    with pytest.raises(PermissionDenied, match="ReadFile may not read '.*words.txt'"):
+        LoadedCompiledModel(compiled)(False)
 
 
 @pytest.fixture
