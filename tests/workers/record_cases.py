@@ -71,7 +71,7 @@ class Recorded:
 def record(call: Call, tensorflow: TensorFlow) -> Recorded:
     """Raises InvalidArgument for a call that does not fit its op, and for one that TensorFlow cannot be asked."""
     op = runtime().plugins.registries.ops.get(call.op)
-    matched = match(op, list(call.inputs), OpAttrs(call.attrs))
+    matched = match(op._replace(deprecated=None), list(call.inputs), OpAttrs(call.attrs))
     inputs = [(tensor, np.asarray(x, tensor.dtype.numpy))
               for tensor, x in zip(op.expand_inputs(matched.attrs), matched.inputs, strict=True)]
     outputs = tensorflow.answer(op, matched.attrs, inputs, "eager")

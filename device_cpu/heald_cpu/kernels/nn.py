@@ -137,6 +137,22 @@ def _normalise_by_batch(b: Bind, channels: Channels) -> Run:
     return run
 
 
+def global_batch_norm(b: Bind) -> Run:
+    """BatchNormWithGlobalNormalization, of TensorFlow's first graphs: gamma is read on request only."""
+    if not b.outputs[0].size:
+        return nothing
+    wide, is_scaled = compute_dtype(b), b.attrs["scale_after_normalization"]
+    epsilon = wide.type(np.float32(b.attrs["variance_epsilon"]))
+
+    def run(x: Any, mean: Any, variance: Any, beta: Any, gamma: Any, out: Any) -> None:
+        factor = 1 / np.sqrt(variance.astype(wide, copy=False) + epsilon)
+        if is_scaled:
+            factor *= gamma
+        out[...] = (x.astype(wide, copy=False) - mean) * factor + beta
+
+    return run
+
+
 def fused_batch_norm_ex(b: Bind) -> Run:
     """Batch normalisation, an added tensor, and an activation, all in float32 and rounded once."""
     normalise = fused_batch_norm(b)
@@ -183,6 +199,8 @@ def fused_batch_norm_gradient(b: Bind) -> Run:
 
 def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("_FusedBatchNormEx")(fused_batch_norm_ex)
+    kernels.kernel("BatchNormWithGlobalNormalization", dtypes={"T": ("float16", "float32", "float64")})(
+        global_batch_norm)
     kernels.kernel("BiasAdd", inplace={0: 0})(bias_add)
     kernels.kernel("BiasAddV1", dtypes={"T": NUMBERS}, inplace={0: 0})(bias_add)
     kernels.kernel("BiasAddGrad", dtypes={"T": NUMBERS})(bias_add_gradient)

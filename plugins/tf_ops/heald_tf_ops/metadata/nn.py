@@ -34,6 +34,15 @@ def _with_channels(shape: Dims, axis: int, length: int | None, name: str) -> Dim
     return tuple(dims)
 
 
+@rule("BatchNormWithGlobalNormalization")
+def global_batch_norm(_: Attrs, x: ValueInfo, *parameters: ValueInfo) -> ValueInfo:
+    shape = dims_of_rank(x, 4, "input")
+    for name, parameter in zip(("mean", "variance", "beta", "gamma"), parameters, strict=True):
+        (length,) = dims_of_rank(parameter, 1, name)
+        shape = _with_channels(shape, -1, length, name)
+    return info(x.dtype, shape)
+
+
 @rule("FusedBatchNorm", "FusedBatchNormV2")
 def fused_batch_norm(attrs: Attrs, x: ValueInfo, *parameters: ValueInfo) -> tuple[ValueInfo, ...]:
     if x.rank not in (None, 4, 5):
