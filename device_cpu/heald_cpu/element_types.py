@@ -16,6 +16,7 @@ FLOATS = (*NARROW, "float32", "float64")
 COMPLEX = ("complex64", "complex128")
 REAL = INTEGERS + FLOATS
 NUMBERS = REAL + COMPLEX
+QUANTISED = ("qint8", "quint8", "qint16", "quint16", "qint32")
 
 Array = np.ndarray[Any, Any]
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from heald.api import Bind, Kernels, dtypes
 
-from ..element_types import NUMBERS
+from ..element_types import NUMBERS, QUANTISED
 
 VIEWS = {
     "Identity": "T", "PlaceholderWithDefault": "dtype", "PreventGradient": "T", "Snapshot": "T", "StopGradient": "T",
@@ -92,7 +92,7 @@ def register_kernels(kernels: Kernels) -> None:
     for op, attr in VIEWS.items():
         kernels.kernel(op, dtypes={attr: "any"}, alias={0: 0})(view)
     kernels.kernel("IdentityN", alias=lambda attrs: {i: i for i in range(len(attrs["T"]))})(view)
-    kernels.kernel("Bitcast", dtypes={"T": NUMBERS, "type": NUMBERS})(bitcast)
+    kernels.kernel("Bitcast", dtypes={"T": NUMBERS + QUANTISED, "type": NUMBERS + QUANTISED})(bitcast)
     for op, bind in {
         "DeepCopy": copy, "Fill": fill, "OnesLike": fill_like(1), "Range": range_, "Rank": rank,
         "Shape": shapes, "ShapeN": shapes, "Size": size, "ZerosLike": fill_like(0),

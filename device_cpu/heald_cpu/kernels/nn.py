@@ -201,7 +201,7 @@ def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("_FusedBatchNormEx")(fused_batch_norm_ex)
     kernels.kernel("BatchNormWithGlobalNormalization", dtypes={"T": ("float16", "float32", "float64")})(
         global_batch_norm)
-    kernels.kernel("BiasAdd", inplace={0: 0})(bias_add)
+    kernels.kernel("BiasAdd", dtypes={"T": NUMBERS}, inplace={0: 0})(bias_add)
     kernels.kernel("BiasAddV1", dtypes={"T": NUMBERS}, inplace={0: 0})(bias_add)
     kernels.kernel("BiasAddGrad", dtypes={"T": NUMBERS})(bias_add_gradient)
     for version, dtypes in {"": {}, "V2": {"U": "float32"}, "V3": {"U": "float32"}}.items():

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from heald.api import Attrs, Bind, DType, Kernels, ValueInfo, errors, geometry
 
+from ..element_types import REAL
 from .staging import Scratched, compute_dtype, with_channels_last
 
 Taps = list[tuple[slice, slice]]  # by tap of the window along one axis: outputs, and the inputs under the tap
@@ -134,6 +135,6 @@ def _counts(taps: Taps, size: int) -> Any:
 
 def register_kernels(kernels: Kernels) -> None:
     for op in ("MaxPool", "MaxPoolV2", "MaxPool3D"):
-        kernels.kernel(op)(max_pool)
+        kernels.kernel(op, dtypes={"T": REAL})(max_pool)
     for op in ("AvgPool", "AvgPool3D"):
         kernels.kernel(op)(avg_pool)

@@ -81,6 +81,8 @@ def _array(value: Any, dtype: DType, name: str) -> Any:
         return _cast(np.asarray(value), dtype, name)
     if dtype is dtypes.string:
         return _strings(value, name)
+    if dtype.kind == "q":
+        return _array(value, _numbers_of(dtype), name).view(dtype.numpy)
     array = np.asarray(value)
     if array.dtype == object or array.dtype.kind in "SU":
         raise InvalidArgument(f"{name} is {type(value).__name__} of {array.dtype}, the tensor is {dtype.name}",
@@ -97,6 +99,8 @@ def _cast(array: Any, dtype: DType, name: str) -> Any:
     target_dtype = dtype.numpy
     if array.dtype == target_dtype:
         return array if array.dtype.isnative else array.astype(target_dtype)
+    if dtype.kind == "q":
+        return _cast(array, _numbers_of(dtype), name).view(target_dtype)
     try:
         kind = dtypes.of_numpy(array.dtype.newbyteorder("=")).kind
     except HealdError:
@@ -112,6 +116,11 @@ def _cast(array: Any, dtype: DType, name: str) -> Any:
             return cast
     raise InvalidArgument(f"{name} is {array.dtype}, the tensor is {dtype.name}, and the cast may lose values",
                           hint=f"write it: x.astype('{dtype.name}')")
+
+
+def _numbers_of(dtype: DType) -> DType:
+    """The integers that elements of a quantised type are."""
+    return dtypes.of_numpy(dtype.numpy[0])
 
 
 def _survives(array: Any, dtype: DType, name: str) -> Any:

@@ -32,9 +32,10 @@ class DType:
     @property
     def numpy(self) -> np.dtype[Any]:
         """The NumPy dtype of arrays with this element type. Strings are object arrays of bytes. Resources and variants
-        are object arrays of their objects, mostly scalars.
+        are object arrays of their objects, mostly scalars. Quantised numbers are integers in a field of the type's
+        name, as in TensorFlow: NumPy keeps them apart from plain integers.
 
-        Raises Unimplemented for types that have no host arrays.
+        Raises Unimplemented for types of ml_dtypes where it is missing or too old.
         """
         if self._numpy is None:
             self._numpy = _numpy_dtype(self)
@@ -75,6 +76,7 @@ complex64, complex128 = _BY_NAME["complex64"], _BY_NAME["complex128"]
 resource, variant = _BY_NAME["resource"], _BY_NAME["variant"]
 
 _NUMPY_ITSELF = frozenset("fiubc")
+_QUANTISED_NUMBERS = {"qint8": "i1", "quint8": "u1", "qint16": "i2", "quint16": "u2", "qint32": "i4"}
 _BY_NUMPY: dict[Any, DType] = {}
 
 
@@ -104,12 +106,18 @@ def of_numpy(dtype: np.dtype[Any]) -> DType:
     without a counterpart."""
     element_type = _BY_NUMPY.get(dtype)
     if element_type is None:
-        element_type = string if dtype.kind in "OSU" else _BY_NAME.get(dtype.name)
-        if element_type is None or element_type.kind not in _NUMPY_ITSELF | {"o"}:
+        element_type = string if dtype.kind in "OSU" else _BY_NAME.get(dtype.name) or _quantised(dtype)
+        if element_type is None or element_type.kind not in _NUMPY_ITSELF | {"o", "q"}:
             raise InvalidArgument(f"NumPy's dtype {dtype} has no data type of TensorFlow",
                                   hint="convert the array first, with array.astype(...)")
         _BY_NUMPY[dtype] = element_type
     return element_type
+
+
+def _quantised(dtype: np.dtype[Any]) -> DType | None:
+    element_type = _BY_NAME.get(dtype.names[0]) if dtype.names else None
+    is_quantised = element_type is not None and element_type.kind == "q" and element_type.numpy == dtype
+    return element_type if is_quantised else None
 
 
 def from_numpy(value: Any) -> DType:
@@ -136,7 +144,7 @@ def _numpy_dtype(dtype: DType) -> np.dtype[Any]:
             return np.dtype(dtype.name)
         except TypeError:
             return _extension_type(dtype)
-    raise Unimplemented(f"type {dtype.name} has no host arrays")
+    return np.dtype([(dtype.name, _QUANTISED_NUMBERS[dtype.name])])
 
 
 def _extension_type(dtype: DType) -> np.dtype[Any]:

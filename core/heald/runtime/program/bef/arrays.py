@@ -221,7 +221,7 @@ class Arrays:
 def _read_entry(table: SectionReader, room: int) -> ArrayRecord:
     number, flag = table.vbr(), table.vbr()
     dtype = read_dtype(table, number)
-    if flag > STRIPPED or dtype in _UNSTORABLE_DTYPES or dtype.kind == "q":
+    if flag > STRIPPED or dtype in _UNSTORABLE_DTYPES:
         raise table.wrong(f"no array of type {dtype.name} can have this flag: {flag}")
     shape = tuple(table.vbr() for _ in range(table.count()))
     offset, size = table.vbr(), table.vbr()
