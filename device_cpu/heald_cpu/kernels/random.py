@@ -206,15 +206,24 @@ def _stateful_samples(b: Bind) -> Callable[..., Start]:
 
 
 def random_shuffle(b: Bind) -> Run:
-    """RandomShuffle by Fisher and Yates: a word decides whether an element stays, or which later one it swaps with."""
     rows = b.inputs[0].meta.dims[0] if b.inputs[0].rank else 1
-    if rows <= 1 or not b.inputs[0].size:
-        return lambda x, out: np.copyto(out, x)
-    numbers, spans = sequence(b), np.arange(rows, 1, -1, dtype=np.uint32)
-    count = (rows + 2) // 4
+    numbers, count = sequence(b), (rows + 2) // 4
+    return _shuffle(b, rows, lambda *_: numbers.reserve(count))
 
-    def run(x: Array, out: Array) -> None:
-        key, counter = numbers.reserve(count)
+
+def stateless_shuffle(b: Bind) -> Run:
+    return _shuffle(b, b.inputs[0].meta.dims[0] if b.inputs[0].rank else 1, of_key(b))
+
+
+def _shuffle(b: Bind, rows: int, start: Callable[..., Start]) -> Run:
+    """Shuffle by Fisher and Yates: a word decides whether an element stays, or which later one it swaps with."""
+    if rows <= 1 or not b.inputs[0].size:
+        return lambda *arrays: np.copyto(arrays[-1], arrays[0])
+    spans, count = np.arange(rows, 1, -1, dtype=np.uint32), (rows + 2) // 4
+
+    def run(x: Array, *others: Array) -> None:
+        *_, out = others
+        key, counter = start(x, *others[:-1])
         words = blocks(key, counter, np.arange(count, dtype=np.uint64)).reshape(-1)[: rows - 1]
         order = list(range(rows))
         for i, other in enumerate((np.arange(rows - 1) + words % spans).tolist()):  # a swap depends on earlier swaps
@@ -266,6 +275,7 @@ def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("Multinomial", dtypes={"T": FLOATS})(multinomial(_stateful_samples))
     kernels.kernel("StatelessMultinomial", dtypes={"T": FLOATS})(multinomial(of_seed))
     kernels.kernel("RandomShuffle")(random_shuffle)
+    kernels.kernel("StatelessShuffle")(stateless_shuffle)
     kernels.kernel("StatelessRandomGetKeyCounter")(get_key_counter)
     kernels.kernel("StatelessRandomGetKeyCounterAlg")(get_key_counter)
     kernels.kernel("StatelessRandomGetAlg")(get_algorithm)

@@ -5,7 +5,18 @@ from __future__ import annotations
 from heald.api import Attrs, DType, InvalidArgument, ValueInfo, dtypes, info, shape_text
 
 from .rules import rule
-from .shapes import Dims, count_in, dims_of_rank, elements_in, same_dim, same_shape, single_integer, vector
+from .shapes import (
+    Dims,
+    check_single,
+    count_in,
+    dims_of_rank,
+    elements_in,
+    same_dim,
+    same_shape,
+    single_integer,
+    vector,
+)
+from .variables import variable
 
 KEY, COUNTER, SEED = (1,), (2,), (2,)
 MOST_ELEMENTS = 2**63 - 1
@@ -33,12 +44,16 @@ def stateless(attrs: Attrs, shape: ValueInfo, seed: ValueInfo, *bounds: ValueInf
 def stateless_v2(
     attrs: Attrs, shape: ValueInfo, key: ValueInfo, counter: ValueInfo, alg: ValueInfo, *bounds: ValueInfo
 ) -> ValueInfo:
+    _check_key(key, counter, alg)
+    return _random_tensor(attrs["dtype"], shape, *bounds)
+
+
+def _check_key(key: ValueInfo, counter: ValueInfo, alg: ValueInfo) -> None:
     same_shape((key.shape, KEY), "key must have shape [1]")
     (length,) = dims_of_rank(counter, 1, "counter")
     single_integer(alg, "alg")
     if length is not None and length < COUNTER[0]:
         raise InvalidArgument(f"counter must be a vector of length 2 at least, given shape {shape_text(counter.shape)}")
-    return _random_tensor(attrs["dtype"], shape, *bounds)
 
 
 def _random_tensor(dtype: DType, shape: ValueInfo, *bounds: ValueInfo) -> ValueInfo:
@@ -55,6 +70,79 @@ def _lengths(shape: ValueInfo) -> Dims | None:
     if (elements_in(lengths) or 0) > MOST_ELEMENTS:
         raise InvalidArgument(f"Shape {shape_text(lengths)} would have more than 2**63 - 1 elements")
     return lengths
+
+
+@rule("RandomGamma", "RandomPoisson", "RandomPoissonV2", values=("shape",))
+def of_parameters(attrs: Attrs, shape: ValueInfo, parameters: ValueInfo) -> ValueInfo:
+    """The output has a tensor of `shape` for each parameter, whose dimensions are last."""
+    lengths = _lengths(shape)
+    dtype = attrs.get("dtype", parameters.dtype)
+    if lengths is None or parameters.shape is None:
+        return info(dtype, None)
+    if (elements_in((*lengths, *parameters.shape)) or 0) > MOST_ELEMENTS:
+        raise InvalidArgument(f"Shape {shape_text((*lengths, *parameters.shape))} would have more than 2**63 - 1 "
+                              "elements")
+    return info(dtype, (*lengths, *parameters.shape))
+
+
+@rule("StatelessRandomGammaV2", "StatelessRandomPoisson", values=("shape",))
+def stateless_of_parameters(attrs: Attrs, shape: ValueInfo, seed: ValueInfo, parameters: ValueInfo) -> ValueInfo:
+    same_shape((seed.shape, SEED), "seed must have shape [2]")
+    return _ending_with(attrs["dtype"], shape, parameters)
+
+
+@rule("StatelessRandomGammaV3", values=("shape", "alg"))
+def stateless_gamma_v3(
+    attrs: Attrs, shape: ValueInfo, key: ValueInfo, counter: ValueInfo, alg: ValueInfo, alpha: ValueInfo
+) -> ValueInfo:
+    _check_key(key, counter, alg)
+    return _ending_with(attrs["dtype"], shape, alpha)
+
+
+def _ending_with(dtype: DType, shape: ValueInfo, parameters: ValueInfo) -> ValueInfo:
+    lengths = _lengths(shape)
+    if lengths is not None and parameters.shape is not None:
+        count = len(parameters.shape)
+        if count > len(lengths):
+            raise InvalidArgument("Shape passed in must end with broadcasted shape.")
+        same_shape((lengths[len(lengths) - count :], parameters.shape),
+                   "Shape passed in must end with broadcasted shape")
+    return info(dtype, lengths)
+
+
+@rule("StatelessShuffle", values=("alg",))
+def stateless_shuffle(_: Attrs, x: ValueInfo, key: ValueInfo, counter: ValueInfo, alg: ValueInfo) -> ValueInfo:
+    _check_key(key, counter, alg)
+    return ValueInfo(x.meta)
+
+
+@rule("RngReadAndSkip")
+def read_and_skip(attrs: Attrs, resource: ValueInfo, algorithm: ValueInfo, delta: ValueInfo) -> ValueInfo:
+    skip(attrs, resource, algorithm, delta)
+    return info(dtypes.int64, (3,))
+
+
+@rule("RngSkip")
+def skip(_: Attrs, resource: ValueInfo, algorithm: ValueInfo, delta: ValueInfo) -> tuple[ValueInfo, ...]:
+    _check_state(resource)
+    check_single(algorithm, "algorithm")
+    check_single(delta, "delta")
+    return ()
+
+
+def _check_state(resource: ValueInfo) -> None:
+    state = variable(resource, dtypes.int64)
+    dims_of_rank(state, 1, "the state of a generator")
+
+
+@rule("StatefulStandardNormalV2", "StatefulTruncatedNormal", "StatefulUniform", "StatefulUniformFullInt",
+      "StatefulUniformInt", values=("shape",))
+def of_state(
+    attrs: Attrs, resource: ValueInfo, algorithm: ValueInfo, shape: ValueInfo, *bounds: ValueInfo
+) -> ValueInfo:
+    _check_state(resource)
+    check_single(algorithm, "algorithm")
+    return _random_tensor(attrs["dtype"], shape, *bounds)
 
 
 @rule("StatelessRandomGetKeyCounter")
