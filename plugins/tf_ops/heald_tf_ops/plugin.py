@@ -40,5 +40,5 @@ def heald_passes(registry: PassRegistrar) -> None:
     registry.add("references", "heald_tf_ops.references:rewrite_references", stage="pre_placement",
                  about="puts ops on resources in the place of ops on reference variables", preserves="names and values")
     registry.add("reference_handles", "heald_tf_ops.reference_handles:rewrite_handles", stage="pre_placement",
-                 about="puts queues, tables and stacks on resources in the place of those on references",
+                 about="puts queues, tables, stacks and tensor arrays on resources in the place of those on references",
                  preserves="names and values")
