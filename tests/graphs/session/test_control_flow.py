@@ -389,3 +389,38 @@ def test_a_queue_of_one_thread_runs_branches_loops_calls_and_asynchronous_kernel
             feeds = {"i": begin, "x": [1, 2], "p": condition}
             result = session.run("z", feeds, options=heald.RunOptions(timeout=5))
             assert result.tolist() == (looped * (10 if condition else 3)).tolist()
+
+
+AFFINE = function("affine", "x w", [node("scaled", "Mul", "x", "w"), node("sum", "AddV2", "scaled:z:0", "w")],
+                  {"y": "sum:z:0", "z": "scaled:z:0"}, results="y:float32 z:float32")
+
+
+def batch_call(name, *inputs, captured=("w",), **attrs):
+    batching = {"num_batch_threads": 2, "max_batch_size": 8, "batch_timeout_micros": 10, "allowed_batch_sizes": (4, 8)}
+    types = {"Tin": (FLOAT,) * len(inputs), "Tcaptured": (FLOAT,) * len(captured), "Tout": (FLOAT, FLOAT)}
+    attributes = {"f": Func("affine", {}), **types, **batching, **attrs}
+    return Node(name, "BatchFunction", [*inputs, *captured], attrs=attributes)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_batch_function_runs_each_call_as_a_batch_of_its_own(depth):
+    """TensorFlow gives the same rows, after it has filled the batch up to four."""
+    nodes = [placeholder("x", (None,)), const("w", 3), batch_call("a", "x"), batch_call("b", "a:1")]
+    y, z = run(nodes, [AFFINE], ["ab"[depth - 1], f"{'ab'[depth - 1]}:1"], {"x": [1, 2, 5]})
+    assert y.tolist() == [[6, 9, 18], [12, 21, 48]][depth - 1]
+    assert z.tolist() == [[3, 6, 15], [9, 18, 45]][depth - 1]
+
+
+def test_a_batch_function_of_a_branch_runs_with_the_branch():
+    inner = function("inner", "x", [const("w", 3), batch_call("a", "x", captured=("w:output:0",))],
+                     {"y": "a:out_tensors:0"})
+    nodes = [placeholder("x", (None,)), P, branch("y", "p", "inner", "less", "x")]
+    assert run(nodes, [AFFINE, inner, LESS], "y", {"x": [1, 2], "p": True}).tolist() == [6, 9]
+
+
+@pytest.mark.parametrize("node_of_call", [
+    batch_call("a", "x", "x"), batch_call("a", "x", captured=()), batch_call("a", "x", f=Func("nowhere", {})),
+])
+def test_a_batch_function_that_does_not_fit_its_function_is_refused(node_of_call):
+    with pytest.raises((InvalidArgument, NotFound)):
+        run([placeholder("x", (None,)), const("w", 3), node_of_call], [AFFINE], "a", {"x": [1, 2]})

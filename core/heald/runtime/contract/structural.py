@@ -27,7 +27,8 @@ IF, STATELESS_IF, WHILE, STATELESS_WHILE = "If", "StatelessIf", "While", "Statel
 CASE, STATELESS_CASE = "Case", "StatelessCase"
 IFS, CASES, WHILES = map(frozenset, ((IF, STATELESS_IF), (CASE, STATELESS_CASE), (WHILE, STATELESS_WHILE)))
 CALL, STATEFUL_CALL = "PartitionedCall", "StatefulPartitionedCall"
-CALLS = frozenset({CALL, STATEFUL_CALL})
+BATCH_CALL = "BatchFunction"  # TensorFlow joins calls of several requests in it; here each call is a batch of its own
+CALLS = frozenset({CALL, STATEFUL_CALL, BATCH_CALL})
 
 
 class ControlFlow(NamedTuple):
@@ -52,9 +53,9 @@ _IF_CONTROL_FLOW = ControlFlow("heald.if", ("then_branch", "else_branch"), leadi
 _CASE_CONTROL_FLOW = ControlFlow("heald.case", ("branches",), leading=1)
 _WHILE_CONTROL_FLOW = ControlFlow("heald.while", ("cond", "body"), is_loop=True)
 CONTROL_FLOW: Mapping[str, ControlFlow] = {
-    CALL: _CALL_CONTROL_FLOW, STATEFUL_CALL: _CALL_CONTROL_FLOW, IF: _IF_CONTROL_FLOW, STATELESS_IF: _IF_CONTROL_FLOW,
-    CASE: _CASE_CONTROL_FLOW, STATELESS_CASE: _CASE_CONTROL_FLOW, WHILE: _WHILE_CONTROL_FLOW,
-    STATELESS_WHILE: _WHILE_CONTROL_FLOW,
+    **dict.fromkeys((CALL, STATEFUL_CALL, BATCH_CALL), _CALL_CONTROL_FLOW),
+    **dict.fromkeys(IFS, _IF_CONTROL_FLOW), **dict.fromkeys(CASES, _CASE_CONTROL_FLOW),
+    **dict.fromkeys(WHILES, _WHILE_CONTROL_FLOW),
     "For": ControlFlow("heald.for", ("body",), leading=3, extra=1, is_loop=True),
     FRAME_OP: ControlFlow("heald.frame", ("body",)),
 }
@@ -133,6 +134,19 @@ _WHILE = ("T: list(type) >= 0", "cond: func", "body: func", _SHAPES, "parallel_i
 _GENERAL = ("T: list(type) >= 0", "Tout: list(type) >= 0", "body: func", "variables: int >= 0")
 _CASE = (*_LISTS, "branches: list(func) >= 1", _SHAPES)
 _CALL = (*_LISTS, "f: func", "config: string = ''", "config_proto: string = ''", "executor_type: string = ''")
+_BATCH_CALL = (
+    "f: func", "num_batch_threads: int", "max_batch_size: int", "batch_timeout_micros: int",
+    "max_enqueued_batches: int = 10", "allowed_batch_sizes: list(int) = []", "container: string = ''",
+    "shared_name: string = ''", "batching_queue: string = ''", "low_priority_max_batch_size: int = 0",
+    "low_priority_batch_timeout_micros: int = 0", "low_priority_allowed_batch_sizes: list(int) = []",
+    "low_priority_max_enqueued_batches: int = 0",
+    "mixed_priority_policy: {'low_priority_padding_with_max_batch_size', "
+    "'low_priority_padding_with_next_allowed_batch_size', 'priority_isolation', 'priority_merge'} = "
+    "'low_priority_padding_with_max_batch_size'",
+    "batch_padding_policy: {'PAD_UP', 'BATCH_DOWN', 'MINIMIZE_TPU_COST_PER_REQUEST'} = 'PAD_UP'",
+    "Tin: list(type) >= 1", "Tcaptured: list(type) >= 0", "Tout: list(type) >= 1",
+    "enable_large_batch_splitting: bool = false",
+)
 
 _SPECS = {spec.name: spec for spec in (
     OpSpec(CONST, (), ["output: dtype"], ["value: tensor", "dtype: type"]),
@@ -178,6 +192,7 @@ _SPECS = {spec.name: spec for spec in (
 
     OpSpec("PartitionedCall", ["args: Tin"], ["output: Tout"], _CALL),
     OpSpec("StatefulPartitionedCall", ["args: Tin"], ["output: Tout"], _CALL, stateful=True),
+    OpSpec(BATCH_CALL, ["in_tensors: Tin", "captured_tensors: Tcaptured"], ["out_tensors: Tout"], _BATCH_CALL),
 )}
 
 
