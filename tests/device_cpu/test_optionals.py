@@ -17,7 +17,7 @@ def get(source="some", types=(FLOAT, STRING), shapes=SHAPES):
     return Node("get", "OptionalGetValue", (source,), attrs={"output_types": types, "output_shapes": shapes})
 
 
-def session(*nodes):
+def open_session(*nodes):
     """`some` holds the vector [1, 2] and the string b"a", `none` nothing; `outer` holds `some`."""
     return heald.Session(graph(
         const("x", [1, 2], np.float32), Node("s", "Const", attrs={"dtype": STRING, "value": np.array(b"a", object)}),
@@ -28,19 +28,19 @@ def session(*nodes):
 
 
 def test_an_optional_gives_the_components_that_it_was_made_of():
-    with session(get()) as made:
-        values, text = made.run(["get:0", "get:1"])
+    with open_session(get()) as session:
+        values, text = session.run(["get:0", "get:1"])
         assert (values.tolist(), text.item()) == ([1, 2], b"a")
         values[:] = 7
-        assert made.run("get:0").tolist() == [1, 2]
-        assert made.run(["has", "has_not"]) == [True, False]
+        assert session.run("get:0").tolist() == [1, 2]
+        assert session.run(["has", "has_not"]) == [True, False]
 
 
 def test_components_may_be_optionals_and_their_shapes_open():
     inner = Node("inner", "OptionalGetValue", ("outer",), attrs={
         "output_types": (VARIANT,), "output_shapes": (ShapeAttr(()),)})
-    with session(inner, get("inner", shapes=(ShapeAttr((None,)), None))) as made:
-        assert made.run("get:0").tolist() == [1, 2]
+    with open_session(inner, get("inner", shapes=(ShapeAttr((None,)), None))) as session:
+        assert session.run("get:0").tolist() == [1, 2]
 
 
 @pytest.mark.parametrize("node", [
@@ -48,13 +48,13 @@ def test_components_may_be_optionals_and_their_shapes_open():
     get(shapes=(ShapeAttr((3,)), ShapeAttr(()))), get(shapes=(ShapeAttr((2,)),)), get("outer"),
 ])
 def test_values_that_are_not_there_or_are_others_are_refused(node):
-    with session(node) as made, pytest.raises(InvalidArgument):
-        made.run("get:0")
+    with open_session(node) as session, pytest.raises(InvalidArgument):
+        session.run("get:0")
 
 
 def test_another_variant_is_no_optional():
     shape = const("shape", np.zeros(0), np.int32)
     tensors = Node("list", "TensorListReserve", ("shape", "count"), attrs={"element_dtype": FLOAT, "shape_type": INT})
-    with session(shape, const("count", 1, np.int32), tensors, get("list")) as made, \
+    with open_session(shape, const("count", 1, np.int32), tensors, get("list")) as session, \
             pytest.raises(HealdError, match="no optional"):
-        made.run("get:0")
+        session.run("get:0")

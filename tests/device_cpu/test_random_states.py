@@ -21,11 +21,11 @@ def node(name, op, *inputs, **attrs):
     return Node(name, op, inputs, attrs=attrs)
 
 
-def session(*nodes, state=FIRST, algorithm=1):
+def open_session(*nodes, state=FIRST, algorithm=1):
     """A session of ops on the variable `v`. Its initial value is assigned."""
     state = np.asarray(state)
     dtype = {"dtype": dtypes.of_numpy(state.dtype)}
-    made = heald.Session(graph(
+    session = heald.Session(graph(
         node("v", "VarHandleOp", **dtype, shape=None), const("first", state, state.dtype),
         node("assign", "AssignVariableOp", "v", "first", **dtype), node("read", "ReadVariableOp", "v", **dtype),
         const("alg32", algorithm, np.int32), const("alg64", algorithm, np.int64),
@@ -33,8 +33,8 @@ def session(*nodes, state=FIRST, algorithm=1):
         node("signed", "Placeholder", dtype=dtypes.int64, shape=ShapeAttr(())),
         node("next", "RngReadAndSkip", "v", "alg32", "delta"), node("skip", "RngSkip", "v", "alg64", "signed"), *nodes),
         device="CPU:0")
-    made.run([], targets=["assign"])
-    return made
+    session.run([], targets=["assign"])
+    return session
 
 
 def test_draws_and_skips_are_tensorflows_one_after_the_other():
@@ -44,24 +44,24 @@ def test_draws_and_skips_are_tensorflows_one_after_the_other():
         ends = [f"b{i}_{k}" for k in range(len(bounds))]
         nodes += [const(end, bound, dtype.numpy) for end, bound in zip(ends, bounds, strict=True)]
         nodes.append(node(f"draw{i}", op, "v", "alg64", "shape", *ends, dtype=dtype, shape_dtype=dtypes.int32))
-    with session(*nodes) as made:
+    with open_session(*nodes) as session:
         for i, (_, name, _, numbers, state) in enumerate(RECORDED["draws"]):
-            drawn = made.run(f"draw{i}")
+            drawn = session.run(f"draw{i}")
             assert (drawn.dtype.name, drawn.tolist()) == (name, numbers)
-            assert made.run("read").tolist() == state
+            assert session.run("read").tolist() == state
         for delta, old, state in RECORDED["skips"]:
             if old is None:
-                made.run([], {"signed": np.int64(delta)}, targets=["skip"])
+                session.run([], {"signed": np.int64(delta)}, targets=["skip"])
             else:
-                assert made.run("next", {"delta": np.uint64(delta)}).tolist() == old
-            assert made.run("read").tolist() == state
+                assert session.run("next", {"delta": np.uint64(delta)}).tolist() == old
+            assert session.run("read").tolist() == state
 
 
 def test_an_empty_draw_leaves_the_state():
     empty = node("empty", "StatefulUniform", "v", "alg64", "shape", dtype=dtypes.float32, shape_dtype=dtypes.int32)
-    with session(const("shape", [0, 2], np.int32), empty) as made:
-        assert made.run("empty").shape == (0, 2)
-        assert made.run("read").tolist() == FIRST.tolist()
+    with open_session(const("shape", [0, 2], np.int32), empty) as session:
+        assert session.run("empty").shape == (0, 2)
+        assert session.run("read").tolist() == FIRST.tolist()
 
 
 @pytest.mark.parametrize(("state", "algorithm", "error"), [
@@ -70,22 +70,22 @@ def test_an_empty_draw_leaves_the_state():
     (FIRST, 0, InvalidArgument), (FIRST, 2, Unimplemented), (FIRST, 7, InvalidArgument),
 ])
 def test_states_and_algorithms_that_are_none_are_refused(state, algorithm, error):
-    with session(state=state, algorithm=algorithm) as made:
+    with open_session(state=state, algorithm=algorithm) as session:
         with pytest.raises(error):
-            made.run("next", {"delta": np.uint64(1)})
-        assert made.run("read").tolist() == np.asarray(state).tolist()
+            session.run("next", {"delta": np.uint64(1)})
+        assert session.run("read").tolist() == np.asarray(state).tolist()
 
 
 def test_a_state_without_a_value_is_refused():
     nodes = [node("w", "VarHandleOp", **INT64, shape=None, shared_name="w"),
              node("of_w", "RngSkip", "w", "alg64", "signed")]
-    with session(*nodes) as made, pytest.raises((FailedPrecondition, heald.errors.NotFound)):
-        made.run([], {"signed": np.int64(1)}, targets=["of_w"])
+    with open_session(*nodes) as session, pytest.raises((FailedPrecondition, heald.errors.NotFound)):
+        session.run([], {"signed": np.int64(1)}, targets=["of_w"])
 
 
 def test_threads_never_draw_from_the_same_blocks():
     from concurrent.futures import ThreadPoolExecutor
 
-    with session() as made, ThreadPoolExecutor(4) as pool:
-        states = list(pool.map(lambda _: tuple(made.run("next", {"delta": np.uint64(1)})), range(50)))
+    with open_session() as session, ThreadPoolExecutor(4) as pool:
+        states = list(pool.map(lambda _: tuple(session.run("next", {"delta": np.uint64(1)})), range(50)))
     assert len(set(states)) == 50

@@ -124,10 +124,11 @@ def decode_wav(b: Bind) -> Run:
         b.ask(count * channels * 4, f"audio of {count} samples and {channels} channels")
         audio = np.zeros((count, channels), np.float32)
         filled = min(count, len(wav.samples))
-        own = min(channels, wav.samples.shape[1])
-        np.multiply(wav.samples[:filled, :own], np.float32(1 / FULL_SCALE), out=audio[:filled, :own])
-        if channels > own:
-            audio[:, own:] = audio[:, own - 1 : own]
+        filled_channels = min(channels, wav.samples.shape[1])
+        target = audio[:filled, :filled_channels]
+        np.multiply(wav.samples[:filled, :filled_channels], np.float32(1 / FULL_SCALE), out=target)
+        if channels > filled_channels:
+            audio[:, filled_channels:] = audio[:, filled_channels - 1 : filled_channels]
         return audio, np.array(wav.rate, np.uint32).view(np.int32)[()]
 
     return run

@@ -39,7 +39,7 @@ def quantize(b: Bind) -> Run:
     floor, mode = F32(b.attrs["ensure_minimum_range"]), b.attrs["mode"]
 
     def run(x: Array, minimum: Array, maximum: Array, out: Array, low_out: Array, high_out: Array) -> None:
-        low, high = _widened(minimum.reshape(low_out.shape), maximum.reshape(high_out.shape), floor)
+        low, high = _limits_around_zero(minimum.reshape(low_out.shape), maximum.reshape(high_out.shape), floor)
         if mode == "MIN_FIRST":
             store(levels.to_integers(x, low, high), out)
         elif mode == "MIN_COMBINED":
@@ -62,7 +62,7 @@ def _along_axis(b: Bind) -> tuple[int, ...]:
     return () if axis == -1 else tuple(-1 if i == axis else 1 for i in range(rank))
 
 
-def _widened(minimum: Array, maximum: Array, floor: Any) -> tuple[Any, Any]:
+def _limits_around_zero(minimum: Array, maximum: Array, floor: Any) -> tuple[Any, Any]:
     """The limits, widened to include 0 and to a least width. As in C++, a comparison with NaN is false."""
     if (maximum < minimum).any():
         raise errors.InvalidArgument("input_max_range must be larger than input_min_range.")
@@ -87,11 +87,11 @@ def _zero_for_nan(rounded: Array) -> Array:
 
 def _scaled_limits(b: Bind, levels: Levels, low: Array, high: Array) -> tuple[Array, Array, Array]:
     """The scale by which 0 stays 0 and both limits fit, and the limits of that scale."""
-    least, most = F32(levels.lowest + b.attrs["narrow_range"]), F32(levels.highest)
+    least, greatest = F32(levels.lowest + b.attrs["narrow_range"]), F32(levels.highest)
     by_low = np.where(least * low > 0, least / low, LARGEST)
-    by_high = np.where(most * high > 0, most / high, LARGEST)
+    by_high = np.where(greatest * high > 0, greatest / high, LARGEST)
     scale = np.where(by_high < by_low, by_high, by_low)
-    return scale, least / scale, most / scale
+    return scale, least / scale, greatest / scale
 
 
 def dequantize(b: Bind) -> Run:
@@ -163,19 +163,19 @@ def product(b: Bind) -> Run:
                                                                                         clamped=False)
         total = multiply(*(integers_of(a).astype(np.float64) - zero for a, zero in zip((x, y), zeros, strict=True)))
         out, low_out, high_out = arrays[4:]
-        np.copyto(integers_of(out), _wrapped(total), casting="unsafe")
+        np.copyto(integers_of(out), _int32_of(total), casting="unsafe")
         low_out[...], high_out[...] = product_range(levels[0].step(low, high), levels[1].step(other_low, other_high))
 
     return run
 
 
-def _wrapped(total: Array) -> Array:
+def _int32_of(total: Array) -> Array:
     """float64 integers as int32, wrapped around."""
     return np.fmod(total, 2.0**32).astype(np.int64).astype(np.int32)
 
 
 def relu(b: Bind) -> Run:
-    """Integers between those of 0.0 and, of QuantizedRelu6, 6.0."""
+    """Integers from that of 0.0 on; QuantizedRelu6 also ends at that of 6.0."""
     levels, is_limited = Levels.of(b.attrs["Tinput"]), b.op == "QuantizedRelu6"
 
     def run(x: Array, minimum: Array, maximum: Array, out: Array, low_out: Array, high_out: Array) -> None:
@@ -221,8 +221,8 @@ def bias_add(b: Bind) -> Run:
     def run(x: Array, bias: Array, *arrays: Array) -> None:
         limits = _limits(*arrays[:4])
         ends = sum_range(limits, BIAS_BITS)
-        parts = (INT32.to_integer(own.to_float(integers_of(a), *limit), *ends)
-                 for own, a, limit in zip(levels, (x, bias), (limits[:2], limits[2:]), strict=True))
+        parts = (INT32.to_integer(kind.to_float(integers_of(a), *limit), *ends)
+                 for kind, a, limit in zip(levels, (x, bias), (limits[:2], limits[2:]), strict=True))
         out, low_out, high_out = arrays[4:]
         np.copyto(integers_of(out), np.add(*parts) - INT32.to_integer(0.0, *ends), casting="unsafe")
         low_out[...], high_out[...] = ends
@@ -240,7 +240,7 @@ def add(b: Bind) -> Run:
     def run(x: Array, y: Array, *arrays: Array) -> None:
         limits = _limits(*arrays[:4], names=("x", "y"), strict=True)
         ends = sum_range(limits, SUM_BITS)
-        parts = [_in_steps(own, integers_of(a), limit, ends, is_single=alone) for own, a, limit, alone in
+        parts = [_in_steps(kind, integers_of(a), limit, ends, is_single=alone) for kind, a, limit, alone in
                  zip(levels, (x, y), (limits[:2], limits[2:]), is_single, strict=True)]
         out, low_out, high_out = arrays[4:]
         np.copyto(integers_of(out), np.add(*parts), casting="unsafe")
@@ -264,11 +264,11 @@ def mul(b: Bind) -> Run:
     def run(x: Array, y: Array, *arrays: Array) -> None:
         limits = _limits(*arrays[:4], names=("x", "y"), strict=True)
         ends = limits[:2], limits[2:]
-        factors = (integers_of(a).astype(np.float64) - own.to_integer(0, *limit, clamped=False)
-                   for a, own, limit in zip((x, y), levels, ends, strict=True))
+        factors = (integers_of(a).astype(np.float64) - kind.to_integer(0, *limit, clamped=False)
+                   for a, kind, limit in zip((x, y), levels, ends, strict=True))
         out, low_out, high_out = arrays[4:]
-        np.copyto(integers_of(out), _wrapped(np.multiply(*factors)), casting="unsafe")
-        low_out[...], high_out[...] = product_range(*(own.step(*limit) for own, limit in zip(levels, ends,
+        np.copyto(integers_of(out), _int32_of(np.multiply(*factors)), casting="unsafe")
+        low_out[...], high_out[...] = product_range(*(kind.step(*limit) for kind, limit in zip(levels, ends,
                                                                                             strict=True)))
 
     return run
@@ -329,8 +329,8 @@ def _used_range(x: Array, low: Any, high: Any) -> tuple[Any, Any]:
     them: the other way round."""
     integers = integers_of(x)
     least = int(integers.min(initial=INT32.highest))
-    most = int(integers.max(initial=INT32.lowest))
-    return min(F32(0), INT32.to_float(least, low, high)), INT32.to_float(most, low, high)
+    greatest = int(integers.max(initial=INT32.lowest))
+    return min(F32(0), INT32.to_float(least, low, high)), INT32.to_float(greatest, low, high)
 
 
 def requantization_range(_: Bind) -> Run:

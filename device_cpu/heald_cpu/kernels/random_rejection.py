@@ -106,27 +106,27 @@ def gamma(draws: _Draws, alphas: Array, _: np.dtype[Any]) -> Array:
 def poisson(draws: _Draws, rates: Array, dtype: np.dtype[Any]) -> Array:
     """Counts as floats. An infinite rate has the count infinity, which is 0 in an integer type."""
     rates = rates.astype(np.float64)
-    most = float(np.finfo(dtype).max if dtype.kind == "f" else np.iinfo(dtype).max)
+    largest = float(np.finfo(dtype).max if dtype.kind == "f" else np.iinfo(dtype).max)
     results = np.full(len(rates), np.inf if dtype.kind == "f" else 0.0)
     is_small = rates < LARGEST_SMALL_RATE
-    _few_events(draws, rates, np.flatnonzero(is_small), most, results)
-    _many_events(draws, rates, np.flatnonzero(~is_small & ~np.isposinf(rates)), most, results)
+    _few_events(draws, rates, np.flatnonzero(is_small), largest, results)
+    _many_events(draws, rates, np.flatnonzero(~is_small & ~np.isposinf(rates)), largest, results)
     return results
 
 
-def _few_events(draws: _Draws, rates: Array, rows: Array, most: float, results: Array) -> None:
+def _few_events(draws: _Draws, rates: Array, rows: Array, largest: float, results: Array) -> None:
     """Count the uniform numbers whose product stays above exp(-rate)."""
     limits, products, counts = np.exp(-rates), np.ones_like(rates), np.zeros_like(rates)
     pending = _Pending(rows, rates, "rate")
     for rows in pending:
         products[rows] *= draws.next(UNIFORM64, rows)
-        is_done = (products[rows] <= limits[rows]) & (counts[rows] <= most)
+        is_done = (products[rows] <= limits[rows]) & (counts[rows] <= largest)
         results[rows[is_done]] = counts[rows[is_done]]
         pending.rows = rows[~is_done]
         counts[pending.rows] += 1
 
 
-def _many_events(draws: _Draws, rates: Array, rows: Array, most: float, results: Array) -> None:
+def _many_events(draws: _Draws, rates: Array, rows: Array, largest: float, results: Array) -> None:
     """Transformed rejection; the names of the constants are Hörmann's."""
     b = 0.931 + 2.53 * np.sqrt(rates)
     a = -0.059 + 0.02483 * b
@@ -140,7 +140,7 @@ def _many_events(draws: _Draws, rates: Array, rows: Array, most: float, results:
         outside = (k < 0) | ((edge < 0.013) & (v > edge))
         s = np.log(v * inverse_alpha[rows] / (a[rows] / (edge * edge) + b[rows]))
         t = -rate + k * np.log(rate) - log_gamma(np.where(k >= 0, k, 0) + 1)
-        accepted = (k <= most) & (inside | ~outside & (s <= t))
+        accepted = (k <= largest) & (inside | ~outside & (s <= t))
         results[rows[accepted]] = k[accepted]
         pending.rows = rows[~accepted]
 

@@ -49,7 +49,7 @@ def reserve(handle: Array, count: int) -> tuple[Array, Start]:
     def change(state: Array) -> Array:
         _check_state(state)
         olds.append(state)
-        low, high = _moved(int(state[0]) & MASK64, int(state[1]) & MASK64, count & MASK64)
+        low, high = _counter_after(int(state[0]) & MASK64, int(state[1]) & MASK64, count & MASK64)
         new = state.copy()
         new[:2] = np.array([low, high], np.uint64).view(np.int64)
         return new
@@ -70,7 +70,7 @@ def _check_state(state: Array) -> None:
                                      f"{len(state)}")
 
 
-def _moved(low: int, high: int, count: int) -> tuple[int, int]:
+def _counter_after(low: int, high: int, count: int) -> tuple[int, int]:
     """The counter, `count` blocks later. As in TensorFlow, a carry into a full upper word of `count` is lost."""
     first = (low & WORD) + (count & WORD)
     carry = (count >> 32) + (first >> 32) & WORD

@@ -83,10 +83,10 @@ def _changed_nodes(graph: Graph, sources: set[str]) -> Iterator[Node]:
         elif node.op in USERS and node.inputs and node.inputs[0].node in sources:
             yield node.replace(op=USERS[node.op])
         elif node.op in (PACK, UNPACK) and node.inputs and node.inputs[0].node in sources:
-            yield from _indexed(node, names_in_use)
+            yield from _nodes_with_indices(node, names_in_use)
 
 
-def _indexed(node: Node, names_in_use: set[str]) -> Iterator[Node]:
+def _nodes_with_indices(node: Node, names_in_use: set[str]) -> Iterator[Node]:
     """Yield the nodes of a gathering or scattering of all indices of an array. Constants come after the array, in its
     frame."""
     def new(suffix: str, op: str, inputs: list[str | Input], **attrs: object) -> str:
