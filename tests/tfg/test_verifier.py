@@ -86,7 +86,7 @@ LINES = [  # the fifth line of a text, the column and the words of its error
 ]
 TEXTS = [  # a whole text, and its error
     ("tfg.graph #tf_type.version<producer = 1, min_consumer = 0> {\n}\n" * 2,
-     "-:3:1: expected no more than one 'tfg.graph' op in a module"),
+     "-:3:1: Can't export module with two different tfg.graph"),
     ("tfg.graph {\n}\n", "-:1:11: custom op 'tfg.graph' invalid kind of attribute specified"),
     ("tfg.func @f() {\n return\n}\n" * 2, "-:4:1: redefinition of symbol named 'f'"),
     ("tfg.func @f() {\n}\n", "-:1:15: custom op 'tfg.func' expected non-empty function body"),

@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from heald.api import errors
 
-BLANK = r"[ \t\r\n]*+(?://[^\n]*+[ \t\r\n]*+)*+"
+BLANK = r"[ \t\r\n\0]*+(?://[^\n]*+[ \t\r\n\0]*+)*+"  # MLIR takes a zero byte for a space
 _VERBOSE_BLANK = BLANK.replace(" ", r"\x20")
 SUFFIX = r"(?:\d++|[A-Za-z_$.\-][\w$.\-]*+)"
 _PLAIN = r'[^"\\\n\v\f]*+'

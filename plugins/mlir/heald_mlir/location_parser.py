@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 
 from . import attributes as a
+from .lexer import BLANK
 from .type_parser import TypeParser
 
 _MAX_COORDINATE = 2**32 - 1  # of a line or a column
@@ -64,7 +65,12 @@ class LocationParser(TypeParser):
         return attribute
 
     def _definition(self, name: str, before: int) -> re.Match[str] | None:
-        return re.compile(rf"^[ \t]*(#{re.escape(name)})\s*=", re.MULTILINE).search(self.source, 0, before)
+        definition = re.compile(rf"(?<![\w$.\-(])(#{re.escape(name)}){BLANK}=(?!=)")
+        for match in definition.finditer(self.source, 0, before):
+            start = match.start(1)
+            if "//" not in self.source[self.source.rfind("\n", 0, start) + 1:start]:
+                return match
+        return None
 
     def _location(self) -> a.Location:
         if self.kind == "string":

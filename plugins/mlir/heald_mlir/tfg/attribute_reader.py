@@ -294,7 +294,7 @@ class AttributeReader(AttributeParser):
 
     # Tensors
 
-    def tensor_proto(self, of: t.Type | None) -> d.TensorAttr:
+    def tensor_proto(self, of: t.Type | None) -> a.Attribute:
         at = self.at
         self.advance()
         self.expect(":")
@@ -309,10 +309,11 @@ class AttributeReader(AttributeParser):
             content = bytes.fromhex(text[2:])
         except ValueError:
             raise self.error("expected a TensorProto in hexadecimal digits", where) from None
+        if not content.startswith(tensor_forms.MANGLED):
+            return d.UnreadableTensor(f'No prefix "{_TENSOR_PROTO_PREFIX}" in "{content[:20].decode("latin-1")}"')
         raw = tensor_forms.demangle_tensor(content)
         if raw is None:
-            raise self.error(f'No prefix "{_TENSOR_PROTO_PREFIX}" in "{content[:20].decode("latin-1")}"' if not
-                             content.startswith(tensor_forms.MANGLED) else "expected a TensorProto in text form", where)
+            raise self.error("expected a TensorProto in text form", where)
         return d.TensorAttr(str(of), (raw,))
 
     def dense(self) -> a.Attribute:

@@ -98,6 +98,10 @@ def _tensor(attribute: d.TensorAttr) -> Value:
     return _TENSOR, list(attribute.buffers)
 
 
+def _unreadable(attribute: d.UnreadableTensor) -> Value:
+    raise NoValue(attribute.fault)
+
+
 def _listed_tensor(attribute: a.DenseAttr) -> Value:
     """A tensor that was not made into bytes, because TensorFlow has none for it."""
     number = data_type_number(attribute.type)
@@ -133,5 +137,5 @@ def _func(attribute: d.FuncAttr) -> Value:
 _VALUES: dict[type, Callable[[Any], Value]] = {
     a.StringAttr: _string, a.IntegerAttr: _integer, a.FloatAttr: _float, a.TypeAttr: _type, d.ShapeAttr: _shape,
     d.TensorAttr: _tensor, a.DenseAttr: _listed_tensor, a.BuiltinAttr: _builtin, a.SymbolRefAttr: _symbol,
-     d.PlaceholderAttr: _placeholder, d.FuncAttr: _func,
+    d.PlaceholderAttr: _placeholder, d.FuncAttr: _func, d.UnreadableTensor: _unreadable,
 }

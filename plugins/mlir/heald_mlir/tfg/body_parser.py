@@ -13,41 +13,45 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from .. import attributes as a
+from .. import types as t
 from ..lexer import BLANK, SUFFIX, MalformedText, unescaped_text
 from .attribute_reader import AttributeReader
 from .element_types import CONTROL
+from .faults import FaultReporter
 from .generic_form import GenericOperation, operation_of
+from .inherent_attributes import inherent_attributes, property_fault
 from .names import BARE_OP, DIALECT
 from .parsed_body import ASSIGNED, DEVICE, KEYWORDS, NAME, Body, GetResult, ParsedNode, Region, Return, Tail, Use
 from .region_checks import attribute_fault, kind_of
-from .region_forms import FORMS, REGION_OPS
+from .region_forms import REGION_OPS
 
 _VALUE = rf"%{SUFFIX}(?:\#\d{{1,9}})?"
 _VALUES = rf"{_VALUE}(?:, {_VALUE})*"
 _TEXT = r'"([^"\\\n]*)"'
 _LINE = re.compile(  # the usual form of a node, up to its name
     rf"\s*(%{SUFFIX}(?::[1-9]\d{{0,8}})?(?:, %{SUFFIX})?) = (?:tfg\.)?([A-Za-z_][\w$]*)(?:\(({_VALUES})\))?"
-    rf"(?: \[({_VALUES})\])?(?: device\({_TEXT}\))?(?: assigned_device\({_TEXT}\))?(?: name\({_TEXT}\))?([^\n]*)\n",
+    rf"(?: \[({_VALUES})\])?(?: device\({_TEXT}\))?(?: assigned_device\({_TEXT}\))?(?: name\({_TEXT}\))?([^\n]*)\n"
+    r"(?=\s*+(?:[%}]|return))",  # the node does not go on there
     re.ASCII)
 _END_OF_LINE = re.compile(BLANK)
 LARGEST_INDEX = 2**31 - 1
+_BOUNDS = 3  # operands of a For in front of its values
 _MAX_SHARED_CHARACTERS = 1024  # characters of a shared part of a line
 _OF_MODULES = ("tfg.graph", "tfg.func")
 _TERMINATORS = ("return", "yield", "condition")
 _SPECIAL_OPS = REGION_OPS | {*_TERMINATORS, "get_result", "graph", "func"}
-_WITH_PROPERTIES = {*_SPECIAL_OPS, *FORMS}
 UNREGISTERED = ("operation being parsed with an unregistered dialect. If this is intended, please use "
                  "-allow-unregistered-dialect with the MLIR tool used")
 
 
-class _Results(NamedTuple):
+class Results(NamedTuple):
     """The names before `=`, where they begin, and how many values they bind."""
 
     names: list[tuple[str, int]]
     at: int
 
 
-class BodyReader(AttributeReader):
+class BodyReader(AttributeReader, FaultReporter):
     """A parser of bodies. `default_dialect`: the dialect of operations whose name has no prefix."""
 
     def __init__(self, text: str, file: str = "-", line: int = 1) -> None:
@@ -83,13 +87,13 @@ class BodyReader(AttributeReader):
         nodes: list[ParsedNode] = []
         get_results: list[GetResult] = []
         last: ParsedNode | GetResult | Return | None = None
-        returned: Return | None = None
+        early: Return | None = None
         misplaced: tuple[str, int] | None = None
         while not self.accept("}"):
             line = self.line()
             if line is not None:
                 if isinstance(last, Return):
-                    returned = returned or last
+                    early = early or last
                 nodes.append(line)
                 last = line
                 continue
@@ -99,25 +103,31 @@ class BodyReader(AttributeReader):
                 blocks, last = blocks + 1, None
                 continue
             if self.is_of_module():
-                misplaced = misplaced or (self.text, self.at)
-                self.pass_module_operation()
+                where, version = self.at, self.pass_module_operation()
+                misplaced = misplaced or (version, where)
+                last = None
                 continue
             node = self.operation()
             if isinstance(last, Return):
-                returned = returned or last
+                early = early or last
             last = node
             if isinstance(node, ParsedNode):
                 nodes.append(node)
             elif isinstance(node, GetResult):
                 get_results.append(node)
         if misplaced is not None:
-            raise self.error(f"'tfg.{misplaced[0].removeprefix(DIALECT)}' op expects parent op 'builtin.module'",
-                             misplaced[1])
-        if isinstance(last, Return) and returned is not None:
-            raise self.error(f"'tfg.{returned.op}' op must be the last operation in the parent block", returned.at)
+            self.report_misplaced(*misplaced)
         terminator = last if isinstance(last, Return) else None
-        name = last.op if isinstance(last, ParsedNode) else "get_result" if isinstance(last, GetResult) else ""
-        return Region(arguments, Body(nodes, get_results, terminator, name, at, tuple(labels), blocks))
+        name = last.op if isinstance(last, ParsedNode) else "get_result" if isinstance(last, GetResult) else (
+            "func" if misplaced is not None and last is None else "")
+        return Region(arguments, Body(nodes, get_results, terminator, name, at, tuple(labels), blocks, early))
+
+    def report_misplaced(self, version: str, at: int) -> None:
+        """Report a graph or a function in a body. `version`: of a graph."""
+        if version:
+            self.report_export(f"Unhandled attribute kind for attribute: {version}", at, "a graph stands in a module")
+        else:
+            self.report(self.error("'tfg.func' op symbol's parent must have the SymbolTable trait", at))
 
     def label(self) -> list[tuple[str, str, int]]:
         """Parse `^name(%argument: type, ...):`."""
@@ -128,15 +138,14 @@ class BodyReader(AttributeReader):
 
     def block_argument(self) -> tuple[str, str, int]:
         at, name = self.at, self.take("value", "SSA operand")
-        self.expect(":")
+        self.expect(":", " and type for SSA operand")
         of = str(self.type())
         self.trailing_location()
         return name, of, at
 
-    def trailing_location(self) -> None:
-        """Pass a location, which a graph does not keep."""
-        if self.text == "loc" and self.kind == "word":
-            self.bracketed_location()
+    def trailing_location(self) -> a.Location | None:
+        """Parse a location, or nothing."""
+        return self.bracketed_location() if self.text == "loc" and self.kind == "word" else None
 
     # Operations
 
@@ -182,7 +191,10 @@ class BodyReader(AttributeReader):
 
     def operation(self) -> ParsedNode | GetResult | Return:
         """Parse any operation of a body."""
-        results = self.result_names()
+        return self.operation_behind(self.result_names())
+
+    def operation_behind(self, results: Results) -> ParsedNode | GetResult | Return:
+        """Parse an operation behind the names of its results."""
         where = self.at
         if results.names and self.is_of_module():
             self.pass_module_operation()
@@ -191,7 +203,7 @@ class BodyReader(AttributeReader):
         if self.kind == "word":
             op = self.op_of_word()
             if op == "get_result":
-                operation = self.get_result(results.names, where)
+                operation = self.get_result(results, where)
             elif op in _TERMINATORS:
                 operation = self.condition(where) if op == "condition" else self.parse_return(op, where)
             elif op in REGION_OPS:
@@ -202,17 +214,33 @@ class BodyReader(AttributeReader):
             operation = self.quoted_operation(results, where)
         else:
             raise self.wrong_token("expected operation name in quotes")
-        self.trailing_location()
+        self.resolve_operands(operation)
+        location = self.trailing_location()
+        if location is not None and isinstance(operation, ParsedNode):
+            operation.location = location
         if results.names:
             self.check_bound(operation, results)
+        self.define_results(operation, results)
         return operation
 
-    def check_bound(self, operation: ParsedNode | GetResult | Return, results: _Results) -> None:
+    def resolve_operands(self, operation: ParsedNode | GetResult | Return) -> None:
+        """See `fault_order`: here operands are resolved when their body is whole."""
+
+    def define_results(self, operation: ParsedNode | GetResult | Return, results: Results) -> None:
+        """See `fault_order`."""
+
+    def check_bound(self, operation: ParsedNode | GetResult | Return, results: Results) -> None:
         """Raises MalformedText for other numbers of names than of results, where its types tell the latter."""
         if isinstance(operation, Return):
             raise self.error("cannot name an operation with no results", results.at)
-        if isinstance(operation, ParsedNode) and operation.tail.typed:
+        if isinstance(operation, GetResult):
+            count = sum([number for _, number in results.names])
+            if count != 1:
+                raise self.error(f"operation defines 1 results but was provided {count} to bind", results.at)
+        elif operation.tail.typed:
             count = len(operation.tail.results) + operation.tail.tokens
+            if not count:
+                raise self.error("cannot name an operation with no results", results.at)
             bound = sum([number for _, number in results.names])
             if count != bound:
                 raise self.error(f"operation defines {count} results but was provided {bound} to bind", results.at)
@@ -222,10 +250,11 @@ class BodyReader(AttributeReader):
         return self.kind == "word" and (self.text in _OF_MODULES or (
             self.default_dialect == "tfg" and DIALECT + self.text in _OF_MODULES))
 
-    def pass_module_operation(self) -> None:
-        """Parse an operation of a module. Its faults come before that of its place."""
+    def pass_module_operation(self) -> str:
+        """Parse an operation of a module. Return the version of a graph, "" for a function."""
+        raise NotImplementedError
 
-    def result_names(self) -> _Results:
+    def result_names(self) -> Results:
         """Parse `%a:2, %b = `, or nothing."""
         at = self.at
         names: list[tuple[str, int]] = []
@@ -242,7 +271,7 @@ class BodyReader(AttributeReader):
             if not self.accept(","):
                 self.expect("=", " after SSA name")
                 break
-        return _Results(names, at)
+        return Results(names, at)
 
     def op_of_word(self) -> str:
         """Take the name of an op of the dialect, with its prefix or without."""
@@ -260,11 +289,11 @@ class BodyReader(AttributeReader):
                          f"Dialect `{dialect}' not found for custom op '{word}' ", at,
                          hint="a point in the name of an op needs the prefix of the dialect: tfg.")
 
-    def quoted_operation(self, results: _Results, where: int) -> ParsedNode | GetResult | Return:
+    def quoted_operation(self, results: Results, where: int) -> ParsedNode | GetResult | Return:
         """Parse the generic form. An op whose name is no identifier may have the form of other nodes, too."""
         name = self.quoted_name()
         op = name.removeprefix(DIALECT)
-        odd = BARE_OP.match(op) is None
+        odd = bool(op) and BARE_OP.match(op) is None
         if odd and not self.is_punctuation("("):
             return self.node(op, results, where)
         if op is name and not odd:
@@ -273,12 +302,17 @@ class BodyReader(AttributeReader):
         if odd and (self.is_punctuation("[") or (self.kind == "word" and self.text in KEYWORDS)):
             return self.node_behind_inputs(op, results, where, uses)
         generic = self.parse_nested(lambda: self.generic_operation(op, where, uses))
+        if not op:
+            self.report(self.error("'tfg.' op created with unregistered dialect", where))
+        return self.operation_of_generic(generic, results)
+
+    def operation_of_generic(self, generic: GenericOperation, results: Results) -> ParsedNode | GetResult | Return:
         return operation_of(self, generic, results.names, results.at)
 
     def quoted_name(self) -> str:
         """Take the name of an operation in quotes."""
         name = unescaped_text(self.text)
-        if not name or name == DIALECT:
+        if not name:
             raise self.error("empty operation name is invalid")
         self.advance()
         return name
@@ -298,11 +332,10 @@ class BodyReader(AttributeReader):
         """Parse `<{properties}>({regions}) {attributes} : types` behind the operands of the generic form."""
         if self.is_punctuation("["):
             self.advance()
-            raise self.error("reference to an undefined block")
-        attributes: dict[str, a.Attribute] = {}
+            raise self.error("reference to an undefined block" if self.kind == "block" else "expected block name")
+        properties: dict[str, a.Attribute] = {}
         if self.accept("<"):
             properties = self.dictionary()
-            attributes = properties if op in _WITH_PROPERTIES else {}  # TensorFlow drops those of other ops
             self.expect(">", " to close properties")
         regions: list[Region] = []
         if self.accept("("):
@@ -310,14 +343,17 @@ class BodyReader(AttributeReader):
             while self.accept(","):
                 regions.append(self.region_of())
             self.expect(")", " to end region list")
-        if self.is_punctuation("{"):
-            attributes |= self.dictionary()
+        attributes = self.dictionary() if self.is_punctuation("{") else {}
         self.expect(":", " followed by operation type")
         at = self.at
         if not self.is_punctuation("("):
             self.type()
             raise self.error("expected function type", at)
         of = self.function_type()
+        fault = property_fault(op, properties)
+        if fault is not None:
+            raise self.error(fault, where)
+        attributes |= inherent_attributes(op, properties)
         if len(of.inputs) != len(uses):
             count = len(uses)
             raise self.error(f"expected {count} operand type{'s' * (count != 1)} but had {len(of.inputs)}", at)
@@ -326,13 +362,13 @@ class BodyReader(AttributeReader):
 
     # Nodes
 
-    def node(self, op: str, results: _Results, where: int) -> ParsedNode:
+    def node(self, op: str, results: Results, where: int) -> ParsedNode:
         """Parse `(inputs) [controls] device("") assigned_device("") name("") {...} : types` of a node."""
         return self.node_behind_inputs(op, results, where, self.operands("(", ")"))
 
-    def node_behind_inputs(self, op: str, results: _Results, where: int, inputs: list[Use]) -> ParsedNode:
+    def node_behind_inputs(self, op: str, results: Results, where: int, inputs: list[Use]) -> ParsedNode:
         controls = self.operands("[", "]")
-        keywords = self.keywords()
+        keywords = self.keywords(op)
         tail = self.tail()
         self.check_keywords(op, where, keywords, tail.attributes)
         if not tail.counted and len(tail.operands) > len(inputs):  # a list of types goes on in the brackets
@@ -353,7 +389,7 @@ class BodyReader(AttributeReader):
         self.expect(closing, " in operand list")
         return uses
 
-    def named_node(self, op: str, results: _Results, where: int, inputs: list[Use], controls: list[Use],
+    def named_node(self, op: str, results: Results, where: int, inputs: list[Use], controls: list[Use],
                    keywords: dict[str, str], tail: Tail, regions: tuple[Region, ...] = ()) -> ParsedNode:
         """The node whose name and devices stand in keywords or attributes."""
         texts = {key: value.value for key in KEYWORDS.values()
@@ -361,18 +397,36 @@ class BodyReader(AttributeReader):
         return ParsedNode(op, results.at, where, results.names, inputs, controls, texts.get(DEVICE, ""),
                           texts.get(ASSIGNED, ""), texts.get(NAME, ""), tail, regions)
 
-    def keywords(self) -> dict[str, str]:
-        """Parse `device("") assigned_device("") name("")`, each of them optional."""
+    def keywords(self, op: str) -> dict[str, str]:
+        """Parse `device("") assigned_device("") name("")` of an op, each of them optional."""
         keywords = {}
         for word, key in KEYWORDS.items():
             if self.kind == "word" and self.accept(word):
                 self.expect("(")
-                at, attribute = self.at, self.attribute()
-                if not isinstance(attribute, a.StringAttr):
-                    raise self.error("invalid kind of attribute specified", at)
-                keywords[key] = attribute.value
+                keywords[key] = self.keyword_text(op)
                 self.expect(")")
         return keywords
+
+    def keyword_text(self, op: str) -> str:
+        """Parse a string, which is read as an attribute whose type is none."""
+        if self.kind == "string":
+            text = unescaped_text(self.text)
+            self.advance()
+            return text
+        at, negative = self.at, self.accept("-")
+        if self.kind == "number":
+            if "." not in self.text:
+                raise self.error("integer literal not valid for specified type")
+            self.advance()
+            raise self.wrong_token("floating point value not valid for specified type")
+        if negative:
+            raise self.wrong_token("expected constant integer or floating point value")
+        if self.kind == "word" and self.text == "dense":
+            raise self.error("elements literal must be a shaped type", at)
+        attribute = self.attribute()
+        if not isinstance(attribute, a.StringAttr):
+            raise self.custom_error(op, "invalid kind of attribute specified", at)
+        return attribute.value
 
     def check_keywords(self, op: str, where: int, keywords: dict[str, str], attributes: dict[str, a.Attribute]) -> None:
         for key in keywords:
@@ -400,7 +454,7 @@ class BodyReader(AttributeReader):
         self.advance()
         self.operands("(", ")")
         self.operands("[", "]")
-        self.keywords()
+        self.keywords(node.op)
         if self.is_punctuation("{"):
             self.dictionary()
         return self.at
@@ -413,11 +467,11 @@ class BodyReader(AttributeReader):
     def use(self) -> Use:
         """Parse an operand."""
         use = Use(*super().use())
-        if self.kind == "alias":
+        if self.kind == "alias" and not self.text[1:].isdigit():
             raise self.error("invalid SSA value result number")
         return use
 
-    def get_result(self, results: list[tuple[str, int]], at: int) -> GetResult:
+    def get_result(self, results: Results, at: int) -> GetResult:
         """Parse `get_result(%value) "output" : 0`, or its older form without parentheses."""
         if self.accept("("):
             source = self.use()
@@ -429,8 +483,7 @@ class BodyReader(AttributeReader):
         output = unescaped_text(self.text)
         self.advance()
         self.expect(":")
-        index = self.result_index()
-        return self.bound_get_result(results, source, output, index, at)
+        return GetResult(results.names[0][0] if results.names else "", source, output, self.result_index(), at)
 
     def result_index(self) -> int:
         """Parse the index of a tensor, an attribute of 32 bits without its type."""
@@ -446,28 +499,20 @@ class BodyReader(AttributeReader):
             raise self.error("integer constant out of range for attribute", at)
         return -number if negative else number
 
-    def bound_get_result(self, results: list[tuple[str, int]], source: Use, output: str, index: int, at: int,
-                         ) -> GetResult:
-        """Raises MalformedText for more names than the one result."""
-        if results and [count for _, count in results] != [1]:
-            count = sum([count for _, count in results])
-            raise self.error(f"operation defines 1 results but was provided {count} to bind", at)
-        return GetResult(results[0][0] if results else "", source, output, index, at)
-
     # Terminators
 
     def parse_return(self, op: str, at: int) -> Return:
         """Parse `(results) [controls] {...} : types` of a return or, behind its condition, of a region's end."""
         is_return = op == "return"
-        results = self.comma_list("(", ")", self.use) if self.is_punctuation("(") else []
+        results = self.operands("(", ")") if is_return else self.values_between("(", ")")
         controls: list[tuple[Use, dict[str, a.Attribute]]] = []
         if self.is_punctuation("["):
             if is_return:
                 controls = self.control_results()
             else:
-                controls = [(use, {}) for use in self.comma_list("[", "]", self.use)]
+                controls = [(use, {}) for use in self.values_between("[", "]")]
         if is_return:
-            self.keywords()
+            self.keywords(op)
         if self.is_punctuation("{"):
             self.dictionary()
         typed = self.accept(":")
@@ -498,12 +543,12 @@ class BodyReader(AttributeReader):
 
     # Control flow
 
-    def region_node(self, op: str, results: _Results, where: int) -> ParsedNode:
+    def region_node(self, op: str, results: Results, where: int) -> ParsedNode:
         """Parse a control flow op behind its name."""
         kind = kind_of(op)
         inputs = [self.use()] if kind in ("If", "Case") else (
-            self.comma_list("(", ")", self.use) if self.is_punctuation("(") else [])
-        controls = self.comma_list("[", "]", self.use) if self.is_punctuation("[") else []
+            self.values_between("(", ")"))
+        controls = self.values_between("[", "]")
         if kind == "For":
             bounds = []
             for word in ("from", "to", "by"):
@@ -512,17 +557,18 @@ class BodyReader(AttributeReader):
             inputs = [*bounds, *inputs]
         if kind == "If":
             self.expect_word(op, "then")
-        regions = [self.region_of()]
+        regions = [self.region_of()] if kind != "Case" or self.is_punctuation("{") else []
         separator = {"If": "else", "While": "do", "Case": ","}.get(kind, "")
-        while separator and (self.accept(separator) if kind == "Case" else len(regions) < 2):
+        while separator and (regions and self.accept(separator) if kind == "Case" else len(regions) < 2):
             if kind != "Case":
                 self.expect_word(op, separator)
             regions.append(self.region_of())
         tail = self.region_tail(op, kind, inputs)
         if len(tail.operands) != len(inputs):
-            first = inputs[0].at if inputs else where
-            raise self.custom_error(op, f"number of operands and types do not match: got {len(inputs)} operands and "
-                                        f"{len(tail.operands)} types", first)
+            first = _BOUNDS if kind == "For" else 0
+            raise self.custom_error(op, f"number of operands and types do not match: got {len(inputs) - first} "
+                                        f"operands and {len(tail.operands) - first} types",
+                                    inputs[first].at if len(inputs) > first else where)
         return self.named_node(op, results, where, inputs, controls, {}, tail, tuple(regions))
 
     def region_tail(self, op: str, kind: str, inputs: Sequence[Use]) -> Tail:
@@ -540,7 +586,7 @@ class BodyReader(AttributeReader):
             of = self.type()
             raise self.custom_error(op, f"invalid kind of type specified: expected builtin.function, but found '{of}'",
                                     at)
-        operands = tuple(map(str, self.comma_list("(", ")", self.type)))
+        operands = tuple(map(str, self.types_of_for() if kind == "For" else self.comma_list("(", ")", self.type)))
         if kind == "For" and not self.is_punctuation("->"):
             return Tail(attributes, operands, (), True)
         self.expect("->", " in function type")
@@ -549,10 +595,32 @@ class BodyReader(AttributeReader):
         results = tuple(map(str, self.result_types()))
         return tail_of(attributes, operands, results, True, True, 1)
 
+    def types_of_for(self) -> list[t.Type]:
+        """Parse `(type, type, type, ...)`: those of the bounds, then those of values."""
+        self.expect("(")
+        types = [self.type()]
+        while len(types) < _BOUNDS or self.is_punctuation(","):
+            self.expect(",")
+            types.append(self.type())
+        self.expect(")")
+        return types
+
+    def values_between(self, opening: str, closing: str) -> list[Use]:
+        """Parse values between brackets, or nothing."""
+        uses: list[Use] = []
+        if self.is_punctuation(opening):
+            self.advance()
+            if self.kind == "value":
+                uses.append(self.use())
+                while self.accept(","):
+                    uses.append(self.use())
+            self.expect(closing)
+        return uses
+
     def expect_word(self, op: str, word: str) -> None:
         """Take a word of the form of a control flow op."""
         if self.kind != "word" or not self.accept(word):
-            raise self.custom_error(op, f"expected '{word}'")
+            raise self.custom_error(op, f"expected '{word}'", self.at)
 
 
 def tail_of(attributes: dict[str, a.Attribute], operands: tuple[str, ...], results: tuple[str, ...], typed: bool,

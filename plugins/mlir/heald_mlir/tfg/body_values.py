@@ -105,8 +105,7 @@ class Scope:
     def check_fault(self, use: Use, tensor: Tensor) -> Tensor:
         """Raises MalformedText for a tensor that is no input."""
         if tensor.fault:
-            raise self.reader.error(tensor.fault, use.at,
-                                    hint=_HINTS.get(tensor.fault, "").format(use.name) or None)
+            self.reader.report_export(tensor.fault, use.at, _HINTS.get(tensor.fault, "").format(use.name) or None)
         return tensor
 
     def value_of_type(self, use: Use, of: str) -> Tensor:
@@ -229,7 +228,7 @@ def _define_get_result(scope: Scope, get_result: GetResult) -> None:
     if source.fault != _NO_GET_RESULT:
         scope.check_fault(get_result.source, source)
     node, colon, _ = source.text.partition(":")
-    if not colon:
+    if not colon and not source.fault:
         raise scope.reader.error("'tfg.get_result' op takes a result of an operation, and this is an argument",
                                  get_result.source.at)
     tensor = Tensor(f"{node}:{get_result.output}:{get_result.number}", OPAQUE, get_result.at)

@@ -85,6 +85,16 @@ class TensorAttr(Attribute):
 
 
 @dataclass(frozen=True, slots=True)
+class UnreadableTensor(Attribute):
+    """`#tf_type<tensor_proto : "0x...">` with other digits. `fault`: the words of TensorFlow's exporter."""
+
+    fault: str
+
+    def __str__(self) -> str:
+        return "a tensor that is none"
+
+
+@dataclass(frozen=True, slots=True)
 class RegionAttrs(Attribute):
     """`#tfg.region_attrs<{attributes} [arguments] [results]>`."""
 

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from .. import attributes as a
 from ..lexer import Lexer
 from .element_types import CONTROL, OPAQUE
+from .inherent_attributes import kind_fault
 from .parsed_body import ASSIGNED, DEVICE, NAME, GetResult, ParsedNode, Region, Return, Tail, Use
 from .region_forms import REGION_OPS
 
@@ -42,6 +43,9 @@ def operation_of(reader: Lexer, generic: GenericOperation, results: list[tuple[s
         if generic.results:
             raise reader.error(f"'tfg.{generic.op}' op requires zero results", generic.where)
         return _return(reader, generic) if generic.op == "return" else _region_end(reader, generic)
+    fault = kind_fault(generic.op, generic.attributes)
+    if fault is not None:
+        raise reader.error(f"'tfg.{generic.op}' op {fault}", generic.where)
     if generic.op == "get_result":
         return _get_result(reader, generic, results, at)
     return _node(reader, generic, results, at)

@@ -12,8 +12,11 @@ from heald.graphs.graph import Versions, graphdef
 from heald.runtime.values import Buffer
 
 from .. import attributes as a
+from ..lexer import MalformedText
 from .body_values import Resolved, Scope, function_scope, graph_scope, returned_tensors, types_of_results
 from .element_types import CONTROL, OPAQUE
+from .fault_order import OrderedReader
+from .faults import ExportFault
 from .function_printer import FUNCTION, HEAD, TAIL
 from .graph_layout import (
     FUNCTIONS,
@@ -29,7 +32,7 @@ from .module_reader import GraphReader, ParsedFunction, ParsedGraph
 from .node_builder import NodeBuilder, data
 from .parsed_body import Body, ParsedNode, Region, Return
 from .region_builder import RegionBuilder
-from .region_forms import FORMS, FunctionNames
+from .region_forms import FORMS, REGION_OPS, FunctionNames
 from .result_types import Declarations
 from .signature import NODE, Signature, head, read_signature, tail
 from .signature_reader import element_text
@@ -38,7 +41,7 @@ from .verifier import Verifier
 _NO_UTF8 = re.compile("[\udc80-\udcff]")  # bytes of the file that are none
 
 
-_SEVERAL = "expected no more than one 'tfg.graph' op in a module"
+_SEVERAL = "Can't export module with two different tfg.graph"
 _MARKER = re.compile(r"^// -----[^\n]*$", re.MULTILINE)  # between the pieces of a file
 
 
@@ -47,11 +50,14 @@ def read_graph(text: str, file: str, ops: Any, verify: bool = True) -> Graph:
 
     Raises MalformedText with file, line and column, ResourceExhausted for constants beyond the memory budget.
     """
-    reader = GraphReader(text, file)
-    module = reader.module()
-    if len(module.graphs) > 1:
-        raise reader.error(_SEVERAL, module.places[1], hint="heald.tfg.loads_all reads texts of several graphs")
-    return _build_graph(reader, module.graphs[0] if module.graphs else _NO_GRAPH, module.functions, ops, verify)
+    try:
+        reader = GraphReader(text, file)
+        module = reader.module()
+        if len(module.graphs) > 1:
+            reader.report_export(_SEVERAL, module.places[1], "heald.tfg.loads_all reads texts of several graphs")
+        return _build_graph(reader, module.graphs[0] if module.graphs else _NO_GRAPH, module.functions, ops, verify)
+    except MalformedText as fault:
+        raise _first_fault(fault, text, file, 1, ops, verify) from None
 
 
 def read_graphs(text: str, file: str, ops: Any, verify: bool = True) -> list[Graph]:
@@ -59,15 +65,44 @@ def read_graphs(text: str, file: str, ops: Any, verify: bool = True) -> list[Gra
     graphs: list[Graph] = []
     line = 1
     for piece in _MARKER.split(text):
-        reader = GraphReader(piece, file, line)
-        module = reader.module()
-        parsed_graphs = module.graphs or ([_NO_GRAPH] if module.functions else [])
-        graphs += [_build_graph(reader, graph, module.functions, ops, verify) for graph in parsed_graphs]
+        try:
+            reader = GraphReader(piece, file, line)
+            module = reader.module()
+            parsed_graphs = module.graphs or ([_NO_GRAPH] if module.functions else [])
+            graphs += [_build_graph(reader, graph, module.functions, ops, verify) for graph in parsed_graphs]
+        except MalformedText as fault:
+            raise _first_fault(fault, piece, file, line, ops, verify) from None
         line += piece.count("\n")
     return graphs
 
 
-_NO_GRAPH = ParsedGraph(Versions(), {}, Body([], [], None))
+def _first_fault(fault: MalformedText, text: str, file: str, line: int, ops: Any, verify: bool) -> MalformedText:
+    """The fault of a text that TensorFlow finds first: it parses, verifies and exports a text as a whole."""
+    reader = OrderedReader(text, file, line)
+    try:
+        module = reader.module()
+    except MalformedText as parser_fault:
+        return parser_fault
+    faults = reader.faults
+    if not isinstance(fault, ExportFault):
+        faults.append(fault)
+    elif not faults:
+        try:
+            for graph in module.graphs or [_NO_GRAPH]:
+                GraphBuilder(reader, module.functions, ops, verify).graph(graph)
+        except MalformedText as verifier_fault:
+            faults.append(verifier_fault)
+        except errors.HealdError:
+            return fault
+    return min(faults, key=_place, default=fault)
+
+
+def _place(fault: MalformedText) -> tuple[int, int]:
+    location = fault.location
+    return (0, 0) if location is None else (location.line or 0, location.column or 0)
+
+
+_NO_GRAPH = ParsedGraph(None, {}, Body([], [], None))
 
 
 def _build_graph(reader: GraphReader, graph: ParsedGraph, functions: Sequence[ParsedFunction], ops: Any, verify: bool,
@@ -122,10 +157,12 @@ class GraphBuilder:
         gradients = {function.signature.name: function.gradient for function in self._functions
                      if function.gradient is not None}
         runs = usual_layout(len(nodes), len(ordered), gradients, ordered)
-        if LAYOUT in graph.attributes:
+        if graph.versions is None:
+            runs = runs[:-1]
+        elif LAYOUT in graph.attributes:
             with suppress(LayoutError):  # the text was edited: its own parts count
                 runs = read_layout(graph.attributes[LAYOUT], runs, graph.versions, gradients, [*ordered])
-        return assemble_graph_def(runs, nodes, [*ordered.values()], graph.versions)
+        return assemble_graph_def(runs, nodes, [*ordered.values()], graph.versions or Versions())
 
     def _nodes(self, body: Body, scope: Scope) -> list[list[Buffer]]:
         """The NodeDefs of a body."""
@@ -137,11 +174,11 @@ class GraphBuilder:
             if node.op in FORMS:
                 self.check(node)
         if scope.misbound is None:
-            return [self._regions.build_functional_node(node, scope) if node.regions
+            return [self._regions.build_functional_node(node, scope) if node.op in REGION_OPS
                     else Resolved(node, scope.inputs(node), []) for node in body.nodes]
         resolved = []
         for node in body.nodes:
-            if node.regions:
+            if node.op in REGION_OPS:
                 resolved.append(self._regions.build_functional_node(node, scope))
             else:
                 resolved.append(Resolved(node, scope.inputs(node), []))
@@ -181,6 +218,9 @@ class GraphBuilder:
     def resolve(self, region: Region, scope: Scope) -> list[Resolved]:
         """The nodes of a region with their data inputs, and with them all values that the region captures."""
         resolved = self._resolve_nodes(region.body, scope)
+        early = region.body.early
+        if early is not None:
+            raise self._reader.error(f"'tfg.{early.op}' op must be the last operation in the parent block", early.at)
         returns = region.body.returned
         if returns is not None:
             returned_tensors(scope, returns._replace(controls=[]))
@@ -222,7 +262,13 @@ class GraphBuilder:
                                      f"tfg.{last}", function.at)
         signature = self._signature_with_returns(function, returns, scope)
         if function.fault is not None:
-            raise function.fault
+            self._reader.report(function.fault)
+        if function.body.early is not None:
+            early = function.body.early
+            raise self._reader.error(f"'tfg.{early.op}' op must be the last operation in the parent block", early.at)
+        if function.nameless is not None:
+            at, words = function.nameless
+            self._reader.report_export(words, at, 'write {tfg.name = "..."} behind the type')
         return _exact_function(function, signature, nodes)
 
     def _signature_with_returns(self, function: ParsedFunction, returns: Return, scope: Scope) -> Signature:
@@ -245,10 +291,11 @@ class GraphBuilder:
 
     def _name_of_control(self, attributes: Mapping[str, a.Attribute], at: int) -> str:
         name = attributes.get("tfg.name")
-        if not isinstance(name, a.StringAttr):
-            raise self._reader.error("Control result is missing 'tfg.name'", at,
-                                     hint='write {tfg.name = "..."} behind the control token')
-        return name.value
+        if isinstance(name, a.StringAttr):
+            return name.value
+        self._reader.report_export("Control result is missing 'tfg.name'", at,
+                                   'write {tfg.name = "..."} behind the control token')
+        return ""
 
     def _has_untold_type(self, function: ParsedFunction, returns: Return, index: int) -> bool:
         """True for a result whose type its node does not tell, for an unknown op or for an attribute that it lacks."""
@@ -272,9 +319,9 @@ class GraphBuilder:
             raise self._reader.error(f"'tfg.func' op expects {len(expected)} returned values but tfg.return has "
                                      f"{count} operands", function.at)
         if function.generic and count > len(expected):
-            raise self._reader.error(f"Can't export function {name} because missing attributes for result "
-                                     f"#{len(expected)}", function.at,
-                                     hint="the control results of a generic function are among its results")
+            self._reader.report_export(f"Can't export function {name} because missing attributes for result "
+                                       f"#{len(expected)}", function.at,
+                                       "the control results of a generic function are among its results")
         for index, (of, stated) in enumerate(zip(types, expected, strict=False)):
             if self.verify and not _same_element(of, stated) and not (
                     of == OPAQUE and self._has_untold_type(function, returns, index)):

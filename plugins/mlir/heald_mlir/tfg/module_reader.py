@@ -19,22 +19,22 @@ from .body_parser import UNREGISTERED, BodyReader
 from .body_values import ParsedArgument
 from .element_types import CONTROL
 from .names import DIALECT
-from .parsed_body import Body, Region
+from .parsed_body import Body, GetResult, Region
 from .signature import Argument, Signature
 from .signature_reader import SignatureReader
 
 _VISIBILITIES = ("private", "public", "nested")
 _MODULE = ("module", "builtin.module")
-_NESTED = "Can't export module with other ops than tfg.graph or tfg.func, has: builtin.module"
 _WRITTEN_BY_FORM = ("sym_name", "function_type", "arg_attrs", "res_attrs")  # attributes that the form of tfg.func has
-_Written = tuple[str, str, Mapping[str, a.Attribute], int]  # value, type, attributes, position
+Written = tuple[str, str, Mapping[str, a.Attribute], int]  # value, type, attributes, position
 Attributes = Mapping[str, a.Attribute]
 
 
 class ParsedFunction(NamedTuple):
     """A function as it was written, before its values are resolved. `results`: the types of all its results.
 
-    `fault`: an attribute that it lacks or cannot have. The faults of its body come first.
+    `fault`: of its signature, which those of its body come before. `nameless`: the position of an argument or a result
+    without name, and TensorFlow's words for it.
     """
 
     signature: Signature
@@ -46,10 +46,13 @@ class ParsedFunction(NamedTuple):
     body: Body
     at: int
     fault: MalformedText | None = None
+    nameless: tuple[int, str] | None = None
 
 
 class ParsedGraph(NamedTuple):
-    versions: Versions
+    """A graph as it was written. `versions`: None where a text has functions alone."""
+
+    versions: Versions | None
     attributes: Attributes
     body: Body
 
@@ -69,20 +72,25 @@ class GraphReader(BodyReader):
         """Parse all modules of a text as one. Raises MalformedText for two functions of one name."""
         module = ParsedModule([], [], [])
         count, at = 0, -1
-        self.nested = -1  # the position of a module in a module
+        self.foreign: list[tuple[int, str]] = []  # positions and names of operations that no GraphDef has
         while self.kind != "end":
             count += self.kind not in ("alias", "type")
             at = self.at if self.text.strip('"') in _MODULE else at
             self.module_operation(module)
-        if self.nested >= 0 or (at >= 0 and count > 1):
-            raise self.error(_NESTED, max(at, self.nested), hint="separate modules by lines // -----")
+        if at >= 0 and count > 1:
+            self.foreign.append((at, "builtin.module"))
         positions: dict[str, int] = {}
         for function in module.functions:
             name = function.signature.name
-            if name in positions:
-                raise self.error(f"redefinition of symbol named '{name}'", function.at,
-                                 (positions[name], "see existing symbol definition here"))
+            if name in positions and all(other != "builtin.module" for _, other in self.foreign):
+                self.report(self.error(f"redefinition of symbol named '{name}'", function.at,
+                                       (positions[name], "see existing symbol definition here")))
             positions[name] = function.at
+        if self.foreign:
+            at, name = min(self.foreign)
+            self.report_export(f"Can't export module with other ops than tfg.graph or tfg.func, has: {name}", at,
+                               "separate modules by lines // -----" if name == "builtin.module" else
+                               "nodes stand in a tfg.graph or a tfg.func")
         return module
 
     def module_operation(self, module: ParsedModule) -> None:
@@ -105,11 +113,12 @@ class GraphReader(BodyReader):
         elif word == "tfg.func":
             module.functions.append(self.function())
         else:
-            op = self.op_of_word()
-            parent = {"return": "tfg.func", "get_result": "tfg.func"}.get(op)
-            raise self.error(f"'tfg.{op}' op expects parent op '{parent}'" if parent else
-                             f"custom op 'tfg.{op}' stands in no graph and no function", at,
-                             hint="a module of graphs has tfg.graph and tfg.func")
+            operation = self.operation_behind(results)
+            op = "get_result" if isinstance(operation, GetResult) else operation.op
+            if op in ("return", "get_result"):
+                self.report(self.error(f"'tfg.{op}' op expects parent op 'tfg.func'", at))
+            self.foreign.append((at, DIALECT + op))
+            return
         self.trailing_location()
         if results.names:
             raise self.error("cannot name an operation with no results", results.at)
@@ -140,10 +149,9 @@ class GraphReader(BodyReader):
         while not self.accept("}"):
             if self.kind in ("alias", "type", "end"):
                 raise self.wrong_token("expected operation name in quotes")
-            nested = self.at if self.text.strip('"') in _MODULE else -1
+            if self.text.strip('"') in _MODULE:
+                self.foreign.append((self.at, "builtin.module"))
             self.module_operation(module)
-            if nested >= 0 and self.nested < 0:
-                self.nested = nested
             count += 1
         return count
 
@@ -171,13 +179,22 @@ class GraphReader(BodyReader):
 
     def parsed_graph(self, version: d.VersionAttr, attributes: Attributes, body: Body, at: int) -> ParsedGraph:
         """Raises MalformedText for operations of functions, and for a second block."""
-        if body.returned is not None:
-            parent = "tfg.func" if body.returned.op == "return" else "a control flow op with regions"
-            raise self.error(f"'tfg.{body.returned.op}' op expects parent op '{parent}'", body.returned.at)
-        if body.get_results:
-            raise self.error("'tfg.get_result' op expects parent op 'tfg.func'", body.get_results[0].at)
         if body.blocks > 1:
-            raise self.error("'tfg.graph' op expects region #0 to have 0 or 1 blocks", at)
+            self.report(self.error("'tfg.graph' op expects region #0 to have 0 or 1 blocks", at))
+        terminators = [terminator for terminator in (body.early, body.returned) if terminator is not None]
+        for terminator in terminators[:1]:
+            if terminator.op == "return":
+                self.report(self.error("'tfg.return' op expects parent op 'tfg.func'", terminator.at))
+            elif body.early is not None:
+                self.report(self.error(f"'tfg.{terminator.op}' op must be the last operation in the parent block",
+                                       terminator.at))
+            else:
+                sizes = [*([] if terminator.condition is None else [1]), len(terminator.results),
+                         len(terminator.controls)]
+                self.report_export(f"Unhandled attribute kind for attribute: array<i32: {', '.join(map(str, sizes))}>",
+                                   terminator.at, f"'tfg.{terminator.op}' stands in a region of a control flow op")
+        if body.get_results:
+            self.report(self.error("'tfg.get_result' op expects parent op 'tfg.func'", body.get_results[0].at))
         return ParsedGraph(Versions(version.producer, version.min_consumer, version.bad_consumers), attributes, body)
 
     def function(self) -> ParsedFunction:
@@ -191,24 +208,28 @@ class GraphReader(BodyReader):
             raise self.custom_error("func", "expected valid '@'-identifier for symbol name", self.at)
         name = self.symbol_name()
         arguments = self.comma_list("(", ")", self.written_argument)
-        results: list[_Written] = []
+        results: list[Written] = []
         if self.accept("->"):
             results = self.comma_list("(", ")", self.written_result)
         attributes = self.dictionary() if self.accept("attributes") else {}
         for key in _WRITTEN_BY_FORM:
             if key in attributes:
                 raise self.custom_error("func", f"attribute '{key}' occurs more than once in the attribute list", at)
-        body = self.body()
-        self.check_function_block(body, arguments, at)
         generic = generic or "generic" in attributes
+        body = self.function_body(arguments, generic)
+        self.check_function_block(body, arguments, at)
         return self.parsed_function(name, arguments, results, generic, attributes, body, at)
 
-    def check_function_block(self, body: Body, arguments: Sequence[_Written], at: int) -> None:
+    def function_body(self, arguments: Sequence[Written], generic: bool) -> Body:
+        """Parse `{...}` of a function. See `fault_order` for the use of `arguments` and `generic`."""
+        return self.body()
+
+    def check_function_block(self, body: Body, arguments: Sequence[Written], at: int) -> None:
         """Raises MalformedText for a label behind named arguments, and for a function without operations."""
-        if (body.labels and arguments) or body.blocks > 1:
-            raise self.error("invalid block name in region with named arguments" if arguments else
-                             "'tfg.func' op expects region #0 to have 0 or 1 blocks",
-                             body.labels[0] if arguments else at)
+        if body.labels and arguments:
+            raise self.error("invalid block name in region with named arguments", body.labels[0])
+        if body.blocks > 1:
+            self.report(self.error("'tfg.func' op expects region #0 to have 0 or 1 blocks", at))
         values: set[str] = set()
         for value, _, _, where in arguments:
             if value in values:
@@ -217,9 +238,9 @@ class GraphReader(BodyReader):
         if body.is_empty and not arguments and not body.labels:
             raise self.custom_error("func", "expected non-empty function body", body.at)
         if body.is_empty:
-            raise self.error("'tfg.func' op expects a non-empty block", at)
+            self.report(self.error("'tfg.func' op expects a non-empty block", at))
 
-    def written_argument(self) -> _Written:
+    def written_argument(self) -> Written:
         """Parse `%name: type {attributes}`."""
         at, value = self.at, self.take("value", "SSA operand")
         if self.kind == "alias" and self.text[1:].isdigit():
@@ -229,17 +250,18 @@ class GraphReader(BodyReader):
         attributes = self.dictionary() if self.is_punctuation("{") else {}
         return value, of, attributes, at
 
-    def written_result(self) -> _Written:
+    def written_result(self) -> Written:
         """Parse `type {attributes}`."""
         at, of = self.at, str(self.type())
         return "", of, self.dictionary() if self.is_punctuation("{") else {}, at
 
-    def parsed_function(self, name: str, arguments: Sequence[_Written], results: Sequence[_Written], generic: bool,
+    def parsed_function(self, name: str, arguments: Sequence[Written], results: Sequence[Written], generic: bool,
                         attributes: Attributes, body: Body, at: int) -> ParsedFunction:
         """The function of these parts."""
         signatures = SignatureReader(self)
-        inputs = [self.signature_argument(signatures, item, generic) for item in arguments]
-        outputs = [self.signature_argument(signatures, item, generic) for item in results]
+        ignored = "tf." if generic else "tfg.arg_attrs"  # those of a result have no place
+        inputs = [self.signature_argument(signatures, item, generic, (ignored,)) for item in arguments]
+        outputs = [self.signature_argument(signatures, item, generic, ("tf.", "tfg.arg_attrs")) for item in results]
         parts = signatures.attributes(attributes, at, generic)
         gradient = parts.pop("gradient", None)
         if "control_outputs" not in parts:
@@ -250,34 +272,39 @@ class GraphReader(BodyReader):
         values = [ParsedArgument(value, argument.name, of, where) for argument, (value, of, _, where) in zip(
             inputs, arguments, strict=True)]
         return ParsedFunction(signature, values, [of for _, of, _, _ in results], generic, gradient, attributes, body,
-                              at, self.fault_of_arguments(arguments, results, at))
+                              at, self.fault_of_arguments(arguments, results, at),
+                              find_nameless(name, arguments, results, generic))
 
-    def fault_of_arguments(self, arguments: Sequence[_Written], results: Sequence[_Written], at: int,
+    def fault_of_arguments(self, arguments: Sequence[Written], results: Sequence[Written], at: int,
                            ) -> MalformedText | None:
         """The fault of attributes of arguments and results; None for good ones."""
         for what, items in (("arguments", arguments), ("results", results)):
             if any("." not in key for _, _, written, _ in items for key in written):
                 return self.error(f"'tfg.func' op {what} may only have dialect attributes", at)
-        for _, _, written, where in (*arguments, *results):
-            if not isinstance(written.get("tfg.name"), a.StringAttr):
-                return self.error("argument is missing 'tfg.name'", where,
-                                  hint='write {tfg.name = "..."} behind the type')
+        tokens = [of for _, of, _, _ in arguments].count(CONTROL)
+        if tokens:
+            return self.error("'tfg.func' op region #0 expected same number of data values and control tokens "
+                              f"({len(arguments) - tokens} vs. {len(arguments) + tokens})", at)
         return None
 
-    def signature_argument(self, signatures: SignatureReader, item: _Written, generic: bool) -> Argument:
-        """An argument or a result."""
-        _, of, attributes, at = item
+    def signature_argument(self, signatures: SignatureReader, item: Written, generic: bool, ignored: tuple[str, ...],
+                           ) -> Argument:
+        """An argument or a result. `ignored`: the starts of attributes that a FunctionDef has no place for."""
+        _, of, written, at = item
+        attributes = {name: value for name, value in written.items() if not name.startswith(ignored)}
         argument = signatures.argument(of, attributes, at)
         if generic:
-            written = isinstance(attributes.get("tfg.type"), a.TypeAttr)
-            return Argument(**{**argument.__dict__, "type": argument.type if written else 0})
+            typed = isinstance(attributes.get("tfg.type"), a.TypeAttr)
+            return Argument(**{**argument.__dict__, "type": argument.type if typed else 0})
         return Argument(**{**argument.__dict__, "type_attr": "", "number_attr": "", "type_list_attr": ""})
 
-    def pass_module_operation(self) -> None:
-        if self.text.removeprefix(DIALECT) == "graph":
-            self.parse_nested(self.graph)
-        else:
+    def pass_module_operation(self) -> str:
+        if self.text.removeprefix(DIALECT) == "func":
             self.parse_nested(self.function)
+            return ""
+        versions = self.parse_nested(self.graph).versions
+        return "" if versions is None else str(d.VersionAttr(versions.producer, versions.min_consumer,
+                                                             versions.bad_consumers))
 
     # The generic form
 
@@ -303,6 +330,9 @@ class GraphReader(BodyReader):
         at = self.at
         if not isinstance(self.type(), t.FunctionType):
             raise self.error("expected function type", at)
+        if op not in ("graph", "func", "builtin.module"):
+            self.foreign.append((where, name))
+            return
         if not regions:
             raise self.error(f"'{name}' op requires one region", where)
         region = regions[0]
@@ -314,10 +344,8 @@ class GraphReader(BodyReader):
         elif op == "graph":
             module.places.append(where)
             module.graphs.append(self.generic_graph(attributes, region, where))
-        elif op == "func":
-            module.functions.append(self.generic_function(attributes, region, where))
         else:
-            raise self.error(f"'{name}' op stands in no graph and no function", where)
+            module.functions.append(self.generic_function(attributes, region, where))
 
     def generic_graph(self, attributes: dict[str, a.Attribute], region: Region, at: int) -> ParsedGraph:
         version = attributes.pop("version", None)
@@ -351,7 +379,7 @@ class GraphReader(BodyReader):
                              "'tfg.func' op type of entry block arguments must match the function signature", at)
         argument_attrs = _dictionaries(attributes.pop("arg_attrs", None), len(written))
         result_attrs = _dictionaries(attributes.pop("res_attrs", None), len(of.type.results))
-        arguments: list[_Written] = []
+        arguments: list[Written] = []
         body = region.body
         for index, (value, kind, where) in enumerate(region.arguments):
             if (kind == CONTROL) != bool(index % 2):
@@ -368,6 +396,20 @@ class GraphReader(BodyReader):
                                         attributes, body, at)
         return function._replace(arguments=[argument._replace(token=token) for argument, token in zip(
             function.arguments, _tokens(region), strict=True)])
+
+
+def find_nameless(name: str, arguments: Sequence[Written], results: Sequence[Written], generic: bool,
+                  ) -> tuple[int, str] | None:
+    """The position of the first argument or result without a name, and the words of the exporter; None for names."""
+    for items, is_result in ((arguments, False), (results, True)):
+        for index, (_, _, attributes, at) in enumerate(items):
+            if isinstance(attributes.get("tfg.name"), a.StringAttr):
+                continue
+            if not generic:
+                return at, "argument is missing 'tfg.name'"
+            return at, (f"Can't export function {name} because missing \"tfg.name\" attribute for result #{index}"
+                        if is_result else 'Missing "tfg.name" attribute')
+    return None
 
 
 def _tokens(region: Region) -> list[str]:

@@ -10,10 +10,11 @@ from heald.graphs.graph import parse_input
 from heald.runtime.values import Buffer
 
 from .. import attributes as a
-from ..lexer import Lexer
 from . import dialect_attributes as d
 from .attribute_forms import NoForm, are_bytes, encode_tensor_value, field, full_type_form
 from .attribute_values import NoValue, attr_value
+from .debug_info import debug_info
+from .faults import FaultReporter
 from .node_section import (
     ENCODING,
     FIELDS,
@@ -50,7 +51,7 @@ class BuiltSection(NamedTuple):
 class NodeBuilder:
     """Makes NodeDefs. Nodes with one tail share its bytes."""
 
-    def __init__(self, reader: Lexer) -> None:
+    def __init__(self, reader: FaultReporter) -> None:
         self._reader = reader
         self._sections: dict[int, BuiltSection] = {}  # by the identity of a tail
         self._tails: list[Tail] = []  # the tails whose identity is in use
@@ -72,8 +73,7 @@ class NodeBuilder:
                 if not isinstance(attribute, d.FullTypeAttr):
                     continue  # as TensorFlow does
                 if attribute.unsupported:
-                    raise self._reader.error(f"attribute '{name}' of '{node.name}': Unsupported attr kind in "
-                                             f"FullType:{attribute.unsupported}", node.at)
+                    self._report(f"Unsupported attr kind in FullType:{attribute.unsupported}", name, node)
                 full_type = b"".join(field(wire.BYTES, FULL_TYPE, [attribute.raw]))
             elif name in KEPT:
                 heald_attributes[name] = attribute
@@ -85,8 +85,12 @@ class NodeBuilder:
         try:
             buffers = attr_value(attribute)
         except NoValue as reason:
-            raise self._reader.error(f"attribute '{name}' of '{node.name}': {reason}", node.at) from None
+            self._report(str(reason), name, node)
+            return b""
         return buffers[0] if len(buffers) == 1 else b"".join(buffers)
+
+    def _report(self, reason: str, name: str, node: ParsedNode) -> None:
+        self._reader.report_export(reason, node.at, f"attribute '{name}' of '{node.name}'")
 
     def message(self, node: ParsedNode, inputs: Sequence[str]) -> list[Buffer]:
         """The buffers of a node's NodeDef. `inputs`: its inputs as the text spells them."""
@@ -97,7 +101,11 @@ class NodeBuilder:
                 inputs = _kept_inputs(heald_attributes[INPUTS], inputs)
             if NODE in heald_attributes:
                 return _kept_node(heald_attributes[NODE], node, inputs, section)
-        return [prefix(node.name, node.op, inputs, node.device), *section.buffers]
+        buffers = section.buffers
+        if node.location is not None and FIELDS not in heald_attributes:
+            *entries, before, full_type, behind = buffers
+            buffers = [*entries, before, debug_info(node.location), full_type, behind]
+        return [prefix(node.name, node.op, inputs, node.device), *buffers]
 
 
 def _kept_section(values: Mapping[str, Buffer], full_type: bytes, heald_attributes: Mapping[str, a.Attribute],

@@ -38,11 +38,11 @@ class Tail(NamedTuple):
 class ParsedNode:
     """An operation of a body, which begins at `at`, with its name at `where`.
 
-    `results`: names of its values, and how many each stands for.
+    `results`: names of its values, and how many each stands for. `location`: that of its `loc(...)`.
     """
 
-    __slots__ = ("assigned_device", "at", "controls", "device", "inputs", "name", "op", "regions", "results", "tail",
-                 "where")
+    __slots__ = ("assigned_device", "at", "controls", "device", "inputs", "location", "name", "op", "regions",
+                 "results", "tail", "where")
 
     def __init__(
         self, op: str, at: int, where: int, results: list[tuple[str, int]], inputs: list[Use], controls: list[Use],
@@ -59,6 +59,7 @@ class ParsedNode:
         self.name = name
         self.tail = tail
         self.regions = regions
+        self.location: a.Location | None = None
 
 
 class GetResult(NamedTuple):
@@ -90,6 +91,7 @@ class Body(NamedTuple):
     """The operations of a block. `returned`: its terminator. `last`: the op of its last operation, if that is none.
 
     `at`: the position of its brace. `labels`: the positions of labels. `blocks`: the number of blocks.
+    `early`: the first terminator with an operation behind it.
     """
 
     nodes: list[ParsedNode]
@@ -99,6 +101,7 @@ class Body(NamedTuple):
     at: int = 0
     labels: tuple[int, ...] = ()
     blocks: int = 1
+    early: Return | None = None
 
     @property
     def is_empty(self) -> bool:

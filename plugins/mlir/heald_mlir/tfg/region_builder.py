@@ -50,11 +50,23 @@ class RegionScope(Scope):
     """The values of a region. Values of the scope around it become arguments; a captured control token becomes that of
     such an argument, or a control input of the op."""
 
-    def __init__(self, reader: BodyReader, outer: Scope, captures: Captures, hoisted: dict[str, Use]) -> None:
+    def __init__(self, reader: BodyReader, outer: Scope, captures: Captures, hoisted: dict[str, Use], at: int) -> None:
         super().__init__(reader)
         self.outer = outer
+        self.at = at  # of the op with the region
         self.captures = captures
         self.hoisted = hoisted
+
+    def define(self, name: str, tensors: list[Tensor], at: int) -> None:
+        """Raises MalformedText for a name that an operation in front of the region has, too."""
+        outer: Scope | None = self.outer
+        while outer is not None:
+            tensor = next(iter(outer.packs.get(name, ())), None)
+            if tensor is not None and tensor.at < self.at:
+                raise self.reader.error(f"redefinition of SSA value '{name}'", at,
+                                        (tensor.at, "previously defined here"))
+            outer = outer.outer if isinstance(outer, RegionScope) else None
+        super().define(name, tensors, at)
 
     def find_captured(self, use: Use) -> list[Tensor] | None:
         tensor = self.outer.use(use)
@@ -116,11 +128,10 @@ class RegionBuilder:
         infos = self._region_attributes(node, form)
         fault = region_fault(node, self._library.verify)
         if fault is not None:
-            self._resolve_values(node, scope)
             raise self._reader.error(*fault)
         scopes = []
         for region, info in zip(node.regions, infos, strict=True):
-            inner = RegionScope(self._reader, scope, captures, hoisted)
+            inner = RegionScope(self._reader, scope, captures, hoisted, node.at)
             arguments = self._define_arguments(region, info, inner)
             captures.reserve(argument.name for argument in arguments)
             define_nodes(inner, region.body, self._builder, self._declarations)
@@ -149,17 +160,6 @@ class RegionBuilder:
             self._library.add_region(complete_signature, region, inner, nodes)
         self._library.check(functional_node)
         return Resolved(functional_node, [tensor.text for tensor in tensors], list(hoisted.values()))
-
-    def _resolve_values(self, node: ParsedNode, scope: Scope) -> None:
-        """Resolve the values in faulty regions, whose own faults come first. Raises MalformedText for these."""
-        captures = Captures(())
-        for region in node.regions:
-            inner = RegionScope(self._reader, scope, captures, {})
-            for value, of, at in region.arguments:
-                inner.define(value, [Tensor(value[1:], of, at)], at)
-            define_nodes(inner, region.body, self._builder, self._declarations)
-            for resolved in self._library.resolve(region, inner):
-                inner.controls_of(resolved.node.controls)
 
     def _region_attributes(self, node: ParsedNode, form: RegionForm) -> list[d.RegionAttrs]:
         attributes = node.tail.attributes

@@ -77,10 +77,16 @@ def region_fault(node: ParsedNode, verify: bool) -> tuple[str, int] | None:
         return f"'tfg.{node.op}' op {text}", node.where
     if not verify:
         return None
-    condition = node.regions[0].body.returned
+    condition = node.regions[0].body.returned if node.regions else None
     if condition is not None and condition.condition is not None and element_text(condition.condition[1]) != "i1":
         return ("'tfg.condition' op operand #0 must be tensor of 1-bit signless integer values, but got "
                 f"'{condition.condition[1]}'", condition.at)
+    for region in node.regions:
+        returned = region.body.returned
+        fault = None if returned is None else tensor_fault(
+            returned.types, "operand", 0 if returned.condition is None else 1)
+        if returned is not None and fault is not None:
+            return f"'tfg.{returned.op}' op {fault}", returned.at
     for edge in _edges(node, kind):
         fault = _edge_fault(edge)
         if fault is not None:
@@ -104,6 +110,22 @@ def _operands(node: ParsedNode, kind: str) -> Iterator[str]:
     for index, of in enumerate(node.tail.operands[:count]):
         if element_text(of) != element:
             yield f"operand #{index} must be tensor of {_BITS[element]} signless integer values, but got '{of}'"
+    fault = tensor_fault(node.tail.operands[count:], "operand", count) or result_fault(node)
+    if fault is not None:
+        yield fault
+
+
+def tensor_fault(types: Sequence[str], what: str, first: int = 0) -> str | None:
+    """The fault of types that are no tensors. `first`: the index of the first operand or result."""
+    for index, of in enumerate(types, first):
+        if not of.startswith(("tensor<", OPAQUE)):
+            return f"{what} #{index} must be variadic of  or opaque tensor type, but got '{of}'"
+    return None
+
+
+def result_fault(node: ParsedNode) -> str | None:
+    """The fault of the results of control flow, whose last one is its control token."""
+    return tensor_fault((*node.tail.results, *(CONTROL,) * (node.tail.tokens - 1)), "result")
 
 
 def _arguments(node: ParsedNode, kind: str) -> Iterator[str]:
@@ -191,6 +213,6 @@ def _edge_fault(edge: Edge) -> str | None:
         return (f"region branch point has {len(edge.given)} operands, but region successor needs {len(edge.expected)} "
                 "inputs")
     for index, (of, expected) in enumerate(zip(edge.given, edge.expected, strict=True)):
-        if OPAQUE not in (of, expected) and element_text(of) != element_text(expected):
+        if element_text(of) != element_text(expected):
             return (f"successor operand type #{index} '{of}' should match successor input type #{index} '{expected}'")
     return None

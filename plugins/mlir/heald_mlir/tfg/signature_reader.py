@@ -9,11 +9,12 @@ from typing import Any
 
 from .. import attributes as a
 from .. import types as t
-from ..lexer import Lexer
+from ..attribute_text import attribute_text
 from . import dialect_attributes as d
 from .attribute_values import NoValue, attr_value
 from .element_types import CONTROL, NUMBERS, OPAQUE
-from .signature import Argument, AttrDef, Values
+from .faults import FaultReporter
+from .signature import Argument, AttrDef, HandleData, Values
 
 _TEXTS = {"tfg.name": "name", "tfg.description": "description", "tfg.type_attr": "type_attr",
           "tfg.number_attr": "number_attr", "tfg.type_list_attr": "type_list_attr"}
@@ -26,7 +27,7 @@ _SUBTYPES = re.compile(r"(!tf_type\.(?:resource|variant))<.*>", re.DOTALL)
 class SignatureReader:
     """Turns attributes into parts of a signature. Raises MalformedText for other attributes."""
 
-    def __init__(self, reader: Lexer) -> None:
+    def __init__(self, reader: FaultReporter) -> None:
         self._reader = reader
 
     def argument(self, of: str, attributes: Mapping[str, a.Attribute], at: int) -> Argument:
@@ -41,7 +42,7 @@ class SignatureReader:
             elif name == "tfg.type" and isinstance(attribute, a.TypeAttr):
                 fields["type"] = NUMBERS.get(str(attribute.type), 0)
             elif name == "tfg.handle_data" and isinstance(attribute, a.ArrayAttr):
-                fields["handle_data"] = tuple([self._handle(item, at) for item in attribute.items])
+                fields["handle_data"] = self._handles(attribute, at)
             elif name == "tfg.experimental_full_type" and isinstance(attribute, d.FullTypeAttr):
                 fields["full_type"] = attribute.raw
             elif name == "tfg.arg_attrs" and isinstance(attribute, a.DictionaryAttr):
@@ -50,19 +51,30 @@ class SignatureReader:
                 values[name[3:]] = self.value(name, attribute, at)
         return Argument(**fields, attrs=values)
 
-    def _handle(self, item: a.Attribute, at: int) -> tuple[int, tuple[int, ...] | None]:
+    def _handles(self, attribute: a.ArrayAttr, at: int) -> tuple[HandleData, ...]:
+        handles = [self._handle(item, at) for item in attribute.items]
+        if None in handles:
+            self._reader.report_export(f"Expected an array of tensor types, but got {attribute_text(attribute)}", at,
+                                       "attribute 'tfg.handle_data'")
+        return tuple([handle for handle in handles if handle is not None])
+
+    def _handle(self, item: a.Attribute, at: int) -> HandleData | None:
+        """The number of the data type of a tensor type, and its shape; None for another attribute."""
         of = item.type if isinstance(item, a.TypeAttr) else None
         number = NUMBERS.get(str(of.element)) if isinstance(of, t.ShapedType) else None
-        if number is None or not isinstance(of, t.ShapedType):
-            raise self._reader.error("expected the type of a tensor in 'tfg.handle_data'", at)
-        return number, None if of.shape is None else tuple([-1 if dim is None else dim for dim in of.shape])
+        if not isinstance(of, t.ShapedType) or of.kind != "tensor":
+            return None
+        if number is None:
+            self._reader.report_export(f"Converting {of.element} to DataType", at, "attribute 'tfg.handle_data'")
+        return number or 0, None if of.shape is None else tuple([-1 if dim is None else dim for dim in of.shape])
 
     def value(self, name: str, attribute: a.Attribute, at: int) -> bytes:
         """The AttrValue of an attribute."""
         try:
             return b"".join(attr_value(attribute))
         except NoValue as reason:
-            raise self._reader.error(f"attribute '{name}': {reason}", at) from None
+            self._reader.report_export(str(reason), at, f"attribute '{name}'")
+            return b""
 
     def attributes(self, attributes: Mapping[str, a.Attribute], at: int, generic: bool = True) -> dict[str, Any]:
         """The parts of a signature that a function's attributes give, and its `gradient`.
@@ -70,7 +82,7 @@ class SignatureReader:
         TensorFlow's exporter passes over other attributes, and over attributes of another kind.
         """
         parts: dict[str, Any] = {"attrs": {}}
-        ids: list[tuple[int, ...]] = [(), ()]
+        ids: list[tuple[int, ...] | None] = [None, None]
         for name, attribute in attributes.items():
             if name == "description":
                 parts["description"] = _text(attribute)
@@ -83,17 +95,26 @@ class SignatureReader:
             elif name == "control_output" and isinstance(attribute, a.ArrayAttr):
                 if generic:
                     parts["control_outputs"] = tuple([_text(item) for item in attribute.items])
-            elif name == "tfg.func_attrs" and isinstance(attribute, a.DictionaryAttr):
+            elif name == "tfg.func_attrs" and generic and isinstance(attribute, a.DictionaryAttr):
                 parts["attr_defs"] = {key: self._attr_def(item, at) for key, item in attribute.items}
             elif name.startswith("tf."):
                 parts["attrs"][name[3:]] = self.value(name, attribute, at)
-        if len(ids[0]) != len(ids[1]):
-            raise self._reader.error("expected as many resource_arg_unique_ids_keys as values", at)
-        return parts | {"unique_ids": dict(zip(*ids, strict=True))}
+        return parts | {"unique_ids": self._unique_ids(ids[0], ids[1], at)}
+
+    def _unique_ids(self, keys: tuple[int, ...] | None, values: tuple[int, ...] | None, at: int) -> dict[int, int]:
+        """The value of each key. Values without keys do not count."""
+        if keys is None:
+            return {}
+        if values is None:
+            self._reader.report_export(f"'{_UNIQUE_IDS[0]}' is present but '{_UNIQUE_IDS[1]}' is missing", at)
+        elif len(keys) != len(values):
+            self._reader.report_export(f"'{_UNIQUE_IDS[0]}' is not the same size as '{_UNIQUE_IDS[1]}'", at)
+        return dict(zip(keys, values or (), strict=False))
 
     def _numbers(self, name: str, attribute: a.Attribute, at: int) -> tuple[int, ...]:
         if not isinstance(attribute, d.TensorAttr) or not attribute.type.endswith("xi32>"):
-            raise self._reader.error(f"expected attribute '{name}' to be a tensor of i32", at)
+            raise self._reader.error(f"'tfg.func' op attribute '{name}' failed to satisfy constraint: 32-bit signless "
+                                     "integer elements attribute", at)
         from heald.api import TensorValue, errors
 
         raw = b"".join(attribute.buffers)

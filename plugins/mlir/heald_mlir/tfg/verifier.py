@@ -14,6 +14,7 @@ from . import dialect_attributes as d
 from .constraints import I64, Constraint, list_of
 from .element_types import NUMBERS, OPAQUE
 from .parsed_body import ParsedNode
+from .region_checks import result_fault, tensor_fault
 from .region_forms import FORMS
 from .result_types import tensor_type
 from .signature import Signature
@@ -72,16 +73,18 @@ class Verifier:
         if len(operands) < rule.leading:
             raise self._fault(node, f"expected {rule.leading} or more operands, but found {len(operands)}")
         self._check_leading(node, rule, operands)
+        fault = tensor_fault(operands[rule.leading:], "operand", rule.leading) or result_fault(node)
+        if fault is not None:
+            raise self._fault(node, fault)
         data = operands[rule.leading:]
-        self._check_types(node, attributes.get(rule.operands), data, "argument")
-        self._check_types(node, attributes.get(rule.results), results, "result")
         kind = node.op.removeprefix("Stateless").removeprefix("Stateful")
-        if kind == "For":
-            data = (operands[0], *data)
+        values = (operands[0], *data) if kind == "For" else data
         for label, called in _called_names(kind, attributes):
             signature = self._signatures.get(called)
             if signature is not None and not signature.is_generic():
-                self._check_function(node, label, signature, data, (_BOOL,) if label == "cond" else results)
+                self._check_function(node, label, signature, values, (_BOOL,) if label == "cond" else results)
+        self._check_types(node, attributes.get(rule.operands), data, "argument")
+        self._check_types(node, attributes.get(rule.results), results, "result")
 
     def _check_constraints(self, node: ParsedNode) -> None:
         for name, constraint in _CONSTRAINTS.items():
