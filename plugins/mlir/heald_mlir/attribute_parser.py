@@ -10,8 +10,8 @@ from typing import Any
 
 from . import attributes as a
 from . import types as t
-from .element_parser import ElementParser
 from .lexer import unescaped_text
+from .sparse_parser import SparseParser
 from .type_parser import AFFINE_BRACKETS, BRACKETS, DEEPEST_NESTING, INTEGER, SHAPED
 
 __all__ = ["DEEPEST_NESTING", "AttributeParser"]
@@ -19,7 +19,7 @@ _MAX_BLANKS = 100  # characters between two colons
 _TYPE_WORDS = frozenset((*SHAPED, "complex", "tuple"))
 
 
-class AttributeParser(ElementParser):
+class AttributeParser(SparseParser):
     """A lexer that understands types, attributes, locations and their aliases, and the uses of values."""
 
     def alias_definition(self) -> None:
@@ -238,5 +238,5 @@ _KEYWORDS: dict[str, Callable[[AttributeParser], a.Attribute]] = {
     "array": AttributeParser.array_of_numbers, "loc": AttributeParser.inline_location,
     "affine_map": AttributeParser.kept_text, "affine_set": AttributeParser.kept_text,
     "strided": AttributeParser.kept_text, "distinct": lambda parser: parser.kept_text(("[", "<")),
-    "dense_resource": AttributeParser.kept_text_with_type, "sparse": AttributeParser.kept_text_with_type,
+    "dense_resource": AttributeParser.kept_text_with_type, "sparse": AttributeParser.sparse,
 }

@@ -51,15 +51,20 @@ def _read_library(source: AttrSource, start: int, stop: int) -> list[Function]:
     return functions
 
 
+def _int32(value: int) -> int:
+    """The lower 32 bits of a varint, as protobuf reads a field of this type."""
+    return ((value + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
+
+
 def _read_versions(raw: Buffer) -> Versions:
     single = {_PRODUCER: 0, _MIN_CONSUMER: 0}
     bad: list[int] = []
     for number, kind, at, end in wire.fields(raw, 0, len(raw)):
         if number in single:
             wire.expect(kind, wire.VARINT, at, "a version")
-            single[number] = wire.integer(raw, at, end)
+            single[number] = _int32(wire.integer(raw, at, end))
         elif number == _BAD_CONSUMERS:
-            bad += wire.integers(raw, kind, at, end, "bad_consumers")
+            bad += map(_int32, wire.integers(raw, kind, at, end, "bad_consumers"))
     return Versions(single[_PRODUCER], single[_MIN_CONSUMER], tuple(bad))
 
 

@@ -17,6 +17,7 @@ from .. import attributes as a
 from ..lexer import MalformedText
 from .body_parser import Results
 from .element_types import CONTROL, OPAQUE
+from .faults import ExportFault
 from .generic_form import GenericOperation
 from .module_reader import Attributes, GraphReader, ParsedFunction, ParsedGraph, ParsedModule, Written
 from .parsed_body import Body, GetResult, ParsedNode, Region, Return, Tail, Use
@@ -33,10 +34,14 @@ class _Value(NamedTuple):
 
 
 class OrderedReader(GraphReader):
-    """A parser of modules that resolves values operation by operation. `faults`: those of the verifier."""
+    """A parser of modules that resolves values operation by operation.
+
+    `faults`: those of the verifier. `export_faults`: those of the exporter.
+    """
 
     def __init__(self, text: str, file: str = "-", line: int = 1) -> None:
         self.faults: list[MalformedText] = []
+        self.export_faults: list[MalformedText] = []
         self._values: dict[str, dict[int, _Value]] = {}  # by name and number
         self._names: list[list[str]] = [[]]  # that each region around the current operation defines
         self._blocks: list[set[str]] = [set()]
@@ -49,7 +54,7 @@ class OrderedReader(GraphReader):
         self.faults.append(fault)
 
     def report_export(self, message: str, at: int, hint: str | None = None) -> None:
-        """Leave out the faults of the exporter."""
+        self.export_faults.append(ExportFault(message, self.location(at), (), hint))
 
     def line(self) -> ParsedNode | None:
         return None  # each operation has its turn

@@ -106,6 +106,9 @@ class FunctionBody(GraphBody):
     def name_arguments(self) -> None:
         """Name the arguments after those of the function."""
         for argument in self.signature.inputs:
+            if not argument.name:  # nothing in a body has a control edge from it
+                self.arguments[argument.name] = self.names.next_numbered()
+                continue
             name = identifier(argument.name)
             self.arguments[argument.name] = self.names.unique_name(name)
             self.shadows[argument.name] = self.names.unique_name(f"{name}.ctl")

@@ -94,7 +94,7 @@ def _first_fault(fault: MalformedText, text: str, file: str, line: int, ops: Any
             faults.append(verifier_fault)
         except errors.HealdError:
             return fault
-    return min(faults, key=_place, default=fault)
+    return min(faults or [fault, *reader.export_faults], key=_place)
 
 
 def _place(fault: MalformedText) -> tuple[int, int]:
@@ -170,12 +170,13 @@ class GraphBuilder:
 
     def _resolve_nodes(self, body: Body, scope: Scope) -> list[Resolved]:
         """The nodes of a body with their data inputs. Regions become functions."""
-        for node in body.nodes:
-            if node.op in FORMS:
-                self.check(node)
-        if scope.misbound is None:
-            return [self._regions.build_functional_node(node, scope) if node.op in REGION_OPS
-                    else Resolved(node, scope.inputs(node), []) for node in body.nodes]
+        ops = {node.op for node in body.nodes}
+        if not ops.isdisjoint(FORMS):
+            for node in body.nodes:
+                if node.op in FORMS:
+                    self.check(node)
+        if scope.misbound is None and ops.isdisjoint(REGION_OPS):
+            return [Resolved(node, scope.inputs(node), []) for node in body.nodes]
         resolved = []
         for node in body.nodes:
             if node.op in REGION_OPS:
@@ -218,6 +219,8 @@ class GraphBuilder:
     def resolve(self, region: Region, scope: Scope) -> list[Resolved]:
         """The nodes of a region with their data inputs, and with them all values that the region captures."""
         resolved = self._resolve_nodes(region.body, scope)
+        for get_result in region.body.get_results:
+            raise self._reader.error("'tfg.get_result' op expects parent op 'tfg.func'", get_result.at)
         early = region.body.early
         if early is not None:
             raise self._reader.error(f"'tfg.{early.op}' op must be the last operation in the parent block", early.at)
@@ -312,7 +315,8 @@ class GraphBuilder:
 
     def _check_returns(self, function: ParsedFunction, returns: Return) -> None:
         """Raises MalformedText for results of other numbers or types than the function has."""
-        name, types = function.signature.name, types_of_results(returns, function.generic)
+        name = function.signature.name
+        types = (*types_of_results(returns, function.generic), *(CONTROL,) * len(returns.controls))
         expected = function.results
         count = len(returns.results) + len(returns.controls)
         if count < len(expected):
@@ -332,7 +336,7 @@ class GraphBuilder:
             raise self._reader.error(f"'tfg.func' op returned value #{index} overflow the expected {index} returned "
                                      f"value for function {name}, expected a ControlType but got '{types[index]}'",
                                      function.at)
-        if CONTROL in types:
+        if CONTROL in types[:len(returns.results)]:
             raise self._reader.error("'tfg.return' op expected as many control result attributes as there are control "
                                      "operands", returns.at)
 

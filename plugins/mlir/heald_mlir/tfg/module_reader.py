@@ -201,7 +201,9 @@ class GraphReader(BodyReader):
         """Parse `tfg.func generic @name(arguments) -> (results) attributes {...} {...}`."""
         at = self.at
         self.advance()
+        words = []  # attributes that words of the form stand for
         if self.kind == "word" and self.text in _VISIBILITIES:
+            words.append("sym_visibility")
             self.advance()
         generic = self.kind == "word" and self.accept("generic")
         if self.kind != "symbol":
@@ -212,7 +214,9 @@ class GraphReader(BodyReader):
         if self.accept("->"):
             results = self.comma_list("(", ")", self.written_result)
         attributes = self.dictionary() if self.accept("attributes") else {}
-        for key in _WRITTEN_BY_FORM:
+        if generic:
+            words.append("generic")
+        for key in (*_WRITTEN_BY_FORM, *words):
             if key in attributes:
                 raise self.custom_error("func", f"attribute '{key}' occurs more than once in the attribute list", at)
         generic = generic or "generic" in attributes
@@ -293,6 +297,8 @@ class GraphReader(BodyReader):
         _, of, written, at = item
         attributes = {name: value for name, value in written.items() if not name.startswith(ignored)}
         argument = signatures.argument(of, attributes, at)
+        if not (generic or argument.type):
+            signatures.check_element(of, at)
         if generic:
             typed = isinstance(attributes.get("tfg.type"), a.TypeAttr)
             return Argument(**{**argument.__dict__, "type": argument.type if typed else 0})

@@ -68,8 +68,16 @@ class Signature:
                    for argument in (*self.inputs, *self.outputs))
 
     def printed_signature(self, generic: bool) -> Signature:
-        """The signature as its text has it: a concrete function shows no declarations of attributes."""
-        return self if generic else replace(self, attr_defs={})
+        """The signature as its text has it.
+
+        A concrete function shows no declarations of attributes, a generic one no attribute of an argument without a
+        name.
+        """
+        if not generic:
+            return replace(self, attr_defs={})
+        inputs = [replace(argument, attrs={name: value for name, value in argument.attrs.items() if name})
+                  for argument in self.inputs]
+        return replace(self, inputs=tuple(inputs))
 
 
 def _fields(raw: Buffer) -> Iterator[tuple[int, Buffer, int]]:

@@ -20,6 +20,7 @@ _TEXTS = {"tfg.name": "name", "tfg.description": "description", "tfg.type_attr":
           "tfg.number_attr": "number_attr", "tfg.type_list_attr": "type_list_attr"}
 _MAX_UNIQUE_IDS = 1 << 20  # one for each argument of a function
 _UNIQUE_IDS = ("resource_arg_unique_ids_keys", "resource_arg_unique_ids_values")
+_NUMBER = re.compile(r"[su]?i\d+|index")
 _DIMS = re.compile(r"\*x|(?:(?:\d+|\?)x)*")
 _SUBTYPES = re.compile(r"(!tf_type\.(?:resource|variant))<.*>", re.DOTALL)
 
@@ -50,6 +51,12 @@ class SignatureReader:
             elif name.startswith("tf."):
                 values[name[3:]] = self.value(name, attribute, at)
         return Argument(**fields, attrs=values)
+
+    def check_element(self, of: str, at: int) -> None:
+        """Raises MalformedText for a tensor of a number that TensorFlow does not have."""
+        element = element_text(of)
+        if of.startswith("tensor<") and _NUMBER.fullmatch(element):
+            self._reader.report_export(f"Converting {element} to DataType", at)
 
     def _handles(self, attribute: a.ArrayAttr, at: int) -> tuple[HandleData, ...]:
         handles = [self._handle(item, at) for item in attribute.items]
@@ -99,6 +106,8 @@ class SignatureReader:
                 parts["attr_defs"] = {key: self._attr_def(item, at) for key, item in attribute.items}
             elif name.startswith("tf."):
                 parts["attrs"][name[3:]] = self.value(name, attribute, at)
+            elif generic and "." in name and not name.startswith("_heald."):  # TensorFlow exports those of any dialect
+                parts["attrs"][name] = self.value(name, attribute, at)
         return parts | {"unique_ids": self._unique_ids(ids[0], ids[1], at)}
 
     def _unique_ids(self, keys: tuple[int, ...] | None, values: tuple[int, ...] | None, at: int) -> dict[int, int]:

@@ -25,14 +25,14 @@ def argument_text(argument: Argument, generic: bool) -> str:
 def argument_attributes(argument: Argument, generic: bool) -> dict[str, Fragments]:
     """The texts of an argument's attributes by name."""
     texts: dict[str, Fragments] = {key: [quoted_text(getattr(argument, slot))] for key, slot in _TEXTS.items()
-                                   if getattr(argument, slot)}
+                                   if key == "tfg.name" or getattr(argument, slot)}
     if argument.handle_data:
         texts["tfg.handle_data"] = [f"[{', '.join([_handle(*handle) for handle in argument.handle_data])}]"]
     if argument.is_ref:
         texts["tfg.is_ref"] = ["unit"]
     if argument.full_type:
         texts["tfg.experimental_full_type"] = [f"#tf_type.full_type<{full_type_form(argument.full_type)[0]}>"]
-    values = {name: form_of(value).text for name, value in argument.attrs.items()}
+    values = {name: form_of(value).text for name, value in argument.attrs.items() if name or not generic}
     if generic:
         if argument.type:
             texts["tfg.type"] = [TEXTS.get(argument.type, "none")]
