@@ -11,8 +11,8 @@ from builders.graphs import const, node
 from harness.recorded_tfg import recorded_files
 from heald.api import Graph
 from heald.errors import InvalidArgument
-from heald_mlir.tfg.function_import_checks import check_graphdef
-from heald_mlir.tfg.result_types import Declarations
+from heald_mlir.tfg.checks.function_import_checks import check_graphdef
+from heald_mlir.tfg.signatures.result_types import Declarations
 
 BROKEN = recorded_files("broken")
 NAMES = sorted(name.removesuffix(".pb") for name in BROKEN if name.endswith(".pb"))

@@ -11,7 +11,7 @@ from heald.graphs.graph.graph import Graph
 from heald.graphs.graph.graphdef import loads
 from heald.graphs.session.requested_passes import run_requested_passes
 from heald.runtime.service.runtime import runtime
-from heald_mlir.tfg.region_passes import functional_to_region
+from heald_mlir.tfg.regions.region_passes import functional_to_region
 
 FILES = recorded_files("passes")
 NAMES = sorted(name.removesuffix(".pb") for name in FILES if name.endswith(".pb"))

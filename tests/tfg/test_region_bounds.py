@@ -9,7 +9,7 @@ from builders.graphs import const, node, placeholder
 from heald.errors import ResourceExhausted
 from heald.graphs.graph.graph import Graph
 from heald.runtime.values import dtypes
-from heald_mlir.tfg.region_forms import FunctionNames
+from heald_mlir.tfg.regions.region_forms import FunctionNames
 
 DEPTH = 25
 FORMS = {

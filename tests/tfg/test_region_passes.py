@@ -15,8 +15,8 @@ from heald.graphs.graph.graph import Graph
 from heald.graphs.session.requested_passes import run_requested_passes
 from heald.runtime.service.runtime import runtime
 from heald.runtime.values import dtypes
-from heald_mlir.tfg.region_forms import REGION, captured_values
-from heald_mlir.tfg.region_passes import functional_to_region, region_to_functional
+from heald_mlir.tfg.regions.region_forms import REGION, captured_values
+from heald_mlir.tfg.regions.region_passes import functional_to_region, region_to_functional
 from hypothesis import given, settings
 from hypothesis import strategies as st
 

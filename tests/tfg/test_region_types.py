@@ -8,7 +8,7 @@ from builders.control_flow import branch, function, loop
 from builders.graphs import node, placeholder
 from heald.graphs.graph.graph import Graph
 from heald.runtime.values import dtypes
-from heald_mlir.tfg.region_forms import REGION
+from heald_mlir.tfg.regions.region_forms import REGION
 
 GRAPH = """tfg.graph #tf_type.version<producer = 1395, min_consumer = 0> {{
   %x, %ctl = Placeholder name("x") {{dtype = f32, shape = #tf_type.shape<>}} : () -> (tensor<*xf32>)

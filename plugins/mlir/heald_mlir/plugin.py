@@ -9,16 +9,18 @@ from heald.api import hookimpl
 
 HEALD_API = (1, 2)
 _PASSES = (  # name, function, effect; all are idempotent
-    ("functional-to-region", "region_passes:functional_to_region",
+    ("functional-to-region", "regions.region_passes:functional_to_region",
      "If, Case, While and For have their bodies as regions, in text"),
-    ("region-to-functional", "region_passes:region_to_functional", "control flow with regions calls functions again"),
-    ("control-flow-sink", "control_flow_sink:sink_control_flow",
+    ("region-to-functional", "regions.region_passes:region_to_functional",
+     "control flow with regions calls functions again"),
+    ("control-flow-sink", "regions.control_flow_sink:sink_control_flow",
      "nodes that one branch alone uses become nodes of its region"),
-    ("eliminate-passthrough-arguments", "passthrough_arguments:eliminate_passthrough_arguments",
+    ("eliminate-passthrough-arguments", "regions.passthrough_arguments:eliminate_passthrough_arguments",
      "loops with regions carry no value that their body returns unchanged"),
-    ("common-subexpressions", "common_subexpressions:merge_common_subexpressions",
+    ("common-subexpressions", "regions.common_subexpressions:merge_common_subexpressions",
      "equal nodes become one, in functions and across regions"),
-    ("canonicalize", "dead_control_flow:canonicalize", "removes nodes of functions that no result or effect needs"),
+    ("canonicalize", "regions.dead_control_flow:canonicalize",
+     "removes nodes of functions that no result or effect needs"),
 )
 
 

@@ -102,7 +102,7 @@ def _open_graph(args: Namespace) -> Graph:
     """The graph of MODEL. A GraphDef that TensorFlow's importer refuses, too, raises the importer's error."""
     from heald import default_host
 
-    from .refused_file import importer_error
+    from .checks.refused_file import importer_error
 
     try:
         return open_graph(args).graph

@@ -12,8 +12,8 @@ from typing import Any
 from heald.api import Graph, Node, TensorValue
 from heald.graphs.graph import Func
 
-from .element_types import TEXTS
-from .tensor_forms import type_of
+from .values.element_types import TEXTS
+from .values.tensor_forms import type_of
 
 _STAND_IN = "__elided__:"
 _TEXT = re.compile(r'#tf_type\.func<@"__elided__:([^"]*)", \{\}>')

@@ -12,9 +12,9 @@ from heald.api import Description, Graph, LoadOptions, errors
 from heald.runtime.support import file_path, gc_pause, whole_file
 
 from ..text_file import decode_text
-from .function_import_checks import check_graph
-from .graph_parser import read_graph, read_graphs
-from .graph_printer import declarations_of, graph_text
+from .checks.function_import_checks import check_graph
+from .printing.graph_printer import declarations_of, graph_text
+from .reading.graph_parser import read_graph, read_graphs
 
 
 @errors.boundary

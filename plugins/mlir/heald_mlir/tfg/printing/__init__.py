@@ -1,0 +1,4 @@
+"""From a graph to text.
+
+`graph_printer` is the entry. The room stands on all others but `reading`.
+"""
