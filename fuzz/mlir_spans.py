@@ -17,7 +17,7 @@ from heald_mlir.ir import Operation, Region, Value
 from heald_mlir.parser import FUNCTION, MODULE, Parser
 from heald_mlir.program_reader import RETURN
 from heald_mlir.text_file import dialects
-from heald_mlir.tfg import parsed_body
+from heald_mlir.tfg.reading import parsed_body
 from heald_mlir.tfg.reading.module_reader import GraphReader
 
 OPERATION, TYPE, ATTRIBUTE, REGION, OPERAND, SYMBOL = "operation", "type", "attribute", "region", "operand", "symbol"

@@ -81,6 +81,14 @@ def test_properties_of_ops_without_declaration_keep_names_and_devices():
     assert (node.device, dict(node.attrs)) == ("d", {"j": 2})
 
 
+def test_control_flow_loses_attributes_of_another_kind():
+    text = (f'{HEAD}%c, %cc = Placeholder name("c") {{dtype = i1}} : () -> (tensor<*xi1>)\n'
+            '%i = If(%c) name("i") {Tin = 3 : i64, then_branch = #tf_type.func<@f, {}>, '
+            "else_branch = #tf_type.func<@f, {}>} : (tensor<*xi1>) -> ()\n}\n")
+    assert set(heald.tfg.loads(text).nodes["i"].attrs) == {"then_branch", "else_branch"}
+    assert "Tin" in heald.tfg.loads(text, verify=False).nodes["i"].attrs
+
+
 def test_a_text_without_a_graph_has_no_versions():
     graph = heald.tfg.loads("tfg.func @f() {\n  return\n}\n")
     message = message_class("GraphDef").FromString(heald.graphdef.dumps(graph))

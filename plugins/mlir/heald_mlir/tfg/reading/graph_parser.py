@@ -31,6 +31,7 @@ from ..values.graph_layout import (
 )
 from .body_values import Resolved, Scope, function_scope, graph_scope, returned_tensors, types_of_results
 from .fault_order import OrderedReader
+from .inherent_attributes import drop_other_kinds
 from .module_reader import GraphReader, ParsedFunction, ParsedGraph
 from .node_builder import NodeBuilder, data
 from .parsed_body import Body, ParsedNode, Region, Return
@@ -210,6 +211,7 @@ class GraphBuilder:
         """Raises MalformedText for control flow that does not fit its functions."""
         if self.verify:
             self._verifier.check(node)
+            node.tail = node.tail._replace(attributes=drop_other_kinds(node.op, node.tail.attributes))
 
     def new_name(self, name: str) -> str:
         """A name that no function has."""

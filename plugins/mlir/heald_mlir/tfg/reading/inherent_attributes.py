@@ -75,6 +75,12 @@ def inherent_attributes(op: str, properties: Mapping[str, a.Attribute]) -> dict[
     return {name: value for name, value in properties.items() if name in names}
 
 
+def drop_other_kinds(op: str, attributes: Mapping[str, a.Attribute]) -> dict[str, a.Attribute]:
+    """Attributes of functional control flow in the dialect's own form: MLIR drops declared ones of another kind."""
+    declared = declared_attributes(op) or {}
+    return {name: value for name, value in attributes.items() if isinstance(value, declared.get(name, a.Attribute))}
+
+
 def kind_fault(op: str, attributes: Mapping[str, a.Attribute]) -> str | None:
     """The fault of attributes of functional control flow in the generic form, in the words of MLIR's verifier."""
     for name in sorted(declared_attributes(op) or {}) if op in FORMS else ():
