@@ -147,7 +147,7 @@ def test_tiers_list_what_is_missing_as_well(command):
     assert ["MatMul", "1", "CPU", "cpu", "yes"] in [line[:5] for line in lines]
     assert ["Switch", "1", "yes", "needs", "none"] in lines
     assert ["Const", "1", "yes", "needs", "none"] in lines or ["Const", "1", "no", "needs", "none"] in lines
-    assert lines[-1][:2] == ["122", "ops,"]
+    assert lines[-1][:2] == ["123", "ops,"]
     assert command("ops", "--device", "GPUU").err.startswith("error: no plugin brings the device type GPUU")
 
 

@@ -101,7 +101,7 @@ except heald.errors.NotFound as error:
 
 @pytest.mark.parametrize(("arguments", "expected_text"), [
     (["ops"], "0 ops, 0 with a kernel"),
-    (["ops", "--all"], "38 ops, 30 with a kernel"),
+    (["ops", "--all"], "39 ops, 31 with a kernel"),
     (["ops", "While"], "While(input: T) -> output: T"),
     (["plugins"], "heald-core"),
     (["devices"], "no plugin brings a device"),
