@@ -520,7 +520,8 @@ class BodyReader(AttributeReader, FaultReporter):
         if not is_return and len(types) != len(results):
             raise self.custom_error(op, f"number of operands and types do not match: got {len(results)} operands and "
                                         f"{len(types)} types", results[0].at if results else at)
-        return Return(results, controls, types[:len(results)], at, op, None, typed)
+        count = len(results) + len(controls) if is_return else len(results)
+        return Return(results, controls, types[:count], at, op, None, typed)
 
     def control_results(self) -> list[tuple[Use, dict[str, a.Attribute]]]:
         """Parse `[%value {...}, ...]`, which may end with a comma."""

@@ -245,6 +245,11 @@ def types_of_results(returns: Return, generic: bool) -> tuple[str, ...]:
 
 def returned_tensors(scope: Scope, returns: Return) -> tuple[list[str], list[str]]:
     """The tensors that a function returns, and the nodes of its control results."""
+    for (use, _), of in zip(returns.controls, returns.types[len(returns.results):], strict=False):
+        scope.value_of_type(use, of)
+        if of != CONTROL:
+            raise scope.reader.error("'tfg.return' op expected as many control result attributes as there are control "
+                                     "operands", returns.at)
     types = types_of_results(returns, scope.generic)
     tensors = [scope.tensor_of_type(use, of).text for use, of in zip(returns.results, types, strict=True)]
     return tensors, [scope.control(use)[1:] for use, _ in returns.controls]

@@ -113,10 +113,10 @@ class OrderedReader(GraphReader):
             if operation.condition is not None:
                 self._resolve(*operation.condition)
             rest = _ANY if self._is_generic and not operation.typed else CONTROL
-            types = (*operation.types, *(rest,) * len(operation.results))
-            self._resolve_all(operation.results, types)
-            for use, _ in operation.controls:
-                self._resolve(use, CONTROL)
+            count = len(operation.results)
+            types = (*operation.types, *(rest,) * (count - len(operation.types)))
+            uses = [*operation.results, *[use for use, _ in operation.controls]]
+            self._resolve_all(uses, (*types, *(CONTROL,) * len(uses)))
 
     def _operand_types(self, node: ParsedNode) -> Sequence[str]:
         tail, count = node.tail, len(node.inputs)

@@ -334,8 +334,11 @@ class GraphReader(BodyReader):
             attributes |= self.dictionary()
         self.expect(":", " followed by operation type")
         at = self.at
-        if not isinstance(self.type(), t.FunctionType):
+        of = self.type()
+        if not isinstance(of, t.FunctionType):
             raise self.error("expected function type", at)
+        if of.results and op in ("graph", "func", "builtin.module"):
+            self.report(self.error(f"'{name}' op requires zero results", where))
         if op not in ("graph", "func", "builtin.module"):
             self.foreign.append((where, name))
             return
