@@ -81,6 +81,15 @@ def test_properties_of_ops_without_declaration_keep_names_and_devices():
     assert (node.device, dict(node.attrs)) == ("d", {"j": 2})
 
 
+def test_dropped_properties_decide_the_results():
+    text = ("tfg.func @f() -> (tensor<*xf32> {tfg.name = \"r\"}) {\n"
+            '%s:2, %c = "tfg.Split"() <{_mlir_name = "s", num_split = 2 : i64, T = f32}> : () -> '
+            "(tensor<*xf32>, tensor<*xf32>, !tf_type.control)\n  return(%s#1) : tensor<*xf32>\n}\n")
+    message = message_class("GraphDef").FromString(heald.graphdef.dumps(heald.tfg.loads(text)))
+    assert message.library.function[0].ret["r"] == "s:output:1"
+    assert not message.library.function[0].node_def[0].attr
+
+
 def test_control_flow_loses_attributes_of_another_kind():
     text = (f'{HEAD}%c, %cc = Placeholder name("c") {{dtype = i1}} : () -> (tensor<*xi1>)\n'
             '%i = If(%c) name("i") {Tin = 3 : i64, then_branch = #tf_type.func<@f, {}>, '

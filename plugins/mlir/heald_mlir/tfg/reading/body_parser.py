@@ -353,12 +353,14 @@ class BodyReader(AttributeReader, FaultReporter):
         fault = property_fault(op, properties)
         if fault is not None:
             raise self.error(fault, where)
-        attributes |= inherent_attributes(op, properties)
+        inherent = inherent_attributes(op, properties)
+        attributes |= inherent
+        dropped = {name: value for name, value in properties.items() if name not in inherent}
         if len(of.inputs) != len(uses):
             count = len(uses)
             raise self.error(f"expected {count} operand type{'s' * (count != 1)} but had {len(of.inputs)}", at)
         return GenericOperation(op, where, list(uses), attributes, regions, list(map(str, of.inputs)),
-                                list(map(str, of.results)))
+                                list(map(str, of.results)), dropped)
 
     # Nodes
 

@@ -217,8 +217,11 @@ def define_nodes(scope: Scope, body: Body, builder: NodeBuilder, declarations: D
 def _outputs(node: ParsedNode, builder: NodeBuilder, declarations: Declarations) -> tuple[bool, list[str]]:
     """True for a declared op, and the spelling of each result behind the node's name."""
     section = builder.section(node)
+    values = section.values
+    if node.tail.dropped:
+        values = {**{name: builder.value(name, value, node) for name, value in node.tail.dropped.items()}, **values}
     declared = declarations.get(node.op)
-    results = () if declared is None else declared.results(section.values)
+    results = () if declared is None else declared.results(values)
     outputs = [f"{result.argument}:{i}" for result in results for i in range(len(result.types))]
     return declared is not None, [*outputs, *strings(section.heald_attributes.get(RESULTS))]
 

@@ -6,7 +6,7 @@ names and devices are attributes. Each function returns the data that the dialec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from ... import attributes as a
@@ -20,7 +20,7 @@ _SEGMENTS = "operandSegmentSizes"
 
 
 class GenericOperation(NamedTuple):
-    """An operation in generic form. `where`: the position of its name. Properties are among the attributes."""
+    """An operation in generic form. `where`: the position of its name. Kept properties are among the attributes."""
 
     op: str
     where: int
@@ -29,6 +29,7 @@ class GenericOperation(NamedTuple):
     regions: list[Region]
     operands: list[str]
     results: list[str]
+    dropped: Mapping[str, a.Attribute]
 
 
 def operation_of(reader: Lexer, generic: GenericOperation, results: list[tuple[str, int]], at: int,
@@ -73,7 +74,7 @@ def _node(reader: Lexer, generic: GenericOperation, results: list[tuple[str, int
     tensors = [of for of in generic.results if of != CONTROL]
     count = _split(generic)
     tail = Tail(generic.attributes, tuple(generic.operands[:count]), tuple(tensors), True, True,
-                len(generic.results) - len(tensors))
+                len(generic.results) - len(tensors), generic.dropped)
     texts = {key: value.value if isinstance(value := generic.attributes.get(key), a.StringAttr) else ""
              for key in (DEVICE, ASSIGNED, NAME)}
     regions = tuple(generic.regions) if generic.op in REGION_OPS else ()

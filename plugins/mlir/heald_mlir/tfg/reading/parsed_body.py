@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from ... import attributes as a
@@ -24,7 +25,8 @@ class Tail(NamedTuple):
     `operands`: the types of all operands, or of the first of them: control tokens follow. `results`: types of the
     tensors. `typed`: False for the older form of operations in generic functions, which have no types.
     `counted`: True for types of an operation, which are as many as its data operands, and False for a list of types.
-    `tokens`: the number of control tokens behind the tensors.
+    `tokens`: the number of control tokens behind the tensors. `dropped`: properties that decide the results, and that
+    no GraphDef has.
     """
 
     attributes: dict[str, a.Attribute]
@@ -33,6 +35,7 @@ class Tail(NamedTuple):
     typed: bool
     counted: bool = True
     tokens: int = 1
+    dropped: Mapping[str, a.Attribute] = {}
 
 
 class ParsedNode:
