@@ -125,8 +125,9 @@ def is_of_things(op):
 
 def takes_quantised_types(op):
     """True for an op that the recorded cases alone cover: samples have no arrays of quantised types."""
-    return any(dtypes.named("qint8") in (attr.allowed or ()) and dtypes.float32 not in attr.allowed
-               for attr in op.attrs.values() if attr.type == "type")
+    return op.name in ("QuantizedConcat", "QuantizedReshape") or any(
+        dtypes.named("qint8") in (attr.allowed or ()) and dtypes.float32 not in attr.allowed
+        for attr in op.attrs.values() if attr.type == "type")
 
 
 def tried_samples(on, op):
