@@ -82,7 +82,8 @@ ALLOWED_DIFFERENCES = (
     AllowedDifference("two nodes of one name", False, r"two nodes are called|empty name|has no name"),
     AllowedDifference("get_result with a negative index or an empty output", False, r"has an invalid port"),
     AllowedDifference("a shape with a size below -1", False, r"is not the size of a dimension"),
-    AllowedDifference("an unknown op in a function", True, r"is neither registered nor a function$"),
+    AllowedDifference("an unknown op in a function", True, r"is neither registered nor a function$|"
+                      r"corresponding operand type: '!tf_type.tensor'$"),
     AllowedDifference("a control result whose name is no string", False, r"^Control result is missing 'tfg.name'$",
                       r"tfg\.name\s*[=}]"),
     AllowedDifference("a result of a node whose name is empty", False, r"^Can't export graph with missing op-name$",

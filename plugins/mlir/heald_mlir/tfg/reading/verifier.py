@@ -81,7 +81,7 @@ class Verifier:
         values = (operands[0], *data) if kind == "For" else data
         for label, called in _called_names(kind, attributes):
             signature = self._signatures.get(called)
-            if signature is not None and not signature.is_generic():
+            if signature is not None:
                 self._check_function(node, label, signature, values, (_BOOL,) if label == "cond" else results)
         self._check_types(node, attributes.get(rule.operands), data, "argument")
         self._check_types(node, attributes.get(rule.results), results, "result")
@@ -115,8 +115,11 @@ class Verifier:
 
     def _check_function(self, node: ParsedNode, label: str, signature: Signature, operands: Sequence[str],
                         results: Sequence[str]) -> None:
-        inputs = [tensor_type(argument.type) for argument in signature.inputs]
-        outputs = [tensor_type(argument.type) for argument in signature.outputs]
+        generic = signature.is_generic()
+        inputs = [OPAQUE if generic else tensor_type(argument.type) for argument in signature.inputs]
+        outputs = [OPAQUE if generic else tensor_type(argument.type) for argument in signature.outputs]
+        if generic:  # its control results are results, too
+            outputs += [OPAQUE] * len(signature.control_outputs)
         if len(inputs) != len(operands):
             raise self._fault(node, f"{label} function has {len(inputs)} arguments but was provided {len(operands)}")
         if len(outputs) != len(results):
@@ -124,7 +127,7 @@ class Verifier:
         sides = (("argument", "operand", inputs, operands), ("result", "result", outputs, results))
         for what, other, stated, provided in sides:
             for index, (of, expected) in enumerate(zip(stated, provided, strict=True)):
-                if not compatible(of, expected):
+                if not compatible(of, expected) or (what == "result" and expected == OPAQUE != of):
                     raise self._fault(node, f"{label} function {what} #{index} type '{of}' is not compatible with "
                                             f"corresponding {other} type: '{expected}'")
 
