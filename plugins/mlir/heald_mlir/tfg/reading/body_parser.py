@@ -480,10 +480,7 @@ class BodyReader(AttributeReader, FaultReporter):
             self.expect(")")
         else:
             source = self.use()
-        if self.kind != "string":
-            raise self.wrong_token("expected attribute value")
-        output = unescaped_text(self.text)
-        self.advance()
+        output = self.keyword_text("get_result")
         self.expect(":")
         return GetResult(results.names[0][0] if results.names else "", source, output, self.result_index(), at)
 
