@@ -22,8 +22,8 @@ def prune(
 
     Only nodes that need an output of NextIteration, the back edge of a loop, come before it.
 
-    Raises InvalidArgument for a placeholder without a feed, a cycle without NextIteration and a fetched output that its
-    node does not have, and the recorded error of a needed node.
+    Raises InvalidArgument for a placeholder without a feed and for a cycle without NextIteration, and the recorded
+    error of a needed node.
     """
     fed = set(feeds)
     fed_nodes = {node for node, _ in fed}
@@ -53,17 +53,7 @@ def prune(
                                       hint="only the output of NextIteration may lead back")
             elif needed not in state:
                 stack.append(needed)
-    _check_fetches(nodes, fed, fetches)
     return order
-
-
-def _check_fetches(nodes: Mapping[str, Resolved | HealdError], fed: set[Tensor], fetches: Sequence[Tensor]) -> None:
-    """Raises InvalidArgument for an output that does not exist, as a function may return it."""
-    for name, index in fetches:
-        entry = nodes[name]
-        if (name, index) not in fed and isinstance(entry, Resolved) and index >= len(entry.output_tensors):
-            raise InvalidArgument(f"output {index} is returned by the function of this node, which has "
-                                  f"{len(entry.output_tensors)} outputs", node=name, op=entry.op.name)
 
 
 def _needed_nodes(
