@@ -129,6 +129,16 @@ def test_a_kernel_of_two_plugins_is_that_of_the_lower_id_and_a_conflict():
         ("host kernel w.one", "heald", "aa"), ("host kernel x.one", "a", "b")]
 
 
+def test_no_pack_of_a_plugin_is_imported_for_one_of_healds_own_kernels():
+    asked_for = []
+    kernels = registry(heald=pack("w.one"), a=lambda kernels: asked_for.append("a"))
+    assert kernels.get("w.one").plugin == "heald"
+    assert asked_for == []
+    with pytest.raises(NotFound):
+        kernels.get("a.none")
+    assert asked_for == ["a"]
+
+
 def test_a_code_declared_twice_by_one_plugin_is_its_failure():
     kernels = registry(a=pack("x.one", "x.one"))
     kernels.load()

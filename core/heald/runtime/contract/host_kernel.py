@@ -222,8 +222,8 @@ def _host_type(hint: Any, types: Mapping[str, Any], what: str) -> HostType | Non
 
 
 class HostKernelRegistry:
-    """Host kernels by code. All packs are imported when the first program asks for a host kernel. Any thread may
-    call."""
+    """Host kernels by code. heald's own pack is imported when the first program asks for a host kernel, those of
+    plugins when a program asks for one that heald lacks. Any thread may call."""
 
     def __init__(self) -> None:
         self.failures: dict[str, PluginError] = {}  # plugin: why its host kernels are missing
@@ -240,11 +240,21 @@ class HostKernelRegistry:
 
     def get(self, code: str) -> HostKernel:
         """The host kernel of this code. Raises NotFound, with the nearest codes, when there is none."""
-        self.load()
-        kernel = self._kernels.get(code)
+        kernel = self._own_kernel(code)
+        if kernel is None:
+            self.load()
+            kernel = self._kernels.get(code)
         if kernel is None:
             raise NotFound(f"there is no host kernel {code}", op=code, hint=partial(self._nearest, code))
         return kernel
+
+    def _own_kernel(self, code: str) -> HostKernel | None:
+        """heald's own kernel of this code. It wins over every plugin's, so that no plugin's pack is imported for it:
+        a graph with a loop would pay for the modules of file formats."""
+        if self._packs:
+            self._register_packs([pack for pack in self._packs if pack.plugin == CORE_PLUGIN])
+        kernel = self._kernels.get(code)
+        return kernel if kernel is not None and kernel.plugin == CORE_PLUGIN else None
 
     def _nearest(self, code: str) -> str:
         similar_codes = closest(code, self._kernels)
@@ -258,10 +268,7 @@ class HostKernelRegistry:
         """
         if not self._packs:
             return
-        with self._lock:
-            for pack in sorted(self._packs, key=lambda pack: _rank(pack.plugin)):
-                self._register(pack)
-                self._packs.remove(pack)  # removed last: a forked child may have to register it again
+        self._register_packs(self._packs)
         while self._to_tell:
             warnings.warn(self._to_tell.pop(0), HealdWarning, stacklevel=3)
 
@@ -270,6 +277,14 @@ class HostKernelRegistry:
 
     def forked(self) -> None:
         self._lock = RLock()
+
+    def _register_packs(self, packs: Sequence[HostPack]) -> None:
+        with self._lock:
+            for pack in sorted(packs, key=lambda pack: _rank(pack.plugin)):
+                if pack not in self._packs:
+                    continue  # another thread was first
+                self._register(pack)
+                self._packs.remove(pack)  # removed last: a forked child may have to register it again
 
     def _register(self, pack: HostPack) -> None:
         kernels = HostKernels(pack.plugin)
