@@ -301,9 +301,29 @@ def boundary(function: Callable[P, R]) -> Callable[P, R]:
         except HealdError:
             raise
         except Exception as error:
+            if isinstance(error, TypeError) and not _has_begun(function, error):
+                raise _wrong_call(function, error) from error
             raise typed_error(error) from error
 
     return inside
+
+
+def _has_begun(function: Callable[..., Any], error: Exception) -> bool:
+    """True where the function itself raised: a call whose arguments fit no parameters has no frame of it."""
+    from inspect import unwrap
+    from traceback import walk_tb
+
+    code = getattr(unwrap(function), "__code__", None)
+    return any(frame.f_code is code for frame, _ in walk_tb(error.__traceback__))
+
+
+def _wrong_call(function: Callable[..., Any], error: TypeError) -> InvalidArgument:
+    import inspect
+
+    parameters = [p.replace(annotation=p.empty) for p in inspect.signature(function).parameters.values()
+                  if p.name != "self"]
+    name = function.__qualname__.removesuffix(".__init__")
+    return InvalidArgument(str(error), hint=f"call it as {name}{inspect.Signature(parameters)}")
 
 
 def typed_error(error: Exception) -> HealdError:

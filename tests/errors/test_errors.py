@@ -6,6 +6,7 @@ import errno
 import pickle
 import warnings
 
+import heald
 import pytest
 from heald import errors
 from heald.errors import (
@@ -119,6 +120,28 @@ def test_only_a_fault_of_heald_is_internal(error, kind):
     assert type(raised.value) is kind
     assert raised.value.__cause__ is error
     assert type(typed_error(error)) is kind
+
+
+def test_arguments_that_fit_no_parameters_are_the_callers_fault_and_the_hint_has_the_parameters():
+    @boundary
+    def scale(x: int, *, factor: int = 2) -> int:
+        return x * factor
+
+    class Scaler:
+        @boundary
+        def __init__(self, factor):
+            self.factor = factor
+
+    for call, expected in ((lambda: scale(1, 2), r"takes 1 positional argument.*call it as .*scale\(x, \*, factor=2\)"),
+                           (lambda: scale(1, by=2), "unexpected keyword argument 'by'"),
+                           (scale, "missing 1 required positional argument: 'x'"),
+                           (Scaler, r"call it as .*Scaler\(factor\)"),
+                           (lambda: heald.load("m", {}), r"call it as load\(path, \*, inputs=None"),
+                           (lambda: heald.Session(1, 2, 3), r"call it as Session\(graph, ")):
+        with pytest.raises(errors.InvalidArgument, match=expected):
+            call()
+    with pytest.raises(Internal, match="TypeError"):
+        scale(None, factor=[])
 
 
 def test_a_warning_that_is_to_be_an_error_is_no_fault_of_heald():
