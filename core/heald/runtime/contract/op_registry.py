@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...errors import InvalidArgument, NotFound, PluginError, closest
-from ..support.install import plugin_hint
+from ..support.install import plugin_hint, plugin_of_op
 from .op import OP_SET_PLUGIN, Attrs, MetadataRule, OpDef
 from .op_table import Metas, OpCost, OpTable
 
@@ -111,6 +111,9 @@ class OpRegistry:
         return NotFound(f"no op is called '{name}'", op=name, hint=partial(self._remedy, name))
 
     def _remedy(self, name: str) -> str:
+        plugin = plugin_of_op(name)
+        if plugin is not None:
+            return self._hint_of_plugin(plugin)
         spelled = name.replace("_", "").lower()
         similar_names = [op for op in self if op.lower() == spelled] or closest(name, self)
         hints = [f"did you mean {' or '.join(similar_names)}?" if similar_names else
@@ -118,6 +121,12 @@ class OpRegistry:
         if not self._tables:
             hints.append(self._without_tables())
         return "; ".join([*hints, MISSING_HINT])
+
+    def _hint_of_plugin(self, plugin: str) -> str:
+        """The way to an op that this plugin alone brings."""
+        if plugin in self._missing:
+            return f"plugin {plugin} brings it, which is {self._missing[plugin]}"
+        return f"plugin {plugin} brings it: {plugin_hint(plugin)}"
 
     def _without_tables(self) -> str:
         if OP_SET_PLUGIN in self._missing:

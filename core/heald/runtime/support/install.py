@@ -29,6 +29,7 @@ class OwnDistribution(NamedTuple):
     `plugin`: The id of its plugin; empty for a library.
     `commands`: The commands that the plugin brings.
     `extras`: The distributions of heald's that each extra brings.
+    `ops`: Patterns of the ops that it alone brings, for a graph that has one where the distribution is not installed.
     """
 
     folder: str
@@ -36,6 +37,7 @@ class OwnDistribution(NamedTuple):
     plugin: str = ""
     commands: tuple[str, ...] = ()
     extras: Mapping[str, tuple[str, ...]] = MappingProxyType({})
+    ops: tuple[str, ...] = ()
 
     @property
     def path(self) -> str:
@@ -120,6 +122,13 @@ def install_folder_command(path: str) -> str:
 def plugin_hint(plugin: str) -> str | None:
     """Return the command that installs a plugin of heald's, or None for a plugin of another project."""
     return install_hint(PLUGINS[plugin]) if plugin in PLUGINS else None
+
+
+def plugin_of_op(op: str) -> str | None:
+    """Return the id of the plugin of heald's that alone brings this op, or None."""
+    from fnmatch import fnmatchcase
+
+    return next((row.plugin for row in DISTRIBUTIONS.values() if any(fnmatchcase(op, text) for text in row.ops)), None)
 
 
 def named_hint(name: str, installed: Iterable[str] = ()) -> str | None:
