@@ -180,6 +180,16 @@ LOOP = f"""{HEAD}tfg.func @f(%x: tensor<*xf32> {{tfg.name = "x"}}) -> (tensor<*x
 }}"""
 
 
+def test_a_control_result_is_that_of_the_node_that_stays():
+    text = f"""{HEAD}tfg.func @f(%x: tensor<*xf32> {{tfg.name = "x"}}) -> (tensor<*xf32> {{tfg.name = "r"}}) {{
+  %a, %ctl = Neg(%x) name("a") {{T = f32}} : (tensor<*xf32>) -> (tensor<*xf32>)
+  %b, %ctl_0 = Neg(%x) name("b") {{T = f32}} : (tensor<*xf32>) -> (tensor<*xf32>)
+  return(%a) [%ctl_0 {{tfg.name = "done"}}] : tensor<*xf32>
+}}"""
+    function = after(heald.tfg.loads(text), "common-subexpressions").functions["f"]
+    assert ([*function.nodes], dict(function.control_ret)) == (["a"], {"done": "a"})
+
+
 def test_a_captured_value_of_a_loop_is_no_argument_of_it_and_keeps_its_identity():
     graph = heald.tfg.loads(LOOP)
     text = heald.tfg.dumps(graph)
@@ -187,6 +197,17 @@ def test_a_captured_value_of_a_loop_is_no_argument_of_it_and_keeps_its_identity(
     assert "Less(%arg0, %x)" in text
     assert "AddV2(%arg0, %x)" in text
     assert heald.graphdef.dumps(heald.tfg.loads(text)) == heald.graphdef.dumps(graph)
+
+
+@pytest.mark.parametrize("passed", ["%y", "%x"])
+def test_a_value_that_only_a_condition_passes_on_is_not_captured(passed):
+    y = '  %y, %ctl_y = Neg(%x) name("y") {T = f32} : (tensor<*xf32>) -> (tensor<*xf32>)\n'
+    text = LOOP.replace("  %w, ", f"{y}  %w, ").replace(": tensor<*xi1> (%arg0)", f": tensor<*xi1> ({passed})")
+    assert f"({passed}) : tensor" in text
+    graph = heald.tfg.loads(text)
+    loop = graph.functions["f"].nodes["w"]
+    assert len(loop.inputs) == len(heald.tfg.loads(LOOP).functions["f"].nodes["w"].inputs)
+    assert heald.graphdef.dumps(heald.tfg.loads(heald.tfg.dumps(graph))) == heald.graphdef.dumps(graph)
 
 
 def test_arguments_of_regions_have_other_names_than_those_of_functions_around_them():

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from ..signatures.result_types import Declarations
@@ -97,6 +98,11 @@ class Scope:
     def find_captured(self, use: Use) -> list[Tensor] | None:
         """The pack of a value of an outer scope; None where it has none."""
         return None
+
+    @contextmanager
+    def uses_without_meaning(self) -> Iterator[None]:
+        """Uses in this context are checked, and no region captures their values."""
+        yield
 
     def tensor_of_type(self, use: Use, of: str) -> Tensor:
         """The tensor of a use as a value of a type. Raises MalformedText for another type."""

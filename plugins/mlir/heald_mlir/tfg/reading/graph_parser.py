@@ -227,8 +227,11 @@ class GraphBuilder:
             raise self._reader.error(f"'tfg.{early.op}' op must be the last operation in the parent block", early.at)
         returns = region.body.returned
         if returns is not None:
-            returned_tensors(scope, returns._replace(controls=[]))
-            if returns.condition is not None:
+            if returns.condition is None:
+                returned_tensors(scope, returns._replace(controls=[]))
+            else:
+                with scope.uses_without_meaning():  # the values behind a condition: those of the loop, in a GraphDef
+                    returned_tensors(scope, returns._replace(controls=[]))
                 scope.tensor_of_type(*returns.condition)
         return resolved
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, Protocol
 
 from ... import attributes as a
@@ -45,6 +46,12 @@ class Captures:
             self.tensors.append(tensor)
         return self.names[tensor.text]
 
+    def forget_from(self, count: int) -> None:
+        """Keep the first captured values alone."""
+        for tensor in self.tensors[count:]:
+            self._used_names.remove(self.names.pop(tensor.text))
+        del self.tensors[count:]
+
 
 class RegionScope(Scope):
     """The values of a region. Values of the scope around it become arguments; a captured control token becomes that of
@@ -74,6 +81,13 @@ class RegionScope(Scope):
             return [tensor] * (use.number + 1)
         name = self.captures.argument(tensor)
         return [Tensor(name, tensor.type, tensor.at, tensor.fault)] * (use.number + 1)
+
+    @contextmanager
+    def uses_without_meaning(self) -> Iterator[None]:
+        with self.outer.uses_without_meaning():
+            count = len(self.captures.tensors)
+            yield
+            self.captures.forget_from(count)
 
     def controls_of(self, uses: Sequence[Use]) -> list[str]:
         return [text for use in uses if (text := self.control_of(use)) is not None]

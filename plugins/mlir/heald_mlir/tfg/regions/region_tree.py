@@ -198,8 +198,11 @@ class RegionTree:
         assert body.signature is not None
         function = self._graph.functions[body.signature.name]
         if body.owner is None:
-            return function.replace(nodes=nodes, ret={
-                name: _spelled(tensor, _NO_ARGUMENTS) for name, tensor in body.returned.items()})
+            control_ret = {name: token_name for name, token in body.control_returned.items()
+                           if (token_name := _local_name(token, body)) is not None}
+            return function.replace(
+                nodes=nodes, ret={name: _spelled(tensor, _NO_ARGUMENTS) for name, tensor in body.returned.items()},
+                control_ret=control_ret if control_ret != function.control_ret else None)
         raw: list[Buffer] = [head(body.signature), *(wire.put_bytes(NODE, bytes(node.raw)) for node in nodes),
                              tail(body.signature)]
         library = wire.put_bytes(LIBRARY, wire.put_bytes(FUNCTION, b"".join(raw)))
