@@ -31,14 +31,14 @@ def write(output: str, arrays: Mapping[str, Any]) -> dict[str, str]:
     Raises InvalidArgument for a path that is no regular file, Unimplemented for strings that .npy cannot hold, and
     NotFound, PermissionDenied, ResourceExhausted or Unknown when a file cannot be written.
     """
-    storable = {name: _storable(name, array) for name, array in arrays.items()}
+    storable_arrays = {name: storable(name, array) for name, array in arrays.items()}
     if is_folder(output):
-        return _write_folder(Path(output), storable)
+        return _write_folder(Path(output), storable_arrays)
     path = Path(output)
     with whole_file.writing_file(path) as out, zipfile.ZipFile(out, "w") as archive:
-        for name, array in storable.items():
+        for name, array in storable_arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
-                _write_array(file, array)
+                write_array(file, array)
     return dict.fromkeys(arrays, str(path))
 
 
@@ -51,17 +51,17 @@ def _write_folder(folder: Path, arrays: Mapping[str, Any]) -> dict[str, str]:
             file_name = _file_name(name, names.values(), folder)
             names[name] = str(folder / file_name)
             with files.create(file_name) as file:
-                _write_array(file, array)
+                write_array(file, array)
     return names
 
 
-def _write_array(file: Any, array: Any) -> None:
+def write_array(file: Any, array: Any) -> None:
     from numpy.lib import format as npy
 
     npy.write_array(file, array, allow_pickle=False)
 
 
-def _storable(name: str, array: Any) -> Any:
+def storable(name: str, array: Any) -> Any:
     """Convert strings to fixed-size bytes, and types that NumPy lacks to float32. Both keep every value, or raise."""
     import numpy as np
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from argparse import ArgumentParser, ArgumentTypeError, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from heald import Model
     from heald.api import TensorMetadata
     from heald.runtime.service import LoadedCompiledModel
+
+    from .inputs import Given
 
     AnyModel = Model | LoadedCompiledModel
 
@@ -30,6 +32,9 @@ inputs:
                                       tensor the lines); JSON
   x=cat.png  x=cat.jpg                pixels, with Pillow installed (for a string
                                       tensor the file's bytes)
+  x='photos/**/*.jpg'  x=photos/      many rows, run in batches: a pattern, a folder,
+  x=@files.txt  data.csv  data.jsonl  a list of files, a table, or standard input (-).
+  x=-                                 The columns of a table feed inputs by name.
 Numbers, lists, text, lines and pixels get the dimensions of length 1 that
 they lack: x=33 for an input of shape [?,1] is [[33]].
 Without NAME= it is for the model's only input."""
@@ -39,12 +44,36 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_step(parser)
     parser.add_argument("function", nargs="?", metavar="FUNCTION",
                         help="of a host program (.mlir, .bef): the function to run; all without arguments by default")
-    parser.add_argument("--output", metavar="DIR|FILE.npz",
-                        help="save the outputs: all in one .npz, or an .npy each in a folder")
+    parser.add_argument("--output", metavar="FILE|DIR",
+                        help="save the outputs: all in one .npz, or an .npy each in a folder; of many rows a table "
+                             "(.csv, .jsonl, .npz, - for standard output)")
     parser.add_argument("--repeat", type=positive, default=0, metavar="N", help="after the first run, time N more")
     parser.add_argument("--timeout", type=seconds, metavar="S",
                         help="end each run after S seconds, with an error; the first one links")
+    add_rows(parser)
     add_json(parser)
+
+
+def add_rows(parser: ArgumentParser) -> None:
+    """Add the options for inputs of many rows."""
+    group = parser.add_argument_group("many rows")
+    group.add_argument("--batch", type=positive, metavar="N",
+                       help="rows that run together (32, or the model's own number); files of arrays and lines are "
+                            "rows, too")
+    group.add_argument("--map", action="append", default=[], metavar="INPUT=COLUMN,...",
+                       help="the columns that feed an input, side by side (repeatable)")
+    group.add_argument("--keep", type=_names, default=[], metavar="COLUMN,...",
+                       help="columns of the inputs that the table has, too")
+    group.add_argument("--limit", type=positive, metavar="N", help="most rows")
+    group.add_argument("--strict", action="store_true", help="stop at the first row that cannot be read")
+    group.add_argument("--delimiter", metavar="C", help="between cells of CSV (by the first line: , ; | or a tab)")
+    group.add_argument("--encoding", default="utf-8", metavar="NAME", help="of texts (utf-8)")
+    group.add_argument("--header", action=BooleanOptionalAction, default=None,
+                       help="whether the first line of CSV has the columns' names (no where a cell is a number)")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
 
 
 def seconds(text: str) -> float:
@@ -86,6 +115,8 @@ def run(args: Namespace) -> int:
 
         raise InvalidArgument(f"'{args.model}' is a model: it has no function '{args.function}' to run alone",
                               hint="--signature names a signature of a model")
+    if _is_of_rows(args):
+        return _run_rows(args)
     if args.output is not None:
         check_place(args.output)
     model = load_model(args)
@@ -102,6 +133,107 @@ def run(args: Namespace) -> int:
         times.append(perf_counter() - start)
     _tell(args, dict(zip(model.outputs, results, strict=True)), times)
     return 0
+
+
+def _is_of_rows(args: Namespace) -> bool:
+    """True where inputs are many rows, or the output is a table."""
+    from pathlib import Path
+
+    from .inputs import parse
+    from .rows.sources import is_of_rows
+    from .rows.writers import STDOUT
+
+    if args.batch is not None or args.output == STDOUT:
+        return True
+    if args.output is not None and Path(args.output).suffix.lower() in (".csv", ".jsonl"):
+        return True
+    return any(is_of_rows(parse(text).text) for text in args.input)
+
+
+def _run_rows(args: Namespace) -> int:
+    """Run a model over many rows. The status is 1 where a row could not be read."""
+    import sys
+
+    from .inputs import parse
+    from .rows.options import ReadOptions
+    from .rows.predict import Model, Request, predict, summary
+    from .rows.sources import is_of_rows, is_rows_of_file
+    from .rows.writers import STDOUT, check_output
+
+    output = args.output or STDOUT
+    check_output(output)
+    arguments = [parse(text) for text in args.input]
+    has_rows = is_of_rows if args.batch is None else lambda text: is_of_rows(text) or is_rows_of_file(text)
+    of_rows = [argument for argument in arguments if has_rows(argument.text)]
+    of_all_rows = [argument for argument in arguments if argument not in of_rows]
+    model = load_model(args)
+    step, inputs = _step_of_rows(args, model)
+    request = Request(
+        _sources(of_rows, inputs), _constants(of_all_rows, inputs), output, args.batch,
+        _maps(args.map, inputs), args.keep, args.limit, args.strict, args.json,
+        ReadOptions(0, args.delimiter, args.encoding, args.header))
+    tally = predict(Model(inputs, tuple(model.outputs), step), request)
+    sys.stderr.write(summary(tally, output) + "\n")
+    return int(tally.bad > 0)
+
+
+def _step_of_rows(args: Namespace, model: AnyModel) -> tuple[Callable[..., Sequence[Any]], dict[str, TensorMetadata]]:
+    """Return a function from the arrays of the model's inputs to its outputs, and the inputs."""
+    import heald
+
+    limits = _limit_arguments(args)
+    if isinstance(model, heald.Model):
+        step = _step_after_targets(model, list(model.fetched.values()), dict(model.fed), args.target)
+    else:
+        step = outputs_of(model)
+    return (lambda *arrays: step(*arrays, **limits)), dict(model.inputs)
+
+
+def _sources(of_rows: Sequence[Given], inputs: Mapping[str, TensorMetadata]) -> dict[str | None, str]:
+    """Return the text of each source of rows by input; None stands for all inputs of a table's columns.
+
+    Raises InvalidArgument.
+    """
+    from heald.errors import InvalidArgument
+
+    sources: dict[str | None, str] = {}
+    for name, text in of_rows:
+        if name is not None and name not in inputs:
+            raise InvalidArgument(f"the model has no input '{name}'", hint=f"its inputs: {', '.join(inputs)}")
+        if name in sources or (sources and None in (name, *sources)):
+            raise InvalidArgument("rows of several sources need the name of the input that each is for",
+                                  hint="--input NAME=FILES")
+        sources[name] = text
+    if not sources:
+        raise InvalidArgument("no input is a source of rows",
+                              hint="--input NAME='FOLDER/*.npy', a folder, a table such as data.csv, or - for stdin")
+    return sources
+
+
+def _constants(given: Sequence[Given], inputs: Mapping[str, TensorMetadata]) -> dict[str, Any]:
+    """Return the values that are the same for all rows, by input."""
+    from heald.errors import InvalidArgument
+
+    from .inputs import read, texts_by_input
+
+    texts = texts_by_input(given, tuple(inputs))
+    for name in texts:
+        if name not in inputs:
+            raise InvalidArgument(f"the model has no input '{name}'", hint=f"its inputs: {', '.join(inputs)}")
+    return {name: read(text, inputs[name], name) for name, text in texts.items()}
+
+
+def _maps(texts: Sequence[str], inputs: Mapping[str, TensorMetadata]) -> dict[str, list[str]]:
+    """Return the columns of each input that --map names. Raises InvalidArgument."""
+    from heald.errors import InvalidArgument
+
+    maps: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, columns = text.partition("=")
+        if not equals or name not in inputs:
+            raise InvalidArgument(f"--map '{text}' is not INPUT=COLUMN,...", hint=f"the inputs: {', '.join(inputs)}")
+        maps[name] = _names(columns)
+    return maps
 
 
 def _limit_arguments(args: Namespace) -> dict[str, Any]:

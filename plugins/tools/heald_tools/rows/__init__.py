@@ -1,0 +1,16 @@
+"""Rows: from files of inputs to a table of outputs, a batch at a time.
+
+    options   options about input files
+    sources   the files that an --input names, and the format of each
+    formats   the table of formats, each with its reader and library
+    row_batch rows that were read together, by column
+    text_files  texts, packed or plain, in the encoding that they state
+    tables    readers of CSV and JSON lines
+    arrays    readers of NumPy's files and of lines of text
+    columns   the columns that feed each input, and the arrays that they become
+    feed      batches of feeds, read and decoded beside the run
+    results   outputs as columns of a table
+    writers   the table of writers: CSV, JSON lines, .npz
+    progress  the bar, the rate and the time left
+    predict   all of it in turn
+"""

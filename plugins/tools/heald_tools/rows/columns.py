@@ -1,0 +1,242 @@
+"""The columns that feed each input, and the arrays that they become.
+
+An input takes the column of its name; letters of either case are equal. The only input of a model takes the only column
+of a file, or all columns that are numbers side by side where the input has as many columns. `--map input=column,...`
+says it otherwise.
+
+A model takes a batch where the input has one dimension more than a row's value. Else it takes one row at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import prod
+from typing import Any, NamedTuple
+
+from heald.api import TensorMetadata, dtypes
+from heald.errors import HealdError, InvalidArgument, describe_exception, did_you_mean
+
+from .row_batch import Column, RowBatch, Undecoded, keep_rows
+
+Array = Any
+
+
+class Binding(NamedTuple):
+    """Columns that feed an input; several stand side by side in its last dimension. `batched`: All rows at once."""
+
+    input: str
+    meta: TensorMetadata
+    columns: tuple[str, ...]
+    batched: bool
+
+
+class BadRows(Exception):
+    """Rows whose values fit no input: the reason by row number in the batch."""
+
+    def __init__(self, reasons: Mapping[int, str]) -> None:
+        super().__init__(reasons)
+        self.reasons = reasons
+
+
+def bind_columns(
+    inputs: Mapping[str, TensorMetadata], sample: RowBatch, maps: Mapping[str, Sequence[str]]
+) -> list[Binding]:
+    """Choose the columns of each input.
+
+    Raises InvalidArgument where an input has no column, or too many.
+    """
+    bindings = []
+    for name, meta in inputs.items():
+        columns = _columns_of_input(name, meta, sample, maps, only=len(inputs) == 1)
+        bindings.append(_binding(name, meta, columns, sample))
+    return bindings
+
+
+def _columns_of_input(
+    name: str, meta: TensorMetadata, sample: RowBatch, maps: Mapping[str, Sequence[str]], *, only: bool
+) -> tuple[str, ...]:
+    names = list(sample.columns)
+    if name in maps:
+        for column in maps[name]:
+            if column not in sample.columns:
+                raise InvalidArgument(f"--map {name}={column}: there is no column '{column}'",
+                                      hint=did_you_mean(column, names) or f"the columns: {', '.join(names)}")
+        return tuple(maps[name])
+    by_letters = {_letters(column): column for column in names}
+    if _letters(name) in by_letters:
+        return (by_letters[_letters(name)],)
+    if only and len(names) == 1:
+        return (names[0],)
+    if only and meta.rank == 2 and meta.dtype is not dtypes.string:
+        numbers = [column for column in names if _holds_numbers(sample.columns[column])]
+        width = meta.shape[1] if meta.shape is not None else None
+        if numbers and width in (None, len(numbers)):
+            return tuple(numbers)
+    raise InvalidArgument(f"no column is for input '{name}' {meta}; the columns: {', '.join(names)}",
+                          hint=f"--map {name}=COLUMN,...")
+
+
+def _letters(name: str) -> str:
+    return name.removesuffix(":0").strip().lower()
+
+
+def _holds_numbers(column: Column) -> bool:
+    """True for a column with numbers in more than half of its cells: the others are faults of their rows."""
+    if isinstance(column, Undecoded):
+        return False
+    if hasattr(column, "dtype"):
+        return bool(column.ndim == 1 and column.dtype.kind in "iufb")
+    return 2 * sum(_is_number(value) for value in column) > len(column)
+
+
+def _is_number(value: Any) -> bool:
+    if isinstance(value, int | float):
+        return True
+    try:
+        return isinstance(value, str) and (not value or float(value) is not None)
+    except ValueError:
+        return False
+
+
+def _binding(name: str, meta: TensorMetadata, columns: tuple[str, ...], sample: RowBatch) -> Binding:
+    if len(columns) > 1:
+        if meta.shape is not None and len(meta.shape) not in (1, 2):
+            raise InvalidArgument(f"input '{name}' is {meta}: {len(columns)} columns do not fill it")
+        return Binding(name, meta, columns, meta.shape is None or len(meta.shape) == 2)
+    column = sample.columns[columns[0]]
+    if meta.shape is None:
+        return Binding(name, meta, columns, batched=True)
+    rank = _rank_of_value(column)
+    return Binding(name, meta, columns, batched=len(meta.shape) > (0 if rank is None else rank))
+
+
+def _rank_of_value(column: Column) -> int | None:
+    """The number of dimensions of one value; None where the column is empty."""
+    import numpy as np
+
+    if isinstance(column, Undecoded):
+        return np.ndim(column.decode(column.items[0])) if column.items else None
+    if hasattr(column, "dtype"):
+        return int(column.ndim) - 1
+    return np.ndim(column[0]) if len(column) else None
+
+
+def feed_of(binding: Binding, batch: RowBatch) -> Array:
+    """The array of an input for these rows; a list of arrays where the model takes one row at a time.
+
+    Raises BadRows for rows whose values do not fit.
+    """
+    parts = [_values(binding, batch.columns[column]) for column in binding.columns]
+    if not binding.batched:
+        return [_side_by_side([part[row] for part in parts]) for row in range(len(parts[0]))]
+    array = _side_by_side(parts)
+    shape = binding.meta.shape
+    if shape is None or array.ndim == len(shape):
+        return array
+    row_shape = shape[1:]
+    if array.ndim == 1 and prod(size or 1 for size in row_shape) == 1:
+        return array.reshape(len(array), *(1 for _ in row_shape))
+    if array.ndim < len(shape):  # dimensions of length 1 that the rows' values lack, behind theirs
+        return array.reshape(array.shape + (1,) * (len(shape) - array.ndim))
+    raise InvalidArgument(f"input '{binding.input}' is {binding.meta}, and a batch of rows has {array.ndim} dimensions")
+
+
+def _side_by_side(parts: Sequence[Any]) -> Array:
+    import numpy as np
+
+    return parts[0] if len(parts) == 1 else np.stack(parts, axis=-1)
+
+
+def _values(binding: Binding, column: Column) -> Array:
+    """The values of all rows as one array of the input's type, or a list where they differ in shape."""
+    dtype = binding.meta.dtype
+    if isinstance(column, Undecoded):
+        return _decode_items(binding, column)
+    if hasattr(column, "dtype"):
+        return column
+    if dtype is dtypes.string:
+        return _texts(column)
+    kind = bool if dtype is dtypes.bool_ else dtype.numpy
+    try:
+        return _as_array(column, kind)
+    except (ValueError, TypeError, OverflowError):
+        raise BadRows(_wrong_values(column, kind, binding)) from None
+
+
+def _as_array(values: Sequence[Any], kind: Any) -> Array:
+    """An array of numbers or of texts that are numbers; an empty text is NaN where the type has one."""
+    import numpy as np
+
+    if values and isinstance(values[0], str):
+        is_real = np.dtype(kind).kind in "fc" or kind is float
+        texts = [text or "nan" for text in values] if is_real and not all(values) else values
+        if np.dtype(kind).kind == "b":
+            return np.array([_TRUTH[text.strip().lower()] for text in texts])
+        if np.dtype(kind).kind in "iu":
+            return np.array([int(text) for text in texts], kind)
+        return np.array(texts).astype(np.float64 if np.dtype(kind).kind not in "c" else kind).astype(kind)
+    return np.array(values, kind)
+
+
+_TRUTH = {"true": True, "false": False, "1": True, "0": False, "yes": True, "no": False}
+
+
+def _wrong_values(column: Sequence[Any], kind: Any, binding: Binding) -> dict[int, str]:
+    reasons = {}
+    for row, value in enumerate(column):
+        try:
+            _as_array([value], kind)
+        except (ValueError, TypeError, OverflowError, KeyError):
+            shown = "an empty cell" if value == "" else f"'{str(value)[:40]}'"
+            reasons[row] = f"{shown} is no {binding.meta.dtype.name} for input '{binding.input}'"
+    if not reasons:  # each value alone is right: they differ in shape
+        import numpy as np
+
+        shapes = [np.shape(value) for value in column]
+        reasons = {row: f"a value of shape {list(shape)} beside others of {list(shapes[0])}"
+                   for row, shape in enumerate(shapes) if shape != shapes[0]}
+    return reasons
+
+
+def _texts(column: Sequence[Any]) -> Array:
+    import numpy as np
+
+    texts = np.empty(len(column), object)
+    texts[:] = [value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else str(value).encode()
+                for value in column]
+    return texts
+
+
+def _decode_items(binding: Binding, column: Undecoded) -> Array:
+    """The decoded values of all items. Raises BadRows with the items that cannot be decoded."""
+    import numpy as np
+
+    values, reasons = [], {}
+    for row, item in enumerate(column.items):
+        try:
+            values.append(column.decode(item))
+        except HealdError as error:
+            reasons[row] = error.message
+        except Exception as error:  # decoders are libraries of others  # noqa: BLE001
+            reasons[row] = describe_exception(error)
+    if reasons:
+        raise BadRows(reasons)
+    if not binding.batched:
+        return values
+    shapes = {np.shape(value) for value in values}
+    if len(shapes) > 1:
+        shape_list = " and ".join(str(list(shape)) for shape in sorted(shapes)[:2])
+        raise InvalidArgument(f"rows of input '{binding.input}' differ in shape: {shape_list}",
+                              hint="--resize makes pictures of one size; --batch 1 runs each alone")
+    if values and isinstance(values[0], bytes):
+        texts = np.empty(len(values), object)
+        texts[:] = values
+        return texts
+    return np.stack(values)
+
+
+def without_rows(batch: RowBatch, bad: Mapping[int, str]) -> RowBatch:
+    """The batch without these rows."""
+    keep = [row for row in range(len(batch)) if row not in bad]
+    return RowBatch({name: [values[row] for row in keep] for name, values in batch.index.items()},
+                    {name: keep_rows(column, keep) for name, column in batch.columns.items()}, batch.faults)

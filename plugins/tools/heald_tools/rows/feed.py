@@ -1,0 +1,96 @@
+"""Batches of feeds, read and decoded beside the run.
+
+The caller's thread reads rows; threads of a pool make them arrays, a few batches ahead. Batches keep the order of rows.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple
+
+from heald.errors import InvalidArgument
+
+from .columns import BadRows, Binding, feed_of, without_rows
+from .row_batch import Fault, RowBatch, join_batches
+
+AHEAD = 2  # batches for each thread of the pool
+
+
+class Feeds(NamedTuple):
+    """One batch: the rows that are used, the arrays by input, and the rows that are not."""
+
+    rows: RowBatch
+    arrays: Mapping[str, Any]
+    faults: Sequence[Fault]
+
+
+def batches_of(batches: Iterator[RowBatch], size: int) -> Iterator[RowBatch]:
+    """Batches of `size` rows, but the last, from batches of any size. Faults travel with the rows behind them."""
+    waiting: list[RowBatch] = []
+    count = 0
+    for batch in batches:
+        waiting.append(batch)
+        count += len(batch)
+        while count >= size:
+            rows = join_batches(waiting)
+            first = rows.part(0, size)
+            yield RowBatch(first.index, first.columns, rows.faults)
+            waiting, count = [rows.part(size, count)], count - size
+    if waiting and (count or any(batch.faults for batch in waiting)):
+        yield join_batches(waiting)
+
+
+def side_by_side(streams: Sequence[Iterator[RowBatch]]) -> Iterator[RowBatch]:
+    """The rows of streams with batches of one size, side by side. Raises InvalidArgument where one has more rows."""
+    if len(streams) == 1:
+        yield from streams[0]
+        return
+    while True:
+        parts = [next(stream, None) for stream in streams]
+        present = [part for part in parts if part is not None]
+        if not present:
+            return
+        if len(present) < len(parts) or len({len(part) for part in present}) > 1:
+            raise InvalidArgument("the inputs have different numbers of rows",
+                                  hint="one file with all columns keeps rows together")
+        yield RowBatch(present[0].index, {name: column for part in present for name, column in part.columns.items()},
+                       [fault for part in present for fault in part.faults])
+
+
+def feeds_of(batches: Iterator[RowBatch], bindings: Sequence[Binding], threads: int | None = None) -> Iterator[Feeds]:
+    """Yield the feeds of batches in turn. An error of a batch is raised at its turn."""
+    count = threads or os.cpu_count() or 1
+    with ThreadPoolExecutor(count, "heald-decode") as pool:
+        pending: deque[Future[Feeds]] = deque()
+        try:
+            for batch in batches:
+                pending.append(pool.submit(_make_feeds, batch, bindings))
+                if len(pending) >= count * AHEAD:
+                    yield pending.popleft().result()
+            while pending:
+                yield pending.popleft().result()
+        finally:
+            for future in pending:
+                future.cancel()
+
+
+def _make_feeds(batch: RowBatch, bindings: Sequence[Binding]) -> Feeds:
+    faults = [*batch.faults]
+    while len(batch):
+        try:
+            return Feeds(batch, {binding.input: feed_of(binding, batch) for binding in bindings}, faults)
+        except BadRows as bad:
+            places = _places(batch)
+            faults += [Fault(places[row], reason) for row, reason in bad.reasons.items()]
+            batch = without_rows(batch, bad.reasons)
+    return Feeds(batch, {}, faults)
+
+
+def _places(batch: RowBatch) -> list[str]:
+    files, rows = batch.index["file"], batch.index.get("row")
+    if rows is None:
+        return [str(file) for file in files]
+    return [f"{file}:{row}" for file, row in zip(files, rows, strict=True)]

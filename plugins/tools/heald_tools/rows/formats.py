@@ -1,0 +1,54 @@
+"""The formats of input files, each with its reader and library. A table: add a row for a new format."""
+
+from __future__ import annotations
+
+from pathlib import PurePath
+from typing import NamedTuple
+
+GZIP = ".gz"
+
+
+class Format(NamedTuple):
+    """One format of files.
+
+    `reader`: "module:function" of a file of many rows: (path, options) -> iterator of RowBatch.
+    `decoder`: "module:function" of a file that is one row: (input's metadata, options) -> function from a path to the
+    row's array.
+    `library`: "name, module, requirement" of the distribution that it takes, or "".
+    `gzip`: A file may be packed: data.csv.gz.
+    """
+
+    name: str
+    suffixes: tuple[str, ...]
+    reader: str = ""
+    decoder: str = ""
+    library: tuple[str, str, str] | None = None
+    gzip: bool = False
+
+
+FORMATS = (
+    Format("CSV", (".csv", ".tsv"), reader="tables:read_csv", gzip=True),
+    Format("JSON lines", (".jsonl", ".ndjson"), reader="tables:read_json_lines", gzip=True),
+    Format("lines of text", (".txt",), reader="arrays:read_lines", gzip=True),
+    Format("NumPy array", (".npy",), reader="arrays:read_npy"),
+    Format("NumPy archive", (".npz",), reader="arrays:read_npz"),
+)
+BY_SUFFIX = {suffix: format_of_suffix for format_of_suffix in FORMATS for suffix in format_of_suffix.suffixes}
+
+
+def format_of(path: PurePath) -> Format | None:
+    """The format by the file's suffix, or None for one that no row has."""
+    name = path.name.lower()
+    if name.endswith(GZIP):
+        packed = BY_SUFFIX.get(PurePath(name.removesuffix(GZIP)).suffix)
+        return packed if packed is not None and packed.gzip else None
+    return BY_SUFFIX.get(PurePath(name).suffix)
+
+
+def suffix_text() -> str:
+    """All suffixes, for hints."""
+    return ", ".join(BY_SUFFIX)
+
+
+def format_named(name: str) -> Format:
+    return next(row for row in FORMATS if row.name == name)

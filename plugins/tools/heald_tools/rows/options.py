@@ -1,0 +1,19 @@
+"""Options about input files, for the readers and decoders of all formats."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+
+class ReadOptions(NamedTuple):
+    """`size`: most rows of a RowBatch.
+
+    `delimiter`: Of CSV; by default told from the file's first lines.
+    `encoding`: Of texts. A byte order mark says otherwise.
+    `header`: Whether the first line of CSV has the names of columns; None to tell from the file.
+    """
+
+    size: int
+    delimiter: str | None = None
+    encoding: str = "utf-8"
+    header: bool | None = None

@@ -1,0 +1,218 @@
+"""Run a model over rows of inputs, and write a row of outputs for each.
+
+Rows keep the order of the inputs. A row that cannot be read is told by its file and counted; the others go on.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib import import_module
+from itertools import chain
+from time import perf_counter
+from typing import Any, NamedTuple
+
+from heald.api import TensorMetadata
+from heald.errors import DataLoss, HealdWarning, InvalidArgument
+
+from .columns import Binding, bind_columns
+from .feed import Feeds, batches_of, feeds_of, side_by_side
+from .formats import format_named
+from .options import ReadOptions
+from .progress import show_progress
+from .results import Table, columns_of_outputs
+from .row_batch import Fault, RowBatch
+from .sources import Source, find_source
+from .writers import STDOUT, open_writer
+
+DEFAULT_BATCH = 32
+MOST_TOLD = 20  # bad rows that are told one by one
+
+
+class Request(NamedTuple):
+    """The rows, and the place of the table.
+
+    `sources`: The text of each source of rows, by the input that it is for; None for all inputs, by its columns.
+    `constants`: Values that are the same for all rows, by input.
+    `maps`: The columns of an input, where their names do not say so.
+    `keep`: Columns of the sources that the table has, too.
+    `limit`: Most rows; None for all.
+    """
+
+    sources: Mapping[str | None, str]
+    constants: Mapping[str, Any]
+    output: str
+    batch: int | None = None
+    maps: Mapping[str, Sequence[str]] = {}
+    keep: Sequence[str] = ()
+    limit: int | None = None
+    strict: bool = False
+    json_lines: bool = False
+    options: ReadOptions = ReadOptions(DEFAULT_BATCH)
+
+
+class Model(NamedTuple):
+    """`step`: from the arrays of `inputs`, in order, to the arrays of `outputs`, in order."""
+
+    inputs: Mapping[str, TensorMetadata]
+    outputs: Sequence[str]
+    step: Callable[..., Sequence[Any]]
+
+
+class Tally(NamedTuple):
+    """`rows`: rows that the table has. `bad`: rows that could not be read."""
+
+    rows: int
+    bad: int
+    seconds: float
+
+
+def predict(model: Model, request: Request) -> Tally:
+    """Write the table.
+
+    Raises InvalidArgument, NotFound and DataLoss for inputs that cannot be read, with `strict` for a bad row, too.
+    """
+    size = _batch_size(model.inputs, request)
+    streams, total = _streams(request, size)
+    batches = side_by_side(streams)
+    first = next(batches, None)
+    if first is None:
+        raise InvalidArgument("the inputs have no rows")
+    bindings = _bindings(model.inputs, first, request)
+    _check_columns(request.keep, first)
+    one_by_one = not all(binding.batched for binding in bindings)
+    start, rows, bad = perf_counter(), 0, _BadRows(strict=request.strict)
+    limit = min(total, request.limit) if total is not None and request.limit is not None else total
+    with (open_writer(request.output, json_lines=request.json_lines) as writer,
+          show_progress("running", limit) as tell_progress):
+        for feeds in feeds_of(_limit_rows(chain([first], batches), request.limit), bindings):
+            bad.tell(feeds.faults)
+            if len(feeds.rows):
+                table = _run_one_by_one(model, feeds, request) if one_by_one else _run(model, feeds, request, size)
+                writer.write({**_columns_to_keep(feeds.rows, request.keep), **table})
+            rows += len(feeds.rows)
+            tell_progress(len(feeds.rows) + len(feeds.faults))
+    bad.tell_count()
+    return Tally(rows, bad.count, perf_counter() - start)
+
+
+def _batch_size(inputs: Mapping[str, TensorMetadata], request: Request) -> int:
+    """The model's own batch where it has one, else the user's. Raises InvalidArgument where they differ."""
+    fixed = {meta.shape[0] for name, meta in inputs.items()
+             if meta.shape and meta.shape[0] is not None and name not in request.constants}
+    if len(fixed) == 1 and (request.batch is None or request.batch in fixed):
+        return fixed.pop()
+    if fixed and request.batch is not None and request.batch not in fixed:
+        shape_list = ", ".join(f"{name} {meta}" for name, meta in inputs.items())
+        raise InvalidArgument(f"--batch {request.batch}: the model's own batch is {min(fixed)} ({shape_list})")
+    return request.batch or DEFAULT_BATCH
+
+
+def _streams(request: Request, size: int) -> tuple[list[Iterator[RowBatch]], int | None]:
+    """The rows of each source in batches of one size, and the number of rows where files are rows."""
+    streams, counts = [], []
+    options = request.options._replace(size=size)
+    for name, text in request.sources.items():
+        source = find_source(text, name or "all inputs", format_named("CSV"))
+        streams.append(batches_of(_rows_of(source, options, name), size))
+        counts.append(len(source.files) if not source.format.reader else None)
+    return streams, counts[0]
+
+
+def _rows_of(source: Source, options: ReadOptions, name: str | None) -> Iterator[RowBatch]:
+    """The rows of all files. The only column of a source for one input has the input's name."""
+    module, _, function = source.format.reader.partition(":")
+    read = getattr(import_module(f".{module}", __package__), function)
+    for file in source.files:
+        for batch in read(file, options):
+            only = len(batch.columns) == 1 and name is not None
+            yield replace(batch, columns={name: next(iter(batch.columns.values()))}) if only else batch
+
+
+def _limit_rows(batches: Iterator[RowBatch], limit: int | None) -> Iterator[RowBatch]:
+    left = sys.maxsize if limit is None else limit
+    for batch in batches:
+        if len(batch) >= left:
+            part = batch.part(0, left)
+            yield RowBatch(part.index, part.columns, batch.faults)
+            return
+        left -= len(batch)
+        yield batch
+
+
+def _bindings(inputs: Mapping[str, TensorMetadata], sample: RowBatch, request: Request) -> list[Binding]:
+    needed = {name: meta for name, meta in inputs.items() if name not in request.constants}
+    input_columns = {name: column for name, column in sample.columns.items() if name not in request.keep}
+    return bind_columns(needed, RowBatch(sample.index, input_columns), request.maps)
+
+
+def _check_columns(keep: Sequence[str], sample: RowBatch) -> None:
+    for name in keep:
+        if name not in sample.columns:
+            raise InvalidArgument(f"--keep {name}: there is no such column",
+                                  hint=f"the columns: {', '.join(sample.columns)}")
+
+
+def _columns_to_keep(rows: RowBatch, keep: Sequence[str]) -> Table:
+    return {**rows.index, **{name: rows.columns[name] for name in keep}}
+
+
+def _run(model: Model, feeds: Feeds, request: Request, size: int) -> Table:
+    """The outputs of a batch. A model whose batch is fixed gets the last row again and again behind the last rows."""
+    count = len(feeds.rows)
+    arrays = [request.constants[name] if name in request.constants else
+              _fill_batch(feeds.arrays[name], meta, count, size) for name, meta in model.inputs.items()]
+    outputs = dict(zip(model.outputs, model.step(*arrays), strict=True))
+    padded = next((size for name, meta in model.inputs.items()
+                   if name not in request.constants and meta.shape and meta.shape[0] is not None), count)
+    table = columns_of_outputs(outputs, padded)
+    return table if padded == count else {name: column[:count] for name, column in table.items()}
+
+
+def _fill_batch(array: Any, meta: TensorMetadata, count: int, size: int) -> Any:
+    import numpy as np
+
+    if not meta.shape or meta.shape[0] is None or count == size:
+        return array
+    return np.concatenate([array, np.repeat(array[-1:], size - count, axis=0)])
+
+
+def _run_one_by_one(model: Model, feeds: Feeds, request: Request) -> Table:
+    """The outputs of a model that takes one row at a time."""
+    cells: dict[str, list[Any]] = {name: [] for name in model.outputs}
+    for row in range(len(feeds.rows)):
+        arrays = [request.constants[name] if name in request.constants else feeds.arrays[name][row]
+                  for name in model.inputs]
+        for name, value in zip(model.outputs, model.step(*arrays), strict=True):
+            cells[name].append(value.tolist() if hasattr(value, "tolist") else value)
+    return dict(cells)
+
+
+class _BadRows:
+    """Tells the rows that cannot be read, the first of them one by one, and counts all."""
+
+    def __init__(self, *, strict: bool) -> None:
+        self._strict = strict
+        self.count = 0
+
+    def tell(self, faults: Sequence[Fault]) -> None:
+        for fault in faults:
+            if self._strict:
+                raise DataLoss(f"{fault.place}: {fault.reason}", hint="without --strict the other rows go on")
+            self.count += 1
+            if self.count <= MOST_TOLD:
+                warnings.warn(f"{fault.place}: {fault.reason}; left out", HealdWarning, stacklevel=2)
+
+    def tell_count(self) -> None:
+        if self.count > MOST_TOLD:
+            warnings.warn(f"{self.count - MOST_TOLD:,} more rows are left out", HealdWarning, stacklevel=2)
+
+
+def summary(tally: Tally, output: str) -> str:
+    """The last line of a run: how many rows, how fast, and where they are."""
+    rate = tally.rows / tally.seconds if tally.seconds else 0.0
+    lost = f", {tally.bad:,} left out" if tally.bad else ""
+    written = "" if output == STDOUT else f"wrote {output}: "
+    return f"{written}{tally.rows:,} rows in {tally.seconds:,.1f} s, {rate:,.0f} a second{lost}"

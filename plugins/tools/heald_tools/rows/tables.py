@@ -1,0 +1,152 @@
+"""Readers of tables as text: CSV and JSON lines. A row that cannot be read is a fault of its own.
+
+The cells of CSV stay texts here: 00123 is a number for one input and a text for another.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+from heald.errors import DataLoss, InvalidArgument, describe_exception
+
+from .options import ReadOptions
+from .row_batch import Fault, RowBatch
+from .text_files import open_text
+
+LONGEST_LINE = 1 << 26  # characters of one row
+DEEPEST_JSON = 64  # nested lists and objects of one row
+_DELIMITERS = ",\t;|"
+
+
+def read_csv(path: Path, options: ReadOptions) -> Iterator[RowBatch]:
+    """Yield the rows of a CSV file.
+
+    The first line has the names of the columns where none of its cells is a number, unless `options` says otherwise;
+    without it the columns are called 0, 1, ... The delimiter is that of the four usual ones which the first line has
+    most of, unless `options` names one.
+    """
+    csv.field_size_limit(LONGEST_LINE)
+    with open_text(path, options.encoding) as text:
+        first = text.readline(LONGEST_LINE)
+        if not first.strip():
+            raise DataLoss(f"'{path}' is empty")
+        delimiter = options.delimiter or ("\t" if ".tsv" in path.suffixes else _most_frequent(first))
+        rows = csv.reader(_lines(first, text), delimiter=delimiter, strict=True)
+        names, head = _names(next(rows), options)
+        yield from _batches_of_csv(path, rows, names, head, options.size)
+
+
+def _lines(first: str, text: Any) -> Iterator[str]:
+    yield first
+    yield from text
+
+
+def _most_frequent(line: str) -> str:
+    return max(_DELIMITERS, key=line.count)
+
+
+def _names(cells: list[str], options: ReadOptions) -> tuple[list[str], list[list[str]]]:
+    """The names of the columns, and the first line where it is a row."""
+    has_header = options.header
+    if has_header is None:
+        has_header = not any(_is_number(cell) for cell in cells)
+    if not has_header:
+        return [str(index) for index in range(len(cells))], [cells]
+    names = [cell.strip() for cell in cells]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise InvalidArgument(f"two columns are called '{twice}'", hint="--no-header reads the first line as a row")
+    return names, []
+
+
+def _is_number(cell: str) -> bool:
+    try:
+        float(cell)
+    except ValueError:
+        return False
+    return True
+
+
+def _batches_of_csv(path: Path, rows: Iterator[list[str]], names: list[str], head: list[list[str]], size: int,
+                    ) -> Iterator[RowBatch]:
+    first = 1
+    while True:
+        numbered, faults = _take_rows(path, rows, head, first, size, len(names))
+        head = []
+        if not numbered and not faults:
+            return
+        first += len(numbered) + len(faults)
+        cells = zip(*(row for _, row in numbered), strict=True) if numbered else ([] for _ in names)
+        columns = {name: list(values) for name, values in zip(names, cells, strict=True)}
+        index: dict[str, list[Any]] = {"file": [str(path)] * len(numbered), "row": [number for number, _ in numbered]}
+        yield RowBatch(index, columns, faults)
+
+
+def _take_rows(path: Path, rows: Iterator[list[str]], head: list[list[str]], first: int, size: int, width: int,
+               ) -> tuple[list[tuple[int, list[str]]], list[Fault]]:
+    """The next rows with their numbers, and those with too few or many cells. Blank lines are no rows."""
+    numbered: list[tuple[int, list[str]]] = [(first, row) for row in head]
+    faults: list[Fault] = []
+    number = first + len(head)
+    try:
+        while len(numbered) + len(faults) < size:
+            more = [row for row in islice(rows, size - len(numbered) - len(faults)) if row]
+            if not more:
+                break
+            for row in more:
+                if len(row) == width:
+                    numbered.append((number, row))
+                else:
+                    faults.append(Fault(f"{path}:{number}", f"{len(row)} cells, where the file has {width} columns"))
+                number += 1
+    except csv.Error as error:
+        raise DataLoss(f"'{path}', row {number}: {describe_exception(error)}") from error
+    return numbered, faults
+
+
+def read_json_lines(path: Path, options: ReadOptions) -> Iterator[RowBatch]:
+    """Yield the rows of a file with a JSON object on each line. A key that a row lacks is None there."""
+    with open_text(path, options.encoding) as text:
+        numbered = ((number, line) for number, line in enumerate(text, 1) if line.strip())
+        while lines := list(islice(numbered, options.size)):
+            rows: list[tuple[int, dict[str, Any]]] = []
+            faults: list[Fault] = []
+            for number, line in lines:
+                row, reason = _json_object(line)
+                if row is None:
+                    faults.append(Fault(f"{path}:{number}", reason))
+                else:
+                    rows.append((number, row))
+            names = dict.fromkeys(name for _, row in rows for name in row)
+            columns = {name: [row.get(name) for _, row in rows] for name in names}
+            index: dict[str, list[Any]] = {"file": [str(path)] * len(rows), "row": [number for number, _ in rows]}
+            yield RowBatch(index, columns, faults)
+
+
+def _json_object(line: str) -> tuple[dict[str, Any] | None, str]:
+    if _depth(line) > DEEPEST_JSON:
+        return None, f"more than {DEEPEST_JSON} nested lists and objects"
+    try:
+        value = json.loads(line)
+    except ValueError as error:
+        return None, f"no JSON: {error}"
+    return (value, "") if isinstance(value, dict) else (None, "no JSON object")
+
+
+def _depth(line: str) -> int:
+    """At most this many lists and objects are open at once. Brackets in texts count, too: the bound stays one."""
+    if line.count("[") + line.count("{") <= DEEPEST_JSON:
+        return 0
+    deepest = depth = 0
+    for character in line:
+        if character in "[{":
+            depth += 1
+            deepest = max(deepest, depth)
+        elif character in "]}":
+            depth -= 1
+    return deepest
