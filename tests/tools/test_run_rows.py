@@ -148,6 +148,23 @@ def test_files_of_two_inputs_go_side_by_side(command, saved, table):
     assert "the inputs have different numbers of rows" in command(*arguments).err
 
 
+def test_labels_make_columns_of_the_best_classes(command, twice, table):
+    labels = table("cat\ndog\n\n", "labels.txt")
+    done = command("run", twice, "--input", table("a,b\n1,2\n5,3\n"), "--labels", labels, "--top", "1")
+    assert [(row["label_1"], row["score_1"]) for row in rows_of(done.out)] == [("dog", "4.0"), ("cat", "10.0")]
+    assert "y" not in rows_of(done.out)[0]
+    table("cat\n", "labels.txt")
+    done = command("run", twice, "--input", table("a,b\n1,2\n"), "--labels", labels)
+    assert done.err.splitlines()[0] == "error: no output has a score for each of 1 labels: y [1, 2]"
+
+
+def test_an_array_of_an_archive_is_named_by_its_key(command, twice, tmp_path):
+    np.savez(tmp_path / "in.npz", a=np.zeros((3, 2), np.float32), b=np.ones((2, 2), np.float32))
+    done = command("run", twice, "--input", f"{tmp_path}/in.npz:b", "--batch", "8")
+    assert [row["y"] for row in rows_of(done.out)] == ["[2.0, 2.0]"] * 2
+    assert "has no array 'c'" in command("run", twice, "--input", f"{tmp_path}/in.npz:c", "--batch", "8").err
+
+
 def test_a_limit_ends_after_so_many_rows(command, twice, table):
     path = table("a,b\n" + "1,2\n" * 50)
     assert len(rows_of(command("run", twice, "--input", path, "--limit", "7", "--batch", "4").out)) == 7

@@ -64,6 +64,8 @@ def add_rows(parser: ArgumentParser) -> None:
                        help="the columns that feed an input, side by side (repeatable)")
     group.add_argument("--keep", type=_names, default=[], metavar="COLUMN,...",
                        help="columns of the inputs that the table has, too")
+    group.add_argument("--labels", metavar="FILE", help="the names of classes, one a line: the best become columns")
+    group.add_argument("--top", type=positive, default=5, metavar="N", help="labels of a row (5)")
     group.add_argument("--limit", type=positive, metavar="N", help="most rows")
     group.add_argument("--strict", action="store_true", help="stop at the first row that cannot be read")
     group.add_argument("--delimiter", metavar="C", help="between cells of CSV (by the first line: , ; | or a tab)")
@@ -155,6 +157,7 @@ def _run_rows(args: Namespace) -> int:
     import sys
 
     from .inputs import parse
+    from .rows.labels import read_labels
     from .rows.options import ReadOptions
     from .rows.predict import Model, Request, predict, summary
     from .rows.sources import is_of_rows, is_rows_of_file
@@ -170,7 +173,7 @@ def _run_rows(args: Namespace) -> int:
     step, inputs = _step_of_rows(args, model)
     request = Request(
         _sources(of_rows, inputs), _constants(of_all_rows, inputs), output, args.batch,
-        _maps(args.map, inputs), args.keep, args.limit, args.strict, args.json,
+        _maps(args.map, inputs), args.keep, args.limit, args.strict, args.json, read_labels(args.labels, args.top),
         ReadOptions(0, args.delimiter, args.encoding, args.header))
     tally = predict(Model(inputs, tuple(model.outputs), step), request)
     sys.stderr.write(summary(tally, output) + "\n")

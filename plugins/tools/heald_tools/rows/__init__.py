@@ -10,6 +10,7 @@
     columns   the columns that feed each input, and the arrays that they become
     feed      batches of feeds, read and decoded beside the run
     results   outputs as columns of a table
+    labels    the names of classes
     writers   the table of writers: CSV, JSON lines, .npz
     progress  the bar, the rate and the time left
     predict   all of it in turn

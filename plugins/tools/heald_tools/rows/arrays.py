@@ -7,7 +7,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from heald.errors import InvalidArgument
+from heald.errors import InvalidArgument, NotFound
 
 from .. import array_files
 from .options import ReadOptions
@@ -23,7 +23,10 @@ def read_npy(path: Path, options: ReadOptions) -> Iterator[RowBatch]:
 
 def read_npz(path: Path, options: ReadOptions) -> Iterator[RowBatch]:
     with array_files.ArrayArchive(path) as arrays:
-        yield from _slices(path, {name: arrays[name] for name in arrays.names}, options)
+        names = arrays.names if options.key is None else [options.key]
+        if not {*names} <= {*arrays.names}:
+            raise NotFound(f"'{path}' has no array '{options.key}'", hint=f"it has {', '.join(arrays.names)}")
+        yield from _slices(path, {name: arrays[name] for name in names}, options)
 
 
 def read_lines(path: Path, options: ReadOptions) -> Iterator[RowBatch]:

@@ -10,6 +10,7 @@ class ReadOptions(NamedTuple):
 
     `delimiter`: Of CSV; by default told from the file's first lines.
     `encoding`: Of texts. A byte order mark says otherwise.
+    `key`: The name of the only array to read of an .npz.
     `header`: Whether the first line of CSV has the names of columns; None to tell from the file.
     """
 
@@ -17,3 +18,4 @@ class ReadOptions(NamedTuple):
     delimiter: str | None = None
     encoding: str = "utf-8"
     header: bool | None = None
+    key: str | None = None

@@ -22,7 +22,7 @@ from .feed import Feeds, batches_of, feeds_of, side_by_side
 from .formats import format_named
 from .options import ReadOptions
 from .progress import show_progress
-from .results import Table, columns_of_outputs
+from .results import Labels, Table, columns_of_outputs
 from .row_batch import Fault, RowBatch
 from .sources import Source, find_source
 from .writers import STDOUT, open_writer
@@ -39,6 +39,7 @@ class Request(NamedTuple):
     `maps`: The columns of an input, where their names do not say so.
     `keep`: Columns of the sources that the table has, too.
     `limit`: Most rows; None for all.
+    `labels`: The names of the classes of an output.
     """
 
     sources: Mapping[str | None, str]
@@ -50,6 +51,7 @@ class Request(NamedTuple):
     limit: int | None = None
     strict: bool = False
     json_lines: bool = False
+    labels: Labels | None = None
     options: ReadOptions = ReadOptions(DEFAULT_BATCH)
 
 
@@ -116,7 +118,7 @@ def _streams(request: Request, size: int) -> tuple[list[Iterator[RowBatch]], int
     options = request.options._replace(size=size)
     for name, text in request.sources.items():
         source = find_source(text, name or "all inputs", format_named("CSV"))
-        streams.append(batches_of(_rows_of(source, options, name), size))
+        streams.append(batches_of(_rows_of(source, options._replace(key=source.key), name), size))
         counts.append(len(source.files) if not source.format.reader else None)
     return streams, counts[0]
 
@@ -167,7 +169,7 @@ def _run(model: Model, feeds: Feeds, request: Request, size: int) -> Table:
     outputs = dict(zip(model.outputs, model.step(*arrays), strict=True))
     padded = next((size for name, meta in model.inputs.items()
                    if name not in request.constants and meta.shape and meta.shape[0] is not None), count)
-    table = columns_of_outputs(outputs, padded)
+    table = columns_of_outputs(outputs, padded, request.labels)
     return table if padded == count else {name: column[:count] for name, column in table.items()}
 
 

@@ -5,25 +5,47 @@ of a row is one cell, a list. With labels the largest scores of a row are column
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from heald.errors import InvalidArgument
 
 Table = dict[str, Any]  # a NumPy array or a list by column; all are equally long
 
 
-def columns_of_outputs(outputs: Mapping[str, Any], count: int) -> Table:
+class Labels(NamedTuple):
+    """The names of classes, in order, and how many of the largest scores a row has."""
+
+    names: Sequence[str]
+    top: int
+
+
+def columns_of_outputs(outputs: Mapping[str, Any], count: int, labels: Labels | None = None) -> Table:
     """The columns of outputs whose first dimension is the rows.
 
-    Raises InvalidArgument for an output that has another first dimension.
+    With labels, an output with a score for each of them becomes label_1, score_1, ...; where several outputs have so
+    many, the names of the columns begin with the output's. Raises InvalidArgument for an output that has another first
+    dimension, and for labels that fit no output.
     """
-    table: Table = {}
     for name, array in outputs.items():
         if not getattr(array, "ndim", 0) or array.shape[0] != count:
             raise InvalidArgument(f"output '{name}' of shape {list(array.shape)} has no row for each of {count} inputs",
                                   hint="--fetch names the outputs to keep")
-        table[name] = _flat(array)
+    scores = [] if labels is None else [name for name, array in outputs.items() if _has_scores(array, labels)]
+    if labels is not None and not scores:
+        shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in outputs.items())
+        raise InvalidArgument(f"no output has a score for each of {len(labels.names)} labels: {shapes}",
+                              hint="each line of --labels names a class")
+    table: Table = {}
+    for name, array in outputs.items():
+        if labels is not None and name in scores:
+            table |= _top_columns(f"{name}_" if len(scores) > 1 else "", array, labels)
+        else:
+            table[name] = _flat(array)
     return table
+
+
+def _has_scores(array: Any, labels: Labels) -> bool:
+    return bool(array.size == array.shape[0] * len(labels.names) and array.dtype.kind in "fV" and array.ndim > 1)
 
 
 def _flat(array: Any) -> Any:
@@ -31,25 +53,14 @@ def _flat(array: Any) -> Any:
     return array.reshape(array.shape[0]) if array.ndim > 1 and array.size == array.shape[0] else array
 
 
-def top_columns(name: str, scores: Any, labels: Sequence[str], top: int) -> Table:
-    """The labels and scores of the largest scores, best first: label_1, score_1, ... of an output [rows, classes].
-
-    Raises InvalidArgument for an output that has another number of classes than there are labels.
-    """
+def _top_columns(prefix: str, scores: Any, labels: Labels) -> Table:
+    """The largest scores of each row of [rows, classes] and their labels, best first."""
     import numpy as np
 
     flat = scores.reshape(scores.shape[0], -1)
-    classes = flat.shape[1]
-    if len(labels) == classes + 1:  # a list of labels without the class 0 of background, or with one more
-        raise InvalidArgument(f"output '{name}' has {classes} classes, and there are {classes + 1} labels",
-                              hint="one label too many: leave out that of the background")
-    if len(labels) != classes:
-        raise InvalidArgument(f"output '{name}' has {classes} classes, and there are {len(labels)} labels")
-    count = min(top, classes)
-    order = np.argsort(-flat.astype(np.float64), axis=1, kind="stable")[:, :count]
+    order = np.argsort(-flat.astype(np.float64), axis=1, kind="stable")[:, :labels.top]
     table: Table = {}
-    for rank in range(count):
-        picked = order[:, rank]
-        table[f"label_{rank + 1}"] = [labels[index] for index in picked]
-        table[f"score_{rank + 1}"] = flat[np.arange(len(flat)), picked]
+    for rank, classes in enumerate(order.T, 1):
+        table[f"{prefix}label_{rank}"] = [labels.names[index] for index in classes]
+        table[f"{prefix}score_{rank}"] = flat[np.arange(len(flat)), classes]
     return table

@@ -19,11 +19,12 @@ _PATTERN = frozenset("*?[")
 
 
 class Source(NamedTuple):
-    """Files of one format, in the order in which their rows come."""
+    """Files of one format, in the order in which their rows come. `key`: the name of an array in each."""
 
     text: str
     format: Format
     files: Sequence[Path]
+    key: str | None = None
 
 
 def is_of_rows(text: str) -> bool:
@@ -38,8 +39,14 @@ def is_of_rows(text: str) -> bool:
 
 def is_rows_of_file(text: str) -> bool:
     """True for a file whose rows run in batches where the user asks for batches."""
-    of = format_of(Path(text))
+    of = format_of(Path(split_key(text)[0]))
     return of is not None and bool(of.reader)
+
+
+def split_key(text: str) -> tuple[str, str | None]:
+    """The path and the key of FILE.npz:KEY; no key for another text."""
+    path, colon, key = text.rpartition(":")
+    return (path, key) if colon and path.lower().endswith(".npz") else (text, None)
 
 
 ONE_VALUE = ("NumPy array", "NumPy archive", "lines of text")  # formats that are one value without --batch
@@ -62,10 +69,11 @@ def find_source(text: str, name: str, default_format: Format | None = None) -> S
     A folder's files are found at any depth; names that begin with a dot are left out. Files of no known format are left
     out with a warning. Raises NotFound and InvalidArgument.
     """
+    path, key = split_key(text)
     formats: dict[str, Format] = {}
     by_format: dict[str, list[Path]] = {}
     unknown = 0
-    for file in _files(text, name):
+    for file in _files(path, name):
         of = default_format if str(file) == STDIN else format_of(file)
         if of is None:
             unknown += 1
@@ -82,7 +90,7 @@ def find_source(text: str, name: str, default_format: Format | None = None) -> S
     if unknown:
         warnings.warn(f"'{text}' has {unknown:,} files of no known format; left out", HealdWarning, stacklevel=2)
     (of_all, files), = by_format.items()
-    return Source(text, formats[of_all], files)
+    return Source(text, formats[of_all], files, key)
 
 
 def _files(text: str, name: str) -> list[Path]:
