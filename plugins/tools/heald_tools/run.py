@@ -56,6 +56,8 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def add_rows(parser: ArgumentParser) -> None:
     """Add the options for inputs of many rows."""
+    from .rows.picture_arguments import add_preprocessing
+
     group = parser.add_argument_group("many rows")
     group.add_argument("--batch", type=positive, metavar="N",
                        help="rows that run together (32, or the model's own number); files of arrays and lines are "
@@ -64,6 +66,7 @@ def add_rows(parser: ArgumentParser) -> None:
                        help="the columns that feed an input, side by side (repeatable)")
     group.add_argument("--keep", type=_names, default=[], metavar="COLUMN,...",
                        help="columns of the inputs that the table has, too")
+    add_preprocessing(group)
     group.add_argument("--labels", metavar="FILE", help="the names of classes, one a line: the best become columns")
     group.add_argument("--top", type=positive, default=5, metavar="N", help="labels of a row (5)")
     group.add_argument("--limit", type=positive, metavar="N", help="most rows")
@@ -159,22 +162,23 @@ def _run_rows(args: Namespace) -> int:
     from .inputs import parse
     from .rows.labels import read_labels
     from .rows.options import ReadOptions
+    from .rows.picture_arguments import preprocessing_of
     from .rows.predict import Model, Request, predict, summary
-    from .rows.sources import is_of_rows, is_rows_of_file
+    from .rows.sources import is_of_rows, is_picture, is_rows_of_file
     from .rows.writers import STDOUT, check_output
 
     output = args.output or STDOUT
     check_output(output)
     arguments = [parse(text) for text in args.input]
-    has_rows = is_of_rows if args.batch is None else lambda text: is_of_rows(text) or is_rows_of_file(text)
-    of_rows = [argument for argument in arguments if has_rows(argument.text)]
+    is_source = is_picture if args.batch is None else is_rows_of_file
+    of_rows = [argument for argument in arguments if is_of_rows(argument.text) or is_source(argument.text)]
     of_all_rows = [argument for argument in arguments if argument not in of_rows]
     model = load_model(args)
     step, inputs = _step_of_rows(args, model)
     request = Request(
         _sources(of_rows, inputs), _constants(of_all_rows, inputs), output, args.batch,
         _maps(args.map, inputs), args.keep, args.limit, args.strict, args.json, read_labels(args.labels, args.top),
-        ReadOptions(0, args.delimiter, args.encoding, args.header))
+        preprocessing_of(args), ReadOptions(0, args.delimiter, args.encoding, args.header))
     tally = predict(Model(inputs, tuple(model.outputs), step), request)
     sys.stderr.write(summary(tally, output) + "\n")
     return int(tally.bad > 0)

@@ -7,6 +7,9 @@
     text_files  texts, packed or plain, in the encoding that they state
     tables    readers of CSV and JSON lines
     arrays    readers of NumPy's files and of lines of text
+    pictures  pictures as rows
+    preprocessing  from pixels to the array that a model takes
+    picture_arguments  the options about pictures
     columns   the columns that feed each input, and the arrays that they become
     feed      batches of feeds, read and decoded beside the run
     results   outputs as columns of a table

@@ -115,7 +115,7 @@ def _rank_of_value(column: Column) -> int | None:
     import numpy as np
 
     if isinstance(column, Undecoded):
-        return np.ndim(column.decode(column.items[0])) if column.items else None
+        return column.rank
     if hasattr(column, "dtype"):
         return int(column.ndim) - 1
     return np.ndim(column[0]) if len(column) else None

@@ -12,9 +12,8 @@ class Format(NamedTuple):
     """One format of files.
 
     `reader`: "module:function" of a file of many rows: (path, options) -> iterator of RowBatch.
-    `decoder`: "module:function" of a file that is one row: (input's metadata, options) -> function from a path to the
-    row's array.
-    `library`: "name, module, requirement" of the distribution that it takes, or "".
+    `decoder`: "module:function" of files that are one row each: (files, input's metadata, input's name, preprocessing)
+    -> Undecoded.
     `gzip`: A file may be packed: data.csv.gz.
     """
 
@@ -22,7 +21,6 @@ class Format(NamedTuple):
     suffixes: tuple[str, ...]
     reader: str = ""
     decoder: str = ""
-    library: tuple[str, str, str] | None = None
     gzip: bool = False
 
 
@@ -30,6 +28,7 @@ FORMATS = (
     Format("CSV", (".csv", ".tsv"), reader="tables:read_csv", gzip=True),
     Format("JSON lines", (".jsonl", ".ndjson"), reader="tables:read_json_lines", gzip=True),
     Format("lines of text", (".txt",), reader="arrays:read_lines", gzip=True),
+    Format("picture", (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif"), decoder="pictures:column_of_pictures"),
     Format("NumPy array", (".npy",), reader="arrays:read_npy"),
     Format("NumPy archive", (".npz",), reader="arrays:read_npz"),
 )

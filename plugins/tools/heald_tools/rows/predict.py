@@ -21,6 +21,7 @@ from .columns import Binding, bind_columns
 from .feed import Feeds, batches_of, feeds_of, side_by_side
 from .formats import format_named
 from .options import ReadOptions
+from .preprocessing import Preprocessing
 from .progress import show_progress
 from .results import Labels, Table, columns_of_outputs
 from .row_batch import Fault, RowBatch
@@ -52,6 +53,7 @@ class Request(NamedTuple):
     strict: bool = False
     json_lines: bool = False
     labels: Labels | None = None
+    preprocessing: Preprocessing = Preprocessing()
     options: ReadOptions = ReadOptions(DEFAULT_BATCH)
 
 
@@ -77,7 +79,7 @@ def predict(model: Model, request: Request) -> Tally:
     Raises InvalidArgument, NotFound and DataLoss for inputs that cannot be read, with `strict` for a bad row, too.
     """
     size = _batch_size(model.inputs, request)
-    streams, total = _streams(request, size)
+    streams, total = _streams(model.inputs, request, size)
     batches = side_by_side(streams)
     first = next(batches, None)
     if first is None:
@@ -112,21 +114,51 @@ def _batch_size(inputs: Mapping[str, TensorMetadata], request: Request) -> int:
     return request.batch or DEFAULT_BATCH
 
 
-def _streams(request: Request, size: int) -> tuple[list[Iterator[RowBatch]], int | None]:
-    """The rows of each source in batches of one size, and the number of rows where files are rows."""
+def _streams(inputs: Mapping[str, TensorMetadata], request: Request, size: int,
+             ) -> tuple[list[Iterator[RowBatch]], int | None]:
+    """The rows of each source in batches of one size, and the number of rows where each file is one."""
     streams, counts = [], []
+    others = [name for name in inputs if name not in request.constants and name not in request.sources]
     options = request.options._replace(size=size)
     for name, text in request.sources.items():
         source = find_source(text, name or "all inputs", format_named("CSV"))
-        streams.append(batches_of(_rows_of(source, options._replace(key=source.key), name), size))
+        if source.format.decoder:
+            rows = _rows_of_files(source, _input_of_files(source, name, others), inputs, request, size)
+        else:
+            rows = _rows_of(source, options._replace(key=source.key), name)
+        streams.append(batches_of(rows, size))
         counts.append(len(source.files) if not source.format.reader else None)
     return streams, counts[0]
 
 
+def _input_of_files(source: Source, name: str | None, others: Sequence[str]) -> str:
+    """The input that files feed, each a row. Raises InvalidArgument where the user must name it."""
+    if name is not None:
+        return name
+    if len(others) != 1:
+        raise InvalidArgument(f"'{source.text}' names no input, and the model has {len(others)}: {', '.join(others)}",
+                              hint=f"--input NAME='{source.text}'")
+    return others[0]
+
+
+def _rows_of_files(source: Source, name: str, inputs: Mapping[str, TensorMetadata], request: Request, size: int,
+                   ) -> Iterator[RowBatch]:
+    make_column = _load(source.format.decoder)
+    for first in range(0, len(source.files), size):
+        files = source.files[first:first + size]
+        yield RowBatch({"file": [str(file) for file in files]},
+                       {name: make_column(files, inputs[name], name, request.preprocessing)})
+
+
+def _load(function: str) -> Any:
+    """The function of this room at "module:function"."""
+    module, _, name = function.partition(":")
+    return getattr(import_module(f".{module}", __package__), name)
+
+
 def _rows_of(source: Source, options: ReadOptions, name: str | None) -> Iterator[RowBatch]:
     """The rows of all files. The only column of a source for one input has the input's name."""
-    module, _, function = source.format.reader.partition(":")
-    read = getattr(import_module(f".{module}", __package__), function)
+    read = _load(source.format.reader)
     for file in source.files:
         for batch in read(file, options):
             only = len(batch.columns) == 1 and name is not None

@@ -8,10 +8,14 @@ from typing import Any, NamedTuple
 
 
 class Undecoded(NamedTuple):
-    """A column whose values are decoded beside the run, one by one, each from an item such as a path."""
+    """A column whose values are decoded beside the run, one by one, each from an item such as a path.
+
+    `rank`: The number of dimensions of a value.
+    """
 
     items: Sequence[Any]
     decode: Callable[[Any], Any]
+    rank: int
 
 
 class Fault(NamedTuple):

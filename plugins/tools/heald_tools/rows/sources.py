@@ -40,7 +40,12 @@ def is_of_rows(text: str) -> bool:
 def is_rows_of_file(text: str) -> bool:
     """True for a file whose rows run in batches where the user asks for batches."""
     of = format_of(Path(split_key(text)[0]))
-    return of is not None and bool(of.reader)
+    return of is not None
+
+
+def is_picture(text: str) -> bool:
+    of = format_of(Path(text))
+    return of is not None and bool(of.decoder)
 
 
 def split_key(text: str) -> tuple[str, str | None]:

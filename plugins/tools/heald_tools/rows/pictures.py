@@ -1,0 +1,98 @@
+"""Pictures as rows: decoded by Pillow, turned as their EXIF says, in the size, range and layout that a model takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from heald.api import TensorMetadata, dtypes, install_hint
+from heald.errors import DataLoss, InvalidArgument, ResourceExhausted, Unimplemented, describe_exception
+
+from .preprocessing import Layout, Preprocessing, apply_numbers, layout_of, size_of_resize
+from .row_batch import Undecoded
+
+PICTURE_FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")  # by default Pillow tries all its formats, and runs programs
+MOST_PIXELS = 89_478_485  # of a picture: Pillow's own bound, from which on it warns
+_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
+
+
+def column_of_pictures(files: Sequence[Path], meta: TensorMetadata, name: str, preprocessing: Preprocessing,
+                       ) -> Undecoded:
+    """Return the rows of these files, undecoded. An input of texts takes the files' bytes.
+
+    Raises Unimplemented without Pillow, InvalidArgument for an input that is no picture. Decoding raises DataLoss for a
+    file that is no picture, ResourceExhausted for one of too many pixels.
+    """
+    if meta.dtype is dtypes.string:
+        return Undecoded(files, Path.read_bytes, 0)
+    layout = layout_of(meta, name)
+    try:
+        from PIL import Image  # noqa: F401
+    except ImportError:
+        raise Unimplemented("reading pictures needs Pillow", hint=install_hint("pillow")) from None
+    rank = 3 if layout.has_channels else 2
+    return Undecoded(files, lambda path: _array_of(path, meta, layout, preprocessing), rank)
+
+
+def _array_of(path: Path, meta: TensorMetadata, layout: Layout, preprocessing: Preprocessing) -> Any:
+    import numpy as np
+
+    picture = _crop(_resize(open_picture(path, layout.channels), layout, preprocessing), preprocessing.crop, path)
+    pixels = np.asarray(picture)
+    if pixels.ndim == 2:
+        pixels = pixels[:, :, None]
+    _check_size(path, pixels.shape, layout)
+    array = apply_numbers(pixels, preprocessing.numbers, meta)
+    if not layout.has_channels:
+        return array[:, :, 0]
+    return np.ascontiguousarray(array.transpose(2, 0, 1)) if layout.channels_first else array
+
+
+def open_picture(path: Path, channels: int) -> Any:
+    """The decoded picture, turned as its EXIF says. Of an animation it is the first picture."""
+    from PIL import Image, ImageOps
+
+    try:
+        with Image.open(path, formats=PICTURE_FORMATS) as image:
+            if image.width * image.height > MOST_PIXELS:
+                raise ResourceExhausted(f"{image.width}x{image.height} pixels, more than {MOST_PIXELS:,}")
+            return ImageOps.exif_transpose(image).convert(_MODES[channels])
+    except ResourceExhausted:
+        raise
+    except (MemoryError, Image.DecompressionBombError) as error:
+        raise ResourceExhausted(f"too many pixels: {describe_exception(error)}") from error
+    except Exception as error:  # Pillow's decoders raise any class for damaged data
+        raise DataLoss(f"no picture that Pillow can read: {describe_exception(error)}") from error
+
+
+def _resize(picture: Any, layout: Layout, preprocessing: Preprocessing) -> Any:
+    from PIL import Image
+
+    height, width = size_of_resize(picture.height, picture.width, preprocessing.resize, layout, preprocessing.crop)
+    if (picture.width, picture.height) == (width, height):
+        return picture
+    name = {"area": "BOX"}.get(preprocessing.interpolation, preprocessing.interpolation.upper())
+    resample = Image.Resampling[name]
+    if preprocessing.antialias or name in ("NEAREST", "BOX", "LANCZOS"):
+        return picture.resize((width, height), resample)
+    scale = picture.width / width, 0.0, 0.0, 0.0, picture.height / height, 0.0
+    return picture.transform((width, height), Image.Transform.AFFINE, scale, resample)
+
+
+def _crop(picture: Any, crop: tuple[int, int] | None, path: Path) -> Any:
+    if crop is None:
+        return picture
+    height, width = crop
+    if height > picture.height or width > picture.width:
+        raise InvalidArgument(f"{picture.width}x{picture.height} pixels are fewer than the crop of {width}x{height}",
+                              hint="--resize makes the shorter side longer")
+    left, top = (picture.width - width) // 2, (picture.height - height) // 2
+    return picture.crop((left, top, left + width, top + height))
+
+
+def _check_size(path: Path, shape: tuple[int, ...], layout: Layout) -> None:
+    height, width = layout.height, layout.width
+    if height not in (None, shape[0]) or width not in (None, shape[1]):
+        raise InvalidArgument(f"{shape[1]}x{shape[0]} pixels, where the input takes {width or '?'}x{height or '?'}",
+                              hint="--resize HEIGHTxWIDTH")
