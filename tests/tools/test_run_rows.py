@@ -4,11 +4,14 @@ import csv
 import gzip
 import io
 import json
+import zlib
 
 import numpy as np
 import pytest
 from builders.graphs import const, node, placeholder
+from heald.api import wire
 from heald.runtime.values import dtypes
+from heald_tools.rows.records import masked_crc32c
 
 
 @pytest.fixture
@@ -198,3 +201,53 @@ def test_an_output_without_rows_is_told(command, saved, table):
                   node("z", "Neg", "x"))
     done = command("run", model, "--input", table("a,b\n1,2\n"), "--fetch", "y", "--fetch", "z")
     assert "has no row for each of 1 inputs" in done.err
+
+
+def record(data):
+    head = len(data).to_bytes(8, "little")
+    return b"".join((head, masked_crc32c(head).to_bytes(4, "little"), data, masked_crc32c(data).to_bytes(4, "little")))
+
+
+def example(**features):
+    """A tf.Example; a feature is a list of bytes, floats or integers."""
+    def values(items):
+        if isinstance(items[0], bytes):
+            return wire.put_bytes(1, b"".join(wire.put_bytes(1, item) for item in items))
+        if isinstance(items[0], float):
+            return wire.put_bytes(2, wire.put_bytes(1, b"".join(map(wire.pack_float, items))))
+        return wire.put_bytes(3, wire.put_bytes(1, b"".join(map(wire.put_varint, items))))
+
+    entries = (wire.put_bytes(1, name) + wire.put_bytes(2, values(items)) for name, items in features.items())
+    return wire.put_bytes(1, b"".join(wire.put_bytes(1, entry) for entry in entries))
+
+
+EXAMPLES = [example(x=[1.5, 2.5], name=[b"a"], n=[-3]), example(x=[0.5, 4.0], name=[b"b"], n=[7, 8])]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, zlib.compress])
+def test_the_features_of_records_feed_the_inputs_of_their_names(command, twice, table, pack):
+    path = table(pack(b"".join(map(record, EXAMPLES))), "data.tfrecord")
+    rows = rows_of(command("run", twice, "--input", path, "--keep", "name,n").out)
+    assert [(row["y"], row["name"], row["n"]) for row in rows] == [
+        ("[3.0, 5.0]", "a", "-3"), ("[1.0, 8.0]", "b", "[7, 8]")]
+
+
+def test_whole_records_feed_an_input_of_texts(command, saved, table):
+    model = saved(placeholder("serialized", (None,), dtypes.string),
+                  node("y", "Identity", "serialized", T=dtypes.string))
+    path = table(record(b"one") + record(b"two"), "data.tfrecords")
+    assert [row["y"] for row in rows_of(command("run", model, "--input", path).out)] == ["one", "two"]
+    table(b"".join(map(record, EXAMPLES)), "data.tfrecords")
+    assert len(rows_of(command("run", model, "--input", path).out)) == 2
+
+
+@pytest.mark.parametrize(("damage", "expected"), [
+    (lambda data: data[:-1], "is cut off in record 2"), (lambda data: data[:40], "is cut off"),
+    (lambda data: b"no records at all", "is no TFRecord file"),
+    (lambda data: data[:-8] + b"x" + data[-7:], "record 2 is damaged, its checksum does not fit"),
+])
+def test_a_damaged_file_of_records_is_told(command, twice, table, damage, expected):
+    path = table(damage(b"".join(map(record, EXAMPLES))), "data.tfrecord")
+    done = command("run", twice, "--input", path)
+    assert expected in done.err
+    assert done.status == 1

@@ -7,6 +7,7 @@
     text_files  texts, packed or plain, in the encoding that they state
     tables    readers of CSV and JSON lines
     arrays    readers of NumPy's files and of lines of text
+    records   a reader of TFRecord files
     pictures  pictures as rows
     preprocessing  from pixels to the array that a model takes
     picture_arguments  the options about pictures

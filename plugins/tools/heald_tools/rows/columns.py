@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from heald.api import TensorMetadata, dtypes
 from heald.errors import HealdError, InvalidArgument, describe_exception, did_you_mean
 
+from .arrays import VALUE
 from .row_batch import Column, RowBatch, Undecoded, keep_rows
 
 Array = Any
@@ -65,7 +66,7 @@ def _columns_of_input(
     by_letters = {_letters(column): column for column in names}
     if _letters(name) in by_letters:
         return (by_letters[_letters(name)],)
-    if only and len(names) == 1:
+    if only and (len(names) == 1 or (meta.dtype is dtypes.string and names[0] == VALUE)):
         return (names[0],)
     if only and meta.rank == 2 and meta.dtype is not dtypes.string:
         numbers = [column for column in names if _holds_numbers(sample.columns[column])]

@@ -29,6 +29,7 @@ FORMATS = (
     Format("JSON lines", (".jsonl", ".ndjson"), reader="tables:read_json_lines", gzip=True),
     Format("lines of text", (".txt",), reader="arrays:read_lines", gzip=True),
     Format("picture", (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif"), decoder="pictures:column_of_pictures"),
+    Format("TFRecord", (".tfrecord", ".tfrecords"), reader="records:read_records", gzip=True),
     Format("NumPy array", (".npy",), reader="arrays:read_npy"),
     Format("NumPy archive", (".npz",), reader="arrays:read_npz"),
 )
