@@ -11,7 +11,7 @@ from heald.api.cli import add_device, add_json, add_model, positive, say, tickin
 
 if TYPE_CHECKING:
     from .peers import Peer
-    from .run import AnyModel
+    from .step import AnyModel
     from .turns import Turn
 
 MAX_ROWS = 20  # rows of the table of nodes without --all
@@ -50,7 +50,7 @@ def _names(text: str) -> tuple[str, ...]:
 def bench(args: Namespace) -> int:
     _set_threads(args.threads)
     from .peers import check_runtimes, peers
-    from .run import outputs_of, with_graph
+    from .step import outputs_of, with_graph
     from .turns import time_in_turns
 
     check_runtimes(args.against)
@@ -108,7 +108,7 @@ def _feeds(args: Namespace, model: AnyModel) -> dict[str, Any]:
     from heald.runtime.service import convert_feed
 
     from .inputs import made_up_array, parse, read, texts_by_input
-    from .run import check_known
+    from .step import check_known
 
     texts = texts_by_input([parse(text) for text in args.input], tuple(model.inputs))
     check_known(texts, model)

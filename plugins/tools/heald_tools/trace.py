@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from heald.api.cli import add_json, say, ticking
 
-from .run import add_step
+from .step import add_step
 
 if TYPE_CHECKING:
     from heald.runtime.executor import Event
@@ -29,7 +29,7 @@ def add_arguments(parser: ArgumentParser) -> None:
 def trace(args: Namespace) -> int:
     from heald import RunMetadata, RunOptions
 
-    from .run import load_model, names_and_feeds, with_graph
+    from .step import load_model, names_and_feeds, with_graph
 
     model = with_graph(args, load_model(args))
     fetches, tensors, values = names_and_feeds(args, model)

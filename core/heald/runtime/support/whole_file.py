@@ -156,6 +156,12 @@ def remove_all(files: Iterable[Path]) -> None:
             disk.remove(file)
 
 
+def remove_folder(folder: Path) -> None:
+    """Remove an empty folder. Raises PermissionDenied or Unknown for one that cannot be removed."""
+    with naming(folder):
+        disk.remove_folder(folder)
+
+
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
     """Turn an OSError into the typed error, located at `path`: the path that the user gave."""

@@ -14,6 +14,8 @@
     columns   the columns that feed each input, and the arrays that they become
     feed      batches of feeds, read and decoded beside the run
     results   outputs as columns of a table
+    journal   how far a run has come
+    sinks     places of a table: standard output, a file, a folder of shards
     labels    the names of classes
     writers   the table of writers: CSV, JSON lines, .npz
     progress  the bar, the rate and the time left

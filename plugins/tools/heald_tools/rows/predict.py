@@ -11,22 +11,24 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from importlib import import_module
 from itertools import chain
+from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
 from heald.api import TensorMetadata
-from heald.errors import DataLoss, HealdWarning, InvalidArgument
+from heald.errors import DataLoss, FailedPrecondition, HealdWarning, InvalidArgument
 
 from .columns import Binding, bind_columns
 from .feed import Feeds, batches_of, feeds_of, side_by_side
 from .formats import format_named
+from .journal import Journal, identity_of
 from .options import ReadOptions
 from .preprocessing import Preprocessing
 from .progress import show_progress
 from .results import Labels, Table, columns_of_outputs
 from .row_batch import Fault, RowBatch
-from .sources import Source, find_source
-from .writers import STDOUT, open_writer
+from .sinks import STDOUT, journal_path, open_sink
+from .sources import STDIN, Source, find_source
 
 DEFAULT_BATCH = 32
 MOST_TOLD = 20  # bad rows that are told one by one
@@ -35,6 +37,7 @@ MOST_TOLD = 20  # bad rows that are told one by one
 class Request(NamedTuple):
     """The rows, and the place of the table.
 
+    `model`: The model's file or folder. `options_text`: All options, for the journal.
     `sources`: The text of each source of rows, by the input that it is for; None for all inputs, by its columns.
     `constants`: Values that are the same for all rows, by input.
     `maps`: The columns of an input, where their names do not say so.
@@ -43,15 +46,19 @@ class Request(NamedTuple):
     `labels`: The names of the classes of an output.
     """
 
+    model: Path
     sources: Mapping[str | None, str]
     constants: Mapping[str, Any]
     output: str
+    options_text: str
     batch: int | None = None
     maps: Mapping[str, Sequence[str]] = {}
     keep: Sequence[str] = ()
     limit: int | None = None
     strict: bool = False
     json_lines: bool = False
+    nan: str = "null"
+    resume: bool = False
     labels: Labels | None = None
     preprocessing: Preprocessing = Preprocessing()
     options: ReadOptions = ReadOptions(DEFAULT_BATCH)
@@ -87,19 +94,27 @@ def predict(model: Model, request: Request) -> Tally:
     bindings = _bindings(model.inputs, first, request)
     _check_columns(request.keep, first)
     one_by_one = not all(binding.batched for binding in bindings)
-    start, rows, bad = perf_counter(), 0, _BadRows(strict=request.strict)
+    start, bad = perf_counter(), _BadRows(strict=request.strict)
     limit = min(total, request.limit) if total is not None and request.limit is not None else total
-    with (open_writer(request.output, json_lines=request.json_lines) as writer,
+    with (open_sink(request.output, _journal(request), json_lines=request.json_lines, nan=request.nan) as sink,
           show_progress("running", limit) as tell_progress):
-        for feeds in feeds_of(_limit_rows(chain([first], batches), request.limit), bindings):
+        reached = sink.reached
+        tell_progress(reached.read)
+        all_batches = _rows_behind(_limit_rows(chain([first], batches), request.limit), reached.read)
+        for feeds in feeds_of(all_batches, bindings):
             bad.tell(feeds.faults)
+            count = len(feeds.rows) + len(feeds.faults)
+            reached = reached._replace(read=reached.read + count, written=reached.written + len(feeds.rows),
+                                       bad=reached.bad + len(feeds.faults))
             if len(feeds.rows):
                 table = _run_one_by_one(model, feeds, request) if one_by_one else _run(model, feeds, request, size)
-                writer.write({**_columns_to_keep(feeds.rows, request.keep), **table})
-            rows += len(feeds.rows)
-            tell_progress(len(feeds.rows) + len(feeds.faults))
+                sink.write({**_columns_to_keep(feeds.rows, request.keep), **table}, reached)
+            tell_progress(count)
     bad.tell_count()
-    return Tally(rows, bad.count, perf_counter() - start)
+    if sink.null_count:
+        warnings.warn(f"{sink.null_count:,} values are null: JSON has no NaN and no infinities", HealdWarning,
+                      stacklevel=2)
+    return Tally(reached.written, reached.bad, perf_counter() - start)
 
 
 def _batch_size(inputs: Mapping[str, TensorMetadata], request: Request) -> int:
@@ -163,6 +178,28 @@ def _rows_of(source: Source, options: ReadOptions, name: str | None) -> Iterator
         for batch in read(file, options):
             only = len(batch.columns) == 1 and name is not None
             yield replace(batch, columns={name: next(iter(batch.columns.values()))}) if only else batch
+
+
+def _journal(request: Request) -> Journal | None:
+    """The journal of an output that has one. Raises FailedPrecondition for rows of standard input with --resume."""
+    path = journal_path(request.output)
+    if path is None:
+        return None
+    files = [file for name, text in request.sources.items()
+             for file in find_source(text, name or "all inputs", format_named("CSV")).files]
+    if any(str(file) == STDIN for file in files):
+        if request.resume:
+            raise FailedPrecondition("--resume: rows of standard input cannot be read again")
+        return None
+    return Journal(path, identity_of(request.model, files, request.options_text), resume=request.resume)
+
+
+def _rows_behind(batches: Iterator[RowBatch], count: int) -> Iterator[RowBatch]:
+    """The batches behind the first `count` rows, good and bad, which are whole batches."""
+    for batch in batches:
+        if count <= 0:
+            yield batch
+        count -= len(batch) + len(batch.faults)
 
 
 def _limit_rows(batches: Iterator[RowBatch], limit: int | None) -> Iterator[RowBatch]:

@@ -1,6 +1,6 @@
 """Writers of tables, by the suffix of --output. A table: add a row for a new format.
 
-A file gets its name when it is whole. Numbers keep their precision: float32 has the shortest text that reads back as
+Numbers keep their precision: float32 has the shortest text that reads back as
 itself.
 """
 
@@ -9,21 +9,17 @@ from __future__ import annotations
 import csv
 import io
 import json
-import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO, Protocol
-
-from heald.errors import InvalidArgument
-from heald.runtime.support import whole_file
 
 from .results import Table
 
-STDOUT = "-"
-
 
 class Writer(Protocol):
+    """`null_count`: values that the format lacks, and that became null."""
+
+    null_count: int
+
     def write(self, table: Table) -> None:
         """Write rows. All tables have the columns of the first."""
 
@@ -35,9 +31,11 @@ class CsvWriter:
     """Rows of comma-separated cells below a line of the columns' names (RFC 4180, lines end with \\n). A cell of more
     than one value is a JSON list; bytes are text in UTF-8, other bytes \\xNN."""
 
-    def __init__(self, out: BinaryIO) -> None:
+    def __init__(self, out: BinaryIO, names: Sequence[str] | None = None) -> None:
+        """`names`: the columns of rows that stand before these."""
+        self.null_count = 0
         self._out = out
-        self._names: list[str] | None = None
+        self._names = names
 
     def write(self, table: Table) -> None:
         text = io.StringIO()
@@ -58,7 +56,7 @@ class JsonLinesWriter:
     def __init__(self, out: BinaryIO, *, nan: str = "null") -> None:
         self._out = out
         self._literal = nan == "literal"
-        self.replaced = 0  # values that became null
+        self.null_count = 0
 
     def write(self, table: Table) -> None:
         lines = []
@@ -77,7 +75,7 @@ class JsonLinesWriter:
         if isinstance(value, list):
             return [self._finite(item) for item in value]
         if isinstance(value, float) and value - value != 0:
-            self.replaced += 1
+            self.null_count += 1
             return None
         return value
 
@@ -89,6 +87,7 @@ class NpzWriter:
     """One array for each column, all rows below each other. The rows are in memory until the end."""
 
     def __init__(self, out: BinaryIO) -> None:
+        self.null_count = 0
         self._out = out
         self._tables: list[Table] = []
 
@@ -115,24 +114,9 @@ WRITERS: Mapping[str, Callable[[BinaryIO], Writer]] = {
 }
 
 
-def check_output(output: str) -> None:
-    """Raises InvalidArgument for a file of no known format."""
-    if output != STDOUT and Path(output).suffix.lower() not in WRITERS:
-        raise InvalidArgument(f"--output '{output}' is no file of a known format", hint=f"known: {', '.join(WRITERS)}")
-
-
-@contextmanager
-def open_writer(output: str, *, json_lines: bool = False) -> Iterator[Writer]:
-    """Yield a writer of a file, or of standard output: CSV there, or JSON lines."""
-    if output == STDOUT:
-        writer: Writer = (JsonLinesWriter if json_lines else CsvWriter)(sys.stdout.buffer)
-        yield writer
-        writer.close()
-        return
-    with whole_file.writing_file(Path(output)) as out:
-        writer = WRITERS[Path(output).suffix.lower()](out)
-        yield writer
-        writer.close()
+def make_writer(suffix: str, out: BinaryIO, nan: str) -> Writer:
+    """A writer for the format of a suffix. `nan`: "null", or "literal" for JSON lines that Python alone reads."""
+    return JsonLinesWriter(out, nan=nan) if suffix == ".jsonl" else WRITERS[suffix](out)
 
 
 def _cells(column: Any) -> Any:

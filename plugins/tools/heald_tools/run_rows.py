@@ -1,0 +1,157 @@
+"""heald run over many rows: the options, and the request that they make."""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser, BooleanOptionalAction, Namespace
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from heald.api.cli import positive
+
+from .step import limit_arguments, load_model, outputs_of, step_after_targets
+
+if TYPE_CHECKING:
+    from heald.api import TensorMetadata
+
+    from .inputs import Given
+    from .step import AnyModel
+
+
+def add_rows(parser: ArgumentParser) -> None:
+    """Add the options for inputs of many rows."""
+    from .rows.picture_arguments import add_preprocessing
+
+    group = parser.add_argument_group("many rows")
+    group.add_argument("--batch", type=positive, metavar="N",
+                       help="rows that run together (32, or the model's own number); files of arrays and lines are "
+                            "rows, too")
+    group.add_argument("--map", action="append", default=[], metavar="INPUT=COLUMN,...",
+                       help="the columns that feed an input, side by side (repeatable)")
+    group.add_argument("--keep", type=_names, default=[], metavar="COLUMN,...",
+                       help="columns of the inputs that the table has, too")
+    add_preprocessing(group)
+    group.add_argument("--labels", metavar="FILE", help="the names of classes, one a line: the best become columns")
+    group.add_argument("--top", type=positive, default=5, metavar="N", help="labels of a row (5)")
+    group.add_argument("--limit", type=positive, metavar="N", help="most rows")
+    group.add_argument("--resume", action="store_true", help="go on where a run with this output was cut off")
+    group.add_argument("--nan", choices=("null", "literal"), default="null",
+                       help="NaN and infinities in JSON lines: null, or as Python's json writes them")
+    group.add_argument("--strict", action="store_true", help="stop at the first row that cannot be read")
+    group.add_argument("--delimiter", metavar="C", help="between cells of CSV (by the first line: , ; | or a tab)")
+    group.add_argument("--encoding", default="utf-8", metavar="NAME", help="of texts (utf-8)")
+    group.add_argument("--header", action=BooleanOptionalAction, default=None,
+                       help="whether the first line of CSV has the columns' names (no where a cell is a number)")
+
+
+def _names(text: str) -> list[str]:
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
+def is_of_rows_run(args: Namespace) -> bool:
+    """True where inputs are many rows, or the output is a table."""
+    from .inputs import parse
+    from .rows.sinks import STDOUT
+    from .rows.sources import is_of_rows
+
+    if args.batch is not None or args.output == STDOUT:
+        return True
+    if args.output is not None and Path(args.output).suffix.lower() in (".csv", ".jsonl"):
+        return True
+    return any(is_of_rows(parse(text).text) for text in args.input)
+
+
+def run_rows(args: Namespace) -> int:
+    """Run a model over many rows. The status is 1 where a row could not be read."""
+    import sys
+
+    from .inputs import parse
+    from .rows.labels import read_labels
+    from .rows.options import ReadOptions
+    from .rows.picture_arguments import preprocessing_of
+    from .rows.predict import Model, Request, predict, summary
+    from .rows.sinks import STDOUT, check_output
+    from .rows.sources import is_of_rows, is_picture, is_rows_of_file
+
+    output = args.output or STDOUT
+    check_output(output, resume=args.resume)
+    arguments = [parse(text) for text in args.input]
+    is_source = is_picture if args.batch is None else is_rows_of_file
+    of_rows = [argument for argument in arguments if is_of_rows(argument.text) or is_source(argument.text)]
+    of_all_rows = [argument for argument in arguments if argument not in of_rows]
+    model = load_model(args)
+    step, inputs = _step_of_rows(args, model)
+    request = Request(
+        Path(args.model), _sources(of_rows, inputs), _constants(of_all_rows, inputs), output, _options_text(args),
+        args.batch, _maps(args.map, inputs), args.keep, args.limit, args.strict, args.json, args.nan,
+        args.resume, read_labels(args.labels, args.top), preprocessing_of(args),
+        ReadOptions(0, args.delimiter, args.encoding, args.header))
+    tally = predict(Model(inputs, tuple(model.outputs), step), request)
+    sys.stderr.write(summary(tally, output) + "\n")
+    return int(tally.bad > 0)
+
+
+def _step_of_rows(args: Namespace, model: AnyModel) -> tuple[Callable[..., Sequence[Any]], dict[str, TensorMetadata]]:
+    """Return a function from the arrays of the model's inputs to its outputs, and the inputs."""
+    import heald
+
+    limits = limit_arguments(args)
+    if isinstance(model, heald.Model):
+        step = step_after_targets(model, list(model.fetched.values()), dict(model.fed), args.target)
+    else:
+        step = outputs_of(model)
+    return (lambda *arrays: step(*arrays, **limits)), dict(model.inputs)
+
+
+def _options_text(args: Namespace) -> str:
+    """Return the options that decide about the rows, for the journal."""
+    options = {name: value for name, value in vars(args).items()
+               if name not in ("resume", "strict", "model", "run", "command", "timeout") and not callable(value)}
+    return repr(sorted(options.items()))
+
+
+def _sources(of_rows: Sequence[Given], inputs: Mapping[str, TensorMetadata]) -> dict[str | None, str]:
+    """Return the text of each source of rows by input; None stands for all inputs of a table's columns.
+
+    Raises InvalidArgument.
+    """
+    from heald.errors import InvalidArgument
+
+    sources: dict[str | None, str] = {}
+    for name, text in of_rows:
+        if name is not None and name not in inputs:
+            raise InvalidArgument(f"the model has no input '{name}'", hint=f"its inputs: {', '.join(inputs)}")
+        if name in sources or (sources and None in (name, *sources)):
+            raise InvalidArgument("rows of several sources need the name of the input that each is for",
+                                  hint="--input NAME=FILES")
+        sources[name] = text
+    if not sources:
+        raise InvalidArgument("no input is a source of rows",
+                              hint="--input NAME='FOLDER/*.npy', a folder, a table such as data.csv, or - for stdin")
+    return sources
+
+
+def _constants(given: Sequence[Given], inputs: Mapping[str, TensorMetadata]) -> dict[str, Any]:
+    """Return the values that are the same for all rows, by input."""
+    from heald.errors import InvalidArgument
+
+    from .inputs import read, texts_by_input
+
+    texts = texts_by_input(given, tuple(inputs))
+    for name in texts:
+        if name not in inputs:
+            raise InvalidArgument(f"the model has no input '{name}'", hint=f"its inputs: {', '.join(inputs)}")
+    return {name: read(text, inputs[name], name) for name, text in texts.items()}
+
+
+def _maps(texts: Sequence[str], inputs: Mapping[str, TensorMetadata]) -> dict[str, list[str]]:
+    """Return the columns of each input that --map names. Raises InvalidArgument."""
+    from heald.errors import InvalidArgument
+
+    maps: dict[str, list[str]] = {}
+    for text in texts:
+        name, equals, columns = text.partition("=")
+        if not equals or name not in inputs:
+            raise InvalidArgument(f"--map '{text}' is not INPUT=COLUMN,...", hint=f"the inputs: {', '.join(inputs)}")
+        maps[name] = _names(columns)
+    return maps
