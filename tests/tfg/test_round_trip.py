@@ -267,3 +267,27 @@ def test_a_function_may_return_a_value_whose_type_its_node_does_not_tell(op):
     text = heald.tfg.dumps(graph, verify=False)
     assert "!tf_type.tensor" in text
     assert heald.graphdef.dumps(heald.tfg.loads(text)) == heald.graphdef.dumps(graph)
+
+
+HEAD = "tfg.graph #tf_type.version<producer = 1, min_consumer = 0> {\n"
+
+
+@pytest.mark.parametrize("encoding", ["one", "list", "content"])
+@pytest.mark.parametrize(("of", "elements"), [
+    ("i1", "true"), ("i16", "-3"), ("i64", "300"), ("i32", "0"), ("i16", "[1, 2, 127]"), ("i32", "[1, -2, 300]"),
+    ("ui8", "[1, 200, 7]"), ("i1", "[true, false, true]"),
+])
+def test_elements_in_any_encoding_return(encoding, of, elements):
+    count = 3 if elements.startswith("[") else 70_000
+    text = (f'{HEAD}  %c, %ctl = Const name("c") {{_heald.encoding = {{value = "{encoding}"}}, dtype = {of}, '
+            f"value = dense<{elements}> : tensor<{count}x{of}>}} : () -> (tensor<*x{of}>)\n}}\n")
+    graph = heald.tfg.loads(text)
+    again = heald.tfg.loads(heald.tfg.dumps(graph))
+    assert heald.graphdef.dumps(again) == heald.graphdef.dumps(graph)
+    assert list(again["c"].attrs) == ["dtype", "value"]
+
+
+def test_the_least_number_is_an_unknown_size_as_in_mlir():
+    text = (f'{HEAD}  %x, %ctl = Placeholder name("x") {{dtype = f32, shape = #tf_type.shape<-9223372036854775808x2>}}'
+            " : () -> (tensor<*xf32>)\n}\n")
+    assert heald.tfg.loads(text)["x"].attrs["shape"] == (None, 2)

@@ -36,6 +36,7 @@ _SUBTYPED = ("resource", "variant")
 _DIALECTS_WITHOUT_SYMBOLS = ("builtin", "func")
 _MAX_ELEMENTS = 2**63 - 1
 _INT4 = 29  # number of DataType
+_DYNAMIC = -(1 << 63)  # an unknown size, by ShapedType::kDynamic of MLIR
 T = TypeVar("T")
 _TENSOR_PROTO_PREFIX = tensor_forms.MANGLED.decode()
 
@@ -219,7 +220,7 @@ class AttributeReader(AttributeParser):
         if value is None:
             raise self.error("integer value too large", at)
         self.advance()
-        return value
+        return -1 if value == _DYNAMIC else value
 
     def func(self) -> d.FuncAttr:
         self.expect("<")

@@ -50,6 +50,8 @@ STORAGE = {
 LITERALS = STORAGE | {29: Storage(1, 7, "b"), 30: Storage(1, 7, "B")}  # of types that have literals in text
 _FLOATS = {1: "f32", 2: "f64", 14: "bf16", 19: "f16", 8: "f32", 18: "f64"}
 _COMPLEX = (8, 18)
+_CHUNK_ELEMENTS = 1 << 16  # numbers of Python at once
+_TRUTH = b"\0" + b"\1" * 255  # a bool of any byte
 
 
 class Elements(NamedTuple):
@@ -86,7 +88,7 @@ def elements_of_proto(raw: Buffer) -> Elements | None:
         return None
     data = _data(raw, lists, storage) if content is None else content
     if content is not None and number == BOOL:
-        data = bytes(map(bool, content))
+        data = bytes(content).translate(_TRUTH)
     size = storage.size
     element_count = len(data) // size
     if element_count > count or len(data) % size:
@@ -134,7 +136,21 @@ def _data(raw: Buffer, lists: Sequence[tuple[int, int, int, int]], storage: Stor
     packed = parts[0] if len(parts) == 1 else b"".join(parts)
     if not storage.varint:
         return packed
+    if not len(packed):
+        return b""
+    first, period = wire.varint(packed, 0, len(packed))
+    if len(packed) % period == 0 and equal(packed, period):
+        return _pack_elements([first], storage) * (len(packed) // period)
+    if bytes(packed).isascii():  # each byte is a varint
+        return _widen(packed, storage.size)
     return _pack_elements(wire.integers(packed, wire.BYTES, 0, len(packed), "elements"), storage)
+
+
+def _widen(values: Buffer, size: int) -> bytes:
+    """Little-endian integers of `size` bytes, each of a byte. A text may ask for many in a few characters."""
+    wide = bytearray(len(values) * size)
+    wide[::size] = values
+    return bytes(wide)
 
 
 def _pack_elements(values: Sequence[int], storage: Storage) -> bytes:
@@ -182,10 +198,11 @@ def encode_tensor(elements: Elements, encoding: str) -> list[Buffer]:
     if number == STRING:
         field = b"".join([wire.put_bytes(_STRINGS, text) for text in strings])
         return [head, _repeat(field, times)]
-    data = _repeat(data, times)
     if encoding == "content":
+        data = _repeat(data, times)
         return [head, b"\x22" + wire.put_varint(len(data)), data]
-    return [head, wire.put_bytes(STORAGE[number].field, _list_bytes(data, STORAGE[number]))]
+    storage = STORAGE[number]
+    return [head, wire.put_bytes(storage.field, _repeat(_list_bytes(data, storage), times))]
 
 
 def _repeat(data: Buffer, times: int) -> Buffer:
@@ -204,8 +221,10 @@ ENCODINGS = ("one", "list", "content")
 def _list_bytes(data: Buffer, storage: Storage) -> Buffer:
     if not storage.varint:
         return data
-    values = struct.unpack(f"<{len(data) // storage.size}{storage.code}", data)
-    return b"".join(map(wire.put_varint, values))
+    chunk = _CHUNK_ELEMENTS * storage.size
+    chunks = (data[at:at + chunk] for at in range(0, len(data), chunk))
+    return b"".join([b"".join(map(wire.put_varint, struct.unpack(f"<{len(part) // storage.size}{storage.code}", part)))
+                     for part in chunks])
 
 
 def shape_bytes(shape: Sequence[int]) -> bytes:
