@@ -29,13 +29,14 @@ _VALUE = rf"%{SUFFIX}(?:\#\d{{1,9}})?"
 _VALUES = rf"{_VALUE}(?:, {_VALUE})*"
 _TEXT = r'"([^"\\\n]*)"'
 _LINE = re.compile(  # the usual form of a node, up to its name
-    rf"\s*(%{SUFFIX}(?::[1-9]\d{{0,8}})?(?:, %{SUFFIX})?) = (?:tfg\.)?([A-Za-z_][\w$]*)(?:\(({_VALUES})\))?"
-    rf"(?: \[({_VALUES})\])?(?: device\({_TEXT}\))?(?: assigned_device\({_TEXT}\))?(?: name\({_TEXT}\))?([^\n]*)\n"
+    rf"\s*(%{SUFFIX}(?::[1-9]\d{{0,8}})?(?:, %{SUFFIX})?) = (?:tfg\.)?([A-Za-z_][\w$]*)(?:\(({_VALUES})\))?+"
+    rf"(?: \[({_VALUES})\])?+(?: device\({_TEXT}\))?+(?: assigned_device\({_TEXT}\))?+(?: name\({_TEXT}\))?+([^\n]*+)\n"
     r"(?=\s*+(?:[%}]|return))",  # the node does not go on there
     re.ASCII)
 _END_OF_LINE = re.compile(BLANK)
 LARGEST_INDEX = 2**31 - 1
 _BOUNDS = 3  # operands of a For in front of its values
+_LONGEST_LINE = 1 << 16  # characters of a node in the usual form
 _MAX_SHARED_CHARACTERS = 1024  # characters of a shared part of a line
 _OF_MODULES = ("tfg.graph", "tfg.func")
 _TERMINATORS = ("return", "yield", "condition")
@@ -57,6 +58,7 @@ class BodyReader(AttributeReader, FaultReporter):
     def __init__(self, text: str, file: str = "-", line: int = 1) -> None:
         self.tails: dict[str, Tail] = {}
         self.default_dialect = "builtin"
+        self._newline = -1  # the position of the next one, as far as it is known
         super().__init__(text, file, line)
 
     def custom_error(self, op: str, message: str, at: int | None = None, hint: str | None = None) -> MalformedText:
@@ -151,6 +153,11 @@ class BodyReader(AttributeReader, FaultReporter):
 
     def line(self) -> ParsedNode | None:
         """Parse a node in the usual form at once; None for another form, or one with a fault."""
+        if self._newline < self.at:
+            newline = self.source.find("\n", self.at)
+            self._newline = len(self.source) if newline < 0 else newline
+        if self._newline - self.at > _LONGEST_LINE:
+            return None  # its nodes would each look for its end
         match = _LINE.match(self.source, self.at)
         if match is None:
             return None
