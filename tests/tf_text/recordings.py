@@ -14,6 +14,8 @@ from heald.api import Graph, Node, dtypes
 
 DATA = Path(__file__).parent / "data"
 Case = dict[str, Any]
+TEXTS = ("model", "normalization_form", "string_separator", "suffix_indicator", "unknown_token")  # names of attributes
+TYPES = ("T", "Tin", "Tsplits", "Tvalues", "dtype", "out_type")
 
 
 @cache
@@ -49,8 +51,8 @@ def attributes_of(recorded: dict[str, Any]) -> dict[str, Any]:
             return text
         return models()[text[1:]] if text.startswith("@") else text.encode("latin1")
 
-    names = ("model", "suffix_indicator", "unknown_token", "string_separator", "normalization_form")
-    return {name: value(text) if name in names else text for name, text in recorded.items()}
+    types = {name: dtypes.named(text) for name, text in recorded.items() if name in TYPES}
+    return {name: value(text) if name in TEXTS else text for name, text in recorded.items()} | types
 
 
 def run_case(case: Case, *, as_constants: bool = False) -> list[Any]:
