@@ -19,6 +19,7 @@ FAMILIES = {
     "rouge": ("RougeL",),
     "round_robin": ("TFText>RoundRobinGenerateMasks", "TFText>RoundRobinTrim"),
     "scripts": ("UnicodeScriptTokenizeWithOffsets",),
+    "sentence_fragments": ("SentenceFragmentsV2",),
     "sentencepiece_ops": (
         "SentencepieceDetokenizeOp", "SentencepieceIdToStringOp", "SentencepieceOp", "SentencepieceStringToIdOp",
         "SentencepieceTokenizeOp", "SentencepieceTokenizeWithOffsetsOp", "SentencepieceVocabSizeOp"),
