@@ -6,6 +6,8 @@ from collections import Counter
 
 import heald
 import pytest
+from heald.runtime.support.install import plugin_of_op
+from heald_tf_ops.plugin import OPS as TENSORFLOW_OPS
 from heald_tf_text.kernels import FAMILIES
 from heald_tf_text.metadata import rule_of
 from heald_tf_text.plugin import OPS
@@ -40,6 +42,11 @@ def test_the_table_has_every_served_op_and_a_metadata_function_for_each_row() ->
     assert set(SERVED) <= set(OPS)
     assert [op for op in OPS if rule_of(op) is None] == []
     assert len(OPS) == 38
+
+
+def test_the_table_of_distributions_tells_who_brings_these_ops_and_no_others() -> None:
+    assert {plugin_of_op(op) for op in OPS} == {"tf_text"}
+    assert [op for op in TENSORFLOW_OPS if plugin_of_op(op) == "tf_text"] == []
 
 
 def test_both_recorded_versions_agree_but_for_known_cases() -> None:

@@ -66,7 +66,10 @@ DISTRIBUTIONS = {
     "heald-sim": OwnDistribution("plugins/sim", (CORE, "heald-cpu"), "sim"),
     "heald-simplify": OwnDistribution("plugins/simplify", plugin="simplify"),
     "heald-tf-ops": OwnDistribution("plugins/tf_ops", plugin="tf_ops"),
-    "heald-tf-text": OwnDistribution("plugins/tf_text", plugin="tf_text"),
+    "heald-tf-text": OwnDistribution("plugins/tf_text", plugin="tf_text", ops=(
+        "CaseFoldUTF8", "ConstrainedSequence", "FastBertNormalize", "FindSourceOffsets", "MaxSpanningTree",
+        "NormalizeUTF8*", "PhraseTokenize", "RegexSplitWithOffsets", "RougeL", "SentenceFragments*", "Sentencepiece*Op",
+        "TFText>*", "TokenizerFromLogits", "*TokenizeWithOffsets")),
     "heald-tools": OwnDistribution("plugins/tools", plugin="tools", commands=("run", "bench", "trace", "diff", "new")),
 }
 COMMANDS = {command: name for name, row in DISTRIBUTIONS.items() for command in row.commands}

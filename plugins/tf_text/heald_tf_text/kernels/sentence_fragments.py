@@ -35,8 +35,8 @@ class Marks(NamedTuple):
 
 
 class Terminal(NamedTuple):
-    """The run of terminals at a place. `start` is that of its first character, or of its last emoticon or ellipsis: also
-    of one within another, as in `....` and `D:)`."""
+    """The run of terminals at a place. `start` is that of its first character, or of its last emoticon or ellipsis. One
+    may stand within another: `....`, `D:)`."""
 
     start: int
     end: int
