@@ -76,6 +76,13 @@ def test_bytes_that_are_no_model_say_so(bytes_of_model: bytes, message: str) -> 
         SentencePieceModel(bytes_of_model)
 
 
+def test_a_request_that_the_library_refuses_is_a_typed_error() -> None:
+    model = SentencePieceModel(recordings.models()["sp_byte"])
+    options = Options(100_000, 1.0, add_bos=False, add_eos=False, reverse=False)
+    with pytest.raises(InvalidArgument, match="SentencePiece refuses to nbest encode"):
+        list(model.encodings(b"hello", options, returns_nbest=True))
+
+
 def test_a_map_of_characters_that_leads_out_of_its_trie_is_refused() -> None:
     size = (1024).to_bytes(4, "little")
     check_charsmap(size + bytes(1024) + b"a\0")

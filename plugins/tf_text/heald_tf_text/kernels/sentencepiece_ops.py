@@ -68,17 +68,24 @@ class SentencePieceModel:
         a random one."""
         kind = "serialized_proto"
         if returns_nbest:
-            message = self.processor.nbest_encode(text, nbest_size=options.nbest_size, out_type=kind)
+            message = self._call("nbest_encode", text, nbest_size=options.nbest_size, out_type=kind)
             best = [list(_pieces(message, start, stop))
                     for number, _, start, stop in wire.fields(message, 0, len(message)) if number == NBESTS]
         elif options.nbest_size in (0, 1):
-            message = self.processor.encode(text, out_type=kind)
+            message = self._call("encode", text, out_type=kind)
             best = [list(_pieces(message, 0, len(message)))]
         else:
-            message = self.processor.encode(text, out_type=kind, enable_sampling=True, nbest_size=options.nbest_size,
+            message = self._call("encode", text, out_type=kind, enable_sampling=True, nbest_size=options.nbest_size,
                                           alpha=options.alpha)
             best = [list(_pieces(message, 0, len(message)))]
         return (self._add_marks(tokens, options) for tokens in best)
+
+    def _call(self, method: str, *args: Any, **options: Any) -> Any:
+        """Call a method of the library. Raises InvalidArgument where it refuses, as for samples of some models."""
+        try:
+            return getattr(self.processor, method)(*args, **options)
+        except (RuntimeError, ValueError, IndexError, OSError) as error:
+            raise InvalidArgument(f"SentencePiece refuses to {method.replace('_', ' ')}: {error}") from None
 
     def _add_marks(self, tokens: list[Piece], options: Options) -> list[Piece]:
         """The pieces with those that begin and end a text, reversed as a pieces_and_marks."""
@@ -93,7 +100,7 @@ class SentencePieceModel:
             if isinstance(number, int):
                 self.text(number)
         tokens = [token.decode("utf-8", "replace") if isinstance(token, bytes) else token for token in row]
-        text: str = self.processor.decode(tokens) if tokens else ""
+        text: str = self._call("decode", tokens) if tokens else ""
         return text.encode()
 
 
