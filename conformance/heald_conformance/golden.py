@@ -1,4 +1,10 @@
-"""Cases computed by real TensorFlow: op, attributes, inputs, and outputs with a tolerance, or the error's code."""
+"""Cases computed by real TensorFlow: op, attributes, inputs, and outputs with a tolerance, or the error's code.
+
+A plugin with ops of its own brings a folder of cases in the same format: `recordings` of heald-conformance.toml.
+    index.json   {"cases": [{"id", "op", "attrs", "in", "out" or "error", "tol", "static"}, ...]}
+    data.npz     the elements of all tensors but strings, as the bytes `blob`
+    graphs.zip   ID.pb for each case: placeholders i0, i1, ... and the node `op`
+"""
 
 from __future__ import annotations
 
@@ -23,6 +29,7 @@ class Case:
     """One recorded call of an op.
 
     `outputs`: one array for each output, None where TensorFlow leaves it open; None as a whole for an error.
+    `folder`: the folder of its graph.
     `static`: the output shapes that TensorFlow infers without values (None: unknown), or its error.
     """
 
@@ -35,23 +42,29 @@ class Case:
     message: str
     tolerance: tuple[float, float]
     static: Any
+    folder: Path = FOLDER
 
     def graph(self) -> Graph:
         """The case as a graph: placeholders i0, i1, ... of unknown shape, and the node `op`."""
-        return graphdef.loads(graph_archive().read(f"{self.id}.pb"))
+        return graphdef.loads(graph_archive(self.folder).read(f"{self.id}.pb"))
+
+
+def cases(recordings: Path | None = None) -> dict[str, list[Case]]:
+    """All cases by op, those of a plugin's folder included."""
+    return cases_of(FOLDER) | (cases_of(recordings) if recordings is not None else {})
 
 
 @cache
-def cases() -> dict[str, list[Case]]:
-    """All cases by op."""
-    blob = np.load(FOLDER / "data.npz")["blob"].tobytes()
+def cases_of(folder: Path) -> dict[str, list[Case]]:
+    """The cases of a folder by op."""
+    blob = np.load(folder / "data.npz")["blob"].tobytes()
     by_op: dict[str, list[Case]] = {}
-    for row in json.loads((FOLDER / "index.json").read_text())["cases"]:
+    for row in json.loads((folder / "index.json").read_text("utf-8"))["cases"]:
         case = Case(
             row["id"], row["op"], row["attrs"], [_array(ref, blob) for ref in row["in"]],
             [None if ref is None else _array(ref, blob) for ref in row["out"]] if "out" in row else None,
             row.get("error", {}).get("code"), row.get("error", {}).get("message", ""),
-            tuple(row.get("tol", (0, 0))), row["static"],
+            tuple(row.get("tol", (0, 0))), row["static"], folder,
         )
         by_op.setdefault(case.op, []).append(case)
     return by_op
@@ -101,6 +114,6 @@ def _array(ref: list[Any], blob: bytes) -> Array:
 
 
 @cache
-def graph_archive() -> zipfile.ZipFile:
-    """The recorded graphs: a GraphDef for each case, under the case's id."""
-    return zipfile.ZipFile(FOLDER / "graphs.zip")
+def graph_archive(folder: Path) -> zipfile.ZipFile:
+    """The recorded graphs of a folder: a GraphDef for each case, under the case's id."""
+    return zipfile.ZipFile(folder / "graphs.zip")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -24,14 +25,19 @@ LIKE = {  # ops without a recorded case that TensorFlow accepts, and an op whose
 }
 
 
-def calls(op: Any, varied: str | None, dtype: DType | None) -> Iterator[tuple[dict[str, Any], tuple[Array, ...]]]:
-    """Attributes and inputs of recorded cases, with `dtype` as type attribute `varied` and elements of that type."""
-    recorded_cases = [case for case in cases().get(LIKE.get(op.name, op.name), ()) if _is_whole(case)]
+def calls(
+    op: Any, varied: str | None, dtype: DType | None, recordings: Path | None = None
+) -> Iterator[tuple[dict[str, Any], tuple[Array, ...]]]:
+    """Attributes and inputs of recorded cases, with `dtype` as type attribute `varied` and elements of that type.
+    `recordings` is the folder of a plugin's cases."""
+    recorded_cases = [case for case in cases(recordings).get(LIKE.get(op.name, op.name), ()) if _is_whole(case)]
     for case in islice(recorded_cases, CASES_OF_AN_OP):
         attrs = _attributes(op, case)
         if varied is not None:
             attrs[varied] = _instead(attrs[varied], dtype)
         tensors = op.expand_inputs(attrs)
+        if len(tensors) != len(case.inputs):
+            continue  # an input is the output of another node, a resource for instance
         if all(bool(t.dtype.itemsize) == (x.dtype != object) for t, x in zip(tensors, case.inputs, strict=True)):
             yield attrs, tuple(_as(x, t.dtype) for x, t in zip(case.inputs, tensors, strict=True))
 

@@ -178,11 +178,13 @@ def varied_type(op: Any) -> str | None:
     return "T" if "T" in named else next((name for name in named if name), None)
 
 
-def samples(op: Any, dtype: DType | None, values: tuple[str, ...]) -> Iterator[Sample]:
+def samples(
+    op: Any, dtype: DType | None, values: tuple[str, ...], recordings: Path | None = None
+) -> Iterator[Sample]:
     """Samples of an op whose varied type attribute is `dtype`; `values` names the inputs that metadata reads."""
     if op.name in EXCHANGES:
         return
-    for attrs, inputs in calls(op, varied_type(op), dtype):
+    for attrs, inputs in calls(op, varied_type(op), dtype, recordings):
         says = [_says(op, t.arg) for t in op.expand_inputs(attrs)]
         yield Sample(attrs, inputs, positions(op, attrs, values), _true(says))
     for attrs in _attributes(op, dtype):

@@ -9,6 +9,8 @@
     "kernels.*[Softmax-float16]" = "the driver rounds to zero; fixed in 2.1"
     "OPENCL:1 memory.*" = "a device that is broken"
 
+    recordings = "tests/recordings"    # a folder beside the file: cases of the plugin's own ops, as in `golden`
+
 In a pattern, `*` stands for any characters and `?` for one; a device may stand before the case. A case that is expected
 to fail and passes makes the run fail.
 """
@@ -44,6 +46,7 @@ class Settings:
     """The settings of a run.
 
     `quick`: fewer and smaller cases, for a run with every commit.
+    `recordings`: a folder of recorded cases of a plugin's own ops.
     `pack`: the id of a plugin; its kernels alone are tested, against heald-cpu's.
     """
 
@@ -52,6 +55,7 @@ class Settings:
     expected_failures: Mapping[str, str] = field(default_factory=dict)
     quick: bool = False
     pack: str | None = None
+    recordings: Path | None = None
 
     def tolerance(self, dtype: str) -> Tolerance:
         """The tolerance (relative, absolute) of an element type; zero for every type but floats and complex numbers."""
@@ -81,13 +85,13 @@ def _load(path: Path | None) -> Settings:
     except (OSError, tomllib.TOMLDecodeError) as error:
         raise SettingsError(f"{path}: {error}") from None
     try:
-        return _read(table)
+        return _read(table, path.parent)
     except ValueError as error:
         raise SettingsError(f"{path}: {error}") from None
 
 
-def _read(table: dict[str, Any]) -> Settings:
-    _check(table, ("levels", "tolerance", "expected_failures"), "key")
+def _read(table: dict[str, Any], folder: Path) -> Settings:
+    _check(table, ("levels", "tolerance", "expected_failures", "recordings"), "key")
     levels = table.get("levels", list(LEVELS))
     if not isinstance(levels, list):
         raise ValueError(f"levels must be a list, not {levels!r}")
@@ -102,7 +106,17 @@ def _read(table: dict[str, Any]) -> Settings:
     for pattern, reason in failures.items():
         if not isinstance(reason, str) or not reason:
             raise ValueError(f"expected_failures: '{pattern}' needs a reason")
-    return Settings(tuple(level for level in LEVELS if level in levels), tolerances, failures)
+    return Settings(tuple(level for level in LEVELS if level in levels), tolerances, failures,
+                    recordings=_recordings(table.get("recordings"), folder))
+
+
+def _recordings(name: object, folder: Path) -> Path | None:
+    """The folder of recorded cases that a settings file names, beside it. Raises ValueError for another one."""
+    if name is None:
+        return None
+    if not isinstance(name, str) or not (folder / name / "index.json").is_file():
+        raise ValueError(f"recordings must be a folder with index.json beside the file, not {name!r}")
+    return (folder / name).absolute()
 
 
 def _check(table: Any, known_keys: tuple[str, ...], what: str) -> None:

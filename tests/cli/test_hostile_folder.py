@@ -215,5 +215,5 @@ for place in ("", os.getcwd()):  # as python -c and python -m write it
     done = folder.run(sys.executable, "-c", code)
     assert folder.has_run == []
     plugins = ["cpu", "cuda", "eager", "example_device", "heald", "mlir", "onednn", "opencl", "saved_model", "sim",
-               "simplify", "tf_ops", "tools"]
+               "simplify", "tf_ops", "tf_text", "tools"]
     assert done.stdout.split() == plugins * 2, done.stderr

@@ -158,6 +158,6 @@ def test_the_page_of_ops_says_what_the_table_says(command):
 
 
 def test_the_reason_of_an_unknown_op_does_not_name_the_command_that_gives_it(command, saved):
-    model = saved(placeholder("x", (), dtypes.string), Node("y", "CaseFoldUTF8", ("x",)))
+    model = saved(placeholder("x", (), dtypes.string), Node("y", "Elsewhere>Fold", ("x",)))
     (row,) = json.loads(command("ops", "--missing", model, "--json").out)
-    assert row["reason"] == "no op is called 'CaseFoldUTF8'; a plugin may bring it: heald plugins"
+    assert row["reason"] == "no op is called 'Elsewhere>Fold'; a plugin may bring it: heald plugins"

@@ -39,9 +39,9 @@ def read_again(archive: Archive) -> dict[str, list[Case]]:
     archive.write()
     golden.graph_archive.cache_clear()
     try:
-        recorded = golden.cases.__wrapped__()
+        recorded = golden.cases_of.__wrapped__(golden.FOLDER)
         graphs = {f"{case.id}.pb" for of_op in recorded.values() for case in of_op} - WITHOUT_GRAPH
-        assert graphs == set(golden.graph_archive().namelist())
+        assert graphs == set(golden.graph_archive(golden.FOLDER).namelist())
         return recorded
     finally:
         golden.graph_archive.cache_clear()

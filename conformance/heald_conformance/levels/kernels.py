@@ -33,7 +33,7 @@ class Declined(Exception):
 
 
 def recorded_ops(on: Subject) -> list[str]:
-    return sorted({k.op for k in on.kernels()} & cases().keys())
+    return sorted({k.op for k in on.kernels()} & cases(on.settings.recordings).keys())
 
 
 def ops_and_types(on: Subject) -> Iterator[str]:
@@ -60,7 +60,7 @@ def takes(on: Subject, op: str, attr: str, dtype: DType) -> bool:
 def a_kernel_agrees_with_tensorflow(on: Subject, op: str) -> None:
     """Runs TensorFlow's recorded cases of the op that a kernel of the device takes."""
     wrong, reasons, tried = [], set(), 0
-    recorded = cases()[op]
+    recorded = cases(on.settings.recordings)[op]
     for case in some(on, recorded, 4):
         for fed in ways_to_feed(on, len(case.inputs), read(on, case)):
             try:
@@ -87,7 +87,8 @@ def a_kernel_agrees_with_the_cpu(on: Subject, op: str) -> None:
     rule = registries.ops.metadata(definition)
     refusals, reasons, tried = [], set(), 0
     dtype = dtypes.named(type_name) if type_name else None
-    for sample in some(on, list(samples(definition, dtype, rule.values if rule else ())), 8):
+    read_inputs = rule.values if rule else ()
+    for sample in some(on, list(samples(definition, dtype, read_inputs, on.settings.recordings)), 8):
         feedings = ways_to_feed(on, len(sample.inputs), sample.read, sample.settings)
         try:
             want = apply(on, name, sample, on.reference, feedings[0])
@@ -186,7 +187,8 @@ def launch_samples(on: Subject, op: str) -> Iterator[tuple[Sample, list[frozense
     rule, attr = on.host.registries.ops.metadata(definition), varied_type(definition)
     types = [None] if attr is None else [d for d in fixed_size_types() if takes(on, op, attr, d)]
     for dtype in types[: on.size(len(types), 2)]:
-        full = (s for s in samples(definition, dtype, rule.values if rule else ()) if all(x.size for x in s.inputs))
+        candidates = samples(definition, dtype, rule.values if rule else (), on.settings.recordings)
+        full = (sample for sample in candidates if all(x.size for x in sample.inputs))
         for sample in islice(full, on.size(8, 1)):
             yield sample, ways_to_feed(on, len(sample.inputs), sample.read, sample.settings)
 

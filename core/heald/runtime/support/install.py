@@ -51,7 +51,7 @@ DISTRIBUTIONS = {
               "heald-tools"),
         extras=MappingProxyType({
             "special": (), "opencl": ("heald-opencl",), "gpu": ("heald-cuda",), "mlir": ("heald-mlir",),
-            "all": ("heald-opencl", "heald-cuda", "heald-mlir")})),
+            "text": ("heald-tf-text",), "all": ("heald-opencl", "heald-cuda", "heald-mlir", "heald-tf-text")})),
     CORE: OwnDistribution("core", (), "heald"),
     "heald-cpu": OwnDistribution("device_cpu", (CORE, "heald-tf-ops"), "cpu"),
     "heald-cuda": OwnDistribution("device_gpu", (CORE, "heald-kernel-text"), "cuda",
@@ -66,6 +66,10 @@ DISTRIBUTIONS = {
     "heald-sim": OwnDistribution("plugins/sim", (CORE, "heald-cpu"), "sim"),
     "heald-simplify": OwnDistribution("plugins/simplify", plugin="simplify"),
     "heald-tf-ops": OwnDistribution("plugins/tf_ops", plugin="tf_ops"),
+    "heald-tf-text": OwnDistribution("plugins/tf_text", plugin="tf_text", ops=(
+        "CaseFoldUTF8", "ConstrainedSequence", "FastBertNormalize", "FindSourceOffsets", "MaxSpanningTree",
+        "NormalizeUTF8*", "PhraseTokenize", "RegexSplitWithOffsets", "RougeL", "SentenceFragments*", "Sentencepiece*Op",
+        "TFText>*", "TokenizerFromLogits", "*TokenizeWithOffsets")),
     "heald-tools": OwnDistribution("plugins/tools", plugin="tools", commands=("run", "bench", "trace", "diff", "new")),
 }
 COMMANDS = {command: name for name, row in DISTRIBUTIONS.items() for command in row.commands}
