@@ -1,0 +1,1 @@
+:BLOB_SEQUENCE
