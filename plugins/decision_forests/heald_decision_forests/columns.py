@@ -28,7 +28,7 @@ NUMERICAL, DISCRETIZED, BOOLEAN, CATEGORICAL, CATEGORICAL_SET, HASH = (
     "NUMERICAL", "DISCRETIZED_NUMERICAL", "BOOLEAN", "CATEGORICAL", "CATEGORICAL_SET", "HASH")
 CLASSIFICATION, REGRESSION, RANKING, CATEGORICAL_UPLIFT, NUMERICAL_UPLIFT = (
     "CLASSIFICATION", "REGRESSION", "RANKING", "CATEGORICAL_UPLIFT", "NUMERICAL_UPLIFT")
-LARGEST_VOCABULARIES = {CATEGORICAL: 1 << 24, CATEGORICAL_SET: 1 << 20}
+LARGEST_VOCABULARY = 1 << 20
 LARGEST_CLASS_COUNT = 1 << 16
 LARGEST_BIN_COUNT = (1 << 16) - 3  # the bins have 16 bits, and two values are reserved
 
@@ -111,8 +111,8 @@ def _column(data_spec: Any, index: int, what: str) -> Column:
     kind = _enum_name(data_spec_pb2.ColumnType, spec.type, "kind of a column")
     if kind in (CATEGORICAL, CATEGORICAL_SET):
         size = spec.categorical.number_of_unique_values
-        if not 0 < size <= LARGEST_VOCABULARIES[kind]:
-            raise errors.DataLoss(f"column {index} has {size} words; 1 to {LARGEST_VOCABULARIES[kind]} are possible")
+        if not 0 < size <= LARGEST_VOCABULARY:
+            raise errors.DataLoss(f"column {index} has {size} words; 1 to {LARGEST_VOCABULARY} are possible")
         return Column(index, kind, size)
     if kind == DISCRETIZED:
         return Column(index, kind, _check_bins(spec.discretized_numerical.boundaries, index))
@@ -124,7 +124,7 @@ def _column(data_spec: Any, index: int, what: str) -> Column:
 def _check_bins(boundaries: Sequence[float], index: int) -> int:
     if len(boundaries) >= LARGEST_BIN_COUNT:
         raise errors.DataLoss(f"column {index} has {len(boundaries) + 1} bins; {LARGEST_BIN_COUNT} are possible")
-    if not all(low < high for low, high in pairwise(boundaries)):
+    if not all(low <= high for low, high in pairwise(boundaries)):
         raise errors.DataLoss(f"the bins of column {index} are not in increasing order")
     return len(boundaries) + 1
 

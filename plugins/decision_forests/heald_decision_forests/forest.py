@@ -16,7 +16,7 @@ from ydf.cc import ydf
 from .blob_sequence import write_records
 from .columns import add_words, check_columns
 from .feature_banks import Array, Banks, FeatureColumns
-from .model_files import GRADIENT_BOOSTED_TREES, RANDOM_FOREST, ModelFiles
+from .model_files import GRADIENT_BOOSTED_TREES, RANDOM_FOREST, Ask, ModelFiles
 from .tree_check import TreeCheck, check_gradient_boosted_trees, check_random_forest
 
 _HEADER_CHECKS = {GRADIENT_BOOSTED_TREES: check_gradient_boosted_trees, RANDOM_FOREST: check_random_forest}
@@ -32,15 +32,17 @@ class Forest:
     `is_fast`: True where a fast engine computes the predictions.
     """
 
-    def __init__(self, files: ModelFiles, *, gives_leaves: bool = False) -> None:
+    def __init__(self, files: ModelFiles, ask: Ask, *, gives_leaves: bool = False) -> None:
         """`gives_leaves`: True for a model that is asked for leaves, too. The general engine computes such a model.
 
-        Raises DataLoss or Unimplemented for a model that ydf cannot be handed.
+        Raises DataLoss or Unimplemented for a model that ydf cannot be handed. Raises ResourceExhausted for one that
+        needs more memory than `ask` grants.
         """
         columns = check_columns(files.header, files.data_spec)
         header = files.forest_header
         check = TreeCheck(columns.features, _HEADER_CHECKS[files.header.name](header, columns))
         nodes = check.rewrite(files.nodes, header.num_trees)
+        ask(check.mask_bytes(), "the words of a decision forest")
         add_words(columns.data_spec, check.words)
         self.words = columns.words
         self.tree_count = int(header.num_trees)

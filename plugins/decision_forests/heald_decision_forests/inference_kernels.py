@@ -56,7 +56,7 @@ def _load(b: Bind, slot: ModelSlot, path: Array, prefix: str) -> None:
 
     folder = os.fsdecode(path.item())
     gives_leaves = LEAVES in b.attrs.get("output_types", ())
-    forest = Forest(read_model(folder, prefix, b.file, b.ask), gives_leaves=gives_leaves)
+    forest = Forest(read_model(folder, prefix, b.file, b.ask), b.ask, gives_leaves=gives_leaves)
     if not (forest.is_fast or gives_leaves or b.attrs.get("allow_slow_inference", True)):
         raise errors.Unknown("no fast engine can run the model, and the attribute allow_slow_inference is false")
     slot.put(forest)

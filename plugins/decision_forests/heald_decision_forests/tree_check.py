@@ -29,6 +29,7 @@ from .columns import (
 )
 
 LARGEST_DEPTH = 1_000  # of a tree; ydf reads subtrees by recursion
+_MASK_BYTES = 16  # of a word in a tree, as measured with ydf 0.16
 _HALF = 0.5  # between the numbers of false and true
 
 _CONDITION_KINDS = {  # by kind of condition: the kinds of columns that it may ask about
@@ -54,7 +55,7 @@ CheckLeaf = Callable[[Any], None]  # raises DataLoss for a leaf that its model c
 class TreeCheck:
     """Checks the nodes of a model, and rewrites them for ydf.
 
-    `words`: By the index of each set column, the words that a condition asks about. The number of the column's words
+    `words`: By the number of each set column, the words that a condition asks about. The number of the column's words
     stands for a missing set.
     """
 
@@ -62,6 +63,7 @@ class TreeCheck:
         self.words = {index: {column.size} for index, column in features.items() if column.kind == CATEGORICAL_SET}
         self._features = features
         self._check_leaf = check_leaf
+        self._masks = set[tuple[int, int]]()  # numbers of a tree and of a column whose words it asks about
 
     def rewrite(self, nodes: Iterable[bytes], count: int) -> list[bytes]:
         """Return the nodes for ydf. `count` is the number of trees that a header states.
@@ -77,7 +79,7 @@ class TreeCheck:
             if node.HasField("condition"):
                 if depth >= LARGEST_DEPTH:
                     raise errors.Unimplemented(f"a tree is deeper than {LARGEST_DEPTH} nodes")
-                self._rewrite_condition(node.condition)
+                self._rewrite_condition(node.condition, tree_count)
                 waiting += (depth + 1, depth + 1)
             else:
                 self._check_leaf(node)
@@ -87,7 +89,11 @@ class TreeCheck:
                                   f"the header states {count}")
         return rewritten
 
-    def _rewrite_condition(self, node_condition: Any) -> None:
+    def mask_bytes(self) -> int:
+        """Return the memory that ydf's fast engines need for words: a mask for each word of a tree's columns."""
+        return _MASK_BYTES * sum(self._features[number].size for _, number in self._masks)
+
+    def _rewrite_condition(self, node_condition: Any, tree: int) -> None:
         condition, kind = node_condition.condition, node_condition.condition.WhichOneof("type")
         column = _feature(self._features, node_condition.attribute)
         if kind not in _CONDITION_KINDS:
@@ -96,6 +102,8 @@ class TreeCheck:
             raise errors.DataLoss(f"a {kind} asks about column {column.number}, which is {column.kind}")
         if kind in _DETAIL_CHECKS:
             _DETAIL_CHECKS[kind](getattr(condition, kind), column, self._features)
+        if column.kind in (CATEGORICAL, CATEGORICAL_SET):
+            self._masks.add((tree, column.number))
         if kind == "true_value_condition":
             condition.higher_condition.threshold = _HALF
         elif column.kind == CATEGORICAL_SET:
