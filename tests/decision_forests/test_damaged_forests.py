@@ -103,7 +103,7 @@ NODES = [
     ("gbt_binary", lambda parts: parts.nodes.clear(), "the nodes make 0 trees"),
     ("gbt_binary", set_field("nodes.0.condition.attribute", 99), "asks about column 99, which is no input"),
     ("gbt_binary", set_field("nodes.0.condition.attribute", 5), "asks about column 5, which is no input"),
-    ("gbt_binary", set_field("nodes.0.condition.attribute", 0), "asks about column 0, which is NUMERICAL"),
+    ("gbt_binary", lambda parts: setattr(parts.condition("true_value_condition"), "attribute", 0), "0, which is NUMER"),
     ("gbt_binary", lambda parts: setattr(parts.condition("higher_condition"), "attribute", 3), "3, which is CATEG"),
     ("gbt_binary", lambda parts: parts.leaf().ClearField("regressor"), "a leaf is a None"),
     ("gbt_oblique", lambda parts: parts.detail("oblique_condition").weights.pop(), "other numbers of attributes"),

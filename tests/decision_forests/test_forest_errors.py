@@ -84,12 +84,12 @@ def load(tmp_path, path, **attrs):
 
 
 def test_the_error_of_a_missing_model_names_the_file(tmp_path):
-    with pytest.raises(NotFound, match=r"nowhere/0000header.pb'"):
+    with pytest.raises(NotFound, match=r"nowhere/naryheader.pb'"):
         load(tmp_path, str(tmp_path / "nowhere"))
     with pytest.raises(NotFound, match=r"/zzheader.pb'"):
         load(tmp_path, str(tmp_path), file_prefix="zz")
-    with pytest.raises(NotFound, match="header.pb/0000header.pb'"):
-        load(tmp_path, str(tmp_path / "0000header.pb"))
+    with pytest.raises(NotFound, match="header.pb/naryheader.pb'"):
+        load(tmp_path, str(tmp_path / "naryheader.pb"))
 
 
 @pytest.mark.parametrize("path", [[], ["a", "b"]])

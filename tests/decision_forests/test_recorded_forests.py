@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from harness.recorded_forests import forest_graph, load_forest, names, open_session, recorded
+from harness.recorded_forests import BANKS, forest_graph, load_forest, names, open_session, recorded
 
 
 @pytest.mark.parametrize("name", names())
@@ -41,6 +41,14 @@ def test_an_example_alone_has_the_predictions_that_it_has_among_others(name, tmp
             banks += [values[splits[0]:splits[-1]], splits - splits[0], np.int64([0, last - first])]
             dense = session.run("dense:0", dict(zip(forest.feeds, banks, strict=True)))
             np.testing.assert_array_equal(dense, forest.dense[row:row + 1])
+
+
+@pytest.mark.parametrize("name", ["gbt_logits", "gbt_logits3", "gbt_binary", "gbt_words", "rf_votes3"])
+def test_the_general_engine_gives_the_predictions_of_the_fast_ones(name, tmp_path):
+    forest = recorded(name)
+    feeds = {**forest.feeds, BANKS[1]: np.nan_to_num(forest.banks[1]) > 0.5}  # they read other booleans differently
+    with load_forest(forest, tmp_path) as fast, load_forest(forest, tmp_path, ["LEAVES"]) as general:
+        np.testing.assert_allclose(general.run("dense:0", feeds), fast.run("dense:0", feeds), rtol=1e-5, atol=1e-7)
 
 
 def test_no_examples_have_no_predictions(tmp_path):

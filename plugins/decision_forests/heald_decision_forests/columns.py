@@ -41,11 +41,15 @@ _IMPLEMENTED_TASKS = frozenset(_LABEL_KINDS)
 
 
 class Column(NamedTuple):
-    """A column: its place in the data specification, its kind, and its number of words or bins."""
+    """A column: its place in the data specification, its kind, and its number of words or bins.
+
+    `is_mostly_true`: The value of a boolean that stands for a missing one where a model replaces those globally.
+    """
 
     number: int
     kind: str
     size: int = 0
+    is_mostly_true: bool = False
 
 
 class Columns(NamedTuple):
@@ -118,7 +122,7 @@ def _column(data_spec: Any, index: int, what: str) -> Column:
         return Column(index, kind, _check_bins(spec.discretized_numerical.boundaries, index))
     if kind not in BANKS:
         raise errors.Unimplemented(f"the {what}, column {index}, is {kind}; known: {', '.join(BANKS)}")
-    return Column(index, kind)
+    return Column(index, kind, is_mostly_true=spec.boolean.count_true >= spec.boolean.count_false)
 
 
 def _check_bins(boundaries: Sequence[float], index: int) -> int:
@@ -201,9 +205,9 @@ def _write_discretized(target: Any, spec: Any, _: Column) -> None:
     bins.maximum_num_bins = LARGEST_BIN_COUNT
 
 
-def _write_boolean(target: Any, spec: Any, _: Column) -> None:
+def _write_boolean(target: Any, _: Any, column: Column) -> None:
     target.type = data_spec_pb2.NUMERICAL
-    target.numerical.mean = float(spec.boolean.count_true >= spec.boolean.count_false)
+    target.numerical.mean = float(column.is_mostly_true)
 
 
 def _write_categorical(target: Any, spec: Any, column: Column) -> None:

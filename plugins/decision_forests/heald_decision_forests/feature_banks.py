@@ -18,8 +18,9 @@ from .columns import BANKS, BOOLEAN, CATEGORICAL, CATEGORICAL_SET, DISCRETIZED, 
 from .ops import MATRICES, SETS
 
 Array = np.ndarray[Any, Any]
-Fill = Callable[[Any, Array], None]  # adds a column of these values to a dataset of ydf's
+Fill = Callable[..., None]  # adds a column of these values to a dataset of ydf's
 MISSING = -1
+_ZERO = np.zeros(1, np.int64)
 _HALF = 0.5  # the least true boolean of the general engine
 
 
@@ -42,6 +43,7 @@ class FeatureColumns:
     ) -> None:
         """`words`: By set column the words of ydf's dictionary. `is_fast`: True for the answers of a fast engine."""
         self._by_bank: list[list[Fill]] = [[] for _ in range(4)]
+        self._vocabulary_sizes = np.array([column.size for column in features.values() if column.kind == CATEGORICAL])
         is_true = operator.ne if is_fast else operator.ge
         for column in features.values():
             bank = self._by_bank[BANKS[column.kind]]
@@ -70,12 +72,15 @@ class FeatureColumns:
 
     def fill(self, dataset: Any, banks: Banks) -> None:
         """Add all columns to a dataset of ydf's, for one example at least."""
-        for matrix, features in zip(banks[:3], self._by_bank[:3], strict=True):
+        is_word = (banks.categorical >= MISSING) & (banks.categorical < self._vocabulary_sizes)
+        categories = np.where(is_word, banks.categorical, np.int32(0))
+        for matrix, features in zip((*banks[:2], categories), self._by_bank[:3], strict=True):
             for values, fill_column in zip(np.ascontiguousarray(matrix.T), features, strict=True):
                 fill_column(dataset, values)
+        width = len(self._by_bank[3])
         for number, fill_column in enumerate(self._by_bank[3]):
-            starts = banks.example_splits[:-1] + number
-            fill_column(dataset, _sets(banks.set_values, banks.set_splits[starts], banks.set_splits[starts + 1]))
+            starts, ends = banks.set_splits[number:-1:width], banks.set_splits[number + 1::width]
+            fill_column(dataset, *_select_sets(banks.set_values, starts, ends, is_all=width == 1))
 
     def _set_example_count(self, banks: Banks) -> int:
         """Return the number of examples of the sets. Raises InvalidArgument for splits that are none."""
@@ -95,11 +100,13 @@ def _check_splits(splits: Array, end: int, name: str) -> int:
     return splits.size - 1
 
 
-def _sets(values: Array, starts: Array, ends: Array) -> Array:
-    sets = np.empty(len(starts), object)
-    for index, (start, end) in enumerate(zip(starts.tolist(), ends.tolist(), strict=True)):
-        sets[index] = values[start:end]
-    return sets
+def _select_sets(values: Array, starts: Array, ends: Array, *, is_all: bool) -> tuple[Array, Array]:
+    """Return the values of some sets, one behind the other, and the number of values of each."""
+    sizes = ends - starts
+    if is_all:
+        return values, sizes
+    shifts = starts - (np.cumsum(sizes) - sizes)  # from a value's new place to its old one
+    return values[np.repeat(shifts, sizes) + np.arange(sizes.sum())], sizes
 
 
 def _numerical_fill(column: Column) -> Fill:
@@ -126,13 +133,8 @@ def _boolean_fill(column: Column, is_true: Callable[[Array], Array]) -> Fill:
 
 def _categorical_fill(column: Column) -> Fill:
     name, index, size = str(column.number), column.number, column.size
-
-    def fill(dataset: Any, values: Array) -> None:
-        indices = np.where((values >= MISSING) & (values < size), values, np.int32(0))
-        dataset.PopulateColumnCategoricalIntegerizedNPInt32(
-            name, indices, ydf_dtype=None, max_val=size - 1, most_frequent_value=0, num_missing=0, column_idx=index)
-
-    return fill
+    return lambda dataset, values: dataset.PopulateColumnCategoricalIntegerizedNPInt32(
+        name, values, ydf_dtype=None, max_val=size - 1, most_frequent_value=0, num_missing=0, column_idx=index)
 
 
 def _set_fill(column: Column, words: Collection[int]) -> Fill:
@@ -141,16 +143,24 @@ def _set_fill(column: Column, words: Collection[int]) -> Fill:
     is_asked = np.zeros(size + 1, bool)
     is_asked[list(words)] = True
 
-    def texts_of(words_of_set: Array) -> Array:
-        if words_of_set.size and words_of_set[0] == MISSING:
-            return texts[size:]
-        indices = np.where((words_of_set >= 0) & (words_of_set < size), words_of_set, 0)
-        return texts[indices[is_asked[indices]]]
+    def fill(dataset: Any, values: Array, sizes: Array) -> None:
+        ends = np.cumsum(sizes)
+        indices = np.where((values >= 0) & (values < size), values, np.int32(0))
+        is_part = is_asked[indices]
+        if values.size and values.min() <= MISSING:
+            _mark_missing(values, sizes, ends - sizes, indices, is_part)
+        new_ends = np.concatenate((_ZERO, np.cumsum(is_part)))[ends].tolist()
+        words = texts[indices[is_part]]
+        sets = np.fromiter(map(words.__getitem__, map(slice, [0, *new_ends], new_ends)), object, len(sizes))
+        dataset.PopulateColumnCategoricalSetNPBytes(name, sets, ydf_dtype=None, column_idx=index)
 
-    def fill(dataset: Any, sets: Array) -> None:
-        texts_of_sets = np.empty(len(sets), object)
-        texts_of_sets[:] = [texts_of(words_of_set) for words_of_set in sets]
-        dataset.PopulateColumnCategoricalSetNPBytes(name, texts_of_sets, ydf_dtype=None, column_idx=index)
+    def _mark_missing(values: Array, sizes: Array, starts: Array, indices: Array, is_part: Array) -> None:
+        """Give each missing set the word that stands for it, and no other."""
+        is_missing = np.zeros(len(sizes), bool)
+        is_missing[sizes > 0] = values[starts[sizes > 0]] == MISSING
+        is_part &= ~np.repeat(is_missing, sizes)
+        indices[starts[is_missing]] = size
+        is_part[starts[is_missing]] = True
 
     return fill
 

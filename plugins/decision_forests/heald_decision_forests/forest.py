@@ -16,6 +16,7 @@ from ydf.cc import ydf
 from .blob_sequence import write_records
 from .columns import add_words, check_columns
 from .feature_banks import Array, Banks, FeatureColumns
+from .leaf_sums import LeafSums
 from .model_files import GRADIENT_BOOSTED_TREES, RANDOM_FOREST, Ask, ModelFiles
 from .tree_check import TreeCheck, check_gradient_boosted_trees, check_random_forest
 
@@ -49,8 +50,11 @@ class Forest:
         self._columns = columns
         self._model = _make_model(files.header.name, columns.header, header, columns.data_spec, nodes)
         self.gives_leaves = gives_leaves
-        self.is_fast = not gives_leaves and bool(self._model.ListCompatibleEngines())
+        is_general = gives_leaves or check.has_local_booleans
+        self.is_fast = not is_general and bool(self._model.ListCompatibleEngines())
         self._features = FeatureColumns(columns.features, check.words, is_fast=self.is_fast)
+        has_logits = files.header.name == GRADIENT_BOOSTED_TREES and header.output_logits
+        self._leaf_sums = LeafSums(nodes, header.initial_predictions) if has_logits and not self.is_fast else None
 
     def example_count(self, banks: Banks) -> int:
         """Return the number of examples. Raises InvalidArgument for banks that do not fit the model."""
@@ -60,6 +64,8 @@ class Forest:
         """Return the predictions, [count, len(words)]."""
         if not count:
             return np.empty((0, len(self.words)), np.float32)
+        if self._leaf_sums is not None:
+            return self._leaf_sums.sum(self.leaves(banks, count))
         predictions = _call(self._model.Predict, self._dataset(banks), not self.is_fast, _ONE_THREAD)
         if self._columns.is_pair:
             return np.stack((1 - predictions, predictions), 1)

@@ -57,12 +57,15 @@ class TreeCheck:
 
     `words`: By the number of each set column, the words that a condition asks about. The number of the column's words
     stands for a missing set.
+    `has_local_booleans`: True where a condition takes a missing boolean for another value than all others do. TF-DF's
+    fast engines refuse such a model. ydf does not see that any more.
     """
 
     def __init__(self, features: Mapping[int, Column], check_leaf: CheckLeaf) -> None:
         self.words = {index: {column.size} for index, column in features.items() if column.kind == CATEGORICAL_SET}
         self._features = features
         self._check_leaf = check_leaf
+        self.has_local_booleans = False
         self._masks = set[tuple[int, int]]()  # numbers of a tree and of a column whose words it asks about
 
     def rewrite(self, nodes: Iterable[bytes], count: int) -> list[bytes]:
@@ -105,6 +108,7 @@ class TreeCheck:
         if column.kind in (CATEGORICAL, CATEGORICAL_SET):
             self._masks.add((tree, column.number))
         if kind == "true_value_condition":
+            self.has_local_booleans |= node_condition.na_value != column.is_mostly_true
             condition.higher_condition.threshold = _HALF
         elif column.kind == CATEGORICAL_SET:
             self._rewrite_set_condition(node_condition, condition, kind, column)

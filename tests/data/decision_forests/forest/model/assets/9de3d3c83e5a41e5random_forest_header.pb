@@ -1,1 +1,0 @@
-:BLOB_SEQUENCE
