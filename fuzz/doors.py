@@ -11,8 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 import heald
+import numpy as np
 from heald import bef, graphdef
-from heald.errors import InvalidArgument
+from heald.errors import InvalidArgument, ResourceExhausted
 from heald.graphs.session.model import Model, find_inputs, find_outputs
 from heald.runtime.config.config import load_config, plugin_config
 from heald.runtime.discovery.discovery import Plugins
@@ -26,6 +27,7 @@ from .program_runs import OPTIONS, made_up, run_model, run_program
 from .samples import SINGLE, Sample, write_files
 
 Door = Callable[[Sample, Path], None]
+_LARGEST_GRANT_BYTES = 128 << 20
 _STANDARD = [sysconfig.get_path(kind) for kind in ("stdlib", "platstdlib")]
 
 
@@ -111,6 +113,30 @@ def saved_session(sample: Sample, folder: Path) -> None:
                  for tensors in (find_inputs(session, fetches), fetches))
         heald.saved_model.save(session, folder / "saved", signatures={"serving_default": (next(sides), next(sides))})
     _run_loaded(folder / "saved", {"saved_model.pb": sample[SINGLE]}).session.close()
+
+
+def decision_forest(sample: Sample, folder: Path) -> None:
+    """The files of a decision forest: read, and asked for predictions by each engine, and for leaves."""
+    from heald_decision_forests.feature_banks import Banks
+    from heald_decision_forests.forest import Forest
+    from heald_decision_forests.model_files import read_model
+
+    write_files(sample, folder)
+    prefix = next(name for name in sample if name.endswith("done")).removesuffix("done")
+    with np.load(folder / "banks.npz") as arrays:
+        banks = Banks(*(arrays[f"bank{i}"] for i in range(6)))
+    for gives_leaves in (False, True):
+        files = read_model(str(folder), prefix, lambda name, _access: Path(name), _grant)
+        forest = Forest(files, _grant, gives_leaves=gives_leaves)
+        count = forest.example_count(banks)
+        forest.predict(banks, count)
+    forest.leaves(banks, count)
+
+
+def _grant(nbytes: int, what: str) -> None:
+    """Grant memory within the budget of a session of mutants."""
+    if nbytes > _LARGEST_GRANT_BYTES:
+        raise ResourceExhausted(f"{what} needs {nbytes} bytes")
 
 
 def checkpoint(sample: Sample, folder: Path) -> None:

@@ -242,6 +242,20 @@ def saved_model_pools() -> tuple[Pool, ...]:
 
 
 @cache
+def forest_pools() -> tuple[Pool, ...]:
+    """The files of decision forests, and banks.npz, the inputs of their op."""
+    forest_samples = []
+    with np.load(DATA / "decision_forests" / "models.npz") as archive:
+        arrays = dict(archive)
+    for name in sorted({key.partition("/")[0] for key in arrays}):
+        sample = {key.removeprefix(f"{name}/file/"): array.tobytes() for key, array in arrays.items()
+                  if key.startswith(f"{name}/file/")}
+        banks = {f"bank{i}": arrays[f"{name}/{i}"] for i in range(6)}
+        forest_samples.append({**sample, "banks.npz": _archive(banks)[SINGLE]})
+    return (Pool(1, forest_samples),)
+
+
+@cache
 def checkpoint_pools() -> tuple[Pool, ...]:
     """Checkpoints alone, with every type and with slices, and checkpoints within fast SavedModels."""
     models = [model for pool in saved_model_pools() for model in pool.samples]

@@ -11,7 +11,7 @@ from functools import cache
 from random import Random
 from typing import NamedTuple
 
-from . import archives, bef_edits, bundles, command_doors, doors, mlir_edits, protobuf, raw, seeds, tokens
+from . import archives, bef_edits, bundles, command_doors, doors, forest_edits, mlir_edits, protobuf, raw, seeds, tokens
 from .raw import Words
 from .samples import SINGLE, Sample
 
@@ -69,6 +69,9 @@ TARGETS = {
                    seeds.program_text_words),
     "tfg": Target(seeds.tfg_text_pools, ((19, of(mlir_edits.edit)), (1, of(raw.edit))), doors.graph_text,
                   seeds.graph_text_words),
+    "decision_forest": Target(seeds.forest_pools, ((5, of(protobuf.edit, "*.pb")),
+                                                   (4, of(forest_edits.edit, "*nodes*")), (1, of(raw.edit, "*[!z]"))),
+                              doors.decision_forest, is_folder=True),
     "npz": Target(seeds.archive_pools, ((1, of(archives.edit)),), doors.arrays, lambda: archives.WORDS),
     "config": Target(seeds.config_pools, ((9, of(tokens.edit, "*.toml")), (1, of(raw.edit, "*.toml"))), doors.config,
                      lambda: seeds.CONFIG_WORDS, is_folder=True),

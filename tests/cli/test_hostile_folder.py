@@ -24,7 +24,7 @@ from heald.graphs.graph.graphdef import dump
 ROOT = Path(__file__).parents[2]
 INSTALLED = ("numpy", "google", "pluggy", "tabulate", "tqdm", "PIL", "ml_dtypes", "re2", "scipy", "pyopencl",
              "tensorflow", "onnxruntime", "openvino", "heald_cpu", "heald_example_device", "heald_simplify",
-             "heald_sim", "heald_kernel_text", "heald_saved_model", "heald_tools")
+             "heald_sim", "heald_decision_forests", "heald_kernel_text", "heald_saved_model", "heald_tools")
 CONFIG = """
 [plugins]
 load = ["heald_evil.py", "./heald_evil.py", "heald_evil"]
@@ -214,6 +214,6 @@ for place in ("", os.getcwd()):  # as python -c and python -m write it
 """
     done = folder.run(sys.executable, "-c", code)
     assert folder.has_run == []
-    plugins = ["cpu", "cuda", "eager", "example_device", "heald", "mlir", "onednn", "opencl", "saved_model", "sim",
-               "simplify", "tf_ops", "tf_text", "tools"]
+    plugins = ["cpu", "cuda", "decision_forests", "eager", "example_device", "heald", "mlir", "onednn", "opencl",
+               "saved_model", "sim", "simplify", "tf_ops", "tf_text", "tools"]
     assert done.stdout.split() == plugins * 2, done.stderr

@@ -43,7 +43,7 @@ def test_a_pack_for_the_cpu_is_tested_by_itself_with_its_own_ops(tmp_path):
 def test_a_pack_that_nobody_has_is_an_error_with_the_packs_that_exist(tmp_path):
     report = Report(tmp_path, "--pack", "pakcs")
     assert report.status != 0
-    assert "plugin 'pakcs' has no kernels; these have: cpu, cuda, example_device" in report.output
+    assert "plugin 'pakcs' has no kernels; these have: cpu, cuda, decision_forests" in report.output
     with pytest.raises(heald.errors.NotFound, match="plugin sim has no kernels for EXAMPLE") as caught:
         Subject("EXAMPLE:0", load_settings(pack="sim"))
     assert caught.value.hint == "these have: example_device"

@@ -115,7 +115,8 @@ def test_every_op_of_values_has_samples_that_the_reference_takes():
     without = {op for op in without if not is_of_things(on.host.registries.ops.get(op))
                and not takes_quantised_types(on.host.registries.ops.get(op))}
     never = {"Abort", "Restore", "RestoreSlice", "Save", "SaveSlices"}  # the latter have no form that a kernel takes
-    assert without - files - EXCHANGES == never
+    of_loaded_models = {"SimpleMLInferenceOp"}  # another op of the session loads the model
+    assert without - files - EXCHANGES == never | of_loaded_models
 
 
 def is_of_things(op):

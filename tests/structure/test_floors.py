@@ -168,9 +168,10 @@ FOR_USERS = {"heald_tf_ops/ops.py", "heald_tf_ops/stubs.py"}  # no part of a plu
 
 
 @pytest.mark.parametrize("package", [
-    "device_cpu/heald_cpu", "device_opencl/heald_opencl", "plugins/example_device/heald_example_device",
-    "plugins/sim/heald_sim", "plugins/kernel_text/heald_kernel_text", "plugins/onednn/heald_onednn",
-    "plugins/simplify/heald_simplify", "plugins/tf_ops/heald_tf_ops", "plugins/tf_text/heald_tf_text"])
+    "device_cpu/heald_cpu", "device_opencl/heald_opencl", "plugins/decision_forests/heald_decision_forests",
+    "plugins/example_device/heald_example_device", "plugins/sim/heald_sim", "plugins/kernel_text/heald_kernel_text",
+    "plugins/onednn/heald_onednn", "plugins/simplify/heald_simplify", "plugins/tf_ops/heald_tf_ops",
+    "plugins/tf_text/heald_tf_text"])
 def test_plugins_import_nothing_of_heald_but_its_api(package):
     for path in (ROOT / package).rglob("*.py"):
         for statement in ast.walk(ast.parse(path.read_text("utf-8"))):
@@ -186,9 +187,10 @@ def test_no_module_has_a_name_that_says_nothing():
         assert not [p for p in (ROOT / folder).rglob("*.py") if p.stem in FORBIDDEN_NAMES]
 
 
-HEAVY = ("numpy", "google.protobuf", "pluggy", "tabulate", "tqdm", "importlib.metadata", "heald_cpu", "heald_eager",
-         "heald_example_device", "heald_mlir", "heald_opencl", "heald_sim", "heald_onednn", "heald_saved_model",
-         "heald_simplify", "heald_tf_ops", "heald_tf_text", "heald_tools", "pyopencl", "_cffi_backend")
+HEAVY = ("numpy", "google.protobuf", "pluggy", "tabulate", "tqdm", "importlib.metadata", "heald_cpu",
+         "heald_decision_forests", "heald_eager", "heald_example_device", "heald_mlir", "heald_opencl", "heald_sim",
+         "heald_onednn", "heald_saved_model", "heald_simplify", "heald_tf_ops", "heald_tf_text", "heald_tools",
+         "pyopencl", "_cffi_backend")
 
 
 def loaded_after(code: str) -> set[str]:
@@ -211,8 +213,9 @@ def test_the_version_on_the_command_line_loads_nothing_heavy():
 def test_discovery_loads_the_light_modules_of_plugins_and_no_kernels():
     code = "from heald.runtime.service.runtime import runtime; runtime().plugins.records()"
     assert loaded_after(code) == {
-        "pluggy", "heald_cpu", "heald_eager", "heald_example_device", "heald_mlir", "heald_opencl", "heald_sim",
-        "heald_onednn", "heald_saved_model", "heald_simplify", "heald_tf_ops", "heald_tf_text", "heald_tools"}
+        "pluggy", "heald_cpu", "heald_decision_forests", "heald_eager", "heald_example_device", "heald_mlir",
+        "heald_opencl", "heald_sim", "heald_onednn", "heald_saved_model", "heald_simplify", "heald_tf_ops",
+        "heald_tf_text", "heald_tools"}
 
 
 def test_a_program_on_the_cpu_loads_no_driver_of_another_device():

@@ -222,15 +222,15 @@ class Bind:
             prepared = self._prepared[slot] = PreparedObject(ops, constants, value)
         return prepared.value  # type: ignore[no-any-return]
 
-    def resource(self, kind: str, make: Callable[[], T]) -> T:
+    def resource(self, kind: str, make: Callable[[], T], *, name: str = "") -> T:
         """The object that the session keeps for this node from run to run, one per `kind`. `make()` runs once.
 
         Nodes whose attributes `container` and `shared_name` are equal share one object. A node without `shared_name`
-        has an object of its own. Every kernel bound to such a node receives the same object, and several threads may
-        use it at once. `Session.reset` drops the objects of nodes with the attribute `container`, and then kernels are
-        bound anew.
+        has an object of its own. `name` stands for `shared_name` where an op has another attribute for that. Every
+        kernel bound to such a node receives the same object, and several threads may use it at once. `Session.reset`
+        drops the objects of nodes with the attribute `container`, and then kernels are bound anew.
         """
-        shared = self.attrs.get("shared_name")
+        shared = name or self.attrs.get("shared_name")
         owner = f"{self.attrs.get('container')!r}/{shared!r}" if shared else f"{self.node} in {self.function}"
         container = self.attrs.get("container")  # without this attribute the object outlives every reset
         return self.keep(f"{kind} of {owner}", make, container)  # type: ignore[no-any-return]
