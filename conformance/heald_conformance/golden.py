@@ -1,4 +1,8 @@
-"""Cases computed by real TensorFlow: op, attributes, inputs, and outputs with a tolerance, or the error's code."""
+"""Cases computed by real TensorFlow: op, attributes, inputs, and outputs with a tolerance, or the error's code.
+
+The folder of recorded cases is an archive of three files, and so is each folder in it: a part. A recording writes the
+files of one archive anew, so families of ops in parts of their own change apart from each other.
+"""
 
 from __future__ import annotations
 
@@ -38,23 +42,33 @@ class Case:
 
     def graph(self) -> Graph:
         """The case as a graph: placeholders i0, i1, ... of unknown shape, and the node `op`."""
-        return graphdef.loads(graph_archive().read(f"{self.id}.pb"))
+        name = f"{self.id}.pb"
+        return graphdef.loads(recorded_graphs()[name].read(name))
 
 
 @cache
 def cases() -> dict[str, list[Case]]:
     """All cases by op."""
-    blob = np.load(FOLDER / "data.npz")["blob"].tobytes()
     by_op: dict[str, list[Case]] = {}
-    for row in json.loads((FOLDER / "index.json").read_text())["cases"]:
-        case = Case(
-            row["id"], row["op"], row["attrs"], [_array(ref, blob) for ref in row["in"]],
-            [None if ref is None else _array(ref, blob) for ref in row["out"]] if "out" in row else None,
-            row.get("error", {}).get("code"), row.get("error", {}).get("message", ""),
-            tuple(row.get("tol", (0, 0))), row["static"],
-        )
-        by_op.setdefault(case.op, []).append(case)
+    for folder in archive_folders():
+        blob = np.load(folder / "data.npz")["blob"].tobytes()
+        for row in json.loads((folder / "index.json").read_text("utf-8"))["cases"]:
+            by_op.setdefault(row["op"], []).append(_case(row, blob))
     return by_op
+
+
+def archive_folders() -> list[Path]:
+    """The folder of recorded cases, and its parts."""
+    return [index.parent for index in (FOLDER / "index.json", *sorted(FOLDER.glob("*/index.json")))]
+
+
+def _case(row: dict[str, Any], blob: bytes) -> Case:
+    error, outputs = row.get("error", {}), row.get("out")
+    return Case(
+        row["id"], row["op"], row["attrs"], [_array(ref, blob) for ref in row["in"]],
+        None if outputs is None else [None if ref is None else _array(ref, blob) for ref in outputs],
+        error.get("code"), error.get("message", ""), tuple(row.get("tol", (0, 0))), row["static"],
+    )
 
 
 def disagreements(case: Case, got: Sequence[Array] | errors.HealdError) -> list[str]:
@@ -101,6 +115,7 @@ def _array(ref: list[Any], blob: bytes) -> Array:
 
 
 @cache
-def graph_archive() -> zipfile.ZipFile:
-    """The recorded graphs: a GraphDef for each case, under the case's id."""
-    return zipfile.ZipFile(FOLDER / "graphs.zip")
+def recorded_graphs() -> dict[str, zipfile.ZipFile]:
+    """The archive of each recorded graph: a GraphDef for each case, under the case's id."""
+    archives = [zipfile.ZipFile(folder / "graphs.zip") for folder in archive_folders()]
+    return {name: archive for archive in archives for name in archive.namelist()}
