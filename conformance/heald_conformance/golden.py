@@ -62,11 +62,16 @@ def archive_folders() -> list[Path]:
     return [index.parent for index in (FOLDER / "index.json", *sorted(FOLDER.glob("*/index.json")))]
 
 
+def plain(array: Array) -> Array:
+    """Quantised numbers, which have one field of integers, as the plain integers of results; other arrays stay."""
+    return array.view(array.dtype[0]) if array.dtype.names else array
+
+
 def _case(row: dict[str, Any], blob: bytes) -> Case:
     error, outputs = row.get("error", {}), row.get("out")
     return Case(
         row["id"], row["op"], row["attrs"], [_array(ref, blob) for ref in row["in"]],
-        None if outputs is None else [None if ref is None else _array(ref, blob) for ref in outputs],
+        None if outputs is None else [None if ref is None else plain(_array(ref, blob)) for ref in outputs],
         error.get("code"), error.get("message", ""), tuple(row.get("tol", (0, 0))), row["static"],
     )
 
@@ -97,7 +102,7 @@ def agree(got: Array, want: Array, tolerance: tuple[float, float]) -> bool:
     """True for equal types and shapes, and elements within the tolerance (relative, absolute)."""
     if got.shape != want.shape or got.dtype != want.dtype:
         return False
-    if want.dtype.kind in "fcV" and not want.dtype.names:
+    if want.dtype.kind in "fcV":
         wide = np.complex128 if want.dtype.kind == "c" else np.float64
         relative, absolute = tolerance
         with np.errstate(all="ignore"):
