@@ -22,7 +22,7 @@ def generator(*seed: object) -> Rng:
 
 def fixed_size_types() -> list[DType]:
     """The element types of a fixed size that have host arrays."""
-    return [d for d in dtypes.ALL if d.itemsize and d.kind != "q" and _has_arrays(d)]
+    return [d for d in dtypes.ALL if d.itemsize and _has_arrays(d)]
 
 
 def any_bits(dtype: DType, shape: tuple[int, ...], rng: Rng) -> Array:
@@ -34,11 +34,15 @@ def any_bits(dtype: DType, shape: tuple[int, ...], rng: Rng) -> Array:
 
 
 def numbers(dtype: DType, shape: tuple[int, ...], rng: Rng) -> Array:
-    """Operands of arithmetic: small numbers; integers are never zero, and strings are words."""
+    """Operands of arithmetic: small numbers; integers are never zero, and strings are words. Quantised numbers are any
+    of their type."""
     if dtype.name == "string":
         return np.asarray(rng.choice(np.array(WORDS, object), shape), object)
     if dtype.kind == "b":
         return rng.integers(0, 2, shape).astype(np.bool_)
+    if dtype.kind == "q":
+        limits = np.iinfo(dtype.numpy[0])
+        return rng.integers(limits.min, limits.max, shape, dtype.numpy[0], endpoint=True).view(dtype.numpy)
     if dtype.kind in "iu":
         low = -6 if dtype.kind == "i" else 1
         drawn = rng.integers(low, 7, shape)

@@ -1,6 +1,9 @@
 """Cases computed by real TensorFlow: op, attributes, inputs, and outputs with a tolerance, or the error's code.
 
-A plugin with ops of its own brings a folder of cases in the same format: `recordings` of heald-conformance.toml.
+The folder of recorded cases is an archive of three files, and so is each folder in it: a part. A recording writes the
+files of one archive anew, so families of ops in parts of their own change apart from each other. A plugin with ops of its
+own brings a folder of cases in the same format: `recordings` of heald-conformance.toml.
+
     index.json   {"cases": [{"id", "op", "attrs", "in", "out" or "error", "tol", "static"}, ...]}
     data.npz     the elements of all tensors but strings, as the bytes `blob`
     graphs.zip   ID.pb for each case: placeholders i0, i1, ... and the node `op`
@@ -46,7 +49,8 @@ class Case:
 
     def graph(self) -> Graph:
         """The case as a graph: placeholders i0, i1, ... of unknown shape, and the node `op`."""
-        return graphdef.loads(graph_archive(self.folder).read(f"{self.id}.pb"))
+        name = f"{self.id}.pb"
+        return graphdef.loads(recorded_graphs(self.folder)[name].read(name))
 
 
 def cases(recordings: Path | None = None) -> dict[str, list[Case]]:
@@ -56,18 +60,32 @@ def cases(recordings: Path | None = None) -> dict[str, list[Case]]:
 
 @cache
 def cases_of(folder: Path) -> dict[str, list[Case]]:
-    """The cases of a folder by op."""
-    blob = np.load(folder / "data.npz")["blob"].tobytes()
+    """The cases of a folder and its parts by op."""
     by_op: dict[str, list[Case]] = {}
-    for row in json.loads((folder / "index.json").read_text("utf-8"))["cases"]:
-        case = Case(
-            row["id"], row["op"], row["attrs"], [_array(ref, blob) for ref in row["in"]],
-            [None if ref is None else _array(ref, blob) for ref in row["out"]] if "out" in row else None,
-            row.get("error", {}).get("code"), row.get("error", {}).get("message", ""),
-            tuple(row.get("tol", (0, 0))), row["static"], folder,
-        )
-        by_op.setdefault(case.op, []).append(case)
+    for archive in archive_folders(folder):
+        blob = np.load(archive / "data.npz")["blob"].tobytes()
+        for row in json.loads((archive / "index.json").read_text("utf-8"))["cases"]:
+            by_op.setdefault(row["op"], []).append(_case(row, blob, folder))
     return by_op
+
+
+def archive_folders(folder: Path = FOLDER) -> list[Path]:
+    """A folder of recorded cases, and its parts."""
+    return [index.parent for index in (folder / "index.json", *sorted(folder.glob("*/index.json")))]
+
+
+def plain(array: Array) -> Array:
+    """Quantised numbers, which have one field of integers, as the plain integers of results; other arrays stay."""
+    return array.view(array.dtype[0]) if array.dtype.names else array
+
+
+def _case(row: dict[str, Any], blob: bytes, folder: Path) -> Case:
+    error, outputs = row.get("error", {}), row.get("out")
+    return Case(
+        row["id"], row["op"], row["attrs"], [_array(ref, blob) for ref in row["in"]],
+        None if outputs is None else [None if ref is None else plain(_array(ref, blob)) for ref in outputs],
+        error.get("code"), error.get("message", ""), tuple(row.get("tol", (0, 0))), row["static"], folder,
+    )
 
 
 def disagreements(case: Case, got: Sequence[Array] | errors.HealdError) -> list[str]:
@@ -96,7 +114,7 @@ def agree(got: Array, want: Array, tolerance: tuple[float, float]) -> bool:
     """True for equal types and shapes, and elements within the tolerance (relative, absolute)."""
     if got.shape != want.shape or got.dtype != want.dtype:
         return False
-    if want.dtype.kind in "fcV" and not want.dtype.names:
+    if want.dtype.kind in "fcV":
         wide = np.complex128 if want.dtype.kind == "c" else np.float64
         relative, absolute = tolerance
         with np.errstate(all="ignore"):
@@ -114,6 +132,7 @@ def _array(ref: list[Any], blob: bytes) -> Array:
 
 
 @cache
-def graph_archive(folder: Path) -> zipfile.ZipFile:
-    """The recorded graphs of a folder: a GraphDef for each case, under the case's id."""
-    return zipfile.ZipFile(folder / "graphs.zip")
+def recorded_graphs(folder: Path) -> dict[str, zipfile.ZipFile]:
+    """The archive of each recorded graph of a folder: a GraphDef for each case, under the case's id."""
+    archives = [zipfile.ZipFile(archive / "graphs.zip") for archive in archive_folders(folder)]
+    return {name: archive for archive in archives for name in archive.namelist()}

@@ -14,6 +14,7 @@ from heald.runtime.contract import run_of
 from heald.runtime.executor import KernelCall
 from heald.runtime.host import KernelContext
 
+from .golden import plain
 from .samples import Sample
 from .subject import Subject, constant, placeholder, tolerant_of_fallback
 
@@ -59,7 +60,10 @@ def launch_sample(on: Subject, op: str, sample: Sample, fed: frozenset[int]) -> 
             raise NoLaunch(f"the kernel of {bound.kernel.pack} serves it")
         prepared = {i: registers[r] for i, r in enumerate(bound.call.args) if r >= len(feeds) and r not in producers}
         host = {i for i, t in enumerate(tensors) if on.host_visible or t.arg in bound.kernel.host}
-        return _launch(on, bound, sample.inputs, prepared, host, results)
+        # Results of quantised types are plain integers, outputs of kernels are not.
+        typed = [r.view(t.dtype.numpy) if t.dtype.kind == "q" else r
+                 for r, t in zip(results, entry.output_tensors, strict=True)]
+        return _launch(on, bound, sample.inputs, prepared, host, typed)
 
 
 def _launch(
@@ -93,7 +97,7 @@ def _launch(
             on.finish()
             after = _contents(on, args, inputs)
             changed |= {i for i, (a, b) in enumerate(zip(before, after, strict=True)) if a != b}
-            outputs.append([on.read(buffer, r.nbytes).view(r.dtype).reshape(r.shape)
+            outputs.append([plain(on.read(buffer, r.nbytes).view(r.dtype).reshape(r.shape))
                             for r, buffer in zip(results, outs, strict=True)])
     return Launched(outputs, sorted(changed))
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from heald.api import DType
+from heald.api import DType, dtypes
 
-from .golden import Case, cases
+from .golden import Case, cases, plain
 
 Array = np.ndarray[Any, Any]
 CASES_OF_AN_OP = 6  # cases of one op; further cases differ from these in elements or types only
@@ -66,6 +66,9 @@ def _as(x: Array, dtype: DType) -> Array:
     """
     if x.dtype == dtype.numpy:
         return x
+    x = plain(x)
+    if dtype.kind == "q":
+        return _as(x, dtypes.of_numpy(dtype.numpy[0])).view(dtype.numpy)
     if x.dtype.kind == "c" and dtype.kind != "c":
         x = x.real
     with np.errstate(all="ignore"):

@@ -112,8 +112,7 @@ def test_every_op_of_values_has_samples_that_the_reference_takes():
     ops, on = sorted({kernel.op for kernel in Subject("CPU:0").kernels()}), Subject("SIM:0")
     without = [op for op in ops if not any(runs(on, op, sample) for sample in tried_samples(on, op))]
     files = {kernel.op for kernel in Subject("CPU:0").kernels() if kernel.files}
-    without = {op for op in without if not is_of_things(on.host.registries.ops.get(op))
-               and not takes_quantised_types(on.host.registries.ops.get(op))}
+    without = {op for op in without if not is_of_things(on.host.registries.ops.get(op))}
     never = {"Abort", "Restore", "RestoreSlice", "Save", "SaveSlices"}  # the latter have no form that a kernel takes
     of_loaded_models = {"SimpleMLInferenceOp"}  # another op of the session loads the model
     assert without - files - EXCHANGES == never | of_loaded_models
@@ -122,13 +121,6 @@ def test_every_op_of_values_has_samples_that_the_reference_takes():
 def is_of_things(op):
     """True for an op with inputs or outputs that only other ops of a session make."""
     return any(arg.dtype in (dtypes.resource, dtypes.variant) for arg in (*op.inputs, *op.outputs))
-
-
-def takes_quantised_types(op):
-    """True for an op that the recorded cases alone cover: samples have no arrays of quantised types."""
-    return op.name in ("QuantizedConcat", "QuantizedReshape") or any(
-        dtypes.named("qint8") in (attr.allowed or ()) and dtypes.float32 not in attr.allowed
-        for attr in op.attrs.values() if attr.type == "type")
 
 
 def tried_samples(on, op):

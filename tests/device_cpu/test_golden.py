@@ -22,6 +22,9 @@ NOT_APPLICABLE = {  # ops whose one case is not run, and why
     "Const": "it is recorded without a graph; every case with constant inputs has more of them",
     "MergeV2Checkpoints": "it writes files: only saving needs it",
 }
+SHAPE_MISTAKES = {  # ops whose shapes TensorFlow infers differently from what it computes, and how
+    **dict.fromkeys(("FractionalAvgPool", "FractionalMaxPool"), "sequences of an element too few"),
+}
 APPLICABLE = sorted(cases().keys() - NOT_APPLICABLE.keys())
 
 
@@ -81,7 +84,7 @@ def test_an_op_gives_what_tensorflow_gives(op, execute, record_property):
     assert not wrong, "\n".join(wrong)
 
 
-@pytest.mark.parametrize("op", APPLICABLE)
+@pytest.mark.parametrize("op", [op for op in APPLICABLE if op not in SHAPE_MISTAKES])
 def test_shapes_are_inferred_without_values_as_tensorflow_infers_them(op):
     wrong = []
     for case in cases()[op]:

@@ -84,10 +84,144 @@ def test_half_precision_is_inverted_in_float32():
     np.testing.assert_allclose(run("MatrixInverse", x, adjoint=False), [[-2, 1], [1.5, -0.5]], rtol=2e-3)
 
 
+@pytest.mark.parametrize("dtype", TYPES)
+def test_the_factors_of_lu_multiply_to_the_permuted_matrix(dtype):
+    x = random(2, 6, 6, dtype=dtype)
+    packed, order = run("Lu", x, output_idx_type=dtypes.int64)
+    lower = np.tril(packed, -1) + np.eye(6, dtype=dtype)
+    close(lower @ np.triu(packed), np.take_along_axis(x, order[..., None], 1))
+    assert np.abs(lower).max() <= 1.0001
+    assert order.dtype == np.int64
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_eigenvectors_are_turned_by_their_eigenvalues(dtype):
+    x = random(2, 5, 5, dtype=dtype)
+    e, v = run("Eig", x, Tout=dtypes.of_numpy(np.result_type(dtype, np.complex64)))
+    close(x @ v, v * e[:, None, :])
+    np.testing.assert_allclose(np.linalg.norm(v, axis=1), 1, rtol=1e-5)
+    assert (np.diff(np.abs(e)) >= -1e-5).all()
+
+
+def test_the_first_form_of_self_adjoint_eig_puts_the_eigenvalues_above_the_vectors():
+    x = random(2, 4, 4)
+    x += adjoint(x)
+    e, v = run("SelfAdjointEigV2", x)
+    for op in ("SelfAdjointEig", "BatchSelfAdjointEig"):
+        np.testing.assert_array_equal(run(op, x), np.concatenate([e[:, None], v], 1))
+
+
+def tridiagonal(above, main, below):
+    """The matrix of these diagonals, the first and last of whose elements are unused."""
+    return np.diag(main) + np.diag(above[:-1], 1) + np.diag(below[1:], -1)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("attrs", [
+    {"partial_pivoting": False}, {"partial_pivoting": True}, {"partial_pivoting": True, "perturb_singular": True},
+])
+def test_products_and_solutions_of_tridiagonal_matrices_are_inverse_to_each_other(dtype, attrs):
+    diagonals, y = random(3, 6, dtype=dtype) + np.array([[0], [3], [0]], dtype), random(6, 2, dtype=dtype)
+    solution = run("TridiagonalSolve", diagonals, y, **attrs)
+    close(tridiagonal(*diagonals) @ solution, y)
+    close(run("TridiagonalMatMul", *diagonals[:, None], solution), y)
+
+
+def test_pivots_are_chosen_for_each_matrix_of_a_batch():
+    diagonals = np.float64([[[2, 3, 9], [0, 0, 1], [7, 4, 5]], [[1, 1, 9], [4, 4, 4], [7, 1, 1]]])
+    y = random(2, 3, 2, dtype=np.float64)
+    solved = run("TridiagonalSolve", diagonals, y)
+    for matrix, right, x in zip(diagonals, y, solved, strict=True):
+        close(tridiagonal(*matrix) @ x, right)
+
+
+def test_a_singular_tridiagonal_matrix_is_nan_and_leaves_the_others():
+    diagonals = np.float64([[[1, 1], [1, 1], [1, 1]], [[0, 0], [2, 4], [0, 0]]])
+    solved = run("TridiagonalSolve", diagonals, np.ones((2, 2, 1)))
+    assert np.isnan(solved[0]).all()
+    assert solved[1].tolist() == [[0.5], [0.25]]
+    perturbed = run("TridiagonalSolve", diagonals, np.ones((2, 2, 1)), perturb_singular=True)
+    assert np.isfinite(perturbed).all()
+
+
+def test_no_pivot_is_perturbed_for_ever():
+    diagonals, y = np.zeros((3, 3)), np.array([[np.inf], [np.nan], [1e308]])
+    assert run("TridiagonalSolve", diagonals, y, perturb_singular=True).shape == (3, 1)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("lower", [False, True])
+@pytest.mark.parametrize("turned", [False, True])
+def test_banded_solutions_solve_and_read_no_unused_elements(dtype, lower, turned):
+    triangle = np.tril(np.triu(random(6, 6, dtype=dtype), -2)) + 3 * np.eye(6, dtype=dtype)
+    bands = np.stack([np.append(np.full(k, np.nan), np.diag(triangle, -k)) for k in range(3)]).astype(dtype)
+    if not lower:
+        triangle, bands = triangle[::-1, ::-1], bands[::-1, ::-1]
+    y = random(2, 6, 2, dtype=dtype)
+    solved = run("BandedTriangularSolve", bands, y, lower=lower, adjoint=turned)
+    close((adjoint(triangle) if turned else triangle) @ solved, y)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+@pytest.mark.parametrize("fast", [False, True])
+@pytest.mark.parametrize("shape", [(3, 5), (5, 3), (4, 4)])
+def test_least_squares_are_those_of_numpy(dtype, fast, shape):
+    x, y = random(2, *shape, dtype=dtype), random(2, shape[0], 2, dtype=dtype)
+    want = np.stack([np.linalg.lstsq(a, b)[0] for a, b in zip(x, y, strict=True)])
+    close(run("MatrixSolveLs", x, y, np.float64(0), fast=fast), want)
+
+
+def test_the_gradient_of_cholesky_is_the_limit_of_differences():
+    half, change = random(4, 4, dtype=np.float64), random(4, 4, dtype=np.float64)
+    x, change = half @ half.T + np.eye(4), change + change.T
+    grad = random(4, 4, dtype=np.float64)
+    difference = np.linalg.cholesky(x + 1e-6 * change) - np.linalg.cholesky(x - 1e-6 * change)
+    want = (np.tril(grad) * difference).sum() / 2e-6
+    np.testing.assert_allclose((run("CholeskyGrad", np.linalg.cholesky(x), grad) * change).sum(), want, rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_functions_of_matrices_are_inverse_to_each_other(dtype):
+    pytest.importorskip("scipy")
+    x = random(2, 4, 4, dtype=dtype) / 4 + 2 * np.eye(4, dtype=dtype)
+    root = run("MatrixSquareRoot", x)
+    close(root @ root, x)
+    if np.dtype(dtype).kind == "c":
+        close(run("MatrixExponential", run("MatrixLogarithm", x)), x)
+
+
+@pytest.mark.parametrize(("op", "matrix"), [
+    ("MatrixSquareRoot", [[-1.0, 2], [0, 4]]), ("MatrixSquareRoot", [[1, np.inf], [0, 1.0]]),
+    ("MatrixLogarithm", [[0j, 1], [0, 1]]), ("MatrixLogarithm", [[np.nan, 1], [0, 1j]]),
+    ("MatrixExponential", [[np.inf, 1], [0, 1]]),
+])
+def test_a_matrix_without_a_function_is_nan_and_leaves_the_others(op, matrix):
+    pytest.importorskip("scipy")
+    got = run(op, np.stack([np.array(matrix), np.eye(2) * 4]))
+    assert np.isnan(got[0]).all()
+    assert np.isfinite(got[1]).all()
+
+
+def test_the_old_names_of_ops_give_the_same():
+    x, y = random(2, 3, 3) + 4 * np.eye(3, dtype=np.float32), random(2, 3, 2)
+    definite = x @ adjoint(x)
+    for op, inputs in {
+        "Cholesky": [definite], "CholeskyGrad": [definite, x], "MatrixDeterminant": [x], "MatrixInverse": [x],
+        "MatrixSolve": [x, y], "MatrixSolveLs": [x, y, np.float64(1)], "MatrixTriangularSolve": [x, y], "Svd": [x],
+        "SelfAdjointEigV2": [definite], "MatrixBandPart": [x, np.int64(1), np.int64(0)], "MatrixDiag": [y],
+        "MatrixDiagPart": [x], "MatrixSetDiag": [x, x[:, 0]],
+    }.items():
+        for old, new in zip(run_op(f"Batch{op}", inputs, {"T": dtypes.float32}),
+                            run_op(op, inputs, {"T": dtypes.float32, "Tindex": dtypes.int64}), strict=True):
+            np.testing.assert_array_equal(old, new)
+
+
 def test_the_determinant_of_an_empty_matrix_is_one():
     assert run("MatrixDeterminant", random(2, 0, 0)).tolist() == [1, 1]
     assert run("MatrixSolve", random(0, 0), random(0, 2)).shape == (0, 2)
     assert run("MatrixSolve", np.zeros((2, 2), np.float32), random(2, 0)).shape == (2, 0)
+    assert run("MatrixSolveLs", random(0, 3), random(0, 2), np.float64(0)).tolist() == [[0, 0]] * 3
+    assert run("Lu", random(0, 0))[1].shape == (0,)
 
 
 def test_vectors_that_nobody_asked_for_are_empty():
@@ -101,10 +235,34 @@ def test_vectors_that_nobody_asked_for_are_empty():
     ("MatrixSolve", [np.zeros((2, 2)), np.ones((2, 1))]), ("MatrixSolve", [random(2, 2), random(3, 1)]),
     ("MatrixSolve", [random(1, 2, 2), random(3, 2, 1)]), ("MatrixSolve", [random(2, 2), random(2)]),
     ("MatrixTriangularSolve", [random(2, 2, 2), random(3, 2, 1)]), ("SelfAdjointEigV2", [np.full((2, 2), np.nan)]),
+    ("SelfAdjointEig", [np.full((2, 2), np.nan)]), ("Lu", [np.zeros((2, 2))]), ("Lu", [np.full((2, 2), np.nan)]),
+    ("CholeskyGrad", [random(2, 2), random(3, 3)]),
+    ("MatrixSolveLs", [np.zeros((2, 2)), np.ones((2, 1)), np.float64(0)]),
+    ("MatrixSolveLs", [np.eye(2), np.ones((2, 1)), np.float64(-1)]), ("MatrixSquareRoot", [random(2, 3)]),
+    ("TridiagonalSolve", [random(2, 2), random(2, 1)]), ("TridiagonalSolve", [random(1, 3, 2), random(2, 2, 1)]),
+    ("TridiagonalMatMul", [random(2, 2), random(1, 2), random(1, 2), random(2, 1)]),
+    ("BandedTriangularSolve", [np.zeros((1, 2)), np.ones((2, 1))]),
+    ("BandedTriangularSolve", [random(3, 2), random(2, 1)]), ("BandedTriangularSolve", [random(2, 0), random(0, 1)]),
 ])
 def test_a_matrix_without_a_solution_or_of_another_shape_is_refused(op, inputs):
     with pytest.raises(InvalidArgument):
         run(op, *inputs)
+
+
+@pytest.mark.parametrize("x", [random(2, 3), np.full((2, 2), np.nan), np.full((2, 2), np.inf), random(3)])
+def test_matrices_without_eigenvalues_are_refused(x):
+    with pytest.raises(InvalidArgument):
+        run("Eig", x, Tout=dtypes.of_numpy(np.result_type(x.dtype, np.complex64)))
+
+
+def test_eigenvalues_have_the_width_of_the_matrix():
+    with pytest.raises(InvalidArgument, match="complex64"):
+        run("Eig", random(2, 2), Tout=dtypes.complex128)
+
+
+def test_only_pivots_are_perturbed():
+    with pytest.raises(InvalidArgument, match="partial_pivoting"):
+        run("TridiagonalSolve", random(3, 2), random(2, 1), perturb_singular=True, partial_pivoting=False)
 
 
 def test_unknown_lengths_are_inferred():
@@ -116,3 +274,9 @@ def test_unknown_lengths_are_inferred():
     assert shapes("Qr", {"full_matrices": False}, (7, None, 3)) == [(7, None, None), (7, None, 3)]
     assert shapes("MatrixTriangularSolve", {}, (1, 3, 3), (5, None, 2)) == (5, 3, 2)
     assert shapes("MatrixSolve", {}, None, (5, 3, 2)) is None
+    assert shapes("MatrixSolveLs", {}, (None, 3, 4), (5, None, 2), ()) == (5, 4, 2)
+    assert shapes("Lu", {"output_idx_type": dtypes.int32}, (None, None, 3)) == [(None, 3, 3), (None, 3)]
+    assert shapes("SelfAdjointEig", {}, (7, None, None)) == (7, None, None)
+    assert shapes("TridiagonalSolve", {}, (None, 3, 6), (2, None, 1)) == (2, 6, 1)
+    assert shapes("TridiagonalMatMul", {}, None, (4, 1, 6), None, (None, None, 2)) == (4, 6, 2)
+    assert shapes("BandedTriangularSolve", {}, (1, 3, None), (5, 4, 2)) == (5, 4, 2)

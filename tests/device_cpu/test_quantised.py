@@ -69,9 +69,26 @@ FED = np.uint8([[0, 7, 255], [1, 2, 3]])
 def test_feeds_are_plain_integers_or_quantised_ones(feed):
     with session_of_moves() as session:
         joined, bits = session.run(["joined", "bits"], {"x": feed})
-    assert joined.dtype == QUINT8.numpy
-    np.testing.assert_array_equal(joined["quint8"], np.concatenate([FED.T, integers(quint8(3, 2))]))
-    np.testing.assert_array_equal(bits, joined["quint8"])
+    assert joined.dtype == np.uint8
+    np.testing.assert_array_equal(joined, np.concatenate([FED.T, integers(quint8(3, 2))]))
+    np.testing.assert_array_equal(bits, joined)
+
+
+def test_results_are_plain_integers_however_they_are_fetched(tmp_path):
+    for dtype in QUANTISED:
+        attrs, value = {"dtype": dtype}, np.arange(3).astype(dtype.numpy[0])
+        nodes = [Node("x", "Placeholder", attrs={**attrs, "shape": None}),
+                 Node("y", "Identity", ["x"], attrs={"T": dtype}),
+                 Node("c", "Const", attrs={**attrs, "value": value.view(dtype.numpy)})]
+        with heald.Session(Graph(nodes), device="CPU:0") as session:
+            results = [*session.run(["x", "y", "c", "y"], {"x": value}), session.make_callable("y", ["x"])(value)]
+            handle = session.partial_run_setup(["y", "c"], ["x"])
+            results += [session.partial_run(handle, "c"), session.partial_run(handle, "y", {"x": value})]
+        graphdef.dump(Graph(nodes), tmp_path / "model.pb")
+        results.append(heald.load(tmp_path / "model.pb", outputs=["y"])(value))
+        for result in results:
+            assert result.dtype == value.dtype
+            np.testing.assert_array_equal(result, value)
 
 
 @pytest.mark.parametrize("feed", [[[256]], [[-1]], [[1.5]], np.float32([[1]]), np.int8([[1]]) - 2, [["a"]],

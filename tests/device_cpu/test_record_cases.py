@@ -37,14 +37,14 @@ def archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Archive:
 
 def read_again(archive: Archive) -> dict[str, list[Case]]:
     archive.write()
-    golden.graph_archive.cache_clear()
+    golden.recorded_graphs.cache_clear()
     try:
         recorded = golden.cases_of.__wrapped__(golden.FOLDER)
         graphs = {f"{case.id}.pb" for of_op in recorded.values() for case in of_op} - WITHOUT_GRAPH
-        assert graphs == set(golden.graph_archive(golden.FOLDER).namelist())
+        assert graphs == golden.recorded_graphs(golden.FOLDER).keys()
         return recorded
     finally:
-        golden.graph_archive.cache_clear()
+        golden.recorded_graphs.cache_clear()
 
 
 def content(x: np.ndarray[Any, Any]) -> object:

@@ -103,3 +103,44 @@ def test_an_empty_input_of_a_sequence_is_refused(op, changed, shape):
 def test_an_input_that_does_not_fit_a_sequence_is_refused(op, changed):
     with pytest.raises(InvalidArgument):
         sequence(op, **changed)
+
+
+def gru(batch=2, inputs=3, cells=4):
+    both = inputs + cells
+    shapes = (batch, inputs), (batch, cells), (both, 2 * cells), (both, cells), (2 * cells,), (cells,)
+    return [normal(*shape, seed=seed) for seed, shape in enumerate(shapes)]
+
+
+def test_a_gru_steps_as_its_equations_say():
+    x, hidden, gate_weights, weights, gate_bias, bias = arrays = gru()
+    r, u, c, h = run("GRUBlockCell", *arrays)
+    gates = 1 / (1 + np.exp(-(np.hstack([x, hidden]) @ gate_weights + gate_bias)))
+    np.testing.assert_allclose(np.hstack([r, u]), gates, rtol=1e-4)
+    np.testing.assert_allclose(c, np.tanh(np.hstack([x, hidden * r]) @ weights + bias), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(h, u * hidden + (1 - u) * c, rtol=1e-4, atol=1e-6)
+
+
+def test_gradients_of_a_gru_are_the_limits_of_differences():
+    arrays, grad = gru(), normal(2, 4, seed=9)
+    r, u, c, _ = run("GRUBlockCell", *arrays)
+    d_x, d_hidden, d_candidate, d_gates = run("GRUBlockCellGrad", *arrays, r, u, c, grad)
+    gradients = {0: d_x, 1: d_hidden, 4: d_gates.sum(0), 5: d_candidate.sum(0)}
+    for index, gradient in gradients.items():
+        change = normal(*arrays[index].shape, seed=7) * np.float32(1e-2)
+        moved = [run("GRUBlockCell", *(x + sign * change if i == index else x for i, x in enumerate(arrays)))[3]
+                 for sign in (1, -1)]
+        np.testing.assert_allclose((gradient * change).sum(), (grad * (moved[0] - moved[1])).sum() / 2, rtol=2e-2)
+
+
+@pytest.mark.parametrize(("index", "shape"), [
+    (0, (3, 3)), (0, (2, 3, 1)), (1, (2, 5)), (1, (4,)), (2, (7, 7)), (2, (6, 8)), (3, (7, 3)), (4, (4,)), (5, (4, 1)),
+    (6, (2, 5)), (8, (3, 4)), (9, (4,)),
+])
+def test_shapes_that_make_no_gru_are_refused(index, shape):
+    arrays = [*gru(), *(normal(2, 4, seed=seed) for seed in range(4))]
+    arrays[index] = normal(*shape)
+    with pytest.raises(InvalidArgument):
+        run("GRUBlockCellGrad", *arrays)
+    if index < 6:
+        with pytest.raises(InvalidArgument):
+            run("GRUBlockCell", *arrays[:6])

@@ -6,6 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from harness.run_op import run_op
+from heald.errors import InvalidArgument
 from heald.runtime.values import dtypes
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -52,11 +53,45 @@ def test_the_error_functions_at_their_ends(dtype):
     ("Igammac", [[1, 0, INF], [1, 1, INF]], [math.exp(-1), NAN, 0]),
     ("Erfinv", [[0, 1, -1, 2]], [0, INF, -INF, NAN]), ("Ndtri", [[0.5, 0, 1]], [0, -INF, INF]),
     ("BesselI0e", [[0]], [1]), ("BesselI1e", [[0]], [0]),
+    ("BesselI0", [[0, INF]], [1, NAN]), ("BesselJ0", [[0, 2.404825557695773]], [1, 0]), ("BesselJ1", [[0]], [0]),
+    ("BesselK0", [[0, -1, INF, NAN]], [INF, INF, 0, NAN]), ("BesselK1e", [[0, -2]], [INF, INF]),
+    ("BesselY0", [[0, -1]], [-INF, -INF]), ("BesselY1", [[-1, NAN]], [-INF, NAN]),
+    ("Expint", [[0, 1, -1, INF]], [-INF, 1.8951178163559368, NAN, NAN]), ("Dawsn", [[0, 1]], [0, 0.5380795069127684]),
+    ("FresnelCos", [[0, INF, -INF]], [0, 0.5, -0.5]), ("FresnelSin", [[0, 1e30, -1e30]], [0, 0.5, -0.5]),
+    ("Spence", [[1, 0, -1]], [0, math.pi**2 / 6, NAN]),
+    ("Betainc", [[2, 0, INF, NAN, 500], [2, 1, 1, 2, 30], [0.5, 0.5, 0.5, 1, 0.5]], [0.5, NAN, NAN, 1, 0]),
+    ("IgammaGradA", [[1, 2, 0, -1, INF, 3], [0, INF, 1, 2, 2, -1]], [0, 0, NAN, NAN, 0, NAN]),
 ])
 def test_special_functions_at_known_places(op, inputs, want):
     pytest.importorskip("scipy")
     np.testing.assert_allclose(run(op, *map(np.float64, inputs)), want, rtol=1e-12, atol=1e-15)
     np.testing.assert_allclose(run(op, *map(np.float32, inputs)), want, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("a", [0.03, 0.7, 1.0, 5.0, 80.0, 3000.0])
+def test_the_gradients_of_gamma_are_limits_of_differences(a):
+    special = pytest.importorskip("scipy.special")
+    x = a * np.linspace(0.5, 1.5, 7)
+    step = 1e-5 * a
+    slope = (special.gammainc(a + step, x) - special.gammainc(a - step, x)) / (2 * step)
+    np.testing.assert_allclose(run("IgammaGradA", np.float64(a), x), slope, rtol=1e-5, atol=1e-9)
+    quantiles = special.gammainc(a, x)
+    inside = (quantiles > 1e-3) & (quantiles < 0.999)
+    moved = [special.gammaincinv(a + sign * step, quantiles[inside]) for sign in (1, -1)]
+    np.testing.assert_allclose(run("RandomGammaGrad", np.float64(a), x)[inside], (moved[0] - moved[1]) / (2 * step),
+                               rtol=1e-5)
+
+
+def test_bessel_functions_overflow_with_the_exponential():
+    pytest.importorskip("scipy")
+    assert run("BesselI1", np.float32([-90, 88, 90])).tolist() == [-INF, run("BesselI1", np.float32([88]))[0], INF]
+    assert np.isfinite(run("BesselI1", np.float64([-90, 90]))).all()
+
+
+@pytest.mark.parametrize("shapes", [[(2,), (1,), (2,)], [(1, 2), (2,), (2,)], [(), (2,), (3,)]])
+def test_only_scalars_broadcast_in_betainc(shapes):
+    with pytest.raises(InvalidArgument, match="same shape"):
+        run("Betainc", *(np.full(shape, 0.5) for shape in shapes))
 
 
 def test_orders_broadcast():

@@ -1,5 +1,6 @@
 """Ops on strings: differences from Python's functions, and laws. Golden cases have TensorFlow's results."""
 
+import unicodedata
 from itertools import pairwise
 
 import numpy as np
@@ -339,3 +340,20 @@ def test_numbers_that_are_no_code_points_are_replaced_or_left_out_or_refused(fau
 def test_splits_that_do_not_divide_the_code_points_are_refused(splits):
     with pytest.raises(InvalidArgument, match="splits"):
         encode([97], splits)
+
+
+@pytest.mark.parametrize(("script", "number"), [
+    ("LATIN SMALL LETTER", 25), ("GREEK SMALL LETTER", 14), ("CYRILLIC CAPITAL LETTER", 8), ("HEBREW LETTER", 19),
+    ("ARABIC LETTER", 2), ("HIRAGANA LETTER", 20), ("HANGUL SYLLABLE", 18), ("CJK UNIFIED IDEOGRAPH", 17),
+])
+def test_letters_have_the_script_that_their_names_say(script, number):
+    points = np.array([point for point in range(0xD800)
+                       if unicodedata.name(chr(point), "").startswith(script)], np.int32)
+    scripts = run("UnicodeScript", points)
+    assert np.mean(scripts == number) > 0.85  # younger versions of Unicode have more letters
+
+
+def test_numbers_beyond_unicode_have_no_script():
+    points = np.int32([[-1, 0x110000], [2**31 - 1, -(2**31)]])
+    assert run("UnicodeScript", points).tolist() == [[-1, -1], [-1, -1]]
+    assert run("UnicodeScript", np.int32([0xD800, 0x10FFFF, 0xE000])).tolist() == [103] * 3

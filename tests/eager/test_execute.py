@@ -15,6 +15,7 @@ import heald
 import numpy as np
 import pytest
 from heald import errors
+from heald.runtime.values import dtypes
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -359,3 +360,12 @@ def test_the_name_that_is_meant_is_a_name_of_python_that_finds_the_op(missing, n
 def test_all_names_of_ops_are_names_of_python():
     names = [name for name in dir(heald.ops) if not name.startswith("_")]
     assert [name for name in names if not name.isidentifier() or keyword.iskeyword(name)] == []
+
+
+def test_quantised_tensors_are_plain_integers_for_numpy():
+    dtype = dtypes.named("qint16")
+    handle = heald.TensorHandle(np.int16([-3, 7]).view(dtype.numpy))
+    shown = handle.numpy()
+    assert (handle.dtype, shown.dtype, shown.tolist()) == (dtype, np.int16, [-3, 7])
+    assert not shown.flags.writeable
+    assert heald.execute("Identity", handle).numpy().dtype == np.int16

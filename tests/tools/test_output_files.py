@@ -1,5 +1,6 @@
 """heald run --output: which files appear, and that none is ever half-written."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -26,6 +27,17 @@ def test_a_folder_gets_a_file_for_each_output(command, scopes, folder):
     assert command("run", scopes, "--input", "2", "--output", folder).status == 0
     values_by_file = {path.name: float(np.load(path)) for path in Path(folder).iterdir()}
     assert values_by_file == {"a_b.npy": -2, "a_b_2.npy": 2, "file.npy": -2}
+
+
+@pytest.mark.parametrize("target", ["y.npz", "folder/"])
+def test_quantised_outputs_are_plain_integers(command, saved, target):
+    quint8 = dtypes.named("quint8")
+    model = saved(placeholder("x", (2,), quint8), node("y", "Identity", "x", T=quint8))
+    assert command("run", model, "--input", "[7, 255]", "--output", target).status == 0
+    values = np.load("y.npz")["y"] if target == "y.npz" else np.load("folder/y.npy")
+    assert (values.dtype, values.tolist()) == (np.uint8, [7, 255])
+    shown = json.loads(command("run", model, "--input", "[7, 255]", "--json").out)
+    assert shown["outputs"]["y"]["values"] == [7, 255]
 
 
 def test_an_existing_folder_may_have_any_name(command, scopes):

@@ -1,11 +1,12 @@
 """Records cases of ops by real TensorFlow, for the conformance suite and the tests of kernels.
 
-    PYTHONPATH=tests python -m workers.record_cases --tensorflow PYTHON CASES.py
+    PYTHONPATH=tests python -m workers.record_cases --tensorflow PYTHON [--part NAME] CASES.py
     PYTHONPATH=tests python -m workers.record_cases --tensorflow PYTHON --check 200
 
 PYTHON is the interpreter of an environment with the package tensorflow-cpu; heald need not be in it. CASES.py sets
-CASES, a list of Calls. A case that is recorded already is recorded again. `--check N` asks TensorFlow for N recorded
-cases anew, and reports every difference.
+CASES, a list of Calls. A case that is recorded already is recorded again. `--part` names the part of the archive that
+gets the cases, a family of ops; it is made if it does not exist. `--check N` asks TensorFlow for N recorded cases anew,
+and reports every difference.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class Call(NamedTuple):
     """One call to record. Types and numbers that the inputs determine need no attribute. A list argument is a list.
 
     `tolerance`: (relative, absolute) for the outputs; None for the rounding of their type, 0 where it has none.
+    `free`: the indices of outputs that TensorFlow's definition leaves open, such as vectors up to their sign.
     """
 
     op: str
@@ -53,6 +55,7 @@ class Call(NamedTuple):
     attrs: Mapping[str, Any] = {}
     tolerance: tuple[float, float] | None = None
     note: str = ""
+    free: Sequence[int] = ()
 
 
 @dataclass(frozen=True)
@@ -95,9 +98,16 @@ class Archive:
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self._folder = folder
-        self._index = json.loads((folder / "index.json").read_text("utf-8"))
-        self._blob = bytearray(np.load(folder / "data.npz")["blob"].tobytes())
-        with zipfile.ZipFile(folder / "graphs.zip") as archive:
+        self._index: dict[str, Any] = json.loads((FOLDER / "index.json").read_text("utf-8")) | {"cases": []}
+        self._blob = bytearray()
+        self._graphs: dict[str, bytes] = {}
+        if folder.exists():
+            self._read()
+
+    def _read(self) -> None:
+        self._index = json.loads((self._folder / "index.json").read_text("utf-8"))
+        self._blob = bytearray(np.load(self._folder / "data.npz")["blob"].tobytes())
+        with zipfile.ZipFile(self._folder / "graphs.zip") as archive:
             self._graphs = {name: archive.read(name) for name in archive.namelist()}
 
     def add(self, recorded: Recorded) -> str:
@@ -111,6 +121,7 @@ class Archive:
 
     def write(self) -> None:
         """Write all three files, each aside and then in its place."""
+        self._folder.mkdir(exist_ok=True)
         data, graphs = io.BytesIO(), io.BytesIO()
         np.savez_compressed(data, blob=np.frombuffer(bytes(self._blob), np.uint8))
         with zipfile.ZipFile(graphs, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -131,7 +142,8 @@ class Archive:
             row["error"] = {"class": f"{CLASSES[code]}Error", "code": code, "message": message}
         else:
             types = [tensor.dtype for tensor in recorded.op.expand_outputs(recorded.attrs)]
-            row["out"] = [self._reference(t, x) for t, x in zip(types, recorded.outputs, strict=True)]
+            row["out"] = [None if i in recorded.call.free else self._reference(t, x)
+                          for i, (t, x) in enumerate(zip(types, recorded.outputs, strict=True))]
             rounding = max((ROUNDING.get(t.name, 0) for t in types), default=0)
             row["tol"] = [*(recorded.call.tolerance or (rounding, rounding))]
         row["static"] = recorded.static if isinstance(recorded.static, list) else {"error": recorded.static}
@@ -216,6 +228,7 @@ def check(number: int, tensorflow: TensorFlow) -> int:
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("cases", nargs="?", metavar="CASES.py", help="a file that sets CASES, a list of Calls")
+    parser.add_argument("--part", default="", metavar="NAME", help="the part of the archive that gets the cases")
     parser.add_argument("--tensorflow", default=sys.executable, metavar="PYTHON", help="an interpreter with TensorFlow")
     parser.add_argument("--check", type=int, default=0, metavar="N", help="compare N recorded cases with TensorFlow")
     args = parser.parse_args(arguments)
@@ -223,7 +236,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         if args.check:
             return check(args.check, tensorflow)
-        archive = Archive()
+        archive = Archive(FOLDER / args.part)
         for call in runpy.run_path(args.cases)["CASES"]:
             recorded = record(call, tensorflow)
             said = recorded.outputs[1] if isinstance(recorded.outputs, tuple) else recorded.static

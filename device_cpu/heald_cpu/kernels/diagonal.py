@@ -53,7 +53,7 @@ def _entries(b: Bind, rows: int, columns: int) -> tuple[Any, Any]:
 
 def _band(b: Bind) -> tuple[int, int]:
     """The lowest and the highest diagonal. The first ops of each kind have the main diagonal only."""
-    if b.op in ("MatrixDiag", "MatrixDiagPart", "MatrixSetDiag"):
+    if b.op.removeprefix("Batch") in ("MatrixDiag", "MatrixDiagPart", "MatrixSetDiag"):
         return 0, 0
     k = integers(b, 2 if b.op.startswith("MatrixSetDiag") else 1)
     return k[0], k[-1]
@@ -123,5 +123,6 @@ def register_kernels(kernels: Kernels) -> None:
     for kind, bind in {
         "MatrixDiag": matrix_diag, "MatrixDiagPart": matrix_diag_part, "MatrixSetDiag": matrix_set_diag,
     }.items():
-        for version in ("", "V2", "V3"):
-            kernels.kernel(kind + version, dtypes={"T": TYPES})(bind)
+        for op in (kind, f"{kind}V2", f"{kind}V3", f"Batch{kind}"):
+            kernels.kernel(op, dtypes={"T": TYPES})(bind)
+    kernels.kernel("BatchMatrixBandPart", dtypes={"T": NUMBERS})(matrix_band_part)

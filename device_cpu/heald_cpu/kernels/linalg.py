@@ -11,7 +11,8 @@ from heald.api import Bind, Kernels, errors
 from ..element_types import COMPLEX, Array
 
 Run = Callable[..., None]
-TYPES = ("float32", "float64", *COMPLEX)
+REAL = ("float32", "float64")
+TYPES = (*REAL, *COMPLEX)
 ROWS = 32  # of a triangle that is solved row by row; larger triangles are halved, so that most of the work is products
 
 
@@ -54,7 +55,7 @@ def inverse(b: Bind) -> Run:
 
     def run(x: Array, out: Array) -> None:
         wide = x.astype(within, copy=False)
-        out[...] = _invertible(np.linalg.inv, _adjoint(wide) if adjoint else wide)
+        out[...] = _invertible(np.linalg.inv, adjoint_of(wide) if adjoint else wide)
 
     return run
 
@@ -63,10 +64,10 @@ def solve(b: Bind) -> Run:
     adjoint = b.attrs["adjoint"]
     if not b.outputs[0].size:
         return lambda *_: None
-    return lambda a, y, out: np.copyto(out, _invertible(np.linalg.solve, _adjoint(a) if adjoint else a, y))
+    return lambda a, y, out: np.copyto(out, _invertible(np.linalg.solve, adjoint_of(a) if adjoint else a, y))
 
 
-def _adjoint(x: Array) -> Array:
+def adjoint_of(x: Array) -> Array:
     return x.swapaxes(-2, -1).conj()
 
 
@@ -86,7 +87,7 @@ def triangular_solve(b: Bind) -> Run:
     def run(a: Array, y: Array, out: Array) -> None:
         out[...] = y
         if adjoint:
-            a = _adjoint(a)
+            a = adjoint_of(a)
         if lower != adjoint:
             _substitute(a, out)
         else:  # the same, from the last row to the first
@@ -127,35 +128,71 @@ def svd(b: Bind) -> Run:
 
     def run(x: Array, s: Array, u: Array, v: Array) -> None:
         u[...], s[...], adjoint = np.linalg.svd(x, full)
-        v[...] = _adjoint(adjoint)
+        v[...] = adjoint_of(adjoint)
 
     return run if vectors else values_only
 
 
-def self_adjoint_eig(b: Bind) -> Run:
-    vectors = b.attrs["compute_v"]
+def lu(b: Bind) -> Run:
+    """Both triangles in one matrix, without the lower one's diagonal of 1; and the rows by their old numbers."""
 
-    def run(x: Array, e: Array, v: Array) -> None:
-        if np.isnan(x).any():
-            raise errors.InvalidArgument("Self-adjoint eigen decomposition was not successful: the input has NaN")
-        if vectors:
-            e[...], v[...] = np.linalg.eigh(x)
-        else:
-            e[...] = np.linalg.eigvalsh(x)
+    def run(x: Array, out: Array, rows: Array) -> None:
+        out[...] = x
+        rows[...] = np.arange(x.shape[-1])
+        for matrix, order in zip(_each(out), rows.reshape(-1, rows.shape[-1]), strict=True):
+            _factor(matrix, order)
 
-    return run
+    return run if b.outputs[0].size else lambda *_: None
+
+
+def _factor(x: Array, order: Array) -> None:
+    """Factor in place. Raises InvalidArgument if a column has no pivot but 0 or NaN."""
+    for column in range(len(x)):
+        pivot = column + int(np.argmax(np.abs(x[column:, column])))
+        if not np.abs(x[pivot, column]) > 0:
+            raise errors.InvalidArgument("Input is not invertible.")
+        for rows in (x, order):
+            rows[[column, pivot]] = rows[[pivot, column]]
+        x[column + 1 :, column] /= x[column, column]
+        x[column + 1 :, column + 1 :] -= np.outer(x[column + 1 :, column], x[column, column + 1 :])
+
+
+def cholesky_gradient(b: Bind) -> Run:
+    """The symmetric gradient of the matrix, for that of its factor: L^-T P L^-1, where P is the lower triangle of
+    L^T dL with half its diagonal. Each input counts as lower triangle."""
+
+    def run(lower: Array, grad: Array, out: Array) -> None:
+        lower = np.tril(lower)
+        middle = np.tril(lower.swapaxes(-2, -1) @ np.tril(grad))
+        middle -= np.eye(middle.shape[-1], dtype=middle.dtype) * middle / 2
+        upper = lower.swapaxes(-2, -1)[..., ::-1, ::-1]
+        for _ in range(2):
+            _substitute(upper, middle[..., ::-1, :])
+            middle = middle.swapaxes(-2, -1)
+        out[...] = (middle + middle.swapaxes(-2, -1)) / 2
+
+    return run if b.outputs[0].size else lambda *_: None
 
 
 BINDS: tuple[tuple[str, Callable[[Bind], Run], tuple[str, ...]], ...] = (
     ("Cholesky", cholesky, TYPES),
+    ("CholeskyGrad", cholesky_gradient, REAL),
     ("LogMatrixDeterminant", log_determinant, TYPES),
+    ("Lu", lu, TYPES),
     ("MatrixDeterminant", determinant, TYPES),
     ("MatrixInverse", inverse, ("float16", *TYPES)),
     ("MatrixSolve", solve, TYPES),
     ("MatrixTriangularSolve", triangular_solve, TYPES),
     ("Qr", qr, ("float16", *TYPES)),
-    ("SelfAdjointEigV2", self_adjoint_eig, TYPES),
     ("Svd", svd, TYPES),
+    # the names of ops before GraphDef version 13, when ops of the shorter names took one matrix
+    ("BatchCholesky", cholesky, REAL),
+    ("BatchCholeskyGrad", cholesky_gradient, REAL),
+    ("BatchMatrixDeterminant", determinant, TYPES),
+    ("BatchMatrixInverse", inverse, REAL),
+    ("BatchMatrixSolve", solve, REAL),
+    ("BatchMatrixTriangularSolve", triangular_solve, REAL),
+    ("BatchSvd", svd, TYPES),
 )
 
 

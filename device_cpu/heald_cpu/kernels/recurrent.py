@@ -1,4 +1,4 @@
-"""Recurrent cells: one step of an LSTM, and many."""
+"""Recurrent cells: one step of an LSTM, and many; one step of a GRU, and its gradient."""
 
 from __future__ import annotations
 
@@ -91,7 +91,43 @@ def block_lstm(b: Bind) -> Callable[..., None]:
     return run
 
 
+def gru_block_cell(b: Bind) -> Callable[..., None]:
+    """One step: [r, u] = sigmoid([x, h_prev] w_ru + b_ru), c = tanh([x, h_prev r] w_c + b_c),
+    h = h_prev u + c (1 - u). Cho et al., https://arxiv.org/abs/1406.1078."""
+    inputs, cells = b.inputs[0].meta.dims[1], b.inputs[1].meta.dims[1]
+
+    def run(
+        x: Any, hidden: Any, gate_weights: Any, weights: Any, gate_bias: Any, bias: Any, r: Any, u: Any, c: Any, h: Any
+    ) -> None:
+        gates = _sigmoid(x @ gate_weights[:inputs] + hidden @ gate_weights[inputs:] + gate_bias)
+        r[...], u[...] = gates[:, :cells], gates[:, cells:]
+        c[...] = np.tanh(x @ weights[:inputs] + (hidden * r) @ weights[inputs:] + bias)
+        h[...] = hidden * u + c * (1 - u)
+
+    return run
+
+
+def gru_block_cell_gradient(b: Bind) -> Callable[..., None]:
+    """The gradients of x and h_prev, and those of the arguments of tanh and sigmoid."""
+    inputs, cells = b.inputs[0].meta.dims[1], b.inputs[1].meta.dims[1]
+
+    def run(*arrays: Any) -> None:
+        _, hidden, gate_weights, weights, _, _, r, u, c, d_h, d_x, d_hidden, d_candidate, d_gates = arrays
+        d_candidate[...] = d_h * (1 - u) * (1 - c * c)
+        through_candidate = d_candidate @ weights.T
+        d_reset = through_candidate[:, inputs:]
+        d_gates[:, :cells] = d_reset * hidden * r * (1 - r)
+        d_gates[:, cells:] = d_h * (hidden - c) * u * (1 - u)
+        through_gates = d_gates @ gate_weights.T
+        d_x[...] = through_candidate[:, :inputs] + through_gates[:, :inputs]
+        d_hidden[...] = d_reset * r + through_gates[:, inputs:] + d_h * u
+
+    return run
+
+
 def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("LSTMBlockCell", dtypes={"T": ("float16", "float32")})(lstm_block_cell)
+    kernels.kernel("GRUBlockCell", dtypes={"T": ("float32",)})(gru_block_cell)
+    kernels.kernel("GRUBlockCellGrad", dtypes={"T": ("float32",)})(gru_block_cell_gradient)
     for op in ORDERS:
         kernels.kernel(op, dtypes={"T": ("float16", "float32")})(block_lstm)

@@ -85,17 +85,110 @@ def igammac(special: Any) -> Function:
     return run
 
 
+def betainc(special: Any) -> Function:
+    """The regularised incomplete beta function: NaN unless `a` and `b` are positive, and finite between both ends.
+    SciPy's has infinity in float32 for some parameters beyond 100."""
+
+    def run(a: Array, b: Array, x: Array, out: Array) -> None:
+        integral = special.betainc(*(parameter.astype(np.float64) for parameter in (a, b, x)))
+        at_end = (x == 0) | (x == 1)
+        is_finite = np.isfinite(a) & np.isfinite(b)
+        np.copyto(out, np.where(is_finite, integral, np.where(at_end, x, np.nan)), casting="same_kind")
+        out[np.broadcast_to((a <= 0) | (b <= 0), out.shape)] = np.nan
+
+    return run
+
+
+def modified_bessel(name: str) -> Callable[[Any], Function]:
+    """A function that overflows as soon as the exponential of `x` does."""
+
+    def make(special: Any) -> Function:
+        function = getattr(special, name)
+
+        def run(x: Array, out: Array) -> None:
+            overflows = np.isfinite(x) & np.isposinf(np.exp(np.abs(x)))
+            np.copyto(out, np.where(overflows, np.copysign(np.inf, function(x)), function(x)))
+
+        return run
+
+    return make
+
+
+def with_pole_at_0(name: str, pole: float) -> Callable[[Any], Function]:
+    """A function of positive numbers that has this limit at 0, which is TensorFlow's result for negative numbers."""
+
+    def make(special: Any) -> Function:
+        function = getattr(special, name)
+        return lambda x, out: np.copyto(out, np.where(x < 0, pole, function(x)), casting="same_kind")
+
+    return make
+
+
+def y1(special: Any) -> Function:
+    """The result at 0 is NaN in float32, as in TensorFlow."""
+    function = with_pole_at_0("y1", -np.inf)(special)
+
+    def run(x: Array, out: Array) -> None:
+        at_zero = x == 0
+        function(x, out)
+        if out.dtype == np.float32:
+            out[at_zero] = np.nan
+
+    return run
+
+
+def expint(special: Any) -> Function:
+    """The exponential integral: NaN for negative numbers and infinity."""
+
+    def run(x: Array, out: Array) -> None:
+        np.copyto(out, np.where(np.isposinf(np.exp(x)), np.inf, special.expi(x)), casting="same_kind")
+        out[(x < 0) | np.isinf(x)] = np.nan
+
+    return run
+
+
+def fresnel(part: int) -> Callable[[Any], Function]:
+    """The integral of the sine (part 0) or the cosine (part 1). SciPy has NaN where its limit is reached."""
+
+    def make(special: Any) -> Function:
+        def run(x: Array, out: Array) -> None:
+            integral = special.fresnel(x)[part]
+            np.copyto(out, np.where(np.isnan(integral) & ~np.isnan(x), np.copysign(0.5, x), integral),
+                      casting="same_kind")
+
+        return run
+
+    return make
+
+
+HALF = ("float16", *WIDE)
 # op, maker of the function given scipy.special, types
 TABLE: tuple[tuple[str, Callable[[Any], Function], tuple[str, ...]], ...] = (
-    ("BesselI0e", by_name("i0e"), ("float16", *WIDE)),
-    ("BesselI1e", by_name("i1e"), ("float16", *WIDE)),
-    ("Digamma", digamma, ("float16", *WIDE)),
+    ("BesselI0", modified_bessel("i0"), HALF),
+    ("BesselI0e", by_name("i0e"), HALF),
+    ("BesselI1", modified_bessel("i1"), HALF),
+    ("BesselI1e", by_name("i1e"), HALF),
+    ("BesselJ0", by_name("j0"), HALF),
+    ("BesselJ1", by_name("j1"), HALF),
+    ("BesselK0", with_pole_at_0("k0", np.inf), HALF),
+    ("BesselK0e", with_pole_at_0("k0e", np.inf), HALF),
+    ("BesselK1", with_pole_at_0("k1", np.inf), HALF),
+    ("BesselK1e", with_pole_at_0("k1e", np.inf), HALF),
+    ("BesselY0", with_pole_at_0("y0", -np.inf), HALF),
+    ("BesselY1", y1, HALF),
+    ("Betainc", betainc, WIDE),
+    ("Dawsn", by_name("dawsn"), WIDE),
+    ("Digamma", digamma, HALF),
     ("Erfinv", by_name("erfinv"), WIDE),
+    ("Expint", expint, WIDE),
+    ("FresnelCos", fresnel(1), WIDE),
+    ("FresnelSin", fresnel(0), WIDE),
     ("Igamma", igamma, WIDE),
     ("Igammac", igammac, WIDE),
-    ("Lgamma", lgamma, ("float16", *WIDE)),
+    ("Lgamma", lgamma, HALF),
     ("Ndtri", by_name("ndtri"), WIDE),
     ("Polygamma", polygamma, WIDE),
+    ("Spence", by_name("spence"), WIDE),
     ("Zeta", zeta, WIDE),
 )
 

@@ -85,14 +85,14 @@ class TensorHandle(Operators):
     def numpy(self) -> Any:
         """The value as a read-only NumPy array, which shares the memory of a value in host memory. Waits for the value.
 
-        Strings are object arrays of bytes. All elements of a scalar tensor share the memory of one. Raises the error of
-        an error, and InvalidArgument for a sparse tensor.
+        Strings are object arrays of bytes. Quantised numbers are plain integers. All elements of a scalar tensor share
+        the memory of one. Raises the error of an error, and InvalidArgument for a sparse tensor.
         """
         kind = self._kind
         array = self._value if kind.__class__ is Kind and kind.native is None and kind.layout == DENSE else None
         if array is None:  # also where another thread has just donated the handle
             array = host_array(self)
-        view = array.view()
+        view = array.view(array.dtype[0]) if array.dtype.names else array.view()  # quantised numbers have a field
         view.flags.writeable = False
         return view
 

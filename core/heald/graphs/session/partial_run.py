@@ -18,6 +18,7 @@ from typing import Any
 from ...errors import Cancelled, HealdError, InvalidArgument
 from ...runtime.contract.structural import PLACEHOLDERS
 from ...runtime.executor.executable import Executable
+from ...runtime.executor.host_array import plain_integers
 from ...runtime.executor.step import Step
 from ...runtime.host.host_memory import HostMemory
 from ...runtime.service.feeds import convert_feed
@@ -136,7 +137,7 @@ class PartialRun:
             if value.is_dead():
                 raise InvalidArgument(f"the fetched tensor '{fetches[fetch]}' is dead: control flow did not take its "
                                       "branch", node=fetch[0], hint="fetch what a Merge makes of it")
-        arrays = [value.get() for value in values]
+        arrays = [plain_integers(value.get()) for value in values]
         if is_last:
             self._step.over.get()
         return arrays

@@ -59,6 +59,7 @@ from .frame import Cursor, Frame
 from .frame_factory import FrameFactory
 from .frame_layout import FrameLayout
 from .fresh_calls import FreshCalls
+from .host_array import plain_integers
 from .parallel_schedule import make_device_schedule, make_parallel_schedule
 from .queue_devices import QueueDevices
 from .replay import describe_launches
@@ -109,6 +110,7 @@ class Executable:
         producers = (layout.registers.producer[r] for r in function.results if r in layout.registers.producer)
         self._looks_at_results = self._pends or any(bound.may_give_dead for bound in producers)
         self._copied = layout.copied_results
+        self._quantised = tuple(i for i, meta in enumerate(function.result_metas) if meta.dtype.kind == "q")
         self._pick = _picker(function.results)
         run_flat = _run_single_call if len(layout.lists.flat) == 1 else _run_flat
         self._flat = flat = Schedule(self.make_frame, run_flat, _run_flat_each)
@@ -154,6 +156,8 @@ class Executable:
     def run(self, feeds: Sequence[Any], step: Step) -> list[Any]:
         """Run the calls and return the results: arrays of exactly the linked metadata, contiguous and aligned.
 
+        Results of quantised types are plain integers.
+
         Raises the typed error of the first call that fails, with its node, op and device; the step is quiet by then.
         Raises Unavailable when a device was lost before.
         """
@@ -187,6 +191,9 @@ class Executable:
         if self._copied:
             for i in self._copied:
                 results[i] = self._copy(results[i])
+        if self._quantised:
+            for i in self._quantised:
+                results[i] = plain_integers(results[i])
         self._free(frame, schedule)
         return results
 

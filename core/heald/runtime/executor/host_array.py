@@ -25,6 +25,12 @@ def view(array: Any, meta: TensorMetadata) -> Any:
     return array if array.shape == meta.shape else array.reshape(meta.dims)
 
 
+def plain_integers(array: Any) -> Any:
+    """View quantised numbers, which have one field of integers, as plain integers. Any other value stays as it is."""
+    is_quantised = isinstance(array, np.ndarray) and array.dtype.names is not None
+    return array.view(array.dtype[0]) if is_quantised else array
+
+
 def stand_in(meta: TensorMetadata) -> Any:
     """Make an array of this static type and shape, without memory, for a constant that no call reads."""
     return np.broadcast_to(np.zeros((), meta.dtype.numpy), meta.dims)

@@ -29,19 +29,19 @@ def diag_part(_: Attrs, x: ValueInfo) -> ValueInfo:
     return info(x.dtype, same_shape((x.shape[:half], x.shape[half:]), "Dimensions must be equal"))
 
 
-@rule("MatrixDiag")
+@rule("MatrixDiag", "BatchMatrixDiag")
 def matrix_diag(_: Attrs, x: ValueInfo) -> ValueInfo:
     _check_rank(x, 1, "diagonal")
     return info(x.dtype, None if x.shape is None else (*x.shape, x.shape[-1]))
 
 
-@rule("MatrixDiagPart")
+@rule("MatrixDiagPart", "BatchMatrixDiagPart")
 def matrix_diag_part(_: Attrs, x: ValueInfo) -> ValueInfo:
     _check_rank(x, 2, "input")
     return info(x.dtype, None if x.shape is None else (*x.shape[:-2], _longest(x.shape, 0, 0)))
 
 
-@rule("MatrixSetDiag")
+@rule("MatrixSetDiag", "BatchMatrixSetDiag")
 def matrix_set_diag(_: Attrs, x: ValueInfo, diagonal: ValueInfo) -> ValueInfo:
     return _with_diagonals(x, diagonal, (0, 0))
 
@@ -79,7 +79,7 @@ def matrix_diag_band(
     return info(x.dtype, (*lead, *_matrix(x.shape[-1], band, rows, columns)))
 
 
-@rule("MatrixBandPart", values=("num_lower", "num_upper"))
+@rule("MatrixBandPart", "BatchMatrixBandPart", values=("num_lower", "num_upper"))
 def matrix_band_part(_: Attrs, x: ValueInfo, num_lower: ValueInfo, num_upper: ValueInfo) -> ValueInfo:
     _check_rank(x, 2, "input")
     for number, axis, name in ((num_lower, -2, "num_lower"), (num_upper, -1, "num_upper")):

@@ -29,23 +29,31 @@ FOLDING = {
 
 
 @rule(
-    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BesselI0e", "BesselI1e", "Ceil", "CheckNumerics",
-    "Conj", "Cos", "Cosh", "Digamma", "Elu", "Erf", "Erfc", "Erfinv", "Exp", "Expm1", "Floor", "Inv", "Invert",
-    "LeakyRelu", "Lgamma", "Log", "Log1p", "LogicalNot", "Ndtri", "Neg", "Reciprocal", "Relu", "Relu6", "Rint",
-    "Round", "Rsqrt", "Selu", "Sigmoid", "Sign", "Sin", "Sinh", "Softplus", "Softsign", "Sqrt", "Square", "Tan",
-    "Tanh",
+    "Abs", "Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "BesselI0", "BesselI0e", "BesselI1", "BesselI1e",
+    "BesselJ0", "BesselJ1", "BesselK0", "BesselK0e", "BesselK1", "BesselK1e", "BesselY0", "BesselY1", "Ceil",
+    "CheckNumerics", "Conj", "Cos", "Cosh", "Dawsn", "Digamma", "Elu", "Erf", "Erfc", "Erfinv", "Exp", "Expint",
+    "Expm1", "Floor", "FresnelCos", "FresnelSin", "Inv", "Invert", "LeakyRelu", "Lgamma", "Log", "Log1p", "LogicalNot",
+    "Ndtri", "Neg", "Reciprocal", "Relu", "Relu6", "Rint", "Round", "Rsqrt", "Selu", "Sigmoid", "Sign", "Sin", "Sinh",
+    "Softplus", "Softsign", "Spence", "Sqrt", "Square", "Tan", "Tanh",
 )
 def unary(_: Attrs, x: ValueInfo) -> ValueInfo:
     return ValueInfo(x.meta)
 
 
 @rule(
-    "Atan2", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "DivNoNan", "Igamma", "Igammac", "LeftShift", "LogicalAnd",
-    "LogicalOr", "MulNoNan", "NextAfter", "Polygamma", "Pow", "RealDiv", "RightShift", "SquaredDifference", "Xdivy",
-    "Xlog1py", "Xlogy", "Zeta",
+    "Atan2", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "DivNoNan", "Igamma", "IgammaGradA", "Igammac", "LeftShift",
+    "LogicalAnd", "LogicalOr", "MulNoNan", "NextAfter", "Polygamma", "Pow", "RandomGammaGrad", "RealDiv", "RightShift",
+    "SquaredDifference", "Xdivy", "Xlog1py", "Xlogy", "Zeta",
 )
 def binary(_: Attrs, x: ValueInfo, y: ValueInfo) -> ValueInfo:
     return info(x.dtype, geometry.broadcast_shapes(x.shape, y.shape))
+
+
+@rule("Betainc")
+def betainc(_: Attrs, *inputs: ValueInfo) -> ValueInfo:
+    """Inputs have one shape, or are scalars."""
+    shape = same_shape([x.shape for x in inputs if x.rank != 0], "a, b and x must have the same shape")
+    return info(inputs[0].dtype, () if all(x.rank == 0 for x in inputs) else shape)
 
 
 def folding(ufunc: np.ufunc) -> MetadataFunction:

@@ -4,11 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from heald.api import Attrs, InvalidArgument, TensorMetadata, ValueInfo, geometry, info, shape_text
+import numpy as np
+from heald.api import (
+    Attrs,
+    InvalidArgument,
+    Shape,
+    TensorMetadata,
+    ValueInfo,
+    dtypes,
+    errors,
+    geometry,
+    info,
+    shape_text,
+)
 
 from .conv import channels, slid
 from .rules import rule
-from .shapes import Dims, dims_of_rank, elements_in, lengths_in, same_shape, vector
+from .shapes import Dims, dims_of_rank, elements_in, lengths_in, same_dim, same_shape, vector
 
 
 @rule("AvgPool", "MaxPool")
@@ -51,6 +63,70 @@ def pool_v2(attrs: Attrs, x: ValueInfo, ksize: ValueInfo, strides: ValueInfo) ->
     if any(elements is None or None in elements for elements in vectors):
         return info(x.dtype, (None,) * 4)
     return pool({**attrs, "ksize": vectors[0], "strides": vectors[1]}, x)
+
+
+@rule("FractionalAvgPool", "FractionalMaxPool")
+def fractional_pool(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ...]:
+    """Return the output, and the sequences of first rows and columns, which have an element more than the output."""
+    lengths, ratios = dims_of_rank(x, 4, "value"), attrs["pooling_ratio"]
+    _check_ratios(ratios)
+    if not attrs["deterministic"] and (attrs["seed"] or attrs["seed2"]):
+        raise InvalidArgument("Both seed and seed2 should be 0 if deterministic is false.")
+    for axis, (length, ratio) in enumerate(zip(lengths, ratios, strict=True)):
+        if length is not None and length < ratio:
+            raise InvalidArgument(f"Pooling ratio {ratio} is higher than input dimension size {length} for dimension "
+                                  f"{axis}")
+    shape = tuple(None if length is None else int(length / np.float32(ratio))
+                  for length, ratio in zip(lengths, ratios, strict=True))
+    sequences = [info(dtypes.int64, (None if length is None else length + 1,)) for length in shape[1:3]]
+    return info(x.dtype, shape), *sequences
+
+
+def _check_ratios(ratios: Sequence[float]) -> None:
+    if len(ratios) != 4:
+        raise InvalidArgument(f"pooling_ratio field must specify 4 dimensions, given {list(ratios)}")
+    for ratio in ratios:
+        if not ratio >= 1:
+            raise InvalidArgument(f"pooling_ratio cannot be smaller than 1, got: {ratio}")
+    if ratios[0] != 1 or ratios[3] != 1:
+        raise errors.Unimplemented("fractional pooling of batches or channels is not implemented")
+
+
+@rule("FractionalMaxPoolGrad")
+def fractional_max_pool_gradient(
+    _: Attrs, x: ValueInfo, output: ValueInfo, gradient: ValueInfo, *sequences: ValueInfo
+) -> ValueInfo:
+    shape = dims_of_rank(x, 4, "orig_input")
+    dims_of_rank(output, 4, "orig_output")
+    pooled = same_shape((output.shape, gradient.shape), "orig_output and out_backprop must have the same shape")
+    _check_sequences(shape, pooled, sequences)
+    return info(gradient.dtype, shape)
+
+
+@rule("FractionalAvgPoolGrad", values=("orig_input_tensor_shape",))
+def fractional_avg_pool_gradient(
+    _: Attrs, sizes: ValueInfo, gradient: ValueInfo, *sequences: ValueInfo
+) -> ValueInfo:
+    shape = lengths_in(sizes, 4, "orig_input_tensor_shape")
+    if len(shape) != 4 or any(length is not None and length < 1 for length in shape):
+        raise InvalidArgument(f"orig_input_tensor_shape must be 4 positive lengths, given {shape_text(shape)}")
+    _check_sequences(shape, dims_of_rank(gradient, 4, "out_backprop"), sequences)
+    return info(gradient.dtype, shape)
+
+
+def _check_sequences(shape: Dims, pooled: Shape, sequences: Sequence[ValueInfo]) -> None:
+    """Raise InvalidArgument unless each sequence has an element more than the output."""
+    lengths = (None,) * 4 if pooled is None else pooled
+    for axis in (0, 3):
+        same_dim(shape[axis], lengths[axis], f"lengths of the input's and the output's dimension {axis}")
+    if elements_in(pooled) == 0:
+        raise InvalidArgument(f"out_backprop must be positive for all dimensions, given {shape_text(pooled)}")
+    for sequence, length, name in zip(sequences, lengths[1:3], ("row", "col"), strict=True):
+        (count,) = dims_of_rank(sequence, 1, f"{name}_pooling_sequence")
+        expected = None if length is None else length + 1
+        same_dim(count, expected, f"the elements of {name}_pooling_sequence and the output's length + 1")
+        if count == 0:
+            raise InvalidArgument(f"{name}_pooling_sequence must not be empty")
 
 
 @rule("MaxPoolWithArgmax")

@@ -58,6 +58,42 @@ def _check_peepholes(peepholes: Sequence[ValueInfo], cells: int | None) -> None:
         same_dim(dims_of_rank(peephole, 1, "a peephole")[0], cells, "the elements of a peephole and the cells")
 
 
+@rule("GRUBlockCell")
+def gru_block_cell(_: Attrs, *inputs: ValueInfo) -> tuple[ValueInfo, ...]:
+    """Return four matrices of the state's shape: r, u, c, h."""
+    batch, _inputs, cells = _gru_lengths(inputs)
+    return (info(inputs[0].dtype, (batch, cells)),) * 4
+
+
+@rule("GRUBlockCellGrad")
+def gru_block_cell_gradient(_: Attrs, *inputs: ValueInfo) -> tuple[ValueInfo, ...]:
+    batch, features, cells = _gru_lengths(inputs[:6])
+    for x, name in zip(inputs[6:], ("r", "u", "c", "d_h"), strict=True):
+        shape = dims_of_rank(x, 2, name)
+        batch = same_dim(batch, shape[0], f"the batches of x and {name}")
+        cells = same_dim(cells, shape[1], f"the cells of h_prev and {name}")
+    lengths = features, cells, cells, None if cells is None else 2 * cells
+    return tuple(info(inputs[0].dtype, (batch, length)) for length in lengths)
+
+
+def _gru_lengths(inputs: Sequence[ValueInfo]) -> tuple[int | None, int | None, int | None]:
+    """Return batch, inputs and cells of x, h_prev, w_ru, w_c, b_ru and b_c."""
+    x, hidden, gate_weights, weights, gate_bias, bias = inputs
+    batch, features = dims_of_rank(x, 2, "x")
+    rows, cells = dims_of_rank(hidden, 2, "h_prev")
+    batch = same_dim(batch, rows, "the batches of x and h_prev")
+    together = None if features is None or cells is None else features + cells
+    for matrix, vector, gates, names in (
+        (gate_weights, gate_bias, 2, ("w_ru", "b_ru")), (weights, bias, 1, ("w_c", "b_c")),
+    ):
+        width = None if cells is None else gates * cells
+        rows, columns = dims_of_rank(matrix, 2, names[0])
+        same_dim(rows, together, f"the rows of {names[0]}, and the inputs and cells")
+        same_dim(columns, width, f"the columns of {names[0]} and {gates} times the cells")
+        same_dim(dims_of_rank(vector, 1, names[1])[0], width, f"the elements of {names[1]} and {gates} times the cells")
+    return batch, features, cells
+
+
 GATES = {"_GRUSequence": 3, "_LSTMSequence": 4, "_RNNSequence": 1}
 
 

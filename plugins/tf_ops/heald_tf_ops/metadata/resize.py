@@ -12,6 +12,7 @@ from .shapes import Dims, dims_of_rank, same_dim, vector
 
 KERNEL_TYPES = ("lanczos1", "lanczos3", "lanczos5", "gaussian", "box", "triangle", "keyscubic", "mitchellcubic")
 INTERPOLATIONS = ("NEAREST", "BILINEAR")
+NOISES = ("gaussian", "uniform", "zero")
 FILL_MODES = ("REFLECT", "WRAP", "CONSTANT", "NEAREST")
 
 
@@ -19,6 +20,23 @@ FILL_MODES = ("REFLECT", "WRAP", "CONSTANT", "NEAREST")
 def resize(attrs: Attrs, images: ValueInfo, size: ValueInfo) -> ValueInfo:
     """The output is float32 for images of any type."""
     return info(dtypes.float32, _resized_dims(attrs, images, size))
+
+
+@rule("ExtractGlimpse", "ExtractGlimpseV2", values=("size",))
+def extract_glimpse(attrs: Attrs, images: ValueInfo, size: ValueInfo, offsets: ValueInfo) -> ValueInfo:
+    batch, _height, _width, channels = dims_of_rank(images, 4, "input")
+    noise = attrs["noise"]
+    if noise not in ("", *NOISES):
+        raise InvalidArgument(f"The noise could only be uniform, gaussian, or zero, got {noise}")
+    if attrs["uniform_noise"] and noise not in ("", "uniform"):
+        raise InvalidArgument("The uniform_noise and noise could not be specified at the same time")
+    same_dim(dims_of_rank(size, 1, "size")[0], 2, "the elements of size and 2")
+    points, axes = dims_of_rank(offsets, 2, "offsets")
+    same_dim(axes, 2, "the columns of offsets and 2")
+    lengths = vector(size, "size") or (None, None)
+    if any(length is not None and length < 0 for length in lengths):
+        raise InvalidArgument(f"size must be non-negative, got {list(lengths)}")
+    return info(dtypes.float32, (same_dim(batch, points, "the batches of input and offsets"), *lengths, channels))
 
 
 @rule("ResizeNearestNeighbor", values=("size",))

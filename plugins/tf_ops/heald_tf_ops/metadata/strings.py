@@ -54,6 +54,11 @@ def encode(attrs: Attrs, points: ValueInfo, splits: ValueInfo) -> ValueInfo:
     return info(dtypes.string, (None if bounds is None else bounds - 1,))
 
 
+@rule("UnicodeScript")
+def script(_: Attrs, points: ValueInfo) -> ValueInfo:
+    return ValueInfo(points.meta)
+
+
 def _check_replacement(attrs: Attrs) -> None:
     if not 0 <= attrs["replacement_char"] < 0x110000:
         raise InvalidArgument(f"replacement_char {attrs['replacement_char']} is no code point of Unicode")
