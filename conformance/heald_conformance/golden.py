@@ -1,10 +1,14 @@
-"""Cases computed by real TensorFlow: op, attributes, inputs, and outputs with a tolerance, or the error's code."""
+"""Cases computed by real TensorFlow: op, attributes, inputs, and outputs with a tolerance, or the error's code.
+
+FOLDER has the oldest cases, and a subfolder for each family that was recorded by itself. Each of these folders has the
+same three files, so that two families never change one file.
+"""
 
 from __future__ import annotations
 
 import json
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -35,26 +39,36 @@ class Case:
     message: str
     tolerance: tuple[float, float]
     static: Any
+    folder: Path = FOLDER
 
     def graph(self) -> Graph:
         """The case as a graph: placeholders i0, i1, ... of unknown shape, and the node `op`."""
-        return graphdef.loads(graph_archive().read(f"{self.id}.pb"))
+        return graphdef.loads(graph_archive(self.folder).read(f"{self.id}.pb"))
 
 
 @cache
 def cases() -> dict[str, list[Case]]:
     """All cases by op."""
-    blob = np.load(FOLDER / "data.npz")["blob"].tobytes()
     by_op: dict[str, list[Case]] = {}
-    for row in json.loads((FOLDER / "index.json").read_text())["cases"]:
-        case = Case(
+    for folder in case_folders():
+        for case in _cases_in(folder):
+            by_op.setdefault(case.op, []).append(case)
+    return by_op
+
+
+def case_folders() -> list[Path]:
+    return [FOLDER, *sorted(path.parent for path in FOLDER.glob("*/index.json"))]
+
+
+def _cases_in(folder: Path) -> Iterator[Case]:
+    blob = np.load(folder / "data.npz")["blob"].tobytes()
+    for row in json.loads((folder / "index.json").read_text())["cases"]:
+        yield Case(
             row["id"], row["op"], row["attrs"], [_array(ref, blob) for ref in row["in"]],
             [None if ref is None else _array(ref, blob) for ref in row["out"]] if "out" in row else None,
             row.get("error", {}).get("code"), row.get("error", {}).get("message", ""),
-            tuple(row.get("tol", (0, 0))), row["static"],
+            tuple(row.get("tol", (0, 0))), row["static"], folder,
         )
-        by_op.setdefault(case.op, []).append(case)
-    return by_op
 
 
 def disagreements(case: Case, got: Sequence[Array] | errors.HealdError) -> list[str]:
@@ -101,6 +115,6 @@ def _array(ref: list[Any], blob: bytes) -> Array:
 
 
 @cache
-def graph_archive() -> zipfile.ZipFile:
-    """The recorded graphs: a GraphDef for each case, under the case's id."""
-    return zipfile.ZipFile(FOLDER / "graphs.zip")
+def graph_archive(folder: Path) -> zipfile.ZipFile:
+    """The recorded graphs of a folder: a GraphDef for each case, under the case's id."""
+    return zipfile.ZipFile(folder / "graphs.zip")

@@ -4,7 +4,8 @@
     PYTHONPATH=tests python -m workers.record_cases --tensorflow PYTHON --check 200
 
 PYTHON is the interpreter of an environment with the package tensorflow-cpu; heald need not be in it. CASES.py sets
-CASES, a list of Calls. A case that is recorded already is recorded again. `--check N` asks TensorFlow for N recorded
+CASES, a list of Calls. A case that is recorded already is recorded again. `--family NAME` puts the cases into a folder
+of their own: work on several families meets in no file. `--check N` asks TensorFlow for N recorded
 cases anew, and reports every difference.
 """
 
@@ -95,6 +96,10 @@ class Archive:
 
     def __init__(self, folder: Path = FOLDER) -> None:
         self._folder = folder
+        if not (folder / "index.json").exists():
+            self._index: dict[str, Any] = _head_of_index() | {"cases": []}
+            self._blob, self._graphs = bytearray(), {}
+            return
         self._index = json.loads((folder / "index.json").read_text("utf-8"))
         self._blob = bytearray(np.load(folder / "data.npz")["blob"].tobytes())
         with zipfile.ZipFile(folder / "graphs.zip") as archive:
@@ -111,6 +116,7 @@ class Archive:
 
     def write(self) -> None:
         """Write all three files, each aside and then in its place."""
+        self._folder.mkdir(exist_ok=True)
         data, graphs = io.BytesIO(), io.BytesIO()
         np.savez_compressed(data, blob=np.frombuffer(bytes(self._blob), np.uint8))
         with zipfile.ZipFile(graphs, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -145,6 +151,12 @@ class Archive:
         start = len(self._blob)
         self._blob += np.ascontiguousarray(array).tobytes()
         return [dtype.tf_name, [*array.shape], start]
+
+
+def _head_of_index() -> dict[str, Any]:
+    """The facts about all cases, of which each folder's index has a copy."""
+    index: dict[str, Any] = json.loads((FOLDER / "index.json").read_text("utf-8"))
+    return {name: value for name, value in index.items() if name != "cases"}
 
 
 def _lines(index: Mapping[str, Any]) -> str:
@@ -217,13 +229,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0] if __doc__ else "")
     parser.add_argument("cases", nargs="?", metavar="CASES.py", help="a file that sets CASES, a list of Calls")
     parser.add_argument("--tensorflow", default=sys.executable, metavar="PYTHON", help="an interpreter with TensorFlow")
+    parser.add_argument("--family", default="", metavar="NAME", help="record into the folder NAME of the cases")
     parser.add_argument("--check", type=int, default=0, metavar="N", help="compare N recorded cases with TensorFlow")
     args = parser.parse_args(arguments)
     tensorflow = TensorFlow(args.tensorflow)
     try:
         if args.check:
             return check(args.check, tensorflow)
-        archive = Archive()
+        archive = Archive(FOLDER / args.family)
         for call in runpy.run_path(args.cases)["CASES"]:
             recorded = record(call, tensorflow)
             said = recorded.outputs[1] if isinstance(recorded.outputs, tuple) else recorded.static
