@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from heald.api import errors
+from heald.api import HealdError, InvalidArgument
 
 from ..element_types import Array
 
 
-def check_inside(indices: Array, shape: Array) -> None:
+def check_inside(indices: Array, shape: Array, error: type[HealdError] = InvalidArgument) -> None:
     outside = ((indices < 0) | (indices >= shape)).any(1)
     if outside.any():
         position = outside.argmax()
-        raise errors.InvalidArgument(f"indices[{position}] = {indices[position].tolist()} is out of bounds: "
-                                     f"need 0 <= index < {shape.tolist()}")
+        raise error(f"indices[{position}] = {indices[position].tolist()} is out of bounds: need 0 <= index < "
+                    f"{shape.tolist()}")
 
 
 def check_increasing(indices: Array) -> None:
@@ -23,7 +23,7 @@ def check_increasing(indices: Array) -> None:
     rises = np.take_along_axis(indices[1:] > indices[:-1], first, 1).all(1) & differ.any(1)
     if not rises.all():
         position = rises.argmin() + 1
-        raise errors.InvalidArgument(f"indices[{position}] = {indices[position].tolist()} is repeated or out of order")
+        raise InvalidArgument(f"indices[{position}] = {indices[position].tolist()} is repeated or out of order")
 
 
 def row_major(indices: Array) -> Array:
