@@ -43,6 +43,11 @@ def serialize_tensor(_: Attrs, __: ValueInfo) -> ValueInfo:
     return info(dtypes.string, ())
 
 
+@rule("DecodeJSONExample")
+def decode_json_example(_: Attrs, texts: ValueInfo) -> ValueInfo:
+    return info(texts.dtype, texts.shape)
+
+
 @rule("ParseExample")
 def parse_example(
     attrs: Attrs, serialized: ValueInfo, names: ValueInfo, *keys_and_defaults: ValueInfo
