@@ -62,11 +62,7 @@ def _encode_field(fields: Fields, name: str, value: Any) -> bytes:
     if name not in fields:
         raise ValueError(f"there is no field {name!r:.40}")
     number, encode = fields[name]
-    return _with_length(number, encode(value))
-
-
-def _with_length(number: int, content: bytes) -> bytes:
-    return wire.put_varint(number << 3 | wire.BYTES) + wire.put_varint(len(content)) + content
+    return wire.put_bytes(number, encode(value))
 
 
 def list_encoder(encode: Encode, zero: Any) -> Encode:
@@ -95,7 +91,7 @@ def _encode_bytes(text: Any) -> bytes:
     if not isinstance(text, str):
         raise ValueError(f"expected a string of base64, given {text!r:.40}")
     usual = text.replace("-", "+").replace("_", "/").rstrip("=")
-    return _with_length(1, b64decode(usual + "=" * (-len(usual) % 4), validate=True))
+    return wire.put_bytes(1, b64decode(usual + "=" * (-len(usual) % 4), validate=True))
 
 
 def _encode_float(number: Any) -> bytes:
@@ -142,13 +138,13 @@ def _encode_features(members: Any) -> bytes:
             raise ValueError(f"there is no field {name!r:.40}")
         if not isinstance(feature_map, Members | None):
             raise ValueError(f"expected an object, given {feature_map!r:.40}")
-        entries += [_with_length(1, _encode_entry(key, feature)) for key, feature in feature_map or ()]
+        entries += [wire.put_bytes(1, _encode_entry(key, feature)) for key, feature in feature_map or ()]
     return b"".join(entries)
 
 
 def _encode_entry(key: str, feature: Any) -> bytes:
-    value = b"" if feature is None else _with_length(2, _encode_feature(feature))
-    return _with_length(1, key.encode()) + value
+    value = b"" if feature is None else wire.put_bytes(2, _encode_feature(feature))
+    return wire.put_bytes(1, key.encode()) + value
 
 
 encode_example = message_encoder({"features": (1, _encode_features)})
