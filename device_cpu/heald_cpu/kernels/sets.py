@@ -157,7 +157,7 @@ def _groups_of_sparse(indices: Array, values: Array, shape: Array, *, validate: 
     lengths = shape[:-1].tolist()
     if (shape < 0).any() or prod(lengths) > np.iinfo(np.int64).max:
         raise errors.InvalidArgument(f"a sparse tensor cannot have shape {shape.tolist()}")
-    check_inside(indices, shape, errors.InvalidArgument if validate else errors.Internal)
+    check_inside(indices, shape)
     if validate:
         check_increasing(indices)
     rows = np.zeros(len(indices), np.int64)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import numpy as np
-from heald.api import HealdError, InvalidArgument
+from heald.api import InvalidArgument
 
 from ..element_types import Array
 
 
-def check_inside(indices: Array, shape: Array, error: type[HealdError] = InvalidArgument) -> None:
+def check_inside(indices: Array, shape: Array) -> None:
     outside = ((indices < 0) | (indices >= shape)).any(1)
     if outside.any():
         position = outside.argmax()
-        raise error(f"indices[{position}] = {indices[position].tolist()} is out of bounds: need 0 <= index < "
-                    f"{shape.tolist()}")
+        raise InvalidArgument(f"indices[{position}] = {indices[position].tolist()} is out of bounds: need 0 <= "
+                              f"index < {shape.tolist()}")
 
 
 def check_increasing(indices: Array) -> None:

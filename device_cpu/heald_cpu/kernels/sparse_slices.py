@@ -38,7 +38,7 @@ def slice_gradient(_: Bind) -> Run:
         sliced = ranks[len(indices) :]
         places = np.flatnonzero(np.isin(ranks[: len(indices)], sliced))
         if not np.array_equal(ranks[places], sliced):
-            raise errors.Internal("the slice's indices are not those of input elements in the input's order")
+            raise errors.InvalidArgument("the slice's indices are not those of input elements in the input's order")
         out.fill(0)
         out[places] = gradient
 
