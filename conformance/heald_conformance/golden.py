@@ -1,8 +1,8 @@
 """Cases computed by real TensorFlow: op, attributes, inputs, and outputs with a tolerance, or the error's code.
 
 The folder of recorded cases is an archive of three files, and so is each folder in it: a part. A recording writes the
-files of one archive anew, so families of ops in parts of their own change apart from each other. A plugin with ops of its
-own brings a folder of cases in the same format: `recordings` of heald-conformance.toml.
+files of one archive anew, so families of ops in parts of their own change apart from each other. A plugin with ops of
+its own brings a folder of cases in the same format: `recordings` of heald-conformance.toml.
 
     index.json   {"cases": [{"id", "op", "attrs", "in", "out" or "error", "tol", "static"}, ...]}
     data.npz     the elements of all tensors but strings, as the bytes `blob`

@@ -89,3 +89,48 @@ def test_only_the_rank_of_distinct_slices_is_known_without_the_axis():
     x, axis = info(dtypes.float32, (2, 3)), info(dtypes.int64, (1,))
     unique = RULES["UniqueV2"].function
     assert [o.shape for o in unique({"out_idx": dtypes.int32}, x, axis)] == [(None, None), (None,)]
+
+
+groups_of_sets = st.lists(st.lists(st.integers(0, 5), max_size=4), min_size=2, max_size=2)
+
+
+def sparse_sets(groups):
+    indices = [[i, j] for i, group in enumerate(groups) for j in range(len(group))]
+    values = np.array([v for group in groups for v in group], np.int64)
+    return np.array(indices, np.int64).reshape(-1, 2), values, np.int64([len(groups), 4])
+
+
+@pytest.mark.parametrize(("operation", "function"), [
+    ("a-b", set.difference), ("b-a", lambda a, b: b - a), ("intersection", set.intersection), ("union", set.union),
+])
+@fast
+@given(groups_of_sets, groups_of_sets)
+def test_operations_on_sparse_sets_are_pythons(operation, function, first, second):
+    expected = [sorted(function(set(a), set(b))) for a, b in zip(first, second, strict=True)]
+    indices, values, shape = call("SparseToSparseSetOperation", *sparse_sets(first), *sparse_sets(second),
+                                  set_operation=operation)
+    assert values.tolist() == [v for group in expected for v in group]
+    assert indices.tolist() == [[i, j] for i, group in enumerate(expected) for j in range(len(group))]
+    assert shape.tolist() == [2, max(map(len, expected))]
+    sizes = call("SetSize", indices, values, shape)
+    assert sizes.tolist() == [len(group) for group in expected]
+
+
+@fast
+@given(groups_of_sets)
+def test_dense_sets_are_sparse_sets_without_gaps(second):
+    dense = np.int64([[1, 2], [3, 3]])
+    by_dense = call("DenseToSparseSetOperation", dense, *sparse_sets(second), set_operation="union")
+    first = np.int64([[0, 0], [0, 1], [1, 0], [1, 1]]), dense.reshape(-1), np.int64([2, 2])
+    by_sparse = call("SparseToSparseSetOperation", *first, *sparse_sets(second), set_operation="union")
+    same(by_dense, *by_sparse)
+
+
+def test_groups_are_counted_before_their_sizes_are_made():
+    with pytest.raises(InvalidArgument, match="shape"):
+        call("SetSize", np.zeros((0, 4), np.int64), np.int64([]), np.int64([2**40, 2**40, 2**40, 1]))
+    shape = np.int64([2**40, 3])
+    indices, _, lengths = call("SparseToSparseSetOperation", np.int64([[2**39, 0]]), np.int64([7]), shape,
+                               np.int64([[5, 0]]), np.int64([8]), shape, set_operation="union")
+    assert indices.tolist() == [[5, 0], [2**39, 0]]
+    assert lengths.tolist() == [2**40, 1]

@@ -44,21 +44,21 @@ LISTS: dict[int, tuple[DType, Read]] = {  # by field of Feature
 
 
 def parse(serialized: Iterable[bytes]) -> list[Example]:
-    return [(buf, dict(_entry(buf, *entry) for features in _message_spans(buf, 0, len(buf))
-                       for entry in _message_spans(buf, *features))) for buf in serialized]
+    return [(buf, dict(entry_of(buf, *entry) for features in message_spans(buf, 0, len(buf))
+                       for entry in message_spans(buf, *features))) for buf in serialized]
 
 
-def _message_spans(buf: bytes, start: int, stop: int) -> list[Span]:
-    """The spans of the messages in field 1."""
+def message_spans(buf: bytes, start: int, stop: int, field: int = 1) -> list[Span]:
+    """The spans of the messages in a field."""
     spans = []
     for number, kind, at, end in wire.fields(buf, start, stop):
-        if number == 1:
+        if number == field:
             wire.expect(kind, wire.BYTES, at, "a message")
             spans.append((at, end))
     return spans
 
 
-def _entry(buf: bytes, start: int, stop: int) -> tuple[bytes, Span]:
+def entry_of(buf: bytes, start: int, stop: int) -> tuple[bytes, Span]:
     spans = {number: (at, end) for number, _, at, end in wire.fields(buf, start, stop)}
     return buf[slice(*spans.get(1, (0, 0)))], spans.get(2, (0, 0))
 
@@ -72,7 +72,7 @@ def _values(buf: bytes, span: Span, key: bytes, dtype: DType) -> Sequence[Any] |
     lists = [(number, (at, end)) for number, _, at, end in wire.fields(buf, *span) if number in LISTS]
     if not lists:
         return None
-    number, inner = lists[-1]
+    number, inner = lists[0]  # TensorFlow's parsers of Example look no further
     actual, read = LISTS[number]
     if actual is not dtype:
         raise errors.InvalidArgument(f"Key: {key!r}. Data types don't match. Expected type: {dtype}, actual: {actual}")
@@ -164,12 +164,12 @@ def reader(b: Bind) -> Callable[..., tuple[Any, ...]]:
                        for column in zip(keys[2], ragged_types, strict=True)]
         except errors.DataLoss as error:
             raise errors.InvalidArgument(f"Could not parse example input: {error}") from None
-        return (*_by_part(sparses, 3), *denses, *_by_part(raggeds, 2))
+        return (*by_part(sparses, 3), *denses, *by_part(raggeds, 2))
 
     return read
 
 
-def _by_part(tensors: Sequence[tuple[Any, ...]], parts: int) -> list[Any]:
+def by_part(tensors: Sequence[tuple[Any, ...]], parts: int) -> list[Any]:
     return [tensor[part] for part in range(parts) for tensor in tensors]
 
 

@@ -34,6 +34,29 @@ def quantize_and_dequantize(b: Bind) -> Run:
     return run
 
 
+def quantize_and_dequantize_v1(b: Bind) -> Run:
+    """The deprecated op: its range is two attributes, or that of all elements."""
+    dtype, attrs = b.outputs[0].dtype.numpy, b.attrs
+    limits = np.array(attrs["input_min"], dtype), np.array(attrs["input_max"], dtype)
+    attrs_v2 = {**attrs, "narrow_range": False, "axis": -1}
+    run_v2 = quantize_and_dequantize(Bind(b.node, b.op, attrs_v2, b.inputs, b.outputs, b.device, b.stream, {}))
+    return run_v2 if run_v2 is nothing else lambda x, out: run_v2(x, *limits, out)
+
+
+def quantize_gradient(b: Bind) -> Run:
+    """QuantizeAndDequantizeV4Grad: the gradients of elements in the range pass. The limits get none."""
+    axis, rank = b.attrs["axis"], len(b.inputs[1].meta.dims)
+    along = () if axis == -1 else tuple(-1 if i == axis else 1 for i in range(rank))
+
+    def run(gradients: Any, x: Any, low: Any, high: Any, out: Any, low_out: Any, high_out: Any) -> None:
+        is_inside = (x >= low.reshape(along)) & (x <= high.reshape(along))
+        out[...] = np.where(is_inside, gradients, gradients.dtype.type(0))
+        low_out.fill(0)
+        high_out.fill(0)
+
+    return run
+
+
 def _given_range(b: Bind) -> Range:
     axis, rank = b.attrs["axis"], len(b.inputs[0].meta.dims)
     along = () if axis == -1 else tuple(-1 if i == axis else 1 for i in range(rank))
@@ -137,6 +160,8 @@ def _fake_quant(x: Any, nudged: _Nudged, counted: Callable[..., Any], step: Any,
 def register_kernels(kernels: Kernels) -> None:
     for version in ("V2", "V3", "V4"):
         kernels.kernel(f"QuantizeAndDequantize{version}", dtypes={"T": ("float32", "float64")})(quantize_and_dequantize)
+    kernels.kernel("QuantizeAndDequantize", dtypes={"T": ("float32", "float64")})(quantize_and_dequantize_v1)
+    kernels.kernel("QuantizeAndDequantizeV4Grad", dtypes={"T": ("float32", "float64")})(quantize_gradient)
     for op, bind in {
         "FakeQuantWithMinMaxArgs": fake_quant_args, "FakeQuantWithMinMaxVars": fake_quant_vars,
         "FakeQuantWithMinMaxVarsPerChannel": fake_quant_channels,

@@ -5,14 +5,15 @@ NaN equals no element, so each NaN is distinct.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from math import prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from heald.api import Bind, Kernels
+from heald.api import Bind, Kernels, errors
 
 from ..element_types import REAL, Array, sortable
+from .sparse_checks import check_increasing, check_inside
 
 Run = Callable[..., Any]
 
@@ -92,33 +93,99 @@ SET_OPERATIONS: dict[str, Callable[[Array, Array], Array]] = {
 }
 
 
-def dense_to_dense(b: Bind) -> Run:
-    """DenseToDenseSetOperation. Each row is a set. An element is the pair of its row and its rank among all values, as
-    one number."""
-    groups = b.inputs[0].meta.dims[:-1]
-    operation = SET_OPERATIONS[b.attrs["set_operation"].lower()]
+class Groups(NamedTuple):
+    """Sets as the elements of groups: the number of each element's group, and the element."""
 
-    def run(*tensors: Array) -> tuple[Array, Array, Array]:
-        values, ranks = np.unique(np.concatenate([x.reshape(-1) for x in tensors]), return_inverse=True)
-        count = max(len(values), 1)
-        split = np.split(ranks, [tensors[0].size])
-        keys = [_rows(x) * count + part for x, part in zip(tensors, split, strict=True)]
-        rows, picks = np.divmod(operation(*keys), count)
-        sizes = np.bincount(rows, minlength=1)
-        columns = np.arange(len(rows)) - (np.cumsum(sizes) - sizes)[rows]
-        indices = np.stack([*np.unravel_index(rows, groups), columns], 1)
-        return indices, values[picks], np.array([*groups, sizes.max()])
+    rows: Array
+    values: Array
+
+
+def operate(operation: str, lengths: Sequence[int], first: Groups, second: Groups) -> tuple[Array, Array, Array]:
+    """The sparse tensor of an operation's result in each group. `lengths`: the shape of the groups. An element is the
+    pair of its group and its value, as one number."""
+    values, ranks = np.unique(np.concatenate([first.values, second.values]), return_inverse=True)
+    groups, numbers = np.unique(np.concatenate([first.rows, second.rows]), return_inverse=True)
+    count = max(len(values), 1)
+    keys = np.split(numbers.reshape(-1) * count + ranks.reshape(-1), [len(first.rows)])
+    rows, picks = np.divmod(SET_OPERATIONS[operation.lower()](*keys), count)
+    sizes = np.bincount(rows, minlength=1)
+    columns = np.arange(len(rows)) - (np.cumsum(sizes) - sizes)[rows]
+    indices = np.stack([*np.unravel_index(groups[rows], lengths), columns], 1)
+    return indices, values[picks], np.array([*lengths, sizes.max()])
+
+
+def dense_to_dense(b: Bind) -> Run:
+    """DenseToDenseSetOperation. Each row is a set."""
+    lengths, operation = b.inputs[0].meta.dims[:-1], b.attrs["set_operation"]
+    return lambda first, second: operate(operation, lengths, _groups_of_dense(first), _groups_of_dense(second))
+
+
+def _groups_of_dense(x: Array) -> Groups:
+    return Groups(np.repeat(np.arange(x.size // max(x.shape[-1], 1)), x.shape[-1]), x.reshape(-1))
+
+
+def dense_to_sparse(b: Bind) -> Run:
+    operation, validate = b.attrs["set_operation"], b.attrs["validate_indices"]
+    lengths = b.inputs[0].meta.dims[:-1]
+
+    def run(dense: Array, indices: Array, values: Array, shape: Array) -> tuple[Array, Array, Array]:
+        sparse = _groups_of_sparse(indices, values, shape, validate=validate)
+        if shape[:-1].tolist() != list(lengths):
+            raise errors.InvalidArgument(f"sets in groups of shape {list(lengths)} and {shape[:-1].tolist()} do not "
+                                         "belong together")
+        return operate(operation, lengths, _groups_of_dense(dense), sparse)
 
     return run
 
 
-def _rows(x: Array) -> Array:
-    """The number of each element's row."""
-    return np.repeat(np.arange(x.size // max(x.shape[-1], 1)), x.shape[-1])
+def sparse_to_sparse(b: Bind) -> Run:
+    operation, validate = b.attrs["set_operation"], b.attrs["validate_indices"]
+
+    def run(*parts: Array) -> tuple[Array, Array, Array]:
+        first, second = (_groups_of_sparse(*parts[i : i + 3], validate=validate) for i in (0, 3))
+        lengths, other_lengths = parts[2][:-1].tolist(), parts[5][:-1].tolist()
+        if lengths != other_lengths:
+            raise errors.InvalidArgument(f"sets in groups of shape {lengths} and {other_lengths} do not belong "
+                                         "together")
+        return operate(operation, lengths, first, second)
+
+    return run
+
+
+def _groups_of_sparse(indices: Array, values: Array, shape: Array, *, validate: bool) -> Groups:
+    """Indices inside the shape are needed, in any order without `validate`."""
+    lengths = shape[:-1].tolist()
+    if (shape < 0).any() or prod(lengths) > np.iinfo(np.int64).max:
+        raise errors.InvalidArgument(f"a sparse tensor cannot have shape {shape.tolist()}")
+    check_inside(indices, shape)
+    if validate:
+        check_increasing(indices)
+    rows = np.zeros(len(indices), np.int64)
+    for length, column in zip(lengths, indices.T, strict=False):
+        rows = rows * length + column
+    return Groups(rows, values)
+
+
+def set_size(b: Bind) -> Run:
+    validate = b.attrs["validate_indices"]
+
+    def run(indices: Array, values: Array, shape: Array) -> Array:
+        groups = _groups_of_sparse(indices, values, shape, validate=validate)
+        lengths = shape[:-1].tolist()
+        b.ask(prod(lengths) * 12, "the sizes of sets")
+        ranks = np.unique(values, return_inverse=True)[1].reshape(-1)
+        members = np.unique(np.stack([groups.rows, ranks], 1), axis=0)
+        return np.bincount(members[:, 0], minlength=prod(lengths)).astype(np.int32).reshape(lengths)
+
+    return run
 
 
 def register_kernels(kernels: Kernels) -> None:
     for op in ("Unique", "UniqueV2", "UniqueWithCounts", "UniqueWithCountsV2"):
         kernels.kernel(op, dtypes={"T": (*REAL, "bool", "string")}, allocates=True)(unique)
     kernels.kernel("ListDiff", dtypes={"T": (*REAL, "string")}, allocates=True)(list_diff)
-    kernels.kernel("DenseToDenseSetOperation", allocates=True)(dense_to_dense)
+    for op, bind in {
+        "DenseToDenseSetOperation": dense_to_dense, "DenseToSparseSetOperation": dense_to_sparse, "SetSize": set_size,
+        "SparseToSparseSetOperation": sparse_to_sparse,
+    }.items():
+        kernels.kernel(op, allocates=True)(bind)

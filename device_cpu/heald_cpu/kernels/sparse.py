@@ -11,6 +11,7 @@ from heald.api import Bind, Kernels, errors
 
 from ..element_types import COMPLEX, FLOATS, NARROW, NUMBERS, REAL, Array
 from .segment import add_rows, starts_of_runs
+from .sparse_checks import check_increasing, check_inside, row_major
 
 Run = Callable[..., Any]
 
@@ -22,44 +23,22 @@ def sparse_to_dense(b: Bind) -> Run:
 
     def run(indices: Array, _: Array, values: Array, default: Array, out: Array) -> None:
         places = indices if indices.ndim == 2 else indices.reshape(-1, 1)
-        _check_inside(places, lengths)
+        check_inside(places, lengths)
         if validate:
-            _check_increasing(places)
+            check_increasing(places)
         out.fill(default[()])
         out.reshape(-1)[places @ steps] = values
 
     return run
 
 
-def _check_inside(indices: Array, shape: Array) -> None:
-    outside = ((indices < 0) | (indices >= shape)).any(1)
-    if outside.any():
-        position = outside.argmax()
-        raise errors.InvalidArgument(f"indices[{position}] = {indices[position].tolist()} is out of bounds: "
-                                     f"need 0 <= index < {shape.tolist()}")
-
-
-def _check_increasing(indices: Array) -> None:
-    """Raise InvalidArgument if indices repeat or are not in lexicographic order."""
-    differ = indices[1:] != indices[:-1]
-    first = differ.argmax(1)[:, None] if differ.shape[1] else np.zeros((len(differ), 0), int)
-    rises = np.take_along_axis(indices[1:] > indices[:-1], first, 1).all(1) & differ.any(1)
-    if not rises.all():
-        position = rises.argmin() + 1
-        raise errors.InvalidArgument(f"indices[{position}] = {indices[position].tolist()} is repeated or out of order")
-
-
 def sparse_reorder(_: Bind) -> Run:
     def run(indices: Array, values: Array, _: Array, out_indices: Array, out_values: Array) -> None:
-        order = _row_major(indices)
+        order = row_major(indices)
         np.copyto(out_indices, indices[order])
         np.copyto(out_values, values[order])
 
     return run
-
-
-def _row_major(indices: Array) -> Array:
-    return np.lexsort(indices.T[::-1]) if indices.shape[1] else np.arange(len(indices))
 
 
 def sparse_reshape(_: Bind) -> Run:
@@ -68,7 +47,7 @@ def sparse_reshape(_: Bind) -> Run:
         if min(source, default=0) < 0:
             raise errors.InvalidArgument(f"input_shape must not be negative, given {source}")
         out_shape[:] = target = _filled_in(prod(source), [int(length) for length in new_shape])
-        _check_inside(indices, shape)
+        check_inside(indices, shape)
         flat = np.zeros(len(indices), np.int64)
         for length, column in zip(source, indices.T, strict=True):
             flat = flat * length + column
@@ -109,7 +88,7 @@ def sparse_concat(b: Bind) -> Run:
         moved = np.concatenate(indices)
         starts = np.cumsum(lengths[:, axis]) - lengths[:, axis]
         moved[:, axis] += np.repeat(starts, [len(part) for part in indices])
-        order = _row_major(moved)
+        order = row_major(moved)
         np.copyto(out_indices, moved[order])
         np.copyto(out_values, np.concatenate(values)[order])
 
@@ -120,7 +99,7 @@ def sparse_fill_empty_rows(b: Bind) -> Run:
     def run(indices: Array, values: Array, shape: Array, default: Array) -> tuple[Array, ...]:
         rows = indices[:, 0]
         b.ask(int(shape[0]) * 8 * (indices.shape[1] + 1), "a tensor without empty rows")
-        _check_inside(rows[:, None], shape[:1])
+        check_inside(rows[:, None], shape[:1])
         is_empty = np.bincount(rows, minlength=int(shape[0])) == 0
         missing = np.flatnonzero(is_empty)
         added = np.zeros((len(missing), indices.shape[1]), np.int64)
@@ -140,7 +119,7 @@ def sparse_softmax(b: Bind) -> Run:
     def run(indices: Array, values: Array, _: Array, out: Array) -> None:
         if not values.size:
             return
-        order = _row_major(indices)
+        order = row_major(indices)
         starts = starts_of_runs(indices[order, :-1])
         counts = np.diff(starts, append=len(values))
         x = values[order].astype(np.float32) if narrow else values[order]
@@ -161,7 +140,7 @@ def sparse_dense_matmul(b: Bind) -> Run:
         if not (out.size and dense.size):  # TensorFlow does not check the indices in this case
             out.fill(0)
             return
-        _check_inside(indices, shape)
+        check_inside(indices, shape)
         rows, columns = indices.T[:: -1 if adjoint_a else 1]
         order = rows.argsort(kind="stable")
         factors = (values.conj() if adjoint_a else values)[order, None]
@@ -179,7 +158,7 @@ def sparse_reduction(ufunc: np.ufunc) -> Callable[[Bind], Run]:
         wide = np.float32 if b.attrs["T"].name in NARROW else b.attrs["T"].numpy
 
         def run(indices: Array, values: Array, shape: Array, axes: Array, out: Array) -> None:
-            _check_inside(indices, shape)
+            check_inside(indices, shape)
             dropped = {axis % len(shape) for axis in axes.reshape(-1).tolist()}
             kept_axes = [axis for axis in range(len(shape)) if axis not in dropped]
             out.fill(0)
@@ -196,9 +175,49 @@ def sparse_reduction(ufunc: np.ufunc) -> Callable[[Bind], Run]:
     return bind
 
 
+def sparse_reduction_to_sparse(ufunc: np.ufunc) -> Callable[[Bind], Run]:
+    """The bind function of a reduction to a sparse tensor, which has an element for each group that has elements.
+
+    TensorFlow leaves columns of the indices unwritten with `keep_dims`. Here a reduced axis has length 1 and index 0.
+    """
+
+    def bind(b: Bind) -> Run:
+        wide = np.float32 if b.attrs["T"].name in NARROW else b.attrs["T"].numpy
+        keep = b.attrs["keep_dims"]
+
+        def run(indices: Array, values: Array, shape: Array, axes: Array) -> tuple[Array, Array, Array]:
+            rank = len(shape)
+            dropped = {_axis_in(axis, rank) for axis in axes.reshape(-1).tolist()}
+            kept_axes = [axis for axis in range(rank) if axis not in dropped]
+            groups = indices[:, kept_axes]
+            order = row_major(groups)
+            starts = starts_of_runs(groups[order]) if len(order) else order
+            picked = order[starts]
+            sums = ufunc.reduceat(values[order].astype(wide), starts, dtype=wide) if len(order) else values[order]
+            if keep:
+                reduced = list(dropped)
+                out_indices, out_shape = indices[picked], shape.copy()
+                out_indices[:, reduced], out_shape[reduced] = 0, 1
+            else:
+                out_indices, out_shape = groups[picked], shape[kept_axes]
+            return out_indices, sums.astype(values.dtype), out_shape
+
+        return run
+
+    return bind
+
+
+def _axis_in(axis: int, rank: int) -> int:
+    if not -rank <= axis < rank:
+        raise errors.InvalidArgument(f"Invalid reduction dimension {axis}, for input with {rank} dimensions.")
+    return axis % rank
+
+
 def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("SparseReduceSum", dtypes={"T": NUMBERS})(sparse_reduction(np.add))
     kernels.kernel("SparseReduceMax", dtypes={"T": REAL})(sparse_reduction(np.maximum))
+    for op, ufunc, types in (("SparseReduceSumSparse", np.add, NUMBERS), ("SparseReduceMaxSparse", np.maximum, REAL)):
+        kernels.kernel(op, dtypes={"T": types}, allocates=True)(sparse_reduction_to_sparse(ufunc))
     for op, bind in {
         "SparseConcat": sparse_concat, "SparseReorder": sparse_reorder, "SparseReshape": sparse_reshape,
         "SparseSoftmax": sparse_softmax, "SparseToDense": sparse_to_dense,

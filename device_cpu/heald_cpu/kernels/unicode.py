@@ -20,14 +20,21 @@ TARGETS = {"UTF-8": "utf-8", "UTF-16-BE": "utf-16-be", "UTF-32-BE": "utf-32-be"}
 # Python's names of the encodings with the same code tables and faults as in ICU
 SOURCES = re.compile(r"utf-8|utf-(16|32)(-[bl]e)?|ascii|iso8859-\d+|koi8-[ru]")
 MARKS = {"utf-16": (codecs.BOM_UTF16_BE, codecs.BOM_UTF16_LE), "utf-32": (codecs.BOM_UTF32_BE, codecs.BOM_UTF32_LE)}
+UTF8_LIMITS = np.array([0x80, 0x800, 0x10000])  # the first code points of two, three and four bytes
 CONTROLS = dict.fromkeys(range(32), MALFORMED)
 
 codecs.register_error("heald_cpu.malformed", lambda error: (MALFORMED, error.end))  # type: ignore[attr-defined]
+codecs.register_error(
+    "heald_cpu.malformed_length",
+    lambda error: (chr(ord(MALFORMED) + error.end - error.start), error.end),  # type: ignore[attr-defined]
+)
 
 
-def source(name: str) -> Callable[[bytes], str]:
-    """A decoder that returns MALFORMED for malformed input. Raises InvalidArgument for an unknown encoding, and
-    Unimplemented for one that differs from ICU's."""
+def source(name: str, faults: str = "heald_cpu.malformed") -> Callable[[bytes], str]:
+    """A decoder that returns MALFORMED for malformed input, or the result of another handler of `faults`.
+
+    Raises InvalidArgument for an unknown encoding, and Unimplemented for one that differs from ICU's.
+    """
     try:
         codec = codecs.lookup(name).name
     except (LookupError, ValueError):  # ValueError: a name with a zero byte
@@ -38,7 +45,7 @@ def source(name: str) -> Callable[[bytes], str]:
 
     def decode(x: bytes) -> str:
         marked = not marks or x.startswith(marks)
-        return x.decode(codec if marked else f"{codec}-be", "heald_cpu.malformed")
+        return x.decode(codec if marked else f"{codec}-be", faults)
 
     return decode
 
@@ -79,6 +86,44 @@ def decode(b: Bind) -> Callable[..., Any]:
     return run
 
 
+def decode_with_offsets(b: Bind) -> Callable[..., Any]:
+    """As `decode`, and the byte at which each code point starts in its string."""
+    name, splits_type = b.attrs["input_encoding"], b.attrs["Tsplits"].numpy
+    decoded, mode, instead = source(name, "heald_cpu.malformed_length"), b.attrs["errors"], b.attrs["replacement_char"]
+    lowest = 32 if b.attrs["replace_control_characters"] else 0
+    codec = codecs.lookup(name).name
+
+    def run(strings: Array) -> tuple[Array, Array, Array]:
+        b.ask(16 * sum(map(len, strings.flat)), "code points")
+        counts, points, starts = [0], [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
+        for x in strings.flat:
+            codes = np.frombuffer(decoded(x).encode("utf-32-le", "surrogatepass"), "<i4")
+            is_fault = codes >> 11 == 0xD800 >> 11
+            if mode == "strict" and is_fault.any():
+                raise errors.InvalidArgument(f"Invalid formatting on input string {x!r}")
+            lengths = np.where(is_fault, codes - ord(MALFORMED), _encoded_lengths(codes, codec))
+            ends = np.cumsum(lengths) + (len(x) - lengths.sum())  # a byte order mark belongs to the first code point
+            first = np.append(0, ends[:-1])[: len(codes)]
+            is_fault |= codes < lowest
+            is_kept = ~is_fault if mode == "ignore" else np.ones(len(codes), bool)
+            counts.append(int(np.count_nonzero(is_kept)))
+            points.append(np.where(is_fault, instead, codes)[is_kept].astype(np.int32))
+            starts.append(first[is_kept].astype(np.int64))
+        return np.cumsum(counts).astype(splits_type), np.concatenate(points), np.concatenate(starts)
+
+    return run
+
+
+def _encoded_lengths(codes: Array, codec: str) -> Array:
+    if codec.startswith("utf-32"):
+        return np.full(len(codes), 4)
+    if codec.startswith("utf-16"):
+        return np.where(codes > 0xFFFF, 4, 2)
+    if codec == "utf-8":
+        return 1 + np.searchsorted(UTF8_LIMITS, codes, "right")
+    return np.ones(len(codes), np.int64)
+
+
 def encode(b: Bind) -> Callable[..., Any]:
     """A string of each row of code points. Surrogates and numbers beyond Unicode are faults."""
     target, strict, instead = TARGETS[b.attrs["output_encoding"]], b.attrs["errors"] == "strict", _replacement(b)
@@ -105,5 +150,6 @@ def _replacement(b: Bind) -> str:
 
 def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("UnicodeDecode", allocates=True)(decode)
+    kernels.kernel("UnicodeDecodeWithOffsets", allocates=True)(decode_with_offsets)
     kernels.kernel("UnicodeEncode")(encode)
     kernels.kernel("UnicodeTranscode")(transcode)

@@ -5,12 +5,32 @@ from __future__ import annotations
 from heald.api import Attrs, DType, InvalidArgument, ValueInfo, dtypes, info, shape_text
 
 from .rules import rule
-from .shapes import dims_of_rank, vector
+from .shapes import count_in, dims_of_rank, vector
+
+COMPRESSIONS = ("", "GZIP", "ZLIB", "ZSTD")
 
 
 @rule("DecodeRaw")
 def decode_raw(attrs: Attrs, strings: ValueInfo) -> ValueInfo:
     return info(attrs["out_type"], None if strings.shape is None else (*strings.shape, None))
+
+
+@rule("DecodePaddedRaw", values=("fixed_length",))
+def decode_padded_raw(attrs: Attrs, strings: ValueInfo, fixed_length: ValueInfo) -> ValueInfo:
+    dtype: DType = attrs["out_type"]
+    length = count_in(fixed_length, "fixed_length", least=1)
+    if length is not None and length % dtype.itemsize:
+        raise InvalidArgument(f"fixed_length ({length}) must be a multiple of the size of out_type ({dtype.itemsize})")
+    width = None if length is None else length // dtype.itemsize
+    return info(dtype, None if strings.shape is None else (*strings.shape, width))
+
+
+@rule("DecodeCompressed")
+def decode_compressed(attrs: Attrs, strings: ValueInfo) -> ValueInfo:
+    if attrs["compression_type"] not in COMPRESSIONS:
+        raise InvalidArgument(f"Only ZLIB, ZSTD, GZIP and '' are supported compressions, given "
+                              f"'{attrs['compression_type']}'")
+    return info(strings.dtype, strings.shape)
 
 
 @rule("DecodeBmp", "DecodePng")

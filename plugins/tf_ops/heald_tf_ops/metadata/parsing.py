@@ -43,6 +43,11 @@ def serialize_tensor(_: Attrs, __: ValueInfo) -> ValueInfo:
     return info(dtypes.string, ())
 
 
+@rule("DecodeJSONExample")
+def decode_json_example(_: Attrs, texts: ValueInfo) -> ValueInfo:
+    return info(texts.dtype, texts.shape)
+
+
 @rule("ParseExample")
 def parse_example(
     attrs: Attrs, serialized: ValueInfo, names: ValueInfo, *keys_and_defaults: ValueInfo
@@ -52,11 +57,11 @@ def parse_example(
     for key in keys:
         scalar(key, "a key")
     dims_of_rank(serialized, 1, "serialized")
-    _check_names(serialized, names)
+    check_names(serialized, names)
     batch = serialized.shape if serialized.shape is not None else (None,)
-    _check_counts(attrs["Nsparse"], attrs["sparse_types"], what="sparse_types")
-    _check_counts(attrs["Ndense"], attrs["Tdense"], what="Tdense")
-    return *_sparse(attrs["sparse_types"], 2), *_dense(attrs, batch, defaults)
+    check_counts(attrs["Nsparse"], attrs["sparse_types"], what="sparse_types")
+    check_counts(attrs["Ndense"], attrs["Tdense"], what="Tdense")
+    return *sparse_features(attrs["sparse_types"], 2), *_dense(attrs, batch, defaults)
 
 
 @rule("ParseExampleV2")
@@ -67,23 +72,23 @@ def parse_example_v2(
     """A scalar `serialized` is a single example, a vector is a batch."""
     if serialized.rank not in (None, 0, 1):
         raise InvalidArgument(f"serialized must be a scalar or vector, given shape {shape_text(serialized.shape)}")
-    _check_names(serialized, names)
+    check_names(serialized, names)
     for keys, count, what in (
         (sparse_keys, attrs["num_sparse"], "sparse_keys"), (dense_keys, len(attrs["Tdense"]), "dense_keys"),
         (ragged_keys, len(attrs["ragged_value_types"]), "ragged_keys"),
     ):
         same_dim(dims_of_rank(keys, 1, what)[0], count, f"the number of {what} and that of their types")
-    _check_counts(attrs["num_sparse"], attrs["sparse_types"], what="sparse_types")
-    _check_counts(len(attrs["ragged_value_types"]), attrs["ragged_split_types"], what="ragged_split_types")
+    check_counts(attrs["num_sparse"], attrs["sparse_types"], what="sparse_types")
+    check_counts(len(attrs["ragged_value_types"]), attrs["ragged_split_types"], what="ragged_split_types")
     batch, rank = serialized.shape, serialized.rank
     return (
-        *_sparse(attrs["sparse_types"], None if rank is None else rank + 1), *_dense(attrs, batch, defaults),
+        *sparse_features(attrs["sparse_types"], None if rank is None else rank + 1), *_dense(attrs, batch, defaults),
         *(info(t, (None,)) for t in attrs["ragged_value_types"]),
-        *(info(t, _splits(batch)) for t in attrs["ragged_split_types"]),
+        *(info(t, splits_of(batch)) for t in attrs["ragged_split_types"]),
     )
 
 
-def _splits(batch: Shape) -> Dims:
+def splits_of(batch: Shape) -> Dims:
     """Return the shape of row splits: one more than the rows, none for a single example."""
     if batch is None:
         return (None,)
@@ -93,23 +98,23 @@ def _splits(batch: Shape) -> Dims:
 @rule("ParseSingleExample")
 def parse_single_example(attrs: Attrs, serialized: ValueInfo, *defaults: ValueInfo) -> tuple[ValueInfo, ...]:
     scalar(serialized, "serialized")
-    _check_counts(attrs["num_sparse"], attrs["sparse_types"], what="sparse_types")
-    _check_counts(attrs["num_sparse"], attrs["sparse_keys"], what="sparse_keys")
-    _check_counts(len(attrs["Tdense"]), attrs["dense_keys"], what="dense_keys")
-    return *_sparse(attrs["sparse_types"], 1), *_dense(attrs, (), defaults)
+    check_counts(attrs["num_sparse"], attrs["sparse_types"], what="sparse_types")
+    check_counts(attrs["num_sparse"], attrs["sparse_keys"], what="sparse_keys")
+    check_counts(len(attrs["Tdense"]), attrs["dense_keys"], what="dense_keys")
+    return *sparse_features(attrs["sparse_types"], 1), *_dense(attrs, (), defaults)
 
 
-def _check_names(serialized: ValueInfo, names: ValueInfo) -> None:
+def check_names(serialized: ValueInfo, names: ValueInfo) -> None:
     if elements_in(names.shape) != 0:
         same_shape((names.shape, serialized.shape), "names must be as many as serialized examples, or none")
 
 
-def _check_counts(count: int, listed: tuple[object, ...], what: str) -> None:
+def check_counts(count: int, listed: tuple[object, ...], what: str) -> None:
     if len(listed) != count:
         raise InvalidArgument(f"{what} must have {count} elements, given {len(listed)}")
 
 
-def _sparse(types: tuple[DType, ...], rank: int | None) -> tuple[ValueInfo, ...]:
+def sparse_features(types: tuple[DType, ...], rank: int | None) -> tuple[ValueInfo, ...]:
     """Return indices, values and dense shapes."""
     return (
         *(info(dtypes.int64, (None, rank)) for _ in types), *(info(t, (None,)) for t in types),
@@ -119,7 +124,7 @@ def _sparse(types: tuple[DType, ...], rank: int | None) -> tuple[ValueInfo, ...]
 
 def _dense(attrs: Attrs, batch: Shape, defaults: tuple[ValueInfo, ...]) -> tuple[ValueInfo, ...]:
     shapes = attrs["dense_shapes"]
-    _check_counts(len(defaults), shapes, what="dense_shapes")
+    check_counts(len(defaults), shapes, what="dense_shapes")
     for i, (shape, default) in enumerate(zip(shapes, defaults, strict=True)):
         if shape is None or None in shape[1:]:
             raise InvalidArgument(f"dense_shapes[{i}] has unknown rank or unknown inner dimensions: "

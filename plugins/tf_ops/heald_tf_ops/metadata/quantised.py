@@ -9,8 +9,9 @@ from .conv import conv2d
 from .joining import concat_by_dim
 from .linear import matmul
 from .pool import pool
+from .resize import resized_dims
 from .rules import rule
-from .shapes import dims_of_rank, same_dim
+from .shapes import check_single, dims_of_rank, same_dim
 
 LIMIT = info(dtypes.float32, ())
 Results = tuple[ValueInfo, ...]
@@ -126,3 +127,55 @@ def requantize(attrs: Attrs, x: ValueInfo, *limits: ValueInfo) -> Results:
 def requantization_range(_: Attrs, _x: ValueInfo, *limits: ValueInfo) -> Results:
     _check_limits(*limits)
     return LIMIT, LIMIT
+
+
+@rule("QuantizedBatchNormWithGlobalNormalization")
+def quantized_batch_norm(attrs: Attrs, *inputs: ValueInfo) -> Results:
+    dims = dims_of_rank(inputs[0], 4, "input")
+    depth = dims[3]
+    for vector, name in zip(inputs[3::3], ("mean", "var", "beta", "gamma"), strict=True):
+        (length,) = dims_of_rank(vector, 1, name)
+        depth = same_dim(depth, length, f"the depth of the input and the length of {name}")
+    for i in range(15):
+        if i % 3:
+            check_single(inputs[i], "a limit of a quantised range", most_rank=1)
+    if depth is not None and depth < 2:
+        raise InvalidArgument(f"Must have at least two channels, given {depth}")
+    return info(attrs["out_type"], (*dims[:3], depth)), LIMIT, LIMIT
+
+
+@rule("QuantizedInstanceNorm")
+def quantized_instance_norm(attrs: Attrs, x: ValueInfo, *limits: ValueInfo) -> Results:
+    _check_limits(*limits)
+    dims = dims_of_rank(x, 4, "x")
+    if attrs["output_range_given"] and not attrs["given_y_min"] < attrs["given_y_max"]:
+        raise InvalidArgument(f"given_y_min must be less than given_y_max : {attrs['given_y_min']} >= "
+                              f"{attrs['given_y_max']}")
+    return info(x.dtype, dims if x.shape is not None else None), LIMIT, LIMIT
+
+
+@rule("QuantizedResizeBilinear", values=("size",))
+def quantized_resize_bilinear(attrs: Attrs, images: ValueInfo, size: ValueInfo, *limits: ValueInfo) -> Results:
+    _check_limits(*limits)
+    return info(images.dtype, resized_dims({**attrs, "half_pixel_centers": False}, images, size)), LIMIT, LIMIT
+
+
+@rule("RequantizationRangePerChannel")
+def requantization_range_per_channel(_: Attrs, x: ValueInfo, *limits: ValueInfo) -> Results:
+    _check_limits_of_channels(x, *limits)
+    return LIMIT, LIMIT
+
+
+@rule("RequantizePerChannel")
+def requantize_per_channel(attrs: Attrs, x: ValueInfo, *limits: ValueInfo) -> Results:
+    _check_limits_of_channels(x, *limits[:2])
+    for limit in limits[2:]:
+        check_single(limit, "a requested limit", most_rank=1)
+    return info(attrs["out_type"], x.shape), LIMIT, LIMIT
+
+
+def _check_limits_of_channels(x: ValueInfo, *limits: ValueInfo) -> None:
+    depth = dims_of_rank(x, 4, "input")[3]
+    for limit in limits:
+        (length,) = dims_of_rank(limit, 1, "the limits of channels")
+        depth = same_dim(depth, length, "the channels and their limits")

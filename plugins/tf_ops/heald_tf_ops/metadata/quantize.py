@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from heald.api import Attrs, InvalidArgument, ValueInfo
+from heald.api import Attrs, InvalidArgument, ValueInfo, info
 
 from .rules import rule
 from .shapes import Dims, dims_of_rank, same_dim, same_shape, single_integer
@@ -22,6 +22,24 @@ def quantize_and_dequantize_v3(
     if bits is not None:
         _check_bits(bits, signed=attrs["signed_input"])
     return _in_range(attrs, x, low, high)
+
+
+@rule("QuantizeAndDequantize")
+def quantize_and_dequantize_v1(attrs: Attrs, x: ValueInfo) -> ValueInfo:
+    _check_bits(attrs["num_bits"], signed=attrs["signed_input"])
+    if attrs["range_given"] and not attrs["input_min"] <= attrs["input_max"]:
+        raise InvalidArgument(f"Invalid range: input_min {attrs['input_min']} > input_max {attrs['input_max']}")
+    return ValueInfo(x.meta)
+
+
+@rule("QuantizeAndDequantizeV4Grad")
+def quantize_gradient(
+    attrs: Attrs, gradients: ValueInfo, x: ValueInfo, low: ValueInfo, high: ValueInfo
+) -> tuple[ValueInfo, ValueInfo, ValueInfo]:
+    same_shape((gradients.shape, x.shape), "gradients and input must have the same shape")
+    _in_range(attrs, x, low, high)
+    limit = () if attrs["axis"] == -1 else (None if x.shape is None else x.shape[attrs["axis"]],)
+    return info(x.dtype, x.shape), info(x.dtype, limit), info(x.dtype, limit)
 
 
 def _check_bits(bits: int, *, signed: bool) -> None:

@@ -19,7 +19,7 @@ FILL_MODES = ("REFLECT", "WRAP", "CONSTANT", "NEAREST")
 @rule("ResizeArea", "ResizeBicubic", "ResizeBilinear", values=("size",))
 def resize(attrs: Attrs, images: ValueInfo, size: ValueInfo) -> ValueInfo:
     """The output is float32 for images of any type."""
-    return info(dtypes.float32, _resized_dims(attrs, images, size))
+    return info(dtypes.float32, resized_dims(attrs, images, size))
 
 
 @rule("ExtractGlimpse", "ExtractGlimpseV2", values=("size",))
@@ -41,10 +41,10 @@ def extract_glimpse(attrs: Attrs, images: ValueInfo, size: ValueInfo, offsets: V
 
 @rule("ResizeNearestNeighbor", values=("size",))
 def resize_nearest_neighbor(attrs: Attrs, images: ValueInfo, size: ValueInfo) -> ValueInfo:
-    return info(images.dtype, _resized_dims(attrs, images, size))
+    return info(images.dtype, resized_dims(attrs, images, size))
 
 
-def _resized_dims(attrs: Attrs, images: ValueInfo, size: ValueInfo) -> Dims:
+def resized_dims(attrs: Attrs, images: ValueInfo, size: ValueInfo) -> Dims:
     _check_centers(attrs)
     batch, height, width, channels = _images(images)
     if channels == 0:

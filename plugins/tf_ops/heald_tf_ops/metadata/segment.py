@@ -31,8 +31,7 @@ def unsorted_segment(_: Attrs, data: ValueInfo, segment_ids: ValueInfo, num_segm
 
 @rule(*SPARSE)
 def sparse_segment(_: Attrs, data: ValueInfo, indices: ValueInfo, segment_ids: ValueInfo) -> ValueInfo:
-    same_shape((dims_of_rank(indices, 1, "indices"), dims_of_rank(segment_ids, 1, "segment_ids")),
-               "indices and segment_ids must have the same length")
+    _check_picks(indices, segment_ids)
     return info(data.dtype, _rows(None, _row(data)))
 
 
@@ -42,6 +41,29 @@ def sparse_segment_with_count(
 ) -> ValueInfo:
     sparse_segment(attrs, data, indices, segment_ids)
     return info(data.dtype, _rows(count_in(num_segments, "num_segments"), _row(data)))
+
+
+@rule(*(f"{op}Grad" for op in SPARSE), values=("output_dim0",))
+def sparse_segment_gradient(
+    _: Attrs, gradients: ValueInfo, indices: ValueInfo, segment_ids: ValueInfo, size: ValueInfo
+) -> ValueInfo:
+    _check_picks(indices, segment_ids)
+    return info(gradients.dtype, _rows(count_in(size, "output_dim0"), _row(gradients)))
+
+
+@rule(*(f"{op}GradV2" for op in SPARSE))
+def compact_sparse_segment_gradient(
+    _: Attrs, gradients: ValueInfo, indices: ValueInfo, segment_ids: ValueInfo, size: ValueInfo
+) -> tuple[ValueInfo, ValueInfo]:
+    """Return the gradients of picked rows alone, and the indices of these rows."""
+    _check_picks(indices, segment_ids)
+    count_in(size, "dense_output_dim0")
+    return info(gradients.dtype, _rows(None, _row(gradients))), info(indices.dtype, (None,))
+
+
+def _check_picks(indices: ValueInfo, segment_ids: ValueInfo) -> None:
+    same_shape((dims_of_rank(indices, 1, "indices"), dims_of_rank(segment_ids, 1, "segment_ids")),
+               "indices and segment_ids must have the same length")
 
 
 def _row(data: ValueInfo) -> Shape:

@@ -43,6 +43,12 @@ def decode(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ValueInfo]:
     return info(attrs["Tsplits"], (None if count is None else count + 1,)), info(dtypes.int32, (None,))
 
 
+@rule("UnicodeDecodeWithOffsets")
+def decode_with_offsets(attrs: Attrs, x: ValueInfo) -> tuple[ValueInfo, ValueInfo, ValueInfo]:
+    """Return the splits and the code points of all strings, and the byte at which each code point starts."""
+    return *decode(attrs, x), info(dtypes.int64, (None,))
+
+
 @rule("UnicodeEncode")
 def encode(attrs: Attrs, points: ValueInfo, splits: ValueInfo) -> ValueInfo:
     """Return a string for each row of code points."""

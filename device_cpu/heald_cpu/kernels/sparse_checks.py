@@ -1,0 +1,31 @@
+"""The order and the bounds of a sparse tensor's indices, which all kernels on sparse tensors share."""
+
+from __future__ import annotations
+
+import numpy as np
+from heald.api import InvalidArgument
+
+from ..element_types import Array
+
+
+def check_inside(indices: Array, shape: Array) -> None:
+    outside = ((indices < 0) | (indices >= shape)).any(1)
+    if outside.any():
+        position = outside.argmax()
+        raise InvalidArgument(f"indices[{position}] = {indices[position].tolist()} is out of bounds: need 0 <= "
+                              f"index < {shape.tolist()}")
+
+
+def check_increasing(indices: Array) -> None:
+    """Raise InvalidArgument if indices repeat or are not in lexicographic order."""
+    differ = indices[1:] != indices[:-1]
+    first = differ.argmax(1)[:, None] if differ.shape[1] else np.zeros((len(differ), 0), int)
+    rises = np.take_along_axis(indices[1:] > indices[:-1], first, 1).all(1) & differ.any(1)
+    if not rises.all():
+        position = rises.argmin() + 1
+        raise InvalidArgument(f"indices[{position}] = {indices[position].tolist()} is repeated or out of order")
+
+
+def row_major(indices: Array) -> Array:
+    """The order of the indices that is row-major."""
+    return np.lexsort(indices.T[::-1]) if indices.shape[1] else np.arange(len(indices))

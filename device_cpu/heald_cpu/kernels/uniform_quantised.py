@@ -1,0 +1,51 @@
+"""Kernels of uniform quantisation: a scale and a zero point for all numbers, or for each index along an axis."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from heald.api import Bind, Kernels, errors
+
+from ..element_types import Array
+from ..quantised import F32, INT32, integers_of
+
+Run = Callable[..., None]
+TYPES = ("qint8", "quint8", "qint32")
+
+
+def quantize(b: Bind) -> Run:
+    """UniformQuantize rounds halves up. A float beyond int32, or NaN, counts as the lowest int32, as in TensorFlow."""
+    along, attrs = _along_axis(b), b.attrs
+    lowest, highest = attrs["quantization_min_val"], attrs["quantization_max_val"]
+
+    def run(x: Array, scales: Array, zero_points: Array, out: Array) -> None:
+        steps = np.floor(x * (F32(1) / scales.reshape(along)) + F32(0.5))
+        fits = (steps >= -(2.0**31)) & (steps < 2.0**31)
+        numbers = np.where(fits, steps, INT32.lowest).astype(np.int64) + zero_points.reshape(along)
+        np.copyto(integers_of(out), np.maximum(np.minimum(numbers, highest), lowest), casting="unsafe")
+
+    return run
+
+
+def dequantize(b: Bind) -> Run:
+    along = _along_axis(b)
+
+    def run(x: Array, scales: Array, zero_points: Array, out: Array) -> None:
+        if not (scales > 0).all():
+            raise errors.InvalidArgument(f"scales must be all positive, given {scales.tolist()}")
+        shifted = integers_of(x).astype(np.int32) - zero_points.reshape(along)
+        np.multiply(shifted.astype(F32), scales.reshape(along), out=out)
+
+    return run
+
+
+def _along_axis(b: Bind) -> tuple[int, ...]:
+    """The shape by which scales broadcast against the input."""
+    axis, rank = b.attrs["quantization_axis"], len(b.inputs[0].meta.dims)
+    return () if axis == -1 else tuple(-1 if i == axis else 1 for i in range(rank))
+
+
+def register_kernels(kernels: Kernels) -> None:
+    kernels.kernel("UniformQuantize", dtypes={"Tout": TYPES})(quantize)
+    kernels.kernel("UniformDequantize", dtypes={"Tin": TYPES})(dequantize)
