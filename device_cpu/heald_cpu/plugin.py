@@ -1,8 +1,8 @@
-"""The CPU plugin: announces the device type CPU."""
+"""The CPU plugin: announces the device type CPU, and the host kernels of datasets."""
 
 from dataclasses import dataclass
 
-from heald.api import DeviceRegistrar, hookimpl
+from heald.api import DeviceRegistrar, KernelPackRegistrar, hookimpl
 
 HEALD_API = (1, 0)
 MOST_DEVICES = 1024
@@ -22,3 +22,8 @@ class Config:
 @hookimpl
 def heald_devices(registry: DeviceRegistrar) -> None:
     registry.device(type="CPU", scan="heald_cpu.device:scan", kernels="heald_cpu.kernels:register_kernels", priority=10)
+
+
+@hookimpl
+def heald_kernels(registry: KernelPackRegistrar) -> None:
+    registry.host_kernels("heald_cpu.datasets.host_kernels:register")

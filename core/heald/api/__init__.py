@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from ..runtime.contract.session import SessionInterface
     from ..runtime.contract.work_queue import ConcurrentWorkQueue, Task, WorkQueueConfig
     from ..runtime.executor.step import Step
+    from ..runtime.host_kernels.waiting import Turns, await_payloads, run_or_promise
     from ..runtime.program.host_program import NATIVE
     from ..runtime.support.disk_cache import DiskCache
     from ..runtime.support.fork_safety import inherited
@@ -117,6 +118,7 @@ _NAMES = {  # module -> its public names
     "runtime.contract.work_queue": ("ConcurrentWorkQueue", "Task", "WorkQueueConfig"),
     "errors": ("InvalidArgument", "Unavailable", "HealdError"),
     "runtime.executor.step": ("Step",),
+    "runtime.host_kernels.waiting": ("Turns", "await_payloads", "run_or_promise"),
     "graphs.graph.function": ("Function",),
     "graphs.graph.graph": ("Graph", "Input", "Node", "Versions", "topological_order"),
     "graphs.graph.rewriting": ("constant", "new_name", "placed_like", "pruned", "without_idle_controls"),
@@ -233,11 +235,13 @@ __all__ = [
     "TensorInfo",
     "TensorMetadata",
     "TensorValue",
+    "Turns",
     "Unavailable",
     "ValueInfo",
     "Versions",
     "WorkQueueConfig",
     "available",
+    "await_payloads",
     "constant",
     "constant_info",
     "dtypes",
@@ -254,6 +258,7 @@ __all__ = [
     "placed_like",
     "pruned",
     "rewrite",
+    "run_or_promise",
     "shape_text",
     "topological_order",
     "wire",

@@ -82,7 +82,7 @@ def unrunnable_nodes(reached: Iterable[tuple[Node, Entry]], host: Host) -> list[
 def _nodes_of_functions(entry: Resolved, graph: Graph, host: Host, seen_calls: set[tuple[Any, ...]],
                         ) -> list[tuple[Node, Entry]]:
     """The nodes that the functions of a call need, but for functions of seen calls."""
-    types, listed = call_site(entry).types, labelled_functions(entry)
+    types, listed = call_site(entry, graph.functions).types, labelled_functions(entry)
     body_nodes: list[tuple[Node, Entry]] = []
     for label, func in listed:
         key = func.name, repr(sorted(func.attrs.items())), types

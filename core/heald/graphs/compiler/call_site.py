@@ -13,6 +13,7 @@ from ...runtime.contract.structural import (
     IDENTITY,
     OF_SWITCHES,
     STATEFUL_CALL,
+    OfElements,
     branch,
     is_true,
 )
@@ -20,8 +21,8 @@ from ...runtime.values import dtypes
 from ...runtime.values.attribute_values import Func
 from ...runtime.values.dtypes import DType
 from ...runtime.values.tensor import TensorMetadata, ValueInfo
-from ..graph.graph import Graph, Node
-from .function_body import FunctionBody
+from ..graph.graph import Function, Graph, Node
+from .function_body import FunctionBody, argument_types
 from .pass_manager import NodeFacts
 from .prune import Tensor
 from .resolve import Resolved
@@ -35,8 +36,10 @@ class CallSite(NamedTuple):
 
     `types`: the types of the functions' arguments.
     `results`: the types of the results that the node's functions return, but for the condition of a loop.
-    `varying`: the number of leading arguments that differ from call to call: the variables of a frame, 0 for other
-        nodes.
+    `varying`: the number of the node's leading arguments that differ from call to call: the variables of a frame, the
+        state of a function of elements, 0 for other nodes.
+    `added`: the arguments that the kernel itself adds: the number of a loop's turn, the components of an element.
+    `added_at`: the index of the first of them among the functions' arguments.
     `dropped`: the arguments, by index among the node's own, that the functions have as constants.
     `functions`: the names of the program's functions.
     `has_effects`: True when a function returns a chain behind its results.
@@ -46,6 +49,8 @@ class CallSite(NamedTuple):
     types: tuple[DType, ...]
     results: tuple[DType, ...]
     varying: int = 0
+    added: tuple[TensorMetadata, ...] = ()
+    added_at: int = 0
     dropped: tuple[int, ...] = ()
     functions: tuple[str, ...] = ()
     has_effects: bool = False
@@ -59,8 +64,13 @@ class CallSite(NamedTuple):
         return CONTROL_FLOW[self.entry.op.name].leading
 
     @property
-    def extra(self) -> int:
-        return CONTROL_FLOW[self.entry.op.name].extra
+    def argument_inputs(self) -> range:
+        """The indices of the node's inputs that are arguments of its functions."""
+        return range(self.leading, len(self.entry.inputs) - CONTROL_FLOW[self.entry.op.name].trailing)
+
+    def argument_index(self, index: int) -> int:
+        """Return the index of a node's own argument among the arguments of its functions."""
+        return index if index < self.added_at else index + len(self.added)
 
     @property
     def is_loop(self) -> bool:
@@ -70,10 +80,20 @@ class CallSite(NamedTuple):
     def attrs(self) -> dict[str, Any]:
         """The attributes of the program's call."""
         frame = {"variables": self.varying, "exits": len(self.entry.output_tensors)}
-        is_frame = self.entry.op.name == FRAME_OP
-        chain = {"chain": True} if (self.is_loop or is_frame) and self.has_effects else {}
+        is_frame, elements = self.entry.op.name == FRAME_OP, CONTROL_FLOW[self.entry.op.name].elements
+        chain = {"chain": True} if (self.is_loop or is_frame or elements) and self.has_effects else {}
         scalar = {"scalar": True} if OF_SWITCHES in self.entry.node.attrs else {}
-        return (frame if is_frame else {}) | chain | scalar
+        passed = {} if elements is None else self._attrs_of_elements(elements)
+        return (frame if is_frame else {}) | chain | scalar | passed
+
+    def _attrs_of_elements(self, elements: OfElements) -> dict[str, Any]:
+        passed = {key: self.entry.attrs[key] for key in elements.passed}
+        if not self.leading:
+            return {**passed, "name": self.entry.node.name}
+        trailing = CONTROL_FLOW[self.entry.op.name].trailing
+        if trailing:
+            passed["trailing"] = trailing
+        return {**passed, "element_types": tuple(meta.dtype for meta in self.added)}
 
     @property
     def inputs(self) -> list[int]:
@@ -103,7 +123,7 @@ class CallSite(NamedTuple):
         """
         argument_metadata = [info.meta if self.is_constant(body, index) else TensorMetadata(info.dtype, None)
                              for index, info in enumerate(infos)]
-        return [TensorMetadata(dtypes.int32, ())] * self.extra + argument_metadata
+        return [*argument_metadata[: self.added_at], *self.added, *argument_metadata[self.added_at :]]
 
     def is_constant(self, body: FunctionBody, index: int) -> bool:
         """True when this argument is the same in every call: a loop's body returns it as it is."""
@@ -112,18 +132,37 @@ class CallSite(NamedTuple):
         name, output = body.results[index] if index < len(body.results) else ("", 0)
         while name in body.graph and body.graph[name].op == IDENTITY and body.graph[name].inputs:
             name, _, output = body.graph[name].inputs[0]
-        return (name, output) == (body.arguments[index + self.extra], 0)
+        return (name, output) == (body.arguments[self.argument_index(index)], 0)
 
 
-def call_site(entry: Resolved) -> CallSite:
-    """Return the call of a node, with all arguments."""
+def call_site(entry: Resolved, functions: Mapping[str, Function]) -> CallSite:
+    """Return the call of a node, with all arguments. `functions`: the functions of the graph."""
     flow = CONTROL_FLOW[entry.op.name]
-    argument_types = tuple(tensor.dtype for tensor in entry.input_tensors[flow.leading:])
+    own_types = tuple(tensor.dtype for tensor in entry.input_tensors[flow.leading : len(entry.inputs) - flow.trailing])
+    if flow.elements is not None:
+        return _site_of_elements(entry, flow.elements, own_types, functions)
     outputs = tuple(tensor.dtype for tensor in entry.output_tensors)
     varying = entry.attrs["variables"] if entry.op.name == FRAME_OP else 0
-    if varying > len(argument_types):
-        raise InvalidArgument(f"a frame of {varying} variables has {len(argument_types)} inputs")
-    return CallSite(entry, (dtypes.int32,) * flow.extra + argument_types, argument_types[:varying] + outputs, varying)
+    if varying > len(own_types):
+        raise InvalidArgument(f"a frame of {varying} variables has {len(own_types)} inputs")
+    added = (TensorMetadata(dtypes.int32, ()),) * flow.extra
+    return CallSite(entry, (dtypes.int32,) * flow.extra + own_types, own_types[:varying] + outputs, varying, added)
+
+
+def _site_of_elements(
+    entry: Resolved, elements: OfElements, own_types: tuple[DType, ...], functions: Mapping[str, Function]
+) -> CallSite:
+    """Return the call of a function of elements. Its signature has the types of an element's components."""
+    ((_, func),) = labelled_functions(entry)
+    state = len(entry.attrs[elements.state]) if elements.state else 0
+    arguments = argument_types(functions[func.name], func) if func.name in functions else ()
+    components = arguments[state : state + len(arguments) - len(own_types)]
+    results: list[DType] = []
+    for result in elements.results:
+        results += entry.attrs[result] if isinstance(result, str) else [result]
+    types = own_types[:state] + components + own_types[state:]
+    return CallSite(entry, types, tuple(results), state, tuple(TensorMetadata(dtype, None) for dtype in components),
+                    state)
 
 
 def labelled_functions(entry: Resolved) -> list[tuple[str, Func]]:

@@ -81,11 +81,24 @@ def partitioned_call(node: Node, function: Function) -> Node:
                 device=node.device, attrs={"f": func, **types, **internal_attrs})
 
 
-def _types_of_arguments(arguments: Sequence[ArgDef], func: Func, node: Node) -> tuple[DType, ...]:
+def argument_types(function: Function, func: Func) -> tuple[DType, ...]:
+    """Return the types of a function's arguments. Raises InvalidArgument when `func` does not give them all."""
+    types = _expand_types(function.inputs, func)
+    if types is None:
+        raise InvalidArgument(f"the call does not give the types of function '{func.name}'")
+    return types
+
+
+def _expand_types(arguments: Sequence[ArgDef], func: Func) -> tuple[DType, ...] | None:
     try:
         types = tuple(dtype for argument in arguments for dtype in argument.expand(func.attrs))
     except (KeyError, TypeError, AssertionError):
-        types = ()
-    if not all(isinstance(dtype, DType) for dtype in types) or (arguments and not types):
+        return None
+    return None if not all(isinstance(dtype, DType) for dtype in types) or (arguments and not types) else types
+
+
+def _types_of_arguments(arguments: Sequence[ArgDef], func: Func, node: Node) -> tuple[DType, ...]:
+    types = _expand_types(arguments, func)
+    if types is None:
         raise InvalidArgument(f"the call does not give the types of function '{func.name}'", node=node.name, op=node.op)
     return types

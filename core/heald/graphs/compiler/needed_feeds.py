@@ -1,7 +1,7 @@
 """Needed feeds: the tensors that a user must feed for some outputs of a graph.
 
-These are placeholders, and the first values behind a handle that no kernel makes: the elements of an iterator, whose
-dataset is not in a frozen graph.
+These are placeholders, and the first values behind a handle that no kernel makes, or of an iterator that no needed node
+starts: its dataset is not in a frozen graph.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 
 from ...errors import HealdError
-from ...runtime.contract.structural import MUST_FEED, NO_KERNEL
+from ...runtime.contract.structural import ITERATORS, MAKE_ITERATOR, MUST_FEED, NO_KERNEL
 from ...runtime.host.host import Host
 from ..graph.node import Node
 from .names import HANDLE_TYPES
@@ -57,9 +57,12 @@ def _needed_nodes(nodes: Mapping[str, Node], outputs: Iterable[str], ends: Colle
 
 
 def _values_of_iterators(entries: Entries, needed: Collection[str], host: Host) -> set[Tensor]:
-    """Return the tensors that needed nodes compute from handles without a kernel, through nodes that return handles."""
+    """Return the tensors that needed nodes compute from handles without a kernel or a start, through nodes that return
+    handles."""
+    started = {source for name in needed for source in _resolved_inputs(entries, name)
+               if _is_start(entries[name])}
     handles = {(name, index) for name in needed for index in _handles_of(entries[name])
-               if not _has_kernel(entries[name], host)}
+               if not _has_kernel(entries[name], host) or _lacks_start(entries[name], (name, index), started)}
     if not handles:
         return set()
     takers: dict[Tensor, list[str]] = {}
@@ -83,6 +86,14 @@ def _handles_of(entry: Resolved | HealdError) -> list[int]:
     if not isinstance(entry, Resolved):
         return []
     return [index for index, tensor in enumerate(entry.output_tensors) if tensor.dtype in HANDLE_TYPES]
+
+
+def _is_start(entry: Resolved | HealdError) -> bool:
+    return isinstance(entry, Resolved) and entry.op.name == MAKE_ITERATOR
+
+
+def _lacks_start(entry: Resolved | HealdError, handle: Tensor, started: Collection[Tensor]) -> bool:
+    return isinstance(entry, Resolved) and entry.op.name in ITERATORS and handle not in started
 
 
 def _has_kernel(entry: Resolved | HealdError, host: Host) -> bool:

@@ -229,7 +229,7 @@ class StepCompiler:
         self, caller: FunctionCompiler, entry: Resolved, facts: Mapping[str, tuple[ValueInfo, ...]]
     ) -> CallSite:
         node = entry.node.name
-        site = call_site(entry)
+        site = call_site(entry, caller.after_passes.graph.functions)
         funcs = labelled_functions(entry)
         outer_functions = caller.outer_functions(node)
         deep = caller.depth >= _DEEPEST_SPECIALISED or len(outer_functions) >= DEEPEST_NESTED_CALLS - 1
@@ -240,15 +240,16 @@ class StepCompiler:
         library = caller.after_passes.graph
         bodies = [function_body(f"{node}/{label}", func, site.types, library, self._ops, outer_functions)
                   for label, func in funcs]
+        inputs = [(entry.inputs[index], entry.input_tensors[index].dtype) for index in site.argument_inputs]
         infos = [facts[name][index] if name in facts else ValueInfo(TensorMetadata(dtype, None))
-                 for (name, index), dtype in zip(entry.inputs[site.leading:], site.types[site.extra:], strict=True)]
+                 for (name, index), dtype in inputs]
         values = _constants(site, bodies[-1], infos, library)
         site = site._replace(dropped=tuple(values))
         metas = site.argument_metadata(infos, bodies[-1])
         names = []
         for (label, func), body in zip(funcs, bodies, strict=True):
             names.append(new_name(f"{node}/{label}", self._used_names))
-            nodes = [constant(body.arguments[index + site.extra], value) for index, value in values.items()]
+            nodes = [constant(body.arguments[site.argument_index(index)], value) for index, value in values.items()]
             filled = {filler.name for filler in nodes}
             fed = {(argument, 0): meta for argument, meta in zip(body.arguments, metas, strict=True)
                    if argument not in filled}

@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ...errors import InvalidArgument
+from ..values import dtypes
+from ..values.dtypes import DType
 from . import structural_metadata as rules
 from .op import MetadataFunction, OpDef
 from .op_spec import OpSpec
@@ -31,6 +33,19 @@ BATCH_CALL = "BatchFunction"  # TensorFlow joins calls of several requests in it
 CALLS = frozenset({CALL, STATEFUL_CALL, BATCH_CALL})
 
 
+class OfElements(NamedTuple):
+    """The function of an op on datasets: (state..., components of an element..., captured values...) -> (results...).
+
+    `results`: the types of the results, or the attributes that list them.
+    `state`: the attribute that lists the types of the state; "" without one.
+    `passed`: the attributes that the host kernel receives.
+    """
+
+    results: tuple[DType | str, ...]
+    state: str = ""
+    passed: tuple[str, ...] = ("output_types", "output_shapes")
+
+
 class ControlFlow(NamedTuple):
     """An op that calls functions of the graph.
 
@@ -39,6 +54,8 @@ class ControlFlow(NamedTuple):
     `leading`: the number of inputs in front of the functions' arguments.
     `extra`: the number of arguments that the kernel itself adds in front of these.
     `is_loop`: True when the functions are called again with their own results.
+    `trailing`: the number of inputs behind the functions' arguments.
+    `elements`: the form of a function that is called with the elements of a dataset.
     """
 
     code: str
@@ -46,19 +63,46 @@ class ControlFlow(NamedTuple):
     leading: int = 0
     extra: int = 0
     is_loop: bool = False
+    trailing: int = 0
+    elements: OfElements | None = None
 
 
 _CALL_CONTROL_FLOW = ControlFlow("heald.call", ("f",))
 _IF_CONTROL_FLOW = ControlFlow("heald.if", ("then_branch", "else_branch"), leading=1)
 _CASE_CONTROL_FLOW = ControlFlow("heald.case", ("branches",), leading=1)
 _WHILE_CONTROL_FLOW = ControlFlow("heald.while", ("cond", "body"), is_loop=True)
+_TYPES = "output_types"
+REDUCTION_CODE = "dataset.reduce"
+_CHOICE, _EXPANSION = OfElements((dtypes.bool_,)), OfElements((dtypes.variant,))
+_MAP = OfElements((_TYPES,), passed=(*_CHOICE.passed, "preserve_cardinality"))
+_SCAN = OfElements(("Tstate", _TYPES), "Tstate", (*_MAP.passed, "Tstate"))
+_REDUCTION = OfElements(("Tstate",), "Tstate", (*_CHOICE.passed, "Tstate"))
+_FACTORY = OfElements((dtypes.variant,), passed=(*_CHOICE.passed, "container", "shared_name"))
+# Ops on datasets, whose kernels a plugin has. A run calls their functions later, for each element that it asks for.
+_DATASETS: Mapping[str, ControlFlow] = {
+    "MapDataset": ControlFlow("dataset.map", ("f",), 1, elements=_MAP),
+    "ParallelMapDataset": ControlFlow("dataset.map", ("f",), 1, trailing=1, elements=_MAP),
+    "ParallelMapDatasetV2": ControlFlow("dataset.map", ("f",), 1, trailing=1, elements=_MAP),
+    "FilterDataset": ControlFlow("dataset.filter", ("predicate",), 1, elements=_CHOICE),
+    "TakeWhileDataset": ControlFlow("dataset.take_while", ("predicate",), 1, elements=_CHOICE),
+    "FlatMapDataset": ControlFlow("dataset.flat_map", ("f",), 1, elements=_EXPANSION),
+    "InterleaveDataset": ControlFlow("dataset.interleave", ("f",), 1, trailing=2, elements=_EXPANSION),
+    "ParallelInterleaveDatasetV2": ControlFlow("dataset.interleave", ("f",), 1, trailing=3, elements=_EXPANSION),
+    "ParallelInterleaveDatasetV3": ControlFlow("dataset.interleave", ("f",), 1, trailing=3, elements=_EXPANSION),
+    "ParallelInterleaveDatasetV4": ControlFlow("dataset.interleave", ("f",), 1, trailing=5, elements=_EXPANSION),
+    "ScanDataset": ControlFlow("dataset.scan", ("f",), 1, elements=_SCAN),
+    "ReduceDataset": ControlFlow(REDUCTION_CODE, ("f",), 1, elements=_REDUCTION),
+    "OneShotIterator": ControlFlow("dataset.one_shot_iterator", ("dataset_factory",), elements=_FACTORY),
+}
 CONTROL_FLOW: Mapping[str, ControlFlow] = {
     **dict.fromkeys((CALL, STATEFUL_CALL, BATCH_CALL), _CALL_CONTROL_FLOW),
     **dict.fromkeys(IFS, _IF_CONTROL_FLOW), **dict.fromkeys(CASES, _CASE_CONTROL_FLOW),
     **dict.fromkeys(WHILES, _WHILE_CONTROL_FLOW),
     "For": ControlFlow("heald.for", ("body",), leading=3, extra=1, is_loop=True),
     FRAME_OP: ControlFlow("heald.frame", ("body",)),
+    **_DATASETS,
 }
+KEEPING_CODES = frozenset(flow.code for flow in _DATASETS.values())  # calls whose arguments are read after they return
 
 # The control flow of TensorFlow 1. An op on references does the same as the plain op.
 SWITCH, MERGE, ENTER, EXIT, NEXT_ITERATION = "Switch", "Merge", "Enter", "Exit", "NextIteration"
@@ -75,6 +119,10 @@ SWITCH_CODE, SWITCH_N_CODE, MERGE_CODE = "heald.switch", "heald.switch_n", "heal
 DEAD_VALUES: Mapping[str, str] = {  # ops that give dead values, or live ones in spite of them: their host kernels
     **dict.fromkeys(SWITCHES, SWITCH_CODE), SWITCH_N: SWITCH_N_CODE, **dict.fromkeys(MERGES, MERGE_CODE),
     CONTROL_TRIGGER: "heald.trigger"}
+
+# iterators, which have no elements before a node of the op MAKE_ITERATOR starts them
+ITERATORS = frozenset({"Iterator", "IteratorV2", "AnonymousIterator", "AnonymousIteratorV2", "AnonymousIteratorV3"})
+MAKE_ITERATOR = "MakeIterator"
 
 SENDS, RECVS = frozenset({"_Send", "_HostSend"}), frozenset({"_Recv", "_HostRecv"})  # through the step's rendezvous
 SEND_CODE, RECV_CODE = "heald.send", "heald.recv"

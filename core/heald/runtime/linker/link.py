@@ -49,7 +49,7 @@ from typing import TYPE_CHECKING, Any
 from ...errors import FailedPrecondition, HealdError, InvalidArgument, Unimplemented
 from ..contract.device import reaches
 from ..contract.kernel import KernelDef
-from ..contract.structural import SEND_CODE
+from ..contract.structural import KEEPING_CODES, SEND_CODE
 from ..executor.calls.bound_call import BoundCall
 from ..executor.calls.copy_in import CopyIn
 from ..executor.calls.copy_out import CopyOut
@@ -403,9 +403,12 @@ class Linker:
         callees = self._link_callees(call)
         run = bind_host_kernel(kernel, call, stated, callees, self._host.debug.check_types)
         never_pends = id(call) in self._bodies and not any(callee.executable.is_asynchronous for callee in callees)
+        if call.code in KEEPING_CODES:
+            never_pends = not kernel.step  # other calls than this one may call its functions
         flags = KernelDef(call.code, "", kernel.plugin, bind_host_kernel, asynchronous=kernel.asynchronous,
                           nonstrict=kernel.nonstrict or call.nonstrict, step=kernel.step)
-        retained = frozenset({0} if call.code == SEND_CODE else ())  # a transport may send it after the run
+        kept = (0,) if call.code == SEND_CODE else range(len(call.args)) if call.code in KEEPING_CODES else ()
+        retained = frozenset(kept)  # a transport sends its value, and a dataset calls its functions, after the run
         return HostKernelCall(call, flags, run, never_pends, retained=retained)
 
     def _link_callees(self, call: Call) -> list[Callee]:

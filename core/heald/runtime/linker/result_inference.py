@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from ...errors import InvalidArgument
+from ..contract.structural import KEEPING_CODES, REDUCTION_CODE
 from ..program.host_program import OPAQUE, Call, ProgramDef
 from ..values import dtypes
 from ..values.dtypes import DType
@@ -68,15 +69,25 @@ def _branches(first: int, call: Call, body: BodyOf, inputs: Sequence[ValueInfo])
     return bodies, results
 
 
-def _loop(before: Sequence[ValueInfo], of_body: int, call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> tuple[
-        FunctionLink, list[ValueInfo]]:
-    """Return the link of a loop's body, and the facts about its variables in every iteration."""
+def _loop(
+    before: Sequence[ValueInfo], of_body: int, call: Call, body: BodyOf, inputs: Sequence[ValueInfo],
+    behind: Sequence[ValueInfo] = (), *, has_outputs: bool = False,
+) -> tuple[FunctionLink, list[ValueInfo]]:
+    """Return the link of a loop's body, and the facts about its variables in every iteration.
+
+    `before`, `behind`: the arguments around the variables, the same facts in every iteration.
+    `has_outputs`: the body returns more results between the variables and the chain.
+    """
     variables = [ValueInfo(info.meta, handle=info.handle) for info in inputs]
+    count = len(variables)
     done = [_DONE] * bool(call.attrs.get("chain"))
-    for turn in range(_ROUNDS + len(variables) + 1):  # each variable loses its shape once; the last turn changes none
-        link = body(of_body, [*before, *variables])
-        _check_alike([*variables, *done], link.results, call.functions[of_body])
-        after = list(map(common_info, variables, link.results))
+    for turn in range(_ROUNDS + count + 1):  # each variable loses its shape once; the last turn changes none
+        link = body(of_body, [*before, *variables, *behind])
+        results = list(link.results)
+        if has_outputs:
+            results[count : len(results) - len(done)] = []
+        _check_alike([*variables, *done], results, call.functions[of_body])
+        after = list(map(common_info, variables, results))
         if after == variables or link.never_returns:
             break
         variables = after if turn < _ROUNDS else [
@@ -126,9 +137,29 @@ def _frame(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredRes
     return [link], ()
 
 
+def _elements(call: Call, body: BodyOf, inputs: Sequence[ValueInfo]) -> InferredResults:
+    """Link a function of elements for the shapes that the dataset in front states; kernels compare all elements with
+    them. A dataset's own facts are those that its call states."""
+    attrs, done = call.attrs, [_DONE] * bool(call.attrs.get("chain"))
+    stated = tuple(TensorMetadata(dtype, None if shape is None else tuple(shape))
+                   for dtype, shape in zip(attrs["output_types"], attrs["output_shapes"], strict=False))
+    if not inputs:
+        return [body(0, ())], [ValueInfo(TensorMetadata(dtypes.resource, ())), *done]
+    state = 1 + len(attrs.get("Tstate", ()))
+    arguments = inputs[: len(inputs) - attrs.get("trailing", 0)]
+    elements, types = inputs[0].handle or (), attrs["element_types"]
+    if tuple(element.dtype for element in elements) != tuple(types):
+        elements = tuple(TensorMetadata(dtype, None) for dtype in types)
+    link, results = _loop((), 0, call, body, arguments[1:state], [*map(ValueInfo, elements), *arguments[state:]],
+                          has_outputs=call.code != REDUCTION_CODE)
+    if call.code != REDUCTION_CODE:
+        results = [ValueInfo(TensorMetadata(dtypes.variant, ()), handle=stated), *done]
+    return [link], results
+
+
 RESULT_RULES: Mapping[str, Callable[[Call, BodyOf, Sequence[ValueInfo]], InferredResults]] = {
     "heald.call": _call, "heald.if": _choice, "heald.case": _choice, "heald.while": _while, "heald.for": _for,
-    "heald.frame": _frame,
+    "heald.frame": _frame, **dict.fromkeys(KEEPING_CODES, _elements),
 }  # by the code of a call
 _FUNCTIONS_THAT_RUN = {"heald.call": (0,), "heald.while": (0,)}  # by the code: functions that each of its runs calls
 
