@@ -385,6 +385,62 @@ def test_a_push_copies_no_element() -> None:
     assert [one.count for one in lists] == [len(one.cells) for one in lists] == list(range(101))
 
 
+def listed(reserved: TensorList) -> list[Any]:
+    return [None if cell is None else cell.tolist() for cell in reserved.cells]
+
+
+def reserved_list(count: int) -> TensorList:
+    return TensorList(dtypes.float32, None, [], count=count, filled=0)
+
+
+def test_writes_of_successive_elements_copy_none_of_them() -> None:
+    lists = [reserved_list(100)]
+    for index in range(100):
+        lists.append(lists[-1].with_element(index, np.float32(index)))
+    assert listed(lists[-1]) == list(range(100))
+    assert len({id(one._cells) for one in lists}) == 1
+    for count, one in enumerate(lists):
+        assert (one.count, listed(one)) == (100, [*range(count), *[None] * (100 - count)])
+
+
+def test_lists_that_share_their_cells_differ_where_both_are_written() -> None:
+    first = reserved_list(3).with_element(0, np.float32(1))
+    one, other = first.with_element(1, np.float32(2)), first.with_element(1, np.float32(3))
+    last = one.with_element(2, np.float32(4))
+    changed = last.with_element(0, np.float32(5))
+    assert [listed(x) for x in (first, one, other, last, changed)] == [
+        [1, None, None], [1, 2, None], [1, 3, None], [1, 2, 4], [5, 2, 4]]
+    assert [x.cell(2) for x in (first, one, other)] == [None] * 3
+
+
+@pytest.mark.parametrize(("change", "cells"), [
+    (lambda x: x.with_element(2, np.float32(9)), [1, None, 9, None]),
+    (lambda x: x.with_element(3, np.float32(9)).with_element(1, np.float32(8)), [1, 8, None, 9]),
+    (lambda x: x.with_pushed(np.float32(9)), [1, None, None, None, 9]),
+    (lambda x: x.without_last(), [1, None, None]),
+    (lambda x: x.without_last().without_last().without_last().without_last(), []),
+    (lambda x: x.without_last().with_pushed(np.float32(9)), [1, None, None, 9]),
+    (lambda x: x.with_count(2), [1, None]),
+    (lambda x: x.with_count(0).with_pushed(np.float32(9)), [9]),
+    (lambda x: x.with_count(6).with_element(1, np.float32(9)), [1, 9, None, None, None, None]),
+], ids=["behind a gap", "backwards", "push", "pop", "pop all", "pop and push", "shorter", "empty", "longer"])
+def test_a_reserved_list_changes_as_a_list_of_empty_cells(change: Callable[[TensorList], TensorList],
+                                                         cells: list[Any]) -> None:
+    start = reserved_list(4).with_element(0, np.float32(1))
+    start.with_element(1, np.float32(7))  # shares the cells
+    assert listed(change(start)) == cells
+    assert listed(start) == [1, None, None, None]
+
+
+def test_two_loops_may_write_to_one_reserved_list() -> None:
+    chain = Chain()
+    handle = reserve(chain, [], 3)
+    one = write(chain, write(chain, handle, 0, np.float32(1)), 1, np.float32(2))
+    other = write(chain, write(chain, handle, 0, np.float32(3)), 2, np.float32(4))
+    fetches = [stack(chain, one, []), stack(chain, other, []), stack(chain, handle, [])]
+    assert [x.tolist() for x in chain.run(fetches)] == [[1, 2, 0], [3, 0, 4], [0, 0, 0]]
+
+
 POISON = kept_plugin.CONFIG | {"debug": {"poison": True}}
 
 
