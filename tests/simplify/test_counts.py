@@ -1,4 +1,4 @@
-"""The pass `counts`: a While that counts its turns becomes a For. The results are those of the While."""
+"""The pass `counts`: a While that counts its turns becomes a For. Both give the same results."""
 
 from __future__ import annotations
 

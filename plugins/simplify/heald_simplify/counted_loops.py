@@ -49,7 +49,7 @@ def find_counted_loop(view: GraphView, node: Node) -> CountedLoop | None:
         return None
     if not len(cond.inputs) == len(body.inputs) == len(body.outputs) == count:
         return None
-    return _Loop(view, node, cond, body).counted()
+    return _Loop(view, node, cond, body).as_counted()
 
 
 def _plain_function(view: GraphView, func: Func, depth: int = 0) -> Function | None:
@@ -88,6 +88,13 @@ def trace_identities(function: Function, tensor: Input | None) -> Input | None:
     return None
 
 
+def argument_index(function: Function, tensor: Input) -> int | None:
+    """The index of the argument that a tensor of a function is."""
+    source = trace_identities(function, tensor)
+    names = [arg.name for arg in function.inputs]
+    return names.index(source.node) if source is not None and source.node in names else None
+
+
 class _Loop:
     def __init__(self, view: GraphView, node: Node, cond: Function, body: Function) -> None:
         self._view = view
@@ -98,18 +105,18 @@ class _Loop:
 
     def _is_invariant(self, index: int) -> bool:
         result = trace_identities(self._body, self._body.ret.get(self._body.outputs[index].name))
-        return result is not None and self._argument(self._body, result) == index
+        return result is not None and argument_index(self._body, result) == index
 
-    def counted(self) -> CountedLoop | None:
+    def as_counted(self) -> CountedLoop | None:
         bounds_by_counter = self._bounds()
         if not bounds_by_counter:
             return None
         first, *others = dict.fromkeys(index for index, _ in bounds_by_counter)
         if not self._is_counter(first):
             return None
-        start = self._known(first)
+        start = self._number_of(first)
         equal = [index for index in range(len(self._node.inputs)) if index != first and self._is_counter(index)
-                 and start is not None and self._known(index) == start]
+                 and start is not None and self._number_of(index) == start]
         if any(index not in equal for index in others):
             return None
         return CountedLoop(self._node, self._cond, self._body, frozenset((first, *equal)), self.invariants,
@@ -126,34 +133,28 @@ class _Loop:
             if node is not None and node.op == "LogicalAnd" and len(bounds) + len(remaining) < len(self._cond.nodes):
                 remaining += node.inputs
                 continue
-            pair = None if node is None else self._bound(node)
+            pair = None if node is None else self._bound_of(node)
             if pair is None:
                 return []
             bounds.append(pair)
         return bounds
 
-    def _bound(self, node: Node) -> tuple[int, Bound] | None:
+    def _bound_of(self, node: Node) -> tuple[int, Bound] | None:
         """The counter and the bound that a comparison names."""
         if node.op not in ("Less", "Greater"):
             return None
         low, high = node.inputs if node.op == "Less" else node.inputs[::-1]
-        counter, bound = self._argument(self._cond, low), self._number(self._cond, high)
+        counter, bound = argument_index(self._cond, low), self._number(self._cond, high)
         return None if counter is None or bound is None else (counter, bound)
-
-    def _argument(self, function: Function, tensor: Input) -> int | None:
-        """The index of the argument that a tensor is."""
-        source = trace_identities(function, tensor)
-        names = [arg.name for arg in function.inputs]
-        return names.index(source.node) if source is not None and source.node in names else None
 
     def _number(self, function: Function, tensor: Input) -> Bound | None:
         """An int32 scalar that is the same in every turn."""
-        index = self._argument(function, tensor)
+        index = argument_index(function, tensor)
         if index is not None:
             if index not in self.invariants or not self._is_scalar(self._node.inputs[index]):
                 return None
-            known = self._known(index)
-            return self._node.inputs[index] if known is None else known
+            number = self._number_of(index)
+            return self._node.inputs[index] if number is None else number
         source = trace_identities(function, tensor)
         node = None if source is None else function.nodes.get(source.node)
         entry = self._view.resolve(node) if node is not None and node.op == "Const" else None
@@ -165,7 +166,7 @@ class _Loop:
     def _is_scalar(self, tensor: Input) -> bool:
         return self._view.dtype(tensor) is dtypes.int32 and self._view.shape(tensor) == ()
 
-    def _known(self, index: int) -> int | None:
+    def _number_of(self, index: int) -> int | None:
         tensor = self._node.inputs[index]
         if not self._is_scalar(tensor) or not self._view.is_known_tensor(tensor):
             return None
@@ -177,5 +178,5 @@ class _Loop:
         node = None if result is None else self._body.nodes.get(result.node)
         if node is None or node.op not in ADDITIONS or not self._is_scalar(self._node.inputs[index]):
             return False
-        return any(self._argument(self._body, one) == index and self._number(self._body, other) == 1
+        return any(argument_index(self._body, one) == index and self._number(self._body, other) == 1
                    for one, other in (node.inputs, node.inputs[::-1]))

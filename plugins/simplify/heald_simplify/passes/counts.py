@@ -3,7 +3,7 @@
     While(0, 9, x) while i < n: i + 1, n, f(i, x)  ->  For(0, 9, 1; 9, 9, x): i, n, f(turn, x)
 
 The For has the variables of the While, so its outputs have the same indices. It is given the counters as they are after
-the last turn, and its body returns them unchanged. Where these numbers are needed and not known, the body counts on.
+the last turn, and its body returns them unchanged. The body counts on if these numbers are needed and unknown.
 No node computes them: it could be the only one of the graph on its device.
 """
 
@@ -25,10 +25,10 @@ def count_loops(graph: Graph, context: PassContext) -> Graph:
         return graph
     nodes: list[Node] = []
     functions: list[Function] = []
-    taken = set(graph.functions)
+    names = set(graph.functions)
     for loop in loops:
         end = _end(view, loop)
-        body = _counted_body(loop, new_name(f"{loop.body.name}_counted", taken), counts_on=end is None)
+        body = _counted_body(loop, new_name(f"{loop.body.name}_counted", names), counts_on=end is None)
         functions.append(body)
         nodes += _for_nodes(view, loop, body, end)
     return graph.replace(nodes=nodes, functions=functions)
