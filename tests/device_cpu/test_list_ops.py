@@ -356,6 +356,32 @@ def test_a_handle_gives_its_types_before_the_run(name: str) -> None:
     assert chain.static_shape(make(chain)).endswith(shape)
 
 
+def get_written(c: Chain, item: Any, element: int = 0) -> str:
+    return get(c, write(c, rows(c), 1, item), element)
+
+
+ROWS: dict[str, tuple[Made, str, Any]] = {  # the shape that is known before the run, and the value
+    "a row": (lambda c: get(c, rows(c), 0), "[2]", X[0]),
+    "beside a row like the others": (lambda c: get_written(c, np.float32([5, 6])), "[2]", X[0]),
+    "beside another row": (lambda c: get_written(c, np.float32([5])), "<unknown rank>", X[0]),
+    "another row": (lambda c: get_written(c, np.float32([5]), 1), "<unknown rank>", [5]),
+    "beside a push": (lambda c: get(c, push(c, rows(c), np.float32(7)), 2), "<unknown rank>", 7),
+    "of a shorter list": (lambda c: get(c, c("TensorListResize", rows(c), 1), 0), "<unknown rank>", X[0]),
+    "a part": (lambda c: get(c, c("TensorListSplit", X, np.int32(ANY), np.int64([1, 1])), 1), "<unknown rank>", X[1:]),
+    "stacked": (lambda c: stack(c, rows(c)), "[?,2]", X),
+    "of a sum": (lambda c: get(c, c("AddN", [rows(c), rows(c)]), 0), "<unknown rank>", [2, 4]),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_list_of_rows_knows_their_shape_though_it_takes_others(name: str) -> None:
+    make, shape, value = ROWS[name]
+    chain = Chain()
+    read = make(chain)
+    assert chain.static_shape(read).endswith(shape)
+    assert chain.run([read])[0].tolist() == value
+
+
 def test_an_element_of_another_shape_than_was_asked_for_is_an_error() -> None:
     chain = Chain()
     with pytest.raises(InvalidArgument, match=r"has shape \[2\], asked for was \[3\]"):
