@@ -152,6 +152,17 @@ def test_inputs_that_do_not_fit_are_refused(op, inputs, attrs):
         run(op, *inputs, **attrs)
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_gather_of_one_index_is_that_of_several(axis, shape):
+    for index in range(x234.shape[axis]):
+        indices = np.full(shape, index, np.int32)
+        same(run("GatherV2", x234, indices, np.int32(axis)), np.take(x234, indices, axis))
+    for index in (-1, x234.shape[axis]):
+        with pytest.raises(InvalidArgument, match=rf"= {index} is not in \[0, {x234.shape[axis]}\)"):
+            run("GatherV2", x234, np.full(shape, index, np.int32), np.int32(axis))
+
+
 def test_gather_reads_one_row_of_indices_for_each_batch():
     got = run("GatherV2", x234, np.array([[0, 2], [1, 1]]), np.int32(1), batch_dims=1)
     same(got, np.stack([x234[0][[0, 2]], x234[1][[1, 1]]]))
