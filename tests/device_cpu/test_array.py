@@ -252,3 +252,11 @@ def test_a_range_beyond_all_memory_is_told_before_it_is_made():
 def test_a_long_range_of_integers_is_made_piece_by_piece(start, limit, delta):
     (got,) = run_op("Range", [np.array(n, np.int32) for n in (start, limit, delta)], {"Tidx": dtypes.int32})
     np.testing.assert_array_equal(got, np.arange(start, limit, delta, np.int64).astype(np.int32))
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("count", [3, 3000])
+def test_small_and_large_tensors_are_concatenated_alike(axis, count):
+    x = np.arange(2 * count, dtype=np.float32).reshape(2, count)
+    empty = x[:, :0] if axis else x[:0]
+    same(run("ConcatV2", x, x + 1, empty.copy(), np.int32(axis)), np.concatenate([x, x + 1], axis))
