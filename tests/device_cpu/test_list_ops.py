@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -420,13 +421,16 @@ def reserved_list(count: int) -> TensorList:
 
 
 def test_writes_of_successive_elements_copy_none_of_them() -> None:
-    lists = [reserved_list(100)]
-    for index in range(100):
+    tracemalloc.start()
+    lists = [reserved_list(1000)]
+    for index in range(1000):
         lists.append(lists[-1].with_element(index, np.float32(index)))
-    assert listed(lists[-1]) == list(range(100))
-    assert len({id(one._cells) for one in lists}) == 1
-    for count, one in enumerate(lists):
-        assert (one.count, listed(one)) == (100, [*range(count), *[None] * (100 - count)])
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size < 1 << 20  # copies of the cells would take 4 MB
+    assert listed(lists[-1]) == list(range(1000))
+    for count in (0, 1, 500, 999):
+        assert (lists[count].count, listed(lists[count])) == (1000, [*range(count), *[None] * (1000 - count)])
 
 
 def test_lists_that_share_their_cells_differ_where_both_are_written() -> None:

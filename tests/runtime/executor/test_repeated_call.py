@@ -10,7 +10,7 @@ from builders.graphs import FLOAT, const, node, placeholder
 from heald.errors import Cancelled, InvalidArgument
 from heald.graphs.graph.attr_value import Func
 from heald.graphs.graph.graph import Node
-from heald.runtime.executor.step import RunOptions
+from heald.runtime.executor.step import RunOptions, Step
 from heald.runtime.host.cancellation import CancelToken
 from heald.runtime.values import dtypes
 from plugins_for_tests.acting_plugin import CONFIG, acts, ran
@@ -46,18 +46,28 @@ def for_session():
     return heald.Session(program(nodes, body), CONFIG)
 
 
-def idle_frames(session, fetch, feeds):
-    """The number of idle frames of each function of a prepared step."""
-    (executable,) = session.prepare(fetch, list(feeds))._variants.values()
-    return [len(inner.autotuner.schedule.frames) for inner in executable.with_callees()]
+class Linked:
+    """The executable of a session's step, with the idle frames of all its functions."""
+
+    def __init__(self, session, fetch, feeds):
+        self.executable = session.prepare(fetch, [*feeds]).executable()
+        self._session, self._feeds = session, [np.float32(value) for value in feeds.values()]
+
+    def run(self, token=None):
+        step = Step(self._session.host, parents=() if token is None else (token,), ends_at_error=True)
+        return self.executable.run(self._feeds, step)[0].tolist()
+
+    def idle_frames(self):
+        return [len(inner.autotuner.schedule.frames) for inner in self.executable.with_callees()]
 
 
 @pytest.mark.parametrize("length", BODIES)
 def test_the_turns_of_a_loop_share_one_frame(length):
     with while_session(length) as session:
+        linked = Linked(session, "w:1", FEEDS)
         for _ in range(3):
-            assert session.run("w:1", FEEDS).tolist() == [1 + 3 * length, 2 + 3 * length]
-        assert idle_frames(session, "w:1", FEEDS) == [1, 1, 1]
+            assert linked.run() == [1 + 3 * length, 2 + 3 * length]
+        assert linked.idle_frames() == [1, 1, 1]
 
 
 @pytest.mark.parametrize(("error", "raised"), [(ValueError, InvalidArgument), (KeyboardInterrupt, KeyboardInterrupt)])
@@ -68,14 +78,15 @@ def test_the_run_behind_a_turn_that_failed_is_right(length, error, raised):
             raise error("stop")
 
     with while_session(length) as session:
+        linked = Linked(session, "w:1", FEEDS)
         acts["w/body/n0"] = fail
         with pytest.raises(raised) as caught:
-            session.run("w:1", FEEDS)
+            linked.run()
         assert len(ran) == length + 1
         assert getattr(caught.value, "node", "w/body/n0") == "w/body/n0"
         acts.clear()
-        assert session.run("w:1", FEEDS).tolist() == [1 + 3 * length, 2 + 3 * length]
-        assert max(idle_frames(session, "w:1", FEEDS)) == 1
+        assert linked.run() == [1 + 3 * length, 2 + 3 * length]
+        assert max(linked.idle_frames()) == 1
 
 
 @pytest.mark.parametrize("length", BODIES)
@@ -93,13 +104,14 @@ def test_no_kernel_of_a_turn_begins_once_the_token_is_cancelled(length):
 def test_a_for_ends_within_a_turn_and_runs_again():
     token = CancelToken()
     with for_session() as session:
+        linked = Linked(session, "w", {"x": [1, 2]})
         acts["w/body/n0"] = token.cancel
         with pytest.raises(Cancelled):
-            session.run("w", {"x": [1, 2]}, options=RunOptions(cancel=token))
+            linked.run(token)
         assert ran == ["w/body/n0"]
         acts.clear()
-        assert session.run("w", {"x": [1, 2]}).tolist() == [7, 8]
-        assert idle_frames(session, "w", {"x": 0}) == [1, 1]
+        assert linked.run() == [7, 8]
+        assert linked.idle_frames() == [1, 1]
 
 
 def test_the_small_variables_that_a_frame_copies_are_new_in_each_turn():

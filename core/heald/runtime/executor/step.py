@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from ..contract.host_kernel import Callee
     from ..contract.rendezvous import Rendezvous
     from ..host.host import Host
-    from .repeated_call import RepeatedCall
     from .trace import Trace
 
 MOST_CALLS_ON_STACK = 32  # nested function calls on one stack; a deeper call goes through the loop's mail
@@ -195,23 +194,6 @@ class Step:
         if executable.is_asynchronous:
             return partial(self.invoke, function)
         return lambda arguments: executable.invoke(arguments, self)
-
-    def repeat(self, functions: Sequence[Callee], arguments: Sequence[Any]) -> list[RepeatedCall]:
-        """Return these functions in the form for many calls, or an empty list where one of them needs `invoke`.
-
-        `arguments`: those of the first call. None of them may come later, or be dead.
-        """
-        if any(argument.__class__ is AsyncValue for argument in arguments):
-            return []
-        calls: list[RepeatedCall] = []
-        for function in functions:
-            call = function.executable.repeat(self)
-            if call is None:
-                for other in calls:
-                    other.close()
-                return []
-            calls.append(call)
-        return calls
 
     def begin(self, function: Callee, arguments: Sequence[Any]) -> list[AsyncValue]:
         """Like `call`; a function without results gives a chain, which is filled when the function has returned."""

@@ -62,7 +62,7 @@ def while_loop(
 
     An iteration begins before the results of the one before it are available, but every tenth waits for them.
     """
-    repeated = [] if chain else step.repeat((cond, body), variables)
+    repeated = [] if chain else _repeated_calls(step, (cond, body), variables)
     if repeated:
         return _while_in_place(repeated, variables, scalar)
     return run_or_promise(step, _while(step, variables, cond, body, chain, scalar), len(variables) + chain)
@@ -79,7 +79,7 @@ def for_loop(
     if not stride:
         raise InvalidArgument("the delta of a For loop is 0")
     numbers = range(first, end, stride)
-    repeated = [] if chain else step.repeat((body,), variables)
+    repeated = [] if chain else _repeated_calls(step, (body,), variables)
     if repeated:
         return _for_in_place(repeated[0], numbers, variables)
     return run_or_promise(step, _for(step, numbers, variables, body, chain), len(variables) + chain)
@@ -158,6 +158,22 @@ def _first_alive(inputs: Sequence[AsyncValue]) -> tuple[Any, Any] | None:
         if argument.is_available() and not argument.is_dead():
             return (argument, argument) if argument.is_error() else (argument, np.array(number, np.int32))
     return (DEAD, DEAD) if all(argument.is_dead() for argument in inputs) else None
+
+
+def _repeated_calls(step: Step, functions: Sequence[Callee], variables: Sequence[Any]) -> list[RepeatedCall]:
+    """Return these functions in the form for many calls. Return an empty list where one of them needs `invoke`, and
+    where a variable comes later or is dead."""
+    if any(variable.__class__ is AsyncValue for variable in variables):
+        return []
+    calls: list[RepeatedCall] = []
+    for function in functions:
+        call = function.executable.repeat(step)
+        if call is None:
+            for other in calls:
+                other.close()
+            return []
+        calls.append(call)
+    return calls
 
 
 def _while_in_place(repeated: Sequence[RepeatedCall], variables: Sequence[Any], scalar: bool) -> list[Any]:
