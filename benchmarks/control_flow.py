@@ -1,4 +1,5 @@
-"""Control flow: loops, branches and calls around little work, an LSTM, and a network in a branch and in a loop.
+"""Control flow: loops, branches and calls around little work, loops over rows and tokens, an LSTM, and a network in a
+branch and in a loop.
 
     python benchmarks/control_flow.py [--rounds N] [--tensorflow PYTHON] [--network FILE.pb]
 

@@ -1,4 +1,5 @@
-"""Graphs with control flow: loops and branches around little work, an LSTM, and a network in a branch and in a loop."""
+"""Graphs with control flow: loops and branches around little work, loops over rows and tokens, an LSTM, and a network
+in a branch and in a loop."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from typing import Any, NamedTuple
 
 import heald
 import numpy as np
-from heald.api import DType, Graph, Input, Node, ShapeAttr, constant, dtypes
+from heald.api import DType, Graph, Input, Node, ShapeAttr, Versions, constant, dtypes
 from heald.graphs.graph.attr_value import Func
 from heald.graphs.graph.graph import Function
 from heald.runtime.contract.op import ArgDef
@@ -15,7 +16,10 @@ from heald.runtime.contract.op import ArgDef
 BOOL, FLOAT, INT, VARIANT = dtypes.bool_, dtypes.float32, dtypes.int32, dtypes.variant
 TIMES = 10_000  # iterations of the long loops
 STEPS, UNITS = 100, 128  # of the LSTM
+ROWS, WIDTH = 64, 32  # of the lists of rows
+TOKENS, WORDS = 50, 100  # turns of the decoder, and the words that it chooses from
 TURNS = 10  # of the loop around a network
+VERSIONS = Versions(1000, 12)  # as TensorFlow writes them: older graphs have no scalar placeholders
 SMALL = np.float32(1e-6)  # the part of a network's output that is added to the next input
 LOWERED = {"_lower_using_switch_merge": True}  # as TensorFlow marks the nodes that it makes
 
@@ -40,6 +44,9 @@ def cases() -> list[Case]:
         Case("a While in a While, 100 x 100 x 2x2 addition", nested_loops(), "loop:2", long | {"n": np.int32(100)}),
         Case("an If around a 2x2 addition", if_node(), "y1:0", choice),
         Case("a call of a function, a 2x2 addition", call_node(), "y1:0", {"x": long["x"], "y": long["y"]}),
+        Case(f"a map of five nodes over {ROWS} rows", map_loop(), "rows:0", row_feeds()),
+        Case(f"a scan over {ROWS} rows", scan_loop(), "rows:0", row_feeds()),
+        Case(f"a greedy decoder, {TOKENS} turns", decoder(), "tokens:0", {"x": np.ones((1, WIDTH), np.float32)}),
         Case(f"an LSTM of {UNITS} units, {STEPS} steps in a While", lstm(), "states:0", lstm_feeds()),
     ]
 
@@ -86,7 +93,8 @@ START = (constant("zero", np.int32(0)), placeholder("n", np.int32(0)), placehold
 
 
 def while_loop() -> Graph:
-    return Graph([*START, while_node("loop", "below", "adding", ["zero", "n", "x", "y"], COUNTED)], [below(), ADDING])
+    return Graph([*START, while_node("loop", "below", "adding", ["zero", "n", "x", "y"], COUNTED)], [below(), ADDING],
+                 VERSIONS)
 
 
 def nested_loops() -> Graph:
@@ -94,7 +102,7 @@ def nested_loops() -> Graph:
                                                         COUNTED)]
     outer = counting_body("outer", inner, "inner:output:2")
     return Graph([*START, while_node("loop", "below", "outer", ["zero", "n", "x", "y"], COUNTED)],
-                 [below(), ADDING, outer])
+                 [below(), ADDING, outer], VERSIONS)
 
 
 def v1_loop() -> Graph:
@@ -114,7 +122,7 @@ def v1_loop() -> Graph:
               node("i_sum", "AddV2", "i_inside", "one", T=INT), node("i_next", "NextIteration", "i_sum", T=INT),
               node("x_sum", "AddV2", "x_switch:1", "y_enter"), node("x_next", "NextIteration", "x_sum"),
               node("result", "Exit", "x_switch")]
-    return Graph(nodes)
+    return Graph(nodes, (), VERSIONS)
 
 
 PAIR = {"x": FLOAT, "y": FLOAT}
@@ -175,6 +183,86 @@ def lstm() -> Graph:
         Node("states", "TensorListStack", ["loop:2", "shape"], attrs={**item, "num_elements": STEPS}),
     ]
     return Graph(nodes, [below(types), step])
+
+
+def row_feeds() -> dict[str, np.ndarray]:
+    return {"x": np.random.default_rng(1).standard_normal((ROWS, WIDTH), np.float32)}
+
+
+ITEM = {"element_dtype": FLOAT}
+ROW_SHAPE = constant("shape", np.array([WIDTH], np.int32))
+LISTED = {"i": INT, "n": INT, "out": VARIANT, "state": FLOAT, "list": VARIANT}  # the variables of a loop over rows
+
+
+def list_loop(body: Sequence[Node], row: str, state: str) -> Graph:
+    """A loop over the rows of x, each read as "row". `row`, `state`: the tensors that a turn writes and passes on."""
+    step = function("step", LISTED, [
+        ROW_SHAPE, constant("one", np.int32(1)), node("next", "AddV2", "i", "one:output:0", T=INT),
+        Node("row", "TensorListGetItem", ["list", "i", "shape:output:0"], attrs=ITEM), *body,
+        Node("written", "TensorListSetItem", ["out", "i", row], attrs=ITEM)], {
+        "i1": (INT, "next:z:0"), "n1": (INT, "n"), "out1": (VARIANT, "written:output_handle:0"),
+        "state1": (FLOAT, state), "list1": (VARIANT, "list")})
+    listed = {**ITEM, "shape_type": INT}
+    return Graph([
+        ROW_SHAPE, constant("zero", np.int32(0)), constant("n", np.int32(ROWS)), placeholder("x", row_feeds()["x"]),
+        constant("first", np.zeros(WIDTH, np.float32)),
+        Node("list", "TensorListFromTensor", ["x", "shape"], attrs=listed),
+        Node("out", "TensorListReserve", ["shape", "n"], attrs=listed),
+        while_node("loop", "below", "step", ["zero", "n", "out", "first", "list"], LISTED),
+        Node("rows", "TensorListStack", ["loop:2", "shape"], attrs={**ITEM, "num_elements": ROWS}),
+    ], [below(LISTED), step], VERSIONS)
+
+
+def map_loop() -> Graph:
+    return list_loop([
+        constant("two", np.float32(2)), constant("axis", np.array([0], np.int32)),
+        node("twice", "Mul", "row:item:0", "two:output:0"),
+        node("more", "AddV2", "twice:z:0", "two:output:0"), node("relu", "Relu", "more:z:0"),
+        node("mean", "Mean", "row:item:0", "axis:output:0", Tidx=INT),
+        node("y", "Sub", "relu:activations:0", "mean:output:0")], "y:z:0", "state")
+
+
+def scan_loop() -> Graph:
+    return list_loop([
+        constant("half", np.float32(0.5)), node("less", "Mul", "state", "half:output:0"),
+        node("sum", "AddV2", "less:z:0", "row:item:0"), node("y", "Tanh", "sum:z:0")], "y:y:0", "y:y:0")
+
+
+def decoder() -> Graph:
+    """Each turn looks up a token's vector, updates the state, and writes the most likely next token. A token that never
+    comes would end the loop."""
+    rng = np.random.default_rng(2)
+    shapes = {"words": (WORDS, WIDTH), "kernel": (2 * WIDTH, WIDTH), "logits": (WIDTH, WORDS)}
+    weights = [constant(name, rng.standard_normal(shape).astype(np.float32) / np.float32(8))
+               for name, shape in shapes.items()]
+    types = {"i": INT, "n": INT, "token": INT, "state": FLOAT, "out": VARIANT}
+    go = function("go", types, [
+        node("less", "Less", "i", "n", T=INT), constant("stop", np.array([-1], np.int32)),
+        node("same", "NotEqual", "token", "stop:output:0", T=INT), constant("axis", np.array([0], np.int32)),
+        Node("any", "All", ["same:z:0", "axis:output:0"], attrs={"Tidx": INT}),
+        Node("both", "LogicalAnd", ["less:z:0", "any:output:0"])], {"go": (BOOL, "both:z:0")})
+    plain = {"transpose_a": False, "transpose_b": False}
+    step = function("step", types, [
+        *weights, constant("one", np.int32(1)), constant("zero", np.int32(0)),
+        node("next", "AddV2", "i", "one:output:0", T=INT),
+        Node("word", "GatherV2", ["words:output:0", "token", "zero:output:0"],
+             attrs={"Tparams": FLOAT, "Tindices": INT, "Taxis": INT}),
+        node("both", "ConcatV2", "word:output:0", "state", "one:output:0", N=2, Tidx=INT),
+        node("product", "MatMul", "both:output:0", "kernel:output:0", **plain),
+        node("new", "Tanh", "product:product:0"),
+        node("scores", "MatMul", "new:y:0", "logits:output:0", **plain),
+        node("best", "ArgMax", "scores:product:0", "one:output:0", Tidx=INT, output_type=INT),
+        Node("written", "TensorListSetItem", ["out", "i", "best:output:0"], attrs={"element_dtype": INT})], {
+        "i1": (INT, "next:z:0"), "n1": (INT, "n"), "token1": (INT, "best:output:0"), "state1": (FLOAT, "new:y:0"),
+        "out1": (VARIANT, "written:output_handle:0")})
+    of_int = {"element_dtype": INT}
+    return Graph([
+        constant("zero", np.int32(0)), constant("n", np.int32(TOKENS)), constant("shape", np.array([1], np.int32)),
+        constant("first", np.zeros(1, np.int32)), placeholder("x", np.zeros((1, WIDTH), np.float32)),
+        Node("out", "TensorListReserve", ["shape", "n"], attrs={**of_int, "shape_type": INT}),
+        while_node("loop", "go", "step", ["zero", "n", "first", "x", "out"], types),
+        Node("tokens", "TensorListStack", ["loop:4", "shape"], attrs={**of_int, "num_elements": TOKENS}),
+    ], [go, step], VERSIONS)
 
 
 def network_function(name: str, graph: Graph, feed: str, fetch: str) -> Function:

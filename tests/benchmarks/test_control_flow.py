@@ -21,10 +21,33 @@ def run(case):
 
 
 def test_loops_branches_and_calls_add_what_numpy_adds(graphs):
-    _, loop, nested, branch, call, _ = graphs.cases()
+    _, loop, nested, branch, call, *_ = graphs.cases()
     for case, times in ((loop, 50), (nested, 10_000), (branch, 1), (call, 1)):
         np.testing.assert_allclose(run(case), np.full((2, 2), 1 + times * 1e-3), 1e-4)
     assert run(branch._replace(feeds=branch.feeds | {"p": np.bool_(False)})).max() < 1
+
+
+def test_loops_over_rows_compute_each_row(graphs):
+    by_row, scan = graphs.cases()[5:7]
+    x = by_row.feeds["x"]
+    np.testing.assert_allclose(run(by_row), np.maximum(2 * x + 2, 0) - x.mean(1, keepdims=True), 1e-5, 1e-5)
+    state, states = np.zeros(graphs.WIDTH, np.float32), []
+    for row in x:
+        state = np.tanh(state / 2 + row)
+        states.append(state)
+    np.testing.assert_allclose(run(scan), states, 1e-5, 1e-5)
+
+
+def test_the_decoder_chooses_the_best_token_in_each_turn(graphs):
+    case = graphs.cases()[7]
+    words, kernel, logits = (case.graph.functions["step"].nodes[name].attrs["value"].array()
+                             for name in ("words", "kernel", "logits"))
+    token, state, tokens = 0, case.feeds["x"], []
+    for _ in range(graphs.TOKENS):
+        state = np.tanh(np.hstack([words[[token]], state]) @ kernel)
+        token = int(np.argmax(state @ logits))
+        tokens.append([token])
+    assert run(case).tolist() == tokens
 
 
 def test_the_lstm_has_the_states_of_the_formula(graphs):

@@ -152,6 +152,17 @@ def test_inputs_that_do_not_fit_are_refused(op, inputs, attrs):
         run(op, *inputs, **attrs)
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+@pytest.mark.parametrize("shape", [(), (1,), (1, 1)])
+def test_gather_of_one_index_is_that_of_several(axis, shape):
+    for index in range(x234.shape[axis]):
+        indices = np.full(shape, index, np.int32)
+        same(run("GatherV2", x234, indices, np.int32(axis)), np.take(x234, indices, axis))
+    for index in (-1, x234.shape[axis]):
+        with pytest.raises(InvalidArgument, match=rf"= {index} is not in \[0, {x234.shape[axis]}\)"):
+            run("GatherV2", x234, np.full(shape, index, np.int32), np.int32(axis))
+
+
 def test_gather_reads_one_row_of_indices_for_each_batch():
     got = run("GatherV2", x234, np.array([[0, 2], [1, 1]]), np.int32(1), batch_dims=1)
     same(got, np.stack([x234[0][[0, 2]], x234[1][[1, 1]]]))
@@ -241,3 +252,11 @@ def test_a_range_beyond_all_memory_is_told_before_it_is_made():
 def test_a_long_range_of_integers_is_made_piece_by_piece(start, limit, delta):
     (got,) = run_op("Range", [np.array(n, np.int32) for n in (start, limit, delta)], {"Tidx": dtypes.int32})
     np.testing.assert_array_equal(got, np.arange(start, limit, delta, np.int64).astype(np.int32))
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+@pytest.mark.parametrize("count", [3, 3000])
+def test_small_and_large_tensors_are_concatenated_alike(axis, count):
+    x = np.arange(2 * count, dtype=np.float32).reshape(2, count)
+    empty = x[:, :0] if axis else x[:0]
+    same(run("ConcatV2", x, x + 1, empty.copy(), np.int32(axis)), np.concatenate([x, x + 1], axis))

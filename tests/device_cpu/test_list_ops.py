@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from typing import Any
 
@@ -356,6 +357,32 @@ def test_a_handle_gives_its_types_before_the_run(name: str) -> None:
     assert chain.static_shape(make(chain)).endswith(shape)
 
 
+def get_written(c: Chain, item: Any, element: int = 0) -> str:
+    return get(c, write(c, rows(c), 1, item), element)
+
+
+ROWS: dict[str, tuple[Made, str, Any]] = {  # the shape that is known before the run, and the value
+    "a row": (lambda c: get(c, rows(c), 0), "[2]", X[0]),
+    "beside a row like the others": (lambda c: get_written(c, np.float32([5, 6])), "[2]", X[0]),
+    "beside another row": (lambda c: get_written(c, np.float32([5])), "<unknown rank>", X[0]),
+    "another row": (lambda c: get_written(c, np.float32([5]), 1), "<unknown rank>", [5]),
+    "beside a push": (lambda c: get(c, push(c, rows(c), np.float32(7)), 2), "<unknown rank>", 7),
+    "of a shorter list": (lambda c: get(c, c("TensorListResize", rows(c), 1), 0), "<unknown rank>", X[0]),
+    "a part": (lambda c: get(c, c("TensorListSplit", X, np.int32(ANY), np.int64([1, 1])), 1), "<unknown rank>", X[1:]),
+    "stacked": (lambda c: stack(c, rows(c)), "[?,2]", X),
+    "of a sum": (lambda c: get(c, c("AddN", [rows(c), rows(c)]), 0), "<unknown rank>", [2, 4]),
+}
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_list_of_rows_knows_their_shape_though_it_takes_others(name: str) -> None:
+    make, shape, value = ROWS[name]
+    chain = Chain()
+    read = make(chain)
+    assert chain.static_shape(read).endswith(shape)
+    assert chain.run([read])[0].tolist() == value
+
+
 def test_an_element_of_another_shape_than_was_asked_for_is_an_error() -> None:
     chain = Chain()
     with pytest.raises(InvalidArgument, match=r"has shape \[2\], asked for was \[3\]"):
@@ -383,6 +410,65 @@ def test_a_push_copies_no_element() -> None:
         lists.append(lists[-1].with_pushed(tensor))
     assert all(a is b for a, b in zip(lists[-1].cells, tensors, strict=True))
     assert [one.count for one in lists] == [len(one.cells) for one in lists] == list(range(101))
+
+
+def listed(reserved: TensorList) -> list[Any]:
+    return [None if cell is None else cell.tolist() for cell in reserved.cells]
+
+
+def reserved_list(count: int) -> TensorList:
+    return TensorList(dtypes.float32, None, [], count=count, filled=0)
+
+
+def test_writes_of_successive_elements_copy_none_of_them() -> None:
+    tracemalloc.start()
+    lists = [reserved_list(1000)]
+    for index in range(1000):
+        lists.append(lists[-1].with_element(index, np.float32(index)))
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert size < 1 << 20  # copies of the cells would take 4 MB
+    assert listed(lists[-1]) == list(range(1000))
+    for count in (0, 1, 500, 999):
+        assert (lists[count].count, listed(lists[count])) == (1000, [*range(count), *[None] * (1000 - count)])
+
+
+def test_lists_that_share_their_cells_differ_where_both_are_written() -> None:
+    first = reserved_list(3).with_element(0, np.float32(1))
+    one, other = first.with_element(1, np.float32(2)), first.with_element(1, np.float32(3))
+    last = one.with_element(2, np.float32(4))
+    changed = last.with_element(0, np.float32(5))
+    assert [listed(x) for x in (first, one, other, last, changed)] == [
+        [1, None, None], [1, 2, None], [1, 3, None], [1, 2, 4], [5, 2, 4]]
+    assert [x.cell(2) for x in (first, one, other)] == [None] * 3
+
+
+@pytest.mark.parametrize(("change", "cells"), [
+    (lambda x: x.with_element(2, np.float32(9)), [1, None, 9, None]),
+    (lambda x: x.with_element(3, np.float32(9)).with_element(1, np.float32(8)), [1, 8, None, 9]),
+    (lambda x: x.with_pushed(np.float32(9)), [1, None, None, None, 9]),
+    (lambda x: x.without_last(), [1, None, None]),
+    (lambda x: x.without_last().without_last().without_last().without_last(), []),
+    (lambda x: x.without_last().with_pushed(np.float32(9)), [1, None, None, 9]),
+    (lambda x: x.with_count(2), [1, None]),
+    (lambda x: x.with_count(0).with_pushed(np.float32(9)), [9]),
+    (lambda x: x.with_count(6).with_element(1, np.float32(9)), [1, 9, None, None, None, None]),
+], ids=["behind a gap", "backwards", "push", "pop", "pop all", "pop and push", "shorter", "empty", "longer"])
+def test_a_reserved_list_changes_as_a_list_of_empty_cells(change: Callable[[TensorList], TensorList],
+                                                         cells: list[Any]) -> None:
+    start = reserved_list(4).with_element(0, np.float32(1))
+    start.with_element(1, np.float32(7))  # shares the cells
+    assert listed(change(start)) == cells
+    assert listed(start) == [1, None, None, None]
+
+
+def test_two_loops_may_write_to_one_reserved_list() -> None:
+    chain = Chain()
+    handle = reserve(chain, [], 3)
+    one = write(chain, write(chain, handle, 0, np.float32(1)), 1, np.float32(2))
+    other = write(chain, write(chain, handle, 0, np.float32(3)), 2, np.float32(4))
+    fetches = [stack(chain, one, []), stack(chain, other, []), stack(chain, handle, [])]
+    assert [x.tolist() for x in chain.run(fetches)] == [[1, 2, 0], [3, 0, 4], [0, 0, 0]]
 
 
 POISON = kept_plugin.CONFIG | {"debug": {"poison": True}}

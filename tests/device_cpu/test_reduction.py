@@ -135,6 +135,11 @@ def test_axes_that_do_not_exist_or_repeat_are_refused(axes, reason):
 def test_arg_extremes_give_the_first_and_pass_over_nan():
     same(arg("ArgMax", np.float32([1, 3, 3]), 0), np.array(1))
     same(arg("ArgMax", np.float32([[NAN, 1, 2], [NAN, NAN, NAN]]), 1), np.array([2, 0]))
+    for op, value in (("ArgMax", 9), ("ArgMin", -9)):  # one NaN among many numbers, in small and large arrays
+        for count in (8, 5000):
+            x = np.zeros((2, count), np.float32)
+            x[0, :2], x[1, 5] = (NAN, value), value
+            same(arg(op, x, 1), np.array([1, 5]))
     same(arg("ArgMin", np.float32([[NAN, 1, 2], [3, NAN, 3]]), -1), np.array([1, 0]))
     same(arg("ArgMax", np.array([False, True, True]), 0), np.array(1))
 

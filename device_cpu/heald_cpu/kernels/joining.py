@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from itertools import accumulate
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from heald.api import Attachable, Bind, Kernels
 
 from ..element_types import NUMBERS, zero
 from .const_inputs import integer, integers, pairs
-from .staging import Scratched, nothing
+from .staging import nothing
 
+FEWEST_ELEMENTS_FOR_COPIES = 1024  # elements of a concatenation, from which on views are worth their making
 FEWEST_ELEMENTS_FOR_UFUNCS = 4096  # elements, from which on the overhead of three ufuncs does not matter
 Run = Callable[..., None]
 copyto = np.copyto
@@ -23,8 +24,23 @@ def pack(b: Bind) -> Run:
     return lambda *arrays: np.stack(arrays[:-1], axis, out=arrays[-1])
 
 
+class Concatenation(NamedTuple):
+    """Concatenation by one copy per input: np.concatenate takes up to twice as long along the last axis of large ones.
+    A single run of small ones does not make the views for that."""
+
+    attach: Callable[[tuple[Any, ...], tuple[Any, ...]], Callable[[], None]]
+    values: slice
+    axis: int
+
+    def run(self, *arrays: Any) -> None:
+        out = arrays[-1]
+        if out.size < FEWEST_ELEMENTS_FOR_COPIES:
+            np.concatenate(arrays[:-1][self.values], self.axis, out)
+        else:
+            self.attach(arrays[:-1], (out,))()
+
+
 def _bind_concat(b: Bind, values: slice, axis: int) -> Attachable:
-    """Concatenation by one copy per input: np.concatenate takes up to twice as long along the last axis."""
     lengths = [x.meta.dims[axis] for x in b.inputs[values]]
     before = (slice(None),) * (axis % len(b.outputs[0].dims))
     parts = [(*before, slice(end - n, end)) for n, end in zip(lengths, accumulate(lengths), strict=True)]
@@ -38,7 +54,7 @@ def _bind_concat(b: Bind, values: slice, axis: int) -> Attachable:
 
         return run
 
-    return Scratched(attach)
+    return Concatenation(attach, values, axis)
 
 
 def concat(b: Bind) -> Attachable:

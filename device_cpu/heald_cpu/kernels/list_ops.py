@@ -12,7 +12,7 @@ import numpy as np
 from heald.api import Bind, DType, Kernels, Shape, errors, shape_text
 
 from ..element_types import Array, zeros
-from ..resources.handles import empty_cells, to_handle
+from ..resources.handles import check_cell_count, empty_cells, to_handle
 from ..resources.partial_shape import agreed_shape, fits, is_known, shape_of
 from ..resources.tensor_list import Cell, TensorList, tensor_list
 
@@ -30,7 +30,8 @@ def reserve(b: Bind) -> Run:
     def run(_: Array, count: Array, out: Array) -> None:
         if count < 0:
             raise errors.InvalidArgument(f"The num_elements to reserve must be a non negative number, but got {count}")
-        out.fill(TensorList(dtype, shape, empty_cells(count.item())))
+        check_cell_count(count.item())
+        out.fill(TensorList(dtype, shape, [], count=count.item(), filled=0))
 
     return run
 
@@ -173,7 +174,7 @@ def get(b: Bind) -> Run:
 
 def _read(cell_list: TensorList, element: int, asked_shape: Shape, output_shape: Shape) -> Array:
     """A copy of an element. Raises InvalidArgument where the inferred output shape differs."""
-    tensor = cell_list.cells[element]
+    tensor = cell_list.cell(element)
     if tensor is None:
         return cell_list.blank(asked_shape)
     if not fits(tensor.shape, output_shape):
@@ -227,7 +228,7 @@ def gather(b: Bind) -> Run:
             if not 0 <= element < cell_list.count:
                 raise errors.InvalidArgument(f"Trying to gather element {element} in a list with {cell_list.count} "
                                              "elements.")
-        return _stack_cells(b, cell_list, [cell_list.cells[element] for element in places], asked_shape, "gather")
+        return _stack_cells(b, cell_list, [cell_list.cell(element) for element in places], asked_shape, "gather")
 
     return run
 

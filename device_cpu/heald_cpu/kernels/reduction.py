@@ -27,6 +27,7 @@ ARG_EXTREMES = {  # op: method, function that prefers a number to NaN, the limit
     "ArgMin": (np.ndarray.argmin, np.fmin, "max", ("int32", "int64")),
 }
 WIDEST = {"i": np.dtype(np.int64), "u": np.dtype(np.uint64)}  # by kind
+MOST_SCANNED_FOR_NAN = 4096  # elements up to which one maximum takes less time than a look at each found place
 
 
 def register_kernels(kernels: Kernels) -> None:
@@ -127,6 +128,9 @@ def arg_extreme(find: Function, number: np.ufunc, loser: str) -> BindFunction:
 
         def run_beside_nan(x: Array, _: Array, out: Array) -> None:
             positions = find(x, axis)  # the first NaN, where there is one
+            if 0 < x.size <= MOST_SCANNED_FOR_NAN and not np.isnan(np.maximum.reduce(x, None)):
+                np.copyto(out, positions, casting="unsafe")
+                return
             if np.isnan(np.take_along_axis(x, np.expand_dims(positions, axis), axis)).any():
                 positions = find(number(x, least), axis)
             np.copyto(out, positions, casting="unsafe")

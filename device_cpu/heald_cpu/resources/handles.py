@@ -34,6 +34,11 @@ def _name(value: Any) -> str:
 
 def empty_cells(count: int) -> list[Any]:
     """`count` times None. Raises ResourceExhausted for more than LARGEST_CELL_COUNT."""
+    check_cell_count(count)
+    return [None] * count
+
+
+def check_cell_count(count: int) -> None:
+    """Raises ResourceExhausted for more than LARGEST_CELL_COUNT."""
     if count > LARGEST_CELL_COUNT:
         raise errors.ResourceExhausted(f"a list of {count} tensors; {LARGEST_CELL_COUNT} are the most")
-    return [None] * count

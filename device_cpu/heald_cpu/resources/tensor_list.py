@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from heald.api import DType, Shape, errors, shape_text
 
 from ..element_types import Array, zeros
-from .handles import empty_cells, from_handle
+from .handles import check_cell_count, from_handle
 from .partial_shape import agreed_shape, fits, is_known
 
 Cell = Array | None
@@ -16,23 +16,36 @@ Cell = Array | None
 class TensorList:
     """Tensors of one dtype in order. An uninitialized cell holds None. The arrays are read-only.
 
-    Successive pushes share one list of cells, and each TensorList counts its own: a push takes constant time.
+    Successive pushes share one list of cells, and so do writes of successive elements of a reserved list. Each
+    TensorList knows how many of these cells are its own: `filled`. So a push and such a write take constant time.
+    The cells behind them, up to `count`, are uninitialized.
     """
 
-    __slots__ = ("_cells", "count", "dtype", "max_elements", "shape")
+    __slots__ = ("_cells", "_filled", "count", "dtype", "max_elements", "shape")
 
     def __init__(
-        self, dtype: DType, shape: Shape, cells: list[Cell], max_elements: int = -1, count: int | None = None
+        self, dtype: DType, shape: Shape, cells: list[Cell], max_elements: int = -1, count: int | None = None,
+        filled: int | None = None,
     ) -> None:
         self.dtype = dtype
         self.shape = shape  # common to all elements
         self.max_elements = max_elements  # maximum number of elements for pushes; negative: unlimited
         self.count = len(cells) if count is None else count
         self._cells = cells
+        self._filled = self.count if filled is None else filled
 
     @property
     def cells(self) -> Sequence[Cell]:
-        return self._cells if len(self._cells) == self.count else self._cells[: self.count]
+        return self._cells if len(self._cells) == self.count == self._filled else self._first_cells(self.count)
+
+    def cell(self, index: int) -> Cell:
+        """The cell at an existing index."""
+        return self._cells[index] if index < self._filled else None
+
+    def _first_cells(self, count: int) -> list[Cell]:
+        """A new list of the first cells."""
+        cells = self._cells[: min(count, self._filled)]
+        return cells + [None] * (count - len(cells)) if len(cells) < count else cells
 
     def holding(self, cells: list[Cell], shape: Shape = None) -> TensorList:
         """A list with other cells, and the same dtype and limit."""
@@ -49,32 +62,41 @@ class TensorList:
         if not fits(tensor.shape, self.shape):
             raise errors.InvalidArgument("Tried to append a tensor with incompatible shape to a list. Op element "
                                          f"shape: {shape_text(tensor.shape)} list shape: {shape_text(self.shape)}")
-        cells = self._cells
-        if len(cells) == self.count:
+        if self._filled < self.count:
+            return self.holding([*self._first_cells(self.count), tensor])
+        return self._with_next(tensor, self.count + 1)
+
+    def _with_next(self, tensor: Array, count: int) -> TensorList:
+        """The list with this tensor behind its filled cells, and `count` cells in all."""
+        cells, filled = self._cells, self._filled
+        if len(cells) == filled:
             cells.append(tensor)
-        if len(cells) == self.count or cells[self.count] is not tensor:  # another list has pushed here already
-            cells = [*cells[: self.count], tensor]
-        return TensorList(self.dtype, self.shape, cells, self.max_elements, self.count + 1)
+        if len(cells) == filled or cells[filled] is not tensor:  # another list has filled this cell already
+            cells = [*cells[:filled], tensor]
+        return TensorList(self.dtype, self.shape, cells, self.max_elements, count, filled + 1)
 
     def without_last(self) -> TensorList:
         """The list without its last element. Cells are dropped once the unused ones are as many as the used ones."""
         left = self.count - 1
         cells = self._cells if len(self._cells) < 2 * left else self._cells[:left]
-        return TensorList(self.dtype, self.shape, cells, self.max_elements, left)
+        return TensorList(self.dtype, self.shape, cells, self.max_elements, left, min(self._filled, left))
 
     def with_element(self, index: int, tensor: Array) -> TensorList:
         """The list with another tensor at an existing index. Raises InvalidArgument for another shape."""
         if not fits(tensor.shape, self.shape):
             raise errors.InvalidArgument("Tried to set a tensor with incompatible shape at a list index. Item element "
                                          f"shape: {shape_text(tensor.shape)} list shape: {shape_text(self.shape)}")
-        cells = self._cells[: self.count]
+        if index == self._filled:
+            return self._with_next(tensor, self.count)
+        cells = self._first_cells(max(self._filled, index + 1))
         cells[index] = tensor
-        return self.holding(cells)
+        return TensorList(self.dtype, self.shape, cells, self.max_elements, self.count, len(cells))
 
     def with_count(self, count: int) -> TensorList:
         """The list with `count` cells: its own first, then uninitialized ones. Raises ResourceExhausted."""
-        kept_cells = self._cells[: min(count, self.count)]
-        return self.holding([*kept_cells, *empty_cells(count - len(kept_cells))])
+        check_cell_count(count)
+        cells = self._first_cells(min(count, self._filled))
+        return TensorList(self.dtype, self.shape, cells, self.max_elements, count, len(cells))
 
     def element_shape(self, asked_shape: Shape, cells: Iterable[Cell]) -> Shape:
         """The merged shape of the request, the list and these cells. Raises InvalidArgument where they contradict."""

@@ -49,6 +49,10 @@ PASSES = {  # by name in config; sessions run them
                    ("scales",)),
     "strides": _Pass("strides:propagate_strides", "skips the elements that a strided convolution skips", _EXACT,
                      ("scales",)),
+    "maps": _Pass("maps:batch_maps", "computes all rows at once that a loop computes one by one", _VALUES,
+                  ("loops",)),
+    "counts": _Pass("counts:count_loops", "makes a For of a While that counts its turns", _EXACT,
+                    ("duplicates", "maps", "reshapes", "pools", "strides")),
 }
 
 ON_REQUEST = {  # no session runs these by itself

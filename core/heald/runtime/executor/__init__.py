@@ -11,6 +11,7 @@ pending value are attached, too: a second list, the frame's tail.
 - No module here imports the linker, a session or a plugin. Devices, memory and threads come from the `Host`.
 
 Modules: `executable` has the run, `step` the kernels' view of it, `call_level` the depth of calls.
+`repeated_call` runs the turns of a loop in one frame.
 `calls/` has the forms of calls, a class each; `call_reports` has their errors and traces, `queue_devices` the devices
 that a run awaits. `only_call` serves executables of one call without a frame.
 `frame_layout` has the properties of frames as data, made of `call_order`, `register_table`, `lifetimes` and

@@ -62,6 +62,7 @@ from .fresh_calls import FreshCalls
 from .host_array import plain_integers
 from .parallel_schedule import make_device_schedule, make_parallel_schedule
 from .queue_devices import QueueDevices
+from .repeated_call import RepeatedCall
 from .replay import describe_launches
 from .schedule import CallEach, Schedule
 from .step import Step
@@ -78,6 +79,7 @@ class Executable:
 
     `declined`: node to the (pack, reason) pairs of preferred kernels that declined it.
     `callees`: the functions that are linked for its calls.
+    `may_give_dead`: True when a call of it, or of a callee, may give a dead value although its arguments are alive.
     `checks_arguments`: True when kernels may call it with any arguments: each call compares them with their metadata.
     `layout`: the properties of its frames, which `make_frame` makes.
     `autotuner`: holds the schedule of the next run.
@@ -96,6 +98,8 @@ class Executable:
         self.make_frame = FrameFactory(layout, host).make
         self.is_asynchronous = layout.order.is_asynchronous  # then each run needs a Step of its own
         self._callees = callees
+        self.may_give_dead: bool = (any(bound.may_give_dead for bound in layout.calls)
+                                    or any(callee.may_give_dead for callee in callees))
         self._host = host
         self._reports = CallReports(function, layout, devices, host)
         queued = [device for device in devices.values() if not device.attributes.get("host_visible")]
@@ -339,6 +343,19 @@ class Executable:
         if has_ended:
             return self._results_at_end(dataflow.values, step)
         return [payload_of(dataflow.value(register)) for register in self._results]
+
+    def repeat(self, step: Step) -> RepeatedCall | None:
+        """Return the function in the form for many calls by one kernel, or None where `invoke` must serve them.
+
+        Its arguments and results are payloads. Its errors are raised.
+        """
+        is_in_place = not (self.is_asynchronous or self._checks_arguments or self._late or self._pends
+                           or self.may_give_dead or self._queues is not None)
+        if not (is_in_place and step.is_plain and step.ends_at_error):
+            return None
+        frame = self._take_frame(self._flat, [None] * len(self.function.arg_names), step)
+        return RepeatedCall(frame, step, self._arguments, self._results, partial(self._free, schedule=self._flat),
+                            self._typed_and_free)
 
     def _results_at_end(self, values: list[Any], step: Step) -> list[Any]:
         """Return the results that exist at the end of a cancelled step, and its error for the others.

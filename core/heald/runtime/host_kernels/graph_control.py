@@ -13,6 +13,7 @@ from ...errors import InvalidArgument
 from ..contract.host_kernel import Callee, HostKernels
 from ..contract.host_type import I1, I64, Chain, Tensor
 from ..contract.structural import branch, is_true
+from ..executor.repeated_call import RepeatedCall
 from ..executor.step import Step
 from ..values.async_value import DEAD, AsyncValue
 from .waiting import Turns, as_async, await_payloads, pending_values, run_or_promise
@@ -61,6 +62,9 @@ def while_loop(
 
     An iteration begins before the results of the one before it are available, but every tenth waits for them.
     """
+    repeated = [] if chain else _repeated_calls(step, (cond, body), variables)
+    if repeated:
+        return _while_in_place(repeated, variables, scalar)
     return run_or_promise(step, _while(step, variables, cond, body, chain, scalar), len(variables) + chain)
 
 
@@ -75,6 +79,9 @@ def for_loop(
     if not stride:
         raise InvalidArgument("the delta of a For loop is 0")
     numbers = range(first, end, stride)
+    repeated = [] if chain else _repeated_calls(step, (body,), variables)
+    if repeated:
+        return _for_in_place(repeated[0], numbers, variables)
     return run_or_promise(step, _for(step, numbers, variables, body, chain), len(variables) + chain)
 
 
@@ -153,6 +160,56 @@ def _first_alive(inputs: Sequence[AsyncValue]) -> tuple[Any, Any] | None:
     return (DEAD, DEAD) if all(argument.is_dead() for argument in inputs) else None
 
 
+def _repeated_calls(step: Step, functions: Sequence[Callee], variables: Sequence[Any]) -> list[RepeatedCall]:
+    """Return these functions in the form for many calls. Return an empty list where one of them needs `invoke`, and
+    where a variable comes later or is dead."""
+    if any(variable.__class__ is AsyncValue for variable in variables):
+        return []
+    calls: list[RepeatedCall] = []
+    for function in functions:
+        call = function.executable.repeat(step)
+        if call is None:
+            for other in calls:
+                other.close()
+            return []
+        calls.append(call)
+    return calls
+
+
+def _while_in_place(repeated: Sequence[RepeatedCall], variables: Sequence[Any], scalar: bool) -> list[Any]:
+    test, turn = (function.turn for function in repeated)
+    values = variables
+    try:
+        while True:
+            condition = test(values)[0]
+            if not (condition if _is_plain(condition) else is_true(condition, scalar=scalar)):
+                return [*values]
+            values = turn(values)
+    finally:
+        for function in repeated:
+            function.close()
+
+
+def _for_in_place(body: RepeatedCall, numbers: range, variables: Sequence[Any]) -> list[Any]:
+    import numpy as np  # listing kernels needs no NumPy
+
+    values, turn, array, dtype = variables, body.turn, np.array, np.int32
+    try:
+        for number in numbers:
+            values = turn((array(number, dtype), *values))
+    finally:
+        body.close()
+    return [*values]
+
+
+def _is_plain(condition: Any) -> bool:
+    """True for a scalar of type bool. Raises InvalidArgument for a value that is no tensor."""
+    try:
+        return bool(condition.shape == () and condition.dtype.kind == "b")
+    except AttributeError:
+        raise InvalidArgument("the condition of a loop is no tensor") from None
+
+
 def _while(
     step: Step, variables: Sequence[Any], cond: Callee, body: Callee, chain: bool, scalar: bool
 ) -> Turns:
@@ -169,11 +226,7 @@ def _while(
             condition, *_ = yield from await_payloads(test_results)
         if condition is DEAD:
             return [DEAD] * (count + chain)
-        try:
-            is_plain = condition.shape == () and condition.dtype.kind == "b"
-        except AttributeError:
-            raise InvalidArgument("the condition of a loop is no tensor") from None
-        if not (condition if is_plain else is_true(condition, scalar=scalar)):
+        if not (condition if _is_plain(condition) else is_true(condition, scalar=scalar)):
             return values + done
         values = turn(values)
         if chain:

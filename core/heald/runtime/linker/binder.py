@@ -129,7 +129,8 @@ class LazyKernel:
 
     def __call__(self, step: Step, inputs: list[Any]) -> list[Any]:
         """Return the outputs for these input arrays. Raises InvalidArgument when they do not fit the op."""
-        key = (tuple([x.shape for x in inputs]), tuple([_elements(inputs[i]) for i in self._values]))
+        values = tuple([_elements(inputs[i]) for i in self._values]) if self._values else ()
+        key = (tuple([x.shape for x in inputs]), values)
         run = self._bound.get(key)
         if run is None:
             run, nbytes = self._bind(inputs)
@@ -176,6 +177,8 @@ class LazyKernel:
         if kernel.returns:
             return lambda step, ins: run_on_list(partial(run, step), outputs, binder.call, kernel, binder.memory)(ins)
         makers = [binder.memory.maker(o.dims, o.dtype.numpy, "a result") for o in outputs]
+        if len(makers) == 1 and not takes_step:
+            return _call_for_one(run, makers[0], kernel)
 
         def call(step: Step, ins: list[Any]) -> list[Any]:
             outs = [make() for make in makers]
@@ -183,6 +186,21 @@ class LazyKernel:
             return outs
 
         return call
+
+
+def _call_for_one(
+    run: Callable[..., Any], make: Callable[[], Any], kernel: KernelDef
+) -> Callable[[Step, list[Any]], list[Any]]:
+    """Return the call of a kernel with one output, which needs no lists of outputs."""
+
+    def call(_: Step, ins: list[Any]) -> list[Any]:
+        out = make()
+        returned = run(*ins, out)
+        if returned is not out and returned is not None:
+            check_returned(returned, (out,), kernel)
+        return [out]
+
+    return call
 
 
 def _elements(array: Any) -> Any:

@@ -135,9 +135,10 @@ def add_n(_: Attrs, *xs: ValueInfo) -> ValueInfo:
 
 def _common_handle(xs: tuple[ValueInfo, ...]) -> tuple[TensorMetadata, ...] | None:
     """Return the element metadata common to the added variants, if every handle has it."""
-    metas = [meta for x in xs for meta in x.handle or ()]
-    if len(metas) != len(xs):
+    handles = [x.handle for x in xs if x.handle and len(x.handle) == 1]
+    if len(handles) != len(xs):
         return None
+    metas = [handle[0] for handle in handles]
     if len({meta.dtype for meta in metas}) > 1:
         raise InvalidArgument(f"what is added holds different types: {', '.join(meta.dtype.name for meta in metas)}")
     shape = same_shape([meta.shape for meta in metas], "what is added must hold tensors of one shape")

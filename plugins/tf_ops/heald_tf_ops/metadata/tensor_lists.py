@@ -1,6 +1,8 @@
 """Metadata of ops on lists of tensors.
 
 A list's handle carries its elements' type and the common part of their shapes, as far as the op that made it gives it.
+Later elements must have this shape. The handle of a list of rows has a second entry where all elements are known to
+have a shape that the list does not ask for.
 """
 
 from __future__ import annotations
@@ -14,9 +16,13 @@ AGREE = "the shapes of a list's elements must agree"
 ANY_RANK = 8  # most rank of a single number: TensorFlow reads one of any shape
 
 
-def list_handle(dtype: DType, shape: Shape) -> ValueInfo:
-    """Return a handle to a list of tensors of this type and shape."""
-    return ValueInfo(TensorMetadata(dtypes.variant, ()), handle=(TensorMetadata(dtype, shape),))
+def list_handle(dtype: DType, shape: Shape, shape_of_rows: Shape = None) -> ValueInfo:
+    """Return a handle to a list of tensors of this type and shape.
+
+    `shape_of_rows`: the shape that all elements have, if it is known to say more than `shape`.
+    """
+    shapes = (shape,) if shape_of_rows in (None, shape) else (shape, shape_of_rows)
+    return ValueInfo(TensorMetadata(dtypes.variant, ()), handle=tuple(TensorMetadata(dtype, one) for one in shapes))
 
 
 def requested_element_shape(x: ValueInfo) -> Shape:
@@ -56,7 +62,16 @@ def known_element_shape(x: ValueInfo, dtype: DType) -> Shape:
 
 def requested_shape(x: ValueInfo, dtype: DType, shape: ValueInfo) -> Shape:
     """Return the shape of an element taken from a list, merged from the handle and the op's input `shape`."""
-    return same_shape((list_element_shape(x, dtype), requested_element_shape(shape)), AGREE)
+    merged = same_shape((list_element_shape(x, dtype), requested_element_shape(shape)), AGREE)
+    try:
+        return same_shape((merged, _shape_of_rows(x)), AGREE)
+    except InvalidArgument:  # the run that reads an element raises the error
+        return merged
+
+
+def _shape_of_rows(x: ValueInfo) -> Shape:
+    """Return the shape that all elements of a list have beyond what the list asks for."""
+    return x.handle[1].shape if x.handle and len(x.handle) > 1 else None
 
 
 def rows(tensor: ValueInfo, name: str = "tensor") -> Dims | None:
@@ -80,14 +95,16 @@ def tensor_list_reserve(attrs: Attrs, shape: ValueInfo, count: ValueInfo) -> Val
 
 @rule("TensorListFromTensor", values=("element_shape",))
 def tensor_list_from_tensor(attrs: Attrs, tensor: ValueInfo, shape: ValueInfo) -> ValueInfo:
-    return _of_rows(attrs, rows(tensor), shape)
+    return _of_rows(attrs, rows(tensor), shape, is_whole=True)
 
 
-def _of_rows(attrs: Attrs, tensor_dims: Dims | None, shape: ValueInfo) -> ValueInfo:
+def _of_rows(attrs: Attrs, tensor_dims: Dims | None, shape: ValueInfo, *, is_whole: bool = False) -> ValueInfo:
+    """Return a handle to a list of a tensor's rows. `is_whole`: True where each element is a row."""
     item_shape = requested_element_shape(shape)
-    if tensor_dims is not None:
-        same_shape((item_shape, tensor_dims[1:]), "the rows of the tensor must have the elements' shape")
-    return list_handle(attrs["element_dtype"], item_shape)
+    if tensor_dims is None:
+        return list_handle(attrs["element_dtype"], item_shape)
+    shape_of_rows = same_shape((item_shape, tensor_dims[1:]), "the rows of the tensor must have the elements' shape")
+    return list_handle(attrs["element_dtype"], item_shape, shape_of_rows if is_whole else None)
 
 
 @rule("TensorListSplit", values=("element_shape",))
@@ -171,14 +188,15 @@ def tensor_list_set_item(attrs: Attrs, x: ValueInfo, index: ValueInfo, item: Val
     check_single(index, "index", most_rank=ANY_RANK)
     item_shape = list_element_shape(x, attrs["element_dtype"])
     same_shape((item_shape, item.shape), AGREE)
-    return list_handle(attrs["element_dtype"], item_shape)
+    shape_of_rows = _shape_of_rows(x)
+    return list_handle(attrs["element_dtype"], item_shape, shape_of_rows if shape_of_rows == item.shape else None)
 
 
 @rule("TensorListResize")
 def tensor_list_resize(_: Attrs, x: ValueInfo, size: ValueInfo) -> ValueInfo:
     dims_of_rank(x, 0, "the handle of a list")
     dims_of_rank(size, 0, "size")
-    return ValueInfo(TensorMetadata(dtypes.variant, ()), handle=x.handle)
+    return ValueInfo(TensorMetadata(dtypes.variant, ()), handle=x.handle and x.handle[:1])
 
 
 @rule("TensorListStack", values=("element_shape",))

@@ -13,7 +13,7 @@ from ...program.host_program import HOST
 from ...support.kernel_errors import raise_of
 from ...support.plugin_guard import plugin_guard
 from ..array_contract import check_returned
-from .frame_calls import open_call, run_returning, run_with_step
+from .frame_calls import open_call, returning_call, run_with_step
 from .op_call import OpCall
 from .returned_results import run_on_list
 
@@ -64,7 +64,7 @@ class KernelCall(OpCall):
         args, results, registers = self.call.args, self.call.results, frame.registers
         run = self.run_function(frame.environment, registers)
         if self.returns:
-            return partial(run_returning, registers, args, self.returned_registers, run)
+            return returning_call(registers, args, self.returned_registers, run)
         if not frame.has_fixed(args) or not frame.has_fixed(results):
             return open_call(registers, args, results, frame.makers(results), run)
         inputs, outputs = tuple(registers[a] for a in args), tuple(registers[r] for r in results)

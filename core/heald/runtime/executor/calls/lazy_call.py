@@ -36,7 +36,15 @@ class LazyCall(OpCall):
         return "its shapes change"
 
     def attach(self, frame: UnfinishedFrame) -> FrameCall | None:
-        return partial(run_lazy, frame.registers, self.call.args, self.returned_registers, self.lazy)
+        registers, args, results = frame.registers, self.call.args, self.returned_registers
+        if len(results) != 1:
+            return partial(run_lazy, registers, args, results, self.lazy)
+        (result,), lazy = results, self.lazy
+
+        def call() -> None:
+            (registers[result],) = lazy(registers[-1], [registers[a] for a in args])
+
+        return call
 
     def fresh(self, _: CallEnvironment) -> FreshCall:
         return self.lazy
