@@ -47,6 +47,14 @@ def _hard_sigmoid(x: Array) -> Array:
     return x
 
 
+def _hard_sigmoid_of_fifths(x: Array) -> Array:
+    """0.2 x + 0.5 from 0 to 1, as Keras 2 has it."""
+    x *= x.dtype.type(0.2)
+    x += x.dtype.type(0.5)
+    np.minimum(np.maximum(x, x.dtype.type(0), out=x), x.dtype.type(1), out=x)
+    return x
+
+
 def _elu(x: Any) -> Any:
     return np.where(x < 0, np.expm1(np.minimum(x, 0)), x)
 
@@ -65,8 +73,8 @@ def _softsign(x: Any) -> Any:
 
 
 ACTIVATIONS: dict[str, Activation] = {  # each may write over its argument
-    "elu": _elu, "hard_sigmoid": _hard_sigmoid, "relu": _relu, "selu": _selu, "sigmoid": _sigmoid,
-    "softplus": _softplus, "softsign": _softsign, "tanh": _tanh,
+    "elu": _elu, "hard_sigmoid": _hard_sigmoid, "hard_sigmoid_of_fifths": _hard_sigmoid_of_fifths,
+    "relu": _relu, "selu": _selu, "sigmoid": _sigmoid, "softplus": _softplus, "softsign": _softsign, "tanh": _tanh,
 }
 
 

@@ -9,16 +9,17 @@ The body is compared by the function that it computes (`recurrence`). A loop tha
 #
 #   - All counters start at 0, and the condition compares counters with numbers of steps. So all counters are equal, and
 #     the smallest of these numbers is the op's `length`. An input list that is too short is an error in both forms.
-#   - The rows of x, of the states, of the mask and of zeros in the place of masked outputs are equal in number: the
-#     nodes of a body would broadcast one of them. Lengths of rows need no check: Select takes one for each row, and so
-#     does the op.
+#   - The rows of x, of the states and of the mask are equal in number, or are made equal as the nodes of a body would
+#     broadcast them. Constants and zeros in the body have as many rows as one of them. Lengths of rows need no check:
+#     Select takes one for each row, and so does the op; it takes states with all rows only.
+#   - The mask has as many steps as x, or the loop runs all steps of x: then a short mask is an error in both forms.
 #   - The output list or array has an element for each step of x, or just one, which each step overwrites.
 #   - Only its elements and the last states have consumers outside.
 #   - No node of the body has an effect but the reads and writes of these arrays (`recurrence.series`).
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 
 from heald.api import Function, Graph, Input, Node, PassContext, dtypes
 
@@ -116,10 +117,10 @@ class _Loops:
         if results is None or not isinstance(bounds, Condition):
             return None
         loop = self._loop(node, arguments, results, bounds.bounds, algebra)
-        single_row = not evaluation.needs_single_row
-        if loop is None or not self._rows_fit(loop, evaluation.zeros, is_any=single_row) or not self.series.fits(loop):
+        if loop is None or not self.series.fits(loop) or not self._mask_fits(loop):
             return None
-        return loop if self._outputs_fit(loop) else None
+        loop = self._align(loop, evaluation)
+        return loop if loop is not None and self._outputs_fit(loop) else None
 
     def _evaluation(
         self, function: Function, node: Node, arguments: Sequence[Value | None], algebra: Algebra
@@ -208,29 +209,41 @@ class _Loops:
                     masks[0] if masks else None, selection, previous, outputs[0] if outputs else None,
                     frozenset(kinds.invariants), frozenset(kinds.counters))
 
-    def _rows_fit(self, loop: Loop, zeros: Set[Input], *, is_any: bool) -> bool:
-        """True where x, the states, the mask and zeros are sure to have as many rows, and one row where the body needs
-        that. The mask has as many steps as x."""
+    def _mask_fits(self, loop: Loop) -> bool:
+        """True where the mask has the rank of one, and a loop that runs into its end fails as the op does."""
+        if loop.mask is None:
+            return True
+        tensor = loop.node.inputs[loop.mask.index]
+        if loop.mask.is_of_lengths:
+            return len(self._view.shape(tensor) or ()) == 1
+        mask = self.series.source(tensor)
+        shape = None if mask is None else self._view.shape(mask)
+        if shape is None or len(shape) != 3 or shape[2] != 1:
+            return False
+        return self._is_mask_as_long(loop) or self.series.runs_all_steps(loop)
+
+    def _is_mask_as_long(self, loop: Loop) -> bool:
+        if loop.mask is None or loop.mask.is_of_lengths:
+            return True
+        mask, x = (self.series.source(loop.node.inputs[index]) for index in (loop.mask.index, loop.cell.item))
+        return mask is not None and x is not None and self._sizes.of(mask, 0) == self._sizes.of(x, 0)
+
+    def _align(self, loop: Loop, evaluation: BodyEvaluation) -> Loop | None:
+        """The loop with its facts about rows and steps. None where an element of the body may have rows of its own."""
         view, inputs = self._view, loop.node.inputs
         x = self.series.source(inputs[loop.cell.item])
-        shape = None if x is None else view.shape(x)
-        if x is None or shape is None or len(shape) != 3 or view.dtype(x) is not loop.dtype:
-            return False
-        rows = {self._sizes.of(x, 1), *(self._sizes.of(inputs[state], 0) for state in loop.cell.states),
-                *(self._sizes.of(tensor, 0) for tensor in zeros)}
-        if loop.mask is not None and loop.mask.is_of_lengths:
-            lengths = view.shape(inputs[loop.mask.index])
-            if lengths is None or len(lengths) != 1:
-                return False
-        elif loop.mask is not None:
-            mask = self.series.source(inputs[loop.mask.index])
-            mask_shape = None if mask is None else view.shape(mask)
-            if mask is None or mask_shape is None or len(mask_shape) != 3 or mask_shape[2] != 1:
-                return False
-            rows.add(self._sizes.of(mask, 1))
-            if self._sizes.of(mask, 0) != self._sizes.of(x, 0):
-                return False
-        return len(rows) == 1 and None not in rows and (is_any or rows == {1})
+        if x is None or len(view.shape(x) or ()) != 3 or view.dtype(x) is not loop.dtype:
+            return None
+        rows = {self._sizes.of(x, 1), *(self._sizes.of(inputs[state], 0) for state in loop.cell.states)}
+        if loop.mask is not None and not loop.mask.is_of_lengths:
+            rows.add(self.series.rows(inputs[loop.mask.index]))
+        others = [*evaluation.zeros, *([] if loop.previous is None else [inputs[loop.previous]])]
+        row_counts = frozenset(evaluation.row_counts).union(*(self._sizes.broadcast_of(tensor, 0) for tensor in others))
+        if None in rows or not row_counts <= rows or sum(isinstance(size, int) for size in rows) > 1:
+            return None
+        if evaluation.needs_single_row and rows != {1}:
+            return None
+        return loop._replace(is_aligned=len(rows) == 1, is_mask_as_long=self._is_mask_as_long(loop))
 
     def _outputs_fit(self, loop: Loop) -> bool:
         """True where the consumers of the loop read its list, its states or invariants."""

@@ -49,6 +49,7 @@ class BodyEvaluation:
         self.outside = outside
         self.needs_single_row = False  # a matrix loses the axis of its rows
         self.zeros: set[Input] = set()  # that take the place of masked rows
+        self.row_counts: set[int] = set()  # of constants that take the place of matrices
         self._values: dict[str, Values] = {}
 
     def results(self) -> list[Value | None] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from heald.api import Input, Node, dtypes, placed_like
+from heald.api import DType, Input, Node, dtypes, placed_like
 
 from ..graph_view import GraphView
 from .body_values import Mask
@@ -38,9 +38,11 @@ class FusedLoop:
             attrs["recurrent_activation"] = cell.recurrent_activation
         if cell.reset_after is not None:
             attrs["reset_after"] = cell.reset_after
-        states = [inputs[state] for state in cell.states]
+        x, states = self._tensor(cell.item), [inputs[state] for state in cell.states]
+        if not loop.is_aligned:
+            x, states, masks = self._with_equal_rows(x, states, masks)
         self._steps = self._length()
-        op = Node(self._name, cell.op, [self._steps, self._tensor(cell.item), *states, *weights, *masks],
+        op = Node(self._name, cell.op, [self._steps, x, *states, *weights, *masks],
                   controls=loop.node.controls, attrs=attrs)
         nodes = [op]
         if not self._view.is_replaceable(loop.node):
@@ -61,7 +63,8 @@ class FusedLoop:
         """One boolean for each step and row."""
         writer = self._writer
         if not mask.is_of_lengths:
-            return writer.node("mask", "Squeeze", self._tensor(mask.index), T=dtypes.bool_, squeeze_dims=[2])
+            matrix = writer.node("mask", "Squeeze", self._tensor(mask.index), T=dtypes.bool_, squeeze_dims=[2])
+            return matrix if self._loop.is_mask_as_long else self._first_steps(matrix)
         lengths = self._loop.node.inputs[mask.index]
         dtype = self._view.dtype(lengths)
         counts = writer.node("steps", "Range", writer.constant("zero", 0), self._steps_of_x(),
@@ -72,11 +75,51 @@ class FusedLoop:
         return writer.node("mask", "Less", column, lengths, T=dtype)
 
     def _steps_of_x(self) -> Input:
-        writer, x = self._writer, self._tensor(self._loop.cell.item)
-        shape = writer.node("shape", "Shape", x, T=self._loop.dtype, out_type=dtypes.int32)
-        ends = [writer.constant(f"shape/{name}", [end]) for name, end in (("begin", 0), ("end", 1), ("strides", 1))]
+        return self._sizes_of(self._tensor(self._loop.cell.item), self._loop.dtype, 0, is_scalar=True)
+
+    def _first_steps(self, mask: Input) -> Input:
+        """A mask without steps behind the last of x."""
+        writer = self._writer
+        end = self._sizes_of(self._tensor(self._loop.cell.item), self._loop.dtype, 0)
+        return writer.node("mask", "StridedSlice", mask, writer.constant("mask/begin", [0]), end,
+                           writer.constant("mask/strides", [1]), T=dtypes.bool_, Index=dtypes.int32)
+
+    def _sizes_of(self, tensor: Input, dtype: DType, start: int, count: int = 1, *, is_scalar: bool = False) -> Input:
+        """Some sizes of a tensor as a vector, or one as a scalar."""
+        writer = self._writer
+        shape = writer.node("shape", "Shape", tensor, T=dtype, out_type=dtypes.int32)
+        ends = [writer.constant(f"shape/{name}", [end])
+                for name, end in (("begin", start), ("end", start + count), ("strides", 1))]
         return writer.node("shape", "StridedSlice", shape, *ends, T=dtypes.int32, Index=dtypes.int32,
-                           shrink_axis_mask=1)
+                           shrink_axis_mask=int(is_scalar))
+
+    def _with_equal_rows(
+        self, x: Input, states: list[Input], masks: list[Input]
+    ) -> tuple[Input, list[Input], list[Input]]:
+        """All with the rows to which the body would broadcast them. Select, with lengths, broadcasts no state."""
+        writer, dtype, is_of_lengths = self._writer, self._loop.dtype, self._is_of_lengths
+        rows = self._sizes_of(states[0], dtype, 0)
+        if not is_of_lengths:
+            others = [self._sizes_of(x, dtype, 1), *(self._sizes_of(state, dtype, 0) for state in states[1:]),
+                      *(self._sizes_of(mask, dtypes.bool_, 1) for mask in masks)]
+            for other in others:
+                rows = writer.node("rows", "BroadcastArgs", rows, other, T=dtypes.int32)
+        x = self._broadcast(x, dtype, self._sizes_of(x, dtype, 0), rows, self._sizes_of(x, dtype, 2))
+        if is_of_lengths:
+            return x, states, masks
+        states = [self._broadcast(state, dtype, rows, self._sizes_of(state, dtype, 1)) for state in states]
+        masks = [self._broadcast(mask, dtypes.bool_, self._sizes_of(mask, dtypes.bool_, 0), rows) for mask in masks]
+        return x, states, masks
+
+    @property
+    def _is_of_lengths(self) -> bool:
+        return self._loop.mask is not None and self._loop.mask.is_of_lengths
+
+    def _broadcast(self, tensor: Input, dtype: DType, *sizes: Input) -> Input:
+        writer = self._writer
+        shape = writer.node("shape", "ConcatV2", *sizes, writer.constant("shape/axis", 0), N=len(sizes),
+                            T=dtypes.int32, Tidx=dtypes.int32)
+        return writer.node("rows", "BroadcastTo", tensor, shape, T=dtype, Tidx=dtypes.int32)
 
     def _length(self) -> Input:
         """The smallest number of steps."""

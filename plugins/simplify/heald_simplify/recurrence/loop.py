@@ -13,7 +13,11 @@ from .polynomials import Algebra, Polynomial
 
 
 class Loop(NamedTuple):
-    """A loop whose body is a cell. `bounds`: the numbers of steps, the smallest of which counts."""
+    """A loop whose body is a cell. `bounds`: the numbers of steps, the smallest of which counts.
+
+    `is_aligned`: x, the states and the mask are sure to have as many rows. `is_mask_as_long`: The mask is sure to have
+    as many steps as x.
+    """
 
     node: Node
     cell: Cell
@@ -25,6 +29,8 @@ class Loop(NamedTuple):
     written: WrittenList | None
     invariants: frozenset[int]
     counters: frozenset[int]
+    is_aligned: bool = True
+    is_mask_as_long: bool = True
 
 
 class LoopVariables:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
+import numpy as np
 from heald.api import Resolved
 
-from .activations import UNARY
+from .activations import UNARY, UNIT_CLIP
 from .body import UNKNOWN, BodyEvaluation, RuleTable, as_vector
 from .body_values import (
     Concatenation,
@@ -21,20 +23,43 @@ from .body_values import (
     Value,
     Values,
 )
-from .polynomials import Block, Product, Source, add, constant, scale
+from .polynomials import Activation, Block, Product, Source, add, constant, scale
 
 RULES = RuleTable()
+CLIPS: dict[float | None, str] = {None: "Relu", 1.0: UNIT_CLIP, 6.0: "Relu6"}  # from 0 to a bound
+UPPER_BOUNDS: dict[float | None, str] = {1.0: "at most 1", 6.0: "at most 6"}
+MOST_FILLED = 1_000_000  # elements that a short list fills: the array takes memory
 
 
 @RULES.rule("Const")
-def _const(_: BodyEvaluation, entry: Resolved, __: list[Value | None]) -> Values:
+def _const(body: BodyEvaluation, entry: Resolved, _: list[Value | None]) -> Values:
     value = entry.attrs["value"]
-    if value.is_filled and len(value.shape):
+    if value.is_filled and prod(value.shape) > MOST_FILLED:
         return UNKNOWN
     array = value.array()
     if array.dtype.kind == "f":
-        return (Scalar(float(array)),) if array.ndim == 0 else UNKNOWN
+        return (Scalar(float(array)),) if array.ndim == 0 else (_equal_elements(body, array),)
     return (Integers(array),) if array.dtype.kind == "i" and array.size <= 16 else UNKNOWN
+
+
+def _equal_elements(body: BodyEvaluation, array: np.ndarray[Any, Any]) -> Matrix | None:
+    """A constant of equal elements, which takes the place of a matrix: dropout's factors are ones at inference."""
+    if array.ndim != 2 or not array.size or (array != array[0, 0]).any():
+        return None
+    body.row_counts.add(array.shape[0])
+    return Matrix(constant(float(array[0, 0])), array.shape[1])
+
+
+@RULES.rule("OnesLike")
+def _ones_like(_: BodyEvaluation, __: Resolved, inputs: list[Value | None]) -> Values:
+    operand = inputs[0]
+    return (replace(operand, value=constant(1.0)),) if isinstance(operand, Matrix) else UNKNOWN
+
+
+@RULES.rule("ZerosLike")
+def _zeros_like(_: BodyEvaluation, __: Resolved, inputs: list[Value | None]) -> Values:
+    operand = inputs[0]
+    return (replace(operand, value=constant(0.0)),) if isinstance(operand, Matrix) else UNKNOWN
 
 
 @RULES.rule("Identity", "StopGradient", "PreventGradient", "Snapshot")
@@ -140,6 +165,44 @@ def _activation(body: BodyEvaluation, entry: Resolved, inputs: list[Value | None
     if not isinstance(operand, Matrix):
         return UNKNOWN
     return (replace(operand, value=body.activation(entry.op.name, operand.value)),)
+
+
+@RULES.rule("Maximum")
+def _maximum(body: BodyEvaluation, _: Resolved, inputs: list[Value | None]) -> Values:
+    for operand, bound in (inputs, inputs[::-1]):
+        if isinstance(operand, Matrix) and bound == Scalar(0.0):
+            return (_clip(body, operand, 0.0, None),)
+    return UNKNOWN
+
+
+@RULES.rule("Minimum")
+def _minimum(body: BodyEvaluation, _: Resolved, inputs: list[Value | None]) -> Values:
+    for operand, bound in (inputs, inputs[::-1]):
+        if isinstance(operand, Matrix) and isinstance(bound, Scalar):
+            return (_clip(body, operand, None, bound.value),)
+    return UNKNOWN
+
+
+@RULES.rule("ClipByValue")
+def _clip_by_value(body: BodyEvaluation, _: Resolved, inputs: list[Value | None]) -> Values:
+    operand, low, high = inputs
+    if not isinstance(operand, Matrix) or low != Scalar(0.0) or not isinstance(high, Scalar):
+        return UNKNOWN
+    return (_clip(body, operand, 0.0, high.value),)
+
+
+def _clip(body: BodyEvaluation, operand: Matrix, low: float | None, high: float | None) -> Matrix | None:
+    """A matrix with bounds. A second op that bounds a bounded matrix on the other side joins the first."""
+    argument = operand.value
+    atoms = body.algebra.atoms_of(argument)
+    inner = atoms[0] if len(atoms) == 1 and argument == body.algebra.polynomial(atoms[0]) else None
+    if isinstance(inner, Activation) and low is None and inner.op == "Relu":
+        low, argument = 0.0, inner.argument
+    elif isinstance(inner, Activation) and high is None and inner.op in UPPER_BOUNDS.values():
+        argument = inner.argument
+        high = next(bound for bound, name in UPPER_BOUNDS.items() if name == inner.op)
+    op = UPPER_BOUNDS.get(high) if low is None else CLIPS.get(high)
+    return None if op is None else replace(operand, value=body.activation(op, argument))
 
 
 @RULES.rule("Split")

@@ -80,6 +80,11 @@ class Series:
         steps = self._steps(loop) if loop.written is not None and loop.written.at_step else 1
         return entry.attrs["num_elements"] in (-1, steps)
 
+    def rows(self, handle: Input) -> Size | None:
+        """The rows of each element of an input list or array."""
+        tensor = self.source(handle)
+        return None if tensor is None else self._sizes.of(tensor, 1)
+
     def is_size(self, node: Node) -> bool:
         """True for the size of an array that only bounds the indices of gathers."""
         return node.op == "TensorArraySizeV3" and self._view.is_free(node) and all(
@@ -106,7 +111,7 @@ class Series:
             return False
         stated_shape: PartialShape = attrs["element_shape"]
         is_full = stated_shape is not None and None not in stated_shape
-        return is_full or attrs["identical_element_shapes"] or self._bounds(loop) == {steps}
+        return is_full or attrs["identical_element_shapes"] or self.runs_all_steps(loop)
 
     def _is_read_behind(self, loop: Loop, array: Node, attrs: Attrs) -> bool:
         """True where the loop alone takes the array, and gathers and sizes alone take its end."""
@@ -123,8 +128,10 @@ class Series:
             gathers += is_gather
         return gathers < 2 or not attrs["clear_after_read"]
 
-    def _bounds(self, loop: Loop) -> set[Size | None]:
-        return {bound if isinstance(bound, int) else self._number(bound) for bound in loop.bounds}
+    def runs_all_steps(self, loop: Loop) -> bool:
+        """True where the number of steps is sure to be that of x."""
+        return {bound if isinstance(bound, int) else self._number(bound) for bound in loop.bounds} == {
+            self._steps(loop)}
 
     def _is_of_array(self, node: Node, array: Node) -> bool:
         attrs = self._attributes(array) if array.op == ARRAY else None
