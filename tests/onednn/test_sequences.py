@@ -140,5 +140,26 @@ def test_steps_without_numbers_leave_other_steps_alone(op):
             assert np.isfinite(result).all()
 
 
+@pytest.mark.parametrize("mask", [False, True])
+@pytest.mark.parametrize("case", [("_LSTMSequence", {}), ("_GRUSequence", {"reset_after": False}),
+                                  ("_RNNSequence", {}), ("_GRUSequence", {})])
+def test_weights_may_be_known_late(case, mask):
+    op, attrs = case
+    nodes, feeds = [], {"x": numbers(TIME, 2, 3, seed=5), "h": numbers(2, 4, seed=6), "c": numbers(2, 4, seed=7)}
+    for one in layer(op, mask=mask, **attrs):
+        if one.name in ("w", "u", "b", "r"):
+            feeds[one.name] = one.attrs["value"].array()
+            one = placeholder(one.name, feeds[one.name].shape)
+        nodes.append(one)
+    fed = {source.node for source in nodes[-1].inputs}
+    nodes, feeds = [one for one in nodes if one.name in fed or one.name == "n"], {k: feeds[k] for k in fed & {*feeds}}
+    with heald.Session(graph(*nodes), NUMPY_ALONE) as plain, heald.Session(graph(*nodes), AS_WRITTEN) as session:
+        for fetches in (["n:0"], ["n:0", "n:2"], ["n:1", "n:2"]):
+            for a, b in zip(plain.run(fetches, feeds), session.run(fetches, feeds), strict=True):
+                np.testing.assert_allclose(b, a, rtol=0, atol=1e-5)
+        kernels = {row["node"]: row["kernel"] for row in session.placement().table()}
+    assert kernels["n"] == ("cpu" if case == ("_GRUSequence", {}) else "onednn") + f".{op}"
+
+
 def test_two_copies_of_the_last_output_are_made():
     assert kernel(layer("_GRUSequence"), ["n:1", "n:2"]) == "onednn._GRUSequence"

@@ -40,6 +40,8 @@ from .recurrent import HIDDEN, LAST_HIDDEN, LAST_STATE, LEFT_TO_RIGHT, RECURRENT
 
 Y, LAST, HIDDEN_END, STATE_END = range(4)  # outputs of the ops
 LSTM_GATES = 4
+RAGGED_PLACES = {SOURCE: 0, HIDDEN: 1, STATE: 2, RESULT: 3, LAST_HIDDEN: 4, LAST_STATE: 5, WEIGHTS: 6, RECURRENT: 7,
+                 BIAS: 8}  # the indices of the arrays of a RaggedSequence's primitives
 FEW_STEPS = 4  # a call of one step takes up to so many times the time of a step among many
 SIMPLE_ACTIVATIONS = {"relu": number("dnnl_eltwise_relu"), "sigmoid": number("dnnl_eltwise_logistic"),
                       "tanh": number("dnnl_eltwise_tanh")}
@@ -97,7 +99,8 @@ OPS: Mapping[str, SequenceOp] = {
 class RaggedSequence(KernelAroundPrimitive):
     """All steps, where rows may skip steps or the sequence may end early.
 
-    `whole` runs all steps and `step` runs one, both over (x, h, c, y, next h, next c). A cell without c ignores it.
+    `whole` runs all steps and `step` runs one, both over (x, h, c, y, next h, next c), and w, u, b where they are not
+    known before the run. A cell without c ignores it.
     """
 
     def __init__(self, whole: Primitive, step: Primitive, b: Bind, states: int) -> None:
@@ -106,7 +109,9 @@ class RaggedSequence(KernelAroundPrimitive):
         self._count, self._states, self._is_masked = len(b.inputs), states, bool(b.attrs["N"])
         self._keeps_output = b.attrs["masked"] == "previous"
         self._returns_state = states > 1 and STATE_END in b.needed
-        touched = [*range(2 + states), *([self._count - 1] if self._is_masked else [])]  # length, x, states, mask
+        self._weights = slice(2 + states, 5 + states) if _are_late(b) else slice(0)
+        touched = [*range(2 + states), *range(self._count)[self._weights],
+                   *([self._count - 1] if self._is_masked else [])]  # length, x, states, weights, mask
         self.extents = {index: b.inputs[index].meta.nbytes for index in touched} | {
             self._count + index: output.nbytes for index, output in enumerate(b.outputs)}
 
@@ -138,7 +143,8 @@ class RaggedSequence(KernelAroundPrimitive):
         if order is not None:
             x, result = np.concatenate([np.take_along_axis(x[:steps], order, 0), x[steps:]]), np.empty_like(y)
         next_state = state_end[0] if state_end else next_hidden
-        self._primitive.run(x, hidden, inputs[1 + self._states], result, next_hidden, next_state)
+        self._primitive.run(x, hidden, inputs[1 + self._states], result, next_hidden, next_state,
+                            *inputs[self._weights])
         ends = result[np.maximum(counts - 1, 0), np.arange(len(counts))]
         hidden_end[...] = np.where(counts[:, None] > 0, ends, hidden)
         if valid is not None:
@@ -160,10 +166,11 @@ class RaggedSequence(KernelAroundPrimitive):
         x, (y, last, *ends) = inputs[1], outputs
         states = [np.array(state) for state in inputs[2 : 2 + self._states]]
         new_states = [np.empty_like(states[0]), np.empty_like(states[0])]
+        weights = inputs[self._weights]
         output: Any = np.zeros_like(last)
         y[steps:] = 0
         for t in range(steps):
-            self._step.run(x[t], states[0], states[-1], y[t], *new_states)
+            self._step.run(x[t], states[0], states[-1], y[t], *new_states, *weights)
             rows = None if valid is None else valid[t][:, None]
             for state, new in zip(states, (y[t], new_states[1]), strict=False):
                 np.copyto(state, new, where=True if rows is None else rows)
@@ -196,16 +203,15 @@ def sequence(b: Bind) -> Primitive | RaggedSequence:
     time, batch, inputs = b.inputs[1].meta.dims
     cells = b.outputs[HIDDEN_END].dims[1]
     check_elements((time, batch, inputs, cells))
-    weights = b.inputs[op.weights_index : len(b.inputs) - b.attrs["N"]]
-    if not all(info.is_known for info in weights):
-        raise errors.Unimplemented("weights that are not known before the run")
+    if _are_late(b) and b.attrs.get("reset_after"):
+        raise errors.Unimplemented("two vectors of biases that are not known before the run")
     length = b.inputs[0].value
     if b.attrs["N"] or length is None or int(length) != time or b.needed >= {LAST, HIDDEN_END}:
-        whole, step = (_primitive(b, op, steps, {SOURCE: 0, HIDDEN: 1, STATE: 2, RESULT: 3, LAST_HIDDEN: 4,
-                                                 LAST_STATE: 5}) for steps in (time, 1))
+        whole, step = (_primitive(b, op, steps, RAGGED_PLACES) for steps in (time, 1))
         return RaggedSequence(whole, step, b, 2 if op.gates == LSTM_GATES else 1)
     count = len(b.inputs)
-    places = {SOURCE: 1, HIDDEN: 2, STATE: 3, RESULT: count + Y}
+    places = {SOURCE: 1, HIDDEN: 2, STATE: 3, RESULT: count + Y, WEIGHTS: op.weights_index,
+              RECURRENT: op.weights_index + 1, BIAS: op.weights_index + 2}
     if b.needed - {Y}:
         places |= {LAST_HIDDEN: count + (LAST if LAST in b.needed else HIDDEN_END), LAST_STATE: count + STATE_END}
     return _primitive(b, op, time, places)
@@ -215,9 +221,11 @@ def _primitive(b: Bind, op: SequenceOp, steps: int, places: Mapping[int, int]) -
     """A primitive of so many steps. `places`: the indices of its arrays, by the library's argument numbers."""
     _, batch, inputs = b.inputs[1].meta.dims
     cells = b.outputs[HIDDEN_END].dims[1]
-    bias = _bias(b, op)
+    biases = op.gates + bool(b.attrs.get("reset_after"))
     layouts = {SOURCE: row_major((steps, batch, inputs)), RESULT: row_major((steps, batch, cells)),
-               BIAS: row_major((1, 1, bias.shape[0], cells)),
+               WEIGHTS: row_major((1, 1, inputs, op.gates, cells)),
+               RECURRENT: row_major((1, 1, cells, op.gates, cells)),
+               BIAS: row_major((1, 1, biases, cells)),
                **dict.fromkeys((HIDDEN, STATE, LAST_HIDDEN, LAST_STATE), row_major((1, 1, batch, cells)))}
     end = layouts[HIDDEN].descriptor if LAST_HIDDEN in places else library().ffi.NULL
 
@@ -225,16 +233,25 @@ def _primitive(b: Bind, op: SequenceOp, steps: int, places: Mapping[int, int]) -
         return op.describe(b, [layouts[SOURCE].descriptor, layouts[HIDDEN].descriptor, w_layout.descriptor,
                                u_layout.descriptor, layouts[BIAS].descriptor, layouts[RESULT].descriptor, end])
 
+    unused = set() if op.gates == LSTM_GATES else {STATE, LAST_STATE}
+    operands: dict[int, tuple[Layout, Operand]] = {
+        role: (layouts[role], index) for role, index in places.items() if role not in unused}
+    plain = layouts[WEIGHTS], layouts[RECURRENT]
+    if _are_late(b):
+        return Primitive(describe(*plain), operands)
     description = describe(layout_by_library(inputs, cells, op.gates), layout_by_library(cells, cells, op.gates))
     if implementation(description).startswith("ref"):  # its own choice may be a form without strides
-        description = describe(row_major((1, 1, inputs, op.gates, cells)), row_major((1, 1, cells, op.gates, cells)))
+        description = describe(*plain)
     w, u = b.inputs[op.weights_index], b.inputs[op.weights_index + 1]
-    operands: dict[int, tuple[Layout, Operand]] = {
-        WEIGHTS: _weights(b, op, w, description, 0), RECURRENT: _weights(b, op, u, description, 1),
-        BIAS: (layouts[BIAS], bias)}
-    unused = set() if op.gates == LSTM_GATES else {STATE, LAST_STATE}
-    operands |= {role: (layouts[role], index) for role, index in places.items() if role not in unused}
+    operands |= {WEIGHTS: _weights(b, op, w, description, 0), RECURRENT: _weights(b, op, u, description, 1),
+                 BIAS: (layouts[BIAS], _bias(b, op))}
     return Primitive(description, operands)
+
+
+def _are_late(b: Bind) -> bool:
+    """True where weights are not known before the run: variables, for example."""
+    weights = b.inputs[OPS[b.op].weights_index : len(b.inputs) - b.attrs["N"]]
+    return not all(info.is_known for info in weights)
 
 
 def _weights(b: Bind, op: SequenceOp, weights: ValueInfo, description: Any, index: int) -> tuple[Layout, Operand]:
