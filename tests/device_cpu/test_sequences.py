@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from harness.run_op import outputs as run
 from heald.errors import InvalidArgument
+from heald_cpu.kernels.sequences import product_with, products_of
 
 TIME, BATCH, INPUTS, CELLS = 5, 2, 3, 4
 GATES = {"_GRUSequence": 3, "_LSTMSequence": 4, "_RNNSequence": 1}
@@ -122,3 +123,12 @@ def test_operands_that_do_not_fit_are_refused(op, case):
         masks = [np.ones((TIME - 1, BATCH), bool)] if case == "mask" else [np.ones((TIME, BATCH), bool)] * 2
     with pytest.raises(InvalidArgument):
         run(op, np.int32(length), x, *states, *weights, *masks, N=len(masks))
+
+
+@pytest.mark.parametrize("rows", [1, 8, 100])
+def test_a_product_in_parts_is_the_whole_product(rows):
+    """OpenBLAS would do these products on several threads."""
+    u, w = normal(128, 512, seed=1), normal(64, 512, seed=2)
+    hidden, x = normal(rows, 128, seed=3), normal(rows * 3, 64, seed=4)
+    np.testing.assert_allclose(product_with(u, rows)(hidden), hidden @ u, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(products_of(x, w), x @ w, rtol=0, atol=1e-5)
