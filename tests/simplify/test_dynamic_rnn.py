@@ -36,6 +36,15 @@ def test_any_lengths_give_what_the_loop_gives(name, lengths):
     LAYERS[name].check_unfused({"len:0": np.array(lengths, np.int32)})
 
 
+@pytest.mark.parametrize("rows", [(3, 1), (1, 3), (1, 1), (3, 2)])
+@pytest.mark.parametrize("name", [name for name in LAYERS if "state_input" in name])
+def test_rows_of_states_are_broadcast_as_in_the_loop(name, rows):
+    layer = LAYERS[name]
+    counts = {"x:0": rows[0], "state:0": rows[1], "len:0": rows[0]}
+    layer.check_unfused({tensor: np.resize(array, (counts[tensor], *array.shape[1:]))
+                         for tensor, array in layer.feeds.items()})
+
+
 @pytest.mark.parametrize("name", ["lstm_frames_any_size_lengths", "lstm_functions_any_size_lengths"])
 def test_lengths_for_another_number_of_rows_are_an_error(name):
     for config in (ON_NUMPY, UNFUSED):

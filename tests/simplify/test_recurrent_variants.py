@@ -5,10 +5,13 @@ tests/data/recurrent_variants.json has layers of Keras 3.15 and tf_keras 2.21, f
 
 from __future__ import annotations
 
+import heald
 import numpy as np
 import pytest
 from builders.recorded_layers import LOOPS, ON_NUMPY, UNFUSED, recorded_layers
+from heald.api import dtypes
 from heald.errors import InvalidArgument
+from heald.graphs.graph.graph import Node
 from heald.graphs.graph.rewriting import constant
 
 LAYERS = recorded_layers("recurrent_variants.json")
@@ -99,3 +102,27 @@ def test_factors_with_rows_of_their_own_keep_the_loop():
     layer = changed_constant(LAYERS["rnn_dropout"], np.ones((1, 1)),
                              lambda array: np.ones((3, array.shape[1]), np.float32))
     assert layer.loop_ops().keys() <= LOOPS
+
+
+def test_a_state_may_be_a_variable_that_is_assigned_behind_the_loop():
+    """A stateful layer goes on where the step before has ended."""
+    layer = LAYERS["gru_state_input"]
+    _, state = layer.feeds
+    name, end = state.removesuffix(":0"), layer.outputs[1]
+    handle = {"dtype": dtypes.float32, "shape": (3, 4), "container": "", "shared_name": "kept"}
+    nodes = [Node("kept", "VarHandleOp", attrs=handle), constant("zeros", np.zeros((3, 4), np.float32)),
+             Node("init", "AssignVariableOp", ["kept", "zeros"], attrs={"dtype": dtypes.float32}),
+             Node(name, "ReadVariableOp", ["kept"], attrs={"dtype": dtypes.float32}),
+             Node("assign", "AssignVariableOp", ["kept", end.removesuffix(":0")], attrs={"dtype": dtypes.float32})]
+    x = {tensor: array for tensor, array in layer.feeds.items() if tensor != state}
+    runs = []
+    for config in (ON_NUMPY, {}, UNFUSED):
+        with heald.Session(layer.graph.replace(nodes=nodes), config) as session:
+            session.run([], targets=["init"])
+            runs.append([session.run(layer.outputs, x, targets=["assign"])[0] for _ in range(3)])
+            if config is ON_NUMPY:
+                *_, (_, rewritten) = session.graphs_by_pass(layer.outputs, tuple(x))
+                assert not any(node.op in LOOPS for node in rewritten)
+    for run in runs[:2]:
+        np.testing.assert_allclose(run, runs[2], rtol=0, atol=1e-5)
+    assert np.abs(runs[2][0] - runs[2][1]).max() > 0.01

@@ -10,8 +10,9 @@ The body is compared by the function that it computes (`recurrence`). A loop tha
 #   - All counters start at 0, and the condition compares counters with numbers of steps. So all counters are equal, and
 #     the smallest of these numbers is the op's `length`. An input list that is too short is an error in both forms.
 #   - The rows of x, of the states and of the mask are equal in number, or are made equal as the nodes of a body would
-#     broadcast them. Constants and zeros in the body have as many rows as one of them. Lengths of rows need no check:
-#     Select takes one for each row, and so does the op; it takes states with all rows only.
+#     broadcast them: a body of [x, h] only the others. It fails in its second step where c has more rows than h, and
+#     the op fails in its first. Constants and zeros in the body have as many rows as one of them. Lengths of rows need
+#     no check: Select takes one for each row, and so does the op; it takes states with all rows only.
 #   - The mask has as many steps as x, or the loop runs all steps of x: then a short mask is an error in both forms.
 #   - The output list or array has an element for each step of x, or just one, which each step overwrites.
 #   - Only its elements and the last states have consumers outside.
@@ -243,7 +244,8 @@ class _Loops:
             return None
         if evaluation.needs_single_row and rows != {1}:
             return None
-        return loop._replace(is_aligned=len(rows) == 1, is_mask_as_long=self._is_mask_as_long(loop))
+        return loop._replace(is_aligned=len(rows) == 1, broadcasts_rows=not evaluation.needs_equal_rows,
+                             is_mask_as_long=self._is_mask_as_long(loop))
 
     def _outputs_fit(self, loop: Loop) -> bool:
         """True where the consumers of the loop read its list, its states or invariants."""

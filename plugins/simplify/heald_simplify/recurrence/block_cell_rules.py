@@ -66,6 +66,7 @@ def _gates_of_block(
     body: BodyEvaluation, parts: Sequence[Value | None], weights: Value | None, bias: Value | None
 ) -> Matrix | None:
     """[x, h] w + b"""
+    body.needs_equal_rows = True
     product = product_with_weights(body, parts, weights)
     vector = None if product is None else body.matrix(bias, product.width)
     if product is None or vector is None or not isinstance(bias, Source | Block):

@@ -48,6 +48,7 @@ class BodyEvaluation:
         self.algebra = algebra
         self.outside = outside
         self.needs_single_row = False  # a matrix loses the axis of its rows
+        self.needs_equal_rows = False  # matrices are side by side, which broadcasts none of them
         self.zeros: set[Input] = set()  # that take the place of masked rows
         self.row_counts: set[int] = set()  # of constants that take the place of matrices
         self._values: dict[str, Values] = {}

@@ -97,15 +97,16 @@ class FusedLoop:
         self, x: Input, states: list[Input], masks: list[Input]
     ) -> tuple[Input, list[Input], list[Input]]:
         """All with the rows to which the body would broadcast them. Select, with lengths, broadcasts no state."""
-        writer, dtype, is_of_lengths = self._writer, self._loop.dtype, self._is_of_lengths
+        writer, dtype, is_free = self._writer, self._loop.dtype, self._loop.broadcasts_rows
         rows = self._sizes_of(states[0], dtype, 0)
-        if not is_of_lengths:
+        if is_free and not self._is_of_lengths:
             others = [self._sizes_of(x, dtype, 1), *(self._sizes_of(state, dtype, 0) for state in states[1:]),
                       *(self._sizes_of(mask, dtypes.bool_, 1) for mask in masks)]
             for other in others:
                 rows = writer.node("rows", "BroadcastArgs", rows, other, T=dtypes.int32)
-        x = self._broadcast(x, dtype, self._sizes_of(x, dtype, 0), rows, self._sizes_of(x, dtype, 2))
-        if is_of_lengths:
+        if is_free:
+            x = self._broadcast(x, dtype, self._sizes_of(x, dtype, 0), rows, self._sizes_of(x, dtype, 2))
+        if self._is_of_lengths:
             return x, states, masks
         states = [self._broadcast(state, dtype, rows, self._sizes_of(state, dtype, 1)) for state in states]
         masks = [self._broadcast(mask, dtypes.bool_, self._sizes_of(mask, dtypes.bool_, 0), rows) for mask in masks]

@@ -15,7 +15,8 @@ from .polynomials import Algebra, Polynomial
 class Loop(NamedTuple):
     """A loop whose body is a cell. `bounds`: the numbers of steps, the smallest of which counts.
 
-    `is_aligned`: x, the states and the mask are sure to have as many rows. `is_mask_as_long`: The mask is sure to have
+    `is_aligned`: x, the states and the mask are sure to have as many rows. `broadcasts_rows`: If not, the body makes x
+    and h as long as the longest. `is_mask_as_long`: The mask is sure to have
     as many steps as x.
     """
 
@@ -30,6 +31,7 @@ class Loop(NamedTuple):
     invariants: frozenset[int]
     counters: frozenset[int]
     is_aligned: bool = True
+    broadcasts_rows: bool = True
     is_mask_as_long: bool = True
 
 

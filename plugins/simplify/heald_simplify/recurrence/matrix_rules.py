@@ -98,8 +98,9 @@ def product_with_weights(body: BodyEvaluation, parts: Sequence[Value | None], va
 
 
 @RULES.rule("ConcatV2")
-def _concat(_: BodyEvaluation, __: Resolved, inputs: list[Value | None]) -> Values:
+def _concat(body: BodyEvaluation, _: Resolved, inputs: list[Value | None]) -> Values:
     *parts, axis = inputs
+    body.needs_equal_rows = True
     matrices = tuple(part for part in parts if isinstance(part, Matrix) and not part.is_row)
     return (Concatenation(matrices),) if len(matrices) == len(parts) and _is_axis(axis, (1, -1)) else UNKNOWN
 
