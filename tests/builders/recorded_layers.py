@@ -59,7 +59,7 @@ class RecordedLayer(NamedTuple):
         return {op: counted[op] for op in (*SEQUENCES.values(), *LOOPS) if counted[op]}
 
     def sequence_ops(self, count=1):
-        """What `loop_ops` is where each loop has become an op, as the layer's name tells."""
+        """The value of `loop_ops` where each loop has become the op that the name of the layer states."""
         return {op: count for cell, op in SEQUENCES.items() if cell in self.name.split("_")}
 
 

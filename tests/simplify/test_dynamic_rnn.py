@@ -134,7 +134,7 @@ def ones_instead_of_zeros(graph):
 
 
 def old_output(graph):
-    """The outputs of a row that has ended are those of the cell."""
+    """Rows that have ended return the output of the cell."""
     select = next(node for node in graph if node.op == "Select")
     return [with_input(select, 1, select.inputs[2])]
 

@@ -53,7 +53,7 @@ class SymbolicSizes:
         axes = self._axes_of_operands(node, size[1], len(shape))
         if not axes:
             return frozenset([size])
-        return frozenset().union(*(self.broadcast_of(*place, nested + 1) for place in axes))
+        return frozenset().union(*(self.broadcast_of(*operand_axis, nested + 1) for operand_axis in axes))
 
     def _before(self, node: Node, axis: int) -> tuple[Input, int] | None:
         """The input and the axis whose size is that of this axis of the node's output."""
@@ -108,8 +108,8 @@ class SymbolicSizes:
         if shape is None or count > len(shape):
             return None
         is_lost = [bool(masks["shrink_axis_mask"] >> position & 1) for position in range(count)]
-        kept = [position for position in range(len(shape)) if position >= count or not is_lost[position]]
-        position = kept[axis]
+        left = [position for position in range(len(shape)) if position >= count or not is_lost[position]]
+        position = left[axis]
         is_whole = position >= count or (masks["begin_mask"] & masks["end_mask"]) >> position & 1
         is_forward = position >= count or int(strides.reshape(-1)[position]) in (1, -1)
         return (node.inputs[0], position) if is_whole and is_forward else None

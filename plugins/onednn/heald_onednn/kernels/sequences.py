@@ -99,12 +99,12 @@ OPS: Mapping[str, SequenceOp] = {
 class RaggedSequence(KernelAroundPrimitive):
     """All steps, where rows may skip steps or the sequence may end early.
 
-    `whole` runs all steps and `step` runs one, both over (x, h, c, y, next h, next c), and w, u, b where they are not
-    known before the run. A cell without c ignores it.
+    `all_steps` runs all steps and `step` runs one, both over (x, h, c, y, next h, next c), and w, u, b where they are
+    not known before the run. A cell without c ignores it.
     """
 
-    def __init__(self, whole: Primitive, step: Primitive, b: Bind, states: int) -> None:
-        super().__init__(whole)
+    def __init__(self, all_steps: Primitive, step: Primitive, b: Bind, states: int) -> None:
+        super().__init__(all_steps)
         self._step = step
         self._count, self._states, self._is_masked = len(b.inputs), states, bool(b.attrs["N"])
         self._keeps_output = b.attrs["masked"] == "previous"
@@ -207,8 +207,8 @@ def sequence(b: Bind) -> Primitive | RaggedSequence:
         raise errors.Unimplemented("two vectors of biases that are not known before the run")
     length = b.inputs[0].value
     if b.attrs["N"] or length is None or int(length) != time or b.needed >= {LAST, HIDDEN_END}:
-        whole, step = (_primitive(b, op, steps, RAGGED_PLACES) for steps in (time, 1))
-        return RaggedSequence(whole, step, b, 2 if op.gates == LSTM_GATES else 1)
+        all_steps, step = (_primitive(b, op, steps, RAGGED_PLACES) for steps in (time, 1))
+        return RaggedSequence(all_steps, step, b, 2 if op.gates == LSTM_GATES else 1)
     count = len(b.inputs)
     places = {SOURCE: 1, HIDDEN: 2, STATE: 3, RESULT: count + Y, WEIGHTS: op.weights_index,
               RECURRENT: op.weights_index + 1, BIAS: op.weights_index + 2}

@@ -41,8 +41,8 @@ from ..recurrence.body_values import (
 )
 from ..recurrence.cells import cell_of
 from ..recurrence.fused_loop import FusedLoop
-from ..recurrence.loop import Loop, LoopVariables, masked_attribute
 from ..recurrence.polynomials import Algebra, Block, Source, State, TooLarge
+from ..recurrence.recurrent_loop import Loop, LoopVariables, masked_attribute
 from ..recurrence.series import Series
 from ..symbolic_sizes import SymbolicSizes
 

@@ -9,7 +9,7 @@ from heald.api import DType, Input, Node, dtypes, placed_like
 
 from ..graph_view import GraphView
 from .body_values import Mask
-from .loop import Loop
+from .recurrent_loop import Loop
 from .series import Series
 from .weights import WeightWriter
 

@@ -19,7 +19,7 @@ from ..graph_view import GraphView
 from ..symbolic_sizes import Size, SymbolicSizes
 from .body import fits_shape
 from .body_values import OutputList
-from .loop import Loop
+from .recurrent_loop import Loop
 
 ARRAY = "TensorArrayV3"
 HANDLE, FLOW = 0, 1  # outputs of an array
