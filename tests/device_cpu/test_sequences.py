@@ -6,13 +6,14 @@ import numpy as np
 import pytest
 from harness.run_op import outputs as run
 from heald.errors import InvalidArgument
+from heald_cpu.kernels.sequences import product_with, products_of
 
 TIME, BATCH, INPUTS, CELLS = 5, 2, 3, 4
 GATES = {"_GRUSequence": 3, "_LSTMSequence": 4, "_RNNSequence": 1}
 ACTIVATIONS = {
     "elu": lambda x: np.where(x < 0, np.expm1(np.minimum(x, 0)), x), "hard_sigmoid": lambda x: np.clip(x + 3, 0, 6) / 6,
-    "relu": lambda x: np.maximum(x, 0), "selu": lambda x: 1.0507009873554805 * np.where(
-        x < 0, 1.6732632423543772 * np.expm1(np.minimum(x, 0)), x),
+    "hard_sigmoid_of_fifths": lambda x: np.clip(0.2 * x + 0.5, 0, 1), "relu": lambda x: np.maximum(x, 0),
+    "selu": lambda x: 1.0507009873554805 * np.where(x < 0, 1.6732632423543772 * np.expm1(np.minimum(x, 0)), x),
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)), "softplus": lambda x: np.log1p(np.exp(x)),
     "softsign": lambda x: x / (1 + np.abs(x)), "tanh": np.tanh,
 }
@@ -122,3 +123,12 @@ def test_operands_that_do_not_fit_are_refused(op, case):
         masks = [np.ones((TIME - 1, BATCH), bool)] if case == "mask" else [np.ones((TIME, BATCH), bool)] * 2
     with pytest.raises(InvalidArgument):
         run(op, np.int32(length), x, *states, *weights, *masks, N=len(masks))
+
+
+@pytest.mark.parametrize("rows", [1, 8, 100])
+def test_a_product_in_parts_is_the_whole_product(rows):
+    """OpenBLAS would do these products on several threads."""
+    u, w = normal(128, 512, seed=1), normal(64, 512, seed=2)
+    hidden, x = normal(rows, 128, seed=3), normal(rows * 3, 64, seed=4)
+    np.testing.assert_allclose(product_with(u, rows)(hidden), hidden @ u, rtol=0, atol=1e-5)
+    np.testing.assert_allclose(products_of(x, w), x @ w, rtol=0, atol=1e-5)

@@ -64,7 +64,7 @@ def test_a_simple_cell_has_several_activations(activation):
 
 
 @pytest.mark.parametrize("op", GATES)
-@pytest.mark.parametrize("case", [{"length": 3}, {"activation": "softsign"}])
+@pytest.mark.parametrize("case", [{"activation": "softsign"}])
 def test_numpy_runs_the_layers_that_the_library_lacks(op, case):
     assert kernel(layer(op, **case), ["n:0"]) == f"cpu.{op}"
 
@@ -77,5 +77,89 @@ def test_masked_rows_keep_their_states(op, masked, fetches):
     assert kernel(layer(op, mask=True, masked=masked), fetches) == f"onednn.{op}"
 
 
-def test_two_copies_of_the_last_output_are_left_to_numpy():
-    assert kernel(layer("_GRUSequence"), ["n:1", "n:2"]) == "cpu._GRUSequence"
+MASKS = {  # of five steps and three rows
+    "prefixes": [[1, 1, 1], [1, 1, 0], [1, 1, 0], [1, 0, 0], [1, 0, 0]],
+    "an empty row": [[1, 0, 1], [1, 0, 0], [1, 0, 0], [1, 0, 0], [1, 0, 0]],
+    "suffixes": [[0, 0, 0], [1, 0, 0], [1, 0, 0], [1, 1, 0], [1, 1, 1]],
+    "gaps": [[1, 0, 1], [0, 1, 1], [1, 0, 0], [0, 0, 1], [1, 1, 1]],
+    "nothing": [[0, 0, 0]] * 5,
+    "all": [[1, 1, 1]] * 5,
+    "one step": [[0, 0, 0], [1, 0, 0], [0, 0, 0], [0, 0, 0], [0, 0, 0]],
+}
+
+
+@pytest.mark.parametrize("op", GATES)
+@pytest.mark.parametrize("masked", ["previous", "zeros"])
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("length", [TIME, 3])
+def test_rows_may_skip_steps(op, masked, mask, length):
+    states = ["n:2", "n:3"] if op == "_LSTMSequence" else ["n:2"]
+    nodes = [one for one in layer(op, length=length, mask=True, masked=masked) if one.name != "m"]
+    nodes = [*nodes[:-1], const("m", np.array(MASKS[mask], bool), bool), nodes[-1]]
+    for fetches in (["n:0", "n:1", "n:2"], ["n:0", *states], ["n:1"]):
+        assert kernel(nodes, fetches, batch=3) == f"onednn.{op}"
+
+
+@pytest.mark.parametrize("op", GATES)
+@pytest.mark.parametrize("length", [1, 3, 0, -2])
+def test_a_sequence_may_end_early(op, length):
+    states = ["n:2", "n:3"] if op == "_LSTMSequence" else ["n:2"]
+    for fetches in (["n:0", "n:1"], states, ["n:0", *states]):
+        assert kernel(layer(op, length=length), fetches) == f"onednn.{op}"
+
+
+@pytest.mark.parametrize("op", GATES)
+def test_a_length_may_be_known_late(op):
+    nodes = layer(op)
+    late = [placeholder("l", (), np.int32) if one.name == "l" else one for one in nodes]
+    feeds = {"x": numbers(TIME, 2, 3, seed=5), "h": numbers(2, 4, seed=6), "c": numbers(2, 4, seed=7)}
+    fed = {source.node for source in nodes[-1].inputs}
+    feeds = {name: value for name, value in feeds.items() if name in fed}
+    late = [one for one in late if one.name in fed or one.name == "n"]
+    with heald.Session(graph(*late), NUMPY_ALONE) as plain, heald.Session(graph(*late), AS_WRITTEN) as session:
+        for length in (TIME, 2, 0, TIME):
+            outcomes = [each.run(["n:0", "n:1", "n:2"], feeds | {"l": np.int32(length)}) for each in (plain, session)]
+            for a, b in zip(*outcomes, strict=True):
+                np.testing.assert_allclose(b, a, rtol=0, atol=1e-5)
+        for each in (plain, session):
+            with pytest.raises(heald.errors.InvalidArgument, match="more than the 5 steps"):
+                each.run(["n:0"], feeds | {"l": np.int32(6)})
+
+
+@pytest.mark.parametrize("op", GATES)
+def test_steps_without_numbers_leave_other_steps_alone(op):
+    """The library computes masked steps too, whose inputs may be anything."""
+    nodes = [one for one in layer(op, mask=True) if one.name != "m"]
+    nodes = [*nodes[:-1], const("m", np.array(MASKS["prefixes"], bool), bool), nodes[-1]]
+    with heald.Session(graph(*[one for one in nodes if one.name in {source.node for source in nodes[-1].inputs}
+                               or one.name == "n"]), AS_WRITTEN) as session:
+        x = numbers(TIME, 3, 3, seed=5)
+        x[2:, 2] = np.nan
+        feeds = {"x": x, "h": numbers(3, 4, seed=6)} | ({"c": numbers(3, 4, seed=7)} if op == "_LSTMSequence" else {})
+        for result in session.run(["n:0", "n:1", "n:2"], feeds):
+            assert np.isfinite(result).all()
+
+
+@pytest.mark.parametrize("mask", [False, True])
+@pytest.mark.parametrize("case", [("_LSTMSequence", {}), ("_GRUSequence", {"reset_after": False}),
+                                  ("_RNNSequence", {}), ("_GRUSequence", {})])
+def test_weights_may_be_known_late(case, mask):
+    op, attrs = case
+    nodes, feeds = [], {"x": numbers(TIME, 2, 3, seed=5), "h": numbers(2, 4, seed=6), "c": numbers(2, 4, seed=7)}
+    for one in layer(op, mask=mask, **attrs):
+        if one.name in ("w", "u", "b", "r"):
+            feeds[one.name] = one.attrs["value"].array()
+            one = placeholder(one.name, feeds[one.name].shape)
+        nodes.append(one)
+    fed = {source.node for source in nodes[-1].inputs}
+    nodes, feeds = [one for one in nodes if one.name in fed or one.name == "n"], {k: feeds[k] for k in fed & {*feeds}}
+    with heald.Session(graph(*nodes), NUMPY_ALONE) as plain, heald.Session(graph(*nodes), AS_WRITTEN) as session:
+        for fetches in (["n:0"], ["n:0", "n:2"], ["n:1", "n:2"]):
+            for a, b in zip(plain.run(fetches, feeds), session.run(fetches, feeds), strict=True):
+                np.testing.assert_allclose(b, a, rtol=0, atol=1e-5)
+        kernels = {row["node"]: row["kernel"] for row in session.placement().table()}
+    assert kernels["n"] == ("cpu" if case == ("_GRUSequence", {}) else "onednn") + f".{op}"
+
+
+def test_two_copies_of_the_last_output_are_made():
+    assert kernel(layer("_GRUSequence"), ["n:1", "n:2"]) == "onednn._GRUSequence"

@@ -19,6 +19,8 @@ Array = np.ndarray[Any, Any]
 Activation = Callable[[Any], Any]
 Step = Callable[[Array, Sequence[Array]], list[Array]]  # of the products of x and the states; h is the first state
 
+LARGEST_PRODUCT = 260_000  # multiplications of matrices: OpenBLAS does more of them on several threads
+MOST_PARTS = 32  # of a product: more work, of about half a millisecond, is worth another thread
 SELU_SCALE, SELU_SCALE_ALPHA = 1.0507009873554805, 1.7580993408473768
 
 
@@ -47,6 +49,14 @@ def _hard_sigmoid(x: Array) -> Array:
     return x
 
 
+def _hard_sigmoid_of_fifths(x: Array) -> Array:
+    """0.2 x + 0.5 from 0 to 1, as Keras 2 has it."""
+    x *= x.dtype.type(0.2)
+    x += x.dtype.type(0.5)
+    np.minimum(np.maximum(x, x.dtype.type(0), out=x), x.dtype.type(1), out=x)
+    return x
+
+
 def _elu(x: Any) -> Any:
     return np.where(x < 0, np.expm1(np.minimum(x, 0)), x)
 
@@ -65,18 +75,52 @@ def _softsign(x: Any) -> Any:
 
 
 ACTIVATIONS: dict[str, Activation] = {  # each may write over its argument
-    "elu": _elu, "hard_sigmoid": _hard_sigmoid, "relu": _relu, "selu": _selu, "sigmoid": _sigmoid,
-    "softplus": _softplus, "softsign": _softsign, "tanh": _tanh,
+    "elu": _elu, "hard_sigmoid": _hard_sigmoid, "hard_sigmoid_of_fifths": _hard_sigmoid_of_fifths,
+    "relu": _relu, "selu": _selu, "sigmoid": _sigmoid, "softplus": _softplus, "softsign": _softsign, "tanh": _tanh,
 }
 
 
-def lstm_step(u: Array, activation: Activation, recurrent_activation: Activation) -> Step:
+def product_with(u: Array, rows: int) -> Callable[[Array], Array]:
+    """The function h u of h with so many rows, in parts that BLAS computes on the calling thread.
+
+    A second thread that has to be woken for each step takes longer, beside busy processes up to 50 ms.
+    """
+    depth, columns = u.shape
+    most_columns = LARGEST_PRODUCT // max(rows * depth, 1)
+    if rows == 1 or columns <= most_columns or columns > most_columns * MOST_PARTS:
+        return lambda hidden: np.matmul(hidden, u)
+    bounds = range(0, columns, most_columns)
+    parts = [(slice(start, start + most_columns), np.ascontiguousarray(u[:, start : start + most_columns]))
+             for start in bounds]
+
+    def product(hidden: Array) -> Array:
+        result = np.empty((rows, columns), u.dtype)
+        for part, weights in parts:
+            np.matmul(hidden, weights, out=result[:, part])
+        return result
+
+    return product
+
+
+def products_of(x: Array, w: Array) -> Array:
+    """x w, in parts as `product_with` has them."""
+    most_rows = LARGEST_PRODUCT // max(w.size, 1)
+    if len(x) <= most_rows or len(x) > most_rows * MOST_PARTS:
+        return np.asarray(np.matmul(x, w))
+    result = np.empty((len(x), w.shape[1]), w.dtype)
+    for start in range(0, len(x), most_rows):
+        rows = slice(start, start + most_rows)
+        np.matmul(x[rows], w, out=result[rows])
+    return result
+
+
+def lstm_step(u: Array, rows: int, activation: Activation, recurrent_activation: Activation) -> Step:
     """c' = f c + i g and h' = o act(c'), with i, f, o and g of x w + h u + b."""
-    cells = u.shape[0]
+    cells, times_u = u.shape[0], product_with(u, rows)
 
     def step(products: Array, states: Sequence[Array]) -> list[Array]:
         hidden, state = states
-        z = hidden @ u
+        z = times_u(hidden)
         z += products
         i_and_f = recurrent_activation(z[:, : 2 * cells])
         candidate, o = activation(z[:, 2 * cells : 3 * cells]), recurrent_activation(z[:, 3 * cells :])
@@ -88,15 +132,17 @@ def lstm_step(u: Array, activation: Activation, recurrent_activation: Activation
 
 
 def gru_step(
-    u: Array, candidate_bias: Array, activation: Activation, recurrent_activation: Activation, *, reset_after: bool
+    u: Array, rows: int, candidate_bias: Array, activation: Activation, recurrent_activation: Activation, *,
+    reset_after: bool,
 ) -> Step:
     """h' = z h + (1 - z) act(x w + b + r (h u + rb)), or act(x w + b + (r h) u) where the reset comes before."""
     cells = u.shape[0]
-    gates_of_h, candidate_of_h = u[:, : 2 * cells], np.ascontiguousarray(u[:, 2 * cells :])
+    times_u = product_with(u if reset_after else u[:, : 2 * cells], rows)
+    times_candidate_of_u = product_with(np.ascontiguousarray(u[:, 2 * cells :]), rows)
 
     def step(products: Array, states: Sequence[Array]) -> list[Array]:
         (hidden,) = states
-        product = hidden @ (u if reset_after else gates_of_h)
+        product = times_u(hidden)
         gates = product[:, : 2 * cells]
         gates += products[:, : 2 * cells]
         gates = recurrent_activation(gates)
@@ -106,7 +152,7 @@ def gru_step(
             candidate += candidate_bias
             candidate *= reset
         else:
-            candidate = (reset * hidden) @ candidate_of_h
+            candidate = times_candidate_of_u(reset * hidden)
         candidate += products[:, 2 * cells :]
         candidate = activation(candidate)
         mixed = update * hidden
@@ -116,35 +162,36 @@ def gru_step(
     return step
 
 
-def rnn_step(u: Array, activation: Activation) -> Step:
+def rnn_step(u: Array, rows: int, activation: Activation) -> Step:
     """h' = act(x w + h u + b)."""
+    times_u = product_with(u, rows)
 
     def step(products: Array, states: Sequence[Array]) -> list[Array]:
-        z = states[0] @ u
+        z = times_u(states[0])
         z += products
         return [activation(z)]
 
     return step
 
 
-def _lstm(b: Bind, weights: Sequence[Array]) -> Step:
-    return lstm_step(weights[0], _activation(b), _activation(b, "recurrent_activation"))
+def _lstm(b: Bind, weights: Sequence[Array], rows: int) -> Step:
+    return lstm_step(weights[0], rows, _activation(b), _activation(b, "recurrent_activation"))
 
 
-def _gru(b: Bind, weights: Sequence[Array]) -> Step:
-    return gru_step(weights[0], weights[2], _activation(b), _activation(b, "recurrent_activation"),
+def _gru(b: Bind, weights: Sequence[Array], rows: int) -> Step:
+    return gru_step(weights[0], rows, weights[2], _activation(b), _activation(b, "recurrent_activation"),
                     reset_after=b.attrs["reset_after"])
 
 
-def _rnn(b: Bind, weights: Sequence[Array]) -> Step:
-    return rnn_step(weights[0], _activation(b))
+def _rnn(b: Bind, weights: Sequence[Array], rows: int) -> Step:
+    return rnn_step(weights[0], rows, _activation(b))
 
 
 def _activation(b: Bind, name: str = "activation") -> Activation:
     return ACTIVATIONS[b.attrs[name]]
 
 
-CELLS: dict[str, tuple[int, int, Callable[[Bind, Sequence[Array]], Step]]] = {
+CELLS: dict[str, tuple[int, int, Callable[[Bind, Sequence[Array], int], Step]]] = {
     # states, weights behind w, and the step of each op
     "_GRUSequence": (1, 3, _gru), "_LSTMSequence": (2, 2, _lstm), "_RNNSequence": (1, 2, _rnn),
 }
@@ -161,8 +208,8 @@ def sequence(b: Bind) -> Callable[..., None]:
         w, *weights = arrays[state_count : state_count + 1 + weight_count]
         masks = arrays[state_count + 1 + weight_count : len(b.inputs) - 2]
         y, last, *ends = arrays[len(b.inputs) - 2 :]
-        step = make_step(b, weights)
-        products = x[:time].reshape(-1, x.shape[2]) @ w
+        step = make_step(b, weights, x.shape[1])
+        products = products_of(x[:time].reshape(-1, x.shape[2]), w)
         products += weights[1]
         products = products.reshape(time, x.shape[1], w.shape[1])
         output: Any = np.zeros_like(last)

@@ -41,6 +41,20 @@ class SymbolicSizes:
                 return source, axis
             source, axis = before
 
+    def broadcast_of(self, source: Input, axis: int, nested: int = 0) -> frozenset[Size | None]:
+        """The sizes that elementwise nodes broadcast to the size of an axis."""
+        size = self.of(source, axis)
+        node = self._view.graph[size[0].node] if isinstance(size, tuple) else None
+        shape = None if node is None else self._view.shape(Input(node.name))
+        if node is None or shape is None or nested == MOST_NESTED or isinstance(size, int | None):
+            return frozenset([size])
+        if node.op not in ELEMENTWISE or self._view.is_kept(node) or self._view.resolve(node) is None:
+            return frozenset([size])
+        axes = self._axes_of_operands(node, size[1], len(shape))
+        if not axes:
+            return frozenset([size])
+        return frozenset().union(*(self.broadcast_of(*operand_axis, nested + 1) for operand_axis in axes))
+
     def _before(self, node: Node, axis: int) -> tuple[Input, int] | None:
         """The input and the axis whose size is that of this axis of the node's output."""
         entry = self._view.resolve(node)
@@ -57,7 +71,8 @@ class SymbolicSizes:
             "Fill": lambda _, node, axis: self._element(node.inputs[0], axis),
             "Transpose": self._before_transpose, "Pack": self._before_pack, "Unpack": self._before_unpack,
             "ExpandDims": self._before_new_axis, "StridedSlice": self._before_slice, "Split": self._before_split,
-            "Squeeze": self._before_squeeze,
+            "Squeeze": self._before_squeeze, "SplitV": self._before_split_by_sizes,
+            "LSTMBlockCell": lambda _, node, axis: (node.inputs[1], axis),  # cs_prev
             "MatMul": lambda entry, node, axis: (
                 None if axis or entry.attrs["transpose_a"] else (node.inputs[0], 0)),
             **dict.fromkeys(ELEMENTWISE, self._before_elementwise),
@@ -84,18 +99,32 @@ class SymbolicSizes:
         return None if axis == position else (node.inputs[0], axis - (axis > position))
 
     def _before_slice(self, entry: Resolved, node: Node, axis: int) -> AxisOfTensor | None:
-        """The axes behind an index of the first axis alone."""
-        begin = self._view.array(node.inputs[1])
-        masks = [entry.attrs[name] for name in ("begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask")]
-        is_index = begin is not None and begin.shape == (1,) and entry.attrs["shrink_axis_mask"] == 1
-        return (node.inputs[0], axis + 1) if is_index and not any(masks) else None
+        """The axes that a slice leaves whole, behind those that an index removes."""
+        begin, strides = self._view.array(node.inputs[1]), self._view.array(node.inputs[3])
+        masks = entry.attrs
+        if begin is None or strides is None or masks["ellipsis_mask"] or masks["new_axis_mask"]:
+            return None
+        count, shape = begin.size, self._view.shape(node.inputs[0])
+        if shape is None or count > len(shape):
+            return None
+        is_lost = [bool(masks["shrink_axis_mask"] >> position & 1) for position in range(count)]
+        left = [position for position in range(len(shape)) if position >= count or not is_lost[position]]
+        position = left[axis]
+        is_whole = position >= count or (masks["begin_mask"] & masks["end_mask"]) >> position & 1
+        is_forward = position >= count or int(strides.reshape(-1)[position]) in (1, -1)
+        return (node.inputs[0], position) if is_whole and is_forward else None
 
     def _before_split(self, _: Resolved, node: Node, axis: int) -> AxisOfTensor | None:
-        split = self._view.array(node.inputs[0])
-        shape = self._view.shape(node.inputs[1])
+        return self._unsplit(node.inputs[0], node.inputs[1], axis)
+
+    def _before_split_by_sizes(self, _: Resolved, node: Node, axis: int) -> AxisOfTensor | None:
+        return self._unsplit(node.inputs[2], node.inputs[0], axis)
+
+    def _unsplit(self, split_axis: Input, source: Input, axis: int) -> AxisOfTensor | None:
+        split, shape = self._view.array(split_axis), self._view.shape(source)
         if split is None or shape is None or int(split.reshape(())) % len(shape) == axis:
             return None
-        return node.inputs[1], axis
+        return source, axis
 
     def _before_squeeze(self, entry: Resolved, node: Node, axis: int) -> AxisOfTensor | None:
         shape, squeezed = self._view.shape(node.inputs[0]), entry.attrs["squeeze_dims"]
@@ -114,7 +143,18 @@ class SymbolicSizes:
 
     def _before_elementwise(self, _: Resolved, node: Node, axis: int) -> AxisOfTensor | None:
         """The axis of an operand, where all operands that do not broadcast along it have the same size."""
-        rank = len(self._view.shape(Input(node.name)) or ())
+        axes = self._axes_of_operands(node, axis, len(self._view.shape(Input(node.name)) or ()))
+        if axes is None:
+            return None
+        if len(axes) < 2 or self._nested == MOST_NESTED:
+            return axes[0] if len(axes) == 1 else None
+        self._nested += 1
+        sizes = {self.of(*place) for place in axes}
+        self._nested -= 1
+        return axes[0] if len(sizes) == 1 and None not in sizes else None
+
+    def _axes_of_operands(self, node: Node, axis: int, rank: int) -> list[AxisOfTensor] | None:
+        """The axes of an elementwise node's operands that are broadcast to its axis, but for those that are 1."""
         axes: list[AxisOfTensor] = []
         for source in node.inputs:
             shape = self._view.shape(source)
@@ -123,12 +163,7 @@ class SymbolicSizes:
             position = axis - rank + len(shape)
             if position >= 0 and shape[position] != 1:
                 axes.append((source, position))
-        if len(axes) < 2 or self._nested == MOST_NESTED:
-            return axes[0] if len(axes) == 1 else None
-        self._nested += 1
-        sizes = {self.of(*place) for place in axes}
-        self._nested -= 1
-        return axes[0] if len(sizes) == 1 and None not in sizes else None
+        return axes
 
     def _element(self, vector: Input, index: int) -> tuple[Input, int] | None:
         """The tensor and axis whose size is this element of a shape vector."""
@@ -150,8 +185,12 @@ class SymbolicSizes:
         return None if axis is None else self.of(*axis)
 
     def _number(self, source: Input) -> tuple[Input, int] | None:
-        """The tensor and axis whose size is this scalar: Shape(x)[axis]."""
+        """The tensor and axis whose size is this scalar: Shape(x)[axis]. The least and the largest of one number is the
+        number."""
         node = self._view.graph[source.node]
+        while (node.op in ("Max", "Min", "Identity") and self._view.shape(node.inputs[0]) == ()
+               and not self._view.is_kept(node) and self._view.resolve(node) is not None):
+            node = self._view.graph[node.inputs[0].node]
         entry = self._view.resolve(node) if node.op == "StridedSlice" and not self._view.is_kept(node) else None
         begin = self._view.array(node.inputs[1]) if entry is not None else None
         if entry is None or begin is None or begin.shape != (1,) or begin[0] < 0:

@@ -1,8 +1,14 @@
 """Recurrent layers over a whole sequence: LSTM, GRU and simple cells, with the library's activations.
 
-The library runs all steps in one call. With a mask it runs one step a call, and the kernel keeps the states of masked
-rows. NumPy's kernel serves the activations that the library lacks.
+The library runs all steps in one call. NumPy's kernel serves the activations that the library lacks.
 """
+
+# The library knows no masks and no sequence that ends early. A row's steps that the mask excludes change nothing. So
+# the other steps of the row may be moved to its front, and the library runs all steps over that: the first of them are
+# the row's own, and none of these depends on a later one. The results are moved back to their places.
+#
+# The library returns no state c but the last. A call that needs c and has a row with fewer steps is run step by step,
+# and so is one whose rows have few of the steps.
 
 from __future__ import annotations
 
@@ -34,6 +40,9 @@ from .recurrent import HIDDEN, LAST_HIDDEN, LAST_STATE, LEFT_TO_RIGHT, RECURRENT
 
 Y, LAST, HIDDEN_END, STATE_END = range(4)  # outputs of the ops
 LSTM_GATES = 4
+RAGGED_PLACES = {SOURCE: 0, HIDDEN: 1, STATE: 2, RESULT: 3, LAST_HIDDEN: 4, LAST_STATE: 5, WEIGHTS: 6, RECURRENT: 7,
+                 BIAS: 8}  # the indices of the arrays of a RaggedSequence's primitives
+FEW_STEPS = 4  # a call of one step takes up to so many times the time of a step among many
 SIMPLE_ACTIVATIONS = {"relu": number("dnnl_eltwise_relu"), "sigmoid": number("dnnl_eltwise_logistic"),
                       "tanh": number("dnnl_eltwise_tanh")}
 
@@ -87,107 +96,162 @@ OPS: Mapping[str, SequenceOp] = {
 }
 
 
-class MaskedSteps(KernelAroundPrimitive):
-    """All steps by a primitive of one step over (x, h, c, y, next c). Rows that the mask excludes keep their states.
+class RaggedSequence(KernelAroundPrimitive):
+    """All steps, where rows may skip steps or the sequence may end early.
 
-    `count`: the number of the op's inputs, the last of which is the mask. `states`: the number of its states.
+    `all_steps` runs all steps and `step` runs one, both over (x, h, c, y, next h, next c), and w, u, b where they are
+    not known before the run. A cell without c ignores it.
     """
 
-    def __init__(self, step: Primitive, b: Bind, states: int) -> None:
-        super().__init__(step)
-        self._count, self._states = len(b.inputs), states
+    def __init__(self, all_steps: Primitive, step: Primitive, b: Bind, states: int) -> None:
+        super().__init__(all_steps)
+        self._step = step
+        self._count, self._states, self._is_masked = len(b.inputs), states, bool(b.attrs["N"])
         self._keeps_output = b.attrs["masked"] == "previous"
-        touched = [*range(1, 2 + states), self._count - 1]  # x, the states, the mask
+        self._returns_state = states > 1 and STATE_END in b.needed
+        self._weights = slice(2 + states, 5 + states) if _are_late(b) else slice(0)
+        touched = [*range(2 + states), *range(self._count)[self._weights],
+                   *([self._count - 1] if self._is_masked else [])]  # length, x, states, weights, mask
         self.extents = {index: b.inputs[index].meta.nbytes for index in touched} | {
             self._count + index: output.nbytes for index, output in enumerate(b.outputs)}
 
     def attach(self, inputs: tuple[Array, ...], outputs: tuple[Array, ...]) -> Callable[[], None]:
-        x, y = inputs[1], outputs[Y]
-        states, new_state = self._buffers(inputs)
-        steps = [self._primitive.attach((x[t], *states, y[t], new_state), ()) for t in range(len(x))]
-
-        def call() -> None:
-            self._run(inputs, outputs, states, new_state, lambda t: steps[t]())
-
-        return call
+        return lambda: self.run(*inputs, *outputs)
 
     def run(self, *arrays: Array) -> None:
         inputs, outputs = arrays[: self._count], arrays[self._count :]
-        x, y = inputs[1], outputs[Y]
-        states, new_state = self._buffers(inputs)
-        self._run(inputs, outputs, states, new_state,
-                  lambda t: self._primitive.run(x[t], *states, y[t], new_state))
+        x = inputs[1]
+        steps = _steps_of(inputs[0], x)
+        valid = inputs[-1][:steps] if self._is_masked else None
+        if valid is None or valid.all():
+            counts, valid = np.full(x.shape[1], steps), None
+        else:
+            counts = np.count_nonzero(valid, axis=0)
+        is_state_missing = self._returns_state and bool((counts < len(x)).any())
+        if is_state_missing or counts.max() * FEW_STEPS < len(x):
+            self._run_steps(inputs, outputs, steps, valid)
+        else:
+            self._run_whole(inputs, outputs, steps, counts, valid)
 
-    def _buffers(self, inputs: Sequence[Array]) -> tuple[list[Array], Array]:
-        """The states h and c, which a simple cell ignores, and the new c."""
-        hidden = inputs[2]
-        return [np.empty_like(hidden), np.empty_like(hidden)], np.empty_like(hidden)
-
-    def _run(
-        self, inputs: Sequence[Array], outputs: Sequence[Array], states: Sequence[Array], new_state: Array,
-        run_step: Callable[[int], None],
+    def _run_whole(
+        self, inputs: Sequence[Array], outputs: Sequence[Array], steps: int, counts: Array, valid: Array | None
     ) -> None:
-        mask, (y, last, *ends) = inputs[-1], outputs
-        for state, start in zip(states, inputs[2 : 2 + self._states], strict=False):
-            state[...] = start
+        x, hidden, *_ = inputs[1:]
+        y, last, hidden_end, *state_end = outputs
+        next_hidden, result = np.empty_like(hidden), y
+        order = None if valid is None else _moved_to_front(valid, counts)
+        if order is not None:
+            x, result = np.concatenate([np.take_along_axis(x[:steps], order, 0), x[steps:]]), np.empty_like(y)
+        next_state = state_end[0] if state_end else next_hidden
+        self._primitive.run(x, hidden, inputs[1 + self._states], result, next_hidden, next_state,
+                            *inputs[self._weights])
+        ends = result[np.maximum(counts - 1, 0), np.arange(len(counts))]
+        hidden_end[...] = np.where(counts[:, None] > 0, ends, hidden)
+        if valid is not None:
+            self._put_in_place(y, result, valid)
+        y[steps:] = 0
+        last[...] = y[steps - 1] if steps else 0
+
+    def _put_in_place(self, y: Array, result: Array, valid: Array) -> None:
+        """The outputs of each row at the steps that they belong to."""
+        positions = np.cumsum(valid, axis=0)[:, :, None]
+        if self._keeps_output:
+            y[: len(valid)] = np.where(positions > 0, np.take_along_axis(result, np.maximum(positions - 1, 0), 0), 0)
+            return
+        if result is not y:
+            y[: len(valid)] = np.take_along_axis(result, np.maximum(positions - 1, 0), 0)
+        np.copyto(y[: len(valid)], 0, where=~valid[:, :, None])
+
+    def _run_steps(self, inputs: Sequence[Array], outputs: Sequence[Array], steps: int, valid: Array | None) -> None:
+        x, (y, last, *ends) = inputs[1], outputs
+        states = [np.array(state) for state in inputs[2 : 2 + self._states]]
+        new_states = [np.empty_like(states[0]), np.empty_like(states[0])]
+        weights = inputs[self._weights]
         output: Any = np.zeros_like(last)
-        for t in range(len(y)):
-            run_step(t)
-            rows = mask[t][:, None]
-            np.copyto(states[0], y[t], where=rows)
-            np.copyto(states[1], new_state, where=rows)
-            np.copyto(y[t], output if self._keeps_output else 0, where=~rows)
+        y[steps:] = 0
+        for t in range(steps):
+            self._step.run(x[t], states[0], states[-1], y[t], *new_states, *weights)
+            rows = None if valid is None else valid[t][:, None]
+            for state, new in zip(states, (y[t], new_states[1]), strict=False):
+                np.copyto(state, new, where=True if rows is None else rows)
+            if rows is not None:
+                np.copyto(y[t], output if self._keeps_output else 0, where=~rows)
             output = y[t]
         last[...] = output
-        for end, state in zip(ends, states, strict=False):
+        for end, state in zip(ends, states, strict=True):
             end[...] = state
 
 
-def sequence(b: Bind) -> Primitive | MaskedSteps:
+def _moved_to_front(valid: Array, counts: Array) -> Array | None:
+    """The steps of each row, valid ones first, to index x by. None where they are in the front."""
+    if np.array_equal(valid, np.arange(len(valid))[:, None] < counts):
+        return None
+    order: Array = np.argsort(~valid, axis=0, kind="stable")[:, :, None]
+    return order
+
+
+def _steps_of(length: Array, x: Array) -> int:
+    """The number of steps that run. Raises InvalidArgument for more than x has."""
+    steps = max(int(length), 0)
+    if steps > len(x):
+        raise errors.InvalidArgument(f"length {steps} is more than the {len(x)} steps of x")
+    return steps
+
+
+def sequence(b: Bind) -> Primitive | RaggedSequence:
     op = OPS[b.op]
     time, batch, inputs = b.inputs[1].meta.dims
     cells = b.outputs[HIDDEN_END].dims[1]
-    length, w, u = b.inputs[0], b.inputs[op.weights_index], b.inputs[op.weights_index + 1]
-    if length.value is None or int(length.value) != time:
-        raise errors.Unimplemented("a sequence that may end early")
-    weights = b.inputs[op.weights_index : len(b.inputs) - b.attrs["N"]]
-    if not all(info.is_known for info in weights):
-        raise errors.Unimplemented("weights that are not known before the run")
-    if b.needed >= {LAST, HIDDEN_END} and not b.attrs["N"]:
-        raise errors.Unimplemented("two copies of the last state")
     check_elements((time, batch, inputs, cells))
-    is_lstm, is_masked = op.gates == LSTM_GATES, bool(b.attrs["N"])
-    steps = 1 if is_masked else time
-    state, result = row_major((1, 1, batch, cells)), row_major((steps, batch, cells))
-    source, bias = row_major((steps, batch, inputs)), _bias(b, op)
-    vector = row_major((1, 1, bias.shape[0], cells))
-    returns_state = bool(b.needed - {Y}) or (is_masked and is_lstm)
-    end = state.descriptor if returns_state and (is_lstm or not is_masked) else library().ffi.NULL
+    if _are_late(b) and b.attrs.get("reset_after"):
+        raise errors.Unimplemented("two vectors of biases that are not known before the run")
+    length = b.inputs[0].value
+    if b.attrs["N"] or length is None or int(length) != time or b.needed >= {LAST, HIDDEN_END}:
+        all_steps, step = (_primitive(b, op, steps, RAGGED_PLACES) for steps in (time, 1))
+        return RaggedSequence(all_steps, step, b, 2 if op.gates == LSTM_GATES else 1)
+    count = len(b.inputs)
+    places = {SOURCE: 1, HIDDEN: 2, STATE: 3, RESULT: count + Y, WEIGHTS: op.weights_index,
+              RECURRENT: op.weights_index + 1, BIAS: op.weights_index + 2}
+    if b.needed - {Y}:
+        places |= {LAST_HIDDEN: count + (LAST if LAST in b.needed else HIDDEN_END), LAST_STATE: count + STATE_END}
+    return _primitive(b, op, time, places)
+
+
+def _primitive(b: Bind, op: SequenceOp, steps: int, places: Mapping[int, int]) -> Primitive:
+    """A primitive of so many steps. `places`: the indices of its arrays, by the library's argument numbers."""
+    _, batch, inputs = b.inputs[1].meta.dims
+    cells = b.outputs[HIDDEN_END].dims[1]
+    biases = op.gates + bool(b.attrs.get("reset_after"))
+    layouts = {SOURCE: row_major((steps, batch, inputs)), RESULT: row_major((steps, batch, cells)),
+               WEIGHTS: row_major((1, 1, inputs, op.gates, cells)),
+               RECURRENT: row_major((1, 1, cells, op.gates, cells)),
+               BIAS: row_major((1, 1, biases, cells)),
+               **dict.fromkeys((HIDDEN, STATE, LAST_HIDDEN, LAST_STATE), row_major((1, 1, batch, cells)))}
+    end = layouts[HIDDEN].descriptor if LAST_HIDDEN in places else library().ffi.NULL
 
     def describe(w_layout: Layout, u_layout: Layout) -> Any:
-        return op.describe(b, [source.descriptor, state.descriptor, w_layout.descriptor, u_layout.descriptor,
-                               vector.descriptor, result.descriptor, end])
+        return op.describe(b, [layouts[SOURCE].descriptor, layouts[HIDDEN].descriptor, w_layout.descriptor,
+                               u_layout.descriptor, layouts[BIAS].descriptor, layouts[RESULT].descriptor, end])
 
+    unused = set() if op.gates == LSTM_GATES else {STATE, LAST_STATE}
+    operands: dict[int, tuple[Layout, Operand]] = {
+        role: (layouts[role], index) for role, index in places.items() if role not in unused}
+    plain = layouts[WEIGHTS], layouts[RECURRENT]
+    if _are_late(b):
+        return Primitive(describe(*plain), operands)
     description = describe(layout_by_library(inputs, cells, op.gates), layout_by_library(cells, cells, op.gates))
     if implementation(description).startswith("ref"):  # its own choice may be a form without strides
-        description = describe(row_major((1, 1, inputs, op.gates, cells)), row_major((1, 1, cells, op.gates, cells)))
-    operands: dict[int, tuple[Layout, Operand]] = {
-        WEIGHTS: _weights(b, op, w, description, 0), RECURRENT: _weights(b, op, u, description, 1),
-        BIAS: (vector, bias)}
-    if is_masked:
-        operands |= {SOURCE: (source, 0), HIDDEN: (state, 1), RESULT: (result, 3)}
-        if is_lstm:
-            operands |= {STATE: (state, 2), LAST_HIDDEN: (state, 3), LAST_STATE: (state, 4)}
-        return MaskedSteps(Primitive(description, operands), b, 2 if is_lstm else 1)
-    count = len(b.inputs)
-    operands |= {SOURCE: (source, 1), HIDDEN: (state, 2), RESULT: (result, count + Y)}
-    if is_lstm:
-        operands[STATE] = state, 3
-    if returns_state:
-        operands[LAST_HIDDEN] = state, count + (LAST if LAST in b.needed else HIDDEN_END)
-        if is_lstm:
-            operands[LAST_STATE] = state, count + STATE_END
+        description = describe(*plain)
+    w, u = b.inputs[op.weights_index], b.inputs[op.weights_index + 1]
+    operands |= {WEIGHTS: _weights(b, op, w, description, 0), RECURRENT: _weights(b, op, u, description, 1),
+                 BIAS: (layouts[BIAS], _bias(b, op))}
     return Primitive(description, operands)
+
+
+def _are_late(b: Bind) -> bool:
+    """True where weights are not known before the run: variables, for example."""
+    weights = b.inputs[OPS[b.op].weights_index : len(b.inputs) - b.attrs["N"]]
+    return not all(info.is_known for info in weights)
 
 
 def _weights(b: Bind, op: SequenceOp, weights: ValueInfo, description: Any, index: int) -> tuple[Layout, Operand]:

@@ -9,61 +9,47 @@ The body is compared by the function that it computes (`recurrence`). A loop tha
 #
 #   - All counters start at 0, and the condition compares counters with numbers of steps. So all counters are equal, and
 #     the smallest of these numbers is the op's `length`. An input list that is too short is an error in both forms.
-#   - The rows of x, of the states and of the mask are equal in number: the nodes of a body would broadcast one of them.
-#   - The output list has an element for each step of x, or just one, which each step overwrites.
-#   - Only the list's elements and the last states have consumers outside.
-#   - No node of the body has an effect.
+#   - The rows of x, of the states and of the mask are equal in number, or are made equal as the nodes of a body would
+#     broadcast them: a body of [x, h] only the others. It fails in its second step where c has more rows than h, and
+#     the op fails in its first. Constants and zeros in the body have as many rows as one of them. Lengths of rows need
+#     no check: Select takes one for each row, and so does the op; it takes states with all rows only.
+#   - The mask has as many steps as x, or the loop runs all steps of x: then a short mask is an error in both forms.
+#   - The output list or array has an element for each step of x, or just one, which each step overwrites.
+#   - Only its elements and the last states have consumers outside.
+#   - No node of the body has an effect but the reads and writes of these arrays (`recurrence.series`).
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
 
-import numpy as np
-from heald.api import DType, Function, Graph, Input, Node, PassContext, dtypes, placed_like
+from heald.api import Function, Graph, Input, Node, PassContext, dtypes
 
 from ..graph_view import GraphView
-from ..recurrence.body import BodyEvaluation, Outside, fits_shape
+from ..recurrence import block_cell_rules, matrix_rules, series_rules
+from ..recurrence.body import BodyEvaluation, Outside, RuleTable
 from ..recurrence.body_values import (
     Bound,
     Condition,
     Counter,
     Integers,
     Invariant,
-    Mask,
     Matrix,
-    NextCount,
     OutputList,
     Scalar,
-    Selected,
     Value,
     WrittenList,
 )
-from ..recurrence.cells import Cell, cell_of
-from ..recurrence.polynomials import Algebra, Block, Polynomial, Source, State, TooLarge
-from ..recurrence.weights import WeightWriter
+from ..recurrence.cells import cell_of
+from ..recurrence.fused_loop import FusedLoop
+from ..recurrence.polynomials import Algebra, Block, Source, State, TooLarge
+from ..recurrence.recurrent_loop import Loop, LoopVariables, masked_attribute
+from ..recurrence.series import Series
 from ..symbolic_sizes import SymbolicSizes
 
+RULES = RuleTable(matrix_rules.RULES | series_rules.RULES | block_cell_rules.RULES)
 LOOPS = ("While", "StatelessWhile")
 TYPES = (dtypes.float32, dtypes.float64)
 MOST_ARGUMENTS = 64  # of a loop
-LAST_OUTPUT, FIRST_STATE = 1, 2  # outputs of the ops
-
-
-class Loop(NamedTuple):
-    """A loop whose body is a cell. `bounds`: the numbers of steps, the smallest of which counts."""
-
-    node: Node
-    cell: Cell
-    dtype: DType
-    bounds: tuple[int | Input, ...]
-    mask: Mask | None
-    masked: str
-    previous: int | None  # the variable of the last output
-    written: WrittenList | None
-    invariants: frozenset[int]
-    counters: frozenset[int]
-
 
 def fuse_recurrent_loops(graph: Graph, context: PassContext) -> Graph:
     if not any(node.op in LOOPS for node in graph):
@@ -76,7 +62,7 @@ def fuse_recurrent_loops(graph: Graph, context: PassContext) -> Graph:
         if node.op in LOOPS and not view.is_kept(node):
             loop = loops.recurrent_loop(node)
             if loop is not None:
-                nodes, replacements = _FusedLoop(view, loop).nodes()
+                nodes, replacements = FusedLoop(view, loop, loops.series).nodes()
                 new_nodes += nodes
                 instead |= replacements
     return _with_replacements(view, new_nodes, instead)
@@ -104,6 +90,7 @@ class _Loops:
     def __init__(self, view: GraphView) -> None:
         self._view = view
         self._sizes = SymbolicSizes(view)
+        self.series = Series(view, self._sizes)
 
     def recurrent_loop(self, node: Node) -> Loop | None:
         entry = self._view.resolve(node)
@@ -131,10 +118,10 @@ class _Loops:
         if results is None or not isinstance(bounds, Condition):
             return None
         loop = self._loop(node, arguments, results, bounds.bounds, algebra)
-        single_row = not evaluation.needs_single_row
-        if loop is None or not self._rows_fit(loop, is_any=single_row) or not self._list_fits(loop):
+        if loop is None or not self.series.fits(loop) or not self._mask_fits(loop):
             return None
-        return loop if self._outputs_fit(loop) else None
+        loop = self._align(loop, evaluation)
+        return loop if loop is not None and self._outputs_fit(loop) else None
 
     def _evaluation(
         self, function: Function, node: Node, arguments: Sequence[Value | None], algebra: Algebra
@@ -142,25 +129,13 @@ class _Loops:
         shapes = {index: self._item_shape(value) for index, value in enumerate(arguments)
                   if isinstance(value, Invariant)}
         types = [self._view.dtype(tensor) for tensor in node.inputs]
-        return BodyEvaluation(function, arguments, types, shapes, self._view.resolve, algebra,
-                              Outside(self._weights, self._is_zeros))
+        return BodyEvaluation(function, arguments, types, shapes, RULES, self._view.resolve, algebra,
+                              Outside(self._weights, self._width_of_zeros, self.series.input_flow))
 
     def _item_shape(self, value: Invariant) -> tuple[int | None, ...] | None:
-        tensor = self._source_of_list(value.tensor)
+        tensor = self.series.source(value.tensor)
         shape = None if tensor is None else self._view.shape(tensor)
         return None if shape is None else shape[1:]
-
-    def _source_of_list(self, handle: Input) -> Input | None:
-        """The tensor whose slices are the elements of an input list."""
-        node = self._view.graph[handle.node]
-        if node.op != "TensorListFromTensor" or self._view.resolve(node) is None or self._view.is_kept(node):
-            return None
-        shape = self._view.shape(node.inputs[0])
-        return node.inputs[0] if shape and self._states_shape(node.inputs[1], shape[1:]) else None
-
-    def _states_shape(self, element_shape: Input, shape: tuple[int | None, ...]) -> bool:
-        """True where the element shape of a list is known, and sure to be that of tensors of this shape."""
-        return self._view.is_known_tensor(element_shape) and fits_shape(self._view.value(element_shape), shape)
 
     def _weights(self, source: Source) -> Block | None:
         shape = self._shape_of_source(source)
@@ -185,6 +160,8 @@ class _Loops:
             return Counter(index) if starts_at_zero else None
         if dtype is dtypes.variant:
             return OutputList(index)
+        if shape == ():
+            return self.series.output(index, tensor)
         if dtype not in TYPES or shape is None or len(shape) != 2 or shape[1] is None:
             return None
         return Matrix(algebra.polynomial(State(index)), shape[1])
@@ -195,24 +172,25 @@ class _Loops:
             is_number = self._view.shape(tensor) == () and self._view.is_known_tensor(tensor)
             return Scalar(float(self._view.value(tensor))) if is_number else Source(tensor)
         if dtype in (dtypes.int32, dtypes.int64) and self._view.is_known_tensor(tensor):
-            return Integers(self._view.value(tensor))
+            return Integers(self._view.value(tensor), index)
         return Invariant(index, tensor)
 
-    def _is_zeros(self, tensor: Input) -> bool:
-        """True for a matrix that is sure to be zeros."""
+    def _width_of_zeros(self, tensor: Input) -> int | None:
+        """The columns of a matrix that is sure to be zeros."""
         node, shape = self._view.graph[tensor.node], self._view.shape(tensor)
         if shape is None or len(shape) != 2 or self._view.is_kept(node):
-            return False
+            return None
         if node.op == "Fill":
             value = self._view.array(node.inputs[1])
-            return value is not None and not value.any()
-        return node.op == "ZerosLike" or (self._view.is_known_tensor(tensor) and not self._view.value(tensor).any())
+            return shape[1] if value is not None and not value.any() else None
+        is_zeros = self._view.is_known_tensor(tensor) and not self._view.value(tensor).any()
+        return shape[1] if node.op == "ZerosLike" or is_zeros else None
 
     def _loop(
         self, node: Node, arguments: Sequence[Value | None], results: Sequence[Value | None],
         bounds: Sequence[Bound], algebra: Algebra,
     ) -> Loop | None:
-        kinds = _Variables(arguments, results)
+        kinds = LoopVariables(arguments, results)
         if not kinds.are_regular or not all(bound.counter in kinds.counters for bound in bounds):
             return None
         outputs = [result for result in results if isinstance(result, WrittenList)]
@@ -221,10 +199,10 @@ class _Loops:
         if states is None or len(outputs) > 1:
             return None
         cell = cell_of(algebra, states)
-        if cell is None or (previous is not None and not self._is_zeros(node.inputs[previous])):
+        if cell is None or (previous is not None and self._width_of_zeros(node.inputs[previous]) is None):
             return None
         masks = kinds.masks(cell)
-        selection = _selection(outputs[0] if outputs else None, cell, states, masks, previous)
+        selection = masked_attribute(outputs[0] if outputs else None, cell, states, masks, previous)
         dtype = self._view.dtype(node.inputs[cell.states[0]])
         if selection is None or len({*masks}) > 1 or dtype is None:
             return None
@@ -232,42 +210,42 @@ class _Loops:
                     masks[0] if masks else None, selection, previous, outputs[0] if outputs else None,
                     frozenset(kinds.invariants), frozenset(kinds.counters))
 
-    def _rows_fit(self, loop: Loop, *, is_any: bool) -> bool:
-        """True where x, the states and the mask are sure to have as many rows, and one row where the body needs that.
-        The mask has as many steps as x."""
-        view, inputs = self._view, loop.node.inputs
-        x = self._source_of_list(inputs[loop.cell.item])
-        shape = None if x is None else view.shape(x)
-        if x is None or shape is None or len(shape) != 3 or view.dtype(x) is not loop.dtype:
-            return False
-        rows = {self._sizes.of(x, 1), *(self._sizes.of(inputs[state], 0) for state in loop.cell.states)}
-        if loop.mask is not None:
-            mask = self._source_of_list(inputs[loop.mask.index])
-            mask_shape = None if mask is None else view.shape(mask)
-            if mask is None or mask_shape is None or len(mask_shape) != 3 or mask_shape[2] != 1:
-                return False
-            rows.add(self._sizes.of(mask, 1))
-            if self._sizes.of(mask, 0) != self._sizes.of(x, 0):
-                return False
-        return len(rows) == 1 and None not in rows and (is_any or rows == {1})
-
-    def _list_fits(self, loop: Loop) -> bool:
-        """True where the output list has an element for each step of x, or the one that each step overwrites."""
-        if loop.written is None:
+    def _mask_fits(self, loop: Loop) -> bool:
+        """True where the mask has the rank of one, and a loop that runs into its end fails as the op does."""
+        if loop.mask is None:
             return True
-        view = self._view
-        reserve = view.graph[loop.node.inputs[loop.written.index].node]
-        entry = view.resolve(reserve) if reserve.op == "TensorListReserve" and not view.is_kept(reserve) else None
-        if entry is None or entry.attrs["element_dtype"] is not loop.dtype:
+        tensor = loop.node.inputs[loop.mask.index]
+        if loop.mask.is_of_lengths:
+            return len(self._view.shape(tensor) or ()) == 1
+        mask = self.series.source(tensor)
+        shape = None if mask is None else self._view.shape(mask)
+        if shape is None or len(shape) != 3 or shape[2] != 1:
             return False
-        if not self._states_shape(reserve.inputs[0], self._shape_of_output(loop)):
-            return False
-        count = reserve.inputs[1]
-        size = int(view.value(count)) if view.is_known_tensor(count) else self._sizes.number(count)
-        if not loop.written.at_step:
-            return size == 1
-        x = self._source_of_list(loop.node.inputs[loop.cell.item])
-        return x is not None and size is not None and size == self._sizes.of(x, 0)
+        return self._is_mask_as_long(loop) or self.series.runs_all_steps(loop)
+
+    def _is_mask_as_long(self, loop: Loop) -> bool:
+        if loop.mask is None or loop.mask.is_of_lengths:
+            return True
+        mask, x = (self.series.source(loop.node.inputs[index]) for index in (loop.mask.index, loop.cell.item))
+        return mask is not None and x is not None and self._sizes.of(mask, 0) == self._sizes.of(x, 0)
+
+    def _align(self, loop: Loop, evaluation: BodyEvaluation) -> Loop | None:
+        """The loop with its facts about rows and steps. None where an element of the body may have rows of its own."""
+        view, inputs = self._view, loop.node.inputs
+        x = self.series.source(inputs[loop.cell.item])
+        if x is None or len(view.shape(x) or ()) != 3 or view.dtype(x) is not loop.dtype:
+            return None
+        rows = {self._sizes.of(x, 1), *(self._sizes.of(inputs[state], 0) for state in loop.cell.states)}
+        if loop.mask is not None and not loop.mask.is_of_lengths:
+            rows.add(self.series.rows(inputs[loop.mask.index]))
+        others = [*evaluation.zeros, *([] if loop.previous is None else [inputs[loop.previous]])]
+        row_counts = frozenset(evaluation.row_counts).union(*(self._sizes.broadcast_of(tensor, 0) for tensor in others))
+        if None in rows or not row_counts <= rows or sum(isinstance(size, int) for size in rows) > 1:
+            return None
+        if evaluation.needs_single_row and rows != {1}:
+            return None
+        return loop._replace(is_aligned=len(rows) == 1, broadcasts_rows=not evaluation.needs_equal_rows,
+                             is_mask_as_long=self._is_mask_as_long(loop))
 
     def _outputs_fit(self, loop: Loop) -> bool:
         """True where the consumers of the loop read its list, its states or invariants."""
@@ -277,216 +255,16 @@ class _Loops:
         for consumer, number in self._view.consumers[loop.node.name]:
             index = consumer.inputs[number].index
             is_of_list = loop.written is not None and index == loop.written.index
-            if is_of_list and not self._is_stack(consumer, loop) and not self._is_idle(consumer):
+            if is_of_list and not (self.series.is_stack(consumer, loop) or self.series.is_size(consumer)
+                                   or self._is_idle(consumer)):
                 return False
             if not is_of_list and index not in useful:
                 return False
         return True
 
-    def _shape_of_output(self, loop: Loop) -> tuple[int | None, ...]:
-        return self._view.shape(loop.node.inputs[loop.cell.states[0]]) or ()
-
     def _is_idle(self, node: Node) -> bool:
         """True for a copy without consumers, for which other nodes may wait."""
         return node.op == "Identity" and not self._view.consumers[node.name] and not self._view.is_kept(node)
-
-    def _is_stack(self, node: Node, loop: Loop) -> bool:
-        entry = self._view.resolve(node) if node.op == "TensorListStack" else None
-        if entry is None or entry.attrs["element_dtype"] is not loop.dtype:
-            return False
-        if not self._states_shape(node.inputs[1], self._shape_of_output(loop)):
-            return False
-        number, size = entry.attrs["num_elements"], 1
-        if loop.written is not None and loop.written.at_step:
-            x = self._source_of_list(loop.node.inputs[loop.cell.item])
-            shape = None if x is None else self._view.shape(x)
-            size = -1 if shape is None or shape[0] is None else shape[0]
-        return number in (-1, size)
-
-
-class _Variables:
-    """The variables of a loop by kind, from their values before and after a step."""
-
-    def __init__(self, arguments: Sequence[Value | None], results: Sequence[Value | None]) -> None:
-        self.counters: set[int] = set()
-        self.invariants: set[int] = set()
-        self._states: dict[int, Matrix | Selected] = {}
-        self.are_regular = True
-        for index, (argument, result) in enumerate(zip(arguments, results, strict=True)):
-            if isinstance(argument, Counter) and result == NextCount(index):
-                self.counters.add(index)
-            elif isinstance(argument, OutputList):
-                self.are_regular &= isinstance(result, WrittenList) and result.index == index
-            elif isinstance(argument, Matrix):
-                self.are_regular &= isinstance(result, Matrix | Selected)
-                if isinstance(result, Matrix | Selected):
-                    self._states[index] = result
-            elif argument is None or isinstance(argument, Counter):
-                self.are_regular = False
-            else:
-                self.invariants.add(index)
-        self._own = {index: value for index, value in enumerate(arguments) if isinstance(value, Matrix)}
-
-    def previous_output(self, outputs: Sequence[WrittenList]) -> int | None:
-        """The variable that is the masked output of the step before. It differs from h in its first value."""
-        element = outputs[0].element if outputs else None
-        if not isinstance(element, Selected):
-            return None
-        return next((index for index, state in self._own.items()
-                     if element.old in (None, state) and self._states.get(index) == element
-                     and self._has_twin(index, element)), None)
-
-    def _has_twin(self, index: int, element: Selected) -> bool:
-        """True where another variable has the same new value: then this one is the output, and that one is h."""
-        return any(isinstance(other, Selected) and other.new == element.new
-                   for position, other in self._states.items() if position != index)
-
-    def new_states(self, algebra: Algebra, previous: int | None) -> dict[int, Polynomial] | None:
-        """The new states before the mask. None where a masked state is not its own old value."""
-        new: dict[int, Polynomial] = {}
-        for index, value in self._states.items():
-            if index == previous:
-                continue
-            matrix = value.new if isinstance(value, Selected) else value
-            if isinstance(value, Selected) and value.old != self._own[index]:
-                return None
-            if matrix.is_row or matrix.width != self._own[index].width:
-                return None
-            new[index] = matrix.value
-        return new
-
-    def masks(self, cell: Cell) -> list[Mask]:
-        """The masks of the states. They are all equal, or the loop is none of a layer."""
-        values = [self._states[index] for index in cell.states]
-        masks = [value.mask for value in values if isinstance(value, Selected)]
-        return masks if len(masks) in (0, len(values)) else [*masks, Mask(-1, 1)]
-
-
-def _selection(
-    written: WrittenList | None, cell: Cell, states: Mapping[int, Polynomial], masks: Sequence[Mask],
-    previous: int | None,
-) -> str | None:
-    """The attribute `masked` of the op. None where the list's element is not the output h of the cell."""
-    if written is None:
-        return "previous"
-    element = written.element
-    new = element.new if isinstance(element, Selected) else element
-    if new.value != states[cell.states[0]] or new.is_row or isinstance(element, Selected) != bool(masks):
-        return None
-    if not isinstance(element, Selected):
-        return "previous"
-    if element.mask != masks[0]:
-        return None
-    if element.old is None:
-        return "zeros"
-    return None if previous is None else "previous"
-
-
-class _FusedLoop:
-    """The op of a loop, with the loop's name, and the replacements of the loop's outputs."""
-
-    def __init__(self, view: GraphView, loop: Loop) -> None:
-        self._view, self._loop = view, loop
-        self._writer = WeightWriter(view, loop.node, loop.dtype)
-        self._name = view.new_name(f"{loop.node.name}/sequence")
-
-    def nodes(self) -> tuple[list[Node], dict[Input, Input]]:
-        loop, cell, inputs = self._loop, self._loop.cell, self._loop.node.inputs
-        writer = self._writer
-        weights = [writer.product_weights("w", [gate.w for gate in cell.gates]),
-                   writer.product_weights("u", [gate.u for gate in cell.gates]), writer.biases(cell)]
-        if cell.reset_after is not None:
-            weights.append(writer.bias(cell.candidate_biases, cell.candidate_shift, cell.gates[0].u.width))
-        masks = [] if loop.mask is None else [writer.node(
-            "mask", "Squeeze", self._tensor(loop.mask.index), T=dtypes.bool_, squeeze_dims=[2])]
-        attrs: dict[str, Any] = {"T": loop.dtype, "N": len(masks), "masked": loop.masked,
-                                 "activation": cell.activation}
-        if cell.recurrent_activation is not None:
-            attrs["recurrent_activation"] = cell.recurrent_activation
-        if cell.reset_after is not None:
-            attrs["reset_after"] = cell.reset_after
-        states = [inputs[state] for state in cell.states]
-        self._steps = self._length()
-        op = Node(self._name, cell.op, [self._steps, self._tensor(cell.item), *states, *weights, *masks],
-                  controls=loop.node.controls, attrs=attrs)
-        nodes = [op]
-        if not self._view.is_replaceable(loop.node):
-            nodes.append(self._waiting_node(loop.node))
-        replacements: dict[Input, Input] = {}
-        for nodes_of_stack, instead in map(self._stack, self._stack_nodes()):
-            nodes += nodes_of_stack
-            replacements |= instead
-        replacements |= self._results()
-        return [*(placed_like(node, loop.node) for node in nodes), *writer.nodes], replacements
-
-    def _tensor(self, index: int) -> Input:
-        return self._view.graph[self._loop.node.inputs[index].node].inputs[0]
-
-    def _length(self) -> Input:
-        """The smallest number of steps."""
-        writer = self._writer
-        numbers = [bound for bound in self._loop.bounds if isinstance(bound, int)]
-        tensors = [self._as_int32(bound) for bound in self._loop.bounds if not isinstance(bound, int)]
-        if numbers:
-            tensors.append(writer.constant("length", min(max(min(numbers), 0), np.iinfo(np.int32).max)))
-        length = tensors[0]
-        for other in tensors[1:]:
-            length = writer.node("length", "Minimum", length, other, T=dtypes.int32)
-        return length
-
-    def _count(self, counter: Input) -> Input:
-        """A counter behind the loop."""
-        writer, dtype = self._writer, self._view.dtype(counter)
-        count = writer.node("count", "Maximum", self._steps, writer.constant("zero", 0), T=dtypes.int32)
-        return count if dtype is dtypes.int32 else writer.node("count", "Cast", count, SrcT=dtypes.int32, DstT=dtype)
-
-    def _as_int32(self, tensor: Input) -> Input:
-        dtype = self._view.dtype(tensor)
-        return tensor if dtype is dtypes.int32 else self._writer.node("length", "Cast", tensor, SrcT=dtype,
-                                                                       DstT=dtypes.int32)
-
-    def _results(self) -> dict[Input, Input]:
-        """The replacements of the loop's variables."""
-        loop, name = self._loop, self._loop.node.name
-        results = {Input(name, None, index): loop.node.inputs[index] for index in loop.invariants}
-        results |= {Input(name, None, state): Input(self._name, None, FIRST_STATE + number)
-                    for number, state in enumerate(loop.cell.states)}
-        for index in loop.counters:
-            if any(consumer.inputs[number].index == index for consumer, number in self._view.consumers[name]):
-                results[Input(name, None, index)] = self._count(loop.node.inputs[index])
-        if loop.previous is not None:
-            results[Input(name, None, loop.previous)] = self._last_output
-        return results
-
-    def _waiting_node(self, node: Node) -> Node:
-        """A node in the place of `node` for control edges. The op has no effect: only reads of variables come first."""
-        return Node(node.name, "NoOp", controls=[*self._writer.reads(), *self._loop.node.controls, *node.controls])
-
-    @property
-    def _last_output(self) -> Input:
-        """The output of the last step: h, where no step is masked and one at least runs."""
-        is_state = self._loop.mask is None and all(isinstance(steps, int) and steps > 0 for steps in self._loop.bounds)
-        return Input(self._name, None, FIRST_STATE if is_state else LAST_OUTPUT)
-
-    def _stack_nodes(self) -> list[Node]:
-        """The nodes that make a tensor of the output list."""
-        loop = self._loop
-        return [consumer for consumer, number in self._view.consumers[loop.node.name]
-                if loop.written is not None and consumer.inputs[number].index == loop.written.index]
-
-    def _stack(self, stack: Node) -> tuple[list[Node], dict[Input, Input]]:
-        """The tensor of the output list, instead of a stack of its elements. An idle copy only waits."""
-        loop, writer = self._loop, self._writer
-        assert loop.written is not None
-        if stack.op == "Identity":
-            return [self._waiting_node(stack)], {}
-        tensor = Input(self._name)
-        if not loop.written.at_step:
-            tensor = writer.node("last", "ExpandDims", self._last_output,
-                                 writer.constant("last/axis", 0), T=loop.dtype, Tdim=dtypes.int32)
-        if self._view.is_free(stack):
-            return [], {Input(stack.name): tensor}
-        return [Node(stack.name, "Identity", [tensor], controls=stack.controls, attrs={"T": loop.dtype})], {}
 
 
 def _trace_identities(function: Function, tensor: Input | None) -> Input | None:

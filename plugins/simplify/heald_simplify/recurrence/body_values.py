@@ -36,9 +36,10 @@ class Scalar:
 
 @dataclass(frozen=True)
 class Integers:
-    """A constant of integers."""
+    """A constant of integers. `index`: that of the loop's argument, None for a constant of the body."""
 
     value: np.ndarray[Any, Any]
+    index: int | None = None
 
 
 @dataclass(frozen=True)
@@ -65,9 +66,10 @@ class Invariant:
 
 @dataclass(frozen=True)
 class OutputList:
-    """A list that the loop fills, by its index."""
+    """A list that the loop fills, by its index. `array`: the handle of a TensorArray, whose flow the loop passes on."""
 
     index: int
+    array: Input | None = None
 
 
 @dataclass(frozen=True)
@@ -81,10 +83,21 @@ class WrittenList:
 
 @dataclass(frozen=True)
 class Mask:
-    """One boolean for each row of the batch, from an input list. `width`: its columns."""
+    """One boolean for each row of the batch, from an input list. `width`: its columns.
+
+    `is_of_lengths`: The argument has one length for each row instead, and rows are true up to their lengths.
+    """
 
     index: int
     width: int
+    is_of_lengths: bool = False
+
+
+@dataclass(frozen=True)
+class Ended:
+    """One boolean for each row of the batch: its length, an element of this argument, has no more steps."""
+
+    index: int
 
 
 @dataclass(frozen=True)
@@ -112,5 +125,5 @@ class Condition:
 
 
 Value = (Matrix | Concatenation | Scalar | Integers | Counter | NextCount | Invariant | OutputList | WrittenList | Mask
-         | Selected | Condition | Block | Source)
+         | Ended | Selected | Condition | Block | Source)
 Values = tuple[Value | None, ...]  # the elements of one output argument
