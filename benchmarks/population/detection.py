@@ -19,7 +19,7 @@ def _backbone(rng: Rng) -> tf.Module:
     holder.first, holder.second = variable(rng, 3, 3, 3, 8, scale=0.4), variable(rng, 3, 3, 8, 16, scale=0.2)
     holder.boxes, holder.classes = (
         variable(rng, 1, 1, 16, 8, scale=0.3),
-        variable(rng, 1, 1, 16, 2 * CLASSES, scale=0.5),
+        variable(rng, 1, 1, 16, 2 * CLASSES, scale=0.15),
     )
     return holder
 
@@ -159,7 +159,7 @@ def grid_of_boxes(rng: Rng) -> Served:
 def centres(rng: Rng) -> Served:
     """CenterNet: peaks of a heat map by max pooling, and the best of them."""
     holder = _backbone(rng)
-    holder.heat = variable(rng, 1, 1, 16, CLASSES, scale=1.0)
+    holder.heat = variable(rng, 1, 1, 16, CLASSES, scale=0.2)
 
     @tf.function(input_signature=[tf.TensorSpec([None, SIDE, SIDE, 3], tf.float32, name="images")])
     def detect(images: tf.Tensor) -> dict[str, tf.Tensor]:

@@ -132,8 +132,8 @@ def quantised_and_back(rng: Rng) -> Served:
         return {
             "signed": tf.quantization.quantize_and_dequantize_v2(x, -4.0, 4.0, range_given=True),
             "given": tf.quantization.quantize_and_dequantize_v2(x, -2.0, 2.0, num_bits=4, range_given=True),
-            "axis": tf.quantization.quantize_and_dequantize_v2(
-                x, tf.fill([8], -3.0), tf.fill([8], 3.0), axis=1, range_given=True
+            "narrow": tf.quantization.quantize_and_dequantize_v2(
+                x, -3.0, 3.0, num_bits=6, range_given=True, narrow_range=True
             ),
             "back": tf.quantization.dequantize(quantised.output, quantised.output_min, quantised.output_max),
         }

@@ -97,26 +97,24 @@ def mutable(rng: Rng) -> Served:
 
 
 def dense(rng: Rng) -> Served:
-    """A dense table of vectors by integers, which the signature changes."""
+    """A dense table of vectors by integers, which belongs to one call."""
     holder = tf.Module()
-    holder.table = tf.lookup.experimental.DenseHashTable(
-        tf.int64,
-        tf.float32,
-        tf.constant([0.0, 0.0]),
-        empty_key=tf.constant(-1, tf.int64),
-        deleted_key=tf.constant(-2, tf.int64),
-    )
-    holder.table.insert(tf.constant([3, 5], tf.int64), tf.constant([[1.0, 2.0], [3.0, 4.5]]))
+    holder.rows = variable(rng, 2, 2, scale=1.0)
 
     @tf.function(input_signature=[tf.TensorSpec([None], tf.int64, name="keys")])
     def look(keys: tf.Tensor) -> dict[str, tf.Tensor]:
-        values = holder.table.lookup(keys)
-        holder.table.insert(keys, values + 1.5)
-        return {"before": values, "after": holder.table.lookup(keys), "size": holder.table.size()}
+        empty, deleted, zero = tf.constant(-1, tf.int64), tf.constant(-2, tf.int64), tf.zeros([2])
+        table = tf.raw_ops.MutableDenseHashTableV2(
+            empty_key=empty, deleted_key=deleted, value_dtype=tf.float32, value_shape=[2]
+        )
+        tf.raw_ops.LookupTableInsertV2(table_handle=table, keys=tf.constant([3, 5], tf.int64), values=holder.rows)
+        before = tf.raw_ops.LookupTableFindV2(table_handle=table, keys=keys, default_value=zero)
+        tf.raw_ops.LookupTableInsertV2(table_handle=table, keys=keys, values=before + 1.5)
+        tf.raw_ops.LookupTableRemoveV2(table_handle=table, keys=keys[:1])
+        after = tf.raw_ops.LookupTableFindV2(table_handle=table, keys=keys, default_value=zero)
+        return {"before": before, "after": after, "size": tf.raw_ops.LookupTableSizeV2(table_handle=table)}
 
-    return Served(
-        holder, {"serving_default": look}, [{"keys": np.array(keys, np.int64)} for keys in ([3, 9], [9, 5, 3])]
-    )
+    return Served(holder, {"serving_default": look}, [{"keys": np.array(keys, np.int64)} for keys in ([3, 9], [9, 5, 3])])
 
 
 def hashed_words(rng: Rng) -> Served:
