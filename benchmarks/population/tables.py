@@ -114,7 +114,8 @@ def dense(rng: Rng) -> Served:
         after = tf.raw_ops.LookupTableFindV2(table_handle=table, keys=keys, default_value=zero)
         return {"before": before, "after": after, "size": tf.raw_ops.LookupTableSizeV2(table_handle=table)}
 
-    return Served(holder, {"serving_default": look}, [{"keys": np.array(keys, np.int64)} for keys in ([3, 9], [9, 5, 3])])
+    calls = [{"keys": np.array(keys, np.int64)} for keys in ([3, 9], [9, 5, 3])]
+    return Served(holder, {"serving_default": look}, calls)
 
 
 def hashed_words(rng: Rng) -> Served:

@@ -181,7 +181,7 @@ def volumes(rng: Rng) -> KerasModel:
     entry = Input((8, 8, 8, 2))
     x = layers.MaxPooling3D()(layers.Conv3D(6, 3, padding="same", activation="relu")(entry))
     x = layers.BatchNormalization()(x)
-    x = layers.AveragePooling3D()(layers.Conv3DTranspose(4, 3, 2, padding="same")(x))
+    x = layers.AveragePooling3D(2)(layers.Conv3DTranspose(4, 3, 2, padding="same")(x))
     return _finish(tf.keras.Model(entry, layers.Dense(3)(layers.Flatten()(x))), rng, (8, 8, 8, 2))
 
 
@@ -191,7 +191,7 @@ def squeeze_and_excite(rng: Rng) -> KerasModel:
     x = layers.Conv2D(16, 3, padding="same", groups=4)(entry)
     x = layers.Activation("swish")(x)
     gate = layers.Dense(16, activation="sigmoid")(
-        layers.Dense(4, activation="relu")(layers.GlobalAveragePooling2D()(x))
+        layers.Dense(4, activation="relu")(layers.GlobalAveragePooling2D(2)(x))
     )
     x = layers.Multiply()([x, layers.Reshape((1, 1, 16))(gate)])
     x = layers.SeparableConv2D(12, 3, depth_multiplier=2, activation="gelu")(x)
@@ -284,7 +284,7 @@ def siamese(rng: Rng) -> KerasModel:
         [
             Input((16, 16, 3)),
             layers.Conv2D(8, 5, 2, activation="relu"),
-            layers.AveragePooling2D(),
+            layers.AveragePooling2D(2),
             layers.Flatten(),
             layers.Dense(10),
         ]
