@@ -93,7 +93,7 @@ def save_form(form: Form, folder: Path) -> dict[str, Any]:
     if isinstance(form, Served):
         tf.saved_model.save(form.holder, str(folder / "model"), signatures=dict(form.functions))
         return {**description, "signature": form.call}
-    if tf.keras.__version__.startswith("3"):
+    if getattr(tf.keras, "__version__", "2").startswith("3"):
         form.model.export(str(folder / "model"), verbose=False)
     else:
         form.model.save(str(folder / "model"), save_format="tf", include_optimizer=False)

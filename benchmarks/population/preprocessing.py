@@ -155,7 +155,7 @@ def normalization(rng: Rng) -> KerasModel:
 def resized_images(rng: Rng) -> Served:
     """All interpolations, and the crops."""
     methods = ("bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5", "gaussian", "mitchellcubic")
-    if tf.keras.__version__.startswith("3"):
+    if getattr(tf.keras, "__version__", "2").startswith("3"):
         methods = ("bilinear", "nearest", "bicubic", "lanczos3", "lanczos5")
     modes = {method: layers.Resizing(9, 13, interpolation=method) for method in methods}
     modes["cropped"] = layers.CenterCrop(6, 5)
