@@ -23,6 +23,8 @@ def optimizer_steps(rng: Rng, name: str, arguments: dict | None = None) -> Serve
     optimizer.build(model.trainable_variables)
     holder = tf.Module()
     holder.model, holder.weights = model, model.trainable_variables
+    if not getattr(tf.keras, "__version__", "2").startswith("3"):
+        holder.optimizer = optimizer
     holder.slots = list(optimizer.variables) if not callable(optimizer.variables) else list(optimizer.variables())
     loss_of = tf.keras.losses.SparseCategoricalCrossentropy(from_logits=True)
 
