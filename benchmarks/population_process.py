@@ -43,10 +43,11 @@ def open_model(folder: Path, case: Mapping[str, Any]) -> Run:
         model = heald.load(path, signature=case["signature"])
         return lambda call: _by_name(model, model(dict(call)))
     fetches = {name: tensor.removesuffix(":0") for name, tensor in case["fetches"].items()}
-    model = heald.load(path, outputs=[*fetches.values()])
+    inputs = {name: tensor.removesuffix(":0") for name, tensor in case["feeds"].items()}
+    model = heald.load(path, inputs=[*inputs.values()], outputs=[*fetches.values()])
 
     def run(call: Arrays) -> Arrays:
-        feeds = {case["feeds"][name].removesuffix(":0"): array for name, array in call.items()}
+        feeds = {inputs[name]: array for name, array in call.items()}
         results = _by_name(model, model(feeds))
         return {name: results[tensor] for name, tensor in fetches.items()}
 

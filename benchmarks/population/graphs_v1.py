@@ -322,14 +322,17 @@ def queue(rng: Rng, kind: str, form: str = "session") -> Graph:
     if kind == "priority":
         fill = source.enqueue_many([tf.constant([5, 3, 9, 1, 7, 2], tf.int64), start])
         elements = source.dequeue_many(2)[1]
-        back = source.enqueue_many([tf.cast(tf.range(tf.shape(x)[0]), tf.int64), x])
     elif kind == "padding":
-        fill = v1.group(*[source.enqueue([start[0, :length]]) for length in (2, 2, 2, 2)])
-        elements, back = source.dequeue_many(2), source.enqueue([x[0]])
+        fill, elements = v1.group(*[source.enqueue([start[0, :2]]) for _ in range(4)]), source.dequeue_many(2)
     else:
-        fill, elements, back = source.enqueue_many([start]), source.dequeue_many(2), source.enqueue_many([x])
+        fill, elements = source.enqueue_many([start]), source.dequeue_many(2)
     with tf.control_dependencies([elements]):
-        back = v1.group(back, name="back")
+        if kind == "padding":
+            with tf.control_dependencies([source.enqueue([x[0]])]):
+                back = source.enqueue([x[1]])
+        else:
+            priorities = [tf.cast(tf.range(tf.shape(x)[0]), tf.int64)] if kind == "priority" else []
+            back = source.enqueue_many([*priorities, x])
     return _graph(
         {"x": x},
         {"elements": tf.identity(elements, "elements")},
