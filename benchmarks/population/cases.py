@@ -140,7 +140,7 @@ def _save_saved_model(form: Graph, session: Any, folder: Path) -> dict[str, Any]
         ["serve"],
         signature_def_map={"serving_default": signature},
         main_op=form.main_op,
-        assets_list=list(form.assets) or None,
+        assets_collection=list(form.assets) or None,
     )
     builder.save()
     return {"path": "model", "signature": "serving_default", "feeds": None, "fetches": None}
