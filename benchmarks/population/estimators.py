@@ -49,9 +49,11 @@ def _export(
     estimator.train(feed, steps=STEPS)
     if raw:
         specs = {"x": tf.TensorSpec([None, 4], tf.float32), "colour": tf.TensorSpec([None], tf.string)}
-        receiver = tf.estimator.export.build_raw_serving_input_receiver_fn(
-            {name: tf.compat.v1.placeholder(spec.dtype, spec.shape) for name, spec in specs.items()}
-        )
+
+        def receiver() -> Any:
+            feeds = {name: tf.compat.v1.placeholder(spec.dtype, spec.shape, name) for name, spec in specs.items()}
+            return tf.estimator.export.ServingInputReceiver(feeds, feeds)
+
         call = {"x": features["x"][:5], "colour": features["colour"][:5].astype("S").astype(object)}
     else:
         receiver = tf.estimator.export.build_parsing_serving_input_receiver_fn(
