@@ -78,7 +78,8 @@ def summary(rows: list[Row]) -> Mapping[str, Any]:
     """The figures of some rows: counts, the largest difference, the median ratio of times."""
     ratios = [row["seconds"] / row["tensorflow"] for row in rows if "seconds" in row]
     differences = [row["difference"] for row in rows if row["state"] == "works"]
-    counts = {command: sum(row.get(command) == "" for row in rows) for command in COMMANDS}
+    tried = {command: [row[command] for row in rows if command in row] for command in COMMANDS}
+    counts = {command: f"{lines.count('')} of {len(lines)}" for command, lines in tried.items()}
     return {"models": len(rows), "works": sum(row["state"] == "works" for row in rows),
             "wrong": sum(row["state"] == "wrong" for row in rows), "difference": max(differences, default=0.0),
             "ratio": median(ratios) if ratios else None, **counts}

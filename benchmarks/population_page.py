@@ -36,7 +36,7 @@ def _family_cells(name: str, figures: Mapping[str, Any], *, has_commands: bool) 
     ratio = "" if figures["ratio"] is None else f"{figures['ratio']:.2f}"
     cells = [name, str(figures["models"]), str(figures["works"]), str(figures["wrong"]),
              f"{figures['difference']:.0e}", ratio]
-    return [*cells, str(figures["inspect"]), str(figures["bench"])] if has_commands else cells
+    return [*cells, figures["inspect"], figures["bench"]] if has_commands else cells
 
 
 def failures(rows: Sequence[Row]) -> list[list[str]]:
@@ -72,7 +72,8 @@ def page(report: Mapping[str, Any], summary: Summary) -> str:
     rows = report["rows"]
     head, cells = by_family(rows, summary)
     align = ["left", *["right"] * (len(head) - 1)]
-    parts = ["# The population", WORDS.format(date=report["date"], cores=report["cores"], models=len(rows)),
+    words = WORDS.format(date=report["date"], cores=report["cores"], models=len(rows))
+    parts = ["# The population", words, *report.get("remarks", ()),
              tabulate(cells, head, tablefmt="pipe", disable_numparse=True, colalign=align), COLUMNS]
     problems = failures(rows)
     if problems:
@@ -80,7 +81,7 @@ def page(report: Mapping[str, Any], summary: Summary) -> str:
                                                          disable_numparse=True)]
     problems = [*command_failures(rows)]
     if problems:
-        parts += ["## Commands without flags", BENCH, tabulate(problems, ["model", "command", "last line"],
+        parts += ["## Commands without inputs", BENCH, tabulate(problems, ["model", "command", "last line"],
                                                                tablefmt="pipe", disable_numparse=True)]
     return "\n\n".join([*parts, REPEAT]) + "\n"
 
@@ -98,7 +99,8 @@ COLUMNS = """\
 - The difference is |heald - TensorFlow| / (1 + |TensorFlow|), the largest of all outputs of the models that work.
 - The time is the median of the models' ratios: a call in heald against a call in TensorFlow. Most of these models are
   small, so that the cost of a call counts most.
-- `inspect` and `bench` count the models on which `heald inspect` and `heald bench` succeed without flags."""
+- `inspect` and `bench` count the models on which `heald inspect` and `heald bench` succeed without inputs, of the
+  models that were tried."""
 
 BENCH = """\
 `heald bench` makes up the inputs that it is not given. Bytes of an image, an index within a table, or a node that runs
