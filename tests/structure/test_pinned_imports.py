@@ -56,7 +56,7 @@ PINNED = {
         "heald.runtime.values": {"Buffer"},
     },
     "plugins/saved_model/heald_saved_model": {
-        "heald.graphs.compiler": {"inline"},
+        "heald.graphs.compiler": {"inline", "with_successors_as_partners"},
         "heald.graphs.graph": {"Func", "Function", "ancestors", "graphdef", "graphdef_text", "parse_input"},
         "heald.graphs.protobuf": {"message_class", "parse_message"},
         "heald.runtime.contract": {"ArgDef", "OpRegistry", "check_attributes"},

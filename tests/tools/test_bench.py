@@ -7,11 +7,13 @@ import heald
 import numpy as np
 import pytest
 from builders.graphs import const, node, placeholder
-from heald.api import OpCost
+from heald.api import Node, OpCost, TensorValue
+from heald.graphs.graph.attr_value import ShapeAttr
 from heald.runtime.values import dtypes
 from heald.runtime.values.tensor import TensorMetadata
 from heald_tf_ops.op_cost import op_cost
 from heald_tools import peers
+from heald_tools.made_up_strings import example
 
 SHORT = ["--seconds", "0.01"]
 
@@ -107,9 +109,53 @@ def test_a_runtime_that_is_not_there_is_told_with_the_remedy(command, layer, mon
 
 
 def test_an_input_that_cannot_be_guessed_must_be_given(command, saved):
-    words = saved(placeholder("s", (None,), dtypes.string), node("t", "Identity", "s", T=dtypes.string))
-    assert "--input s=FILE.npy" in command("bench", words, *SHORT).err
-    command("bench", words, "--input", 's=["a"]', *SHORT)
+    values = saved(placeholder("x", None), node("y", "Identity", "x"))
+    assert "--input x=FILE.npy" in command("bench", values, *SHORT).err
+    command("bench", values, "--input", "x=[1.5]", *SHORT)
+
+
+@pytest.mark.parametrize(("op", "attrs"), [
+    ("StringLength", {"unit": b"BYTE"}), ("StringToNumber", {"out_type": dtypes.float32}),
+    ("DecodeRaw", {"out_type": dtypes.complex128, "little_endian": True}), ("DecodeJpeg", {"channels": 3}),
+    ("DecodePng", {"channels": 1, "dtype": dtypes.uint8}), ("DecodeWav", {"desired_channels": 1}),
+])
+def test_strings_are_made_up_in_the_form_that_the_model_reads(command, saved, op, attrs):
+    model = saved(placeholder("s", (None, 1), dtypes.string), const("scalar", [], np.int32),
+                  node("one", "Reshape", "s", "scalar", T=dtypes.string), Node("y", op, ["one"], attrs=attrs))
+    assert "runtimes" in json.loads(command("bench", model, "--json", *SHORT).out)
+
+
+def test_strings_that_no_form_fits_are_refused_with_the_error_of_the_first(command, saved):
+    model = saved(placeholder("s", (None,), dtypes.string), const("no", []),
+                  Node("y", "DecodeCSV", ["s", "no", "no", "no"], attrs={"OUT_TYPE": [dtypes.float32] * 3}))
+    assert "Expect 3 fields but have 1" in command("bench", model, *SHORT).err
+
+
+def strings(name, value):
+    return Node(name, "Const", attrs={"dtype": dtypes.string, "value": TensorValue(np.array(value, object))})
+
+
+@pytest.mark.parametrize("op", ["ParseExample", "ParseExampleV2"])
+def test_an_example_has_the_features_that_its_parser_requires(command, saved, op):
+    names, types = [b"a", b"b" * 200, b"c"], [dtypes.float32, dtypes.int64, dtypes.string]
+    defaults = [const("default_0", []), const("default_1", [], np.int64),
+                strings("default_2", [])]
+    attrs = {"Tdense": types, "dense_shapes": [ShapeAttr((2, 3)), ShapeAttr(()), ShapeAttr((1,))],
+             "sparse_types": [dtypes.int64]}
+    if op == "ParseExampleV2":
+        keys = [strings("sparse", [b"d"]), strings("keys", names), strings("ragged", [])]
+        attrs |= {"num_sparse": 1, "ragged_value_types": [], "ragged_split_types": []}
+    else:
+        keys = [strings("sparse", b"d"), *(strings(f"key_{index}", name) for index, name in enumerate(names))]
+        attrs |= {"Nsparse": 1, "Ndense": 3}
+    nodes = [strings("no_names", []), *keys, *defaults]
+    parser = Node("y", op, ["s", *(node.name for node in nodes)], attrs=attrs)
+    model = saved(placeholder("s", (None,), dtypes.string), *nodes, parser)
+    assert "runtimes" in json.loads(command("bench", model, "--json", *SHORT).out)
+
+
+def test_a_feature_of_any_claimed_size_is_left_out():
+    assert example([(b"a", dtypes.float32, (1 << 40, 8))]) == example([])
 
 
 def of(shape, dtype=dtypes.float32):

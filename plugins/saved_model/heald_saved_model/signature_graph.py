@@ -17,7 +17,7 @@ from heald.api import (
     without_idle_controls,
 )
 from heald.errors import HealdError, NotFound, Unimplemented, did_you_mean
-from heald.graphs.compiler import inline
+from heald.graphs.compiler import inline, with_successors_as_partners
 from heald.graphs.graph import ancestors, parse_input
 from heald.runtime.contract import OpRegistry
 
@@ -77,7 +77,9 @@ def signature_graph(
     for initializer in first:
         graph = with_constants(graph, ancestors(graph.nodes, [initializer.target]), assets, ops)
         needed_nodes |= ancestors(graph.nodes, [initializer.target])
-    graph, restoring = with_initializers(graph.replace(without=graph.nodes.keys() - needed_nodes), saved, values, state)
+    remaining = graph.replace(without=graph.nodes.keys() - needed_nodes)
+    remaining = with_successors_as_partners(graph, remaining)  # placement refuses partners that are left out
+    graph, restoring = with_initializers(remaining, saved, values, state)
     return SignatureGraph(without_unused_functions(graph), signatures, (*restoring, *first))
 
 

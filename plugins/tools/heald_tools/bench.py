@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, cast
 
 from heald.api.cli import add_device, add_json, add_model, positive, say, ticking
+from heald.errors import DataLoss, HealdError, InvalidArgument
 
 if TYPE_CHECKING:
     from .peers import Peer
@@ -17,7 +18,8 @@ if TYPE_CHECKING:
 MAX_ROWS = 20  # rows of the table of nodes without --all
 EPILOG = """\
 Inputs that are not given are made up: random numbers, unknown lengths are 1, the
-first of them --batch. With --against the runtimes take turns in one process, each after
+first of them --batch. Strings are a text, an image, a sound or a tf.Example: the
+first of them that the model runs on. With --against the runtimes take turns in one process, each after
 a pause in which the others' threads go to sleep and after runs that are not timed. The
 ratio is heald's time over theirs, below 1 heald is faster: the median over turns of the
 medians in each. They belong into an environment of their own: heald never needs them.
@@ -57,18 +59,16 @@ def bench(args: Namespace) -> int:
     started, before = perf_counter(), _peak()
     model = _load(args)
     loaded = perf_counter()
-    feeds = _feeds(args, model)
-    step, values = outputs_of(model), list(feeds.values())
-    begun = perf_counter()
+    step = outputs_of(model)
     with ticking("the first run"):
-        step(*values)
-    first, after = perf_counter(), _peak()
+        feeds, first_seconds = _run_first(step, _candidates(args, model))
+    values, after = list(feeds.values()), _peak()
     others = peers(args.against, args, with_graph(args, model), feeds) if args.against else []
     turns = time_in_turns([lambda: step(*values), *(peer.run for peer in others)], args.seconds,
                           f"timing {', '.join(['heald', *(peer.name for peer in others)])}")
     report: dict[str, Any] = {
         "model": args.model, "batch": args.batch, "load_ms": (loaded - started) * 1e3,
-        "first_run_ms": (first - begun) * 1e3, "peak_memory": after, "memory_before": before,
+        "first_run_ms": first_seconds * 1e3, "peak_memory": after, "memory_before": before,
         **_compare_runtimes(turns, step(*values), others, args.batch),
     }
     if args.nodes:
@@ -103,17 +103,44 @@ def _load(args: Namespace) -> AnyModel:
     return cast("AnyModel", model)
 
 
-def _feeds(args: Namespace, model: AnyModel) -> dict[str, Any]:
-    """Return an array for each input of the model."""
+def _candidates(args: Namespace, model: AnyModel) -> Iterator[dict[str, Any]]:
+    """Yield arrays for all inputs of the model. Inputs of strings without a value have another form each time."""
+    from heald.api import dtypes
     from heald.runtime.service import convert_feed
 
     from .inputs import made_up_array, parse, read, texts_by_input
+    from .made_up_strings import string_forms
     from .step import check_known
 
     texts = texts_by_input([parse(text) for text in args.input], tuple(model.inputs))
     check_known(texts, model)
-    return {name: convert_feed(read(texts[name], meta, name), meta, name) if name in texts
-            else made_up_array(meta, name, args.batch) for name, meta in model.inputs.items()}
+    feeds = {name: convert_feed(read(texts[name], meta, name), meta, name) if name in texts
+             else made_up_array(meta, name, args.batch, is_text=True) for name, meta in model.inputs.items()}
+    strings = [feeds[name] for name, meta in model.inputs.items() if name not in texts and meta.dtype is dtypes.string]
+    for form in string_forms(getattr(model, "graph", None)) if strings else [b""]:
+        for array in strings:
+            array[...] = form
+        yield feeds
+
+
+def _run_first(
+    step: Callable[..., Any], candidates: Iterable[dict[str, Any]]
+) -> tuple[dict[str, Any], float]:
+    """Run the model once. Returns the first feeds that it runs on, and the seconds of that run.
+
+    Raises the error of the first feeds when it runs on none.
+    """
+    refusal: HealdError | None = None
+    for feeds in candidates:
+        begun = perf_counter()
+        try:
+            step(*feeds.values())
+        except (InvalidArgument, DataLoss) as error:
+            refusal = refusal or error
+        else:
+            return feeds, perf_counter() - begun
+    assert refusal is not None
+    raise refusal
 
 
 def _peak() -> int:

@@ -76,16 +76,19 @@ def read(text: str, meta: TensorMetadata, name: str) -> Any:
         raise DataLoss(f"'{file.path}' cannot be read: {describe_exception(error)}") from error
 
 
-def made_up_array(meta: TensorMetadata, name: str, batch: int = 1) -> Any:
+def made_up_array(meta: TensorMetadata, name: str, batch: int = 1, *, is_text: bool = False) -> Any:
     """Make up a value for an input without one: unknown lengths are 1, an unknown first dimension is `batch`.
 
-    Raises InvalidArgument for an unknown rank, and for types without a fixed size: any value would be a guess.
+    Raises InvalidArgument for an unknown rank, and for types without a fixed size: any value would be a guess. With
+    `is_text` strings are empty, for the caller to fill.
     """
     import numpy as np
 
-    if meta.shape is None or not meta.dtype.itemsize:
+    if meta.shape is None or not (meta.dtype.itemsize or (is_text and meta.dtype is dtypes.string)):
         raise InvalidArgument(f"input '{name}' is {meta}: give it", hint=f"--input {shlex.quote(name)}=FILE.npy")
     shape = [(1 if i else batch) if size is None else size for i, size in enumerate(meta.shape)]
+    if meta.dtype is dtypes.string:
+        return np.full(shape, b"", object)
     return np.random.default_rng(0).random(shape).astype(meta.dtype.numpy)
 
 

@@ -203,6 +203,19 @@ def test_a_node_that_a_step_does_not_need_still_decides_for_its_partners(tmp_pat
         assert session.prepare("b", ["x"]).program.requires == ("EXAMPLE:1",)
 
 
+@pytest.mark.parametrize("ask", ["", "EXAMPLE:1"])
+@pytest.mark.parametrize("rewritten", [[], [node("m", "Merge", "b", N=1)],
+                                       [node("s", "Switch", "b", "p"), node("m", "Merge", "s", "s:1", N=2)]])
+def test_a_partner_that_a_step_does_not_need_is_no_error_where_its_graph_is_rewritten(rewritten, ask):
+    """Steps with control flow have a graph of their own, of the needed nodes; `a` is the partner of two of them."""
+    last = rewritten[-1].name if rewritten else "b"
+    session = make_session(node("a", "Neg", "x", device=ask), colocated_node("b", "Neg", "c", to="a"),
+                           colocated_node("c", "Neg", "x", to="a"), const("p", True, bool), *rewritten)
+    assert session.run(last, {"x": X}).tolist() == X.tolist()
+    placed = {row["assigned"] for row in session.placement().table() if row["node"] in ("b", "c")}
+    assert placed == {ask or "CPU:0"}
+
+
 def test_groups_of_many_take_no_time_and_no_stack():
     count = 20_000
     nodes = [colocated_node(f"n{i}", "Neg", f"n{i - 1}" if i else "x", to=f"n{min(i + 1, count - 1)}")

@@ -88,6 +88,18 @@ def test_colocation_is_with_nodes_of_the_function():
     assert graph["c/m"].attrs["_class"] == (b"loc:@c/l",)
 
 
+def test_colocation_with_a_call_is_with_the_node_of_its_first_output():
+    """As tf.clip_by_global_norm asks for gradients that a call returns; also where the call is one of a function."""
+    beside = {"T": FLOAT, "_class": (b"loc:@c", b"loc:@a")}
+    graph, _ = inline_and_verify([placeholder("a"), call("c", "twice", "a"), Node("n", "Neg", ["a"], attrs=beside)],
+                                 [TWICE])
+    assert graph["n"].attrs["_class"] == (b"loc:@c/sum", b"loc:@a")
+    outer = Function("outer", [X], [Y], [call("c", "twice", "x"), Node("n", "Neg", ["c:output:0"], attrs={
+        "T": FLOAT, "_class": (b"loc:@c",)})], {"y": "n:y:0"})
+    graph, _ = inline_and_verify([placeholder("a"), call("o", "outer", "a")], [TWICE, outer])
+    assert graph["o/n"].attrs["_class"] == (b"loc:@o/c/sum",)
+
+
 def test_a_function_that_calls_itself_stays_a_call():
     endless = Function("endless", [X], [Y], [call("again", "endless", "x")], {"y": "again:output:0"})
     graph, _ = inline_and_verify([placeholder("a"), call("c", "endless", "a")], [endless])

@@ -26,6 +26,7 @@ from ...runtime.support.lazy_exports import lazy_exports
 
 if TYPE_CHECKING:
     from . import inline as inline
+    from .colocation import with_successors_as_partners as with_successors_as_partners
     from .lifted_graph import lift_graph as lift_graph
     from .lifted_graph import unlift_graph as unlift_graph
     from .names import HANDLE_TYPES as HANDLE_TYPES
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
 
 if not TYPE_CHECKING:  # with it, mypy would take every name for an export
     __getattr__ = lazy_exports(__name__, {
+        ".colocation": ("with_successors_as_partners",),
         ".lifted_graph": ("lift_graph", "unlift_graph"),
         ".names": ("HANDLE_TYPES", "flatten_fetches", "name_tuple"),
         ".resolve": ("faulty_nodes",),

@@ -21,6 +21,7 @@ from ..graph.expansion import ExpansionLimit
 from ..graph.function import Function
 from ..graph.graph import Graph, Input, Node
 from ..graph.rewriting import new_name
+from .colocation import ATTRIBUTE, colocation_partners
 
 DEEPEST_NESTED_CALLS = 100  # nested calls
 _COLOCATED = b"loc:@"
@@ -121,7 +122,17 @@ class Inlining:
 
     def _with_replaced_inputs(self, node: Node) -> Node:
         inputs = [self.final_tensor(tensor) for tensor in node.inputs]
-        return node if inputs == list(node.inputs) else node.replace(inputs=inputs)
+        node = node if inputs == list(node.inputs) else node.replace(inputs=inputs)
+        partners = colocation_partners(node)
+        if self.replaced.keys().isdisjoint(partners):
+            return node
+        groups = (_COLOCATED + self._final_partner(name).encode("utf-8", "surrogateescape") for name in partners)
+        return node.replace(attrs={ATTRIBUTE: tuple(dict.fromkeys(groups))})
+
+    def _final_partner(self, name: str) -> str:
+        """Return the node of a call's first output for colocation: nothing but controls needs the call's own name."""
+        source = self.final_tensor(Input(name, None, 0))
+        return source.node if source.node in self.nodes else name
 
     def final_tensor(self, tensor: Input) -> Input:
         """Return the tensor that replaces this one once all calls are inlined."""

@@ -31,6 +31,7 @@ from ...runtime.values.attribute_values import Func
 from ...runtime.values.dtypes import DType
 from ...runtime.values.tensor import TensorMetadata, ValueInfo
 from ..compiler.call_site import COND, CallSite, call_site, calls_of_known_branches, labelled_functions
+from ..compiler.colocation import with_successors_as_partners
 from ..compiler.function_body import FunctionBody, function_body, with_partitioned_calls
 from ..compiler.functionalize import functionalize
 from ..compiler.inline import DEEPEST_NESTED_CALLS, inline
@@ -153,7 +154,9 @@ class StepCompiler:
             return FunctionCompiler(MAIN, self._session_graph, signature, planned.order, self._env, {})
         fed, fetched, targets = signature
         kept_names = {node for node, _ in (*fed, *fetched)}.union(targets)
-        start = needed_part(graph, planned.order, kept_names, placeholders_for_feeds(planned, signature))
+        feeds = placeholders_for_feeds(planned, signature)
+        start = with_successors_as_partners(  # its nodes are placed anew, without the partners that it leaves out
+            graph.replace(nodes=feeds), needed_part(graph, planned.order, kept_names, feeds))
         inlined = inline(start, self._ops, kept_calls={node for node, _ in fed})
         moved = [_tensor_after_inlining(tensor, inlined.replacements) for tensor in fetched]
         targets = self._targets_after_inlining(start, inlined.graph, moved, targets)
