@@ -69,11 +69,15 @@ def test_a_map_names_the_columns_of_an_input(command, twice, table):
     assert "there is no column 'd'" in command("run", twice, "--input", path, "--map", "x=d,a").err
 
 
-@pytest.mark.parametrize(("text", "name"), [
-    ("a;b\n1;2\n", "data.csv"), ("a\tb\n1\t2\n", "data.tsv"), ("\ufeffa,b\r\n1,2\r\n", "data.csv"),
-    ("1,2\n", "data.csv"), ("a,b\n1,2\n".encode("utf-16"), "data.csv"),
-    (gzip.compress(b"a,b\n1,2\n"), "data.csv.gz"), ('{"a": 1, "b": 2}\n', "data.jsonl"), ('{"x": [1, 2]}', "x.ndjson"),
-])
+FORMS = {
+    "semicolons": ("a;b\n1;2\n", "data.csv"), "tabs": ("a\tb\n1\t2\n", "data.tsv"),
+    "a mark": ("\ufeffa,b\r\n1,2\r\n", "data.csv"), "no header": ("1,2\n", "data.csv"),
+    "UTF-16": ("a,b\n1,2\n".encode("utf-16"), "data.csv"), "gzip": (gzip.compress(b"a,b\n1,2\n"), "data.csv.gz"),
+    "JSON": ('{"a": 1, "b": 2}\n', "data.jsonl"), "a JSON list": ('{"x": [1, 2]}', "x.ndjson"),
+}
+
+
+@pytest.mark.parametrize(("text", "name"), FORMS.values(), ids=FORMS)
 def test_tables_are_read_in_their_usual_forms(command, twice, table, text, name):
     assert rows_of(command("run", twice, "--input", table(text, name)).out)[0]["y"] == "[2.0, 4.0]"
 
