@@ -48,7 +48,17 @@ def test_an_existing_folder_may_have_any_name(command, scopes):
 
 def test_other_suffixes_are_refused_before_anything_runs(command):
     done = command("run", "nothere.pb", "--output", "y.txt")
-    assert done.err.startswith("error: --output 'y.txt' is neither a folder nor an .npz file")
+    assert done.err.startswith("error: --output 'y.txt' is no folder, no .npz file and no .json file")
+
+
+def test_a_json_file_has_all_values_and_null_for_those_that_json_lacks(command, saved):
+    saved(placeholder("x", (None,)), node("y", "AddV2", "x", "x"))
+    done = command("run", "model.pb", "--input", str([*range(2000), float("inf"), float("nan")]).replace(
+        "inf", "Infinity").replace("nan", "NaN"), "--output", "y.json")
+    assert "warning: 2 values are null" in done.err
+    output = json.loads(Path("y.json").read_text("utf-8"))["y"]
+    assert (output["dtype"], output["shape"]) == ("float32", [2002])
+    assert output["values"] == [*range(0, 4000, 2), None, None]
 
 
 def test_json_tells_the_files(command, scopes):

@@ -241,7 +241,7 @@ def test_an_option_of_models_is_an_error_for_a_host_program(command, tmp_path, o
 def test_json_tells_which_values_it_leaves_out_and_how_they_are_had(command, twice, tmp_path):
     np.save("x.npy", np.ones((501, 2), "f4"))
     report = json.loads(command("run", twice, "--input", "x=x.npy", "--json").out)["outputs"]["y"]
-    assert report["left_out"] == "1002 values, more than 1000: --output FILE.npz writes them"
+    assert report["left_out"] == "1002 values, more than 1000: --output FILE.json or FILE.npz writes them"
     assert "values" not in report
     done = command("run", twice, "--input", "x=x.npy", "--json", "--output", "y.npz")
     report = json.loads(done.out)["outputs"]["y"]

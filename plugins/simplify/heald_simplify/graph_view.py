@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
@@ -117,6 +117,21 @@ class GraphView:
         if not nodes and not without:
             return self.graph
         return pruned(self.graph.replace(nodes=nodes, without=without), self._context.kept)
+
+    def with_replacements(self, new_nodes: Sequence[Node], instead: Mapping[Input, Input]) -> Graph:
+        """The graph with new nodes, in which each key of `instead` is read as its value, or as that one's value."""
+        def trace_replacement(source: Input) -> Input:
+            while source in instead:
+                source = instead[source]
+            return source
+
+        def rewire(node: Node) -> Node:
+            return node.replace(inputs=[trace_replacement(source) for source in node.inputs])
+
+        new_names = {node.name for node in new_nodes}
+        changed = [rewire(node) for node in self.graph
+                   if node.name not in new_names and any(source in instead for source in node.inputs)]
+        return self.with_edits([*map(rewire, new_nodes), *changed])
 
 
 def asks_for_same_place(a: Node, b: Node) -> bool:

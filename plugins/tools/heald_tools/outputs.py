@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import os
 import re
+import warnings
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from heald.errors import InvalidArgument, Unimplemented
+from heald.errors import HealdWarning, InvalidArgument, Unimplemented
 from heald.runtime.support import whole_file
+
+JSON = ".json"
 
 
 def check_place(output: str) -> None:
-    """Raise InvalidArgument when `output` is neither an .npz file nor a folder. Commands check before any run."""
-    if Path(output).suffix == ".npz" or is_folder(output):
+    """Raise InvalidArgument when `output` is no .npz file, no .json file and no folder. Commands check before any
+    run."""
+    if Path(output).suffix in (".npz", JSON) or is_folder(output):
         return
-    raise InvalidArgument(f"--output '{output}' is neither a folder nor an .npz file",
+    raise InvalidArgument(f"--output '{output}' is no folder, no .npz file and no .json file",
                           hint=f"'{output}/' means a folder, with an .npy file for each output")
 
 
@@ -31,6 +35,8 @@ def write(output: str, arrays: Mapping[str, Any]) -> dict[str, str]:
     Raises InvalidArgument for a path that is no regular file, Unimplemented for strings that .npy cannot hold, and
     NotFound, PermissionDenied, ResourceExhausted or Unknown when a file cannot be written.
     """
+    if Path(output).suffix == JSON and not is_folder(output):
+        return _write_json(Path(output), arrays)
     storable_arrays = {name: storable(name, array) for name, array in arrays.items()}
     if is_folder(output):
         return _write_folder(Path(output), storable_arrays)
@@ -39,6 +45,21 @@ def write(output: str, arrays: Mapping[str, Any]) -> dict[str, str]:
         for name, array in storable_arrays.items():
             with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
                 write_array(file, array)
+    return dict.fromkeys(arrays, str(path))
+
+
+def _write_json(path: Path, arrays: Mapping[str, Any]) -> dict[str, str]:
+    """Write all values, with types and shapes. NaN and infinities, which JSON lacks, are null, with a warning."""
+    import json
+
+    from .json_values import replace_by_null
+    from .summary import as_json
+
+    nulls: list[float] = []
+    described = {name: replace_by_null(as_json(array, most=None), nulls) for name, array in arrays.items()}
+    if nulls:
+        warnings.warn(f"{len(nulls):,} values are null: JSON has no NaN and no infinities", HealdWarning, stacklevel=2)
+    whole_file.write_whole(path, [json.dumps(described, ensure_ascii=False, allow_nan=False).encode()])
     return dict.fromkeys(arrays, str(path))
 
 

@@ -24,19 +24,19 @@ def lines(name: str, array: Any) -> list[str]:
     return [head(name, array), *(f"  {line}" for line in body)]
 
 
-def as_json(array: Any) -> dict[str, Any]:
+def as_json(array: Any, most: int | None = MAX_JSON_ELEMENTS) -> dict[str, Any]:
     """Describe an output for programs: the statistics, and the values.
 
-    An output of more than `MAX_JSON_ELEMENTS` has the remedy instead of values.
+    An output of more than `most` elements has the remedy instead of values; None is no bound.
     """
     description: dict[str, Any] = {"dtype": dtypes.of_numpy(array.dtype).name, "shape": list(array.shape)}
     plain = _plain(array)
     if array.size and plain.dtype.kind in "fiub":
         description |= _statistics(plain)
-    if array.size <= MAX_JSON_ELEMENTS:
+    if most is None or array.size <= most:
         description["values"] = _json_values(plain.tolist())
     else:
-        description["left_out"] = f"{array.size} values, more than {MAX_JSON_ELEMENTS}: --output FILE.npz writes them"
+        description["left_out"] = f"{array.size} values, more than {most}: --output FILE.json or FILE.npz writes them"
     return description
 
 

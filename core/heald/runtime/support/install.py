@@ -73,7 +73,7 @@ DISTRIBUTIONS = {
         "CaseFoldUTF8", "ConstrainedSequence", "FastBertNormalize", "FindSourceOffsets", "MaxSpanningTree",
         "NormalizeUTF8*", "PhraseTokenize", "RegexSplitWithOffsets", "RougeL", "SentenceFragments*", "Sentencepiece*Op",
         "TFText>*", "TokenizerFromLogits", "*TokenizeWithOffsets")),
-    "heald-tools": OwnDistribution("plugins/tools", plugin="tools", commands=("run", "bench", "trace", "diff", "new")),
+    "heald-tools": OwnDistribution("plugins/tools", plugin="tools", commands=("run", "bench", "trace", "diff", "doctor", "new")),
 }
 COMMANDS = {command: name for name, row in DISTRIBUTIONS.items() for command in row.commands}
 PLUGINS = {row.plugin: name for name, row in DISTRIBUTIONS.items() if row.plugin}

@@ -20,7 +20,7 @@ The body is compared by the function that it computes (`recurrence`). A loop tha
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from heald.api import Function, Graph, Input, Node, PassContext, dtypes
 
@@ -51,6 +51,7 @@ LOOPS = ("While", "StatelessWhile")
 TYPES = (dtypes.float32, dtypes.float64)
 MOST_ARGUMENTS = 64  # of a loop
 
+
 def fuse_recurrent_loops(graph: Graph, context: PassContext) -> Graph:
     if not any(node.op in LOOPS for node in graph):
         return graph
@@ -65,23 +66,7 @@ def fuse_recurrent_loops(graph: Graph, context: PassContext) -> Graph:
                 nodes, replacements = FusedLoop(view, loop, loops.series).nodes()
                 new_nodes += nodes
                 instead |= replacements
-    return _with_replacements(view, new_nodes, instead)
-
-
-def _with_replacements(view: GraphView, new_nodes: list[Node], instead: dict[Input, Input]) -> Graph:
-    def rewire(node: Node) -> Node:
-        return node.replace(inputs=[_final(source, instead) for source in node.inputs])
-
-    new_names = {node.name for node in new_nodes}
-    changed = [rewire(node) for node in view.graph
-               if node.name not in new_names and any(source in instead for source in node.inputs)]
-    return view.with_edits([*map(rewire, new_nodes), *changed])
-
-
-def _final(source: Input, instead: Mapping[Input, Input]) -> Input:
-    while source in instead:
-        source = instead[source]
-    return source
+    return view.with_replacements(new_nodes, instead)
 
 
 class _Loops:

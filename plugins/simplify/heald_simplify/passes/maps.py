@@ -61,23 +61,7 @@ def batch_maps(graph: Graph, context: PassContext) -> Graph:
             continue
         new_nodes += nodes
         instead |= replacements
-    return _with_replacements(view, new_nodes, instead)
-
-
-def _with_replacements(view: GraphView, new_nodes: list[Node], instead: Mapping[Input, Input]) -> Graph:
-    def rewire(node: Node) -> Node:
-        return node.replace(inputs=[_last(source, instead) for source in node.inputs])
-
-    new_names = {node.name for node in new_nodes}
-    changed = [rewire(node) for node in view.graph
-               if node.name not in new_names and any(source in instead for source in node.inputs)]
-    return view.with_edits([*map(rewire, new_nodes), *changed])
-
-
-def _last(source: Input, instead: Mapping[Input, Input]) -> Input:
-    while source in instead:
-        source = instead[source]
-    return source
+    return view.with_replacements(new_nodes, instead)
 
 
 class _Map:

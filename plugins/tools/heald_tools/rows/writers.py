@@ -12,6 +12,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO, Protocol
 
+from ..json_values import replace_by_null
 from .results import Table
 
 
@@ -65,19 +66,14 @@ class JsonLinesWriter:
             lines.append(self._line(row))
         self._out.write("".join(lines).encode())
 
-    def _line(self, row: Mapping[str, Any]) -> str:
+    def _line(self, row: dict[str, Any]) -> str:
         try:
             return json.dumps(row, ensure_ascii=False, allow_nan=self._literal) + "\n"
         except ValueError:
-            return json.dumps({name: self._finite(value) for name, value in row.items()}, ensure_ascii=False) + "\n"
-
-    def _finite(self, value: Any) -> Any:
-        if isinstance(value, list):
-            return [self._finite(item) for item in value]
-        if isinstance(value, float) and value - value != 0:
-            self.null_count += 1
-            return None
-        return value
+            nulls: list[float] = []
+            line = json.dumps(replace_by_null(row, nulls), ensure_ascii=False)
+            self.null_count += len(nulls)
+            return line + "\n"
 
     def close(self) -> None:
         self._out.flush()
