@@ -17,8 +17,11 @@ REQUIRED = {"heald", "heald_cpu", "heald_tf_ops", "ml_dtypes", "numpy"}  # by th
 OPS = {
     "google-re2": ["RegexFullMatch", "RegexReplace", "StaticRegexFullMatch", "StaticRegexReplace"],
     "pillow": ["DecodeGif", "DecodeImage", "DecodePng", "DecodeWebP", "EncodeJpeg"],
-    "scipy": ["BesselI0e", "BesselI1e", "Digamma", "Erfinv", "Igamma", "Igammac", "Lgamma", "Ndtri", "Polygamma",
-              "Zeta"],
+    "scipy": ["BesselI0", "BesselI0e", "BesselI1", "BesselI1e", "BesselJ0", "BesselJ1", "BesselK0",
+              "BesselK0e", "BesselK1", "BesselK1e", "BesselY0", "BesselY1", "Betainc", "Dawsn",
+              "Digamma", "Erfinv", "Expint", "FresnelCos", "FresnelSin", "Igamma", "IgammaGradA",
+              "Igammac", "Lgamma", "MatrixExponential", "MatrixLogarithm", "MatrixSquareRoot",
+              "Ndtri", "Polygamma", "RandomGammaGrad", "Spence", "Zeta"],
     "simplejpeg": ["DecodeAndCropJpeg", "DecodeJpeg", "ExtractJpegShape"],
 }
 

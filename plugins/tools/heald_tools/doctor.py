@@ -1,4 +1,4 @@
-"""heald doctor: what this machine, its environment and its plugins are fit for, and the remedy of each fault."""
+"""heald doctor: the faults of this machine, its environment and its plugins, each with its remedy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from heald.api.cli import add_json, plural, say, show, show_json, ticking
 OK, WARNING, FAULT = "ok", "warning", "fault"
 FEW_FILES = 1024  # open files
 LITTLE_MEMORY = 1 << 30  # bytes
-_LIBRARIES = {  # by module: the distribution, and what it does for heald
+_LIBRARIES = {  # by module: the distribution, and its purpose here
     "PIL": ("pillow", "pictures"), "simplejpeg": ("simplejpeg", "JPEG of graphs"),
     "re2": ("google-re2", "regular expressions of graphs"), "scipy": ("scipy", "the rarer special functions"),
     "google_crc32c": ("google-crc32c", "checksums of checkpoints and TFRecord files"),
@@ -173,8 +173,9 @@ def _check_devices() -> Iterator[Finding]:
 
 
 def _output_of(*arguments: str) -> tuple[list[dict[str, Any]], str]:
-    """The rows of another command, from a process of its own; or the last line of what it says."""
-    done = subprocess.run([sys.executable, "-m", "heald", *arguments, "--json"], capture_output=True,  # noqa: S603
+    """The rows of another command, from a process of its own; or its error. No module of the working folder is imported
+    there."""
+    done = subprocess.run([sys.executable, "-P", "-m", "heald", *arguments, "--json"], capture_output=True,  # noqa: S603
                           text=True, check=False)
     try:
         return json.loads(done.stdout), ""

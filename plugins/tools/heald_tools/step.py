@@ -1,4 +1,4 @@
-"""The step that a command's arguments name: which model, what is fed, what is fetched, on which device."""
+"""The step that a command's arguments name: its model, feeds, fetches and device."""
 
 from __future__ import annotations
 

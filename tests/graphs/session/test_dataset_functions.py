@@ -93,6 +93,15 @@ def test_a_deadline_ends_an_unbounded_sequence(nodes):
         made.run("total", options=heald.RunOptions(timeout=0.1))
 
 
+@pytest.fixture
+def interruptible():
+    """Ctrl-C raises KeyboardInterrupt, which the background jobs of a shell ignore."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_a_token_of_another_thread_and_a_signal_end_an_unbounded_reduction():
     token = heald.CancelToken()
     with session(*FOR_EVER, mapped("data", "endless", "double"), total("data")) as made:

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from ...errors import InvalidArgument, NotFound, PluginError, closest
-from ..support.install import plugin_hint, plugin_of_op
+from ..support.install import brings_named_ops, plugin_hint, plugin_of_op
 from .op import OP_SET_PLUGIN, Attrs, MetadataRule, OpDef
 from .op_table import Metas, OpCost, OpTable
 
@@ -27,6 +27,7 @@ class OpRegistry:
         self._sources: list[tuple[str, Mapping[str, OpDef]]] = [(CORE_OWNER, core_ops)]  # (plugin, ops)
         self._added: dict[str, dict[str, OpDef]] = {}  # by plugin, its single ops
         self._tables: list[OpTable] = []
+        self._has_op_set = False  # the table of a plugin that is no pack of a few named ops
         self._missing = missing
         self._known: dict[str, OpDef] = {}
         self._rules: dict[str, MetadataRule | None] = {}  # of ops that were asked for
@@ -66,6 +67,7 @@ class OpRegistry:
         """Add a plugin's op set. A row is compared with the rows of other tables when its op is first asked for."""
         self._sources.append((plugin, table))
         self._tables.append(table)
+        self._has_op_set = self._has_op_set or not brings_named_ops(plugin)
         self._known.clear()
         self._rules.clear()
 
@@ -118,7 +120,7 @@ class OpRegistry:
         similar_names = [op for op in self if op.lower() == spelled] or closest(name, self)
         hints = [f"did you mean {' or '.join(similar_names)}?" if similar_names else
                  "a plugin may bring it: heald plugins"]
-        if not self._tables:
+        if not self._has_op_set:
             hints.append(self._without_tables())
         return "; ".join([*hints, MISSING_HINT])
 

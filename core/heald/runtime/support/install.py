@@ -73,7 +73,8 @@ DISTRIBUTIONS = {
         "CaseFoldUTF8", "ConstrainedSequence", "FastBertNormalize", "FindSourceOffsets", "MaxSpanningTree",
         "NormalizeUTF8*", "PhraseTokenize", "RegexSplitWithOffsets", "RougeL", "SentenceFragments*", "Sentencepiece*Op",
         "TFText>*", "TokenizerFromLogits", "*TokenizeWithOffsets")),
-    "heald-tools": OwnDistribution("plugins/tools", plugin="tools", commands=("run", "bench", "trace", "diff", "doctor", "new")),
+    "heald-tools": OwnDistribution("plugins/tools", plugin="tools",
+                                   commands=("run", "bench", "trace", "diff", "doctor", "new")),
 }
 COMMANDS = {command: name for name, row in DISTRIBUTIONS.items() for command in row.commands}
 PLUGINS = {row.plugin: name for name, row in DISTRIBUTIONS.items() if row.plugin}
@@ -136,6 +137,11 @@ def plugin_of_op(op: str) -> str | None:
     from fnmatch import fnmatchcase
 
     return next((row.plugin for row in DISTRIBUTIONS.values() if any(fnmatchcase(op, text) for text in row.ops)), None)
+
+
+def brings_named_ops(plugin: str) -> bool:
+    """Return True for a plugin of heald's that brings the ops of its patterns alone, and no op set."""
+    return any(row.plugin == plugin and row.ops for row in DISTRIBUTIONS.values())
 
 
 def named_hint(name: str, installed: Iterable[str] = ()) -> str | None:

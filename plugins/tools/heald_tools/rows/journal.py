@@ -20,7 +20,7 @@ _CHUNK = 1 << 20  # bytes
 
 
 class Reached(NamedTuple):
-    """How far a run has come. `read`: rows of the inputs, good and bad. `columns`: those of the table.
+    """The state of a run. `read`: rows of the inputs, good and bad. `columns`: the names in the table.
 
     `parts`: The files that are written, in order.
     """

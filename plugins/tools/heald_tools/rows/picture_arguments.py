@@ -1,4 +1,4 @@
-"""The options of `heald run` about pictures, and what they say."""
+"""The options of `heald run` about pictures."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ INTERPOLATIONS = ("nearest", "bilinear", "bicubic", "lanczos", "area")
 
 
 class Numbers(NamedTuple):
-    """How 0 to 255 becomes a model's range: x * scale + offset, less the mean, by the deviation; channel by channel."""
+    """The way from 0 to 255 to a model's range: x * scale + offset, less the mean, by the deviation of each channel."""
 
     scale: float = 1.0
     offset: float = 0.0

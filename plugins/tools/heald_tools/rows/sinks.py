@@ -61,7 +61,7 @@ def check_output(output: str, *, resume: bool) -> None:
 
 @contextmanager
 def open_sink(output: str, journal: Journal | None, *, json_lines: bool, nan: str) -> Iterator[Sink]:
-    """Yield the place of a table. The block ends well, or what is there stays unfinished."""
+    """Yield the place of a table. An error in the block leaves the table unfinished."""
     if output == STDOUT:
         stream = _Stream(make_writer(".jsonl" if json_lines else ".csv", sys.stdout.buffer, nan))
         yield stream
