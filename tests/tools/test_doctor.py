@@ -11,7 +11,7 @@ def other_commands(monkeypatch):
     """`other_commands(devices=rows, ...)`: what the commands in processes of their own say."""
     def answer(**outputs):
         known = {"config": [], "plugins": [{"id": "cpu", "status": "ok"}], "devices": []} | outputs
-        monkeypatch.setattr(doctor, "_output_of", lambda name, *_: known[name] if isinstance(
+        monkeypatch.setattr(doctor, "output_of", lambda name, *_: known[name] if isinstance(
             known[name], tuple) else (known[name], ""))
 
     return answer
@@ -68,8 +68,8 @@ def test_distributions_of_two_versions_do_not_belong_together(command, other_com
     ("/sys/fs/cgroup/memory.max", str(512 << 20), "memory", "a limit of "),
 ])
 def test_limits_of_a_container_are_told(command, other_commands, monkeypatch, file, text, check, expected):
-    read = doctor._read
-    monkeypatch.setattr(doctor, "_read", lambda path: text if path == file else read(path))
+    read = doctor.read_text
+    monkeypatch.setattr(doctor, "read_text", lambda path: text if path == file else read(path))
     other_commands()
     ((state, remedy),) = [value for (name, detail), value in findings(command, 0).items()
                           if name == check and expected in detail]

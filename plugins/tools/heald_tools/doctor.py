@@ -60,20 +60,20 @@ def _check_distributions() -> Iterator[Finding]:
     """The distributions of heald, which are of one version, and the libraries of others."""
     from importlib.metadata import distributions
 
-    from heald.runtime.support.install import DISTRIBUTIONS, install_hint, is_importable, normalized_name
+    from heald.runtime.support import install
 
-    versions = {normalized_name(dist.name): dist.version for dist in distributions()}
-    own = {name: versions[name] for name in DISTRIBUTIONS if name in versions}
+    versions = {install.normalized_name(dist.name): dist.version for dist in distributions()}
+    own = {name: versions[name] for name in install.DISTRIBUTIONS if name in versions}
     core = own.get("heald-core", "")
     others = {name: version for name, version in own.items() if version.split(".")[:2] != core.split(".")[:2]}
     yield Finding("heald", FAULT if others else OK,
                   ", ".join(f"{name} {version}" for name, version in (others or own).items()),
-                  install_hint(*others, upgrade=True) if others else "")
+                  install.install_hint(*others, upgrade=True) if others else "")
     yield Finding("libraries", OK, ", ".join(f"{name} {versions.get(name, 'of no distribution')}"
                                              for name in ("numpy", "protobuf")))
     for module, (name, purpose) in _LIBRARIES.items():
-        if not is_importable(module):
-            yield Finding("libraries", WARNING, f"{name} is missing: {purpose}", install_hint(name))
+        if not install.is_importable(module):
+            yield Finding("libraries", WARNING, f"{name} is missing: {purpose}", install.install_hint(name))
 
 
 def _check_processors() -> Iterator[Finding]:
@@ -95,16 +95,16 @@ def _usable_cores() -> int:
 
 def _quota_of_cores() -> float | None:
     """The cores of the container's quota (cpu.max of cgroup v2); None without one."""
-    text = _read("/sys/fs/cgroup/cpu.max").split()
+    text = read_text("/sys/fs/cgroup/cpu.max").split()
     return int(text[0]) / int(text[1]) if len(text) == 2 and text[0].isdigit() else None
 
 
 def _check_memory() -> Iterator[Finding]:
     from heald.api.cli import byte_text
 
-    lines = dict(line.split(":", 1) for line in _read("/proc/meminfo").splitlines() if ":" in line)
+    lines = dict(line.split(":", 1) for line in read_text("/proc/meminfo").splitlines() if ":" in line)
     total, free = (int(lines[key].split()[0]) << 10 if key in lines else None for key in ("MemTotal", "MemAvailable"))
-    bound = _read("/sys/fs/cgroup/memory.max").strip()
+    bound = read_text("/sys/fs/cgroup/memory.max").strip()
     if total is None or free is None:
         yield Finding("memory", OK, "unknown on this system")
         return
@@ -134,7 +134,7 @@ def _check_limits() -> Iterator[Finding]:
 
 
 def _check_config() -> Iterator[Finding]:
-    rows, fault = _output_of("config", "show", "--origin")
+    rows, fault = output_of("config", "show", "--origin")
     if fault:
         yield Finding("config", FAULT, fault, "heald config show")
         return
@@ -146,7 +146,7 @@ def _check_config() -> Iterator[Finding]:
 
 
 def _check_plugins() -> Iterator[Finding]:
-    rows, fault = _output_of("plugins")
+    rows, fault = output_of("plugins")
     if fault:
         yield Finding("plugins", FAULT, fault, "heald plugins")
         return
@@ -160,7 +160,7 @@ def _check_plugins() -> Iterator[Finding]:
 
 def _check_devices() -> Iterator[Finding]:
     """Open each device in a process of its own, so that a driver takes nothing with it."""
-    rows, fault = _output_of("devices", "--check", "--isolate")
+    rows, fault = output_of("devices", "--check", "--isolate")
     if fault:
         yield Finding("devices", FAULT, fault, "heald devices --check")
         return
@@ -172,7 +172,7 @@ def _check_devices() -> Iterator[Finding]:
         yield Finding("devices", OK if passed else WARNING if absent else FAULT, detail, row.get("remedy") or "")
 
 
-def _output_of(*arguments: str) -> tuple[list[dict[str, Any]], str]:
+def output_of(*arguments: str) -> tuple[list[dict[str, Any]], str]:
     """The rows of another command, from a process of its own; or its error. No module of the working folder is imported
     there."""
     done = subprocess.run([sys.executable, "-P", "-m", "heald", *arguments, "--json"], capture_output=True,  # noqa: S603
@@ -184,7 +184,7 @@ def _output_of(*arguments: str) -> tuple[list[dict[str, Any]], str]:
         return [], lines[0] if lines else f"ended with status {done.returncode}"
 
 
-def _read(path: str) -> str:
+def read_text(path: str) -> str:
     try:
         return Path(path).read_text("utf-8")
     except OSError:
