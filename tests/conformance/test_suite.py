@@ -109,9 +109,11 @@ def test_a_broken_rule_is_an_assertion_that_says_what_was_expected(monkeypatch):
 
 
 def test_every_op_of_values_has_samples_that_the_reference_takes():
-    ops, on = sorted({kernel.op for kernel in Subject("CPU:0").kernels()}), Subject("SIM:0")
+    with_recordings = "tf_text"
+    kernels = [kernel for kernel in Subject("CPU:0").kernels() if kernel.pack != with_recordings]
+    ops, on = sorted({kernel.op for kernel in kernels}), Subject("SIM:0")
     without = [op for op in ops if not any(runs(on, op, sample) for sample in tried_samples(on, op))]
-    files = {kernel.op for kernel in Subject("CPU:0").kernels() if kernel.files}
+    files = {kernel.op for kernel in kernels if kernel.files}
     without = {op for op in without if not is_of_things(on.host.registries.ops.get(op))}
     # DeserializeSparse reads strings or variants alone; the Saves and Restores have no form that a kernel takes
     never = {"Abort", "DeserializeSparse", "Restore", "RestoreSlice", "Save", "SaveSlices"}

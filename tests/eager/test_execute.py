@@ -369,3 +369,10 @@ def test_quantised_tensors_are_plain_integers_for_numpy():
     assert (handle.dtype, shown.dtype, shown.tolist()) == (dtype, np.int16, [-3, 7])
     assert not shown.flags.writeable
     assert heald.execute("Identity", handle).numpy().dtype == np.int16
+
+
+def test_attributes_that_count_one_tensor_for_each_list_make_their_lists_clear():
+    result = heald.execute("DynamicStitch", np.int32([1, 0]), np.float32([3, 4]), attrs={"N": 1})
+    np.testing.assert_array_equal(result.numpy(), [4, 3])
+    with pytest.raises(heald.errors.InvalidArgument, match="give a list for each argument"):
+        heald.execute("DynamicStitch", np.int32([1, 0]), np.float32([3, 4]))

@@ -177,13 +177,15 @@ def _inputs_by_argument(op: OpDef, inputs: Sequence[Any], checked_attrs: Mapping
     several = [i for i, arg in enumerate(args) if arg.number_attr is not None or arg.type_list_attr is not None]
     if len(inputs) == len(args) and all(isinstance(inputs[i], list | tuple) for i in several):
         return [list(value) if i in several else [value] for i, value in enumerate(inputs)]
+    is_clear = True
     if len(several) == 1 and len(inputs) >= len(args) - 1:
         counts = [len(inputs) - len(args) + 1 if i in several else 1 for i in range(len(args))]
     elif several and all((args[i].number_attr or args[i].type_list_attr) in checked_attrs for i in several):
         counts = [arg.count(checked_attrs) for arg in args]
     else:
         counts = [1] * len(args)
-    if sum(counts) != len(inputs) or (several and counts == [1] * len(args) and len(several) > 1):
+        is_clear = not several
+    if sum(counts) != len(inputs) or not is_clear:
         names = ", ".join(f"{arg.name}[]" if i in several else arg.name for i, arg in enumerate(args))
         raise InvalidArgument(f"op {op.name} takes {len(args)} inputs ({names}), {len(inputs)} were given",
                               hint="give a list for each argument that stands for several tensors" if several else None)
