@@ -3,6 +3,8 @@
 import json
 import re
 import shlex
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -283,6 +285,21 @@ def test_a_target_runs_for_its_effect_and_fetches_nothing(command, saved):
     assert "where: node 'abs'" in done.err
     good = saved(placeholder("x", ()), node("y", "Neg", "x"), Node("done", "NoOp", ["^y"]))
     assert command("run", good, "--target", "done", "--input", "1") == (0, "ran done\n", "")
+
+
+@pytest.mark.parametrize(("arguments", "status", "out"), [
+    (["run", "MODEL", "--input", "[[1, 2]]"], 0, "y float32[1,2]\n  [[2. 4.]]\n"),
+    (["translate", "MODEL", "-o", "MODEL.pbtxt"], 0, "wrote "),
+    (["opt", "MODEL", "-o", "MODEL.opt.pb", "--passes", "activations"], 0, "wrote "),
+    (["translate", "p.mlir", "-o", "p.bef"], 1, ""),
+])
+def test_commands_on_models_need_no_distribution_of_host_programs(twice, arguments, status, out):
+    code = ("import sys; sys.modules['heald_mlir'] = None; from heald.cli import main; sys.exit(main("
+            f"{[argument.replace('MODEL', twice) for argument in arguments]!r}))")
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == status, done.stderr
+    assert out in done.stdout
+    assert status == 0 or "heald.mlir is part of heald-mlir" in done.stderr
 
 
 def test_a_target_that_is_not_there_is_told_before_its_inputs(command, twice):

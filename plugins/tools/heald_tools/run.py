@@ -68,11 +68,11 @@ def run(args: Namespace) -> int:
 def _is_program(args: Namespace) -> bool:
     """Return True for a file of a host program. Without heald-mlir no file is one."""
     import heald
-    from heald.errors import Unavailable
+    from heald.errors import NotFound
 
     try:
         is_program: bool = args.format in (None, "bef", "mlir") and heald.mlir.is_program(args.model)
-    except Unavailable:
+    except NotFound:  # of heald-mlir, or of the file, which the loader tells
         return False
     return is_program
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 from itertools import chain
 from typing import Any
 
-from ...errors import Unavailable
+from ...errors import NotFound
 from ..printing.progress import ticking
 from ..printing.terminal import say
 from .arguments import add_listing, add_loading, open_graph
@@ -36,7 +36,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     add_changes(parser)
     add_loading(parser)
     add_listing(parser)
-    with suppress(Unavailable):
+    with suppress(NotFound):
         import heald
 
         heald.mlir.add_opt_arguments(parser.add_argument_group("texts of host programs"))
@@ -49,7 +49,7 @@ def opt(args: Namespace) -> int:
 
 
 def _program(args: Namespace) -> int:
-    """Rewrite the text of a program. Raises InvalidArgument for a model, Unavailable without heald-mlir."""
+    """Rewrite the text of a program. Raises InvalidArgument for a model, NotFound without heald-mlir."""
     from pathlib import Path
 
     import heald

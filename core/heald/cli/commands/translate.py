@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from contextlib import suppress
 from typing import TYPE_CHECKING
 
-from ...errors import Unavailable
+from ...errors import NotFound
 from ..printing.progress import ticking
 from ..printing.terminal import say
 
@@ -23,7 +23,7 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("source", metavar="IN", help="the file to read: .pb, .pbtxt, .tfg, .bef or .mlir")
     parser.add_argument("-o", "--output", required=True, metavar="OUT", help="the file to write")
-    with suppress(Unavailable):
+    with suppress(NotFound):
         import heald
 
         heald.mlir.add_translate_arguments(parser)
