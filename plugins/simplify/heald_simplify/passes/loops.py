@@ -24,6 +24,7 @@ from collections.abc import Sequence
 
 from heald.api import Function, Graph, Input, Node, PassContext, dtypes
 
+from ..counted_loops import LOOPS, trace_identities
 from ..graph_view import GraphView
 from ..recurrence import block_cell_rules, matrix_rules, series_rules
 from ..recurrence.body import BodyEvaluation, Outside, RuleTable
@@ -47,7 +48,6 @@ from ..recurrence.series import Series
 from ..symbolic_sizes import SymbolicSizes
 
 RULES = RuleTable(matrix_rules.RULES | series_rules.RULES | block_cell_rules.RULES)
-LOOPS = ("While", "StatelessWhile")
 TYPES = (dtypes.float32, dtypes.float64)
 MOST_ARGUMENTS = 64  # of a loop
 
@@ -136,7 +136,7 @@ class _Loops:
     def _argument(self, node: Node, body: Function, index: int, algebra: Algebra) -> Value | None:
         """The value of a loop's variable at the begin of any step."""
         tensor, name = node.inputs[index], body.inputs[index].name
-        result = _trace_identities(body, body.ret.get(body.outputs[index].name))
+        result = trace_identities(body, body.ret.get(body.outputs[index].name))
         if result == Input(name):
             return self._invariant(index, tensor)
         shape, dtype = self._view.shape(tensor), self._view.dtype(tensor)
@@ -250,14 +250,4 @@ class _Loops:
     def _is_idle(self, node: Node) -> bool:
         """True for a copy without consumers, for which other nodes may wait."""
         return node.op == "Identity" and not self._view.consumers[node.name] and not self._view.is_kept(node)
-
-
-def _trace_identities(function: Function, tensor: Input | None) -> Input | None:
-    """A tensor behind the Identity nodes of a function."""
-    for _ in range(len(function.nodes) + 1):
-        node = None if tensor is None else function.nodes.get(tensor.node)
-        if node is None or node.op != "Identity" or not node.inputs:
-            return tensor
-        tensor = node.inputs[0]
-    return None
 

@@ -14,12 +14,12 @@ from collections.abc import Callable, Iterator
 from functools import cache
 from typing import Any, NamedTuple
 
-from heald.api import Bind, InvalidArgument, Kernels, errors
+from heald.api import Bind, InvalidArgument, Kernels
 
 from ..double_array import DoubleArray
 from ..flat_model import root_table
-from ..model_input import model_of
-from ..rows import Array, columns, integers, rows, splits, strings
+from ..model_input import detokenizer, model_of
+from ..rows import Array, columns, integers, splits, strings
 from ..utf8 import ILL_FORMED, WHITE_SPACE, characters, code_point
 
 ASCII_PUNCTUATION = (range(33, 48), range(58, 65), range(91, 97), range(123, 127))
@@ -121,19 +121,6 @@ def _token(word: bytes, at: int, last: int, start: int, value: int, model: Wordp
     return text, number, start + at, start + last
 
 
-def detokenize(b: Bind) -> Callable[..., Any]:
-    model_from = model_of(b, 2, parse_model)
-
-    def run(ids: Array, row_splits: Array, model_bytes: Array) -> Array:
-        model = model_from(model_bytes)
-        if not model.detokenizes:
-            raise errors.FailedPrecondition("Detokenize function is only enabled when support_detokenization is true "
-                                            "in the config flatbuffer")
-        return strings([text_of(row, model) for row in rows(ids, row_splits)])
-
-    return run
-
-
 def text_of(ids: list[int], model: WordpieceModel) -> bytes:
     """The words of the ids with a space between them. A suffix goes on with the word in front of it."""
     text = b""
@@ -150,4 +137,4 @@ def text_of(ids: list[int], model: WordpieceModel) -> bytes:
 
 def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("FastWordpieceTokenizeWithOffsets", allocates=True)(tokenize)
-    kernels.kernel("TFText>FastWordpieceDetokenize", allocates=True)(detokenize)
+    kernels.kernel("TFText>FastWordpieceDetokenize", allocates=True)(detokenizer(parse_model, text_of))

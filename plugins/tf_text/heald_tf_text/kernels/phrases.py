@@ -13,8 +13,8 @@ from heald.api import Bind, InvalidArgument, Kernels, errors
 
 from ..double_array import DoubleArray
 from ..flat_model import root_table
-from ..model_input import model_of
-from ..rows import Array, columns, integers, rows, splits, strings
+from ..model_input import detokenizer, model_of
+from ..rows import Array, columns, integers, splits, strings
 from .whitespace import members_of_bitmap, spans_of_bytes
 
 END_PUNCTUATION = (b".", b",", b"!", b"?")
@@ -83,17 +83,8 @@ def split_punctuation(word: bytes) -> list[bytes]:
     return [word[:-1], word[-1:]] if word.endswith(END_PUNCTUATION) else [word]
 
 
-def detokenize(b: Bind) -> Callable[..., Any]:
-    model_from = model_of(b, 2, parse_model)
-
-    def run(ids: Array, row_splits: Array, model_bytes: Array) -> Array:
-        model = model_from(model_bytes)
-        if not model.detokenizes:
-            raise errors.FailedPrecondition("Detokenize function is only enabled when support_detokenization is true "
-                                            "in the config flatbuffer")
-        return strings([b" ".join(_phrase(number, model) for number in row) for row in rows(ids, row_splits)])
-
-    return run
+def text_of(ids: list[int], model: PhraseModel) -> bytes:
+    return b" ".join(_phrase(number, model) for number in ids)
 
 
 def _phrase(number: int, model: PhraseModel) -> bytes:
@@ -104,4 +95,4 @@ def _phrase(number: int, model: PhraseModel) -> bytes:
 
 def register_kernels(kernels: Kernels) -> None:
     kernels.kernel("PhraseTokenize", allocates=True)(tokenize)
-    kernels.kernel("TFText>PhraseDetokenize", allocates=True)(detokenize)
+    kernels.kernel("TFText>PhraseDetokenize", allocates=True)(detokenizer(parse_model, text_of))

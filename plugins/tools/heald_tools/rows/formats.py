@@ -15,6 +15,7 @@ class Format(NamedTuple):
     `decoder`: "module:function" of files that are one row each: (files, input's metadata, input's name, preprocessing)
     -> Undecoded.
     `gzip`: A file may be packed: data.csv.gz.
+    `is_value`: A file is one value where the user asks for no batches.
     """
 
     name: str
@@ -22,16 +23,17 @@ class Format(NamedTuple):
     reader: str = ""
     decoder: str = ""
     gzip: bool = False
+    is_value: bool = False
 
 
 FORMATS = (
     Format("CSV", (".csv", ".tsv"), reader="tables:read_csv", gzip=True),
     Format("JSON lines", (".jsonl", ".ndjson"), reader="tables:read_json_lines", gzip=True),
-    Format("lines of text", (".txt",), reader="arrays:read_lines", gzip=True),
+    Format("lines of text", (".txt",), reader="arrays:read_lines", gzip=True, is_value=True),
     Format("picture", (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif"), decoder="pictures:column_of_pictures"),
     Format("TFRecord", (".tfrecord", ".tfrecords"), reader="records:read_records", gzip=True),
-    Format("NumPy array", (".npy",), reader="arrays:read_npy"),
-    Format("NumPy archive", (".npz",), reader="arrays:read_npz"),
+    Format("NumPy array", (".npy",), reader="arrays:read_npy", is_value=True),
+    Format("NumPy archive", (".npz",), reader="arrays:read_npz", is_value=True),
 )
 BY_SUFFIX = {suffix: format_of_suffix for format_of_suffix in FORMATS for suffix in format_of_suffix.suffixes}
 

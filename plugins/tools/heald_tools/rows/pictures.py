@@ -9,12 +9,12 @@ from typing import Any
 from heald.api import TensorMetadata, dtypes, install_hint
 from heald.errors import DataLoss, InvalidArgument, ResourceExhausted, Unimplemented, describe_exception
 
+from ..images import MODES
 from .preprocessing import Layout, Preprocessing, apply_numbers, layout_of, size_of_resize
 from .row_batch import Undecoded
 
 PICTURE_FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")  # by default Pillow tries all its formats, and runs programs
 MOST_PIXELS = 89_478_485  # of a picture: Pillow's own bound, from which on it warns
-_MODES = {1: "L", 3: "RGB", 4: "RGBA"}
 
 
 def column_of_pictures(files: Sequence[Path], meta: TensorMetadata, name: str, preprocessing: Preprocessing,
@@ -57,7 +57,7 @@ def open_picture(path: Path, channels: int) -> Any:
         with Image.open(path, formats=PICTURE_FORMATS) as image:
             if image.width * image.height > MOST_PIXELS:
                 raise ResourceExhausted(f"{image.width}x{image.height} pixels, more than {MOST_PIXELS:,}")
-            return ImageOps.exif_transpose(image).convert(_MODES[channels])
+            return ImageOps.exif_transpose(image).convert(MODES[channels])
     except ResourceExhausted:
         raise
     except (MemoryError, Image.DecompressionBombError) as error:

@@ -86,7 +86,9 @@ def predict(model: Model, request: Request) -> Tally:
     Raises InvalidArgument, NotFound and DataLoss for inputs that cannot be read, with `strict` for a bad row, too.
     """
     size = _batch_size(model.inputs, request)
-    streams, total = _streams(model.inputs, request, size)
+    sources = {name: find_source(text, name or "all inputs", format_named("CSV"))
+               for name, text in request.sources.items()}
+    streams, total = _streams(model.inputs, sources, request, size)
     batches = side_by_side(streams)
     first = next(batches, None)
     if first is None:
@@ -96,7 +98,7 @@ def predict(model: Model, request: Request) -> Tally:
     one_by_one = not all(binding.batched for binding in bindings)
     start, bad = perf_counter(), _BadRows(strict=request.strict)
     limit = min(total, request.limit) if total is not None and request.limit is not None else total
-    with (open_sink(request.output, _journal(request), json_lines=request.json_lines, nan=request.nan) as sink,
+    with (open_sink(request.output, _journal(sources, request), json_lines=request.json_lines, nan=request.nan) as sink,
           show_progress("running", limit) as tell_progress):
         reached = sink.reached
         tell_progress(reached.read)
@@ -129,14 +131,14 @@ def _batch_size(inputs: Mapping[str, TensorMetadata], request: Request) -> int:
     return request.batch or DEFAULT_BATCH
 
 
-def _streams(inputs: Mapping[str, TensorMetadata], request: Request, size: int,
-             ) -> tuple[list[Iterator[RowBatch]], int | None]:
+def _streams(
+    inputs: Mapping[str, TensorMetadata], sources: Mapping[str | None, Source], request: Request, size: int
+) -> tuple[list[Iterator[RowBatch]], int | None]:
     """The rows of each source in batches of one size, and the number of rows where each file is one."""
     streams, counts = [], []
     others = [name for name in inputs if name not in request.constants and name not in request.sources]
     options = request.options._replace(size=size)
-    for name, text in request.sources.items():
-        source = find_source(text, name or "all inputs", format_named("CSV"))
+    for name, source in sources.items():
         if source.format.decoder:
             rows = _rows_of_files(source, _input_of_files(source, name, others), inputs, request, size)
         else:
@@ -180,13 +182,12 @@ def _rows_of(source: Source, options: ReadOptions, name: str | None) -> Iterator
             yield replace(batch, columns={name: next(iter(batch.columns.values()))}) if only else batch
 
 
-def _journal(request: Request) -> Journal | None:
+def _journal(sources: Mapping[str | None, Source], request: Request) -> Journal | None:
     """The journal of an output that has one. Raises FailedPrecondition for rows of standard input with --resume."""
     path = journal_path(request.output)
     if path is None:
         return None
-    files = [file for name, text in request.sources.items()
-             for file in find_source(text, name or "all inputs", format_named("CSV")).files]
+    files = [file for source in sources.values() for file in source.files]
     if any(str(file) == STDIN for file in files):
         if request.resume:
             raise FailedPrecondition("--resume: rows of standard input cannot be read again")

@@ -34,7 +34,7 @@ def is_of_rows(text: str) -> bool:
     if is_pattern(text) or is_folder(text):
         return True
     of = format_of(Path(text))
-    return of is not None and bool(of.reader) and of.name not in ONE_VALUE and Path(text).exists()
+    return of is not None and bool(of.reader) and not of.is_value and Path(text).exists()
 
 
 def is_rows_of_file(text: str) -> bool:
@@ -52,9 +52,6 @@ def split_key(text: str) -> tuple[str, str | None]:
     """The path and the key of FILE.npz:KEY; no key for another text."""
     path, colon, key = text.rpartition(":")
     return (path, key) if colon and path.lower().endswith(".npz") else (text, None)
-
-
-ONE_VALUE = ("NumPy array", "NumPy archive", "lines of text")  # formats that are one value without --batch
 
 
 def is_pattern(text: str) -> bool:
