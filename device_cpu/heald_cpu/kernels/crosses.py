@@ -13,8 +13,7 @@ import numpy as np
 from heald.api import Bind, Kernels, dtypes, errors
 
 from ..element_types import Array
-from .hash_buckets import hashes
-from .hash_functions import farmhash64, siphash
+from .hash_functions import Hash, farmhash64, siphash
 from .ragged import check_whole
 
 Run = Callable[..., Any]
@@ -120,7 +119,7 @@ def concatenated_fingerprints(a: Array, b: Array) -> Array:
 
 def _plain_hashes(values: Array) -> Array:
     """Fingerprints of texts; integers are their own."""
-    return hashes(farmhash64, values) if values.dtype == object else values.astype(np.uint64)
+    return farmhash64.hash_strings(values) if values.dtype == object else values.astype(np.uint64)
 
 
 def _columns(b: Bind, arrays: Sequence[Array]) -> tuple[list[Column], Sequence[Array]]:
@@ -177,7 +176,7 @@ def cross_hashed(b: Bind) -> Run:
         if function is not farmhash64 and any(c.values.dtype != object for c in columns[sparse_count:]):
             raise errors.Unimplemented("there are no strong hashes of dense integers",
                                        hint="turn them into a sparse tensor or into strings")
-        words = [hashes(function, column.values) if column.values.dtype == object else
+        words = [function.hash_strings(column.values) if column.values.dtype == object else
                  _low_words(function, column.values) if place < sparse_count else column.values.astype(np.uint64)
                  for place, column in enumerate(columns)]
         crosses = Crosses.of(b, columns)
@@ -186,9 +185,9 @@ def cross_hashed(b: Bind) -> Run:
     return run
 
 
-def _low_words(function: Callable[[Array], Array], values: Array) -> Array:
+def _low_words(function: Hash, values: Array) -> Array:
     """The hashes of the lower four bytes of integers: TensorFlow hashes no more of them."""
-    return function(values.astype("<i8").view(np.uint8).reshape(-1, 8)[:, :4])
+    return function.hash_rows(values.astype("<i8").view(np.uint8).reshape(-1, 8)[:, :4])
 
 
 def ragged_cross(b: Bind) -> Run:

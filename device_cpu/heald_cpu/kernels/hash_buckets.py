@@ -13,23 +13,12 @@ from .hash_functions import Hash, farmhash64, murmur64a, siphash
 Run = Callable[..., Any]
 
 
-def hashes(function: Hash, strings: Any) -> Any:
-    """The uint64 hash of each string of a flat array. Strings of one length are hashed at once."""
-    hash_values = np.empty(len(strings), np.uint64)
-    lengths = np.fromiter(map(len, strings), np.int64, len(strings))
-    for length in np.unique(lengths):
-        alike = lengths == length
-        rows = np.frombuffer(b"".join(strings[alike]), np.uint8).reshape(np.count_nonzero(alike), length)
-        hash_values[alike] = function(rows)
-    return hash_values
-
-
 def bucket(choose: Callable[[Bind], Hash]) -> Callable[[Bind], Run]:
     def bind(b: Bind) -> Run:
         function, buckets = choose(b), np.uint64(b.attrs["num_buckets"])
 
         def run(x: Any, out: Any) -> None:
-            out.reshape(-1)[:] = hashes(function, x.reshape(-1)) % buckets
+            out.reshape(-1)[:] = function.hash_strings(x.reshape(-1)) % buckets
 
         return run
 
@@ -48,14 +37,14 @@ def fingerprint(b: Bind) -> Run:
 
 def _rows(data: Any) -> Any:
     width = data[:1].nbytes if len(data) else 0
-    return farmhash64(data.reshape(-1).view(np.uint8).reshape(len(data), width))
+    return farmhash64.hash_rows(data.reshape(-1).view(np.uint8).reshape(len(data), width))
 
 
 def _string_rows(data: Any) -> Any:
-    element_hashes = hashes(farmhash64, data.reshape(-1))
+    element_hashes = farmhash64.hash_strings(data.reshape(-1))
     if data.size == len(data):
         return element_hashes
-    return farmhash64(_bytes(element_hashes).reshape(len(data), -1 if len(data) else 0))
+    return farmhash64.hash_rows(_bytes(element_hashes).reshape(len(data), -1 if len(data) else 0))
 
 
 def _bytes(words: Any) -> Any:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, TypeVar
 
 from heald.api import Attrs, Bind, Kernels, errors
@@ -12,7 +11,6 @@ from ..element_types import Array
 from ..resources.dense_table import DenseTable
 from ..resources.handles import from_handle
 from ..resources.table import HashTable, MutableTable, Table, new_table, table_of
-from .hash_buckets import hashes
 from .hash_functions import murmur64a
 
 Run = Callable[..., Any]
@@ -41,7 +39,7 @@ def dense(b: Bind) -> Run:
 
     def run(empty: Array, deleted: Array, out: Array) -> None:
         table.reserve(empty.item(), deleted.item(), b.attrs["initial_num_buckets"], b.attrs["max_load_factor"],
-                      partial(hashes, murmur64a))
+                      murmur64a.hash_strings)
         out.fill(table)
 
     return run
