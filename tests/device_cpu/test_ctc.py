@@ -141,6 +141,13 @@ def test_a_distance_is_levenshteins(hypothesis, truth):
     assert distances([hypothesis], [truth], normalize=False) == [levenshtein(hypothesis, truth)]
 
 
+@fast
+@given(st.text("abc", max_size=5), st.text("abc", max_size=5))
+def test_a_common_end_however_long_adds_no_distance(hypothesis, truth):
+    assert distances([hypothesis + "z" * 70], [truth + "z" * 70], normalize=False) == distances(
+        [hypothesis], [truth], normalize=False)
+
+
 def test_sequences_of_which_one_tensor_has_more_are_compared_with_nothing():
     assert distances(["a", "b"], ["a"], normalize=False) == [0, 1]
     assert distances(["a"], ["a", "bc"], normalize=False) == [0, 2]

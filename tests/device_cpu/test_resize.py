@@ -1,10 +1,13 @@
 """Resizes and their gradients: TensorFlow's semantics."""
 
+import heald
 import ml_dtypes
 import numpy as np
 import pytest
+from harness.call_op import same
 from harness.run_op import run_op
 from heald.errors import InvalidArgument
+from heald.graphs.graph.graph import Graph, Node
 from heald.runtime.values import dtypes
 from heald.runtime.values.tensor import info
 from heald_tf_ops.metadata import RULES
@@ -164,3 +167,15 @@ def test_there_is_no_gradient_for_images_without_pixels_but_for_no_images(op):
         with pytest.raises(InvalidArgument, match="original dimensions must be positive"):
             gradient((1, 2, 2, 2), original)
     assert gradient((0, 2, 2, 2), (0, 3, 3, 2)).shape == (0, 3, 3, 2)
+
+
+def test_each_run_obeys_the_scale_that_it_is_given():
+    x = random(1, 4, 4, 1)
+    graph = Graph([Node("x", "Const", attrs={"dtype": dtypes.float32, "value": x}),
+                   Node("size", "Const", attrs={"dtype": dtypes.int32, "value": np.int32([4, 4])}),
+                   *(Node(n, "Placeholder", attrs={"dtype": dtypes.float32, "shape": None}) for n in ("by", "move")),
+                   Node("y", "ScaleAndTranslate", ["x", "size", "by", "move"], attrs={"T": dtypes.float32})])
+    with heald.Session(graph) as session:
+        for by, move in (([1, 1], [0, 0]), ([2, 1], [0, 0]), ([2, 1], [1, 0]), ([1, 1], [0, 0])):
+            got = session.run("y", {"by": np.float32(by), "move": np.float32(move)})
+            same(got, scale(x, (4, 4), by, move))

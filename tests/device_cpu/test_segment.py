@@ -28,6 +28,17 @@ def test_sorted_segments_are_unsorted_ones_of_sorted_ids(given_ids):
         same(call(f"Segment{op}", x, segment_ids), call(f"UnsortedSegment{op}", x, segment_ids, count))
 
 
+@pytest.mark.parametrize("width", [1, 3, 400])
+def test_runs_of_any_length_and_width_are_reduced(width):
+    """Few elements, many short runs, and few long ones are reduced in ways of their own."""
+    for lengths in ([1, 5, 2], [2] * 40, [90, 1]):
+        segment_ids = np.repeat(np.arange(len(lengths), dtype=np.int32), lengths)
+        x = np.arange(len(segment_ids) * width, dtype=np.int64).reshape(-1, width) % 11
+        ones = np.arange(len(lengths))[:, None] == segment_ids
+        same(call("SegmentSum", x, segment_ids), ones.astype(np.int64) @ x)
+        same(call("SegmentMax", x, segment_ids), np.stack([x[row].max(0) for row in ones]))
+
+
 @fast
 @given(ids)
 def test_unsorted_sums_are_products_with_a_matrix_of_ones(given_ids):

@@ -108,36 +108,44 @@ class _Beams:
         last = np.array([self._labels[node] for node in self.nodes])
         extended = np.where(labels == last[:, None], self.blank[:, None], self.total[:, None]) + log_y[:-1]
         blank, label = self.total + log_blank, np.where(last < 0, -np.inf, self.label + log_y[last])
-        same = np.full(extended.shape, -1)  # the beam with the same sequence as this extension, or -1
+        same: dict[tuple[int, int], int] = {}  # from an extension to the beam with the same sequence
         beam_of_node = {node: i for i, node in enumerate(self.nodes.tolist())}
         for i, node in enumerate(self.nodes.tolist()):
             parent = beam_of_node.get(self._parents[node])
             if parent is not None:
                 label[i] = np.logaddexp(label[i], extended[parent, last[i]])
-                same[parent, last[i]] = i
+                same[parent, int(last[i])] = i
         self._keep(blank, label, self._best(np.logaddexp(blank, label), extended, same), extended)
 
-    def _best(self, total: Any, extended: Any, same: Any) -> Any:
+    def _best(self, total: Any, extended: Any, same: dict[tuple[int, int], int]) -> Any:
         """The numbers of the next beams, the most likely first: old beams have the lowest numbers, extensions follow.
 
         Extensions compete in the order of their beams. A beam that lost its place before its turn as an extension is
         not extended itself.
         """
+        count, width, label_count = len(total), self.width, extended.shape[1]
         heap = [(t, -i) for i, t in enumerate(total.tolist())]
         heapify(heap)
         lost: set[int] = set()
         fruitless: set[int] = set()
-        for i, before in enumerate(self.total.tolist()):
-            least = heap[0][0] if len(heap) == self.width else -np.inf
-            if i in fruitless or before <= least:
+        competes = extended > (heap[0][0] if count == width else -np.inf)
+        for extension in same:
+            competes[extension] = True
+        beams, labels = competes.nonzero()
+        last_beam, is_skipped, totals = -1, False, self.total.tolist()
+        for i, j, value in zip(beams.tolist(), labels.tolist(), extended[beams, labels].tolist(), strict=True):
+            if i != last_beam:
+                last_beam = i
+                is_skipped = i in fruitless or (len(heap) == width and totals[i] <= heap[0][0])
+            if is_skipped:
                 continue
-            for j in np.flatnonzero((extended[i] > least) | (same[i] >= 0)).tolist():
-                if same[i, j] >= 0:
-                    fruitless |= {int(same[i, j])} & lost
-                elif len(heap) < self.width:
-                    heappush(heap, (extended[i, j], -len(total) - i * extended.shape[1] - j))
-                elif extended[i, j] > heap[0][0]:
-                    lost.add(-heapreplace(heap, (extended[i, j], -len(total) - i * extended.shape[1] - j))[1])
+            number = -count - i * label_count - j
+            if (i, j) in same:
+                fruitless |= {same[i, j]} & lost
+            elif len(heap) < width:
+                heappush(heap, (value, number))
+            elif value > heap[0][0]:
+                lost.add(-heapreplace(heap, (value, number))[1])
         return np.array([-number for _, number in sorted(heap, reverse=True)])
 
     def _keep(self, blank: Any, label: Any, best: Any, extended: Any) -> None:

@@ -43,8 +43,10 @@ def overlap(boxes: Array) -> Similarity:
         union = np.add(area[i], area[j], out=height)
         union -= common
         if not has_flat:
-            return np.divide(common, union, out=common).astype(dtype, copy=False)
-        return np.where(flat[i] | flat[j], zero, common / union).astype(dtype, copy=False)
+            ratio: Array = np.divide(common, union, out=common)
+        else:
+            ratio = np.where(flat[i] | flat[j], zero, common / union)
+        return ratio.astype(dtype, copy=False)
 
     return similarity
 

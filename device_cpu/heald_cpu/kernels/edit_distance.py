@@ -8,7 +8,11 @@ from typing import Any
 import numpy as np
 from heald.api import Bind, Kernels, errors
 
+from .segment import lengths_of_runs, starts_of_runs
+
 Sequences = dict[int, Any]  # by number of the row in the output
+NOTHING = np.zeros(0, np.int64)
+SHORT = 64  # elements of a truth: a row of the table takes Python as long as NumPy's calls
 
 
 def edit_distance(b: Bind) -> Callable[..., None]:
@@ -24,7 +28,7 @@ def edit_distance(b: Bind) -> Callable[..., None]:
         hypotheses, truths = _sequences(arrays[0], arrays[1], shape), _sequences(arrays[3], arrays[4], shape)
         out.fill(0)
         for row in hypotheses.keys() | truths.keys():
-            hypothesis, truth = hypotheses.get(row, ()), truths.get(row, ())
+            hypothesis, truth = hypotheses.get(row, NOTHING), truths.get(row, NOTHING)
             distance = _distance(hypothesis, truth)
             if normalize:
                 distance = distance / len(truth) if len(truth) else np.inf
@@ -39,12 +43,32 @@ def _sequences(indices: Any, values: Any, shape: tuple[int, ...]) -> Sequences:
     if ((outer < 0) | (outer >= shape)).any():
         raise errors.InvalidArgument(f"an index of a sequence is outside the output's shape {list(shape)}")
     rows = np.ravel_multi_index(tuple(outer.T), shape)
-    starts = np.flatnonzero(np.diff(rows, prepend=-1))
-    return {int(rows[start]): part for start, part in zip(starts, np.split(values, starts[1:]), strict=False)}
+    if not len(rows):
+        return {}
+    starts = starts_of_runs(rows)
+    ends = starts + lengths_of_runs(starts, len(rows))
+    places = zip(rows[starts].tolist(), starts.tolist(), ends.tolist(), strict=True)
+    return {row: values[start:end] for row, start, end in places}
 
 
 def _distance(hypothesis: Any, truth: Any) -> float:
-    """Wagner and Fischer's table row by row; deletions along a row are a running minimum."""
+    """Wagner and Fischer's table row by row."""
+    if len(truth) > SHORT:
+        return _distance_of_long(hypothesis, truth)
+    row, elements = list(range(len(truth) + 1)), truth.tolist()
+    for number, element in enumerate(hypothesis.tolist(), 1):
+        left, corner = number, number - 1
+        following = [number]
+        for above, other in zip(row[1:], elements, strict=True):
+            left = min(left + 1, above + 1, corner + (element != other))
+            corner = above
+            following.append(left)
+        row = following
+    return float(row[-1])
+
+
+def _distance_of_long(hypothesis: Any, truth: Any) -> float:
+    """Deletions along a row are a running minimum."""
     steps = np.arange(len(truth) + 1)
     row = steps
     for number, element in enumerate(hypothesis, 1):

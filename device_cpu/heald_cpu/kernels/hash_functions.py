@@ -41,9 +41,9 @@ class Hash:
     """`function` hashes strings of one kind at once; `kinds` numbers the kinds of strings by their lengths."""
 
     kinds: Callable[[Array], Array]
-    function: Callable[[ByteStrings], Words]
+    function: Callable[[ByteStrings], Array]
 
-    def hash_strings(self, strings: Array) -> Words:
+    def hash_strings(self, strings: Array) -> Array:
         """The hash of each string of a flat array of bytes."""
         lengths = np.fromiter(map(len, strings), np.int64, len(strings))
         kinds = self.kinds(lengths)
@@ -55,7 +55,7 @@ class Hash:
             hash_values[alike] = self.function(ByteStrings(strings[alike].tolist(), lengths[alike]))
         return hash_values
 
-    def hash_rows(self, rows: Array) -> Words:
+    def hash_rows(self, rows: Array) -> Array:
         """The hash of each row of a matrix of bytes."""
         count, width = rows.shape
         content = rows.tobytes()

@@ -11,7 +11,7 @@ from heald.api import errors
 
 def check_inside(indices: Any, length: int, name: str = "indices") -> None:
     """Raise InvalidArgument for the first index that is not in [0, length)."""
-    if indices.size and (indices.min() < 0 or indices.max() >= length):
+    if indices.size and indices.view(f"u{indices.itemsize}").max() >= length:  # negative ones are large without a sign
         position = np.unravel_index(np.argmax((indices < 0) | (indices >= length)), indices.shape)
         raise errors.InvalidArgument(f"{name}{_at(position)} = {indices[position]} is not in [0, {length})")
 

@@ -15,13 +15,25 @@ from .staging import nothing
 
 FEWEST_ELEMENTS_FOR_COPIES = 1024  # elements of a concatenation, from which on views are worth their making
 FEWEST_ELEMENTS_FOR_UFUNCS = 4096  # elements, from which on the overhead of three ufuncs does not matter
+FEW_INPUTS = 16
 Run = Callable[..., None]
 copyto = np.copyto
 
 
 def pack(b: Bind) -> Run:
-    axis = b.attrs["axis"]
-    return lambda *arrays: np.stack(arrays[:-1], axis, out=arrays[-1])
+    """np.stack makes lists and views of all inputs: for few of them, one assignment each takes a tenth of the time."""
+    axis, count = b.attrs["axis"], len(b.inputs)
+    if count > FEW_INPUTS:
+        return lambda *arrays: np.stack(arrays[:-1], axis, out=arrays[-1])
+    before = (slice(None),) * (axis % len(b.outputs[0].dims))
+    places = [(*before, i, ...) for i in range(count)]
+
+    def run(*arrays: Any) -> None:
+        out = arrays[-1]
+        for place, array in zip(places, arrays, strict=False):
+            out[place] = array
+
+    return run
 
 
 class Concatenation(NamedTuple):

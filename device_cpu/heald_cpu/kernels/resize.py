@@ -394,7 +394,18 @@ def _scale_and_translate(b: Bind, *, gradient: bool) -> Run:
     scale, translation = b.inputs[2].value, b.inputs[3].value
     if scale is not None and translation is not None:
         return resample(scale, translation)
-    return lambda x, _, scale, translation, out: resample(scale, translation)(x, out)
+    last: tuple[bytes, Run] = b"", nothing  # images of a run are mostly scaled alike, and taps take longer than sums
+
+    def run(x: Array, _: Array, scale: Array, translation: Array, out: Array) -> None:
+        nonlocal last
+        asked = scale.tobytes() + translation.tobytes()
+        known, chosen = last
+        if asked != known:
+            chosen = resample(scale, translation)
+            last = asked, chosen
+        chosen(x, out)
+
+    return run
 
 
 def scale_and_translate(b: Bind) -> Run:

@@ -10,7 +10,7 @@ import numpy as np
 from heald.api import Bind, Kernels, errors
 
 from ..element_types import COMPLEX, FLOATS, NARROW, NUMBERS, REAL, Array
-from .segment import add_rows, starts_of_runs
+from .segment import add_rows, lengths_of_runs, starts_of_runs
 from .sparse_checks import check_increasing, check_inside, row_major
 
 Run = Callable[..., Any]
@@ -121,7 +121,7 @@ def sparse_softmax(b: Bind) -> Run:
             return
         order = row_major(indices)
         starts = starts_of_runs(indices[order, :-1])
-        counts = np.diff(starts, append=len(values))
+        counts = lengths_of_runs(starts, len(values))
         x = values[order].astype(np.float32) if narrow else values[order]
         x = np.exp(x - np.repeat(np.maximum.reduceat(x, starts), counts))
         out[...] = x / np.repeat(np.add.reduceat(x, starts), counts)

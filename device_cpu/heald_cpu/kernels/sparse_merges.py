@@ -13,7 +13,7 @@ import numpy as np
 from heald.api import Bind, Kernels, errors
 
 from ..element_types import NUMBERS, REAL, Array
-from .segment import starts_of_runs
+from .segment import lengths_of_runs, starts_of_runs
 from .sparse_checks import check_inside, row_major
 
 Run = Callable[..., Any]
@@ -59,7 +59,7 @@ def ranks_of(indices: Array) -> Array:
     if len(indices):
         order = row_major(indices)
         starts = starts_of_runs(indices[order])
-        ranks[order] = np.repeat(np.arange(len(starts)), np.diff(starts, append=len(indices)))
+        ranks[order] = np.repeat(np.arange(len(starts)), lengths_of_runs(starts, len(indices)))
     return ranks
 
 
