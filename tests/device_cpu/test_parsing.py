@@ -1,5 +1,8 @@
 """Records: numbers, CSV, serialized tensors and examples, and transcoded text."""
 
+from decimal import Decimal
+from fractions import Fraction
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -42,6 +45,34 @@ def test_a_float32_is_rounded_once():
     half_way = b"1.000000059604644775390625"
     assert number(half_way, F32) == 1
     assert number(half_way + b"0" * 5000 + b"1", F32) == np.nextafter(np.float32(1), np.float32(2))
+
+
+@fast
+@given(st.floats(width=32, allow_nan=False, allow_infinity=False), st.integers(-3, 3), st.integers(1, 3))
+def test_numbers_near_the_middle_of_two_float32_are_rounded_once(x, ulps, digits):
+    """The decimal fractions of a float64 are exact: digits behind them make the number larger than the float64."""
+    following = np.nextafter(np.float32(x), np.float32(np.inf))
+    middle = Fraction(x) + (Fraction(float(following)) - Fraction(x)) / 2 if np.isfinite(following) else Fraction(x)
+    near = float(middle)
+    for _ in range(abs(ulps)):
+        near = np.nextafter(near, np.inf if ulps > 0 else -np.inf)
+    exact = Decimal(float(near))
+    got = number(f"{exact:f}".encode(), F32)
+    distance = abs(Fraction(got) - Fraction(float(near))) if np.isfinite(got) else None
+    if distance is not None and exact:
+        for other in (np.nextafter(np.float32(got), np.float32(side)) for side in (-np.inf, np.inf)):
+            assert not np.isfinite(other) or distance <= abs(Fraction(float(other)) - Fraction(float(near)))
+    if got > 0 and np.float64(near) == middle:
+        more = f"{exact:f}" + ("" if "." in f"{exact:f}" else ".") + "0" * digits + "1"
+        assert number(more.encode(), F32) == following
+
+
+def test_numbers_of_many_texts_are_those_of_each():
+    texts = [b"1", b" -2.5", b"1e-45", b"0x1p-149", b"7e-46", b"1.000000059604644775390625", b"nan(x)", b"inf", b"-0"]
+    for dtype in (F32, F64):
+        alone = [number(text, dtype) for text in texts]
+        together = run_op("StringToNumber", [array(texts)], {"out_type": dtype})[0].tolist()
+        assert list(map(repr, together)) == list(map(repr, alone))
 
 
 @pytest.mark.parametrize(("text", "dtype"), [

@@ -47,6 +47,19 @@ def test_replacing_matches_by_themselves_changes_nothing(x, pattern):
     assert replace(x, pattern, rb"\0") == x
 
 
+TEXTS = st.text("aA1 _.,-+[]^\\\t\n\v\0xé", max_size=12).map(str.encode) | st.binary(max_size=8)
+
+
+@settings(max_examples=200)
+@given(TEXTS, st.sampled_from([b"", b"-", b"<>", rb"\\", b"\n"]), st.sampled_from([
+    b"a", b"<br />", rb"\s", rb"\s+", rb"\W", rb"\.", b"[^a-z ]", b"[^a-z ]+", rb"[\\.,\-\[\]^]", b"[[:punct:]]",
+    b"[[:^alpha:]]+", rb"[\s_]", rb"[^\w]+", b" +", b"[+-]", b"\0", b"[\x00-\x1f]", "é".encode(), "[é]".encode(),
+    b"[A-Z]", rb"\D"]))
+def test_patterns_of_one_class_replace_as_others_do(x, rewrite, pattern):
+    """A group of the pattern has no effect on matches, and keeps it from the short cut of such patterns."""
+    assert replace(x, pattern, rewrite) == replace(x, b"(" + pattern + b")", rewrite)
+
+
 def test_a_pattern_that_backtracking_never_ends_ends_at_once():
     assert matches([b"a" * 5000 + b"b"], b"(a*)*(a|aa)*c") == [False]
 

@@ -27,6 +27,16 @@ def test_distinct_elements_come_in_the_order_of_their_first_occurrence(elements,
 
 
 @fast
+@given(st.lists(st.sampled_from([0, 1, 7, 120, 2**31, 2**63 - 1, 2**63, 2**64 - 1]), max_size=9))
+def test_integers_far_apart_and_near_are_told_apart(elements):
+    for dtype in (np.uint64, np.int64, np.int8, np.uint8):
+        x = np.array(elements, np.uint64).astype(dtype)
+        y, idx = call("Unique", x)
+        assert y.tolist() == [*dict.fromkeys(x.tolist())]
+        same(y[idx], x)
+
+
+@fast
 @given(st.lists(st.tuples(st.integers(0, 1), st.integers(0, 1)), max_size=6))
 def test_distinct_rows_are_the_columns_of_the_transpose(rows):
     x = np.array(rows, np.int32).reshape(len(rows), 2)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,20 @@ def empty(b: Bind) -> Run:
 
 
 def one_hot(b: Bind) -> Run:
-    rank = len(b.outputs[0].dims)
-    axis = b.attrs["axis"] % rank
-    depth = b.outputs[0].dims[axis]
-    classes = np.arange(depth).reshape(depth, *(1,) * (rank - 1 - axis))
+    """An index out of range has no one."""
+    dims = b.outputs[0].dims
+    axis = b.attrs["axis"] % len(dims)
+    depth, inner = dims[axis], prod(dims[axis + 1 :])
+    outer = np.arange(prod(dims[:axis]))[:, None]
+    offsets = (outer * depth * inner + np.arange(inner)).reshape(-1)  # of class 0
 
     def run(indices: Any, _depth: Any, on: Any, off: Any, out: Any) -> None:
         out[...] = off
-        np.copyto(out, on, where=np.expand_dims(indices, axis) == classes)
+        classes, places = indices.reshape(-1), offsets
+        if classes.size and classes.view(f"u{classes.itemsize}").max() >= depth:  # negative ones are large here
+            is_class = (classes >= 0) & (classes < depth)
+            classes, places = classes[is_class], places[is_class]
+        out.reshape(-1)[places + classes.astype(np.int64) * inner] = on
 
     return run
 

@@ -133,7 +133,8 @@ def image_projective_transform(b: Bind) -> Run:
     mapped = FILL_MODES[b.attrs["fill_mode"]]
     sample = {"BILINEAR": _bilinear, "NEAREST": _nearest}[b.attrs["interpolation"]]
     y, x = np.arange(rows, dtype=f32)[None, :, None], np.arange(columns, dtype=f32)[None, None]
-    which = np.arange(batch)[:, None, None]
+    together = max(1, BLOCK_BYTES // max(1, 4 * max(height * width, rows * columns)))
+    blocks = [slice(first, first + together) for first in range(0, batch, together)]
 
     def run(images: Array, transforms: Array, _shape: Array, *fill_and_out: Array) -> None:
         *fill_values, out = fill_and_out
@@ -141,33 +142,49 @@ def image_projective_transform(b: Bind) -> Run:
         if not images.size:
             out.fill(fill)
             return
-        t = transforms.T[:, :, None, None]
-        projection = t[6] * x + t[7] * y + f32(1)
-        across = mapped((t[0] * x + t[1] * y + t[2]) / projection, width)
-        down = mapped((t[3] * x + t[4] * y + t[5]) / projection, height)
-        samples = sample(_Padded(images, which, fill), down, across)
-        np.copyto(out, np.where((projection == 0)[..., None], fill, samples.astype(out.dtype)))
+        parameters = transforms.T[:, :, None, None]
+        for block in blocks:
+            t = parameters if parameters.shape[1] == 1 else parameters[:, block]
+            projection = t[6] * x + t[7] * y + f32(1)
+            across = mapped((t[0] * x + t[1] * y + t[2]) / projection, width)
+            down = mapped((t[3] * x + t[4] * y + t[5]) / projection, height)
+            np.copyto(out[block], sample(_Padded(images[block], fill), down, across), casting="unsafe")
+            endless = projection == 0
+            if endless.any():
+                np.copyto(out[block], fill, where=endless[..., None])
 
     return run
 
 
 class _Padded:
-    """Images surrounded by a fill value."""
+    """Images with a border of the fill value. A position outside reads the border."""
 
-    def __init__(self, images: Array, which: Array, fill: Array) -> None:
-        self._read, self._lengths, self._fill = _Pixels(images, which), images.shape[1:3], fill
+    def __init__(self, images: Array, fill: Array) -> None:
+        batch, self._height, self._width, channels = images.shape
+        padded = np.full((batch, self._height + 2, self._width + 2, channels), fill)
+        padded[:, 1:-1, 1:-1] = images
+        self._first: Array = np.arange(batch)[:, None, None] * ((self._height + 2) * (self._width + 2))
+        self._pixels = padded.reshape(-1, channels)
+
+    def rows(self, at: Array) -> Array:
+        """The index of the first pixel of each row. NaN is outside."""
+        first_pixels: Array = self._first + _outside_is_next(at, self._height) * (self._width + 2)
+        return first_pixels
+
+    def columns(self, at: Array) -> Array:
+        return _outside_is_next(at, self._width)
 
     def __call__(self, row: Array, column: Array) -> Array:
-        height, width = self._lengths
-        inside = (row >= 0) & (row < height) & (column >= 0) & (column < width)
-        i, j = (np.where(inside, at, 0).astype(np.int64) for at in (row, column))
-        pixels = self._read(i, j)
-        np.copyto(pixels, self._fill, where=~inside[..., None])
+        pixels: Array = self._pixels.take(row + column, 0, mode="clip")
         return pixels
 
 
+def _outside_is_next(at: Array, length: int) -> Array:
+    return np.fmax(np.fmin(at, f32(length)), f32(-1)).astype(np.int64) + 1
+
+
 def _nearest(read: _Padded, y: Array, x: Array) -> Array:
-    return read(_round(y), _round(x))
+    return read(read.rows(_round(y)), read.columns(_round(x)))
 
 
 def _round(at: Array) -> Array:
@@ -179,13 +196,21 @@ def _round(at: Array) -> Array:
 def _bilinear(read: _Padded, y: Array, x: Array) -> Array:
     top, left = np.floor(y), np.floor(x)
     bottom, right = top + f32(1), left + f32(1)
+    first_column, next_column = read.columns(left), read.columns(right)
 
-    def between(row: Array) -> Any:
-        before, after = read(row, left).astype(f32), read(row, right).astype(f32)
-        return (right - x)[..., None] * before + (x - left)[..., None] * after
+    def between(row: Array) -> Array:
+        before: Array = read(row, first_column).astype(f32, copy=False)
+        after = read(row, next_column).astype(f32, copy=False)
+        before *= (right - x)[..., None]
+        after *= (x - left)[..., None]
+        before += after
+        return before
 
-    blend: Array = (bottom - y)[..., None] * between(top) + (y - top)[..., None] * between(bottom)
-    return blend
+    above, below = between(read.rows(top)), between(read.rows(bottom))
+    above *= (bottom - y)[..., None]
+    below *= (y - top)[..., None]
+    above += below
+    return above
 
 
 def register_kernels(kernels: Kernels) -> None:

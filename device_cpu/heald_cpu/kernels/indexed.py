@@ -18,6 +18,7 @@ from heald.api import Bind, Kernels, dtypes
 from ..element_types import NUMBERS, REAL, zero
 from .index_checks import check_all_inside, check_inside, inside
 
+NARROW_ROW = 32
 Run = Callable[..., None]
 Update = Callable[[Any, Any, Any], None]  # of matrix, row numbers, new rows
 
@@ -95,15 +96,20 @@ def tensor_scatter(update: Update) -> Callable[[Bind], Run]:
 
 
 def scatter_into(rows: Rows, update: Update) -> Callable[[Any, Any, Any], None]:
+    """ufunc.at takes 250 ns for a row, and 6 ns for an element of a vector: narrow rows are updated by element."""
+    count, width = rows.matrix
+    columns = np.arange(width) if 1 < width <= NARROW_ROW else None
+    row = (width,) if width != 1 else ()
+
     def run(indices: Any, updates: Any, out: Any) -> None:
         numbers, is_inside = rows.row_numbers(indices)
-        count, width = rows.matrix
-        row = (width,) if width != 1 else ()  # ufunc.at is several times as fast in a vector
         matrix, news = out.reshape(count, *row), updates.reshape(numbers.size, *row)
-        if is_inside.all():
-            update(matrix, numbers, news)
-        else:
-            update(matrix, numbers[is_inside], news[is_inside])
+        if not is_inside.all():
+            numbers, news = numbers[is_inside], news[is_inside]
+        if columns is not None:
+            matrix, news = matrix.reshape(-1), news.reshape(-1)
+            numbers = (numbers[:, None] * width + columns).reshape(-1)
+        update(matrix, numbers, news)
 
     return run
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from heald.api import Bind, DType, Kernels, TensorValue, dtypes, errors
 
-from .numerals import parser
+from .numerals import parse_all, parser
 from .strings import attribute_bytes
 
 Run = Callable[..., Any]
@@ -17,11 +17,10 @@ Fields = Callable[[bytes], list[bytes]]
 
 def to_number(b: Bind) -> Run:
     out_type = b.attrs["out_type"]
-    parse = parser(out_type)
 
     def run(x: Any, out: Any) -> None:
         try:
-            out.reshape(-1)[:] = [parse(text) for text in x.reshape(-1)]
+            out.reshape(-1)[:] = parse_all(x.reshape(-1).tolist(), out_type)
         except ValueError as error:
             raise errors.InvalidArgument(f"could not convert string to {out_type}: {error}") from None
 
@@ -64,7 +63,15 @@ def _column(number: int, dtype: DType, na_value: bytes) -> Callable[[Any, Any], 
             where = f"Field {number} in record {record}"
             raise errors.InvalidArgument(f"{where} is not a valid {dtype}: {text!r}") from None
 
-    return lambda texts, default: [element(i, text, default) for i, text in enumerate(texts)]
+    def parse_column(texts: Any, default: Any) -> Any:
+        if dtype is not dtypes.string and na_value not in texts and b"" not in texts:
+            try:
+                return parse_all(texts, dtype)
+            except ValueError:
+                pass  # the element that is no number is named below
+        return [element(i, text, default) for i, text in enumerate(texts)]
+
+    return parse_column
 
 
 def _reader(b: Bind) -> Fields:

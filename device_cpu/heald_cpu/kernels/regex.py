@@ -19,6 +19,11 @@ Rewrite = Callable[[bytes], bytes]
 CHARACTER = re.compile(rb"""(?xs)
     [\x00-\x7f] | [\xc2-\xdf][\x80-\xbf] | (?:\xe0[\xa0-\xbf] | [\xe1-\xef][\x80-\xbf])[\x80-\xbf]
     | (?:\xf0[\x90-\xbf] | [\xf1-\xf3][\x80-\xbf] | \xf4[\x80-\x8f])[\x80-\xbf]{2} | .""")
+LITERAL = re.compile(rb"[\w <>/,;:!@#%&=~\"'-]+", re.ASCII)
+CLASS = re.compile(rb"""(?x)
+    (?P<one> \[ \^? (?: \\[sSdDwW] | \\[^\w] | \[:\^?\w+:\] | [^\\\[\]] )+ \]
+             | \\[sSdDwW] | \\[^\w] | [^][\\(){}.*+?^$|] )
+    (?P<repeated> \+? )""", re.ASCII | re.DOTALL)
 GROUP = re.compile(rb"\\(.?)", re.DOTALL)
 
 
@@ -72,12 +77,42 @@ def rewriting(pattern: bytes, rewrite: bytes, *, everywhere: bool) -> Rewrite:
         return bytes
 
     replacement = _replacement(parts)
+    texts = [part for part in parts if isinstance(part, bytes)]
+    if everywhere and len(texts) == len(parts):
+        quick = ascii_replacing(pattern, b"".join(texts))
+        if quick is not None:
+            return lambda x: quick(x) if x.isascii() else _replace_matches(expression, replacement, x)
 
     def once(x: bytes) -> bytes:
         match = expression.search(x)
         return x if match is None else x[: match.start()] + replacement(match) + x[match.end() :]
 
     return (lambda x: _replace_matches(expression, replacement, x)) if everywhere else once
+
+
+def ascii_replacing(pattern: bytes, replacement: bytes) -> Rewrite | None:
+    """A function that replaces all matches in texts of ASCII, for a pattern that is a text without operators, or one
+    character or class, repeated by + or not. None for other patterns.
+
+    RE2 is called through Python for every match: for the patterns that clean texts this takes 40 us a text. Bytes have
+    methods that take less than one. RE2 itself says which characters a class has.
+    """
+    if LITERAL.fullmatch(pattern):
+        return lambda x: x.replace(pattern, replacement)
+    parsed = CLASS.fullmatch(pattern)
+    if parsed is None:
+        return None
+    is_member = compile_expression(parsed["one"]).fullmatch
+    members = bytes(code for code in range(128) if is_member(bytes([code])))
+    if not members:
+        return bytes
+    if parsed["repeated"] or len(replacement) > 1:
+        runs = re.compile(b"[%s]%s" % (b"".join(b"\\x%02x" % code for code in members), parsed["repeated"]))
+        return lambda x: runs.sub(lambda _: replacement, x)
+    if not replacement:
+        return lambda x: x.translate(None, members)
+    table = bytes.maketrans(members, replacement * len(members))
+    return lambda x: x.translate(table)
 
 
 def _parts(rewrite: bytes) -> tuple[list[bytes | int], bool]:

@@ -18,6 +18,9 @@ from .sparse_checks import check_increasing, check_inside
 Run = Callable[..., Any]
 
 
+CLOSE_TOGETHER = 4  # times the number of elements: the range of integers that a table is made for
+
+
 class Distinct(NamedTuple):
     """Distinct elements in order of first occurrence. `places`: the index of each first occurrence. `numbers`: for each
     element of the input, its number among the distinct ones. `counts`: the occurrences of each distinct element."""
@@ -32,7 +35,24 @@ def distinct(x: Array) -> Distinct:
     if x.dtype == object:
         number_of_text: dict[bytes, int] = {}
         x = np.array([number_of_text.setdefault(text, len(number_of_text)) for text in x], np.int64)
+    elif x.dtype.kind in "iu" and x.size and int(x.max()) - int(x.min()) < CLOSE_TOGETHER * x.size:
+        signed = x - x.min() if x.dtype.kind == "u" else x  # large unsigned numbers are none of int64
+        numbers = signed.astype(np.int64)
+        return _distinct_by_table(numbers - numbers.min())
     return _by_place(*np.unique(sortable(x), True, True, True, equal_nan=False)[1:])
+
+
+def _distinct_by_table(numbers: Array) -> Distinct:
+    """The distinct ones of numbers from 0 on, which are close together: a table with a place for each is no sorting."""
+    counts = np.bincount(numbers)
+    first = np.empty(len(counts), np.int64)
+    first[numbers[::-1]] = np.arange(len(numbers) - 1, -1, -1)  # the last assignment stays
+    present = counts.nonzero()[0]
+    order = present[first[present].argsort()]
+    number_of = first  # its places are read
+    places = first[order]
+    number_of[order] = np.arange(len(order))
+    return Distinct(places, number_of[numbers], counts[order])
 
 
 def distinct_rows(x: Array) -> Distinct:

@@ -19,7 +19,7 @@ from .binding import NO_GAIN, BindFunction, check_elements, declining, is_narrow
 
 SMALLEST_ELEMENTS = 1 << 13  # elements from which NumPy's calls are not cheaper
 FEW_CHANNELS = 16  # channels: with fewer, the library's vectors are partly empty
-IN_PASSES = ("Elu", "Sigmoid")  # ops for which NumPy's kernels take several passes
+IN_PASSES = ("Elu", "LeakyRelu", "Sigmoid")  # ops for which NumPy's kernels take several passes
 STEPS: Mapping[str, Callable[[Attrs], Eltwise]] = {
     **UNARY, SWISH: lambda attrs: swish(attrs["factor"]), ACTIVATION: lambda attrs: attrs["step"],
 }
