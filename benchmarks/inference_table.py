@@ -10,7 +10,7 @@ from tabulate import tabulate
 TITLES = {
     "mobilenetv2": "MobileNetV2", "resnet50": "ResNet50", "efficientnetb0": "EfficientNetB0",
     "densenet121": "DenseNet121", "inceptionv3": "InceptionV3", "encoder": "BERT-like encoder",
-    "lstm": "LSTM", "digits": "digits (8x8 pixels)",
+    "lstm": "LSTM", "gru": "GRU", "digits": "digits (8x8 pixels)",
 }
 RUNTIMES = {"heald": "heald", "tensorflow": "TensorFlow", "onnxruntime": "ONNX Runtime", "openvino": "OpenVINO"}
 BEGIN, END = "<!-- inference: made by benchmarks/inference.py -->", "<!-- end of inference -->"

@@ -86,6 +86,7 @@ NETWORKS = {
     "inceptionv3": of_images("InceptionV3", 299),
     "encoder": Network(sequences.encoder, sequences.texts, sequences.vary),
     "lstm": Network(sequences.lstm, sequences.signals, sequences.vary),
+    "gru": Network(sequences.gru, sequences.signals, sequences.vary),
 }
 
 
@@ -104,8 +105,8 @@ def make(name: str, folder: Path) -> None:
     network.varied(model, rng)
     inputs = {f"x{i}": network.batch(rng) for i in range(2)}
     signature = tf.TensorSpec((None, *inputs["x0"].shape[1:]), inputs["x0"].dtype, name="x")
-    frozen = convert_variables_to_constants_v2(
-        tf.function(lambda x: model(x, training=False)).get_concrete_function(signature))
+    frozen = convert_variables_to_constants_v2(  # loops stay While, which tf2onnx makes one LSTM of
+        tf.function(lambda x: model(x, training=False)).get_concrete_function(signature), lower_control_flow=False)
     logits = {f"y{i}": frozen(tf.constant(inputs[f"x{i}"]))[0].numpy() for i in range(2)}
     np.savez(folder / f"{name}.npz", **inputs, **logits)
     (folder / f"{name}.pb").write_bytes(frozen.graph.as_graph_def().SerializeToString())

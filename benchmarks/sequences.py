@@ -1,4 +1,4 @@
-"""Networks of sequences, made of Keras layers as users write them: an encoder of texts like BERT, and an LSTM."""
+"""Networks of sequences, made of Keras layers as users write them: an encoder of texts like BERT, an LSTM and a GRU."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 LENGTH, WORDS, WIDTH, HEADS, INNER, LAYERS = 128, 30522, 512, 8, 2048, 4  # of the encoder
-STEPS, FEATURES, UNITS = 64, 128, 256  # of the LSTM
+STEPS, FEATURES, UNITS = 64, 128, 256  # of the LSTM and the GRU
 CLASSES = 64
 SPREAD = 0.06  # standard deviation of the weights of attention, large enough to tell the places of a text apart
 
@@ -40,6 +40,14 @@ def lstm() -> Any:
 
     signal = Input((STEPS, FEATURES))
     return Model(signal, layers.Dense(CLASSES)(layers.LSTM(UNITS)(signal)))
+
+
+def gru() -> Any:
+    """A GRU from [batch, 64, 128] to logits of the last state, with the loop that Keras makes by default."""
+    from keras import Input, Model, layers
+
+    signal = Input((STEPS, FEATURES))
+    return Model(signal, layers.Dense(CLASSES)(layers.GRU(UNITS)(signal)))
 
 
 def signals(rng: np.random.Generator) -> np.ndarray:

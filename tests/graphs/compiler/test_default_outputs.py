@@ -43,6 +43,17 @@ def test_nodes_in_a_loop_are_left_out():
     assert left_out[seen[0]] == "it is in a loop"
 
 
+def test_variables_of_a_loop_that_nothing_takes_are_left_out_beside_one_that_is_taken():
+    build = ControlFlowBuilder()
+    first, second = build.while_loop(lambda a, _: build.op("Less", a, build.const(9)),
+                                     lambda a, b: [build.op("Add", a, b), b], [build.const(0), build.const(1)])
+    last = build.op("Neg", second)
+    graph = build.graph()
+    names, left_out = default_outputs(graph.nodes, resolve(graph, OPS))
+    assert names == [last]
+    assert left_out[first] == "it is a variable of a loop of which another one is taken"
+
+
 def test_nodes_in_a_branch_are_left_out_where_a_merge_is_an_output():
     x, p = placeholder(), placeholder("p", dtypes.bool_)
     switch = Node("switch", "Switch", ["x", "p"], attrs=T)

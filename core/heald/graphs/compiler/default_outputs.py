@@ -1,10 +1,10 @@
 """Outputs of a graph that declares none: the nodes whose tensors no node takes.
 
 A graph from training has more such nodes than results. Each of these is left out, with the reason: a node in a loop or
-in a branch of TensorFlow 1, which no step may fetch; a node that only reads or changes state; a record for tools, such
-as a summary; a gradient; a mark that a file is written, which is a constant behind a control edge. Records and
-gradients do not count as consumers: a loss that only they take is an output. A graph without other nodes has these
-nodes as its outputs, records left aside.
+in a branch of TensorFlow 1, which no step may fetch; a variable of a loop, as lowering leaves it, where another one is
+taken; a node that only reads or changes state; a record for tools, such as a summary; a gradient; a mark that a file is
+written, which is a constant behind a control edge. Records and gradients do not count as consumers: a loss that only
+they take is an output. A graph without other nodes has these nodes as its outputs, records left aside.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ from .resolve import Resolved
 
 Entries = Mapping[str, Resolved | HealdError]
 IN_LOOP, IN_BRANCH = "it is in a loop", "it is in a branch"
+LOOP_VARIABLE = "it is a variable of a loop of which another one is taken"
 STATE, RECORD = "it reads or changes a variable or table", "it repeats its input, or is a record for tools"
 GRADIENT, MARK = "it is a gradient", "it marks the end of effects"
 _GRADIENTS = "gradients"  # the scope that TensorFlow gives to gradients; later ones have a number behind it
@@ -85,8 +86,10 @@ def _reasons(nodes: Mapping[str, Node], entries: Entries, candidates: Iterable[s
     consumers_by_name = consumers(nodes) if ops & (ENTERS | SWITCHES) else {}
     in_loops = _between(nodes, consumers_by_name, ENTERS, EXITS)
     in_branches = _between(nodes, consumers_by_name, SWITCHES, MERGES | EXITS)
+    loop_variables = _untaken_exits(nodes, consumers_by_name, candidates)
     rules: tuple[tuple[str, Callable[[str], bool]], ...] = (
         (IN_LOOP, in_loops.__contains__), (IN_BRANCH, in_branches.__contains__),
+        (LOOP_VARIABLE, loop_variables.__contains__),
         (STATE, lambda name: _is_state(nodes, entries, name)), (RECORD, lambda name: _is_record(entries[name])),
         (MARK, lambda name: _is_mark(nodes, nodes[name])))
     reasons = {name: next((reason for reason, applies in rules if applies(name)), None) for name in candidates}
@@ -106,6 +109,25 @@ def _between(
             between.add(node.name)
             stack += consumers_by_name[node.name]
     return between
+
+
+def _untaken_exits(
+    nodes: Mapping[str, Node], consumers_by_name: Mapping[str, list[Node]], candidates: Iterable[str]
+) -> set[str]:
+    """Return the candidates that are ends of loops of which a node takes another end."""
+    exits = [node for node in nodes.values() if node.op in EXITS] if consumers_by_name else []
+    taken_loops = {_frame_of(nodes, node) for node in exits if consumers_by_name[node.name]} - {None}
+    exit_names = {node.name for node in exits}
+    return {name for name in candidates if name in exit_names and _frame_of(nodes, nodes[name]) in taken_loops}
+
+
+def _frame_of(nodes: Mapping[str, Node], node: Node) -> object:
+    """Return the frame of the loop that an Exit ends, behind its Switch and its Merge; None for no loop."""
+    for ops in (EXITS, SWITCHES, MERGES):
+        if node.op not in ops or not node.inputs or node.inputs[0].node not in nodes:
+            return None
+        node = nodes[node.inputs[0].node]
+    return node.attrs.get("frame_name")
 
 
 def _is_state(nodes: Mapping[str, Node], entries: Entries, name: str) -> bool:
