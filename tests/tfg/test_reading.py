@@ -81,6 +81,29 @@ def test_a_node_in_any_layout_and_form_is_one_node(form):
     assert graph_def(f"{GRAPH_HEAD}{form}\n}}") == graph_def(f"{GRAPH_HEAD}{USUAL}\n}}")
 
 
+NEXT = '%z, %cz = Relu(%y) name("z") {T = f32} : (tensor<*xf32>) -> (tensor<*xf32>)'
+
+
+@pytest.mark.parametrize("gap", ["\n", "\n\n \t\r\n", " // c\n// %a\n", "\0\n\0", "\n\0\n", " ", " loc(unknown)\n"])
+def test_any_gap_between_lines_leaves_the_nodes_as_they_are(gap):
+    assert graph_def(f"{GRAPH_HEAD}{USUAL}{gap}{NEXT}{gap}}}") == graph_def(f"{GRAPH_HEAD}{USUAL}\n{NEXT}\n}}")
+
+
+@pytest.mark.parametrize("gap", ["\n\v", "\v\n", "\n\f", "\n;", "\n{}\n"])
+def test_a_gap_that_is_no_blank_is_refused_at_its_place(gap):
+    with pytest.raises(MalformedText) as caught:
+        heald.tfg.loads(f"{GRAPH_HEAD}{USUAL}{gap}{NEXT}\n}}")
+    assert caught.value.location.line in (3, 4)
+
+
+@pytest.mark.parametrize("name", ["n" * 127, "n" * 128, "n" * 300, "n\u00fc", "a/b.c-d"])
+def test_a_name_of_any_length_and_script_comes_back(name):
+    graph = heald.tfg.loads(f"{GRAPH_HEAD}{USUAL}\n{NEXT}\n}}".replace('name("y")', f'name("{name}")'))
+    assert [node.name for node in graph] == ["x", name, "z"]
+    assert [str(source) for source in graph["z"].inputs] == [name]
+    assert graph_def(heald.tfg.dumps(graph)) == heald.graphdef.dumps(graph)
+
+
 @pytest.mark.parametrize("label", ["^bb0:", "^bb0(%q: tensor<*xf32>):"])
 def test_a_graph_may_begin_with_a_label(label):
     assert graph_def(f"{HEAD}{label}\n{X}{USUAL}\n}}") == graph_def(f"{GRAPH_HEAD}{USUAL}\n}}")

@@ -19,6 +19,7 @@ _KNOWN = frozenset((NAME, OP, INPUT, DEVICE, ATTR))
 _LARGEST_PORT = 2**31 - 1
 _MEMO_BYTES = 512  # longer attributes are seldom equal to those of another node
 _OUTPUT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_NAME_TAG, _OP_TAG, _INPUT_TAG, _DEVICE_TAG, _ATTR_TAG = (number << 3 | wire.BYTES for number in sorted(_KNOWN))
 
 
 class Input(NamedTuple):
@@ -209,6 +210,10 @@ def read_node(source: AttrSource, start: int, stop: int, depth: int = 0) -> Node
     Raises DataLoss and InvalidArgument, which name the node where its name can be read.
     """
     buf = source.view
+    if source.attributes and stop - start <= 2 * _MEMO_BYTES:
+        similar = _read_similar_node(source, bytes(buf[start:stop]))
+        if similar is not None:
+            return similar
     name = op = device = ""
     inputs: list[str] = []
     attrs: dict[str, Any] = {}
@@ -246,6 +251,42 @@ def read_node(source: AttrSource, start: int, stop: int, depth: int = 0) -> Node
         attributes = source.attributes.setdefault(attribute_bytes, attributes)
     node = Node.__new__(Node)
     _fill(node, name, op, data, controls, device, attributes, None, lasting_bytes(buf, start, stop), _UNTOUCHED)
+    return node
+
+
+def _read_similar_node(source: AttrSource, raw: bytes) -> Node | None:
+    """The node of a short message whose attributes are those of a node before it, in a third of the usual time.
+
+    None for another message: `read_node` takes it, or tells its fault and the place.
+    """
+    name = op = device = ""
+    inputs: list[str] = []
+    at = 0
+    try:
+        while (tag := raw[at]) != _ATTR_TAG:
+            start, size = at + 2, raw[at + 1]
+            at = start + size
+            text = raw[start:at].decode()
+            if size > 127:
+                return None
+            if tag == _INPUT_TAG:
+                inputs.append(text)
+            elif tag == _NAME_TAG:
+                name = text
+            elif tag == _OP_TAG:
+                op = text
+            elif tag == _DEVICE_TAG:
+                device = text
+            else:
+                return None
+        attributes = source.attributes.get(raw[at:])
+        if attributes is None:
+            return None
+        data, controls = parse_inputs(inputs)
+    except (IndexError, UnicodeDecodeError, HealdError):
+        return None
+    node = Node.__new__(Node)
+    _fill(node, name, op, data, controls, device, attributes, None, raw, _UNTOUCHED)
     return node
 
 

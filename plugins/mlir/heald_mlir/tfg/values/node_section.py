@@ -133,8 +133,13 @@ def section_buffers(entries: Iterable[tuple[str, Buffer]], full_type: Buffer, fi
     return [*buffers, fields[:split], full_type, fields[split:]]
 
 
-def prefix(name: str, op: str, inputs: Iterable[str], device: str) -> bytes:
+def prefix(name: str, op: str, inputs: Sequence[str], device: str) -> bytes:
     """The first fields of a NodeDef. `inputs`: data and control inputs as they are written."""
+    if name and op and not device:  # texts in ASCII are encoded at once; the length of a long one is no ASCII
+        texts = "".join([f"\x1a{chr(len(text))}{text}" for text in inputs])
+        texts = f"\n{chr(len(name))}{name}\x12{chr(len(op))}{op}{texts}"
+        if texts.isascii():
+            return texts.encode()
     parts = [wire.put_bytes(NAME, name) if name else b"", wire.put_bytes(OP, op) if op else b"",
              *(wire.put_bytes(INPUT, text) for text in inputs), wire.put_bytes(DEVICE, device) if device else b""]
     return b"".join(parts)
