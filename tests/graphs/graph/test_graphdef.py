@@ -356,6 +356,23 @@ def test_attributes_that_nodes_share_hide_nothing_that_follows_them() -> None:
     assert graph["a"].attrs is graph["x"].attrs
 
 
+@pytest.mark.parametrize("size", [1, 5000])  # short messages of edited nodes are kept, long ones are not
+def test_the_bytes_of_an_edited_node_do_not_depend_on_earlier_requests(size: int) -> None:
+    def edit(node: Node, *, ask: bool) -> Node:
+        for edits in ({"inputs": ["m"]}, {"inputs": ["n"]}, {"name": "b", "attrs": {"s": b"t" * size}}):
+            node = node.replace(**edits)
+            if ask:
+                assert node.raw == node.raw
+        return node
+
+    raw = wire.put_bytes(NAME, "a") + wire.put_bytes(INPUT, "n:0") + wire.put_bytes(INPUT, "^c")
+    asked, unasked = edit(Node.read(raw), ask=True), edit(Node.read(raw), ask=False)
+    assert asked.raw == unasked.raw
+    function, other = (Function("f", nodes=[node]).replace(name="g") for node in (asked, unasked))
+    assert function.raw == function.raw == other.raw
+    assert function.replace(name="h").raw == other.replace(name="h").raw != other.raw
+
+
 ENTRY = wire.put_bytes(ATTR, put_entry("T", dtypes.float32))
 NAMED = wire.put_bytes(NAME, "y") + wire.put_bytes(OP, "Relu")
 SIMILAR = [

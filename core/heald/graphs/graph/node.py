@@ -18,6 +18,7 @@ NAME, OP, INPUT, DEVICE, ATTR = 1, 2, 3, 4, 5  # fields of NodeDef
 _KNOWN = frozenset((NAME, OP, INPUT, DEVICE, ATTR))
 _LARGEST_PORT = 2**31 - 1
 _MEMO_BYTES = 512  # longer attributes are seldom equal to those of another node
+LARGEST_KEPT_RAW_BYTES = 1 << 12  # of an edited node or function: larger ones are written again at each request
 _OUTPUT = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _NAME_TAG, _OP_TAG, _INPUT_TAG, _DEVICE_TAG, _ATTR_TAG = (number << 3 | wire.BYTES for number in sorted(_KNOWN))
 
@@ -67,7 +68,7 @@ class Node:
     """
 
     __slots__ = (
-        "_base", "_touched", "assigned_device", "attrs", "controls", "device", "inputs", "name", "op",
+        "_base", "_edited_raw", "_touched", "assigned_device", "attrs", "controls", "device", "inputs", "name", "op",
     )
 
     name: str
@@ -79,6 +80,7 @@ class Node:
     attrs: Mapping[str, Any]
     _base: Buffer  # the message that the node was read from
     _touched: frozenset[Key]  # fields of `_base` that are replaced
+    _edited_raw: Buffer  # the message of an edited node, kept at the first request if it is short
 
     def __init__(
         self, name: str, op: str, inputs: Iterable[str | Input] = (), *, controls: Iterable[str] = (),
@@ -113,8 +115,13 @@ class Node:
         check_unchanged((self._base,))
         if not self._touched:
             return self._base
-        new = {key: self._field(*key) for key in self._touched}
-        return wire.splice(self._base, new, maps=(ATTR,))
+        try:
+            return self._edited_raw
+        except AttributeError:
+            raw = wire.splice(self._base, {key: self._field(*key) for key in self._touched}, maps=(ATTR,))
+        if len(raw) <= LARGEST_KEPT_RAW_BYTES:
+            _set_edited_raw(self, raw)
+        return raw
 
     @property
     def extra(self) -> bytes:
@@ -179,8 +186,8 @@ class Node:
 # Node refuses assignment; the setters of its slots are the quickest way around that
 _set_name, _set_op, _set_device = (getattr(Node, slot).__set__ for slot in ("name", "op", "device"))
 _set_inputs, _set_controls, _set_attrs = (getattr(Node, slot).__set__ for slot in ("inputs", "controls", "attrs"))
-_set_assigned, _set_base, _set_touched = (
-    getattr(Node, slot).__set__ for slot in ("assigned_device", "_base", "_touched")
+_set_assigned, _set_base, _set_touched, _set_edited_raw = (
+    getattr(Node, slot).__set__ for slot in ("assigned_device", "_base", "_touched", "_edited_raw")
 )
 _UNTOUCHED: frozenset[Key] = frozenset()
 
