@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from types import EllipsisType, MappingProxyType
-from typing import Any, NamedTuple, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 from ...errors import DataLoss, HealdError, InvalidArgument
 from ...runtime.support.mapped_file import check_unchanged, lasting_bytes
+from ...runtime.support.records import NamedTuple
 from ...runtime.values import wire
 from ...runtime.values.wire import Buffer, Key
 from .attr_value import AttrSource, canonical, put_entry, read_entry

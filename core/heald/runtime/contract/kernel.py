@@ -25,12 +25,13 @@ from itertools import combinations
 from pathlib import Path
 from threading import RLock
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ...errors import HealdError, HealdWarning, InvalidArgument, PermissionDenied, PluginError, Unavailable
 from ..support.fork_safety import inherited
 from ..support.install import Library
 from ..support.plugin_guard import plugin_guard
+from ..support.records import NamedTuple
 from ..support.remedy import kernel_remedy, loading_remedy
 from ..values.dtypes import DType, named
 from ..values.layouts import LAYOUTS
