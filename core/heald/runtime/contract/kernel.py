@@ -602,9 +602,10 @@ class KernelRegistry:
             rivals.sort(key=self._rank)
             if not kernel.layouts:
                 self._note_displaced(kernel, rivals)
-        if kernels.fusions:
-            self._fusions[pack.device_type, pack.plugin] = sorted(kernels.fusions, key=lambda f: -f.kernel.priority)
-        self._patterns[pack.device_type, pack.plugin] = kernels.patterns
+        key = pack.device_type, pack.plugin  # a family adds to the fusions and patterns of its pack
+        fusions = [*self._fusions.get(key, ()), *kernels.fusions]
+        self._fusions[key] = sorted(fusions, key=lambda fusion: -fusion.kernel.priority)
+        self._patterns[key] = [*self._patterns.get(key, ()), *kernels.patterns]
 
     def _note_displaced(self, kernel: KernelDef, rivals: Sequence[KernelDef]) -> None:
         """Note that a kernel and a rival of equal rank serve the same nodes: once for each pair of packs."""
