@@ -213,3 +213,20 @@ def test_an_error_of_a_piece_has_the_line_of_the_whole_text():
     with pytest.raises(MalformedText) as caught:
         heald.tfg.loads_all(f"{HEAD}}}\n// -----\n{HEAD}}}\n// -----\n  oops", file="f.tfg")
     assert (caught.value.location.file, caught.value.location.line, caught.value.location.column) == ("f.tfg", 7, 3)
+
+
+@pytest.mark.parametrize("digits", [
+    "", "0", "zz", "00 00", "000080", "0000803F", "0000803F00000040", "0000803f000000C0", "FF" * 16, "01" * 3])
+@pytest.mark.parametrize("of", [
+    "2xf32", "2xi1", "2xi8", "2xcomplex<f32>", "1x!tf_type.string", "0xf32", "4xi4", "2xf64", "2xui16", "3xf8E5M2",
+    "99999999999x99999999999xf32"])
+def test_digits_at_once_are_those_behind_a_comment(of, digits):
+    def read(gap):
+        value = f'dense<{gap}"0x{digits}"> : tensor<{of}>'
+        text = f'{HEAD}%c, %t = Const name("c") {{v = {value}}} : () -> (tensor<*xf32>)\n}}'
+        try:
+            return graph_def(text)
+        except heald.errors.HealdError as error:
+            return type(error), error.message
+
+    assert read("") == read(" // c\n")
