@@ -59,9 +59,6 @@ class _Noting(AttributeParser):
         """Note the text from `begin` to the end of the last token."""
         self._parts.append(Span(kind, begin, len(self.source[: self.at].rstrip()), alike))
 
-    def line(self) -> None:
-        """No operation is taken at once."""
-
     def plain_type(self) -> t.Type:
         begin = self.at
         of = super().plain_type()
@@ -83,6 +80,9 @@ class _Noting(AttributeParser):
 
 class _ProgramSpans(_Noting, Parser):
     """The parser of programs."""
+
+    def line(self) -> None:
+        """No operation is taken at once."""
 
     def operation(self) -> Operation:
         begin = self.at
@@ -108,6 +108,10 @@ def _types(values: list[Value]) -> list[str]:
 
 class _GraphSpans(_Noting, GraphReader):
     """The parser of graphs."""
+
+    def lines(self) -> list[parsed_body.ParsedNode]:
+        """No node is taken at once."""
+        return []
 
     def use(self) -> parsed_body.Use:
         use = super().use()

@@ -13,7 +13,9 @@ from graphlib import TopologicalSorter
 from pathlib import Path
 
 import heald
+import numpy as np
 import pytest
+from heald.api import Graph, Node, ShapeAttr
 from heald.runtime.program import Call, ProgramDef, ProgramFunction
 
 ROOT = Path(__file__).parent.parent.parent
@@ -232,6 +234,37 @@ assert not [m for m in sys.modules
             if m.startswith(("heald_example_device.", "heald_sim.")) and not m.endswith((".plugin", ".config"))]
 """
     assert "numpy" in loaded_after(code)
+
+
+MOST_MODULES_OF_A_START = 250  # each costs about 0.1 ms
+
+
+def test_a_compiled_network_starts_with_few_modules_and_without_graphs(tmp_path):
+    code = """
+import sys
+import numpy as np
+import heald
+model = heald.load(sys.argv[1])
+model(np.ones((1, 8, 8, 3), np.float32))
+modules = [name for name in sys.modules if name.startswith("heald")]
+assert not [name for name in modules if name.startswith(("heald.graphs", "heald.cli", "heald_simplify"))]
+print(len(modules))
+"""
+    float32 = heald.api.dtypes.float32
+    convolution = {"T": float32, "strides": [1, 1, 1, 1], "padding": "SAME"}
+    heald.graphdef.dump(Graph([
+        Node("x", "Placeholder", attrs={"dtype": float32, "shape": ShapeAttr((1, 8, 8, 3))}),
+        Node("filters", "Const", attrs={"dtype": float32, "value": np.ones((3, 3, 3, 4), np.float32)}),
+        Node("bias", "Const", attrs={"dtype": float32, "value": np.ones(4, np.float32)}),
+        Node("conv", "Conv2D", ["x", "filters"], attrs=convolution),
+        Node("biased", "BiasAdd", ["conv", "bias"], attrs={"T": float32}),
+        Node("y", "Relu6", ["biased"], attrs={"T": float32}),
+    ]), tmp_path / "m.pb")
+    compile_network = [sys.executable, "-m", "heald", "compile", "m.pb", "-o", "m.bef"]
+    subprocess.run(compile_network, cwd=tmp_path, check=True, capture_output=True)
+    done = subprocess.run([sys.executable, "-c", code, str(tmp_path / "m.bef")], capture_output=True, text=True,
+                          check=True)
+    assert int(done.stdout) <= MOST_MODULES_OF_A_START
 
 
 def test_unknown_attributes_of_heald_are_attribute_errors():

@@ -81,6 +81,29 @@ def test_a_node_in_any_layout_and_form_is_one_node(form):
     assert graph_def(f"{GRAPH_HEAD}{form}\n}}") == graph_def(f"{GRAPH_HEAD}{USUAL}\n}}")
 
 
+NEXT = '%z, %cz = Relu(%y) name("z") {T = f32} : (tensor<*xf32>) -> (tensor<*xf32>)'
+
+
+@pytest.mark.parametrize("gap", ["\n", "\n\n \t\r\n", " // c\n// %a\n", "\0\n\0", "\n\0\n", " ", " loc(unknown)\n"])
+def test_any_gap_between_lines_leaves_the_nodes_as_they_are(gap):
+    assert graph_def(f"{GRAPH_HEAD}{USUAL}{gap}{NEXT}{gap}}}") == graph_def(f"{GRAPH_HEAD}{USUAL}\n{NEXT}\n}}")
+
+
+@pytest.mark.parametrize("gap", ["\n\v", "\v\n", "\n\f", "\n;", "\n{}\n"])
+def test_a_gap_that_is_no_blank_is_refused_at_its_place(gap):
+    with pytest.raises(MalformedText) as caught:
+        heald.tfg.loads(f"{GRAPH_HEAD}{USUAL}{gap}{NEXT}\n}}")
+    assert caught.value.location.line in (3, 4)
+
+
+@pytest.mark.parametrize("name", ["n" * 127, "n" * 128, "n" * 300, "n\u00fc", "a/b.c-d"])
+def test_a_name_of_any_length_and_script_comes_back(name):
+    graph = heald.tfg.loads(f"{GRAPH_HEAD}{USUAL}\n{NEXT}\n}}".replace('name("y")', f'name("{name}")'))
+    assert [node.name for node in graph] == ["x", name, "z"]
+    assert [str(source) for source in graph["z"].inputs] == [name]
+    assert graph_def(heald.tfg.dumps(graph)) == heald.graphdef.dumps(graph)
+
+
 @pytest.mark.parametrize("label", ["^bb0:", "^bb0(%q: tensor<*xf32>):"])
 def test_a_graph_may_begin_with_a_label(label):
     assert graph_def(f"{HEAD}{label}\n{X}{USUAL}\n}}") == graph_def(f"{GRAPH_HEAD}{USUAL}\n}}")
@@ -190,3 +213,20 @@ def test_an_error_of_a_piece_has_the_line_of_the_whole_text():
     with pytest.raises(MalformedText) as caught:
         heald.tfg.loads_all(f"{HEAD}}}\n// -----\n{HEAD}}}\n// -----\n  oops", file="f.tfg")
     assert (caught.value.location.file, caught.value.location.line, caught.value.location.column) == ("f.tfg", 7, 3)
+
+
+@pytest.mark.parametrize("digits", [
+    "", "0", "zz", "00 00", "000080", "0000803F", "0000803F00000040", "0000803f000000C0", "FF" * 16, "01" * 3])
+@pytest.mark.parametrize("of", [
+    "2xf32", "2xi1", "2xi8", "2xcomplex<f32>", "1x!tf_type.string", "0xf32", "4xi4", "2xf64", "2xui16", "3xf8E5M2",
+    "99999999999x99999999999xf32"])
+def test_digits_at_once_are_those_behind_a_comment(of, digits):
+    def read(gap):
+        value = f'dense<{gap}"0x{digits}"> : tensor<{of}>'
+        text = f'{HEAD}%c, %t = Const name("c") {{v = {value}}} : () -> (tensor<*xf32>)\n}}'
+        try:
+            return graph_def(text)
+        except heald.errors.HealdError as error:
+            return type(error), error.message
+
+    assert read("") == read(" // c\n")

@@ -356,6 +356,57 @@ def test_attributes_that_nodes_share_hide_nothing_that_follows_them() -> None:
     assert graph["a"].attrs is graph["x"].attrs
 
 
+@pytest.mark.parametrize("size", [1, 5000])  # short messages of edited nodes are kept, long ones are not
+def test_the_bytes_of_an_edited_node_do_not_depend_on_earlier_requests(size: int) -> None:
+    def edit(node: Node, *, ask: bool) -> Node:
+        for edits in ({"inputs": ["m"]}, {"inputs": ["n"]}, {"name": "b", "attrs": {"s": b"t" * size}}):
+            node = node.replace(**edits)
+            if ask:
+                assert node.raw == node.raw
+        return node
+
+    raw = wire.put_bytes(NAME, "a") + wire.put_bytes(INPUT, "n:0") + wire.put_bytes(INPUT, "^c")
+    asked, unasked = edit(Node.read(raw), ask=True), edit(Node.read(raw), ask=False)
+    assert asked.raw == unasked.raw
+    function, other = (Function("f", nodes=[node]).replace(name="g") for node in (asked, unasked))
+    assert function.raw == function.raw == other.raw
+    assert function.replace(name="h").raw == other.replace(name="h").raw != other.raw
+
+
+ENTRY = wire.put_bytes(ATTR, put_entry("T", dtypes.float32))
+NAMED = wire.put_bytes(NAME, "y") + wire.put_bytes(OP, "Relu")
+SIMILAR = [
+    NAMED, NAMED + ENTRY, ENTRY + NAMED, NAMED + ENTRY + NAMED, NAMED + wire.put_bytes(INPUT, "") + ENTRY, ENTRY,
+    NAMED + wire.put_bytes(INPUT, "x:1") + wire.put_bytes(INPUT, "^x") + ENTRY,
+    NAMED + wire.put_bytes(INPUT, "^x") + wire.put_bytes(INPUT, "x") + ENTRY,
+    NAMED + wire.put_bytes(INPUT, "x:-1") + ENTRY, NAMED + wire.put_bytes(4, "/device:CPU:0") + ENTRY,
+    NAMED + wire.put_bytes(NAME, "z") + wire.put_bytes(OP, "") + ENTRY, NAMED + wire.put_bytes(9, "unknown") + ENTRY,
+    NAMED + wire.put_bytes(INPUT, "x" * 127) + ENTRY, NAMED + wire.put_bytes(INPUT, "x" * 128) + ENTRY,
+    NAMED + wire.put_bytes(INPUT, "x" * 300) + ENTRY, NAMED + wire.put_bytes(INPUT, "\u00fc") + ENTRY,
+    NAMED + wire.put_bytes(INPUT, b"\xff") + ENTRY, NAMED + b"\x1a\x7fxx", NAMED + b"\x1a\x82\x00xx" + ENTRY,
+    NAMED + b"\x1a", NAMED + b"\x08\x01" + ENTRY, NAMED + b"\x00" + ENTRY, NAMED + ENTRY[:-1],
+    NAMED + ENTRY + wire.put_bytes(6, "debug info"), NAMED + ENTRY + ENTRY, b"",
+]
+
+
+@pytest.mark.parametrize("message", SIMILAR)
+def test_a_node_reads_alike_behind_one_with_its_attributes_and_behind_another(message: bytes) -> None:
+    def read(key: str) -> Any:
+        entry = wire.put_bytes(ATTR, put_entry(key, dtypes.float32))
+        raw = b"".join(wire.put_bytes(1, node) for node in (
+            wire.put_bytes(NAME, "x") + entry, wire.put_bytes(NAME, "w") + entry + wire.put_bytes(6, "debug info"),
+            message))
+        try:
+            graph = loads(raw, verify=False)
+        except HealdError as error:
+            return type(error), error.message, error.node, error.op
+        assert dumps(graph) == raw
+        _, _, node = graph
+        return node.name, node.op, node.inputs, node.controls, node.device, node.attrs, bytes(node.raw)
+
+    assert read("T") == read("U")
+
+
 @pytest.mark.parametrize(("name", "hint"), [
     ("saved_model.pb", "load its folder: heald.load('{folder}')"),
     ("other.pb", "put it into a folder of its own, under the name saved_model.pb, and load the folder"),

@@ -50,6 +50,34 @@ def test_priority_of_pack_and_kernel_add_up_and_ties_go_to_the_lower_id() -> Non
     assert order(kernels, "Sub") == []
 
 
+@pytest.mark.parametrize("later_brings", [(), ("fusion",), ("pattern",), ("fusion", "pattern")])
+def test_a_family_that_comes_later_keeps_the_fusions_and_patterns_of_its_pack(later_brings: tuple[str, ...]) -> None:
+    def bring_both(kernels: Kernels, name: str, kinds: tuple[str, ...]) -> None:
+        if "fusion" in kinds:
+            kernels.fusion(f"{name}Fusion", ops=["Mul"], priority=int(name == "Late"))(lambda _: None)
+        if "pattern" in kinds:
+            kernels.pattern(f"{name}Pattern", ends=["Mul"], find=lambda *_: None)(lambda _: None)
+
+    def register_family(kernels: Kernels) -> None:
+        kernels.kernel("Mul")(lambda _: None)
+        bring_both(kernels, "Late", later_brings)
+
+    def register(kernels: Kernels) -> None:
+        bring_both(kernels, "Early", ("fusion", "pattern"))
+        kernels.later(["Mul"], register_family)
+
+    kernels = registry()
+    kernels.add_pack(KernelPack("TOY", register, 0, "a"))
+    assert [fusion.kernel.op for fusion in kernels.fusions("TOY", "a")] == ["EarlyFusion"]
+    assert order(kernels, "Mul") == ["a"]
+    late = ["LateFusion"] if "fusion" in later_brings else []
+    assert [fusion.kernel.op for fusion in kernels.fusions("TOY", "a")] == [*late, "EarlyFusion"]
+    late = ["LatePattern"] if "pattern" in later_brings else []
+    assert [pattern.kernel.op for pattern in kernels.patterns("TOY", "a")] == ["EarlyPattern", *late]
+    kernels.reload("TOY")
+    assert [fusion.kernel.op for fusion in kernels.fusions("TOY", "a")] == ["EarlyFusion"]
+
+
 def test_config_puts_the_named_pack_first_and_settles_the_conflict() -> None:
     kernels = registry({"Add": "c"})
     bring(kernels, "a", priority=9, Add={}, Mul={})

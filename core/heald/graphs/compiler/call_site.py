@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import InvalidArgument
 from ...runtime.contract.structural import (
@@ -17,6 +17,7 @@ from ...runtime.contract.structural import (
     branch,
     is_true,
 )
+from ...runtime.support.records import NamedTuple
 from ...runtime.values import dtypes
 from ...runtime.values.attribute_values import Func
 from ...runtime.values.dtypes import DType

@@ -12,11 +12,12 @@ from a fed placeholder comes from the feed's node instead.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import InvalidArgument, closest
 from ...runtime.contract.op import REQUIRED
 from ...runtime.contract.structural import ARG, RECV, RETVAL, SEND
+from ...runtime.support.records import NamedTuple
 from ...runtime.values.attribute_values import Func, ShapeAttr
 from ...runtime.values.dtypes import DType
 from ..graph.graph import Graph, Input, Node

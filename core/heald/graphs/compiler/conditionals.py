@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -28,6 +28,7 @@ from ...runtime.contract.structural import (
     SWITCH_N,
     SWITCHES,
 )
+from ...runtime.support.records import NamedTuple
 from ...runtime.values import dtypes
 from ...runtime.values.attribute_values import Func
 from ...runtime.values.dtypes import DType

@@ -18,12 +18,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import NamedTuple
 
 from ...runtime.contract.device_cost import DeviceCost
 from ...runtime.contract.kernel import KernelDef
 from ...runtime.contract.placement import Assignment
 from ...runtime.contract.structural import CONST, IDENTITY
+from ...runtime.support.records import NamedTuple
 from ..graph.traversal import DisjointSets
 from .host_integers import INTEGER_KINDS
 from .node_cost import NodeCosts

@@ -11,10 +11,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
-from typing import NamedTuple
 
 from ...errors import HealdError
 from ...runtime.contract.structural import CONST, ENTERS, EXITS, IDENTITY, MERGES, PLACEHOLDERS, SWITCHES
+from ...runtime.support.records import NamedTuple
 from ...runtime.values import dtypes
 from ..graph.node import Node
 from ..graph.traversal import consumers, unconsumed_nodes

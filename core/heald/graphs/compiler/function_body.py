@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import NamedTuple
 
 from ...errors import InvalidArgument, NotFound, did_you_mean
 from ...runtime.contract.op import ArgDef
 from ...runtime.contract.op_registry import OpRegistry
 from ...runtime.contract.structural import CALL, PLACEHOLDER, STATEFUL_CALL
+from ...runtime.support.records import NamedTuple
 from ...runtime.values.attribute_values import Func
 from ...runtime.values.dtypes import DType
 from ..graph.graph import Function, Graph, Input, Node

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import HealdError, InvalidArgument
 from ...runtime.contract.op import REQUIRED
 from ...runtime.contract.op_registry import OpRegistry
 from ...runtime.contract.structural import CALLS, CONST, IDENTITY, IDENTITY_N, NO_OP
+from ...runtime.support.records import NamedTuple
 from ...runtime.values.attribute_values import Func
 from ..graph.attr_value import AttrPlaceholder
 from ..graph.expansion import ExpansionLimit

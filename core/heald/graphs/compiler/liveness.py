@@ -32,10 +32,10 @@ A conditional is structured when its sides are left through such Merges only. Th
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
-from typing import NamedTuple
 
 from ...errors import Unimplemented
 from ...runtime.contract.structural import CONTROL_TRIGGER, IDENTITY, MERGES, SWITCH_N, SWITCHES
+from ...runtime.support.records import NamedTuple
 from ..graph.node import Input, Node
 
 # conditionals within conditionals that become functions; deeper ones stay Switches and Merges

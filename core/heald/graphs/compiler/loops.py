@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 
@@ -30,6 +29,7 @@ from ...runtime.contract.structural import (
     SWITCH,
     WHILE,
 )
+from ...runtime.support.records import NamedTuple
 from ...runtime.values import dtypes
 from ...runtime.values.attribute_values import Func
 from ...runtime.values.dtypes import DType

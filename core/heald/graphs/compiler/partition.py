@@ -29,9 +29,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...runtime.contract.structural import HOST_RECV, HOST_SEND, IDENTITY, RECV, SEND
+from ...runtime.support.records import NamedTuple
 from ...runtime.values import dtypes
 from ...runtime.values.dtypes import DType
 from ..graph.graph import Graph, Input, Node

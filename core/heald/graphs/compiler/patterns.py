@@ -11,13 +11,14 @@ place and control edges.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ...errors import HealdError, InvalidArgument
 from ...runtime.contract.graph_pass import PassContext
 from ...runtime.contract.structural import CONST
+from ...runtime.support.records import NamedTuple
 from ..graph.graph import Graph, Node, TensorValue, topological_order
 from ..graph.node import Input
 from ..graph.rewriting import constant, new_name, placed_like

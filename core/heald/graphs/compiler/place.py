@@ -33,7 +33,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from ...errors import HealdError, HealdWarning, InvalidArgument, Unimplemented
 from ...runtime.config.placement import PlacementConfig
@@ -43,6 +43,7 @@ from ...runtime.contract.kernel import KernelDef, KernelRegistry, dtype_names
 from ...runtime.contract.op_registry import MISSING_HINT
 from ...runtime.contract.placement import Assignment, Placement, refusals
 from ...runtime.contract.structural import NO_KERNEL
+from ...runtime.support.records import NamedTuple
 from .colocation import colocation_groups, common_request, missing_partner, resource_edges
 from .cost_rule import CostRule
 from .host_integers import is_integer_node, nodes_kept_on_host

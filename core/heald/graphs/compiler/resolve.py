@@ -7,13 +7,14 @@ ops still runs where it can.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import HealdError, InvalidArgument, Unimplemented
 from ...runtime.contract.attribute_forms import check_attributes
 from ...runtime.contract.op import GRAPH_DEF_VERSION, OpDef, SignatureTensor
 from ...runtime.contract.op_registry import OpRegistry
 from ...runtime.contract.structural import CONST
+from ...runtime.support.records import NamedTuple
 from ..graph.graph import Graph, Node
 
 

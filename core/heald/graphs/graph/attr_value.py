@@ -17,9 +17,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import HealdError, InvalidArgument
+from ...runtime.support.records import NamedTuple
 from ...runtime.values import dtypes, wire
 from ...runtime.values.attribute_values import Func, ShapeAttr, as_shape
 from ...runtime.values.dtypes import DType

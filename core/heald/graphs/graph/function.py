@@ -12,7 +12,7 @@ from ...runtime.support.mapped_file import check_unchanged, lasting_bytes
 from ...runtime.values import dtypes, wire
 from ...runtime.values.wire import Buffer, Key
 from .attr_value import AttrSource, put_entry, read_entry
-from .node import Input, Node, by_name, canonical_attrs, check_members, parse_input, read_node
+from .node import LARGEST_KEPT_RAW_BYTES, Input, Node, by_name, canonical_attrs, check_members, parse_input, read_node
 
 SIGNATURE, NODE, RET, ATTR, CONTROL_RET, ARG_ATTR = 1, 3, 4, 5, 6, 7  # fields of FunctionDef
 _NAME, _INPUT_ARG, _OUTPUT_ARG, _STATEFUL, _CONTROL_OUTPUT = 1, 2, 3, 17, 20  # fields of OpDef
@@ -31,7 +31,7 @@ class Function:
     """
 
     __slots__ = (
-        "_base", "_touched", "arg_attrs", "attrs", "control_outputs", "control_ret", "inputs", "name",
+        "_base", "_edited_raw", "_touched", "arg_attrs", "attrs", "control_outputs", "control_ret", "inputs", "name",
         "nodes", "outputs", "ret", "stateful",
     )
 
@@ -47,6 +47,7 @@ class Function:
     arg_attrs: Mapping[int, Mapping[str, Any]]
     _base: Buffer
     _touched: frozenset[Key]
+    _edited_raw: Buffer  # as that of a Node
 
     def __init__(
         self, name: str, inputs: Iterable[ArgDef] = (), outputs: Iterable[ArgDef] = (),
@@ -74,8 +75,13 @@ class Function:
         check_unchanged((self._base,))
         if not self._touched:
             return self._base
-        new = {key: self._field(*key) for key in self._touched}
-        return wire.splice(self._base, new, maps=(ATTR,))
+        try:
+            return self._edited_raw
+        except AttributeError:
+            raw = wire.splice(self._base, {key: self._field(*key) for key in self._touched}, maps=(ATTR,))
+        if len(raw) <= LARGEST_KEPT_RAW_BYTES:
+            _set_edited_raw(self, raw)
+        return raw
 
     def replace(
         self, *, name: str | None = None, inputs: Iterable[ArgDef] | None = None,
@@ -144,7 +150,7 @@ class Function:
 
 _ALL_FIELDS = ((SIGNATURE, ""), (NODE, ""), (RET, ""), (CONTROL_RET, ""))
 _SETTERS = {slot: getattr(Function, slot).__set__ for slot in Function.__slots__}
-_set_touched = _SETTERS.pop("_touched")
+_set_touched, _set_edited_raw = _SETTERS.pop("_touched"), _SETTERS.pop("_edited_raw")
 
 
 def _fill(function: Function, **values: Any) -> None:

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import NamedTuple, NoReturn, Self, TypeVar
+from typing import NoReturn, Self, TypeVar
 
 from ...errors import InvalidArgument, NotFound, did_you_mean
+from ...runtime.support.records import NamedTuple
 from ...runtime.values.wire import Buffer
 from .function import Function
 from .node import Node, by_name, check_members

@@ -11,8 +11,9 @@ import struct
 from collections.abc import Callable, Mapping
 from functools import partial
 from math import copysign, inf, nan
-from typing import Any, NamedTuple
+from typing import Any
 
+from ...runtime.support.records import NamedTuple
 from ...runtime.values import wire
 from ...runtime.values.wire import put_varint
 

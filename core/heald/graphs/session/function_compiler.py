@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
-from typing import NamedTuple
 
 from ...errors import InvalidArgument
 from ...runtime.contract.graph_pass import GraphPass, PassContext
 from ...runtime.contract.placement import Placement
 from ...runtime.contract.structural import PLACEHOLDER
 from ...runtime.host.host import Host
+from ...runtime.support.records import NamedTuple
 from ...runtime.values.dtypes import DType
 from ...runtime.values.tensor import TensorMetadata, ValueInfo
 from ..compiler.call_site import CallSite

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 from ...runtime.contract.device import DeviceName
 from ...runtime.contract.placement import Placement
 from ...runtime.contract.structural import NO_KERNEL
 from ...runtime.host.host import Host
+from ...runtime.support.records import NamedTuple
 from ..compiler.client_graph import CALL_FRAME, Endpoint, EndpointConvention, client_graph
 from ..compiler.colocation import without_outside_colocation
 from ..compiler.partition import HostTensors, partition

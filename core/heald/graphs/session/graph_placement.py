@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
-from typing import NamedTuple
 
 from ...errors import FailedPrecondition, HealdError
 from ...runtime.config.placement import PlacementConfig
 from ...runtime.contract.placement import Assignment, Placement
 from ...runtime.contract.structural import MUST_FEED
 from ...runtime.host.host import Host
+from ...runtime.support.records import NamedTuple
 from ..compiler.infer_node import fed_metadata
 from ..compiler.node_cost import NodeCosts
 from ..compiler.pass_manager import NodeFacts, has_node, merge_placements

@@ -10,9 +10,10 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import InvalidArgument, Location, NotFound
+from ..support.records import NamedTuple
 from .schema import FoundFile, Setting, as_setting
 
 LARGEST_FILE_BYTES = 1 << 18

@@ -8,7 +8,9 @@ arrays over buffers; their owners deallocate nothing.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
+
+from ..support.records import NamedTuple
 
 ALIGNMENT = 64
 LARGE_PAGE = 1 << 21  # bytes; memory that starts at a multiple can use the large pages of x86-64 and ARM

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import HealdError, InvalidArgument, closest
+from ..support.records import NamedTuple
 from ..values import dtypes
 from ..values.attribute_values import Func, ShapeAttr, as_shape
 from ..values.dtypes import DType

@@ -6,9 +6,10 @@ Two claims to one name are an error for the user of the name, and a `conflict` i
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Generic, NamedTuple, Protocol, TypeVar
+from typing import Generic, Protocol, TypeVar
 
 from ...errors import PluginError
+from ..support.records import NamedTuple
 
 
 class ClaimedEntry(Protocol):

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from ..support.records import NamedTuple
 from .claims import ClaimRegistry
 
 if TYPE_CHECKING:

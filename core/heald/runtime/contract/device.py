@@ -18,9 +18,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from ...errors import InvalidArgument, NotFound, PluginError
+from ..support.records import NamedTuple
 
 STREAM = 0  # the one stream that a device has so far
 Buffer = Any  # the result of `Device.allocate`: opaque to the runtime unless the device is host_visible

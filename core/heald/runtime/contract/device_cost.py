@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import InvalidArgument
+from ..support.records import NamedTuple
 
 MIN_RATE, MOST = 1.0, 1e24
 _SECONDS = ("launch", "latency")

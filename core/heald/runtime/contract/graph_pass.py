@@ -6,9 +6,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ...errors import PluginError
+from ..support.records import NamedTuple
 from ..values.tensor import ValueInfo
 
 if TYPE_CHECKING:

@@ -40,7 +40,7 @@ hookimpl = pluggy.HookimplMarker(PLUGGY_PROJECT)  # decorates the functions `hea
 Factory = str | Callable[..., Any]  # a function, or "package.module:function", which is imported when it is used
 
 
-@dataclass
+@dataclass(eq=False, repr=False)
 class Contribution:
     """All registrations of one plugin."""
 

@@ -34,11 +34,12 @@ import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from threading import RLock
-from typing import Annotated, Any, NamedTuple, Protocol, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, Protocol, TypeVar, get_args, get_origin, get_type_hints
 
 from ...errors import HealdWarning, Location, NotFound, PluginError, closest
 from ..support.fork_safety import inherited
 from ..support.plugin_guard import plugin_guard
+from ..support.records import NamedTuple
 from .device import Conflict, load_callable
 from .host_type import HostType
 

@@ -25,12 +25,13 @@ from itertools import combinations
 from pathlib import Path
 from threading import RLock
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from ...errors import HealdError, HealdWarning, InvalidArgument, PermissionDenied, PluginError, Unavailable
 from ..support.fork_safety import inherited
 from ..support.install import Library
 from ..support.plugin_guard import plugin_guard
+from ..support.records import NamedTuple
 from ..support.remedy import kernel_remedy, loading_remedy
 from ..values.dtypes import DType, named
 from ..values.layouts import LAYOUTS
@@ -601,9 +602,10 @@ class KernelRegistry:
             rivals.sort(key=self._rank)
             if not kernel.layouts:
                 self._note_displaced(kernel, rivals)
-        if kernels.fusions:
-            self._fusions[pack.device_type, pack.plugin] = sorted(kernels.fusions, key=lambda f: -f.kernel.priority)
-        self._patterns[pack.device_type, pack.plugin] = kernels.patterns
+        key = pack.device_type, pack.plugin  # a family adds to the fusions and patterns of its pack
+        fusions = [*self._fusions.get(key, ()), *kernels.fusions]
+        self._fusions[key] = sorted(fusions, key=lambda fusion: -fusion.kernel.priority)
+        self._patterns[key] = [*self._patterns.get(key, ()), *kernels.patterns]
 
     def _note_displaced(self, kernel: KernelDef, rivals: Sequence[KernelDef]) -> None:
         """Note that a kernel and a rival of equal rank serve the same nodes: once for each pair of packs."""

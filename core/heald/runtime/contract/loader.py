@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from ...errors import HealdError, PluginError
+from ..support.records import NamedTuple
 from ..values.tensor import TensorMetadata
 from .device import load_object
 from .op_registry import OpRegistry

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import InvalidArgument, ResourceExhausted, Unimplemented
+from ..support.records import NamedTuple
 from ..values.dtypes import DType
 from ..values.tensor import LARGEST_ELEMENT_COUNT, MOST_DIMS, TensorMetadata, ValueInfo, merge_shapes, shape_text
 

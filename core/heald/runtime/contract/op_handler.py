@@ -8,10 +8,11 @@ functions. The last handler of a chain is a device's.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from ...errors import Location, PluginError
 from ..support.plugin_guard import plugin_guard
+from ..support.records import NamedTuple
 from ..values.tensor import TensorMetadata
 from .device import load_callable
 

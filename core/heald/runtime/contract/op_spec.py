@@ -13,9 +13,10 @@ import ast
 import re
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import InvalidArgument
+from ..support.records import NamedTuple
 from ..values import dtypes
 from ..values.tensor import ValueInfo
 from .op import REQUIRED, ArgDef, AttrDef, Attrs, MetadataFunction, OpDef

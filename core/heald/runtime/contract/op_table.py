@@ -16,13 +16,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import PluginError
 from ..support.plugin_guard import plugin_guard
+from ..support.records import NamedTuple, record
 from ..values import dtypes
 from ..values.tensor import TensorMetadata
 from .device import load_callable
@@ -42,7 +42,7 @@ class OpCost(NamedTuple):
 Costs = Callable[[str, Attrs, Metas, Metas], OpCost]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class OpTable(Mapping[str, OpDef]):
     """An op set. Nothing of it is read or imported before an op is asked for.
 

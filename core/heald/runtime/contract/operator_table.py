@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
+
+from ..support.records import NamedTuple
 
 Execute = Callable[..., Any]  # heald.execute over the runtime of the operands
 Promote = Callable[[str, Sequence[Any], Execute], Sequence[Any]]

@@ -7,8 +7,9 @@ and in a stranger's file. So the object serves a node only if it was made from t
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
+from ..support.records import NamedTuple
 from ..values.computed_info import ComputedInfo
 from ..values.tensor import ValueInfo
 

@@ -7,9 +7,10 @@ names the same tensor in every process of the step.
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from ...errors import HealdError, InvalidArgument
+from ..support.records import NamedTuple
 from ..values.async_value import AsyncValue
 
 _DIGITS = 16  # hexadecimal digits of an incarnation

@@ -6,9 +6,10 @@ The prefix is the part of the target before "://": "ray" of "ray://head:10001". 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from ...errors import PluginError
+from ..support.records import NamedTuple
 from .claims import ClaimRegistry
 from .device import load_callable
 

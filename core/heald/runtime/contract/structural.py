@@ -6,9 +6,10 @@ Core names no other op: plugins declare the rest. A plugin's op set may declare 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import InvalidArgument
+from ..support.records import NamedTuple
 from ..values import dtypes
 from ..values.dtypes import DType
 from . import structural_metadata as rules

@@ -31,13 +31,14 @@ from collections.abc import Collection, Iterator
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ...errors import HealdError, HealdWarning, PluginError
 from ..config.config import Config, folded_id
 from ..config.file import is_path
 from ..host.registries import Registries
 from ..support.install import CORE, named_hint, uninstall_hint
+from ..support.records import NamedTuple
 from ..version import __version__
 from .config_names import unknown_names, unusable_keys
 from .entry_points import Distribution, asks_newer_core, plugin_distributions, unmet_requirement

@@ -14,9 +14,9 @@ import re
 import sys
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
-from typing import NamedTuple
 
 from ..support.install import CORE, normalized_name
+from ..support.records import NamedTuple
 from ..support.working_folder import is_working_folder
 
 ENTRY_POINT_GROUP = "heald.plugins"

@@ -10,13 +10,13 @@ An event orders work of one device before work of another; no value crosses for 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from itertools import count
 
+from ..support.records import record
 from .calls.bound_call import BoundCall
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class CallOrder:
     """The calls: first the flat list, then the late calls outside the tail, then the tail.
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from sys import maxsize
-from typing import Any, NamedTuple
+from typing import Any
 
 from ..contract.device import Device
 from ..host.device_memory import Owned
 from ..host.kernel_context import KernelContext
+from ..support.records import NamedTuple
 from .calls.frame_calls import FrameCall
 from .step import Step
 

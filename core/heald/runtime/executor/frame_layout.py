@@ -16,10 +16,10 @@ The layout is made in steps, and each part is made of earlier parts:
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..program.host_program import ProgramFunction
+from ..support.records import record
 from ..values.tensor import TensorMetadata
 from .call_order import CallOrder, order_calls
 from .calls.bound_call import BoundCall
@@ -36,7 +36,7 @@ LARGEST_COPIED_FEED_BYTES = 4096  # a feed up to this size may be copied into th
 LEAST_CONSUMERS_OF_COPY = 3  # from here on the copy pays: it costs as much as two open calls cost more than fixed ones
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class FrameMemory:
     """The buffers of a frame.
 
@@ -54,7 +54,7 @@ class FrameMemory:
     open: tuple[int, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class AttachedLists:
     """The calls that each frame attaches, by their indices in the order.
 
@@ -71,7 +71,7 @@ class AttachedLists:
     deaths: Deaths
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class FrameLayout:
     """All properties of an executable's frames that are known before the first frame exists.
 

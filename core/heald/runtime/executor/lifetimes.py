@@ -35,15 +35,15 @@ too seldom gives wrong numbers. `[debug] poison` overwrites dead memory and find
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 
+from ..support.records import record
 from .call_order import CallOrder
 from .calls.bound_call import BoundCall
 from .memory_plan import Use
 from .register_table import RegisterTable
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Lifetimes:
     """The uses of values in the order of the calls, and the arrays that are read outside of it.
 
@@ -57,7 +57,7 @@ class Lifetimes:
     uses: Sequence[Use]
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Deaths:
     """The ends of the values in open registers.
 

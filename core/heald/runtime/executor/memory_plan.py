@@ -28,8 +28,8 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Sequence
 from itertools import count
-from typing import NamedTuple
 
+from ..support.records import NamedTuple
 from .task_partition import TaskPartition
 
 

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ...errors import InvalidArgument
 from ..contract.device import Device
 from ..program.host_program import HOST, ProgramFunction
+from ..support.records import record
 from ..values.tensor import TensorMetadata
 from .call_order import CallOrder
 from .calls.bound_call import BoundCall
 from .host_array import check_payload
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class RegisterTable:
     """The registers of a function, by number.
 

@@ -21,7 +21,7 @@ from functools import partial
 from numbers import Real
 from threading import TIMEOUT_MAX, Timer, get_ident
 from time import monotonic
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ...errors import Cancelled, DeadlineExceeded, HealdError, InvalidArgument, ResourceExhausted
 from ..host.cancellation import CancelToken
@@ -29,6 +29,7 @@ from ..host.parallel import Job, Workers
 from ..host.rendezvous import LocalRendezvous
 from ..host.resources import Resources
 from ..support.kernel_errors import as_heald_error, is_interrupt
+from ..support.records import NamedTuple
 from ..values.async_value import READY, AsyncValue, available, failed
 from .call_level import at_level, current_level
 from .step_loop import StepLoop

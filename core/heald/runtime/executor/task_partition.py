@@ -30,7 +30,8 @@ change of the merge or the cut may join calls, but must never let a part need a 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+
+from ..support.records import NamedTuple
 
 DISPATCH_NS = 25_000  # ns until another thread begins the work that it was offered
 PART_OVERHEAD_NS = 3_000  # ns of overhead per part on its thread

@@ -10,13 +10,14 @@ import os
 import threading
 from collections.abc import Iterator, Sequence
 from time import perf_counter_ns, time_ns
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..contract.device import Device
 from ..program.host_program import COPY, Call
 from ..support.file_path import file_path
+from ..support.records import NamedTuple
 from ..support.whole_file import write_whole
 from ..values.async_value import AsyncValue
 from ..values.dtypes import of_numpy

@@ -6,11 +6,12 @@ A fault of a plugin becomes a record. A device that is wrong becomes an unavaila
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import HealdError, PluginError, Unavailable
 from ..contract.device import DeviceName, DeviceType, DeviceTypeRegistry, load_callable
 from ..contract.device_cost import DeviceCost
+from ..support.records import NamedTuple
 from ..support.remedy import device_remedy
 from .device_fault import scan_fault
 from .device_record import DeviceRecord

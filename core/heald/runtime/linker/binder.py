@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ...errors import Unimplemented
 from ..contract.device import STREAM
@@ -19,6 +19,7 @@ from ..host.host_memory import COUNTED_FROM_BYTES, HostMemory
 from ..program.host_program import Call
 from ..program.infer import infer_call
 from ..support.kernel_errors import raise_of
+from ..support.records import NamedTuple
 from ..values.tensor import TensorMetadata, ValueInfo
 from .stored_constants import NO_STORED_CONSTANTS, StoredConstants, stored_constants_of
 

@@ -11,7 +11,6 @@ from collections.abc import Mapping, Sequence
 from ...errors import InvalidArgument
 from ..contract.op_registry import OpRegistry
 from ..executor.calls.bound_call import BoundCall
-from ..executor.calls.failing_call import FailingCall
 from ..program.host_program import COPY, HOST, ProgramFunction
 from .candidates import Candidates
 
@@ -26,6 +25,8 @@ def check_memory(
     """
     if all(device.attributes.get("host_visible") for device in candidates.devices):
         return
+    from ..executor.calls.failing_call import FailingCall
+
     for bound in bound_calls:
         if isinstance(bound, FailingCall):
             continue  # it reads nothing

@@ -51,17 +51,8 @@ from ..contract.device import reaches
 from ..contract.kernel import KernelDef
 from ..contract.structural import KEEPING_CODES, SEND_CODE
 from ..executor.calls.bound_call import BoundCall
-from ..executor.calls.copy_in import CopyIn
-from ..executor.calls.copy_out import CopyOut
-from ..executor.calls.event_call import EventCall
-from ..executor.calls.failing_call import FailingCall
-from ..executor.calls.feed_copy import FeedCopy
-from ..executor.calls.host_kernel_call import HostKernelCall
 from ..executor.calls.kernel_call import KernelCall
-from ..executor.calls.lazy_call import LazyCall
-from ..executor.calls.peer_copy import PeerCopy
 from ..executor.calls.view_call import ViewCall
-from ..executor.calls.wrapped_feed import WrappedFeed
 from ..executor.executable import Executable
 from ..executor.host_array import stand_in
 from ..host.kernel_context import KernelContext
@@ -84,6 +75,7 @@ from .result_inference import MOST_NESTED_LINKS, RESULT_RULES, BodyBudget, may_s
 
 if TYPE_CHECKING:
     from ..contract.host_kernel import Callee
+    from ..executor.calls.lazy_call import LazyCall
     from ..host.host import Host
 
 Refusal = tuple[str, str, str, str]  # node, device, pack, reason
@@ -323,6 +315,8 @@ class Linker:
             feeds.update(bound.call.results[o] for o, i in bound.alias.items() if args[i] in feeds)
             for i in sorted(i for i in bound.retained if args[i] in feeds):
                 copy = Call(COPY, (args[i],), (len(metas),), {"to": "host"}, bound.call.stream, bound.call.node)
+                from ..executor.calls.feed_copy import FeedCopy
+
                 calls.append(FeedCopy(copy, bound.device))
                 metas.append(metas[args[i]])
                 args[i] = copy.results[0]
@@ -409,6 +403,8 @@ class Linker:
                           nonstrict=kernel.nonstrict or call.nonstrict, step=kernel.step)
         kept = (0,) if call.code == SEND_CODE else range(len(call.args)) if call.code in KEEPING_CODES else ()
         retained = frozenset(kept)  # a transport sends its value, and a dataset calls its functions, after the run
+        from ..executor.calls.host_kernel_call import HostKernelCall
+
         return HostKernelCall(call, flags, run, never_pends, retained=retained)
 
     def _link_callees(self, call: Call) -> list[Callee]:
@@ -437,6 +433,11 @@ class Linker:
     def _bind_transfer(self, call: Call, infos: Sequence[ValueInfo]) -> BoundCall | None:
         if not _has_size(infos[call.args[0]].meta):
             return None  # the producer or consumer on the device is refused instead
+        from ..executor.calls.copy_in import CopyIn
+        from ..executor.calls.copy_out import CopyOut
+        from ..executor.calls.peer_copy import PeerCopy
+        from ..executor.calls.wrapped_feed import WrappedFeed
+
         if call.attrs["to"] == "device":
             device = self._candidates.devices[call.stream]
             if "from" in call.attrs:
@@ -461,10 +462,14 @@ class Linker:
         error = self._deferred_errors.error_of(call)
         if error is not None and call.stream != HOST and not self._candidates.works_on_host(call):
             memory = HOST if call.attrs.get("to") == "host" else call.stream
+            from ..executor.calls.failing_call import FailingCall
+
             return FailingCall(call, self._candidates.devices[call.stream], memory, error)
         if call.code == COPY:
             return self._bind_transfer(call, infos)
         if call.code == EVENT:
+            from ..executor.calls.event_call import EventCall
+
             return EventCall(call, self._candidates.devices[call.stream])
         binder = self._candidates.binder(call)
         inputs = [infos[a] for a in call.args]
@@ -505,6 +510,8 @@ def _lazy_call(
     call: Call, binder: Binder, memory: int, inputs: Sequence[ValueInfo], needed: Collection[int]
 ) -> LazyCall:
     """Return the call in the form that binds in the run."""
+    from ..executor.calls.lazy_call import LazyCall  # the rarer forms are imported with their first call
+
     may_alias = {o: i for kernel in binder.candidates for o, i in kernel.aliases(call.attrs).items()}
     return LazyCall(call, binder.device, memory, binder.candidates[0], LazyKernel(binder, inputs, needed),
                     alias=may_alias, retained=binder.retained_inputs(binder.candidates), stateful=binder.op.stateful)

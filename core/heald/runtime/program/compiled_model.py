@@ -5,9 +5,10 @@ A file of the program alone is a CompiledModel without entries.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import FailedPrecondition
+from ..support.records import NamedTuple
 from ..values.dtypes import DType
 from ..values.tensor import TensorMetadata
 from .host_program import ProgramDef

@@ -15,9 +15,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...errors import Location
+from ..support.records import NamedTuple
 from ..values import dtypes
 from ..values.tensor import TensorMetadata
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
@@ -40,6 +39,7 @@ from ..program.host_program import ProgramDef
 from ..support import file_kinds, mapped_file
 from ..support.input_file import check_file, reading
 from ..support.install import plugin_hint
+from ..support.records import record
 from .model_place import SAVED_MODEL_FILES, LocatedModel, graph_of_checkpoint, locate_model
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ T = TypeVar("T")
 _KNOWN = {"saved_model": SAVED_MODEL_FILES}
 
 
-@dataclass(frozen=True)
+@record
 class OpenedFile:
     """A file and its Source. Every method raises PluginError for an exception of the loader's own code.
 

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from ...errors import InvalidArgument, Location, NotFound
 from ..support import mapped_file
 from ..support.file_kinds import kind_of_file
 from ..support.input_file import reading
+from ..support.records import NamedTuple
 
 if TYPE_CHECKING:
     from ..support.archive import Unpacked

@@ -12,11 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from ...errors import DataLoss, InvalidArgument, ResourceExhausted, Unimplemented
 from ..support.available_memory import ask_system
 from ..support.mapped_file import MappedFile, file_behind, lasting_bytes
+from ..support.records import NamedTuple
 from . import dtypes, wire
 from .dtypes import DType
 from .tensor import LARGEST_ELEMENT_COUNT, MOST_DIMS, Shape, shape_text

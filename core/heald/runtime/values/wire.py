@@ -164,7 +164,10 @@ def put_bytes(number: int, value: Buffer | str) -> bytes:
     """A length-delimited field, with its tag."""
     if isinstance(value, str):
         value = utf8(value)
-    return b"".join((put_varint(number << 3 | BYTES), put_varint(len(value)), value))
+    size = len(value)
+    if size < 0x80 and number < 0x10:
+        return b"".join((_SINGLE[number << 3 | BYTES], _SINGLE[size], value))
+    return b"".join((put_varint(number << 3 | BYTES), put_varint(size), value))
 
 
 def put_integer(number: int, value: int) -> bytes:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -13,6 +13,7 @@ from ...contract.device import Device
 from ...contract.kernel import KernelDef
 from ...host.bound_call_cache import bytes_of_call
 from ...program.host_program import Call
+from ...support.records import record
 
 if TYPE_CHECKING:
     from ....errors import HealdError
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 _NO_ALIAS: Mapping[int, int] = MappingProxyType({})
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class BoundCall(ABC):
     """A call of a linked program. The subclasses are the forms of calls.
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ...support.records import record
 from .frame_calls import open_call
 from .transfer import Transfer, run_on_stream
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .unfinished_frame import UnfinishedFrame
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class CopyIn(Transfer):
     def attach(self, frame: UnfinishedFrame) -> FrameCall | None:
         args, results = self.call.args, self.call.results

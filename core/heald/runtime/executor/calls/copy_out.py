@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from ...program.host_program import HOST
+from ...support.records import record
 from ...values.async_value import AsyncValue
 from .frame_calls import Maker, open_call
 from .transfer import Transfer, run_on_stream
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from .unfinished_frame import UnfinishedFrame
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class CopyOut(Transfer):
     """`is_awaited`: True when the copy is awaited by itself. Calls of the same step read its result, or no run waits.
 

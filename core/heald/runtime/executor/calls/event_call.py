@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 from ...program.host_program import HOST
+from ...support.records import record
 from ...values.async_value import AsyncValue
 from .transfer import Transfer
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     from .unfinished_frame import UnfinishedFrame
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class EventCall(Transfer):
     memory: int = field(default=HOST, init=False)
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from ...contract.device import Device
+from ...support.records import record
 from .bound_call import BoundCall
 
 if TYPE_CHECKING:
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from .unfinished_frame import UnfinishedFrame
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class FailingCall(BoundCall):
     """`error`: the one of the link, which each run raises anew. A run that skips the call raises nothing."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...host.host_memory import HostMemory
 from ...program.host_program import HOST
 from ...support.kernel_errors import as_heald_error
+from ...support.records import record
 from ..host_array import check_payload
 from .bound_call import BoundCall
 from .frame_calls import run_lazy
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from .unfinished_frame import UnfinishedFrame
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class FeedCopy(BoundCall):
     """`device`: the device of the kernel that retains the feed, None for a host kernel; no part of the copy."""
 

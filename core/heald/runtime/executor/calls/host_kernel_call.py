@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ from ...contract.kernel import KernelDef
 from ...contract.structural import CONTROL_FLOW, DEAD_VALUES, FRAME_OP, RECV_CODE
 from ...program.host_program import HOST
 from ...support.kernel_errors import kernel_fault
+from ...support.records import record
 from ...values.async_value import AsyncValue, available, payload_of
 from ..host_array import check_payload
 from .bound_call import BoundCall
@@ -28,7 +29,7 @@ _CODES_THAT_PASS_ON = frozenset({*DEAD_VALUES.values(), "heald.gate", RECV_CODE}
 _CODES_THAT_GIVE_DEAD = frozenset({*DEAD_VALUES.values(), CONTROL_FLOW[FRAME_OP].code})
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class HostKernelCall(BoundCall):
     """`run`: the kernel as a function of its arguments, which returns a list.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ from ...host.bound_call_cache import bytes_of_call
 from ...program.host_program import HOST
 from ...support.kernel_errors import raise_of
 from ...support.plugin_guard import plugin_guard
+from ...support.records import record
 from ..array_contract import check_returned
 from .frame_calls import open_call, returning_call, run_with_step
 from .op_call import OpCall
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from .unfinished_frame import UnfinishedFrame
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class KernelCall(OpCall):
     """`bound`: the bound kernel, as its bind function returned it."""
 

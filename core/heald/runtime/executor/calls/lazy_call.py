@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from ...support.records import record
 from .frame_calls import run_lazy
 from .op_call import OpCall
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .unfinished_frame import UnfinishedFrame
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class LazyCall(OpCall):
     """`kernel`: the first candidate, whose flags all candidates share.
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ...contract.device import Device
 from ...contract.kernel import KernelDef
 from ...support.fault_place import method_of
 from ...support.kernel_errors import kernel_fault
+from ...support.records import record
 from ..host_array import check_payload
 from .bound_call import BoundCall
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ...values.tensor import TensorMetadata
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class OpCall(BoundCall):
     device: Device
     kernel: KernelDef

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from ....errors import Internal
 from ...contract.device import STREAM, Device
+from ...support.records import record
 from .copy_in import CopyIn
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class PeerCopy(CopyIn):
     """`source`: the device whose memory has the argument."""
 

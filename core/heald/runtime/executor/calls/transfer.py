@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
 from ...contract.device import STREAM, Device
+from ...support.records import record
 from ..host_array import check_payload
 from .bound_call import BoundCall
 
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
     from ...values.tensor import TensorMetadata
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class Transfer(BoundCall):
     device: Device
     kernel: None = field(default=None, init=False)

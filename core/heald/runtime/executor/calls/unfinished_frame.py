@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from ...host.device_memory import Owned
+from ...support.records import NamedTuple
 from .call_environment import CallEnvironment
 from .frame_calls import Maker
 

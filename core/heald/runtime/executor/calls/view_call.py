@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...program.host_program import HOST
+from ...support.records import record
 from ...values.tensor import TensorMetadata
 from ..host_array import view
 from .op_call import OpCall
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from .unfinished_frame import UnfinishedFrame
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class ViewCall(OpCall):
     is_view = True
 

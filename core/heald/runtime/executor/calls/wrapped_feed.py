@@ -6,12 +6,12 @@ arrays may be buffers of the memory plan.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ...contract.device import Device
 from ...host.device_memory import DeviceMemory, Owned
+from ...support.records import record
 from .copy_in import CopyIn
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from .unfinished_frame import UnfinishedFrame
 
 
-@dataclass(frozen=True, eq=False)
+@record
 class WrappedFeed(CopyIn):
     adopts_feed = True
 

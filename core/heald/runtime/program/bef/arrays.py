@@ -9,10 +9,11 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Generic, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from ....errors import DataLoss, InvalidArgument, ResourceExhausted
 from ...support.mapped_file import file_behind, lasting_bytes
+from ...support.records import NamedTuple
 from ...values import dtypes
 from ...values.dtypes import DType
 from ..compiled_model import StrippedConstant

@@ -10,9 +10,10 @@ from __future__ import annotations
 import struct
 import sys
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, NamedTuple
+from typing import Any
 
 from ....errors import InvalidArgument, Unimplemented
+from ...support.records import NamedTuple
 from ...values import dtypes
 from ...values.dtypes import DType
 from ..typed_attribute import ShapeAttribute, is_number, number_type, typed_number

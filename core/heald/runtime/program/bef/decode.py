@@ -6,9 +6,10 @@ import struct
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from math import prod
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from ....errors import DataLoss, Location, Unimplemented
+from ...support.records import NamedTuple
 from ...values.tensor import LARGEST_ELEMENT_COUNT, MOST_DIMS, TensorMetadata
 from ..compiled_model import CompiledModel, Entry, Port, PreparedConstant, Requirement
 from ..host_program import HOST, Call, ProgramDef, ProgramFunction, RegisterType

@@ -325,12 +325,30 @@ class AttributeReader(AttributeParser):
         if match is None or after is None:
             literals = self.literals()
             self.expect(":")
-        else:
-            self.jump(after.end())
-            start = match.end() - 3
-            literals = Literals([], (), (self.source[start:end + 1], False, start), [])
+            return self.tensor_of(literals, self.checked_shape(self.type(), at), at)
+        self.jump(after.end())
         of = self.checked_shape(self.type(), at)
-        return self.tensor_of(literals, of, at)
+        tensor = self.tensor_of_digits(match.end(), end, of)
+        if tensor is not None:
+            return tensor
+        start = match.end() - 3
+        return self.tensor_of(Literals([], (), (self.source[start:end + 1], False, start), []), of, at)
+
+    def tensor_of_digits(self, start: int, end: int, of: t.ShapedType) -> a.Attribute | None:
+        """The tensor of the hexadecimal digits between two positions, with one copy of them, for they may be most of
+        the text. None for another type, and for a fault, which `tensor_of` finds."""
+        number, shape = data_type_number(of), shape_of(of)
+        if number is None or number == tensor_forms.STRING or of.element == t.I1 or prod(shape) > _MAX_ELEMENTS:
+            return None
+        storage = tensor_forms.LITERALS.get(number)
+        try:
+            data = bytes.fromhex(self.source[start:end])
+        except ValueError:
+            return None
+        if storage is None or 2 * len(data) != end - start or (
+                len(data) not in (storage.size, storage.size * prod(shape))):
+            return None
+        return self.tensor(number, shape, of, data)
 
     def tensor_of(self, literals: Literals, of: t.ShapedType, at: int) -> a.Attribute:
         """The tensor of literals as bytes; as a DenseAttr where TensorFlow has no bytes for it."""

@@ -2,8 +2,8 @@
 
 Values may be used before they are defined, so a body is parsed whole before its inputs are resolved. Operations stand
 in any layout, in the dialect's own form or in the generic form of MLIR, which `generic_form` turns into the same data.
-A node is one line as a rule: `line` takes it by one regular expression, and the part of the line behind its name, which
-many nodes share, is parsed once. It leaves any other layout, and any fault, to `operation`.
+A node is one line as a rule: `lines` takes each by one regular expression. The part behind its name, which many nodes
+share, is parsed once. It leaves any other layout, and any fault, to `operation`.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ _VALUE = rf"%{SUFFIX}(?:\#\d{{1,9}})?"
 _VALUES = rf"{_VALUE}(?:, {_VALUE})*"
 _TEXT = r'"([^"\\\n]*)"'
 _LINE = re.compile(  # the usual form of a node, up to its name
-    rf"\s*(%{SUFFIX}(?::[1-9]\d{{0,8}})?(?:, %{SUFFIX})?) = (?:tfg\.)?([A-Za-z_][\w$]*)(?:\(({_VALUES})\))?+"
+    rf"(%{SUFFIX})(?::([1-9]\d{{0,8}}))?(?:, (%{SUFFIX}))? = (?:tfg\.)?([A-Za-z_][\w$]*)(?:\(({_VALUES})\))?+"
     rf"(?: \[({_VALUES})\])?+(?: device\({_TEXT}\))?+(?: assigned_device\({_TEXT}\))?+(?: name\({_TEXT}\))?+([^\n]*+)\n"
-    r"(?=\s*+(?:[%}]|return))",  # the node does not go on there
+    r"[ \t\r\n]*+(?=[%}]|return)",  # the node does not go on there
     re.ASCII)
 _END_OF_LINE = re.compile(BLANK)
 LARGEST_INDEX = 2**31 - 1
@@ -92,12 +92,12 @@ class BodyReader(AttributeReader, FaultReporter):
         early: Return | None = None
         misplaced: tuple[str, int] | None = None
         while not self.accept("}"):
-            line = self.line()
-            if line is not None:
+            lines = self.lines()
+            if lines:
                 if isinstance(last, Return):
                     early = early or last
-                nodes.append(line)
-                last = line
+                nodes += lines
+                last = lines[-1]
                 continue
             if self.kind == "block":
                 labels.append(self.at)
@@ -151,35 +151,46 @@ class BodyReader(AttributeReader, FaultReporter):
 
     # Operations
 
-    def line(self) -> ParsedNode | None:
-        """Parse a node in the usual form at once; None for another form, or one with a fault."""
-        if self._newline < self.at:
-            newline = self.source.find("\n", self.at)
+    def lines(self) -> list[ParsedNode]:
+        """Parse nodes in the usual form, each at once, up to one in another form, or with a fault."""
+        nodes: list[ParsedNode] = []
+        at = self.at
+        while self.default_dialect == "tfg" and (match := self._match_line(at)) is not None:
+            node = self._node_of_line(match)
+            if node is None:
+                break
+            nodes.append(node)
+            at = match.end()
+        if nodes:
+            self.jump(at)
+        return nodes
+
+    def _match_line(self, at: int) -> re.Match[str] | None:
+        if self._newline < at:
+            newline = self.source.find("\n", at)
             self._newline = len(self.source) if newline < 0 else newline
-        if self._newline - self.at > _LONGEST_LINE:
+        if self._newline - at > _LONGEST_LINE:
             return None  # its nodes would each look for its end
-        match = _LINE.match(self.source, self.at)
-        if match is None:
-            return None
-        bound, op, inputs, controls, device, assigned, name, tail_text = match.groups()
-        if name is None or op in _SPECIAL_OPS or self.default_dialect != "tfg":
+        return _LINE.match(self.source, at)
+
+    def _node_of_line(self, match: re.Match[str]) -> ParsedNode | None:
+        """The node of a line; None for another form, or one with a fault."""
+        value, count, control, op, inputs, controls, device, assigned, name, tail_text = match.groups()
+        if name is None or op in _SPECIAL_OPS:
             return None
         tail = self.tails.get(tail_text)
         if tail is None:
-            tail = self.tail_of_line(tail_text, match.start(8), match.end())
+            tail = self.tail_of_line(tail_text, match.start(10), match.end(10))
             if tail is None:
                 return None
         if not tail.counted and len(tail.operands) > (inputs.count("%") if inputs else 0):
             return None
-        first, _, control = bound.partition(", ")
-        value, _, count = first.partition(":")
         results = [(value, int(count) if count else 1)]
         if control:
             results.append((control, 1))
-        node = ParsedNode(op, match.start(1), match.start(2), results, _uses(inputs, match.start(3)),
-                          _uses(controls, match.start(4)), device or "", assigned or "", name, tail)
-        self.jump(match.end())
-        return node
+        return ParsedNode(op, match.start(), match.start(4), results,
+                          _uses(inputs, match.start(5)) if inputs else [],
+                          _uses(controls, match.start(6)) if controls else [], device or "", assigned or "", name, tail)
 
     def tail_of_line(self, text: str, start: int, end: int) -> Tail | None:
         """Parse the part of a line behind its name; None, at the position before, where more or less stands there."""
@@ -188,7 +199,7 @@ class BodyReader(AttributeReader, FaultReporter):
         at = self.at
         self.jump(start)
         tail = self.tail()
-        ended = _END_OF_LINE.match(self.source, end - 1)
+        ended = _END_OF_LINE.match(self.source, end)
         if (ended is None or ended.end() != self.at) or any(key in tail.attributes for key in KEYWORDS.values()):
             self.jump(at)
             return None
@@ -638,11 +649,14 @@ def tail_of(attributes: dict[str, a.Attribute], operands: tuple[str, ...], resul
     return Tail(attributes, operands, results, typed, counted, tokens)
 
 
-def _uses(text: str | None, at: int) -> list[Use]:
+_new = tuple.__new__  # half the time of calling Use
+
+
+def _uses(text: str, at: int) -> list[Use]:
     """The uses in a list with `, ` between them, which begins at a position."""
     uses = []
-    for use_text in text.split(", ") if text else ():
+    for use_text in text.split(", "):
         name, _, index = use_text.partition("#")
-        uses.append(Use(name, int(index) if index else 0, at))
+        uses.append(_new(Use, (name, int(index) if index else 0, at)))
         at += len(use_text) + 2
     return uses

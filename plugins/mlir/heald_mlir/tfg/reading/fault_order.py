@@ -56,8 +56,8 @@ class OrderedReader(GraphReader):
     def report_export(self, message: str, at: int, hint: str | None = None) -> None:
         self.export_faults.append(ExportFault(message, self.location(at), (), hint))
 
-    def line(self) -> ParsedNode | None:
-        return None  # each operation has its turn
+    def lines(self) -> list[ParsedNode]:
+        return []  # each operation has its turn
 
     def module(self) -> ParsedModule:
         module = super().module()

@@ -35,15 +35,18 @@ from .parsed_body import ASSIGNED, DEVICE, NAME, ParsedNode, Tail
 
 KEPT = frozenset((ORDER, ENCODING, VALUES, FIELDS, INPUTS, NODE, RESULTS))
 _KEYWORDS = (DEVICE, ASSIGNED, NAME)
+_LARGEST_JOINED_BYTES = 1024
 
 
 class BuiltSection(NamedTuple):
     """The bytes of a node behind its device.
 
+    `buffers`: as `section_buffers` makes them. `joined`: the same in one buffer, where they are short.
     `values`: AttrValues by name, in TensorFlow's encoding. `heald_attributes`: the attributes `_heald.*`.
     """
 
     buffers: list[Buffer]
+    joined: list[Buffer]
     values: Mapping[str, Buffer]
     heald_attributes: Mapping[str, a.Attribute]
 
@@ -79,7 +82,9 @@ class NodeBuilder:
                 heald_attributes[name] = attribute
             elif name not in _KEYWORDS:
                 values[name] = self.value(name, attribute, node)
-        return BuiltSection(_kept_section(values, full_type, heald_attributes), values, heald_attributes)
+        buffers = _kept_section(values, full_type, heald_attributes)
+        joined: list[Buffer] = [b"".join(buffers)] if sum(map(len, buffers)) <= _LARGEST_JOINED_BYTES else buffers
+        return BuiltSection(buffers, joined, values, heald_attributes)
 
     def value(self, name: str, attribute: a.Attribute, node: ParsedNode) -> Buffer:
         try:
@@ -101,11 +106,11 @@ class NodeBuilder:
                 inputs = _kept_inputs(heald_attributes[INPUTS], inputs)
             if NODE in heald_attributes:
                 return _kept_node(heald_attributes[NODE], node, inputs, section)
-        buffers = section.buffers
-        if node.location is not None and FIELDS not in heald_attributes:
-            *entries, before, full_type, behind = buffers
-            buffers = [*entries, before, debug_info(node.location), full_type, behind]
-        return [prefix(node.name, node.op, inputs, node.device), *buffers]
+        start = prefix(node.name, node.op, inputs, node.device)
+        if node.location is None or FIELDS in heald_attributes:
+            return [start, *section.joined]
+        *entries, before, full_type, behind = section.buffers
+        return [start, *entries, before, debug_info(node.location), full_type, behind]
 
 
 def _kept_section(values: Mapping[str, Buffer], full_type: bytes, heald_attributes: Mapping[str, a.Attribute],

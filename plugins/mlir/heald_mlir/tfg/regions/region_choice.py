@@ -22,7 +22,7 @@ from ..signatures.result_types import Declarations, Result, tensor_type, type_nu
 from ..signatures.signature import Signature, read_signature
 from ..values.element_types import OPAQUE
 from ..values.graph_layout import gradients
-from ..values.node_section import read_section
+from ..values.node_section import read_values
 from .region_forms import FORMS, REGION, RegionForm, called_functions, captured_values, is_region
 
 _FOR_BOUNDS = 3  # operands of a For in front of its values: the body gets the index
@@ -88,7 +88,7 @@ class _BodyTypes:
         if name not in self._results:
             node = self.nodes[name]
             declaration = self._declarations.get(node.op)
-            self._results[name] = () if declaration is None else declaration.results(read_section(node.raw).values)
+            self._results[name] = () if declaration is None else declaration.results(read_values(node.raw))
         return self._results[name]
 
     def type_of(self, source: Input) -> str | None:
@@ -209,7 +209,7 @@ def _has_all_functions(form: RegionForm, functions: Sequence[Function | None]) -
 
 def _states_attributes(node: Node, form: RegionForm, operands: Sequence[str | None], results: Sequence[str]) -> bool:
     """True when the types of operands and results imply the attributes that a region does not show."""
-    values = read_section(node.raw).values
+    values = read_values(node.raw)
     for name in form.implied:
         if name not in values:
             return False

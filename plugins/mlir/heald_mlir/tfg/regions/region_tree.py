@@ -19,7 +19,7 @@ from ..signatures.result_types import Declarations, Result
 from ..signatures.signature import NODE, Argument, Signature, head, read_signature, tail
 from ..values.element_types import NUMBERS
 from ..values.graph_layout import FUNCTION, LIBRARY
-from ..values.node_section import read_section
+from ..values.node_section import read_values
 from .region_choice import choose_regions
 from .region_forms import DEEPEST_REGIONS, FORMS, OUTPUT_SHAPES, REGION, RegionForm, called_functions
 
@@ -166,7 +166,7 @@ class RegionTree:
         """The declared results of a node; empty for an unknown op."""
         if node not in self._results:
             declaration = self._declarations.get(node.op)
-            self._results[node] = () if declaration is None else declaration.results(read_section(node.raw).values)
+            self._results[node] = () if declaration is None else declaration.results(read_values(node.raw))
         return self._results[node]
 
     def type_number(self, tensor: Tensor) -> int:

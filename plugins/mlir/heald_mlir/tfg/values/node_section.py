@@ -64,7 +64,8 @@ def read_section(node: Buffer) -> Section:
         elif number > DEVICE:
             extra.append(node[before:end])
         before = end
-    texts, heald_texts = _texts(values), _heald_texts(values, extra)
+    forms = {name: safe_form(value) for name, value in values.items()}
+    texts, heald_texts = {name: form.text for name, form in forms.items()}, _heald_texts(values, forms, extra)
     if full_type is not None:
         try:
             shown, usual = full_type_form(full_type)
@@ -76,6 +77,12 @@ def read_section(node: Buffer) -> Section:
     typed = b"" if full_type is None else wire.put_bytes(FULL_TYPE, full_type)
     plain = plain and are_bytes(section_buffers(values.items(), typed, b"".join(extra)), raw)
     return Section(values, texts, raw, heald_texts if plain else None)
+
+
+def read_values(node: Buffer) -> dict[str, Buffer]:
+    """The values of a NodeDef's section, without the work for its texts. Raises DataLoss for malformed bytes."""
+    entries = [_entry(node[at:end]) for number, _, at, end in wire.fields(node, 0, len(node)) if number == ATTR]
+    return {key: value for key, value, _ in entries}
 
 
 def _entry(raw: Buffer) -> tuple[str, Buffer, bool]:
@@ -94,16 +101,12 @@ def safe_form(value: Buffer) -> Form:
         return _UNIT
 
 
-def _texts(values: Mapping[str, Buffer]) -> dict[str, list[str]]:
-    return {name: safe_form(value).text for name, value in values.items()}
-
-
-def _heald_texts(values: Mapping[str, Buffer], extra: Sequence[Buffer]) -> dict[str, str]:
+def _heald_texts(values: Mapping[str, Buffer], forms: Mapping[str, Form], extra: Sequence[Buffer]) -> dict[str, str]:
     """The attributes that lead from the text of `values` to their bytes."""
     heald_texts = {}
     if list(values) != sorted(values):
         heald_texts[ORDER] = f"[{', '.join([quoted_text(name) for name in values])}]"
-    differing = {name: value for name, value in values.items() if not are_bytes(safe_form(value).raw, value)}
+    differing = {name: value for name, value in values.items() if not are_bytes(forms[name].raw, value)}
     encodings = {name: encoding for name, value in differing.items() if (encoding := encoding_of(value)) is not None}
     if encodings:
         pairs = [f"{name_text(name)} = {quoted_text(encodings[name])}" for name in sorted(encodings)]
@@ -133,8 +136,13 @@ def section_buffers(entries: Iterable[tuple[str, Buffer]], full_type: Buffer, fi
     return [*buffers, fields[:split], full_type, fields[split:]]
 
 
-def prefix(name: str, op: str, inputs: Iterable[str], device: str) -> bytes:
+def prefix(name: str, op: str, inputs: Sequence[str], device: str) -> bytes:
     """The first fields of a NodeDef. `inputs`: data and control inputs as they are written."""
+    if name and op and not device:  # texts in ASCII are encoded at once; the length of a long one is no ASCII
+        texts = "".join([f"\x1a{chr(len(text))}{text}" for text in inputs])
+        texts = f"\n{chr(len(name))}{name}\x12{chr(len(op))}{op}{texts}"
+        if texts.isascii():
+            return texts.encode()
     parts = [wire.put_bytes(NAME, name) if name else b"", wire.put_bytes(OP, op) if op else b"",
              *(wire.put_bytes(INPUT, text) for text in inputs), wire.put_bytes(DEVICE, device) if device else b""]
     return b"".join(parts)
