@@ -1,6 +1,6 @@
 """Compares the kernels of CPU:0 with real TensorFlow on random cases, where the package tensorflow-cpu is installed.
 
-    python tests/against_tensorflow.py [--cases 20000] [--seed 0] [OP ...]
+    PYTHONPATH=tests python -m workers.against_tensorflow [--cases 20000] [--seed 0] [--tensorflow PYTHON] [OP ...]
 
 A case is a recorded one with something changed: types, sizes of dimensions, elements, attributes. TensorFlow's
 errors and heald's must be of one class. A case that ends TensorFlow's process is not compared.
@@ -249,9 +249,10 @@ def able() -> list[str]:
     return sorted(op for op in cases() if kernels.candidates(op, "CPU") and not any(r in op for r in RANDOM))
 
 
-def compare(ops: Sequence[str], count: int, seed: int, *, quiet: bool = False) -> tuple[Counter[str], list[str]]:
-    """The number of cases of each outcome, and the reports of wrong ones."""
-    tensorflow, ended, wrong = TensorFlow(), Counter[str](), []
+def compare(ops: Sequence[str], count: int, seed: int, *, python: str = sys.executable,
+            quiet: bool = False) -> tuple[Counter[str], list[str]]:
+    """The number of cases of each outcome, and the reports of wrong ones. `python` has the package tensorflow."""
+    tensorflow, ended, wrong = TensorFlow(python), Counter[str](), []
     for trial in tqdm(trials(ops, count, seed), total=count, disable=quiet or None):
         try:
             want = answer_of_tensorflow(tensorflow, trial, "eager")
@@ -284,8 +285,10 @@ def main() -> int:
     parser.add_argument("ops", nargs="*", metavar="OP", help="all that have a kernel by default")
     parser.add_argument("--cases", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tensorflow", default=sys.executable, metavar="PYTHON",
+                        help="the interpreter that has the package tensorflow; this one by default")
     options = parser.parse_args()
-    ended, wrong = compare(options.ops or able(), options.cases, options.seed)
+    ended, wrong = compare(options.ops or able(), options.cases, options.seed, python=options.tensorflow)
     print("\n".join(wrong))
     print(tabulate(ended.most_common(), headers=["", "cases"]))
     print(tabulate(Counter(line.partition("(")[0] for line in wrong).most_common(), headers=["wrong", "cases"]))
