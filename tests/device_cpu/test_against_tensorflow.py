@@ -1,4 +1,4 @@
-"""Some random cases next to real TensorFlow, where it is installed; tests/against_tensorflow.py tries more."""
+"""Some random cases next to real TensorFlow, where it is installed; tests/workers/against_tensorflow.py tries more."""
 
 import pytest
 

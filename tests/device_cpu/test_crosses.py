@@ -89,6 +89,14 @@ def test_dense_integers_have_no_strong_hash():
     assert sparse_cross("SparseCrossHashed", [], *inputs, dense=[strings(b"a").reshape(1, 1)])[1].shape == (1,)
 
 
+def test_without_a_cross_dense_integers_need_no_hash():
+    inputs, nothing = (np.int64(5), np.array(True), np.int64([1, 2])), np.empty((2, 0), object)
+    for dense in ([np.zeros((0, 3), np.int64)], [nothing, np.int64([[1], [2]])]):
+        assert sparse_cross("SparseCrossHashed", [], *inputs, dense=dense)[1].shape == (0,)
+    with pytest.raises(InvalidArgument, match="number of rows"):
+        sparse_cross("SparseCrossHashed", [sparse([[1]])], *inputs, dense=[np.int64([[1], [2]])])
+
+
 @pytest.mark.parametrize("column", [
     (np.int64([[0, 0]]), np.int64([1]), np.int64([-1, 2])),
     (np.int64([[0, 0]]), np.int64([1, 2]), np.int64([1, 2])),

@@ -9,6 +9,7 @@ from heald.runtime.values.tensor import info
 from heald_tf_ops.metadata import RULES
 
 TYPES = [np.float32, np.float64, np.complex64, np.complex128]
+NAN, INF = np.nan, np.inf
 
 
 def run(op, *xs, **attrs):
@@ -178,6 +179,94 @@ def test_the_gradient_of_cholesky_is_the_limit_of_differences():
     difference = np.linalg.cholesky(x + 1e-6 * change) - np.linalg.cholesky(x - 1e-6 * change)
     want = (np.tril(grad) * difference).sum() / 2e-6
     np.testing.assert_allclose((run("CholeskyGrad", np.linalg.cholesky(x), grad) * change).sum(), want, rtol=1e-6)
+
+
+def test_the_gradient_of_a_large_factor_goes_by_blocks():
+    lower = np.tril(random(2, 70, 70, dtype=np.float64)) / 9 + 4 * np.eye(70)
+    grad, inverse = random(2, 70, 70, dtype=np.float64), np.linalg.inv(lower)
+    middle = np.tril(adjoint(lower) @ np.tril(grad))
+    middle -= np.eye(70) * middle / 2
+    want = adjoint(inverse) @ middle @ inverse
+    np.testing.assert_allclose(run("CholeskyGrad", lower, grad), (want + adjoint(want)) / 2, rtol=1e-9, atol=1e-9)
+
+
+@pytest.mark.parametrize(("lower", "grad", "want"), [  # of TensorFlow
+    ([[INF, 0], [0.5, 2]], [[1, 0], [0.25, 0.5]], [[0, 0], [0, 0.125]]),
+    ([[2, 0, 0], [1, INF, 0], [4, 5, 2]], [[1, 0, 0], [0.25, 0.5, 0], [1, 2, 4]],
+     [[3.71875, 0.0625, -1.75], [0.0625, 0, 0], [-1.75, 0, 1]]),
+    ([[2, 0, 0], [1, 4, 0], [4, 5, 2]], [[1, 0, 0], [INF, 0.5, 0], [1, 2, 4]],
+     [[-INF, INF, -1.25], [INF, 1.3125, -1], [-1.25, -1, 1]]),
+])
+def test_infinity_stays_in_the_gradients_of_its_rows_and_columns(lower, grad, want):
+    np.testing.assert_array_equal(run("CholeskyGrad", np.array(lower, float), np.array(grad, float)), want)
+
+
+@pytest.mark.parametrize("op", ["BatchSvd", "Svd"])
+@pytest.mark.parametrize("number", [NAN, INF, -INF])
+@pytest.mark.parametrize("dtype", [np.float32, np.complex128])
+def test_singular_values_of_no_numbers_are_nan_and_leave_the_others(op, number, dtype):
+    x = random(3, 4, 2, dtype=dtype)
+    x[1, 3, 0] = number
+    for full in (False, True):
+        for out in run(op, x, full_matrices=full):
+            assert np.isnan(out[1]).all()
+            assert np.isfinite(out[[0, 2]]).all()
+    values = run(op, x, compute_uv=False)[0]
+    assert np.isnan(values[1]).all()
+    close(values[::2], run(op, x[::2])[0])
+
+
+@pytest.mark.parametrize("op", ["BatchSelfAdjointEig", "BatchSelfAdjointEigV2", "SelfAdjointEig", "SelfAdjointEigV2"])
+def test_self_adjoint_matrices_are_read_below_the_diagonal_alone(op):
+    x = random(3, 3)
+    above = np.where(np.tri(3, dtype=bool), x, np.float32(NAN))
+    for got, want in zip(run_op(op, [above], {"T": dtypes.float32}), run_op(op, [x], {"T": dtypes.float32}),
+                         strict=True):
+        np.testing.assert_array_equal(got, want)
+    for number in (NAN, INF):
+        for place in ((0, 0), (2, 2), (2, 0), (2, 1)):
+            changed = x.copy()
+            changed[place] = number
+            with pytest.raises(InvalidArgument, match="not successful"):
+                run_op(op, [np.stack([x, changed])], {"T": dtypes.float32})
+
+
+def test_a_single_number_is_its_own_eigenvalue():
+    for number in (NAN, INF, 2.0):
+        np.testing.assert_array_equal(run("SelfAdjointEig", np.array([[number]])), [[number], [1]])
+
+
+@pytest.mark.parametrize(("x", "factors", "rows"), [  # of TensorFlow
+    ([[1, 2], [3, NAN]], [[3, NAN], [1 / 3, NAN]], [1, 0]), ([[2, NAN], [4, 3]], [[4, 3], [0.5, NAN]], [1, 0]),
+    ([[1, 2], [NAN, 3]], [[1, 2], [NAN, NAN]], [0, 1]),
+    ([[1, 2, 3], [NAN, 4, 5], [2, 6, 7]], [[2, 6, 7], [NAN, NAN, NAN], [0.5, NAN, NAN]], [2, 1, 0]),
+])
+def test_nan_is_the_pivot_of_a_matrix_last(x, factors, rows):
+    x = np.array(x)
+    got = run("Lu", x)
+    np.testing.assert_allclose(got[0], factors)
+    assert got[1].tolist() == rows
+    for solution in (run("MatrixInverse", x), run("BatchMatrixInverse", x[None]), run("MatrixSolve", x, x[:, :1])):
+        assert np.isnan(solution).all()
+
+
+def test_nan_in_bands_is_refused_in_the_first_place_alone():
+    right = np.ones((3, 1))
+    for lower, want in ((True, [1, NAN, NAN]), (False, [NAN, NAN, 0.5])):
+        bands = np.array([[1, NAN, 2], [1, 1, 1]] if lower else [[1, 1, 1], [1, NAN, 2]])
+        np.testing.assert_array_equal(run("BandedTriangularSolve", bands, right, lower=lower)[:, 0], want)
+        bands[np.isnan(bands)] = 1
+        bands[0 if lower else 1, 0] = NAN
+        with pytest.raises(InvalidArgument, match="not invertible"):
+            run("BandedTriangularSolve", bands, right, lower=lower)
+
+
+@pytest.mark.parametrize("fast", [False, True])
+def test_no_matrices_need_no_regulariser(fast):
+    assert run("MatrixSolveLs", np.ones((0, 4, 4)), np.ones((0, 4, 2)), np.float64(-1), fast=fast).shape == (0, 4, 2)
+    for shape in ((2, 0, 4), (2, 4, 0), (2, 3, 3)):
+        with pytest.raises(InvalidArgument, match="l2_regularizer"):
+            run("MatrixSolveLs", np.ones(shape), np.ones((*shape[:2], 2)), np.float64(-1), fast=fast)
 
 
 @pytest.mark.parametrize("dtype", TYPES)

@@ -106,3 +106,13 @@ def test_dense_lists_are_padded_with_zeros():
 def test_a_dense_list_needs_as_many_values_in_each_step(steps):
     with pytest.raises(InvalidArgument, match="needs 2 values"):
         dense(steps)
+
+
+def test_no_messages_need_no_values_of_a_dense_feature():
+    """TensorFlow compares the size of the default with the shape all the same."""
+    keys = [NOTHING, texts(b"c"), *[NOTHING] * 4, np.array([], bool)]
+    attrs = {"Tcontext_dense": (dtypes.int64,), "context_dense_shapes": ((2,),)}
+    default = np.int64([1, 2])
+    assert run_op("ParseSequenceExampleV2", [NOTHING, NOTHING, *keys, default], attrs)[0].shape == (0, 2)
+    with pytest.raises(InvalidArgument, match="needs 2 values"):
+        run_op("ParseSequenceExampleV2", [NOTHING, NOTHING, *keys, default[:0]], attrs)

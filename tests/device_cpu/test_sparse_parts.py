@@ -81,6 +81,16 @@ def test_a_slice_is_that_of_the_dense_tensor(x, data):
     assert np.count_nonzero(gradient) == len(part[0])
 
 
+def test_a_slice_cuts_at_its_size_and_not_at_the_shape():
+    """TensorFlow does not look for elements outside of the shape."""
+    indices, values = np.int64([[0, 0], [0, 3], [2, 1]]), np.int32([5, 6, 7])
+    for start, size, kept in (([-1, 0], [9, 9], [[1, 0], [1, 3], [3, 1]]), ([0, 1], [3, 9], [[0, 2], [2, 0]]),
+                              ([0, 0], [3, 3], [[0, 0], [2, 1]])):
+        places, _, shape = outputs("SparseSlice", indices, values, np.int64([4, 3]), np.int64(start), np.int64(size))
+        assert places.tolist() == kept
+        assert shape.tolist() == [min(n, length - first) for n, length, first in zip(size, (4, 3), start, strict=True)]
+
+
 @fast
 @given(tensors, st.data())
 def test_the_parts_of_a_split_make_the_tensor_again(x, data):

@@ -1,6 +1,6 @@
 """Compares the kernels of CPU:0 with real TensorFlow on random cases, where the package tensorflow-cpu is installed.
 
-    python tests/against_tensorflow.py [--cases 20000] [--seed 0] [OP ...]
+    PYTHONPATH=tests python -m workers.against_tensorflow [--cases 20000] [--seed 0] [--tensorflow PYTHON] [OP ...]
 
 A case is a recorded one with something changed: types, sizes of dimensions, elements, attributes. TensorFlow's
 errors and heald's must be of one class. A case that ends TensorFlow's process is not compared.
@@ -30,6 +30,7 @@ from heald.runtime.values.dtypes import DType
 from heald_conformance.golden import Case, cases
 from tabulate import tabulate
 from tqdm import tqdm
+from workers.open_answers import NOISY, ROUNDED, is_as_exact, is_same_decomposition, without_noise
 from workers.tensorflow_process import TensorFlow
 
 Array = np.ndarray[Any, Any]
@@ -40,6 +41,7 @@ SIZES = (0, 1, 2, 3, 4, 5, 7)
 SPECIAL = (np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 0.5, 1e30, 1e-30)
 ROUNDING = {"float64": 1e-9, "float32": 2e-4, "float16": 1e-2, "bfloat16": 6e-2, "complex128": 1e-9, "complex64": 2e-4}
 RANDOM = ("Random", "Multinomial", "Truncated", "Sampler", "Shuffle", "SampleDistorted")  # seeds are tested elsewhere
+FILES = ("MergeV2Checkpoints",)  # they open files that their inputs name: the config of a session here permits none
 ODD = r"\([^)]* (nan|inf|huge)"  # an input with numbers of no ordinary size
 KNOWN = (  # accepted differences: the pattern of the report, and the reason
     (r"^FusedBatchNorm.*is_training=False.*\n +output [345] ", "TensorFlow leaves unset what nobody may use"),
@@ -57,8 +59,27 @@ KNOWN = (  # accepted differences: the pattern of the report, and the reason
     (r"^Zeta\(float32.*\n +output", "TensorFlow's terms of float32 lead astray where q is below -9"),
     (r"^CTCLoss\(.*no label.*\n +output", "TensorFlow writes beyond its table where all labels are null"),
     (r"^(\w*Conv\w+|MaxPool\w*|AvgPool\w*|LRN|CTCLoss)\w*" + ODD, "of NaN and infinity"),
-    (r"^(Cholesky|LogMatrixDeterminant|Matrix(Determinant|Inverse|Solve|TriangularSolve)|Svd|Qr)" + ODD,
-     "of NaN and infinity"),
+    (r"^(Batch)?(Cholesky|LogMatrixDeterminant|Lu|Matrix(Determinant|Inverse|Solve(Ls)?|TriangularSolve)|Qr)" + ODD
+     + r".*\n +output", "of NaN and infinity"),
+    (r"^(Batch)?SelfAdjointEig(V2)?\([^)]* (nan|inf).*\n +InvalidArgument: Self-adjoint", "TensorFlow misses some NaN"),
+    (r"^(Batch)?Svd\([^)]* (nan|inf).*compute_uv=False.*\n +output", "TensorFlow leaves values of NaN unset"),
+    (r"^Eig\(complex64[^)]* huge.*\n.*TensorFlow: \w+: Eigen decomposition", "TensorFlow's squares overflow"),
+    (r"^AudioSpectrogram" + ODD + r".*\n +output", "of NaN and infinity"),
+    (r"^BatchMatrixSolveLs\(\w+\[\d+, 0, .*\n +output", "TensorFlow gives memory that nobody has written"),
+    (r"^SparseSegment(Mean|SqrtN|Sum)Grad\([^)]*, int\d+\[0\], int\d+\[0\], .*\n +output",
+     "TensorFlow gives memory that nobody has written"),
+    (r"^SparseBincount\(.*\n.*weights and values must have the same shape", "TensorFlow reads memory of others"),
+    (r"^FractionalAvgPoolGrad\(.*\n.*and the output's dimension [03] must be", "TensorFlow reads memory of others"),
+    (r"^SparseAdd\(.* T=(?!complex)(\w+), Treal=(?!\1 ).*\n +output", "TensorFlow takes the threshold's bytes for T"),
+    (r"^RaggedCross\(.*\n.*the number of indices and of values must be equal", "TensorFlow does not look"),
+    (r"^SparseToSparseSet\w+\(.*validate_indices=False.*\n +InvalidArgument: indices\S+ = .*-\d.*out of bounds",
+     "TensorFlow does not look for negative indices"),
+    (r"^SparseToSparseSet\w+\(.*, unordered.*validate_indices=False.*\n +output",
+     "TensorFlow meets a group twice whose elements are apart"),
+    (r"^ParseSequenceExample\(.*\n.*names must be as many.*TensorFlow gives \[\]$",
+     "TensorFlow runs no op without outputs"),
+    (r"^Unicode\w+\(string\[(?!1?\]).*input_encoding=UTF-(16|32),.*\n +output",
+     "TensorFlow decodes by the byte order mark of a string before"),
     (r"^\w+\(complex[^)]* (nan|inf|huge).*\n +output", "complex numbers beyond the range of their squares"),
     (r"^(Cumulative\w+|Segment\w+|Unsorted\w+|NthElement|Quantize\w+)\([^)]* nan.*\n +output", "NaN is passed on"),
     (r"^CumulativeLogsumexp\([^)]* inf.*\n +output", "TensorFlow's scan makes NaN of two infinities"),
@@ -100,11 +121,17 @@ class Trial:
         shown = ", ".join(f"{t.dtype.name}{list(x.shape)}{beyond(x)}"
                           for t, x in zip(self.tensors(), self.inputs, strict=True))
         attrs = ", ".join(f"{k}={v}" for k, v in self.attrs.items())
-        return f"{self.op.name}({shown}{', no label' * self.all_null()}) {attrs} (from {self.based_on})"
+        marks = ", no label" * self.all_null() + ", unordered" * self.is_unordered()
+        return f"{self.op.name}({shown}{marks}) {attrs} (from {self.based_on})"
 
     def all_null(self) -> bool:
         """True where all labels of a loss are beyond the last class."""
         return self.op.name == "CTCLoss" and bool((self.inputs[2] >= self.inputs[0].shape[2] - 1).all())
+
+    def is_unordered(self) -> bool:
+        """True where the indices of a sparse set are not in row-major order."""
+        return self.op.name == "SparseToSparseSetOperation" and any(
+            x.tolist() != sorted(x.tolist()) for x in (self.inputs[0], self.inputs[3]))
 
     def tensors(self) -> list[Any]:
         return self.op.expand_inputs(self.attrs)
@@ -227,6 +254,19 @@ def verdict(want: Any, got: list[Array] | errors.HealdError) -> str:
     return ""
 
 
+def agree_as_defined(tensorflow: TensorFlow, trial: Trial, want: Any, got: list[Array] | errors.HealdError) -> bool:
+    """True where the op's definition allows both answers, see open_answers."""
+    op = trial.op.name
+    if isinstance(want, tuple) or isinstance(got, errors.HealdError):
+        return False
+    if op in NOISY:
+        return not verdict(without_noise(want, answer_of_tensorflow(tensorflow, trial, "eager"), got), got)
+    if op in ROUNDED and trial.attrs["T"] is dtypes.float32:
+        exact = ours(Trial(trial.op, {"T": dtypes.float64}, [x.astype(np.float64) for x in trial.inputs], ""))
+        return isinstance(exact, list) and is_as_exact(got, want, exact)
+    return is_same_decomposition(op, trial.attrs, trial.inputs[0], got, want)
+
+
 def short(array: Array) -> str:
     return np.array2string(np.asarray(array), threshold=8)
 
@@ -246,12 +286,14 @@ def near(got: Array, want: Array) -> bool:
 def able() -> list[str]:
     """The ops with recorded cases and a kernel, that give the same again for the same."""
     kernels = runtime().host.registries.kernels
-    return sorted(op for op in cases() if kernels.candidates(op, "CPU") and not any(r in op for r in RANDOM))
+    return sorted(op for op in cases() if kernels.candidates(op, "CPU") and op not in FILES
+                  and not any(r in op for r in RANDOM))
 
 
-def compare(ops: Sequence[str], count: int, seed: int, *, quiet: bool = False) -> tuple[Counter[str], list[str]]:
-    """The number of cases of each outcome, and the reports of wrong ones."""
-    tensorflow, ended, wrong = TensorFlow(), Counter[str](), []
+def compare(ops: Sequence[str], count: int, seed: int, *, python: str = sys.executable,
+            quiet: bool = False) -> tuple[Counter[str], list[str]]:
+    """The number of cases of each outcome, and the reports of wrong ones. `python` has the package tensorflow."""
+    tensorflow, ended, wrong = TensorFlow(python), Counter[str](), []
     for trial in tqdm(trials(ops, count, seed), total=count, disable=quiet or None):
         try:
             want = answer_of_tensorflow(tensorflow, trial, "eager")
@@ -266,6 +308,8 @@ def compare(ops: Sequence[str], count: int, seed: int, *, quiet: bool = False) -
         else:
             got = ours(trial)
             said = verdict(want, got)
+            if said and agree_as_defined(tensorflow, trial, want, got):
+                said = ""
             if said and isinstance(got, errors.InvalidArgument) and isinstance(want, list):
                 refused = isinstance(answer_of_tensorflow(tensorflow, trial, "graph"), tuple)
                 said, want = ("", (3, "")) if refused else (said, want)
@@ -284,8 +328,10 @@ def main() -> int:
     parser.add_argument("ops", nargs="*", metavar="OP", help="all that have a kernel by default")
     parser.add_argument("--cases", type=int, default=20_000)
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--tensorflow", default=sys.executable, metavar="PYTHON",
+                        help="the interpreter that has the package tensorflow; this one by default")
     options = parser.parse_args()
-    ended, wrong = compare(options.ops or able(), options.cases, options.seed)
+    ended, wrong = compare(options.ops or able(), options.cases, options.seed, python=options.tensorflow)
     print("\n".join(wrong))
     print(tabulate(ended.most_common(), headers=["", "cases"]))
     print(tabulate(Counter(line.partition("(")[0] for line in wrong).most_common(), headers=["wrong", "cases"]))

@@ -103,7 +103,8 @@ def banded_solve(b: Bind) -> Run:
 
     def run(bands: Array, y: Array, out: Array) -> None:
         below = bands if lower else bands[..., ::-1, ::-1]  # from the last row to the first, upper bands are lower ones
-        if not (np.abs(below[..., 0, :]) > 0).all():  # 0 or NaN
+        diagonal = bands[..., 0 if lower else -1, :]
+        if (diagonal == 0).any() or np.isnan(diagonal[..., 0]).any():  # TensorFlow refuses NaN as the first pivot only
             raise errors.InvalidArgument("Input matrix is not invertible.")
         from_last_row = lower == adjoint
         if adjoint:

@@ -172,14 +172,15 @@ def cross_hashed(b: Bind) -> Run:
 
     def run(*arrays: Array) -> tuple[Array, Array, Array]:
         columns, (buckets, is_strong, salt) = _columns(b, arrays)
+        crosses = Crosses.of(b, columns)
         function = siphash(*salt.reshape(-1).tolist()) if is_strong.reshape(-1)[0] else farmhash64
-        if function is not farmhash64 and any(c.values.dtype != object for c in columns[sparse_count:]):
+        has_numbers = any(column.values.dtype != object for column in columns[sparse_count:])
+        if function is not farmhash64 and has_numbers and crosses.counts.any():
             raise errors.Unimplemented("there are no strong hashes of dense integers",
                                        hint="turn them into a sparse tensor or into strings")
         words = [function.hash_strings(column.values) if column.values.dtype == object else
                  _low_words(function, column.values) if place < sparse_count else column.values.astype(np.uint64)
                  for place, column in enumerate(columns)]
-        crosses = Crosses.of(b, columns)
         return _sparse_result(crosses, hash_crosses(words, crosses, int(buckets.reshape(-1)[0])))
 
     return run

@@ -33,7 +33,8 @@ def pool(is_average: bool) -> Callable[[Bind], Run]:
 
         def run(x: Array, out: Array, rows: Array, columns: Array) -> None:
             rows[...], columns[...] = draw()
-            regions = _regions(rows, lengths[0], overlaps), _regions(columns, lengths[1], overlaps)
+            regions = (_regions(rows, counts[0], lengths[0], overlaps),
+                       _regions(columns, counts[1], lengths[1], overlaps))
             if not is_average:
                 _reduce(_largest, x, *regions, out)
                 return
@@ -76,11 +77,8 @@ def _sequences(attrs: Attrs, lengths: tuple[int, ...], counts: tuple[int, ...]) 
         key, key2 = seeds if attrs["deterministic"] else (secrets.randbits(64), secrets.randbits(64))
         sequences, counter = [], (key2 & MASK64) << 64
         for length, count in zip(lengths, counts, strict=True):
-            if length % count == 0:
-                sizes = [length // count] * count
-            else:
-                sizes, drawn = make(length, count, words(key & MASK64, counter))
-                counter += -(-drawn // WORDS_OF_BLOCK)
+            sizes, drawn = make(length, count, words(key & MASK64, counter))
+            counter += -(-drawn // WORDS_OF_BLOCK)  # also where all regions have one size, as in TensorFlow
             sequences.append(list(accumulate(sizes, initial=0)))
         return sequences
 
@@ -109,19 +107,19 @@ def _random_sizes(length: int, count: int, numbers: Iterator[int]) -> tuple[list
     return sizes, count
 
 
-def _regions(sequence: Array, length: int, overlaps: bool) -> list[tuple[int, int]]:
-    """Start and end of each region. Raises InvalidArgument unless each has an element, and none is outside."""
+def _regions(sequence: Array, count: int, length: int, overlaps: bool) -> list[tuple[int, int]]:
+    """Start and end of each of `count` regions, cut at `length`. A region that ends before its start is empty. A longer
+    sequence has elements without a use. Raises InvalidArgument for negative elements."""
     starts = sequence.tolist()
-    if starts[0] < 0 or starts[-1] > length or any(a >= b for a, b in pairwise(starts)):
-        raise errors.InvalidArgument(f"a pooling sequence must increase from 0 to {length}, got {starts}")
-    return [(start, min(end + overlaps, length)) for start, end in pairwise(starts)]
+    if min(starts) < 0:
+        raise errors.InvalidArgument(f"a pooling sequence must have no negative elements, got {starts}")
+    return [(start, max(start, min(end + overlaps, length))) for start, end in pairwise(starts[: count + 1])]
 
 
-def _cells(b: Bind, rows: Array, columns: Array) -> Iterator[tuple[Any, Any]]:
+def _cells(b: Bind, gradient: Array, rows: Array, columns: Array) -> Iterator[tuple[Any, Any]]:
     """For each region: the index of its output, and that of its elements."""
-    _, height, width, _ = b.outputs[0].dims
-    row_regions, column_regions = (_regions(sequence, length, b.attrs["overlapping"])
-                                   for sequence, length in ((rows, height), (columns, width)))
+    axes = zip((rows, columns), gradient.shape[1:3], b.outputs[0].dims[1:3], strict=True)
+    row_regions, column_regions = (_regions(*axis, b.attrs["overlapping"]) for axis in axes)
     for i, (top, bottom) in enumerate(row_regions):
         for j, (left, right) in enumerate(column_regions):
             yield (slice(None), i, j), (slice(None), slice(top, bottom), slice(left, right))
@@ -132,9 +130,11 @@ def max_pool_gradient(b: Bind) -> Run:
 
     def run(x: Array, y: Array, grad: Array, rows: Array, columns: Array, out: Array) -> None:
         out.fill(0)
-        for cell, elements in _cells(b, rows, columns):
+        for cell, elements in _cells(b, grad, rows, columns):
             region, target = x[elements], out[elements]
             batch, height, width, channels = region.shape
+            if not height * width:
+                raise errors.InvalidArgument(f"the region of output {cell[1:]} has no elements")
             flat = region.reshape(batch, height * width, channels)
             winner = flat.argmax(1)[:, None]
             if (np.take_along_axis(flat, winner, 1)[:, 0] != y[cell]).any():
@@ -148,9 +148,10 @@ def max_pool_gradient(b: Bind) -> Run:
 def avg_pool_gradient(b: Bind) -> Run:
     def run(_: Array, grad: Array, rows: Array, columns: Array, out: Array) -> None:
         wide = np.zeros(out.shape, np.float64)
-        for cell, elements in _cells(b, rows, columns):
+        for cell, elements in _cells(b, grad, rows, columns):
             target = wide[elements]
-            target += (grad[cell].astype(np.float64) / (target.shape[1] * target.shape[2]))[:, None, None]
+            if target.size:
+                target += (grad[cell].astype(np.float64) / (target.shape[1] * target.shape[2]))[:, None, None]
         np.copyto(out, wide, casting="unsafe")
 
     return run

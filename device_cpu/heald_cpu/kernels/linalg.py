@@ -72,9 +72,12 @@ def adjoint_of(x: Array) -> Array:
 
 
 def _invertible(function: Callable[..., Any], x: Array, *others: Array) -> Any:
-    """`function(x, *others)`. Raises InvalidArgument if `x` is singular or has NaN: such a matrix has no pivots."""
+    """`function(x, *others)`. Raises InvalidArgument if `x` is singular.
+
+    TensorFlow refuses NaN as the first pivot only: elsewhere NaN makes NaN.
+    """
     try:
-        if not np.isnan(x).any():
+        if not np.isnan(x[..., :1, :1]).any():
             return function(x, *others)
     except np.linalg.LinAlgError:
         pass
@@ -121,16 +124,27 @@ def qr(b: Bind) -> Run:
 
 
 def svd(b: Bind) -> Run:
+    """A matrix with NaN or infinity has NaN throughout. LAPACK does not see it, for there it may not end."""
     full, vectors = b.attrs["full_matrices"], b.attrs["compute_uv"]
 
     def values_only(x: Array, s: Array, _u: Array, _v: Array) -> None:
-        s[...] = np.linalg.svd(x, compute_uv=False)
+        is_finite = _finite_matrices(x)
+        s[...] = np.linalg.svd(np.where(is_finite[..., None, None], x, 0), compute_uv=False)
+        s[~is_finite] = np.nan
 
     def run(x: Array, s: Array, u: Array, v: Array) -> None:
-        u[...], s[...], adjoint = np.linalg.svd(x, full)
+        is_finite = _finite_matrices(x)
+        u[...], s[...], adjoint = np.linalg.svd(np.where(is_finite[..., None, None], x, 0), full)
         v[...] = adjoint_of(adjoint)
+        for out in (s, u, v):
+            out[~is_finite] = np.nan
 
     return run if vectors else values_only
+
+
+def _finite_matrices(x: Array) -> Array:
+    """A bool for each matrix: True if all its numbers are finite."""
+    return np.asarray(np.isfinite(x).all((-2, -1)))
 
 
 def lu(b: Bind) -> Run:
@@ -146,10 +160,10 @@ def lu(b: Bind) -> Run:
 
 
 def _factor(x: Array, order: Array) -> None:
-    """Factor in place. Raises InvalidArgument if a column has no pivot but 0 or NaN."""
+    """Factor in place. Raises InvalidArgument if a column has no pivot but 0, or the first one is NaN."""
     for column in range(len(x)):
-        pivot = column + int(np.argmax(np.abs(x[column:, column])))
-        if not np.abs(x[pivot, column]) > 0:
+        pivot = column + _largest(np.abs(x[column:, column]))
+        if x[pivot, column] == 0 or np.isnan(x[0, 0]):
             raise errors.InvalidArgument("Input is not invertible.")
         for rows in (x, order):
             rows[[column, pivot]] = rows[[pivot, column]]
@@ -157,21 +171,49 @@ def _factor(x: Array, order: Array) -> None:
         x[column + 1 :, column + 1 :] -= np.outer(x[column + 1 :, column], x[column, column + 1 :])
 
 
+def _largest(sizes: Array) -> int:
+    """The index of the largest number. No number is larger than NaN, and NaN is larger than no number."""
+    return 0 if np.isnan(sizes[0]) else int(np.nanargmax(sizes))
+
+
 def cholesky_gradient(b: Bind) -> Run:
-    """The symmetric gradient of the matrix, for that of its factor: L^-T P L^-1, where P is the lower triangle of
-    L^T dL with half its diagonal. Each input counts as lower triangle."""
+    """The symmetric gradient of the matrix, for that of its factor. Each input counts as lower triangle. The steps of
+    Cholesky's algorithm are gone back, from the last rows to the first: I. Murray, arXiv:1602.07527."""
 
     def run(lower: Array, grad: Array, out: Array) -> None:
-        lower = np.tril(lower)
-        middle = np.tril(lower.swapaxes(-2, -1) @ np.tril(grad))
-        middle -= np.eye(middle.shape[-1], dtype=middle.dtype) * middle / 2
-        upper = lower.swapaxes(-2, -1)[..., ::-1, ::-1]
-        for _ in range(2):
-            _substitute(upper, middle[..., ::-1, :])
-            middle = middle.swapaxes(-2, -1)
-        out[...] = (middle + middle.swapaxes(-2, -1)) / 2
+        factor, total = np.tril(lower), np.tril(grad)
+        for end in range(factor.shape[-1], 0, -ROWS):
+            _go_back(factor, total, max(0, end - ROWS), end)
+        out[...] = (total + total.swapaxes(-2, -1)) / 2
 
     return run if b.outputs[0].size else lambda *_: None
+
+
+def _go_back(factor: Array, grad: Array, start: int, end: int) -> None:
+    """Turn the gradient of the rows from `start` to `end`, and of the columns below, into that of the matrix."""
+    before, block, behind = slice(0, start), slice(start, end), slice(end, None)
+    diagonal, left, below, corner = (factor[..., rows, columns] for rows, columns in (
+        (block, block), (block, before), (behind, block), (behind, before)))
+    turned = grad[..., behind, block].swapaxes(-2, -1)
+    _substitute(diagonal.swapaxes(-2, -1)[..., ::-1, ::-1], turned[..., ::-1, :])
+    grad[..., block, block] -= np.tril(turned @ below)
+    grad[..., behind, before] -= turned.swapaxes(-2, -1) @ left
+    grad[..., block, before] -= turned @ corner
+    _go_back_by_row(diagonal, grad[..., block, block])
+    of_diagonal = grad[..., block, block]
+    grad[..., block, before] -= (of_diagonal + of_diagonal.swapaxes(-2, -1)) @ left
+
+
+def _go_back_by_row(factor: Array, grad: Array) -> None:
+    """The same for a block alone, in place."""
+    for k in reversed(range(factor.shape[-1])):
+        row, pivot, below = factor[..., k : k + 1, :k], factor[..., k, k], factor[..., k + 1 :, k : k + 1]
+        of_row, of_below = grad[..., k : k + 1, :k], grad[..., k + 1 :, k : k + 1]
+        of_pivot = (grad[..., k, k] - (below * of_below).sum((-2, -1)) / pivot) / pivot
+        of_below /= pivot[..., None, None]
+        of_row -= of_pivot[..., None, None] * row + of_below.swapaxes(-2, -1) @ factor[..., k + 1 :, :k]
+        grad[..., k + 1 :, :k] -= of_below @ row
+        grad[..., k, k] = of_pivot / 2
 
 
 BINDS: tuple[tuple[str, Callable[[Bind], Run], tuple[str, ...]], ...] = (

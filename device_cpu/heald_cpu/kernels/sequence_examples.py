@@ -91,7 +91,7 @@ class Column(NamedTuple):
         if None in rows and default.size != size:
             raise errors.InvalidArgument(f"Context feature {self.key!r} is required but could not be found")
         filled = [default.reshape(-1) if row is None else row for row in rows]
-        lengths = {len(row) for row in filled} or {0}
+        lengths = {len(row) for row in filled} or {default.size}
         if lengths != {size}:
             raise errors.InvalidArgument(f"Context feature {self.key!r}: shape {shape} needs {size} values, "
                                          f"given {sorted(lengths)}")

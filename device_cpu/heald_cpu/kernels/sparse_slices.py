@@ -16,7 +16,7 @@ Run = Callable[..., Any]
 
 
 def slice_(_: Bind) -> Run:
-    """SparseSlice. A size that reaches past the end is cut there."""
+    """SparseSlice. A size that reaches past the end is cut there, and elements past the end stay, as in TensorFlow."""
 
     def run(indices: Array, values: Array, shape: Array, start: Array, size: Array) -> tuple[Array, Array, Array]:
         if (shape < 0).any() or (size < 0).any():
@@ -24,7 +24,7 @@ def slice_(_: Bind) -> Run:
                                          f"{size.tolist()}")
         lengths = np.where(start < shape, np.minimum(size, shape - start), 0)
         places = indices - start
-        is_inside = ((indices >= start) & (places < lengths)).all(1)
+        is_inside = ((indices >= start) & (places < size)).all(1)
         return places[is_inside], values[is_inside], lengths
 
     return run

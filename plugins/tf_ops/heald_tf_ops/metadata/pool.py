@@ -115,7 +115,7 @@ def fractional_avg_pool_gradient(
 
 
 def _check_sequences(shape: Dims, pooled: Shape, sequences: Sequence[ValueInfo]) -> None:
-    """Raise InvalidArgument unless each sequence has an element more than the output."""
+    """Raise InvalidArgument unless each sequence has an element more than the output, or further ones."""
     lengths = (None,) * 4 if pooled is None else pooled
     for axis in (0, 3):
         same_dim(shape[axis], lengths[axis], f"lengths of the input's and the output's dimension {axis}")
@@ -123,10 +123,9 @@ def _check_sequences(shape: Dims, pooled: Shape, sequences: Sequence[ValueInfo])
         raise InvalidArgument(f"out_backprop must be positive for all dimensions, given {shape_text(pooled)}")
     for sequence, length, name in zip(sequences, lengths[1:3], ("row", "col"), strict=True):
         (count,) = dims_of_rank(sequence, 1, f"{name}_pooling_sequence")
-        expected = None if length is None else length + 1
-        same_dim(count, expected, f"the elements of {name}_pooling_sequence and the output's length + 1")
-        if count == 0:
-            raise InvalidArgument(f"{name}_pooling_sequence must not be empty")
+        if count is not None and count < (1 if length is None else length + 1):
+            raise InvalidArgument(f"{name}_pooling_sequence must have at least "
+                                  f"{'1 element' if length is None else f'{length + 1} elements'}, given {count}")
 
 
 @rule("MaxPoolWithArgmax")
