@@ -16,7 +16,7 @@ from heald.graphs.graph.attr_value import ShapeAttr
 from heald.runtime.values import dtypes
 from heald.runtime.values.tensor import TensorMetadata
 from heald_tf_ops.op_cost import op_cost
-from heald_tools import bench, peers, streams, turns
+from heald_tools import peers, streams, turns
 from heald_tools.made_up_strings import example
 
 SHORT = ["--duration", "0.01"]
@@ -144,10 +144,10 @@ def test_ctrl_c_reports_every_runtime_that_was_timed(command, layer, monkeypatch
 
 
 def test_ctrl_c_before_the_first_run_is_told(command, layer, monkeypatch):
-    def interrupt(*_):
+    def interrupt(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(bench, "_load", interrupt)
+    monkeypatch.setattr(heald, "load", interrupt)
     assert command("bench", layer)[:2] == (130, f"{layer}: interrupted before a run was timed\n")
 
 
