@@ -16,6 +16,7 @@ from heald.cli.commands import model_files
 from heald.errors import DataLoss
 from heald.graphs.graph.graph import Graph
 from heald.graphs.graph.graphdef import dump
+from heald.runtime.service import runtime
 from heald.runtime.values import dtypes
 
 DATA = Path(__file__).parents[1] / "data"
@@ -115,6 +116,18 @@ def test_a_saved_model_and_a_checkpoint_are_one_row_each(scanned, folder):
     (folder / "inner.pb").unlink()
     assert {name: row["kind"] for name, row in scanned().items()} == {
         "net/3": "SavedModel", "packed.zip": "GraphDef", "training/model.ckpt-2.meta": "graph with a checkpoint"}
+
+
+def test_a_compiled_model_names_what_it_takes_and_lacks(command, scanned, folder, saved, monkeypatch):
+    assert command("compile", saved(*NEGATIVE), "-o", folder / "net.bef", "--input", "x:2,2").status == 0
+    row = scanned("--run")["net.bef"]
+    assert [port["name"] for port in (*row["inputs"], *row["outputs"])] == ["x", "y"]
+    assert (row["kind"], row["runs"], row["run"]["status"], row["error"]) == ("BEF", True, "ran", None)
+    monkeypatch.setenv("HEALD_PLUGINS__BLOCK", "cpu")
+    runtime.process_scope.default = None
+    row = scanned()["net.bef"]
+    assert (row["runs"], row["extras"]) == (False, ["heald-cpu"])
+    assert row["error"].startswith("it is compiled with cpu")
 
 
 def test_weights_are_not_read(scanned, folder):

@@ -67,7 +67,7 @@ def _run_models(rows: Sequence[Row], folder: Path, args: Namespace) -> None:
     """Add the result of a run to each row of a model that can run."""
     from .model_trial import try_model
 
-    runnable = [row for row in rows if row["runs"]]
+    runnable = [row for row in rows if row["runs"] and row["outputs"]]  # a host program has functions and no outputs
     for number in counted(len(runnable), f"running the models of {args.folder}"):
         row = runnable[number]
         row["run"] = try_model(folder / row["file"], row["file_ops"], args.timeout, args.memory, args.plugin)

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from ...graphs.compiler.resolve import Resolved
     from ...graphs.graph.graph import Graph, Node
     from ...runtime.host.host import Host
+    from ...runtime.program.compiled_model import CompiledModel
     from ...runtime.program.host_program import ProgramDef
 
     Reached = list[tuple[Node, Resolved | HealdError]]
@@ -78,15 +79,33 @@ def _opened_row(path: Path) -> dict[str, Any]:
     registries = runtime().host.registries
     opened = open_file(path, LoadOptions(registries.ops, weights=False), registries)
     if hasattr(opened.source, "program"):
-        return _program_row(opened.description.form, opened.program())
+        return _program_row(opened.description.form, opened.program(), getattr(opened.source, "model", None))
     return _graph_row(opened)
 
 
-def _program_row(form: str, program: ProgramDef) -> dict[str, Any]:
+def _program_row(form: str, program: ProgramDef, model: CompiledModel | None) -> dict[str, Any]:
     """The row of a compiled model or host program. Its calls stand for nodes, and its kernels for ops."""
     calls = [call.code for function in program.functions.values() for call in function.kernels]
-    return {"kind": form, "nodes": len(calls), "ops": len(set(calls)), "devices": sorted(program.requires),
-            "runs": True}
+    lacking = _lacking_plugins(model)
+    return {"kind": form, **_ports(model), "nodes": len(calls), "ops": len(set(calls)),
+            "extras": [extra_of_plugin(plugin) or name for plugin, name in lacking.items()],
+            "devices": sorted(program.requires), "runs": not lacking,
+            "error": f"it is compiled with {', '.join(lacking)}, not in use here" if lacking else None}
+
+
+def _ports(model: CompiledModel | None) -> dict[str, Any]:
+    """The inputs and outputs of a compiled model's chosen signature; none of a program."""
+    entries = [] if model is None else [one for one in model.entries if one.signature == model.chosen_signature]
+    sides = {"inputs": entries[0].inputs, "outputs": entries[0].outputs} if entries else {}
+    return {side: [{"name": port.name, "op": None, "dtype": port.meta.dtype.name, "shape": port.meta.shape}
+                   for port in ports] for side, ports in sides.items()}
+
+
+def _lacking_plugins(model: CompiledModel | None) -> dict[str, str]:
+    """The plugins that a compiled model needs and that are not in use, with the distribution of each."""
+    usable = {record.id for record in runtime().plugins.records() if record.status == "ok"}
+    requirements = model.requirements if model is not None else ()
+    return {need.plugin: need.distribution for need in requirements if need.plugin not in usable}
 
 
 def _graph_row(opened: OpenedFile) -> dict[str, Any]:
