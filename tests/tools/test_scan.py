@@ -18,6 +18,7 @@ from heald.graphs.graph.graph import Graph
 from heald.graphs.graph.graphdef import dump
 from heald.runtime.service import runtime
 from heald.runtime.values import dtypes
+from heald_tools import scan_parts
 
 DATA = Path(__file__).parents[1] / "data"
 NEGATIVE = (placeholder("x", (None, 2)), node("y", "Neg", "x"))
@@ -128,6 +129,32 @@ def test_a_compiled_model_names_what_it_takes_and_lacks(command, scanned, folder
     row = scanned()["net.bef"]
     assert (row["runs"], row["extras"]) == (False, ["heald-cpu"])
     assert row["error"].startswith("it is compiled with cpu")
+
+
+@pytest.fixture
+def many(folder, monkeypatch):
+    """Makes ten files, enough for three processes."""
+    monkeypatch.setattr(scan_parts, "MODELS_OF_A_PROCESS", 3)
+    monkeypatch.setattr(scan_parts, "usable_cores", lambda: 4)
+    for number in range(8):
+        dump(Graph((*NEGATIVE, node(f"n{number}", "Exp", "x"))), folder / f"{number}.pb")
+    (folder / "8.pb").write_bytes(b"")
+    with zipfile.ZipFile(folder / "9.zip", "w") as archive:
+        archive.writestr("photo.png", b"")
+
+
+@pytest.mark.usefixtures("many")
+def test_many_models_are_the_work_of_several_processes(scanned, monkeypatch):
+    rows = scanned()
+    monkeypatch.setattr(scan_parts, "usable_cores", lambda: 1)
+    assert scanned() == rows
+    assert [*rows] == [f"{number}.pb" for number in range(9)]
+
+
+@pytest.mark.usefixtures("many")
+def test_models_of_a_process_that_fails_are_described_by_the_first(scanned, monkeypatch):
+    monkeypatch.setattr(scan_parts.sys, "executable", "false")
+    assert [*scanned()] == [f"{number}.pb" for number in range(9)]
 
 
 def test_weights_are_not_read(scanned, folder):

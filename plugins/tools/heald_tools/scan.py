@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from argparse import ArgumentParser, Namespace
+from argparse import SUPPRESS, ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -12,6 +12,7 @@ from heald.api import shape_text
 from heald.api.cli import add_json, counted, find_models, model_row, plural, positive, say, show, show_json, tell_error
 
 from .html_report import check_report_file, paragraph, table, write_page
+from .scan_parts import part, scan_models
 from .step import positive_seconds
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ def add_arguments(parser: ArgumentParser) -> None:
                         help="of --run: seconds for each model (60)")
     parser.add_argument("--memory", type=positive, default=4096, metavar="MB",
                         help="of --run: memory for each model (4096)")
+    parser.add_argument("--part", type=part, help=SUPPRESS)
     parser.add_argument("--html", metavar="FILE", help="write the table as a page")
     add_json(parser)
 
@@ -49,8 +51,12 @@ def scan(args: Namespace) -> int:
     check_report_file("--html", args.html, ".html")
     folder = Path(args.folder)
     files = find_models(folder)
-    numbers = counted(len(files.models), f"scanning {args.folder}")
-    rows = [row for number in numbers if (row := model_row(files.models[number], folder)) is not None]
+    if args.part is not None:
+        index, count = args.part
+        rows_of_part = [model_row(model, folder) for model in files.models[index::count]]
+        show_json([row for row in rows_of_part if row is not None])
+        return 0
+    rows = scan_models(files.models, folder, args.plugin)
     if args.run:
         _run_models(rows, folder, args)
     summary = _summary(args, rows, files)
