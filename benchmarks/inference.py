@@ -125,11 +125,14 @@ def bench(path: Path, batch: int, threads: int, seconds: float, peers: Sequence[
     against = ["--against", ",".join(there)] if there else []
     done = subprocess.run(
         [sys.executable, "-m", "heald", "bench", str(path), "--input", str(fed), "--batch", str(batch), "--threads",
-         str(threads), "--seconds", str(seconds), "--json", *against], check=False, capture_output=True, text=True)
+         str(threads), "--duration", str(seconds), "--json", *against], check=False, capture_output=True, text=True)
     if done.returncode:
         tell(f"{path.stem}, batch {batch}, {threads} threads: {done.stderr.strip()}")
         return None
-    return json.loads(done.stdout)
+    report = json.loads(done.stdout)
+    for row in report["runtimes"]:
+        row["median"] = row.pop("p50")
+    return report
 
 
 def summary(repeats: Sequence[Result]) -> dict[str, Result]:

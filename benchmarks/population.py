@@ -28,7 +28,7 @@ from tqdm import tqdm
 
 HERE = Path(__file__).parent
 DOCS = HERE.parent / "docs"
-COMMANDS = {"inspect": [], "bench": ["--seconds", "0.1"]}  # with flags that shorten the command, and feed nothing
+COMMANDS = {"inspect": [], "bench": ["--duration", "0.1"]}  # with flags that shorten the command, and feed nothing
 LIMIT_SECONDS = 120
 
 Row = dict[str, Any]

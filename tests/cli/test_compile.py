@@ -89,9 +89,9 @@ def test_run_names_missing_and_unknown_inputs(command, tmp_path, compiled):
 
 
 def test_bench_times_it_and_sends_views_of_a_graph_away(command, compiled):
-    report = json.loads(command("bench", str(compiled), "--batch", "2", "--seconds", "0.01", "--json").out)
+    report = json.loads(command("bench", str(compiled), "--batch", "2", "--duration", "0.01", "--json").out)
     assert report["runtimes"][0]["runs"] > 0
-    assert "needs a graph" in command("bench", str(compiled), "--batch", "2", "--seconds", "0.01", "--nodes").err
+    assert "needs a graph" in command("bench", str(compiled), "--batch", "2", "--duration", "0.01", "--nodes").err
 
 
 def test_inspect_tells_functions_kernels_and_needs(command, compiled):

@@ -181,9 +181,9 @@ def test_the_algorithm_that_a_kernel_tells_is_shown(command, saved, telling):
     explained = rows(command("explain", model, "--plugin", telling, "--json"))
     assert {name: row["how"] for name, row in explained.items()} == {"x": "", "a": "by rows", "b": ""}
     assert "by rows" in command("explain", model, "--plugin", telling).out
-    report = json.loads(command("bench", model, "--plugin", telling, "--nodes", "--json", "--seconds", "0.01").out)
+    report = json.loads(command("bench", model, "--plugin", telling, "--nodes", "--json", "--duration", "0.01").out)
     assert {row["node"]: row["how"] for row in report["nodes"]} == {"a": "by rows", "b": ""}
-    assert "by rows" in command("bench", model, "--plugin", telling, "--nodes", "--seconds", "0.01").out
+    assert "by rows" in command("bench", model, "--plugin", telling, "--nodes", "--duration", "0.01").out
 
 
 def test_a_kernel_that_fails_to_tell_is_named_and_runs(command, saved, telling, tmp_path):

@@ -39,8 +39,8 @@ path = "heald_evil.py"
 ENTRY_POINTS = "[heald.plugins]\nevil = heald_evil\ncpu = heald_evil\n"
 
 # By metavar, the values of required arguments; by name of a command, further arguments.
-GIVEN = {"A": "CPU:0", "OUT": "../out.pbtxt", "FILE": "../harmless/heald.toml", "NAME": "acme"}
-BESIDES = {"bench": ["--seconds", "0.01"], "devices": ["CPU:0", "--check", "--isolate"],
+GIVEN = {"A": "CPU:0", "FOLDER": ".", "OUT": "../out.pbtxt", "FILE": "../harmless/heald.toml", "NAME": "acme"}
+BESIDES = {"bench": ["--duration", "0.01"], "devices": ["CPU:0", "--check", "--isolate"],
            "diff": ["--device", "CPU:0"], "edit": ["--force"], "ops": ["Neg"],
            "run": ["--input", "[1, 2]"], "trace": ["--input", "[1, 2]"]}
 DRIVER = """

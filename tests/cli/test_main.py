@@ -162,7 +162,7 @@ def test_main_takes_arguments_as_a_list(capsys):
 
 
 @pytest.mark.parametrize("arguments", [
-    ("inspect",), ("explain",), ("ops", "--missing"), ("run", "--input", "x=[1]"), ("bench", "--seconds", "0.01"),
+    ("inspect",), ("explain",), ("ops", "--missing"), ("run", "--input", "x=[1]"), ("bench", "--duration", "0.01"),
     ("diff", "--device", "CPU:0", "--input", "x=[1]"),
 ], ids=lambda arguments: arguments[0])
 def test_a_model_is_mapped_unless_told_otherwise(command, saved, monkeypatch, arguments):

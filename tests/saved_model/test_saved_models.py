@@ -220,7 +220,7 @@ def test_one_tensor_under_two_names_of_a_signature_takes_one_value(tmp_path, cap
         loaded(x=ones, z=2 * ones)
     for name in ("x", "z"):
         assert main(["run", str(tmp_path / "model"), "--input", f"{name}=[[1, 1, 1, 1, 1]]"]) == 0
-    assert main(["bench", str(tmp_path / "model"), "--seconds", "0.01",
+    assert main(["bench", str(tmp_path / "model"), "--duration", "0.01",
                  "--input", "x=[[1, 1, 1, 1, 1]]", "--input", "z=[[1, 1, 1, 1, 1]]"]) == 0, capsys.readouterr().err
 
 

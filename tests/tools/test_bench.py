@@ -2,6 +2,10 @@
 
 import json
 import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
 
 import heald
 import numpy as np
@@ -12,10 +16,10 @@ from heald.graphs.graph.attr_value import ShapeAttr
 from heald.runtime.values import dtypes
 from heald.runtime.values.tensor import TensorMetadata
 from heald_tf_ops.op_cost import op_cost
-from heald_tools import peers
+from heald_tools import peers, streams, turns
 from heald_tools.made_up_strings import example
 
-SHORT = ["--seconds", "0.01"]
+SHORT = ["--duration", "0.01"]
 
 
 @pytest.fixture
@@ -29,8 +33,8 @@ def test_json_has_the_times_of_runs_and_the_memory(command, layer):
     report = json.loads(command("bench", layer, "--json", "--batch", "3", *SHORT).out)
     (row,) = report["runtimes"]
     assert (row["runtime"], report["batch"]) == ("heald", 3)
-    assert 0 < row["min"] <= row["median"] <= row["p90"] <= row["p99"]
-    assert row["per_second"] == pytest.approx(3 / row["median"] * 1e3)
+    assert 0 < row["min"] <= row["p50"] <= row["p90"] <= row["p99"]
+    assert row["per_second"] == pytest.approx(3 / row["p50"] * 1e3)
     assert row["runs"] >= 5
     assert report["peak_memory"] >= report["memory_before"]
     assert "nodes" not in report
@@ -106,6 +110,156 @@ def test_threads_are_those_of_the_libraries_and_of_heald_itself(command, layer, 
 def test_a_runtime_that_is_not_there_is_told_with_the_remedy(command, layer, monkeypatch, name, message):
     monkeypatch.setattr(peers, "find_spec", lambda _: None)
     assert message in command("bench", layer, "--against", name, *SHORT).err
+
+
+def interrupted_lasting(count):
+    """In the place of `lasting`: Ctrl-C comes after so many turns."""
+    def yield_turns(*_):
+        yield from range(count)
+        raise KeyboardInterrupt
+
+    return yield_turns
+
+
+def test_ctrl_c_reports_the_runs_so_far(command, layer, monkeypatch):
+    monkeypatch.setattr(turns, "lasting", interrupted_lasting(2))
+    done = command("bench", layer)
+    assert done.status == 130
+    assert "interrupted, these are the runs before it" in done.out
+    assert ["heald"] in [line[:1] for line in done.words]
+    report = json.loads(command("bench", layer, "--json").out)
+    assert report["interrupted"]
+    assert 0 < report["runtimes"][0]["p50"] <= report["runtimes"][0]["p99"]
+
+
+def test_ctrl_c_reports_every_runtime_that_was_timed(command, layer, monkeypatch):
+    def half(args, model, feeds):
+        return lambda: [np.maximum(feeds["x"] @ np.ones((8, 4), np.float32), 0)]
+
+    monkeypatch.setattr(peers, "OPENERS", {"json": half})
+    monkeypatch.setattr(turns, "lasting", interrupted_lasting(1))
+    report = json.loads(command("bench", layer, "--against", "json", "--json").out)
+    assert [row["runtime"] for row in report["runtimes"]] == ["heald", "json"]
+    assert report["runtimes"][1]["ratio"] > 0
+
+
+def test_ctrl_c_before_the_first_run_is_told(command, layer, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(heald, "load", interrupt)
+    assert command("bench", layer)[:2] == (130, f"{layer}: interrupted before a run was timed\n")
+
+
+def test_ctrl_c_ends_all_streams_after_their_runs(command, layer, monkeypatch):
+    def wait_for_runs(*_):
+        yield 0
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(streams, "lasting", wait_for_runs)
+    done = command("bench", layer, "--streams", "2", "--json", "report.json")
+    assert done.status == 130
+    report = json.loads(Path("report.json").read_text("utf-8"))
+    assert (report["streams"], report["runtimes"][0]["runs"] > 0) == (2, True)
+
+
+TELLING = """
+import sys
+from heald.api import hookimpl
+HEALD_API = (1, 0)
+
+@hookimpl
+def heald_kernels(registry):
+    registry.kernels("CPU", register, priority=50)
+
+def register(kernels):
+    @kernels.kernel("Relu", dtypes={"T": "float32"})
+    def relu(b):
+        print("a run", file=sys.stderr, flush=True)
+        b.decline("this kernel only tells")
+"""
+WITH_CTRL_C = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which the background jobs of a shell ignore
+from heald.cli import main
+sys.exit(main(sys.argv[1:]))
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows sends no SIGINT to one process")
+def test_ctrl_c_reaches_the_process_of_one_of_several_models(layer, tmp_path):
+    (tmp_path / "telling.py").write_text(TELLING)
+    process = subprocess.Popen([sys.executable, "-c", WITH_CTRL_C, "bench", layer, layer, "--duration", "600",
+                                "--json", "--plugin", "telling.py"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True)
+    assert process.stderr.readline() == "a run\n"
+    process.send_signal(signal.SIGINT)
+    stdout, _ = process.communicate(timeout=60)
+    assert process.returncode == 130
+    (report,) = json.loads(stdout)
+    assert report["interrupted"]
+
+
+def test_several_models_have_a_report_each(command, layer, digits):
+    done = command("bench", layer, digits / "frozen.pb", "--json", "report.json", "--html", "report.html", *SHORT)
+    assert done.status == 0
+    assert done.out.endswith("\nwrote report.json and report.html\n")
+    reports = json.loads(Path("report.json").read_text("utf-8"))
+    assert [report["model"] for report in reports] == [layer, str(digits / "frozen.pb")]
+    page = Path("report.html").read_text("utf-8")
+    assert [text in page for text in ("<h2>", "p99", "frozen.pb", "<script")] == [True, True, True, False]
+
+
+def test_a_model_that_fails_does_not_end_the_others(command, layer):
+    done = command("bench", "missing.pb", layer, "--json", *SHORT)
+    assert done.status == 1
+    assert [report["model"] for report in json.loads(done.out)] == [layer]
+
+
+def test_streams_run_at_once_and_give_their_throughput(command, layer):
+    report = json.loads(command("bench", layer, "--streams", "3", "--batch", "2", "--json", "--duration", "0.05").out)
+    (row,) = report["runtimes"]
+    assert (report["streams"], row["runs"] >= 15) == (3, True)
+    assert 0 < row["min"] <= row["p50"] <= row["p90"] <= row["p99"]
+    assert row["per_second"] > 0
+    assert "milliseconds a run, batch 1, 3 streams" in command("bench", layer, "--streams", "3", *SHORT).out
+
+
+def test_an_error_of_a_stream_is_the_error_of_the_command():
+    def fail():
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        streams.time_streams(fail, 2, 5.0, "", streams.StreamTimes())
+
+
+@pytest.mark.parametrize(("options", "expected"), [
+    (("--hint", "latency"), (1, None)), (("--hint", "throughput"), (4, 1)),
+    (("--hint", "throughput", "--streams", "2"), (2, 2)), (("--hint", "throughput", "--threads", "3"), (4, 3)),
+])
+def test_a_hint_is_the_default_of_streams_and_threads(command, layer, monkeypatch, options, expected):
+    for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"):
+        monkeypatch.setenv(name, "7")  # so that they are put back
+    monkeypatch.setattr("heald_tools.doctor.usable_cores", lambda: 4)
+    report = json.loads(command("bench", layer, "--json", *options, *SHORT).out)
+    assert (report["streams"], report["threads"]) == expected
+
+
+@pytest.mark.parametrize(("options", "message"), [
+    (("--against", "tensorflow", "--streams", "2"), "--against compares one stream: the runtimes take turns"),
+    (("--json", "other.pb"), "--json 'other.pb' is no .json file"),
+    (("--html", "page.txt"), "--html 'page.txt' is no .html file"),
+])
+def test_options_that_contradict_are_told(command, layer, monkeypatch, options, message):
+    monkeypatch.setattr(peers, "find_spec", lambda _: True)
+    done = command("bench", layer, *options)
+    assert done.status == 1
+    assert f"error: {message}" in done.err
+
+
+@pytest.mark.parametrize("duration", ["-1", "nan", "inf", "soon"])
+def test_a_duration_is_a_number_of_seconds(command, layer, duration):
+    assert command("bench", layer, f"--duration={duration}").status == 2
 
 
 def test_an_input_that_cannot_be_guessed_must_be_given(command, saved):

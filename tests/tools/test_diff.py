@@ -1,6 +1,7 @@
 """heald diff: where two devices part."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -83,3 +84,11 @@ def test_values_but_floats_are_equal_or_not():
     assert compare(np.int32([1, 2]), np.int32([1, 4]), 1e-3)[::2] == (2.0, True)
     assert compare(np.array([b"a"], object), np.array([b"a"], object), 1e-3) == (None, 0.0, False)
     assert compare(np.array([b"a"], object), np.array([b"b"], object), 1e-3)[2]
+
+
+@pytest.mark.parametrize("name", ["v1_while_cond_inside", "v1_cond_nested", "v2_case"])
+def test_graphs_with_loops_and_branches_are_compared(command, name):
+    model = Path(__file__).parents[1] / "data" / "graphs" / f"{name}.pb"
+    done = command("diff", model, "--device", "CPU:0")
+    assert (done.status, done.err) == (0, "")
+    assert " tensors compared" in done.out

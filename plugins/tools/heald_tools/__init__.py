@@ -1,1 +1,1 @@
-"""The commands run, bench and diff: a model run once, timed, or compared on two devices."""
+"""The commands run, bench, trace, diff, scan, doctor and new, which `plugin` registers."""

@@ -5,7 +5,7 @@ Differences accumulate along the graph: the first tensor beyond the tolerance is
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -56,7 +56,7 @@ def differences(
     with (Session(graph, config, device=device, initial_state=initial_state) as ours,
           Session(graph, config, device=reference, initial_state=initial_state) as theirs):
         rows = {row["node"]: row for row in ours.placement().table()}
-        names = _comparable_tensors(ours, feeds, fetches)
+        names = comparable_tensors(ours, feeds, fetches)
         for start in range(0, len(names), TENSORS_PER_RUN):
             some = names[start : start + TENSORS_PER_RUN]
             fetched = [name for _, name in some]
@@ -69,14 +69,14 @@ def differences(
                                  is_beyond)
 
 
-def _comparable_tensors(session: Session, feeds: Mapping[str, Any], fetches: Sequence[str],
-                        ) -> list[tuple[Resolved, str]]:
+def comparable_tensors(session: Session, feeds: Iterable[str], fetches: Sequence[str],
+                       ) -> list[tuple[Resolved, str]]:
     """Return the tensors that the fetches need, in topological order: the node of each, and the tensor's name."""
     _, needed = next(session.graphs_by_pass(list(fetches), tuple(feeds)))
     fed = {name.partition(":")[0] for name in feeds}
     tensors = []
     for node in topological_order(needed.nodes):
-        entry = session.nodes[node.name]
+        entry = session.nodes.get(node.name)  # None for a node that stands for a loop
         if isinstance(entry, Resolved) and node.op != "Const" and node.name not in fed:
             tensors += [(entry, f"{node.name}:{i}") for i, output in enumerate(entry.output_tensors)
                         if output.dtype not in HANDLE_TYPES]
@@ -88,13 +88,14 @@ def compare(value: Any, other: Any, tolerance: float) -> tuple[float | None, flo
     differ beyond the tolerance."""
     if value.shape != other.shape:
         return float("inf"), float("inf"), True
-    if value.dtype == object:
+    if object in (value.dtype, other.dtype):
         equal = bool((value == other).all())
         return None, 0.0 if equal else float("inf"), not equal
-    is_float = other.dtype.kind not in "biu"
+    kinds = value.dtype.kind, other.dtype.kind
+    is_float = any(kind not in "biu" for kind in kinds)
     if value.size == 0 or (not is_float and np.array_equal(value, other)):
         return 0.0, 0.0, False
-    wide = np.complex128 if other.dtype.kind == "c" else np.float64
+    wide = np.complex128 if "c" in kinds else np.float64
     a, b = value.astype(wide), other.astype(wide)
     finite = np.isfinite(b)
     with np.errstate(invalid="ignore"):

@@ -1,4 +1,5 @@
-"""heald diff: two models compared by their nodes, or two devices by the tensors of one model."""
+"""heald diff: two models compared by their nodes, or the tensors of one model with those of another device, of a
+recording or of TensorFlow."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from heald.api.cli import add_json, add_model, compare_models, open_graph, say, ticking
+from heald.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from heald import Session
@@ -22,6 +24,10 @@ EPILOG = """\
 Two models are compared by their nodes, functions and versions, and constants by value; exit status: 0 when they are
 equal, else 1. Values of variables are compared after heald edit --freeze.
 
+With --record the results of a model are written: arrays inputs/NAME, outputs/NAME and, with --all, tensors/NODE:0 of
+an .npz. --expect compares with such a file; a key without such a part is the input, the output or the tensor of this
+name. --against tensorflow records and compares at once. TensorFlow runs in a process of the interpreter --tensorflow.
+
 On two devices, inputs that are not given get numbers between 0 and 1, the same ones every time; dimensions that are not
 known are 1. Requests for devices in the graph are dropped. Exit status: 0 when nothing is beyond the tolerance, else
 1."""
@@ -33,6 +39,12 @@ def add_arguments(parser: ArgumentParser) -> None:
     parser.add_argument("other", nargs="?", metavar="OTHER", help="a second model, which MODEL is compared with")
     parser.add_argument("--text", action="store_true", help="of two models: a line for each difference, and no table")
     parser.add_argument("--device", metavar="A", help="of one model: the device to look at, such as OPENCL:0")
+    parser.add_argument("--expect", metavar="FILE.npz", help="of one model: compare with these results")
+    parser.add_argument("--against", choices=("tensorflow",), help="of one model: compare with TensorFlow's results")
+    parser.add_argument("--record", metavar="FILE.npz", help="of one model: write its results")
+    parser.add_argument("--with", dest="by", choices=("heald", "tensorflow"), default=None,
+                        help="of --record: the runtime (heald)")
+    parser.add_argument("--tensorflow", metavar="PYTHON", help="the interpreter that has TensorFlow (this one)")
     parser.add_argument("--reference", metavar="B", help="the device it is compared with (CPU:0)")
     parser.add_argument("--input", action="append", default=[], metavar="NAME=VALUE|FILE",
                         help="feed an input, as heald run does (repeatable)")
@@ -46,25 +58,53 @@ def add_arguments(parser: ArgumentParser) -> None:
 
 def diff(args: Namespace) -> int:
     _check_options(args)
-    return _devices(args) if args.other is None else compare_models(args)
+    if args.other is not None:
+        return compare_models(args)
+    if args.record is not None:
+        from .recorded_diff import HEALD, record
+
+        args.by = args.by or HEALD
+        return record(args)
+    if args.expect is not None or args.against is not None:
+        from .recorded_diff import differences_from
+
+        return _report(args, differences_from(args), "heald", args.expect or args.against)
+    return _devices(args)
 
 
 def _check_options(args: Namespace) -> None:
-    """Raises InvalidArgument for options of one comparison with the other, and for neither."""
-    from heald.api import InvalidArgument
-
-    if args.other is None:
-        if args.device is None:
-            raise InvalidArgument("heald diff needs a second model or a device",
-                                  hint="write heald diff MODEL OTHER, or heald diff MODEL --device OPENCL:0")
-        if args.text:
-            raise InvalidArgument("--text is for two models, and one is given", hint="leave it out")
-        return
-    unused_options = [f"--{name}" for name in ("device", "reference", "input", "fetch", "tolerance")
-                      if getattr(args, name) not in (None, [])]
-    if unused_options:
-        raise InvalidArgument(f"{unused_options[0]} is for one model on two devices, and two models are given",
+    """Raises InvalidArgument for options of one comparison with another, and for none."""
+    modes = [name for name in _MODES if getattr(args, name) is not None]
+    if not modes and args.device is None:
+        raise InvalidArgument("heald diff needs a second model or a device, or recorded results",
+                              hint="heald diff MODEL OTHER, MODEL --device OPENCL:0, or MODEL --expect FILE.npz")
+    mode = modes[0] if modes else "device"
+    if len(modes) > 1:
+        raise InvalidArgument(f"{_option(modes[1])} is {_PURPOSES[modes[1]]}, and {_GIVEN[mode]}",
                               hint="leave one of them out")
+    used = _OPTIONS[mode] | ({"tensorflow"} if "tensorflow" in (args.against, args.by) else set())
+    unused = [name for name in _PURPOSES if name not in (mode, *_MODES) and name not in used
+              and getattr(args, name) not in (None, [], False)]
+    if unused:
+        raise InvalidArgument(f"{_option(unused[0])} is {_PURPOSES[unused[0]]}, and {_GIVEN[mode]}",
+                              hint="leave one of them out" if mode == "other" else "leave it out")
+
+
+_MODES = ("other", "record", "expect", "against")
+_OF_RUN = {"input", "fetch", "device"}
+_OPTIONS = {"other": {"text"}, "record": _OF_RUN | {"by"}, "expect": _OF_RUN | {"tolerance"},
+            "against": _OF_RUN | {"tolerance"}, "device": _OF_RUN | {"tolerance", "reference"}}
+_GIVEN = {"other": "two models are given", "record": "--record is given", "expect": "--expect is given",
+          "against": "--against is given", "device": "one is given"}
+_PURPOSES = {"device": "for one model on two devices", "reference": "for one model on two devices",
+             "input": "for one model on two devices", "fetch": "for one model on two devices",
+             "tolerance": "for one model on two devices", "text": "for two models", "by": "for --record",
+             "tensorflow": "for --against tensorflow and --with tensorflow", "other": "a second model",
+             "record": "for one model", "expect": "for one model", "against": "for one model"}
+
+
+def _option(name: str) -> str:
+    return {"other": "OTHER", "by": "--with"}.get(name, f"--{name}")
 
 
 def _devices(args: Namespace) -> int:
@@ -84,13 +124,20 @@ def _devices(args: Namespace) -> int:
         differences_of_tensors = list(differences(
             graph, feeds, args.device, args.reference, fetches, tolerance=tolerance,
             initial_state=opened.initial_state))
-    beyond = [difference for difference in differences_of_tensors if difference.is_beyond]
+    return _report(args, differences_of_tensors, args.device, args.reference)
+
+
+def _report(args: Namespace, differences: Sequence[Difference], ours: str, theirs: str) -> int:
+    """Show the differences between two sides. The status is 1 where one is beyond the tolerance."""
+    from .compare import TOLERANCE
+
+    beyond = [difference for difference in differences if difference.is_beyond]
     if args.json:
         from heald.api.cli import show_json
 
-        show_json([_row(difference) | {"beyond": difference.is_beyond} for difference in differences_of_tensors])
+        show_json([_row(difference) | {"beyond": difference.is_beyond} for difference in differences])
     else:
-        _tell(args, differences_of_tensors, beyond, tolerance)
+        _tell(args, differences, TOLERANCE if args.tolerance is None else args.tolerance, (ours, theirs))
     return DIFFERENT if beyond else 0
 
 
@@ -117,20 +164,21 @@ def _row(difference: Difference) -> dict[str, Any]:
             "relative": f"{difference.relative:.3g}"}
 
 
-def _tell(args: Namespace, differences: Sequence[Difference], beyond: Sequence[Difference], tolerance: float) -> None:
+def _tell(args: Namespace, differences: Sequence[Difference], tolerance: float, sides: tuple[str, str]) -> None:
     from heald.api.cli import plural, show
 
+    beyond = [difference for difference in differences if difference.is_beyond]
     shown = differences if args.all else beyond[:MAX_TENSORS]
     if shown:
         show([_row(d) | {"beyond": "yes" if d.is_beyond else ""} for d in shown], COLUMNS, cut=("tensor",))
         say()
-    on_reference = sum(d.assigned != args.device for d in differences)
-    on = f", {on_reference} of them not computed on {args.device} (heald explain tells why)" if on_reference else ""
+    elsewhere = 0 if args.device is None else sum(d.assigned != args.device for d in differences)
+    on = f", {elsewhere} of them not computed on {args.device} (heald explain tells why)" if elsewhere else ""
     say(f"{plural(len(differences), 'tensor')} compared{on}")
     if not beyond:
         say(f"none further apart than {tolerance:g} of the standard deviation; "
             f"at most {max((d.relative for d in differences), default=0.0):.3g}")
         return
     more = f", {len(beyond) - MAX_TENSORS} more with --all" if len(beyond) > MAX_TENSORS and not args.all else ""
-    say(f"{len(beyond)} beyond {tolerance:g}{more}: {args.device} and {args.reference} part at "
+    say(f"{len(beyond)} beyond {tolerance:g}{more}: {sides[0]} and {sides[1]} part at "
         f"{beyond[0].tensor} ({beyond[0].op})")

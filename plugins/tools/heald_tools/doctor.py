@@ -77,7 +77,7 @@ def _check_distributions() -> Iterator[Finding]:
 
 
 def _check_processors() -> Iterator[Finding]:
-    count, usable = os.cpu_count() or 1, _usable_cores()
+    count, usable = os.cpu_count() or 1, usable_cores()
     quota = _quota_of_cores()
     detail = f"{usable} of {count} cores" + (f", a quota of {quota:g}" if quota is not None else "")
     is_short = quota is not None and quota < usable
@@ -89,7 +89,8 @@ def _check_processors() -> Iterator[Finding]:
                       f"OMP_NUM_THREADS={usable}")
 
 
-def _usable_cores() -> int:
+def usable_cores() -> int:
+    """Return the cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 

@@ -10,7 +10,8 @@ COMMANDS = {  # the help by the command's name, which its module and its functio
     "run": "run a model and print or save its outputs",
     "bench": "time a model: latency, throughput, memory, and what bounds it",
     "trace": "record when each kernel of a run worked, on which device and thread",
-    "diff": "compare two models, or the results of one model on two devices",
+    "diff": "compare two models, or the results of one model with another device or with recorded results",
+    "scan": "list the models below a folder, with the ops that each lacks",
     "doctor": "look at versions, plugins, devices, memory and limits, with the remedy of each fault",
     "new": "start a plugin: a device, kernels, an op or a graph pass",
 }

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 from argparse import ArgumentParser, Namespace
+from collections.abc import Callable, Sequence
 from time import perf_counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from heald.api.cli import add_json, counted, positive, say, ticking
 
 from .run_rows import add_rows
 from .step import add_step, limit_arguments, load_model, seconds, step_of
 
-_OF_MODELS = ("device", "input", "fetch", "target", "output", "repeat", "signature", "tags", "json")
+if TYPE_CHECKING:
+    from .step import AnyModel
+
+    _FirstRun = tuple[Callable[..., Sequence[Any]], list[Any], Sequence[Any], float]
+
+_OF_MODELS = ("device", "input", "fetch", "target", "output", "repeat", "signature", "tags", "json", "made_up")
 
 
 def add_arguments(parser: ArgumentParser) -> None:
@@ -22,6 +28,8 @@ def add_arguments(parser: ArgumentParser) -> None:
                         help="save the outputs: all in one .npz or .json, or an .npy each in a folder; of many rows "
                              "a table (.csv, .jsonl, .npz, - for standard output)")
     parser.add_argument("--repeat", type=positive, default=0, metavar="N", help="after the first run, time N more")
+    parser.add_argument("--made-up", action="store_true",
+                        help="make up the inputs that are not given, as heald bench does")
     parser.add_argument("--timeout", type=seconds, metavar="S",
                         help="end each run after S seconds, with an error; the first one links")
     add_rows(parser)
@@ -46,23 +54,49 @@ def run(args: Namespace) -> int:
         raise InvalidArgument(f"'{args.model}' is a model: it has no function '{args.function}' to run alone",
                               hint="--signature names a signature of a model")
     if is_of_rows_run(args):
+        _check_made_up(args, True, "many rows are given")
         return run_rows(args)
+    _check_made_up(args, args.target, "--target is given")
     if args.output is not None:
         check_place(args.output)
     model = load_model(args)
-    step, values = step_of(args, model)
     limits = limit_arguments(args)
     name = Path(args.model).name
-    start = perf_counter()
-    with ticking(f"running {name}"):
-        results = step(*values, **limits)
-    times = [perf_counter() - start]
+    if args.made_up:
+        step, values, results, first_seconds = _run_made_up(args, model, limits)
+    else:
+        step, values = step_of(args, model)
+        start = perf_counter()
+        with ticking(f"running {name}"):
+            results = step(*values, **limits)
+        first_seconds = perf_counter() - start
+    times = [first_seconds]
     for _ in counted(args.repeat, f"running {name}"):
         start = perf_counter()
         step(*values, **limits)
         times.append(perf_counter() - start)
     _tell(args, dict(zip(model.outputs, results, strict=True)), times)
     return 0
+
+
+def _check_made_up(args: Namespace, refused: object, reason: str) -> None:
+    """Raises InvalidArgument for --made-up in a run that it is not for."""
+    from heald.errors import InvalidArgument
+
+    if args.made_up and refused:
+        raise InvalidArgument(f"--made-up is for one run of the model's outputs, and {reason}",
+                              hint="leave one of them out")
+
+
+def _run_made_up(args: Namespace, model: AnyModel, limits: dict[str, Any]) -> _FirstRun:
+    """Run the model once with made-up inputs. Returns the step, the feeds, the results, and the seconds."""
+    from .made_up_inputs import candidate_feeds, run_first
+    from .step import outputs_of
+
+    step = outputs_of(model)
+    with ticking(f"running {args.model}"):
+        feeds, results, first_seconds = run_first(step, candidate_feeds(args.input, model), **limits)
+    return step, [*feeds.values()], results, first_seconds
 
 
 def _is_program(args: Namespace) -> bool:
@@ -83,7 +117,8 @@ def _check_program(args: Namespace) -> None:
     if model_options:
         from heald.errors import InvalidArgument
 
-        raise InvalidArgument(f"--{model_options[0]} is for models, and '{args.model}' is a host program",
+        option = model_options[0].replace("_", "-")
+        raise InvalidArgument(f"--{option} is for models, and '{args.model}' is a host program",
                               hint="leave it out; the program itself names devices and arguments")
 
 

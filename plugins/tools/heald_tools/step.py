@@ -46,6 +46,20 @@ def seconds(text: str) -> float:
     return number
 
 
+def finite_seconds(text: str) -> float:
+    number = seconds(text)
+    if number == float("inf"):
+        raise ArgumentTypeError(f"'{text}' has no end: write a number of seconds, such as 2.5")
+    return number
+
+
+def positive_seconds(text: str) -> float:
+    number = seconds(text)
+    if not 0 < number < float("inf"):
+        raise ArgumentTypeError(f"'{text}' is no number of seconds above 0, such as 2.5")
+    return number
+
+
 def add_step(parser: ArgumentParser) -> None:
     """Add the arguments that say which step of which model runs, and on which device."""
     parser.epilog = EPILOG

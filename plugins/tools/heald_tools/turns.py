@@ -19,14 +19,17 @@ Run = Callable[[], Any]
 Turn = list[float]  # seconds of each timed run
 
 
-def time_in_turns(runs: Sequence[Run], seconds: float, what: str) -> list[list[Turn]]:
+def time_in_turns(
+    runs: Sequence[Run], seconds: float, what: str, turns: Sequence[list[Turn]] | None = None
+) -> Sequence[list[Turn]]:
     """Return the turns of each runtime, about `seconds` of turns for each. Turns of one index follow each other.
 
-    A single runtime has no others to disturb it: all its runs are timed, without a pause.
+    A single runtime has no others to disturb it: all its runs are timed, without a pause. `turns` has a list for each
+    runtime, to be filled: it has the turns so far after KeyboardInterrupt.
     """
     alone = len(runs) == 1
+    turns = [[] for _ in runs] if turns is None else turns
     fit = max(1, int(MAX_TURN_SECONDS / max(_repeat(run, 1, 0.0)[0] for run in runs)))
-    turns: list[list[Turn]] = [[] for _ in runs]
     for _ in lasting(seconds * len(runs), MIN_TURNS, what):
         for run, turns_of_run in zip(runs, turns, strict=True):
             if not alone:
@@ -38,7 +41,7 @@ def time_in_turns(runs: Sequence[Run], seconds: float, what: str) -> list[list[T
 
 def ratio(ours: Sequence[Turn], theirs: Sequence[Turn]) -> float:
     """Return the median over turns of our median time in a turn over theirs."""
-    return median(median(a) / median(b) for a, b in zip(ours, theirs, strict=True))
+    return median(median(a) / median(b) for a, b in zip(ours, theirs, strict=False))  # a turn may be cut off
 
 
 def _repeat(run: Run, least: int, seconds: float) -> Turn:

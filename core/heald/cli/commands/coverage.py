@@ -71,8 +71,9 @@ def reachable_nodes(order: Iterable[Node], nodes: Nodes, graph: Graph, host: Hos
 def unrunnable_nodes(reached: Iterable[tuple[Node, Entry]], host: Host) -> list[Missing]:
     """The ops without a kernel among these nodes, with the reason; most nodes first."""
     nodes_by_reason: dict[tuple[str, str], tuple[Entry, list[str]]] = {}  # with the first of the nodes
+    device_types = host.preference()
     for node, entry in reached:
-        reason = _lacks(entry, host)
+        reason = _lacks(entry, host, device_types)
         if reason is not None:
             nodes_by_reason.setdefault((node.op, reason), (entry, []))[1].append(node.name)
     rows = [Missing(op, _with_hint(reason, first), names) for (op, reason), (first, names) in nodes_by_reason.items()]
@@ -105,14 +106,14 @@ def _with_hint(reason: str, entry: Entry) -> str:
     return "; ".join([reason, *hints])
 
 
-def _lacks(entry: Entry, host: Host) -> str | None:
-    """Why no device type has a kernel for a node, or None."""
+def _lacks(entry: Entry, host: Host, device_types: Iterable[str]) -> str | None:
+    """Why none of the device types has a kernel for a node, or None."""
     if isinstance(entry, HealdError):
         return entry.message
     if entry.op.name in NO_KERNEL:
         return None
     refused = []
-    for device_type in host.preference():
+    for device_type in device_types:
         for kernel in host.registries.kernels.candidates(entry.op.name, device_type):
             why = kernel.refuses(entry.attrs)
             if why is None:

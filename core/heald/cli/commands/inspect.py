@@ -63,8 +63,8 @@ def inspect(args: Namespace) -> int:
         "versions": {"producer": graph.versions.producer, "min_consumer": graph.versions.min_consumer,
                      "bad_consumers": graph.versions.bad_consumers},
         "signatures": {name: str(signature) for name, signature in opened.signatures.items()},
-        **(_signature(graph, runnable, nodes, host) if opened.signature is None
-           else _declared_rows(graph, opened.signature)),
+        **(inferred_rows(graph, runnable, nodes, host) if opened.signature is None
+           else declared_rows(graph, opened.signature)),
         "ops": _ops(graph, runnable, nodes, host),
         "constants": _constants(graph),
         "functions": _functions(graph),
@@ -128,7 +128,7 @@ def _size(path: Path) -> int:
     return sum(file.stat().st_size for file in files)
 
 
-def _declared_rows(graph: Graph, signature: SignatureDef) -> dict[str, Any]:
+def declared_rows(graph: Graph, signature: SignatureDef) -> dict[str, Any]:
     """Rows of inputs and of outputs, as a signature declares them."""
     def rows(side: Mapping[str, TensorInfo]) -> list[dict[str, Any]]:
         return [{"name": name, "op": graph[info.tensor.partition(":")[0]].op, "dtype": info.meta.dtype.name,
@@ -137,7 +137,7 @@ def _declared_rows(graph: Graph, signature: SignatureDef) -> dict[str, Any]:
     return {"inputs": rows(signature.inputs), "outputs": rows(signature.outputs)}
 
 
-def _signature(
+def inferred_rows(
     file_graph: Graph, graph: Graph, nodes: Mapping[str, Resolved | HealdError], host: Host
 ) -> dict[str, Any]:
     """Rows of inputs and of outputs, and the reasons why other nodes without consumers are no outputs."""

@@ -29,7 +29,9 @@ EPILOG = "\n".join([*(f"{name}: {', '.join(types)}" for name, types in GROUPS), 
 def add_arguments(parser: ArgumentParser) -> None:
     parser.epilog = EPILOG
     parser.add_argument("op", nargs="*", metavar="OP", help="show this op's signature and kernels")
-    parser.add_argument("--missing", metavar="MODEL", help="the ops that this model's outputs need and nothing can run")
+    parser.add_argument("--missing", metavar="MODEL|FOLDER",
+                        help="the ops that this model's outputs need and nothing can run; of a folder, those of each "
+                             "model below it")
     add_loading(parser)
     parser.add_argument("--all", action="store_true", help="also ops without a kernel")
     parser.add_argument("--tier", nargs="+", type=int, choices=(1, 2, 3, 4), default=[],
@@ -196,6 +198,10 @@ def _none(op: str) -> str:
 
 def _missing(args: Namespace, host: Host) -> int:
     from ..printing.table import plural, show, show_json
+    from .model_files import is_folder_of_models
+
+    if is_folder_of_models(args.missing):
+        return _missing_in_folder(args)
     from .coverage import dependencies, reachable_nodes, rewritten_graph, sinks, unrunnable_nodes
 
     args.model = args.missing
@@ -215,6 +221,35 @@ def _missing(args: Namespace, host: Host) -> int:
     lost = sum(len(row["nodes"]) for row in rows)
     say(f"\n{plural(lost, 'node')} of {len(reachable):,} cannot run here")
     return 1
+
+
+def _missing_in_folder(args: Namespace) -> int:
+    """Show the missing ops of the models below a folder. The status is 1 where a model lacks one."""
+    from pathlib import Path
+
+    from ..printing.notices import tell_error
+    from ..printing.progress import counted
+    from ..printing.table import plural, show, show_json
+    from .model_files import find_models
+    from .model_rows import model_row
+
+    folder = Path(args.missing)
+    found = find_models(folder)
+    numbers = counted(len(found.models), f"scanning {args.missing}")
+    rows = [row for number in numbers if (row := model_row(found.models[number], folder)) is not None]
+    for fault in found.faults:
+        tell_error(fault)
+    if args.json:
+        show_json([{key: row[key] for key in ("file", "missing", "extras", "error")} for row in rows])
+    else:
+        lacks = [{"file": row["file"], **lack} for row in rows for lack in row["missing"]]
+        errors = [{"file": row["file"], "reason": row["error"]} for row in rows if row["error"] is not None]
+        if lacks or errors:
+            show([*lacks, *errors], ("file", "op", "count", "reason"), cut=("file",), wrap=("reason",))
+            say()
+        count = sum(bool(row["missing"]) for row in rows)
+        say(f"{count:,} of {plural(len(rows), 'model')} {'lacks' if count == 1 else 'lack'} ops")
+    return int(bool(found.faults) or any(row["missing"] for row in rows))
 
 
 def _first_names(names: list[str]) -> str:

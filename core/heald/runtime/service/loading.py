@@ -135,6 +135,11 @@ def is_bef(file: Path) -> bool:
         return False  # the loaders report the fault of the path
 
 
+def is_recognised(path: Path, head: bytes, registries: Registries) -> bool:
+    """True for a file that some loader recognises by its first bytes. Raises PluginError for a loader that fails."""
+    return any(_recognises(entry, path, head) for entry in registries.loaders.values())
+
+
 def _entry_of_format(form: str, registries: Registries) -> LoaderEntry:
     if not isinstance(form, str):
         raise InvalidArgument(f"format= is a {type(form).__name__}, expected the name of a loader",

@@ -23,6 +23,7 @@ class FileKind(NamedTuple):
 
     `is_failed_download`: True for a text that a server or Git leaves in the place of any file.
     `is_container`: True for a file that may have a model inside.
+    `is_model`: True for a format of networks or of their weights.
     """
 
     name: str
@@ -31,6 +32,7 @@ class FileKind(NamedTuple):
     way_out: str | None = None
     is_failed_download: bool = False
     is_container: bool = False
+    is_model: bool = False
 
     def matches(self, head: bytes) -> bool:
         """Return True for first bytes of this kind."""
@@ -38,8 +40,8 @@ class FileKind(NamedTuple):
 
 
 def _kind(name: str, marks: bytes = b"", way_out: str | None = None, *, suffixes: str = "",
-          is_failed_download: bool = False, is_container: bool = False) -> FileKind:
-    return FileKind(name, frozenset(suffixes.split()), marks, way_out, is_failed_download, is_container)
+          is_failed_download: bool = False, is_container: bool = False, is_model: bool = False) -> FileKind:
+    return FileKind(name, frozenset(suffixes.split()), marks, way_out, is_failed_download, is_container, is_model)
 
 
 _FIRST_MEMBER = rb"PK\x03\x04.{26}"  # of a zip archive: the name of its first file follows
@@ -48,7 +50,8 @@ _KERAS = "export a SavedModel with Keras: model.export('folder')"
 _NO_GRAPH = "it has values and no graph: export a SavedModel with the program that wrote it"
 
 SAVED_MODEL = _kind("a SavedModel", rb"\x08\x01\x12[\x80-\xff]{0,9}[\x00-\x7f][\n\x12\x1a]",
-                    "put it into a folder of its own, under the name saved_model.pb, and load the folder")
+                    "put it into a folder of its own, under the name saved_model.pb, and load the folder",
+                    is_model=True)
 
 KINDS = (
     _kind("a Git LFS pointer", rb"version https://(?:git-lfs|hawser)\.", "fetch the file itself: git lfs pull",
@@ -59,21 +62,21 @@ KINDS = (
           "place; of an OpenVINO model, load the source"),
 
     _kind("a TensorFlow Lite model", rb".{4}TFL3", f"{_SOURCE}, or run it with LiteRT (pip install ai-edge-litert)",
-          suffixes=".tflite .lite"),
-    _kind("a Keras model", _FIRST_MEMBER + rb"(?:metadata|config)\.json", _KERAS, suffixes=".keras"),
-    _kind("an HDF5 file (Keras weights?)", rb"\x89HDF", _KERAS, suffixes=".h5 .hdf5"),
+          suffixes=".tflite .lite", is_model=True),
+    _kind("a Keras model", _FIRST_MEMBER + rb"(?:metadata|config)\.json", _KERAS, suffixes=".keras", is_model=True),
+    _kind("an HDF5 file (Keras weights?)", rb"\x89HDF", _KERAS, suffixes=".h5 .hdf5", is_model=True),
     _kind("a PyTorch file", _FIRST_MEMBER + rb"[^\0]{0,200}?data\.pkl", "export it with torch.onnx.export, and convert "
-          "that: onnx2tf -i FILE.onnx -o FOLDER", suffixes=".pt .pth"),
+          "that: onnx2tf -i FILE.onnx -o FOLDER", suffixes=".pt .pth", is_model=True),
     _kind("a NumPy file", rb"\x93NUMPY|" + _FIRST_MEMBER + rb"[^/\0]{1,200}?\.npy", _NO_GRAPH, suffixes=".npy .npz"),
     _kind("a pickle", rb"\x80[\x02-\x05][\x95\x8a\]}(c]", "a pickle runs code when it is read, so heald opens none: "
-          "export a SavedModel with the program that wrote it", suffixes=".pkl .pickle .joblib"),
+          "export a SavedModel with the program that wrote it", suffixes=".pkl .pickle .joblib", is_model=True),
     _kind("a Core ML model", rb"\x08[\x02-\x0f]\x12[\x80-\xff]{0,4}[\x01-\x7f]\n", _SOURCE,
-          suffixes=".mlmodel .mlpackage .mlmodelc"),
+          suffixes=".mlmodel .mlpackage .mlmodelc", is_model=True),
     _kind("an ONNX model", rb"\x08[\x01-\x1f](?:\x12[\x00-\x40][\x20-\x7e]|\x3a|\x42)", "convert it to a SavedModel: "
-          "onnx2tf -i FILE.onnx -o FOLDER; or run it with onnxruntime", suffixes=".onnx"),
+          "onnx2tf -i FILE.onnx -o FOLDER; or run it with onnxruntime", suffixes=".onnx", is_model=True),
     SAVED_MODEL,
-    _kind("a safetensors file", rb".{5}\0{3}\{\"", _NO_GRAPH, suffixes=".safetensors"),
-    _kind("a GGUF file", rb"GGUF", "run it with llama.cpp", suffixes=".gguf"),
+    _kind("a safetensors file", rb".{5}\0{3}\{\"", _NO_GRAPH, suffixes=".safetensors", is_model=True),
+    _kind("a GGUF file", rb"GGUF", "run it with llama.cpp", suffixes=".gguf", is_model=True),
     _kind("a label map", rb"(?:\s|#[^\n]*+\n)*+item\s*+:?\s*+\{", "it names classes and has no graph: load the graph "
           "that it belongs to"),
     _kind("a JSON text", rb"\s*+\{\s*+\"", f"of a TensorFlow.js model, {_SOURCE}", suffixes=".json"),

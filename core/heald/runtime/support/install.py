@@ -74,7 +74,7 @@ DISTRIBUTIONS = {
         "NormalizeUTF8*", "PhraseTokenize", "RegexSplitWithOffsets", "RougeL", "SentenceFragments*", "Sentencepiece*Op",
         "TFText>*", "TokenizerFromLogits", "*TokenizeWithOffsets")),
     "heald-tools": OwnDistribution("plugins/tools", plugin="tools",
-                                   commands=("run", "bench", "trace", "diff", "doctor", "new")),
+                                   commands=("run", "bench", "trace", "diff", "scan", "doctor", "new")),
 }
 COMMANDS = {command: name for name, row in DISTRIBUTIONS.items() for command in row.commands}
 PLUGINS = {row.plugin: name for name, row in DISTRIBUTIONS.items() if row.plugin}
@@ -137,6 +137,13 @@ def plugin_of_op(op: str) -> str | None:
     from fnmatch import fnmatchcase
 
     return next((row.plugin for row in DISTRIBUTIONS.values() if any(fnmatchcase(op, text) for text in row.ops)), None)
+
+
+def extra_of_plugin(plugin: str) -> str | None:
+    """Return the extra that brings a plugin of heald's, as pip writes it, such as "heald[text]"; None without one."""
+    name = PLUGINS.get(plugin)
+    extras = (extra for extra, names in DISTRIBUTIONS[META].extras.items() if name in names and extra != "all")
+    return next((f"{META}[{extra}]" for extra in extras), None)
 
 
 def brings_named_ops(plugin: str) -> bool:
