@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 def add_rows(parser: ArgumentParser) -> None:
     """Add the options for inputs of many rows."""
+    from .rows.output_options import add_output_options
     from .rows.picture_arguments import add_preprocessing
 
     group = parser.add_argument_group("many rows")
@@ -31,8 +32,7 @@ def add_rows(parser: ArgumentParser) -> None:
     group.add_argument("--keep", type=_names, default=[], metavar="COLUMN,...",
                        help="columns of the inputs that the table has, too")
     add_preprocessing(group)
-    group.add_argument("--labels", metavar="FILE", help="the names of classes, one a line: the best become columns")
-    group.add_argument("--top", type=positive, default=5, metavar="N", help="labels of a row (5)")
+    add_output_options(group)
     group.add_argument("--limit", type=positive, metavar="N", help="most rows")
     group.add_argument("--resume", action="store_true", help="go on where a run with this output was cut off")
     group.add_argument("--nan", choices=("null", "literal"), default="null",
@@ -66,8 +66,8 @@ def run_rows(args: Namespace) -> int:
     import sys
 
     from .inputs import parse
-    from .rows.labels import read_labels
     from .rows.options import ReadOptions
+    from .rows.output_options import output_options_of
     from .rows.picture_arguments import preprocessing_of
     from .rows.predict import Model, Request, predict, summary
     from .rows.sinks import STDOUT, check_output
@@ -84,7 +84,7 @@ def run_rows(args: Namespace) -> int:
     request = Request(
         Path(args.model), _sources(of_rows, inputs), _constants(of_all_rows, inputs), output, _options_text(args),
         args.batch, _maps(args.map, inputs), args.keep, args.limit, args.strict, args.json, args.nan,
-        args.resume, read_labels(args.labels, args.top), preprocessing_of(args),
+        args.resume, output_options_of(args), preprocessing_of(args),
         ReadOptions(0, args.delimiter, args.encoding, args.header))
     tally = predict(Model(inputs, tuple(model.outputs), step), request)
     sys.stderr.write(summary(tally, output) + "\n")

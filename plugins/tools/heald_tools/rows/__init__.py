@@ -14,6 +14,10 @@
     columns   the columns that feed each input, and the arrays that they become
     feed      batches of feeds, read and decoded beside the run
     results   outputs as columns of a table
+    detections  objects in pictures, as one column
+    folder_labels  the classes of pictures by the names of their folders
+    accuracy  right and wrong answers
+    output_options  the options about answers
     journal   how far a run has come
     sinks     places of a table: standard output, a file, a folder of shards
     labels    the names of classes
