@@ -119,8 +119,9 @@ def photos(tmp_path):
 @pytest.fixture
 def of_colors(saved):
     """The scores of a picture of one pixel are its blue, green and red."""
-    return saved(placeholder("x", (None, 1, 1, 3)), const("axes", [1, 2], np.int32),
-                 node("rgb", "Sum", "x", "axes", Tidx=dtypes.int32), const("last", [1], np.int32),
+    return saved(placeholder("x", (None, 1, 1, 3)), const("axes", [1, 2], np.int32), const("one", 1),
+                 node("ranged", "Mul", "x", "one"), node("rgb", "Sum", "ranged", "axes", Tidx=dtypes.int32),
+                 const("last", [1], np.int32),
                  node("scores", "ReverseV2", "rgb", "last", Tidx=dtypes.int32))
 
 

@@ -11,6 +11,7 @@
     pictures  pictures as rows
     preprocessing  from pixels to the array that a model takes
     picture_arguments  the options about pictures
+    rescaling  the range of pixels that a graph expects
     columns   the columns that feed each input, and the arrays that they become
     feed      batches of feeds, read and decoded beside the run
     results   outputs as columns of a table
@@ -24,4 +25,6 @@
     writers   the table of writers: CSV, JSON lines, .npz
     progress  the bar, the rate and the time left
     predict   all of it in turn
+    dry_run   the first batch, without a run
+    contact_sheet  pictures as a model sees them, side by side
 """

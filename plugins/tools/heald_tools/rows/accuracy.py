@@ -24,7 +24,7 @@ class Accuracy:
     """Answers and truths of all rows, by output. `names`: the classes in the order of the model's scores."""
 
     def __init__(self, names: Sequence[str], top: int) -> None:
-        self._names, self._top, self._known = names, top, frozenset(names)
+        self._names, self._top, self._classes = names, top, frozenset(names)
         self._pairs: dict[str, Counter[tuple[str, str]]] = {}  # by output: how often (truth, answer)
         self._in_top: Counter[str] = Counter()
         self._numbers: dict[str, list[tuple[str, float]]] = {}  # by output: truths and numbers, for two classes
@@ -32,15 +32,15 @@ class Accuracy:
 
     def add(self, truths: Sequence[str | None], outputs: Mapping[str, Any]) -> None:
         """Count a batch. Raises InvalidArgument where no output has answers."""
-        known = [row for row, truth in enumerate(truths) if truth in self._known]
-        self._unlabelled += len(truths) - len(known)
+        classed_rows = [row for row, truth in enumerate(truths) if truth in self._classes]
+        self._unlabelled += len(truths) - len(classed_rows)
         answering = _answering_outputs(outputs, len(self._names))
         if not answering:
             shapes = ", ".join(f"{name} {list(getattr(array, 'shape', ()))}" for name, array in outputs.items())
             raise InvalidArgument(f"no output has answers among {len(self._names)} classes: {shapes}",
                                   hint="--labels FILE names all classes of the model, one a line")
         for name in answering:
-            self._add_output(name, [str(truths[row]) for row in known], outputs[name][known])
+            self._add_output(name, [str(truths[row]) for row in classed_rows], outputs[name][classed_rows])
 
     def _add_output(self, name: str, truths: Sequence[str], array: Any) -> None:
         pairs = self._pairs.setdefault(name, Counter())
@@ -113,5 +113,5 @@ def _mistakes(pairs: Counter[tuple[str, str]], _: Sequence[str]) -> list[str]:
     wrong = [(pair, count) for pair, count in pairs.most_common() if pair[0] != pair[1]]
     lines = [f"  {count:,} of '{printable(truth)}' answered as '{printable(answer)}'"
              for (truth, answer), count in wrong[:MOST_MISTAKES]]
-    rest = sum(count for _, count in wrong[MOST_MISTAKES:])
-    return [*lines, f"  {rest:,} other mistakes"] if rest else lines
+    other_count = sum(count for _, count in wrong[MOST_MISTAKES:])
+    return [*lines, f"  {other_count:,} other mistakes"] if other_count else lines

@@ -28,6 +28,7 @@ from .options import ReadOptions
 from .output_options import OutputOptions
 from .preprocessing import Preprocessing
 from .progress import show_progress
+from .rescaling import FLOATS, FirstOps, tell_range
 from .results import Labels, Table, beside, check_rows, columns_of_outputs, has_scores, stack_rows
 from .row_batch import Fault, RowBatch
 from .sinks import STDOUT, journal_path, open_sink
@@ -67,11 +68,15 @@ class Request(NamedTuple):
 
 
 class Model(NamedTuple):
-    """`step`: from the arrays of `inputs`, in order, to the arrays of `outputs`, in order."""
+    """`step`: from the arrays of `inputs`, in order, to the arrays of `outputs`, in order.
+
+    `first_ops`: From an input's name to the first ops behind it; None for a model without a graph.
+    """
 
     inputs: Mapping[str, TensorMetadata]
     outputs: Sequence[str]
     step: Callable[..., Sequence[Any]]
+    first_ops: Callable[[str], FirstOps] | None = None
 
 
 class Tally(NamedTuple):
@@ -98,11 +103,12 @@ class Rows(NamedTuple):
         return not all(binding.batched for binding in self.bindings)
 
 
-def find_rows(inputs: Mapping[str, TensorMetadata], request: Request) -> Rows:
+def find_rows(model: Model, request: Request) -> Rows:
     """Find the sources, and choose the columns of the inputs.
 
     Raises InvalidArgument, NotFound and DataLoss for inputs that cannot be read.
     """
+    inputs = model.inputs
     size = _batch_size(inputs, request)
     sources = {name: find_source(text, name or "all inputs", format_named("CSV"))
                for name, text in request.sources.items()}
@@ -113,8 +119,20 @@ def find_rows(inputs: Mapping[str, TensorMetadata], request: Request) -> Rows:
         raise InvalidArgument("the inputs have no rows")
     bindings = _bindings(inputs, first, request)
     _check_columns(request.keep, first)
+    _tell_ranges(model, sources, bindings, request)
     return Rows(sources, bindings, _limit_rows(chain([first], batches), request.limit), size,
                 min(total, request.limit) if total is not None and request.limit is not None else total)
+
+
+def _tell_ranges(model: Model, sources: Mapping[str | None, Source], bindings: Sequence[Binding], request: Request,
+                 ) -> None:
+    """Tell on stderr where the range of pictures is set twice, or not at all."""
+    for binding in bindings:
+        source = sources.get(binding.input, sources.get(None))
+        is_of_pixels = source is not None and source.format is format_named("picture")
+        if is_of_pixels and model.first_ops is not None and binding.meta.dtype in FLOATS:
+            tell_range(binding.input, model.first_ops(binding.input),
+                       has_range=request.preprocessing.numbers is not None)
 
 
 def predict(model: Model, request: Request) -> Tally:
@@ -122,9 +140,9 @@ def predict(model: Model, request: Request) -> Tally:
 
     Raises InvalidArgument, NotFound and DataLoss for inputs that cannot be read, with `strict` for a bad row, too.
     """
-    rows = find_rows(model.inputs, request)
+    rows = find_rows(model, request)
     answers = _Answers(rows, request)
-    start, bad = perf_counter(), _BadRows(strict=request.strict)
+    start, bad = perf_counter(), FaultReport(strict=request.strict)
     with (open_sink(request.output, _journal(rows.sources, request), json_lines=request.json_lines, nan=request.nan)
           as sink, show_progress("running", rows.total) as tell_progress):
         reached = sink.reached
@@ -172,8 +190,8 @@ class _Answers:
         if self._folders is not None:
             columns["label"] = [self._folders.folder_of(str(file)) for file in rows.index["file"]]
             self._accuracy.add(columns["label"], outputs)
-        kept = {name: rows.columns[name] for name in self._keep}
-        return beside(beside(columns, kept), columns_of_outputs(outputs, self._labels_of(outputs), self._threshold))
+        columns_to_keep = {name: rows.columns[name] for name in self._keep}
+        return beside(beside(columns, columns_to_keep), columns_of_outputs(outputs, self._labels_of(outputs), self._threshold))
 
     def notes(self, *, resumed: bool) -> list[str]:
         if self._folders is None:
@@ -325,7 +343,7 @@ def _run_one_by_one(model: Model, feeds: Feeds, request: Request) -> dict[str, A
     return {name: stack_rows(of_rows) for name, of_rows in values.items()}
 
 
-class _BadRows:
+class FaultReport:
     """Tells the rows that cannot be read, the first of them one by one, and counts all."""
 
     def __init__(self, *, strict: bool) -> None:

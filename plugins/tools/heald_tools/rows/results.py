@@ -7,7 +7,7 @@
     a number or a text of each row                  the output's name
     all else                                        the output's name; a cell is a list
 
-Where several outputs have scores, their columns begin with the output's name. An output whose column would have the
+Columns of several outputs with scores begin with the output's name. An output whose column would have the
 name of another column gets `output_` before.
 """
 
