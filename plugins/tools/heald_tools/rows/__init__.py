@@ -21,6 +21,10 @@
     output_options  the options about answers
     journal   how far a run has come
     sinks     places of a table: standard output, a file, a folder of shards
+    picture_sink  a folder of pictures as the place of a run
+    picture_names  the names of those pictures
+    output_pictures  outputs as pictures
+    drawing   boxes and masks on the rows' pictures
     labels    the names of classes
     writers   the table of writers: CSV, JSON lines, .npz
     progress  the bar, the rate and the time left

@@ -29,6 +29,20 @@ def column_of_pictures(files: Sequence[Path], meta: TensorMetadata, name: str, p
     return Undecoded(files, lambda path: _array_of(path, meta, layout, preprocessing), rank)
 
 
+def open_to_draw(path: Path, meta: TensorMetadata, name: str, preprocessing: Preprocessing,
+                 ) -> tuple[Any, tuple[int, int]]:
+    """The picture to draw answers on, and the height and width of the model's picture.
+
+    It is the file's own, or with a crop the part that the model looked at.
+    """
+    layout = layout_of(meta, name)
+    picture = open_picture(path, 3)
+    if preprocessing.crop is None:
+        return picture, size_of_resize(picture.height, picture.width, preprocessing.resize, layout, None)
+    part = _crop(_resize(picture, layout, preprocessing), preprocessing.crop, path)
+    return part, (part.height, part.width)
+
+
 def _array_of(path: Path, meta: TensorMetadata, layout: Layout, preprocessing: Preprocessing) -> Any:
     import numpy as np
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from itertools import chain
@@ -15,23 +16,29 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from heald.api import TensorMetadata
+from heald.api import TensorMetadata, dtypes
 from heald.errors import DataLoss, FailedPrecondition, HealdWarning, InvalidArgument
 
+from ..images import check_pillow
 from .accuracy import Accuracy
 from .columns import Binding, bind_columns
+from .drawing import Drawings
 from .feed import Feeds, batches_of, feeds_of, side_by_side
 from .folder_labels import FolderLabels
 from .formats import format_named
-from .journal import Journal, identity_of
+from .journal import Journal, Reached, identity_of
 from .options import ReadOptions
 from .output_options import OutputOptions
+from .output_pictures import OutputPictures
+from .picture_names import PictureNames
+from .picture_sink import Painter, PictureSink, open_pictures
+from .pictures import open_to_draw
 from .preprocessing import Preprocessing
 from .progress import show_progress
 from .rescaling import FLOATS, FirstOps, tell_range
 from .results import Labels, Table, beside, check_rows, columns_of_outputs, has_scores, stack_rows
 from .row_batch import Fault, RowBatch
-from .sinks import STDOUT, journal_path, open_sink
+from .sinks import STDOUT, Sink, is_of_pictures, journal_path, open_sink
 from .sources import STDIN, Source, find_source
 
 DEFAULT_BATCH = 32
@@ -128,9 +135,7 @@ def _tell_ranges(model: Model, sources: Mapping[str | None, Source], bindings: S
                  ) -> None:
     """Tell on stderr where the range of pictures is set twice, or not at all."""
     for binding in bindings:
-        source = sources.get(binding.input, sources.get(None))
-        is_of_pixels = source is not None and source.format is format_named("picture")
-        if is_of_pixels and model.first_ops is not None and binding.meta.dtype in FLOATS:
+        if _is_of_pixels(binding, sources) and model.first_ops is not None and binding.meta.dtype in FLOATS:
             tell_range(binding.input, model.first_ops(binding.input),
                        has_range=request.preprocessing.numbers is not None)
 
@@ -143,8 +148,7 @@ def predict(model: Model, request: Request) -> Tally:
     rows = find_rows(model, request)
     answers = _Answers(rows, request)
     start, bad = perf_counter(), FaultReport(strict=request.strict)
-    with (open_sink(request.output, _journal(rows.sources, request), json_lines=request.json_lines, nan=request.nan)
-          as sink, show_progress("running", rows.total) as tell_progress):
+    with _open_place(model, rows, request) as sink, show_progress("running", rows.total) as tell_progress:
         reached = sink.reached
         rows_before = reached.read
         tell_progress(reached.read)
@@ -154,13 +158,45 @@ def predict(model: Model, request: Request) -> Tally:
             reached = reached._replace(read=reached.read + count, written=reached.written + len(feeds.rows),
                                        bad=reached.bad + len(feeds.faults))
             if len(feeds.rows):
-                sink.write(answers.table_of(feeds.rows, _run(model, feeds, request, rows)), reached)
+                answers.write(sink, feeds.rows, _run(model, feeds, request, rows), reached)
             tell_progress(count)
     bad.tell_count()
     if sink.null_count:
         warnings.warn(f"{sink.null_count:,} values are null: JSON has no NaN and no infinities", HealdWarning,
                       stacklevel=2)
     return Tally(reached.written, reached.bad, perf_counter() - start, answers.notes(resumed=rows_before > 0))
+
+
+@contextmanager
+def _open_place(model: Model, rows: Rows, request: Request) -> Iterator[Sink | PictureSink]:
+    """Yield the place of the answers."""
+    journal = _journal(rows.sources, request)
+    if not is_of_pictures(request.output):
+        with open_sink(request.output, journal, json_lines=request.json_lines, nan=request.nan) as sink:
+            yield sink
+        return
+    check_pillow(f"--output '{request.output}'")
+    files = [str(file) for file in next(iter(rows.sources.values())).files]
+    with open_pictures(request.output, journal, PictureNames(files), _painter(model, rows, request)) as pictures:
+        yield pictures
+
+
+def _painter(model: Model, rows: Rows, request: Request) -> Painter:
+    """Drawings on the rows' pictures, or pictures of the outputs. Raises InvalidArgument for rows without pictures."""
+    options = request.outputs
+    if not options.draw:
+        return OutputPictures(options.output_range)
+    name = next((binding.input for binding in rows.bindings if _is_of_pixels(binding, rows.sources)), None)
+    if name is None:
+        raise InvalidArgument("--draw: no input takes pictures", hint="it draws on the pictures of --input x=photos/")
+    labels = options.labels.names if options.labels is not None else None
+    return Drawings(options.draw, lambda file: open_to_draw(
+        Path(file), model.inputs[name], name, request.preprocessing), labels, options.threshold)
+
+
+def _is_of_pixels(binding: Binding, sources: Mapping[str | None, Source]) -> bool:
+    source = sources.get(binding.input, sources.get(None))
+    return source is not None and source.format is format_named("picture") and binding.meta.dtype is not dtypes.string
 
 
 class _Answers:
@@ -185,13 +221,20 @@ class _Answers:
         has_any = any(has_scores(array, len(names)) for array in outputs.values())
         return Labels(names, self._top) if has_any else None
 
-    def table_of(self, rows: RowBatch, outputs: Mapping[str, Any]) -> Table:
-        columns: Table = dict(rows.index)
+    def write(self, sink: Sink | PictureSink, rows: RowBatch, outputs: Mapping[str, Any], reached: Reached) -> None:
+        folders = None
         if self._folders is not None:
-            columns["label"] = [self._folders.folder_of(str(file)) for file in rows.index["file"]]
-            self._accuracy.add(columns["label"], outputs)
-        columns_to_keep = {name: rows.columns[name] for name in self._keep}
-        return beside(beside(columns, columns_to_keep), columns_of_outputs(outputs, self._labels_of(outputs), self._threshold))
+            folders = [self._folders.folder_of(str(file)) for file in rows.index["file"]]
+            self._accuracy.add(folders, outputs)
+        if isinstance(sink, PictureSink):
+            sink.write_pictures(rows, outputs, reached)
+        else:
+            sink.write(self._table_of(rows, folders, outputs), reached)
+
+    def _table_of(self, rows: RowBatch, folders: Sequence[str | None] | None, outputs: Mapping[str, Any]) -> Table:
+        columns: Table = {**rows.index, **({"label": folders} if folders is not None else {})}
+        columns = beside(columns, {name: rows.columns[name] for name in self._keep})
+        return beside(columns, columns_of_outputs(outputs, self._labels_of(outputs), self._threshold))
 
     def notes(self, *, resumed: bool) -> list[str]:
         if self._folders is None:
