@@ -17,6 +17,7 @@
     results   outputs as columns of a table
     detections  objects in pictures, as one column
     folder_labels  the classes of pictures by the names of their folders
+    answers   the table or the pictures of a batch
     accuracy  right and wrong answers
     output_options  the options about answers
     journal   how far a run has come

@@ -20,13 +20,12 @@ from heald.api import TensorMetadata, dtypes
 from heald.errors import DataLoss, FailedPrecondition, HealdWarning, InvalidArgument
 
 from ..images import check_pillow
-from .accuracy import Accuracy
+from .answers import Answers
 from .columns import Binding, bind_columns
 from .drawing import Drawings
 from .feed import Feeds, batches_of, feeds_of, side_by_side
-from .folder_labels import FolderLabels
 from .formats import format_named
-from .journal import Journal, Reached, identity_of
+from .journal import Journal, identity_of
 from .options import ReadOptions
 from .output_options import OutputOptions
 from .output_pictures import OutputPictures
@@ -36,7 +35,7 @@ from .pictures import open_to_draw
 from .preprocessing import Preprocessing
 from .progress import show_progress
 from .rescaling import FLOATS, FirstOps, tell_range
-from .results import Labels, Table, beside, check_rows, columns_of_outputs, has_scores, stack_rows
+from .results import check_rows, stack_rows
 from .row_batch import Fault, RowBatch
 from .sinks import STDOUT, Sink, is_of_pictures, journal_path, open_sink
 from .sources import STDIN, Source, find_source
@@ -146,7 +145,7 @@ def predict(model: Model, request: Request) -> Tally:
     Raises InvalidArgument, NotFound and DataLoss for inputs that cannot be read, with `strict` for a bad row, too.
     """
     rows = find_rows(model, request)
-    answers = _Answers(rows, request)
+    answers = Answers(list(rows.sources.values()), request.keep, request.outputs)
     start, bad = perf_counter(), FaultReport(strict=request.strict)
     with _open_place(model, rows, request) as sink, show_progress("running", rows.total) as tell_progress:
         reached = sink.reached
@@ -197,49 +196,6 @@ def _painter(model: Model, rows: Rows, request: Request) -> Painter:
 def _is_of_pixels(binding: Binding, sources: Mapping[str | None, Source]) -> bool:
     source = sources.get(binding.input, sources.get(None))
     return source is not None and source.format is format_named("picture") and binding.meta.dtype is not dtypes.string
-
-
-class _Answers:
-    """The table of each batch, and the accuracy of all where the rows' folders name their classes."""
-
-    def __init__(self, rows: Rows, request: Request) -> None:
-        options = request.outputs
-        self._keep, self._threshold, self._labels = request.keep, options.threshold, options.labels
-        self._top = options.top
-        self._folders: FolderLabels | None = None
-        if options.from_folders:
-            source = next((source for source in rows.sources.values() if source.format.decoder),
-                          next(iter(rows.sources.values())))
-            self._folders = FolderLabels(source, options.labels.names if options.labels is not None else None)
-            self._accuracy = Accuracy(self._folders.names, options.top)
-
-    def _labels_of(self, outputs: Mapping[str, Any]) -> Labels | None:
-        """The labels of the user, else the folders' names where they fit an output."""
-        if self._labels is not None or self._folders is None:
-            return self._labels
-        names = self._folders.names
-        has_any = any(has_scores(array, len(names)) for array in outputs.values())
-        return Labels(names, self._top) if has_any else None
-
-    def write(self, sink: Sink | PictureSink, rows: RowBatch, outputs: Mapping[str, Any], reached: Reached) -> None:
-        folders = None
-        if self._folders is not None:
-            folders = [self._folders.folder_of(str(file)) for file in rows.index["file"]]
-            self._accuracy.add(folders, outputs)
-        if isinstance(sink, PictureSink):
-            sink.write_pictures(rows, outputs, reached)
-        else:
-            sink.write(self._table_of(rows, folders, outputs), reached)
-
-    def _table_of(self, rows: RowBatch, folders: Sequence[str | None] | None, outputs: Mapping[str, Any]) -> Table:
-        columns: Table = {**rows.index, **({"label": folders} if folders is not None else {})}
-        columns = beside(columns, {name: rows.columns[name] for name in self._keep})
-        return beside(columns, columns_of_outputs(outputs, self._labels_of(outputs), self._threshold))
-
-    def notes(self, *, resumed: bool) -> list[str]:
-        if self._folders is None:
-            return []
-        return [*self._accuracy.lines(), *(["rows before --resume are not counted"] if resumed else [])]
 
 
 def _batch_size(inputs: Mapping[str, TensorMetadata], request: Request) -> int:

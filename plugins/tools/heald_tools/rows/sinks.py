@@ -11,12 +11,12 @@ import io
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
-from heald.errors import InvalidArgument, Unimplemented
+from heald.errors import HealdError, InvalidArgument, Unimplemented
 from heald.runtime.support import whole_file
 
 from .journal import Journal, Reached
@@ -98,7 +98,7 @@ def open_sink(output: str, journal: Journal | None, *, json_lines: bool, nan: st
     try:
         yield parts
     except BaseException:
-        parts.save()
+        parts.stop()
         raise
     parts.finish()
 
@@ -214,6 +214,14 @@ class _OneFile(Parts):
     def save(self) -> None:
         super().save()
         self._saved = monotonic()
+
+    def stop(self) -> None:
+        """Save the rows for a run that resumes. A run that wrote none leaves nothing behind."""
+        if self.reached.read:
+            self.save()
+            return
+        with suppress(HealdError):  # a folder of others' files stays
+            whole_file.remove_folder(self._folder)
 
     def finish(self) -> None:
         self.save()
