@@ -74,7 +74,8 @@ def test_an_image_of_another_size_is_told_with_the_size_to_make(command, saved):
 @pytest.mark.usefixtures("pictures")
 def test_a_file_that_is_no_image_is_told(command, saved):
     model = saved(placeholder("x", None, dtypes.uint8), node("y", "Identity", "x", T=dtypes.uint8))
-    assert command("run", model, "--input", "broken.jpeg").err.startswith("error: 'broken.jpeg' is no image")
+    assert command("run", model, "--input", "broken.jpeg").err.startswith(
+        "error: 'broken.jpeg': no picture that Pillow can read: no PNG, JPEG, WebP, BMP or GIF")
 
 
 def test_an_error_without_pillow_says_how_to_get_it(command, saved, monkeypatch, tmp_path):
@@ -92,14 +93,30 @@ def png(side):
 
 
 @pytest.mark.parametrize(("content", "message"), [
-    (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 3 2\n", "no image that Pillow can read: UnidentifiedImageError"),
-    (png(2), "no image that Pillow can read"), (png(2)[:20], "no image that Pillow can read"),
-    (png(10_000), "too many pixels: DecompressionBombWarn"), (png(20_000), "too many pixels: DecompressionBombError"),
+    (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 3 2\n", "no picture that Pillow can read: no PNG, JPEG, WebP, BMP"),
+    (png(2), "no picture that Pillow can read"), (png(2)[:20], "no picture that Pillow can read"),
+    (png(10_000), "10000x10000 pixels, more than 89,478,485"), (png(20_000), "too many pixels: DecompressionBombError"),
 ], ids=["PostScript", "no pixels", "truncated", "100 million pixels", "400 million pixels"])
 def test_a_file_that_is_no_image_or_too_large_a_one_is_a_typed_error(command, saved, tmp_path, content, message):
     (tmp_path / "x.png").write_bytes(content)
     model = saved(placeholder("x", (None, 2, 3, 3)), node("y", "Identity", "x"))
     done = command("run", model, "--input", "x.png")
     assert (done.status, done.out) == (1, "")
-    assert done.err.startswith("error: 'x.png' ")
-    assert message in done.err
+    assert done.err.startswith(f"error: 'x.png': {message}")
+    assert ("hint: resize it first" in done.err) == (len(content) > 40 and "pixels" in message)
+
+
+@pytest.mark.parametrize("suffix", ["webp", "bmp", "gif"])
+def test_pictures_of_all_formats_are_values(command, saved, tmp_path, suffix):
+    Image.new("L", (3, 2), 90).save(tmp_path / f"x.{suffix}")
+    model = saved(placeholder("x", (None, 2, 3, 1)), node("y", "Identity", "x"))
+    report = json.loads(command("run", model, "--input", f"x.{suffix}", "--json").out)["outputs"]["y"]
+    assert (report["shape"], round(report["mean"])) == ([1, 2, 3, 1], 90)
+
+
+def test_a_single_picture_is_turned_as_its_exif_says(command, saved, tmp_path):
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    Image.new("L", (3, 2), 90).save(tmp_path / "x.png", exif=exif)
+    model = saved(placeholder("x", (None, None, None, 1)), node("y", "Identity", "x"))
+    assert json.loads(command("run", model, "--input", "x.png", "--json").out)["outputs"]["y"]["shape"] == [1, 3, 2, 1]

@@ -54,6 +54,15 @@ def content(path):
     return path.read_bytes()
 
 
+def test_a_run_that_fails_before_its_first_rows_leaves_nothing(command, twice, data, tmp_path):
+    (tmp_path / "labels.txt").write_text("one\n")
+    run = ("run", twice, "--input", data, "--output", "y.csv")
+    assert "no output has a score" in command(*run, "--labels", "labels.txt").err
+    assert not (tmp_path / "y.csv.parts").exists()
+    assert "38 rows" in command(*run).err
+    assert (tmp_path / "y.csv").exists()
+
+
 @pytest.mark.parametrize("output", ["y.csv", "y.jsonl", "y/", "y/*.jsonl"])
 @pytest.mark.parametrize("count", [0, 1, 3, 7])
 def test_a_run_that_was_cut_off_resumes_and_its_bytes_are_those_of_a_whole_run(

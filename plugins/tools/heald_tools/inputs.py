@@ -15,11 +15,11 @@ from heald.api import TensorMetadata, dtypes, shape_text
 from heald.errors import DataLoss, HealdError, InvalidArgument, NotFound, closest, describe_exception, of_system
 from heald.runtime.values import fits
 
-from .images import read_image
+from .images import PICTURE_SUFFIXES, read_image
 
 _NAMED = re.compile(r"(?P<name>[A-Za-z0-9.][\w.\\/>-]*(:\d+)?)=(?P<text>.*)", re.DOTALL)
 Scalar = bool | int | float | complex | str | bytes  # a value without a shape of its own, as a list is
-_FILE = re.compile(r"(?P<path>.*(?P<suffix>\.(npy|npz|txt|json|png|jpe?g)))(:(?P<key>.+))?", re.IGNORECASE)
+_FILE = re.compile(r"(?P<path>.*(?P<suffix>\.(npy|npz|txt|json|png|jpe?g|webp|bmp|gif)))(:(?P<key>.+))?", re.IGNORECASE)
 
 
 class Given(NamedTuple):
@@ -228,5 +228,5 @@ def _image(file: _File, meta: TensorMetadata, name: str) -> Any:
 
 
 _READERS: dict[str, Callable[[_File, TensorMetadata, str], Any]] = {
-    ".npy": _npy, ".npz": _npz, ".txt": _txt, ".json": _json, ".png": _image, ".jpg": _image, ".jpeg": _image,
+    ".npy": _npy, ".npz": _npz, ".txt": _txt, ".json": _json, **dict.fromkeys(PICTURE_SUFFIXES, _image),
 }

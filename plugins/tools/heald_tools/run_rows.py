@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from argparse import ArgumentParser, BooleanOptionalAction, Namespace
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -15,11 +16,14 @@ if TYPE_CHECKING:
     from heald.api import TensorMetadata
 
     from .inputs import Given
+    from .rows.predict import Model, Request
+    from .rows.rescaling import FirstOps
     from .step import AnyModel
 
 
 def add_rows(parser: ArgumentParser) -> None:
     """Add the options for inputs of many rows."""
+    from .rows.output_options import add_output_options
     from .rows.picture_arguments import add_preprocessing
 
     group = parser.add_argument_group("many rows")
@@ -31,8 +35,11 @@ def add_rows(parser: ArgumentParser) -> None:
     group.add_argument("--keep", type=_names, default=[], metavar="COLUMN,...",
                        help="columns of the inputs that the table has, too")
     add_preprocessing(group)
-    group.add_argument("--labels", metavar="FILE", help="the names of classes, one a line: the best become columns")
-    group.add_argument("--top", type=positive, default=5, metavar="N", help="labels of a row (5)")
+    group.add_argument("--dry-run", action="store_true",
+                       help="tell the first batch's shapes, ranges and columns; run nothing")
+    group.add_argument("--contact-sheet", metavar="FILE.png", nargs="?", const="contact-sheet.png",
+                       help="with --dry-run: write the first pictures as the model sees them (contact-sheet.png)")
+    add_output_options(group)
     group.add_argument("--limit", type=positive, metavar="N", help="most rows")
     group.add_argument("--resume", action="store_true", help="go on where a run with this output was cut off")
     group.add_argument("--nan", choices=("null", "literal"), default="null",
@@ -54,7 +61,7 @@ def is_of_rows_run(args: Namespace) -> bool:
     from .rows.sinks import STDOUT
     from .rows.sources import is_of_rows
 
-    if args.batch is not None or args.output == STDOUT:
+    if args.batch is not None or args.output == STDOUT or args.dry_run or args.contact_sheet is not None:
         return True
     if args.output is not None and Path(args.output).suffix.lower() in (".csv", ".jsonl"):
         return True
@@ -63,11 +70,9 @@ def is_of_rows_run(args: Namespace) -> bool:
 
 def run_rows(args: Namespace) -> int:
     """Run a model over many rows. The status is 1 where a row could not be read."""
-    import sys
-
     from .inputs import parse
-    from .rows.labels import read_labels
     from .rows.options import ReadOptions
+    from .rows.output_options import output_options_of
     from .rows.picture_arguments import preprocessing_of
     from .rows.predict import Model, Request, predict, summary
     from .rows.sinks import STDOUT, check_output
@@ -84,11 +89,44 @@ def run_rows(args: Namespace) -> int:
     request = Request(
         Path(args.model), _sources(of_rows, inputs), _constants(of_all_rows, inputs), output, _options_text(args),
         args.batch, _maps(args.map, inputs), args.keep, args.limit, args.strict, args.json, args.nan,
-        args.resume, read_labels(args.labels, args.top), preprocessing_of(args),
+        args.resume, output_options_of(args), preprocessing_of(args),
         ReadOptions(0, args.delimiter, args.encoding, args.header))
-    tally = predict(Model(inputs, tuple(model.outputs), step), request)
+    rows_model = Model(inputs, tuple(model.outputs), step, _first_ops(model))
+    if args.dry_run or args.contact_sheet is not None:
+        return _dry_run(args, rows_model, request)
+    tally = predict(rows_model, request)
     sys.stderr.write(summary(tally, output) + "\n")
     return int(tally.bad > 0)
+
+
+def _first_ops(model: AnyModel) -> Callable[[str], FirstOps] | None:
+    """Return a function from an input's name to the first ops behind it; None for a model without a graph."""
+    import heald
+
+    from .rows.rescaling import find_first_ops
+
+    if not isinstance(model, heald.Model):
+        return None
+    return lambda name: find_first_ops(model.graph, model.fed[name])
+
+
+def _dry_run(args: Namespace, model: Model, request: Request) -> int:
+    from heald.api.cli import say, show_json
+    from heald.errors import InvalidArgument
+
+    from .rows.contact_sheet import check_file
+    from .rows.dry_run import as_json, lines_of, look_at_rows
+
+    if not args.dry_run:
+        raise InvalidArgument("--contact-sheet is a part of --dry-run", hint="give both")
+    if args.contact_sheet is not None:
+        check_file(args.contact_sheet)
+    report = look_at_rows(model, request, Path(args.contact_sheet) if args.contact_sheet is not None else None)
+    if args.json:
+        show_json(as_json(report))
+    else:
+        say("\n".join(lines_of(report)))
+    return int(report.bad > 0)
 
 
 def _step_of_rows(args: Namespace, model: AnyModel) -> tuple[Callable[..., Sequence[Any]], dict[str, TensorMetadata]]:

@@ -31,8 +31,7 @@ def as_json(array: Any, most: int | None = MAX_JSON_ELEMENTS) -> dict[str, Any]:
     """
     description: dict[str, Any] = {"dtype": dtypes.of_numpy(array.dtype).name, "shape": list(array.shape)}
     plain = _plain(array)
-    if array.size and plain.dtype.kind in "fiub":
-        description |= _statistics(plain)
+    description |= statistics(array)
     if most is None or array.size <= most:
         description["values"] = _json_values(plain.tolist())
     else:
@@ -69,6 +68,12 @@ def _statistics(array: Any) -> dict[str, Any]:
         first = np.argsort(-flat.astype(np.float64), kind="stable")[:TOP]
         statistics["top"] = [{"index": int(i), "value": flat[i].item()} for i in first]
     return statistics
+
+
+def statistics(array: Any) -> dict[str, Any]:
+    """The range of an array's numbers; nothing of other values."""
+    plain = _plain(array)
+    return _statistics(plain) if array.size and plain.dtype.kind in "fiub" else {}
 
 
 def _statistics_lines(array: Any) -> list[str]:

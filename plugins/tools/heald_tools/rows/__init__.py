@@ -11,13 +11,25 @@
     pictures  pictures as rows
     preprocessing  from pixels to the array that a model takes
     picture_arguments  the options about pictures
+    rescaling  the range of pixels that a graph expects
     columns   the columns that feed each input, and the arrays that they become
     feed      batches of feeds, read and decoded beside the run
     results   outputs as columns of a table
+    detections  objects in pictures, as one column
+    folder_labels  the classes of pictures by the names of their folders
+    answers   the table or the pictures of a batch
+    accuracy  right and wrong answers
+    output_options  the options about answers
     journal   how far a run has come
     sinks     places of a table: standard output, a file, a folder of shards
+    picture_sink  a folder of pictures as the place of a run
+    picture_names  the names of those pictures
+    output_pictures  outputs as pictures
+    drawing   boxes and masks on the rows' pictures
     labels    the names of classes
     writers   the table of writers: CSV, JSON lines, .npz
     progress  the bar, the rate and the time left
     predict   all of it in turn
+    dry_run   the first batch, without a run
+    contact_sheet  pictures as a model sees them, side by side
 """

@@ -67,7 +67,7 @@ def feeds_of(batches: Iterator[RowBatch], bindings: Sequence[Binding], threads: 
         pending: deque[Future[Feeds]] = deque()
         try:
             for batch in batches:
-                pending.append(pool.submit(_make_feeds, batch, bindings))
+                pending.append(pool.submit(make_feeds, batch, bindings))
                 if len(pending) >= count * AHEAD:
                     yield pending.popleft().result()
             while pending:
@@ -77,7 +77,8 @@ def feeds_of(batches: Iterator[RowBatch], bindings: Sequence[Binding], threads: 
                 future.cancel()
 
 
-def _make_feeds(batch: RowBatch, bindings: Sequence[Binding]) -> Feeds:
+def make_feeds(batch: RowBatch, bindings: Sequence[Binding]) -> Feeds:
+    """The arrays of all inputs, without the rows that do not fit."""
     faults = [*batch.faults]
     while len(batch):
         try:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import PurePath
 from typing import NamedTuple
 
+from ..images import PICTURE_SUFFIXES
+
 GZIP = ".gz"
 
 
@@ -30,7 +32,7 @@ FORMATS = (
     Format("CSV", (".csv", ".tsv"), reader="tables:read_csv", gzip=True),
     Format("JSON lines", (".jsonl", ".ndjson"), reader="tables:read_json_lines", gzip=True),
     Format("lines of text", (".txt",), reader="arrays:read_lines", gzip=True, is_value=True),
-    Format("picture", (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif"), decoder="pictures:column_of_pictures"),
+    Format("picture", PICTURE_SUFFIXES, decoder="pictures:column_of_pictures"),
     Format("TFRecord", (".tfrecord", ".tfrecords"), reader="records:read_records", gzip=True),
     Format("NumPy array", (".npy",), reader="arrays:read_npy", is_value=True),
     Format("NumPy archive", (".npz",), reader="arrays:read_npz", is_value=True),

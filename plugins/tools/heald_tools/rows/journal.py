@@ -72,9 +72,15 @@ class Journal:
 
 def identity_of(model: Path, files: Iterable[Path], options: str) -> dict[str, Any]:
     """The inputs with their sizes and times, the hash of the model's files, and the options."""
-    stats = [(str(file), file.stat()) for file in files]
-    return {"inputs": [[name, stat.st_size, stat.st_mtime_ns] for name, stat in stats], "model": _hash_of(model),
-            "options": options}
+    return {"inputs": [_size_and_time(file) for file in files], "model": _hash_of(model), "options": options}
+
+
+def _size_and_time(file: Path) -> list[Any]:
+    try:
+        stat = file.stat()
+    except OSError:  # a link to nothing: its row is told when it is read
+        return [str(file), None, None]
+    return [str(file), stat.st_size, stat.st_mtime_ns]
 
 
 def _hash_of(model: Path) -> str:

@@ -1,4 +1,4 @@
-"""Pictures as rows: decoded by Pillow, turned as their EXIF says, in the size, range and layout that a model takes."""
+"""Pictures as rows, in the size, range and layout that a model takes."""
 
 from __future__ import annotations
 
@@ -6,33 +6,41 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from heald.api import TensorMetadata, dtypes, install_hint
-from heald.errors import DataLoss, InvalidArgument, ResourceExhausted, Unimplemented, describe_exception
+from heald.api import TensorMetadata, dtypes
+from heald.errors import InvalidArgument
 
-from ..images import MODES
+from ..images import check_pillow, open_picture, read_bytes
 from .preprocessing import Layout, Preprocessing, apply_numbers, layout_of, size_of_resize
 from .row_batch import Undecoded
-
-PICTURE_FORMATS = ("PNG", "JPEG", "WEBP", "BMP", "GIF")  # by default Pillow tries all its formats, and runs programs
-MOST_PIXELS = 89_478_485  # of a picture: Pillow's own bound, from which on it warns
 
 
 def column_of_pictures(files: Sequence[Path], meta: TensorMetadata, name: str, preprocessing: Preprocessing,
                        ) -> Undecoded:
     """Return the rows of these files, undecoded. An input of texts takes the files' bytes.
 
-    Raises Unimplemented without Pillow, InvalidArgument for an input that is no picture. Decoding raises DataLoss for a
-    file that is no picture, ResourceExhausted for one of too many pixels.
+    Raises Unimplemented without Pillow, InvalidArgument for an input that is no picture. Decoding raises as
+    `open_picture`.
     """
     if meta.dtype is dtypes.string:
-        return Undecoded(files, Path.read_bytes, 0)
+        return Undecoded(files, read_bytes, 0)
     layout = layout_of(meta, name)
-    try:
-        from PIL import Image  # noqa: F401
-    except ImportError:
-        raise Unimplemented("reading pictures needs Pillow", hint=install_hint("pillow")) from None
+    check_pillow("reading pictures")
     rank = 3 if layout.has_channels else 2
     return Undecoded(files, lambda path: _array_of(path, meta, layout, preprocessing), rank)
+
+
+def open_to_draw(path: Path, meta: TensorMetadata, name: str, preprocessing: Preprocessing,
+                 ) -> tuple[Any, tuple[int, int]]:
+    """The picture to draw answers on, and the height and width of the model's picture.
+
+    It is the file's own, or with a crop the part that the model looked at.
+    """
+    layout = layout_of(meta, name)
+    picture = open_picture(path, 3)
+    if preprocessing.crop is None:
+        return picture, size_of_resize(picture.height, picture.width, preprocessing.resize, layout, None)
+    part = _crop(_resize(picture, layout, preprocessing), preprocessing.crop, path)
+    return part, (part.height, part.width)
 
 
 def _array_of(path: Path, meta: TensorMetadata, layout: Layout, preprocessing: Preprocessing) -> Any:
@@ -47,23 +55,6 @@ def _array_of(path: Path, meta: TensorMetadata, layout: Layout, preprocessing: P
     if not layout.has_channels:
         return array[:, :, 0]
     return np.ascontiguousarray(array.transpose(2, 0, 1)) if layout.channels_first else array
-
-
-def open_picture(path: Path, channels: int) -> Any:
-    """The decoded picture, turned as its EXIF says. Of an animation it is the first picture."""
-    from PIL import Image, ImageOps
-
-    try:
-        with Image.open(path, formats=PICTURE_FORMATS) as image:
-            if image.width * image.height > MOST_PIXELS:
-                raise ResourceExhausted(f"{image.width}x{image.height} pixels, more than {MOST_PIXELS:,}")
-            return ImageOps.exif_transpose(image).convert(MODES[channels])
-    except ResourceExhausted:
-        raise
-    except (MemoryError, Image.DecompressionBombError) as error:
-        raise ResourceExhausted(f"too many pixels: {describe_exception(error)}") from error
-    except Exception as error:  # Pillow's decoders raise any class for damaged data
-        raise DataLoss(f"no picture that Pillow can read: {describe_exception(error)}") from error
 
 
 def _resize(picture: Any, layout: Layout, preprocessing: Preprocessing) -> Any:

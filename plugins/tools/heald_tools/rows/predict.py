@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from importlib import import_module
 from itertools import chain
@@ -15,19 +16,28 @@ from pathlib import Path
 from time import perf_counter
 from typing import Any, NamedTuple
 
-from heald.api import TensorMetadata
+from heald.api import TensorMetadata, dtypes
 from heald.errors import DataLoss, FailedPrecondition, HealdWarning, InvalidArgument
 
+from ..images import check_pillow
+from .answers import Answers
 from .columns import Binding, bind_columns
+from .drawing import Drawings
 from .feed import Feeds, batches_of, feeds_of, side_by_side
 from .formats import format_named
 from .journal import Journal, identity_of
 from .options import ReadOptions
+from .output_options import OutputOptions
+from .output_pictures import OutputPictures
+from .picture_names import PictureNames
+from .picture_sink import Painter, PictureSink, open_pictures
+from .pictures import open_to_draw
 from .preprocessing import Preprocessing
 from .progress import show_progress
-from .results import Labels, Table, columns_of_outputs
+from .rescaling import FLOATS, FirstOps, tell_range
+from .results import check_rows, stack_rows
 from .row_batch import Fault, RowBatch
-from .sinks import STDOUT, journal_path, open_sink
+from .sinks import STDOUT, Sink, is_of_pictures, journal_path, open_sink
 from .sources import STDIN, Source, find_source
 
 DEFAULT_BATCH = 32
@@ -43,7 +53,6 @@ class Request(NamedTuple):
     `maps`: The columns of an input, where their names do not say so.
     `keep`: Columns of the sources that the table has, too.
     `limit`: Most rows; None for all.
-    `labels`: The names of the classes of an output.
     """
 
     model: Path
@@ -59,25 +68,75 @@ class Request(NamedTuple):
     json_lines: bool = False
     nan: str = "null"
     resume: bool = False
-    labels: Labels | None = None
+    outputs: OutputOptions = OutputOptions()
     preprocessing: Preprocessing = Preprocessing()
     options: ReadOptions = ReadOptions(DEFAULT_BATCH)
 
 
 class Model(NamedTuple):
-    """`step`: from the arrays of `inputs`, in order, to the arrays of `outputs`, in order."""
+    """`step`: from the arrays of `inputs`, in order, to the arrays of `outputs`, in order.
+
+    `first_ops`: From an input's name to the first ops behind it; None for a model without a graph.
+    """
 
     inputs: Mapping[str, TensorMetadata]
     outputs: Sequence[str]
     step: Callable[..., Sequence[Any]]
+    first_ops: Callable[[str], FirstOps] | None = None
 
 
 class Tally(NamedTuple):
-    """`rows`: rows that the table has. `bad`: rows that could not be read."""
+    """`rows`: rows that the table has. `bad`: rows that could not be read. `notes`: lines about all rows."""
 
     rows: int
     bad: int
     seconds: float
+    notes: Sequence[str] = ()
+
+
+class Rows(NamedTuple):
+    """Rows that are found, and not read but the first batch. `total`: None where it is not known before the end."""
+
+    sources: Mapping[str | None, Source]
+    bindings: Sequence[Binding]
+    batches: Iterator[RowBatch]
+    size: int
+    total: int | None
+
+    @property
+    def one_by_one(self) -> bool:
+        """True for a model that takes one row at a time."""
+        return not all(binding.batched for binding in self.bindings)
+
+
+def find_rows(model: Model, request: Request) -> Rows:
+    """Find the sources, and choose the columns of the inputs.
+
+    Raises InvalidArgument, NotFound and DataLoss for inputs that cannot be read.
+    """
+    inputs = model.inputs
+    size = _batch_size(inputs, request)
+    sources = {name: find_source(text, name or "all inputs", format_named("CSV"))
+               for name, text in request.sources.items()}
+    streams, total = _streams(inputs, sources, request, size)
+    batches = side_by_side(streams)
+    first = next(batches, None)
+    if first is None:
+        raise InvalidArgument("the inputs have no rows")
+    bindings = _bindings(inputs, first, request)
+    _check_columns(request.keep, first)
+    _tell_ranges(model, sources, bindings, request)
+    return Rows(sources, bindings, _limit_rows(chain([first], batches), request.limit), size,
+                min(total, request.limit) if total is not None and request.limit is not None else total)
+
+
+def _tell_ranges(model: Model, sources: Mapping[str | None, Source], bindings: Sequence[Binding], request: Request,
+                 ) -> None:
+    """Tell on stderr where the range of pictures is set twice, or not at all."""
+    for binding in bindings:
+        if _is_of_pixels(binding, sources) and model.first_ops is not None and binding.meta.dtype in FLOATS:
+            tell_range(binding.input, model.first_ops(binding.input),
+                       has_range=request.preprocessing.numbers is not None)
 
 
 def predict(model: Model, request: Request) -> Tally:
@@ -85,38 +144,58 @@ def predict(model: Model, request: Request) -> Tally:
 
     Raises InvalidArgument, NotFound and DataLoss for inputs that cannot be read, with `strict` for a bad row, too.
     """
-    size = _batch_size(model.inputs, request)
-    sources = {name: find_source(text, name or "all inputs", format_named("CSV"))
-               for name, text in request.sources.items()}
-    streams, total = _streams(model.inputs, sources, request, size)
-    batches = side_by_side(streams)
-    first = next(batches, None)
-    if first is None:
-        raise InvalidArgument("the inputs have no rows")
-    bindings = _bindings(model.inputs, first, request)
-    _check_columns(request.keep, first)
-    one_by_one = not all(binding.batched for binding in bindings)
-    start, bad = perf_counter(), _BadRows(strict=request.strict)
-    limit = min(total, request.limit) if total is not None and request.limit is not None else total
-    with (open_sink(request.output, _journal(sources, request), json_lines=request.json_lines, nan=request.nan) as sink,
-          show_progress("running", limit) as tell_progress):
+    rows = find_rows(model, request)
+    answers = Answers(list(rows.sources.values()), request.keep, request.outputs)
+    start, bad = perf_counter(), FaultReport(strict=request.strict)
+    with _open_place(model, rows, request) as sink, show_progress("running", rows.total) as tell_progress:
         reached = sink.reached
+        rows_before = reached.read
         tell_progress(reached.read)
-        all_batches = _rows_behind(_limit_rows(chain([first], batches), request.limit), reached.read)
-        for feeds in feeds_of(all_batches, bindings):
+        for feeds in feeds_of(_rows_behind(rows.batches, reached.read), rows.bindings):
             bad.tell(feeds.faults)
             count = len(feeds.rows) + len(feeds.faults)
             reached = reached._replace(read=reached.read + count, written=reached.written + len(feeds.rows),
                                        bad=reached.bad + len(feeds.faults))
             if len(feeds.rows):
-                table = _run_one_by_one(model, feeds, request) if one_by_one else _run(model, feeds, request, size)
-                sink.write({**_columns_to_keep(feeds.rows, request.keep), **table}, reached)
+                answers.write(sink, feeds.rows, _run(model, feeds, request, rows), reached)
             tell_progress(count)
     bad.tell_count()
     if sink.null_count:
         warnings.warn(f"{sink.null_count:,} values are null: JSON has no NaN and no infinities", HealdWarning,
                       stacklevel=2)
-    return Tally(reached.written, reached.bad, perf_counter() - start)
+    return Tally(reached.written, reached.bad, perf_counter() - start, answers.notes(resumed=rows_before > 0))
+
+
+@contextmanager
+def _open_place(model: Model, rows: Rows, request: Request) -> Iterator[Sink | PictureSink]:
+    """Yield the place of the answers."""
+    journal = _journal(rows.sources, request)
+    if not is_of_pictures(request.output):
+        with open_sink(request.output, journal, json_lines=request.json_lines, nan=request.nan) as sink:
+            yield sink
+        return
+    check_pillow(f"--output '{request.output}'")
+    files = [str(file) for file in next(iter(rows.sources.values())).files]
+    with open_pictures(request.output, journal, PictureNames(files), _painter(model, rows, request)) as pictures:
+        yield pictures
+
+
+def _painter(model: Model, rows: Rows, request: Request) -> Painter:
+    """Drawings on the rows' pictures, or pictures of the outputs. Raises InvalidArgument for rows without pictures."""
+    options = request.outputs
+    if not options.draw:
+        return OutputPictures(options.output_range)
+    name = next((binding.input for binding in rows.bindings if _is_of_pixels(binding, rows.sources)), None)
+    if name is None:
+        raise InvalidArgument("--draw: no input takes pictures", hint="it draws on the pictures of --input x=photos/")
+    labels = options.labels.names if options.labels is not None else None
+    return Drawings(options.draw, lambda file: open_to_draw(
+        Path(file), model.inputs[name], name, request.preprocessing), labels, options.threshold)
+
+
+def _is_of_pixels(binding: Binding, sources: Mapping[str | None, Source]) -> bool:
+    source = sources.get(binding.input, sources.get(None))
+    return source is not None and source.format is format_named("picture") and binding.meta.dtype is not dtypes.string
 
 
 def _batch_size(inputs: Mapping[str, TensorMetadata], request: Request) -> int:
@@ -227,20 +306,21 @@ def _check_columns(keep: Sequence[str], sample: RowBatch) -> None:
                                   hint=f"the columns: {', '.join(sample.columns)}")
 
 
-def _columns_to_keep(rows: RowBatch, keep: Sequence[str]) -> Table:
-    return {**rows.index, **{name: rows.columns[name] for name in keep}}
+def _run(model: Model, feeds: Feeds, request: Request, rows: Rows) -> dict[str, Any]:
+    """The outputs of a batch, whose first dimension is the rows.
 
-
-def _run(model: Model, feeds: Feeds, request: Request, size: int) -> Table:
-    """The outputs of a batch. A model whose batch is fixed gets the last row again and again behind the last rows."""
-    count = len(feeds.rows)
+    A model whose batch is fixed gets the last row again and again behind the last rows.
+    """
+    if rows.one_by_one:
+        return _run_one_by_one(model, feeds, request)
+    count, size = len(feeds.rows), rows.size
     arrays = [request.constants[name] if name in request.constants else
               _fill_batch(feeds.arrays[name], meta, count, size) for name, meta in model.inputs.items()]
     outputs = dict(zip(model.outputs, model.step(*arrays), strict=True))
-    padded = next((size for name, meta in model.inputs.items()
-                   if name not in request.constants and meta.shape and meta.shape[0] is not None), count)
-    table = columns_of_outputs(outputs, padded, request.labels)
-    return table if padded == count else {name: column[:count] for name, column in table.items()}
+    is_fixed = any(meta.shape and meta.shape[0] is not None for name, meta in model.inputs.items()
+                   if name not in request.constants)
+    check_rows(outputs, size if is_fixed else count)
+    return {name: array[:count] for name, array in outputs.items()}
 
 
 def _fill_batch(array: Any, meta: TensorMetadata, count: int, size: int) -> Any:
@@ -251,18 +331,18 @@ def _fill_batch(array: Any, meta: TensorMetadata, count: int, size: int) -> Any:
     return np.concatenate([array, np.repeat(array[-1:], size - count, axis=0)])
 
 
-def _run_one_by_one(model: Model, feeds: Feeds, request: Request) -> Table:
-    """The outputs of a model that takes one row at a time."""
-    cells: dict[str, list[Any]] = {name: [] for name in model.outputs}
+def _run_one_by_one(model: Model, feeds: Feeds, request: Request) -> dict[str, Any]:
+    """The outputs of a model that takes one row at a time, below each other."""
+    values: dict[str, list[Any]] = {name: [] for name in model.outputs}
     for row in range(len(feeds.rows)):
         arrays = [request.constants[name] if name in request.constants else feeds.arrays[name][row]
                   for name in model.inputs]
         for name, value in zip(model.outputs, model.step(*arrays), strict=True):
-            cells[name].append(value.tolist() if hasattr(value, "tolist") else value)
-    return dict(cells)
+            values[name].append(value)
+    return {name: stack_rows(of_rows) for name, of_rows in values.items()}
 
 
-class _BadRows:
+class FaultReport:
     """Tells the rows that cannot be read, the first of them one by one, and counts all."""
 
     def __init__(self, *, strict: bool) -> None:
@@ -283,8 +363,9 @@ class _BadRows:
 
 
 def summary(tally: Tally, output: str) -> str:
-    """The last line of a run: how many rows, how fast, and where they are."""
+    """The last lines of a run: notes, and how many rows, how fast, and where they are."""
     rate = tally.rows / tally.seconds if tally.seconds else 0.0
     lost = f", {tally.bad:,} left out" if tally.bad else ""
     written = "" if output == STDOUT else f"wrote {output}: "
-    return f"{written}{tally.rows:,} rows in {tally.seconds:,.1f} s, {rate:,.0f} a second{lost}"
+    total = f"{written}{tally.rows:,} rows in {tally.seconds:,.1f} s, {rate:,.0f} a second{lost}"
+    return "\n".join([*tally.notes, total])

@@ -89,6 +89,22 @@ def size_of_resize(height: int, width: int, wanted: Sequence[int] | None, layout
     return max(shorter, round(height * shorter / width)), shorter
 
 
+def undo_numbers(values: Any, numbers: Numbers | None) -> Any:
+    """The pixels of uint8 behind values that `apply_numbers` made."""
+    import numpy as np
+
+    pixels = np.asarray(values).astype(np.float32)
+    if numbers is not None:
+        if numbers.deviation:
+            pixels = pixels * np.array(numbers.deviation, np.float32)
+        if numbers.mean:
+            pixels = pixels + np.array(numbers.mean, np.float32)
+        pixels = (pixels - np.float32(numbers.offset)) / np.float32(numbers.scale or 1)
+        if numbers.bgr and pixels.shape[2] == 3:
+            pixels = pixels[:, :, ::-1]
+    return np.nan_to_num(pixels).round().clip(0, 255).astype(np.uint8)
+
+
 def apply_numbers(pixels: Any, numbers: Numbers | None, meta: TensorMetadata) -> Any:
     """Pixels of uint8 [height, width, channels] in the model's range and type."""
     import numpy as np

@@ -11,12 +11,12 @@ import io
 import os
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from time import monotonic
 from typing import Protocol
 
-from heald.errors import InvalidArgument, Unimplemented
+from heald.errors import HealdError, InvalidArgument, Unimplemented
 from heald.runtime.support import whole_file
 
 from .journal import Journal, Reached
@@ -25,6 +25,7 @@ from .writers import WRITERS, CsvWriter, Writer, make_writer
 
 STDOUT = "-"
 GROWING = (".csv", ".jsonl")  # formats whose files may grow
+PICTURE_SUFFIXES = {".png": "PNG", ".jpg": "JPEG", ".jpeg": "JPEG"}  # Pillow's formats
 JOURNAL = "journal.json"  # of a folder
 SHARD_ROWS = 10_000
 SAVING = 2.0  # seconds of a part
@@ -47,13 +48,25 @@ def is_folder(output: str) -> bool:
     return output.endswith(("/", os.sep)) or Path(output).is_dir() or Path(output).name.startswith("*.")
 
 
+def folder_of(output: str) -> Path:
+    """The folder of an output such as out/ or out/*.jsonl."""
+    return Path(output).parent if Path(output).name.startswith("*.") else Path(output)
+
+
+def is_of_pictures(output: str) -> bool:
+    return Path(output).name.startswith("*.") and Path(output).suffix.lower() in PICTURE_SUFFIXES
+
+
 def check_output(output: str, *, resume: bool) -> None:
     """Raises InvalidArgument for a place of no known format, Unimplemented for one that cannot resume."""
+    if is_of_pictures(output):
+        return
     suffix = _shard_suffix(output) if is_folder(output) else Path(output).suffix.lower()
     if output != STDOUT and suffix not in (GROWING if is_folder(output) else WRITERS):
         known = ", ".join(GROWING if is_folder(output) else WRITERS)
         raise InvalidArgument(f"--output '{output}' is no file of a known format",
-                              hint=f"known: {known}; a folder such as 'out/' or 'out/*.jsonl' gets shards")
+                              hint=f"known: {known}; a folder such as 'out/' or 'out/*.jsonl' gets shards, "
+                                   "'out/*.png' pictures")
     if resume and not is_folder(output) and suffix not in GROWING:
         raise Unimplemented(f"--resume: '{output}' is written at the end alone",
                             hint=f"these grow: {', '.join(GROWING)}, and a folder")
@@ -70,7 +83,7 @@ def open_sink(output: str, journal: Journal | None, *, json_lines: bool, nan: st
     if is_folder(output):
         if journal is None:
             raise Unimplemented("rows of standard input do not become shards", hint="give one file as --output")
-        shards = _Shards(Path(output.rpartition("*")[0] or output), _shard_suffix(output), journal, nan)
+        shards = _Shards(folder_of(output), _shard_suffix(output), journal, nan)
         yield shards
         shards.finish()
         return
@@ -85,7 +98,7 @@ def open_sink(output: str, journal: Journal | None, *, json_lines: bool, nan: st
     try:
         yield parts
     except BaseException:
-        parts.save()
+        parts.stop()
         raise
     parts.finish()
 
@@ -95,7 +108,7 @@ def journal_path(output: str) -> Path | None:
     if output == STDOUT:
         return None
     if is_folder(output):
-        return Path(output.rpartition("*")[0] or output) / JOURNAL
+        return folder_of(output) / JOURNAL
     return Path(f"{output}.parts") / JOURNAL if Path(output).suffix.lower() in GROWING else None
 
 
@@ -201,6 +214,14 @@ class _OneFile(Parts):
     def save(self) -> None:
         super().save()
         self._saved = monotonic()
+
+    def stop(self) -> None:
+        """Save the rows for a run that resumes. A run that wrote none leaves nothing behind."""
+        if self.reached.read:
+            self.save()
+            return
+        with suppress(HealdError):  # a folder of others' files stays
+            whole_file.remove_folder(self._folder)
 
     def finish(self) -> None:
         self.save()

@@ -12,6 +12,8 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, BinaryIO, Protocol
 
+from heald.errors import InvalidArgument
+
 from ..json_values import replace_by_null
 from .results import Table
 
@@ -93,16 +95,12 @@ class NpzWriter:
     def close(self) -> None:
         import zipfile
 
-        import numpy as np
-
         from ..outputs import storable, write_array
 
         with zipfile.ZipFile(self._out, "w") as archive:
             for name in self._tables[0] if self._tables else ():
-                parts = [part if hasattr(part, "dtype") else np.array(part) for part in
-                         (table[name] for table in self._tables)]
                 with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
-                    write_array(file, storable(name, np.concatenate(parts)))
+                    write_array(file, storable(name, _join(name, [table[name] for table in self._tables])))
 
 
 WRITERS: Mapping[str, Callable[[BinaryIO], Writer]] = {
@@ -113,6 +111,25 @@ WRITERS: Mapping[str, Callable[[BinaryIO], Writer]] = {
 def make_writer(suffix: str, out: BinaryIO, nan: str) -> Writer:
     """A writer for the format of a suffix. `nan`: "null", or "literal" for JSON lines that Python alone reads."""
     return JsonLinesWriter(out, nan=nan) if suffix == ".jsonl" else WRITERS[suffix](out)
+
+
+def _join(name: str, parts: Sequence[Any]) -> Any:
+    """All rows of a column as one array. Raises InvalidArgument for rows of several shapes."""
+    import numpy as np
+
+    try:
+        return np.concatenate([part if hasattr(part, "dtype") else np.array(_without_objects(part)) for part in parts])
+    except ValueError:
+        raise InvalidArgument(f"column '{name}' has rows of several shapes, which an .npz file cannot hold",
+                              hint="--output FILE.jsonl") from None
+
+
+def _without_objects(column: Sequence[Any]) -> Sequence[Any]:
+    """The cells of a list, with JSON for lists of objects and an empty text for None."""
+    has_objects = any(isinstance(cell, list) and all(isinstance(item, dict) for item in cell) for cell in column)
+    if has_objects:
+        return [json.dumps(cell, ensure_ascii=False) for cell in column]
+    return ["" if cell is None else cell for cell in column]
 
 
 def _cells(column: Any) -> Any:
@@ -127,7 +144,7 @@ def _values(column: Any) -> list[Any]:
     import numpy as np
 
     if not hasattr(column, "dtype"):
-        return [_plain(value) for value in column]
+        return [_values(value) if getattr(value, "ndim", 0) else _plain(value) for value in column]
     if column.dtype.kind == "V":  # bfloat16 and kin
         column = column.astype(np.float32)
     if column.dtype.kind == "f" and column.dtype.itemsize < 8:
