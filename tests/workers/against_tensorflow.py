@@ -56,11 +56,11 @@ KNOWN = (  # accepted differences: the pattern of the report, and the reason
     (r"^Erf\(float64[^)]* (inf|huge)", "TensorFlow gives NaN where the square overflows"),
     (r"^Zeta\(float32.*\n +output", "TensorFlow's terms of float32 lead astray where q is below -9"),
     (r"^CTCLoss\(.*no label.*\n +output", "TensorFlow writes beyond its table where all labels are null"),
-    (r"^(\w*Conv\w+|MaxPool\w*|AvgPool\w*|LRN|CTCLoss)\w*" + ODD, "of NaN and infinity"),
+    (r"^((?!Quantized)\w*Conv\w+|MaxPool\w*|AvgPool\w*|LRN|CTCLoss)\w*" + ODD, "of NaN and infinity"),
     (r"^(Cholesky|LogMatrixDeterminant|Matrix(Determinant|Inverse|Solve|TriangularSolve)|Svd|Qr)" + ODD,
      "of NaN and infinity"),
     (r"^\w+\(complex[^)]* (nan|inf|huge).*\n +output", "complex numbers beyond the range of their squares"),
-    (r"^(Cumulative\w+|Segment\w+|Unsorted\w+|NthElement|Quantize\w+)\([^)]* nan.*\n +output", "NaN is passed on"),
+    (r"^(Cumulative\w+|Segment\w+|Unsorted\w+|NthElement)\([^)]* nan.*\n +output", "NaN is passed on"),
     (r"^CumulativeLogsumexp\([^)]* inf.*\n +output", "TensorFlow's scan makes NaN of two infinities"),
     (r"^Inplace(Add|Sub)\((bool|string)\[0,", "of nothing TensorFlow adds what cannot be added"),
     (r"^(Selu|Elu|Soft\w+|\w+Grad)\(b?float16.*\n +output", "two-byte floats are rounded once here"),
@@ -79,6 +79,24 @@ KNOWN = (  # accepted differences: the pattern of the report, and the reason
     (r"^(_Fused)?(Conv|Dep)\w+\(.*\n.*filter must not have zero", "TensorFlow documents it, its kernels do without"),
     (r"^AvgPoolGrad\(.*\n.*grad must have the shape of the output", "TensorFlow does not look"),
     (r"^Truncate(Div|Mod)\(.*\n.*division by zero", "an error in both, and Internal is none of the caller's"),
+    (r"^QuantizedResizeBilinear\(\w+\[0,.*\n +output 1 has shape \(\), TensorFlow's \(0,\)",
+     "of no images TensorFlow gives no limits"),
+    (r"^QuantizedMatMul\(\w+\[(\d+, 0|0, \d+)], \w+\[(\d+, 0|0, \d+)].*\n +output 0",
+     "TensorFlow leaves the product of nothing unset"),
+    (r"^QuantizeV2\([^)]* (nan|inf).* T=qint(8|16), mode=(MIN_COMBINED|SCALED).*axis=-1.*\n +output 0",
+     "TensorFlow's NaN is the lowest integer in groups of 8, and 0 in the rest"),
+    (r"^QuantizeV2\(.*axis=\d.*\n +output 1 has shape \(1,\), TensorFlow's \(\)",
+     "TensorFlow's limits of one slice are no vector, against its shape function"),
+    (r"^QuantizeAndDequantize(V\d)?\(\w+\[[^]]*][^,)]* nan.*range_given=False.*\n +output 0",
+     "TensorFlow forgets the elements before the last NaN of a lane"),
+    (r"^QuantizedInstanceNorm\(.*\n +output 0, by 1, is", "a sum in another order, halfway between two integers"),
+    (r"^QuantizedInstanceNorm\([^)]* inf.*\n +output [12] is (inf|nan), TensorFlow's (inf|nan)",
+     "of NaN alone TensorFlow's ends are NaN or infinity, by their number"),
+    (r"^Quantized(Add|Mul)\((\w+\[(\d+, )+1]|\w+\[[^]]*], \w+\[(\d+, )+1]).*\n +output 0",
+     "TensorFlow repeats the smaller tensor as a whole, whatever its dimensions"),
+    (r"^QuantizedConcat\(.*\w\[(\d+, )*0[],].*\n +output 0", "TensorFlow skips empty inputs, not their limits"),
+    (r"^RequantizePerChannel\(qint32\[[^]]*\b0\b.*\n +no error, .*could not execute a primitive",
+     "oneDNN does not take nothing"),
     (r"\n +Unimplemented: no kernel for .*TensorFlow: (InvalidArgument|Internal)", "types that go with no kernel"),
     (r"\n +InvalidArgument: .*TensorFlow: (Unimplemented|Internal|9|10|OutOfRange)", "InvalidArgument in other words"),
     (r"\n +no error, TensorFlow: (Unimplemented|Internal)", "heald has more"),
@@ -223,8 +241,15 @@ def verdict(want: Any, got: list[Array] | errors.HealdError) -> str:
         if g.shape != np.shape(w):
             return f"output {number} has shape {g.shape}, TensorFlow's {np.shape(w)}"
         if not near(g, np.asarray(w)):
-            return f"output {number} is {short(g)}, TensorFlow's {short(w)}"
+            return f"output {number}{one_apart(g, np.asarray(w))} is {short(g)}, TensorFlow's {short(w)}"
     return ""
+
+
+def one_apart(got: Array, want: Array) -> str:
+    """A note on integers that differ by 1 at most, as by a rounding."""
+    if got.dtype.kind not in "iu" or np.abs(got.astype(np.float64) - want.astype(np.float64)).max(initial=0) > 1:
+        return ""
+    return ", by 1,"
 
 
 def short(array: Array) -> str:
