@@ -135,9 +135,9 @@ def product_range(a_step: Any, b_step: Any) -> tuple[Any, Any]:
 
 
 def sum_range(limits: Sequence[Any], spare_bits: int) -> tuple[Any, Any]:
-    """The limits of qint32 sums of numbers in these limits, with room for a multiple."""
+    """The limits of qint32 sums of numbers in these limits, with room for a multiple. The order decides about NaN."""
     low, high, other_low, other_high = limits
-    largest = max(high, -low, other_high, -other_low) * F32(1 << spare_bits)
+    largest = max(high, max(-low, max(other_high, -other_low))) * F32(1 << spare_bits)  # noqa: PLW3301
     return -largest, largest
 
 
