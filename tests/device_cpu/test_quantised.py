@@ -106,7 +106,7 @@ def test_floats_come_back_within_a_step(dtype, mode, low, high):
     quantised, low_out, high_out = outputs("QuantizeV2", x, np.float32(low), np.float32(high), T=dtype, mode=mode)
     if dtype is QINT32:
         quantised, x = quantised[1:-1], x[1:-1]  # the last one is beyond int32, as in TensorFlow
-    step = (float(high_out) - float(low_out)) / 2 ** (8 * dtype.itemsize) + 1e-6 * max(-low, high)
+    step = (float(high_out) - float(low_out)) / 2 ** (8 * dtype.itemsize) + 1e-6 * max(-low_out, high_out)
     expected = np.maximum(x, low_out)  # SCALED cuts the negative numbers of an unsigned type
     assert np.abs(floats(quantised, low_out, high_out, mode) - expected).max() <= 1.01 * step
 
@@ -142,16 +142,18 @@ def test_empty_tensors_are_joined_without_their_range():
     ("QuantizeV2", [np.float32([1]), np.float32(0), np.float32(1)], {"T": QUINT8, "axis": 0}),
     ("Dequantize", [quint8(2), np.float32([0, 1]), np.float32([1, 2])], {}),
     ("QuantizedRelu", [quint8(2), np.float32([0, 1]), np.float32(1)], {}),
-    ("QuantizedRelu6", [quint8(2), np.float32(0), np.float32(1e-45)], {}),
     ("QuantizedMatMul", [quint8(2, 3), quint8(2, 3), *LIMITS, *LIMITS], {}),
     ("QuantizedMatMul", [quint8(2, 3), quint8(3, 2), np.float32(np.nan), *LIMITS, np.float32(1)], {}),
     ("QuantizedConv2D", [quint8(1, 3, 3, 2), quint8(1, 1, 1, 2), *LIMITS, *LIMITS],
      {"strides": (1, 1, 1, 1), "padding": "SAME"}),
+    ("QuantizedConv2D", [quint8(0, 3, 3, 2), quint8(1, 1, 2, 1), *LIMITS, *LIMITS],
+     {"strides": (1, 1, 1, 1), "padding": "SAME"}),
+    ("QuantizedBiasAdd", [quint8(2, 0), quint8(0), *LIMITS, *LIMITS], {"out_type": QINT32}),
+    ("QuantizedAdd", [quint8(2, 0), quint8(3, 2, 0), *LIMITS, *LIMITS], {}),
+    ("QuantizedMul", [quint8(3), quint8(0, 3), *LIMITS, *LIMITS], {}),
     ("QuantizedBiasAdd", [quint8(2, 3), quint8(2), *LIMITS, *LIMITS], {"out_type": QINT32}),
     ("QuantizedAdd", [quint8(2, 3), quint8(2), *LIMITS, *LIMITS], {}),
     ("Requantize", [np.zeros(2, QINT32.numpy), *LIMITS, np.float32(1), np.float32(2)], {"out_type": QUINT8}),
-    ("Requantize", [np.zeros(2, QINT32.numpy), np.float32(-3e38), np.float32(3e38), np.float32(0), np.float32(1e-30)],
-     {"out_type": QUINT8}),
     ("Requantize", [np.zeros(2, QINT32.numpy), *LIMITS, np.float32(np.nan), np.float32(1)], {"out_type": QUINT8}),
 ])
 def test_limits_and_shapes_that_do_not_fit_are_refused(op, inputs, attrs):
@@ -160,6 +162,31 @@ def test_limits_and_shapes_that_do_not_fit_are_refused(op, inputs, attrs):
     assert "report it" not in str(caught.value)
 
 
+@pytest.mark.parametrize("limits", [(np.nan, 1), (0, np.nan), (-np.inf, 1), (0, np.inf), (0, 1e-45), (1, 1.0000001)])
+@pytest.mark.parametrize(("op", "dtype", "attrs"), [
+    ("QuantizedRelu", QUINT8, {}), ("QuantizedRelu6", QUINT8, {}), ("QuantizedRelu6", QINT32, {"out_type": QINT32}),
+    ("QuantizeDownAndShrinkRange", QINT32, {"out_type": QUINT8}), ("RequantizationRange", QINT32, {}),
+])
+def test_limits_of_no_range_give_results(op, dtype, attrs, limits):
+    x = np.arange(4).astype(dtype.numpy[0]).view(dtype.numpy)
+    assert outputs(op, x, *np.float32(limits), **attrs)
+
+
+def test_products_beyond_float64_are_right_in_their_last_bits():
+    x, y = quint8(3, 5), quint8(5, 2, seed=1)
+    limits = np.float32(1), np.nextafter(np.float32(1), np.float32(2))  # 0.0 is about 2**31 steps below
+    zero = round(-255 / (float(limits[1]) - 1))
+    exact = (integers(x).astype(object) - zero) @ (integers(y).astype(object) - zero)
+    wrapped = [[(int(n) + 2**31) % 2**32 - 2**31 for n in row] for row in exact]
+    assert outputs("QuantizedMatMul", x, y, *limits, *limits)[0].view(np.int32).tolist() == wrapped
+
+
+def test_an_empty_tensor_goes_with_its_own_shape_and_with_a_single_element():
+    for other in (quint8(2, 0), quint8(1, 2, 0), quint8(1), quint8(1, 1)):
+        for op in ("QuantizedAdd", "QuantizedMul"):
+            assert outputs(op, quint8(2, 0), other, *LIMITS, *LIMITS)[0].size == 0
+
+
 def test_mixed_ranges_of_slices_have_no_mode_min_first():
     with pytest.raises(Unimplemented, match="MIN_FIRST"):
-        outputs("QuantizeV2", np.float32([[1]]), np.float32([0]), np.float32([1]), T=QUINT8, axis=1, mode="MIN_FIRST")
+        outputs("QuantizeV2", np.float32([[1, 2]]), *np.float32([[0, 0], [1, 1]]), T=QUINT8, axis=1, mode="MIN_FIRST")

@@ -49,9 +49,13 @@ def test_each_channel_of_an_image_is_normalised_by_itself(batch, depth, has_rang
     np.testing.assert_allclose(floats(out, low, high), expected.clip(low, high), atol=float(high - low) / 200)
 
 
-def test_an_image_without_pixels_has_a_range_yet():
-    low, high = outputs("QuantizedInstanceNorm", image(0, 2, 2, 1), LOW, HIGH)[1:]
-    assert low < high
+def test_an_image_without_pixels_has_infinite_limits():
+    assert outputs("QuantizedInstanceNorm", image(0, 2, 2, 1), LOW, HIGH)[1:] == [np.inf, np.inf]
+
+
+def test_equal_pixels_are_exactly_zero():
+    low, high = outputs("QuantizedInstanceNorm", np.full_like(image(1, 3, 5, 2), 7), LOW, HIGH, min_separation=0.5)[1:]
+    assert (low, high) == (0, 0.5)
 
 
 @fast

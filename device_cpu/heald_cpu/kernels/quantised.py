@@ -24,6 +24,7 @@ from ..quantised import (
     store,
     sum_range,
     to_bytes,
+    to_int32,
 )
 from . import conv, linear, pool
 from .const_inputs import integer
@@ -31,6 +32,8 @@ from .const_inputs import integer
 Run = Callable[..., None]
 SUM_BITS, BIAS_BITS = 14, 17  # a sum's range is so many bits wider than its inputs'
 LARGEST = np.finfo(np.float32).max
+LARGEST_BYTE = 255
+HALF = 1 << 15  # the largest factors of which float64 has room for the sum of 2**23 products
 
 
 def quantize(b: Bind) -> Run:
@@ -56,8 +59,9 @@ def quantize(b: Bind) -> Run:
 
 def _along_axis(b: Bind) -> tuple[int, ...]:
     """The shape by which limits broadcast against the input."""
-    axis, rank = b.attrs["axis"], len(b.inputs[0].meta.dims)
-    if axis != -1 and b.attrs["mode"] == "MIN_FIRST":
+    axis, dims = b.attrs["axis"], b.inputs[0].meta.dims
+    rank = len(dims)
+    if axis != -1 and dims[axis] != 1 and b.attrs["mode"] == "MIN_FIRST":
         raise errors.Unimplemented("MIN_FIRST mode is not implemented with axis != -1")
     return () if axis == -1 else tuple(-1 if i == axis else 1 for i in range(rank))
 
@@ -152,26 +156,60 @@ def _limits(*arrays: Array, names: tuple[str, ...] = (), strict: bool = False) -
 
 
 def product(b: Bind) -> Run:
-    """QuantizedConv2D and QuantizedMatMul: integers less the integers of 0.0, multiplied and added."""
+    """QuantizedConv2D and QuantizedMatMul: integers less the integers of 0.0, multiplied and added.
+
+    A pad is 0.0. TensorFlow's pads have only the last 8 bits of its integer where that is above the type. Then pixels
+    are convolved less these 8 bits, and the rest is subtracted at each place of the kernel.
+    """
     is_matrix = b.op == "QuantizedMatMul"
+    if not (is_matrix or all(x.size for x in b.inputs[:2])):
+        raise errors.InvalidArgument("quantised convolutions need dimensions above 0")
     multiply = _wide(b, 2, dtypes.float64, data_format="NHWC", explicit_paddings=())
     levels = [Levels.of(x.dtype) for x in b.inputs[:2]]
 
     def run(x: Array, y: Array, *arrays: Array) -> None:
-        low, high, other_low, other_high = _limits(*arrays[:4], names=("a", "b"), strict=is_matrix)
-        zeros = levels[0].to_integer(0, low, high, clamped=False), levels[1].to_integer(0, other_low, other_high,
-                                                                                        clamped=False)
-        total = multiply(*(integers_of(a).astype(np.float64) - zero for a, zero in zip((x, y), zeros, strict=True)))
+        limits = _limits(*arrays[:4], names=("a", "b"), strict=is_matrix)
+        (zero, step), (other_zero, other_step) = (
+            (_zero_point(kind, *ends), kind.step(*ends))
+            for kind, ends in zip(levels, (limits[:2], limits[2:]), strict=True))
+        padding = 0 if is_matrix or zero <= LARGEST_BYTE else zero & ~LARGEST_BYTE
+        numbers, weights = _subtract_zero(x, zero - padding), _subtract_zero(y, other_zero)
+        total = _multiply_exactly(multiply, numbers, weights)
+        if padding:
+            total = total - padding * weights.sum((0, 1, 2))
         out, low_out, high_out = arrays[4:]
-        np.copyto(integers_of(out), _int32_of(total), casting="unsafe")
-        low_out[...], high_out[...] = product_range(levels[0].step(low, high), levels[1].step(other_low, other_high))
+        np.copyto(integers_of(out), total, casting="unsafe")
+        low_out[...], high_out[...] = product_range(step, other_step)
 
     return run
 
 
-def _int32_of(total: Array) -> Array:
-    """float64 integers as int32, wrapped around."""
-    return np.fmod(total, 2.0**32).astype(np.int64).astype(np.int32)
+def _zero_point(levels: Levels, low: Any, high: Any) -> int:
+    """The int32 of 0.0, perhaps outside the type."""
+    return int(levels.to_integer(0, low, high, clamped=False).astype(np.int32))
+
+
+def _subtract_zero(x: Array, zero: int) -> Array:
+    """The integers less that of 0.0: int64s in the range of int32, wrapped around."""
+    differences: Array = (integers_of(x).astype(np.int64) - zero).astype(np.int32).astype(np.int64)
+    return differences
+
+
+def _multiply_exactly(multiply: Callable[..., Array], x: Array, y: Array) -> Array:
+    """A product of int32s, right in its last 32 bits, by products in float64. Large factors are cut in halves."""
+    largest = max(1, *(int(np.abs(a).max(initial=0)) for a in (x, y)))
+    if largest <= HALF:
+        return _int64_of(multiply(x, y))
+    highs, lows = zip(*(((a + HALF) >> 16, ((a + HALF) & 0xFFFF) - HALF) for a in (x, y)), strict=True)
+    middle = _int64_of(multiply(highs[0], lows[1])) + _int64_of(multiply(lows[0], highs[1]))
+    total: Array = _int64_of(multiply(*lows)) + (middle << 16)
+    return total
+
+
+def _int64_of(total: Array) -> Array:
+    """float64 integers as int64, with the same last 32 bits."""
+    wrapped: Array = np.fmod(total, 2.0**32).astype(np.int64)
+    return wrapped
 
 
 def relu(b: Bind) -> Run:
@@ -215,16 +253,19 @@ def _with_same_range(function: Callable[[Array], Array]) -> Run:
 
 
 def bias_add(b: Bind) -> Run:
-    """QuantizedBiasAdd: each input is rounded to the range of the sum, whose integer of 0.0 counts once."""
+    """QuantizedBiasAdd: each input is rounded to the range of the sum, in float32. The integer of 0.0 in that range, 0
+    or -1, is added too, as in TensorFlow."""
     levels = [Levels.of(x.dtype) for x in b.inputs[:2]]
+    if not b.inputs[1].size:
+        raise errors.InvalidArgument("bias must have an element")
 
     def run(x: Array, bias: Array, *arrays: Array) -> None:
         limits = _limits(*arrays[:4])
         ends = sum_range(limits, BIAS_BITS)
-        parts = (INT32.to_integer(kind.to_float(integers_of(a), *limit), *ends)
+        parts = (to_int32(INT32.to_integers(kind.to_floats(integers_of(a), *limit), *ends)).astype(np.int64)
                  for kind, a, limit in zip(levels, (x, bias), (limits[:2], limits[2:]), strict=True))
         out, low_out, high_out = arrays[4:]
-        np.copyto(integers_of(out), np.add(*parts) - INT32.to_integer(0.0, *ends), casting="unsafe")
+        np.copyto(integers_of(out), np.add(*parts) + INT32.to_integer(0.0, *ends), casting="unsafe")
         low_out[...], high_out[...] = ends
 
     return run
@@ -233,8 +274,7 @@ def bias_add(b: Bind) -> Run:
 def add(b: Bind) -> Run:
     """QuantizedAdd, in steps of the sum: an integer of a tensor is a whole number of steps. One single element, the
     first input's if both have one, is rounded by itself."""
-    levels = [Levels.of(x.dtype) for x in b.inputs[:2]]
-    sizes = [x.size for x in b.inputs[:2]]
+    levels, sizes = _levels_of_operands(b), [x.size for x in b.inputs[:2]]
     is_single = [sizes[0] == 1, sizes[1] == 1 != sizes[0]]
 
     def run(x: Array, y: Array, *arrays: Array) -> None:
@@ -249,25 +289,38 @@ def add(b: Bind) -> Run:
     return run
 
 
-def _in_steps(levels: Levels, integers: Array, limits: Any, ends: Any, *, is_single: bool) -> Any:
-    def steps(integer: Any) -> Any:
-        return INT32.to_integer(levels.to_float(integer, *limits), *ends, clamped=False)
+def _levels_of_operands(b: Bind) -> list[Levels]:
+    """The levels of both inputs. TensorFlow broadcasts no empty tensor, except one against a single element."""
+    operands = b.inputs[:2]
+    sizes = [x.size for x in operands]
+    if 0 in sizes and 1 not in sizes and len({_without_ones(x.meta.dims) for x in operands}) == 2:
+        raise errors.InvalidArgument("an empty tensor of quantised numbers is not broadcast")
+    return [Levels.of(x.dtype) for x in operands]
 
+
+def _without_ones(dims: tuple[int, ...]) -> tuple[int, ...]:
+    """Dimensions from the first one that is not 1."""
+    return dims[next((i for i, n in enumerate(dims) if n != 1), len(dims)) :]
+
+
+def _in_steps(levels: Levels, integers: Array, limits: Any, ends: Any, *, is_single: bool) -> Any:
     if is_single:
-        return steps(integers)
-    return steps(0) + integers.astype(np.int64) * (steps(1) - steps(0))
+        return INT32.to_integer(levels.to_float(integers, *limits), *ends)
+    first, second = (INT32.to_integer(levels.to_float(i, *limits), *ends, clamped=False) for i in (0, 1))
+    multiple = np.subtract(second, first).astype(np.int32)
+    return np.add(integers.astype(np.int64) * multiple, first).clip(INT32.lowest, INT32.highest)
 
 
 def mul(b: Bind) -> Run:
-    levels = [Levels.of(x.dtype) for x in b.inputs[:2]]
+    levels = _levels_of_operands(b)
 
     def run(x: Array, y: Array, *arrays: Array) -> None:
         limits = _limits(*arrays[:4], names=("x", "y"), strict=True)
         ends = limits[:2], limits[2:]
-        factors = (integers_of(a).astype(np.float64) - kind.to_integer(0, *limit, clamped=False)
+        factors = (_subtract_zero(a, _zero_point(kind, *limit))
                    for a, kind, limit in zip((x, y), levels, ends, strict=True))
         out, low_out, high_out = arrays[4:]
-        np.copyto(integers_of(out), _int32_of(np.multiply(*factors)), casting="unsafe")
+        np.copyto(integers_of(out), np.multiply(*factors), casting="unsafe")
         low_out[...], high_out[...] = product_range(*(kind.step(*limit) for kind, limit in zip(levels, ends,
                                                                                             strict=True)))
 
@@ -283,7 +336,7 @@ def concat(b: Bind) -> Run:
     def run(_axis: Array, *arrays: Array) -> None:
         values, (out, low_out, high_out) = arrays[:count], arrays[3 * count :]
         lows, highs = (_limits(*arrays[i * count : (i + 1) * count]) for i in (1, 2))
-        low, high = min(F32(0), *lows), max(highs)
+        low, high = min(F32(0), *lows), max(-LARGEST, *highs)  # in this order, NaN is left out
         if levels.lowest:
             low, high = -max(abs(low), abs(high)), max(abs(low), abs(high))
         parts = [x if ends == (low, high) else _in_new_range(levels, x, ends, (low, high))
@@ -313,9 +366,9 @@ def requantize(b: Bind) -> Run:
 
     def run(x: Array, minimum: Array, maximum: Array, new_low: Array, new_high: Array, *outs: Array) -> None:
         low, high, *ends = _limits(minimum, maximum, new_low, new_high)
-        if ends[0] > 0:
+        if not ends[0] <= 0:
             raise errors.InvalidArgument(f"requested_output_min must be <= 0, but got {ends[0]}")
-        if ends[1] < ends[0]:
+        if not ends[1] >= ends[0]:
             raise errors.InvalidArgument(f"requested_output_max must be >= requested_output_min, but got {ends[1]} and "
                                          f"{ends[0]}")
         _shrink(levels, x, (low, high), ends, outs[0])

@@ -51,10 +51,10 @@ def instance_norm(b: Bind) -> Run:
         low, high = single(minimum), single(maximum)
         if not low < high:
             raise errors.InvalidArgument(f"input_min must be less than input_max : {low} >= {high}")
-        image = levels.to_floats(integers_of(x), low, high)
-        centred = image - image.mean((1, 2), F32, keepdims=True)
-        variance = np.square(centred).mean((1, 2), F32, keepdims=True)
-        normalised = centred / np.sqrt(variance + epsilon)
+        integers = integers_of(x).astype(np.float64)  # whose mean is exact, so that equal pixels are no noise
+        centred = (integers - _mean(integers)).astype(F32) * levels.step(low, high)
+        variance = _mean(np.square(centred))
+        normalised = centred * (F32(1) / np.sqrt(variance + epsilon))  # of both, nearer to TensorFlow's bits
         least, greatest = given or _separated(normalised, separation)
         store(levels.to_integers(normalised, least, greatest), out)
         low_out[...], high_out[...] = least, greatest
@@ -62,11 +62,16 @@ def instance_norm(b: Bind) -> Run:
     return run
 
 
+def _mean(images: Array) -> Array:
+    """The mean of each channel of each image; 0 of no pixels, without a warning."""
+    mean: Array = images.sum((1, 2), keepdims=True) / images.dtype.type(max(1, images.shape[1] * images.shape[2]))
+    return mean
+
+
 def _separated(normalised: Array, separation: Any) -> tuple[Any, Any]:
-    """The lowest and the highest number, at least so far apart; from 0 on of none."""
-    if not normalised.size:
-        return F32(0), separation
-    return normalised.min(), max(normalised.max(), normalised.min() + separation)
+    """The lowest and the highest number, at least so far apart; infinity of no numbers."""
+    least = np.fmin.reduce(normalised, None, initial=F32(np.inf))
+    return least, max(np.fmax.reduce(normalised, None, initial=F32(-np.inf)), least + separation)
 
 
 def resize_bilinear(b: Bind) -> Run:

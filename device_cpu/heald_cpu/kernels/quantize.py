@@ -50,7 +50,7 @@ def quantize_gradient(b: Bind) -> Run:
 
     def run(gradients: Any, x: Any, low: Any, high: Any, out: Any, low_out: Any, high_out: Any) -> None:
         is_inside = (x >= low.reshape(along)) & (x <= high.reshape(along))
-        out[...] = np.where(is_inside, gradients, gradients.dtype.type(0))
+        np.multiply(gradients, is_inside, out=out)  # a gradient that is not finite becomes NaN outside
         low_out.fill(0)
         high_out.fill(0)
 
@@ -70,10 +70,11 @@ def _given_range(b: Bind) -> Range:
 
 
 def _own_range(b: Bind) -> Range:
-    """The least and the greatest element, of all or of each slice along an axis."""
+    """The least and the greatest element, of all or of each slice along an axis. NaN is neither."""
     axis, rank = b.attrs["axis"], len(b.inputs[0].meta.dims)
     others = None if axis == -1 else tuple(i for i in range(rank) if i != axis)
-    return lambda x, _minimum, _maximum: (x.min(others, keepdims=True), x.max(others, keepdims=True))
+    return lambda x, _minimum, _maximum: (np.fmin.reduce(x, others, keepdims=True, initial=np.inf),
+                                          np.fmax.reduce(x, others, keepdims=True, initial=-np.inf))
 
 
 def _integer_range(bits: int, *, signed: bool, narrow: bool) -> tuple[int, int]:

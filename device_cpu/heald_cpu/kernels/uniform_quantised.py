@@ -8,21 +8,21 @@ import numpy as np
 from heald.api import Bind, Kernels, errors
 
 from ..element_types import Array
-from ..quantised import F32, INT32, integers_of
+from ..quantised import F32, integers_of, to_int32
 
 Run = Callable[..., None]
 TYPES = ("qint8", "quint8", "qint32")
 
 
 def quantize(b: Bind) -> Run:
-    """UniformQuantize rounds halves up. A float beyond int32, or NaN, counts as the lowest int32, as in TensorFlow."""
+    """UniformQuantize rounds halves up. A float beyond int32, or NaN, counts as the lowest int32. The sum with the zero
+    point wraps around, as in TensorFlow."""
     along, attrs = _along_axis(b), b.attrs
     lowest, highest = attrs["quantization_min_val"], attrs["quantization_max_val"]
 
     def run(x: Array, scales: Array, zero_points: Array, out: Array) -> None:
         steps = np.floor(x * (F32(1) / scales.reshape(along)) + F32(0.5))
-        fits = (steps >= -(2.0**31)) & (steps < 2.0**31)
-        numbers = np.where(fits, steps, INT32.lowest).astype(np.int64) + zero_points.reshape(along)
+        numbers = np.add(to_int32(steps), zero_points.reshape(along))
         np.copyto(integers_of(out), np.maximum(np.minimum(numbers, highest), lowest), casting="unsafe")
 
     return run
